@@ -143,7 +143,7 @@ static int parse(struct command_line *line, int argc, char **argv)
     return 0;
 }
 
-/* ---- what a service manager and the daemon tell each other ---------------------------------------
+/* ---- what a service manager and the daemon tell each other ------------------------------------
  *
  * sd_listen_fds(3), sd_notify(3): a variable and a descriptor each, documented as stable, so no
  * library is needed. */

@@ -184,7 +184,7 @@ static void remove_dead(struct daemon *d)
     }
 }
 
-/* ---- signals and figures ---------------------------------------------------------------------- */
+/* ---- signals and figures --------------------------------------------------------------------- */
 
 static void signal_ready(void *daemon, uint32_t events)
 {

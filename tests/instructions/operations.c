@@ -29,7 +29,7 @@
 #include <valgrind/callgrind.h>
 
 #include "kernels_ptx.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 #include "shim/cutin.h"
 #include "tests/scheduler/place.h"
 
@@ -550,7 +550,7 @@ static void others_await(const struct group *g)
         usleep(10000);
         launch();
         told = stopped = 0;
-        if (ask_clients(place.socket, &rows, &n) != 0)
+        if (query_clients(place.socket, &rows, &n) != 0)
             continue;
         for (size_t i = 0; i < n; i++) {
             told += rows[i].above > 0;

@@ -32,7 +32,7 @@ struct process *daemon_start(void)
         struct client_row *rows = NULL;
         size_t n;
 
-        if (ask_clients(daemon_path(), &rows, &n) == 0) {
+        if (query_clients(daemon_path(), &rows, &n) == 0) {
             free(rows);
             return p;
         }
@@ -49,7 +49,7 @@ bool client_wait(const char *name, bool (*wanted)(const struct client_row *), do
         size_t n = 0;
         bool got = false;
 
-        if (ask_clients(daemon_path(), &rows, &n) != 0)
+        if (query_clients(daemon_path(), &rows, &n) != 0)
             n = 0;
         for (size_t k = 0; k < n && !got; k++) {
             /* The kernel cuts names to 15 bytes. */

@@ -5,7 +5,7 @@
 #ifndef CUTIN_TESTS_GPU_H
 #define CUTIN_TESTS_GPU_H
 
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 #include "tests/integration/process.h"
 
 #include <stdint.h>

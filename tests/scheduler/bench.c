@@ -20,7 +20,7 @@
 #include "place.h"
 #include "scheduler/client/client.h"
 #include "common/clock.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 enum { ROUNDS = 20000, CLIENTS = 1000, BUSY = 64, SECONDS = 10 };
 
@@ -70,7 +70,7 @@ static void wait_below(uint32_t n)
     do {
         usleep(1000);
         told = 0;
-        if (ask_clients(place.socket, &rows, &count) != 0)
+        if (query_clients(place.socket, &rows, &count) != 0)
             continue;
         for (size_t i = 0; i < count; i++)
             told += rows[i].above > 0;

@@ -20,7 +20,7 @@ const char *daemon_socket(void);
  * fits no socket address). */
 int daemon_probe(const char *path);
 struct subcommand;
-/* Says why a question to the daemon failed (a -errno of ask.h or control.h), and what to do.
+/* Says why a question to the daemon failed (a -errno of query.h), and what to do.
  * Returns the exit status. */
 int daemon_failed(const struct subcommand *cmd, const char *path, int rc);
 /*

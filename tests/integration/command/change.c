@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-#include "scheduler/wire/control.h"
+#include "scheduler/wire/query.h"
 
 TestSuite(change, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 

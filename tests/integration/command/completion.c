@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "scheduler/policy/policy.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
@@ -188,5 +188,5 @@ Test(completion, ids_of_running_programs_are_offered)
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
         cr_expect(offered(offers(lines[i]), pid), "%s", lines[i]);
     process_free(p);
-    cr_expect_eq(ask_stop(sandbox_path("s")), 0);
+    cr_expect_eq(query_stop(sandbox_path("s")), 0);
 }

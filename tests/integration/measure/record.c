@@ -128,7 +128,7 @@ Test(record, arrivals_and_levels)
     cr_expect_eq(whole(r, "kernels"), 40);
     cr_expect_str_eq(json_string_value(json_object_get(r, "priority")), "be");
     json_decref(r);
-    ask_stop(daemon_path());
+    query_stop(daemon_path());
 }
 
 /* Waits until the process has a handler for the signal. */

@@ -59,7 +59,7 @@ static json_t *trace_both(size_t *requests)
 
     sandbox_tell("enough");
     process_wait(p, 90);
-    ask_stop(daemon_path());
+    query_stop(daemon_path());
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     cr_assert(enough);
     *requests = 1 + (size_t)number_after(process_out(p), "\"requests\"");

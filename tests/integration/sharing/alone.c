@@ -3,7 +3,7 @@
  * its streams; somebody comes, and its work is under the cap; leaves, and it is alone again. By the
  * device's log.
  */
-#include "scheduler/wire/control.h"
+#include "scheduler/wire/query.h"
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/wire/control.h"
+#include "scheduler/wire/query.h"
 
 TestSuite(gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 

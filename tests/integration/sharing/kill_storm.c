@@ -206,7 +206,7 @@ static void rage(void)
     check_training();
     client_close();
     process_free(storm.be);
-    ask_stop(daemon_path()); /* `cutin run` may have started one while ours was dead */
+    query_stop(daemon_path()); /* `cutin run` may have started one while ours was dead */
     process_free(storm.daemon);
     fprintf(stderr,
             "kill_storm: rounds %d, kills %d, of them while holding %d, hung %d, wrong results %d, "

@@ -381,7 +381,7 @@ static uint64_t told_ns(void)
     uint64_t sum = 0;
     size_t n;
 
-    cr_assert_eq(ask_clients(daemon_path(), &rows, &n), 0);
+    cr_assert_eq(query_clients(daemon_path(), &rows, &n), 0);
     for (size_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < rows[i].devices; k++)
             sum += rows[i].device[k].counters.gpu_ns;

@@ -12,7 +12,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
-#include "scheduler/wire/control.h"
+#include "scheduler/wire/query.h"
 #include "scheduler/wire/page.h"
 
 static struct place place;

@@ -9,8 +9,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
-#include "scheduler/wire/control.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 static struct place place;
 
@@ -31,7 +30,7 @@ static struct client_row row_of(pid_t pid)
     struct client_row *rows, found = {0};
     size_t n;
 
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
     for (size_t i = 0; i < n; i++)
         if (rows[i].pid == pid)
             found = rows[i];

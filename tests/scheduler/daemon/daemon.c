@@ -16,7 +16,7 @@
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/protocol.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 #include "scheduler/wire/socket.h"
 
 static struct place place;
@@ -54,7 +54,7 @@ static bool alive(void)
 {
     struct client_row *rows;
     size_t n;
-    int rc = ask_clients(place.socket, &rows, &n);
+    int rc = query_clients(place.socket, &rows, &n);
 
     free(rows);
     return rc == 0;
@@ -253,7 +253,7 @@ Test(daemon, lists_its_clients)
 
     memset(uuid, 0x11, sizeof(uuid));
     place_start(&place);
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
     cr_assert_eq(n, 0);
     free(rows);
     actor_new(&rt, place.socket);
@@ -266,7 +266,7 @@ Test(daemon, lists_its_clients)
     actor_do(&be, DO_COUNT, 1, 42);
     actor_do(&rt, DO_ACTIVE, 0, 3);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 1, 0) != 0);
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
     cr_assert_eq(n, 2);
     cr_assert((r = row_of(rows, n, rt.pid)));
     cr_assert(r->asked == 3 && r->level == 3 && r->lowest == 3 && r->uid == getuid());
@@ -283,7 +283,7 @@ Test(daemon, lists_its_clients)
     free(rows);
     actor_kill(&rt);
     actor_kill(&be);
-    WAIT_UNTIL(ask_clients(place.socket, &rows, &n) == 0 && (free(rows), n == 0));
+    WAIT_UNTIL(query_clients(place.socket, &rows, &n) == 0 && (free(rows), n == 0));
 }
 
 static bool counted_before(pid_t pid, uint64_t daemon_ms)
@@ -292,7 +292,7 @@ static bool counted_before(pid_t pid, uint64_t daemon_ms)
     struct client_row *rows;
     size_t n;
 
-    if (ask_clients(place.socket, &rows, &n) != 0)
+    if (query_clients(place.socket, &rows, &n) != 0)
         return false;
     r = row_of(rows, n, pid);
     bool before = r && r->age_ms > now_ms() - daemon_ms + 1;
@@ -325,11 +325,11 @@ Test(daemon, nobody_there_is_said_as_such)
     struct client_row *rows;
     size_t n;
 
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), -ENOENT);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), -ENOENT);
     cr_assert_null(rows);
     place_start(&place);
     place_kill(&place);
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), -ECONNREFUSED);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), -ECONNREFUSED);
 }
 
 static int full(void)
@@ -351,7 +351,7 @@ Test(daemon, who_asks_waits_until_the_daemon_lets_it_in)
     place_start(&place);
     cr_assert_eq(kill(place.daemon, SIGSTOP), 0);
     cr_assert_eq(full(), -EAGAIN);
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), -ETIMEDOUT);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), -ETIMEDOUT);
     pid = fork();
     if (pid == 0)
         _exit(alive() ? 0 : 1);
@@ -369,12 +369,12 @@ Test(daemon, stops_when_asked_by_its_owner_only)
     if (geteuid() == 0) {
         pid = fork();
         if (pid == 0)
-            _exit(setuid(65534) == 0 && ask_stop(place.socket) == -EPERM ? 0 : 1);
+            _exit(setuid(65534) == 0 && query_stop(place.socket) == -EPERM ? 0 : 1);
         waitpid(pid, &status, 0);
         cr_assert_eq(status, 0);
         cr_assert(alive());
     }
-    cr_assert_eq(ask_stop(place.socket), 0);
+    cr_assert_eq(query_stop(place.socket), 0);
     waitpid(place.daemon, &status, 0);
     place.daemon = 0;
     cr_assert_eq(status, 0);
@@ -536,7 +536,7 @@ Test(daemon, a_client_that_lies_in_its_page_harms_only_itself)
     memset(page, 0xff, sizeof(*page));
     device(&m, 0, 1);
     message_send(fd, &m, -1);
-    WAIT_UNTIL(ask_clients(place.socket, &rows, &n) == 0 && n == 2 &&
+    WAIT_UNTIL(query_clients(place.socket, &rows, &n) == 0 && n == 2 &&
                (rows[1].devices == 1 || (free(rows), false)));
     cr_assert(rows[1].level == 0 && rows[1].pid == getpid() && rows[1].uid == getuid());
     cr_assert_eq(rows[1].device[0].uuid[0], 1);

@@ -11,7 +11,7 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 static struct place place;
 static struct actor rt, be;
@@ -81,7 +81,7 @@ static struct client_row be_row(void)
     struct client_row *rows, row;
     size_t n;
 
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
     cr_assert_eq(n, 2);
     row = rows[rows[1].pid == be.pid];
     free(rows);

@@ -14,7 +14,7 @@
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/bare.h"
 #include "tests/scheduler/place.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 enum { OTHER = 65534, DEVICE = 7, PER_DEVICE = 8, BURST = 32, PER_SECOND = 8 };
 
@@ -177,7 +177,7 @@ Test(hostile, lists_that_nobody_reads_cost_the_daemon_nothing)
         for (int k = 0; k < LISTS; k++)
             message_send(listers[i], &m, -1);
     }
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0, "others are answered");
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0, "others are answered");
     cr_assert_eq(n, CLIENTS);
     free(rows);
     cr_assert_lt(daemon_kb() - before, 8192, "the daemon has grown by %ld kB",
@@ -202,7 +202,7 @@ Test(hostile, a_name_service_that_hangs_does_not_stop_the_daemon)
     unsetenv("LD_PRELOAD");
     fd = bare_connect(place.socket, OTHER);
     bare_hello(fd, 3);
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0, "the daemon answers");
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0, "the daemon answers");
     free(rows);
     cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, &m), 0);
     cr_assert(m.welcome.refused && strstr(m.welcome.reason, "`rt = uid:65534`"), "%s",
@@ -224,7 +224,7 @@ Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
     place_start(&place);
     for (int i = 0; i < ALL; i++)
         taken[i] = bare_connect(place.socket, OTHER);
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0, "root");
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0, "root");
     free(rows);
     fd = bare_connect(place.socket, NAMED);
     bare_hello(fd, 3);

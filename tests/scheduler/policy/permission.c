@@ -18,7 +18,7 @@
 #include "tests/scheduler/bare.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/policy/job.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 enum { OTHER = 65534 };
 
@@ -66,7 +66,7 @@ Test(permission, without_a_rule_it_runs_as_best_effort_and_is_told_the_rule)
     actor_do(&be, DO_OPEN, 0, 0);
     actor_do(&be, DO_DEVICE, 0x11, 0);
     actor_do(&rt, DO_ACTIVE, 0, 3);
-    cr_assert_eq(ask_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
     cr_assert(n == 2 && rows[0].asked == 3 && rows[0].level == 0 && rows[0].below == 0);
     free(rows);
     cr_assert_eq(actor_do(&be, DO_HOLD, 0, 0), 0, "nobody is held by it");

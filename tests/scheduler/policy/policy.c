@@ -9,9 +9,8 @@
 
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
-#include "scheduler/wire/control.h"
 #include "scheduler/policy/policy.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 enum { N = 3, MS = 1000000 };
 

@@ -27,7 +27,7 @@
 #include "common/printable.h"
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 #include "scheduler/wire/socket.h"
 #include "shim/lookup/conf.h"
 #include "shim/lookup/misspelt.h"
@@ -140,7 +140,7 @@ void check_daemon(const struct doctor *d, struct finding *f)
              "CUTIN_SOCKET is empty: processes do not know each other");
         return;
     }
-    rc = ask_clients(d->socket, &rows, &n);
+    rc = query_clients(d->socket, &rows, &n);
     free(rows);
     switch (rc) {
     case 0:

@@ -7,7 +7,7 @@
 #include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"
 
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -257,7 +257,7 @@ static void count_engagement(struct bench *b, bool add)
     uint64_t sign = add ? 1 : UINT64_MAX;
     size_t n = 0;
 
-    if (ask_clients(b->daemon.socket, &rows, &n) != 0)
+    if (query_clients(b->daemon.socket, &rows, &n) != 0)
         return;
     for (size_t i = 0; i < n; i++) {
         const struct client_device_row *d = &rows[i].device[0];

@@ -20,7 +20,7 @@
 
 int clients_get(const char *socket, struct clients *now)
 {
-    return ask_clients(socket, &now->rows, &now->n);
+    return query_clients(socket, &now->rows, &now->n);
 }
 
 void clients_free(struct clients *c)

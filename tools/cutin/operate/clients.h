@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 /* All clients at one moment. */
 struct clients {
@@ -16,7 +16,7 @@ struct clients {
     size_t n;
 };
 
-/* Asks the daemon. Returns 0, or -errno as ask_clients does; to be given back to clients_free. */
+/* Asks the daemon. Returns 0, or -errno as query_clients does; to be given back to clients_free. */
 int clients_get(const char *socket, struct clients *now);
 void clients_free(struct clients *c);
 

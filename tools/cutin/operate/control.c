@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/level.h"
-#include "scheduler/wire/control.h"
+#include "scheduler/wire/query.h"
 #include "scheduler/policy/policy.h"
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};

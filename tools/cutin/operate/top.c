@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/wire/control.h"
+#include "scheduler/wire/query.h"
 
 static struct settings {
     const char *socket;

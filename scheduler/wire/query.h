@@ -1,16 +1,23 @@
 /*
- * ask.h - ask the daemon who is there.
+ * query.h - ask the daemon who is there, and tell it what to do with running processes.
  *
- * Used by the tools, not by libcutin.so.
+ * Used by the tools, not by libcutin.so. Everything waits at most 2 s and returns 0 or -errno:
+ *   -ENOENT, -ECONNREFUSED  no daemon there
+ *   -ESRCH                  no such process under cutin
+ *   -EPERM                  the process is another user's, or the level is above what you may have
+ *   -EINVAL                 a value out of its bounds
+ *   -EOPNOTSUPP             the process came as real time: its streams have no queues to hold
+ *   -EPROTO                 a daemon of another version
+ *   -ETIMEDOUT              the daemon does not answer
  */
-#ifndef CUTIN_SCHEDULER_WIRE_ASK_H
-#define CUTIN_SCHEDULER_WIRE_ASK_H
+#ifndef CUTIN_SCHEDULER_WIRE_QUERY_H
+#define CUTIN_SCHEDULER_WIRE_QUERY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "scheduler/wire/page.h"
+#include "scheduler/wire/protocol.h"
 
 struct client_device_row {
     uint8_t uuid[16];
@@ -53,17 +60,32 @@ struct client_row {
 };
 
 /* Asks the daemon at `socket` for all its clients, in order of their ids. *rows is the caller's to
- * free(). Waits at most 2 s. Returns 0, or -errno: -ENOENT or -ECONNREFUSED no daemon, -ETIMEDOUT,
- * -EPROTO a daemon of another version. */
-int ask_clients(const char *socket, struct client_row **rows, size_t *n);
+ * free(). */
+int query_clients(const char *socket, struct client_row **rows, size_t *n);
 /* Asks the daemon to end; only its owner and root may (-EPERM). Returns when it has gone, or
  * -ETIMEDOUT after 2 s. */
-int ask_stop(const char *socket);
+int query_stop(const char *socket);
 
-union message;
-/* One question and its one answer, in the same place. Waits at most 2 s. */
-int ask_one(const char *socket, union message *m);
-/* One question that is answered by DONE alone: returns its error. Waits at most 2 s. */
-int ask_do(const char *socket, const union message *question);
+/* A process: by the id that `list` shows, or, with id 0, by its process id (as the daemon sees it;
+ * in containers that is not the one inside). */
+struct control_target {
+    uint64_t client;
+    int32_t pid;
+};
+
+/* LEVEL, WEIGHT, BUDGET_US, DEPTH; effective at once, until the process ends. */
+int control_set(const char *socket, struct control_target target, enum control_kind what,
+                uint32_t value);
+/* Holds all streams of the process, whatever runs, until it is resumed. */
+int control_pause(const char *socket, struct control_target target);
+int control_resume(const char *socket, struct control_target target);
+/* Drops what is buffered and not submitted, in one stream (they count from 0, in the order they
+ * were made) or in CONTROL_ALL_STREAMS. How many commands that was shows in the counter `dropped`.
+ */
+int control_reset(const char *socket, struct control_target target, uint32_t stream);
+
+/* Makes `name` the policy (NULL: leaves it as it is) and tells which it is now. -ENOENT also where
+ * there is no policy of that name. */
+int control_policy(const char *socket, const char *name, char now[PAGE_NAME]);
 
 #endif

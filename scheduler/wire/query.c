@@ -1,7 +1,7 @@
 /*
- * ask.c - ask the daemon who is there.
+ * query.c - ask the daemon who is there, and tell it what to do with running processes.
  */
-#include "scheduler/wire/ask.h"
+#include "scheduler/wire/query.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +11,6 @@
 
 #include "common/clock.h"
 #include "common/list.h"
-#include "scheduler/wire/protocol.h"
 #include "scheduler/wire/socket.h"
 
 #define WAIT_NS (2000ull * NS_PER_MS)
@@ -70,7 +69,8 @@ static int ask_plainly(const char *socket, enum message_type type, uint64_t dead
     return ask(socket, &m, deadline_ns);
 }
 
-int ask_one(const char *socket, union message *m)
+/* One question and its one answer, in the same place. */
+static int query_one(const char *socket, union message *m)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
     int fd = ask(socket, m, deadline), rc;
@@ -82,14 +82,10 @@ int ask_one(const char *socket, union message *m)
     return rc;
 }
 
-int ask_do(const char *socket, const union message *question)
+/* What an answer DONE says. */
+static int done_error(const union message *m)
 {
-    union message m = *question;
-    int rc = ask_one(socket, &m);
-
-    if (rc == 0)
-        rc = m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
-    return rc;
+    return m->header.type == MESSAGE_DONE ? m->done.error : -EPROTO;
 }
 
 static void take_device(struct client_device_row *to, const struct message_row_device *from)
@@ -170,7 +166,7 @@ static void find_holders(struct client_row *rows, size_t n)
                     add_holders(&rows[i].device[d], &rows[k]);
 }
 
-int ask_clients(const char *socket, struct client_row **rows, size_t *n)
+int query_clients(const char *socket, struct client_row **rows, size_t *n)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
     int fd = ask_plainly(socket, MESSAGE_LIST, deadline), rc;
@@ -189,7 +185,7 @@ int ask_clients(const char *socket, struct client_row **rows, size_t *n)
             break;
     } while (rc == 0);
     if (rc == 0)
-        rc = m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
+        rc = done_error(&m);
     close(fd);
     if (rc == 0)
         find_holders(*rows, *n);
@@ -201,7 +197,7 @@ int ask_clients(const char *socket, struct client_row **rows, size_t *n)
     return rc;
 }
 
-int ask_stop(const char *socket)
+int query_stop(const char *socket)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
     int fd = ask_plainly(socket, MESSAGE_STOP, deadline), rc;
@@ -211,10 +207,69 @@ int ask_stop(const char *socket)
         return fd;
     rc = next_message(fd, &m, deadline);
     if (rc == 0)
-        rc = m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
+        rc = done_error(&m);
     /* It closes its connections last of all. */
     if (rc == 0 && (rc = next_message(fd, &m, deadline)) == 0)
         rc = -EPROTO;
     close(fd);
     return rc == -ECONNRESET ? 0 : rc;
+}
+
+static int control(const char *socket, struct control_target target, enum control_kind kind,
+                   uint32_t value)
+{
+    union message m;
+    int rc;
+
+    if (!control_value_ok(kind, value))
+        return -EINVAL;
+    message_init(&m, MESSAGE_CONTROL);
+    m.control.client = target.client;
+    m.control.pid = target.pid;
+    m.control.kind = kind;
+    m.control.value = value;
+    rc = query_one(socket, &m);
+    return rc == 0 ? done_error(&m) : rc;
+}
+
+int control_set(const char *socket, struct control_target target, enum control_kind what,
+                uint32_t value)
+{
+    if (what > CONTROL_DEPTH)
+        return -EINVAL;
+    return control(socket, target, what, value);
+}
+
+int control_pause(const char *socket, struct control_target target)
+{
+    return control(socket, target, CONTROL_PAUSE, 0);
+}
+
+int control_resume(const char *socket, struct control_target target)
+{
+    return control(socket, target, CONTROL_RESUME, 0);
+}
+
+int control_reset(const char *socket, struct control_target target, uint32_t stream)
+{
+    return control(socket, target, CONTROL_RESET, stream);
+}
+
+int control_policy(const char *socket, const char *name, char now[PAGE_NAME])
+{
+    union message m;
+    int rc;
+
+    if (name && (!*name || strlen(name) >= PAGE_NAME))
+        return -ENOENT;
+    message_init(&m, MESSAGE_POLICY);
+    if (name)
+        memcpy(m.policy.name, name, strlen(name));
+    rc = query_one(socket, &m);
+    if (rc == 0 && m.header.type == MESSAGE_POLICY) {
+        memcpy(now, m.policy.name, PAGE_NAME);
+        return 0;
+    }
+    rc = rc == 0 ? done_error(&m) : rc;
+    return rc ? rc : -EPROTO;
 }

@@ -4,11 +4,13 @@
 #include "scheduler/client/link.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/level.h"
+#include "common/printable.h"
 
 #define WELCOME_NS     (2000ull * NS_PER_MS) /* in attempts after the first */
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
@@ -97,14 +99,11 @@ void link_connect(struct client_state *self, uint64_t wait_ns)
 static void say_refused(struct client_state *self, uint32_t granted, const char *reason)
 {
     char text[PROTOCOL_TEXT];
-    size_t i;
 
-    for (i = 0; i + 1 < sizeof(text) && reason[i]; i++)
-        text[i] = reason[i] >= ' ' && reason[i] <= '~' ? reason[i] : '?';
-    text[i] = '\0';
+    snprintf(text, sizeof(text), "%s", reason);
     state_say(self, NOTICE_REFUSED, LOG_WARN,
               "CUTIN_PRIORITY=%s was not granted, running as %s: %s", level_name(self->cfg.level),
-              level_name(granted), text);
+              level_name(granted), printable(text));
 }
 
 /* Not taken in: another version, or more clients of this user than the daemon allows; of a device
@@ -228,7 +227,8 @@ static int on_level(struct client_state *self, const union message *m, int fd)
 {
     if (m->level.refused)
         say_refused(self, m->level.level, m->level.reason);
-    state_change_level(self, m->level.level);
+    state_grant(self, m->level.level);
+    activity_refresh_all(&self->activity);
     return 0;
 }
 

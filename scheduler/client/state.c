@@ -140,9 +140,3 @@ void state_leave_daemon(struct client_state *self)
     state_identify(self);
     state_refill(self, &old);
 }
-
-void state_change_level(struct client_state *self, uint32_t level)
-{
-    state_grant(self, level);
-    activity_refresh_all(&self->activity);
-}

@@ -99,8 +99,6 @@ void state_remote(struct client_state *self, uint32_t kind, uint32_t value);
 uint32_t state_word(const struct client_state *self, uint32_t level);
 /* The level is granted: nothing above it is done to other processes. */
 void state_grant(struct client_state *self, uint32_t level);
-/* The same, while this process may be active. */
-void state_change_level(struct client_state *self, uint32_t level);
 
 /* Where in the page the nth device is. */
 uint32_t state_slot(const struct client_state *self, uint32_t nth);

@@ -91,8 +91,8 @@ static void add_peer(struct daemon *d, int fd)
     job_of_process(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, &p->who.job);
     if (limit_connection(d, p) ||
         watch_begin(&p->socket_watch, d->epoll, fd, socket_ready, p) != 0 ||
-        (p->process >= 0 &&
-         watch_begin(&p->process_watch, d->epoll, p->process, process_ready, p) != 0)) {
+        (p->who.process >= 0 &&
+         watch_begin(&p->process_watch, d->epoll, p->who.process, process_ready, p) != 0)) {
         peer_free(p);
         return;
     }
@@ -342,7 +342,7 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
     d->idle_exit_s = idle_exit_s;
     d->room = limit_room();
     d->spare = -1;
-    d->policy = policy_at(d->conf->policy);
+    d->policy = d->conf->policy;
     d->topology = topology_new();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->signals = open_signals();

@@ -54,7 +54,7 @@ void settings_reload(struct daemon *d)
         return;
     }
     log_set_level(d->conf->log);
-    settings_set_policy(d, policy_at(d->conf->policy));
+    settings_set_policy(d, d->conf->policy);
     log_line(LOG_INFO, "configuration: %s", d->conf->loaded ? d->conf->path : "defaults");
     DL_FOREACH (d->peers, p)
         if (p->client && !p->dead && !p->remote &&

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -56,12 +55,6 @@ int peer_make_page(struct peer *p)
     return 0;
 }
 
-/* Ends with the process even if a child of it has inherited the socket. */
-static int open_process(pid_t pid)
-{
-    return pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-}
-
 struct peer *peer_new(struct daemon *daemon, int socket)
 {
     struct peer *p = calloc(1, sizeof(*p));
@@ -69,12 +62,12 @@ struct peer *peer_new(struct daemon *daemon, int socket)
     if (!p)
         return NULL;
     if (subject_of_socket(&p->who, socket) != 0) {
+        subject_clear(&p->who);
         free(p);
         return NULL;
     }
     p->daemon = daemon;
     p->socket = socket;
-    p->process = open_process(p->who.pid);
     p->since_ns = clock_ns();
     p->last = &p->first;
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
@@ -101,8 +94,6 @@ void peer_free(struct peer *p)
     page_put(p->page);
     subject_clear(&p->who);
     close(p->socket);
-    if (p->process >= 0)
-        close(p->process);
     free(p);
 }
 

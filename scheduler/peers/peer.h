@@ -52,7 +52,7 @@ struct peer {
     struct watch socket_watch, process_watch;
     struct daemon *daemon;
     struct peer *prev, *next; /* daemon's list, by age */
-    int socket, process;      /* process: a pidfd, or -1 where the kernel has none */
+    int socket;
     struct subject who;
     bool client; /* has said HELLO */
     bool dead;

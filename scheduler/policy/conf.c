@@ -19,7 +19,6 @@
 #include "common/severity.h"
 #include "common/words.h"
 #include "scheduler/policy/metrics_address.h"
-#include "scheduler/policy/policy.h"
 
 struct reading {
     FILE *in;
@@ -116,12 +115,10 @@ static int take_word(struct reading *r, const struct setting *s, const char *val
 
 static int take_policy(struct reading *r, const struct setting *s, const char *value)
 {
-    for (uint32_t i = 0; policy_at(i); i++)
-        if (strcmp(policy_at(i)->name, value) == 0) {
-            *(uint32_t *)field(r, s) = i;
-            return 0;
-        }
-    return mistake(r, -EINVAL, "there is no policy %.40s; see cutind.conf(5)", value);
+    r->conf->policy = policy_find(value);
+    return r->conf->policy
+               ? 0
+               : mistake(r, -EINVAL, "there is no policy %.40s; see cutind.conf(5)", value);
 }
 
 static int take_metrics(struct reading *r, const struct setting *s, const char *value)
@@ -196,7 +193,7 @@ static const struct setting settings[] = {
     {"limits", "clients_per_device", take_number, AT(clients_per_device), 1, 1024, NULL},
     {"policy", "min_share_percent", take_number, AT(min_share_percent), 0, 90, NULL},
     {"policy", "hold_warning_s", take_number, AT(hold_warning_s), 0, 86400, NULL},
-    {"policy", "name", take_policy, AT(policy), 0, 0, NULL},
+    {"policy", "name", take_policy, 0, 0, 0, NULL},
     {"metrics", "listen", take_metrics, AT(metrics), 0, 0, NULL},
     {"jobs", "folder", take_jobs, 0, 0, 0, NULL},
     {"daemon", "log", take_word, AT(log), 0, 0, LOG_WORDS},
@@ -249,6 +246,7 @@ void conf_default(struct conf *conf, uid_t owner)
                           .clients_per_user = 128,
                           .clients_per_device = 8,
                           .hold_warning_s = 10,
+                          .policy = policy_at(0),
                           .jobs = JOB_FOLDER,
                           .log = LOG_INFO};
     if (owner != 0 && home && home[0] == '/')

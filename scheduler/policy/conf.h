@@ -9,8 +9,9 @@
 
 #include <stdio.h>
 
-#include "scheduler/wire/page.h"
+#include "scheduler/policy/policy.h"
 #include "scheduler/policy/rule.h"
+#include "scheduler/wire/page.h"
 
 #define CONF_PATH_MAX 256u
 
@@ -26,11 +27,11 @@ struct conf {
     /* Users who control others have no limit. */
     uint32_t connections_per_user, clients_per_user, clients_per_device;
     uint32_t min_share_percent; /* of the GPU's time, for best effort */
-    uint32_t policy;            /* policy_at */
-    uint32_t hold_warning_s;    /* 0 = none */
-    char metrics[128];          /* "" = not served */
-    char jobs[128];             /* the folder of job.h */
-    uint32_t log;               /* severity, as CUTIN_LOG */
+    const struct policy *policy;
+    uint32_t hold_warning_s; /* 0 = none */
+    char metrics[128];       /* "" = not served */
+    char jobs[128];          /* the folder of job.h */
+    uint32_t log;            /* severity, as CUTIN_LOG */
 };
 
 /* As without any file. `root` decides the mode of the socket and where a file is looked for. */

@@ -107,20 +107,18 @@ char *cgroups_read(const char *file)
 
 /* What was read is of the right process if that one still lives afterwards. A process in a PID
  * namespace that we do not see into has the number 0, and no cgroup for us. */
-static void find_cgroups(struct subject *who, int socket)
+static void find_cgroups(struct subject *who)
 {
-    int process = who->pid > 0 ? peer_process(socket, who->pid) : -1;
     char path[40];
 
-    if (process < 0)
+    if (who->process < 0)
         return;
     snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)who->pid);
     who->cgroups = cgroups_read(path);
-    if (has_ended(process, who->pid)) {
+    if (has_ended(who->process, who->pid)) {
         free(who->cgroups);
         who->cgroups = NULL;
     }
-    close(process);
 }
 
 int cgroups_check(char *why, size_t why_size)
@@ -189,13 +187,14 @@ int subject_of_socket(struct subject *who, int socket)
     struct ucred cred;
     socklen_t size = sizeof(cred);
 
-    *who = (struct subject){0};
+    *who = (struct subject){.process = -1};
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0)
         return -errno;
     who->uid = known_id(cred.uid, "/proc/self/uid_map");
     who->gid = known_id(cred.gid, "/proc/self/gid_map");
     who->pid = cred.pid;
-    find_cgroups(who, socket);
+    who->process = who->pid > 0 ? peer_process(socket, who->pid) : -1;
+    find_cgroups(who);
     return find_groups(who, socket);
 }
 
@@ -206,6 +205,9 @@ void subject_clear(struct subject *who)
     who->groups = NULL;
     who->group_count = 0;
     who->cgroups = NULL;
+    if (who->process >= 0)
+        close(who->process);
+    who->process = -1;
 }
 
 /* ---- rules ---------------------------------------------------------------------------------- */

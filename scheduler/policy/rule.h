@@ -19,6 +19,7 @@ struct subject {
     uid_t uid; /* ID_UNKNOWN: not of the daemon's user namespace, as groups may be */
     gid_t gid;
     pid_t pid;
+    int process;   /* a pidfd, which ends with it whoever has inherited its socket; -1: unknown */
     gid_t *groups; /* supplementary */
     uint32_t group_count;
     char *cgroups;  /* as in /proc/PID/cgroup; NULL: not known */

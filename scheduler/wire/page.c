@@ -197,32 +197,23 @@ void page_copy(struct cutin_page *to, const struct cutin_page *from)
         out[i] = __atomic_load_n(&in[i], __ATOMIC_RELAXED);
 }
 
-static void add(_Atomic uint64_t *to, const _Atomic uint64_t *from)
-{
-    uint64_t n = atomic_load_explicit(from, memory_order_relaxed);
-
-    if (n)
-        atomic_fetch_add_explicit(to, n, memory_order_relaxed);
-}
-
-static void add_count(_Atomic uint32_t *to, const _Atomic uint32_t *from)
-{
-    uint32_t n = atomic_load_explicit(from, memory_order_relaxed);
-
-    if (n)
-        atomic_fetch_add_explicit(to, n, memory_order_relaxed);
-}
-
 void page_add_counters(struct cutin_page *to, const struct cutin_page *from)
 {
+/* Memory that nothing was counted in is not touched. */
+#define ADD(field)                                                                                 \
+    if (atomic_load_explicit(&from->field, memory_order_relaxed))                                  \
+        atomic_fetch_add_explicit(&to->field,                                                      \
+                                  atomic_load_explicit(&from->field, memory_order_relaxed),        \
+                                  memory_order_relaxed);
+#define COUNTER(name, help) ADD(device[d].counters.name)
+#define TIME(name, help)    ADD(times.name[i])
     for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
-#define ADD(field, help) add(&to->device[d].counters.field, &from->device[d].counters.field);
-        PAGE_COUNTERS(ADD)
-#undef ADD
+        PAGE_COUNTERS(COUNTER)
     }
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-#define ADD(field, help) add_count(&to->times.field[i], &from->times.field[i]);
-        PAGE_TIMES(ADD)
-#undef ADD
+        PAGE_TIMES(TIME)
     }
+#undef TIME
+#undef COUNTER
+#undef ADD
 }

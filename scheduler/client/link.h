@@ -1,6 +1,6 @@
 /*
  * link.h - the client's link to the daemon: it registers, takes in what the daemon says, and starts
- * again when that has gone. It has a thread of its own (link_thread.c), and where the kernel lets
+ * again when that has gone. It has a thread of its own, and where the kernel lets
  * it a descriptor table of its own, so nothing of it can be seen or closed among the program's. All
  * under the lock of `self`.
  */
@@ -11,16 +11,6 @@
 #include "scheduler/client/state.h"
 
 #define LINK_BACKOFF_MIN_NS (50 * NS_PER_MS)
-
-/* Says HELLO; the welcome is to come within `wait_ns`. */
-void link_connect(struct client_state *self, uint64_t wait_ns);
-/* Everything that has arrived and everything that is due. */
-void link_service(struct client_state *self, uint64_t now);
-/* Ends the link, for the reason `why`, and begins to drain it. */
-void link_down(struct client_state *self, int why);
-/* Bits are cleared and pages unmapped once no thread can be writing to them any more; only then may
- * this process register again. */
-void link_drain(struct client_state *self);
 
 /* The daemon is told what is due. Any thread. */
 void link_ask(struct client_state *self);

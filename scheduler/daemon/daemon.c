@@ -23,7 +23,6 @@
 #include "scheduler/daemon/limit.h"
 #include "scheduler/daemon/list.h"
 #include "scheduler/daemon/metrics.h"
-#include "scheduler/daemon/request.h"
 #include "scheduler/daemon/settings.h"
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/heartbeat.h"

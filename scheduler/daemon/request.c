@@ -1,8 +1,6 @@
 /*
  * request.c - what clients and commands ask of the daemon.
  */
-#include "scheduler/daemon/request.h"
-
 #include <errno.h>
 #include <string.h>
 

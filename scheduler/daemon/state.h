@@ -42,4 +42,7 @@ struct daemon {
     bool stop;
 };
 
+/* What a message asks for: request.c. Returns 0; anything else: the connection is no good. */
+int request_run(struct peer *p, const union message *m);
+
 #endif

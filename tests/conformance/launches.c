@@ -190,3 +190,49 @@ Test(launches, library_kernels_launch_like_functions)
     words_are(p, 6);
     OK(cuLibraryUnload(library));
 }
+
+static CUresult launch_shared(CUfunction f, unsigned int bytes)
+{
+    CUdeviceptr p = words_new(1);
+    uint32_t a = 1, b = 1, n = WORDS;
+    void *params[] = {&p, &a, &b, &n};
+    return cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, bytes, NULL, params, NULL);
+}
+
+/* cuda.h of cuKernelSetAttribute: "Note that attributes set using ::cuFuncSetAttribute() will
+ * override the attribute set by this API irrespective of whether the call to ::cuFuncSetAttribute()
+ * is made before or after this API call. However, ::cuKernelGetAttribute() will always return the
+ * attribute value set by this API." */
+Test(launches, what_a_function_has_overrides_what_its_kernel_has)
+{
+    enum { LITTLE = 1 << 10, MUCH = 64 << 10 };
+    const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    CUlibrary library;
+    CUkernel kernel;
+    CUfunction f;
+    int bytes;
+    if (rig_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) < MUCH)
+        cr_skip_test("blocks have less shared memory");
+    OK(cuLibraryLoadFromFile(&library, rig_kernels(), NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryGetKernel(&kernel, library, "mix"));
+    OK(cuKernelGetFunction(&f, kernel));
+    OK(cuKernelSetAttribute(shared, MUCH, kernel, rig.dev));
+    OK(launch_shared(f, MUCH));
+    for (int first = 0; first < 2; first++) {
+        if (first)
+            OK(cuFuncSetAttribute(f, shared, LITTLE));
+        OK(cuKernelSetAttribute(shared, MUCH, kernel, rig.dev));
+        if (!first)
+            OK(cuFuncSetAttribute(f, shared, LITTLE));
+        FAILS(CUDA_ERROR_INVALID_VALUE, launch_shared(f, MUCH));
+        FAILS(CUDA_ERROR_INVALID_VALUE, launch_shared((CUfunction)kernel, MUCH));
+        OK(cuFuncGetAttribute(&bytes, shared, f));
+        cr_assert_eq(bytes, LITTLE);
+        OK(cuKernelGetAttribute(&bytes, shared, kernel, rig.dev));
+        cr_assert_eq(bytes, MUCH);
+    }
+    OK(cuFuncSetAttribute(f, shared, MUCH));
+    OK(cuKernelSetAttribute(shared, LITTLE, kernel, rig.dev));
+    OK(launch_shared((CUfunction)kernel, MUCH));
+    OK(cuLibraryUnload(library));
+}

@@ -493,6 +493,7 @@ bool lower_library(struct model *m, struct op op, const uint32_t *r)
     if (m->p->forms >= FORMS_PLACES && !claim(&m->kernel_owner, op.thread))
         return false;
     memset(m->much, 0, sizeof(m->much));
+    memset(m->function, 0, sizeof(m->function));
     return lower_quiet(m, op, r);
 }
 

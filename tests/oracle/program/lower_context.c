@@ -43,6 +43,7 @@ static void replace_context(struct model *m, struct op op)
         clock_join(m->now[host], m->now[s]);
     for (int e = MAIN_EVENTS; e < EVENTS; e++)
         m->event[e].recorded = false;
+    m->function[1].set = false;
     clock_step(m, host);
     for (int b = OTHER_DEVICE; b < BUFFERS; b++) {
         buffer_seed(m->mem[b], (uint32_t)b);

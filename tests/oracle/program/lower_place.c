@@ -167,33 +167,47 @@ bool lower_map(struct model *m, struct op op, const uint32_t *r)
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-static void launch_much(struct model *m, struct op op, bool second, const uint32_t *r)
+/* Of a kernel: the context is the stream's. */
+static void launch_much(struct model *m, struct op op, const uint32_t *r)
 {
-    op.kind = m->much[second] ? OP_MIX_MUCH : OP_BAD_SHARED;
+    bool other = stream_base(op.stream) == OTHER;
+    bool much =
+        m->function[other].set ? m->function[other].much : m->much[m->p->devices > 1 && other];
+    op.kind = much ? OP_MIX_MUCH : OP_BAD_SHARED;
     op.a = r[3] | 1;
     op.b = r[4];
-    if (m->much[second])
+    op.flag = 0;
+    if (much)
         lower_data(m, op, r);
     else
         model_emit(m, op);
 }
 
 /* A kernel of a library is one for all devices; how much shared memory it may have is a device's
- * own. */
+ * own, and that of its function a context's. Which one a green context asks is said nowhere.
+ * op.flag: the function's, and the kernel's is the opposite. */
 bool lower_allow(struct model *m, struct op op, const uint32_t *r)
 {
-    bool second = m->p->devices > 1 && stream_base(op.stream) == OTHER;
-    int device = m->p->devices > 1 ? (int)(r[1] & 1) : 0;
+    bool other = stream_base(op.stream) == OTHER, function = !m->p->green && r[5] & 1;
+    int device = m->p->devices > 1 ? (int)(function ? other : r[1] & 1) : 0;
     if (!claim(&m->kernel_owner, op.thread) || !claim(&m->stream_owner[op.stream], op.thread))
         return false;
-    m->much[device] = r[2] % 3 != 0;
-    op.a = m->much[device];
+    op.a = r[2] % 3 != 0;
     op.b = (uint32_t)device;
-    model_emit(m, op);
+    op.flag = function;
+    m->much[device] = function ? !op.a : op.a;
+    if (function) {
+        m->function[other].set = true;
+        m->function[other].much = op.a;
+    }
+    struct op allow = op;
+    if (function)
+        allow.where = WHERE_OWN;
+    model_emit(m, allow);
     for (uint32_t i = 0; i < 1 + r[6] % 3; i++)
-        launch_much(m, op, second, r);
-    op.stream = (uint8_t)(second ? CREATED : OTHER + CREATED);
+        launch_much(m, op, r);
+    op.stream = (uint8_t)(other ? CREATED : OTHER + CREATED);
     if (m->p->devices > 1 && claim(&m->stream_owner[op.stream], op.thread))
-        launch_much(m, op, !second, r);
+        launch_much(m, op, r);
     return true;
 }

@@ -40,7 +40,10 @@ struct model {
     uint32_t races;                 /* used so far */
     struct op exec[EXECS];          /* kind CAPTURE or GRAPH_BUILD = instantiated */
     bool pinned[POOLED - PAGEABLE]; /* pageable memory that is registered */
-    bool much[2];        /* may the library's kernel have much shared memory on this device? */
+    bool much[2]; /* may the library's kernel have much shared memory on this device? */
+    struct {
+        bool set, much;
+    } function[2];       /* that of MAIN and OTHER */
     bool asked[STREAMS]; /* another thread asks for it since the last barrier */
     /* Destroyed and made anew since then: no other thread may name it yet. */
     bool anew_stream[STREAMS], anew_event[EVENTS];

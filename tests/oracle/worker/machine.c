@@ -324,12 +324,11 @@ static void read_buffers(void)
     }
 }
 
-/* The library's kernels outlive the program. */
+/* The library's kernels outlive the program, and nothing takes back what a function has. */
 static void machine_disallow(void)
 {
-    for (CUdevice d = m.device; m.allowed && d <= m.second_device; d++)
-        cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SHARED_LITTLE,
-                             (CUkernel)m.k.mix, d);
+    if (m.allowed && (cuLibraryUnload(m.library) || machine_load_library()))
+        broken("the library cannot be loaded again");
     m.allowed = false;
 }
 

@@ -162,24 +162,27 @@ CUresult run_kernel(const struct op *o, uint32_t index)
 
 static const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 
-/* What is set for a kernel is set for its function in the device's contexts, too, whatever was set
- * there. */
-static CUresult allow_function(int bytes)
+static CUresult allow_kernel(CUdevice device, bool much)
+{
+    return cuKernelSetAttribute(shared, much ? SHARED_MUCH : SHARED_LITTLE, (CUkernel)m.k.mix,
+                                device);
+}
+
+/* What a context's function has overrides what the kernel has, whichever is set first. */
+static CUresult allow_function(CUdevice device, bool much, bool before)
 {
     CUfunction f;
-    CUresult r = cuKernelGetFunction(&f, (CUkernel)m.k.mix);
-    return r ? r : cuFuncSetAttribute(f, shared, bytes);
+    CUresult r = before ? allow_kernel(device, !much) : CUDA_SUCCESS;
+    r = r ? r : cuKernelGetFunction(&f, (CUkernel)m.k.mix);
+    r = r ? r : cuFuncSetAttribute(f, shared, much ? SHARED_MUCH : SHARED_LITTLE);
+    return r || before ? r : allow_kernel(device, !much);
 }
 
 static CUresult allow(const struct op *o)
 {
     CUdevice device = o->b ? m.second_device : m.device;
     m.allowed = true;
-    CUresult r =
-        o->variant & 16 ? allow_function(o->a ? SHARED_LITTLE : SHARED_MUCH) : CUDA_SUCCESS;
-    return r ? r
-             : cuKernelSetAttribute(shared, o->a ? SHARED_MUCH : SHARED_LITTLE, (CUkernel)m.k.mix,
-                                    device);
+    return o->flag ? allow_function(device, o->a, o->variant & 16) : allow_kernel(device, o->a);
 }
 
 CUresult run_allow(const struct op *o, uint32_t index)

@@ -176,10 +176,21 @@ static int arch_or_device(unsigned int arch)
     return arch ? (int)arch : COMPUTE_MAJOR * 10 + COMPUTE_MINOR;
 }
 
-static CUresult function_attribute_get(const struct sim_function *f, int ordinal,
-                                       CUfunction_attribute id, int *out)
+static int setting_of(CUfunction_attribute id)
 {
-    const struct sim_attributes *a = &f->attributes[ordinal];
+    if (id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        return MAX_DYNAMIC_SMEM;
+    if (id == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+        return CARVEOUT;
+    if (id >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
+        id <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH)
+        return CLUSTER + (int)id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
+    return -1;
+}
+
+/* Of what cannot be set, or is set and heeded by nobody. */
+static CUresult property_get(const struct sim_function *f, CUfunction_attribute id, int *out)
+{
     switch (id) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
         *out = (int)f->entry->max_threads;
@@ -196,53 +207,36 @@ static CUresult function_attribute_get(const struct sim_function *f, int ordinal
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
         *out = arch_or_device(image_of(f)->binary_arch);
         return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        *out = atomic_load(&a->max_dynamic_smem);
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        *out = atomic_load(&a->carveout);
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-        *out = atomic_load(&a->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
-        return CUDA_SUCCESS;
     default:
         *out = 0; /* constant and local memory, caching mode, other cluster properties */
         return (int)id >= 0 && id < CU_FUNC_ATTRIBUTE_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
 }
 
-static CUresult function_attribute_set(struct sim_function *f, int ordinal, CUfunction_attribute id,
-                                       int value)
+static CUresult setting_set(struct sim_function *f, int ordinal, CUfunction_attribute id, int value)
 {
-    struct sim_attributes *a = &f->attributes[ordinal];
-    if (id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-        if (value < 0 || (size_t)value + f->entry->static_smem > BLOCK_SMEM_OPTIN)
-            return CUDA_ERROR_INVALID_VALUE;
-        atomic_store(&a->max_dynamic_smem, value);
-        return CUDA_SUCCESS;
+    int setting = setting_of(id);
+    if (setting < 0) {
+        bool other = id >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET && id < CU_FUNC_ATTRIBUTE_MAX;
+        return other ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
-    if (id == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
-        if (value < -1 || value > 100)
-            return CUDA_ERROR_INVALID_VALUE;
-        atomic_store(&a->carveout, value);
-        return CUDA_SUCCESS;
-    }
-    if (id >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
-        id <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH && value >= 0)
-        atomic_store(&a->cluster[id - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH], value);
-    bool cluster = id >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET && id < CU_FUNC_ATTRIBUTE_MAX;
-    return cluster ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (value < (setting == CARVEOUT ? -1 : 0) || (setting == CARVEOUT && value > 100) ||
+        (setting == MAX_DYNAMIC_SMEM && (size_t)value + f->entry->static_smem > BLOCK_SMEM_OPTIN))
+        return CUDA_ERROR_INVALID_VALUE;
+    atomic_store(&f->settings[ordinal][setting], value);
+    if (f->kernel)
+        atomic_store(&f->kernel->overridden, true);
+    return CUDA_SUCCESS;
 }
 
-/* Of the context that is current where a kernel is taken for a function. */
-static int ordinal_of(const struct sim_function *f)
+/* That of a function, or the current one of who entered, where a kernel is taken for a function. */
+static struct sim_context *context_of(const struct sim_function *f)
 {
-    struct sim_context *ctx;
+    struct sim_context *ctx = NULL;
     if (f->module)
-        return f->module->context->ordinal;
-    return context_current(&ctx) == CUDA_SUCCESS ? ctx->ordinal : 0;
+        return f->module->context;
+    context_current(&ctx);
+    return ctx;
 }
 
 SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunction handle)
@@ -251,14 +245,17 @@ SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunc
     CUresult rc = enter(handle, &f);
     if (rc == CUDA_SUCCESS && !out)
         rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? function_attribute_get(f, ordinal_of(f), id, out) : rc;
+    if (rc != CUDA_SUCCESS || setting_of(id) < 0)
+        return rc != CUDA_SUCCESS ? rc : property_get(f, id, out);
+    *out = function_setting(f, context_of(f), setting_of(id));
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute id, int value)
 {
     struct sim_function *f;
     CUresult rc = enter(handle, &f);
-    return rc == CUDA_SUCCESS ? function_attribute_set(f, ordinal_of(f), id, value) : rc;
+    return rc == CUDA_SUCCESS ? setting_set(f, context_of(f)->ordinal, id, value) : rc;
 }
 
 /* Kernels are of no context: their attributes hold for each device. */
@@ -270,6 +267,8 @@ static CUresult kernel_enter(CUkernel handle, CUdevice device, struct sim_functi
         return rc;
     if (!*f)
         return CUDA_ERROR_INVALID_HANDLE;
+    if ((*f)->kernel)
+        *f = (*f)->kernel;
     return device >= 0 && device < config_get()->devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -280,7 +279,10 @@ SIM_EXPORT CUresult cuKernelGetAttribute(int *out, CUfunction_attribute id, CUke
     CUresult rc = kernel_enter(kernel, device, &f);
     if (rc == CUDA_SUCCESS && !out)
         rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? function_attribute_get(f, device, id, out) : rc;
+    if (rc != CUDA_SUCCESS || setting_of(id) < 0)
+        return rc != CUDA_SUCCESS ? rc : property_get(f, id, out);
+    *out = atomic_load(&f->settings[device][setting_of(id)]);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUkernel kernel,
@@ -288,11 +290,7 @@ SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUk
 {
     struct sim_function *f;
     CUresult rc = kernel_enter(kernel, device, &f);
-    if (rc == CUDA_SUCCESS)
-        rc = function_attribute_set(f, device, id, value);
-    if (rc == CUDA_SUCCESS && !f->module)
-        module_functions_set(f, device, function_attribute_set, id, value);
-    return rc;
+    return rc == CUDA_SUCCESS ? setting_set(f, device, id, value) : rc;
 }
 
 SIM_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)

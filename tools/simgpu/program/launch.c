@@ -70,7 +70,7 @@ static CUresult pack(const struct image_entry *e, void **params, void **extra, v
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 static CUresult shape_check(const CUlaunchConfig *c, const struct sim_function *f,
-                            const struct sim_attributes *a)
+                            struct sim_context *ctx)
 {
     enum { GRID_X = 0x7fffffff, GRID_YZ = 65535, BLOCK_XY = 1024, BLOCK_Z = 64 };
     uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
@@ -81,7 +81,7 @@ static CUresult shape_check(const CUlaunchConfig *c, const struct sim_function *
     if (c->blockDimX > BLOCK_XY || c->blockDimY > BLOCK_XY || c->blockDimZ > BLOCK_Z ||
         threads > BLOCK_THREADS)
         return CUDA_ERROR_INVALID_VALUE;
-    if (c->sharedMemBytes > (unsigned int)atomic_load(&a->max_dynamic_smem))
+    if (c->sharedMemBytes > (unsigned int)function_setting(f, ctx, MAX_DYNAMIC_SMEM))
         return CUDA_ERROR_INVALID_VALUE;
     return threads > f->entry->max_threads ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
 }
@@ -125,9 +125,9 @@ static CUresult attribute_check(const CUlaunchConfig *c, const CUlaunchAttribute
 }
 
 static CUresult attributes_check(const CUlaunchConfig *c, const struct sim_function *f,
-                                 const struct sim_attributes *own)
+                                 struct sim_context *ctx)
 {
-    unsigned int width = (unsigned int)atomic_load(&own->cluster[0]);
+    unsigned int width = (unsigned int)function_setting(f, ctx, CLUSTER);
     if (c->numAttrs && !c->attrs)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < c->numAttrs; i++) {
@@ -138,8 +138,8 @@ static CUresult attributes_check(const CUlaunchConfig *c, const struct sim_funct
             width = 0;
     }
     return width == 0 ? CUDA_SUCCESS
-                      : cluster_check(c, width, (unsigned int)atomic_load(&own->cluster[1]),
-                                      (unsigned int)atomic_load(&own->cluster[2]));
+                      : cluster_check(c, width, (unsigned int)function_setting(f, ctx, CLUSTER + 1),
+                                      (unsigned int)function_setting(f, ctx, CLUSTER + 2));
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */
@@ -237,10 +237,9 @@ CUresult launch_prepare(struct sim_context *ctx, const CUlaunchConfig *config, C
     struct sim_function *f = function_find(handle);
     if (!f || (f->module && context_base(f->module->context) != context_base(ctx)))
         return CUDA_ERROR_INVALID_HANDLE;
-    const struct sim_attributes *own = &f->attributes[ctx->ordinal];
-    CUresult rc = shape_check(config, f, own);
+    CUresult rc = shape_check(config, f, ctx);
     if (rc == CUDA_SUCCESS)
-        rc = attributes_check(config, f, own);
+        rc = attributes_check(config, f, ctx);
     if (rc == CUDA_SUCCESS)
         rc = pack(f->entry, params, extra, packed);
     if (rc != CUDA_SUCCESS)

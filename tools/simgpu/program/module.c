@@ -55,15 +55,26 @@ static bool loading_is_eager(void)
     return mode && !strcmp(mode, "EAGER");
 }
 
-static void attributes_reset(struct sim_function *f)
+static void settings_reset(struct sim_function *f)
 {
-    for (int i = 0; i < FUNCTION_DEVICES; i++) {
-        struct sim_attributes *a = &f->attributes[i];
-        atomic_store(&a->max_dynamic_smem, BLOCK_SMEM - (int)f->entry->static_smem);
-        atomic_store(&a->carveout, -1);
-        for (int k = 0; k < 3; k++)
-            atomic_store(&a->cluster[k], 0);
-    }
+    for (int i = 0; i < FUNCTION_DEVICES; i++)
+        for (int k = 0; k < FUNCTION_SETTINGS; k++)
+            atomic_store(&f->settings[i][k], f->kernel ? OF_KERNEL
+                                             : k == MAX_DYNAMIC_SMEM
+                                                 ? BLOCK_SMEM - (int)f->entry->static_smem
+                                             : k == CARVEOUT ? -1
+                                                             : 0);
+}
+
+int function_setting(const struct sim_function *f, struct sim_context *ctx, int setting)
+{
+    struct sim_module *m = NULL;
+    if (atomic_load(&f->overridden))
+        m = module_of_library(ctx, f->library);
+    if (m)
+        f = m->functions[f->entry - m->image->entries];
+    int value = atomic_load(&f->settings[ctx->ordinal][setting]);
+    return value != OF_KERNEL ? value : atomic_load(&f->kernel->settings[ctx->ordinal][setting]);
 }
 
 static struct sim_function *function_make(const struct image_entry *entry, struct sim_module *m,
@@ -77,8 +88,10 @@ static struct sim_function *function_make(const struct image_entry *entry, struc
     atomic_store_explicit(&f->times, NULL, memory_order_relaxed);
     f->module = m;
     f->library = l;
+    f->kernel = m && l ? l->kernels[entry - l->image->entries] : NULL;
+    atomic_store(&f->overridden, false);
     atomic_store(&f->loaded, loading_is_eager());
-    attributes_reset(f);
+    settings_reset(f);
     f->old = NULL;
     handle_publish(f);
     return f;
@@ -229,20 +242,6 @@ static void module_free(struct sim_module *m)
     handle_give(&modules, m);
 }
 
-/* A function begins with what was set for its kernel. */
-static void attributes_inherit(const struct sim_module *m)
-{
-    int ordinal = m->context->ordinal;
-    for (size_t i = 0; i < m->image->entry_count; i++) {
-        const struct sim_attributes *from = &m->library->kernels[i]->attributes[ordinal];
-        struct sim_attributes *to = &m->functions[i]->attributes[ordinal];
-        atomic_store(&to->max_dynamic_smem, atomic_load(&from->max_dynamic_smem));
-        atomic_store(&to->carveout, atomic_load(&from->carveout));
-        for (int k = 0; k < 3; k++)
-            atomic_store(&to->cluster[k], atomic_load(&from->cluster[k]));
-    }
-}
-
 CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_library *library,
                      struct sim_module **out)
 {
@@ -258,8 +257,6 @@ CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_li
         module_free(m);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (library)
-        attributes_inherit(m);
     list_add(m);
     handle_publish(m);
     *out = m;
@@ -317,19 +314,6 @@ static void modules_close(struct sim_context *ctx)
 CONTEXT_PART(CONTEXT_MODULES, NULL, modules_close)
 
 /* ---- by name --------------------------------------------------------------------------------- */
-
-void module_functions_set(const struct sim_function *kernel, int ordinal, attribute_setter set,
-                          CUfunction_attribute id, int value)
-{
-    pthread_mutex_lock(&lock);
-    for (const struct sim_module *m = all; m; m = m->next)
-        for (size_t i = 0; m->library == kernel->library && m->context->ordinal == ordinal &&
-                           i < m->image->entry_count;
-             i++)
-            if (m->functions[i]->entry == kernel->entry)
-                set(m->functions[i], ordinal, id, value);
-    pthread_mutex_unlock(&lock);
-}
 
 struct sim_function *module_function(struct sim_module *m, const char *name)
 {

@@ -21,11 +21,14 @@ struct old_launch {
     unsigned char packed[4096];
 };
 
-/* What may be set. A kernel has it for each device, a function for that of its context. */
-enum { FUNCTION_DEVICES = 8 };
-struct sim_attributes {
-    _Atomic int max_dynamic_smem, carveout;
-    _Atomic int cluster[3]; /* that every launch has, unless it says so itself; 0: none */
+/* What may be set. A kernel has it for each device, a function for that of its context, and what is
+ * not set for the function of a library's module is its kernel's. */
+enum { FUNCTION_DEVICES = 8, OF_KERNEL = INT32_MIN };
+enum function_setting {
+    MAX_DYNAMIC_SMEM,
+    CARVEOUT,
+    CLUSTER, /* x, y, z: that every launch has, unless it says so itself; 0: none */
+    FUNCTION_SETTINGS = CLUSTER + 3,
 };
 
 struct sim_function {
@@ -34,10 +37,12 @@ struct sim_function {
     const struct kernel_model *model;         /* NULL: a kernel that the simulator does not know */
     struct sim_module *module;                /* of a CUfunction */
     struct sim_library *library;              /* of a CUkernel, and of its functions */
+    struct sim_function *kernel;              /* of a library's CUfunction; NULL otherwise */
     _Atomic(const struct times_list *) times; /* of one that is not known; NULL: not looked up */
     _Atomic bool loaded;
-    struct sim_attributes attributes[FUNCTION_DEVICES]; /* by ordinal */
-    struct old_launch *old;                             /* NULL until used */
+    _Atomic bool overridden; /* a CUkernel: something is set for one of its functions */
+    _Atomic int settings[FUNCTION_DEVICES][FUNCTION_SETTINGS]; /* by ordinal */
+    struct old_launch *old;                                    /* NULL until used */
 };
 
 struct module_global {
@@ -74,11 +79,8 @@ CUresult module_global_find(const struct sim_module *m, const char *name, CUdevi
                             size_t *bytes);
 CUmodule module_handle(const struct sim_module *m);
 
-/* The attribute of a kernel's functions on that device. */
-typedef CUresult (*attribute_setter)(struct sim_function *f, int ordinal, CUfunction_attribute id,
-                                     int value);
-void module_functions_set(const struct sim_function *kernel, int ordinal, attribute_setter set,
-                          CUfunction_attribute id, int value);
+/* What a launch in the context heeds. */
+int function_setting(const struct sim_function *f, struct sim_context *ctx, int setting);
 
 /* All functions of an image, live; NULL without memory. */
 struct sim_function **functions_make(struct image *image, struct sim_module *m,

@@ -163,7 +163,7 @@ static CUresult context_create(CUcontext *out, unsigned int version, unsigned in
     return context_push(ctx);
 }
 
-static CUresult context_destroy(CUcontext handle)
+SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 {
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
@@ -210,15 +210,7 @@ SIM_EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, un
 }
 #endif
 
-SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
-{
-    return context_destroy(ctx);
-}
-
-SIM_EXPORT CUresult cuCtxDestroy(CUcontext ctx)
-{
-    return context_destroy(ctx);
-}
+SIM_ALIAS(cuCtxDestroy, cuCtxDestroy_v2)
 
 SIM_EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
 {
@@ -246,7 +238,7 @@ SIM_EXPORT CUresult cuCtxDetach(CUcontext handle)
     pthread_mutex_lock(&context_lock);
     bool last = --ctx->usage == 0;
     pthread_mutex_unlock(&context_lock);
-    return last ? context_destroy(handle) : CUDA_SUCCESS;
+    return last ? cuCtxDestroy_v2(handle) : CUDA_SUCCESS;
 }
 
 /* ---- green contexts -------------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ CUresult context_argument(CUcontext handle, struct sim_context **out)
 
 /* ---- API ------------------------------------------------------------------------------------- */
 
-static CUresult push(CUcontext handle)
+SIM_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 {
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
@@ -115,7 +115,7 @@ static CUresult push(CUcontext handle)
     return ctx ? context_push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-static CUresult pop(CUcontext *out)
+SIM_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out)
 {
     CUresult rc = driver_ready();
     if (rc != CUDA_SUCCESS)
@@ -127,26 +127,9 @@ static CUresult pop(CUcontext *out)
     stack.depth--;
     return CUDA_SUCCESS;
 }
+SIM_ALIAS(cuCtxPushCurrent, cuCtxPushCurrent_v2)
 
-SIM_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx)
-{
-    return push(ctx);
-}
-
-SIM_EXPORT CUresult cuCtxPushCurrent(CUcontext ctx)
-{
-    return push(ctx);
-}
-
-SIM_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out)
-{
-    return pop(out);
-}
-
-SIM_EXPORT CUresult cuCtxPopCurrent(CUcontext *out)
-{
-    return pop(out);
-}
+SIM_ALIAS(cuCtxPopCurrent, cuCtxPopCurrent_v2)
 
 SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
 {

@@ -109,11 +109,7 @@ SIM_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
     attribute_uuid(dev, (uint8_t *)uuid->bytes);
     return CUDA_SUCCESS;
 }
-
-SIM_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
-{
-    return cuDeviceGetUuid_v2(uuid, dev);
-}
+SIM_ALIAS(cuDeviceGetUuid, cuDeviceGetUuid_v2)
 
 SIM_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice dev)
 {

@@ -23,6 +23,8 @@
 #include <string.h>
 
 #define SIM_EXPORT __attribute__((visibility("default")))
+/* Another name of a function of the same file. */
+#define SIM_ALIAS(name, of) SIM_EXPORT __typeof__(of) name __attribute__((alias(#of)));
 
 enum work_kind {
     WORK_KERNEL, /* occupies SMs for cost_ns */

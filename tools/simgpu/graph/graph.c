@@ -165,7 +165,7 @@ bool node_params_layout(struct sim_node *n)
     if (n->type != CU_GRAPH_NODE_TYPE_KERNEL)
         return true;
     const struct sim_function *f = n->work.func;
-    size_t count = function_param_count(f);
+    size_t count = f->entry->param_count;
     n->params = calloc(count + 1, sizeof(*n->params));
     for (size_t i = 0; n->params && i < count; i++)
         n->params[i] = (char *)n->work.blob + function_param(f, i)->offset;

@@ -104,8 +104,8 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
 }
 
 /* Before 12.0: an error node and a log, of which there is nothing to tell. */
-static CUresult instantiate_old(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log,
-                                size_t log_bytes)
+SIM_EXPORT CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *error,
+                                       char *log, size_t log_bytes)
 {
     if (error)
         *error = NULL;
@@ -113,18 +113,7 @@ static CUresult instantiate_old(CUgraphExec *out, CUgraph graph, CUgraphNode *er
         *log = '\0';
     return instantiate(out, graph, 0);
 }
-
-SIM_EXPORT CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *error,
-                                       char *log, size_t log_bytes)
-{
-    return instantiate_old(out, graph, error, log, log_bytes);
-}
-
-SIM_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error,
-                                          char *log, size_t log_bytes)
-{
-    return instantiate_old(out, graph, error, log, log_bytes);
-}
+SIM_ALIAS(cuGraphInstantiate_v2, cuGraphInstantiate)
 
 SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
                                                 unsigned long long flags)

@@ -105,7 +105,7 @@ CUresult array_find(CUarray handle, struct array_view *out)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
+SIM_EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     struct sim_context *ctx;
     CUresult rc = context_enter(&ctx);
@@ -120,18 +120,13 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
     return a ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-SIM_EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
-{
-    return create(out, d);
-}
-
 SIM_EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *d)
 {
     if (!d)
         return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR full = {
         .Width = d->Width, .Height = d->Height, .Format = d->Format, .NumChannels = d->NumChannels};
-    return create(out, &full);
+    return cuArray3DCreate_v2(out, &full);
 }
 
 static void array_end(struct sim_array *a)

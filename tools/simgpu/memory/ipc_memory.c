@@ -165,11 +165,7 @@ SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handl
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     return import_open(out, &h, ctx);
 }
-
-SIM_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags)
-{
-    return cuIpcOpenMemHandle_v2(out, handle, flags);
-}
+SIM_ALIAS(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2)
 
 /* ---- the end of it --------------------------------------------------------------------------- */
 

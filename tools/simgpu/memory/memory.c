@@ -395,11 +395,7 @@ SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int f
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
 }
-
-SIM_EXPORT CUresult cuMemHostRegister(void *ptr, size_t bytes, unsigned int flags)
-{
-    return cuMemHostRegister_v2(ptr, bytes, flags);
-}
+SIM_ALIAS(cuMemHostRegister, cuMemHostRegister_v2)
 
 SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
 {

@@ -129,11 +129,7 @@ NVML_EXPORT nvmlReturn_t nvmlInit_v2(void)
 {
     return nvmlInitWithFlags(0);
 }
-
-NVML_EXPORT nvmlReturn_t nvmlInit(void)
-{
-    return nvmlInitWithFlags(0);
-}
+NVML_ALIAS(nvmlInit, nvmlInit_v2)
 
 NVML_EXPORT nvmlReturn_t nvmlShutdown(void)
 {
@@ -190,11 +186,7 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *out)
     *out = config_get()->driver_version;
     return NVML_SUCCESS;
 }
-
-NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *out)
-{
-    return nvmlSystemGetCudaDriverVersion(out);
-}
+NVML_ALIAS(nvmlSystemGetCudaDriverVersion_v2, nvmlSystemGetCudaDriverVersion)
 
 NVML_EXPORT nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *out, unsigned int room)
 {
@@ -221,11 +213,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *out)
     *out = (unsigned int)config_get()->devices;
     return NVML_SUCCESS;
 }
-
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetCount(unsigned int *out)
-{
-    return nvmlDeviceGetCount_v2(out);
-}
+NVML_ALIAS(nvmlDeviceGetCount, nvmlDeviceGetCount_v2)
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *out)
 {
@@ -235,11 +223,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlD
     *out = handle_of(index);
     return NVML_SUCCESS;
 }
-
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *out)
-{
-    return nvmlDeviceGetHandleByIndex_v2(index, out);
-}
+NVML_ALIAS(nvmlDeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2)
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *out)
 {
@@ -247,11 +231,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *o
     *out = (unsigned int)ordinal_of(device);
     return NVML_SUCCESS;
 }
-
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *out)
-{
-    return nvmlDeviceGetIndex(device, out);
-}
+NVML_ALIAS(nvmlDeviceGetMinorNumber, nvmlDeviceGetIndex)
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *out, unsigned int room)
 {
@@ -340,11 +320,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvml
     *out = handle_of(bus - 1);
     return NVML_SUCCESS;
 }
-
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *text, nvmlDevice_t *out)
-{
-    return nvmlDeviceGetHandleByPciBusId_v2(text, out);
-}
+NVML_ALIAS(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2)
 
 /* ---- what they are --------------------------------------------------------------------------- */
 
@@ -394,7 +370,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned 
 }
 
 /* Graphics, SM, memory, video: MHz. */
-static nvmlReturn_t clock_get(nvmlDevice_t device, unsigned int type, unsigned int *out)
+NVML_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned int type,
+                                                unsigned int *out)
 {
     enum { MEMORY = 2, LAST = 3, KHZ = 1000 };
     ENTER_DEVICE(device, out);
@@ -405,18 +382,7 @@ static nvmlReturn_t clock_get(nvmlDevice_t device, unsigned int type, unsigned i
            KHZ;
     return NVML_SUCCESS;
 }
-
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned int type,
-                                                unsigned int *out)
-{
-    return clock_get(device, type, out);
-}
-
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned int type,
-                                                   unsigned int *out)
-{
-    return clock_get(device, type, out);
-}
+NVML_ALIAS(nvmlDeviceGetMaxClockInfo, nvmlDeviceGetClockInfo)
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_t b,
                                                              unsigned int *out)
@@ -521,31 +487,14 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t de
 {
     return processes(device, count, infos, false);
 }
-
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device,
-                                                                 unsigned int *count,
-                                                                 nvmlProcessInfo_t *infos)
-{
-    return processes(device, count, infos, false);
-}
-
-static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned int *count)
-{
-    ENTER_DEVICE(device, count);
-    *count = 0;
-    return NVML_SUCCESS;
-}
+NVML_ALIAS(nvmlDeviceGetComputeRunningProcesses_v3, nvmlDeviceGetComputeRunningProcesses_v2)
 
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device,
                                                                   unsigned int *count,
                                                                   nvmlProcessInfo_t *infos)
 {
-    return no_processes(device, count);
+    ENTER_DEVICE(device, count);
+    *count = 0;
+    return NVML_SUCCESS;
 }
-
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device,
-                                                                    unsigned int *count,
-                                                                    nvmlProcessInfo_t *infos)
-{
-    return no_processes(device, count);
-}
+NVML_ALIAS(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlDeviceGetGraphicsRunningProcesses_v3)

@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #define NVML_EXPORT __attribute__((visibility("default")))
+/* Another name of a function of the same file. */
+#define NVML_ALIAS(name, of) NVML_EXPORT __typeof__(of) name __attribute__((alias(#of)));
 
 typedef enum {
     NVML_SUCCESS,

@@ -29,8 +29,10 @@ static CUresult enter(CUfunction handle, struct sim_function **f)
     return rc == CUDA_SUCCESS && !*f ? CUDA_ERROR_INVALID_HANDLE : rc;
 }
 
-static CUresult max_active(int *out, CUfunction handle, int threads, size_t smem,
-                           unsigned int flags)
+SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out,
+                                                                         CUfunction handle,
+                                                                         int threads, size_t smem,
+                                                                         unsigned int flags)
 {
     struct sim_function *f;
     CUresult rc = enter(handle, &f);
@@ -45,14 +47,7 @@ static CUresult max_active(int *out, CUfunction handle, int threads, size_t smem
 SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, CUfunction f, int threads,
                                                                 size_t smem)
 {
-    return max_active(out, f, threads, smem, 0);
-}
-
-SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out, CUfunction f,
-                                                                         int threads, size_t smem,
-                                                                         unsigned int flags)
-{
-    return max_active(out, f, threads, smem, flags);
+    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, f, threads, smem, 0);
 }
 
 /* The largest block that keeps the most threads of an SM busy. */
@@ -75,8 +70,11 @@ static void best_block(const struct sim_function *f, CUoccupancyB2DSize smem_of,
     }
 }
 
-static CUresult max_potential(int *grid, int *block, CUfunction handle, CUoccupancyB2DSize smem_of,
-                              size_t smem, int limit, unsigned int flags)
+SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block,
+                                                              CUfunction handle,
+                                                              CUoccupancyB2DSize smem_of,
+                                                              size_t smem, int limit,
+                                                              unsigned int flags)
 {
     struct sim_function *f;
     CUresult rc = enter(handle, &f);
@@ -92,15 +90,7 @@ SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfu
                                                      CUoccupancyB2DSize smem_of, size_t smem,
                                                      int limit)
 {
-    return max_potential(grid, block, f, smem_of, smem, limit, 0);
-}
-
-SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction f,
-                                                              CUoccupancyB2DSize smem_of,
-                                                              size_t smem, int limit,
-                                                              unsigned int flags)
-{
-    return max_potential(grid, block, f, smem_of, smem, limit, flags);
+    return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, smem_of, smem, limit, 0);
 }
 
 SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunction handle,
@@ -335,7 +325,8 @@ SIM_EXPORT CUresult cuFuncGetModule(CUmodule *out, CUfunction handle)
     return rc;
 }
 
-static CUresult name_get(const char **out, CUfunction handle)
+CUresult cuFuncGetName(const char **out, CUfunction f);
+SIM_EXPORT CUresult cuFuncGetName(const char **out, CUfunction handle)
 {
     CUresult rc = driver_ready();
     struct sim_function *f = rc == CUDA_SUCCESS ? function_find(handle) : NULL;
@@ -349,7 +340,9 @@ static CUresult name_get(const char **out, CUfunction handle)
     return CUDA_SUCCESS;
 }
 
-static CUresult param_info(CUfunction handle, size_t index, size_t *offset, size_t *size)
+CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *size);
+SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset,
+                                       size_t *size)
 {
     CUresult rc = driver_ready();
     struct sim_function *f = rc == CUDA_SUCCESS ? function_find(handle) : NULL;
@@ -366,29 +359,17 @@ static CUresult param_info(CUfunction handle, size_t index, size_t *offset, size
     return CUDA_SUCCESS;
 }
 
-CUresult cuFuncGetName(const char **out, CUfunction f);
-SIM_EXPORT CUresult cuFuncGetName(const char **out, CUfunction f)
-{
-    return name_get(out, f);
-}
-
 CUresult cuKernelGetName(const char **out, CUkernel kernel);
 SIM_EXPORT CUresult cuKernelGetName(const char **out, CUkernel kernel)
 {
-    return name_get(out, (CUfunction)(void *)kernel);
-}
-
-CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *size);
-SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *size)
-{
-    return param_info(f, index, offset, size);
+    return cuFuncGetName(out, (CUfunction)(void *)kernel);
 }
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *size);
 SIM_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset,
                                          size_t *size)
 {
-    return param_info((CUfunction)(void *)kernel, index, offset, size);
+    return cuFuncGetParamInfo((CUfunction)(void *)kernel, index, offset, size);
 }
 
 #if CUDA_VERSION >= 12040

@@ -287,7 +287,7 @@ static CUresult launch_with(struct sim_context *ctx, struct sim_stream *s, const
     CUresult rc = launch_prepare(ctx, c, f, params, extra, packed, &w);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (fault_hits(function_name(w.func)))
+    if (fault_hits(w.name))
         w.effect = fault_effect, w.step = NULL;
     return work_submit_stream(s, &w, NULL);
 }
@@ -508,7 +508,7 @@ SIM_EXPORT CUresult cuParamSetTexRef(CUfunction handle, int unit, CUtexref ref)
     return rc == CUDA_SUCCESS && unit != CU_PARAM_TR_DEFAULT ? CUDA_ERROR_INVALID_VALUE : rc;
 }
 
-static CUresult old_launch(CUfunction handle, int width, int height, CUstream s)
+SIM_EXPORT CUresult cuLaunchGridAsync(CUfunction handle, int width, int height, CUstream s)
 {
     struct sim_function *f;
     CUresult rc = old_enter(handle, &f);
@@ -524,15 +524,10 @@ static CUresult old_launch(CUfunction handle, int width, int height, CUstream s)
 
 SIM_EXPORT CUresult cuLaunch(CUfunction f)
 {
-    return old_launch(f, 1, 1, NULL);
+    return cuLaunchGridAsync(f, 1, 1, NULL);
 }
 
 SIM_EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height)
 {
-    return old_launch(f, width, height, NULL);
-}
-
-SIM_EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream s)
-{
-    return old_launch(f, width, height, s);
+    return cuLaunchGridAsync(f, width, height, NULL);
 }

@@ -28,24 +28,9 @@ CUfunction function_handle(const struct sim_function *f)
     return (CUfunction)(void *)(uintptr_t)f;
 }
 
-const char *function_name(const struct sim_function *f)
-{
-    return f->entry->name;
-}
-
-size_t function_param_count(const struct sim_function *f)
-{
-    return f->entry->param_count;
-}
-
 const struct sim_param *function_param(const struct sim_function *f, size_t index)
 {
     return index < f->entry->param_count ? &f->entry->params[index] : NULL;
-}
-
-size_t function_packed_bytes(const struct sim_function *f)
-{
-    return f->entry->packed_bytes;
 }
 
 /* CUDA_MODULE_LOADING=EAGER loads everything at once; lazy is the default since 12.2. */
@@ -372,11 +357,7 @@ SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigne
         return CUDA_ERROR_INVALID_VALUE;
     return load(out, image, NULL);
 }
-
-SIM_EXPORT CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
-{
-    return load(out, image, NULL);
-}
+SIM_ALIAS(cuModuleLoadFatBinary, cuModuleLoadData)
 
 SIM_EXPORT CUresult cuModuleUnload(CUmodule handle)
 {

@@ -99,10 +99,7 @@ void image_unshare(struct image *image);
 /* CUfunction or CUkernel -> function; NULL unless live. */
 struct sim_function *function_find(CUfunction handle);
 CUfunction function_handle(const struct sim_function *f);
-const char *function_name(const struct sim_function *f);
-size_t function_param_count(const struct sim_function *f);
 const struct sim_param *function_param(const struct sim_function *f, size_t index);
-size_t function_packed_bytes(const struct sim_function *f);
 
 /* function.c: how many blocks of so many threads fit an SM; 0 = none. */
 int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem);

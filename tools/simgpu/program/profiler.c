@@ -7,24 +7,15 @@ SIM_EXPORT CUresult cuProfilerInitialize(const char *config, const char *output,
 SIM_EXPORT CUresult cuProfilerStart(void);
 SIM_EXPORT CUresult cuProfilerStop(void);
 
-static CUresult context_wanted(void)
-{
-    struct sim_context *ctx;
-    return context_enter(&ctx);
-}
-
 SIM_EXPORT CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
 {
     (void)config, (void)output, (void)mode;
-    return context_wanted();
+    return cuProfilerStart();
 }
 
 SIM_EXPORT CUresult cuProfilerStart(void)
 {
-    return context_wanted();
+    struct sim_context *ctx;
+    return context_enter(&ctx);
 }
-
-SIM_EXPORT CUresult cuProfilerStop(void)
-{
-    return context_wanted();
-}
+SIM_ALIAS(cuProfilerStop, cuProfilerStart)

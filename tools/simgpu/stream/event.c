@@ -60,7 +60,7 @@ static void event_release(struct sim_event *e)
     handle_give(&pool, e);
 }
 
-static CUresult event_create(CUevent *out, unsigned int flags)
+SIM_EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
     enum { KNOWN = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS };
     struct sim_context *ctx;
@@ -83,7 +83,7 @@ static CUresult event_create(CUevent *out, unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-static CUresult event_destroy(CUevent handle)
+SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 {
     CUresult rc = driver_ready();
     struct sim_event *e = rc == CUDA_SUCCESS ? event_find(handle) : NULL;
@@ -311,7 +311,7 @@ static CUresult event_enter(CUevent handle, struct sim_event **out)
     return rc == CUDA_SUCCESS ? capture_event_check(&e->capture_mark) : rc;
 }
 
-static CUresult event_query(CUevent handle)
+SIM_EXPORT CUresult cuEventQuery(CUevent handle)
 {
     struct sim_event *e;
     CUresult rc = event_enter(handle, &e);
@@ -322,7 +322,7 @@ static CUresult event_query(CUevent handle)
     return point_done_now(event_point(e)) ? atomic_load(&e->context->error) : CUDA_ERROR_NOT_READY;
 }
 
-static CUresult event_synchronize(CUevent handle)
+SIM_EXPORT CUresult cuEventSynchronize(CUevent handle)
 {
     struct sim_event *e;
     CUresult rc = event_enter(handle, &e);
@@ -345,7 +345,7 @@ static CUresult event_time(struct sim_event *e, uint64_t *ns)
     return reached ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
+SIM_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 {
     struct sim_event *a, *b;
     uint64_t start = 0, end = 0;
@@ -369,41 +369,9 @@ static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
 
 /* ---- API ------------------------------------------------------------------------------------- */
 
-SIM_EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
-{
-    return event_create(out, flags);
-}
+SIM_ALIAS(cuEventDestroy, cuEventDestroy_v2)
 
-SIM_EXPORT CUresult cuEventDestroy(CUevent e)
-{
-    return event_destroy(e);
-}
-
-SIM_EXPORT CUresult cuEventDestroy_v2(CUevent e)
-{
-    return event_destroy(e);
-}
-
-SIM_EXPORT CUresult cuEventQuery(CUevent e)
-{
-    return event_query(e);
-}
-
-SIM_EXPORT CUresult cuEventSynchronize(CUevent e)
-{
-    return event_synchronize(e);
-}
-
-SIM_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
-{
-    return event_elapsed(ms, from, to);
-}
-
-CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to);
-SIM_EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to)
-{
-    return event_elapsed(ms, from, to);
-}
+SIM_ALIAS(cuEventElapsedTime_v2, cuEventElapsedTime)
 
 STREAM_API(cuEventRecord, (CUevent e, CUstream s), event_record(e, s, 0, ptds))
 STREAM_API(cuEventRecordWithFlags, (CUevent e, CUstream s, unsigned int flags),

@@ -17,7 +17,7 @@ static int priority_clamped(int priority)
     return priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
 }
 
-static CUresult create(CUstream *out, unsigned int flags, int priority)
+SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
 {
     struct sim_context *ctx;
     struct sim_stream *s;
@@ -38,7 +38,7 @@ static bool handle_is_default(CUstream handle)
 }
 
 /* Returns at once; what is queued still runs. */
-static CUresult destroy(CUstream handle)
+SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 {
     struct sim_context *ctx;
     struct sim_stream *s;
@@ -84,23 +84,9 @@ SIM_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsi
 
 SIM_EXPORT CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 {
-    return create(out, flags, 0);
+    return cuStreamCreateWithPriority(out, flags, 0);
 }
-
-SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
-{
-    return create(out, flags, priority);
-}
-
-SIM_EXPORT CUresult cuStreamDestroy(CUstream s)
-{
-    return destroy(s);
-}
-
-SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream s)
-{
-    return destroy(s);
-}
+SIM_ALIAS(cuStreamDestroy, cuStreamDestroy_v2)
 
 /* ---- wait ------------------------------------------------------------------------------------ */
 

@@ -144,30 +144,22 @@ bool context_syncs(const struct sim_context *ctx)
 static CUresult context_create(CUcontext *out, unsigned int version, unsigned int flags,
                                CUdevice dev)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out || !context_flags_valid(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     struct sim_context *ctx = context_new(dev, false, version);
     if (!ctx)
         return CUDA_ERROR_OUT_OF_MEMORY;
     ctx->usage = 1;
-    rc = context_introduce(ctx, flags);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_introduce(ctx, flags));
     *out = context_handle(ctx);
     return context_push(ctx);
 }
 
 SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct sim_context *ctx = handle ? context_any(handle) : NULL;
     if (!ctx || ctx->primary || ctx->base)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -215,9 +207,7 @@ SIM_ALIAS(cuCtxDestroy, cuCtxDestroy_v2)
 SIM_EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
 {
     struct sim_context *ctx;
-    CUresult rc = context_current(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_current(&ctx));
     if (!out || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&context_lock);
@@ -230,9 +220,7 @@ SIM_EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
 SIM_EXPORT CUresult cuCtxDetach(CUcontext handle)
 {
     struct sim_context *ctx;
-    CUresult rc = context_current(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_current(&ctx));
     if (handle != context_handle(ctx) || ctx->primary)
         return CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&context_lock);

@@ -10,9 +10,7 @@ enum { CIG_SHMEM_FALLBACK_ENABLED = 9, LIMIT_LAST = CIG_SHMEM_FALLBACK_ENABLED }
 static CUresult device_of(CUcontext handle, CUdevice *out)
 {
     struct sim_context *ctx;
-    CUresult rc = context_argument(handle, &ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_argument(handle, &ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = ctx->ordinal;
@@ -34,9 +32,7 @@ SIM_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext ctx)
 SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *out)
 {
     struct sim_context *ctx;
-    CUresult rc = context_current(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_current(&ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = atomic_load(&ctx->flags);
@@ -46,9 +42,7 @@ SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *out)
 SIM_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 {
     struct sim_context *ctx;
-    CUresult rc = context_current(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_current(&ctx));
     if (!context_flags_valid(flags))
         return CUDA_ERROR_INVALID_VALUE;
     atomic_store(&ctx->flags, flags);
@@ -58,9 +52,7 @@ SIM_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 SIM_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *out)
 {
     struct sim_context *ctx;
-    CUresult rc = context_argument(handle, &ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_argument(handle, &ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = ctx->id;
@@ -70,9 +62,7 @@ SIM_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *out)
 SIM_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
 {
     struct sim_context *ctx;
-    CUresult rc = context_argument(handle, &ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_argument(handle, &ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = ctx->version;
@@ -90,12 +80,8 @@ static CUresult limit_check(CUlimit limit)
 SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    rc = limit_check(limit);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
+    TRY(limit_check(limit));
     pthread_mutex_lock(&context_lock);
     ctx->limits[limit] = value;
     pthread_mutex_unlock(&context_lock);
@@ -105,14 +91,10 @@ SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 SIM_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    rc = limit_check(limit);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(limit_check(limit));
     pthread_mutex_lock(&context_lock);
     *out = ctx->limits[limit];
     pthread_mutex_unlock(&context_lock);
@@ -128,9 +110,7 @@ SIM_EXPORT CUresult cuCtxResetPersistingL2Cache(void)
 SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
     struct sim_context *ctx;
-    CUresult rc = context_current(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_current(&ctx));
     if (least)
         *least = 0;
     if (greatest)
@@ -141,9 +121,7 @@ SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinityType type)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     return !out ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 

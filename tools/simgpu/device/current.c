@@ -68,9 +68,7 @@ bool callback_thread(void)
 
 CUresult context_current(struct sim_context **out)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (callback_thread())
         return CUDA_ERROR_NOT_PERMITTED;
     struct sim_context *ctx = stack_top();
@@ -92,9 +90,7 @@ CUresult context_argument(CUcontext handle, struct sim_context **out)
 {
     if (!handle)
         return context_current(out);
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct sim_context *ctx = context_any(handle);
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -108,18 +104,14 @@ CUresult context_argument(CUcontext handle, struct sim_context **out)
 
 SIM_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct sim_context *ctx = handle ? context_any(handle) : NULL;
     return ctx ? context_push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 SIM_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (stack.depth == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (out)
@@ -133,9 +125,7 @@ SIM_ALIAS(cuCtxPopCurrent, cuCtxPopCurrent_v2)
 
 SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct sim_context *ctx = handle ? context_any(handle) : NULL;
     if (handle && !ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -146,9 +136,7 @@ SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
 
 SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = stack_top() ? context_handle(stack_top()) : NULL;

@@ -60,9 +60,7 @@ SIM_EXPORT CUresult cuDriverGetVersion(int *version)
 
 CUresult device_check(CUdevice dev)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     return dev >= 0 && dev < config_get()->devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -78,9 +76,7 @@ CUresult device_check(CUdevice dev)
 
 SIM_EXPORT CUresult cuDeviceGetCount(int *count)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!count)
         return CUDA_ERROR_INVALID_VALUE;
     *count = config_get()->devices;
@@ -140,9 +136,7 @@ static bool pci_parse(const char *text, unsigned int *domain, unsigned int *bus,
 
 SIM_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *text)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     unsigned int domain, bus, device;
     if (!out || !text || !pci_parse(text, &domain, &bus, &device))
         return CUDA_ERROR_INVALID_VALUE;

@@ -44,9 +44,7 @@ SIM_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned 
                                                 CUdevResource *remaining, unsigned int flags,
                                                 unsigned int least)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!groups || !input || input->type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_VALUE;
     unsigned int each =
@@ -82,10 +80,8 @@ SIM_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CU
     struct sim_context *ctx;
     if (!out || flags != CU_GREEN_CTX_DEFAULT_STREAM || !DESC_SMS(desc))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = cuDevicePrimaryCtxRetain(&primary, device);
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    rc = context_green_make(context_find(primary), &ctx);
+    TRY(cuDevicePrimaryCtxRetain(&primary, device));
+    CUresult rc = context_green_make(context_find(primary), &ctx);
     if (rc == CUDA_SUCCESS)
         *out = (CUgreenCtx)(void *)ctx;
     else

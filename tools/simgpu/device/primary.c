@@ -25,9 +25,7 @@ static struct sim_context *primary_of(CUdevice dev)
 
 CUresult context_primary(CUdevice dev, CUcontext *out)
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     pthread_mutex_lock(&context_lock);
     struct sim_context *ctx = primary_of(dev);
     pthread_mutex_unlock(&context_lock);
@@ -47,14 +45,12 @@ static CUresult primary_open(struct sim_context *ctx)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&context_lock);
     struct sim_context *ctx = primary_of(dev);
-    rc = ctx ? primary_open(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult rc = ctx ? primary_open(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc == CUDA_SUCCESS) {
         ctx->usage++;
         *out = context_handle(ctx);
@@ -67,9 +63,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
  * retains. */
 static CUresult primary_give_up(CUdevice dev, bool reset)
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     pthread_mutex_lock(&context_lock);
     struct sim_context *ctx = primaries[dev];
     bool retained = ctx && ctx->usage > 0;
@@ -106,9 +100,7 @@ SIM_ALIAS(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     if (!context_flags_valid(flags))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&context_lock);
@@ -122,9 +114,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int fla
 /* Before 11.0 an active primary context kept its flags. */
 SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     pthread_mutex_lock(&context_lock);
     bool active = primaries[dev] && atomic_load(&primaries[dev]->alive);
     pthread_mutex_unlock(&context_lock);
@@ -133,9 +123,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     if (!flags || !active)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&context_lock);

@@ -25,6 +25,13 @@
 #define SIM_EXPORT __attribute__((visibility("default")))
 /* Another name of a function of the same file. */
 #define SIM_ALIAS(name, of) SIM_EXPORT __typeof__(of) name __attribute__((alias(#of)));
+/* Returns the call's error to the caller. */
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        CUresult try_rc = (call);                                                                  \
+        if (try_rc != CUDA_SUCCESS)                                                                \
+            return try_rc;                                                                         \
+    } while (0)
 
 enum work_kind {
     WORK_KERNEL, /* occupies SMs for cost_ns */

@@ -21,13 +21,11 @@ bool capture_active(const struct sim_stream *s)
 /* Takes over w's reference if it succeeds. Under graph_lock. */
 static CUresult add_work(struct capture *c, const struct work *w)
 {
-    CUresult rc = sequence_usable(c->sequence);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(sequence_usable(c->sequence));
     struct sim_node *node = node_new(c->sequence->graph, w->node_type, w);
     if (!node)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    rc = member_connect(c, node);
+    CUresult rc = member_connect(c, node);
     if (rc != CUDA_SUCCESS) {
         struct graph_object *none = NULL;
         node_free(node, &none);
@@ -86,9 +84,7 @@ CUresult capture_forbids_unsafe(void)
 
 SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
         return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode before = thread_mode;
@@ -166,9 +162,7 @@ void capture_event_forget(struct capture_mark **mark)
 
 static CUresult mark_set(const struct capture *c, struct capture_mark **mark)
 {
-    CUresult rc = sequence_usable(c->sequence);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(sequence_usable(c->sequence));
     struct capture_mark *m = malloc(sizeof(*m) + c->count * sizeof(*m->nodes));
     if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -204,9 +198,7 @@ CUresult capture_event_check(struct capture_mark *const *mark)
 static CUresult mark_join(struct sim_stream *s, const struct capture_mark *m)
 {
     struct sequence *q = m->sequence;
-    CUresult rc = sequence_usable(q);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(sequence_usable(q));
     if (!s->capture && (stream_is_legacy(s))) {
         sequence_invalidate(q);
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

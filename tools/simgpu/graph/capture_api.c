@@ -44,15 +44,13 @@ static CUresult begin(CUstream hstream, bool ptds, CUstreamCaptureMode mode, con
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(hstream, ptds, &ctx, &s));
     if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (b->count != 0 && !b->nodes))
         return CUDA_ERROR_INVALID_VALUE;
     if (stream_is_legacy(s))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     pthread_mutex_lock(&graph_lock);
-    rc = begin_locked(s, mode, b);
+    CUresult rc = begin_locked(s, mode, b);
     pthread_mutex_unlock(&graph_lock);
     return rc;
 }
@@ -139,13 +137,11 @@ static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(hstream, ptds, &ctx, &s));
     struct sim_graph *g = NULL;
     struct graph_object *released = NULL;
     pthread_mutex_lock(&graph_lock);
-    rc = end_check(s);
+    CUresult rc = end_check(s);
     if (rc == CUDA_SUCCESS)
         rc = end_locked(s, &g, &released);
     pthread_mutex_unlock(&graph_lock);
@@ -268,13 +264,11 @@ static CUresult update(CUstream hstream, bool ptds, const CUgraphNode *nodes,
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(hstream, ptds, &ctx, &s));
     if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (n != 0 && !nodes))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
-    rc = update_locked(s->capture, nodes, data, n, flags);
+    CUresult rc = update_locked(s->capture, nodes, data, n, flags);
     pthread_mutex_unlock(&graph_lock);
     return rc;
 }

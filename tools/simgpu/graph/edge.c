@@ -126,13 +126,11 @@ static CUresult edges_change(CUgraph handle, const CUgraphNode *from, const CUgr
 static CUresult edges_api(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
                           const struct edge_data *data, size_t n, bool add)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (n != 0 && (!from || !to))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
-    rc = edges_change(g, from, to, data, n, add);
+    CUresult rc = edges_change(g, from, to, data, n, add);
     pthread_mutex_unlock(&graph_lock);
     return rc;
 }

@@ -266,9 +266,7 @@ struct sim_graph *graph_copy(const struct sim_graph *g)
 
 SIM_EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
@@ -299,9 +297,7 @@ SIM_EXPORT CUresult cuGraphDestroy(CUgraph handle)
 
 SIM_EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph original)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
@@ -317,9 +313,7 @@ SIM_EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph original)
 
 SIM_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph handle)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&graph_lock);
     const struct sim_node *n = node_find(original);
     const struct sim_graph *clone = graph_find(handle);
@@ -333,9 +327,7 @@ SIM_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode origina
 
 SIM_EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *out)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&graph_lock);
     const struct sim_node *n = node_find(handle);
     if (n && out)

@@ -70,9 +70,7 @@ static void exec_discard(struct sim_exec *x)
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     if (!out || (flags & ~(unsigned long long)FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
@@ -82,9 +80,9 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
-    rc = !g || g->capturing || g->inner || conditions_unused(g)
-             ? CUDA_ERROR_INVALID_VALUE
-             : exec_flatten(g, &x->nodes, &x->count);
+    CUresult rc = !g || g->capturing || g->inner || conditions_unused(g)
+                      ? CUDA_ERROR_INVALID_VALUE
+                      : exec_flatten(g, &x->nodes, &x->count);
     if (rc == CUDA_SUCCESS && !choices_free_for(x->nodes, x->count, x))
         rc = CUDA_ERROR_INVALID_VALUE; /* such a graph is in one executable graph at a time */
     if (rc == CUDA_SUCCESS)
@@ -203,17 +201,13 @@ static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(hstream, ptds, &ctx, &s));
     struct sim_exec *x = exec_find(handle);
     if (!x || x->ctx != ctx)
         return CUDA_ERROR_INVALID_VALUE;
-    rc = capture_forbids_stream(s);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(capture_forbids_stream(s));
     pthread_mutex_lock(&x->lock);
-    rc = exec_launch(x, s);
+    CUresult rc = exec_launch(x, s);
     pthread_mutex_unlock(&x->lock);
     return rc;
 }
@@ -225,9 +219,7 @@ static CUresult upload(CUgraphExec handle, CUstream hstream, bool ptds)
 {
     struct work w = {
         .kind = WORK_MARK, .name = "graph_upload", .node_type = CU_GRAPH_NODE_TYPE_EMPTY};
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     return exec_find(handle) ? work_submit(hstream, ptds, &w) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -237,9 +229,7 @@ STREAM_API(cuGraphUpload, (CUgraphExec x, CUstream s), upload(x, s, ptds))
 
 SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct sim_exec *x = exec_find(handle);
     if (!x || !handle_retire(x))
         return CUDA_ERROR_INVALID_VALUE;
@@ -262,9 +252,7 @@ SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 
 SIM_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     const struct sim_exec *x = exec_find(handle);
     if (!x || !flags)
         return CUDA_ERROR_INVALID_VALUE;

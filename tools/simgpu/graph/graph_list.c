@@ -53,9 +53,7 @@ static bool lossy(const struct edge_data *wanted, const struct edge *e)
 
 static CUresult graph_list(CUgraph handle, CUgraphNode *out, size_t *n, bool roots)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     struct list_out l = {.nodes = out, .room = *n};
@@ -84,15 +82,13 @@ SIM_EXPORT CUresult cuGraphGetRootNodes(CUgraph g, CUgraphNode *out, size_t *n)
 
 static CUresult edge_list(CUgraph handle, struct list_out *l, size_t *n)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!n || !l->nodes != !l->others)
         return CUDA_ERROR_INVALID_VALUE;
     l->room = *n;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
-    rc = g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     struct sim_node *to;
     if (g) {
         DL_FOREACH (g->nodes, to) {
@@ -110,15 +106,13 @@ static CUresult edge_list(CUgraph handle, struct list_out *l, size_t *n)
 
 static CUresult neighbour_list(CUgraphNode handle, bool in, struct list_out *l, size_t *n)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     l->room = *n;
     pthread_mutex_lock(&graph_lock);
     const struct sim_node *node = node_find(handle);
-    rc = node ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = node ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     const struct edges *edges = node ? (in ? &node->in : &node->out) : NULL;
     for (size_t i = 0; edges && i < edges->count; i++) {
         if (l->nodes && lossy(l->data, &edges->items[i]))
@@ -189,9 +183,7 @@ static void dot_graph(FILE *f, const struct sim_graph *g, int depth)
 
 SIM_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int flags)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     FILE *f = path ? fopen(path, "we") : NULL;
     if (!f)
         return path ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;

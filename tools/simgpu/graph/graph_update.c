@@ -353,9 +353,7 @@ static CUresult child_flatten(const struct sim_graph *child, size_t at, struct e
 SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgraphNode node,
                                                        CUgraph child)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     CUgraphNodeType type;
     uint64_t id = node_id(node, &type);
     struct sim_exec *x = exec_find(handle);
@@ -370,7 +368,7 @@ SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgra
     size_t at = n ? (size_t)(n - x->nodes) : 0;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(child);
-    rc = n && g ? child_flatten(g, at, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = n && g ? child_flatten(g, at, &want, &count) : CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
         objects = exec_objects_copy(g, want, count);
     pthread_mutex_unlock(&graph_lock);
@@ -389,14 +387,12 @@ SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgra
 SIM_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec x, CUgraphNode node, CUgraphNodeParams *in)
 {
     struct parts p = {.count = 0};
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!in)
         return CUDA_ERROR_INVALID_VALUE;
     if (in->type == CU_GRAPH_NODE_TYPE_GRAPH)
         return cuGraphExecChildGraphNodeSetParams(x, node, in->graph.graph);
-    rc = parts_any(in, &p);
+    CUresult rc = parts_any(in, &p);
     return exec_change(x, node, in->type, rc, &p);
 }
 #endif
@@ -406,9 +402,7 @@ SIM_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec x, CUgraphNode node, CU
 static CUresult enabled(CUgraphExec handle, CUgraphNode node, const unsigned int *set,
                         unsigned int *get)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     CUgraphNodeType type;
     uint64_t id = node_id(node, &type);
     struct sim_exec *x = exec_find(handle);

@@ -64,9 +64,7 @@ CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     CUfunction func = n->func ? n->func : (CUfunction)(void *)n->kern;
-    CUresult rc = kernel_context(n, func, &ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(kernel_context(n, func, &ctx));
     CUlaunchConfig config = {
         .gridDimX = n->gridDimX,
         .gridDimY = n->gridDimY,
@@ -78,8 +76,8 @@ CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
     };
     struct work w;
     void *packed = malloc(LAUNCH_PACKED_MAX);
-    rc = packed ? launch_prepare(ctx, &config, func, n->kernelParams, n->extra, packed, &w)
-                : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult rc = packed ? launch_prepare(ctx, &config, func, n->kernelParams, n->extra, packed, &w)
+                         : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc == CUDA_SUCCESS) {
         w.context = context_handle(ctx);
         rc = parts_one(p, &w, CU_GRAPH_NODE_TYPE_KERNEL);
@@ -156,9 +154,7 @@ CUresult parts_host(const CUDA_HOST_NODE_PARAMS *n, struct parts *p)
 CUresult parts_event(CUevent event, bool record, struct parts *p)
 {
     struct point last;
-    CUresult rc = event_last_point(event, &last);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(event_last_point(event, &last));
     struct work w = {.kind = WORK_MARK, .name = "event_wait"};
     if (record)
         w.name = "event_record";
@@ -202,16 +198,14 @@ CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
 CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     if (!n || n->bytesize == 0 || n->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
         n->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         n->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         n->poolProps.location.id != ctx->ordinal)
         return CUDA_ERROR_INVALID_VALUE;
     struct work w;
-    rc = graph_memory_alloc(ctx, n->bytesize, &w, &n->dptr);
+    CUresult rc = graph_memory_alloc(ctx, n->bytesize, &w, &n->dptr);
     return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_ALLOC) : rc;
 }
 
@@ -413,9 +407,7 @@ SIM_EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNode
 SIM_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
                                                   const CUkernelNodeAttrValue *value)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&graph_lock);
     struct sim_node *n = node_of(handle, CU_GRAPH_NODE_TYPE_KERNEL);
     bool ok = n && value && attribute_valid(id);
@@ -429,9 +421,7 @@ SIM_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNo
 
 SIM_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&graph_lock);
     struct sim_node *to = node_of(dst, CU_GRAPH_NODE_TYPE_KERNEL);
     const struct sim_node *from = node_of(src, CU_GRAPH_NODE_TYPE_KERNEL);

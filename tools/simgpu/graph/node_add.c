@@ -191,14 +191,12 @@ static CUresult child_add(const struct place_in_graph *at, struct sim_graph *chi
 static CUresult add_child(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
                           const struct edge_data *data, size_t n, CUgraph child, bool moved)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out || (n != 0 && !after))
         return CUDA_ERROR_INVALID_VALUE;
     struct place_in_graph at = {out, g, after, data, n};
     pthread_mutex_lock(&graph_lock);
-    rc = child_add(&at, graph_find(child), moved);
+    CUresult rc = child_add(&at, graph_find(child), moved);
     pthread_mutex_unlock(&graph_lock);
     return rc;
 }
@@ -246,9 +244,7 @@ static CUresult add_conditional(CUgraphNode *out, CUgraph g, const CUgraphNode *
 static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
                         const struct edge_data *data, size_t n, CUgraphNodeParams *params)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!params)
         return CUDA_ERROR_INVALID_VALUE;
     if (params->type == CU_GRAPH_NODE_TYPE_EMPTY)
@@ -260,7 +256,7 @@ static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
         return add_conditional(out, g, after, data, n, &params->conditional);
 #endif
     struct parts p = {.count = 0};
-    rc = parts_any(params, &p);
+    CUresult rc = parts_any(params, &p);
     return add(out, g, after, data, n, params->type, rc, &p);
 }
 

@@ -26,9 +26,7 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream s, CUgraph graph, const CUgra
 
 static CUresult begin_again(CUstream s, bool ptds, CUgraph graph, CUstreamCaptureMode mode)
 {
-    CUresult rc = graph_clear(graph);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(graph_clear(graph));
     return ptds ? cuStreamBeginCaptureToGraph_ptsz(s, graph, NULL, NULL, 0, mode)
                 : cuStreamBeginCaptureToGraph(s, graph, NULL, NULL, 0, mode);
 }

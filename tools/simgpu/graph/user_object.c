@@ -57,9 +57,7 @@ void graph_objects_release(struct graph_object *objects)
 SIM_EXPORT CUresult cuUserObjectCreate(CUuserObject *out, void *data, CUhostFn destroy,
                                        unsigned int count, unsigned int flags)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out || !destroy || count == 0 || count > INT32_MAX ||
         flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
         return CUDA_ERROR_INVALID_VALUE;
@@ -76,9 +74,7 @@ SIM_EXPORT CUresult cuUserObjectCreate(CUuserObject *out, void *data, CUhostFn d
 
 static CUresult object_check(CUuserObject handle, unsigned int count, struct user_object **out)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     *out = handle_find(&pool, handle);
     return *out && count != 0 && count <= INT32_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -95,9 +91,7 @@ SIM_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count)
 SIM_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count)
 {
     struct user_object *o;
-    CUresult rc = object_check(handle, count, &o);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(object_check(handle, count, &o));
     if (count > atomic_load(&o->count))
         return CUDA_ERROR_INVALID_VALUE;
     user_object_release(o, count);
@@ -124,9 +118,7 @@ SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject handle, 
                                             unsigned int flags)
 {
     struct user_object *o;
-    CUresult rc = object_check(handle, count, &o);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(object_check(handle, count, &o));
     if ((flags & ~(unsigned int)CU_GRAPH_USER_OBJECT_MOVE) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
@@ -145,9 +137,7 @@ SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject handle, 
 SIM_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject handle, unsigned int count)
 {
     struct user_object *o;
-    CUresult rc = object_check(handle, count, &o);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(object_check(handle, count, &o));
     pthread_mutex_lock(&graph_lock);
     struct sim_graph *g = graph_find(graph);
     struct graph_object *e = g ? entry_of(g, o, false) : NULL;

@@ -155,9 +155,7 @@ static void array_wait(CUdeviceptr base)
 
 SIM_EXPORT CUresult cuArrayDestroy(CUarray handle)
 {
-    CUresult rc = destroy_begin();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(destroy_begin());
     pthread_mutex_lock(&lock);
     struct sim_array *a = array_live(handle);
     bool ours = a && !a->level;
@@ -171,9 +169,7 @@ SIM_EXPORT CUresult cuArrayDestroy(CUarray handle)
 
 SIM_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *out, CUarray handle)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
@@ -199,9 +195,7 @@ SIM_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS 
                                                  CUarray handle, CUdevice dev)
 {
     struct array_view view;
-    CUresult rc = array_find(handle, &view);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(array_find(handle, &view));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     memset(out, 0, sizeof(*out));
@@ -287,9 +281,7 @@ SIM_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray hand
 
 SIM_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
 {
-    CUresult rc = destroy_begin();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(destroy_begin());
     pthread_mutex_lock(&lock);
     struct sim_mipmap *m = mipmap_live(handle);
     if (m)

@@ -72,9 +72,7 @@ static bool host_readable(uintptr_t at, size_t bytes)
 static CUresult array_place(const struct end *e, const CUDA_MEMCPY3D *p, struct place *out)
 {
     struct array_view view;
-    CUresult rc = array_find(e->array, &view);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(array_find(e->array, &view));
     if (e->x + p->WidthInBytes > view.row_bytes || e->y + p->Height > view.rows ||
         e->z + p->Depth > view.layers)
         return CUDA_ERROR_INVALID_VALUE;
@@ -251,9 +249,7 @@ CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream hstream, bool ptds, enum c
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
-    CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(hstream, ptds, &ctx, &stream));
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     if (p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
@@ -262,7 +258,7 @@ CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream hstream, bool ptds, enum c
         mode = COPY_GRAPH;
     struct place dst, src;
     struct work w;
-    rc = both_places(p, &dst, &src);
+    CUresult rc = both_places(p, &dst, &src);
     if (rc != CUDA_SUCCESS)
         return rc;
     work_fill(p, &dst, &src, &w);

@@ -62,9 +62,7 @@ COPY_LATER(cuSimgpuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUs
 
 static CUresult contexts_check(CUcontext a, CUcontext b)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     return context_find(a) && context_find(b) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -116,9 +114,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream s, bool ptds,
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = contexts_check(p->dstContext, p->srcContext);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(contexts_check(p->dstContext, p->srcContext));
     CUDA_MEMCPY3D box = {
         .srcXInBytes = p->srcXInBytes,
         .srcY = p->srcY,
@@ -165,9 +161,7 @@ static CUresult batch_check(CUstream s, bool ptds, size_t count)
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
-    CUresult rc = stream_enter(s, ptds, &ctx, &stream);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(s, ptds, &ctx, &stream));
     return stream_is_legacy(stream) || count == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

@@ -137,9 +137,7 @@ SIM_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
 SIM_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute,
                                                  void *value)
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
@@ -155,9 +153,7 @@ SIM_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attrib
 SIM_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute,
                                                  void *value)
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     bool used = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH;
     if (!value || *(uint64_t *)value != 0 ||
         (!used && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))

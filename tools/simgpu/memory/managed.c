@@ -34,9 +34,7 @@ static CUresult ranges_hint(const char *name, const CUdeviceptr *ptrs, const siz
                             size_t n, CUstream s, bool ptds)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     if (!ptrs || !sizes || n == 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++)
@@ -58,9 +56,7 @@ STREAM_API(cuMemPrefetchAsync, (CUdeviceptr ptr, size_t bytes, CUdevice dev, CUs
 SIM_EXPORT CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUdevice dev)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
         !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
@@ -176,9 +172,7 @@ SIM_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_
                                            CUdeviceptr ptr, size_t bytes)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     if (!data || size < sizeof(int) || size % sizeof(int) != 0 ||
         (int)which < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY || !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;

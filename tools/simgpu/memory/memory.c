@@ -244,9 +244,7 @@ static CUresult alloc_begin(struct sim_context **ctx)
 SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 {
     struct sim_context *ctx;
-    CUresult rc = alloc_begin(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(alloc_begin(&ctx));
     if (!out || bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
     *out = device_take(ctx, bytes, MEMORY_DEVICE, 0);
@@ -301,9 +299,7 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     struct memory m;
     if (!memory_find(ptr, &m))
         return CUDA_ERROR_NOT_FOUND;
@@ -324,9 +320,7 @@ enum {
 SIM_EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 {
     struct sim_context *ctx;
-    CUresult rc = alloc_begin(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(alloc_begin(&ctx));
     if (!out || bytes == 0 || (flags & ~(unsigned int)HOSTALLOC_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -372,9 +366,7 @@ enum {
 SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 {
     struct sim_context *ctx;
-    CUresult rc = alloc_begin(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(alloc_begin(&ctx));
     if (!config_get()->host_register)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!ptr || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0)
@@ -400,9 +392,7 @@ SIM_ALIAS(cuMemHostRegister, cuMemHostRegister_v2)
 SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
 {
     struct sim_context *ctx;
-    CUresult rc = alloc_begin(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(alloc_begin(&ctx));
     struct memory m;
     if (!ptr)
         return CUDA_ERROR_INVALID_VALUE;
@@ -420,9 +410,7 @@ static bool pinned_find(void *ptr, struct memory *m)
 SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *ptr, unsigned int flags)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     struct memory m;
     if (!out || flags != 0 || !pinned_find(ptr, &m))
         return CUDA_ERROR_INVALID_VALUE;
@@ -433,9 +421,7 @@ SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *ptr, un
 SIM_EXPORT CUresult cuMemHostGetFlags(unsigned int *out, void *ptr)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     struct memory m;
     if (!out || !pinned_find(ptr, &m))
         return CUDA_ERROR_INVALID_VALUE;
@@ -448,9 +434,7 @@ SIM_EXPORT CUresult cuMemHostGetFlags(unsigned int *out, void *ptr)
 SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
 {
     struct sim_context *ctx;
-    CUresult rc = alloc_begin(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(alloc_begin(&ctx));
     if (!out || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     *out = device_take(ctx, bytes, MEMORY_MANAGED, flags);
@@ -529,9 +513,7 @@ void memory_uncharge(int ordinal, size_t bytes)
 SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *left, size_t *all)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     if (!left || !all)
         return CUDA_ERROR_INVALID_VALUE;
     size_t taken = counted_by_device()

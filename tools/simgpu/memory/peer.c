@@ -81,18 +81,14 @@ CONTEXT_PART(CONTEXT_MEMORY, NULL, peer_context_gone)
 static CUresult two_devices(CUdevice a, CUdevice b)
 {
     int devices = config_get()->devices;
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     return a >= 0 && a < devices && b >= 0 && b < devices ? CUDA_SUCCESS
                                                           : CUDA_ERROR_INVALID_DEVICE;
 }
 
 SIM_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 {
-    CUresult rc = two_devices(dev, peer);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(two_devices(dev, peer));
     if (!can)
         return CUDA_ERROR_INVALID_VALUE;
     *can = devices_are_peers(dev, peer);
@@ -105,9 +101,7 @@ enum { P2P_LAST = 5 }; /* ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED, of newer headers
 SIM_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,
                                             CUdevice src, CUdevice dst)
 {
-    CUresult rc = two_devices(src, dst);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(two_devices(src, dst));
     if (!value || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK || (int)attribute > P2P_LAST)
         return CUDA_ERROR_INVALID_VALUE;
     if (src == dst)
@@ -119,9 +113,7 @@ SIM_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute at
 
 static CUresult two_contexts(CUcontext handle, struct sim_context **ctx, struct sim_context **peer)
 {
-    CUresult rc = context_enter(ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(ctx));
     *peer = context_find(handle);
     return *peer && *peer != *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -145,9 +137,7 @@ static CUresult access_give(const struct sim_context *from, const struct sim_con
 SIM_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
 {
     struct sim_context *ctx, *peer;
-    CUresult rc = two_contexts(handle, &ctx, &peer);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(two_contexts(handle, &ctx, &peer));
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     return devices_are_peers(ctx->ordinal, peer->ordinal) ? access_give(ctx, peer)
@@ -157,9 +147,7 @@ SIM_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
 SIM_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
 {
     struct sim_context *ctx, *peer;
-    CUresult rc = two_contexts(handle, &ctx, &peer);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(two_contexts(handle, &ctx, &peer));
     pthread_rwlock_wrlock(&lock);
     struct access *a = access_find(ctx, peer);
     if (a)

@@ -96,14 +96,12 @@ static size_t attribute_bytes(CUpointer_attribute which)
 
 SIM_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute which, CUdeviceptr ptr)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct memory m;
     if (!data || !memory_find(ptr, &m))
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t value = 0;
-    rc = attribute_value(&m, ptr, which, &value);
+    CUresult rc = attribute_value(&m, ptr, which, &value);
     if (rc == CUDA_SUCCESS)
         memcpy(data, &value, attribute_bytes(which)); /* little endian */
     return rc;
@@ -114,9 +112,7 @@ SIM_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute which,
 SIM_EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *which, void **data,
                                            CUdeviceptr ptr)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (n == 0 || !which || !data)
         return CUDA_ERROR_INVALID_VALUE;
     struct memory m;
@@ -135,9 +131,7 @@ SIM_EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *
 SIM_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute which,
                                           CUdeviceptr ptr)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         return CUDA_ERROR_INVALID_VALUE;
     int on;

@@ -32,15 +32,13 @@ CUmemoryPool pool_handle(void *owner)
 
 SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_NOT_SUPPORTED;
-    rc = device_check(props->location.id);
+    CUresult rc = device_check(props->location.id);
     if (rc != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
@@ -53,9 +51,7 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *pro
 /* The device falls back to its default pool; live blocks stay until they are freed. */
 SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     bool ours = p && !p->fixed;
@@ -71,9 +67,7 @@ SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 
 SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     if (p)
@@ -142,12 +136,10 @@ static CUresult attribute_write(struct sim_pool *p, CUmemPool_attribute attribut
 SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute,
                                           void *value)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
-    rc = p && value ? attribute_read(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = p && value ? attribute_read(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&pool_lock);
     return rc;
 }
@@ -155,12 +147,10 @@ SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribu
 SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute,
                                           void *value)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    rc = p && value ? attribute_write(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = p && value ? attribute_write(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&pool_lock);
     return rc;
 }
@@ -173,9 +163,7 @@ bool pool_reaches(void *owner, int ordinal)
 
 static CUresult access_check(CUmemoryPool handle, const CUmemLocation *location, int *ordinal)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
     *ordinal = p ? p->ordinal : -1;
@@ -239,9 +227,7 @@ SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool hand
 
 static CUresult pool_of_device(CUmemoryPool *out, CUdevice dev, struct sim_pool *(*which)(int))
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
@@ -262,9 +248,7 @@ SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice dev)
 
 SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 {
-    CUresult rc = device_check(dev);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(device_check(dev));
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     bool fits = p && p->ordinal == dev;

@@ -120,9 +120,7 @@ CUresult pool_free_now(CUdeviceptr ptr)
 {
     struct sim_context *ctx;
     uint64_t ticket;
-    CUresult rc = context_current(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_current(&ctx));
     if (!free_begin(ptr, 0, &ticket))
         return CUDA_ERROR_INVALID_VALUE;
     struct work w = {.kind = WORK_MARK};

@@ -93,9 +93,7 @@ static uintptr_t reserve_aligned(size_t bytes, size_t align)
 SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align,
                                         CUdeviceptr hint, unsigned long long flags)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out || !whole(bytes) || flags != 0 || (align & (align - 1)) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     struct reservation *r = calloc(1, sizeof(*r));
@@ -116,9 +114,7 @@ SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t a
 
 SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct memory m;
     pthread_mutex_lock(&lock);
     struct reservation *r = reservations;
@@ -216,9 +212,7 @@ static void allocation_release(struct allocation *a)
 
 SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&lock);
     struct allocation *a = allocation_find(handle);
     if (a) {
@@ -261,9 +255,7 @@ SIM_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocati
                                                  CUmemAllocationHandleType type,
                                                  unsigned long long flags)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -296,9 +288,7 @@ SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
                                                    CUmemAllocationHandleType type)
 {
     struct stat st;
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     int fd = (int)(intptr_t)shared, ordinal = file_ordinal(fd);
@@ -360,13 +350,11 @@ static CUresult map_locked(CUdeviceptr ptr, size_t bytes, size_t offset, struct 
 SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
                              CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!whole(bytes) || ptr % GRANULARITY != 0 || offset % GRANULARITY != 0 || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
-    rc = map_locked(ptr, bytes, offset, allocation_find(handle));
+    CUresult rc = map_locked(ptr, bytes, offset, allocation_find(handle));
     pthread_mutex_unlock(&lock);
     return rc;
 }
@@ -387,9 +375,7 @@ static bool whole_mappings(CUdeviceptr ptr, size_t bytes)
  * calls. */
 SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     pthread_mutex_lock(&lock);
     bool fits = bytes != 0 && whole_mappings(ptr, bytes);
     for (size_t at = 0; fits && at < bytes;) {
@@ -446,15 +432,13 @@ static void access_set(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *des
 SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs,
                                    size_t n)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!descs || n == 0 || bytes == 0 || !memory_contains(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++)
         if (!access_valid(&descs[i]))
             return CUDA_ERROR_INVALID_VALUE;
-    rc = access_check(ptr, bytes, descs, n);
+    CUresult rc = access_check(ptr, bytes, descs, n);
     if (rc == CUDA_SUCCESS)
         access_set(ptr, bytes, descs, n);
     return rc;
@@ -463,9 +447,7 @@ SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAcc
 SIM_EXPORT CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation *where,
                                    CUdeviceptr ptr)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct memory m;
     if (!out || !where || !memory_find(ptr, &m) || m.kind != MEMORY_MAPPED)
         return CUDA_ERROR_INVALID_VALUE;

@@ -37,9 +37,7 @@ static CUresult pack_extra(const struct image_entry *e, void **extra, void *pack
 {
     const void *buffer = NULL;
     size_t bytes = 0;
-    CUresult rc = extra_read(extra, &buffer, &bytes);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(extra_read(extra, &buffer, &bytes));
     if (e->packed_bytes && !buffer)
         return CUDA_ERROR_INVALID_VALUE;
     if (bytes < e->packed_bytes)
@@ -284,9 +282,7 @@ static CUresult launch_with(struct sim_context *ctx, struct sim_stream *s, const
                             CUfunction f, void **params, void **extra, void *packed)
 {
     struct work w;
-    CUresult rc = launch_prepare(ctx, c, f, params, extra, packed, &w);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(launch_prepare(ctx, c, f, params, extra, packed, &w));
     if (fault_hits(w.name))
         w.effect = fault_effect, w.step = NULL;
     return work_submit_stream(s, &w, NULL);

@@ -362,18 +362,14 @@ SIM_ALIAS(cuModuleLoadFatBinary, cuModuleLoadData)
 SIM_EXPORT CUresult cuModuleUnload(CUmodule handle)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     struct sim_module *m = module_find(handle);
     return m && !m->library ? module_end(m) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 SIM_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *out)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = loading_is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;

@@ -39,9 +39,7 @@ static CUresult context_named(CUcontext *ctx)
 
 CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *destructor)
 {
-    CUresult rc = context_named(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_named(&ctx));
     struct value *new = malloc(sizeof(*new));
     if (!new)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -56,9 +54,7 @@ CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *
 
 CUresult storage_delete(CUcontext ctx, void *key)
 {
-    CUresult rc = context_named(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_named(&ctx));
     pthread_mutex_lock(&lock);
     struct value **at = value_find(ctx, key), *old = *at;
     if (old)
@@ -70,9 +66,7 @@ CUresult storage_delete(CUcontext ctx, void *key)
 
 CUresult storage_get(void **value, CUcontext ctx, void *key)
 {
-    CUresult rc = context_named(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_named(&ctx));
     if (!value)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);

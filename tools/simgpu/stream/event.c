@@ -64,9 +64,7 @@ SIM_EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
     enum { KNOWN = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS };
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     if (!out || flags & ~(unsigned int)KNOWN)
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
@@ -198,17 +196,13 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     struct sim_event *e = event_find(handle);
     if (!e)
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags & ~(unsigned int)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    rc = stream_enter(stream, ptds, &ctx, &s);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(stream, ptds, &ctx, &s));
     if (context_base(e->context) != context_base(ctx))
         return CUDA_ERROR_INVALID_HANDLE;
     if (capture_active(s))
@@ -276,9 +270,7 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = stream_enter(stream, ptds, &ctx, &s);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(stream, ptds, &ctx, &s));
     struct sim_event *e = event_find(handle);
     if (!e)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -287,7 +279,7 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
     if (flags & CU_EVENT_WAIT_EXTERNAL)
         return capture_active(s) ? wait_external(e, s) : CUDA_ERROR_ILLEGAL_STATE;
     bool captured = false;
-    rc = capture_event_wait(s, &e->capture_mark, &captured);
+    CUresult rc = capture_event_wait(s, &e->capture_mark, &captured);
     if (rc != CUDA_SUCCESS || captured)
         return rc;
     return event_wait_in(e, s);
@@ -299,15 +291,13 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
 static CUresult event_enter(CUevent handle, struct sim_event **out)
 {
     struct sim_context *ctx;
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct sim_event *e = event_find(handle);
     if (!e)
         return CUDA_ERROR_INVALID_HANDLE;
     ctx = e->context;
     *out = e;
-    rc = atomic_load(&ctx->error);
+    CUresult rc = atomic_load(&ctx->error);
     return rc == CUDA_SUCCESS ? capture_event_check(&e->capture_mark) : rc;
 }
 

@@ -107,9 +107,7 @@ static CUresult event_export(CUipcEventHandle *out, struct sim_event *e)
 /* What was imported is not exported once more. */
 SIM_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
 {
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
     struct sim_event *e = event_find(handle);
     if (!e)
         return CUDA_ERROR_INVALID_HANDLE;

@@ -21,12 +21,10 @@ SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
     if (!out || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    rc = stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s);
+    CUresult rc = stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s);
     if (rc == CUDA_SUCCESS)
         *out = stream_handle(s);
     return rc;
@@ -115,9 +113,7 @@ static CUresult enter_uncaptured(CUstream handle, bool ptds, struct sim_stream *
 static CUresult query(CUstream handle, bool ptds)
 {
     struct sim_stream *s;
-    CUresult rc = enter_uncaptured(handle, ptds, &s);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(enter_uncaptured(handle, ptds, &s));
     return stream_idle(s) ? atomic_load(&s->context->error) : CUDA_ERROR_NOT_READY;
 }
 
@@ -160,9 +156,7 @@ ANSWER(cuStreamGetDevice, CUdevice, s->context->ordinal)
 static CUresult get_context_v2(CUstream handle, CUcontext *ctx, CUgreenCtx *green, bool ptds)
 {
     struct sim_stream *s;
-    CUresult rc = asked(handle, ptds, ctx, &s);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(asked(handle, ptds, ctx, &s));
     *ctx = context_handle(s->context->base ? s->context->base : s->context);
     if (green)
         *green = green_handle(s->context);

@@ -82,10 +82,9 @@ static CUresult parts_tell(struct sim_context *ctx, bool begin)
 CUresult context_begin(struct sim_context *ctx, unsigned int flags)
 {
     context_defaults(ctx, flags);
-    CUresult rc = parts_tell(ctx, true);
-    if (rc == CUDA_SUCCESS)
-        atomic_store(&ctx->alive, true);
-    return rc;
+    TRY(parts_tell(ctx, true));
+    atomic_store(&ctx->alive, true);
+    return CUDA_SUCCESS;
 }
 
 void context_end(struct sim_context *ctx)
@@ -237,10 +236,9 @@ CUresult context_green_make(struct sim_context *base, struct sim_context **out)
     if (!ctx)
         return CUDA_ERROR_OUT_OF_MEMORY;
     ctx->base = base;
-    CUresult rc = context_introduce(ctx, atomic_load(&base->flags));
-    if (rc == CUDA_SUCCESS)
-        *out = ctx;
-    return rc;
+    TRY(context_introduce(ctx, atomic_load(&base->flags)));
+    *out = ctx;
+    return CUDA_SUCCESS;
 }
 
 CUresult context_green_end(struct sim_context *ctx)

@@ -82,8 +82,8 @@ CUresult context_current(struct sim_context **out)
 
 CUresult context_enter(struct sim_context **out)
 {
-    CUresult rc = context_current(out);
-    return rc == CUDA_SUCCESS ? atomic_load(&(*out)->error) : rc;
+    TRY(context_current(out));
+    return atomic_load(&(*out)->error);
 }
 
 CUresult context_argument(CUcontext handle, struct sim_context **out)

@@ -29,14 +29,13 @@ static void resource_fill(CUdevResource *r, unsigned int sms)
 SIM_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *out,
                                            CUdevResourceType type)
 {
-    CUresult rc = driver_ready();
-    if (rc == CUDA_SUCCESS && (device < 0 || device >= config_get()->devices))
-        rc = CUDA_ERROR_INVALID_DEVICE;
-    if (rc == CUDA_SUCCESS && (!out || type != CU_DEV_RESOURCE_TYPE_SM))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        resource_fill(out, (unsigned int)config_get()->sms);
-    return rc;
+    TRY(driver_ready());
+    if (device < 0 || device >= config_get()->devices)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!out || type != CU_DEV_RESOURCE_TYPE_SM)
+        return CUDA_ERROR_INVALID_VALUE;
+    resource_fill(out, (unsigned int)config_get()->sms);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *groups,
@@ -99,22 +98,19 @@ CUresult green_find(CUgreenCtx handle, struct sim_context **out)
 SIM_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx handle)
 {
     struct sim_context *ctx;
-    CUresult rc = green_find(handle, &ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = context_green_end(ctx);
-    if (rc == CUDA_SUCCESS)
-        cuDevicePrimaryCtxRelease_v2(ctx->ordinal);
-    return rc;
+    TRY(green_find(handle, &ctx));
+    TRY(context_green_end(ctx));
+    cuDevicePrimaryCtxRelease_v2(ctx->ordinal);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx handle)
 {
     struct sim_context *ctx;
-    CUresult rc = green_find(handle, &ctx);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = context_handle(ctx);
-    return rc;
+    TRY(green_find(handle, &ctx));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = context_handle(ctx);
+    return CUDA_SUCCESS;
 }
 #endif

@@ -98,6 +98,6 @@ SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
 SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int version,
                                      cuuint64_t flags)
 {
-    CUresult rc = cuGetProcAddress_v2(symbol, address, version, flags, NULL);
-    return rc == CUDA_SUCCESS && !*address ? CUDA_ERROR_NOT_FOUND : rc;
+    TRY(cuGetProcAddress_v2(symbol, address, version, flags, NULL));
+    return !*address ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }

@@ -59,8 +59,8 @@ static void run_put(struct run *r)
 static CUresult body_run(struct run *r, unsigned int which)
 {
     struct sim_exec *body = &r->choice->bodies[which];
-    CUresult rc = exec_body_run(body, r->priority);
-    return rc == CUDA_SUCCESS ? point_wait(body->ctx, body->end) : rc;
+    TRY(exec_body_run(body, r->priority));
+    return point_wait(body->ctx, body->end);
 }
 
 static void unset_mark(struct run *r)

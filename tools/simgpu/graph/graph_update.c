@@ -257,16 +257,14 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
     struct exec_node *want = NULL;
     struct graph_object *objects = NULL;
     size_t count = 0;
-    CUresult rc = driver_ready();
-    struct sim_exec *x = rc == CUDA_SUCCESS ? exec_find(handle) : NULL;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
+    struct sim_exec *x = exec_find(handle);
     *info = (CUgraphExecUpdateResultInfo){.result = CU_GRAPH_EXEC_UPDATE_ERROR};
     if (!x)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
-    rc = g && !g->inner ? exec_flatten(g, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    CUresult rc = g && !g->inner ? exec_flatten(g, &want, &count) : CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS && !choices_free_for(want, count, x)) {
         exec_nodes_free(want, count);
         rc = CUDA_ERROR_INVALID_VALUE;

@@ -118,11 +118,8 @@ CUresult parts_memcpy(const CUDA_MEMCPY3D *n, CUcontext named, struct parts *p)
 {
     struct sim_context *ctx;
     struct work w;
-    CUresult rc = node_context(named, &ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = copy_work(n, &w);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(node_context(named, &ctx));
+    TRY(copy_work(n, &w));
     w.context = context_handle(ctx);
     return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMCPY);
 }
@@ -131,11 +128,8 @@ CUresult parts_memset(const CUDA_MEMSET_NODE_PARAMS *n, CUcontext named, struct 
 {
     struct sim_context *ctx;
     struct work w;
-    CUresult rc = node_context(named, &ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = fill_work(n, &w);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(node_context(named, &ctx));
+    TRY(fill_work(n, &w));
     w.context = context_handle(ctx);
     return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMSET);
 }
@@ -145,8 +139,8 @@ CUresult parts_host(const CUDA_HOST_NODE_PARAMS *n, struct parts *p)
     struct work w;
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = host_prepare(n->fn, n->userData, &w);
-    return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_HOST) : rc;
+    TRY(host_prepare(n->fn, n->userData, &w));
+    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_HOST);
 }
 
 /* Recording and waiting need the event's state at launch, so there is no work to prepare: only its
@@ -205,15 +199,15 @@ CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
         n->poolProps.location.id != ctx->ordinal)
         return CUDA_ERROR_INVALID_VALUE;
     struct work w;
-    CUresult rc = graph_memory_alloc(ctx, n->bytesize, &w, &n->dptr);
-    return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_ALLOC) : rc;
+    TRY(graph_memory_alloc(ctx, n->bytesize, &w, &n->dptr));
+    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
 }
 
 CUresult parts_free_node(CUdeviceptr ptr, struct parts *p)
 {
     struct work w;
-    CUresult rc = graph_memory_free(ptr, &w);
-    return rc == CUDA_SUCCESS ? parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_FREE) : rc;
+    TRY(graph_memory_free(ptr, &w));
+    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_FREE);
 }
 
 /* ---- asking and changing --------------------------------------------------------------------- */
@@ -268,10 +262,9 @@ SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NOD
     CUDA_KERNEL_NODE_PARAMS all;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = cuGraphKernelNodeGetParams_v2(node, &all);
-    if (rc == CUDA_SUCCESS)
-        memcpy(out, &all, sizeof(*out));
-    return rc;
+    TRY(cuGraphKernelNodeGetParams_v2(node, &all));
+    memcpy(out, &all, sizeof(*out));
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node,
@@ -284,8 +277,8 @@ SIM_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
                                                const CUDA_KERNEL_NODE_PARAMS_v1 *old)
 {
     CUDA_KERNEL_NODE_PARAMS params;
-    CUresult rc = node_kernel_v1(old, &params);
-    return rc == CUDA_SUCCESS ? cuGraphKernelNodeSetParams_v2(node, &params) : rc;
+    TRY(node_kernel_v1(old, &params));
+    return cuGraphKernelNodeSetParams_v2(node, &params);
 }
 
 SIM_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out)

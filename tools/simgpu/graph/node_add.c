@@ -95,8 +95,8 @@ SIM_EXPORT CUresult cuGraphAddKernelNode_v2(PLACE, const CUDA_KERNEL_NODE_PARAMS
 SIM_EXPORT CUresult cuGraphAddKernelNode(PLACE, const CUDA_KERNEL_NODE_PARAMS_v1 *old)
 {
     CUDA_KERNEL_NODE_PARAMS params;
-    CUresult rc = node_kernel_v1(old, &params);
-    return rc == CUDA_SUCCESS ? cuGraphAddKernelNode_v2(out, g, after, n, &params) : rc;
+    TRY(node_kernel_v1(old, &params));
+    return cuGraphAddKernelNode_v2(out, g, after, n, &params);
 }
 
 SIM_EXPORT CUresult cuGraphAddMemcpyNode(PLACE, const CUDA_MEMCPY3D *params, CUcontext ctx)

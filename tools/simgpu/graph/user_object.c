@@ -82,10 +82,9 @@ static CUresult object_check(CUuserObject handle, unsigned int count, struct use
 SIM_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count)
 {
     struct user_object *o;
-    CUresult rc = object_check(handle, count, &o);
-    if (rc == CUDA_SUCCESS)
-        user_object_hold(o, count);
-    return rc;
+    TRY(object_check(handle, count, &o));
+    user_object_hold(o, count);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count)

@@ -108,11 +108,8 @@ CUresult array_find(CUarray handle, struct array_view *out)
 SIM_EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = capture_forbids_unsafe();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
+    TRY(capture_forbids_unsafe());
     if (!out || !d || !desc_valid(d))
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_array *a = array_new(ctx, d);
@@ -141,8 +138,8 @@ static void array_end(struct sim_array *a)
 static CUresult destroy_begin(void)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    return rc == CUDA_SUCCESS ? capture_forbids_unsafe() : rc;
+    TRY(context_enter(&ctx));
+    return capture_forbids_unsafe();
 }
 
 /* Like freeing memory: waits for the work of its context, which may still use it. */
@@ -185,10 +182,9 @@ SIM_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *out, CUarray 
     CUDA_ARRAY3D_DESCRIPTOR full;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = cuArray3DGetDescriptor_v2(&full, handle);
-    if (rc == CUDA_SUCCESS)
-        *out = (CUDA_ARRAY_DESCRIPTOR){full.Width, full.Height, full.Format, full.NumChannels};
-    return rc;
+    TRY(cuArray3DGetDescriptor_v2(&full, handle));
+    *out = (CUDA_ARRAY_DESCRIPTOR){full.Width, full.Height, full.Format, full.NumChannels};
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out,
@@ -222,11 +218,8 @@ SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARR
                                            unsigned int count)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = capture_forbids_unsafe();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
+    TRY(capture_forbids_unsafe());
     if (!out || !d || !desc_valid(d) || count == 0 || count > 32)
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_mipmap *m = calloc(1, sizeof(*m));

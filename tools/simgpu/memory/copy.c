@@ -135,8 +135,8 @@ static CUresult both_places(const CUDA_MEMCPY3D *p, struct place *dst, struct pl
                        p->srcArray,      p->srcXInBytes,
                        p->srcY,          p->srcZ,
                        p->srcPitch,      p->srcHeight};
-    CUresult rc = end_place(&to, p, dst);
-    return rc == CUDA_SUCCESS ? end_place(&from, p, src) : rc;
+    TRY(end_place(&to, p, dst));
+    return end_place(&from, p, src);
 }
 
 /* ---- carrying it out ------------------------------------------------------------------------- */
@@ -230,10 +230,9 @@ CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w)
     struct place dst, src;
     if (!p || p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = both_places(p, &dst, &src);
-    if (rc == CUDA_SUCCESS)
-        work_fill(p, &dst, &src, w);
-    return rc;
+    TRY(both_places(p, &dst, &src));
+    work_fill(p, &dst, &src, w);
+    return CUDA_SUCCESS;
 }
 
 /* Does the caller see the copy complete when the call returns? */

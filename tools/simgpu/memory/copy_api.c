@@ -268,11 +268,8 @@ static CUresult copy_3d_op(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream s, bool pt
 {
     CUDA_MEMCPY3D box = {.Height = op->extent.height, .Depth = op->extent.depth};
     size_t element = 1;
-    CUresult rc = operand_to_end(&op->dst, true, &box, &element);
-    if (rc == CUDA_SUCCESS)
-        rc = operand_to_end(&op->src, false, &box, &element);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(operand_to_end(&op->dst, true, &box, &element));
+    TRY(operand_to_end(&op->src, false, &box, &element));
     box.WidthInBytes = op->extent.width * element;
     box.dstPitch *= element;
     box.srcPitch *= element;

@@ -96,8 +96,8 @@ SIM_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t bytes, CUmem_advise a
                                    CUmemLocation where)
 {
     CUdevice dev = 0;
-    CUresult rc = place_device(where, &dev);
-    return rc == CUDA_SUCCESS ? cuMemAdvise(ptr, bytes, advice, dev) : rc;
+    TRY(place_device(where, &dev));
+    return cuMemAdvise(ptr, bytes, advice, dev);
 }
 #endif
 
@@ -126,18 +126,18 @@ static CUresult batch_hint(const char *name, const CUdeviceptr *ptrs, const size
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = stream_enter(handle, ptds, &ctx, &s);
-    if (rc == CUDA_SUCCESS && (flags != 0 || stream_is_legacy(s)))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? ranges_hint(name, ptrs, sizes, count, handle, ptds) : rc;
+    TRY(stream_enter(handle, ptds, &ctx, &s));
+    if (flags != 0 || stream_is_legacy(s))
+        return CUDA_ERROR_INVALID_VALUE;
+    return ranges_hint(name, ptrs, sizes, count, handle, ptds);
 }
 
 static CUresult batch_to(const char *name, const CUdeviceptr *ptrs, const size_t *sizes,
                          size_t count, const CUmemLocation *places, const size_t *first, size_t n,
                          unsigned long long flags, CUstream s, bool ptds)
 {
-    CUresult rc = batch_places(places, first, n, count);
-    return rc == CUDA_SUCCESS ? batch_hint(name, ptrs, sizes, count, flags, s, ptds) : rc;
+    TRY(batch_places(places, first, n, count));
+    return batch_hint(name, ptrs, sizes, count, flags, s, ptds);
 }
 
 STREAM_API(cuMemPrefetchBatchAsync,

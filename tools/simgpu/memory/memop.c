@@ -160,10 +160,9 @@ static CUresult batch_check(const Op *ops, unsigned int count, unsigned int flag
 CUresult memop_prepare(struct sim_context *ctx, const Op *op, struct work *w)
 {
     (void)ctx;
-    CUresult rc = batch_check(op, 1, 0);
-    if (rc == CUDA_SUCCESS)
-        batch_build(op, 1, w);
-    return rc;
+    TRY(batch_check(op, 1, 0));
+    batch_build(op, 1, w);
+    return CUDA_SUCCESS;
 }
 
 /* Writes need no look by the engine, so a batch goes as runs of one sort. */
@@ -194,10 +193,9 @@ static CUresult batch(CUstream stream, const Op *ops, unsigned int count, unsign
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    CUresult rc = stream_enter(stream, ptds, &ctx, &s);
-    if (rc == CUDA_SUCCESS)
-        rc = batch_check(ops, count, flags);
-    return rc == CUDA_SUCCESS ? batch_submit(s, ops, count) : rc;
+    TRY(stream_enter(stream, ptds, &ctx, &s));
+    TRY(batch_check(ops, count, flags));
+    return batch_submit(s, ops, count);
 }
 
 /* ---- API ------------------------------------------------------------------------------------- */

@@ -237,8 +237,8 @@ void memory_give(CUdeviceptr ptr)
 
 static CUresult alloc_begin(struct sim_context **ctx)
 {
-    CUresult rc = context_enter(ctx);
-    return rc == CUDA_SUCCESS ? capture_forbids_unsafe() : rc;
+    TRY(context_enter(ctx));
+    return capture_forbids_unsafe();
 }
 
 SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
@@ -260,10 +260,9 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t w
     size_t row = rounded(width, 512), all;
     if (__builtin_mul_overflow(row, height, &all))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult rc = cuMemAlloc_v2(out, all);
-    if (rc == CUDA_SUCCESS)
-        *pitch = row;
-    return rc;
+    TRY(cuMemAlloc_v2(out, all));
+    *pitch = row;
+    return CUDA_SUCCESS;
 }
 
 /* Freeing waits for the context that owns the memory: queued work may still use it. */

@@ -216,11 +216,10 @@ SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool hand
     if (!out || !location)
         return CUDA_ERROR_INVALID_VALUE;
     int ordinal;
-    CUresult rc = access_check(handle, location, &ordinal);
-    if (rc == CUDA_SUCCESS)
-        *out = pool_allows(handle, location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                                 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    return rc;
+    TRY(access_check(handle, location, &ordinal));
+    *out = pool_allows(handle, location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                             : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
 }
 
 /* ---- a device's pools ------------------------------------------------------------------------ */
@@ -273,21 +272,21 @@ static CUresult place_check(const CUmemLocation *where, CUmemAllocationType type
 SIM_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where,
                                            CUmemAllocationType type)
 {
-    CUresult rc = place_check(where, type);
-    return rc == CUDA_SUCCESS ? cuDeviceGetDefaultMemPool(out, where->id) : rc;
+    TRY(place_check(where, type));
+    return cuDeviceGetDefaultMemPool(out, where->id);
 }
 
 SIM_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *where,
                                     CUmemAllocationType type)
 {
-    CUresult rc = place_check(where, type);
-    return rc == CUDA_SUCCESS ? cuDeviceGetMemPool(out, where->id) : rc;
+    TRY(place_check(where, type));
+    return cuDeviceGetMemPool(out, where->id);
 }
 
 SIM_EXPORT CUresult cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type,
                                     CUmemoryPool pool)
 {
-    CUresult rc = place_check(where, type);
-    return rc == CUDA_SUCCESS ? cuDeviceSetMemPool(where->id, pool) : rc;
+    TRY(place_check(where, type));
+    return cuDeviceSetMemPool(where->id, pool);
 }
 #endif

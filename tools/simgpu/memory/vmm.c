@@ -438,10 +438,9 @@ SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAcc
     for (size_t i = 0; i < n; i++)
         if (!access_valid(&descs[i]))
             return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = access_check(ptr, bytes, descs, n);
-    if (rc == CUDA_SUCCESS)
-        access_set(ptr, bytes, descs, n);
-    return rc;
+    TRY(access_check(ptr, bytes, descs, n));
+    access_set(ptr, bytes, descs, n);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation *where,

@@ -24,9 +24,9 @@ int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_
 static CUresult enter(CUfunction handle, struct sim_function **f)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    *f = rc == CUDA_SUCCESS ? function_find(handle) : NULL;
-    return rc == CUDA_SUCCESS && !*f ? CUDA_ERROR_INVALID_HANDLE : rc;
+    TRY(context_enter(&ctx));
+    *f = function_find(handle);
+    return *f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *out,
@@ -77,13 +77,12 @@ SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *bl
                                                               unsigned int flags)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    if (rc == CUDA_SUCCESS && (!grid || !block || limit < 0 ||
-                               flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        best_block(f, smem_of, smem, limit, grid, block);
-    return rc;
+    TRY(enter(handle, &f));
+    if (!grid || !block || limit < 0 ||
+        flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+        return CUDA_ERROR_INVALID_VALUE;
+    best_block(f, smem_of, smem, limit, grid, block);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f,
@@ -97,13 +96,11 @@ SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunct
                                                             int blocks, int threads)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    if (rc == CUDA_SUCCESS && (!out || blocks < 1 || threads < 1))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS && function_blocks_per_sm(f, (uint64_t)threads, 0) < blocks)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(enter(handle, &f));
+    if (!out || blocks < 1 || threads < 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (function_blocks_per_sm(f, (uint64_t)threads, 0) < blocks)
+        return CUDA_ERROR_INVALID_VALUE;
     size_t each = (size_t)(SM_SMEM / blocks);
     size_t taken = BLOCK_SMEM_RESERVED + f->entry->static_smem;
     size_t left = each > taken ? each - taken : 0;
@@ -117,12 +114,11 @@ SIM_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *out, CUfunction hand
                                                        const CUlaunchConfig *config)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    if (rc == CUDA_SUCCESS && (!out || !config))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = CLUSTER_BLOCKS;
-    return rc;
+    TRY(enter(handle, &f));
+    if (!out || !config)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = CLUSTER_BLOCKS;
+    return CUDA_SUCCESS;
 }
 
 static uint64_t cluster_blocks(const CUlaunchConfig *c)
@@ -138,11 +134,9 @@ SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int *out, CUfunction handle,
                                                  const CUlaunchConfig *c)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    if (rc == CUDA_SUCCESS && (!out || !c || (c->numAttrs && !c->attrs)))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(enter(handle, &f));
+    if (!out || !c || (c->numAttrs && !c->attrs))
+        return CUDA_ERROR_INVALID_VALUE;
     uint64_t per_cluster = cluster_blocks(c);
     if (per_cluster == 0 || per_cluster > CLUSTER_BLOCKS)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
@@ -232,11 +226,11 @@ static struct sim_context *context_of(const struct sim_function *f)
 SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunction handle)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS || setting_of(id) < 0)
-        return rc != CUDA_SUCCESS ? rc : property_get(f, id, out);
+    TRY(enter(handle, &f));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (setting_of(id) < 0)
+        return property_get(f, id, out);
     *out = function_setting(f, context_of(f), setting_of(id));
     return CUDA_SUCCESS;
 }
@@ -244,17 +238,15 @@ SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunc
 SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute id, int value)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    return rc == CUDA_SUCCESS ? setting_set(f, context_of(f)->ordinal, id, value) : rc;
+    TRY(enter(handle, &f));
+    return setting_set(f, context_of(f)->ordinal, id, value);
 }
 
 /* Kernels are of no context: their attributes hold for each device. */
 static CUresult kernel_enter(CUkernel handle, CUdevice device, struct sim_function **f)
 {
-    CUresult rc = driver_ready();
-    *f = rc == CUDA_SUCCESS ? function_find((CUfunction)(void *)handle) : NULL;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
+    *f = function_find((CUfunction)(void *)handle);
     if (!*f)
         return CUDA_ERROR_INVALID_HANDLE;
     if ((*f)->kernel)
@@ -266,11 +258,11 @@ SIM_EXPORT CUresult cuKernelGetAttribute(int *out, CUfunction_attribute id, CUke
                                          CUdevice device)
 {
     struct sim_function *f;
-    CUresult rc = kernel_enter(kernel, device, &f);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS || setting_of(id) < 0)
-        return rc != CUDA_SUCCESS ? rc : property_get(f, id, out);
+    TRY(kernel_enter(kernel, device, &f));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (setting_of(id) < 0)
+        return property_get(f, id, out);
     *out = atomic_load(&f->settings[device][setting_of(id)]);
     return CUDA_SUCCESS;
 }
@@ -279,35 +271,33 @@ SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUk
                                          CUdevice device)
 {
     struct sim_function *f;
-    CUresult rc = kernel_enter(kernel, device, &f);
-    return rc == CUDA_SUCCESS ? setting_set(f, device, id, value) : rc;
+    TRY(kernel_enter(kernel, device, &f));
+    return setting_set(f, device, id, value);
 }
 
 SIM_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
 {
     struct sim_function *f;
-    CUresult rc = kernel_enter(kernel, device, &f);
-    return rc == CUDA_SUCCESS && (unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL
-               ? CUDA_ERROR_INVALID_VALUE
-               : rc;
+    TRY(kernel_enter(kernel, device, &f));
+    return (unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE
+                                                             : CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    return rc == CUDA_SUCCESS && (unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL
-               ? CUDA_ERROR_INVALID_VALUE
-               : rc;
+    TRY(enter(handle, &f));
+    return (unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE
+                                                             : CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    return rc == CUDA_SUCCESS && (unsigned int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+    TRY(enter(handle, &f));
+    return (unsigned int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
                ? CUDA_ERROR_INVALID_VALUE
-               : rc;
+               : CUDA_SUCCESS;
 }
 
 /* ---- what it is ------------------------------------------------------------------------------ */
@@ -315,23 +305,20 @@ SIM_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig c
 SIM_EXPORT CUresult cuFuncGetModule(CUmodule *out, CUfunction handle)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS && !f->module)
-        rc = CUDA_ERROR_INVALID_HANDLE;
-    if (rc == CUDA_SUCCESS)
-        *out = module_handle(f->module);
-    return rc;
+    TRY(enter(handle, &f));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!f->module)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *out = module_handle(f->module);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuFuncGetName(const char **out, CUfunction f);
 SIM_EXPORT CUresult cuFuncGetName(const char **out, CUfunction handle)
 {
-    CUresult rc = driver_ready();
-    struct sim_function *f = rc == CUDA_SUCCESS ? function_find(handle) : NULL;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
+    struct sim_function *f = function_find(handle);
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!out)
@@ -344,10 +331,8 @@ CUresult cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *
 SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset,
                                        size_t *size)
 {
-    CUresult rc = driver_ready();
-    struct sim_function *f = rc == CUDA_SUCCESS ? function_find(handle) : NULL;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
+    struct sim_function *f = function_find(handle);
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     const struct sim_param *p = function_param(f, index);
@@ -376,21 +361,19 @@ SIM_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *
 SIM_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *out, CUfunction handle)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = atomic_load(&f->loaded) ? CU_FUNCTION_LOADING_STATE_LOADED
-                                       : CU_FUNCTION_LOADING_STATE_UNLOADED;
-    return rc;
+    TRY(enter(handle, &f));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = atomic_load(&f->loaded) ? CU_FUNCTION_LOADING_STATE_LOADED
+                                   : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuFuncLoad(CUfunction handle)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    if (rc == CUDA_SUCCESS)
-        atomic_store(&f->loaded, true);
-    return rc;
+    TRY(enter(handle, &f));
+    atomic_store(&f->loaded, true);
+    return CUDA_SUCCESS;
 }
 #endif

@@ -235,13 +235,9 @@ CUresult launch_prepare(struct sim_context *ctx, const CUlaunchConfig *config, C
     struct sim_function *f = function_find(handle);
     if (!f || (f->module && context_base(f->module->context) != context_base(ctx)))
         return CUDA_ERROR_INVALID_HANDLE;
-    CUresult rc = shape_check(config, f, ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = attributes_check(config, f, ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = pack(f->entry, params, extra, packed);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(shape_check(config, f, ctx));
+    TRY(attributes_check(config, f, ctx));
+    TRY(pack(f->entry, params, extra, packed));
     atomic_store_explicit(&f->loaded, true, memory_order_relaxed);
     work_fill(config, f, packed, w);
     return CUDA_SUCCESS;
@@ -429,10 +425,8 @@ SIM_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *lis
 static CUresult old_enter(CUfunction handle, struct sim_function **out)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    struct sim_function *f = rc == CUDA_SUCCESS ? function_find(handle) : NULL;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context_enter(&ctx));
+    struct sim_function *f = function_find(handle);
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!f->old)
@@ -444,11 +438,9 @@ static CUresult old_enter(CUfunction handle, struct sim_function **out)
 SIM_EXPORT CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z)
 {
     struct sim_function *f;
-    CUresult rc = old_enter(handle, &f);
-    if (rc == CUDA_SUCCESS && (x < 1 || y < 1 || z < 1))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(old_enter(handle, &f));
+    if (x < 1 || y < 1 || z < 1)
+        return CUDA_ERROR_INVALID_VALUE;
     memcpy(f->old->block, XYZ((unsigned int)x, (unsigned int)y, (unsigned int)z),
            sizeof(f->old->block));
     return CUDA_SUCCESS;
@@ -457,33 +449,30 @@ SIM_EXPORT CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z)
 SIM_EXPORT CUresult cuFuncSetSharedSize(CUfunction handle, unsigned int bytes)
 {
     struct sim_function *f;
-    CUresult rc = old_enter(handle, &f);
-    if (rc == CUDA_SUCCESS)
-        f->old->smem = bytes;
-    return rc;
+    TRY(old_enter(handle, &f));
+    f->old->smem = bytes;
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuParamSetSize(CUfunction handle, unsigned int bytes)
 {
     struct sim_function *f;
-    CUresult rc = old_enter(handle, &f);
-    if (rc == CUDA_SUCCESS && bytes > sizeof(f->old->packed))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        f->old->packed_bytes = bytes;
-    return rc;
+    TRY(old_enter(handle, &f));
+    if (bytes > sizeof(f->old->packed))
+        return CUDA_ERROR_INVALID_VALUE;
+    f->old->packed_bytes = bytes;
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuParamSetv(CUfunction handle, int at, void *value, unsigned int bytes)
 {
     struct sim_function *f;
-    CUresult rc = old_enter(handle, &f);
-    if (rc == CUDA_SUCCESS && (at < 0 || !value || (size_t)at > sizeof(f->old->packed) ||
-                               bytes > sizeof(f->old->packed) - (size_t)at))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        memcpy(f->old->packed + at, value, bytes);
-    return rc;
+    TRY(old_enter(handle, &f));
+    if (at < 0 || !value || (size_t)at > sizeof(f->old->packed) ||
+        bytes > sizeof(f->old->packed) - (size_t)at)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(f->old->packed + at, value, bytes);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuParamSeti(CUfunction f, int at, unsigned int value)
@@ -507,11 +496,9 @@ SIM_EXPORT CUresult cuParamSetTexRef(CUfunction handle, int unit, CUtexref ref)
 SIM_EXPORT CUresult cuLaunchGridAsync(CUfunction handle, int width, int height, CUstream s)
 {
     struct sim_function *f;
-    CUresult rc = old_enter(handle, &f);
-    if (rc == CUDA_SUCCESS && (width < 1 || height < 1))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(old_enter(handle, &f));
+    if (width < 1 || height < 1)
+        return CUDA_ERROR_INVALID_VALUE;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, f->old->packed, CU_LAUNCH_PARAM_BUFFER_SIZE,
                      &f->old->packed_bytes, CU_LAUNCH_PARAM_END};
     return launch_kernel(handle, XYZ((unsigned int)width, (unsigned int)height, 1), f->old->block,

@@ -98,10 +98,8 @@ SIM_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUji
 
 SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 {
-    CUresult rc = driver_ready();
-    struct sim_library *l = rc == CUDA_SUCCESS ? library_find(handle) : NULL;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
+    struct sim_library *l = library_find(handle);
     if (!l || !handle_retire(l))
         return CUDA_ERROR_INVALID_HANDLE;
     modules_of_library_end(l);
@@ -113,19 +111,17 @@ SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 
 static CUresult enter(CUlibrary handle, struct sim_library **l)
 {
-    CUresult rc = driver_ready();
-    *l = rc == CUDA_SUCCESS ? library_find(handle) : NULL;
-    return rc == CUDA_SUCCESS && !*l ? CUDA_ERROR_INVALID_HANDLE : rc;
+    TRY(driver_ready());
+    *l = library_find(handle);
+    return *l ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name)
 {
     struct sim_library *l;
-    CUresult rc = enter(handle, &l);
-    if (rc == CUDA_SUCCESS && (!out || !name))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(enter(handle, &l));
+    if (!out || !name)
+        return CUDA_ERROR_INVALID_VALUE;
     const struct sim_function *f = functions_find(l->kernels, l->image, name);
     if (f)
         *out = kernel_handle(f);
@@ -136,23 +132,20 @@ CUresult cuLibraryGetKernelCount(unsigned int *out, CUlibrary handle);
 SIM_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *out, CUlibrary handle)
 {
     struct sim_library *l;
-    CUresult rc = enter(handle, &l);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = (unsigned int)l->image->entry_count;
-    return rc;
+    TRY(enter(handle, &l));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (unsigned int)l->image->entry_count;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CUlibrary handle);
 SIM_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CUlibrary handle)
 {
     struct sim_library *l;
-    CUresult rc = enter(handle, &l);
-    if (rc == CUDA_SUCCESS && (!out || !count))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(enter(handle, &l));
+    if (!out || !count)
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && i < l->image->entry_count; i++)
         out[i] = kernel_handle(l->kernels[i]);
     return CUDA_SUCCESS;
@@ -169,12 +162,11 @@ CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle);
 SIM_EXPORT CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle)
 {
     struct sim_function *f;
-    CUresult rc = kernel_enter(handle, &f);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = (CUlibrary)(void *)f->library;
-    return rc;
+    TRY(kernel_enter(handle, &f));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (CUlibrary)(void *)f->library;
+    return CUDA_SUCCESS;
 }
 
 /* ---- in the current context ------------------------------------------------------------------ */
@@ -197,35 +189,31 @@ SIM_EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle)
 {
     struct sim_library *l;
     struct sim_module *m;
-    CUresult rc = enter(handle, &l);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        rc = instance(l, &m);
-    if (rc == CUDA_SUCCESS)
-        *out = module_handle(m);
-    return rc;
+    TRY(enter(handle, &l));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    TRY(instance(l, &m));
+    *out = module_handle(m);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
 {
     struct sim_function *f;
     struct sim_module *m;
-    CUresult rc = kernel_enter(handle, &f);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        rc = instance(f->library, &m);
-    if (rc == CUDA_SUCCESS)
-        *out = function_handle(module_function(m, f->entry->name));
-    return rc;
+    TRY(kernel_enter(handle, &f));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    TRY(instance(f->library, &m));
+    *out = function_handle(module_function(m, f->entry->name));
+    return CUDA_SUCCESS;
 }
 
 static CUresult global_enter(const CUdeviceptr *at, const size_t *bytes, CUlibrary handle,
                              const char *name, struct sim_library **l)
 {
-    CUresult rc = enter(handle, l);
-    return rc == CUDA_SUCCESS && (!name || (!at && !bytes)) ? CUDA_ERROR_INVALID_VALUE : rc;
+    TRY(enter(handle, l));
+    return !name || (!at && !bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary handle,
@@ -233,10 +221,9 @@ SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary
 {
     struct sim_library *l;
     struct sim_module *m;
-    CUresult rc = global_enter(at, bytes, handle, name, &l);
-    if (rc == CUDA_SUCCESS)
-        rc = instance(l, &m);
-    return rc == CUDA_SUCCESS ? module_global_find(m, name, at, bytes) : rc;
+    TRY(global_enter(at, bytes, handle, name, &l));
+    TRY(instance(l, &m));
+    return module_global_find(m, name, at, bytes);
 }
 
 /* No context need be current: the runtime asks before it has made one. */
@@ -261,8 +248,8 @@ SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *at, size_t *bytes, CUlibrar
 SIM_EXPORT CUresult cuLibraryGetUnifiedFunction(void **out, CUlibrary handle, const char *symbol)
 {
     struct sim_library *l;
-    CUresult rc = enter(handle, &l);
-    if (rc == CUDA_SUCCESS && (!out || !symbol))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : rc;
+    TRY(enter(handle, &l));
+    if (!out || !symbol)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_NOT_FOUND;
 }

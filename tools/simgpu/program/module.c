@@ -379,19 +379,17 @@ SIM_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *out)
 static CUresult enter(CUmodule handle, struct sim_module **m)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    *m = rc == CUDA_SUCCESS ? module_find(handle) : NULL;
-    return rc == CUDA_SUCCESS && !*m ? CUDA_ERROR_INVALID_HANDLE : rc;
+    TRY(context_enter(&ctx));
+    *m = module_find(handle);
+    return *m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
 {
     struct sim_module *m;
-    CUresult rc = enter(handle, &m);
-    if (rc == CUDA_SUCCESS && (!out || !name))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(enter(handle, &m));
+    if (!out || !name)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sim_function *f = module_function(m, name);
     if (f)
         *out = function_handle(f);
@@ -402,10 +400,10 @@ SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodul
                                          const char *name)
 {
     struct sim_module *m;
-    CUresult rc = enter(handle, &m);
-    if (rc == CUDA_SUCCESS && (!name || (!at && !bytes)))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? module_global_find(m, name, at, bytes) : rc;
+    TRY(enter(handle, &m));
+    if (!name || (!at && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    return module_global_find(m, name, at, bytes);
 }
 
 SIM_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *at, unsigned int *bytes, CUmodule handle,
@@ -419,23 +417,20 @@ CUresult cuModuleGetFunctionCount(unsigned int *out, CUmodule handle);
 SIM_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *out, CUmodule handle)
 {
     struct sim_module *m;
-    CUresult rc = enter(handle, &m);
-    if (rc == CUDA_SUCCESS && !out)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = (unsigned int)m->image->entry_count;
-    return rc;
+    TRY(enter(handle, &m));
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (unsigned int)m->image->entry_count;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle);
 SIM_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle)
 {
     struct sim_module *m;
-    CUresult rc = enter(handle, &m);
-    if (rc == CUDA_SUCCESS && (!out || !count))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(enter(handle, &m));
+    if (!out || !count)
+        return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && i < m->image->entry_count; i++)
         out[i] = function_handle(m->functions[i]);
     return CUDA_SUCCESS;

@@ -31,10 +31,9 @@ static CUresult context_named(CUcontext *ctx)
     struct sim_context *current;
     if (*ctx)
         return context_find(*ctx) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    CUresult rc = context_current(&current);
-    if (rc == CUDA_SUCCESS)
-        *ctx = context_handle(current);
-    return rc;
+    TRY(context_current(&current));
+    *ctx = context_handle(current);
+    return CUDA_SUCCESS;
 }
 
 CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *destructor)

@@ -38,15 +38,12 @@ static CUresult context_record(struct sim_context *ctx, CUevent event)
     struct streams all;
     struct point tails[DEVICE_STREAMS];
     struct sim_stream *branch;
-    CUresult rc = capture_forbids_context(ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = stream_branch_create(ctx, 0, &branch);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(capture_forbids_context(ctx));
+    TRY(stream_branch_create(ctx, 0, &branch));
     streams_of(ctx, &all);
     for (size_t i = 0; i < all.count; i++)
         tails[i] = stream_tail(all.at[i]);
-    rc = event_record_after(event, branch, tails, all.count, NULL);
+    CUresult rc = event_record_after(event, branch, tails, all.count, NULL);
     stream_branch_release(branch);
     return rc;
 }

@@ -83,10 +83,8 @@ SIM_EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 
 SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle)
 {
-    CUresult rc = driver_ready();
-    struct sim_event *e = rc == CUDA_SUCCESS ? event_find(handle) : NULL;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
+    struct sim_event *e = event_find(handle);
     if (!e || !handle_retire(e))
         return CUDA_ERROR_INVALID_HANDLE;
     if (e->capture_mark)
@@ -158,10 +156,9 @@ CUresult event_record_in(struct sim_event *e, struct sim_stream *s)
     struct point at;
     event_prepare(e, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &w);
     record_number(e, &w);
-    CUresult rc = work_submit_stream(s, &w, &at);
-    if (rc == CUDA_SUCCESS)
-        record_submitted(e, &w, at);
-    return rc;
+    TRY(work_submit_stream(s, &w, &at));
+    record_submitted(e, &w, at);
+    return CUDA_SUCCESS;
 }
 
 CUresult event_record_after(CUevent handle, struct sim_stream *s, const struct point *after,
@@ -297,28 +294,24 @@ static CUresult event_enter(CUevent handle, struct sim_event **out)
         return CUDA_ERROR_INVALID_HANDLE;
     ctx = e->context;
     *out = e;
-    CUresult rc = atomic_load(&ctx->error);
-    return rc == CUDA_SUCCESS ? capture_event_check(&e->capture_mark) : rc;
+    TRY(atomic_load(&ctx->error));
+    return capture_event_check(&e->capture_mark);
 }
 
 SIM_EXPORT CUresult cuEventQuery(CUevent handle)
 {
     struct sim_event *e;
-    CUresult rc = event_enter(handle, &e);
-    if (rc == CUDA_SUCCESS)
-        rc = capture_forbids_unsafe();
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(event_enter(handle, &e));
+    TRY(capture_forbids_unsafe());
     return point_done_now(event_point(e)) ? atomic_load(&e->context->error) : CUDA_ERROR_NOT_READY;
 }
 
 SIM_EXPORT CUresult cuEventSynchronize(CUevent handle)
 {
     struct sim_event *e;
-    CUresult rc = event_enter(handle, &e);
-    if (rc == CUDA_SUCCESS)
-        rc = capture_forbids_unsafe();
-    return rc == CUDA_SUCCESS ? point_wait(e->context, event_point(e)) : rc;
+    TRY(event_enter(handle, &e));
+    TRY(capture_forbids_unsafe());
+    return point_wait(e->context, event_point(e));
 }
 
 /* CUDA_ERROR_INVALID_HANDLE without a time, CUDA_ERROR_NOT_READY before it is reached. */
@@ -339,11 +332,8 @@ SIM_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 {
     struct sim_event *a, *b;
     uint64_t start = 0, end = 0;
-    CUresult rc = event_enter(from, &a);
-    if (rc == CUDA_SUCCESS)
-        rc = event_enter(to, &b);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(event_enter(from, &a));
+    TRY(event_enter(to, &b));
     if (!ms)
         return CUDA_ERROR_INVALID_VALUE;
     if (context_base(a->context) != context_base(b->context))

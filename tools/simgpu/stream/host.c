@@ -33,8 +33,8 @@ CUresult host_prepare(CUhostFn fn, void *data, struct work *w)
 static CUresult launch_host(CUstream stream, CUhostFn fn, void *data, bool ptds)
 {
     struct work w;
-    CUresult rc = host_prepare(fn, data, &w);
-    return rc == CUDA_SUCCESS ? work_submit(stream, ptds, &w) : rc;
+    TRY(host_prepare(fn, data, &w));
+    return work_submit(stream, ptds, &w);
 }
 STREAM_API(cuLaunchHostFunc, (CUstream s, CUhostFn fn, void *data), launch_host(s, fn, data, ptds))
 

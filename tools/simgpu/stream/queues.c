@@ -39,13 +39,10 @@ static struct context_queues *queues_make(struct sim_context *ctx)
 
 static CUresult queues_open(struct sim_context *ctx)
 {
-    CUresult rc = engine_start();
-    if (rc == CUDA_SUCCESS && !queues_make(ctx))
-        rc = CUDA_ERROR_OUT_OF_MEMORY;
-    if (rc == CUDA_SUCCESS)
-        rc = device_context_make(ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(engine_start());
+    if (!queues_make(ctx))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    TRY(device_context_make(ctx));
     return stream_create(ctx, STREAM_LEGACY, CU_STREAM_DEFAULT, 0, &queues_of(ctx)->legacy);
 }
 
@@ -100,24 +97,23 @@ CUresult context_wait_idle(struct sim_context *ctx)
 
 static CUresult synchronize(struct sim_context *ctx)
 {
-    CUresult rc = atomic_load(&ctx->error);
-    if (rc == CUDA_SUCCESS)
-        rc = capture_forbids_context(ctx);
-    return rc == CUDA_SUCCESS ? context_wait_idle(ctx) : rc;
+    TRY(atomic_load(&ctx->error));
+    TRY(capture_forbids_context(ctx));
+    return context_wait_idle(ctx);
 }
 
 SIM_EXPORT CUresult cuCtxSynchronize(void)
 {
     struct sim_context *ctx;
-    CUresult rc = context_current(&ctx);
-    return rc == CUDA_SUCCESS ? synchronize(ctx) : rc;
+    TRY(context_current(&ctx));
+    return synchronize(ctx);
 }
 
 #if CUDA_VERSION >= 13000
 SIM_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
 {
     struct sim_context *ctx;
-    CUresult rc = context_argument(handle, &ctx);
-    return rc == CUDA_SUCCESS ? synchronize(ctx) : rc;
+    TRY(context_argument(handle, &ctx));
+    return synchronize(ctx);
 }
 #endif

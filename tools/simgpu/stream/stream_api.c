@@ -24,10 +24,9 @@ SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags
     TRY(context_enter(&ctx));
     if (!out || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s);
-    if (rc == CUDA_SUCCESS)
-        *out = stream_handle(s);
-    return rc;
+    TRY(stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s));
+    *out = stream_handle(s);
+    return CUDA_SUCCESS;
 }
 
 static bool handle_is_default(CUstream handle)
@@ -67,16 +66,14 @@ SIM_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsi
 {
     struct sim_stream *s;
     struct sim_context *ctx = context_find((CUcontext)(void *)green);
-    CUresult rc = driver_ready();
-    if (rc == CUDA_SUCCESS && (!ctx || !ctx->base))
-        rc = CUDA_ERROR_INVALID_CONTEXT;
-    if (rc == CUDA_SUCCESS && (!out || flags != CU_STREAM_NON_BLOCKING))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        rc = stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s);
-    if (rc == CUDA_SUCCESS)
-        *out = stream_handle(s);
-    return rc;
+    TRY(driver_ready());
+    if (!ctx || !ctx->base)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!out || flags != CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    TRY(stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s));
+    *out = stream_handle(s);
+    return CUDA_SUCCESS;
 }
 #endif
 
@@ -96,8 +93,8 @@ static CUresult enter(CUstream handle, bool ptds, struct sim_stream **s)
         CUresult ready = driver_ready();
         return ready == CUDA_SUCCESS ? atomic_load(&(*s)->context->error) : ready;
     }
-    CUresult rc = context_enter(&ctx);
-    return rc == CUDA_SUCCESS ? stream_resolve(ctx, handle, ptds, s) : rc;
+    TRY(context_enter(&ctx));
+    return stream_resolve(ctx, handle, ptds, s);
 }
 
 static CUresult enter_uncaptured(CUstream handle, bool ptds, struct sim_stream **s)
@@ -120,8 +117,8 @@ static CUresult query(CUstream handle, bool ptds)
 static CUresult synchronize(CUstream handle, bool ptds)
 {
     struct sim_stream *s;
-    CUresult rc = enter_uncaptured(handle, ptds, &s);
-    return rc == CUDA_SUCCESS ? stream_wait(s) : rc;
+    TRY(enter_uncaptured(handle, ptds, &s));
+    return stream_wait(s);
 }
 
 STREAM_API(cuStreamQuery, (CUstream s), query(s, ptds))
@@ -132,8 +129,8 @@ STREAM_API(cuStreamSynchronize, (CUstream s), synchronize(s, ptds))
 /* The stream that a question is about whose answer goes to `out`. */
 static CUresult asked(CUstream handle, bool ptds, const void *out, struct sim_stream **s)
 {
-    CUresult rc = enter(handle, ptds, s);
-    return rc == CUDA_SUCCESS && !out ? CUDA_ERROR_INVALID_VALUE : rc;
+    TRY(enter(handle, ptds, s));
+    return !out ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 #define ANSWER(symbol, type, value)                                                                \
@@ -170,10 +167,9 @@ STREAM_API(cuStreamGetCtx_v2, (CUstream s, CUcontext *ctx, CUgreenCtx *green),
 SIM_EXPORT CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *out)
 {
     struct sim_stream *s;
-    CUresult rc = asked(handle, false, out, &s);
-    if (rc == CUDA_SUCCESS)
-        *out = green_handle(s->context);
-    return rc;
+    TRY(asked(handle, false, out, &s));
+    *out = green_handle(s->context);
+    return CUDA_SUCCESS;
 }
 #endif
 
@@ -195,11 +191,9 @@ static bool attribute_known(CUstreamAttrID id)
 static CUresult get_attribute(CUstream handle, CUstreamAttrID id, CUstreamAttrValue *out, bool ptds)
 {
     struct sim_stream *s;
-    CUresult rc = enter(handle, ptds, &s);
-    if (rc == CUDA_SUCCESS && (!out || !attribute_known(id)))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(enter(handle, ptds, &s));
+    if (!out || !attribute_known(id))
+        return CUDA_ERROR_INVALID_VALUE;
     if (id == CU_STREAM_ATTRIBUTE_PRIORITY)
         out->priority = s->priority;
     else
@@ -225,14 +219,12 @@ static CUresult set_attribute(CUstream handle, CUstreamAttrID id, const CUstream
 static CUresult copy_attributes(CUstream to, CUstream from, bool ptds)
 {
     struct sim_stream *dst, *src;
-    CUresult rc = enter(to, ptds, &dst);
-    if (rc == CUDA_SUCCESS)
-        rc = enter(from, ptds, &src);
-    if (rc == CUDA_SUCCESS && dst->context != src->context)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        memmove(dst->attributes, src->attributes, sizeof(dst->attributes));
-    return rc;
+    TRY(enter(to, ptds, &dst));
+    TRY(enter(from, ptds, &src));
+    if (dst->context != src->context)
+        return CUDA_ERROR_INVALID_VALUE;
+    memmove(dst->attributes, src->attributes, sizeof(dst->attributes));
+    return CUDA_SUCCESS;
 }
 
 STREAM_API(cuStreamGetAttribute, (CUstream s, CUstreamAttrID id, CUstreamAttrValue *out),

@@ -28,7 +28,7 @@
 #include "scheduler/peers/heartbeat.h"
 #include "scheduler/peers/hold.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/round.h"
+#include "scheduler/peers/policy_tick.h"
 #include "scheduler/peers/shifts.h"
 #include "scheduler/peers/usage.h"
 #include "scheduler/peers/witness.h"
@@ -277,7 +277,7 @@ static int housekeeping(struct daemon *d)
         if (now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS)
             d->stop = true;
     }
-    wait_ms = round_run(d->peers, d->policy, now);
+    wait_ms = policy_tick(d->peers, d->policy, now);
     if (heartbeat_look(d->peers, now)) {
         arrange_shifts(d, now);
         wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);

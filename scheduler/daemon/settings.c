@@ -7,7 +7,7 @@
 
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/round.h"
+#include "scheduler/peers/policy_tick.h"
 #include "scheduler/policy/permission.h"
 
 void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
@@ -40,7 +40,7 @@ void settings_set_policy(struct daemon *d, const struct policy *policy)
     if (policy == d->policy)
         return;
     d->policy = policy;
-    round_reset(d->peers);
+    policy_tick_reset(d->peers);
     log_line(LOG_INFO, "policy %s: %s", policy->name, policy->help);
 }
 

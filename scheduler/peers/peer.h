@@ -65,7 +65,7 @@ struct shared_page {
 struct peer_device {
     struct device *device;              /* NULL: no such slot */
     uint32_t bit;                       /* 0..27 or PROTOCOL_NO_BIT */
-    uint64_t gpu_ns, unsure_ns, memory; /* round.c's; memory: the policy's */
+    uint64_t gpu_ns, unsure_ns, memory; /* policy_tick.c's; memory: the policy's */
     bool told, counted;                 /* to clients above; among its user's: limit.h */
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
      * before. */

@@ -33,12 +33,12 @@ struct device {
         uint32_t clients;
     } usage;
     /* More time than there was is told where clients run in turns: each takes what it waited for
-     * its own. So many nanoseconds of that round.c is still to take back. */
+     * its own. So many nanoseconds of that policy_tick.c is still to take back. */
     struct device_excess {
         uint64_t at_ns;
         int64_t ns;
     } excess;
-    uint64_t round; /* the last one that it was in */
+    uint64_t policy_tick; /* the last one that it was in */
 };
 
 struct topology *topology_new(void);

@@ -20,7 +20,7 @@
 
 #include "scheduler/policy/job.h"
 #include "scheduler/slurm/site.h"
-#include "scheduler/slurm/wish.h"
+#include "scheduler/slurm/request.h"
 
 SPANK_PLUGIN(cutin, 1)
 
@@ -30,25 +30,25 @@ SPANK_PLUGIN(cutin, 1)
 #define BUDGET_US_MOST 1000000u
 
 static struct site site;
-static struct wish wish = {.level = WISH_NONE};
+static struct request request = {.level = REQUEST_NONE};
 
 /* ---- options --------------------------------------------------------------------------------- */
 
 static int take_level(int row, const char *text, int remote)
 {
-    int level = wish_level(text ? text : "");
+    int level = request_level(text ? text : "");
 
     if (level == -EINVAL) {
         slurm_error("--cutin=%s is not be, 1, 2, rt or off", text);
         return -1;
     }
-    wish.level = level;
+    request.level = level;
     return 0;
 }
 
 static int take_weight(int row, const char *text, int remote)
 {
-    if (wish_number(text ? text : "", WEIGHT_MOST, &wish.weight) == 0)
+    if (request_number(text ? text : "", WEIGHT_MOST, &request.weight) == 0)
         return 0;
     slurm_error("--cutin-weight=%s is not a number from 1 to %u", text, WEIGHT_MOST);
     return -1;
@@ -56,7 +56,7 @@ static int take_weight(int row, const char *text, int remote)
 
 static int take_budget(int row, const char *text, int remote)
 {
-    if (wish_number(text ? text : "", BUDGET_US_MOST, &wish.budget_us) == 0)
+    if (request_number(text ? text : "", BUDGET_US_MOST, &request.budget_us) == 0)
         return 0;
     slurm_error("--cutin-budget=%s is not a number from 1 to %u", text, BUDGET_US_MOST);
     return -1;
@@ -147,7 +147,7 @@ static void comment_show(uint32_t id, const char *old)
     char new[CONTROLLER_COMMENT];
     int rc;
 
-    wish_comment(wish.level, old, new, sizeof(new));
+    request_comment(request.level, old, new, sizeof(new));
     if (strcmp(old, new) == 0)
         return;
     rc = controller_comment_set(id, new);
@@ -162,12 +162,12 @@ int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
     int rc = ESLURM_INVALID_JOB_ID;
 
     unsetenv(RESOLVED); /* of a step around this one */
-    if ((site.comment || (site.rules && wish.level == WISH_NONE)) &&
+    if ((site.comment || (site.rules && request.level == REQUEST_NONE)) &&
         spank_get_item(spank, S_JOB_ID, &id) == ESPANK_SUCCESS)
         rc = controller_job_load(id, &job);
-    if (wish.level == WISH_NONE) {
-        wish.level = site_level(&site, job.partition, job.qos);
-        setenv(RESOLVED, wish_level_name(wish.level), 1);
+    if (request.level == REQUEST_NONE) {
+        request.level = site_level(&site, job.partition, job.qos);
+        setenv(RESOLVED, request_level_name(request.level), 1);
     }
     if (site.comment && rc == SLURM_SUCCESS)
         comment_show(id, job.comment);
@@ -260,23 +260,23 @@ static void number_set(spank_t spank, const char *name, uint32_t number)
 /* The user's own CUTIN_PRIORITY is more than the site's word, and less than an option. */
 static void tasks_set(spank_t spank)
 {
-    bool given = wish.level != WISH_NONE;
+    bool given = request.level != REQUEST_NONE;
     char resolved[16] = "";
 
     if (!given && spank_getenv(spank, RESOLVED, resolved, sizeof(resolved)) == ESPANK_SUCCESS)
-        wish.level = wish_level(resolved);
+        request.level = request_level(resolved);
     spank_unsetenv(spank, RESOLVED);
-    if (wish.level < 0)
+    if (request.level < 0)
         return;
     if (access(site.library, R_OK) != 0) {
         slurm_spank_log("cutin: %s: %s; running without cutin", site.library, strerror(errno));
         return;
     }
-    spank_setenv(spank, "CUTIN_PRIORITY", wish_level_name(wish.level), given);
+    spank_setenv(spank, "CUTIN_PRIORITY", request_level_name(request.level), given);
     /* A login node's XDG_RUNTIME_DIR may have come along, which is another daemon's or nobody's. */
     spank_setenv(spank, "CUTIN_SOCKET", site.socket, 1);
-    number_set(spank, "CUTIN_WEIGHT", wish.weight);
-    number_set(spank, "CUTIN_BUDGET_US", wish.budget_us);
+    number_set(spank, "CUTIN_WEIGHT", request.weight);
+    number_set(spank, "CUTIN_BUDGET_US", request.budget_us);
     preload(spank);
 }
 

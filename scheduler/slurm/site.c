@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "scheduler/policy/job.h"
-#include "scheduler/slurm/wish.h"
+#include "scheduler/slurm/request.h"
 
 struct argument;
 typedef int take_function(struct site *site, const struct argument *a, const char *value);
@@ -30,7 +30,7 @@ static int take_path(struct site *site, const struct argument *a, const char *va
 
 static int take_level(struct site *site, const struct argument *a, const char *value)
 {
-    site->level = wish_level(value);
+    site->level = request_level(value);
     return site->level == -EINVAL ? -EINVAL : 0;
 }
 
@@ -49,7 +49,7 @@ static int take_rule(struct site *site, enum site_kind kind, const char *value)
     if (length == 0 || length >= SITE_NAME || site->rules == SITE_RULES)
         return -EINVAL;
     rule->kind = kind;
-    rule->level = wish_level(colon + 1);
+    rule->level = request_level(colon + 1);
     snprintf(rule->name, sizeof(rule->name), "%.*s", (int)length, value);
     site->rules++;
     return rule->level == -EINVAL ? -EINVAL : 0;
@@ -102,7 +102,7 @@ int site_parse(struct site *site, int argc, char *const argv[], char *why, size_
                           .socket = "/run/cutin/cutin.sock",
                           .jobs = JOB_FOLDER,
                           .comment = true,
-                          .level = WISH_OFF};
+                          .level = REQUEST_OFF};
     for (int i = 0; i < argc && rc == 0; i++)
         rc = site_take(site, argv[i], why, size);
     return rc;
@@ -113,14 +113,14 @@ static int rule_level(const struct site *site, enum site_kind kind, const char *
     for (uint32_t i = 0; name && i < site->rules; i++)
         if (site->rule[i].kind == kind && strcmp(site->rule[i].name, name) == 0)
             return site->rule[i].level;
-    return WISH_NONE;
+    return REQUEST_NONE;
 }
 
 int site_level(const struct site *site, const char *partition, const char *qos)
 {
     int level = rule_level(site, SITE_QOS, qos);
 
-    if (level == WISH_NONE)
+    if (level == REQUEST_NONE)
         level = rule_level(site, SITE_PARTITION, partition);
-    return level == WISH_NONE ? site->level : level;
+    return level == REQUEST_NONE ? site->level : level;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "scheduler/slurm/site.h"
-#include "scheduler/slurm/wish.h"
+#include "scheduler/slurm/request.h"
 
 static struct site site;
 static char why[256];
@@ -18,7 +18,7 @@ static char why[256];
 Test(site, without_arguments_nobody_is_under_cutin)
 {
     cr_assert_eq(site_parse(&site, 0, NULL, why, sizeof(why)), 0);
-    cr_assert_eq(site_level(&site, "batch", "normal"), WISH_OFF);
+    cr_assert_eq(site_level(&site, "batch", "normal"), REQUEST_OFF);
     cr_assert_str_eq(site.socket, "/run/cutin/cutin.sock");
     cr_assert_str_eq(site.jobs, "/run/cutin/jobs");
     cr_assert(strstr(site.library, "/libcutin.so") && site.comment);
@@ -32,7 +32,7 @@ Test(site, the_qos_is_more_than_the_partition_and_that_is_more_than_the_default)
     cr_assert_eq(site_level(&site, "batch", ""), 0);
     cr_assert_eq(site_level(&site, "serve", "normal"), 2, "the first rule of a name");
     cr_assert_eq(site_level(&site, "serve", "urgent"), 3);
-    cr_assert_eq(site_level(&site, "serve", "bare"), WISH_OFF);
+    cr_assert_eq(site_level(&site, "serve", "bare"), REQUEST_OFF);
     cr_assert_eq(site_level(&site, "urgent", "serve"), 0, "neither is the other");
     cr_assert_eq(site_level(&site, NULL, NULL), 0);
 }

@@ -1,7 +1,7 @@
 /*
- * wish.c - levels and numbers as users write them, and as a job's comment shows them.
+ * request.c - levels and numbers as users write them, and as a job's comment shows them.
  */
-#include "scheduler/slurm/wish.h"
+#include "scheduler/slurm/request.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,21 +12,21 @@
 #include "common/level.h"
 #include "common/words.h"
 
-int wish_level(const char *word)
+int request_level(const char *word)
 {
     int level = word_index(LEVEL_WORDS " off", word);
 
-    return level < 0 ? -EINVAL : level == CUTIN_LEVELS ? WISH_OFF : level;
+    return level < 0 ? -EINVAL : level == CUTIN_LEVELS ? REQUEST_OFF : level;
 }
 
-const char *wish_level_name(int level)
+const char *request_level_name(int level)
 {
-    if (level == WISH_OFF)
+    if (level == REQUEST_OFF)
         return "off";
     return level >= 0 && level < CUTIN_LEVELS ? level_name((uint32_t)level) : "";
 }
 
-int wish_number(const char *text, uint32_t most, uint32_t *number)
+int request_number(const char *text, uint32_t most, uint32_t *number)
 {
     unsigned long n;
     char *end;
@@ -48,7 +48,7 @@ static void word_add(char *out, size_t size, const char *word, size_t length)
         snprintf(out + used, size - used, "%s%.*s", blank ? " " : "", (int)length, word);
 }
 
-void wish_comment(int level, const char *comment, char *out, size_t size)
+void request_comment(int level, const char *comment, char *out, size_t size)
 {
     static const char mine[] = "cutin=";
     char word[16];
@@ -63,6 +63,6 @@ void wish_comment(int level, const char *comment, char *out, size_t size)
     }
     if (level < 0)
         return;
-    snprintf(word, sizeof(word), "%s%s", mine, wish_level_name(level));
+    snprintf(word, sizeof(word), "%s%s", mine, request_level_name(level));
     word_add(out, size, word, strlen(word));
 }

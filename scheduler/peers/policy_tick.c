@@ -1,27 +1,26 @@
 /*
- * round.c - asks the policy who is to be held, device by device, and writes its answer into the
- * pages.
+ * policy_tick.c - asks the policy who is to be held, and writes its answer into pages.
  */
-#include "scheduler/peers/round.h"
+#include "scheduler/peers/policy_tick.h"
 
 #include "common/clock.h"
 #include "scheduler/peers/topology.h"
 
 enum {
     MEMBERS = 1024 + 64, /* all that the daemon takes in */
-    APART_NS = 20000000, /* figures of one round were published so long before or after others */
+    APART_NS = 20000000, /* figures of one tick were published so long before or after others */
 };
 
 static uint64_t due_ns, serial;
 
-struct round {
+struct members {
     struct policy_member members[MEMBERS];
     struct page_device *pages[MEMBERS];
     uint64_t unsure_ns[MEMBERS]; /* of used_ns */
     uint32_t n;
 };
 
-static void add(struct round *r, struct peer *p, uint32_t slot)
+static void add(struct members *r, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
     struct page_device *page = &p->page->page->device[slot];
@@ -49,7 +48,7 @@ static void add(struct round *r, struct peer *p, uint32_t slot)
 }
 
 /* All clients of one device; those before `first` in the list have none of it. */
-static void collect(struct round *r, struct peer *first, const struct device *device)
+static void collect(struct members *r, struct peer *first, const struct device *device)
 {
     struct peer *p;
 
@@ -61,7 +60,7 @@ static void collect(struct round *r, struct peer *first, const struct device *de
 
 /* All together used the device for no longer than that was. What is too much comes off what they
  * are not sure of. */
-static void take_back(struct round *r, struct device_excess *e, uint64_t now)
+static void take_back(struct members *r, struct device_excess *e, uint64_t now)
 {
     uint64_t sum = 0, unsure = 0, back;
 
@@ -81,7 +80,7 @@ static void take_back(struct round *r, struct device_excess *e, uint64_t now)
     e->ns -= (int64_t)back;
 }
 
-static void write_answer(struct round *r, uint64_t now)
+static void write_answer(struct members *r, uint64_t now)
 {
     for (uint32_t i = 0; i < r->n; i++)
         page_write_bit(r->pages[i], PAGE_BIT_POLICY, r->members[i].hold ? PAGE_WORDS : 0,
@@ -90,7 +89,7 @@ static void write_answer(struct round *r, uint64_t now)
 
 static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
 {
-    static struct round r;
+    static struct members r;
     struct peer *p;
     int next = -1;
 
@@ -99,9 +98,9 @@ static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
         struct device *device = p->device[slot].device;
         int after;
 
-        if (device->round == serial)
+        if (device->policy_tick == serial)
             continue;
-        device->round = serial;
+        device->policy_tick = serial;
         collect(&r, p, device);
         take_back(&r, &device->excess, now);
         after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
@@ -112,7 +111,7 @@ static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
     return next;
 }
 
-int round_run(struct peer *peers, const struct policy *policy, uint64_t now_ns)
+int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns)
 {
     int after;
 
@@ -125,7 +124,7 @@ int round_run(struct peer *peers, const struct policy *policy, uint64_t now_ns)
     return after;
 }
 
-void round_reset(struct peer *peers)
+void policy_tick_reset(struct peer *peers)
 {
     struct peer *p;
 

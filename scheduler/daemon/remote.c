@@ -1,5 +1,5 @@
 /*
- * remote.c - what somebody may order about running clients, in the daemon. One order is one row.
+ * remote.c - what somebody may order about running clients, in the daemon.
  */
 #include "scheduler/daemon/remote.h"
 
@@ -36,13 +36,6 @@ static int set_level(const struct peer *from, struct peer *p, uint32_t value)
     return 0;
 }
 
-static int set_weight(const struct peer *from, struct peer *p, uint32_t value)
-{
-    p->weight = value;
-    tell(p, CONTROL_WEIGHT, value);
-    return 0;
-}
-
 static void write_pause(const struct peer *p, uint32_t slot)
 {
     page_write_bit(&p->page->page->device[slot], PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0,
@@ -61,31 +54,25 @@ static int set_paused(struct peer *p, bool paused)
     return 0;
 }
 
-static int pause_client(const struct peer *from, struct peer *p, uint32_t value)
+/* What has no case here is carried out by the client itself. */
+static int carry_out(const struct peer *from, struct peer *p, uint32_t kind, uint32_t value)
 {
-    return set_paused(p, true);
-}
-
-static int resume_client(const struct peer *from, struct peer *p, uint32_t value)
-{
-    return set_paused(p, false);
-}
-
-static int send_remote(struct peer *p, uint32_t kind, uint32_t value)
-{
-    if (!p->queues)
-        return -EOPNOTSUPP;
+    switch (kind) {
+    case CONTROL_LEVEL:
+        return set_level(from, p, value);
+    case CONTROL_WEIGHT:
+        p->weight = value;
+        break;
+    case CONTROL_PAUSE:
+    case CONTROL_RESUME:
+        return set_paused(p, kind == CONTROL_PAUSE);
+    default:
+        if (!p->queues)
+            return -EOPNOTSUPP;
+    }
     tell(p, kind, value);
     return 0;
 }
-
-/* Those without a row here are carried out by the client itself. */
-static int (*const carry_out[CONTROL_KIND_COUNT])(const struct peer *, struct peer *, uint32_t) = {
-    [CONTROL_LEVEL] = set_level,
-    [CONTROL_WEIGHT] = set_weight,
-    [CONTROL_PAUSE] = pause_client,
-    [CONTROL_RESUME] = resume_client,
-};
 
 static const char *kind_name(uint32_t kind)
 {
@@ -113,8 +100,7 @@ static int run_one(const struct peer *from, struct peer *p, const struct message
         return -EPERM;
     log_line(LOG_INFO, "user %u: %s %u for process %d", (unsigned)from->who.uid, kind_name(m->kind),
              m->value, (int)p->who.pid);
-    return carry_out[m->kind] ? carry_out[m->kind](from, p, m->value)
-                              : send_remote(p, m->kind, m->value);
+    return carry_out(from, p, m->kind, m->value);
 }
 
 int remote_run(struct peer *from, const union message *m, uint32_t *count)

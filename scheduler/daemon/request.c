@@ -119,12 +119,10 @@ static int on_policy(struct peer *p, const union message *m)
 
 static int on_stop(struct peer *p, const union message *m)
 {
-    if (!permission_control(p->daemon->conf, &p->who)) {
-        peer_send_done(p, -EPERM, 0);
-        return 0;
-    }
-    peer_send_done(p, 0, 0);
-    p->daemon->stop = true;
+    bool may = permission_control(p->daemon->conf, &p->who);
+
+    peer_send_done(p, may ? 0 : -EPERM, 0);
+    p->daemon->stop |= may;
     return 0;
 }
 

@@ -264,17 +264,14 @@ static int parse_group(struct rule *rule, const char *text)
     if (!entry)
         return *text ? -ENOENT : -EINVAL;
     rule->kind = RULE_GROUP;
-    rule->first = rule->last = entry->gr_gid;
+    rule->first = entry->gr_gid;
     return 0;
 }
 
 static int parse_gid(struct rule *rule, const char *text)
 {
-    int rc = parse_id(text, '\0', &text, &rule->first);
-
     rule->kind = RULE_GROUP;
-    rule->last = rule->first;
-    return rc;
+    return parse_id(text, '\0', &text, &rule->first);
 }
 
 static int parse_account(struct rule *rule, const char *text)

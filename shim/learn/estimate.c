@@ -31,7 +31,9 @@ struct sample {
     const struct shim_context *ctx; /* the events' own; NULL: never used */
     uint64_t generation;
     CUevent start, end;
-    bool taken, recorded;
+    bool held;     /* by a thread, which may ask the driver */
+    bool gone;     /* its context has ended since then */
+    bool recorded; /* both events are */
     /* Of a real-time stream: told what the kernel took beside best effort. NULL: of another one. */
     void (*beside)(uint32_t ns, uint32_t learned_ns);
     bool waited; /* its kernel could not begin when it was launched: the pair times it alone */
@@ -42,6 +44,7 @@ struct sample {
     uint64_t padded; /* vhq_set_padded, before it */
 };
 
+/* Nobody has it across a driver's call: who asks the driver about a sample holds that. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sample samples[SAMPLES];
 static struct {
@@ -239,16 +242,10 @@ static bool sample_late(struct sample *s)
     return true;
 }
 
-static void sample_collect(struct sample *s)
+/* Lock held. */
+static void sample_learn(struct sample *s, uint32_t pair_ns)
 {
-    float ms;
-    CUresult r = REAL(cuEventElapsedTime)(&ms, s->start, s->end);
-    if (r == CUDA_ERROR_NOT_READY)
-        return;
-    s->taken = s->recorded = false;
-    if (r != CUDA_SUCCESS || ms < 0 || ms >= 4000 || !s->estimate)
-        return;
-    uint32_t ns = sample_ns(s, (uint32_t)(ms * 1e6f));
+    uint32_t ns = sample_ns(s, pair_ns);
     if (sample_late(s) || sample_padded(s, ns))
         return;
     bool exact = sample_exact(s, ns);
@@ -265,7 +262,45 @@ static void sample_collect(struct sample *s)
 
 static bool sample_ours(const struct sample *s, const struct shim_context *ctx)
 {
-    return s->ctx == ctx && s->generation == ctx->generation;
+    return s->ctx == ctx && (!ctx || s->generation == ctx->generation);
+}
+
+/* The next one of this context, from `s` on, that nobody holds: the caller does now. NULL: there is
+ * none, or another thread looks. Of no context: one without events. */
+static struct sample *sample_hold(struct sample *s, const struct shim_context *ctx, bool recorded)
+{
+    if (pthread_mutex_trylock(&lock) != 0)
+        return NULL;
+    while (s < samples + SAMPLES && (s->held || !sample_ours(s, ctx) || (recorded && !s->recorded)))
+        s++;
+    if (s < samples + SAMPLES)
+        s->held = true;
+    pthread_mutex_unlock(&lock);
+    return s < samples + SAMPLES ? s : NULL;
+}
+
+static void sample_give(struct sample *s)
+{
+    pthread_mutex_lock(&lock);
+    s->held = false;
+    if (s->gone)
+        *s = (struct sample){.ctx = NULL};
+    pthread_mutex_unlock(&lock);
+}
+
+/* The caller holds it. True: it has no time to tell any more. */
+static bool sample_read(struct sample *s)
+{
+    float ms = 0;
+    CUresult r = s->recorded ? REAL(cuEventElapsedTime)(&ms, s->start, s->end) : CUDA_SUCCESS;
+    if (r == CUDA_ERROR_NOT_READY)
+        return false;
+    pthread_mutex_lock(&lock);
+    if (r == CUDA_SUCCESS && s->recorded && ms >= 0 && ms < 4000 && s->estimate && !s->gone)
+        sample_learn(s, (uint32_t)(ms * 1e6f));
+    s->recorded = false;
+    pthread_mutex_unlock(&lock);
+    return true;
 }
 
 static bool pair_make(CUevent *start, CUevent *end)
@@ -278,34 +313,35 @@ static bool pair_make(CUevent *start, CUevent *end)
     return false;
 }
 
-static bool sample_make(struct sample *s, const struct shim_context *ctx)
+static struct sample *sample_make(const struct shim_context *ctx)
 {
+    struct sample *s = sample_hold(samples, NULL, false);
+    if (!s)
+        return NULL;
     struct context_scope scope = context_push_other(ctx);
     bool made = pair_make(&s->start, &s->end);
     context_pop(scope);
-    if (made) {
-        s->ctx = ctx;
-        s->generation = ctx->generation;
+    if (!made) {
+        sample_give(s);
+        return NULL;
     }
-    return made;
+    pthread_mutex_lock(&lock);
+    s->ctx = ctx;
+    s->generation = ctx->generation;
+    pthread_mutex_unlock(&lock);
+    return s;
 }
 
-/* A sample of this context that is free, or a fresh one. Finished ones are read on the way. */
+/* A sample of this context that is free, or a fresh one, which the caller holds. Finished ones are
+ * read on the way. */
 static struct sample *sample_take(const struct shim_context *ctx)
 {
-    struct sample *fresh = NULL;
-    for (int i = 0; i < SAMPLES; i++) {
-        struct sample *s = &samples[i];
-        if (!s->ctx && !fresh)
-            fresh = s;
-        if (!s->ctx || !sample_ours(s, ctx))
-            continue;
-        if (s->recorded)
-            sample_collect(s);
-        if (!s->taken)
+    for (struct sample *s = samples; (s = sample_hold(s, ctx, false)); s++) {
+        if (sample_read(s))
             return s;
+        sample_give(s);
     }
-    return fresh && sample_make(fresh, ctx) ? fresh : NULL;
+    return sample_make(ctx);
 }
 
 static bool real_time_runs(const struct shim_context *ctx)
@@ -316,17 +352,13 @@ static bool real_time_runs(const struct shim_context *ctx)
 
 static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
-    if (pthread_mutex_trylock(&lock) != 0)
-        return NULL;
     struct sample *s = sample_take(ctx);
-    if (s) {
-        s->taken = true;
-        s->beside = NULL;
-        s->estimate = e;
-    }
-    pthread_mutex_unlock(&lock);
     if (!s)
         return NULL;
+    pthread_mutex_lock(&lock);
+    s->estimate = e;
+    pthread_mutex_unlock(&lock);
+    s->beside = NULL;
     s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
     s->company = processes_beside();
     s->gated = gates_without_shifts(ctx);
@@ -337,7 +369,7 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
         s->began_ns = clock_ns();
         return s;
     }
-    s->taken = false;
+    sample_give(s);
     return NULL;
 }
 
@@ -387,28 +419,26 @@ void estimate_end(struct sample *sample, CUstream stream)
     bool recorded = REAL(cuEventRecord)(sample->end, stream) == CUDA_SUCCESS;
     sample->call_ns = clock_ns() - sample->began_ns;
     sample->waited = REAL(cuEventQuery)(sample->start) == CUDA_ERROR_NOT_READY;
-    pthread_mutex_lock(&lock);
     sample->recorded = recorded;
-    sample->taken = recorded;
-    pthread_mutex_unlock(&lock);
+    sample_give(sample);
 }
 
 /* Only of this context, which is current: the pair may have no other one any more. */
 void estimate_look(const struct shim_context *ctx)
 {
-    if (pthread_mutex_trylock(&lock) != 0)
-        return;
-    for (int i = 0; i < SAMPLES; i++)
-        if (samples[i].ctx && samples[i].recorded && sample_ours(&samples[i], ctx))
-            sample_collect(&samples[i]);
-    pthread_mutex_unlock(&lock);
+    for (struct sample *s = samples; (s = sample_hold(s, ctx, true)); s++) {
+        sample_read(s);
+        sample_give(s);
+    }
 }
 
 static void samples_end(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < SAMPLES; i++)
-        if (samples[i].ctx == ctx) /* its events go with the context */
+        if (samples[i].ctx == ctx && samples[i].held)
+            samples[i].gone = true;
+        else if (samples[i].ctx == ctx) /* its events go with the context */
             samples[i] = (struct sample){.ctx = NULL};
     pthread_mutex_unlock(&lock);
 }

@@ -154,15 +154,20 @@ struct shim_function *function_known(CUfunction handle, const struct shim_contex
                                                             ctx->handle);
 }
 
+/* The driver is asked before the lock is taken: it may load a module. */
 static struct shim_function *function_add(CUfunction handle, const struct shim_context *ctx)
 {
+    struct shim_function *fresh = pool_get(&function_pool);
+    if (!fresh)
+        return NULL;
+    function_describe(fresh, handle, ctx);
     pthread_mutex_lock(&lock);
     struct shim_function *f = function_known(handle, ctx);
-    if (!f && (f = pool_get(&function_pool))) {
-        function_describe(f, handle, ctx);
-        table_insert(&functions, &f->node, handle);
-    }
+    if (!f)
+        table_insert(&functions, &(f = fresh)->node, handle);
     pthread_mutex_unlock(&lock);
+    if (f != fresh)
+        pool_put(&function_pool, fresh);
     return f;
 }
 

@@ -11,7 +11,6 @@
 
 #include "scheduler/policy/conf.h"
 #include "scheduler/policy/permission.h"
-#include "scheduler/policy/policy.h"
 
 struct passwd *getpwnam(const char *name)
 {
@@ -47,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     conf_default(&conf, 1000);
     if (conf_parse(&conf, in, "FILE", why, sizeof(why)) == 0) {
-        require(conf.loaded && conf.min_share_percent <= 90 && policy_at(conf.policy));
+        require(conf.loaded && conf.min_share_percent <= 90 && conf.policy);
         require(conf.clients_per_user >= 1 && conf.socket_mode <= 0777);
         require(permission_level(&conf, &who, 3) <= 3);
     } else {

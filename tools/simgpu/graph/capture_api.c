@@ -243,9 +243,7 @@ STREAM_API(cuStreamGetCaptureInfo_v3,
 static CUresult update_locked(struct capture *c, const CUgraphNode *nodes,
                               const struct edge_data *data, size_t n, unsigned int flags)
 {
-    CUresult rc = c ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(c ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE);
     for (size_t i = 0; i < n; i++) {
         const struct sim_node *node = node_find(nodes[i]);
         if (!node || node->graph != c->sequence->graph)

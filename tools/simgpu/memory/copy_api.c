@@ -238,9 +238,7 @@ static CUresult operand_to_end(const CUmemcpy3DOperand *o, bool dst, CUDA_MEMCPY
     bool linear = o->type == CU_MEMCPY_OPERAND_TYPE_POINTER;
     if (!linear && o->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = linear ? CUDA_SUCCESS : array_find(o->op.array.array, &view);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(linear ? CUDA_SUCCESS : array_find(o->op.array.array, &view));
     if (view.element > *element)
         *element = view.element;
     size_t x = linear ? 0 : o->op.array.offset.x * view.element;

@@ -84,8 +84,8 @@ static CUresult prefetch_to(CUdeviceptr ptr, size_t bytes, CUmemLocation where, 
                             CUstream s, bool ptds)
 {
     CUdevice dev = 0;
-    CUresult rc = flags == 0 ? place_device(where, &dev) : CUDA_ERROR_INVALID_VALUE;
-    return rc == CUDA_SUCCESS ? prefetch(ptr, bytes, dev, s, ptds) : rc;
+    TRY(flags == 0 ? place_device(where, &dev) : CUDA_ERROR_INVALID_VALUE);
+    return prefetch(ptr, bytes, dev, s, ptds);
 }
 
 STREAM_API(cuMemPrefetchAsync_v2,

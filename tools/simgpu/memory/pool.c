@@ -79,30 +79,20 @@ SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 /* Under lock. Integers for the reuse rules, 64 bits for amounts. */
 static CUresult attribute_read(const struct sim_pool *p, CUmemPool_attribute attribute, void *value)
 {
-    switch (attribute) {
-    case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-        memcpy(value, &p->reuse[attribute], sizeof(int));
-        return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-        memcpy(value, &p->threshold, sizeof(uint64_t));
-        return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-        memcpy(value, &p->reserved, sizeof(uint64_t));
-        return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-        memcpy(value, &p->reserved_high, sizeof(uint64_t));
-        return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-        memcpy(value, &p->used, sizeof(uint64_t));
-        return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-        memcpy(value, &p->used_high, sizeof(uint64_t));
-        return CUDA_SUCCESS;
-    default:
+    const uint64_t *const amounts[] = {
+        [CU_MEMPOOL_ATTR_RELEASE_THRESHOLD] = &p->threshold,
+        [CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT] = &p->reserved,
+        [CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] = &p->reserved_high,
+        [CU_MEMPOOL_ATTR_USED_MEM_CURRENT] = &p->used,
+        [CU_MEMPOOL_ATTR_USED_MEM_HIGH] = &p->used_high,
+    };
+    if (attribute < 1 || attribute >= sizeof(amounts) / sizeof(*amounts))
         return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (amounts[attribute])
+        memcpy(value, amounts[attribute], sizeof(uint64_t));
+    else
+        memcpy(value, &p->reuse[attribute], sizeof(int));
+    return CUDA_SUCCESS;
 }
 
 static CUresult attribute_write(struct sim_pool *p, CUmemPool_attribute attribute,

@@ -60,12 +60,10 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
 SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *prop,
                                                   CUmemAllocationGranularity_flags option)
 {
-    CUresult rc = driver_ready();
-    if (rc == CUDA_SUCCESS)
-        rc = out ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = GRANULARITY;
-    return rc;
+    TRY(driver_ready());
+    TRY(out ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE);
+    *out = GRANULARITY;
+    return CUDA_SUCCESS;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -170,11 +168,8 @@ static CUmemGenericAllocationHandle allocation_add(struct allocation *a)
 SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
                                 const CUmemAllocationProp *prop, unsigned long long flags)
 {
-    CUresult rc = driver_ready();
-    if (rc == CUDA_SUCCESS)
-        rc = out && whole(bytes) && flags == 0 ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(driver_ready());
+    TRY(out && whole(bytes) && flags == 0 ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE);
     if (!charge(prop->location.id, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct allocation *a = calloc(1, sizeof(*a));

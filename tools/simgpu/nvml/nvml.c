@@ -143,25 +143,17 @@ NVML_EXPORT nvmlReturn_t nvmlShutdown(void)
 
 NVML_EXPORT const char *nvmlErrorString(nvmlReturn_t error)
 {
-    switch (error) {
-    case NVML_SUCCESS:
-        return "Success";
-    case NVML_ERROR_UNINITIALIZED:
-        return "Uninitialized";
-    case NVML_ERROR_INVALID_ARGUMENT:
-        return "Invalid Argument";
-    case NVML_ERROR_NOT_SUPPORTED:
-        return "Not Supported";
-    case NVML_ERROR_NOT_FOUND:
-        return "Not Found";
-    case NVML_ERROR_INSUFFICIENT_SIZE:
-        return "Insufficient Size";
-    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
-        return "Argument Version Mismatch";
-    case NVML_ERROR_UNKNOWN:
-        break;
-    }
-    return "Unknown Error";
+    static const char *const texts[] = {
+        [NVML_SUCCESS] = "Success",
+        [NVML_ERROR_UNINITIALIZED] = "Uninitialized",
+        [NVML_ERROR_INVALID_ARGUMENT] = "Invalid Argument",
+        [NVML_ERROR_NOT_SUPPORTED] = "Not Supported",
+        [NVML_ERROR_NOT_FOUND] = "Not Found",
+        [NVML_ERROR_INSUFFICIENT_SIZE] = "Insufficient Size",
+        [NVML_ERROR_ARGUMENT_VERSION_MISMATCH] = "Argument Version Mismatch",
+    };
+    bool known = (unsigned int)error < sizeof(texts) / sizeof(*texts) && texts[error];
+    return known ? texts[error] : "Unknown Error";
 }
 
 NVML_EXPORT nvmlReturn_t nvmlSystemGetDriverVersion(char *out, unsigned int room)

@@ -346,21 +346,28 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction f, void **params, voi
     return rc;
 }
 
+static CUlaunchConfig config_of(const unsigned int grid[3], const unsigned int block[3],
+                                unsigned int smem, CUstream s, bool cooperative)
+{
+    static CUlaunchAttribute together = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+                                         .value.cooperative = 1};
+    return (CUlaunchConfig){.gridDimX = grid[0],
+                            .gridDimY = grid[1],
+                            .gridDimZ = grid[2],
+                            .blockDimX = block[0],
+                            .blockDimY = block[1],
+                            .blockDimZ = block[2],
+                            .sharedMemBytes = smem,
+                            .hStream = s,
+                            .attrs = cooperative ? &together : NULL,
+                            .numAttrs = cooperative};
+}
+
 static CUresult launch_kernel(CUfunction f, const unsigned int grid[3], const unsigned int block[3],
                               unsigned int smem, CUstream s, void **params, void **extra,
                               bool cooperative, bool ptds)
 {
-    CUlaunchAttribute together = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
-    CUlaunchConfig c = {.gridDimX = grid[0],
-                        .gridDimY = grid[1],
-                        .gridDimZ = grid[2],
-                        .blockDimX = block[0],
-                        .blockDimY = block[1],
-                        .blockDimZ = block[2],
-                        .sharedMemBytes = smem,
-                        .hStream = s,
-                        .attrs = cooperative ? &together : NULL,
-                        .numAttrs = cooperative};
+    CUlaunchConfig c = config_of(grid, block, smem, s, cooperative);
     return launch(&c, f, params, extra, ptds);
 }
 
@@ -386,17 +393,9 @@ STREAM_API(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **para
 
 static CUresult launch_one_of_many(const CUDA_LAUNCH_PARAMS *p)
 {
-    CUlaunchAttribute together = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
-    CUlaunchConfig c = {.gridDimX = p->gridDimX,
-                        .gridDimY = p->gridDimY,
-                        .gridDimZ = p->gridDimZ,
-                        .blockDimX = p->blockDimX,
-                        .blockDimY = p->blockDimY,
-                        .blockDimZ = p->blockDimZ,
-                        .sharedMemBytes = p->sharedMemBytes,
-                        .hStream = p->hStream,
-                        .attrs = &together,
-                        .numAttrs = 1};
+    CUlaunchConfig c = config_of(XYZ(p->gridDimX, p->gridDimY, p->gridDimZ),
+                                 XYZ(p->blockDimX, p->blockDimY, p->blockDimZ), p->sharedMemBytes,
+                                 p->hStream, true);
     struct sim_stream *s;
     if (!stream_of_any_context(p->hStream, &s)) /* default streams are refused */
         return CUDA_ERROR_INVALID_HANDLE;

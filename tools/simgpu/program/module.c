@@ -123,10 +123,9 @@ CUresult image_open(const void *data, const char *path, struct image **out)
 {
     if (!data && !path)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = path ? image_read_file(path, out) : image_read(data, out);
-    if (rc == CUDA_SUCCESS)
-        image_share(*out);
-    return rc;
+    TRY(path ? image_read_file(path, out) : image_read(data, out));
+    image_share(*out);
+    return CUDA_SUCCESS;
 }
 
 struct image *image_share(struct image *image)
@@ -328,12 +327,9 @@ static CUresult load(CUmodule *out, const void *data, const char *path)
     struct sim_context *ctx;
     struct image *image;
     struct sim_module *m;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = out ? image_open(data, path, &image) : CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    rc = module_make(ctx, image, NULL, &m);
+    TRY(context_enter(&ctx));
+    TRY(out ? image_open(data, path, &image) : CUDA_ERROR_INVALID_VALUE);
+    CUresult rc = module_make(ctx, image, NULL, &m);
     image_unshare(image);
     if (rc == CUDA_SUCCESS)
         *out = module_handle(m);

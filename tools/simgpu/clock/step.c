@@ -33,6 +33,7 @@ enum {
     SPIN_NS = 2000000000, /* of a processor, without a call: it spins */
     MAGIC = 0x53544550,
     LOOKS = 25,
+    PATIENCE = 100, /* looks that find the lock taken */
     GONE_LOOK_US = 50,
 };
 #define BEGIN_NS UINT64_C(1000000000000)
@@ -253,6 +254,18 @@ static void lock(void)
         SYSTEM(SYS_sched_yield, 0, 0, 0, 0);
         owner = 0;
     }
+}
+
+/* For those who may as well look later: but who was killed has to be noticed. */
+static bool lock_soon(uint32_t *refused)
+{
+    uint32_t mine = (uint32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0), owner = 0;
+    if (atomic_compare_exchange_strong(&shared->lock, &owner, mine))
+        return true;
+    if (++*refused % PATIENCE != 0)
+        return false;
+    lock();
+    return true;
 }
 
 static void unlock(void)
@@ -508,12 +521,12 @@ static void leaving_wait(void)
 /* Until it is the calling thread's turn. */
 static void turn_wait(void)
 {
+    uint32_t refused = 0;
     while (!__atomic_load_n(&me->go, __ATOMIC_ACQUIRE)) {
         struct timespec look = {0, LOOK_NS};
         long rc = SYSTEM(SYS_futex, &me->go, FUTEX_WAIT, 0, &look);
-        if (rc == -ETIMEDOUT) {
+        if (rc == -ETIMEDOUT && lock_soon(&refused)) {
             char whom[sizeof(shared->whom)] = "";
-            lock();
             uint64_t lost = shared->lost;
             struct seat *next = lost_look();
             if (next == me)

@@ -84,14 +84,20 @@ static inline void begin_inline(struct vhq *q, const struct vhq_req *req, uint16
     }
 }
 
+/* Nothing is ahead of a command that comes now, in no vHQ of the set. */
+static inline bool inline_first(const struct vhq *q, bool held_ok)
+{
+    return set_idle(q->set) &&
+           atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE &&
+           (held_ok || !order_held(q));
+}
+
 /* Does order allow it to go now, past the ring? */
 static inline bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool held_ok)
 {
     if (req->flags & VHQ_OVERTAKES)
         return true;
-    return set_idle(q->set) &&
-           atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE &&
-           (held_ok || !order_held(q)) &&
+    return inline_first(q, held_ok) &&
            (!fence_begun(req->after) || fence_passed(req->after, false)) &&
            (!fence_begun(req->displaces) || fence_displaceable(req->displaces, false));
 }
@@ -282,25 +288,19 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     return VHQ_BUFFER;
 }
 
-static uint16_t plain_flags(uint32_t flags)
+bool vhq_lock(struct vhq *q, uint32_t flags)
 {
-    return flags & VHQ_UNCOUNTED ? VHQ_UNCOUNTED : SLOT_LOOSE;
-}
-
-bool vhq_begin_plain(struct vhq *q, uint32_t flags)
-{
-    static const struct vhq_req plain;
     if ((!(flags & VHQ_UNCOUNTED) && !cap_alone(q->set)) || passive())
         return false;
     queue_lock(q);
-    if (likely((cap_loose_room(q->set) && inline_allowed(q, &plain, false)) ||
-               MUTANT(plain_overtakes))) {
-        submit_before(q, plain_flags(flags));
-        begun(q, BEGUN_PLAIN);
-        return true;
+    if (unlikely(!cap_loose_room(q->set) || !inline_first(q, false)) && !MUTANT(plain_overtakes)) {
+        queue_unlock(q);
+        return false;
     }
-    queue_unlock(q);
-    return false;
+    if (flags & VHQ_UNCOUNTED)
+        submit_before(q, VHQ_UNCOUNTED);
+    begun(q, BEGUN_PLAIN);
+    return true;
 }
 
 /* It may wait in the driver: without the lock. */
@@ -389,7 +389,7 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
     case BEGUN_BUFFER:
         end_buffered(q, driver_result);
         break;
-    case BEGUN_PLAIN: /* vhq_end_plain's */
+    case BEGUN_PLAIN: /* vhq_unlock's */
     case BEGUN_NONE:
         break;
     }
@@ -397,7 +397,7 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
     queue_unlock(q);
 }
 
-void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result)
+void vhq_unlock(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result)
 {
     if (unlikely(flags & VHQ_UNCOUNTED))
         cap_sent(q, VHQ_UNCOUNTED, 0, driver_result);

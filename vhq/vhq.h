@@ -264,11 +264,12 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result);
 /* Between the two, of a command with VHQ_IN_PARTS that the caller submits by itself: a part went to
  * the driver, and another follows. Waits until that may go. */
 void vhq_part(struct vhq *q);
-/* The same for a command without fences that nothing is in the way of: true, and the caller makes
- * the driver call now. False: it is to be begun by vhq_begin. `flags`: VHQ_UNCOUNTED or 0; without
- * it the command goes so while the set is alone. */
-bool vhq_begin_plain(struct vhq *q, uint32_t flags);
-void vhq_end_plain(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result);
+/* The same for a command without fences that nothing is in the way of: true, and the producer lock
+ * is held; the caller makes the driver call now, and gives it back. False: it is not, and vhq_begin
+ * is to be asked. `flags`: VHQ_UNCOUNTED or 0; without it the command goes so while the set is
+ * alone. */
+bool vhq_lock(struct vhq *q, uint32_t flags);
+void vhq_unlock(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result);
 
 /* True inside a command's `run`: the calling thread is this process's dispatcher. */
 extern _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
@@ -344,7 +345,7 @@ void vhq_settle(struct vhq *q, uint64_t sent);
 /* NOT_READY logic of stream queries: true while something is buffered, or inline work that
  * waits. */
 bool vhq_busy(struct vhq *q);
-/* Somebody is between vhq_begin and vhq_end, or between the plain ones: what he submits may run
+/* Somebody is between vhq_begin and vhq_end, or vhq_lock and vhq_unlock: what he submits may run
  * already. Any thread. */
 bool vhq_calling(const struct vhq *q);
 

@@ -183,11 +183,11 @@ static CUresult launch_from(const struct launching *l, uint32_t i)
     struct aside *at = &a->at[i];
     struct shim_stream *s = shadow_of(at, l->stream->level);
     struct beside b = {.stream = s ? s->handle : NULL, .launching = l, .next = i + 1};
-    struct call c = {
-        .now = beside_now,
-        .args = &b,
-        .req = {.flags = CALL_KERNEL | (at->est_ns ? 0 : VHQ_UNCOUNTED), .est_ns = at->est_ns},
-        .name = "cuGraphLaunch"};
+    struct call c = {.now = beside_now,
+                     .args = &b,
+                     .req = {.flags = at->est_ns ? 0 : VHQ_UNCOUNTED, .est_ns = at->est_ns},
+                     .kernel = true,
+                     .name = "cuGraphLaunch"};
     CUresult r = call_on(&c, s);
     at->epoch = s && s->tracked ? c.epoch : 0;
     return r;

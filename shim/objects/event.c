@@ -193,12 +193,6 @@ struct event_seen event_see(const struct shim_event *ev)
     return seen;
 }
 
-bool event_counts(const struct shim_event *ev)
-{
-    const struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);
-    return s && s->tracked;
-}
-
 bool event_same(const struct shim_event *ev, const struct event_seen *seen)
 {
     return !ev->interprocess && seen->stream &&

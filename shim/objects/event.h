@@ -67,8 +67,6 @@ struct event_seen event_see(const struct shim_event *ev);
 /* It is still the latest one, and was when the driver heard of the call. What other processes
  * record, too, may be theirs. */
 bool event_same(const struct shim_event *ev, const struct event_seen *seen);
-/* Somebody asks when the work that it was recorded behind is done. */
-bool event_counts(const struct shim_event *ev);
 
 /* It is recorded in the driver, behind everything of some context, and stands for no stream. */
 void event_record_begins(CUevent handle);

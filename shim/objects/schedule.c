@@ -127,7 +127,7 @@ int schedule_open(const struct schedule_ticks *ticks)
 
 /* Counted before it is busy: whoever finds it busy and complete takes the count away, which must be
  * there by then. */
-static __attribute__((noinline)) void schedule_activate(struct shim_stream *s)
+void schedule_activate(struct shim_stream *s)
 {
     uint64_t busy = atomic_load(&s->busy);
     client_active(s->ctx->gpu->index, s->level);
@@ -139,12 +139,6 @@ static __attribute__((noinline)) void schedule_activate(struct shim_stream *s)
             return;
         }
     client_idle(s->ctx->gpu->index, s->level);
-}
-
-void schedule_begin(struct shim_stream *s)
-{
-    if (unlikely(is_idle(atomic_load_explicit(&s->busy, memory_order_relaxed))))
-        schedule_activate(s);
 }
 
 uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)

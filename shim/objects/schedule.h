@@ -25,7 +25,12 @@ int schedule_open(const struct schedule_ticks *ticks);
  * `epoch` and looks again. Whoever saw the stream complete clears `busy` if `epoch` is what it was
  * before, and looks at `epoch` again: so one of the two notices the other, and heals it.
  */
-void schedule_begin(struct shim_stream *s);
+void schedule_activate(struct shim_stream *s);
+static inline void schedule_begin(struct shim_stream *s)
+{
+    if (unlikely(!(atomic_load_explicit(&s->busy, memory_order_relaxed) & 1)))
+        schedule_activate(s);
+}
 bool schedule_busy(const struct shim_stream *s);
 /* The call that began with the epoch `before` was made. Returns the epoch that stands for it, 0 if
  * other calls overlapped with it. */

@@ -14,16 +14,6 @@
 #include "shim/objects/thread.h"
 #include "shim/objects/stream.h"
 
-static void call_fill(struct call *c, struct vhq_cmd *cmd)
-{
-    cmd->run = c->run;
-    cmd->drop = c->drop;
-    if (c->pack)
-        c->pack(cmd->payload, c->args);
-    else
-        memcpy(cmd->payload, c->args, c->req.bytes);
-}
-
 /* Perhaps between timing events, where it is no launch. */
 static __attribute__((noinline)) int call_timed(struct call *c, struct shim_stream *s)
 {
@@ -42,13 +32,8 @@ static __attribute__((noinline)) int call_timed(struct call *c, struct shim_stre
 
 static int call_now(struct call *c, struct shim_stream *s)
 {
-    return trace_on() ? call_timed(c, s) : c->now(c->args);
-}
-
-static __attribute__((noinline)) int call_past_captures(struct call *c, struct shim_stream *s)
-{
     int r;
-    CAPTURE_LATER(false, r, call_now(c, s));
+    CAPTURE_LATER(!c->came_first, r, trace_on() ? call_timed(c, s) : c->now(c->args));
     return r;
 }
 
@@ -60,7 +45,27 @@ void call_note_stands(void)
         atomic_store_explicit(&call_stands, 1, memory_order_relaxed);
 }
 
-/* Counted before another call may begin: a query looks at both. */
+/* The stream is never held, in a process that has others which are: what CUDA orders before its
+ * calls may still be buffered, and must not be held any longer. */
+static void call_drain(const struct call *c, struct shim_stream *s)
+{
+    struct vhq_set *set = s->ctx->set;
+    bool all = c->req.flags & VHQ_AFTER_ALL;
+    if (c->req.after)
+        vhq_fence_drain(c->req.after, true);
+    if (c->req.displaces)
+        drain_displaced(c->req.displaces);
+    if (all)
+        drain_siblings(s->ctx);
+    if (!set || vhq_set_idle(set))
+        return;
+    if (all)
+        drain_earlier(s->ctx);
+    else
+        drain_legacy_order(s);
+}
+
+/* Into the queue, or past it, in its turn. */
 static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
 {
     CUresult error = context_error(s->ctx);
@@ -74,44 +79,26 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
         c->req.flags |= VHQ_MUST_INLINE;
     c->req.boost = c->req.boost || thread_boosts(s);
     c->req.frame = __builtin_frame_address(0);
-    if (unlikely(c->req.flags & VHQ_AFTER_ALL)) {
-        call_note_stands();
-        if (!MUTANT(green_wait_overtakes))
-            drain_siblings(s->ctx);
-    }
+    if (unlikely(c->req.flags & VHQ_AFTER_ALL) && !MUTANT(green_wait_overtakes))
+        drain_siblings(s->ctx);
     struct vhq_cmd *cmd;
     struct vhq *q = s->q; /* the stream may be destroyed while its call is in the driver */
     int result = 0;
-    if (vhq_begin(q, &c->req, &cmd) == VHQ_BUFFER)
-        call_fill(c, cmd);
-    else
-        result = unlikely(c->came_first) ? call_past_captures(c, s) : call_now(c, s);
+    if (vhq_begin(q, &c->req, &cmd) == VHQ_BUFFER) {
+        cmd->run = c->run;
+        cmd->drop = c->drop;
+        if (c->pack)
+            c->pack(cmd->payload, c->args);
+        else
+            memcpy(cmd->payload, c->args, c->req.bytes);
+    } else {
+        result = call_now(c, s);
+    }
+    /* Before another call may begin: a query looks at both. */
     if (likely(result == CUDA_SUCCESS))
-        c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
+        c->epoch = schedule_end(s, before, c->kernel);
     vhq_end(q, c->req.frame, result);
     return result;
-}
-
-/* A stream that is never held, in a process that has others: what CUDA orders before its calls may
- * still be buffered, and must not be held any longer. */
-static int call_unqueued(struct call *c, struct shim_stream *s)
-{
-    struct vhq_set *set = s->ctx->set;
-    if (c->req.after)
-        vhq_fence_drain(c->req.after, true);
-    if (c->req.displaces)
-        drain_displaced(c->req.displaces);
-    if (c->req.flags & VHQ_AFTER_ALL) {
-        call_note_stands();
-        drain_siblings(s->ctx);
-    }
-    if (set && !vhq_set_idle(set)) {
-        if (c->req.flags & VHQ_AFTER_ALL)
-            drain_earlier(s->ctx);
-        else
-            drain_legacy_order(s);
-    }
-    return call_now(c, s);
 }
 
 static CUresult call_go(struct call *c, struct shim_stream *s)
@@ -122,59 +109,24 @@ static CUresult call_go(struct call *c, struct shim_stream *s)
     uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
     if (s->tracked)
         schedule_begin(s);
-    bool queued = s->q;
-    CUresult r = (CUresult)(queued ? call_queue(c, s, before) : call_unqueued(c, s));
-    if (!s->tracked && !queued)
-        return r;
-    if (unlikely(r != CUDA_SUCCESS))
-        return context_answer(s->ctx, r);
-    if (!queued)
-        c->epoch = schedule_end(s, before, c->req.flags & CALL_KERNEL);
-    if (c->req.flags & CALL_WAITS)
-        schedule_complete(s, c->epoch);
-    return r;
-}
-
-uint64_t call_direct_begin(struct shim_stream *s)
-{
-    thread_level = s->level;
-    uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
-    schedule_begin(s);
-    return before;
-}
-
-CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, CUresult r)
-{
-    if (unlikely(r != CUDA_SUCCESS)) {
-        *epoch = 0;
-        return context_answer(s->ctx, r);
+    if (unlikely(c->req.flags & VHQ_AFTER_ALL))
+        call_note_stands();
+    int r;
+    if (s->q) {
+        r = call_queue(c, s, before);
+    } else {
+        call_drain(c, s);
+        r = call_now(c, s);
+        if (!s->tracked)
+            return (CUresult)r;
+        if (likely(r == CUDA_SUCCESS))
+            c->epoch = schedule_end(s, before, c->kernel);
     }
-    *epoch = schedule_end(s, *epoch, flags & CALL_KERNEL);
-    return r;
-}
-
-bool call_plain_begin(struct shim_stream *s, uint32_t flags, uint64_t *epoch)
-{
-    if (trace_on() || capture_any() ||
-        atomic_load_explicit(&s->ctx->error, memory_order_relaxed) != 0)
-        return false;
-    uint64_t before = atomic_load_explicit(&s->epoch, memory_order_relaxed);
-    if (unlikely(s->tracked))
-        schedule_begin(s);
-    if (!vhq_begin_plain(s->q, flags))
-        return false;
-    thread_level = s->level;
-    *epoch = before;
-    return true;
-}
-
-CUresult call_plain_end(struct shim_stream *s, uint32_t flags, uint64_t est_ns, uint64_t *epoch,
-                        CUresult r)
-{
-    if (likely(r == CUDA_SUCCESS))
-        *epoch = schedule_end(s, *epoch, flags & CALL_KERNEL);
-    vhq_end_plain(s->q, flags, est_ns, (int)r);
-    return likely(r == CUDA_SUCCESS) ? r : call_direct_end(s, epoch, flags, r);
+    if (unlikely(r != CUDA_SUCCESS))
+        return context_answer(s->ctx, (CUresult)r);
+    if (c->waits)
+        schedule_complete(s, c->epoch);
+    return CUDA_SUCCESS;
 }
 
 /* Its record is put when it returned. */
@@ -201,7 +153,7 @@ static __attribute__((noinline)) CUresult call_traced(struct call *c, struct shi
         return result;
     r->copy.took_ns = trace_took(r->ns);
     trace_put(r);
-    if (c->req.flags & CALL_WAITS)
+    if (c->waits)
         traced_wait(c->name, trace_clock());
     return result;
 }
@@ -231,6 +183,6 @@ CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool 
     c->run = NULL;
     c->came_first = !capture_any();
     c->req.est_ns = est_ns;
-    c->req.flags |= waits ? CALL_WAITS : 0;
+    c->waits = waits;
     return call_on(c, s);
 }

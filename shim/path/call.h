@@ -4,24 +4,20 @@
  *   inline  the calling thread calls the driver, in the stream's turn;
  *   queue   a copy waits in the stream's vHQ.
  *
- * call_on goes down all of it: call_go asks for captures; without a queue every call is inline, by
- * call_unqueued; with one vhq_begin says which, and VHQ_MUST_INLINE what no copy can be kept of.
- * Calls of which nothing has to be written down are inline sooner, by call_direct and
- * call_plain_begin, whose rules are narrower than vhq_begin's.
+ * Most calls are inline, and nothing of them has to be written down: call_begin says whether such a
+ * one may go at once. The others are written down in a struct call, and call_on takes them down all
+ * of the road: without a queue what they must follow is drained, with one vhq_begin says which.
  */
 #ifndef CUTIN_SHIM_PATH_CALL_H
 #define CUTIN_SHIM_PATH_CALL_H
 
 #include "shim/objects/capture.h"
+#include "shim/objects/schedule.h"
 #include "shim/lookup/shim.h"
 #include "shim/objects/stream.h"
 #include "shim/objects/thread.h"
 #include "common/trace.h"
 #include "vhq/vhq.h"
-
-/* In a request's flags, beside vhq's. WAITS: the driver returns when the work is complete. */
-#define CALL_WAITS  (1u << 16)
-#define CALL_KERNEL (1u << 17) /* a kernel, or a graph of them: counted */
 
 struct call {
     int (*now)(void *args);    /* the driver call, with the application's own arguments */
@@ -31,6 +27,8 @@ struct call {
     void *args;         /* its first member is the CUstream of the call */
     struct vhq_req req; /* bytes, flags, estimate, fences */
     uint64_t epoch;     /* out: what schedule_end said */
+    bool kernel;        /* a kernel, or a graph of them: counted */
+    bool waits;         /* the driver returns when the work is complete */
     bool came_first;    /* a capture that begins while it waits forbids it nothing */
     /* For traces: a record to be completed, or a name and the bytes that are copied. */
     struct trace_record *record;
@@ -38,24 +36,52 @@ struct call {
     uint64_t bytes;
 };
 
-/* Most calls of real-time work need no struct call: the stream has no queue, nothing of the process
- * is buffered, and nobody asks for a record of the call. Such a call goes to the driver at once,
- * between begin and end. `epoch` is what begin said, and then what schedule_end said, 0 after an
- * error. */
-static inline bool call_direct(const struct shim_stream *s)
+/* A call without fences of which nothing is written down. */
+struct call_inline {
+    uint32_t flags;     /* VHQ_UNCOUNTED: it may go though the process is not alone.
+                           VHQ_MUST_INLINE: not into a stream with a queue */
+    bool kernel;        /* as of struct call */
+    uint64_t est_ns;    /* of one that counts, in a stream with a queue */
+    uint64_t epoch;     /* out: what schedule_end said; 0 after an error */
+    struct vhq *locked; /* out: its producer lock is held until call_end; NULL: no lock is */
+};
+/* May it go at once? True: the caller makes the driver call now, and then call_end. It may: where
+ * nobody asks for a record of it and no stream captures; into a stream with a queue, if vhq_lock
+ * says so; into another one, if that counts as real time and nothing of the process is buffered. */
+static inline __attribute__((always_inline)) bool call_begin(struct call_inline *c,
+                                                             struct shim_stream *s)
 {
-    return s && !s->q && s->tracked && !trace_on() && !capture_any() &&
-           (!s->ctx->set || vhq_set_idle(s->ctx->set));
+    if (!s || trace_on() || capture_any())
+        return false;
+    struct vhq *q = s->q; /* the stream may be destroyed while its call is in the driver */
+    const struct shim_context *ctx = s->ctx;
+    if (!q) {
+        if (!s->tracked || (ctx->set && !vhq_set_idle(ctx->set)))
+            return false;
+        schedule_begin(s);
+    } else {
+        if ((c->flags & VHQ_MUST_INLINE) ||
+            atomic_load_explicit(&ctx->error, memory_order_relaxed) != 0)
+            return false;
+        if (s->tracked)
+            schedule_begin(s);
+        if (!vhq_lock(q, c->flags))
+            return false;
+    }
+    c->locked = q;
+    c->epoch = atomic_load_explicit(&s->epoch, memory_order_relaxed);
+    thread_level = s->level;
+    return true;
 }
-uint64_t call_direct_begin(struct shim_stream *s);
-CUresult call_direct_end(struct shim_stream *s, uint64_t *epoch, uint32_t flags, CUresult r);
-
-/* As above for a stream with a queue and a command without fences: true, and call_plain_end is due
- * after the driver call. `flags`: CALL_KERNEL, and VHQ_UNCOUNTED; without that a command goes so
- * while its process is alone. */
-bool call_plain_begin(struct shim_stream *s, uint32_t flags, uint64_t *epoch);
-CUresult call_plain_end(struct shim_stream *s, uint32_t flags, uint64_t est_ns, uint64_t *epoch,
-                        CUresult r);
+static inline __attribute__((always_inline)) CUresult call_end(struct call_inline *c,
+                                                               struct shim_stream *s, CUresult r)
+{
+    bool went = likely(r == CUDA_SUCCESS);
+    c->epoch = went ? schedule_end(s, c->epoch, c->kernel) : 0;
+    if (c->locked)
+        vhq_unlock(c->locked, c->flags, c->est_ns, (int)r);
+    return went ? r : context_answer(s->ctx, r);
+}
 
 /* Make the call on its stream; `s` may be NULL (pass-through). */
 CUresult call_on(struct call *c, struct shim_stream *s);

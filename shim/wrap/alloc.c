@@ -169,16 +169,15 @@ static CUresult free_queued(struct freeing *f, struct shim_stream *s)
 BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
 {
     struct shim_stream *s = call_stream(&stream, ptds);
-    bool queued = s && s->q;
-    if (!queued)
-        block_forget(at);
-    if (call_direct(s)) {
-        uint64_t epoch = call_direct_begin(s);
-        return call_direct_end(s, &epoch, 0, gone(REAL(cuMemFreeAsync)(at, stream)));
-    }
     struct freeing f = {.stream = stream, .at = at, .known = s};
+    if (s && s->q)
+        return free_queued(&f, s);
+    block_forget(at);
+    struct call_inline at_once = {.flags = VHQ_MUST_INLINE};
+    if (call_begin(&at_once, s))
+        return call_end(&at_once, s, gone(REAL(cuMemFreeAsync)(at, stream)));
     struct call c = {.now = free_now, .args = &f, .name = "cuMemFreeAsync"};
-    return queued ? free_queued(&f, s) : call_on(&c, s);
+    return call_on(&c, s);
 }
 
 /* ---- what keeps a block from being taken up ----------------------------------------------- */

@@ -14,15 +14,16 @@
  * call's, and no later call gets it. */
 
 /* Into pageable memory: the driver waits until it is there. For nothing it waits for nothing. */
-static uint32_t target_flags(const void *dst, size_t bytes)
+static uint32_t target_flags(struct call *c, const void *dst, size_t bytes)
 {
     uint32_t flags = memory_flags(dst, bytes);
-    return flags && (bytes || MUTANT(nothing_completes)) ? flags | CALL_WAITS : flags;
+    c->waits = flags && (bytes || MUTANT(nothing_completes));
+    return flags;
 }
 
-static uint32_t download_flags(void *dst, CUdeviceptr src, size_t bytes)
+static uint32_t download_flags(struct call *c, void *dst, CUdeviceptr src, size_t bytes)
 {
-    return target_flags(dst, bytes) | memory_host_flags(dst, bytes) |
+    return target_flags(c, dst, bytes) | memory_host_flags(dst, bytes) |
            memory_device_flags(src, bytes);
 }
 
@@ -40,7 +41,7 @@ OP_LAST_CUT(cuMemcpyHtoDAsync_v2,
             OP_UPLOAD(ByteCount), CUT(cuMemcpyHtoDAsync_v2, COPY_UP, dstDevice, srcHost),
             (CUdeviceptr, dstDevice), (const void *, srcHost), (size_t, ByteCount))
 PIECE(cuMemcpyDtoHAsync_v2, void *, CUdeviceptr)
-OP_LAST_CUT(cuMemcpyDtoHAsync_v2, download_flags(dstHost, srcDevice, ByteCount),
+OP_LAST_CUT(cuMemcpyDtoHAsync_v2, download_flags(&c, dstHost, srcDevice, ByteCount),
             OP_COPY(ByteCount, false), CUT(cuMemcpyDtoHAsync_v2, COPY_DOWN, dstHost, srcDevice),
             (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr)
@@ -50,7 +51,7 @@ OP_LAST_CUT(cuMemcpyDtoDAsync_v2,
             (CUdeviceptr, dstDevice), (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr)
 OP_LAST_CUT(cuMemcpyAsync,
-            target_flags((const void *)(uintptr_t)dst, ByteCount) |
+            target_flags(&c, (const void *)(uintptr_t)dst, ByteCount) |
                 memory_flags((const void *)(uintptr_t)src, ByteCount),
             OP_UPLOAD(ByteCount), CUT(cuMemcpyAsync, copy_way(dst, src), dst, src),
             (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
@@ -91,19 +92,20 @@ static uint32_t side_flags(CUmemorytype type, const void *host, CUdeviceptr devi
 }
 
 /* Into pageable memory: complete when the call returns. */
-static uint32_t waits_flag(CUmemorytype type, uint32_t side, size_t bytes)
+static uint32_t into_flags(struct call *c, CUmemorytype type, uint32_t side, size_t bytes)
 {
-    return side && bytes && type == CU_MEMORYTYPE_HOST ? side | CALL_WAITS : side;
+    c->waits = side && bytes && type == CU_MEMORYTYPE_HOST;
+    return side;
 }
 
-static uint32_t copy_2d_flags(const CUDA_MEMCPY2D *c)
+static uint32_t copy_2d_flags(struct call *c, const CUDA_MEMCPY2D *op)
 {
-    return side_flags(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcXInBytes, c->srcY,
-                      c->srcPitch, c->Height, c->WidthInBytes) |
-           waits_flag(c->dstMemoryType,
-                      side_flags(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstXInBytes,
-                                 c->dstY, c->dstPitch, c->Height, c->WidthInBytes),
-                      c->WidthInBytes * c->Height);
+    return side_flags(op->srcMemoryType, op->srcHost, op->srcDevice, op->srcXInBytes, op->srcY,
+                      op->srcPitch, op->Height, op->WidthInBytes) |
+           into_flags(c, op->dstMemoryType,
+                      side_flags(op->dstMemoryType, op->dstHost, op->dstDevice, op->dstXInBytes,
+                                 op->dstY, op->dstPitch, op->Height, op->WidthInBytes),
+                      op->WidthInBytes * op->Height);
 }
 
 /* 0: there are none, slices would overlap, or the driver works out how far apart they are. */
@@ -132,7 +134,7 @@ static CUresult box_piece(const CUDA_MEMCPY3D *op, CUstream stream)
     return REAL(cuMemcpy3DAsync_v2)(op, stream);
 }
 
-OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(op),
+OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(&c, op),
               op->srcMemoryType == CU_MEMORYTYPE_HOST
                   ? OP_UPLOAD(op->WidthInBytes * op->Height)
                   : OP_COPY(op->WidthInBytes * op->Height,
@@ -145,7 +147,8 @@ static uint32_t reserved_flags(const void *a, const void *b, size_t lod)
 
 OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
               reserved_flags(op->reserved0, op->reserved1, op->srcLOD | op->dstLOD) |
-                  SIDE_3D(op, src) | waits_flag(op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
+                  SIDE_3D(op, src) |
+                  into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
               op->srcMemoryType == CU_MEMORYTYPE_HOST
                   ? OP_UPLOAD(bytes_3d(op))
                   : OP_COPY(bytes_3d(op), on_device(op->srcMemoryType, op->dstMemoryType)),
@@ -153,7 +156,7 @@ OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
 OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
           contexts_flags(op->dstContext, op->srcContext) |
               reserved_flags(NULL, NULL, op->srcLOD | op->dstLOD) | SIDE_3D(op, src) |
-              waits_flag(op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
+              into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
           OP_COPY(bytes_3d(op), false))
 
 /* ---- memset ------------------------------------------------------------------------------- */

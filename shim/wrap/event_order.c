@@ -77,18 +77,15 @@ static CUresult record_straight(struct call *c, struct shim_stream *s, struct sh
     return r;
 }
 
-/* Nobody waits for the record before, and none went into a graph. */
-static inline bool record_direct(const struct shim_event *ev, const struct shim_stream *s)
+/* A record that goes at once needs no fence: nobody waits for the one before, and that went into no
+ * graph. */
+static bool record_unfenced(struct shim_event *ev, const struct shim_stream *s)
 {
-    return ev && call_direct(s) && !atomic_load_explicit(&ev->fence, memory_order_relaxed) &&
-           !atomic_load_explicit(&ev->captured, memory_order_relaxed);
-}
-
-/* The same in a stream with a queue, of a record that goes at once and needs no fence. */
-static bool record_plain(struct shim_event *ev, const struct shim_stream *s)
-{
-    return ev && s->q && !ev->interprocess && context_same_base(ev->context, s->ctx) &&
-           !atomic_load_explicit(&ev->captured, memory_order_relaxed) && event_unfence(ev);
+    if (!ev || atomic_load_explicit(&ev->captured, memory_order_relaxed))
+        return false;
+    if (!s->q)
+        return !atomic_load_explicit(&ev->fence, memory_order_relaxed);
+    return !ev->interprocess && context_same_base(ev->context, s->ctx) && event_unfence(ev);
 }
 
 /* A record that is buffered would come behind the one that a capture takes, and undo it. */
@@ -105,20 +102,12 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
 {
     struct shim_stream *s = call_stream(&stream, ptds);
     struct shim_event *ev = s ? event_find(event) : NULL;
-    if (likely(!flags) && record_direct(ev, s)) {
+    if (likely(!flags) && record_unfenced(ev, s)) {
+        struct call_inline at_once = {.flags = VHQ_UNCOUNTED};
         event_unseal(ev);
-        uint64_t epoch = call_direct_begin(s);
-        CUresult r = call_direct_end(s, &epoch, 0, REAL(cuEventRecord)(event, stream));
-        event_note(ev, s, epoch);
-        return r;
-    }
-    if (likely(!flags) && s && record_plain(ev, s)) {
-        uint64_t epoch;
-        event_unseal(ev);
-        if (call_plain_begin(s, VHQ_UNCOUNTED, &epoch)) {
-            CUresult r =
-                call_plain_end(s, VHQ_UNCOUNTED, 0, &epoch, REAL(cuEventRecord)(event, stream));
-            event_note(ev, s, epoch);
+        if (call_begin(&at_once, s)) {
+            CUresult r = call_end(&at_once, s, REAL(cuEventRecord)(event, stream));
+            event_note(ev, s, at_once.epoch);
             return r;
         }
     }
@@ -178,57 +167,37 @@ static int wait_run(void *payload)
 static void wait_note(struct shim_stream *s, uint64_t at, const struct shim_event *ev,
                       const struct event_seen *seen)
 {
-    if (at && seen->epoch && seen->stream != s && event_same(ev, seen) && seen->stream->tracked)
+    if (at && seen->epoch && seen->stream && seen->stream != s && seen->stream->tracked &&
+        event_same(ev, seen))
         join_note(s, at, seen->stream, seen->epoch);
 }
 
-static CUresult wait_direct(CUstream stream, struct shim_stream *s, const struct shim_event *ev)
+/* For a record that the driver knows. The fence is not held: one that serves another record by now
+ * was submitted before. */
+static bool wait_unfenced(const struct shim_event *ev)
 {
-    struct event_seen seen = event_see(ev);
-    external_wait_follow(s, seen.stream);
-    uint64_t epoch = call_direct_begin(s);
-    CUresult r = call_direct_end(s, &epoch, 0, REAL(cuStreamWaitEvent)(stream, ev->handle, 0));
-    wait_note(s, epoch, ev, &seen);
-    return r;
-}
-
-/* In a stream with a queue, for a record that the driver knows. The fence is not held: one that
- * serves another record by now was submitted before. */
-static bool wait_plain(const struct shim_event *ev, const struct shim_stream *s)
-{
-    if (!ev || !s->q || ev->interprocess ||
-        atomic_load_explicit(&ev->captured, memory_order_relaxed))
+    if (!ev || ev->interprocess || atomic_load_explicit(&ev->captured, memory_order_relaxed))
         return false;
     const struct vhq_fence *fence = atomic_load_explicit(&ev->fence, memory_order_acquire);
     return !fence || vhq_fence_submitted(fence);
-}
-
-/* False: something is in the way, and nothing was called. */
-static bool wait_now(CUstream stream, struct shim_stream *s, const struct shim_event *ev,
-                     CUresult *r)
-{
-    struct event_seen seen = {0};
-    uint64_t epoch;
-    external_wait_follow(s, atomic_load_explicit(&ev->stream, memory_order_acquire));
-    if (event_counts(ev))
-        seen = event_see(ev);
-    if (!call_plain_begin(s, VHQ_UNCOUNTED, &epoch))
-        return false;
-    *r =
-        call_plain_end(s, VHQ_UNCOUNTED, 0, &epoch, REAL(cuStreamWaitEvent)(stream, ev->handle, 0));
-    wait_note(s, epoch, ev, &seen);
-    return true;
 }
 
 BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, flags))
 {
     struct shim_stream *s = call_stream(&stream, ptds);
     struct shim_event *ev = s ? event_find(event) : NULL;
+    struct event_seen seen = {0};
     CUresult r;
-    if (likely(!flags) && record_direct(ev, s) && !ev->interprocess)
-        return wait_direct(stream, s, ev);
-    if (likely(!flags) && s && wait_plain(ev, s) && wait_now(stream, s, ev, &r))
-        return r;
+    if (likely(!flags) && wait_unfenced(ev)) {
+        struct call_inline at_once = {.flags = VHQ_UNCOUNTED};
+        seen = event_see(ev);
+        external_wait_follow(s, seen.stream);
+        if (call_begin(&at_once, s)) {
+            r = call_end(&at_once, s, REAL(cuStreamWaitEvent)(stream, event, 0));
+            wait_note(s, at_once.epoch, ev, &seen);
+            return r;
+        }
+    }
     struct record a = {.stream = stream, .event = event, .flags = flags};
     struct call c = {.now = wait_run,
                      .run = wait_run,
@@ -254,10 +223,8 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
     }
     if (flags)
         c.req.flags |= VHQ_MUST_INLINE;
-    struct event_seen seen = {0};
-    external_wait_follow(s, atomic_load_explicit(&ev->stream, memory_order_acquire));
-    if (event_counts(ev))
-        seen = event_see(ev);
+    seen = event_see(ev);
+    external_wait_follow(s, seen.stream);
     c.req.after = event_fence(ev, !!s->q);
     r = call_on(&c, s);
     vhq_fence_put(c.req.after);

@@ -128,7 +128,6 @@ static uint32_t waits_flag(const struct graph_call *a)
 
 static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_stream *s)
 {
-    const uint32_t kernel = c->req.flags & CALL_KERNEL;
     /* Other streams may have buffered what its events stand for, or the free of its memory. */
     bool events = atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) || a->exec->memory;
     if (unlikely(events))
@@ -139,7 +138,7 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     struct vhq_fence *fence = vhq_fence_new();
     c->req.signals = vhq_fence_get(fence); /* as of events: see event.c */
     c->req.after = exec_swap(a->exec, fence);
-    c->req.flags = kernel | (c->req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE);
+    c->req.flags = c->req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE;
     c->req.flags |= (a->exec->copy ? VHQ_GATED : 0) | waits_flag(a);
     c->req.est_ns = exec_estimate_ns(a->exec);
     a->learned = &a->exec->estimate.learned;
@@ -229,11 +228,12 @@ static bool graph_waits(const struct graph_call *a)
 
 static CUresult graph_submit(struct graph_call *a, bool ptds)
 {
-    const uint32_t kernel = a->upload ? 0 : CALL_KERNEL;
+    struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = !a->upload};
     struct call c = {.now = graph_run,
                      .run = graph_run,
                      .args = a,
-                     .req = {.bytes = sizeof(*a), .flags = kernel},
+                     .req = {.bytes = sizeof(*a)},
+                     .kernel = !a->upload,
                      .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
     struct shim_stream *s = call_stream(&a->stream, ptds);
     if (unlikely(atomic_load_explicit(&exec_waits_seen, memory_order_relaxed)) && s)
@@ -241,11 +241,9 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     if (unlikely(wide(a, s)))
         return wide_submit(a, &c, s);
     a->exec = NULL;
-    if (call_direct(s) && !atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) &&
-        likely(!a->waits)) {
-        uint64_t epoch = call_direct_begin(s);
-        return call_direct_end(s, &epoch, kernel, (CUresult)graph_run(a));
-    }
+    if (!atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) && likely(!a->waits) &&
+        call_begin(&at_once, s))
+        return call_end(&at_once, s, (CUresult)graph_run(a));
     if (!s || capture_active(s))
         return call_on(&c, s);
     if (!s->q)

@@ -69,32 +69,29 @@ static uint32_t align16(size_t bytes)
 
 /* ---- to the driver ------------------------------------------------------------------------ */
 
-static CUresult driver_launch(const struct launch *l, const CUlaunchConfig *config)
-{
-    if (l->kind == LAUNCH_EX)
-        return REAL(cuLaunchKernelEx)(config, l->function, l->params, l->extra);
-    if (l->kind == LAUNCH_COOPERATIVE)
-        return REAL(cuLaunchCooperativeKernel)(l->function, l->grid[0], l->grid[1], l->grid[2],
-                                               l->block[0], l->block[1], l->block[2], l->shared,
-                                               l->stream, l->params);
-    return REAL(cuLaunchKernel)(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                                l->block[1], l->block[2], l->shared, l->stream, l->params,
-                                l->extra);
-}
-
-/* The same, between the events of a record of the call, and those of a sample of its function. */
-static CUresult driver_launch_timed(const struct launch *l, const CUlaunchConfig *config)
+/* Perhaps between the events of a record of the call, and those of a sample of its function. */
+static CUresult driver_launch(const struct launch *l)
 {
     struct sample *sample = !l->estimate ? NULL
                             : l->beside
                                 ? estimate_begin_beside(l->estimate, l->ctx, l->stream, pad_sample)
                                 : estimate_begin(l->estimate, l->ctx, l->stream);
-    if (likely(!sample && !l->who.op))
-        return driver_launch(l, config);
-    struct timing *timing = l->who.op ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
-    CUresult r = driver_launch(l, config);
-    traced_end(timing, l->stream, r);
-    estimate_end(sample, l->stream);
+    struct timing *timing = unlikely(l->who.op) ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
+    CUresult r;
+    if (l->kind == LAUNCH_EX)
+        r = REAL(cuLaunchKernelEx)(l->config, l->function, l->params, l->extra);
+    else if (l->kind == LAUNCH_COOPERATIVE)
+        r = REAL(cuLaunchCooperativeKernel)(l->function, l->grid[0], l->grid[1], l->grid[2],
+                                            l->block[0], l->block[1], l->block[2], l->shared,
+                                            l->stream, l->params);
+    else
+        r = REAL(cuLaunchKernel)(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                                 l->block[1], l->block[2], l->shared, l->stream, l->params,
+                                 l->extra);
+    if (unlikely(timing))
+        traced_end(timing, l->stream, r);
+    if (unlikely(sample))
+        estimate_end(sample, l->stream);
     return r;
 }
 
@@ -124,13 +121,8 @@ static void launch_accepted(const struct launch *l)
 
 static int launch_now(void *args)
 {
-    struct launch *l = args;
-    CUlaunchConfig config;
-    if (l->config) {
-        config = *l->config;
-        config.hStream = l->stream;
-    }
-    CUresult r = driver_launch_timed(l, l->config ? &config : NULL);
+    const struct launch *l = args;
+    CUresult r = driver_launch(l);
     if (r == CUDA_SUCCESS && l->known && !l->accepted)
         launch_accepted(l);
     return (int)r;
@@ -149,8 +141,19 @@ static int launch_run(void *payload)
         pointer[i] = params + copy->layout[i].offset;
     if (MUTANT(stale_parameters) && !packed && copy->params)
         memcpy(pointer, params, sizeof(*pointer));
+    CUlaunchConfig config = {.gridDimX = copy->grid[0],
+                             .gridDimY = copy->grid[1],
+                             .gridDimZ = copy->grid[2],
+                             .blockDimX = copy->block[0],
+                             .blockDimY = copy->block[1],
+                             .blockDimZ = copy->block[2],
+                             .sharedMemBytes = copy->shared,
+                             .hStream = copy->stream,
+                             .attrs = (CUlaunchAttribute *)(void *)copy->data,
+                             .numAttrs = copy->attributes};
     struct launch l = {.stream = copy->stream,
                        .function = copy->function,
+                       .config = &config,
                        .grid = {copy->grid[0], copy->grid[1], copy->grid[2]},
                        .block = {copy->block[0], copy->block[1], copy->block[2]},
                        .shared = copy->shared,
@@ -160,17 +163,7 @@ static int launch_run(void *payload)
                        .estimate = copy->estimate,
                        .ctx = copy->ctx,
                        .who = copy->who};
-    CUlaunchConfig config = {.gridDimX = l.grid[0],
-                             .gridDimY = l.grid[1],
-                             .gridDimZ = l.grid[2],
-                             .blockDimX = l.block[0],
-                             .blockDimY = l.block[1],
-                             .blockDimZ = l.block[2],
-                             .sharedMemBytes = l.shared,
-                             .hStream = l.stream,
-                             .attrs = (CUlaunchAttribute *)(void *)copy->data,
-                             .numAttrs = copy->attributes};
-    return (int)driver_launch_timed(&l, &config);
+    return (int)driver_launch(&l);
 }
 
 static struct estimate *launch_estimate(const struct launch *l)
@@ -472,16 +465,13 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     }
 }
 
-/* Into a real-time stream that best effort may go beside. True: it is learned from. Of cooperative
+/* Into a real-time stream that best effort may go beside: it may be learned from. Of cooperative
  * launches and those with attributes nothing is noted, so they leave nothing. */
-static bool launch_noted(const struct launch *l, struct shim_stream *s)
+static void launch_note(struct launch *l, struct shim_stream *s)
 {
-    return s && s->pad && l->kind != LAUNCH_COOPERATIVE && !launch_attributes(l) &&
-           pad_note(s, l->function, l->grid, l->block, l->shared);
-}
-
-static void launch_learn(struct launch *l, struct shim_stream *s)
-{
+    if (l->kind == LAUNCH_COOPERATIVE || launch_attributes(l) ||
+        !pad_note(s, l->function, l->grid, l->block, l->shared))
+        return;
     struct shim_function *f = function_of(l->function, s->ctx);
     l->shape = function_shape_plain(l->block, l->shared);
     l->ctx = s->ctx;
@@ -510,8 +500,7 @@ static void launch_describe(struct launch *l, const struct shim_stream *s, struc
 
 static CUresult launch_submit(struct launch *l, struct shim_stream *s)
 {
-    struct call c = {
-        .now = launch_now, .pack = launch_pack, .args = l, .req = {.flags = CALL_KERNEL}};
+    struct call c = {.now = launch_now, .pack = launch_pack, .args = l, .kernel = true};
     struct trace_record record;
     if (s && trace_on()) {
         launch_describe(l, s, &record);
@@ -519,9 +508,20 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
     }
     if (s && s->q)
         launch_prepare(l, &c, s);
-    else if (launch_noted(l, s))
-        launch_learn(l, s);
+    else if (s && s->pad)
+        launch_note(l, s);
     return call_on(&c, s);
+}
+
+/* Without a queue it goes at once. */
+static CUresult launch_go(struct launch *l, struct shim_stream *s)
+{
+    struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = true};
+    if (!call_begin(&at_once, s))
+        return launch_submit(l, s);
+    if (unlikely(s->pad))
+        launch_note(l, s);
+    return call_end(&at_once, s, (CUresult)launch_now(l));
 }
 
 #define LAUNCH_PARAMS                                                                              \
@@ -533,14 +533,13 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
     .block = {blockDimX, blockDimY, blockDimZ}, .shared = sharedMemBytes, .kind = (kind_),         \
     .params = kernelParams
 
-/* While the process is alone a launch like others before goes straight to the driver: all that is
- * kept of it is its estimate. NULL: there is more to do. */
-static struct estimate *launch_alone(CUfunction f, const unsigned grid[3], uint64_t shape,
+/* While the process is alone all that is kept of a launch like others before is its estimate. NULL:
+ * there is more to do. */
+static struct estimate *launch_alike(CUfunction f, const unsigned grid[3], uint64_t shape,
                                      struct shim_stream *s)
 {
     uint32_t room;
-    if (!s || !s->q || !shape || waiting_any() || !vhq_set_alone(s->ctx->set) ||
-        atomic_load_explicit(&s->overlaps, memory_order_relaxed))
+    if (!shape || waiting_any() || atomic_load_explicit(&s->overlaps, memory_order_relaxed))
         return NULL;
     const struct launch l = {.known = function_of(f, s->ctx), .grid = {grid[0], grid[1], grid[2]}};
     if (!l.known || !function_shape_known(l.known, shape, &room))
@@ -561,31 +560,32 @@ static void launch_mutants(const struct shim_stream *s)
 
 /* Most launches of real-time work, and of a process that is alone: nothing of them is kept, so
  * nothing is written down. */
-static inline CUresult launch_plain(LAUNCH_PARAMS, void **extra, bool ptds)
+static inline __attribute__((always_inline)) CUresult launch_plain(LAUNCH_PARAMS, void **extra,
+                                                                   bool ptds)
 {
     struct shim_stream *s = call_stream(&hStream, ptds);
     const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ};
     const unsigned block[3] = {blockDimX, blockDimY, blockDimZ};
-    struct estimate *e;
-    uint64_t epoch, shape;
+    struct call_inline at_once = {.kernel = true};
+    struct estimate *e = NULL;
+    uint64_t shape = 0;
     launch_mutants(s);
-    if (call_direct(s) && !(s->pad && pad_note(s, f, grid, block, sharedMemBytes))) {
-        epoch = call_direct_begin(s);
-        return call_direct_end(s, &epoch, CALL_KERNEL,
-                               REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
-                                                    blockDimY, blockDimZ, sharedMemBytes, hStream,
-                                                    kernelParams, extra));
+    if (s && s->q) {
+        shape = function_shape_plain(block, sharedMemBytes);
+        e = vhq_set_alone(s->ctx->set) ? launch_alike(f, grid, shape, s) : NULL;
     }
-    shape = function_shape_plain(block, sharedMemBytes);
-    if ((e = launch_alone(f, grid, shape, s)) && call_plain_begin(s, CALL_KERNEL, &epoch)) {
-        estimate_count(e);
-        return call_plain_end(s, CALL_KERNEL, estimate_ns(e), &epoch,
-                              REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
-                                                   blockDimY, blockDimZ, sharedMemBytes, hStream,
-                                                   kernelParams, extra));
+    if (s && !s->pad && (e || !s->q) && call_begin(&at_once, s)) {
+        if (e) {
+            estimate_count(e);
+            at_once.est_ns = estimate_ns(e);
+        }
+        return call_end(&at_once, s,
+                        REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
+                                             blockDimZ, sharedMemBytes, hStream, kernelParams,
+                                             extra));
     }
     struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra, .shape = shape};
-    return launch_submit(&l, s);
+    return unlikely(s && s->pad) ? launch_go(&l, s) : launch_submit(&l, s);
 }
 EXPORT CUresult cuLaunchKernel(LAUNCH_PARAMS, void **extra)
 {
@@ -597,36 +597,16 @@ EXPORT CUresult cuLaunchKernel_ptsz(LAUNCH_PARAMS, void **extra)
     return launch_plain(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
                         sharedMemBytes, hStream, kernelParams, extra, true);
 }
-/* The same for launches of other kinds. `config` may still name a default stream by NULL. */
-static CUresult launch_direct(const struct launch *l, struct shim_stream *s)
-{
-    CUlaunchConfig config;
-    const CUlaunchConfig *c = l->config;
-    if (c && c->hStream != l->stream) {
-        config = *c;
-        config.hStream = l->stream;
-        c = &config;
-    }
-    uint64_t epoch = call_direct_begin(s);
-    return call_direct_end(s, &epoch, CALL_KERNEL, driver_launch(l, c));
-}
 
-static CUresult launch_cooperative(struct launch *l, bool ptds)
-{
-    struct shim_stream *s = call_stream(&l->stream, ptds);
-    if (call_direct(s))
-        return launch_direct(l, s);
-    return launch_submit(l, s);
-}
 EXPORT CUresult cuLaunchCooperativeKernel(LAUNCH_PARAMS)
 {
     struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
-    return launch_cooperative(&l, false);
+    return launch_go(&l, call_stream(&l.stream, false));
 }
 EXPORT CUresult cuLaunchCooperativeKernel_ptsz(LAUNCH_PARAMS)
 {
     struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
-    return launch_cooperative(&l, true);
+    return launch_go(&l, call_stream(&l.stream, true));
 }
 
 /* With attributes, of which some may name events. */
@@ -635,7 +615,7 @@ static CUresult launch_recording(const CUlaunchConfig *config, struct launch *l,
 {
     if (!MUTANT(launch_event_unseen))
         attributes_events(config, drain_recorded);
-    CUresult r = call_direct(s) && !launch_noted(l, s) ? launch_direct(l, s) : launch_submit(l, s);
+    CUresult r = launch_go(l, s);
     if (!capture_active_at(s, l->stream))
         attributes_events(config, event_recorded);
     return r;
@@ -648,6 +628,12 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
         return REAL(cuLaunchKernelEx)(config, f, params, extra);
     CUstream stream = config->hStream;
     struct shim_stream *s = call_stream(&stream, ptds);
+    CUlaunchConfig named;
+    if (unlikely(config->hStream != stream)) { /* NULL */
+        named = *config;
+        named.hStream = stream;
+        config = &named;
+    }
     struct launch l = {.stream = stream,
                        .function = f,
                        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
@@ -659,5 +645,5 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
                        .extra = extra};
     if (unlikely(config->numAttrs) && s)
         return launch_recording(config, &l, s);
-    return call_direct(s) && !launch_noted(&l, s) ? launch_direct(&l, s) : launch_submit(&l, s);
+    return launch_go(&l, s);
 }

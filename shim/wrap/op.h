@@ -31,13 +31,12 @@
                      .req = {.bytes = sizeof(a)},                                                  \
                      .name = #sym};
 
-/* What needs no record of the call goes at once. */
+/* Without a queue it goes at once. */
 #define OP_STREAM(sym)                                                                             \
     struct shim_stream *s = call_stream(&a.stream, ptds);                                          \
-    if (call_direct(s)) {                                                                          \
-        uint64_t epoch = call_direct_begin(s);                                                     \
-        return call_direct_end(s, &epoch, 0, (CUresult)sym##_run(&a));                             \
-    }
+    struct call_inline at_once = {.flags = VHQ_MUST_INLINE};                                       \
+    if (call_begin(&at_once, s))                                                                   \
+        return call_end(&at_once, s, (CUresult)sym##_run(&a));
 
 #define OP_PLAN(flags_, est_)                                                                      \
     if (s && s->q)                                                                                 \

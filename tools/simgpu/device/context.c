@@ -201,7 +201,7 @@ SIM_EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, un
 }
 #endif
 
-SIM_ALIAS(cuCtxDestroy, cuCtxDestroy_v2)
+SIM_ALIAS(cuCtxDestroy, (CUcontext ctx), cuCtxDestroy_v2, ctx)
 
 SIM_EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
 {

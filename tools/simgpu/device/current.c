@@ -119,9 +119,9 @@ SIM_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *out)
     stack.depth--;
     return CUDA_SUCCESS;
 }
-SIM_ALIAS(cuCtxPushCurrent, cuCtxPushCurrent_v2)
+SIM_ALIAS(cuCtxPushCurrent, (CUcontext ctx), cuCtxPushCurrent_v2, ctx)
 
-SIM_ALIAS(cuCtxPopCurrent, cuCtxPopCurrent_v2)
+SIM_ALIAS(cuCtxPopCurrent, (CUcontext * out), cuCtxPopCurrent_v2, out)
 
 SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
 {

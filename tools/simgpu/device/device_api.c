@@ -105,7 +105,7 @@ SIM_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
     attribute_uuid(dev, (uint8_t *)uuid->bytes);
     return CUDA_SUCCESS;
 }
-SIM_ALIAS(cuDeviceGetUuid, cuDeviceGetUuid_v2)
+SIM_ALIAS(cuDeviceGetUuid, (CUuuid * uuid, CUdevice dev), cuDeviceGetUuid_v2, uuid, dev)
 
 SIM_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice dev)
 {

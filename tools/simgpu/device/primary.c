@@ -90,13 +90,13 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
     return primary_give_up(dev, false);
 }
-SIM_ALIAS(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2)
+SIM_ALIAS(cuDevicePrimaryCtxRelease, (CUdevice dev), cuDevicePrimaryCtxRelease_v2, dev)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
     return primary_give_up(dev, true);
 }
-SIM_ALIAS(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2)
+SIM_ALIAS(cuDevicePrimaryCtxReset, (CUdevice dev), cuDevicePrimaryCtxReset_v2, dev)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {

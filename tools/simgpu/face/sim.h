@@ -23,8 +23,13 @@
 #include <string.h>
 
 #define SIM_EXPORT __attribute__((visibility("default")))
-/* Another name of a function of the same file. */
-#define SIM_ALIAS(name, of) SIM_EXPORT __typeof__(of) name __attribute__((alias(#of)));
+/* Another name of a function, with an address of its own, as in a real driver. */
+#define SIM_ALIAS(name, parameters, of, ...)                                                       \
+    SIM_EXPORT CUresult name parameters;                                                           \
+    SIM_EXPORT CUresult name parameters                                                            \
+    {                                                                                              \
+        return of(__VA_ARGS__);                                                                    \
+    }
 /* Returns the call's error to the caller. */
 #define TRY(call)                                                                                  \
     do {                                                                                           \

@@ -111,7 +111,9 @@ SIM_EXPORT CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphN
         *log = '\0';
     return instantiate(out, graph, 0);
 }
-SIM_ALIAS(cuGraphInstantiate_v2, cuGraphInstantiate)
+SIM_ALIAS(cuGraphInstantiate_v2,
+          (CUgraphExec * out, CUgraph graph, CUgraphNode *error, char *log, size_t log_bytes),
+          cuGraphInstantiate, out, graph, error, log, log_bytes)
 
 SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
                                                 unsigned long long flags)

@@ -272,6 +272,9 @@ SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph g, const CUgraph
 {
     return add_any(out, g, after, (const struct edge_data *)(const void *)data, n, params);
 }
-SIM_ALIAS(cuGraphAddNode_v3, cuGraphAddNode_v2)
+SIM_ALIAS(cuGraphAddNode_v3,
+          (CUgraphNode * out, CUgraph g, const CUgraphNode *after, const CUgraphEdgeData *data,
+           size_t n, CUgraphNodeParams *params),
+          cuGraphAddNode_v2, out, g, after, data, n, params)
 #endif
 #endif

@@ -161,7 +161,8 @@ SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handl
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     return import_open(out, &h, ctx);
 }
-SIM_ALIAS(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2)
+SIM_ALIAS(cuIpcOpenMemHandle, (CUdeviceptr * out, CUipcMemHandle handle, unsigned int flags),
+          cuIpcOpenMemHandle_v2, out, handle, flags)
 
 /* ---- the end of it --------------------------------------------------------------------------- */
 

@@ -386,7 +386,8 @@ SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int f
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
 }
-SIM_ALIAS(cuMemHostRegister, cuMemHostRegister_v2)
+SIM_ALIAS(cuMemHostRegister, (void *ptr, size_t bytes, unsigned int flags), cuMemHostRegister_v2,
+          ptr, bytes, flags)
 
 SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
 {

@@ -353,7 +353,7 @@ SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigne
         return CUDA_ERROR_INVALID_VALUE;
     return load(out, image, NULL);
 }
-SIM_ALIAS(cuModuleLoadFatBinary, cuModuleLoadData)
+SIM_ALIAS(cuModuleLoadFatBinary, (CUmodule * out, const void *image), cuModuleLoadData, out, image)
 
 SIM_EXPORT CUresult cuModuleUnload(CUmodule handle)
 {

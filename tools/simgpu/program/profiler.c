@@ -18,4 +18,4 @@ SIM_EXPORT CUresult cuProfilerStart(void)
     struct sim_context *ctx;
     return context_enter(&ctx);
 }
-SIM_ALIAS(cuProfilerStop, cuProfilerStart)
+SIM_ALIAS(cuProfilerStop, (void), cuProfilerStart)

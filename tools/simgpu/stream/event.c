@@ -349,9 +349,10 @@ SIM_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 
 /* ---- API ------------------------------------------------------------------------------------- */
 
-SIM_ALIAS(cuEventDestroy, cuEventDestroy_v2)
+SIM_ALIAS(cuEventDestroy, (CUevent event), cuEventDestroy_v2, event)
 
-SIM_ALIAS(cuEventElapsedTime_v2, cuEventElapsedTime)
+SIM_ALIAS(cuEventElapsedTime_v2, (float *ms, CUevent from, CUevent to), cuEventElapsedTime, ms,
+          from, to)
 
 STREAM_API(cuEventRecord, (CUevent e, CUstream s), event_record(e, s, 0, ptds))
 STREAM_API(cuEventRecordWithFlags, (CUevent e, CUstream s, unsigned int flags),

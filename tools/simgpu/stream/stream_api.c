@@ -81,7 +81,7 @@ SIM_EXPORT CUresult cuStreamCreate(CUstream *out, unsigned int flags)
 {
     return cuStreamCreateWithPriority(out, flags, 0);
 }
-SIM_ALIAS(cuStreamDestroy, cuStreamDestroy_v2)
+SIM_ALIAS(cuStreamDestroy, (CUstream stream), cuStreamDestroy_v2, stream)
 
 /* ---- wait ------------------------------------------------------------------------------------ */
 

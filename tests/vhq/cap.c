@@ -131,6 +131,7 @@ static uint64_t next_look_us(struct world *w)
         cr_assert(i < 200000, "never looked");
         pthread_mutex_lock(&w->set->lock);
         looked = w->set->looked_ns;
+        w->set->waits = 0; /* it is none half-way */
         due = blocked_due(w->set, 0, now);
         pthread_mutex_unlock(&w->set->lock);
         nap_us(100);

@@ -139,7 +139,7 @@ static bool is_paused(const struct client_row *row)
     return row->paused;
 }
 
-/* The host function and a memset count as submitted, too, so their number alone would not say it. */
+/* A host function and a memset count as submitted, too, so that alone would not say it. */
 static bool waits_for_nothing(const struct client_row *row)
 {
     return client_submitted(row) >= WARM + ALONE + BEHIND && row->device[0].counters.waiting == 0;

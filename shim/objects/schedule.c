@@ -32,11 +32,6 @@ static bool is_busy(uint64_t busy)
     return (busy & 1) && busy != FORGOTTEN;
 }
 
-static bool is_idle(uint64_t busy)
-{
-    return !(busy & 1);
-}
-
 static bool busy_change(struct shim_stream *s, uint64_t from, uint64_t to)
 {
     return atomic_compare_exchange_strong(&s->busy, &from, to);
@@ -133,7 +128,7 @@ void schedule_activate(struct shim_stream *s)
     client_active(s->ctx->gpu->index, s->level);
     for (uint64_t until = MUTANT(cut_in_slow) ? clock_ns() + 5000 : 0; until && clock_ns() < until;)
         ;
-    while (is_idle(busy))
+    while (busy_is_idle(busy))
         if (atomic_compare_exchange_weak(&s->busy, &busy, busy + 1)) {
             say_cut(TRACE_CUT_IN, s, busy + 1);
             return;
@@ -146,7 +141,7 @@ uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
     uint64_t step = kernel ? EPOCH_CALL + EPOCH_KERNEL : EPOCH_CALL;
     /* seq_cst with schedule_idle: either we see IDLE, or it sees our epoch. */
     uint64_t epoch = atomic_fetch_add(&s->epoch, step);
-    if (s->tracked && unlikely(is_idle(atomic_load(&s->busy))))
+    if (s->tracked && unlikely(busy_is_idle(atomic_load(&s->busy))))
         schedule_activate(s);
     return epoch == before ? epoch + step : 0;
 }

@@ -26,9 +26,13 @@ int schedule_open(const struct schedule_ticks *ticks);
  * before, and looks at `epoch` again: so one of the two notices the other, and heals it.
  */
 void schedule_activate(struct shim_stream *s);
+static inline bool busy_is_idle(uint64_t busy)
+{
+    return !(busy & 1);
+}
 static inline void schedule_begin(struct shim_stream *s)
 {
-    if (unlikely(!(atomic_load_explicit(&s->busy, memory_order_relaxed) & 1)))
+    if (unlikely(busy_is_idle(atomic_load_explicit(&s->busy, memory_order_relaxed))))
         schedule_activate(s);
 }
 bool schedule_busy(const struct shim_stream *s);

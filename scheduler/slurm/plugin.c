@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/bounds.h"
 #include "scheduler/policy/job.h"
 #include "scheduler/slurm/site.h"
 #include "scheduler/slurm/request.h"
@@ -25,9 +26,7 @@
 SPANK_PLUGIN(cutin, 1)
 
 /* From srun to slurmstepd: the level that the site gives a step without --cutin. */
-#define RESOLVED       "SLURM_CUTIN"
-#define WEIGHT_MOST    1000u
-#define BUDGET_US_MOST 1000000u
+#define RESOLVED "SLURM_CUTIN"
 
 static struct site site;
 static struct request request = {.level = REQUEST_NONE};

@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/bounds.h"
 #include "scheduler/wire/page.h"
 
 #define PROTOCOL_VERSION          9u
@@ -194,9 +195,9 @@ enum message_type {
 /* X(NAME, least, most, carried out by the client itself). Numbers are for ever. */
 #define CONTROL_KINDS(X)                                                                           \
     X(LEVEL, 0, PAGE_LEVELS - 1, false)                                                            \
-    X(WEIGHT, 1, 1000, false)                                                                      \
-    X(BUDGET_US, 1, 1000000, true)                                                                 \
-    X(DEPTH, 1, 1024, true)                                                                        \
+    X(WEIGHT, 1, WEIGHT_MOST, false)                                                               \
+    X(BUDGET_US, 1, BUDGET_US_MOST, true)                                                          \
+    X(DEPTH, 1, DEPTH_MOST, true)                                                                  \
     X(PAUSE, 0, 0, false)                                                                          \
     X(RESUME, 0, 0, false)                                                                         \
     X(RESET, 0, UINT32_MAX, true) /* a stream's number, or CONTROL_ALL_STREAMS */

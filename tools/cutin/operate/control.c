@@ -73,10 +73,11 @@ static uint32_t weight, budget_us, depth;
 
 static const struct option_row set_options[] = {
     {"priority", "LEVEL", "be, 1, 2 or rt", TAKE_WORD(level, levels)},
-    {"weight", "N", "share among processes of its level, 1 to 1000", TAKE_NUMBER(weight, 1, 1000)},
+    {"weight", "N", "share among processes of its level, 1 to 1000",
+     TAKE_NUMBER(weight, 1, WEIGHT_MOST)},
     {"budget-us", "N", "estimated GPU time that may be in flight below rt",
-     TAKE_NUMBER(budget_us, 1, 1000000)},
-    {"depth", "N", "commands that may be in flight per stream", TAKE_NUMBER(depth, 1, 1024)},
+     TAKE_NUMBER(budget_us, 1, BUDGET_US_MOST)},
+    {"depth", "N", "commands that may be in flight per stream", TAKE_NUMBER(depth, 1, DEPTH_MOST)},
     SOCKET_OPTION,
     {0},
 };

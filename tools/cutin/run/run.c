@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/bounds.h"
 #include "common/level.h"
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};
@@ -41,12 +42,13 @@ static const struct option_row options[] = {
      TAKE_FLAG(given.no_daemon)},
     {"socket", "PATH", "the daemon's socket", TAKE_TEXT(given.socket)},
     {"budget-us", "N", "estimated GPU time that may be in flight below rt",
-     TAKE_NUMBER(given.budget_us, 1, 1000000)},
-    {"depth", "N", "commands that may be in flight per stream", TAKE_NUMBER(given.depth, 1, 1024)},
+     TAKE_NUMBER(given.budget_us, 1, BUDGET_US_MOST)},
+    {"depth", "N", "commands that may be in flight per stream",
+     TAKE_NUMBER(given.depth, 1, DEPTH_MOST)},
     {"weight", "N",
      "share among processes of its level, 1 to 1000, where the\n"
      "policy is fair",
-     TAKE_NUMBER(given.weight, 1, 1000)},
+     TAKE_NUMBER(given.weight, 1, WEIGHT_MOST)},
     {"deadline-ms", "N",
      "deadline of a request from its start, where the policy\n"
      "is edf; 0: none",

@@ -1,0 +1,9 @@
+/*
+ * bounds.h - what a process may ask of the scheduler: 1 at least, and so much at most.
+ */
+#ifndef CUTIN_COMMON_BOUNDS_H
+#define CUTIN_COMMON_BOUNDS_H
+
+enum { WEIGHT_MOST = 1000, BUDGET_US_MOST = 1000000, DEPTH_MOST = 1024 };
+
+#endif

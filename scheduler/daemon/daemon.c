@@ -35,7 +35,7 @@
 
 enum {
     EVENTS = 64,
-    ACCEPTS_PER_TURN = 64,
+    ACCEPTS_PER_TURN = 256, /* most of many are turned away in microseconds */
     MESSAGES_PER_TURN = 32, /* so that one busy peer does not keep the others waiting */
     SILENT_S = 10,          /* a connection that never says HELLO or asks anything */
 };
@@ -55,11 +55,13 @@ static void socket_ready(void *peer, uint32_t events)
     union message m;
     int rc = 0;
 
-    if (p->listing && (events & (EPOLLHUP | EPOLLERR)))
+    if (!peer_is_read(p) && (events & (EPOLLHUP | EPOLLERR)))
         p->dead = true;
     if (events & EPOLLOUT)
         flush(p);
-    for (int i = 0; i < MESSAGES_PER_TURN && rc == 0 && !p->dead && !p->listing; i++) {
+    for (int i = 0; i < MESSAGES_PER_TURN && rc == 0 && !p->dead && peer_is_read(p); i++) {
+        if (limit_mutes(p, clock_ns()))
+            break;
         rc = message_receive(p->socket, TO_DAEMON, &m, NULL);
         if (rc == 0)
             rc = request_run(p, &m);
@@ -81,22 +83,22 @@ static void process_ready(void *peer, uint32_t events)
 
 static void add_peer(struct daemon *d, int fd)
 {
-    struct peer *p = peer_new(d, fd);
+    struct peer *p = limit_comes(d, fd) ? NULL : peer_new(d, fd);
 
     if (!p) {
         close(fd);
         return;
     }
     job_of_process(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, &p->who.job);
-    if (limit_connection(d, p) ||
-        watch_begin(&p->socket_watch, d->epoll, fd, socket_ready, p) != 0 ||
-        (p->who.process >= 0 &&
-         watch_begin(&p->process_watch, d->epoll, p->who.process, process_ready, p) != 0)) {
+    if (limit_connection(d, p)) {
         peer_free(p);
         return;
     }
     DL_APPEND(d->peers, p);
     d->count++;
+    p->dead = watch_begin(&p->socket_watch, d->epoll, fd, socket_ready, p) != 0 ||
+              (p->who.process >= 0 &&
+               watch_begin(&p->process_watch, d->epoll, p->who.process, process_ready, p) != 0);
 }
 
 /* Out of descriptors: the caller must not be left waiting in the backlog (and epoll not spin on
@@ -149,7 +151,9 @@ static bool peers_look(struct daemon *d, uint64_t now_ns)
             flush(p);
         if (!p->client && now_ns - p->since_ns > SILENT_S * 1000ull * NS_PER_MS)
             p->dead = true;
-        more |= p->first || !p->client || p->dead;
+        if (p->muted)
+            limit_mutes(p, now_ns);
+        more |= p->first || !p->client || p->dead || p->muted;
     }
     return more;
 }
@@ -159,8 +163,8 @@ static void remove_peer(struct daemon *d, struct peer *p)
     list_skip(d->peers, p);
     DL_DELETE(d->peers, p);
     d->count--;
+    limit_leave(p);
     if (p->client) {
-        limit_leave(p);
         topology_remove(d->topology, d->peers, p);
         shifts_leave(d->peers, p);
     }
@@ -243,8 +247,8 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
     DL_FOREACH (d->peers, p) {
         if (!p->client || p->dead || p->above == 0 || witness_intact(p->page->witness))
             continue;
-        log_line(
-            LOG_WARN,
+        log_about(
+            p->user, LOG_WARN,
             "scheduling off for process %d of user %u, and for a minute for all of that user's: it "
             "took the memory of its page away, which costs real time page faults",
             (int)p->who.pid, (unsigned)p->who.uid);

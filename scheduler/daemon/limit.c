@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <uthash.h>
 #include <utlist.h>
 
@@ -25,6 +26,12 @@ enum {
 #define TOLD_NS     125000000ull
 #define TOLD_BAN_NS 60000000000ull
 
+/* Connections of one user: as many at once as he may have, and then one in that time. */
+#define CONNECT_NS 7812500ull
+/* Messages: 4,000 at once, and then 2,000 a second. */
+#define MESSAGE_NS       500000ull
+#define MESSAGE_BURST_NS (4000 * MESSAGE_NS)
+
 /* Three descriptors per client: the usual soft limit of 1,024 is too low. */
 uint32_t limit_room(void)
 {
@@ -41,70 +48,121 @@ uint32_t limit_room(void)
     return peers < MAX_PEERS ? (uint32_t)peers : MAX_PEERS;
 }
 
-bool limit_connection(const struct daemon *d, const struct peer *new)
+static bool is_idle(const struct user *user, uint64_t now)
 {
-    const struct peer *p;
-    uint32_t same = 0;
-
-    if (d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0))
-        return true;
-    if (permission_control(d->conf, &new->who))
-        return false;
-    DL_FOREACH (d->peers, p)
-        same += p->who.uid == new->who.uid;
-    return same >= d->conf->connections_per_user;
+    return user->connections == 0 && user->connect_ns <= now && user->message_ns <= now &&
+           user->told_ns <= now;
 }
 
-/* Clients that are turned away come back: once a minute will do. */
-static bool may_say(struct daemon *d)
+static void forget_users(struct daemon *d, uint64_t now)
+{
+    struct user *user, *next;
+
+    HASH_ITER (hh, d->users, user, next)
+        if (is_idle(user, now)) {
+            HASH_DEL(d->users, user);
+            free(user);
+        }
+}
+
+static struct user *user_of(struct daemon *d, uid_t uid)
+{
+    struct user *user;
+
+    HASH_FIND(hh, d->users, &uid, sizeof(uid), user);
+    if (user)
+        return user;
+    forget_users(d, clock_ns());
+    if (!(user = calloc(1, sizeof(*user))))
+        return NULL;
+    user->uid = uid;
+    HASH_ADD(hh, d->users, uid, sizeof(uid), user);
+    return user;
+}
+
+static bool too_often(struct daemon *d, struct user *user)
+{
+    return !rate_take(&user->connect_ns, clock_ns(), CONNECT_NS, d->conf->connections_per_user);
+}
+
+/* Whoever looks like root or the owner may be that in a container alone: limit_connection knows. */
+static bool looks_trusted(const struct daemon *d, uid_t uid)
+{
+    return uid == 0 || uid == d->conf->owner;
+}
+
+bool limit_comes(struct daemon *d, int socket)
+{
+    struct ucred from;
+    socklen_t size = sizeof(from);
+    struct user *user;
+
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &from, &size) != 0)
+        return true;
+    if (looks_trusted(d, from.uid))
+        return false;
+    user = user_of(d, from.uid);
+    return !user || too_often(d, user);
+}
+
+bool limit_connection(struct daemon *d, struct peer *new)
+{
+    struct user *user = user_of(d, new->who.uid);
+
+    new->user = user;
+    new->unlimited = permission_control(d->conf, &new->who);
+    if (!user || d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0))
+        return true;
+    if (!new->unlimited && (user->connections >= d->conf->connections_per_user ||
+                            (looks_trusted(d, user->uid) && too_often(d, user))))
+        return true;
+    user->connections++;
+    return false;
+}
+
+bool limit_mutes(struct peer *p, uint64_t now_ns)
+{
+    p->muted = !p->unlimited && p->user->message_ns > now_ns + MESSAGE_BURST_NS;
+    peer_watch_input(p);
+    return p->muted;
+}
+
+void limit_charge(struct peer *p, uint32_t messages)
 {
     uint64_t now = clock_ns();
 
-    if (now < d->limit_said_ns)
-        return false;
-    d->limit_said_ns = now + 60000ull * NS_PER_MS;
-    return true;
-}
-
-static uint32_t clients_of(const struct daemon *d, const struct peer *like)
-{
-    const struct peer *p;
-    uint32_t n = 0;
-
-    DL_FOREACH (d->peers, p)
-        n += p->client && p->who.uid == like->who.uid;
-    return n;
+    if (p->user->message_ns < now)
+        p->user->message_ns = now;
+    p->user->message_ns += messages * MESSAGE_NS;
 }
 
 bool limit_client(struct peer *p)
 {
     const struct conf *conf = p->daemon->conf;
 
-    if (clients_of(p->daemon, p) < conf->clients_per_user || permission_control(conf, &p->who))
+    if (p->user->clients < conf->clients_per_user || p->unlimited)
         return false;
-    if (may_say(p->daemon))
-        log_line(LOG_WARN,
-                 "scheduling off for process %d: user %u has %u clients already (clients_per_user)",
-                 (int)p->who.pid, (unsigned)p->who.uid, conf->clients_per_user);
+    log_about(p->user, LOG_WARN,
+              "scheduling off for process %d: user %u has %u clients already (clients_per_user)",
+              (int)p->who.pid, (unsigned)p->who.uid, conf->clients_per_user);
     peer_send_done(p, -EUSERS, 0);
     return true;
 }
 
-/* Once for each client, and for all of them once a minute. */
+/* Once for each client. */
 static void turn_device_away(struct peer *p)
 {
     if (p->turned_away)
         return;
     p->turned_away = true;
     peer_send_done(p, -EUSERS, 0);
-    if (may_say(p->daemon))
-        log_line(LOG_WARN,
-                 "nobody holds process %d on a device: user %u has %u clients there already "
-                 "(clients_per_device)",
-                 (int)p->who.pid, (unsigned)p->who.uid, p->daemon->conf->clients_per_device);
+    log_about(p->user, LOG_WARN,
+              "nobody holds process %d on a device: user %u has %u clients there already "
+              "(clients_per_device)",
+              (int)p->who.pid, (unsigned)p->who.uid, p->daemon->conf->clients_per_device);
 }
 
-/* A user's clients of a device, or, without one, the rate of all of his. */
+/* A user's clients of a device. */
 struct account_key {
     const struct device *device;
     uint64_t uid;
@@ -113,7 +171,6 @@ struct account_key {
 struct account {
     struct account_key key;
     uint32_t told;
-    uint64_t due_ns; /* of the next one, were there no burst */
     UT_hash_handle hh;
 };
 
@@ -136,17 +193,6 @@ static struct account *account_of(struct daemon *d, uid_t uid, const struct devi
     return account;
 }
 
-/* One more of this user's clients, by the generic cell rate algorithm. */
-static bool rate_take(struct account *user, uint64_t now)
-{
-    uint64_t due = user->due_ns > now ? user->due_ns : now;
-
-    if (due - now > (TOLD_BURST - 1) * TOLD_NS)
-        return false;
-    user->due_ns = due + TOLD_NS;
-    return true;
-}
-
 static bool any_told(const struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
@@ -159,20 +205,19 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
 {
     struct daemon *d = p->daemon;
     struct peer_device *mine = &p->device[slot];
-    struct account *device, *user;
+    struct account *device;
 
-    if (permission_control(d->conf, &p->who))
+    if (p->unlimited)
         return true;
     device = account_of(d, p->who.uid, mine->device);
-    user = account_of(d, p->who.uid, NULL);
-    if (!device || !user)
+    if (!device)
         return false;
     if (device->told >= d->conf->clients_per_device) {
         turn_device_away(p);
         return false;
     }
     /* A page is mapped once, however many devices it is for. */
-    if (!any_told(p) && !rate_take(user, now))
+    if (!any_told(p) && !rate_take(&p->user->told_ns, now, TOLD_NS, TOLD_BURST))
         return false;
     device->told++;
     mine->counted = true;
@@ -209,20 +254,7 @@ void limit_device_again(struct daemon *d, uint64_t now_ns)
 
 void limit_ban(const struct peer *p, uint64_t now_ns)
 {
-    struct account *user = account_of(p->daemon, p->who.uid, NULL);
-
-    if (user)
-        user->due_ns = now_ns + TOLD_BAN_NS + TOLD_BURST * TOLD_NS;
-}
-
-/* Rates that have nothing to remember any more. */
-static void forget_users(struct daemon *d, uint64_t now)
-{
-    struct account *account, *next;
-
-    HASH_ITER (hh, d->accounts, account, next)
-        if (!account->told && account->due_ns <= now)
-            account_drop(d, account);
+    p->user->told_ns = now_ns + TOLD_BAN_NS + TOLD_BURST * TOLD_NS;
 }
 
 void limit_leave(struct peer *p)
@@ -232,11 +264,12 @@ void limit_leave(struct peer *p)
         struct account *account =
             mine->counted ? account_of(p->daemon, p->who.uid, mine->device) : NULL;
 
-        if (account)
-            account->told--;
+        if (account && --account->told == 0)
+            account_drop(p->daemon, account);
         mine->told = mine->counted = false;
     }
-    forget_users(p->daemon, clock_ns());
+    p->user->clients -= p->client;
+    p->user->connections--;
 }
 
 void limit_free(struct daemon *d)

@@ -1,6 +1,10 @@
 /*
  * limit.h - how many connections, clients, and clients of a device a user may have: cutind.conf's
- * [limits]; and how soon those above are told of his clients.
+ * [limits]; how soon those above are told of his clients; and how often he may connect and ask.
+ *
+ * Connections beyond his rate are closed before anything is found out about them. Who asks more
+ * than the daemon answers in time is not read for a while: a question counts as many times as there
+ * are clients that it is about.
  *
  * A client below costs a real-time process some nanoseconds whenever it cuts in, and a mapping when
  * it comes and goes. So of one user only so many clients of a device are told to those above
@@ -16,8 +20,14 @@
 /* For how many peers there are descriptors, besides those in reserve. Raises the limit as far as it
  * goes. */
 uint32_t limit_room(void);
-/* May this connection not stay? */
-bool limit_connection(const struct daemon *d, const struct peer *new);
+/* Must a connection be closed at once, because its user opens too many a second? */
+bool limit_comes(struct daemon *d, int socket);
+/* May this connection not stay? If it may, it is one of its user's until limit_leave. */
+bool limit_connection(struct daemon *d, struct peer *new);
+/* Has its user asked too much? Then it is muted, until this says otherwise. */
+bool limit_mutes(struct peer *p, uint64_t now_ns);
+/* It has asked what costs as much as `messages`. */
+void limit_charge(struct peer *p, uint32_t messages);
 /* May it not become a client? Then it has been told. */
 bool limit_client(struct peer *p);
 /* May those above be told of the client's device? If so it is counted until limit_leave; if it must
@@ -27,9 +37,9 @@ bool limit_device(struct peer *p, uint32_t slot, uint64_t now_ns);
 void limit_device_again(struct daemon *d, uint64_t now_ns);
 /* Those above are told of none of this client's user for a minute. */
 void limit_ban(const struct peer *p, uint64_t now_ns);
-/* The client goes. */
+/* The connection goes. */
 void limit_leave(struct peer *p);
-/* All clients have gone. */
+/* All have gone. */
 void limit_free(struct daemon *d);
 
 #endif

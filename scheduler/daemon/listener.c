@@ -16,6 +16,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* No more than the daemon has room for. Who comes too often is turned away in microseconds, so that
+ * they are soon done with. */
+enum { BACKLOG = 1024 };
+
 #define EXPLAIN(...) snprintf(why, why_size, __VA_ARGS__)
 
 /* Splits the path; the folder part is "." or ends without a slash. */
@@ -173,7 +177,7 @@ static int bind_and_listen(struct listener *l, const char *path, const struct co
     if (conf->socket_group_given &&
         fchownat(l->folder, l->name, (uid_t)-1, conf->socket_group, AT_SYMLINK_NOFOLLOW) != 0)
         return -errno;
-    return listen(l->fd, 128) == 0 ? 0 : -errno;
+    return listen(l->fd, BACKLOG) == 0 ? 0 : -errno;
 }
 
 static int open_locked(struct listener *l, const char *folder, char *why, size_t why_size)

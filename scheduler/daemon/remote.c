@@ -98,8 +98,8 @@ static int run_one(const struct peer *from, struct peer *p, const struct message
 
     if (!permission_same(conf, &from->who, &p->who) && !permission_control(conf, &from->who))
         return -EPERM;
-    log_line(LOG_INFO, "user %u: %s %u for process %d", (unsigned)from->who.uid, kind_name(m->kind),
-             m->value, (int)p->who.pid);
+    log_about(from->unlimited ? NULL : from->user, LOG_INFO, "user %u: %s %u for process %d",
+              (unsigned)from->who.uid, kind_name(m->kind), m->value, (int)p->who.pid);
     return carry_out(from, p, m->kind, m->value);
 }
 
@@ -124,8 +124,8 @@ int remote_run(struct peer *from, const union message *m, uint32_t *count)
 void remote_restore(struct peer *p, const struct message_hello *m)
 {
     if (m->remote_level && set_level(p, p, m->remote_level - 1) != 0)
-        log_line(LOG_INFO, "process %d loses level %u, which its user may not have",
-                 (int)p->who.pid, m->remote_level - 1);
+        log_about(p->user, LOG_INFO, "process %d loses level %u, which its user may not have",
+                  (int)p->who.pid, m->remote_level - 1);
     if (m->paused)
         set_paused(p, true);
 }

@@ -42,6 +42,7 @@ static int on_hello(struct peer *p, const union message *m)
     if (rc != 0)
         return rc;
     p->client = true;
+    p->user->clients++;
     p->client_since_ns = clock_ns();
     p->flat = m->hello.flat;
     p->bounded = m->hello.bounded || p->daemon->conf->min_share_percent;
@@ -92,6 +93,7 @@ static int on_control(struct peer *p, const union message *m)
     uint32_t count;
     int rc = remote_run(p, m, &count);
 
+    limit_charge(p, count * (1 + p->daemon->count / 16));
     peer_send_done(p, rc, count);
     return 0;
 }
@@ -132,7 +134,22 @@ static int (*const handlers[MESSAGE_TYPES])(struct peer *p, const union message 
     [MESSAGE_STOP] = on_stop,
 };
 
+/* As many messages as it costs: each walks all clients, or answers so many. */
+static uint32_t cost(const struct peer *p, const union message *m)
+{
+    switch (m->header.type) {
+    case MESSAGE_LIST:
+        return 1 + p->daemon->count;
+    case MESSAGE_HELLO:
+    case MESSAGE_DEVICE:
+        return 1 + p->daemon->count / 16;
+    default:
+        return 1;
+    }
+}
+
 int request_run(struct peer *p, const union message *m)
 {
+    limit_charge(p, cost(p, m));
     return handlers[m->header.type](p, m);
 }

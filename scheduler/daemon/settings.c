@@ -56,8 +56,10 @@ void settings_reload(struct daemon *d)
     log_set_level(d->conf->log);
     settings_set_policy(d, d->conf->policy);
     log_line(LOG_INFO, "configuration: %s", d->conf->loaded ? d->conf->path : "defaults");
-    DL_FOREACH (d->peers, p)
+    DL_FOREACH (d->peers, p) {
+        p->unlimited = permission_control(d->conf, &p->who);
         if (p->client && !p->dead && !p->remote &&
             permission_level(d->conf, &p->who, p->asked) != p->level)
             level_change(p, p->asked);
+    }
 }

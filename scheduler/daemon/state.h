@@ -30,10 +30,10 @@ struct daemon {
     uint64_t next_id;
     struct topology *topology;
     const struct policy *policy;
-    struct account *accounts; /* users that have clients: limit.c */
+    struct user *users;       /* who is connected, or was not long ago: limit.c */
+    struct account *accounts; /* those of them that have clients on a device */
     bool waiting;             /* somebody, until those above may be told of it */
     uint64_t admit_ns;        /* when to ask again for those who wait */
-    uint64_t limit_said_ns;   /* not again before */
     /* The loop. */
     struct watch signal_watch, metrics_watch;
     struct metrics *metrics; /* NULL: not served */

@@ -39,7 +39,8 @@ static void look(struct peer *peers, struct peer *p, uint64_t now)
     const char *why = silence(p, now);
 
     if (why && !p->stalled)
-        log_line(LOG_INFO, "process %d %s: it holds nobody any more", (int)p->who.pid, why);
+        log_about(p->user, LOG_INFO, "process %d %s: it holds nobody any more", (int)p->who.pid,
+                  why);
     /* Every time: it may have gone on for a moment in between, in the middle of a write. */
     if (why)
         topology_open_holds(peers, p);

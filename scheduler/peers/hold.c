@@ -90,8 +90,8 @@ static void say(const struct peer *peers, const struct peer *p, uint32_t slot,
         used += name_print(holders + used, sizeof(holders) - used, h);
     }
     if (n)
-        log_line(
-            LOG_WARN,
+        log_about(
+            p->user, LOG_WARN,
             "%s: work has waited for %llu s, held by %s; to bound holds, set CUTIN_MAX_HOLD_MS of "
             "the held process or min_share_percent in cutind.conf",
             held, (unsigned long long)(hold->ns / 1000 / NS_PER_MS), holders);

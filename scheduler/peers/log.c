@@ -3,12 +3,18 @@
  */
 #include "scheduler/peers/log.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/clock.h"
+
+#define SAY_NS    1000000000ull
+#define SAY_BURST 32u
 
 static uint32_t level = LOG_INFO;
 
@@ -28,19 +34,64 @@ void log_set_level(uint32_t most)
     level = most;
 }
 
-void log_line(uint32_t severity, const char *format, ...)
+/* One write of less than PIPE_BUF, where there is room for one: so it never waits. */
+static void write_line(uint32_t severity, const char *text)
 {
     static const int priority[] = {3, 4, 6, 7}; /* of syslog(3) */
+    static uint32_t lost;
+    struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
+    char mark[32] = "cutind: ", line[700];
+    int n;
+
+    if (poll(&log, 1, 0) != 1 || !(log.revents & POLLOUT)) {
+        lost++;
+        return;
+    }
+    if (to_journal())
+        snprintf(mark, sizeof(mark), "<%d>", priority[severity]);
+    if (lost)
+        n = snprintf(line, sizeof(line), "%s%u lines are lost: nobody read this log\n%s%s\n", mark,
+                     lost, mark, text);
+    else
+        n = snprintf(line, sizeof(line), "%s%s\n", mark, text);
+    if (write(STDERR_FILENO, line, (size_t)n) == n)
+        lost = 0;
+}
+
+static void __attribute__((format(printf, 2, 0))) say(uint32_t severity, const char *format,
+                                                      va_list args)
+{
     char text[512];
-    va_list args;
 
     if (severity > level)
         return;
-    va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
+    write_line(severity, text);
+}
+
+void log_line(uint32_t severity, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(severity, format, args);
     va_end(args);
-    if (to_journal())
-        fprintf(stderr, "<%d>%s\n", priority[severity], text);
-    else
-        fprintf(stderr, "cutind: %s\n", text);
+}
+
+void log_about(struct user *user, uint32_t severity, const char *format, ...)
+{
+    va_list args;
+
+    if (user && !rate_take(&user->said_ns, clock_ns(), SAY_NS, SAY_BURST)) {
+        user->unsaid++;
+        return;
+    }
+    if (user && user->unsaid)
+        log_line(LOG_WARN, "%u lines about processes of user %u are left out", user->unsaid,
+                 (unsigned)user->uid);
+    if (user)
+        user->unsaid = 0;
+    va_start(args, format);
+    say(severity, format, args);
+    va_end(args);
 }

@@ -1,7 +1,8 @@
 /*
  * log.h - what the daemon says: one line per event on stderr, with a severity.
  *
- * Where stderr is the journal, a line begins with its severity in the journal's own notation.
+ * Where stderr is the journal, a line begins with its severity in the journal's own notation. A log
+ * that nobody reads keeps nobody waiting: lines are lost, and counted.
  */
 #ifndef CUTIN_SCHEDULER_PEERS_LOG_H
 #define CUTIN_SCHEDULER_PEERS_LOG_H
@@ -9,8 +10,13 @@
 #include <stdint.h>
 
 #include "common/severity.h"
+#include "scheduler/peers/user.h"
 
 void log_set_level(uint32_t most); /* the last severity still said */
 void log_line(uint32_t severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What a user's processes made happen (NULL: of one without limits): 32 lines at once, and then one
+ * a second. The next one is preceded by how many were left out. */
+void log_about(struct user *user, uint32_t severity, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -58,6 +59,7 @@ int peer_make_page(struct peer *p)
 struct peer *peer_new(struct daemon *daemon, int socket)
 {
     struct peer *p = calloc(1, sizeof(*p));
+    int room = PEER_SOCKET;
 
     if (!p)
         return NULL;
@@ -66,6 +68,7 @@ struct peer *peer_new(struct daemon *daemon, int socket)
         free(p);
         return NULL;
     }
+    setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
     p->daemon = daemon;
     p->socket = socket;
     p->since_ns = clock_ns();
@@ -73,6 +76,11 @@ struct peer *peer_new(struct daemon *daemon, int socket)
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         p->device[slot].bit = PROTOCOL_NO_BIT;
     return p;
+}
+
+static bool is_answer(const union message *m)
+{
+    return m->header.type == MESSAGE_DONE || m->header.type == MESSAGE_POLICY;
 }
 
 static void pop(struct peer *p)
@@ -83,6 +91,8 @@ static void pop(struct peer *p)
     if (!p->first)
         p->last = &p->first;
     p->queued -= outgoing_size(&o->message);
+    p->user->queued -= outgoing_size(&o->message);
+    p->answers -= is_answer(&o->message);
     page_put(o->page);
     free(o);
 }
@@ -101,7 +111,8 @@ static void push(struct peer *p, const union message *m, struct shared_page *pag
 {
     struct outgoing *o = NULL;
 
-    if (p->queued + outgoing_size(m) <= PEER_QUEUE)
+    if (p->queued + outgoing_size(m) <= PEER_QUEUE &&
+        (p->unlimited || p->user->queued + outgoing_size(m) <= USER_QUEUE))
         o = malloc(outgoing_size(m));
     if (!o) {
         p->dead = true;
@@ -115,6 +126,8 @@ static void push(struct peer *p, const union message *m, struct shared_page *pag
     *p->last = o;
     p->last = &o->next;
     p->queued += outgoing_size(m);
+    p->user->queued += outgoing_size(m);
+    p->answers += is_answer(m);
 }
 
 /* Full now, or too many descriptors on their way (which no event announces the end of). */
@@ -125,10 +138,15 @@ static bool later(int rc)
 
 void peer_watch_output(struct peer *p, bool on)
 {
-    uint32_t events = (p->listing ? 0u : (uint32_t)EPOLLIN) | (on ? (uint32_t)EPOLLOUT : 0u);
+    uint32_t events = (peer_is_read(p) ? (uint32_t)EPOLLIN : 0u) | (on ? (uint32_t)EPOLLOUT : 0u);
 
     if (watch_change(&p->socket_watch, events) != 0)
         p->dead = true;
+}
+
+void peer_watch_input(struct peer *p)
+{
+    peer_watch_output(p, p->socket_watch.events & EPOLLOUT);
 }
 
 void peer_send(struct peer *p, const union message *m, struct shared_page *page)

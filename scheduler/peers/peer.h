@@ -1,9 +1,10 @@
 /*
  * peer.h - one connection to the daemon, and the client behind it once it has said HELLO.
  *
- * A peer never blocks the daemon: what its socket does not take is queued, up to PEER_QUEUE, and a
- * peer that lets even that pile up is disconnected. Whoever finds a peer unusable
- * only marks it `dead`; the daemon's loop takes it apart later, so no list changes under a walk.
+ * A peer never blocks the daemon: what its socket does not take is queued, up to PEER_QUEUE and,
+ * for all peers of a user, USER_QUEUE; a peer that lets even that pile up is disconnected. Who is
+ * being answered is not read. Whoever finds a peer unusable only marks it `dead`; the daemon's loop
+ * takes it apart later, so no list changes under a walk.
  */
 #ifndef CUTIN_SCHEDULER_PEERS_PEER_H
 #define CUTIN_SCHEDULER_PEERS_PEER_H
@@ -14,10 +15,13 @@
 #include <sys/epoll.h>
 #include <utlist.h>
 
+#include "scheduler/peers/user.h"
 #include "scheduler/policy/rule.h"
 #include "scheduler/wire/protocol.h"
 
 #define PEER_QUEUE (256u << 10) /* bytes */
+/* And so many in its socket, twice that by the kernel's count: memory of the daemon's cgroup. */
+#define PEER_SOCKET (16 << 10)
 
 /* Something that epoll reports on. */
 struct watch {
@@ -86,12 +90,16 @@ struct peer {
     struct peer *prev, *next; /* daemon's list, by age */
     int socket;
     struct subject who;
-    bool client; /* has said HELLO */
+    struct user *user;
+    bool unlimited; /* its user controls others */
+    bool client;    /* has said HELLO */
     bool dead;
     bool stalled; /* see heartbeat.h */
     uint64_t since_ns;
     struct outgoing *first, **last; /* queue */
     size_t queued;                  /* bytes */
+    uint32_t answers;               /* of those in the queue, to requests */
+    bool muted;                     /* its user asks too much: it is not read for now */
     /* The answer to LIST that is under way, see list.h. */
     bool listing;
     struct peer *row; /* the next one; NULL: that was all */
@@ -132,9 +140,15 @@ void peer_send(struct peer *p, const union message *m, struct shared_page *page)
 void peer_send_done(struct peer *p, int error, uint32_t count);
 /* Sends what is queued, as far as the socket takes it. */
 void peer_flush(struct peer *p);
-/* Has epoll report when the socket has room again, or no more. Who is being answered a LIST is not
- * read. */
+/* Not while it is being answered, or is muted. */
+static inline bool peer_is_read(const struct peer *p)
+{
+    return !p->listing && !p->answers && !p->muted;
+}
+/* Has epoll report what there is to read, if it is read, and that there is room, or no more. */
 void peer_watch_output(struct peer *p, bool on);
+/* The first alone. */
+void peer_watch_input(struct peer *p);
 /* Gives the peer its page. Returns 0 or -errno. */
 int peer_make_page(struct peer *p);
 

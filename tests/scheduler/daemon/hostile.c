@@ -117,7 +117,7 @@ Test(hostile, of_one_user_only_some_clients_of_a_device_cost_real_time)
 
 Test(hostile, clients_that_come_and_go_are_told_at_a_rate)
 {
-    enum { ROUNDS = 400 };
+    enum { ROUNDS = 200 };
     uint64_t began, limit, id;
     uint32_t told = 0;
     int owner, last;
@@ -188,6 +188,199 @@ Test(hostile, lists_that_nobody_reads_cost_the_daemon_nothing)
         close(listers[i]);
     for (int i = 0; i < CLIENTS; i++)
         close(clients[i]);
+}
+
+static void ask(int fd)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_POLICY);
+    message_send(fd, &m, -1);
+}
+
+Test(hostile, answers_that_nobody_reads_cost_the_daemon_little)
+{
+    enum { CONNECTIONS = 200, ROUNDS = 20, ASKS = 200, MOST_KB = 4096 };
+    int fds[CONNECTIONS], root;
+    long before;
+
+    bare_many();
+    place_start(&place);
+    root = bare_connect(place.socket, 0);
+    for (int i = 0; i < CONNECTIONS; i++)
+        fds[i] = bare_connect(place.socket, OTHER);
+    settle(root);
+    before = daemon_kb();
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < CONNECTIONS; i++)
+            for (int k = 0; k < ASKS; k++)
+                ask(fds[i]);
+    settle(root);
+    cr_assert_lt(daemon_kb() - before, MOST_KB, "the daemon has grown by %ld kB",
+                 daemon_kb() - before);
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(fds[i]);
+    close(root);
+}
+
+/* What is sent to clients without their asking, by orders of their own user. */
+Test(hostile, orders_that_nobody_takes_cost_the_daemon_little)
+{
+    enum { CLIENTS = 100, ORDERS = 2000, MOST_KB = 6144 };
+    int fds[CLIENTS], root;
+    uint32_t n = 0;
+    union message m;
+    long before;
+
+    place_configure(&place, "[daemon]\nlog = error\n");
+    place_start(&place);
+    for (int i = 0; i < CLIENTS; i++)
+        fds[i] = join_as(OTHER, 0, 0);
+    root = bare_connect(place.socket, 0);
+    settle(root);
+    before = daemon_kb();
+    message_init(&m, MESSAGE_CONTROL);
+    m.control.pid = getpid();
+    m.control.kind = CONTROL_DEPTH;
+    m.control.value = 1;
+    for (; n < ORDERS; n++) {
+        bare_send(root, &m);
+        cr_assert_eq(bare_wait(root, MESSAGE_DONE, NULL), 0);
+    }
+    cr_assert_lt(daemon_kb() - before, MOST_KB, "the daemon has grown by %ld kB",
+                 daemon_kb() - before);
+    for (int i = 0; i < CLIENTS; i++)
+        close(fds[i]);
+    close(root);
+}
+
+Test(hostile, of_one_user_only_so_many_messages_are_answered_in_a_second)
+{
+    enum { BURST_OF_MESSAGES = 4000, EACH_SECOND = 2000, FOR_MS = 1500 };
+    uint64_t began, took;
+    uint32_t answered = 0;
+    int root, fds[8];
+
+    place_start(&place);
+    root = bare_connect(place.socket, 0);
+    for (int i = 0; i < 8; i++)
+        fds[i] = bare_connect(place.socket, OTHER);
+    for (began = now_ms(); now_ms() - began < FOR_MS;)
+        for (int i = 0; i < 8; i++) {
+            for (int k = 0; k < 32; k++)
+                ask(fds[i]);
+            answered += bare_count(fds[i], MESSAGE_POLICY);
+        }
+    took = now_ms() - began;
+    cr_assert(answered > 0 && answered <= BURST_OF_MESSAGES + EACH_SECOND * took / 1000 + 32,
+              "%u were answered in %llu ms", answered, (unsigned long long)took);
+    settle(root); /* others are answered, and he is in the end */
+    while (bare_count(fds[0], MESSAGE_POLICY) > 0)
+        ;
+    settle(fds[0]);
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    close(root);
+}
+
+Test(hostile, who_connects_without_end_is_let_in_at_a_rate)
+{
+    enum { ROUNDS = 2000, AT_ONCE = 256, EACH_SECOND = 128 };
+    uint64_t began = now_ms(), limit;
+    uint32_t in = 0;
+
+    place_start(&place);
+    for (int i = 0; i < ROUNDS; i++) {
+        int fd = bare_connect(place.socket, OTHER);
+
+        ask(fd);
+        in += bare_wait(fd, MESSAGE_POLICY, NULL) == 0;
+        close(fd);
+    }
+    limit = AT_ONCE + EACH_SECOND * (now_ms() - began) / 1000 + 1;
+    cr_assert(in > 0 && in <= limit, "%u of %d got in, at most %llu may", in, ROUNDS,
+              (unsigned long long)limit);
+    close(join_as(0, 3, 0));
+}
+
+/* The daemon's log is a pipe that the test holds. */
+static int start_with_log(void)
+{
+    int log[2], old = dup(2);
+
+    cr_assert_eq(pipe2(log, O_CLOEXEC | O_NONBLOCK), 0);
+    fcntl(log[1], F_SETFL, 0);
+    dup2(log[1], 2);
+    place_start(&place);
+    dup2(old, 2);
+    close(old);
+    close(log[1]);
+    return log[0];
+}
+
+static uint32_t lines_of(int log, const char *with)
+{
+    static char text[1 << 20];
+    size_t used = 0;
+    uint32_t n = 0;
+    ssize_t got;
+
+    while (used + 1 < sizeof(text) && (got = read(log, text + used, sizeof(text) - 1 - used)) > 0)
+        used += (size_t)got;
+    text[used] = '\0';
+    for (const char *at = text; (at = strstr(at, with)); at++)
+        n++;
+    return n;
+}
+
+/* Each order is a line. */
+static void order(int fd, uint32_t n)
+{
+    union message m;
+
+    for (uint32_t i = 0; i < n; i++) {
+        message_init(&m, MESSAGE_CONTROL);
+        m.control.pid = getpid();
+        m.control.kind = CONTROL_WEIGHT;
+        m.control.value = 1 + i % 50;
+        bare_send(fd, &m);
+        cr_assert_eq(bare_wait(fd, MESSAGE_DONE, &m), 0);
+        cr_assert_eq(m.done.error, 0);
+    }
+}
+
+Test(hostile, of_one_user_only_so_many_lines_come_into_the_log)
+{
+    enum { ORDERS = 500, AT_ONCE = 32 };
+    uint64_t began, limit;
+    uint32_t said;
+    int log, fd;
+
+    log = start_with_log();
+    fd = join_as(OTHER, 0, 0);
+    began = now_ms();
+    order(fd, ORDERS);
+    said = lines_of(log, "WEIGHT");
+    limit = AT_ONCE + (now_ms() - began) / 1000 + 1;
+    cr_assert(said > 0 && said <= limit, "%u lines, at most %llu may be", said,
+              (unsigned long long)limit);
+    WAIT_UNTIL((order(fd, 1), lines_of(log, "lines about processes of user 65534 are left out")));
+    close(fd);
+    close(log);
+}
+
+Test(hostile, a_log_that_nobody_reads_does_not_stop_the_daemon)
+{
+    int log, fd;
+
+    log = start_with_log();
+    fd = join_as(0, 0, 0);
+    order(fd, 5000);
+    cr_assert_gt(lines_of(log, "WEIGHT"), 100);
+    order(fd, 1);
+    cr_assert_eq(lines_of(log, "lines are lost: nobody read this log"), 1);
+    close(fd);
+    close(log);
 }
 
 Test(hostile, a_name_service_that_hangs_does_not_stop_the_daemon)

@@ -21,7 +21,7 @@ static uint64_t now_ms = 1000000;
 static char said[256];
 static int times_said;
 
-void log_line(uint32_t severity, const char *format, ...)
+void log_about(struct user *user, uint32_t severity, const char *format, ...)
 {
     va_list args;
 

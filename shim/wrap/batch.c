@@ -62,7 +62,7 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     struct shim_stream *s = call_stream(&b->stream, ptds);
     if (!s || !s->q)
         return call_on(&c, s);
-    c.req.est_ns = est_ns ? est_ns(b) : VHQ_UNKNOWN_NS;
+    c.req.est_ns = est_ns(b);
     c.req.flags = batch_plain(b) ? flags(b) : VHQ_MUST_INLINE;
     if (!(c.req.flags & VHQ_MUST_INLINE)) {
         c.run = batch_run;
@@ -176,26 +176,12 @@ BOTH(cuMemcpyWithAttributesAsync, (CUdeviceptr, dst), (CUdeviceptr, src), (size_
 }
 
 /* Each operation names addresses, arrays and pitches: not looked into, hence inline. */
-static uint32_t inline_flags(const struct batch *b)
-{
-    return VHQ_MUST_INLINE;
-}
-
-static CUresult copy_3d_v1(const struct batch *b)
-{
-    return REAL(cuMemcpy3DBatchAsync)(b->count, b->array[0], b->out, b->flags, b->stream);
-}
-BOTH(cuMemcpy3DBatchAsync, (size_t, numOps), (CUDA_MEMCPY3D_BATCH_OP *, opList),
-     (size_t *, failIdx), (unsigned long long, flags), (CUstream, stream))
-{
-    struct batch b = {.stream = stream,
-                      .call = copy_3d_v1,
-                      .count = numOps,
-                      .array = {opList},
-                      .flags = flags,
-                      .out = failIdx};
-    return batch_submit(&b, ptds, inline_flags, NULL);
-}
+OP_LAST(cuMemcpy3DBatchAsync, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS, (size_t, numOps),
+        (CUDA_MEMCPY3D_BATCH_OP *, opList), (size_t *, failIdx), (unsigned long long, flags))
+OP_LAST(cuMemcpy3DBatchAsync_v2, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS, (size_t, numOps),
+        (CUDA_MEMCPY3D_BATCH_OP *, opList), (unsigned long long, flags))
+OP_LAST(cuMemcpy3DWithAttributesAsync, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS,
+        (CUDA_MEMCPY3D_BATCH_OP *, op), (unsigned long long, flags))
 
 static CUresult copy_v2(const struct batch *b)
 {
@@ -209,30 +195,6 @@ BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_
     struct batch b = {.stream = stream, .call = copy_v2};
     copy_fill(&b, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs);
     return batch_submit(&b, ptds, copy_flags_checked, copy_bytes);
-}
-
-static CUresult copy_3d_v2(const struct batch *b)
-{
-    return REAL(cuMemcpy3DBatchAsync_v2)(b->count, b->array[0], b->flags, b->stream);
-}
-BOTH(cuMemcpy3DBatchAsync_v2, (size_t, numOps), (CUDA_MEMCPY3D_BATCH_OP *, opList),
-     (unsigned long long, flags), (CUstream, stream))
-{
-    struct batch b = {
-        .stream = stream, .call = copy_3d_v2, .count = numOps, .array = {opList}, .flags = flags};
-    return batch_submit(&b, ptds, inline_flags, NULL);
-}
-
-static CUresult copy_3d_one(const struct batch *b)
-{
-    return REAL(cuMemcpy3DWithAttributesAsync)(b->array[0], b->flags, b->stream);
-}
-BOTH(cuMemcpy3DWithAttributesAsync, (CUDA_MEMCPY3D_BATCH_OP *, op), (unsigned long long, flags),
-     (CUstream, stream))
-{
-    struct batch b = {
-        .stream = stream, .call = copy_3d_one, .count = 1, .array = {op}, .flags = flags};
-    return batch_submit(&b, ptds, inline_flags, NULL);
 }
 
 /* ---- managed memory ----------------------------------------------------------------------- */
@@ -312,33 +274,8 @@ BOTH(cuMemDiscardBatchAsync, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t,
 
 /* ---- inline, in their turn: rare, and not worth a look at all they name ---------------------- */
 
-static CUresult decompress(const struct batch *b)
-{
-    return REAL(cuMemBatchDecompressAsync)(b->array[0], b->count, (unsigned)b->flags, b->out,
-                                           b->stream);
-}
-BOTH(cuMemBatchDecompressAsync, (CUmemDecompressParams *, params), (size_t, count),
-     (unsigned int, flags), (size_t *, errorIndex), (CUstream, stream))
-{
-    struct batch b = {.stream = stream,
-                      .call = decompress,
-                      .count = count,
-                      .array = {params},
-                      .flags = flags,
-                      .out = errorIndex};
-    return batch_submit(&b, ptds, inline_flags, NULL);
-}
-
-static CUresult map_arrays(const struct batch *b)
-{
-    return REAL(cuMemMapArrayAsync)(b->array[0], (unsigned)b->count, b->stream);
-}
-static uint32_t map_flags(const struct batch *b)
-{
-    return VHQ_UNCOUNTED | VHQ_MUST_INLINE;
-}
-BOTH(cuMemMapArrayAsync, (CUarrayMapInfo *, list), (unsigned int, count), (CUstream, stream))
-{
-    struct batch b = {.stream = stream, .call = map_arrays, .count = count, .array = {list}};
-    return batch_submit(&b, ptds, map_flags, NULL);
-}
+OP_LAST(cuMemBatchDecompressAsync, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS,
+        (CUmemDecompressParams *, params), (size_t, count), (unsigned int, flags),
+        (size_t *, errorIndex))
+OP_LAST(cuMemMapArrayAsync, VHQ_UNCOUNTED | VHQ_MUST_INLINE, VHQ_UNKNOWN_NS,
+        (CUarrayMapInfo *, list), (unsigned int, count))

@@ -139,18 +139,14 @@ static bool not_yet(const float *ms, CUevent start, CUevent end)
     return buffered && ms && !event_timeless(start, first) && !event_timeless(end, last);
 }
 
-EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
-{
-    if (not_yet(pMilliseconds, hStart, hEnd))
-        return CUDA_ERROR_NOT_READY;
-    return REAL(cuEventElapsedTime)(pMilliseconds, hStart, hEnd);
-}
-EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
-{
-    if (not_yet(pMilliseconds, hStart, hEnd))
-        return CUDA_ERROR_NOT_READY;
-    return REAL(cuEventElapsedTime_v2)(pMilliseconds, hStart, hEnd);
-}
+#define ELAPSED(sym)                                                                               \
+    EXPORT CUresult sym(float *pMilliseconds, CUevent hStart, CUevent hEnd)                        \
+    {                                                                                              \
+        return not_yet(pMilliseconds, hStart, hEnd) ? CUDA_ERROR_NOT_READY                         \
+                                                    : REAL(sym)(pMilliseconds, hStart, hEnd);      \
+    }
+ELAPSED(cuEventElapsedTime)
+ELAPSED(cuEventElapsedTime_v2)
 
 /* ---- destroy, share ----------------------------------------------------------------------- */
 

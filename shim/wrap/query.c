@@ -286,11 +286,19 @@ static __attribute__((noinline)) bool synchronize_asking(struct shim_context *ct
     return !asked.refused && asked.result != CUDA_ERROR_NOT_READY;
 }
 
-static CUresult context_synchronize(void)
+/* `v2`: by cuCtxSynchronize_v2, which names a context; NULL means the current one there, too. */
+static CUresult synchronize_real(CUcontext handle, bool v2)
 {
-    struct shim_context *ctx = thread_bypasses() ? NULL : context_known();
+    return v2 ? REAL(cuCtxSynchronize_v2)(handle) : REAL(cuCtxSynchronize)();
+}
+
+static CUresult context_synchronize(CUcontext handle, bool v2)
+{
+    struct shim_context *ctx = thread_bypasses() ? NULL
+                               : handle          ? context_find(handle)
+                                                 : context_known();
     if (!ctx)
-        return REAL(cuCtxSynchronize)();
+        return synchronize_real(handle, v2);
     struct synced synced;
     bool captures = capture_any();
     synced_begin(&synced, ctx);
@@ -298,7 +306,7 @@ static CUresult context_synchronize(void)
         drain_sync_context(ctx);
     CUresult r;
     if (likely(!capture_came_later(captures)) || !synchronize_asking(ctx, &r))
-        r = REAL(cuCtxSynchronize)();
+        r = synchronize_real(handle, v2);
     if (r == CUDA_SUCCESS)
         synced_end(&synced);
     return context_answer(ctx, r);
@@ -307,30 +315,11 @@ static CUresult context_synchronize(void)
 EXPORT CUresult cuCtxSynchronize(void)
 {
     uint64_t from_ns = traced_from();
-    return traced_waited("cuCtxSynchronize", from_ns, context_synchronize());
-}
-
-static CUresult context_synchronize_v2(CUcontext ctx)
-{
-    struct shim_context *known = thread_bypasses() ? NULL
-                                 : ctx             ? context_find(ctx)
-                                                   : context_known();
-    if (!known)
-        return REAL(cuCtxSynchronize_v2)(ctx);
-    struct synced synced;
-    bool captures = capture_any();
-    synced_begin(&synced, known);
-    drain_sync_context(known);
-    CUresult r;
-    if (likely(!capture_came_later(captures)) || !synchronize_asking(known, &r))
-        r = REAL(cuCtxSynchronize_v2)(ctx);
-    if (r == CUDA_SUCCESS)
-        synced_end(&synced);
-    return context_answer(known, r);
+    return traced_waited("cuCtxSynchronize", from_ns, context_synchronize(NULL, false));
 }
 
 EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
 {
     uint64_t from_ns = traced_from();
-    return traced_waited("cuCtxSynchronize", from_ns, context_synchronize_v2(ctx));
+    return traced_waited("cuCtxSynchronize", from_ns, context_synchronize(ctx, true));
 }

@@ -46,28 +46,20 @@ static bool room_made(CUresult r)
     return true;
 }
 
-EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
-{
-    CUresult r = REAL(cuStreamCreate)(phStream, Flags);
-    if (unlikely(room_made(r)))
-        r = REAL(cuStreamCreate)(phStream, Flags);
-    return created(r, phStream);
-}
-EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
-{
-    CUresult r = REAL(cuStreamCreateWithPriority)(phStream, flags, priority);
-    if (unlikely(room_made(r)))
-        r = REAL(cuStreamCreateWithPriority)(phStream, flags, priority);
-    return created(r, phStream);
-}
-EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags,
-                                       int priority)
-{
-    CUresult r = REAL(cuGreenCtxStreamCreate)(phStream, greenCtx, flags, priority);
-    if (unlikely(room_made(r)))
-        r = REAL(cuGreenCtxStreamCreate)(phStream, greenCtx, flags, priority);
-    return created(r, phStream);
-}
+#define CREATES(sym, PARAMS, ...)                                                                  \
+    EXPORT CUresult sym PARAMS                                                                     \
+    {                                                                                              \
+        CUresult r = REAL(sym)(__VA_ARGS__);                                                       \
+        if (unlikely(room_made(r)))                                                                \
+            r = REAL(sym)(__VA_ARGS__);                                                            \
+        return created(r, phStream);                                                               \
+    }
+CREATES(cuStreamCreate, (CUstream * phStream, unsigned int Flags), phStream, Flags)
+CREATES(cuStreamCreateWithPriority, (CUstream * phStream, unsigned int flags, int priority),
+        phStream, flags, priority)
+CREATES(cuGreenCtxStreamCreate,
+        (CUstream * phStream, CUgreenCtx greenCtx, unsigned int flags, int priority), phStream,
+        greenCtx, flags, priority)
 
 /* ---- destroy ------------------------------------------------------------------------------ */
 

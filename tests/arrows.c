@@ -51,7 +51,7 @@ static const struct room {
     {"tools/cutin/doctor",
      "common tools/cutin tools/cutin/run tools/cutin/statistics/percentiles.h tools/facts "
      "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
-     "shim/lookup/misspelt.h cuda.h"},
+     "shim/lookup/elf.h shim/lookup/misspelt.h cuda.h"},
     {"tools/cutin/trace", "common tools/cutin tools/cutin/run/child.h"},
     {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/percentiles.h"},
     {"tools/cutin/latency",

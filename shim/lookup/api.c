@@ -154,13 +154,8 @@ static int say_object(struct dl_phdr_info *info, size_t size, void *user)
     struct elf_object object;
 
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
-            continue;
-        uintptr_t dynamic = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-        if (elf_open(&object, info->dlpi_addr, (const ElfW(Dyn) *)dynamic))
-            elf_each_undefined(&object, say_direct_link, user);
-    }
+    if (elf_open(&object, info->dlpi_addr, elf_dynamic(info)))
+        elf_each_undefined(&object, say_direct_link, user);
     return 0;
 }
 

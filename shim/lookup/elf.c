@@ -59,6 +59,14 @@ bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynam
     return true;
 }
 
+const ElfW(Dyn) * elf_dynamic(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
 bool elf_open_map(struct elf_object *object, const struct link_map *map)
 {
     return elf_open(object, map->l_addr, map->l_ld);
@@ -159,6 +167,29 @@ bool elf_has_function(const struct elf_object *object, const char *name)
     uint32_t index = find(object, name);
 
     return index && (object->symbols[index].st_info & 0xf) == STT_FUNC;
+}
+
+/* The last symbol is the end of the chain that begins last. */
+static size_t count_gnu(const uint32_t *gnu)
+{
+    uint32_t buckets = gnu[0], first = gnu[1], words = gnu[2], last = 0;
+    const uint32_t *bucket = gnu + 4 + words * (sizeof(ElfW(Addr)) / sizeof(*gnu));
+    const uint32_t *chain = bucket + buckets;
+
+    for (uint32_t i = 0; i < buckets; i++)
+        last = bucket[i] > last ? bucket[i] : last;
+    if (last < first)
+        return first;
+    while (!(chain[last - first] & 1))
+        last++;
+    return last + 1;
+}
+
+size_t elf_count(const struct elf_object *object)
+{
+    return object->sysv_hash  ? object->sysv_hash[1]
+           : object->gnu_hash ? count_gnu(object->gnu_hash)
+                              : 0;
 }
 
 /* Symbols in front of the GNU hash table's first are the undefined ones; a System V table counts

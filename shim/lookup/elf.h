@@ -27,6 +27,8 @@ struct elf_object {
 
 /* False when the object has no dynamic symbol table. */
 bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynamic);
+/* Of a loaded object; NULL: it has none. */
+const ElfW(Dyn) * elf_dynamic(const struct dl_phdr_info *info);
 bool elf_open_map(struct elf_object *object, const struct link_map *map);
 
 /* Address of a defined function or variable by exact name, default version first; NULL = absent. */
@@ -34,6 +36,9 @@ void *elf_find(const struct elf_object *object, const char *name);
 
 bool elf_has_function(const struct elf_object *object, const char *name);
 
+/* How many symbols there are. No table says so but those of hashes: strings lie behind the symbols
+ * only until somebody has patched the file, as NixOS and wheels of Python do. */
+size_t elf_count(const struct elf_object *object);
 /* Calls visit with the name of every symbol the object expects from others. */
 void elf_each_undefined(const struct elf_object *object,
                         void (*visit)(const char *name, void *user), void *user);

@@ -87,28 +87,16 @@ static void *cached(void **cache, void *(*look)(const char *symbol), const char 
     return found;
 }
 
-static void *real_dlsym(void)
+static void *real(bool versioned)
 {
-    static void *cache;
-    return cached(&cache, lookup_behind, "dlsym");
+    static void *cache[2];
+    return cached(&cache[versioned], lookup_behind, versioned ? "dlvsym" : "dlsym");
 }
 
-static void *real_dlvsym(void)
+static void *loaders(bool versioned)
 {
-    static void *cache;
-    return cached(&cache, lookup_behind, "dlvsym");
-}
-
-static void *loader_dlsym(void)
-{
-    static void *cache;
-    return cached(&cache, loader_definition, "dlsym");
-}
-
-static void *loader_dlvsym(void)
-{
-    static void *cache;
-    return cached(&cache, loader_definition, "dlvsym");
+    static void *cache[2];
+    return cached(&cache[versioned], loader_definition, versioned ? "dlvsym" : "dlsym");
 }
 
 /* ---- the answer without us ------------------------------------------------------------------ */
@@ -125,8 +113,8 @@ struct query {
 static void *ask(const struct query *q, void *handle, const char *name)
 {
     if (q->version)
-        return ((dlvsym_fn *)real_dlvsym())(handle, name, q->version);
-    return ((dlsym_fn *)real_dlsym())(handle, name);
+        return ((dlvsym_fn *)real(true))(handle, name, q->version);
+    return ((dlsym_fn *)real(false))(handle, name);
 }
 
 /* What stands behind us. Asked from the loader itself: RTLD_NEXT through somebody's C wrapper would
@@ -134,8 +122,8 @@ static void *ask(const struct query *q, void *handle, const char *name)
 static void *ask_behind(const struct query *q, const char *name)
 {
     if (q->version)
-        return ((dlvsym_fn *)loader_dlvsym())(RTLD_NEXT, name, q->version);
-    return ((dlsym_fn *)loader_dlsym())(RTLD_NEXT, name);
+        return ((dlvsym_fn *)loaders(true))(RTLD_NEXT, name, q->version);
+    return ((dlsym_fn *)loaders(false))(RTLD_NEXT, name);
 }
 
 static struct link_map *caller_map(const struct query *q)
@@ -237,17 +225,12 @@ static int walk_object(struct dl_phdr_info *info, size_t size, void *user)
 {
     struct walk *w = user;
     struct elf_object object;
+    const ElfW(Dyn) *dynamic = elf_dynamic(info);
 
     (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
-            continue;
-        const ElfW(Dyn) *dynamic =
-            (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-        if (w->passed && elf_open(&object, info->dlpi_addr, dynamic))
-            w->found = elf_find(&object, w->name);
-        w->passed |= dynamic == w->caller->l_ld;
-    }
+    if (w->passed && elf_open(&object, info->dlpi_addr, dynamic))
+        w->found = elf_find(&object, w->name);
+    w->passed |= dynamic == w->caller->l_ld;
     return !!w->found;
 }
 
@@ -297,13 +280,13 @@ static void *ask_any(const struct query *q, bool *jump)
     return q->handle == RTLD_DEFAULT ? ask_default(q) : ask_handle(q);
 }
 
-static struct step answer(const struct query *q, int row, void *real)
+static struct step answer(const struct query *q, int row, void *displaced)
 {
     bool jump = false;
     void *found = ask_any(q, &jump);
 
     if (jump)
-        return (struct step){NULL, real};
+        return (struct step){NULL, displaced};
     if (!found)
         return (struct step){NULL, NULL}; /* dlerror() tells of our last question */
     if (api_driver_holds(found) && !atomic_load_explicit(&shim_off, memory_order_relaxed)) {
@@ -315,7 +298,7 @@ static struct step answer(const struct query *q, int row, void *real)
 }
 
 /* What the driver looks up for itself stays its own. */
-static struct step answer_unknown(struct query *q, void *real)
+static struct step answer_unknown(struct query *q, void *displaced)
 {
     static const char not_exported;
     bool jump = false;
@@ -325,7 +308,7 @@ static struct step answer_unknown(struct query *q, void *real)
     found = ask_any(q, &jump);
     ours = found && !jump && !api_driver_holds(q->caller) ? unknown_thunk(q->name, found) : NULL;
     dlerror(); /* the real function will leave its own message */
-    return ours ? (struct step){ours, NULL} : (struct step){NULL, real};
+    return ours ? (struct step){ours, NULL} : (struct step){NULL, displaced};
 }
 
 /*
@@ -343,33 +326,33 @@ static void *own_export(const struct query *q)
     return ask_behind(q, q->name) ? own : NULL;
 }
 
-static struct step answer_row(struct query *q, int row, void *real)
+static struct step answer_row(struct query *q, int row)
 {
+    void *displaced = real(q->version);
+
     if (row < 0 && unlikely(q->name && unknown_name(q->name)))
-        return answer_unknown(q, real);
+        return answer_unknown(q, displaced);
     if (likely(row < 0 || !api_ours[row]))
-        return (struct step){NULL, real};
+        return (struct step){NULL, displaced};
     q->ours = api_ours[row];
-    return answer(q, row, real);
+    return answer(q, row, displaced);
 }
 
 struct step lookup_dlsym(void *handle, const char *name, const char *unused, const void *caller)
 {
-    void *real = real_dlsym();
     int row = name ? api_find(name) : -1;
     struct query q = {.handle = handle, .name = name, .caller = caller};
 
     (void)unused;
-    return answer_row(&q, row, real);
+    return answer_row(&q, row);
 }
 
 struct step lookup_dlvsym(void *handle, const char *name, const char *version, const void *caller)
 {
-    void *real = real_dlvsym();
     int row = name && version ? api_find(name) : -1;
     struct query q = {.handle = handle, .name = name, .version = version, .caller = caller};
 
     if (row < 0 && name && version && (q.ours = own_export(&q)))
         return (struct step){q.ours, NULL};
-    return answer_row(&q, row, real);
+    return answer_row(&q, row);
 }

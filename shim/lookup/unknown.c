@@ -153,12 +153,8 @@ static int object_look(struct dl_phdr_info *info, size_t size, void *user)
             return 1;
     }
     const char *name = info->dlpi_name && info->dlpi_name[0] ? info->dlpi_name : "the program";
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        uintptr_t at = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC &&
-            elf_open(&object, info->dlpi_addr, (const ElfW(Dyn) *)at))
-            elf_each_undefined(&object, link_look, (void *)name);
-    }
+    if (elf_open(&object, info->dlpi_addr, elf_dynamic(info)))
+        elf_each_undefined(&object, link_look, (void *)name);
     return 0;
 }
 

@@ -10,7 +10,7 @@
  * driver exports and the table does not have is one of the pool's thunks; results and status
  * outputs are the driver's.
  */
-#include "common/symbols.h"
+#include "shim/lookup/elf.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -86,10 +86,12 @@ static void name_add_exported(const char *name)
 /* What the driver exports, functions and variables. */
 static void names_of_driver(void)
 {
-    struct symbols all = symbols_of(driver);
-    for (size_t i = 0; i < all.count; i++)
-        if (all.symbol[i].st_shndx != SHN_UNDEF && driver_like(all.strings + all.symbol[i].st_name))
-            name_add_exported(all.strings + all.symbol[i].st_name);
+    struct elf_object all;
+    size_t count = elf_open_map(&all, driver) ? elf_count(&all) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (all.symbols[i].st_shndx != SHN_UNDEF &&
+            driver_like(all.strings + all.symbols[i].st_name))
+            name_add_exported(all.strings + all.symbols[i].st_name);
 }
 
 static void names_collect(void)

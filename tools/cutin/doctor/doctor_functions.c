@@ -6,11 +6,10 @@
  * program that meets such a function says so with CUTIN_LOG=info.
  */
 #include "doctor.h"
-#include "common/symbols.h"
+#include "shim/lookup/elf.h"
 #include "tools/facts/fact.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,15 +32,14 @@ void functions_look(void *library)
 {
     json_t *unknown = json_array();
     int functions = 0, passing = 0;
-    struct symbols all;
+    struct elf_object driver;
     struct link_map *map;
 
-    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !elf_open_map(&driver, map))
         return;
-    all = symbols_of(map);
-    for (size_t i = 0; i < all.count; i++) {
-        const ElfW(Sym) *symbol = &all.symbol[i];
-        const char *name = all.strings + symbol->st_name;
+    for (size_t i = 0, n = elf_count(&driver); i < n; i++) {
+        const ElfW(Sym) *symbol = &driver.symbols[i];
+        const char *name = driver.strings + symbol->st_name;
         Dl_info info;
 
         if (symbol->st_shndx == SHN_UNDEF || (symbol->st_info & 0xf) != STT_FUNC ||

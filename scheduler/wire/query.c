@@ -88,85 +88,61 @@ static int done_error(const union message *m)
     return m->header.type == MESSAGE_DONE ? m->done.error : -EPROTO;
 }
 
-static void take_device(struct client_device_row *to, const struct message_row_device *from)
+bool row_active(const struct message_row *row)
 {
-    memcpy(to->uuid, from->uuid, sizeof(to->uuid));
-    to->active = from->active;
-    memcpy(to->held, from->held, sizeof(to->held));
-    to->bit = from->bit == PROTOCOL_NO_BIT ? UINT32_MAX : from->bit;
-    to->held_ns = from->held_ns;
-    memcpy(to->io_kernel, from->io_kernel, sizeof(to->io_kernel) - 1);
-#define TAKE(field, help) to->counters.field = from->field;
-    PAGE_COUNTERS(TAKE)
-#undef TAKE
+    for (uint32_t d = 0; d < row->devices; d++)
+        if (row->device[d].active > 0)
+            return true;
+    return false;
 }
 
-static void take_row(struct client_row *to, const struct message_row *from)
+bool row_held(const struct message_row *row)
 {
-    *to = (struct client_row){
-        .id = from->client,
-        .pid = from->pid,
-        .uid = from->uid,
-        .asked = from->asked,
-        .level = from->level,
-        .lowest = from->lowest,
-        .above = from->above,
-        .below = from->below,
-        .heartbeat_age_ms = from->heartbeat_age_ms,
-        .age_ms = from->age_ms,
-        .weight = from->weight,
-        .paused = from->state & ROW_PAUSED,
-        .stopped = from->state & ROW_STOPPED,
-        .queues = from->state & ROW_QUEUES,
-        .stuck = from->state & ROW_STUCK,
-        .devices = from->devices,
-    };
-    memcpy(to->name, from->name, sizeof(to->name));
-#define TAKE(field, help) memcpy(to->field##_times, from->field##_times, sizeof(to->field##_times));
-    PAGE_TIMES(TAKE)
-#undef TAKE
-    for (uint32_t d = 0; d < from->devices; d++) {
-        take_device(&to->device[d], &from->device[d]);
-        to->active |= to->device[d].active > 0;
-        for (uint32_t l = from->lowest; l <= from->level && l < PAGE_LEVELS; l++)
-            to->held |= to->device[d].held[l] != 0;
-    }
+    uint32_t bits = 0;
+
+    for (uint32_t d = 0; d < row->devices; d++)
+        for (uint32_t l = row->lowest; l <= row->level && l < PAGE_LEVELS; l++)
+            bits |= row->device[d].held[l];
+    return bits != 0;
 }
 
-static int append(struct client_row **rows, size_t *n, size_t *room, const struct message_row *row)
+/* A bit is one client's, device by device. */
+static bool has_bit(const struct message_row *row, uint32_t bits, const uint8_t uuid[16])
+{
+    for (uint32_t d = 0; d < row->devices; d++)
+        if (row->device[d].bit < PAGE_CLIENT_BITS && (bits >> row->device[d].bit & 1) &&
+            memcmp(row->device[d].uuid, uuid, 16) == 0)
+            return true;
+    return false;
+}
+
+uint32_t row_holders(const struct message_row *row, uint32_t device, const struct message_row *rows,
+                     size_t n, int32_t pid[PAGE_CLIENT_BITS])
+{
+    const struct message_row_device *its = &row->device[device];
+    uint32_t bits = its->held[0] | its->held[1] | its->held[2] | its->held[3], holders = 0;
+
+    for (size_t i = 0; row_held(row) && i < n && holders < PAGE_CLIENT_BITS; i++)
+        if (rows[i].client != row->client && has_bit(&rows[i], bits, its->uuid))
+            pid[holders++] = rows[i].pid;
+    return holders;
+}
+
+/* Names of kernels end where it may have been another one that wrote them. */
+static int append(struct message_row **rows, size_t *n, size_t *room, const struct message_row *row)
 {
     int rc = list_grow(rows, room, *n, sizeof(**rows));
 
-    if (rc == 0)
-        take_row(&(*rows)[(*n)++], row);
-    return rc;
+    if (rc != 0)
+        return rc;
+    (*rows)[*n] = *row;
+    for (uint32_t d = 0; d < row->devices; d++)
+        (*rows)[*n].device[d].io_kernel[PAGE_KERNEL - 1] = '\0';
+    ++*n;
+    return 0;
 }
 
-static void add_holders(struct client_device_row *held, const struct client_row *holder)
-{
-    uint32_t bits = held->held[0] | held->held[1] | held->held[2] | held->held[3];
-
-    for (uint32_t d = 0; d < holder->devices; d++) {
-        const struct client_device_row *its = &holder->device[d];
-
-        if (its->bit < PAGE_CLIENT_BITS && (bits >> its->bit & 1) &&
-            memcmp(its->uuid, held->uuid, sizeof(its->uuid)) == 0 &&
-            held->holders < PAGE_CLIENT_BITS)
-            held->held_by[held->holders++] = holder->pid;
-    }
-}
-
-/* Who holds whom: a bit is one client's, device by device. */
-static void find_holders(struct client_row *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        for (uint32_t d = 0; rows[i].held && d < rows[i].devices; d++)
-            for (size_t k = 0; k < n; k++)
-                if (k != i)
-                    add_holders(&rows[i].device[d], &rows[k]);
-}
-
-int query_clients(const char *socket, struct client_row **rows, size_t *n)
+int query_clients(const char *socket, struct message_row **rows, size_t *n)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
     int fd = ask_plainly(socket, MESSAGE_LIST, deadline), rc;
@@ -187,8 +163,6 @@ int query_clients(const char *socket, struct client_row **rows, size_t *n)
     if (rc == 0)
         rc = done_error(&m);
     close(fd);
-    if (rc == 0)
-        find_holders(*rows, *n);
     if (rc != 0) {
         free(*rows);
         *rows = NULL;

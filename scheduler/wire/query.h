@@ -19,49 +19,17 @@
 
 #include "scheduler/wire/protocol.h"
 
-struct client_device_row {
-    uint8_t uuid[16];
-    uint32_t active;            /* highest level now active here; 0 = none above best effort */
-    uint32_t held[PAGE_LEVELS]; /* hold words: nonzero = streams of that level are held */
-    uint32_t bit;               /* the client's own hold bit, UINT32_MAX = it has none */
-    uint64_t held_ns;           /* by other clients, without a break */
-    uint32_t holders;           /* those clients, as far as they are there */
-    int32_t held_by[PAGE_CLIENT_BITS];
-    char io_kernel[PAGE_KERNEL]; /* its last kernel that waits for I/O of its own; "": none */
-    struct {
-#define ROW_COUNTER(field, help) uint64_t field;
-        PAGE_COUNTERS(ROW_COUNTER)
-#undef ROW_COUNTER
-    } counters; /* as the client reports them */
-};
-
-struct client_row {
-    uint64_t id;
-    int32_t pid; /* as the kernel told the daemon */
-    uint32_t uid;
-    uint32_t asked, level; /* asked for and granted */
-    uint32_t lowest;
-    uint32_t above, below; /* clients that may hold it, and that it may hold */
-    uint64_t heartbeat_age_ms;
-    uint64_t age_ms; /* since it registered */
-    uint32_t weight;
-    bool paused;  /* by the administrator */
-    bool stopped; /* by a signal or a debugger */
-    bool queues;  /* false: it came as real time, its streams have no queues */
-    bool stuck;   /* work of it completes nothing, and holds nobody any more */
-    char name[PAGE_NAME];
-    uint32_t devices;
-    struct client_device_row device[PAGE_DEVICES];
-#define ROW_TIME(field, help) uint32_t field##_times[HISTOGRAM_BUCKETS];
-    PAGE_TIMES(ROW_TIME) /* see histogram.h */
-#undef ROW_TIME
-    bool active; /* work above best effort on any device */
-    bool held;   /* any level from `lowest` to `level` is held on any device */
-};
-
+/* There is work above best effort on any device. */
+bool row_active(const struct message_row *row);
+/* Any of its levels is held on any device. */
+bool row_held(const struct message_row *row);
+/* The clients of these rows that hold `row` on its device number `device`, as process ids. Returns
+ * how many. */
+uint32_t row_holders(const struct message_row *row, uint32_t device, const struct message_row *rows,
+                     size_t n, int32_t pid[PAGE_CLIENT_BITS]);
 /* Asks the daemon at `socket` for all its clients, in order of their ids. *rows is the caller's to
  * free(). */
-int query_clients(const char *socket, struct client_row **rows, size_t *n);
+int query_clients(const char *socket, struct message_row **rows, size_t *n);
 /* Asks the daemon to end; only its owner and root may (-EPERM). Returns when it has gone, or
  * -ETIMEDOUT after 2 s. */
 int query_stop(const char *socket);

@@ -543,7 +543,7 @@ static void others_start(const struct group *g)
 static void others_await(const struct group *g)
 {
     bool above = strcmp(g->level, "rt") == 0;
-    struct client_row *rows;
+    struct message_row *rows;
     size_t n, told, stopped;
 
     do {
@@ -554,7 +554,7 @@ static void others_await(const struct group *g)
             continue;
         for (size_t i = 0; i < n; i++) {
             told += rows[i].above > 0;
-            stopped += rows[i].held;
+            stopped += row_held(&rows[i]);
         }
         free(rows);
         both_idle();

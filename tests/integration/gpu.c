@@ -29,7 +29,7 @@ struct process *daemon_start(void)
     mkdir(sandbox_path("cutin"), 0700);
     p = process_start((const char *[]){BIN_DIR "/cutind", "--socket", daemon_path(), NULL}, NULL);
     for (;;) {
-        struct client_row *rows = NULL;
+        struct message_row *rows = NULL;
         size_t n;
 
         if (query_clients(daemon_path(), &rows, &n) == 0) {
@@ -41,11 +41,11 @@ struct process *daemon_start(void)
     }
 }
 
-bool client_wait(const char *name, bool (*wanted)(const struct client_row *), double seconds,
-                 struct client_row *found)
+bool client_wait(const char *name, bool (*wanted)(const struct message_row *), double seconds,
+                 struct message_row *found)
 {
     for (int i = 0; i < (int)(seconds * 200); i++) {
-        struct client_row *rows = NULL;
+        struct message_row *rows = NULL;
         size_t n = 0;
         bool got = false;
 
@@ -65,26 +65,26 @@ bool client_wait(const char *name, bool (*wanted)(const struct client_row *), do
     return false;
 }
 
-bool client_paused(const struct client_row *row)
+bool client_paused(const struct message_row *row)
 {
-    return row->paused && row->held;
+    return (row->state & ROW_PAUSED) && row_held(row);
 }
 
-uint64_t client_holds(const struct client_row *row)
+uint64_t client_holds(const struct message_row *row)
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < row->devices; i++)
-        sum += row->device[i].counters.holds;
+        sum += row->device[i].holds;
     return sum;
 }
 
-uint64_t client_submitted(const struct client_row *row)
+uint64_t client_submitted(const struct message_row *row)
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < row->devices; i++)
-        sum += row->device[i].counters.submitted;
+        sum += row->device[i].submitted;
     return sum;
 }
 

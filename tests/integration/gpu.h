@@ -23,11 +23,11 @@ const char *daemon_path(void);
 
 /* Asks the daemon until a client called `name` (NULL: any) satisfies `wanted`, and copies its row.
  * False after `seconds`. */
-bool client_wait(const char *name, bool (*wanted)(const struct client_row *), double seconds,
-                 struct client_row *found);
-bool client_paused(const struct client_row *row); /* by the administrator, and its work is held */
-uint64_t client_holds(const struct client_row *row);
-uint64_t client_submitted(const struct client_row *row);
+bool client_wait(const char *name, bool (*wanted)(const struct message_row *), double seconds,
+                 struct message_row *found);
+bool client_paused(const struct message_row *row); /* by the administrator, and its work is held */
+uint64_t client_holds(const struct message_row *row);
+uint64_t client_submitted(const struct message_row *row);
 
 /* The checksum that be_training prints after `steps` steps with nothing between it and the driver,
  * on a simulated GPU of its own. */

@@ -63,7 +63,7 @@ static int ascending(const void *a, const void *b)
 /* Until this process is told of all `n`, and then some time for their pages to come. */
 static void wait_below(uint32_t n)
 {
-    struct client_row *rows;
+    struct message_row *rows;
     uint32_t told;
     size_t count;
 

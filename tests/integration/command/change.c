@@ -11,54 +11,54 @@ TestSuite(change, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 static uint64_t submitted_before;
 
-static bool has_begun(const struct client_row *row)
+static bool has_begun(const struct message_row *row)
 {
     return client_submitted(row) > 200;
 }
 
-static bool is_paused(const struct client_row *row)
+static bool is_paused(const struct message_row *row)
 {
-    return row->paused && row->held;
+    return (row->state & ROW_PAUSED) && row_held(row);
 }
 
-static bool has_gone_on(const struct client_row *row)
+static bool has_gone_on(const struct message_row *row)
 {
     return client_submitted(row) > submitted_before + 100;
 }
 
-static bool has_submitted_more(const struct client_row *row)
+static bool has_submitted_more(const struct message_row *row)
 {
     return client_submitted(row) != submitted_before;
 }
 
-static bool is_active_rt(const struct client_row *row)
+static bool is_active_rt(const struct message_row *row)
 {
-    return row->level == 3 && row->active;
+    return row->level == 3 && row_active(row);
 }
 
-static bool is_held(const struct client_row *row)
+static bool is_held(const struct message_row *row)
 {
-    return row->held;
+    return row_held(row);
 }
 
-static bool has_gpu_time(const struct client_row *row)
+static bool has_gpu_time(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.gpu_ns > 1000000;
+    return row->devices > 0 && row->device[0].gpu_ns > 1000000;
 }
 
-static bool in_flight_one_at_most(const struct client_row *row)
+static bool in_flight_one_at_most(const struct message_row *row)
 {
-    return row->device[0].counters.in_flight <= 1;
+    return row->device[0].in_flight <= 1;
 }
 
-static struct control_target target(const struct client_row *row)
+static struct control_target target(const struct message_row *row)
 {
-    return (struct control_target){.client = row->id};
+    return (struct control_target){.client = row->client};
 }
 
 /* The figures of a process are published by a thread of its own, late on a busy machine: until what
  * was submitted before the pause is in them. */
-static bool stands_still(struct client_row *row)
+static bool stands_still(struct message_row *row)
 {
     for (int i = 0; i < 50; i++) {
         if (!client_wait("be_training", is_paused, 20, row))
@@ -74,7 +74,7 @@ Test(change, a_paused_program_stops_and_goes_on_where_it_stopped)
 {
     char expected[32];
     struct process *daemon, *be;
-    struct client_row row;
+    struct message_row row;
 
     undisturbed_checksum(300, expected);
     daemon = daemon_start();
@@ -95,7 +95,7 @@ Test(change, a_program_that_is_raised_cuts_in_with_the_streams_that_it_has)
 {
     char expected[32];
     struct process *daemon, *one, *two;
-    struct client_row row;
+    struct message_row row;
 
     undisturbed_checksum(300, expected);
     daemon = daemon_start();
@@ -118,7 +118,7 @@ Test(change, depth_and_budget_change_while_it_runs)
 {
     char expected[32];
     struct process *daemon, *be;
-    struct client_row row;
+    struct message_row row;
 
     undisturbed_checksum(300, expected);
     daemon = daemon_start();

@@ -176,15 +176,15 @@ static void check_table(struct process *p, const char *order)
     process_free(p);
 }
 
-static bool held_often(const struct client_row *row)
+static bool held_often(const struct message_row *row)
 {
     return client_holds(row) >= 20 &&
            (!LOOKS_IN_TIME || histogram_count(row->preemption_times) >= 5);
 }
 
-static bool has_launched(const struct client_row *row)
+static bool has_launched(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.kernels > 200;
+    return row->devices > 0 && row->device[0].kernels > 200;
 }
 
 Test(operate, list_and_top_show_every_figure_of_two_programs)
@@ -208,7 +208,7 @@ Test(operate, list_and_top_show_every_figure_of_two_programs)
 
 static pid_t named_pid;
 
-static bool is_named(const struct client_row *row)
+static bool is_named(const struct message_row *row)
 {
     return row->pid == named_pid;
 }
@@ -373,24 +373,24 @@ Test(operate, top_is_left_by_an_interrupt)
 
 /* ---- what is changed ------------------------------------------------------------------------ */
 
-static bool has_begun(const struct client_row *row)
+static bool has_begun(const struct message_row *row)
 {
     return client_submitted(row) > 200;
 }
 
-static bool is_as_set(const struct client_row *row)
+static bool is_as_set(const struct message_row *row)
 {
     return row->level == 1 && row->weight == 7;
 }
 
-static bool is_paused(const struct client_row *row)
+static bool is_paused(const struct message_row *row)
 {
-    return row->paused && row->held;
+    return (row->state & ROW_PAUSED) && row_held(row);
 }
 
-static bool has_dropped(const struct client_row *row)
+static bool has_dropped(const struct message_row *row)
 {
-    return row->device[0].counters.dropped > 0;
+    return row->device[0].dropped > 0;
 }
 
 static bool is_shown_as(const struct process *be, const char *word)

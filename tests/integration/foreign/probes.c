@@ -97,7 +97,7 @@ static void example_of(pid_t pid, char *line, size_t size)
     free(page);
 }
 
-static bool is_held_now_and_then(const struct client_row *row)
+static bool is_held_now_and_then(const struct message_row *row)
 {
     return client_holds(row) > 0;
 }
@@ -118,7 +118,7 @@ Test(probes, the_example_of_the_manual_page_shows_how_long_holds_took, .init = s
      .fini = sandbox_leave, .timeout = 600)
 {
     struct process *daemon, *rt, *be, *trace;
-    struct client_row row;
+    struct message_row row;
     char line[512];
 
     if (!CUTIN_PROBES)

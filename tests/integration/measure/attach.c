@@ -12,14 +12,14 @@
 TestSuite(attach, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 static struct process *served, *training, *inference;
-static struct client_row real_time, best_effort;
+static struct message_row real_time, best_effort;
 
-static bool has_cut_in(const struct client_row *row)
+static bool has_cut_in(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.cut_ins > 0;
+    return row->devices > 0 && row->device[0].cut_ins > 0;
 }
 
-static bool was_held(const struct client_row *row)
+static bool was_held(const struct message_row *row)
 {
     return client_holds(row) > 0;
 }

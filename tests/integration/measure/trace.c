@@ -24,17 +24,17 @@ static const char both[] =
 
 enum { REQUESTS = 51, KERNELS = 20 };
 
-static bool has_served(const struct client_row *row)
+static bool has_served(const struct message_row *row)
 {
     uint64_t kernels = 0;
 
     for (uint32_t i = 0; i < row->devices; i++)
-        kernels += row->device[i].counters.kernels;
+        kernels += row->device[i].kernels;
     return kernels >= REQUESTS * KERNELS;
 }
 
 /* Once more than when this was asked first. */
-static bool was_held(const struct client_row *row)
+static bool was_held(const struct message_row *row)
 {
     static uint64_t before = UINT64_MAX;
 

@@ -119,49 +119,49 @@ static int most_in_flight(struct span span)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-static bool is_there(const struct client_row *row)
+static bool is_there(const struct message_row *row)
 {
     return client_submitted(row) >= WARM;
 }
 
-static bool has_somebody_above(const struct client_row *row)
+static bool has_somebody_above(const struct message_row *row)
 {
     return row->above == 1;
 }
 
-static bool has_nobody_above(const struct client_row *row)
+static bool has_nobody_above(const struct message_row *row)
 {
     return row->above == 0;
 }
 
-static bool is_paused(const struct client_row *row)
+static bool is_paused(const struct message_row *row)
 {
-    return row->paused;
+    return row->state & ROW_PAUSED;
 }
 
 /* A host function and a memset count as submitted, too, so that alone would not say it. */
-static bool waits_for_nothing(const struct client_row *row)
+static bool waits_for_nothing(const struct message_row *row)
 {
-    return client_submitted(row) >= WARM + ALONE + BEHIND && row->device[0].counters.waiting == 0;
+    return client_submitted(row) >= WARM + ALONE + BEHIND && row->device[0].waiting == 0;
 }
 
-static bool waits(const struct client_row *row)
+static bool waits(const struct message_row *row)
 {
-    return row->device[0].counters.waiting == CAPPED;
+    return row->device[0].waiting == CAPPED;
 }
 
 /* Kernels of 200 us. */
-static bool has_submitted_much(const struct client_row *row)
+static bool has_submitted_much(const struct message_row *row)
 {
     return client_submitted(row) >= 5000;
 }
 
-static bool shows_little_in_flight(const struct client_row *row)
+static bool shows_little_in_flight(const struct message_row *row)
 {
-    return row->device[0].counters.in_flight <= 100;
+    return row->device[0].in_flight <= 100;
 }
 
-static void somebody_there(const char *which, bool (*there)(const struct client_row *))
+static void somebody_there(const char *which, bool (*there)(const struct message_row *))
 {
     cr_assert(client_wait(PROGRAM, there, 20, NULL), "%s", which);
 }
@@ -195,13 +195,13 @@ Test(alone, launches_put_next_to_nothing_into_a_stream)
 Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
 {
     struct process *daemon = daemon_start(), *rt;
-    struct client_row row;
+    struct message_row row;
     struct span held, capped = {.to_ns = UINT64_MAX}, again;
     int step = 4;
 
     program_start((const char *[]){PRELOAD, SIMULATOR, "CUTIN_DEPTH=4", NULL});
     cr_assert(client_wait(PROGRAM, is_there, 20, &row));
-    struct control_target target = {.client = row.id};
+    struct control_target target = {.client = row.client};
     launches(1);
     launches(2);
     somebody_there("nothing waits", waits_for_nothing);
@@ -262,7 +262,7 @@ static void above_end(struct process *rt)
 Test(alone, who_has_a_context_is_above_before_it_uses_it)
 {
     struct process *daemon = daemon_start();
-    struct client_row row;
+    struct message_row row;
 
     program_start((const char *[]){PRELOAD, SIMULATOR, NULL});
     cr_assert(client_wait(PROGRAM, is_there, 20, &row));
@@ -295,11 +295,11 @@ Test(alone, beside_somebody_idle_there_is_no_marker_for_each_launch)
 Test(alone, what_is_in_flight_is_bounded_all_the_same)
 {
     struct process *daemon = daemon_start(), *be = training_start(0, NULL);
-    struct client_row row;
+    struct message_row row;
 
     cr_assert(client_wait("be_training", has_submitted_much, 60, &row));
     cr_expect(shows_little_in_flight(&row), "%lu in flight",
-              (unsigned long)row.device[0].counters.in_flight);
+              (unsigned long)row.device[0].in_flight);
     process_signal(be, SIGTERM);
     process_wait(be, 60);
     process_free(be);

@@ -140,24 +140,24 @@ Test(async_net, fields_are_the_same_where_one_rank_of_two_is_held)
 
 enum { COMMANDS = 7 /* of an exchange: four kernels, the doorbell, the wait, an event */ };
 
-static bool few_releases(const struct client_row *row)
+static bool few_releases(const struct message_row *row)
 {
-    return row->device[0].counters.peer_releases >= 20;
+    return row->device[0].peer_releases >= 20;
 }
 
-static bool many_releases(const struct client_row *row)
+static bool many_releases(const struct message_row *row)
 {
-    return row->device[0].counters.peer_releases >= 120;
+    return row->device[0].peer_releases >= 120;
 }
 
-static bool stands_still(const struct client_row *row)
+static bool stands_still(const struct message_row *row)
 {
-    return row->device[0].counters.waiting >= COMMANDS && row->device[0].counters.in_flight == 0;
+    return row->device[0].waiting >= COMMANDS && row->device[0].in_flight == 0;
 }
 
-static bool is_held(const struct client_row *row)
+static bool is_held(const struct message_row *row)
 {
-    return row->held;
+    return row_held(row);
 }
 
 /* Both ranks work by themselves; then rank 0's device has real-time work that does not end, and
@@ -187,19 +187,18 @@ static struct process *held_start(const char *model, const char *exchanges, cons
 Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
 {
     struct process *holder, *net = held_start("--stream", HELD, "CUTIN_PEER_US=1000", &holder);
-    struct client_row few[2], many[2];
+    struct message_row few[2], many[2];
     char sum[32];
 
     for (int i = 0; i < 2; i++)
         cr_assert(client_wait("async_net", few_releases, 60, &few[i]));
     for (int i = 0; i < 2; i++)
         cr_assert(client_wait("async_net", many_releases, 60, &many[i]));
-    uint64_t releases =
-        many[1].device[0].counters.peer_releases - few[0].device[0].counters.peer_releases;
-    uint64_t submitted = many[0].device[0].counters.submitted - few[1].device[0].counters.submitted;
+    uint64_t releases = many[1].device[0].peer_releases - few[0].device[0].peer_releases;
+    uint64_t submitted = many[0].device[0].submitted - few[1].device[0].submitted;
     cr_expect_leq(submitted, (releases + 1) * COMMANDS, "%lu releases, %lu commands",
                   (unsigned long)releases, (unsigned long)submitted);
-    cr_expect_lt(many[0].device[0].counters.submitted, strtoul(HELD, NULL, 10) * COMMANDS,
+    cr_expect_lt(many[0].device[0].submitted, strtoul(HELD, NULL, 10) * COMMANDS,
                  "it was to be held");
     holder_kill(holder);
     net_check(net, "--stream", sum);
@@ -208,11 +207,11 @@ Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
 Test(async_net, a_hold_without_end_lets_kernels_ring)
 {
     struct process *holder, *net = held_start("--kernel", HELD, "CUTIN_PEER_US=1000", &holder);
-    struct client_row row;
+    struct message_row row;
     char sum[32];
 
     cr_assert(client_wait("async_net", many_releases, 60, &row));
-    cr_expect_lt(row.device[0].counters.kernels, strtoul(HELD, NULL, 10) * 2 /* an exchange */,
+    cr_expect_lt(row.device[0].kernels, strtoul(HELD, NULL, 10) * 2 /* an exchange */,
                  "it was to be held");
     holder_kill(holder);
     net_check(net, "--kernel", sum);
@@ -221,11 +220,11 @@ Test(async_net, a_hold_without_end_lets_kernels_ring)
 Test(async_net, without_the_bound_its_peer_waits_as_long_as_the_hold_lasts)
 {
     struct process *holder, *net = held_start("--stream", "100", "CUTIN_PEER_US=0", &holder);
-    struct client_row row;
+    struct message_row row;
     char sum[32];
 
     cr_assert(client_wait("async_net", stands_still, 60, &row));
-    cr_expect_eq(row.device[0].counters.peer_releases, 0);
+    cr_expect_eq(row.device[0].peer_releases, 0);
     cr_assert(process_running(net), "it was to be held");
     holder_kill(holder);
     net_check(net, "--stream", sum);

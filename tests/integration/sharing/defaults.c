@@ -146,12 +146,12 @@ Test(defaults, a_gate_is_not_late_where_every_marker_is)
 
 #define PROGRAM "program_gates"
 
-static bool has_gates(const struct client_row *row)
+static bool has_gates(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.gates > 0;
+    return row->devices > 0 && row->device[0].gates > 0;
 }
 
-static bool has_run(const struct client_row *row)
+static bool has_run(const struct message_row *row)
 {
     return client_submitted(row) > 500;
 }
@@ -159,7 +159,7 @@ static bool has_run(const struct client_row *row)
 /* Launches short kernels under the cap until it is killed. Returns its process once it is `ready`.
  */
 static struct process *launches(const char *const command[], const char *const env[],
-                                bool (*ready)(const struct client_row *), struct client_row *row)
+                                bool (*ready)(const struct message_row *), struct message_row *row)
 {
     struct process *p;
 
@@ -190,12 +190,12 @@ Test(defaults, a_program_has_gates_under_run_and_from_then_on_preloaded_too)
 static void has_none(const char *const command[], const char *const env[], const char *why)
 {
     struct process *daemon = daemon_start(), *p;
-    struct client_row row;
+    struct message_row row;
 
     p = launches(command, env, has_run, &row);
     if (command == under_run)
         skip_if_given_up();
-    cr_expect_eq(row.device[0].counters.gates, 0);
+    cr_expect_eq(row.device[0].gates, 0);
     cr_expect_not_null(strstr(process_err(p), why), "%s", process_err(p));
     process_free(p);
     process_free(daemon);

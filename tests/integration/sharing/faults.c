@@ -117,7 +117,7 @@ Test(faults, socket_path_too_long_for_cutin_run)
     process_free(p);
 }
 
-static bool any_client(const struct client_row *row)
+static bool any_client(const struct message_row *row)
 {
     return client_submitted(row) > 0;
 }
@@ -125,7 +125,7 @@ static bool any_client(const struct client_row *row)
 Test(faults, unknown_priority_word_runs_as_best_effort)
 {
     struct process *daemon = daemon_start();
-    struct client_row row;
+    struct message_row row;
     struct process *p;
 
     warned_once("CUTIN_PRIORITY=urgent", "CUTIN_PRIORITY=urgent");
@@ -182,7 +182,7 @@ Test(faults, fork_after_the_first_cuda_call)
 
 /* ---- sudden deaths ------------------------------------------------------------------------- */
 
-static bool held(const struct client_row *row)
+static bool held(const struct message_row *row)
 {
     return client_holds(row) >= 1;
 }
@@ -206,14 +206,14 @@ Test(faults, daemon_killed_midway)
     process_free(daemon);
 }
 
-static bool is_held_now(const struct client_row *row)
+static bool is_held_now(const struct message_row *row)
 {
-    return row->held;
+    return row_held(row);
 }
 
-static bool is_active(const struct client_row *row)
+static bool is_active(const struct message_row *row)
 {
-    return row->active;
+    return row_active(row);
 }
 
 /* The real-time process has more work than fits into the time: it is active until it dies. */

@@ -28,24 +28,24 @@ static uint64_t gates_before;
 static const char *contexts; /* the program's: an argument, or none */
 
 /* So many that what it runs has been measured: until then one command goes at a time. */
-static bool has_gates(const struct client_row *row)
+static bool has_gates(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.gates > gates_before + 64;
+    return row->devices > 0 && row->device[0].gates > gates_before + 64;
 }
 
-static bool has_device(const struct client_row *row)
+static bool has_device(const struct message_row *row)
 {
     return row->devices > 0;
 }
 
-static bool has_run(const struct client_row *row)
+static bool has_run(const struct message_row *row)
 {
     return client_submitted(row) > 50;
 }
 
-static struct control_target target(const struct client_row *row)
+static struct control_target target(const struct message_row *row)
 {
-    return (struct control_target){.client = row->id};
+    return (struct control_target){.client = row->client};
 }
 
 /* ---- the device's log ----------------------------------------------------------------------- */
@@ -79,8 +79,8 @@ static void expect_standing(int kernels)
 /* ---- tests ---------------------------------------------------------------------------------- */
 
 static struct process *program_start(const char *const env[],
-                                     bool (*ready)(const struct client_row *),
-                                     struct client_row *row)
+                                     bool (*ready)(const struct message_row *),
+                                     struct message_row *row)
 {
     struct process *p;
 
@@ -95,7 +95,7 @@ static struct process *program_start(const char *const env[],
 
 /* The driver has its kernels when the hold comes, and may begin them only then. Returns when they
  * have gone as far as they go. */
-static void stop(struct process *p, const struct client_row *row)
+static void stop(struct process *p, const struct message_row *row)
 {
     sandbox_tell("queue");
     cr_assert(process_says(p, "queued", 60), "stderr: %s", process_err(p));
@@ -115,10 +115,10 @@ static void program_check(struct process *p)
 }
 
 /* How many kernels that the driver had waited for the end of a hold. */
-static int stops(const char *const env[], bool (*ready)(const struct client_row *))
+static int stops(const char *const env[], bool (*ready)(const struct message_row *))
 {
     struct process *daemon = daemon_start(), *be;
-    struct client_row row;
+    struct message_row row;
     uint64_t at_ns;
 
     be = program_start(env, ready, &row);
@@ -156,7 +156,7 @@ Test(gates, without_them_the_driver_finishes_what_it_has)
 static void opens_when_the_daemon_dies(const char *const env[])
 {
     struct process *daemon = daemon_start(), *be;
-    struct client_row row;
+    struct message_row row;
 
     be = program_start(env, has_gates, &row);
     stop(be, &row);
@@ -180,7 +180,7 @@ Test(gates, mirrors_open_when_the_daemon_dies)
 Test(gates, come_back_with_the_daemon)
 {
     struct process *daemon = daemon_start(), *again, *be;
-    struct client_row row;
+    struct message_row row;
     uint64_t at_ns;
 
     be = program_start(on, has_gates, &row);
@@ -188,7 +188,7 @@ Test(gates, come_back_with_the_daemon)
     process_wait(daemon, 10);
     again = daemon_start();
     cr_assert(client_wait(PROGRAM, has_device, 60, &row));
-    gates_before = row.device[0].counters.gates;
+    gates_before = row.device[0].gates;
     cr_assert(client_wait(PROGRAM, has_gates, 60, &row), "no gates with the next daemon");
     stop(be, &row);
     at_ns = device_now_ns();
@@ -202,7 +202,7 @@ Test(gates, come_back_with_the_daemon)
 Test(gates, a_closed_one_stops_nobody_else)
 {
     struct process *daemon = daemon_start(), *be, *other;
-    struct client_row row;
+    struct message_row row;
     uint64_t at_ns;
 
     undisturbed_checksum(STEPS, expected);
@@ -221,7 +221,7 @@ Test(gates, a_closed_one_stops_nobody_else)
 Test(gates, a_process_that_ends_at_one_is_gone)
 {
     struct process *daemon = daemon_start(), *be, *other;
-    struct client_row row;
+    struct message_row row;
 
     undisturbed_checksum(STEPS, expected);
     be = program_start(on, has_gates, &row);
@@ -242,13 +242,13 @@ Test(gates, a_process_of_several_levels_has_none)
         "CUTIN_GATES=on", "CUTIN_PRIORITY=2", "CUTIN_STREAM_PRIORITY=inherit",
         PRELOAD,          SIMULATOR,          NULL};
     struct process *daemon = daemon_start(), *be;
-    struct client_row row;
+    struct message_row row;
 
     undisturbed_checksum(STEPS, expected);
     be = process_start((const char *[]){EXAMPLE("be_training"), "--steps", "120", "--json", NULL},
                        env);
     cr_assert(client_wait("be_training", has_run, 20, &row));
-    cr_expect_eq(row.device[0].counters.gates, 0);
+    cr_expect_eq(row.device[0].gates, 0);
     training_check(be, expected, 60);
     cr_expect_not_null(strstr(process_err(be), "no gates: streams of this process have different"),
                        "stderr: %s", process_err(be));

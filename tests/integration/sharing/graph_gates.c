@@ -58,23 +58,23 @@ static int kernels_ended(uint64_t from_ns, uint64_t to_ns)
 
 /* ---- holding --------------------------------------------------------------------------------- */
 
-static bool has_graph_gates(const struct client_row *row)
+static bool has_graph_gates(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.gates > 2 * KERNELS / BETWEEN;
+    return row->devices > 0 && row->device[0].gates > 2 * KERNELS / BETWEEN;
 }
 
-static bool has_launched(const struct client_row *row)
+static bool has_launched(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.kernels > 12;
+    return row->devices > 0 && row->device[0].kernels > 12;
 }
 
 /* Pauses the program amid its graph. Says how many kernels ended afterwards, in many times what the
  * graph takes. */
-static int kernels_after_a_hold(const struct client_row *row)
+static int kernels_after_a_hold(const struct message_row *row)
 {
-    struct control_target target = {.client = row->id};
+    struct control_target target = {.client = row->client};
     uint64_t held_ns, over_ns;
-    struct client_row later;
+    struct message_row later;
 
     cr_assert_eq(control_pause(daemon_path(), target), 0);
     held_ns = device_now_ns();
@@ -89,7 +89,7 @@ static int kernels_after_a_hold(const struct client_row *row)
 static void stops(const char *mode, const char *const env[], int most)
 {
     struct process *daemon = daemon_start(), *be = program_start(mode, env);
-    struct client_row row;
+    struct message_row row;
 
     cr_assert(client_wait(PROGRAM, has_graph_gates, 60, &row), "no gates: %s", process_err(be));
     for (int i = 0; i < 5; i++) {
@@ -98,7 +98,7 @@ static void stops(const char *mode, const char *const env[], int most)
         nap_ms(7);
     }
     cr_assert(client_wait(PROGRAM, has_graph_gates, 20, &row));
-    cr_expect_eq(row.device[0].counters.ungated_graphs, 0);
+    cr_expect_eq(row.device[0].ungated_graphs, 0);
     program_end(be);
     process_free(daemon);
 }
@@ -129,7 +129,7 @@ Test(graph_gates, branches_are_stopped_one_by_one)
 static void runs_on(const char *mode, const char *const env[], uint64_t counted)
 {
     struct process *daemon = daemon_start(), *be = program_start(mode, env);
-    struct client_row row;
+    struct message_row row;
     int most = 0;
 
     cr_assert(client_wait(PROGRAM, has_launched, 20, &row), "stderr: %s", process_err(be));
@@ -140,7 +140,7 @@ static void runs_on(const char *mode, const char *const env[], uint64_t counted)
     }
     cr_expect_gt(most, 10 * BETWEEN);
     cr_assert(client_wait(PROGRAM, has_launched, 20, &row));
-    cr_expect_eq(row.device[0].counters.ungated_graphs, counted);
+    cr_expect_eq(row.device[0].ungated_graphs, counted);
     program_end(be);
     process_free(daemon);
 }
@@ -165,27 +165,27 @@ Test(graph_gates, a_process_of_several_levels_has_none)
 
 static uint64_t before;
 
-static bool has_gates(const struct client_row *row)
+static bool has_gates(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.gates > 0;
+    return row->devices > 0 && row->device[0].gates > 0;
 }
 
-static bool has_changed(const struct client_row *row)
+static bool has_changed(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.gates > before + 50 * 60 / BETWEEN / 2;
+    return row->devices > 0 && row->device[0].gates > before + 50 * 60 / BETWEEN / 2;
 }
 
 static void follows_changes(const char *mode, const char *const env[])
 {
     struct process *daemon = daemon_start(), *be = program_start(mode, env);
-    struct client_row row;
+    struct message_row row;
 
     cr_assert(client_wait(PROGRAM, has_gates, 20, &row), "no gates: %s", process_err(be));
-    before = row.device[0].counters.gates;
+    before = row.device[0].gates;
     sandbox_tell("go on");
     cr_assert(process_says(be, "changed", 60), "stdout: %s", process_out(be));
     cr_assert(client_wait(PROGRAM, has_changed, 20, &row), "no gates");
-    cr_expect_eq(row.device[0].counters.ungated_graphs, 0);
+    cr_expect_eq(row.device[0].ungated_graphs, 0);
     program_end(be);
     process_free(daemon);
 }
@@ -208,16 +208,16 @@ Test(graph_gates, changes_of_a_graph_reach_both_with_a_mirror)
 }
 
 /* What was launched under the first daemon has run. */
-static bool has_more_gates(const struct client_row *row)
+static bool has_more_gates(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.gates > before + 10 * KERNELS / BETWEEN;
+    return row->devices > 0 && row->device[0].gates > before + 10 * KERNELS / BETWEEN;
 }
 
 /* The hold word is elsewhere with another daemon. */
 Test(graph_gates, come_back_with_the_daemon)
 {
     struct process *daemon = daemon_start(), *again, *be = program_start("loop", NULL);
-    struct client_row row;
+    struct message_row row;
     int n;
 
     cr_assert(client_wait(PROGRAM, has_graph_gates, 20, &row));
@@ -225,7 +225,7 @@ Test(graph_gates, come_back_with_the_daemon)
     process_wait(daemon, 10);
     again = daemon_start();
     cr_assert(client_wait(PROGRAM, has_graph_gates, 20, &row));
-    before = row.device[0].counters.gates;
+    before = row.device[0].gates;
     cr_assert(client_wait(PROGRAM, has_more_gates, 20, &row));
     n = kernels_after_a_hold(&row);
     cr_expect_leq(n, BETWEEN, "%d kernels ran behind the hold", n);

@@ -165,7 +165,7 @@ static void strike(void)
     storm.kills++;
 }
 
-static bool has_device(const struct client_row *row)
+static bool has_device(const struct message_row *row)
 {
     return row->devices > 0;
 }
@@ -177,7 +177,7 @@ static void quiet(int severity, const char *text)
 static void join_as_client(void)
 {
     struct client_config config = {.socket = daemon_path(), .log = quiet};
-    struct client_row row;
+    struct message_row row;
 
     cr_assert(client_wait("be_training", has_device, 20, &row));
     cr_assert_eq(client_open(&config), 0);

@@ -377,14 +377,14 @@ Test(learned, equal_weights_get_equal_shares_whatever_the_kernels)
 
 static uint64_t told_ns(void)
 {
-    struct client_row *rows;
+    struct message_row *rows;
     uint64_t sum = 0;
     size_t n;
 
     cr_assert_eq(query_clients(daemon_path(), &rows, &n), 0);
     for (size_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < rows[i].devices; k++)
-            sum += rows[i].device[k].counters.gpu_ns;
+            sum += rows[i].device[k].gpu_ns;
     free(rows);
     return sum;
 }

@@ -125,9 +125,9 @@ static void beside_at_last(void)
         cr_assert_lt(rounds, ROUNDS_MOST, "nothing goes beside real time");
 }
 
-static bool counts_padded(const struct client_row *row)
+static bool counts_padded(const struct message_row *row)
 {
-    return row->device[0].counters.padded > 0;
+    return row->device[0].padded > 0;
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */

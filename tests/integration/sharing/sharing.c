@@ -57,7 +57,7 @@ static int count_others(const struct device_work *w, const void *pid)
     return 1;
 }
 
-static bool is_below_one(const struct client_row *row)
+static bool is_below_one(const struct message_row *row)
 {
     return row->above == 1 && client_submitted(row) > 0;
 }
@@ -68,7 +68,7 @@ static int enough(void)
     return clock_steps() ? 20 : 3;
 }
 
-static bool was_held(const struct client_row *row)
+static bool was_held(const struct message_row *row)
 {
     return row->level == 0 && client_holds(row) >= (uint64_t)enough();
 }
@@ -111,16 +111,16 @@ Test(sharing, best_effort_is_held_and_its_result_stays)
     process_free(daemon);
 }
 
-static bool is_best_effort_unheld(const struct client_row *row)
+static bool is_best_effort_unheld(const struct message_row *row)
 {
-    return row->level == 0 && client_submitted(row) > 100 && !row->held && row->above == 0;
+    return row->level == 0 && client_submitted(row) > 100 && !row_held(row) && row->above == 0;
 }
 
 Test(sharing, nobody_above_nobody_held)
 {
     char expected[32];
     struct process *daemon, *one, *two;
-    struct client_row row;
+    struct message_row row;
 
     undisturbed_checksum(150, expected);
     daemon = daemon_start();
@@ -146,14 +146,14 @@ Test(sharing, two_models_in_one_process)
     process_free(p);
 }
 
-static bool is_active(const struct client_row *row)
+static bool is_active(const struct message_row *row)
 {
-    return row->active;
+    return row_active(row);
 }
 
-static bool is_held_now(const struct client_row *row)
+static bool is_held_now(const struct message_row *row)
 {
-    return row->held;
+    return row_held(row);
 }
 
 /* One request a second, and a linger longer than that: best effort is held between requests too.

@@ -86,26 +86,26 @@ static void serving_end(struct process *p)
     process_free(p);
 }
 
-static uint64_t cut_ins(const struct client_row *row)
+static uint64_t cut_ins(const struct message_row *row)
 {
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < row->devices; i++)
-        sum += row->device[i].counters.cut_ins;
+        sum += row->device[i].cut_ins;
     return sum;
 }
 
-static bool any(const struct client_row *row)
+static bool any(const struct message_row *row)
 {
     return true;
 }
 
-static bool held_somebody(const struct client_row *row)
+static bool held_somebody(const struct message_row *row)
 {
     return row->level == 3 && row->below == 1 && cut_ins(row) >= 3;
 }
 
-static bool was_held(const struct client_row *row)
+static bool was_held(const struct message_row *row)
 {
     return row->level == 0 && row->above == 1 && client_holds(row) >= 3;
 }
@@ -114,7 +114,7 @@ Test(slurm, a_real_time_job_cuts_in_on_a_best_effort_job)
 {
     char expected[32];
     struct process *serve, *train;
-    struct client_row row;
+    struct message_row row;
 
     undisturbed_checksum(200, expected);
     serve = process_start(
@@ -134,12 +134,12 @@ Test(slurm, a_real_time_job_cuts_in_on_a_best_effort_job)
     process_free(train);
 }
 
-static bool got_two_of_three(const struct client_row *row)
+static bool got_two_of_three(const struct message_row *row)
 {
     return row->asked == 3 && row->level == 2;
 }
 
-static bool got_nothing(const struct client_row *row)
+static bool got_nothing(const struct message_row *row)
 {
     return row->asked == 3 && row->level == 0;
 }
@@ -148,7 +148,7 @@ Test(slurm, the_account_of_the_job_decides_and_not_what_the_user_says)
 {
     static const struct {
         const char *account, *says;
-        bool (*got)(const struct client_row *row);
+        bool (*got)(const struct message_row *row);
     } cases[] = {
         {"--account=students", "no rule gives account students or user 65534 level rt",
          got_two_of_three},

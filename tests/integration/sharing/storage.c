@@ -89,10 +89,10 @@ static struct process *storage_start(const char *const much[2], const char *late
                          env);
 }
 
-static bool is_named(const struct client_row *row)
+static bool is_named(const struct message_row *row)
 {
     return row->devices > 0 && strcmp(row->device[0].io_kernel, "storage_search") == 0 &&
-           row->device[0].counters.in_flight > 0;
+           row->device[0].in_flight > 0;
 }
 
 static bool list_says(const char *text)
@@ -115,7 +115,7 @@ static bool list_says(const char *text)
 Test(storage, beside_real_time_it_is_named_and_its_result_stays)
 {
     struct process *daemon = daemon_start(), *be, *rt;
-    struct client_row row;
+    struct message_row row;
 
     rt = inference_start(rate_with_gaps(), "30");
     be = storage_start((const char *[]){"--seconds", "3600"}, "3000", NULL);
@@ -186,7 +186,7 @@ static struct process *idle_above(void)
                          NULL);
 }
 
-static bool is_above(const struct client_row *row)
+static bool is_above(const struct message_row *row)
 {
     return row->level == 3;
 }

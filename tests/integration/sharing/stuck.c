@@ -36,14 +36,14 @@ static int began(const struct process *p, uint64_t from, uint64_t to)
     return device_log_count(began_in, &(struct span){from, to, (int)p->pid});
 }
 
-static bool is_stuck(const struct client_row *row)
+static bool is_stuck(const struct message_row *row)
 {
-    return row->stuck;
+    return row->state & ROW_STUCK;
 }
 
-static bool works(const struct client_row *row)
+static bool works(const struct message_row *row)
 {
-    return !row->stuck;
+    return !(row->state & ROW_STUCK);
 }
 
 static void span_read(struct process *p, const char *what, uint64_t span[2])
@@ -60,7 +60,7 @@ static void span_read(struct process *p, const char *what, uint64_t span[2])
 static void waits(const char *stream, const char *bound, bool bounded)
 {
     struct process *daemon = daemon_start(), *job, *service;
-    struct client_row row;
+    struct message_row row;
     uint64_t wait[2], work[2];
 
     device_log_open();

@@ -37,7 +37,7 @@ static struct {
     uint64_t held_ns, released_ns;
 } test;
 
-static bool has_run(const struct client_row *row)
+static bool has_run(const struct message_row *row)
 {
     return row->devices > 0 && client_submitted(row) >= 4;
 }
@@ -48,7 +48,7 @@ static void quiet(int severity, const char *text)
 
 static void start(const char *const env[])
 {
-    struct client_row row;
+    struct message_row row;
 
     device_log_open();
     test.daemon = daemon_start();
@@ -253,15 +253,15 @@ static void record(const char *version, const char *way, const char *why)
     cr_assert_eq(record_write("suspend", test.uuid, &r), 0);
 }
 
-static bool has_cut_in(const struct client_row *row)
+static bool has_cut_in(const struct message_row *row)
 {
-    return row->devices > 0 && row->device[0].counters.cut_ins >= 40;
+    return row->devices > 0 && row->device[0].cut_ins >= 40;
 }
 
 /* Until a real-time kernel runs beside kernels of 30 ms, in the median. */
 static double wait_us(const char *const env[])
 {
-    struct client_row row;
+    struct message_row row;
 
     start(env);
     struct process *rt = inference_start(rate_with_gaps(), "5");

@@ -25,9 +25,9 @@ static void tear_down(void)
 
 TestSuite(control, .init = set_up, .fini = tear_down, .timeout = 600);
 
-static struct client_row row_of(pid_t pid)
+static struct message_row row_of(pid_t pid)
 {
-    struct client_row *rows, found = {0};
+    struct message_row *rows, found = {0};
     size_t n;
 
     cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
@@ -140,13 +140,13 @@ Test(control, a_pause_holds_all_levels_and_later_devices_until_resumed)
         cr_assert_eq(actor_do(&a, DO_HOLD, 0, level), PAGE_BIT_PAUSED);
     cr_assert_eq(actor_do(&a, DO_DEVICE, 0x22, 0), 1);
     WAIT_UNTIL(actor_do(&a, DO_HOLD, 1, 2) == PAGE_BIT_PAUSED);
-    cr_assert(row_of(a.pid).paused);
-    cr_assert_eq(control_resume(place.socket, (struct control_target){.client = row_of(a.pid).id}),
-                 0);
+    cr_assert((row_of(a.pid).state & ROW_PAUSED));
+    cr_assert_eq(
+        control_resume(place.socket, (struct control_target){.client = row_of(a.pid).client}), 0);
     for (int dev = 0; dev < 2; dev++)
         for (uint32_t level = 0; level < PAGE_LEVELS; level++)
             cr_assert_eq(actor_do(&a, DO_HOLD, dev, level), 0);
-    cr_assert_not(row_of(a.pid).paused);
+    cr_assert_not((row_of(a.pid).state & ROW_PAUSED));
     actor_kill(&a);
     join(&a, 3);
     cr_assert_eq(control_pause(place.socket, target(&a)), -EOPNOTSUPP);
@@ -189,8 +189,9 @@ Test(control, orders_outlive_the_daemon)
     place_start(&place);
     WAIT_UNTIL(actor_do(&a, DO_HOLD, 0, 1) == PAGE_BIT_PAUSED);
     WAIT_UNTIL(row_of(b.pid).level == 3 && actor_do(&b, DO_LEVEL, 0, 0) == 3);
-    cr_assert(row_of(a.pid).level == 1 && row_of(a.pid).weight == 5 && row_of(a.pid).paused);
-    cr_assert_not(row_of(b.pid).paused);
+    cr_assert(row_of(a.pid).level == 1 && row_of(a.pid).weight == 5 &&
+              (row_of(a.pid).state & ROW_PAUSED));
+    cr_assert_not((row_of(b.pid).state & ROW_PAUSED));
     actor_kill(&a);
     actor_kill(&b);
 }

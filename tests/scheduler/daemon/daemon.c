@@ -52,7 +52,7 @@ static int lines(const char *text)
 
 static bool alive(void)
 {
-    struct client_row *rows;
+    struct message_row *rows;
     size_t n;
     int rc = query_clients(place.socket, &rows, &n);
 
@@ -210,7 +210,7 @@ Test(daemon, the_default_path_follows_the_environment)
 /* ---- questions ---------------------------------------------------------------------------------
  */
 
-static const struct client_row *row_of(const struct client_row *rows, size_t n, pid_t pid)
+static const struct message_row *row_of(const struct message_row *rows, size_t n, pid_t pid)
 {
     for (size_t i = 0; i < n; i++)
         if (rows[i].pid == pid)
@@ -245,8 +245,8 @@ Test(daemon, a_client_counts_as_below_before_it_has_named_a_device)
 
 Test(daemon, lists_its_clients)
 {
-    const struct client_row *r;
-    struct client_row *rows;
+    const struct message_row *r;
+    struct message_row *rows;
     struct actor rt, be;
     uint8_t uuid[16];
     size_t n;
@@ -270,15 +270,15 @@ Test(daemon, lists_its_clients)
     cr_assert_eq(n, 2);
     cr_assert((r = row_of(rows, n, rt.pid)));
     cr_assert(r->asked == 3 && r->level == 3 && r->lowest == 3 && r->uid == getuid());
-    cr_assert(r->active && !r->held && r->below == 1 && r->above == 0 && r->devices == 1);
+    cr_assert(row_active(r) && !row_held(r) && r->below == 1 && r->above == 0 && r->devices == 1);
     cr_assert_eq(memcmp(r->device[0].uuid, uuid, 16), 0);
     cr_assert(r->device[0].bit < PAGE_CLIENT_BITS && r->device[0].active == 3);
-    cr_assert_eq(r->device[0].counters.cut_ins, 1);
+    cr_assert_eq(r->device[0].cut_ins, 1);
     cr_assert((r = row_of(rows, n, be.pid)));
-    cr_assert(r->level == 0 && !r->active && r->held && r->above == 1 && r->devices == 2);
+    cr_assert(r->level == 0 && !row_active(r) && row_held(r) && r->above == 1 && r->devices == 2);
     cr_assert_eq(memcmp(r->device[1].uuid, uuid, 16), 0);
-    cr_assert_eq(r->device[1].counters.submitted, 42);
-    cr_assert_eq(r->device[1].bit, UINT32_MAX);
+    cr_assert_eq(r->device[1].submitted, 42);
+    cr_assert_eq(r->device[1].bit, PROTOCOL_NO_BIT);
     cr_assert_str_not_empty(r->name);
     free(rows);
     actor_kill(&rt);
@@ -288,8 +288,8 @@ Test(daemon, lists_its_clients)
 
 static bool counted_before(pid_t pid, uint64_t daemon_ms)
 {
-    const struct client_row *r;
-    struct client_row *rows;
+    const struct message_row *r;
+    struct message_row *rows;
     size_t n;
 
     if (query_clients(place.socket, &rows, &n) != 0)
@@ -322,7 +322,7 @@ Test(daemon, another_one_divides_counters_by_the_time_that_they_have_counted)
 
 Test(daemon, nobody_there_is_said_as_such)
 {
-    struct client_row *rows;
+    struct message_row *rows;
     size_t n;
 
     cr_assert_eq(query_clients(place.socket, &rows, &n), -ENOENT);
@@ -343,7 +343,7 @@ static int full(void)
 
 Test(daemon, who_asks_waits_until_the_daemon_lets_it_in)
 {
-    struct client_row *rows;
+    struct message_row *rows;
     size_t n;
     int status;
     pid_t pid;
@@ -517,7 +517,7 @@ Test(daemon, a_client_that_lies_in_its_page_harms_only_itself)
 {
     union message m, welcome;
     struct cutin_page *page;
-    struct client_row *rows;
+    struct message_row *rows;
     struct actor be;
     size_t n;
     int fd, page_fd, rc;

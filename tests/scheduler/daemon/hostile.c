@@ -162,7 +162,7 @@ Test(hostile, lists_that_nobody_reads_cost_the_daemon_nothing)
 {
     enum { CLIENTS = 100, LISTERS = 8, LISTS = 30 };
     int clients[CLIENTS], listers[LISTERS];
-    struct client_row *rows;
+    struct message_row *rows;
     union message m;
     size_t n;
     long before;
@@ -385,7 +385,7 @@ Test(hostile, a_log_that_nobody_reads_does_not_stop_the_daemon)
 
 Test(hostile, a_name_service_that_hangs_does_not_stop_the_daemon)
 {
-    struct client_row *rows;
+    struct message_row *rows;
     union message m;
     size_t n;
     int fd;
@@ -408,7 +408,7 @@ Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
 {
     enum { ALL = 1024, NAMED = 65533 };
     static int taken[ALL];
-    struct client_row *rows;
+    struct message_row *rows;
     size_t n;
     int fd;
 

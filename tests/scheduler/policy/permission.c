@@ -51,7 +51,7 @@ static void join_as_other(struct actor *a, uint32_t level)
 Test(permission, without_a_rule_it_runs_as_best_effort_and_is_told_the_rule)
 {
     struct actor rt, be;
-    struct client_row *rows;
+    struct message_row *rows;
     size_t n;
 
     place_start(&place);

@@ -131,7 +131,7 @@ void check_settings(const struct doctor *d, struct finding *f)
 
 void check_daemon(const struct doctor *d, struct finding *f)
 {
-    struct client_row *rows = NULL;
+    struct message_row *rows = NULL;
     size_t n = 0;
     int rc;
 

@@ -24,7 +24,7 @@ struct attach {
     const struct attach_plan *plan;
     const char *socket;
     struct clients before, after;
-    const struct client_row *row; /* of the process, afterwards */
+    const struct message_row *row; /* of the process, afterwards */
     uint64_t from_ns, to_ns;
     struct trace_view trace;
     bool traced, logged;
@@ -37,23 +37,23 @@ struct attach {
 
 /* ---- which process -------------------------------------------------------------------------- */
 
-static uint64_t cut_ins(const struct client_row *row)
+static uint64_t cut_ins(const struct message_row *row)
 {
     uint64_t n = 0;
 
     for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++)
-        n += row->device[i].counters.cut_ins;
+        n += row->device[i].cut_ins;
     return n;
 }
 
 /* A level means the one of it that cut in most often. */
-static const struct client_row *find(const struct clients *c, const char *who)
+static const struct message_row *find(const struct clients *c, const char *who)
 {
-    const struct client_row *found = NULL;
+    const struct message_row *found = NULL;
     long pid = strtol(who, NULL, 10);
 
     for (size_t i = 0; i < c->n; i++) {
-        const struct client_row *r = &c->rows[i];
+        const struct message_row *r = &c->rows[i];
         bool of_level = strcmp(level_name(r->level), who) == 0;
         if (r->pid == pid && pid > PAGE_LEVELS)
             return r;
@@ -209,7 +209,7 @@ static void print_figures(const char *what, const struct figures *f)
 static void print_below(const struct attach *a)
 {
     for (size_t i = 0; i < a->after.n; i++) {
-        const struct client_row *r = &a->after.rows[i];
+        const struct message_row *r = &a->after.rows[i];
         struct activity_figures f;
         if (r->level >= a->row->level)
             continue;
@@ -281,7 +281,7 @@ static json_t *below_json(const struct attach *a)
     json_t *all = json_array();
 
     for (size_t i = 0; i < a->after.n; i++) {
-        const struct client_row *r = &a->after.rows[i];
+        const struct message_row *r = &a->after.rows[i];
         struct activity_figures f;
         if (r->level >= a->row->level)
             continue;
@@ -312,7 +312,7 @@ static json_t *to_json(const struct attach *a, int argc, char **argv)
 
 static int look(struct attach *a)
 {
-    const struct client_row *then;
+    const struct message_row *then;
     uint64_t until_ns;
     int rc = clients_get(a->socket, &a->before);
 
@@ -336,7 +336,7 @@ static int look(struct attach *a)
     rc = clients_get(a->socket, &a->after);
     if (rc != 0)
         return daemon_failed(&subcommand_latency, a->socket, rc);
-    a->row = clients_find(&a->after, then->id);
+    a->row = clients_find(&a->after, then->client);
     a->n = cut_ins(a->row) - cut_ins(then);
     return a->row ? EXIT_SUCCESS : say(&subcommand_latency, "process %d has ended", (int)then->pid);
 }

@@ -253,23 +253,23 @@ static int rt_sample(struct bench *b, int mode, uint32_t count)
 static void count_engagement(struct bench *b, bool add)
 {
     struct bench_engagement *e = &b->engagement;
-    struct client_row *rows = NULL;
+    struct message_row *rows = NULL;
     uint64_t sign = add ? 1 : UINT64_MAX;
     size_t n = 0;
 
     if (query_clients(b->daemon.socket, &rows, &n) != 0)
         return;
     for (size_t i = 0; i < n; i++) {
-        const struct client_device_row *d = &rows[i].device[0];
+        const struct message_row_device *d = &rows[i].device[0];
         if (rows[i].devices == 0)
             continue;
         if (rows[i].pid == b->rt[BENCH_CUTIN].pid)
-            e->cut_ins += sign * d->counters.cut_ins;
+            e->cut_ins += sign * d->cut_ins;
         if (rows[i].pid != b->be[BENCH_CUTIN].pid)
             continue;
-        e->gates += sign * d->counters.gates;
-        e->holds += sign * d->counters.holds;
-        e->gpu_ns += sign * d->counters.gpu_ns;
+        e->gates += sign * d->gates;
+        e->holds += sign * d->holds;
+        e->gpu_ns += sign * d->gpu_ns;
     }
     free(rows);
 }

@@ -31,23 +31,26 @@ void clients_free(struct clients *c)
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-static const char *state_name(const struct client_row *row)
+static const char *state_name(const struct message_row *row)
 {
-    bool working = row->active;
+    bool working = row_active(row);
 
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
-        working |= row->device[i].counters.in_flight > 0 || row->device[i].counters.waiting > 0;
-    return row->stuck ? "stuck" : row->held ? "held" : working ? "active" : "idle";
+        working |= row->device[i].in_flight > 0 || row->device[i].waiting > 0;
+    return (row->state & ROW_STUCK) ? "stuck"
+           : row_held(row)          ? "held"
+           : working                ? "active"
+                                    : "idle";
 }
 
 /* Names come from the processes themselves: any bytes. */
-static void name_of(const struct client_row *row, char out[PAGE_NAME + 1])
+static void name_of(const struct message_row *row, char out[PAGE_NAME + 1])
 {
     snprintf(out, PAGE_NAME + 1, "%.*s", (int)PAGE_NAME, row->name);
     printable(out);
 }
 
-static void user_of(const struct client_row *row, char *out, size_t size)
+static void user_of(const struct message_row *row, char *out, size_t size)
 {
     const struct passwd *entry = getpwuid(row->uid);
 
@@ -59,7 +62,7 @@ static void user_of(const struct client_row *row, char *out, size_t size)
 }
 
 /* Up to `size` bytes of a file of a process, without what ends its last line or argument. */
-static size_t read_proc(const struct client_row *row, const char *file, char *out, size_t size)
+static size_t read_proc(const struct message_row *row, const char *file, char *out, size_t size)
 {
     struct stat st;
     char path[48];
@@ -78,14 +81,14 @@ static size_t read_proc(const struct client_row *row, const char *file, char *ou
     return n > 0 ? (size_t)n : 0;
 }
 
-static bool is_name_of(const struct client_row *row, const char *text)
+static bool is_name_of(const struct message_row *row, const char *text)
 {
     return strncmp(text, row->name, PAGE_NAME - 1) == 0;
 }
 
 /* The daemon may be in another container, where the same number is another process. The name is its
  * first argument's end; the kernel's is the file's, or what the process calls itself. */
-static bool same_process(const struct client_row *row)
+static bool same_process(const struct message_row *row)
 {
     char text[4096];
     const char *slash;
@@ -99,7 +102,7 @@ static bool same_process(const struct client_row *row)
 }
 
 /* Processes of other users only by their name: their arguments are nobody's business. */
-static void command_of(const struct client_row *row, char *out, size_t size)
+static void command_of(const struct message_row *row, char *out, size_t size)
 {
     char name[PAGE_NAME + 1];
     bool mine = row->uid == geteuid() || geteuid() == 0;
@@ -118,10 +121,10 @@ static void command_of(const struct client_row *row, char *out, size_t size)
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
-const struct client_row *clients_find(const struct clients *c, uint64_t id)
+const struct message_row *clients_find(const struct clients *c, uint64_t id)
 {
     for (size_t i = 0; c && i < c->n; i++)
-        if (c->rows[i].id == id)
+        if (c->rows[i].client == id)
             return &c->rows[i];
     return NULL;
 }
@@ -130,16 +133,16 @@ struct sums {
     uint64_t gpu_ns, kernels, holds, in_flight, buffered;
 };
 
-static struct sums sum_devices(const struct client_row *row)
+static struct sums sum_devices(const struct message_row *row)
 {
     struct sums s = {0};
 
     for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++) {
-        s.gpu_ns += row->device[i].counters.gpu_ns;
-        s.kernels += row->device[i].counters.kernels;
-        s.holds += row->device[i].counters.holds;
-        s.in_flight += row->device[i].counters.in_flight;
-        s.buffered += row->device[i].counters.waiting;
+        s.gpu_ns += row->device[i].gpu_ns;
+        s.kernels += row->device[i].kernels;
+        s.holds += row->device[i].holds;
+        s.in_flight += row->device[i].in_flight;
+        s.buffered += row->device[i].waiting;
     }
     return s;
 }
@@ -164,10 +167,10 @@ static double rate(uint64_t now, uint64_t before, double seconds)
     return now > before && seconds > 0 ? (double)(now - before) / seconds : 0;
 }
 
-void clients_figures(const struct client_row *now, const struct clients *before,
+void clients_figures(const struct message_row *now, const struct clients *before,
                      struct activity_figures *out)
 {
-    const struct client_row *then = clients_find(before, now->id);
+    const struct message_row *then = clients_find(before, now->client);
     struct sums a = sum_devices(then), b = sum_devices(now);
     double s = (double)(now->age_ms - (then ? then->age_ms : 0)) / 1e3;
 
@@ -186,7 +189,8 @@ void clients_figures(const struct client_row *now, const struct clients *before,
 /* ---- the table ------------------------------------------------------------------------------ */
 
 struct line {
-    const struct client_row *row;
+    const struct clients *all;
+    const struct message_row *row;
     struct activity_figures figures;
     double pid, weight, gpu_percent;
 };
@@ -222,30 +226,34 @@ static void cell_level(const struct line *l, char out[CELL])
 static void cell_state(const struct line *l, char out[CELL])
 {
     snprintf(out, CELL, "%s",
-             l->row->stopped  ? "stopped"
-             : l->row->paused ? (l->figures.in_flight > 0 ? "pausing" : "paused")
-                              : state_name(l->row));
+             (l->row->state & ROW_STOPPED)  ? "stopped"
+             : (l->row->state & ROW_PAUSED) ? (l->figures.in_flight > 0 ? "pausing" : "paused")
+                                            : state_name(l->row));
 }
 
 /* Who has held it for the longest time, on whatever device; `+`: and others. */
 static void cell_held(const struct line *l, char out[CELL])
 {
-    const struct client_device_row *longest = NULL;
+    int32_t pid[PAGE_CLIENT_BITS];
+    uint64_t longest_ns = 0;
 
-    for (uint32_t i = 0; i < l->row->devices && i < PAGE_DEVICES; i++)
-        if (l->row->device[i].holders && (!longest || l->row->device[i].held_ns > longest->held_ns))
-            longest = &l->row->device[i];
-    if (longest)
-        snprintf(out, CELL, "%" PRId32 "%s %" PRIu64 "s", longest->held_by[0],
-                 longest->holders > 1 ? "+" : "", longest->held_ns / 1000000000);
-    else
-        snprintf(out, CELL, "-");
+    snprintf(out, CELL, "-");
+    for (uint32_t i = 0; i < l->row->devices; i++) {
+        uint64_t held_ns = l->row->device[i].held_ns;
+        uint32_t holders = row_holders(l->row, i, l->all->rows, l->all->n, pid);
+
+        if (!holders || (out[0] != '-' && held_ns <= longest_ns))
+            continue;
+        longest_ns = held_ns;
+        snprintf(out, CELL, "%" PRId32 "%s %" PRIu64 "s", pid[0], holders > 1 ? "+" : "",
+                 held_ns / 1000000000);
+    }
 }
 
-static const char *waiting_kernel(const struct client_row *row)
+static const char *waiting_kernel(const struct message_row *row)
 {
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
-        if (row->device[i].io_kernel[0] && row->device[i].counters.in_flight > 0)
+        if (row->device[i].io_kernel[0] && row->device[i].in_flight > 0)
             return row->device[i].io_kernel;
     return NULL;
 }
@@ -370,10 +378,10 @@ static void cell_make(const struct column *c, const struct line *l, char out[CEL
         cell_figure(*(const double *)(const void *)((const char *)l + c->figure), c->format, out);
 }
 
-void clients_line(uint32_t shown, const struct client_row *row, const struct clients *before,
-                  char out[CLIENTS_LINE])
+void clients_line(uint32_t shown, const struct clients *all, const struct message_row *row,
+                  const struct clients *before, char out[CLIENTS_LINE])
 {
-    struct line l = {.row = row};
+    struct line l = {.all = all, .row = row};
     size_t used = 0;
 
     if (row) {
@@ -398,18 +406,18 @@ void clients_print(const struct clients *c, const struct clients *before)
     uint32_t shown = clients_columns(c, CLIENTS_LINE);
     char line[CLIENTS_LINE];
 
-    clients_line(shown, NULL, NULL, line);
+    clients_line(shown, c, NULL, NULL, line);
     puts(line);
     for (size_t i = 0; i < c->n; i++) {
-        clients_line(shown, &c->rows[i], before, line);
+        clients_line(shown, c, &c->rows[i], before, line);
         puts(line);
     }
 }
 
 /* ---- who waits for whom ---------------------------------------------------------------------- */
 
-static const struct client_device_row *shared_device(const struct client_row *a,
-                                                     const struct client_row *b)
+static const struct message_row_device *shared_device(const struct message_row *a,
+                                                      const struct message_row *b)
 {
     for (uint32_t i = 0; i < a->devices && i < PAGE_DEVICES; i++)
         for (uint32_t k = 0; k < b->devices && k < PAGE_DEVICES; k++)
@@ -422,7 +430,7 @@ void clients_waits(const struct clients *c)
 {
     for (size_t i = 0; i < c->n; i++)
         for (size_t k = 0; waiting_kernel(&c->rows[i]) && k < c->n; k++) {
-            const struct client_row *low = &c->rows[i], *high = &c->rows[k];
+            const struct message_row *low = &c->rows[i], *high = &c->rows[k];
             char kernel[CELL];
 
             if (low->level >= high->level || !shared_device(low, high))
@@ -436,22 +444,25 @@ void clients_waits(const struct clients *c)
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static json_t *device_json(const struct client_device_row *device)
+static json_t *device_json(const struct clients *all, const struct message_row *row,
+                           uint32_t number)
 {
+    const struct message_row_device *device = &row->device[number];
     json_t *counters = json_object(), *held = json_array(), *by = json_array();
     char uuid[48] = "GPU", io_kernel[PAGE_KERNEL];
+    int32_t pid[PAGE_CLIENT_BITS];
 
     snprintf(io_kernel, sizeof(io_kernel), "%s", device->io_kernel);
     printable(io_kernel);
 #define ADD_COUNTER(field, help)                                                                   \
-    json_object_set_new(counters, #field, json_integer((json_int_t)device->counters.field));
+    json_object_set_new(counters, #field, json_integer((json_int_t)device->field));
     PAGE_COUNTERS(ADD_COUNTER)
 #undef ADD_COUNTER
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         if (device->held[level])
             json_array_append_new(held, json_string(level_name(level)));
-    for (uint32_t i = 0; i < device->holders; i++)
-        json_array_append_new(by, json_integer(device->held_by[i]));
+    for (uint32_t i = 0, n = row_holders(row, number, all->rows, all->n, pid); i < n; i++)
+        json_array_append_new(by, json_integer(pid[i]));
     /* "GPU-00010203-0405-...", the way NVIDIA's tools write it. */
     for (int i = 0; i < 16; i++)
         sprintf(uuid + strlen(uuid), "%s%02x",
@@ -469,7 +480,8 @@ static json_t *quantiles_json(const struct quantiles *q)
                      q->count ? json_real(q->p99_ns / 1e3) : json_null());
 }
 
-static json_t *row_json(const struct client_row *row, const struct clients *before)
+static json_t *row_json(const struct clients *all, const struct message_row *row,
+                        const struct clients *before)
 {
     char name[PAGE_NAME + 1], user[CELL], command[1024];
     json_t *devices = json_array();
@@ -480,19 +492,20 @@ static json_t *row_json(const struct client_row *row, const struct clients *befo
     command_of(row, command, sizeof(command));
     clients_figures(row, before, &f);
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
-        json_array_append_new(devices, device_json(&row->device[i]));
+        json_array_append_new(devices, device_json(all, row, i));
     return json_pack(
         "{s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:I, "
         "s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o}",
-        "id", (json_int_t)row->id, "pid", (int)row->pid, "uid", (json_int_t)row->uid, "user", user,
-        "name", name, "command", command, "level", level_name(row->level), "asked",
+        "id", (json_int_t)row->client, "pid", (int)row->pid, "uid", (json_int_t)row->uid, "user",
+        user, "name", name, "command", command, "level", level_name(row->level), "asked",
         level_name(row->asked), "weight", (json_int_t)row->weight, "state", state_name(row),
-        "paused", row->paused, "stopped", row->stopped, "queues", row->queues, "seconds", f.seconds,
-        "gpu_share", f.gpu_share, "kernels_per_s", f.kernels_per_s, "in_flight",
-        (json_int_t)f.in_flight, "buffered", (json_int_t)f.buffered, "holds_per_s", f.holds_per_s,
-        "hold_us", quantiles_json(&f.hold), "preemption_us", quantiles_json(&f.preemption), "above",
-        (json_int_t)row->above, "below", (json_int_t)row->below, "heartbeat_age_ms",
-        (json_int_t)row->heartbeat_age_ms, "devices", devices);
+        "paused", (row->state & ROW_PAUSED), "stopped", (row->state & ROW_STOPPED), "queues",
+        (row->state & ROW_QUEUES), "seconds", f.seconds, "gpu_share", f.gpu_share, "kernels_per_s",
+        f.kernels_per_s, "in_flight", (json_int_t)f.in_flight, "buffered", (json_int_t)f.buffered,
+        "holds_per_s", f.holds_per_s, "hold_us", quantiles_json(&f.hold), "preemption_us",
+        quantiles_json(&f.preemption), "above", (json_int_t)row->above, "below",
+        (json_int_t)row->below, "heartbeat_age_ms", (json_int_t)row->heartbeat_age_ms, "devices",
+        devices);
 }
 
 json_t *clients_json(const struct clients *now, const struct clients *before)
@@ -500,6 +513,6 @@ json_t *clients_json(const struct clients *now, const struct clients *before)
     json_t *rows = json_array();
 
     for (size_t i = 0; i < now->n; i++)
-        json_array_append_new(rows, row_json(&now->rows[i], before));
+        json_array_append_new(rows, row_json(now, &now->rows[i], before));
     return json_pack("{s:o}", "clients", rows);
 }

@@ -12,7 +12,7 @@
 
 /* All clients at one moment. */
 struct clients {
-    struct client_row *rows; /* in order of their ids */
+    struct message_row *rows; /* in order of their ids */
     size_t n;
 };
 
@@ -34,17 +34,17 @@ struct activity_figures {
 };
 
 /* The process of this id; NULL: there is none. */
-const struct client_row *clients_find(const struct clients *c, uint64_t id);
+const struct message_row *clients_find(const struct clients *c, uint64_t id);
 /* `before`: an earlier reading; NULL, or one without this process: since it came. */
-void clients_figures(const struct client_row *now, const struct clients *before,
+void clients_figures(const struct message_row *now, const struct clients *before,
                      struct activity_figures *out);
 
 /* The columns that fit into so many characters, as bits; the device's where there are several. */
 uint32_t clients_columns(const struct clients *c, int width);
 /* A line of the table, or the one above it where `row` is NULL, without newline. */
 enum { CLIENTS_LINE = 256 };
-void clients_line(uint32_t columns, const struct client_row *row, const struct clients *before,
-                  char line[CLIENTS_LINE]);
+void clients_line(uint32_t columns, const struct clients *all, const struct message_row *row,
+                  const struct clients *before, char line[CLIENTS_LINE]);
 /* The whole table on stdout. */
 void clients_print(const struct clients *c, const struct clients *before);
 /* On stdout, what processes that work on one GPU with kernels of others should know: a line for

@@ -37,7 +37,7 @@ static const struct option_row options[] = {
 /* High levels first, then who uses the GPU most. */
 static int compare(const void *a, const void *b, void *before)
 {
-    const struct client_row *x = a, *y = b;
+    const struct message_row *x = a, *y = b;
     struct activity_figures f, g;
 
     if (x->level != y->level)
@@ -46,7 +46,7 @@ static int compare(const void *a, const void *b, void *before)
     clients_figures(y, before, &g);
     if (f.gpu_share != g.gpu_share)
         return f.gpu_share < g.gpu_share ? 1 : -1;
-    return x->id < y->id ? -1 : 1;
+    return x->client < y->client ? -1 : 1;
 }
 
 static void sort(struct clients *now, struct clients *before)
@@ -100,7 +100,7 @@ static void draw_summary(const struct settings *s, const struct clients *now)
     struct tm local;
 
     for (size_t i = 0; i < now->n; i++)
-        held += now->rows[i].held;
+        held += row_held(&now->rows[i]);
     if (control_policy(s->socket, NULL, policy) != 0)
         snprintf(policy, sizeof(policy), "?");
     strftime(clock, sizeof(clock), "%H:%M:%S", localtime_r(&seconds, &local));
@@ -114,13 +114,13 @@ static void draw_table(struct clients *now, struct clients *before)
     char line[CLIENTS_LINE];
 
     sort(now, before);
-    clients_line(columns, NULL, NULL, line);
+    clients_line(columns, now, NULL, NULL, line);
     attron(A_REVERSE);
     mvprintw(2, 0, "%-*.*s", COLS, COLS, line);
     attroff(A_REVERSE);
     for (size_t i = 0; i < now->n && (int)i + 3 < LINES; i++) {
-        clients_line(columns, &now->rows[i], before, line);
-        if (now->rows[i].held)
+        clients_line(columns, now, &now->rows[i], before, line);
+        if (row_held(&now->rows[i]))
             attron(A_DIM);
         mvprintw((int)i + 3, 0, "%.*s", COLS, line);
         attroff(A_DIM);

@@ -45,6 +45,7 @@ Test(config, defaults_are_as_documented)
     cr_expect_eq(c->switch_us, 20);
     cr_expect_eq(c->mem_mb, 16384);
     cr_expect_eq(c->kernel_us, 10);
+    cr_expect_eq(c->garbage, 0);
     cr_expect_eq(c->driver_version, 13000);
     cr_expect(c->memops);
     cr_expect(c->host_register);

@@ -315,3 +315,20 @@ Test(memory_shared, what_was_not_made_to_be_shared_is_not)
                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
                  CUDA_ERROR_INVALID_VALUE);
 }
+
+Test(memory_shared, new_memory_begins_with_the_byte_that_is_asked_for)
+{
+    CUdeviceptr p, again;
+    uint32_t word = 0;
+    setenv("SIMGPU_GARBAGE", "165", 1);
+    context_open();
+    OK(cuMemAlloc(&p, MB));
+    OK(cuMemcpyDtoH(&word, p, sizeof(word)));
+    cr_expect_eq(word, 0xa5a5a5a5);
+    OK(cuMemsetD32(p, 1, MB / 4));
+    OK(cuMemFree(p));
+    OK(cuMemAllocAsync(&again, MB, NULL));
+    OK(cuStreamSynchronize(NULL));
+    OK(cuMemcpyDtoH(&word, again, sizeof(word)));
+    cr_expect_eq(word, 0xa5a5a5a5);
+}

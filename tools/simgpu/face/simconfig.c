@@ -40,6 +40,7 @@ static const struct variable variables[] = {
     {"LAUNCH_NS", INTEGER, AT(launch_ns), 0, 10000000, 1500, NULL},
     {"MEM_MB", INTEGER, AT(mem_mb), 16, 1048576, 16384, NULL},
     {"KERNEL_US", INTEGER, AT(kernel_us), 0, 10000000, 10, NULL},
+    {"GARBAGE", INTEGER, AT(garbage), 0, 255, 0, NULL},
     {"DRIVER_VERSION", INTEGER, AT(driver_version), 11000, 13990, 13000, NULL},
     {"WRITE_NS", INTEGER, AT(write_ns), 0, 1000000, 500, NULL},
     {"WAIT_NS", INTEGER, AT(wait_ns), 0, 1000000, 800, NULL},

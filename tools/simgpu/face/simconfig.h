@@ -36,6 +36,7 @@ struct sim_config {
     int launch_ns;      /* SIMGPU_LAUNCH_NS: host cost of a launch call */
     int mem_mb;         /* SIMGPU_MEM_MB: per device */
     int kernel_us;      /* SIMGPU_KERNEL_US: kernels that the simulator does not know */
+    int garbage;        /* SIMGPU_GARBAGE: the byte that new device memory begins with */
     int driver_version; /* SIMGPU_DRIVER_VERSION */
     int write_ns;       /* SIMGPU_WRITE_NS: the device's front end, per memop write */
     int wait_ns;        /* SIMGPU_WAIT_NS: the same per memop wait, open or not */

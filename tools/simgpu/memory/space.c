@@ -4,13 +4,15 @@
  */
 #include "tools/simgpu/memory/space.h"
 
+#include "tools/simgpu/face/simconfig.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, GARBAGE_BYTES = 1 << 16 };
 static const size_t STRETCH = (size_t)1
                               << 43; /* 8 TiB of addresses: eight devices of the largest kind */
 
@@ -113,6 +115,9 @@ uintptr_t space_take(size_t bytes, size_t align)
             found = hole_cut(i, start, bytes) == 0 ? start : 0;
     }
     pthread_mutex_unlock(&lock);
+    int garbage = config_get()->garbage;
+    if (found != 0 && garbage != 0) /* the beginning: a large extent costs no more than a small */
+        memset((void *)found, garbage, bytes < GARBAGE_BYTES ? bytes : GARBAGE_BYTES);
     return found;
 }
 

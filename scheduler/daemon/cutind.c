@@ -156,23 +156,31 @@ static bool has(int fd, int option, int value)
     return getsockopt(fd, SOL_SOCKET, option, &is, &size) == 0 && is == value;
 }
 
-/* The listening socket that it was started with, not blocking; -1: none. To be asked once. */
-static int activation_socket(void)
+/* The listening sockets that it was started with, not blocking; -1: none. To be asked once. */
+struct activation {
+    int clients, metrics;
+};
+
+static struct activation activation_sockets(void)
 {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
-    bool ours = pid && fds && atol(pid) == getpid() && strcmp(fds, "1") == 0;
+    struct activation given = {-1, -1};
+    int end = pid && fds && atol(pid) == getpid() ? FIRST_FD + atoi(fds) : 0;
 
     unsetenv("LISTEN_PID"); /* not for a child of ours */
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
-    if (!ours)
-        return -1;
-    fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC);
-    if (!has(FIRST_FD, SO_DOMAIN, AF_UNIX) || !has(FIRST_FD, SO_TYPE, SOCK_SEQPACKET) ||
-        !has(FIRST_FD, SO_ACCEPTCONN, 1))
-        return -1;
-    fcntl(FIRST_FD, F_SETFL, fcntl(FIRST_FD, F_GETFL) | O_NONBLOCK);
-    return FIRST_FD;
+    for (int fd = FIRST_FD; fd < end; fd++) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        if (!has(fd, SO_ACCEPTCONN, 1))
+            continue;
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        if (has(fd, SO_TYPE, SOCK_STREAM))
+            given.metrics = fd;
+        else if (has(fd, SO_DOMAIN, AF_UNIX) && has(fd, SO_TYPE, SOCK_SEQPACKET))
+            given.clients = fd;
+    }
+    return given;
 }
 
 /* "READY=1" and the like, to whoever asked to be told. */
@@ -199,13 +207,14 @@ static void activation_notify(const char *state)
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static int open_listener(struct listener *l, struct command_line *line, const struct conf *conf)
+static int open_listener(struct listener *l, struct command_line *line, const struct conf *conf,
+                         int given)
 {
     char why[512];
-    int rc, fd = activation_socket();
+    int rc;
 
-    if (fd >= 0) {
-        listener_adopt(l, fd);
+    if (given >= 0) {
+        listener_adopt(l, given);
         return 0;
     }
     if (!line->socket[0] && socket_default_path(line->socket, sizeof(line->socket)) != 0) {
@@ -230,19 +239,16 @@ static void tell_ready(const struct command_line *line)
         close((int)line->ready_fd);
 }
 
-static int serve(struct listener *l, const struct command_line *line, struct conf *conf)
+static int serve(struct listener *l, const struct command_line *line, struct conf *conf,
+                 int metrics)
 {
     struct daemon *d = daemon_new(l->fd, (uint32_t)line->idle_exit, conf, line->config);
-    char why[512];
     int rc;
 
-    if (!d) {
+    if (!d || daemon_serve_metrics(d, metrics) != 0) {
         fprintf(stderr, "cutind: cannot start: %s\n", strerror(errno));
-        return EXIT_FAILURE;
-    }
-    if (conf->metrics[0] && daemon_serve_metrics(d, why, sizeof(why)) != 0) {
-        fprintf(stderr, "cutind: %s\n", why);
-        daemon_free(d);
+        if (d)
+            daemon_free(d);
         return EXIT_FAILURE;
     }
     tell_ready(line);
@@ -259,6 +265,7 @@ static int serve(struct listener *l, const struct command_line *line, struct con
 int main(int argc, char **argv)
 {
     struct command_line line = {.ready_fd = -1};
+    struct activation given;
     struct listener listener;
     struct conf conf;
     char why[512];
@@ -273,9 +280,10 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     log_set_level(conf.log);
-    rc = open_listener(&listener, &line, &conf);
+    given = activation_sockets();
+    rc = open_listener(&listener, &line, &conf, given.clients);
     if (rc == 0) {
-        rc = serve(&listener, &line, &conf);
+        rc = serve(&listener, &line, &conf, given.metrics);
         listener_close(&listener);
     }
     conf_clear(&conf);

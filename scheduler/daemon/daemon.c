@@ -20,9 +20,9 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "scheduler/daemon/http.h"
 #include "scheduler/daemon/limit.h"
 #include "scheduler/daemon/list.h"
-#include "scheduler/daemon/metrics.h"
 #include "scheduler/daemon/settings.h"
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/heartbeat.h"
@@ -202,29 +202,12 @@ static void signal_ready(void *daemon, uint32_t events)
     }
 }
 
-static void metrics_ready(void *daemon, uint32_t events)
+int daemon_serve_metrics(struct daemon *d, int socket)
 {
-    const struct daemon *d = daemon;
-
-    metrics_run(d->metrics);
-}
-
-int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size)
-{
-    const char *address = d->conf->metrics;
-    int rc;
-
-    if (!metrics_open) {
-        snprintf(why, why_size, "metrics at %.60s: this cutind was built without libmicrohttpd",
-                 address);
-        return -ENOSYS;
-    }
-    rc = metrics_open(&d->metrics, address, &d->peers, why, why_size);
-    if (rc != 0)
-        return rc;
-    rc = watch_begin(&d->metrics_watch, d->epoll, metrics_fd(d->metrics), metrics_ready, d);
-    metrics_run(d->metrics); /* what has come before we watched */
-    return rc;
+    if (socket < 0 && !d->conf->metrics[0])
+        return 0;
+    d->http = http_new(d->epoll, d->conf->metrics, socket, &d->peers);
+    return d->http ? 0 : -ENOMEM;
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------
@@ -289,10 +272,8 @@ static int housekeeping(struct daemon *d)
     wait_ms = sooner(wait_ms, topology_look(d->peers, now));
     wait_ms = sooner(wait_ms, usage_look(d->peers, now));
     wait_ms = sooner(wait_ms, hold_look(d->peers, d->conf, now));
-    if (d->metrics) { /* connections that say nothing are dropped in time */
-        metrics_run(d->metrics);
-        wait_ms = sooner(wait_ms, metrics_wait_ms(d->metrics));
-    }
+    if (d->http)
+        wait_ms = sooner(wait_ms, http_look(d->http, now));
     return more ? sooner(wait_ms, 250) : wait_ms;
 }
 
@@ -359,8 +340,8 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
 
 void daemon_free(struct daemon *d)
 {
-    if (d->metrics)
-        metrics_close(d->metrics);
+    if (d->http)
+        http_free(d->http);
     while (d->peers)
         remove_peer(d, d->peers);
     if (d->spare >= 0)

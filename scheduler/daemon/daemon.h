@@ -4,7 +4,6 @@
 #ifndef CUTIN_SCHEDULER_DAEMON_DAEMON_H
 #define CUTIN_SCHEDULER_DAEMON_DAEMON_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "scheduler/policy/conf.h"
@@ -16,8 +15,9 @@ struct daemon;
  * SIGTERM, SIGINT and SIGHUP. Returns NULL where there is no memory or no descriptor (errno). */
 struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
                           const char *conf_path);
-/* Serves the metrics where the configuration says. Returns 0, or -errno and why. */
-int daemon_serve_metrics(struct daemon *d, char *why, size_t why_size);
+/* Serves the metrics at a socket that listens already, or, with -1, where the configuration says.
+ * Returns 0 or -ENOMEM. */
+int daemon_serve_metrics(struct daemon *d, int socket);
 /* Until SIGTERM or SIGINT, a STOP message, or idleness. Returns 0 or -errno. */
 int daemon_run(struct daemon *d);
 /* Disconnects everybody and frees. */

@@ -24,7 +24,7 @@ static void row_device(struct message_row_device *row, const struct peer *p, uin
     memcpy(row->io_kernel, device->io_kernel, sizeof(row->io_kernel) - 1);
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
         row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
-#define COPY(field, help) row->field = page_read(&device->counters.field);
+#define COPY(field, help) row->field = page_count(&device->counters.field);
     PAGE_COUNTERS(COPY)
 #undef COPY
     row->gpu_ns = usage_ns(p, slot);

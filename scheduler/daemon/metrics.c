@@ -1,34 +1,19 @@
 /*
- * metrics.c - figures of all clients as Prometheus text, over HTTP.
+ * metrics.c - figures of all clients as Prometheus text.
  */
 #include "scheduler/daemon/metrics.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #include "common/clock.h"
 #include "common/level.h"
-#include "scheduler/policy/conf.h"
 #include "scheduler/peers/hold.h"
-#include "scheduler/policy/metrics_address.h"
 #include "scheduler/peers/topology.h"
 #include "scheduler/peers/usage.h"
-
-enum { CONNECTIONS = 16, PATIENCE_S = 5 };
-
-struct metrics {
-    struct MHD_Daemon *http;
-    struct peer *const *peers;
-    char *address;
-};
-
-/* ---- text ------------------------------------------------------------------------------------ */
 
 enum scale { PLAIN, SECONDS };
 
@@ -86,7 +71,7 @@ static void print_value(FILE *out, const struct peer *p, uint32_t slot, const st
     const char *counters = (const char *)&p->page->page->device[slot].counters;
     const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)(counters + s->at);
     uint64_t n =
-        s->at == offsetof(struct page_counters, gpu_ns) ? usage_ns(p, slot) : page_read(counter);
+        s->at == offsetof(struct page_counters, gpu_ns) ? usage_ns(p, slot) : page_count(counter);
 
     fprintf(out, "cutin_%s", s->name);
     print_labels(out, p, slot);
@@ -148,7 +133,7 @@ static void print_clients(FILE *out, const struct peer *peers)
         fprintf(out, "cutin_clients{level=\"%s\"} %u\n", level_name(level), count[level]);
 }
 
-static char *text_new(const struct peer *peers, size_t *size)
+char *metrics_text(const struct peer *peers, size_t *size)
 {
     char *text = NULL;
     FILE *out = open_memstream(&text, size);
@@ -163,95 +148,4 @@ static char *text_new(const struct peer *peers, size_t *size)
         return text;
     free(text);
     return NULL;
-}
-
-/* ---- http ------------------------------------------------------------------------------------ */
-
-static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, struct MHD_Response *r)
-{
-    enum MHD_Result rc;
-
-    if (!r)
-        return MHD_NO;
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; version=0.0.4");
-    rc = MHD_queue_response(c, status, r);
-    MHD_destroy_response(r);
-    return rc;
-}
-
-static enum MHD_Result answer(void *user, struct MHD_Connection *c, const char *url,
-                              const char *method, const char *version, const char *upload,
-                              size_t *upload_size, void **unused)
-{
-    static char none[] = "The metrics are at /metrics.\n";
-    const struct metrics *m = user;
-    char *text;
-    size_t size;
-
-    if (strcmp(url, "/metrics") != 0 || strcmp(method, "GET") != 0)
-        return reply(
-            c, MHD_HTTP_NOT_FOUND,
-            MHD_create_response_from_buffer(sizeof(none) - 1, none, MHD_RESPMEM_PERSISTENT));
-    text = text_new(*m->peers, &size);
-    if (!text)
-        return MHD_NO;
-    return reply(c, MHD_HTTP_OK,
-                 MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE));
-}
-
-int metrics_open(struct metrics **out, const char *address, struct peer *const *peers, char *why,
-                 size_t why_size)
-{
-    struct metrics *m = calloc(1, sizeof(*m));
-    int fd = metrics_listen(address, why, why_size);
-
-    if (fd < 0 || !m) {
-        free(m);
-        if (fd >= 0)
-            close(fd);
-        return fd < 0 ? fd : -ENOMEM;
-    }
-    m->peers = peers;
-    m->address = strdup(address);
-    m->http = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, answer, m, MHD_OPTION_LISTEN_SOCKET,
-                               fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
-                               MHD_OPTION_CONNECTION_TIMEOUT, PATIENCE_S, MHD_OPTION_END);
-    if (m->http && m->address) {
-        *out = m;
-        return 0;
-    }
-    snprintf(why, why_size, "metrics at %.60s: cannot start the HTTP server", address);
-    if (!m->http)
-        close(fd);
-    metrics_close(m);
-    return -ENOMEM;
-}
-
-int metrics_fd(const struct metrics *m)
-{
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(m->http, MHD_DAEMON_INFO_EPOLL_FD);
-
-    return info ? info->epoll_fd : -1;
-}
-
-void metrics_run(struct metrics *m)
-{
-    MHD_run(m->http);
-}
-
-int metrics_wait_ms(const struct metrics *m)
-{
-    MHD_UNSIGNED_LONG_LONG ms;
-
-    return MHD_get_timeout(m->http, &ms) == MHD_YES ? (int)(ms < 10000 ? ms : 10000) : -1;
-}
-
-void metrics_close(struct metrics *m)
-{
-    if (m->http)
-        MHD_stop_daemon(m->http);
-    if (m->address)
-        metrics_unlisten(m->address);
-    free(m->address);
-    free(m);
 }

@@ -12,7 +12,7 @@
 #include "scheduler/policy/conf.h"
 #include "scheduler/policy/policy.h"
 
-struct metrics;
+struct http;
 
 struct daemon {
     /* For good. */
@@ -35,10 +35,10 @@ struct daemon {
     bool waiting;             /* somebody, until those above may be told of it */
     uint64_t admit_ns;        /* when to ask again for those who wait */
     /* The loop. */
-    struct watch signal_watch, metrics_watch;
-    struct metrics *metrics; /* NULL: not served */
-    uint64_t witness_ns;     /* when to look at pages again */
-    uint64_t shifts_ns;      /* when to look who takes shifts */
+    struct watch signal_watch;
+    struct http *http;   /* NULL: metrics are not served */
+    uint64_t witness_ns; /* when to look at pages again */
+    uint64_t shifts_ns;  /* when to look who takes shifts */
     bool stop;
 };
 

@@ -253,6 +253,13 @@ static inline uint64_t page_read(const _Atomic uint64_t *figure)
 {
     return atomic_load_explicit(figure, memory_order_relaxed);
 }
+/* The same of a counter in a page that its owner may have spoiled: never below nothing. */
+static inline uint64_t page_count(const _Atomic uint64_t *counter)
+{
+    uint64_t n = page_read(counter);
+
+    return n <= INT64_MAX ? n : 0;
+}
 /* A copy of what others may be writing to. */
 void page_copy(struct cutin_page *to, const struct cutin_page *from);
 /* Adds the counters and times of `from` to those of `to`. */

@@ -26,7 +26,8 @@ static int listen_at(const char *path, int type)
     return fd;
 }
 
-static pid_t start(int listener, const char *notify)
+/* With a second socket, for the metrics, unless that is -1. */
+static pid_t start(int listener, int metrics, const char *notify)
 {
     pid_t pid = fork();
     char number[16];
@@ -34,11 +35,14 @@ static pid_t start(int listener, const char *notify)
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(metrics, 63); /* neither may be where the other goes */
     dup2(listener, 3);
+    dup2(63, 4);
     snprintf(number, sizeof(number), "%d", (int)getpid());
     setenv("LISTEN_PID", number, 1);
-    setenv("LISTEN_FDS", "1", 1);
-    setenv("NOTIFY_SOCKET", notify, 1);
+    setenv("LISTEN_FDS", metrics < 0 ? "1" : "2", 1);
+    if (notify)
+        setenv("NOTIFY_SOCKET", notify, 1);
     execl(BIN_DIR "/cutind", "cutind", (char *)NULL);
     _exit(127);
 }
@@ -57,7 +61,7 @@ Test(activation, takes_the_socket_says_ready_and_leaves_the_socket_there, .timeo
     cr_assert_eq(listen(listener, 16), 0);
     ready = listen_at(notify, SOCK_DGRAM);
     actor_new(&a, place.socket);
-    pid = start(listener, notify);
+    pid = start(listener, -1, notify);
     cr_assert_gt(recv(ready, said, sizeof(said) - 1, 0), 0);
     cr_assert(strstr(said, "READY=1"), "%s", said);
     actor_do(&a, DO_OPEN, 3, 3);
@@ -70,5 +74,36 @@ Test(activation, takes_the_socket_says_ready_and_leaves_the_socket_there, .timeo
     close(listener);
     close(ready);
     unlink(notify);
+    cr_assert(place_free(&place));
+}
+
+Test(activation, takes_the_socket_of_the_metrics_too, .timeout = 600)
+{
+    static const char request[] = "GET /metrics HTTP/1.1\r\n\r\n";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener, metrics, fd;
+    char said[16] = "";
+    struct place place;
+    pid_t pid;
+
+    place_new(&place);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/m", place.folder);
+    listener = listen_at(place.socket, SOCK_SEQPACKET);
+    metrics = listen_at(address.sun_path, SOCK_STREAM);
+    cr_assert_eq(listen(listener, 16), 0);
+    cr_assert_eq(listen(metrics, 16), 0);
+    pid = start(listener, metrics, NULL);
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    cr_assert_gt(send(fd, request, sizeof(request) - 1, 0), 0);
+    cr_assert_gt(recv(fd, said, sizeof(said) - 1, 0), 0);
+    cr_assert(strstr(said, "200"), "%s", said);
+    kill(pid, SIGTERM);
+    waitpid(pid, NULL, 0);
+    cr_assert_eq(access(address.sun_path, F_OK), 0, "it is systemd's");
+    close(fd);
+    close(listener);
+    close(metrics);
+    unlink(address.sun_path);
     cr_assert(place_free(&place));
 }

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/scheduler/actor.h"
@@ -154,6 +156,15 @@ static void find_port(void)
     close(fd);
 }
 
+static bool is_served(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool served = connect(fd, (struct sockaddr *)&tcp, sizeof(tcp)) == 0;
+
+    close(fd);
+    return served;
+}
+
 Test(metrics, are_served_on_loopback_too)
 {
     char conf[64];
@@ -196,6 +207,66 @@ Test(metrics, silent_and_wrong_requests_do_not_stop_the_daemon)
     place_kill(&place);
     place_start(&place); /* over what a dead one left */
     cr_assert_eq(get("/metrics"), 200);
+}
+
+/* They never ask to the end. */
+Test(metrics, connections_that_drip_keep_nobody_else_out)
+{
+    enum { DRIPPING = 64 };
+    int fds[DRIPPING];
+    char byte;
+    pid_t pid;
+
+    place_start(&place);
+    for (int i = 0; i < DRIPPING; i++)
+        fds[i] = open_http();
+    pid = fork();
+    if (pid == 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0; pid == 0; i = (i + 1) % DRIPPING) {
+        send(fds[i], "G", 1, MSG_NOSIGNAL);
+        usleep(1000);
+    }
+    cr_assert_eq(get("/metrics"), 200);
+    for (int i = 0; i < DRIPPING; i++) /* the last ones too, in time */
+        cr_assert_leq(recv(fds[i], &byte, 1, 0), 0);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    for (int i = 0; i < DRIPPING; i++)
+        close(fds[i]);
+}
+
+Test(metrics, an_address_that_somebody_else_has_does_not_keep_the_daemon_from_starting)
+{
+    char conf[64];
+    int thief;
+
+    find_port();
+    thief = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert_eq(bind(thief, (struct sockaddr *)&tcp, sizeof(tcp)), 0);
+    cr_assert_eq(listen(thief, 1), 0);
+    snprintf(conf, sizeof(conf), "[metrics]\nlisten = 127.0.0.1:%d\n", ntohs(tcp.sin_port));
+    place_configure(&place, conf);
+    place_start(&place);
+    close(thief);
+    WAIT_UNTIL(is_served());
+    cr_assert_eq(get("/metrics"), 200, "and it has it when it is free");
+}
+
+Test(metrics, figures_that_their_owner_spoils_are_not_below_nothing)
+{
+    struct actor a;
+
+    place_start(&place);
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_OPEN, 0, 0);
+    actor_do(&a, DO_DEVICE, 0x11, 0);
+    WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
+    actor_do(&a, DO_COUNT, 0, -2);
+    WAIT_UNTIL(get("/metrics") == 200 && strstr(text, "cutin_submitted_total{"));
+    cr_assert(strstr(text, "device=\"GPU-11111111-1111-1111-1111-111111111111\"} 0\n"), "%s", text);
+    cr_assert_null(strstr(text, "} 1844"), "%s", text);
+    actor_kill(&a);
 }
 
 Test(metrics, promtool_finds_nothing_to_say)

@@ -1,0 +1,253 @@
+/*
+ * http.c - the metrics over HTTP, from the daemon's own loop.
+ */
+#include "scheduler/daemon/http.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "scheduler/daemon/metrics.h"
+#include "scheduler/peers/log.h"
+#include "scheduler/policy/metrics_address.h"
+
+#define PATIENCE_NS (5000ull * NS_PER_MS)
+#define FRESH_NS    (100ull * NS_PER_MS)
+
+enum { CONNECTIONS = 16, LOOK_MS = 1000 };
+
+/* An answer, which those who ask at the same time share: one for all clients may have megabytes. */
+struct text {
+    char *bytes; /* header and body */
+    size_t size;
+    uint64_t made_ns;
+    uint32_t references;
+};
+
+struct connection {
+    struct watch watch; /* without `user`: no connection */
+    struct http *http;
+    uint64_t since_ns;
+    char request[4096];
+    size_t got, sent;
+    struct text *text; /* NULL: the request is not there yet */
+};
+
+struct http {
+    struct watch listener; /* without `user`: not listening */
+    int epoll;
+    struct peer *const *peers;
+    char address[128];
+    bool ours, said; /* made here; said that it is not to be had */
+    uint64_t look_ns;
+    struct text *fresh;
+    struct connection connection[CONNECTIONS];
+};
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void text_put(struct text *text)
+{
+    if (!text || --text->references > 0)
+        return;
+    free(text->bytes);
+    free(text);
+}
+
+static struct text *text_new(const char *status, const char *body, size_t size)
+{
+    struct text *text = calloc(1, sizeof(*text));
+    FILE *out = text ? open_memstream(&text->bytes, &text->size) : NULL;
+
+    if (!out) {
+        free(text);
+        return NULL;
+    }
+    text->references = 1;
+    text->made_ns = clock_ns();
+    fprintf(out,
+            "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n"
+            "Connection: close\r\n\r\n",
+            status, size);
+    fwrite(body, 1, size, out);
+    if (fclose(out) == 0)
+        return text;
+    text_put(text);
+    return NULL;
+}
+
+static struct text *figures(struct http *h)
+{
+    if (!h->fresh || clock_ns() - h->fresh->made_ns > FRESH_NS) {
+        size_t size = 0;
+        char *body = metrics_text(*h->peers, &size);
+
+        text_put(h->fresh);
+        h->fresh = body ? text_new("200 OK", body, size) : NULL;
+        free(body);
+    }
+    if (h->fresh)
+        h->fresh->references++;
+    return h->fresh;
+}
+
+static struct text *answer(struct http *h, const char *request)
+{
+    static const char none[] = "The metrics are at /metrics.\n";
+    static const char wanted[] = "GET /metrics ";
+
+    if (strncmp(request, wanted, sizeof(wanted) - 1) == 0)
+        return figures(h);
+    return text_new("404 Not Found", none, sizeof(none) - 1);
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+static void connection_ready(void *connection, uint32_t events);
+
+static void drop(struct connection *c)
+{
+    close(c->watch.fd);
+    text_put(c->text);
+    memset(c, 0, sizeof(*c));
+    c->watch.ready = connection_ready; /* epoll may have told of it already */
+}
+
+/* Returns false when the connection is of no more use. */
+static bool read_request(struct connection *c)
+{
+    size_t room = sizeof(c->request) - 1 - c->got;
+    ssize_t n = recv(c->watch.fd, c->request + c->got, room, MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    c->got += (size_t)n;
+    if (strstr(c->request, "\r\n\r\n"))
+        c->text = answer(c->http, c->request);
+    else
+        return n > 0 && (size_t)n < room;
+    return c->text;
+}
+
+static bool write_answer(struct connection *c)
+{
+    ssize_t n = send(c->watch.fd, c->text->bytes + c->sent, c->text->size - c->sent,
+                     MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    c->sent += (size_t)n;
+    return c->sent < c->text->size;
+}
+
+static void connection_ready(void *connection, uint32_t events)
+{
+    struct connection *c = connection;
+
+    if (!c)
+        return;
+    if ((c->text || read_request(c)) && (!c->text || write_answer(c)) &&
+        watch_change(&c->watch, c->text ? EPOLLOUT : EPOLLIN) == 0)
+        return;
+    drop(c);
+}
+
+static struct connection *place_for_one(struct http *h)
+{
+    struct connection *oldest = &h->connection[0];
+
+    for (struct connection *c = h->connection; c < h->connection + CONNECTIONS; c++) {
+        if (!c->watch.user)
+            return c;
+        if (c->since_ns < oldest->since_ns)
+            oldest = c;
+    }
+    drop(oldest);
+    return oldest;
+}
+
+static void listener_ready(void *http, uint32_t events)
+{
+    struct http *h = http;
+
+    for (int i = 0; i < CONNECTIONS; i++) {
+        int fd = accept4(h->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        struct connection *c;
+
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+                watch_change(&h->listener, 0); /* until there is a descriptor: http_look */
+            return;
+        }
+        c = place_for_one(h);
+        c->http = h;
+        c->since_ns = clock_ns();
+        if (watch_begin(&c->watch, h->epoll, fd, connection_ready, c) == 0)
+            connection_ready(c, EPOLLIN);
+        else
+            drop(c);
+    }
+}
+
+/* ---- begin, end and time --------------------------------------------------------------------- */
+
+static void listen_again(struct http *h)
+{
+    char why[256];
+    int fd = metrics_listen(h->address, why, sizeof(why));
+
+    h->ours = fd >= 0 && watch_begin(&h->listener, h->epoll, fd, listener_ready, h) == 0;
+    if (h->ours && h->said)
+        log_line(LOG_WARN, "metrics are served at %s now", h->address);
+    else if (!h->ours && !h->said)
+        log_line(LOG_ERROR, "%s: going on without them, and trying again", why);
+    h->said = !h->ours;
+}
+
+struct http *http_new(int epoll, const char *address, int socket, struct peer *const *peers)
+{
+    struct http *h = calloc(1, sizeof(*h));
+
+    if (!h)
+        return NULL;
+    h->epoll = epoll;
+    snprintf(h->address, sizeof(h->address), "%s", address);
+    h->peers = peers;
+    if (socket >= 0 && watch_begin(&h->listener, epoll, socket, listener_ready, h) != 0) {
+        free(h);
+        return NULL;
+    }
+    http_look(h, clock_ns());
+    return h;
+}
+
+int http_look(struct http *h, uint64_t now_ns)
+{
+    if (now_ns < h->look_ns)
+        return (int)((h->look_ns - now_ns) / NS_PER_MS) + 1;
+    h->look_ns = now_ns + LOOK_MS * NS_PER_MS;
+    if (h->listener.user)
+        watch_change(&h->listener, EPOLLIN);
+    else
+        listen_again(h);
+    for (struct connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
+        if (c->watch.user && now_ns - c->since_ns > PATIENCE_NS)
+            drop(c);
+    return LOOK_MS;
+}
+
+void http_free(struct http *h)
+{
+    for (struct connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
+        if (c->watch.user)
+            drop(c);
+    text_put(h->fresh);
+    if (h->listener.user)
+        close(h->listener.fd);
+    if (h->ours)
+        metrics_unlisten(h->address);
+    free(h);
+}

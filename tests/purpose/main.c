@@ -127,6 +127,7 @@ static void environment_make(const struct workload *w, uint32_t who)
     setenv("SIMGPU_LOG", text, 1);
     if (options.stepped)
         setenv("SIMGPU_CLOCK", "step", 1);
+    setenv("SIMGPU_DATA", "0", 1); /* half a gigabyte at a time */
     setenv("LD_LIBRARY_PATH", options.simulator, 1);
     setenv("CUTIN_PROFILE", "off", 1);
     /* Whatever is recorded of them in the user's cache. */

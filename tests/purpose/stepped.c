@@ -108,9 +108,12 @@ enum { KERNELS_MOST = 1 << 16, SERVICE_NS = 20000, CALL_NS = 2000 };
 static size_t kernels_read(const char *log, struct kernel *k)
 {
     size_t n = 0;
-    for (const char *line = log; *line && n < KERNELS_MOST; line = strchr(line, '\n') + 1) {
+    for (const char *line = log, *end; *line && n < KERNELS_MOST; line = end + 1) {
+        char text[512]; /* of the line alone: sscanf first looks for the end of what it is given */
         uint64_t cost;
-        if (sscanf(line,
+        end = strchr(line, '\n');
+        snprintf(text, sizeof(text), "%.*s", (int)(end - line), line);
+        if (sscanf(text,
                    " context=%*u stream=%*u seq=%*u kind=kernel name=%*s submit=%" SCNu64
                    " start=%" SCNu64 " end=%" SCNu64 " cost=%" SCNu64,
                    &k[n].submit, &k[n].start, &k[n].end, &cost) == 4)

@@ -309,6 +309,25 @@ Test(process, null_mode_does_everything_at_once)
     unsetenv("SIMGPU_NULL");
 }
 
+static void no_data(void)
+{
+    uint32_t word = 7, back = 8;
+    CUdeviceptr x;
+    CHECK(cuMemAlloc(&x, sizeof(word)));
+    CHECK(cuMemsetD32(x, 9, 1));
+    CHECK(cuMemcpyHtoD(x, &word, sizeof(word)));
+    CHECK(cuMemcpyDtoH(&back, x, sizeof(back)));
+    cr_expect_eq(back, 8);
+    EXPECT(cuMemcpyDtoH(&back, 64, sizeof(back)), CUDA_ERROR_INVALID_VALUE);
+}
+
+Test(process, copies_can_move_no_data)
+{
+    setenv("SIMGPU_DATA", "0", 1);
+    finish(child(no_data));
+    unsetenv("SIMGPU_DATA");
+}
+
 static void no_memops(void)
 {
     CUdeviceptr x;

@@ -54,6 +54,7 @@ static const struct variable variables[] = {
     {"PREEMPT_US", INTEGER, AT(preempt_us), 0, 100000, 40, NULL},
     {"CLOCK", CHOICE, AT(clock), 0, 0, 0, "host step"},
     {"NULL", SWITCH, AT(null_mode), 0, 1, 0, NULL},
+    {"DATA", SWITCH, AT(data), 0, 1, 1, NULL},
     {"LOG", PATH, AT(log), 0, 0, 0, ""},
     {"KERNEL_TIMES", PATH, AT(kernel_times), 0, 0, 0, ""},
     {"FAULT", FAULT, AT(fault_kernel), 0, 0, 0, ""},

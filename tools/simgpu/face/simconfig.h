@@ -51,6 +51,7 @@ struct sim_config {
     bool peers;              /* SIMGPU_PEERS: devices reach each other's memory */
     int clock;               /* SIMGPU_CLOCK: what libsimgpu_clock.so is preloaded for */
     bool null_mode;          /* SIMGPU_NULL */
+    bool data;               /* SIMGPU_DATA: copies move it */
     char log[256];           /* SIMGPU_LOG: file, or empty */
     char kernel_times[256];  /* SIMGPU_KERNEL_TIMES: file, "default", or empty */
     char fault_kernel[2048]; /* SIMGPU_FAULT: kernel=NAME:nth=N:error=CODE; empty = none */

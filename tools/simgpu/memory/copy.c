@@ -6,6 +6,7 @@
  * source into a buffer of its own during the call, and waits when the destination is pageable.
  */
 #include "tools/simgpu/memory/copy.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/space.h"
@@ -165,7 +166,8 @@ static CUresult copy_effect(struct work *w)
     if ((check & SRC_DEVICE) != 0 &&
         !memory_contains(t.src, transfer_span(&t, t.src_pitch, t.src_slice)))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    transfer_run(&t);
+    if (config_get()->data)
+        transfer_run(&t);
     return CUDA_SUCCESS;
 }
 

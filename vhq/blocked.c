@@ -77,32 +77,6 @@ void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
     blocked_excuse(s, now - held_ns, now);
 }
 
-/* A shift of another process: what is in flight may get no further in it, and its end is no
- * progress. Only one's own shifts count. */
-static void blocked_elsewhere(struct vhq_set *s, uint64_t now)
-{
-    if (s->elsewhere_ns == 0)
-        s->elsewhere_ns = now;
-}
-
-static void blocked_here(struct vhq_set *s, uint64_t now)
-{
-    if (s->elsewhere_ns != 0)
-        blocked_excuse(s, s->elsewhere_ns, now);
-    s->elsewhere_ns = 0;
-}
-
-static void blocked_begin(struct vhq_set *s, uint64_t now)
-{
-    s->blocked_ns = s->quiet_ns = now;
-    s->beat = shift_beat(s);
-    s->admits_idle = false;
-    s->stands = true;
-    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
-        if (q->stands == STANDS_NOT && cap_in_flight(q))
-            q->stands = STANDS_BLOCKED;
-}
-
 /* Something could go in a stream that stands. */
 static bool blocked_behind(const struct vhq_set *s)
 {
@@ -152,8 +126,15 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
 {
     /* A kernel that is known to be long is no reason. */
     uint64_t most = GUARD_MS * NS_PER_MS + s->longest_est_ns;
-    if (s->blocked_ns == 0)
-        blocked_begin(s, now);
+    if (s->blocked_ns == 0) {
+        s->blocked_ns = s->quiet_ns = now;
+        s->beat = shift_beat(s);
+        s->admits_idle = false;
+        s->stands = true;
+        for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
+            if (q->stands == STANDS_NOT && cap_in_flight(q))
+                q->stands = STANDS_BLOCKED;
+    }
     bool quiet = now - s->quiet_ns >= most;
     if (!quiet && (now - s->blocked_ns < most || !blocked_behind(s)))
         return false;
@@ -220,11 +201,16 @@ static uint64_t due_look(const struct due *d, uint64_t now)
 uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
 {
     if (cap_contended(s) && shift_look(s, now) > now) {
-        blocked_elsewhere(s, now);
+        /* A shift of another process: what is in flight may get no further in it, and its end is no
+         * progress. Only one's own shifts count. */
+        if (s->elsewhere_ns == 0)
+            s->elsewhere_ns = now;
         /* Shifts may be others by then. */
         return s->shift_ns < now + SHIFT_NS ? s->shift_ns : now + SHIFT_NS;
     }
-    blocked_here(s, now);
+    if (s->elsewhere_ns != 0)
+        blocked_excuse(s, s->elsewhere_ns, now);
+    s->elsewhere_ns = 0;
     if (blocked_guard(s, now))
         return now;
     if (s->asking)

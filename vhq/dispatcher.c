@@ -50,7 +50,7 @@ void slot_submitted(struct vhq *q, const struct slot *slot)
 {
     /* Release, and before the fence tells: who saw the record submitted finds the vHQ not busy. */
     atomic_store_explicit(&q->submitted_seq, peek(q->ring.head_seq) + 1, memory_order_release);
-    if (unlikely(slot->flags & SLOT_PEER))
+    if (unlikely(slot->flags & VHQ_PEER))
         atomic_fetch_sub_explicit(&q->peers, 1, memory_order_relaxed);
 }
 
@@ -114,7 +114,7 @@ static void job_run(struct vhq_set *s, const struct job *job)
     struct slot *slot = job->slot;
     struct vhq *q = job->q;
     lock_none_inside();
-    if (MUTANT(repeated) && slot->cmd.run && !(slot->flags & SLOT_FREE))
+    if (MUTANT(repeated) && slot->cmd.run && !(slot->flags & VHQ_UNCOUNTED))
         slot->cmd.run(slot->cmd.payload);
     if (likely(slot->cmd.run)) {
         submit_before(q, slot->flags);
@@ -183,20 +183,16 @@ static void job_do(struct vhq_set *s, const struct job *job)
 
 /* ---- asleep ---------------------------------------------------------------------------------- */
 
-/* How late it wakes, on average. */
-static void dispatcher_late(struct vhq_set *s, uint64_t wake_ns)
-{
-    uint64_t now = clock_ns(), late = now > wake_ns ? now - wake_ns : 0;
-    int64_t known = peek(s->late_ns), seen = (int64_t)(late < NS_PER_MS ? late : NS_PER_MS);
-    atomic_store_explicit(&s->late_ns, (uint32_t)(known + (seen - known) / 8),
-                          memory_order_relaxed);
-}
-
 static void dispatcher_sleep(struct vhq_set *s, uint32_t kick, uint64_t wake_ns)
 {
     atomic_store(&s->sleeping, 1);
-    if (futex_wait(&s->kick, kick, wake_ns) == -ETIMEDOUT)
-        dispatcher_late(s, wake_ns);
+    if (futex_wait(&s->kick, kick, wake_ns) == -ETIMEDOUT) {
+        /* How late it wakes, on average. */
+        uint64_t now = clock_ns(), late = now > wake_ns ? now - wake_ns : 0;
+        int64_t known = peek(s->late_ns), seen = (int64_t)(late < NS_PER_MS ? late : NS_PER_MS);
+        atomic_store_explicit(&s->late_ns, (uint32_t)(known + (seen - known) / 8),
+                              memory_order_relaxed);
+    }
     atomic_store(&s->sleeping, 0);
     if (s->poll_due)
         cap_poll_all(s);
@@ -227,12 +223,6 @@ static void role_take(struct vhq_set *s)
             clock_nap(LENT_MS * NS_PER_MS);
     } while (!role_change(s, seen, ROLE_TAKEN));
     atomic_fetch_sub_explicit(&s->spares, 1, memory_order_relaxed);
-}
-
-static void role_give(struct vhq_set *s)
-{
-    atomic_store(&s->dispatching, ROLE_FREE);
-    futex_wake(&s->dispatching);
 }
 
 /* seq_cst on both sides: either the sleeper sees that it is lent, or it is woken. */
@@ -312,7 +302,8 @@ static void *dispatcher_main(void *arg)
     role_take(s);
     while (dispatch(s))
         ;
-    role_give(s);
+    atomic_store(&s->dispatching, ROLE_FREE);
+    futex_wake(&s->dispatching);
     return NULL;
 }
 

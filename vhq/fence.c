@@ -28,25 +28,6 @@ static struct {
 #undef L
 };
 
-static uint32_t list_mine(void)
-{
-    static _Atomic uint32_t threads;
-    static _Thread_local uint32_t mine __attribute__((tls_model("initial-exec")));
-    if (unlikely(mine == 0))
-        mine = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % LISTS;
-    return mine - 1;
-}
-
-static void list_grow(uint32_t n)
-{
-    struct vhq_fence *chunk = calloc(CHUNK, sizeof(*chunk));
-    for (uint32_t i = 0; chunk && i < CHUNK; i++) {
-        chunk[i].home = n;
-        chunk[i].next = lists[n].free;
-        lists[n].free = &chunk[i];
-    }
-}
-
 static bool forked(void)
 {
     return unlikely(atomic_load_explicit(&vhq_forked, memory_order_relaxed));
@@ -66,10 +47,20 @@ struct vhq_fence *vhq_fence_new(void)
 {
     if (forked())
         return fence_homeless();
-    uint32_t n = list_mine();
+    static _Atomic uint32_t threads;
+    static _Thread_local uint32_t mine __attribute__((tls_model("initial-exec")));
+    if (unlikely(mine == 0))
+        mine = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % LISTS;
+    uint32_t n = mine - 1;
     lock_take(&lists[n].lock, RANK_FENCES);
-    if (unlikely(!lists[n].free))
-        list_grow(n);
+    if (unlikely(!lists[n].free)) {
+        struct vhq_fence *chunk = calloc(CHUNK, sizeof(*chunk));
+        for (uint32_t i = 0; chunk && i < CHUNK; i++) {
+            chunk[i].home = n;
+            chunk[i].next = lists[n].free;
+            lists[n].free = &chunk[i];
+        }
+    }
     struct vhq_fence *f = lists[n].free;
     if (likely(f))
         lists[n].free = f->next;
@@ -227,18 +218,6 @@ void fence_boost(struct vhq_fence *f)
     registry_unlock();
 }
 
-static void boost_waits_of(struct vhq *q, const struct vhq_fence *f)
-{
-    uint64_t n = atomic_load(&q->ring.tail_seq) - peek(q->ring.head_seq);
-    uint32_t offset = ring_front(&q->ring);
-    struct slot *slot = NULL;
-    for (; n > 0; n--) {
-        slot = !slot ? ring_at(&q->ring, &offset) : ring_next(&q->ring, slot, &offset);
-        if (slot->after == f)
-            order_boost(&q->boost_below, slot->ticket + 1);
-    }
-}
-
 /* Nobody keeps a list of the waits: this is rare, and a scan of what is buffered finds them. */
 void fence_boost_waits(struct vhq_fence *f)
 {
@@ -246,8 +225,16 @@ void fence_boost_waits(struct vhq_fence *f)
     registry_lock();
     for (struct vhq_set *s = registry_first(); s; s = s->next) {
         set_lock(s);
-        for (struct vhq *q = s->all; q; q = q->next)
-            boost_waits_of(q, f);
+        for (struct vhq *q = s->all; q; q = q->next) {
+            uint64_t n = atomic_load(&q->ring.tail_seq) - peek(q->ring.head_seq);
+            uint32_t offset = ring_front(&q->ring);
+            struct slot *slot = NULL;
+            for (; n > 0; n--) {
+                slot = !slot ? ring_at(&q->ring, &offset) : ring_next(&q->ring, slot, &offset);
+                if (slot->after == f)
+                    order_boost(&q->boost_below, slot->ticket + 1);
+            }
+        }
         set_unlock(s);
         dispatcher_kick(s);
     }

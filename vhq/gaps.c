@@ -45,15 +45,6 @@ static void gaps_count(struct gaps *g, uint64_t ns)
     g->n = 0;
 }
 
-/* Somebody else's turn is no lesson, until he is out of the device. */
-static void gaps_turn(struct vhq_set *s, uint32_t word, uint64_t now)
-{
-    if (word == 0)
-        atomic_store_explicit(&s->turn_ns, now + TURN_NS, memory_order_relaxed);
-    else if ((word & ~s->cfg.unbounded) == 0)
-        atomic_store_explicit(&s->turn_ns, NEVER, memory_order_relaxed);
-}
-
 void gaps_look(struct vhq_set *s, uint64_t now)
 {
     struct gaps *g = &s->gaps;
@@ -70,8 +61,13 @@ void gaps_look(struct vhq_set *s, uint64_t now)
             gaps_count(g, came > g->over_ns ? came - g->over_ns : 0);
         g->over_ns = 0;
     }
-    if (unlikely((word != 0 || peek(s->turn_ns) == NEVER) && s->open == 0))
-        gaps_turn(s, word, now);
+    if (unlikely((word != 0 || peek(s->turn_ns) == NEVER) && s->open == 0)) {
+        /* Somebody else's turn is no lesson, until he is out of the device. */
+        if (word == 0)
+            atomic_store_explicit(&s->turn_ns, now + TURN_NS, memory_order_relaxed);
+        else if ((word & ~s->cfg.unbounded) == 0)
+            atomic_store_explicit(&s->turn_ns, NEVER, memory_order_relaxed);
+    }
     g->came_ns = came;
     g->seen_ns = now;
     g->over_ns = held ? 0 : g->over_ns ? g->over_ns : now;

@@ -142,26 +142,20 @@ void fence_boost_waits(struct vhq_fence *f);
 
 /* ---- ring.c ---------------------------------------------------------------------------------- */
 
+/* What a slot says beside the flags of its request (VHQ_*). */
 enum {
-    SLOT_FREE = VHQ_UNCOUNTED,
-    SLOT_CLOSE = VHQ_CLOSE,
-    SLOT_AFTER_ALL = VHQ_AFTER_ALL,
-    SLOT_BESIDE = VHQ_BESIDE,
-    SLOT_LEARNS = VHQ_LEARNS,
-    SLOT_PEER = VHQ_PEER,
     SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
     SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
     SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
     SLOT_LOOSE = 1u << 11,  /* goes while the set is alone: takes no room */
     SLOT_PADDED = 1u << 12, /* goes although its vHQ is held, see pad.c */
-    SLOT_WAITS = VHQ_WAITS,
     SLOT_RECORD = 1u << 14, /* to cap_sent: free, and waits for nothing */
 };
 
 /* Header of one buffered command; the payload follows. One cache line. */
 struct slot {
     uint16_t units; /* size of the record in 16 bytes */
-    uint16_t flags; /* SLOT_* */
+    uint16_t flags; /* VHQ_*, SLOT_* */
     uint32_t load;  /* see load_ns */
     uint64_t ticket;
     struct vhq_fence *after, *displaces, *signals;
@@ -250,7 +244,7 @@ struct vhq {
     struct vhq *ready_next;
     _Atomic uint32_t own_hold;    /* vhq_hold */
     _Atomic uint64_t boost_below; /* smaller tickets are exempt from holds */
-    _Atomic uint32_t peers;       /* commands with SLOT_PEER that are buffered */
+    _Atomic uint32_t peers;       /* commands with VHQ_PEER that are buffered */
 
     /* Under the set's lock. */
     _Atomic uint64_t
@@ -494,7 +488,7 @@ struct turn {
     bool begun;               /* its thread has taken it; likewise */
     bool over;                /* it was given up, and its thread may still come back */
     _Atomic uint32_t granted; /* futex: TURN_* */
-    uint16_t flags;           /* SLOT_* */
+    uint16_t flags;           /* VHQ_*, SLOT_* */
     bool locked;              /* a deliberate bug */
     uint32_t load;
     uint64_t
@@ -613,7 +607,7 @@ struct vhq *cap_unmarked(struct vhq_set *s);
 /* May its tail be marked by the calling thread? Takes the submission right if so. */
 bool cap_claim_tail(struct vhq *q);
 /* Submission right held: account a command that went to the driver; place a marker. `flags`:
- * SLOT_*. */
+ * VHQ_* and SLOT_*. */
 void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err);
 void cap_sent_loose(struct vhq *q, uint32_t est_ns, int err); /* it took no room */
 static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
@@ -622,7 +616,7 @@ static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int er
         cap_sent_counted(q, flags, load, err);
         return;
     }
-    q->tail_waits |= (flags & SLOT_WAITS) != 0;
+    q->tail_waits |= (flags & VHQ_WAITS) != 0;
     cap_sent_loose(q, load_ns(load), err);
 }
 enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };

@@ -81,11 +81,6 @@ bool order_boost(_Atomic uint64_t *boost_below, uint64_t below)
     return raises;
 }
 
-static bool order_exempt(const struct vhq *q, uint64_t ticket)
-{
-    return ticket < atomic_load(&q->boost_below) || ticket < atomic_load(&q->set->boost_below);
-}
-
 /* Nobody above is at work, only somebody else's turn: he does not mind a marker. Who has a least
  * share has to know what ran whoever minds. */
 static bool held_measured(const struct vhq *q)
@@ -303,7 +298,8 @@ static bool scan_pads(struct scan *c, struct vhq *q, const struct slot *slot)
 
 static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
 {
-    bool exempt = order_exempt(q, slot->ticket);
+    bool exempt = slot->ticket < atomic_load(&q->boost_below) ||
+                  slot->ticket < atomic_load(&q->set->boost_below);
     /* Nobody will release a vHQ that the application holds while its context goes away. */
     bool held = c->s->stage == SET_OPEN ? order_held(q) : word_held(q);
     if (MUTANT(hold_opens_late))
@@ -325,7 +321,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
             boost_legacy_rule(c, q, slot->ticket);
         return false;
     }
-    if ((slot->flags & SLOT_AFTER_ALL) && c->least.earliest < slot->ticket) {
+    if ((slot->flags & VHQ_AFTER_ALL) && c->least.earliest < slot->ticket) {
         if (exempt)
             boost_all(c, slot->ticket);
         return false;
@@ -375,7 +371,7 @@ static void slot_learn(struct slot *slot)
     if (ns == 0)
         return;
     slot->load = load_make(ns, load_parts(slot->load));
-    slot->flags &= (uint16_t)~SLOT_LEARNS;
+    slot->flags &= (uint16_t)~VHQ_LEARNS;
 }
 
 /* Where its stream's work goes on it needs no guard. */
@@ -396,10 +392,10 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
     for (struct vhq *q = c->s->ready; q; q = q->ready_next) {
         struct slot *slot = ring_head(&q->ring);
         uint64_t ticket = slot->ticket;
-        bool is_free = (slot->flags & SLOT_FREE) != 0;
+        bool is_free = (slot->flags & VHQ_UNCOUNTED) != 0;
         if (ticket >= c->limit || peek(q->running) != RUN_NONE || ticket > best_free)
             continue;
-        if ((slot->flags & SLOT_LEARNS) && slot->cmd.run)
+        if ((slot->flags & VHQ_LEARNS) && slot->cmd.run)
             slot_learn(slot);
         bool before = goes_before(q, ticket, first), early = ticket < head_ticket(earliest),
              admitted = unlikely(admits) && !is_free && ticket < head_ticket(c->admitted) &&
@@ -433,7 +429,7 @@ static bool order_grant(struct vhq *q, struct slot *slot)
 static void order_go(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
-    if (unlikely(slot->flags & SLOT_PADDED) && !(slot->flags & SLOT_FREE)) {
+    if (unlikely(slot->flags & SLOT_PADDED) && !(slot->flags & VHQ_UNCOUNTED)) {
         bump(c->s->padded, 1u);
         q->padded = true;
     }
@@ -448,7 +444,7 @@ static void order_go(struct scan *c, struct vhq *q)
 static void order_drop(struct scan *c)
 {
     struct vhq *q = c->job.q;
-    bool is_free = (c->job.slot->flags & SLOT_FREE) != 0;
+    bool is_free = (c->job.slot->flags & VHQ_UNCOUNTED) != 0;
     atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
     /* An abandoned set drops everything but the threads that wait: they go on. */
     if (!order_grant(q, c->job.slot))
@@ -604,7 +600,7 @@ uint64_t order_floor_legacy(struct vhq_set *s)
 /* A turn, or behind a call, or behind one of those that `b` is of. */
 static bool blocked_head(const struct least *b, const struct vhq *q, const struct slot *slot)
 {
-    uint64_t ahead = slot->flags & SLOT_AFTER_ALL   ? b->earliest
+    uint64_t ahead = slot->flags & VHQ_AFTER_ALL    ? b->earliest
                      : q->desc.kind == VHQ_BLOCKING ? b->legacy
                      : q->desc.kind == VHQ_LEGACY   ? b->blocking
                                                     : NEVER;

@@ -21,9 +21,9 @@ uint32_t pad_taken(const struct vhq_set *s, const struct vhq *but)
 bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now)
 {
     const struct vhq_room *room = &q->set->room;
-    if (!(slot->flags & SLOT_BESIDE) || peek(q->own_hold) != 0 || room->until_ns <= now)
+    if (!(slot->flags & VHQ_BESIDE) || peek(q->own_hold) != 0 || room->until_ns <= now)
         return false;
-    if (slot->flags & SLOT_FREE)
+    if (slot->flags & VHQ_UNCOUNTED)
         return true;
     uint32_t own = cap_wide(q), parts = load_parts(slot->load);
     if (pad_taken(q->set, q) + (own > parts ? own : parts) > room->parts)

@@ -35,9 +35,9 @@ static uint64_t peer_line(struct vhq *q)
     uint32_t offset = ring_front(&q->ring);
     struct slot *slot = ring_at(&q->ring, &offset);
     for (; left; left--) {
-        if (slot->flags & SLOT_PEER)
+        if (slot->flags & VHQ_PEER)
             return slot->ticket + 1;
-        ns += slot->flags & SLOT_FREE ? 0 : load_ns(slot->load);
+        ns += slot->flags & VHQ_UNCOUNTED ? 0 : load_ns(slot->load);
         if (kernels && line && ns > most_ns)
             return line;
         line = kernels ? slot->ticket + 1 : 0;

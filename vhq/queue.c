@@ -191,9 +191,17 @@ static inline void wait_for_room(struct vhq *q, uint32_t bytes)
         await_room(q, bytes);
 }
 
-/* Fences and ticket in the order that internal.h asks for at enum FENCE_*. */
-static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *slot)
+static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t bytes)
 {
+    struct slot *slot = ring_reserve(&q->ring, bytes);
+    slot->flags =
+        (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL | VHQ_BESIDE | VHQ_PEER |
+                                 VHQ_WAITS | VHQ_GATED | (bytes ? VHQ_LEARNS : 0)));
+    if (unlikely(req->flags & VHQ_PEER))
+        atomic_fetch_add_explicit(&q->peers, 1, memory_order_relaxed);
+    slot->load = cap_load(req);
+    slot->cmd = (struct vhq_cmd){.payload = slot + 1};
+    /* Fences and ticket in the order that internal.h asks for at enum FENCE_*. */
     slot->after = fence_begun(req->after) ? vhq_fence_get(req->after) : NULL;
     slot->displaces = fence_begun(req->displaces) ? vhq_fence_get(req->displaces) : NULL;
     slot->signals = vhq_fence_get(req->signals);
@@ -206,35 +214,8 @@ static void slot_order(struct vhq *q, const struct vhq_req *req, struct slot *sl
         slot->flags |= SLOT_RECORD;
         fence_begin_buffered(slot->signals, q, slot->ticket);
     }
-}
-
-static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t bytes)
-{
-    struct slot *slot = ring_reserve(&q->ring, bytes);
-    slot->flags =
-        (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL | VHQ_BESIDE | VHQ_PEER |
-                                 VHQ_WAITS | VHQ_GATED | (bytes ? VHQ_LEARNS : 0)));
-    if (unlikely(req->flags & VHQ_PEER))
-        atomic_fetch_add_explicit(&q->peers, 1, memory_order_relaxed);
-    slot->load = cap_load(req);
-    slot->cmd = (struct vhq_cmd){.payload = slot + 1};
-    slot_order(q, req, slot);
     q->cur.slot = slot;
     return slot;
-}
-
-/* Somebody may have boosted the fences before the command was visible in the ring. */
-static void boost_late(struct vhq *q, uint64_t ticket, struct vhq_fence *signals,
-                       struct vhq_fence *after)
-{
-    bool boosted = (signals && (atomic_load(&signals->state) & FENCE_BOOSTED)) ||
-                   (after && (atomic_load(&after->state) & FENCE_BOOSTED_WAITS));
-    if (boosted) {
-        order_boost(&q->boost_below, ticket + 1);
-        dispatcher_kick(q->set);
-    }
-    vhq_fence_put(signals);
-    vhq_fence_put(after);
 }
 
 static void slot_publish(struct vhq *q, const struct slot *slot)
@@ -246,8 +227,17 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
         traced_queue(TRACE_BUFFERED, q, ticket, 1, 0);
     ring_publish(&q->ring);
     dispatcher_ready(q);
-    if (unlikely(signals || after))
-        boost_late(q, ticket, signals, after);
+    if (unlikely(signals || after)) {
+        /* Somebody may have boosted the fences before the command was visible in the ring. */
+        bool boosted = (signals && (atomic_load(&signals->state) & FENCE_BOOSTED)) ||
+                       (after && (atomic_load(&after->state) & FENCE_BOOSTED_WAITS));
+        if (boosted) {
+            order_boost(&q->boost_below, ticket + 1);
+            dispatcher_kick(q->set);
+        }
+        vhq_fence_put(signals);
+        vhq_fence_put(after);
+    }
 }
 
 static int begin_turn(struct vhq *q, const struct vhq_req *req, struct turn *t)

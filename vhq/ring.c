@@ -57,11 +57,6 @@ static uint64_t ring_used(const struct ring *r)
     return r->written - atomic_load_explicit(&r->freed, memory_order_acquire);
 }
 
-static bool ring_starts_over(const struct ring *r, uint32_t need, uint64_t used)
-{
-    return used == 0 && (r->tail >= RING_HOT || r->tail + need > r->size);
-}
-
 /* Bytes to skip so that `need` fits behind the tail. */
 static uint32_t ring_pad(const struct ring *r, uint32_t need, uint64_t used)
 {
@@ -85,7 +80,7 @@ struct slot *ring_reserve(struct ring *r, uint32_t bytes)
     uint32_t need = record_bytes(bytes);
     uint64_t used = ring_used(r);
     uint32_t pad = ring_pad(r, need, used);
-    if (ring_starts_over(r, need, used)) {
+    if (used == 0 && (r->tail >= RING_HOT || r->tail + need > r->size)) {
         /* Before ring_publish, which whoever looks for the record has seen. */
         atomic_store_explicit(&r->first_seq, peek(r->tail_seq), memory_order_relaxed);
         r->tail = 0;

@@ -70,12 +70,6 @@ static uint64_t shift_rest(const struct vhq_set *s, uint64_t now)
     return s->shift_end_ns > now ? s->shift_end_ns - now : 0;
 }
 
-/* By estimates that are right. */
-static uint64_t shift_left(const struct vhq_set *s, uint64_t now)
-{
-    return measure_ran(s, shift_rest(s, now));
-}
-
 /* By the estimates alone: of what turned out longer some is short, and all would wait for as much
  * as the longest of it takes. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now)
@@ -86,7 +80,9 @@ bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uin
 
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now)
 {
-    uint64_t from = shift_look(s, now), least = peek(s->budget_ns), left = shift_left(s, now);
+    /* By estimates that are right. */
+    uint64_t from = shift_look(s, now), least = peek(s->budget_ns),
+             left = measure_ran(s, shift_rest(s, now));
     if (from == 0 || !cap_contended(s) || left >= most)
         return most;
     return left > least ? left : least;

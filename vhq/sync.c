@@ -227,11 +227,6 @@ static void sync_poll(struct vhq *q)
     sync_call_end(q);
 }
 
-static bool sync_asks(const struct vhq *q)
-{
-    return (q->desc.kind != VHQ_NONBLOCKING || set_stands(q->set)) && q->set->ops.complete;
-}
-
 static bool sync_complete(struct vhq *q)
 {
     struct vhq_set *s = q->set;
@@ -271,19 +266,14 @@ struct patience {
     bool over;
 };
 
-/* Nobody can place a marker while a thread is in the driver, and that may never come back. */
-static void patience_pass(struct vhq *q)
+static void patience_probe(struct patience *p, struct vhq *q)
 {
+    /* Nobody can place a marker while a thread is in the driver, and that may never come back. */
     uint64_t now = clock_ns();
     set_lock(q->set);
     if (q->turn && turn_due(q->turn, now) <= now)
         turn_pass(q);
     set_unlock(q->set);
-}
-
-static void patience_probe(struct patience *p, struct vhq *q)
-{
-    patience_pass(q);
     if (gate_used(q->set) && order_held(q))
         return; /* it would only pile up behind a gate */
     if (p->asks)
@@ -383,7 +373,7 @@ static void sync_marked(struct vhq *q)
 /* The vHQ is drained. */
 static void sync_queue(struct vhq *q)
 {
-    if (sync_asks(q))
+    if ((q->desc.kind != VHQ_NONBLOCKING || set_stands(q->set)) && q->set->ops.complete)
         sync_asked(q);
     else
         sync_marked(q);

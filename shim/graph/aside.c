@@ -60,15 +60,6 @@ struct asides *asides_new(const struct graph_nodes *n)
 
 /* ---- our streams there ----------------------------------------------------------------------- */
 
-static struct shim_stream *shadow_make(struct shim_context *ctx, uint32_t level)
-{
-    CUstream handle;
-    struct context_scope scope = context_push(ctx);
-    CUresult r = REAL(cuStreamCreate)(&handle, CU_STREAM_NON_BLOCKING);
-    context_pop(scope);
-    return r == CUDA_SUCCESS ? stream_add_at(ctx, handle, CU_STREAM_NON_BLOCKING, 0, level) : NULL;
-}
-
 /* NULL: the context is gone, or there is no memory. */
 static struct shim_stream *shadow_of(const struct aside *at, uint32_t level)
 {
@@ -76,8 +67,14 @@ static struct shim_stream *shadow_of(const struct aside *at, uint32_t level)
     if (context_find(at->handle) != ctx || ctx->generation != at->generation)
         return NULL;
     pthread_mutex_lock(&making);
-    if (!ctx->aside[level])
-        ctx->aside[level] = shadow_make(ctx, level);
+    if (!ctx->aside[level]) {
+        CUstream handle;
+        struct context_scope scope = context_push(ctx);
+        CUresult r = REAL(cuStreamCreate)(&handle, CU_STREAM_NON_BLOCKING);
+        context_pop(scope);
+        ctx->aside[level] =
+            r == CUDA_SUCCESS ? stream_add_at(ctx, handle, CU_STREAM_NON_BLOCKING, 0, level) : NULL;
+    }
     pthread_mutex_unlock(&making);
     return ctx->aside[level];
 }

@@ -17,19 +17,6 @@ struct exec *exec_find(CUgraphExec handle)
     return handle ? (struct exec *)(void *)table_find(&execs, handle) : NULL;
 }
 
-static void exec_reset(struct exec *e)
-{
-    e->fence = NULL;
-    e->ctx = NULL;
-    e->kernels_ns = 0;
-    e->memory = false;
-    e->waits = false;
-    e->copy = NULL;
-    e->asides = NULL;
-    atomic_store(&e->launched, false);
-    estimate_reset(&e->estimate);
-}
-
 struct exec *exec_of(CUgraphExec handle)
 {
     struct exec *e = exec_find(handle);
@@ -38,7 +25,15 @@ struct exec *exec_of(CUgraphExec handle)
     pthread_mutex_lock(&adding);
     e = exec_find(handle);
     if (!e && (e = pool_get(&exec_pool))) {
-        exec_reset(e);
+        e->fence = NULL;
+        e->ctx = NULL;
+        e->kernels_ns = 0;
+        e->memory = false;
+        e->waits = false;
+        e->copy = NULL;
+        e->asides = NULL;
+        atomic_store(&e->launched, false);
+        estimate_reset(&e->estimate);
         table_insert(&execs, &e->node, handle);
     }
     pthread_mutex_unlock(&adding);

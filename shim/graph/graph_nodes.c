@@ -141,13 +141,6 @@ static void read_copy(struct graph_nodes *n, CUgraphNode node, const struct shim
         read_pointer(n, p.dstDevice, ctx);
 }
 
-static void read_fill(struct graph_nodes *n, CUgraphNode node, const struct shim_context *ctx)
-{
-    CUDA_MEMSET_NODE_PARAMS p;
-    if (REAL(cuGraphMemsetNodeGetParams)(node, &p) == CUDA_SUCCESS)
-        read_pointer(n, p.dst, ctx);
-}
-
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static struct graph_node *node_add(struct graph_nodes *n, CUgraphNode handle)
@@ -184,8 +177,11 @@ static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_cont
         n->est_ns += VHQ_UNKNOWN_NS;
     if (type == CU_GRAPH_NODE_TYPE_MEMCPY && gpu_device_several())
         read_copy(n, handle, ctx);
-    if (type == CU_GRAPH_NODE_TYPE_MEMSET && gpu_device_several())
-        read_fill(n, handle, ctx);
+    if (type == CU_GRAPH_NODE_TYPE_MEMSET && gpu_device_several()) {
+        CUDA_MEMSET_NODE_PARAMS p;
+        if (REAL(cuGraphMemsetNodeGetParams)(handle, &p) == CUDA_SUCCESS)
+            read_pointer(n, p.dst, ctx);
+    }
     if (type != CU_GRAPH_NODE_TYPE_GRAPH)
         return 0;
     if (REAL(cuGraphChildGraphNodeGetGraph)(handle, &node->child) != CUDA_SUCCESS)
@@ -300,8 +296,22 @@ static uint32_t spot_of(const struct level *l, CUgraphNode handle)
     return found ? found->spot : 0;
 }
 
-static int edges_read(struct level *l, CUgraph graph)
+static int level_read(struct level *l, const struct graph_nodes *n, CUgraph graph, uint32_t first,
+                      uint32_t end)
 {
+    uint32_t room = end - first + 1;
+    *l = (struct level){.spot = calloc(room, sizeof(*l->spot)),
+                        .order = calloc(room, sizeof(struct spot *)),
+                        .width = calloc(room, sizeof(*l->width)),
+                        .by_handle = calloc(room, sizeof(*l->by_handle))};
+    if (!l->spot || !l->order || !l->width || !l->by_handle)
+        return -ENOMEM;
+    for (uint32_t at = first; at < end; at += 1 + n->node[at].inside) {
+        l->spot[l->count].at = at;
+        l->by_handle[l->count] = (struct by_handle){n->node[at].handle, l->count};
+        l->count++;
+    }
+    qsort(l->by_handle, l->count, sizeof(*l->by_handle), compare_handles);
     size_t count = 0;
     if (REAL(cuGraphGetEdges)(graph, NULL, NULL, &count) != CUDA_SUCCESS)
         return -EINVAL;
@@ -321,25 +331,6 @@ static int edges_read(struct level *l, CUgraph graph)
     if (!r)
         qsort(l->edge, count, sizeof(*l->edge), compare_edges);
     return r;
-}
-
-static int level_read(struct level *l, const struct graph_nodes *n, CUgraph graph, uint32_t first,
-                      uint32_t end)
-{
-    uint32_t room = end - first + 1;
-    *l = (struct level){.spot = calloc(room, sizeof(*l->spot)),
-                        .order = calloc(room, sizeof(struct spot *)),
-                        .width = calloc(room, sizeof(*l->width)),
-                        .by_handle = calloc(room, sizeof(*l->by_handle))};
-    if (!l->spot || !l->order || !l->width || !l->by_handle)
-        return -ENOMEM;
-    for (uint32_t at = first; at < end; at += 1 + n->node[at].inside) {
-        l->spot[l->count].at = at;
-        l->by_handle[l->count] = (struct by_handle){n->node[at].handle, l->count};
-        l->count++;
-    }
-    qsort(l->by_handle, l->count, sizeof(*l->by_handle), compare_handles);
-    return edges_read(l, graph);
 }
 
 static void level_free(struct level *l)

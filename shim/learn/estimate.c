@@ -209,16 +209,6 @@ static bool sample_in_shift(const struct sample *s, uint32_t ns)
            s->began_ns + s->call_ns + ns <= s->device.shift_end_ns;
 }
 
-/* It began as soon as it could: nothing else of the process was at work, and it stood behind
- * another one of its stream, without a gate between the two unless others wait for their shifts;
- * or nobody else had the device. Else it may have waited for its process's turn. */
-static bool sample_exact(const struct sample *s, uint32_t ns)
-{
-    bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);
-    bool behind = s->waited && !s->gated && (s->device.own || MUTANT(wait_taken_for_kernel));
-    return !turns && ((!sample_others(s) && (behind || !s->company)) || sample_in_shift(s, ns));
-}
-
 /* The pair also has the time until the kernel was launched, which is part of the call's; or, if it
  * is as long as what another stream had, that, half of it where there are two. Of what may be so,
  * the middle. */
@@ -248,7 +238,13 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
     uint32_t ns = sample_ns(s, pair_ns);
     if (sample_late(s) || sample_padded(s, ns))
         return;
-    bool exact = sample_exact(s, ns);
+    /* It began as soon as it could: nothing else of the process was at work, and it stood behind
+     * another one of its stream, without a gate between the two unless others wait for their
+     * shifts; or nobody else had the device. Else it may have waited for its process's turn. */
+    bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);
+    bool behind = s->waited && !s->gated && (s->device.own || MUTANT(wait_taken_for_kernel));
+    bool exact =
+        !turns && ((!sample_others(s) && (behind || !s->company)) || sample_in_shift(s, ns));
     if (exact && sample_in_shift(s, ns))
         spread_add_sure(&s->estimate->spread, ns);
     else
@@ -313,8 +309,15 @@ static bool pair_make(CUevent *start, CUevent *end)
     return false;
 }
 
-static struct sample *sample_make(const struct shim_context *ctx)
+/* A sample of this context that is free, or a fresh one, which the caller holds. Finished ones are
+ * read on the way. */
+static struct sample *sample_take(const struct shim_context *ctx)
 {
+    for (struct sample *s = samples; (s = sample_hold(s, ctx, false)); s++) {
+        if (sample_read(s))
+            return s;
+        sample_give(s);
+    }
     struct sample *s = sample_hold(samples, NULL, false);
     if (!s)
         return NULL;
@@ -330,18 +333,6 @@ static struct sample *sample_make(const struct shim_context *ctx)
     s->generation = ctx->generation;
     pthread_mutex_unlock(&lock);
     return s;
-}
-
-/* A sample of this context that is free, or a fresh one, which the caller holds. Finished ones are
- * read on the way. */
-static struct sample *sample_take(const struct shim_context *ctx)
-{
-    for (struct sample *s = samples; (s = sample_hold(s, ctx, false)); s++) {
-        if (sample_read(s))
-            return s;
-        sample_give(s);
-    }
-    return sample_make(ctx);
 }
 
 static bool real_time_runs(const struct shim_context *ctx)
@@ -373,10 +364,16 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     return NULL;
 }
 
-/* The next one: one in EVERY on average. By chance, or a program that repeats itself would show one
- * of its kernels again and again; and the same chance in every run. */
-static void estimate_draw(struct estimate *e, uint32_t n)
+struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
+    uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
+    bool due = (int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) >= 0,
+         first_done = estimate_first_done(e);
+    estimate_count(e);
+    if (likely(!due) || (first_done && vhq_set_alone(ctx->set)))
+        return NULL;
+    /* The next one: one in EVERY on average. By chance, or a program that repeats itself would show
+     * one of its kernels again and again; and the same chance in every run. */
     static _Atomic uint32_t draws;
     uint32_t draw = atomic_load_explicit(&draws, memory_order_relaxed) + 1;
     atomic_store_explicit(&draws, draw, memory_order_relaxed);
@@ -386,17 +383,6 @@ static void estimate_draw(struct estimate *e, uint32_t n)
     if (MUTANT(fixed_stride))
         step = EVERY;
     atomic_store_explicit(&e->next, n + step, memory_order_relaxed);
-}
-
-struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
-{
-    uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
-    bool due = (int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) >= 0,
-         first_done = estimate_first_done(e);
-    estimate_count(e);
-    if (likely(!due) || (first_done && vhq_set_alone(ctx->set)))
-        return NULL;
-    estimate_draw(e, n);
     return capture_any() || real_time_runs(ctx) ? NULL : sample_begin(e, ctx, stream);
 }
 

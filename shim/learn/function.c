@@ -203,23 +203,19 @@ uint32_t function_trace_name(struct shim_function *f, CUfunction handle)
     return known;
 }
 
-static void seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
-{
-    struct profile_row row[ESTIMATE_BUCKETS] = {0};
-    uint64_t hash = profile_find(&f->key, handle, name_ask(handle), f->param, f->params, gpu, row,
-                                 ESTIMATE_BUCKETS);
-    for (uint32_t bucket = 0; bucket < ESTIMATE_BUCKETS; bucket++)
-        if (row[bucket].mean_ns)
-            estimate_seed(&f->estimate[bucket], row[bucket].mean_ns, row[bucket].upper_ns,
-                          !row[bucket].at_most);
-    atomic_store_explicit(&f->key.hash, hash, memory_order_release);
-}
-
 void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
 {
     if (unlikely(!atomic_load_explicit(&f->seeded, memory_order_relaxed)) &&
-        !atomic_exchange(&f->seeded, true))
-        seed(f, handle, gpu);
+        !atomic_exchange(&f->seeded, true)) {
+        struct profile_row row[ESTIMATE_BUCKETS] = {0};
+        uint64_t hash = profile_find(&f->key, handle, name_ask(handle), f->param, f->params, gpu,
+                                     row, ESTIMATE_BUCKETS);
+        for (uint32_t bucket = 0; bucket < ESTIMATE_BUCKETS; bucket++)
+            if (row[bucket].mean_ns)
+                estimate_seed(&f->estimate[bucket], row[bucket].mean_ns, row[bucket].upper_ns,
+                              !row[bucket].at_most);
+        atomic_store_explicit(&f->key.hash, hash, memory_order_release);
+    }
 }
 
 /* ---- shapes ------------------------------------------------------------------------------- */

@@ -195,14 +195,6 @@ static bool number_set(const char *text)
     return *text >= '1' && *text <= '9';
 }
 
-static void defaults_set(struct config *c)
-{
-    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
-        if (variables[i].kind != KIND_PATH)
-            field_set(c, &variables[i],
-                      variables[i].fallback * (variables[i].kind == KIND_MICROS ? 1000 : 1));
-}
-
 /* What the environment has of them; the rest stays. */
 static void config_read(struct config *c)
 {
@@ -243,7 +235,10 @@ static _Atomic int state;
 void config_load(void)
 {
     loading = true;
-    defaults_set(&config);
+    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+        if (variables[i].kind != KIND_PATH)
+            field_set(&config, &variables[i],
+                      variables[i].fallback * (variables[i].kind == KIND_MICROS ? 1000 : 1));
     config_read(&config);
     loading = false;
     atomic_store(&state, UNREAD);

@@ -42,7 +42,7 @@ static const char *what(const struct row *r)
                                                  : "drains the context";
 }
 
-static void summary(void)
+int main(void)
 {
     int count[3] = {0}, holes = 0;
 
@@ -65,11 +65,6 @@ static void summary(void)
         "*since*: the version of CUDA from which on `cuGetProcAddress` finds it; -: by `dlsym` "
         "alone.\n\n",
         ROWS, count[WRAP], count[DRAIN], count[PASS], holes);
-}
-
-int main(void)
-{
-    summary();
     printf("| symbol | since | stream | class | cutin | action |\n|---|---|---|---|---|---|\n");
     for (int i = 0; i < ROWS; i++) {
         const struct row *r = &rows[i];

@@ -81,14 +81,6 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
     return row;
 }
 
-static void swap_unknown(const char *name, void **function)
-{
-    void *ours = unknown_thunk(name, *function);
-
-    if (ours)
-        *function = ours;
-}
-
 static void swap(const char *name, void **function, int version, cuuint64_t flags)
 {
     char route[48];
@@ -97,8 +89,12 @@ static void swap(const char *name, void **function, int version, cuuint64_t flag
     if (!name || !function || !*function || atomic_load_explicit(&shim_off, memory_order_relaxed))
         return;
     row = row_choose(name, version, flags, *function);
-    if (row == ROW_UNKNOWN)
-        swap_unknown(name, function);
+    if (row == ROW_UNKNOWN) {
+        void *ours = unknown_thunk(name, *function);
+
+        if (ours)
+            *function = ours;
+    }
     if (row < 0)
         return;
     if (!api_real[row])

@@ -52,13 +52,6 @@ static bool name_is_new(const char *name)
     return false;
 }
 
-static void say_drained(const char *name)
-{
-    if (log_enabled(LOG_INFO) && name_is_new(name))
-        log_line(LOG_INFO, "%s is unknown to version %s: its calls wait for buffered work", name,
-                 CUTIN_VERSION);
-}
-
 static void say_empty(const char *name)
 {
     static _Atomic bool said;
@@ -108,7 +101,9 @@ void *unknown_thunk(const char *name, void *address)
     /* What begins a capture is called so in every CUDA up to 13.5. */
     if (starts_with(name, "cuStreamBegin"))
         atomic_store_explicit(&begins[slot], true, memory_order_relaxed);
-    say_drained(name);
+    if (log_enabled(LOG_INFO) && name_is_new(name))
+        log_line(LOG_INFO, "%s is unknown to version %s: its calls wait for buffered work", name,
+                 CUTIN_VERSION);
     return (void *)(unknown_thunks + (size_t)slot * UNKNOWN_THUNK_BYTES);
 }
 

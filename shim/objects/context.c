@@ -339,12 +339,6 @@ static bool becomes_zero(const _Atomic uint32_t *count)
     return atomic_load(count) == 0;
 }
 
-/* Others that wait in the set have nothing left to wait for; give them the time to notice. */
-static bool context_alone(const struct shim_context *ctx)
-{
-    return becomes_zero(&ctx->users);
-}
-
 /* Sequentially consistent on both sides: one of the two sees the other. */
 void context_park(struct shim_context *ctx)
 {
@@ -408,7 +402,8 @@ void context_close(struct shim_context *ctx, bool alive)
     atomic_fetch_sub(&context_count, 1);
     atomic_fetch_add_explicit(&endings, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
-    if (!context_alone(ctx)) {
+    /* Others that wait in the set have nothing left to wait for; give them the time to notice. */
+    if (!becomes_zero(&ctx->users)) {
         log_line(LOG_WARN, "a context was destroyed while threads waited in it");
         return; /* they keep what they use */
     }

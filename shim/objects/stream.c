@@ -155,23 +155,19 @@ static int legacy_begin(struct shim_context *ctx)
 }
 CONTEXT_BEGIN(CONTEXT_QUEUED, legacy_begin)
 
-static struct shim_stream *stream_describe(struct shim_context *ctx, CUstream handle)
-{
-    unsigned flags = 0;
-    int priority = 0;
-    if (!ctx || REAL(cuStreamGetFlags)(handle, &flags) != CUDA_SUCCESS)
-        return NULL;
-    REAL(cuStreamGetPriority)(handle, &priority);
-    return stream_add(ctx, handle, flags, priority);
-}
-
 /* A stream that was not created through us: ask the driver what it is. */
 static struct shim_stream *stream_adopt(CUstream handle)
 {
     CUcontext owner = NULL;
     if (REAL(cuStreamGetCtx)(handle, &owner) != CUDA_SUCCESS || !owner)
         return NULL;
-    return stream_describe(context_of_stream(handle, owner), handle);
+    struct shim_context *ctx = context_of_stream(handle, owner);
+    unsigned flags = 0;
+    int priority = 0;
+    if (!ctx || REAL(cuStreamGetFlags)(handle, &flags) != CUDA_SUCCESS)
+        return NULL;
+    REAL(cuStreamGetPriority)(handle, &priority);
+    return stream_add(ctx, handle, flags, priority);
 }
 
 void stream_created(CUstream handle)

@@ -25,15 +25,11 @@ bool mark_nameable(const struct shim_stream *s)
     return s->per_thread ? stream_of_thread(s) : context_handle() == s->ctx->handle;
 }
 
-/* A stream that must not be marked says so: to its vHQ what is in it counts as complete then. */
-static bool mark_refused(const struct shim_stream *s)
-{
-    return !mark_nameable(s) || capture_active(s);
-}
-
 static CUresult value_write(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
-    if (mark_refused(s))
+    /* A stream that must not be marked says so: to its vHQ what is in it counts as complete
+     * then. */
+    if (!mark_nameable(s) || capture_active(s))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     struct context_scope scope = context_here(s);
     CUresult r = gate      ? word_write_gate(s->handle, s->word_device, value, gate)

@@ -42,14 +42,6 @@ static void event_completed(const struct shim_event *ev, const struct event_seen
         schedule_complete(seen->stream, seen->epoch);
 }
 
-/* What runs may wait for the host, which waits for another process. */
-static void outside_asked(const struct shim_event *ev)
-{
-    const struct shim_context *ctx = context_find(ev->context);
-    if (ctx)
-        external_wait_asked(ctx);
-}
-
 static __attribute__((noinline)) CUresult outside_wait(const struct shim_event *ev, CUevent handle)
 {
     CUresult r = CUDA_SUCCESS;
@@ -91,8 +83,12 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
         return event_result(ev, buffered_answer(hEvent));
     STOP(event_query);
     CUresult r = REAL(cuEventQuery)(hEvent);
-    if (r == CUDA_ERROR_NOT_READY && ev->interprocess)
-        outside_asked(ev);
+    if (r == CUDA_ERROR_NOT_READY && ev->interprocess) {
+        /* What runs may wait for the host, which waits for another process. */
+        const struct shim_context *ctx = context_find(ev->context);
+        if (ctx)
+            external_wait_asked(ctx);
+    }
     if (MUTANT(event_epoch_late))
         seen = event_see(ev);
     if (r == CUDA_SUCCESS)

@@ -28,14 +28,6 @@ static int record_run(void *payload)
                           : REAL(cuEventRecord)(a->event, a->stream));
 }
 
-/* What the driver refuses while the caller waits must not be deferred: flags, which are for
- * captures if for anything, an event of another context. */
-static bool record_refusable(const struct record *a, const struct shim_event *ev,
-                             const struct shim_stream *s)
-{
-    return !context_same_base(ev->context, s->ctx) || a->flags;
-}
-
 /* The first call with a handle of unknown origin: the driver judges it. */
 static CUresult call_unknown(struct call *c, struct shim_stream *s, CUevent event)
 {
@@ -127,7 +119,9 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
         record_of_before(ev);
         return call_on(&c, NULL);
     }
-    if (record_refusable(&a, ev, s))
+    /* What the driver refuses while the caller waits must not be deferred: flags, which are for
+     * captures if for anything, an event of another context. */
+    if (!context_same_base(ev->context, s->ctx) || a.flags)
         c.req.flags |= VHQ_MUST_INLINE;
     event_unseal(ev);
     CUresult r = s->q ? record_queued(&c, s, ev) : record_straight(&c, s, ev);

@@ -220,12 +220,6 @@ static bool wide(struct graph_call *a, const struct shim_stream *s)
 
 /* ---- the call ------------------------------------------------------------------------------ */
 
-static bool graph_waits(const struct graph_call *a)
-{
-    const struct exec *e = a->upload ? NULL : exec_find(a->handle);
-    return e && e->waits;
-}
-
 static CUresult graph_submit(struct graph_call *a, bool ptds)
 {
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = !a->upload};
@@ -236,8 +230,10 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
                      .kernel = !a->upload,
                      .name = a->upload ? "cuGraphUpload" : "cuGraphLaunch"};
     struct shim_stream *s = call_stream(&a->stream, ptds);
-    if (unlikely(atomic_load_explicit(&exec_waits_seen, memory_order_relaxed)) && s)
-        a->waits = graph_waits(a);
+    if (unlikely(atomic_load_explicit(&exec_waits_seen, memory_order_relaxed)) && s) {
+        const struct exec *e = a->upload ? NULL : exec_find(a->handle);
+        a->waits = e && e->waits;
+    }
     if (unlikely(wide(a, s)))
         return wide_submit(a, &c, s);
     a->exec = NULL;

@@ -38,18 +38,13 @@ struct host_call {
 #define MET_GONE     (UINT64_MAX - 2) /* it is never run */
 #define MET_NO_EPOCH (UINT64_MAX - 3)
 
-static bool met_call(uint64_t met)
-{
-    return met != MET_NOBODY && met < MET_NO_EPOCH;
-}
-
 /* It begins: what is in front of it in its stream is complete. The program may learn of it by this
  * alone, so nothing else need tell. That the function itself is complete the driver says, when it
  * has returned. */
 static uint64_t trampoline_enter(struct trampoline *t)
 {
     uint64_t epoch = atomic_exchange(&t->met, MET_RUNS);
-    if (met_call(epoch))
+    if (epoch != MET_NOBODY && epoch < MET_NO_EPOCH)
         schedule_last(t->stream, epoch);
     if (t->stream->tracked && !MUTANT(function_waits_untold))
         external_wait_thread_begins(t->stream->ctx, t->stream, t);

@@ -108,23 +108,19 @@ static uint32_t launch_room(const struct launch *l)
     return (uint32_t)each * l->ctx->gpu->processors;
 }
 
-static void launch_accepted(const struct launch *l)
-{
-    uint32_t room;
-    if (!function_shape_known(l->known, l->shape, &room)) {
-        function_accepted(l->known, l->ctx->base);
-        function_cluster_ask(l->known, l->function, l->ctx->gpu);
-        function_shape_add(l->known, l->shape, launch_room(l));
-    }
-    function_seed(l->known, l->function, l->ctx->gpu);
-}
-
 static int launch_now(void *args)
 {
     const struct launch *l = args;
     CUresult r = driver_launch(l);
-    if (r == CUDA_SUCCESS && l->known && !l->accepted)
-        launch_accepted(l);
+    if (r == CUDA_SUCCESS && l->known && !l->accepted) {
+        uint32_t room;
+        if (!function_shape_known(l->known, l->shape, &room)) {
+            function_accepted(l->known, l->ctx->base);
+            function_cluster_ask(l->known, l->function, l->ctx->gpu);
+            function_shape_add(l->known, l->shape, launch_room(l));
+        }
+        function_seed(l->known, l->function, l->ctx->gpu);
+    }
     return (int)r;
 }
 
@@ -177,13 +173,6 @@ static struct estimate *launch_estimate(const struct launch *l)
 static uint32_t launch_attributes(const struct launch *l)
 {
     return l->config ? l->config->numAttrs : 0;
-}
-
-static uint32_t launch_copy_bytes(const struct launch *l)
-{
-    size_t params = l->extra ? l->extra_bytes : l->known->bytes;
-    return (uint32_t)(sizeof(struct launch_copy) +
-                      align16(launch_attributes(l) * sizeof(CUlaunchAttribute)) + align16(params));
 }
 
 static void launch_pack(void *payload, const void *args)
@@ -340,9 +329,13 @@ static bool grid_divides(const unsigned grid[3], unsigned x, unsigned y, unsigne
     return x && y && z && grid[0] % x == 0 && grid[1] % y == 0 && grid[2] % z == 0;
 }
 
-/* Clusters are whole: those of the launch, or else those of the function's code. */
-static bool grid_clusters(const struct launch *l)
+static bool grid_valid(const struct launch *l)
 {
+    const uint32_t *most = l->ctx->gpu->max_grid;
+    for (int i = 0; i < 3; i++)
+        if (!l->grid[i] || l->grid[i] > most[i])
+            return false;
+    /* Clusters are whole: those of the launch, or else those of the function's code. */
     uint64_t own = atomic_load_explicit(&l->known->cluster, memory_order_relaxed);
     for (uint32_t i = 0; i < launch_attributes(l); i++) {
         const CUlaunchAttribute *a = &l->config->attrs[i];
@@ -354,15 +347,6 @@ static bool grid_clusters(const struct launch *l)
         own = 0;
     }
     return !own || grid_divides(l->grid, own & 0xffff, own >> 16 & 0xffff, own >> 32 & 0xffff);
-}
-
-static bool grid_valid(const struct launch *l)
-{
-    const uint32_t *most = l->ctx->gpu->max_grid;
-    for (int i = 0; i < 3; i++)
-        if (!l->grid[i] || l->grid[i] > most[i])
-            return false;
-    return grid_clusters(l);
 }
 
 /* `extra`: a buffer, its size, an end mark; anything else is for the driver to judge. */
@@ -461,7 +445,10 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
         c->run = launch_run;
         if (unlikely(estimate_unsettled(e)) && !l->waits && !MUTANT(estimates_constant))
             c->req.flags |= VHQ_LEARNS;
-        c->req.bytes = launch_copy_bytes(l);
+        size_t params = l->extra ? l->extra_bytes : l->known->bytes;
+        c->req.bytes =
+            (uint32_t)(sizeof(struct launch_copy) +
+                       align16(launch_attributes(l) * sizeof(CUlaunchAttribute)) + align16(params));
     }
 }
 

@@ -67,14 +67,6 @@ EXPORT CUresult cutin_stream_release(CUstream stream)
     return with_queue(stream, vhq_release);
 }
 
-static unsigned int held_by(const struct shim_stream *s)
-{
-    const _Atomic uint32_t *word =
-        s->ctx->gpu->index < 0 ? NULL : client_hold_word(s->ctx->gpu->index, s->level);
-    return (word && atomic_load(word) ? CUTIN_HELD_BY_OTHERS : 0) |
-           (vhq_held(s->q) ? CUTIN_HELD_BY_PROGRAM : 0);
-}
-
 EXPORT CUresult cutin_stream_state(CUstream stream, struct cutin_stream_state *state)
 {
     struct shim_context *ctx;
@@ -91,7 +83,10 @@ EXPORT CUresult cutin_stream_state(CUstream stream, struct cutin_stream_state *s
     struct vhq_stats stats;
     vhq_get_stats(q, &stats);
     state->queued = 1;
-    state->held = held_by(s);
+    const _Atomic uint32_t *word =
+        s->ctx->gpu->index < 0 ? NULL : client_hold_word(s->ctx->gpu->index, s->level);
+    state->held = (word && atomic_load(word) ? CUTIN_HELD_BY_OTHERS : 0) |
+                  (vhq_held(s->q) ? CUTIN_HELD_BY_PROGRAM : 0);
     state->buffered = stats.buffered_now;
     state->in_flight = stats.in_flight_now + (uint32_t)counters_pending(s);
     state->submitted = stats.submitted;

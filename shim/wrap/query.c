@@ -229,23 +229,6 @@ static void synced_add(struct shim_context *ctx, void *user)
     pthread_mutex_unlock(&ctx->lock);
 }
 
-static void synced_begin(struct synced *synced, struct shim_context *ctx)
-{
-    synced->count = 0;
-    synced->ctx = ctx;
-    synced->foreign = atomic_load(&ctx->foreign);
-    synced->gone = atomic_load(&ctx->gone);
-    context_each_kin(ctx, synced_add, synced);
-}
-
-static void synced_end(const struct synced *synced)
-{
-    for (unsigned i = 0; i < synced->count; i++)
-        schedule_complete(synced->stream[i], synced->epoch[i]);
-    atomic_store(&synced->ctx->foreign_complete, synced->foreign);
-    atomic_store(&synced->ctx->gone_complete, synced->gone);
-}
-
 /* ---- a context in which a capture has begun meanwhile -------------------------------------- */
 
 struct asked {
@@ -301,14 +284,22 @@ static CUresult context_synchronize(CUcontext handle, bool v2)
         return synchronize_real(handle, v2);
     struct synced synced;
     bool captures = capture_any();
-    synced_begin(&synced, ctx);
+    synced.count = 0;
+    synced.ctx = ctx;
+    synced.foreign = atomic_load(&ctx->foreign);
+    synced.gone = atomic_load(&ctx->gone);
+    context_each_kin(ctx, synced_add, &synced);
     if (!MUTANT(context_sync_undrained))
         drain_sync_context(ctx);
     CUresult r;
     if (likely(!capture_came_later(captures)) || !synchronize_asking(ctx, &r))
         r = synchronize_real(handle, v2);
-    if (r == CUDA_SUCCESS)
-        synced_end(&synced);
+    if (r == CUDA_SUCCESS) {
+        for (unsigned i = 0; i < synced.count; i++)
+            schedule_complete(synced.stream[i], synced.epoch[i]);
+        atomic_store(&synced.ctx->foreign_complete, synced.foreign);
+        atomic_store(&synced.ctx->gone_complete, synced.gone);
+    }
     return context_answer(ctx, r);
 }
 

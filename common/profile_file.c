@@ -304,15 +304,6 @@ static void merge_rows(struct merger *m, const struct profile_row *rows, uint32_
     }
 }
 
-/* The names of the rows that there are now, and no others. */
-static void names_gather(struct merger *m)
-{
-    names_open(&m->names, m->text.text, 0, PROFILE_TEXT);
-    for (uint32_t i = 0; i < m->header.rows; i++)
-        m->row[i].name = names_add(&m->names, m->name[i]);
-    m->header.text_bytes = (m->names.used + 7) / 8 * 8;
-}
-
 static int write_file(int fd, struct merger *m)
 {
     struct profile_header *h = &m->header;
@@ -330,7 +321,11 @@ static int merge_into(int fd, const char *path, const char *temporary, struct me
 {
     int rc;
 
-    names_gather(m);
+    /* The names of the rows that there are now, and no others. */
+    names_open(&m->names, m->text.text, 0, PROFILE_TEXT);
+    for (uint32_t i = 0; i < m->header.rows; i++)
+        m->row[i].name = names_add(&m->names, m->name[i]);
+    m->header.text_bytes = (m->names.used + 7) / 8 * 8;
     rc = write_file(fd, m);
     if (rc == 0 && rename(temporary, path) != 0)
         rc = -errno;

@@ -87,13 +87,6 @@ bool thread_cpus_usable(void)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static bool realtime(void)
-{
-    int class = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-
-    return class == SCHED_FIFO || class == SCHED_RR || class == SCHED_DEADLINE;
-}
-
 /* A program may want small stacks for threads of its own. Returns an errno. */
 static int roomy(pthread_attr_t *attr)
 {
@@ -136,7 +129,9 @@ static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, voi
 /* From the best place to the worst. What the kernel does not give is left out. */
 static int create_somewhere(pthread_t *thread, void *(*run)(void *), void *arg)
 {
-    bool rt = realtime();
+    int class = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+
+    bool rt = class == SCHED_FIFO || class == SCHED_RR || class == SCHED_DEADLINE;
     struct cpus mine = {0}, all, places[4] = {0};
     int rc = EINVAL;
 

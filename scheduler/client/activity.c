@@ -255,21 +255,16 @@ static void find_stall(struct activity *a, uint32_t dev, uint64_t now)
         activity_refresh(a, dev);
 }
 
-static void count_direct(struct activity *a, uint32_t dev, uint64_t now)
-{
-    uint64_t since = atomic_load(&a->device[dev].direct_since_ns);
-
-    /* Fails if it has ended just now, and was counted. */
-    if (since && now > since &&
-        atomic_compare_exchange_strong(&a->device[dev].direct_since_ns, &since, now))
-        add_direct(a, dev, since, now);
-}
-
 void activity_tick(struct activity *a, uint64_t now_ns)
 {
     activity_expire(a, now_ns);
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
-        count_direct(a, dev, now_ns);
+        uint64_t since = atomic_load(&a->device[dev].direct_since_ns);
+
+        /* Fails if it has ended just now, and was counted. */
+        if (since && now_ns > since &&
+            atomic_compare_exchange_strong(&a->device[dev].direct_since_ns, &since, now_ns))
+            add_direct(a, dev, since, now_ns);
         find_stall(a, dev, now_ns);
     }
 }

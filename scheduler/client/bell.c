@@ -24,16 +24,6 @@ bool bell_table_own(void)
     return !ONE_TABLE && syscall(SYS_close_range, 0u, ~0u, (unsigned int)CLOSE_RANGE_UNSHARE) == 0;
 }
 
-/* "PID/task/TID", as this /proc counts, which may be that of another namespace. */
-static void name_find(struct bell *b)
-{
-    char thread[32] = "";
-    ssize_t n = readlink("/proc/thread-self", thread, sizeof(thread) - 1);
-
-    if (n > 0)
-        snprintf(b->name, sizeof(b->name), "/proc/%s/fd/%d", thread, b->end);
-}
-
 void bell_hang(struct bell *b)
 {
     int fds[2];
@@ -45,7 +35,12 @@ void bell_hang(struct bell *b)
     b->end = fds[1];
     while (fcntl(b->fd, F_DUPFD_CLOEXEC, 0) < STDERR_FILENO)
         ;
-    name_find(b);
+    /* "PID/task/TID", as this /proc counts, which may be that of another namespace. */
+    char thread[32] = "";
+    ssize_t n = readlink("/proc/thread-self", thread, sizeof(thread) - 1);
+
+    if (n > 0)
+        snprintf(b->name, sizeof(b->name), "/proc/%s/fd/%d", thread, b->end);
 }
 
 void bell_hear(const struct bell *b)

@@ -23,16 +23,6 @@
 #define LOOK_NS        (50 * NS_PER_MS)  /* where the bell cannot be rung */
 #define SHARED_NS      (10 * NS_PER_MS)  /* where there is none */
 
-static int send_device(struct client_state *self, uint32_t slot)
-{
-    union message m;
-
-    message_init(&m, MESSAGE_DEVICE);
-    m.device.slot = slot;
-    memcpy(m.device.uuid, self->page->device[slot].uuid, 16);
-    return connection_send(&self->connection, &m);
-}
-
 static void retry_later(struct client_state *self)
 {
     self->link = LINK_NONE;
@@ -149,7 +139,12 @@ static int send_due(struct client_state *self)
         uint32_t slot = (uint32_t)__builtin_ctz(self->devices_due);
 
         self->devices_due &= self->devices_due - 1;
-        rc = send_device(self, slot);
+        union message m;
+
+        message_init(&m, MESSAGE_DEVICE);
+        m.device.slot = slot;
+        memcpy(m.device.uuid, self->page->device[slot].uuid, 16);
+        rc = connection_send(&self->connection, &m);
     }
     return rc;
 }

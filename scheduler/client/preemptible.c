@@ -118,17 +118,6 @@ void preemptible_leave_all(struct preemptible *b)
     atomic_fetch_add(&b->generation, 1);
 }
 
-static void bury(struct preemptible_page *p, const _Atomic uint32_t bits[PAGE_DEVICES])
-{
-    if (!p->moved) {
-        for (uint32_t d = 0; d < PAGE_DEVICES; d++)
-            if (p->device[d] && atomic_load(&bits[d]))
-                page_write_bit(p->device[d], atomic_load(&bits[d]), 0, PAGE_WORDS, 0);
-        page_unmap(p->page);
-    }
-    free(p);
-}
-
 bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES])
 {
     struct preemptible_page *p;
@@ -139,7 +128,13 @@ bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DE
         return false;
     while ((p = b->dead)) {
         b->dead = p->next_dead;
-        bury(p, bits);
+        if (!p->moved) {
+            for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+                if (p->device[d] && atomic_load(&bits[d]))
+                    page_write_bit(p->device[d], atomic_load(&bits[d]), 0, PAGE_WORDS, 0);
+            page_unmap(p->page);
+        }
+        free(p);
     }
     /* The same memory may be back in the list already: its bits must be looked at again. */
     atomic_fetch_add(&b->generation, 1);

@@ -116,17 +116,6 @@ void state_refill(struct client_state *self, const struct cutin_page *old)
     activity_refresh_all(&self->activity);
 }
 
-/* Only the mapping failed, for lack of memory: the old page stays, without anybody else's bits. */
-static void open_holds(struct client_state *self)
-{
-    for (uint32_t d = 0; d < PAGE_DEVICES; d++)
-        for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
-            atomic_fetch_and(&self->page->device[d].want[l], PAGE_BIT_SELF);
-            atomic_fetch_and(&self->page->device[d].hold[l], PAGE_BIT_SELF);
-        }
-    atomic_store(&self->page->above, self->above_own);
-}
-
 void state_leave_daemon(struct client_state *self)
 {
     struct cutin_page old;
@@ -134,7 +123,14 @@ void state_leave_daemon(struct client_state *self)
     page_copy(&old, self->page);
     self->id = 0;
     if (page_make_private(self->page) != 0) {
-        open_holds(self);
+        /* Only the mapping failed, for lack of memory: the old page stays, without anybody else's
+         * bits. */
+        for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+            for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
+                atomic_fetch_and(&self->page->device[d].want[l], PAGE_BIT_SELF);
+                atomic_fetch_and(&self->page->device[d].hold[l], PAGE_BIT_SELF);
+            }
+        atomic_store(&self->page->above, self->above_own);
         return;
     }
     state_identify(self);

@@ -14,16 +14,6 @@
 #include "common/clock.h"
 #include "common/thread.h"
 
-static void sleep_until(struct waker *w, uint32_t seen, uint64_t ns)
-{
-    struct timespec at = {.tv_sec = (time_t)(ns / 1000000000u),
-                          .tv_nsec = (long)(ns % 1000000000u)};
-
-    /* FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC. */
-    syscall(SYS_futex, &w->word, FUTEX_WAIT_BITSET_PRIVATE, seen, ns == UINT64_MAX ? NULL : &at,
-            NULL, FUTEX_BITSET_MATCH_ANY);
-}
-
 static void *waker_main(void *arg)
 {
     struct waker *w = arg;
@@ -37,7 +27,12 @@ static void *waker_main(void *arg)
 
         next = next ? next : UINT64_MAX;
         atomic_store(&w->until_ns, next);
-        sleep_until(w, seen, next);
+        struct timespec at = {.tv_sec = (time_t)(next / 1000000000u),
+                              .tv_nsec = (long)(next % 1000000000u)};
+
+        /* FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC. */
+        syscall(SYS_futex, &w->word, FUTEX_WAIT_BITSET_PRIVATE, seen,
+                next == UINT64_MAX ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
     }
     return NULL;
 }

@@ -8,17 +8,12 @@
 
 enum { FIRST_BITS = 11 }; /* 2 * HDR_HALF = 2^11 */
 
-/* The doubling that a value lies in; the first is linear. */
-static uint32_t doubling(uint64_t ns)
-{
-    uint32_t bits = 64 - (uint32_t)__builtin_clzll(ns | 1);
-
-    return bits > FIRST_BITS ? bits - FIRST_BITS : 0;
-}
-
 uint32_t hdr_bucket(uint64_t ns)
 {
-    uint32_t d = doubling(ns);
+    /* The doubling that a value lies in; the first is linear. */
+    uint32_t bits = 64 - (uint32_t)__builtin_clzll(ns | 1);
+
+    uint32_t d = bits > FIRST_BITS ? bits - FIRST_BITS : 0;
 
     return d < HDR_DOUBLINGS ? d * HDR_HALF + (uint32_t)(ns >> d) : HDR_BUCKETS - 1;
 }

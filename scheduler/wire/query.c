@@ -189,8 +189,8 @@ int query_stop(const char *socket)
     return rc == -ECONNRESET ? 0 : rc;
 }
 
-static int control(const char *socket, struct control_target target, enum control_kind kind,
-                   uint32_t value)
+int control_order(const char *socket, struct control_target target, enum control_kind kind,
+                  uint32_t value)
 {
     union message m;
     int rc;
@@ -204,29 +204,6 @@ static int control(const char *socket, struct control_target target, enum contro
     m.control.value = value;
     rc = query_one(socket, &m);
     return rc == 0 ? done_error(&m) : rc;
-}
-
-int control_set(const char *socket, struct control_target target, enum control_kind what,
-                uint32_t value)
-{
-    if (what > CONTROL_DEPTH)
-        return -EINVAL;
-    return control(socket, target, what, value);
-}
-
-int control_pause(const char *socket, struct control_target target)
-{
-    return control(socket, target, CONTROL_PAUSE, 0);
-}
-
-int control_resume(const char *socket, struct control_target target)
-{
-    return control(socket, target, CONTROL_RESUME, 0);
-}
-
-int control_reset(const char *socket, struct control_target target, uint32_t stream)
-{
-    return control(socket, target, CONTROL_RESET, stream);
 }
 
 int control_policy(const char *socket, const char *name, char now[PAGE_NAME])

@@ -41,16 +41,15 @@ struct control_target {
     int32_t pid;
 };
 
-/* LEVEL, WEIGHT, BUDGET_US, DEPTH; effective at once, until the process ends. */
-int control_set(const char *socket, struct control_target target, enum control_kind what,
-                uint32_t value);
-/* Holds all streams of the process, whatever runs, until it is resumed. */
-int control_pause(const char *socket, struct control_target target);
-int control_resume(const char *socket, struct control_target target);
-/* Drops what is buffered and not submitted, in one stream (they count from 0, in the order they
- * were made) or in CONTROL_ALL_STREAMS. How many commands that was shows in the counter `dropped`.
+/*
+ * An order for the process, effective at once, until it ends. LEVEL, WEIGHT, BUDGET_US and DEPTH: it
+ * has this value from now on. PAUSE holds all its streams, whatever runs, until RESUME (value: 0).
+ * RESET drops what is buffered and not submitted, in one stream (they count from 0, in the order
+ * they were made) or in CONTROL_ALL_STREAMS; how many commands that was shows in the counter
+ * `dropped`.
  */
-int control_reset(const char *socket, struct control_target target, uint32_t stream);
+int control_order(const char *socket, struct control_target target, enum control_kind kind,
+                  uint32_t value);
 
 /* Makes `name` the policy (NULL: leaves it as it is) and tells which it is now. -ENOENT also where
  * there is no policy of that name. */

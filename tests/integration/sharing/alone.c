@@ -205,7 +205,7 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
     launches(1);
     launches(2);
     somebody_there("nothing waits", waits_for_nothing);
-    cr_assert_eq(control_pause(daemon_path(), target), 0);
+    cr_assert_eq(control_order(daemon_path(), target, CONTROL_PAUSE, 0), 0);
     somebody_there("paused", is_paused);
     held.from_ns = device_now_ns();
     launches(3);
@@ -216,7 +216,7 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
     sandbox_tell("begin");
     kernels_run(WARM + ALONE + BEHIND);
     held.to_ns = capped.from_ns = device_now_ns();
-    cr_assert_eq(control_resume(daemon_path(), target), 0);
+    cr_assert_eq(control_order(daemon_path(), target, CONTROL_RESUME, 0), 0);
     kernels_run(WARM + ALONE + BEHIND + CAPPED);
     cr_expect_eq(device_log_count(is_kernel, &held), 0, "the hold counts");
     cr_expect_eq(device_log_count(is_kernel, &capped), CAPPED);

@@ -99,7 +99,7 @@ static void stop(struct process *p, const struct message_row *row)
 {
     sandbox_tell("queue");
     cr_assert(process_says(p, "queued", 60), "stderr: %s", process_err(p));
-    cr_assert_eq(control_pause(daemon_path(), target(row)), 0);
+    cr_assert_eq(control_order(daemon_path(), target(row), CONTROL_PAUSE, 0), 0);
     cr_assert(client_wait(PROGRAM, client_paused, 60, NULL));
     device_log_settle(QUIET_NS); /* and the thread that mirrors the page has come to it */
     sandbox_tell("begin");
@@ -124,7 +124,7 @@ static int stops(const char *const env[], bool (*ready)(const struct message_row
     be = program_start(env, ready, &row);
     stop(be, &row);
     at_ns = device_now_ns();
-    cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
+    cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_RESUME, 0), 0);
     program_check(be);
     process_free(daemon);
     return kernels_standing(at_ns);
@@ -192,7 +192,7 @@ Test(gates, come_back_with_the_daemon)
     cr_assert(client_wait(PROGRAM, has_gates, 60, &row), "no gates with the next daemon");
     stop(be, &row);
     at_ns = device_now_ns();
-    cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
+    cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_RESUME, 0), 0);
     program_check(be);
     expect_standing(kernels_standing(at_ns));
     process_free(again);
@@ -211,7 +211,7 @@ Test(gates, a_closed_one_stops_nobody_else)
     other = training_start(STEPS, (const char *[]){"CUTIN_GATES=on", "SIMGPU_LOG", NULL});
     training_check(other, expected, 60);
     at_ns = device_now_ns();
-    cr_assert_eq(control_resume(daemon_path(), target(&row)), 0);
+    cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_RESUME, 0), 0);
     program_check(be);
     expect_standing(kernels_standing(at_ns));
     process_free(other);

@@ -76,12 +76,12 @@ static int kernels_after_a_hold(const struct message_row *row)
     uint64_t held_ns, over_ns;
     struct message_row later;
 
-    cr_assert_eq(control_pause(daemon_path(), target), 0);
+    cr_assert_eq(control_order(daemon_path(), target, CONTROL_PAUSE, 0), 0);
     held_ns = device_now_ns();
     cr_assert(client_wait(PROGRAM, client_paused, 20, &later));
     nap_ms(300);
     over_ns = device_now_ns();
-    cr_assert_eq(control_resume(daemon_path(), target), 0);
+    cr_assert_eq(control_order(daemon_path(), target, CONTROL_RESUME, 0), 0);
     return kernels_ended(held_ns, over_ns);
 }
 

@@ -52,7 +52,7 @@ static void order_level(const struct actor *a, uint32_t level)
 {
     struct control_target target = {.pid = a->pid};
 
-    cr_assert_eq(control_set(place.socket, target, CONTROL_LEVEL, level), 0);
+    cr_assert_eq(control_order(place.socket, target, CONTROL_LEVEL, level), 0);
 }
 
 /* Both are there, and the daemon has told the upper one of the lower one. */

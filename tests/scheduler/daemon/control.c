@@ -60,7 +60,7 @@ static struct control_target target(const struct actor *a)
 
 static int set(const struct actor *a, enum control_kind what, uint32_t value)
 {
-    return control_set(place.socket, target(a), what, value);
+    return control_order(place.socket, target(a), what, value);
 }
 
 Test(control, errors_say_what_is_wrong)
@@ -71,12 +71,15 @@ Test(control, errors_say_what_is_wrong)
     cr_assert_eq(set(&a, CONTROL_WEIGHT, 2), -ENOENT);
     place_start(&place);
     cr_assert_eq(set(&a, CONTROL_WEIGHT, 2), -ESRCH);
-    cr_assert_eq(control_pause(place.socket, (struct control_target){.client = 99}), -ESRCH);
-    cr_assert_eq(control_pause(place.socket, (struct control_target){.pid = 0}), -ESRCH);
+    cr_assert_eq(
+        control_order(place.socket, (struct control_target){.client = 99}, CONTROL_PAUSE, 0),
+        -ESRCH);
+    cr_assert_eq(control_order(place.socket, (struct control_target){.pid = 0}, CONTROL_PAUSE, 0),
+                 -ESRCH);
     cr_assert_eq(set(&a, CONTROL_WEIGHT, 0), -EINVAL);
     cr_assert_eq(set(&a, CONTROL_LEVEL, 4), -EINVAL);
     cr_assert_eq(set(&a, CONTROL_DEPTH, 5000), -EINVAL);
-    cr_assert_eq(set(&a, CONTROL_PAUSE, 0), -EINVAL, "not a setting");
+    cr_assert_eq(set(&a, CONTROL_KIND_COUNT, 0), -EINVAL, "no kind of order");
     place_kill(&place);
     cr_assert_eq(set(&a, CONTROL_WEIGHT, 2), -ECONNREFUSED);
     actor_kill(&a);
@@ -135,21 +138,23 @@ Test(control, a_pause_holds_all_levels_and_later_devices_until_resumed)
 
     place_start(&place);
     join(&a, 2);
-    cr_assert_eq(control_pause(place.socket, target(&a)), 0);
+    cr_assert_eq(control_order(place.socket, target(&a), CONTROL_PAUSE, 0), 0);
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         cr_assert_eq(actor_do(&a, DO_HOLD, 0, level), PAGE_BIT_PAUSED);
     cr_assert_eq(actor_do(&a, DO_DEVICE, 0x22, 0), 1);
     WAIT_UNTIL(actor_do(&a, DO_HOLD, 1, 2) == PAGE_BIT_PAUSED);
     cr_assert((row_of(a.pid).state & ROW_PAUSED));
-    cr_assert_eq(
-        control_resume(place.socket, (struct control_target){.client = row_of(a.pid).client}), 0);
+    cr_assert_eq(control_order(place.socket,
+                               (struct control_target){.client = row_of(a.pid).client},
+                               CONTROL_RESUME, 0),
+                 0);
     for (int dev = 0; dev < 2; dev++)
         for (uint32_t level = 0; level < PAGE_LEVELS; level++)
             cr_assert_eq(actor_do(&a, DO_HOLD, dev, level), 0);
     cr_assert_not((row_of(a.pid).state & ROW_PAUSED));
     actor_kill(&a);
     join(&a, 3);
-    cr_assert_eq(control_pause(place.socket, target(&a)), -EOPNOTSUPP);
+    cr_assert_eq(control_order(place.socket, target(&a), CONTROL_PAUSE, 0), -EOPNOTSUPP);
     actor_kill(&a);
 }
 
@@ -162,7 +167,7 @@ Test(control, orders_for_the_process_itself_reach_it)
     cr_assert_eq(set(&a, CONTROL_BUDGET_US, 123), 0);
     cr_assert_eq(set(&a, CONTROL_DEPTH, 7), 0);
     cr_assert_eq(set(&a, CONTROL_WEIGHT, 5), 0);
-    cr_assert_eq(control_reset(place.socket, target(&a), CONTROL_ALL_STREAMS), 0);
+    cr_assert_eq(control_order(place.socket, target(&a), CONTROL_RESET, CONTROL_ALL_STREAMS), 0);
     WAIT_UNTIL(actor_do(&a, DO_ORDERED, CONTROL_BUDGET_US, 0) == 123);
     WAIT_UNTIL(actor_do(&a, DO_ORDERED, CONTROL_DEPTH, 0) == 7);
     WAIT_UNTIL(actor_do(&a, DO_ORDERED, CONTROL_RESET, 0) == CONTROL_ALL_STREAMS);
@@ -178,10 +183,10 @@ Test(control, orders_outlive_the_daemon)
     join(&a, 2);
     join(&b, 0);
     cr_assert_eq(set(&a, CONTROL_WEIGHT, 5), 0);
-    cr_assert_eq(control_pause(place.socket, target(&a)), 0);
+    cr_assert_eq(control_order(place.socket, target(&a), CONTROL_PAUSE, 0), 0);
     cr_assert_eq(set(&a, CONTROL_LEVEL, 1), 0);
-    cr_assert_eq(control_pause(place.socket, target(&b)), 0);
-    cr_assert_eq(control_resume(place.socket, target(&b)), 0);
+    cr_assert_eq(control_order(place.socket, target(&b), CONTROL_PAUSE, 0), 0);
+    cr_assert_eq(control_order(place.socket, target(&b), CONTROL_RESUME, 0), 0);
     cr_assert_eq(set(&b, CONTROL_LEVEL, 3), 0);
     WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 1 && actor_do(&b, DO_LEVEL, 0, 0) == 3);
     place_kill(&place);
@@ -209,7 +214,7 @@ static int as_other(int (*what)(const struct actor *a), const struct actor *a)
 
 static int pause_it(const struct actor *a)
 {
-    return control_pause(place.socket, target(a));
+    return control_order(place.socket, target(a), CONTROL_PAUSE, 0);
 }
 
 static int raise_it(const struct actor *a)
@@ -224,7 +229,7 @@ static int weigh_it(const struct actor *a)
 
 static int reset_it(const struct actor *a)
 {
-    return control_reset(place.socket, target(a), CONTROL_ALL_STREAMS);
+    return control_order(place.socket, target(a), CONTROL_RESET, CONTROL_ALL_STREAMS);
 }
 
 Test(control, nobody_changes_another_users_process_or_rises_above_his_rules)

@@ -99,7 +99,7 @@ static int set(int argc, char **argv)
     target = operand_pid(&subcommand_set, argc, argv);
     for (size_t i = 0; i < sizeof(orders) / sizeof(*orders) && rc == 0; i++)
         if (orders[i].given) {
-            rc = control_set(socket_path, target, orders[i].kind, orders[i].value);
+            rc = control_order(socket_path, target, orders[i].kind, orders[i].value);
             n++;
         }
     if (n == 0)
@@ -141,9 +141,7 @@ static int order(const struct subcommand *cmd, enum control_kind kind, int argc,
 
     read_options(cmd, argc, argv);
     target = operand_pid(cmd, argc, argv);
-    rc = kind == CONTROL_PAUSE    ? control_pause(socket_path, target)
-         : kind == CONTROL_RESUME ? control_resume(socket_path, target)
-                                  : control_reset(socket_path, target, reset_stream);
+    rc = control_order(socket_path, target, kind, kind == CONTROL_RESET ? reset_stream : 0);
     return rc == 0 ? EXIT_SUCCESS : failed(cmd, target, rc);
 }
 

@@ -96,8 +96,7 @@ static const char *const unproven[] = {
     [IN_GRAPHS] = NULL,
 };
 
-/* NULL: nothing speaks against gates. */
-static const char *objection(const struct shim_context *ctx)
+const char *gates_process_objection(void)
 {
     if (level_lowest() != level_highest() || gates_levels_mixed())
         return "streams of this process have different levels";
@@ -105,10 +104,18 @@ static const char *objection(const struct shim_context *ctx)
         return "others may wait for writes by streams of this process";
     if (level_highest() >= CUTIN_LEVEL_RT)
         return "real-time work is never held";
+    return config_get()->inline_only ? "a profiler is attached, or CUDA_LAUNCH_BLOCKING is set"
+                                     : NULL;
+}
+
+/* NULL: nothing speaks against gates. */
+static const char *objection(const struct shim_context *ctx)
+{
+    const char *why = gates_process_objection();
+    if (why)
+        return why;
     if (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2])
         return "the driver has no stream memory operations, version 2 (CUDA 11.7)";
-    if (config_get()->inline_only)
-        return "a profiler is attached, or CUDA_LAUNCH_BLOCKING is set";
     return config_get()->gates == GATES_ON ? NULL : unproven[recorded(ctx->gpu)];
 }
 

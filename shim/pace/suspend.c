@@ -67,14 +67,9 @@ static void turn_off(struct device *d, const char *why)
 
 static const char *objection(void)
 {
-    if (level_lowest() != level_highest() || gates_levels_mixed())
-        return "streams of this process have different levels";
-    if (gates_peers())
-        return "others may wait for writes by streams of this process";
-    if (level_highest() >= CUTIN_LEVEL_RT)
-        return "real-time work is never held";
-    if (config_get()->inline_only)
-        return "a profiler is attached, or CUDA_LAUNCH_BLOCKING is set";
+    const char *why = gates_process_objection();
+    if (why)
+        return why;
     if (config_get()->suspend == SUSPEND_AUTO && gates_mps())
         return "the GPU is shared through MPS";
     return groups_objection();

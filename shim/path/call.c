@@ -60,7 +60,7 @@ static void call_drain(const struct call *c, struct shim_stream *s)
     if (!set || vhq_set_idle(set))
         return;
     if (all)
-        drain_earlier(s->ctx);
+        drain_context(s->ctx, true);
     else
         drain_legacy_order(s);
 }

@@ -92,19 +92,9 @@ static void drain_each(struct shim_context *ctx, void *user)
         vhq_set_drain_returned(ctx->set, *boost || context_boost(ctx));
 }
 
-static void drain_kin(struct shim_context *ctx, bool boost)
+void drain_context(struct shim_context *ctx, bool boost)
 {
     context_each_kin(ctx, drain_each, &boost);
-}
-
-void drain_context(struct shim_context *ctx)
-{
-    drain_kin(ctx, false);
-}
-
-void drain_earlier(struct shim_context *ctx)
-{
-    drain_kin(ctx, true);
 }
 
 static void sync_each(struct shim_context *ctx, void *user)
@@ -115,7 +105,7 @@ static void sync_each(struct shim_context *ctx, void *user)
 
 void drain_sync_context(struct shim_context *ctx)
 {
-    drain_context(ctx);
+    drain_context(ctx, false);
     if (!capture_any())
         context_each_kin(ctx, sync_each, NULL);
 }
@@ -224,5 +214,5 @@ void shim_drain(enum drain_scope scope)
     if (scope == DRAIN_LEGACY)
         drain_stream(ctx->legacy, thread_boosts(ctx->legacy));
     else
-        drain_context(ctx);
+        drain_context(ctx, false);
 }

@@ -14,7 +14,7 @@ void drain_stream(struct shim_stream *s, bool boost);
 /* ... and until it is known complete, so that no driver lock is held meanwhile. */
 void drain_sync_stream(struct shim_stream *s, bool boost);
 /* A context; with the primary one its green contexts, which are synchronised with it. */
-void drain_context(struct shim_context *ctx);
+void drain_context(struct shim_context *ctx, bool boost);
 void drain_sync_context(struct shim_context *ctx);
 /* Everything in the process. */
 void drain_all(bool boost);
@@ -32,7 +32,6 @@ void drain_before_legacy(struct shim_stream *legacy);
 
 /* For streams that are never held (call.c). */
 void drain_legacy_order(struct shim_stream *s);
-void drain_earlier(struct shim_context *ctx);
 /* A stream that waits for a value stands in the way of others of its hardware queue, which a
  * primary context shares with its green ones: what these have buffered is submitted before the
  * wait. */

@@ -16,7 +16,7 @@ static __attribute__((noinline)) bool frees_drained(void)
 {
     struct shim_context *ctx = thread_bypasses() ? NULL : context_known();
     if (ctx)
-        drain_context(ctx); /* frees that are buffered count when we try once more */
+        drain_context(ctx, false); /* frees that are buffered count when we try once more */
     return ctx;
 }
 

@@ -40,7 +40,7 @@ static void record_begins(CUevent event)
 {
     struct shim_context *own = MUTANT(context_record_undrained) ? context_known() : NULL;
     if (own)
-        drain_context(own);
+        drain_context(own, false);
     everything_first(MUTANT(context_record_undrained));
     if (!thread_bypasses())
         event_record_begins(event);

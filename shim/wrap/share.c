@@ -1,12 +1,15 @@
 /*
- * share.c - memory that another process has, too: exported and imported, by whatever handle. The
- * driver answers. A kernel of the other process may wait for what one of this process writes there,
- * and nobody can tell which of them does: they count as kernels that ring (vhq/peer.c), from the
- * first such memory on.
+ * share.c - memory that others have, too. The driver answers. What is exported and imported, by
+ * whatever handle, another process has: a kernel there may wait for what one of this process writes,
+ * and nobody can tell which of them does, so they count as kernels that ring (vhq/peer.c), from the
+ * first such memory on. What the program registers a peer may wait for, where a stream writes; and a
+ * program that has I/O memory among it may have kernels that talk to devices (waiting.h), and ring
+ * by themselves, which stays noted when the memory goes.
  */
 #include "shim/lookup/shim.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
+#include "shim/learn/waiting.h"
 #include "shim/path/call.h"
 #include "common/mutant.h"
 #include "shim/objects/thread.h"
@@ -47,3 +50,27 @@ SHARES(cuMemPoolImportFromShareableHandle,
        (CUmemoryPool * pool_out, void *handle, CUmemAllocationHandleType handleType,
         unsigned long long flags),
        (pool_out, handle, handleType, flags))
+
+/* ---- what the program registers --------------------------------------------------------------- */
+
+static CUresult registered(CUresult r, void *p, size_t bytes, unsigned int flags)
+{
+    if (r == CUDA_SUCCESS)
+        memory_registered_add(p, bytes);
+    if (r == CUDA_SUCCESS && flags & CU_MEMHOSTREGISTER_IOMEMORY) {
+        waiting_registered();
+        memory_note_rings();
+        gates_note_peer();
+    }
+    return r;
+}
+
+EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int flags)
+{
+    return registered(REAL(cuMemHostRegister)(p, bytesize, flags), p, bytesize, flags);
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int flags)
+{
+    return registered(REAL(cuMemHostRegister_v2)(p, bytesize, flags), p, bytesize, flags);
+}

@@ -153,3 +153,37 @@ Test(pools, too_much_is_refused)
     OK(cuMemGetInfo(&left, &all));
     FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&p, all * 2, stream_new()));
 }
+
+/* "Graph destruction does not automatically free any live graph-allocated memory [...] The
+ * allocation must subsequently be freed in another graph, or using cudaFreeAsync()/cudaFree()"
+ * (CUDA Programming Guide, graph memory nodes). */
+static CUdeviceptr graph_left(CUstream s)
+{
+    CUdeviceptr p;
+    CUgraph g;
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuMemAllocAsync(&p, BYTES, s));
+    OK(cuStreamEndCapture(s, &g));
+    CUgraphExec x = exec_new(g);
+    OK(cuGraphLaunch(x, s));
+    OK(cuGraphExecDestroy(x));
+    OK(cuGraphDestroy(g));
+    return p;
+}
+
+Test(pools, memory_of_a_graph_outlives_it)
+{
+    struct gate gate;
+    CUstream s = stream_new();
+    CUdeviceptr back = words_new(0);
+    gate_queue(&gate, s);
+    CUdeviceptr p = graph_left(s);
+    OK(launch_fill(s, p, 6));
+    OK(launch_copy(s, back, p));
+    OK(cuMemFreeAsync(p, s));
+    gate_open(&gate);
+    OK(cuStreamSynchronize(s));
+    words_are(back, 6);
+    OK(cuMemFree(graph_left(s)));
+    OK(cuStreamSynchronize(s));
+}

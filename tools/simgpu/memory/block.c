@@ -35,8 +35,9 @@ struct sim_pool *pool_find(CUmemoryPool handle)
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Back to the device for good. */
-static void block_release(struct sim_pool *p, struct block *b)
+static void block_release(struct block *b)
 {
+    struct sim_pool *p = b->pool;
     if (b->state != BLOCK_FREE)
         memory_remove(b->base, NULL);
     space_give(b->base, b->whole);
@@ -54,7 +55,7 @@ void pool_trim(struct sim_pool *p, uint64_t keep)
         if (p->reserved <= keep)
             break;
         if (b->state == BLOCK_FREE)
-            block_release(p, b);
+            block_release(b);
     }
 }
 
@@ -69,14 +70,14 @@ void pools_trim(int ordinal)
     pthread_mutex_unlock(&pool_lock);
 }
 
-static bool block_list(struct sim_pool *p, struct block *b)
+static bool block_list(const struct block *b)
 {
     struct memory m = {.base = b->base,
                        .bytes = b->whole,
                        .kind = MEMORY_POOL,
-                       .ordinal = p->ordinal,
+                       .ordinal = b->pool->ordinal,
                        .id = memory_next_id(),
-                       .owner = p};
+                       .owner = b->pool};
     return memory_add(&m) == 0;
 }
 
@@ -107,7 +108,7 @@ static struct block *block_best(struct sim_pool *p, size_t whole, uint32_t strea
 static struct block *block_reuse(struct sim_pool *p, size_t whole, uint32_t stream)
 {
     struct block *best = block_best(p, whole, stream, block_usable);
-    if (best && best->state == BLOCK_FREE && !block_list(p, best))
+    if (best && best->state == BLOCK_FREE && !block_list(best))
         return NULL;
     return best;
 }
@@ -131,9 +132,10 @@ static struct block *block_new(struct sim_pool *p, size_t whole)
         free(b);
         return NULL;
     }
+    b->pool = p;
     b->whole = whole;
     b->base = space_take(whole, SPACE_GRAIN);
-    if (b->base != 0 && block_list(p, b)) {
+    if (b->base != 0 && block_list(b)) {
         p->reserved += whole;
         DL_APPEND(p->blocks, b);
         return b;
@@ -176,22 +178,22 @@ CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream, struct
     return b->base;
 }
 
-struct block *block_find(CUdeviceptr base, struct sim_pool **owner)
+struct block *block_find(CUdeviceptr base)
 {
     struct memory m;
     if (!memory_find_base(base, &m) || m.kind != MEMORY_POOL)
         return NULL;
-    *owner = m.owner;
     struct block *b;
-    DL_FOREACH ((*owner)->blocks, b) {
+    DL_FOREACH (((struct sim_pool *)m.owner)->blocks, b) {
         if (b->base == base)
             return b;
     }
     return NULL;
 }
 
-void block_freed(struct sim_pool *p, struct block *b)
+void block_freed(struct block *b)
 {
+    struct sim_pool *p = b->pool;
     memory_remove(b->base, NULL);
     b->state = BLOCK_FREE;
     p->used -= b->whole;

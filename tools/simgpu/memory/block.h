@@ -22,7 +22,9 @@ struct block {
     enum block_state state;
     struct point freed; /* its stream, and where its free stands there; 0: on its way */
     bool in_use;        /* a graph's: allocated by a launch, not freed since */
+    size_t holders;     /* a graph's: nodes, launches and frees that are not over */
     uint64_t ticket; /* of the free under way; a reuse takes a new one, so that the free misses */
+    struct sim_pool *pool;
     struct block *prev, *next;
 };
 
@@ -53,9 +55,9 @@ void pool_trim(struct sim_pool *p, uint64_t keep);
 /* The address of a live block of at least `bytes`, for that stream; 0: the device is full. `after`:
  * what the stream has to follow first, a free in another one, or nothing; NULL: no such block. */
 CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream, struct point *after);
-/* The block that begins there and its pool; NULL: none. */
-struct block *block_find(CUdeviceptr base, struct sim_pool **owner);
+/* The block that begins there; NULL: none. */
+struct block *block_find(CUdeviceptr base);
 /* The free has happened in stream order: the block is anybody's again. */
-void block_freed(struct sim_pool *p, struct block *b);
+void block_freed(struct block *b);
 
 #endif

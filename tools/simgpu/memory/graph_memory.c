@@ -4,7 +4,6 @@
 #include "tools/simgpu/memory/graph_memory.h"
 #include "tools/simgpu/memory/block.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct sim_pool *graphs[POOL_DEVICES]; /* by ordinal, made when needed; under pool_lock */
@@ -16,42 +15,34 @@ bool graph_memory_is(const struct sim_pool *p)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static CUdeviceptr graph_block_take(struct sim_context *ctx, size_t bytes)
-{
-    CUdeviceptr ptr = 0;
-    pthread_mutex_lock(&pool_lock);
-    if (!graphs[ctx->ordinal])
-        graphs[ctx->ordinal] = pool_new(ctx->ordinal, true);
-    if (graphs[ctx->ordinal])
-        ptr = block_take(graphs[ctx->ordinal], bytes, 0, NULL);
-    pthread_mutex_unlock(&pool_lock);
-    return ptr;
-}
-
-static void graph_block_give(CUdeviceptr ptr)
+static struct block *graph_block_take(int ordinal, size_t bytes)
 {
     pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p;
-    struct block *b = block_find(ptr, &p);
-    if (b)
-        block_freed(p, b);
+    struct sim_pool *p = graphs[ordinal] ? graphs[ordinal] : pool_new(ordinal, true);
+    struct block *b = p ? block_find(block_take(p, bytes, 0, NULL)) : NULL;
+    graphs[ordinal] = p;
     pthread_mutex_unlock(&pool_lock);
+    return b;
 }
 
 /* The graph's block at ptr, or NULL. Under lock. */
 static struct block *graph_block(CUdeviceptr ptr)
 {
-    struct sim_pool *p;
-    struct block *b = block_find(ptr, &p);
-    return b && graph_memory_is(p) ? b : NULL;
+    struct block *b = block_find(ptr);
+    return b && graph_memory_is(b->pool) ? b : NULL;
 }
 
-bool graph_memory_owns(CUdeviceptr ptr)
+void graph_block_mark(struct block *b, bool in_use)
 {
-    pthread_mutex_lock(&pool_lock);
-    bool owns = graph_block(ptr);
-    pthread_mutex_unlock(&pool_lock);
-    return owns;
+    b->in_use = in_use;
+    if (!in_use && b->holders == 0)
+        block_freed(b);
+}
+
+void graph_block_drop(struct block *b)
+{
+    b->holders--;
+    graph_block_mark(b, b->in_use);
 }
 
 void graph_memory_mark(CUdeviceptr ptr, bool in_use)
@@ -59,7 +50,7 @@ void graph_memory_mark(CUdeviceptr ptr, bool in_use)
     pthread_mutex_lock(&pool_lock);
     struct block *b = graph_block(ptr);
     if (b)
-        b->in_use = in_use;
+        graph_block_mark(b, in_use);
     pthread_mutex_unlock(&pool_lock);
 }
 
@@ -74,57 +65,53 @@ bool graph_memory_in_use(CUdeviceptr ptr)
 
 /* ---- works: the address is taken with the node, and held by every copy of its work ----------- */
 
-struct graph_memory {
-    _Atomic int holders;
-    CUdeviceptr ptr;
-};
-
-static void alloc_hold(struct work *w)
+static void memory_hold(struct work *w)
 {
-    struct graph_memory *m = w->args.ptr[ALLOC_MEMORY];
-    atomic_fetch_add(&m->holders, 1);
+    struct block *b = w->args.ptr[ALLOC_MEMORY];
+    pthread_mutex_lock(&pool_lock);
+    b->holders++;
+    pthread_mutex_unlock(&pool_lock);
 }
 
-static void alloc_drop(struct work *w)
+static void memory_drop(struct work *w)
 {
-    struct graph_memory *m = w->args.ptr[ALLOC_MEMORY];
-    if (atomic_fetch_sub(&m->holders, 1) != 1)
-        return;
-    graph_block_give(m->ptr);
-    free(m);
+    pthread_mutex_lock(&pool_lock);
+    graph_block_drop(w->args.ptr[ALLOC_MEMORY]);
+    pthread_mutex_unlock(&pool_lock);
+}
+
+static CUresult memory_work(struct work *w, const char *name, CUgraphNodeType type, struct block *b)
+{
+    *w = (struct work){.kind = WORK_MARK,
+                       .name = name,
+                       .hold = memory_hold,
+                       .drop = memory_drop,
+                       .node_type = type};
+    w->args.u64[ALLOC_PTR] = b->base;
+    w->args.ptr[ALLOC_MEMORY] = b;
+    memory_hold(w);
+    return CUDA_SUCCESS;
 }
 
 CUresult graph_memory_alloc(struct sim_context *ctx, size_t bytes, struct work *w, CUdeviceptr *out)
 {
-    struct graph_memory *m = calloc(1, sizeof(*m));
-    if (!m)
+    struct block *b = graph_block_take(ctx->ordinal, bytes);
+    if (!b)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    m->ptr = graph_block_take(ctx, bytes);
-    if (m->ptr == 0) {
-        free(m);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    atomic_store(&m->holders, 1);
-    *w = (struct work){.kind = WORK_MARK,
-                       .name = "graph_alloc",
-                       .hold = alloc_hold,
-                       .drop = alloc_drop,
-                       .node_type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
-    w->args.u64[ALLOC_PTR] = *out = m->ptr;
+    memory_work(w, "graph_alloc", CU_GRAPH_NODE_TYPE_MEM_ALLOC, b);
+    *out = b->base;
     w->args.u64[ALLOC_BYTES] = bytes;
     w->args.u64[ALLOC_DEVICE] = (uint64_t)ctx->ordinal;
-    w->args.ptr[ALLOC_MEMORY] = m;
     return CUDA_SUCCESS;
 }
 
 CUresult graph_memory_free(CUdeviceptr ptr, struct work *w)
 {
-    if (!graph_memory_owns(ptr))
-        return CUDA_ERROR_INVALID_VALUE;
-    *w = (struct work){
-        .kind = WORK_MARK, .name = "graph_free", .node_type = CU_GRAPH_NODE_TYPE_MEM_FREE};
-    w->args.u64[ALLOC_PTR] = ptr;
-    return CUDA_SUCCESS;
+    pthread_mutex_lock(&pool_lock);
+    struct block *b = graph_block(ptr);
+    pthread_mutex_unlock(&pool_lock);
+    return b ? memory_work(w, "graph_free", CU_GRAPH_NODE_TYPE_MEM_FREE, b)
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- API ------------------------------------------------------------------------------------- */

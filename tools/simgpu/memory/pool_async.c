@@ -23,10 +23,11 @@ static CUresult pool_alloc(CUdeviceptr *out, size_t bytes, struct sim_pool *p,
 static CUresult free_effect(struct work *w)
 {
     pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p;
-    struct block *b = block_find(w->args.u64[0], &p);
-    if (b && b->state == BLOCK_FREEING && b->ticket == w->args.u64[1])
-        block_freed(p, b);
+    struct block *b = block_find(w->args.u64[0]);
+    if (b && b->holders != 0)
+        graph_block_drop(b);
+    else if (b && b->state == BLOCK_FREEING && b->ticket == w->args.u64[1])
+        block_freed(b);
     pthread_mutex_unlock(&pool_lock);
     return CUDA_SUCCESS;
 }
@@ -55,16 +56,17 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
     return rc == CUDA_SUCCESS ? work_submit_behind(stream, &w, after, NULL) : rc;
 }
 
-/* Marks the block as being freed and says under which ticket; false: not a live block of a pool. */
+/* Marks the block as being freed and says under which ticket; false: not a live block of a pool. A
+ * graph's address stays the graph's, and the free is one more that holds it. */
 static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
 {
     pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p;
-    struct block *b = block_find(ptr, &p);
-    bool of_graph = b && graph_memory_is(p);
+    struct block *b = block_find(ptr);
+    bool of_graph = b && graph_memory_is(b->pool);
     bool live = b && b->state == BLOCK_LIVE && (!of_graph || b->in_use);
     if (live && of_graph) {
-        b->in_use = false; /* the address stays the graph's */
+        b->in_use = false;
+        b->holders++;
     } else if (live) {
         b->state = BLOCK_FREEING;
         b->freed = (struct point){stream, 0};
@@ -79,9 +81,11 @@ static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
 static void free_placed(CUdeviceptr ptr, uint64_t ticket, struct point at)
 {
     pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p;
-    struct block *b = block_find(ptr, &p);
-    if (b && b->state == BLOCK_FREEING && b->ticket == ticket) {
+    struct block *b = block_find(ptr);
+    if (b && b->holders != 0 && at.seq == 0) {
+        b->in_use = true;
+        b->holders--;
+    } else if (b && b->state == BLOCK_FREEING && b->ticket == ticket) {
         b->freed.seq = at.seq;
         b->state = at.seq ? BLOCK_FREEING : BLOCK_LIVE;
     }

@@ -43,6 +43,7 @@
     X(event_destroy_early, "an event goes before buffered records and waits")                      \
     X(stream_destroy_early, "a stream goes before its buffered work")                              \
     X(free_drains_own_context, "memory goes before work that is buffered in another context")      \
+    X(far_pool_deferred, "a copy that the driver may refuse for its pool's device is deferred")    \
     X(pinned_remembered, "memory that was unregistered still counts as pinned")                    \
     X(kernel_attribute_swallowed, "a kernel's attribute is not set for a second device")           \
     X(kernel_shape_shared, "a launch that one device accepts is deferred on another")              \

@@ -13,6 +13,7 @@ enum { GPU_DEVICES = 64 };
 
 static struct gpu_device devices[GPU_DEVICES];
 static _Atomic int known;
+_Atomic int gpu_device_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int attribute(CUdevice device, CUdevice_attribute which, int otherwise)
@@ -32,6 +33,9 @@ static int device_uuid(CUdevice device, CUuuid *uuid)
 static void device_fill(struct gpu_device *d, CUdevice device)
 {
     CUuuid uuid = {{0}};
+    int count = 1;
+    REAL(cuDeviceGetCount)(&count);
+    atomic_store_explicit(&gpu_device_count, count, memory_order_relaxed);
     d->handle = device;
     d->index = device_uuid(device, &uuid) == 0 && client_page()
                    ? client_device((const uint8_t *)uuid.bytes)
@@ -77,13 +81,4 @@ const struct gpu_device *gpu_device_current(void)
     }
     pthread_mutex_unlock(&lock);
     return d;
-}
-
-bool gpu_device_several(void)
-{
-    static _Atomic int count; /* every thread finds the same */
-    int now = atomic_load_explicit(&count, memory_order_relaxed);
-    if (!now && REAL(cuDeviceGetCount)(&now) == CUDA_SUCCESS)
-        atomic_store_explicit(&count, now, memory_order_relaxed);
-    return now > 1;
 }

@@ -17,7 +17,12 @@ struct gpu_device {
 
 /* The device of the current context; NULL when the driver does not say. Thread safe. */
 const struct gpu_device *gpu_device_current(void);
-/* The process sees more than one. */
-bool gpu_device_several(void);
+/* Those that the process sees; 0 until one of them is known. */
+extern _Atomic int gpu_device_count;
+
+static inline bool gpu_device_several(void)
+{
+    return atomic_load_explicit(&gpu_device_count, memory_order_relaxed) > 1;
+}
 
 #endif

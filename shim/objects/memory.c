@@ -17,6 +17,7 @@
 struct range {
     uintptr_t start, size;
     bool managed, host;
+    CUdevice pool_device; /* CU_DEVICE_INVALID: of no pool, or there is one device only */
     uint32_t generation;
 };
 /* The ranges this thread used last. */
@@ -107,6 +108,17 @@ static bool range_holds(const struct range *r, uintptr_t at, size_t bytes)
     return at >= r->start && at - r->start < r->size && bytes <= r->size - (at - r->start);
 }
 
+static void range_ask_pool(uintptr_t address, struct range *r)
+{
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    CUmemoryPool pool = NULL;
+    void *data[] = {&pool, &r->pool_device};
+    if (!gpu_device_several() ||
+        REAL(cuPointerGetAttributes)(2, which, data, (CUdeviceptr)address) != CUDA_SUCCESS || !pool)
+        r->pool_device = CU_DEVICE_INVALID;
+}
+
 static bool range_ask(uintptr_t address, struct range *r)
 {
     CUmemorytype type = (CUmemorytype)0;
@@ -123,6 +135,7 @@ static bool range_ask(uintptr_t address, struct range *r)
     r->size = size;
     r->managed = managed != 0;
     r->host = type == CU_MEMORYTYPE_HOST && !managed;
+    range_ask_pool(address, r);
     return (unsigned)type != 0 && size != 0;
 }
 
@@ -170,6 +183,21 @@ uint32_t memory_device_flags(CUdeviceptr address, size_t bytes)
 {
     const struct range *r = range_of((uintptr_t)address, bytes);
     return r && !r->host ? 0 : VHQ_MUST_INLINE;
+}
+
+static bool range_elsewhere(CUdeviceptr address, const struct gpu_device *of_stream)
+{
+    const struct range *r = range_of((uintptr_t)address, 1);
+    if (!r || r->pool_device == CU_DEVICE_INVALID)
+        return false;
+    return !of_stream || r->pool_device != of_stream->handle || gpu_device_current() != of_stream;
+}
+
+uint32_t memory_pool_flags(CUdeviceptr a, CUdeviceptr b, const struct gpu_device *of_stream)
+{
+    bool elsewhere = !MUTANT(far_pool_deferred) &&
+                     (range_elsewhere(a, of_stream) || range_elsewhere(b, of_stream));
+    return elsewhere ? VHQ_MUST_INLINE : 0;
 }
 
 bool memory_host(CUdeviceptr address)

@@ -17,6 +17,11 @@ uint32_t memory_device_flags(CUdeviceptr address, size_t bytes);
 uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes);
 /* Likewise, unless it is all of an allocation; 0 bytes stand for that. */
 uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes);
+/* VHQ_MUST_INLINE where an end of a copy is memory of a pool that the driver may refuse: what
+ * counts is the device of the context that is current in the call (CUDA Programming Guide, stream
+ * ordered memory allocator). Where what is buffered is made that is the stream's. */
+struct gpu_device;
+uint32_t memory_pool_flags(CUdeviceptr a, CUdeviceptr b, const struct gpu_device *of_stream);
 /* Where managed memory may go: CU_DEVICE_INVALID where that is not certain; and likewise, unless
  * such a place exists and takes part. */
 CUdevice memory_target(CUmemLocation to);

@@ -17,6 +17,7 @@ struct batch {
     uint32_t bytes[BATCH_ARRAYS];
     size_t count, extra_count;
     unsigned long long flags;
+    const struct gpu_device *gpu; /* the stream's */
     size_t *out; /* index of the operation that failed; written before the call returns */
     _Alignas(16) unsigned char data[];
 };
@@ -62,6 +63,7 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     struct shim_stream *s = call_stream(&b->stream, ptds);
     if (!s || !s->q)
         return call_on(&c, s);
+    b->gpu = s->ctx->gpu;
     c.req.est_ns = est_ns(b);
     c.req.flags = batch_plain(b) ? flags(b) : VHQ_MUST_INLINE;
     if (!(c.req.flags & VHQ_MUST_INLINE)) {
@@ -116,7 +118,8 @@ static uint32_t copy_flags(const struct batch *b)
     for (size_t i = 0; i < b->count && !flags; i++)
         flags = !sizes[i] ? VHQ_MUST_INLINE
                           : memory_flags((const void *)(uintptr_t)dst[i], sizes[i]) |
-                                memory_flags((const void *)(uintptr_t)src[i], sizes[i]);
+                                memory_flags((const void *)(uintptr_t)src[i], sizes[i]) |
+                                memory_pool_flags(dst[i], src[i], b->gpu);
     return flags;
 }
 

@@ -6,6 +6,7 @@
 #include "shim/path/pieces.h"
 #include "common/mutant.h"
 #include "shim/objects/context.h"
+#include "shim/objects/gpu_device.h"
 
 /* Far below what any device accepts is certain; and no sum of such overflows. */
 #define MAX_PITCH ((size_t)1 << 31)
@@ -27,6 +28,12 @@ static uint32_t download_flags(struct call *c, void *dst, CUdeviceptr src, size_
            memory_device_flags(src, bytes);
 }
 
+/* Of the ends of a copy into stream `s`. */
+#define POOLS(a, b)                                                                                \
+    (!gpu_device_several() ? 0                                                                     \
+                           : memory_pool_flags((CUdeviceptr)(uintptr_t)(a),                        \
+                                               (CUdeviceptr)(uintptr_t)(b), s->ctx->gpu))
+
 /* ---- linear ------------------------------------------------------------------------------- */
 
 #define PIECE(sym, to, from)                                                                       \
@@ -37,22 +44,25 @@ static uint32_t download_flags(struct call *c, void *dst, CUdeviceptr src, size_
 
 PIECE(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *)
 OP_LAST_CUT(cuMemcpyHtoDAsync_v2,
-            memory_host_flags(srcHost, ByteCount) | memory_device_flags(dstDevice, ByteCount),
+            memory_host_flags(srcHost, ByteCount) | memory_device_flags(dstDevice, ByteCount) |
+                POOLS(dstDevice, srcHost),
             OP_UPLOAD(ByteCount), CUT(cuMemcpyHtoDAsync_v2, COPY_UP, dstDevice, srcHost),
             (CUdeviceptr, dstDevice), (const void *, srcHost), (size_t, ByteCount))
 PIECE(cuMemcpyDtoHAsync_v2, void *, CUdeviceptr)
-OP_LAST_CUT(cuMemcpyDtoHAsync_v2, download_flags(&c, dstHost, srcDevice, ByteCount),
+OP_LAST_CUT(cuMemcpyDtoHAsync_v2,
+            download_flags(&c, dstHost, srcDevice, ByteCount) | POOLS(dstHost, srcDevice),
             OP_COPY(ByteCount, false), CUT(cuMemcpyDtoHAsync_v2, COPY_DOWN, dstHost, srcDevice),
             (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr)
 OP_LAST_CUT(cuMemcpyDtoDAsync_v2,
-            memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount),
+            memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount) |
+                POOLS(dstDevice, srcDevice),
             OP_COPY(ByteCount, true), CUT(cuMemcpyDtoDAsync_v2, COPY_WITHIN, dstDevice, srcDevice),
             (CUdeviceptr, dstDevice), (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr)
 OP_LAST_CUT(cuMemcpyAsync,
             target_flags(&c, (const void *)(uintptr_t)dst, ByteCount) |
-                memory_flags((const void *)(uintptr_t)src, ByteCount),
+                memory_flags((const void *)(uintptr_t)src, ByteCount) | POOLS(dst, src),
             OP_UPLOAD(ByteCount), CUT(cuMemcpyAsync, copy_way(dst, src), dst, src),
             (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
 static uint32_t contexts_flags(CUcontext a, CUcontext b)
@@ -129,12 +139,16 @@ static bool on_device(CUmemorytype a, CUmemorytype b)
     return a != CU_MEMORYTYPE_HOST && b != CU_MEMORYTYPE_HOST;
 }
 
+#define BOX_POOLS(op)                                                                              \
+    POOLS((op)->dstMemoryType == CU_MEMORYTYPE_HOST ? 0 : (op)->dstDevice,                         \
+          (op)->srcMemoryType == CU_MEMORYTYPE_HOST ? 0 : (op)->srcDevice)
+
 static CUresult box_piece(const CUDA_MEMCPY3D *op, CUstream stream)
 {
     return REAL(cuMemcpy3DAsync_v2)(op, stream);
 }
 
-OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(&c, op),
+OP_STRUCT_CUT(cuMemcpy2DAsync_v2, CUDA_MEMCPY2D, copy_2d_flags(&c, op) | BOX_POOLS(op),
               op->srcMemoryType == CU_MEMORYTYPE_HOST
                   ? OP_UPLOAD(op->WidthInBytes * op->Height)
                   : OP_COPY(op->WidthInBytes * op->Height,
@@ -148,7 +162,7 @@ static uint32_t reserved_flags(const void *a, const void *b, size_t lod)
 OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
               reserved_flags(op->reserved0, op->reserved1, op->srcLOD | op->dstLOD) |
                   SIDE_3D(op, src) |
-                  into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
+                  into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)) | BOX_POOLS(op),
               op->srcMemoryType == CU_MEMORYTYPE_HOST
                   ? OP_UPLOAD(bytes_3d(op))
                   : OP_COPY(bytes_3d(op), on_device(op->srcMemoryType, op->dstMemoryType)),

@@ -187,3 +187,86 @@ Test(pools, memory_of_a_graph_outlives_it)
     OK(cuMemFree(graph_left(s)));
     OK(cuStreamSynchronize(s));
 }
+
+/* ---- another device's pools ------------------------------------------------------------------ */
+
+static struct {
+    CUdevice dev;
+    CUcontext ctx;
+} second;
+
+static void open_second(void)
+{
+    int count, able;
+    open_pools();
+    OK(cuDeviceGetCount(&count));
+    if (count < 2)
+        cr_skip_test("one device");
+    OK(cuDeviceGet(&second.dev, 1));
+    OK(cuDeviceCanAccessPeer(&able, rig.dev, second.dev));
+    if (!able)
+        cr_skip_test("no peers");
+    OK(cuDevicePrimaryCtxRetain(&second.ctx, second.dev));
+}
+
+TestSuite(pools_of_two, .init = open_second);
+
+static CUdeviceptr pooled_words(CUcontext ctx, uint32_t value)
+{
+    CUdeviceptr p;
+    OK(cuCtxSetCurrent(ctx));
+    OK(cuMemAllocAsync(&p, BYTES, NULL));
+    OK(cuMemsetD32(p, value, WORDS));
+    OK(cuCtxSynchronize());
+    OK(cuCtxSetCurrent(rig.ctx));
+    return p;
+}
+
+static void pool_allow(CUmemAccess_flags flags)
+{
+    CUmemoryPool pool;
+    CUmemAccessDesc to = {{CU_MEM_LOCATION_TYPE_DEVICE, rig.dev}, flags};
+    OK(cuDeviceGetDefaultMemPool(&pool, second.dev));
+    OK(cuMemPoolSetAccess(pool, &to, 1));
+}
+
+/* "Any async memcpy involving memory from cudaMallocAsync should be done using the specified
+ * stream's context as the calling thread's current context. This is not necessary for
+ * cudaMemcpyPeerAsync" (CUDA Programming Guide). Else it is an invalid value, from hosts too
+ * (NVIDIA's bug 3446335), unless the pool was opened. */
+Test(pools_of_two, copies_need_a_context_that_reaches_the_pool)
+{
+    static uint32_t host[WORDS];
+    CUstream s = stream_new();
+    CUdeviceptr here = pooled_words(rig.ctx, 1), far = pooled_words(second.ctx, 7);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoDAsync(here, far, BYTES, s));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyAsync(far, here, BYTES, s));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(host, far, BYTES));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoDAsync(far, host, BYTES, s));
+    OK(cuMemcpyPeerAsync(here, rig.ctx, far, second.ctx, BYTES, s));
+    OK(cuStreamSynchronize(s));
+    words_are(here, 7);
+    pool_allow(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    OK(cuMemsetD32(here, 1, WORDS));
+    OK(cuMemcpyDtoDAsync(here, far, BYTES, s));
+    OK(cuStreamSynchronize(s));
+    words_are(here, 7);
+    pool_allow(CU_MEM_ACCESS_FLAGS_PROT_NONE);
+}
+
+Test(pools_of_two, a_copy_that_is_refused_leaves_the_capture)
+{
+    CUstream s = stream_new();
+    CUdeviceptr here = pooled_words(rig.ctx, 1), far = pooled_words(second.ctx, 7), plain;
+    CUgraph g;
+    OK(cuCtxSetCurrent(second.ctx));
+    OK(cuMemAlloc(&plain, BYTES));
+    OK(cuCtxSetCurrent(rig.ctx));
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyAsync(here, far, BYTES, s));
+    OK(cuMemcpyAsync(plain, here, BYTES, s));
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphLaunch(exec_new(g), s));
+    OK(cuStreamSynchronize(s));
+    words_are(plain, 1);
+}

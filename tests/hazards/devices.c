@@ -136,6 +136,34 @@ HAZARD_RAW(memory_of_another_device_is_freed_behind_its_launches)
     done_there();
 }
 
+/* What counts is the context that is current in the call, not the stream's. */
+HAZARD_RAW(copy_with_a_pool_of_another_device_is_judged_at_the_call)
+{
+    CUdeviceptr far, here;
+    two_gpus();
+    SAY(cuMemAllocAsync(&far, BYTES, stream));
+    SAY(cuMemsetD32Async(far, 9, N, stream));
+    SAY(cuStreamSynchronize(stream));
+    SAY(cuCtxSetCurrent(context));
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    here = buffer_new(2);
+    SAY(launch_mix(here, 3, 1, s));
+    hold_ms = 3;
+    hold(s);
+    SAY(launch_mix(here, 5, 2, s));
+    buffered(s);
+    SAY(cuMemcpyDtoDAsync(here, far, BYTES, s));
+    SAY(launch_mix(here, 2, 3, s));
+    SAY(cuCtxSetCurrent(there));
+    SAY(cuMemcpyDtoDAsync(y, far, BYTES, s));
+    SAY(cuCtxSetCurrent(context));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("here", here);
+    SAY(cuCtxSetCurrent(there));
+    show("y", y);
+}
+
 HAZARD_RAW(module_of_another_device_is_unloaded_behind_its_launches)
 {
     held_there();

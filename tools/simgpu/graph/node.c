@@ -119,7 +119,7 @@ CUresult parts_memcpy(const CUDA_MEMCPY3D *n, CUcontext named, struct parts *p)
     struct sim_context *ctx;
     struct work w;
     TRY(node_context(named, &ctx));
-    TRY(copy_work(n, &w));
+    TRY(copy_work(ctx, n, &w));
     w.context = context_handle(ctx);
     return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMCPY);
 }

@@ -9,6 +9,7 @@
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/memory/pool.h"
 #include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/stream/capture.h"
 #include "tools/simgpu/stream/stream.h"
@@ -39,6 +40,7 @@ struct end {
     uintptr_t address; /* host or device */
     CUarray array;
     size_t x, y, z, pitch, height;
+    const struct sim_context *by; /* whose device looks at it */
 };
 
 #define MAX_PITCH ((size_t)2147483647) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
@@ -101,6 +103,8 @@ static CUresult linear_place(const struct end *e, const CUDA_MEMCPY3D *p, struct
         return CUDA_ERROR_INVALID_VALUE;
     if (e->type == CU_MEMORYTYPE_DEVICE && !known)
         return CUDA_ERROR_INVALID_VALUE;
+    if (known && m.kind == MEMORY_POOL && !pool_reaches(m.owner, e->by->ordinal))
+        return CUDA_ERROR_INVALID_VALUE;
     out->device = known && memory_is_device_kind(m.kind);
     out->pageable = !known;
     out->syncs = known && m.sync_memops;
@@ -126,16 +130,27 @@ static uintptr_t address_of(CUmemorytype type, const void *host, CUdeviceptr dev
     return type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)device;
 }
 
-static CUresult both_places(const CUDA_MEMCPY3D *p, struct place *dst, struct place *src)
+static CUresult both_places(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst,
+                            const struct sim_context *by_src, struct place *dst, struct place *src)
 {
-    struct end to = {p->dstMemoryType, address_of(p->dstMemoryType, p->dstHost, p->dstDevice),
-                     p->dstArray,      p->dstXInBytes,
-                     p->dstY,          p->dstZ,
-                     p->dstPitch,      p->dstHeight};
-    struct end from = {p->srcMemoryType, address_of(p->srcMemoryType, p->srcHost, p->srcDevice),
-                       p->srcArray,      p->srcXInBytes,
-                       p->srcY,          p->srcZ,
-                       p->srcPitch,      p->srcHeight};
+    struct end to = {p->dstMemoryType,
+                     address_of(p->dstMemoryType, p->dstHost, p->dstDevice),
+                     p->dstArray,
+                     p->dstXInBytes,
+                     p->dstY,
+                     p->dstZ,
+                     p->dstPitch,
+                     p->dstHeight,
+                     by_dst};
+    struct end from = {p->srcMemoryType,
+                       address_of(p->srcMemoryType, p->srcHost, p->srcDevice),
+                       p->srcArray,
+                       p->srcXInBytes,
+                       p->srcY,
+                       p->srcZ,
+                       p->srcPitch,
+                       p->srcHeight,
+                       by_src};
     TRY(end_place(&to, p, dst));
     return end_place(&from, p, src);
 }
@@ -227,12 +242,12 @@ static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const str
     w->args.u64[ARG_DEVICE] = (dst->device ? DST_DEVICE : 0u) | (src->device ? SRC_DEVICE : 0u);
 }
 
-CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w)
+CUresult copy_work(const struct sim_context *ctx, const CUDA_MEMCPY3D *p, struct work *w)
 {
     struct place dst, src;
     if (!p || p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    TRY(both_places(p, &dst, &src));
+    TRY(both_places(p, ctx, ctx, &dst, &src));
     work_fill(p, &dst, &src, w);
     return CUDA_SUCCESS;
 }
@@ -246,7 +261,10 @@ static bool copy_waits(const struct sim_context *ctx, enum copy_mode mode, const
     return mode == COPY_ASYNC && dst->pageable;
 }
 
-CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream hstream, bool ptds, enum copy_mode mode)
+/* By the contexts that look at the destination and the source; NULL: by the current one. */
+static CUresult copy_by(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst,
+                        const struct sim_context *by_src, CUstream hstream, bool ptds,
+                        enum copy_mode mode)
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
@@ -259,13 +277,25 @@ CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream hstream, bool ptds, enum c
         mode = COPY_GRAPH;
     struct place dst, src;
     struct work w;
-    CUresult rc = both_places(p, &dst, &src);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(both_places(p, by_dst ? by_dst : ctx, by_src ? by_src : ctx, &dst, &src));
     work_fill(p, &dst, &src, &w);
     if (copy_waits(ctx, mode, &dst, &src))
         return work_submit_sync(hstream, ptds, &w);
-    if (mode != COPY_GRAPH && src.pageable && (rc = copy_stage(&w)) != CUDA_SUCCESS)
-        return rc;
+    if (mode != COPY_GRAPH && src.pageable)
+        TRY(copy_stage(&w));
     return work_submit(hstream, ptds, &w);
+}
+
+CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream stream, bool ptds, enum copy_mode mode)
+{
+    return copy_by(p, NULL, NULL, stream, ptds, mode);
+}
+
+CUresult copy_peer(const CUDA_MEMCPY3D *p, CUcontext dst, CUcontext src, CUstream stream, bool ptds,
+                   enum copy_mode mode)
+{
+    TRY(driver_ready());
+    const struct sim_context *by_dst = context_find(dst), *by_src = context_find(src);
+    return by_dst && by_src ? copy_by(p, by_dst, by_src, stream, ptds, mode)
+                            : CUDA_ERROR_INVALID_CONTEXT;
 }

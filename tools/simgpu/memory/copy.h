@@ -24,9 +24,16 @@ enum copy_mode {
 uint64_t copy_cost_ns(size_t bytes);
 /* Checks a copy as the driver does and builds its work, without staging; blob points to `p`, so
  * that a captured copy can be asked for its parameters. */
-CUresult copy_work(const CUDA_MEMCPY3D *p, struct work *w);
-/* Does it, in the current context. */
+CUresult copy_work(const struct sim_context *ctx, const CUDA_MEMCPY3D *p, struct work *w);
+/* Does it, in the current context. "Any async memcpy involving memory from cudaMallocAsync should
+ * be done using the specified stream's context as the calling thread's current context. This is not
+ * necessary for cudaMemcpyPeerAsync, as the device primary contexts specified in the API are
+ * referenced" (CUDA Programming Guide): a pool that is not open to the device of the context that
+ * looks is CUDA_ERROR_INVALID_VALUE. */
 CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream stream, bool ptds, enum copy_mode mode);
+/* Does it, and these two contexts look at its ends; CUDA_ERROR_INVALID_CONTEXT: they are none. */
+CUresult copy_peer(const CUDA_MEMCPY3D *p, CUcontext dst, CUcontext src, CUstream stream, bool ptds,
+                   enum copy_mode mode);
 
 /* A memset, likewise. */
 CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w);

@@ -58,28 +58,13 @@ COPY_LATER(cuMemcpyAtoHAsync_v2, (void *dst, CUarray src, size_t at, size_t n, C
 COPY_LATER(cuSimgpuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s), n,
            TO_DEVICE(dst), FROM_DEVICE(src))
 
-/* ---- between contexts: one address space, so only the handles matter ------------------------- */
-
-static CUresult contexts_check(CUcontext a, CUcontext b)
-{
-    TRY(driver_ready());
-    return context_find(a) && context_find(b) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-static CUresult copy_peer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n,
-                          CUstream s, bool ptds, enum copy_mode mode)
-{
-    CUresult rc = contexts_check(to, from);
-    return rc == CUDA_SUCCESS
-               ? copy_submit(LINEAR(n, TO_DEVICE(dst), FROM_DEVICE(src)), s, ptds, mode)
-               : rc;
-}
+/* ---- between contexts ------------------------------------------------------------------------ */
 
 SYNC_API(cuMemcpyPeer, (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n),
-         copy_peer(dst, to, src, from, n, NULL, ptds, COPY_SYNC))
+         copy_peer(LINEAR(n, TO_DEVICE(dst), FROM_DEVICE(src)), to, from, NULL, ptds, COPY_SYNC))
 STREAM_API(cuMemcpyPeerAsync,
            (CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t n, CUstream s),
-           copy_peer(dst, to, src, from, n, s, ptds, COPY_ASYNC))
+           copy_peer(LINEAR(n, TO_DEVICE(dst), FROM_DEVICE(src)), to, from, s, ptds, COPY_ASYNC))
 
 /* ---- rectangles and boxes -------------------------------------------------------------------- */
 
@@ -114,7 +99,6 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream s, bool ptds,
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    TRY(contexts_check(p->dstContext, p->srcContext));
     CUDA_MEMCPY3D box = {
         .srcXInBytes = p->srcXInBytes,
         .srcY = p->srcY,
@@ -140,7 +124,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream s, bool ptds,
         .Height = p->Height,
         .Depth = p->Depth,
     };
-    return copy_submit(&box, s, ptds, mode);
+    return copy_peer(&box, p->dstContext, p->srcContext, s, ptds, mode);
 }
 
 SYNC_API(cuMemcpy2D_v2, (const CUDA_MEMCPY2D *p), copy_2d(p, NULL, ptds, COPY_SYNC))

@@ -18,7 +18,7 @@
  * sync.c        drain and sync
  * reset.c       hold, release, reset
  * set.c         sets, their registry, fork
- * wait.c        futexes and waiters
+ * wait.c        waiters
  * stats.c       figures
  * times.c       how long holds last, and how soon the device stops
  * used.c        how long the device has worked for all this
@@ -47,6 +47,7 @@
 #include <pthread.h>
 
 #include "common/clock.h"
+#include "common/futex.h"
 #include "common/likely.h"
 #include "common/trace.h"
 #include "vhq/lock.h"
@@ -474,9 +475,6 @@ void queue_await_nobody(struct vhq *q);
 void queue_unpin(struct vhq *q); /* set's lock held */
 
 /* ---- turn.c ---------------------------------------------------------------------------------- */
-
-int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
-void futex_wake(_Atomic uint32_t *word);
 
 enum { TURN_WAITS, TURN_GRANTED, TURN_TAKEN_BACK };
 struct turn {

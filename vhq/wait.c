@@ -1,5 +1,5 @@
 /*
- * wait.c - futexes, and the waiters of a set.
+ * wait.c - the waiters of a set.
  *
  * Whoever retires a command looks through the (short) list of waiters under the set's lock and
  * wakes those that have got what they wait for, and nobody else: no thundering herd behind a full
@@ -10,9 +10,6 @@
 #include "vhq/internal.h"
 
 #include <errno.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <utlist.h>
 
@@ -27,29 +24,6 @@ struct waiter {
     struct waiter *prev, *next;
 };
 static struct waiter waiters[WAITERS];
-
-/* 0, -ETIMEDOUT, or -EAGAIN/-EINTR: look again. The deadline is absolute CLOCK_MONOTONIC. */
-int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns)
-{
-    int saved = errno, ret = 0;
-    struct timespec ts = {
-        .tv_sec = (time_t)(deadline_ns / 1000000000ull),
-        .tv_nsec = (long)(deadline_ns % 1000000000ull),
-    };
-    if (syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen,
-                deadline_ns == NEVER ? NULL : &ts, NULL, FUTEX_BITSET_MATCH_ANY) != 0)
-        ret = -errno;
-    errno = saved;
-    return ret;
-}
-
-void futex_wake(_Atomic uint32_t *word)
-{
-    int saved = errno;
-    /* The word may be gone by now: then there is nobody to wake. */
-    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, NULL, NULL, 0);
-    errno = saved;
-}
 
 static bool goal_reached(struct vhq_set *s, const struct goal *g)
 {

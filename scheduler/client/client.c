@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/futex.h"
 #include "scheduler/client/link.h"
 #include "scheduler/client/state.h"
 #include "common/thread.h"
@@ -69,7 +70,7 @@ static void *client_main(void *unused)
         uint64_t now;
         bool held;
 
-        state_wait(&self.news, news, clock_ns() + interval);
+        futex_until(&self.news, news, clock_ns() + interval);
         if (atomic_load(&self.stop))
             break;
         news = atomic_load(&self.news);
@@ -92,7 +93,7 @@ static void *client_main(void *unused)
         interval = next_interval(held, next_tick - now);
     }
     atomic_store(&self.ended, 1);
-    state_wake(&self.ended);
+    futex_wake(&self.ended);
     return NULL;
 }
 
@@ -108,7 +109,7 @@ static void wait_for_welcome(void)
         uint32_t seen = atomic_load(&self.news);
 
         pthread_mutex_unlock(&self.lock);
-        in_time = state_wait(&self.news, seen, by);
+        in_time = futex_until(&self.news, seen, by);
         pthread_mutex_lock(&self.lock);
     }
 }
@@ -197,11 +198,11 @@ static void threads_end(void)
     uint64_t by = clock_ns() + CLOSE_WAIT_NS;
 
     atomic_store(&self.stop, 1);
-    state_wake(&self.stop);
+    futex_wake(&self.stop);
     state_news(&self);
     if (!link_end(&self, by)) /* the daemon repairs when the process ends */
         pthread_detach(self.link_thread);
-    if (state_wait(&self.ended, 0, by))
+    if (futex_until(&self.ended, 0, by))
         thread_join(self.thread);
     else
         pthread_detach(self.thread);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/futex.h"
 #include "common/level.h"
 #include "common/printable.h"
 #include "common/thread.h"
@@ -343,7 +344,7 @@ static bool sleep_until_news(struct client_state *self, uint64_t ns)
     if (connection_ours(&self->connection))
         p[0].fd = self->connection.fd;
     if (p[0].fd < 0 && p[1].fd < 0) {
-        state_wait(&self->stop, 0, clock_ns() + ns);
+        futex_until(&self->stop, 0, clock_ns() + ns);
         return false;
     }
     came = ppoll(p, 2, &limit, NULL) > 0;
@@ -400,7 +401,7 @@ static void *link_main(void *arg)
     link_leave(self);
     pthread_mutex_unlock(&self->lock);
     atomic_store(&self->link_ended, 1);
-    state_wake(&self->link_ended);
+    futex_wake(&self->link_ended);
     return NULL;
 }
 
@@ -425,7 +426,7 @@ bool link_end(struct client_state *self, uint64_t by_ns)
     else
         connection_end(&self->connection);
     pthread_mutex_unlock(&self->lock);
-    if (!state_wait(&self->link_ended, 0, by_ns))
+    if (!futex_until(&self->link_ended, 0, by_ns))
         return false;
     thread_join(self->link_thread);
     self->linked = false;

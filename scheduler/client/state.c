@@ -4,15 +4,12 @@
 #include "scheduler/client/state.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/futex.h"
 
 void state_say(struct client_state *self, enum notice kind, int severity, const char *format, ...)
 {
@@ -36,28 +33,10 @@ void state_tell(struct client_state *self)
     self->texts = 0;
 }
 
-void state_wake(_Atomic uint32_t *word)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
 void state_news(struct client_state *self)
 {
     atomic_fetch_add(&self->news, 1);
-    state_wake(&self->news);
-}
-
-bool state_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns)
-{
-    uint64_t now = clock_ns();
-
-    while (atomic_load(word) == seen && now < by_ns) {
-        struct timespec limit = {.tv_sec = (time_t)((by_ns - now) / (1000 * NS_PER_MS)),
-                                 .tv_nsec = (long)((by_ns - now) % (1000 * NS_PER_MS))};
-        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);
-        now = clock_ns();
-    }
-    return atomic_load(word) != seen;
+    futex_wake(&self->news);
 }
 
 void state_remote(struct client_state *self, uint32_t kind, uint32_t value)

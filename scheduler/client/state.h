@@ -88,10 +88,6 @@ void __attribute__((format(printf, 4, 5))) state_say(struct client_state *self, 
 void state_tell(struct client_state *self);
 /* The client's thread looks at once. Any thread. */
 void state_news(struct client_state *self);
-/* Whoever waits for the word looks at it. */
-void state_wake(_Atomic uint32_t *word);
-/* Until the word is another one: false, not by that time. */
-bool state_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns);
 /* For the owner, once `lock` is given back. */
 void state_remote(struct client_state *self, uint32_t kind, uint32_t value);
 

@@ -3,15 +3,10 @@
  */
 #include "scheduler/client/waker.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "common/clock.h"
+#include "common/futex.h"
 #include "common/thread.h"
 
 static void *waker_main(void *arg)
@@ -27,12 +22,7 @@ static void *waker_main(void *arg)
 
         next = next ? next : UINT64_MAX;
         atomic_store(&w->until_ns, next);
-        struct timespec at = {.tv_sec = (time_t)(next / 1000000000u),
-                              .tv_nsec = (long)(next % 1000000000u)};
-
-        /* FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC. */
-        syscall(SYS_futex, &w->word, FUTEX_WAIT_BITSET_PRIVATE, seen,
-                next == UINT64_MAX ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+        futex_wait(&w->word, seen, next);
     }
     return NULL;
 }
@@ -54,21 +44,13 @@ int waker_start(struct waker *w, uint64_t (*look)(void *, uint64_t), void *user)
     return 0;
 }
 
-static void wake(struct waker *w)
-{
-    syscall(SYS_futex, &w->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
 void waker_at(struct waker *w, uint64_t ns)
 {
-    int keep = errno;
-
     if (!atomic_load(&w->running))
         return;
     atomic_fetch_add(&w->word, 1);
     if (ns < atomic_load(&w->until_ns))
-        wake(w);
-    errno = keep;
+        futex_wake(&w->word);
 }
 
 void waker_stop(struct waker *w)
@@ -77,6 +59,6 @@ void waker_stop(struct waker *w)
         return;
     atomic_store(&w->stop, true);
     atomic_fetch_add(&w->word, 1);
-    wake(w);
+    futex_wake(&w->word);
     thread_join(w->thread);
 }

@@ -1,0 +1,41 @@
+/*
+ * futex.c - the system call (see futex.h).
+ */
+#include "common/futex.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns)
+{
+    int saved = errno, ret = 0;
+    struct timespec ts = {
+        .tv_sec = (time_t)(deadline_ns / 1000000000ull),
+        .tv_nsec = (long)(deadline_ns % 1000000000ull),
+    };
+    if (syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen,
+                deadline_ns == UINT64_MAX ? NULL : &ts, NULL, FUTEX_BITSET_MATCH_ANY) != 0)
+        ret = -errno;
+    errno = saved;
+    return ret;
+}
+
+bool futex_until(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns)
+{
+    while (atomic_load(word) == seen && clock_ns() < by_ns)
+        futex_wait(word, seen, by_ns);
+    return atomic_load(word) != seen;
+}
+
+void futex_wake(_Atomic uint32_t *word)
+{
+    int saved = errno;
+    /* The word may be gone by now: then there is nobody to wake. */
+    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, NULL, NULL, 0);
+    errno = saved;
+}

@@ -109,14 +109,6 @@ static void stream_look(struct shim_stream *s, bool tick)
         stream_stands(s, epoch);
 }
 
-/* Until it is given something, or is complete after all. */
-static void stuck_look(struct shim_stream *s)
-{
-    bool captures = false;
-    s->stuck = !schedule_busy(s) && stream_ask(s, &captures) == CUDA_ERROR_NOT_READY && !captures;
-    stuck += s->stuck;
-}
-
 /* Nobody knows when what went while the process was alone is complete, unless it asks. A stream
  * that is busy says so by itself; one that has been quiet for a tick is asked. */
 static bool loose_quiet(struct shim_stream *s)
@@ -127,14 +119,6 @@ static bool loose_quiet(struct shim_stream *s)
     bool quiet = s->settling == sent;
     s->settling = sent;
     return quiet;
-}
-
-static void loose_look(struct shim_stream *s)
-{
-    bool captures;
-    CUresult r = capture_query(s, &captures);
-    if (r != CUDA_ERROR_NOT_READY && !captures)
-        vhq_settle(s->q, s->settling);
 }
 
 /* The lock of the list is not held while the driver is asked, which may take its time: threads
@@ -152,10 +136,19 @@ static void streams_look(struct shim_context *ctx, bool tick)
         pthread_mutex_unlock(&ctx->lock);
         if (busy)
             stream_look(s, tick);
-        if (tick && s->stuck)
-            stuck_look(s);
-        if (loose)
-            loose_look(s);
+        if (tick && s->stuck) {
+            /* Until it is given something, or is complete after all. */
+            bool captures = false;
+            s->stuck =
+                !schedule_busy(s) && stream_ask(s, &captures) == CUDA_ERROR_NOT_READY && !captures;
+            stuck += s->stuck;
+        }
+        if (loose) {
+            bool captures;
+            CUresult r = capture_query(s, &captures);
+            if (r != CUDA_ERROR_NOT_READY && !captures)
+                vhq_settle(s->q, s->settling);
+        }
         pthread_mutex_lock(&ctx->lock);
         s->asked = false;
     }

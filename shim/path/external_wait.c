@@ -157,24 +157,18 @@ struct watch *external_wait_begin(CUstream handle)
     return NULL;
 }
 
-/* A stream of it by which all can be seen to stand: one whose events tie no others together, if it
- * has one. */
-static CUstream context_stream(struct shim_context *ctx)
+struct watch *external_wait_begin_context(struct shim_context *ctx)
 {
-    CUstream handle = NULL;
+    /* A stream of it by which all can be seen to stand: one whose events tie no others together,
+     * if it has one. */
+    CUstream found = NULL;
     pthread_mutex_lock(&ctx->lock);
     for (const struct shim_stream *s = ctx->streams; s; s = s->next)
         if (!s->undeferred && atomic_load(&s->state) == STREAM_LIVE &&
-            (!handle || s->kind == VHQ_NONBLOCKING))
-            handle = s->handle;
+            (!found || s->kind == VHQ_NONBLOCKING))
+            found = s->handle;
     pthread_mutex_unlock(&ctx->lock);
-    return handle;
-}
-
-struct watch *external_wait_begin_context(struct shim_context *ctx)
-{
-    CUstream handle = context_stream(ctx);
-    return handle ? external_wait_begin(handle) : NULL;
+    return found ? external_wait_begin(found) : NULL;
 }
 
 static bool stream_there(const struct watch *w)

@@ -69,16 +69,6 @@ static void trampoline_drop(struct trampoline *t)
         pool_put(&trampolines, t);
 }
 
-/* The call was made: 0 where nobody knows its epoch. */
-static void trampoline_sent(struct trampoline *t, struct shim_stream *s, uint64_t epoch)
-{
-    uint64_t seen = atomic_exchange(&t->met, epoch ? epoch : MET_NO_EPOCH);
-    if ((seen == MET_RUNS || seen == MET_RAN) && epoch)
-        schedule_last(s, epoch);
-    if (seen == MET_RAN || seen == MET_GONE)
-        pool_put(&trampolines, t);
-}
-
 static void run_function(void *user)
 {
     struct trampoline *t = user;
@@ -143,7 +133,14 @@ static CUresult trampoline_call(struct host_call *a, const struct trampoline *fr
         return CUDA_ERROR_OUT_OF_MEMORY;
     *t = *from;
     CUresult r = call_on(c, t->stream);
-    trampoline_sent(t, from->stream, c->epoch);
+    /* The call was made: 0 where nobody knows its epoch. */
+    struct shim_stream *s = from->stream;
+    uint64_t epoch = c->epoch;
+    uint64_t seen = atomic_exchange(&t->met, epoch ? epoch : MET_NO_EPOCH);
+    if ((seen == MET_RUNS || seen == MET_RAN) && epoch)
+        schedule_last(s, epoch);
+    if (seen == MET_RAN || seen == MET_GONE)
+        pool_put(&trampolines, t);
     return r;
 }
 

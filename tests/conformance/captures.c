@@ -133,6 +133,44 @@ Test(captures, unjoined_work_is_an_error)
     OK(cuStreamSynchronize(b));
 }
 
+/* cuStreamDestroy is not among what the programming guide forbids while a stream captures, and
+ * Warp's own tests (test_graph.py, a transient stream) do so on a GPU. */
+Test(captures, a_stream_that_has_joined_again_may_be_destroyed)
+{
+    CUstream a = stream_new(), b = stream_new();
+    CUevent fork = event_new(), join = event_new();
+    CUgraph g;
+    CUdeviceptr p = words_new(1);
+    OK(cuStreamBeginCapture(a, GLOBAL));
+    OK(cuEventRecord(fork, a));
+    OK(cuStreamWaitEvent(b, fork, 0));
+    OK(launch_fill(b, p, 7));
+    OK(cuEventRecord(join, b));
+    OK(cuStreamWaitEvent(a, join, 0));
+    OK(cuStreamDestroy(b));
+    cr_assert_eq(status_of(a), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    OK(launch_mix(a, p, 1, 1));
+    OK(cuStreamEndCapture(a, &g));
+    cr_assert_eq(node_count(g), 2);
+    cr_assert_eq(edge_count(g), 1);
+    run(g, a);
+    words_are(p, 8);
+}
+
+Test(captures, a_stream_that_is_destroyed_before_it_joins_spoils_the_graph)
+{
+    CUstream a = stream_new(), b = stream_new();
+    CUevent fork = event_new();
+    CUgraph g;
+    OK(cuStreamBeginCapture(a, GLOBAL));
+    OK(cuEventRecord(fork, a));
+    OK(cuStreamWaitEvent(b, fork, 0));
+    OK(launch_spin(b, 1000));
+    OK(cuStreamDestroy(b));
+    cr_assert_neq(cuStreamEndCapture(a, &g), CUDA_SUCCESS);
+    cr_assert_null(g);
+}
+
 Test(captures, end_belongs_to_the_stream_that_began)
 {
     CUstream a = stream_new(), b = stream_new();

@@ -83,16 +83,9 @@ static bool joined(const struct sequence *q)
 {
     const struct capture *origin = q->origin->capture, *c;
     DL_FOREACH (q->members, c) {
-        for (size_t i = 0; c != origin && i < c->count; i++) {
-            struct sim_node *n = node_find(c->nodes[i]);
-            bool reached = !n;
-            for (size_t k = 0; k < origin->count && !reached; k++) {
-                const struct sim_node *end = node_find(origin->nodes[k]);
-                reached = end && node_reaches(n, end);
-            }
-            if (!reached)
+        for (size_t i = 0; c != origin && i < c->count; i++)
+            if (!member_is_behind(origin, c->nodes[i]))
                 return false;
-        }
     }
     return true;
 }

@@ -68,6 +68,17 @@ bool member_depend(struct capture *c, CUgraphNode node, struct edge_data data)
     return true;
 }
 
+bool member_is_behind(const struct capture *c, CUgraphNode node)
+{
+    struct sim_node *from = node_find(node);
+    bool behind = !from;
+    for (size_t i = 0; i < c->count && !behind; i++) {
+        const struct sim_node *to = node_find(c->nodes[i]);
+        behind = to && node_reaches(from, to);
+    }
+    return behind;
+}
+
 /* From here on the member's next node follows this one alone. */
 static bool member_follow(struct capture *c, struct sim_node *node)
 {

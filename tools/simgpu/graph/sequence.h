@@ -64,6 +64,8 @@ struct capture *member_add(struct sequence *q, struct sim_stream *s);
 void member_remove(struct capture *c);
 /* The member's next node depends on this one too; false: no memory. */
 bool member_depend(struct capture *c, CUgraphNode node, struct edge_data data);
+/* Does the member's next node come behind that one? */
+bool member_is_behind(const struct capture *c, CUgraphNode node);
 /* The node is the member's next. CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: what it follows is gone. */
 CUresult member_connect(struct capture *c, struct sim_node *node);
 

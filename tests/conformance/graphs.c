@@ -461,3 +461,52 @@ Test(graphs, stale_handles_are_refused)
     OK(cuGraphExecDestroy(x));
     OK(cuGraphDestroy(g));
 }
+
+typedef CUresult graph_id(CUgraph, unsigned int *);
+typedef CUresult exec_id(CUgraphExec, unsigned int *);
+typedef CUresult node_id(CUgraphNode, unsigned int *);
+typedef CUresult node_tools_id(CUgraphNode, unsigned long long *);
+typedef CUresult node_graph(CUgraphNode, CUgraph *);
+
+/* cuda.h 13.1: "The local nodeId and graphId together can uniquely identify the node", "If hNode is
+ * in a child graph, the child graph it is in is returned"; CUDA_ERROR_INVALID_VALUE. */
+Test(graphs, have_names_as_their_nodes_have, .init = rig_open_newest)
+{
+    graph_id *id_of = (graph_id *)rig_function("cuGraphGetId", 13010);
+    exec_id *id_of_exec = (exec_id *)rig_function("cuGraphExecGetId", 13010);
+    node_id *local_id_of = (node_id *)rig_function("cuGraphNodeGetLocalId", 13010);
+    node_tools_id *tools_id_of = (node_tools_id *)rig_function("cuGraphNodeGetToolsId", 13010);
+    node_graph *graph_of = (node_graph *)rig_function("cuGraphNodeGetContainingGraph", 13010);
+    CUgraph g = graph_new(), other = graph_new(), inner, home;
+    CUgraphNode a, b, child, inside;
+    CUgraphExec x;
+    unsigned int ids[5];
+    unsigned long long tools[2];
+    size_t n = 1;
+    OK(cuGraphAddEmptyNode(&a, g, NULL, 0));
+    OK(cuGraphAddEmptyNode(&b, g, NULL, 0));
+    OK(cuGraphAddEmptyNode(&inside, other, NULL, 0));
+    OK(cuGraphAddChildGraphNode(&child, g, NULL, 0, other));
+    OK(cuGraphChildGraphNodeGetGraph(child, &inner));
+    OK(cuGraphGetNodes(inner, &inside, &n));
+    OK(cuGraphInstantiate(&x, g, 0));
+    OK(id_of(g, &ids[0]));
+    OK(id_of(other, &ids[1]));
+    OK(id_of_exec(x, &ids[2]));
+    cr_assert_neq(ids[0], ids[1]);
+    cr_assert_neq(ids[0], ids[2]);
+    OK(local_id_of(a, &ids[3]));
+    OK(local_id_of(b, &ids[4]));
+    cr_assert_neq(ids[3], ids[4]);
+    OK(tools_id_of(a, &tools[0]));
+    OK(tools_id_of(b, &tools[1]));
+    cr_assert_neq(tools[0], tools[1]);
+    OK(graph_of(a, &home));
+    cr_assert_eq(home, g);
+    OK(graph_of(inside, &home));
+    cr_assert_eq(home, inner);
+    FAILS(CUDA_ERROR_INVALID_VALUE, id_of(NULL, ids));
+    FAILS(CUDA_ERROR_INVALID_VALUE, id_of(g, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, local_id_of(a, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, graph_of(NULL, &home));
+}

@@ -58,6 +58,27 @@ void rig_open(void)
     OK(cuModuleGetFunction(&rig.mix_spin, rig.module, "mix_spin"));
 }
 
+void rig_open_newest(void)
+{
+    setenv("SIMGPU_DRIVER_VERSION", "13050", 1);
+    rig_open();
+}
+
+void *rig_function(const char *name, int version)
+{
+    void *function = NULL;
+    int driver;
+    OK(cuDriverGetVersion(&driver));
+    if (driver < version)
+        cr_skip_test("driver %d has no %s, which came with %d", driver, name, version);
+#if CUDA_VERSION >= 12000
+    OK(cuGetProcAddress(name, &function, version, 0, NULL));
+#else
+    OK(cuGetProcAddress(name, &function, version, 0));
+#endif
+    return function;
+}
+
 int rig_attribute(CUdevice_attribute attribute)
 {
     int value = 0;

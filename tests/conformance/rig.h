@@ -35,6 +35,10 @@ void rig_open(void);
 /* The same, and pinned words that the device reads and writes whenever it likes; skipped where
  * streams cannot wait for them. */
 void rig_open_words(_Atomic uint32_t **word, CUdeviceptr *address);
+/* The same with the newest driver that the simulated one can be; a real one is what it is. */
+void rig_open_newest(void);
+/* A function that is newer than cuda.h may be; the test is skipped where the driver has none. */
+void *rig_function(const char *name, int version);
 /* Just cuInit and a device. */
 void rig_init(void);
 /* The path of examples/kernels.ptx; KERNELS_PTX where this was built elsewhere. */

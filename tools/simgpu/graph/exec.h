@@ -26,6 +26,7 @@ struct exec_node {
 
 struct sim_exec {
     struct handle handle;
+    uint64_t id;
     struct sim_context *ctx;
     unsigned long long flags;
     pthread_mutex_t lock; /* a launch, an update: one at a time */

@@ -12,7 +12,12 @@
 pthread_mutex_t graph_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct handle_pool graphs = HANDLE_POOL(struct sim_graph, 1 << 18);
 static struct handle_pool nodes = HANDLE_POOL(struct sim_node, 1 << 20);
-static uint64_t next_id = 1;
+static _Atomic uint64_t next_id = 1;
+
+uint64_t graph_next_id(void)
+{
+    return atomic_fetch_add(&next_id, 1);
+}
 
 struct sim_graph *graph_find(CUgraph handle)
 {
@@ -61,7 +66,7 @@ struct sim_graph *graph_new(void)
     if (!g)
         return NULL;
     CLEAR(g);
-    g->id = next_id++;
+    g->id = graph_next_id();
     handle_publish(g);
     return g;
 }
@@ -72,7 +77,7 @@ struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struc
     if (!n)
         return NULL;
     CLEAR(n);
-    n->id = next_id++;
+    n->id = graph_next_id();
     n->graph = g;
     n->type = type;
     if (w && node_fill(n, w, 1) != CUDA_SUCCESS) {

@@ -66,6 +66,9 @@ struct sim_node *node_find(CUgraphNode handle);
 #define graph_handle(g) ((CUgraph)(void *)(g))
 #define node_handle(n)  ((CUgraphNode)(void *)(n))
 
+/* Of a graph, a node or an executable graph, each once. Takes no lock. */
+uint64_t graph_next_id(void);
+
 struct sim_graph *graph_new(void);
 /* Frees a graph with its nodes. User objects are given back to `*released`, to be let go
  * unlocked. */

@@ -44,6 +44,7 @@ static struct sim_exec *exec_new(struct sim_context *ctx, unsigned long long fla
         return NULL;
     memset((char *)x + sizeof(x->handle), 0, sizeof(*x) - sizeof(x->handle));
     pthread_mutex_init(&x->lock, NULL);
+    x->id = graph_next_id();
     x->ctx = ctx;
     x->flags = flags;
     return x;
@@ -259,5 +260,16 @@ SIM_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
     if (!x || !flags)
         return CUDA_ERROR_INVALID_VALUE;
     *flags = x->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecGetId(CUgraphExec handle, unsigned int *out);
+SIM_EXPORT CUresult cuGraphExecGetId(CUgraphExec handle, unsigned int *out)
+{
+    TRY(driver_ready());
+    const struct sim_exec *x = exec_find(handle);
+    if (!x || !out)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (unsigned int)x->id;
     return CUDA_SUCCESS;
 }

@@ -160,11 +160,60 @@ SIM_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNod
 }
 #endif
 
+/* ---- what they are called -------------------------------------------------------------------- */
+
+/* Functions of CUDA 13.1, as its cuda.h has them. */
+CUresult cuGraphGetId(CUgraph handle, unsigned int *out);
+SIM_EXPORT CUresult cuGraphGetId(CUgraph handle, unsigned int *out)
+{
+    TRY(driver_ready());
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_graph *g = graph_find(handle);
+    if (g && out)
+        *out = (unsigned int)g->id;
+    pthread_mutex_unlock(&graph_lock);
+    return g && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphNodeGetToolsId(CUgraphNode handle, unsigned long long *out);
+SIM_EXPORT CUresult cuGraphNodeGetToolsId(CUgraphNode handle, unsigned long long *out)
+{
+    TRY(driver_ready());
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_node *n = node_find(handle);
+    if (n && out)
+        *out = n->id;
+    pthread_mutex_unlock(&graph_lock);
+    return n && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned int *out);
+SIM_EXPORT CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned int *out)
+{
+    unsigned long long id;
+    TRY(cuGraphNodeGetToolsId(handle, out ? &id : NULL));
+    *out = (unsigned int)id;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphNodeGetContainingGraph(CUgraphNode handle, CUgraph *out);
+SIM_EXPORT CUresult cuGraphNodeGetContainingGraph(CUgraphNode handle, CUgraph *out)
+{
+    TRY(driver_ready());
+    pthread_mutex_lock(&graph_lock);
+    const struct sim_node *n = node_find(handle);
+    if (n && out)
+        *out = graph_handle(n->graph);
+    pthread_mutex_unlock(&graph_lock);
+    return n && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* ---- a picture ------------------------------------------------------------------------------- */
 
 static void dot_graph(FILE *f, const struct sim_graph *g, int depth)
 {
     const struct sim_node *n;
+    fprintf(f, "%*slabel=\"graph %llu\";\n", depth * 2, "", (unsigned long long)g->id);
     DL_FOREACH (g->nodes, n) {
         fprintf(f, "%*s\"%llu\" [label=\"%s\"];\n", depth * 2, "", (unsigned long long)n->id,
                 n->work.name ? n->work.name

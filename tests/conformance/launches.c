@@ -130,6 +130,64 @@ Test(launches, function_attributes)
 }
 
 #if CUDA_VERSION >= 12040
+/* cuda_occupancy.h, cudaOccAvailableDynamicSMemPerBlock: "Cap computed dynamic SM by user requested
+ * limit specified via cuFuncSetAttribute()". */
+Test(launches, available_shared_memory_is_what_a_block_may_have)
+{
+    size_t bytes = 0;
+    int most = 0;
+    OK(cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, rig.spin));
+    OK(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, rig.spin, 1, 32));
+    cr_assert_gt(bytes, 0);
+    cr_assert_leq(bytes, (size_t)most);
+    OK(cuFuncSetAttribute(rig.spin, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 4096));
+    OK(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, rig.spin, 1, 32));
+    cr_assert_leq(bytes, 4096);
+}
+
+/* cuda.h: "The size in bytes of user-allocated constant memory required by this function", "... of
+ * local memory used by each thread of this function". */
+Test(launches, a_function_says_what_memory_it_needs)
+{
+    static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                               ".const .align 4 .u32 table[100];\n"
+                               ".visible .entry f(.param .u64 out, .param .u32 at) {\n"
+                               "  .local .align 4 .b8 stack[4000];\n"
+                               "  .reg .b64 %d<5>; .reg .b32 %r<4>;\n"
+                               "  ld.param.u64 %d0, [out]; cvta.to.global.u64 %d0, %d0;\n"
+                               "  ld.param.u32 %r0, [at]; mul.wide.u32 %d1, %r0, 4;\n"
+                               "  mov.u64 %d2, stack; add.u64 %d2, %d2, %d1;\n"
+                               "  mov.u64 %d3, table; add.u64 %d3, %d3, %d1;\n"
+                               "  st.volatile.local.u32 [%d2], %r0;\n"
+                               "  ld.volatile.local.u32 %r1, [stack];\n"
+                               "  ld.const.u32 %r2, [%d3]; add.u32 %r1, %r1, %r2;\n"
+                               "  st.global.u32 [%d0], %r1; ret; }\n";
+    CUmodule module;
+    CUfunction f;
+    int bytes = 0;
+    OK(cuModuleLoadData(&module, text));
+    OK(cuModuleGetFunction(&f, module, "f"));
+    OK(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, f));
+    cr_assert_geq(bytes, 4000);
+    OK(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, f));
+    cr_assert_geq(bytes, 400);
+    OK(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, rig.spin));
+    cr_assert_lt(bytes, 4000);
+}
+
+#if CUDA_VERSION >= 12030
+/* cuda.h: "If either **name or hfunc is NULL, CUDA_ERROR_INVALID_VALUE is returned". */
+Test(launches, what_has_no_name_is_an_invalid_value)
+{
+    const char *name = NULL;
+    OK(cuFuncGetName(&name, rig.spin));
+    cr_assert_str_eq(name, "spin");
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncGetName(&name, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncGetName(NULL, rig.spin));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuKernelGetName(&name, NULL));
+}
+#endif
+
 Test(launches, parameter_layout)
 {
     static const size_t offsets[] = {0, 8, 12, 16, 24}, sizes[] = {8, 4, 4, 4, 8};

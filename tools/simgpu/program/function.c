@@ -92,6 +92,16 @@ SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfu
     return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, smem_of, smem, limit, 0);
 }
 
+/* That of a function, or the current one of who entered, where a kernel is taken for a function. */
+static struct sim_context *context_of(const struct sim_function *f)
+{
+    struct sim_context *ctx = NULL;
+    if (f->module)
+        return f->module->context;
+    context_current(&ctx);
+    return ctx;
+}
+
 SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunction handle,
                                                             int blocks, int threads)
 {
@@ -104,7 +114,8 @@ SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunct
     size_t each = (size_t)(SM_SMEM / blocks);
     size_t taken = BLOCK_SMEM_RESERVED + f->entry->static_smem;
     size_t left = each > taken ? each - taken : 0;
-    *out = left < BLOCK_SMEM_OPTIN ? left : BLOCK_SMEM_OPTIN;
+    size_t most = (size_t)function_setting(f, context_of(f), MAX_DYNAMIC_SMEM);
+    *out = left < most ? left : most;
     return CUDA_SUCCESS;
 }
 
@@ -182,6 +193,12 @@ static CUresult property_get(const struct sim_function *f, CUfunction_attribute 
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
         *out = (int)f->entry->static_smem;
         return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+        *out = (int)image_of(f)->const_bytes;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+        *out = (int)f->entry->local_bytes;
+        return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
         *out = (int)f->entry->registers;
         return CUDA_SUCCESS;
@@ -192,7 +209,7 @@ static CUresult property_get(const struct sim_function *f, CUfunction_attribute 
         *out = arch_or_device(image_of(f)->binary_arch);
         return CUDA_SUCCESS;
     default:
-        *out = 0; /* constant and local memory, caching mode, other cluster properties */
+        *out = 0; /* caching mode, other cluster properties */
         return (int)id >= 0 && id < CU_FUNC_ATTRIBUTE_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
 }
@@ -211,16 +228,6 @@ static CUresult setting_set(struct sim_function *f, int ordinal, CUfunction_attr
     if (f->kernel)
         atomic_store(&f->kernel->overridden, true);
     return CUDA_SUCCESS;
-}
-
-/* That of a function, or the current one of who entered, where a kernel is taken for a function. */
-static struct sim_context *context_of(const struct sim_function *f)
-{
-    struct sim_context *ctx = NULL;
-    if (f->module)
-        return f->module->context;
-    context_current(&ctx);
-    return ctx;
 }
 
 SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunction handle)
@@ -319,9 +326,7 @@ SIM_EXPORT CUresult cuFuncGetName(const char **out, CUfunction handle)
 {
     TRY(driver_ready());
     struct sim_function *f = function_find(handle);
-    if (!f)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (!out)
+    if (!f || !out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = f->entry->name;
     return CUDA_SUCCESS;

@@ -81,7 +81,14 @@ void image_free(struct image *image)
 
 /* ---- cubins ---------------------------------------------------------------------------------- */
 
-enum { MACHINE_CUDA = 190, INFO_PARAM = 0x1704, SYMBOL_MANAGED = 4, CUBIN_MAX = 1 << 30 };
+enum {
+    MACHINE_CUDA = 190,
+    INFO_PARAM = 0x1704,
+    INFO_SIZED = 4,
+    INFO_FRAME = 0x1104,
+    SYMBOL_MANAGED = 4,
+    CUBIN_MAX = 1 << 30
+};
 
 struct cubin {
     const unsigned char *data;
@@ -173,12 +180,12 @@ static int by_offset(const void *a, const void *b)
  * 12 bytes: index, ordinal, offset, and its size in the upper 14 bits of the last word. */
 static bool cubin_params(const struct cubin *c, const Elf64_Shdr *info, struct image_entry *e)
 {
-    enum { FORMAT_SIZED = 4, RECORD = 12 };
+    enum { RECORD = 12 };
     if (!span_inside(c, info->sh_offset, info->sh_size))
         return false;
     const unsigned char *p = c->data + info->sh_offset, *end = p + info->sh_size;
     while (end - p >= 4) {
-        size_t bytes = p[0] == FORMAT_SIZED ? u16_at(p + 2) : 0;
+        size_t bytes = p[0] == INFO_SIZED ? u16_at(p + 2) : 0;
         if (bytes > (size_t)(end - p - 4))
             return false;
         bool param = (p[0] | p[1] << 8) == INFO_PARAM && bytes == RECORD;
@@ -204,7 +211,21 @@ static const Elf64_Shdr *section_find(const struct cubin *c, const char *prefix,
     return NULL;
 }
 
-/* `text`: its section, whose sh_info holds the number of registers in the upper 8 bits. */
+/* .nv.info: records of the same form; of a function's stack 8 bytes, its symbol and its size. */
+static size_t cubin_frame(const struct cubin *c, uint32_t symbol)
+{
+    const Elf64_Shdr *info = section_find(c, ".nv.info", "");
+    if (!info || !span_inside(c, info->sh_offset, info->sh_size))
+        return 0;
+    const unsigned char *p = c->data + info->sh_offset, *end = p + info->sh_size;
+    for (; end - p >= 12; p += 4 + (p[0] == INFO_SIZED ? u16_at(p + 2) : 0))
+        if ((p[0] | p[1] << 8) == INFO_FRAME && u32_at(p + 4) == symbol)
+            return u32_at(p + 8);
+    return 0;
+}
+
+/* `text`: its section, whose sh_info holds the number of registers in the upper 8 bits, and the
+ * symbol. */
 static bool cubin_entry(const struct cubin *c, const Elf64_Shdr *text, const char *name,
                         struct image *into)
 {
@@ -214,6 +235,7 @@ static bool cubin_entry(const struct cubin *c, const Elf64_Shdr *text, const cha
     if (!e)
         return false;
     e->static_smem = shared ? shared->sh_size : 0;
+    e->local_bytes = cubin_frame(c, text->sh_info & 0xffffff);
     if (text->sh_info >> 24)
         e->registers = text->sh_info >> 24;
     return !info || cubin_params(c, info, e);
@@ -275,6 +297,8 @@ CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into)
         const char *name = section_name(&c, i);
         if (!strncmp(name, text, sizeof(text) - 1))
             good = cubin_entry(&c, &c.sections[i], name + sizeof(text) - 1, into);
+        else if (!strncmp(name, ".nv.constant3", 13))
+            into->const_bytes += c.sections[i].sh_size;
         else if (c.sections[i].sh_type == SHT_SYMTAB)
             good = cubin_globals(&c, &c.sections[i], into);
     }

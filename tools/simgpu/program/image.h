@@ -20,6 +20,7 @@ struct image_entry {
     size_t packed_bytes;
     unsigned int max_threads; /* .maxntid, .reqntid; 1024 where it says nothing */
     size_t static_smem;
+    size_t local_bytes;     /* of a thread */
     unsigned int registers; /* of a thread; 32 where it says nothing */
 };
 
@@ -34,6 +35,7 @@ struct image {
     struct image_entry *entries;
     struct image_global *globals;
     size_t entry_count, global_count;
+    size_t const_bytes; /* of the program's own constants */
     unsigned int ptx_arch,
         binary_arch;    /* 80 for 8.0; of text, binary_arch is 0: made for the device */
     unsigned int users; /* modules and libraries that share it; under module.c's lock */

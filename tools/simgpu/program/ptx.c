@@ -268,9 +268,9 @@ static bool bounds(struct parser *p, struct image_entry *e)
     return true;
 }
 
-/* Over the body, adding up the shared memory that it declares: where .shared begins a statement. In
- * the middle of one it is part of an instruction, as in ld.shared. */
-static bool body(struct parser *p, size_t *smem)
+/* Over the body, adding up the shared and local memory that it declares: where .shared or .local
+ * begins a statement. In the middle of one it is part of an instruction, as in ld.shared. */
+static bool body(struct parser *p, struct image_entry *e)
 {
     size_t depth = 0;
     bool begins = true;
@@ -279,14 +279,16 @@ static bool body(struct parser *p, size_t *smem)
             return false;
         depth += is(p, "{");
         depth -= is(p, "}");
-        bool shared = begins && is(p, ".shared");
+        size_t *memory = begins && is(p, ".shared")  ? &e->static_smem
+                         : begins && is(p, ".local") ? &e->local_bytes
+                                                     : NULL;
         begins = is(p, "{") || is(p, "}") || is(p, ";") || is(p, ":");
         next(p);
         struct declaration d;
-        if (shared && !declaration(p, &d))
+        if (memory && !declaration(p, &d))
             return false;
-        if (shared)
-            *smem = (*smem + d.align - 1) / d.align * d.align + d.bytes;
+        if (memory)
+            *memory = (*memory + d.align - 1) / d.align * d.align + d.bytes;
     } while (depth);
     return true;
 }
@@ -305,7 +307,7 @@ static bool entry(struct parser *p, bool external)
     next(p);
     bool good = (!took(p, "(") || parameters(p, e)) && bounds(p, e);
     if (good)
-        good = is(p, ";") ? (next(p), true) : body(p, &e->static_smem);
+        good = is(p, ";") ? (next(p), true) : body(p, e);
     if (external)
         for (size_t i = 0; i < external_sink.entry_count; i++)
             free(external_sink.entries[i].params);
@@ -328,7 +330,7 @@ static bool directive_begins(const struct parser *p)
 /* .func (ret) name (params) { body } or ; */
 static bool function(struct parser *p, bool external)
 {
-    size_t ignored = 0;
+    struct image_entry ignored = {0};
     while (!is(p, "{") && !is(p, ";")) {
         if (external && directive_begins(p))
             return true;
@@ -373,7 +375,7 @@ static bool initialiser(struct parser *p, const struct declaration *d, struct im
     return true;
 }
 
-static bool variable(struct parser *p, bool external)
+static bool variable(struct parser *p, bool external, bool constant)
 {
     do {
         struct declaration d;
@@ -388,6 +390,7 @@ static bool variable(struct parser *p, bool external)
         }
         g->bytes = d.bytes;
         g->managed = d.managed;
+        p->image->const_bytes += constant ? d.bytes : 0;
         if (took(p, "=") && !initialiser(p, &d, g))
             return false;
     } while (took(p, ","));
@@ -464,8 +467,9 @@ static bool directive(struct parser *p)
         return entry(p, external);
     if (took(p, ".func"))
         return function(p, external);
+    bool constant = is(p, ".const");
     if (took(p, ".global") || took(p, ".const"))
-        return variable(p, external);
+        return variable(p, external, constant);
     if (took(p, ".shared"))
         return module_shared(p, external);
     if (took(p, ".version") || took(p, ".address_size"))

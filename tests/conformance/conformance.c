@@ -60,3 +60,15 @@ Test(driver, no_such_device, .init = rig_init)
     CUdevice dev;
     FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, 1 << 20));
 }
+
+/* cuda.h 13.5: the last is CU_DEVICE_ATTRIBUTE_VULKAN_CIG_STREAMS_SUPPORTED; 0: it has none. */
+Test(driver, knows_the_attributes_of_its_version, .init = rig_open_newest)
+{
+    int version, value = -1;
+    OK(cuDriverGetVersion(&version));
+    if (version < 13050)
+        cr_skip_test("a driver before 13.5");
+    OK(cuDeviceGetAttribute(&value, (CUdevice_attribute)153, rig.dev));
+    cr_assert_geq(value, 0);
+    OK(cuDeviceGetAttribute(&value, (CUdevice_attribute)159, rig.dev));
+}

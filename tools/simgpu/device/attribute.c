@@ -18,7 +18,8 @@ enum {
     NUMA_ID = 131, /* -1: its memory is in none of the host's nodes */
     GPU_PCI_DEVICE_ID = 139,
     GPU_PCI_SUBSYSTEM_ID = 140,
-    ATTRIBUTE_LAST = 147,
+    ATTRIBUTE_LAST = 147, /* of CUDA 13.0 */
+    ATTRIBUTE_LAST_13_5 = 159,
 };
 
 #define A(name) CU_DEVICE_ATTRIBUTE_##name
@@ -147,7 +148,8 @@ static int attribute_of_device(int attribute, int ordinal)
 
 int attribute_get(int attribute, int ordinal, int *value)
 {
-    if (attribute <= 0 || attribute > ATTRIBUTE_LAST)
+    bool newer = config_get()->driver_version >= 13050;
+    if (attribute <= 0 || attribute > (newer ? ATTRIBUTE_LAST_13_5 : ATTRIBUTE_LAST))
         return -1;
     *value = attribute_of_device(attribute, ordinal);
     if (*value >= 0)

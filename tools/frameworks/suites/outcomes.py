@@ -102,8 +102,18 @@ class Outcomes:
 
 
 def context_failed():
-    """For good: neither because there is none, nor because of a capture."""
-    return ctypes.CDLL("libcuda.so.1").cuCtxSynchronize() in range(700, 720)
+    """For good, of any device: neither because there is none, nor because of a capture."""
+    driver, failed = ctypes.CDLL("libcuda.so.1"), False
+    flags, active, device = ctypes.c_uint(), ctypes.c_int(), 0
+    while driver.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active)) == 0:
+        ctx = ctypes.c_void_p()
+        if active and driver.cuDevicePrimaryCtxRetain(ctypes.byref(ctx), device) == 0:
+            driver.cuCtxPushCurrent_v2(ctx)
+            failed |= driver.cuCtxSynchronize() in range(700, 720)
+            driver.cuCtxPopCurrent_v2(ctypes.byref(ctx))
+            driver.cuDevicePrimaryCtxRelease_v2(device)
+        device += 1
+    return failed
 
 
 def pytest_configure(config):

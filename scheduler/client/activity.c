@@ -114,7 +114,7 @@ void activity_refresh(struct activity *a, uint32_t dev)
         note_direct(a, dev, level, now);
         atomic_store(&own->active, level > outside ? level : outside);
         write_deadline(a, own, level > outside ? level : outside, now);
-        preemptible_write(&a->preemptible, dev, atomic_load(&a->bit[dev]), outside, now);
+        preemptible_write(&a->preemptible, dev, &a->bit[dev], outside, now);
     } while (level != level_inside(a, dev) || outside != level_outside(a, dev) ||
              generation != atomic_load(&a->preemptible.generation));
 }
@@ -128,6 +128,9 @@ void activity_refresh_all(struct activity *a)
 static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
 {
     if (level_outside(a, dev) == 0 && level == 0)
+        return;
+    /* It holds nobody but its own streams, of which it has none of another level. */
+    if (!atomic_load(&a->bit[dev]) && atomic_load(&a->flat))
         return;
     PROBE2(cut_in, dev, level);
     atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);

@@ -194,16 +194,21 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
 static int on_bit(struct client_state *self, const union message *m, int fd)
 {
     bool none = m->bit.bit == PROTOCOL_NO_BIT;
+    uint32_t old = atomic_load(&self->activity.bit[m->bit.slot]);
 
     if (none)
         state_say(self, NOTICE_NO_BIT, LOG_WARN,
-                  "this process holds nobody on a device: %u processes above best effort share it "
-                  "already",
+                  "this process holds nobody on a device: others above best effort have all %u "
+                  "places there, or its user half of them",
                   PAGE_CLIENT_BITS);
     atomic_store(&self->activity.bit[m->bit.slot], none ? 0 : 1u << m->bit.bit);
     atomic_fetch_add(&self->activity.preemptible.generation, 1);
     activity_refresh(&self->activity, m->bit.slot);
-    return 0;
+    if (!none || !old)
+        return 0;
+    /* A higher level gets it as soon as no thread can write it any more. */
+    return preemptible_settle(&self->activity.preemptible) ? connection_send(&self->connection, m)
+                                                           : -EBUSY;
 }
 
 static int on_join(struct client_state *self, const union message *m, int fd)
@@ -222,7 +227,8 @@ static int on_join(struct client_state *self, const union message *m, int fd)
     activity_refresh_all(&self->activity);
     message_init(&reply, MESSAGE_JOINED);
     reply.joined.client = m->join.client;
-    return connection_send(&self->connection, &reply);
+    rc = connection_send(&self->connection, &reply);
+    return rc == -EAGAIN ? 0 : rc; /* the daemon waits no more than 20 ms for it */
 }
 
 static int on_leave(struct client_state *self, const union message *m, int fd)

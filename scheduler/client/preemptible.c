@@ -4,6 +4,7 @@
 #include "scheduler/client/preemptible.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,22 +31,23 @@ static void write_page(const struct preemptible_page *p, uint32_t dev, uint32_t 
         page_write_bit(p->device[dev], bit, words, same, now_ns);
 }
 
-void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t bit, uint32_t level,
-                       uint64_t now_ns)
+void preemptible_write(struct preemptible *b, uint32_t dev, const _Atomic uint32_t *bit,
+                       uint32_t level, uint64_t now_ns)
 {
     struct preemptible_page *p;
-    uint32_t before;
+    uint32_t before, mine;
 
-    if (!bit || !atomic_load(&b->head))
+    if (!atomic_load(bit) || !atomic_load(&b->head))
         return;
     before = atomic_load_explicit(&b->written[dev], memory_order_relaxed);
     atomic_store_explicit(&b->written[dev], (uint8_t)level, memory_order_relaxed);
-    /* Sequentially consistent, against preemptible_reap: either it sees this walker, or this walker
-     * does not see what it removed. */
+    /* Sequentially consistent, against preemptible_reap and preemptible_settle: either they see
+     * this walker, or this walker does not see what was removed, nor a bit that was taken. */
     atomic_fetch_add(&b->walkers, 1);
+    mine = atomic_load(bit);
     for (p = atomic_load(&b->head); p; p = atomic_load(&p->next))
         if (p->device[dev])
-            write_page(p, dev, bit, level, before, now_ns);
+            write_page(p, dev, mine, level, before, now_ns);
     atomic_fetch_sub(&b->walkers, 1);
 }
 
@@ -116,6 +118,13 @@ void preemptible_leave_all(struct preemptible *b)
     while ((p = atomic_load(&b->head)))
         unlink_page(b, p);
     atomic_fetch_add(&b->generation, 1);
+}
+
+bool preemptible_settle(struct preemptible *b)
+{
+    for (int i = 0; i < 1000 && atomic_load(&b->walkers); i++)
+        sched_yield();
+    return !atomic_load(&b->walkers);
 }
 
 bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES])

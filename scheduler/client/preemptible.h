@@ -38,11 +38,11 @@ struct preemptible {
     _Alignas(64) _Atomic uint8_t written[PAGE_DEVICES];
 };
 
-/* Real-time path, any thread: makes `bit` (0: this client has none) present in the words of the
+/* Real-time path, any thread: makes *bit (0: this client has none) present in the words of the
  * pages below that work of `level` on my device `dev` holds, and absent in the others. Holds that
  * begin by it began at `now_ns`. */
-void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t bit, uint32_t level,
-                       uint64_t now_ns);
+void preemptible_write(struct preemptible *b, uint32_t dev, const _Atomic uint32_t *bit,
+                       uint32_t level, uint64_t now_ns);
 
 /* The rest is for the link's thread alone. Each change ends with a new generation. */
 
@@ -52,6 +52,8 @@ int preemptible_join(struct preemptible *b, const struct message_join *join,
                      struct cutin_page *page);
 void preemptible_leave(struct preemptible *b, uint64_t client);
 void preemptible_leave_all(struct preemptible *b);
+/* Waits until nobody walks who may not have seen the last change; false: somebody still does. */
+bool preemptible_settle(struct preemptible *b);
 /* Unmaps what was removed, `bits[dev]` cleared in it first; false while somebody is still walking.
  */
 bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES]);

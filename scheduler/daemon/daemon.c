@@ -269,7 +269,7 @@ static int housekeeping(struct daemon *d)
         arrange_shifts(d, now);
         wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);
     }
-    wait_ms = sooner(wait_ms, topology_look(d->peers, now));
+    wait_ms = sooner(wait_ms, topology_look(d->topology, d->peers, now));
     wait_ms = sooner(wait_ms, usage_look(d->peers, now));
     wait_ms = sooner(wait_ms, hold_look(d->peers, d->conf, now));
     if (d->http)

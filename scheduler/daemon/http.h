@@ -1,12 +1,12 @@
 /*
  * http.h - the metrics over HTTP, from the daemon's own loop: one request for each connection.
  *
- * Never on an address that another machine can reach: loopback or a UNIX socket. Where that cannot be
- * had, because somebody else was first, the daemon goes on without, says so, and tries again.
+ * Never on an address that another machine can reach: loopback or a UNIX socket. Where that cannot
+ * be had, because somebody else was first, the daemon goes on without, says so, and tries again.
  *
- * Anybody may connect to a port, so a connection has 5 s for all of it, and where there are too many
- * the oldest goes. A request that is there when its connection is taken in is answered before the
- * next one is.
+ * Anybody may connect to a port, so a connection has 5 s for all of it, and where there are too
+ * many the oldest goes. A request that is there when its connection is taken in is answered before
+ * the next one is.
  */
 #ifndef CUTIN_SCHEDULER_DAEMON_HTTP_H
 #define CUTIN_SCHEDULER_DAEMON_HTTP_H

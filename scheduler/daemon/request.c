@@ -76,10 +76,14 @@ static int on_device(struct peer *p, const union message *m)
 /* The owner's bits now stand in the page that joined. */
 static int on_joined(struct peer *p, const union message *m)
 {
-    if (!p->client)
-        return -EPROTO;
-    topology_joined(p->daemon->topology, p->daemon->peers, p, m->joined.client);
-    return 0;
+    return p->client ? topology_joined(p->daemon->topology, p->daemon->peers, p, m->joined.client)
+                     : -EPROTO;
+}
+
+static int on_bit(struct peer *p, const union message *m)
+{
+    return p->client ? topology_returned(p->daemon->topology, p->daemon->peers, p, m->bit.slot)
+                     : -EPROTO;
 }
 
 static int on_list(struct peer *p, const union message *m)
@@ -129,9 +133,9 @@ static int on_stop(struct peer *p, const union message *m)
 }
 
 static int (*const handlers[MESSAGE_TYPES])(struct peer *p, const union message *m) = {
-    [MESSAGE_HELLO] = on_hello, [MESSAGE_DEVICE] = on_device,   [MESSAGE_JOINED] = on_joined,
-    [MESSAGE_LIST] = on_list,   [MESSAGE_CONTROL] = on_control, [MESSAGE_POLICY] = on_policy,
-    [MESSAGE_STOP] = on_stop,
+    [MESSAGE_HELLO] = on_hello,   [MESSAGE_BIT] = on_bit,   [MESSAGE_DEVICE] = on_device,
+    [MESSAGE_JOINED] = on_joined, [MESSAGE_LIST] = on_list, [MESSAGE_CONTROL] = on_control,
+    [MESSAGE_POLICY] = on_policy, [MESSAGE_STOP] = on_stop,
 };
 
 /* As many messages as it costs: each walks all clients, or answers so many. */
@@ -143,6 +147,9 @@ static uint32_t cost(const struct peer *p, const union message *m)
     case MESSAGE_HELLO:
     case MESSAGE_DEVICE:
         return 1 + p->daemon->count / 16;
+    case MESSAGE_JOINED:
+    case MESSAGE_BIT: /* what we have asked for */
+        return 0;
     default:
         return 1;
     }

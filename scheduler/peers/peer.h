@@ -68,7 +68,9 @@ struct shared_page {
 
 struct peer_device {
     struct device *device;              /* NULL: no such slot */
-    uint32_t bit;                       /* 0..27 or PROTOCOL_NO_BIT */
+    uint32_t bit, lost;                 /* 0..27 or PROTOCOL_NO_BIT; lost: taken, not returned */
+    uint64_t lost_ns;                   /* since then */
+    bool wants;                         /* a bit, and there is none */
     uint64_t gpu_ns, unsure_ns, memory; /* policy_tick.c's; memory: the policy's */
     bool told, counted;                 /* to clients above; among its user's: limit.h */
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
@@ -121,6 +123,7 @@ struct peer {
     uint32_t weight;
     uint32_t deadline_ms;  /* of its requests; 0 = not given */
     uint32_t above, below; /* links to it and from it */
+    uint32_t joins;        /* that it was told, and has not said to be done */
     char name[PAGE_NAME];
     struct shared_page *page;
     struct peer_device device[PAGE_DEVICES];

@@ -11,7 +11,10 @@
 
 #include "common/clock.h"
 
-enum { NEW_MS = 20 /* one that does not answer keeps nobody longer */ };
+enum {
+    NEW_MS = 20,     /* one that does not answer keeps nobody longer */
+    RETURN_MS = 100, /* nor a bit; and it may still be writing one when it goes */
+};
 
 struct link_key {
     uint64_t owner, other;
@@ -77,6 +80,8 @@ static void device_put(struct topology *r, struct device *d)
     free(d);
 }
 
+static void link_update(struct topology *r, struct peer *owner, struct peer *other);
+
 static uint32_t bit_take(struct device *d)
 {
     for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
@@ -101,15 +106,138 @@ static void bit_tell(struct peer *p, uint32_t slot)
     peer_send(p, &m, NULL);
 }
 
+/* Has its user more than half of the device's bits? */
+static bool has_many(const struct peer *peers, const struct peer *p, const struct device *device)
+{
+    const struct peer *other;
+    uint32_t n = 0;
+
+    PEER_DEVICES (peers, other, slot)
+        n += other->user == p->user && other->device[slot].device == device &&
+             other->device[slot].bit != PROTOCOL_NO_BIT;
+    return n > PAGE_CLIENT_BITS / 2;
+}
+
+static bool gives_way(const struct peer *peers, const struct peer *p, const struct peer *to,
+                      const struct device *device)
+{
+    return p->level < to->level || (p->level == to->level && p->user != to->user && !p->unlimited &&
+                                    has_many(peers, p, device));
+}
+
+/* Who has a bit there and is of the lowest level of those that give way; NULL: nobody. */
+static struct peer *lowest_with_bit(struct peer *peers, const struct peer *to,
+                                    const struct device *device, uint32_t *at)
+{
+    struct peer *p, *lowest = NULL;
+
+    PEER_DEVICES (peers, p, slot)
+        if (p->device[slot].device == device && p->device[slot].bit != PROTOCOL_NO_BIT &&
+            (!lowest || p->level < lowest->level) && gives_way(peers, p, to, device)) {
+            lowest = p;
+            *at = slot;
+        }
+    return lowest;
+}
+
+static bool is_returning(const struct peer *peers, const struct device *device)
+{
+    const struct peer *p;
+
+    PEER_DEVICES (peers, p, slot)
+        if (p->device[slot].device == device && p->device[slot].lost != PROTOCOL_NO_BIT)
+            return true;
+    return false;
+}
+
+/* In every page that has the device, not only where there is a link now: links come and go, and a
+ * client that died in between may have left a bit behind. */
+static void clear_bit(struct peer *peers, const struct peer *from, const struct device *device,
+                      uint32_t bit)
+{
+    struct peer *p;
+
+    PEER_DEVICES (peers, p, slot)
+        if (p != from && p->device[slot].device == device)
+            page_write_bit(&p->page->page->device[slot], 1u << bit, 0, PAGE_WORDS, 0);
+}
+
+static void bit_lose(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
+{
+    struct peer_device *mine = &p->device[slot];
+    struct peer *other;
+
+    mine->lost = mine->bit;
+    mine->lost_ns = clock_ns();
+    mine->bit = PROTOCOL_NO_BIT;
+    mine->wants = true;
+    bit_tell(p, slot);
+    DL_FOREACH (peers, other)
+        if (other->client && other != p)
+            link_update(r, p, other);
+}
+
 /* Best effort holds nobody and gets no bit; a client that rises gets one then, and keeps it. */
-static void bit_give(struct peer *p, uint32_t slot)
+static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
+{
+    struct peer_device *mine = &p->device[slot];
+    struct peer *lower;
+    uint32_t at = 0;
+    bool wanted = mine->wants;
+
+    if (!mine->device || mine->bit != PROTOCOL_NO_BIT || mine->lost != PROTOCOL_NO_BIT ||
+        p->level == 0)
+        return;
+    mine->bit = bit_take(mine->device);
+    mine->wants = mine->bit == PROTOCOL_NO_BIT;
+    if (!mine->wants) {
+        bit_tell(p, slot);
+        return;
+    }
+    if ((lower = lowest_with_bit(peers, p, mine->device, &at))) {
+        if (!is_returning(peers, mine->device))
+            bit_lose(r, peers, lower, at);
+    } else if (!wanted) {
+        bit_tell(p, slot);
+    }
+}
+
+/* Who wants a bit there, of the highest level; NULL: nobody. */
+static struct peer *highest_wanting(struct peer *peers, const struct device *device)
+{
+    struct peer *p, *highest = NULL;
+
+    PEER_DEVICES (peers, p, slot)
+        if (p->device[slot].device == device && p->device[slot].wants && p->level > 0 &&
+            p->device[slot].lost == PROTOCOL_NO_BIT && (!highest || p->level > highest->level))
+            highest = p;
+    return highest;
+}
+
+static void bit_offer(struct topology *r, struct peer *peers, const struct device *device)
+{
+    struct peer *p = device->bits == PAGE_BITS_CLIENTS ? NULL : highest_wanting(peers, device);
+
+    if (p)
+        topology_update(r, peers, p);
+}
+
+static void bit_free(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
 
-    if (!mine->device || mine->bit != PROTOCOL_NO_BIT || p->level == 0)
-        return;
-    mine->bit = bit_take(mine->device);
-    bit_tell(p, slot);
+    clear_bit(peers, p, mine->device, mine->lost);
+    mine->device->bits &= ~(1u << mine->lost);
+    mine->lost = PROTOCOL_NO_BIT;
+    bit_offer(r, peers, mine->device);
+}
+
+int topology_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
+{
+    if (!p->device[slot].device || p->device[slot].lost == PROTOCOL_NO_BIT)
+        return -EPROTO;
+    bit_free(r, peers, p, slot);
+    return 0;
 }
 
 void topology_remind(struct peer *p)
@@ -172,6 +300,14 @@ static struct link *link_find(struct topology *r, const struct peer *owner,
     return link;
 }
 
+const uint8_t *topology_words(struct topology *r, const struct peer *owner,
+                              const struct peer *other)
+{
+    const struct link *link = link_find(r, owner, other);
+
+    return link ? link->words : NULL;
+}
+
 /* Which words of `other` are held by work of each level. */
 static void words_of(const struct peer *other, uint8_t words[PAGE_LEVELS])
 {
@@ -189,6 +325,7 @@ static void link_tell(struct peer *owner, struct peer *other, const struct link 
 
     message_init(&m, MESSAGE_JOIN);
     m.join.client = other->id;
+    owner->joins++;
     m.join.with_page = page;
     memcpy(m.join.words, link->words, sizeof(m.join.words));
     memcpy(m.join.slot, link->slot, sizeof(m.join.slot));
@@ -217,9 +354,31 @@ static void new_look(struct peer *p)
         new_end(p);
 }
 
-int topology_look(struct peer *peers, uint64_t now_ns)
+/* Is there more to come? */
+static bool bits_look(struct topology *r, struct peer *peers, uint64_t now_ns)
 {
-    uint64_t due = 0;
+    bool more = false;
+    struct device *d;
+    struct peer *p;
+
+    PEER_DEVICES (peers, p, slot)
+        if (p->device[slot].lost != PROTOCOL_NO_BIT) {
+            p->dead |= now_ns > p->device[slot].lost_ns + RETURN_MS * NS_PER_MS;
+            more = true;
+        }
+    LL_FOREACH (r->devices, d)
+        if (d->freed_ns && now_ns > d->freed_ns + RETURN_MS * NS_PER_MS) {
+            d->freed_ns = 0;
+            bit_offer(r, peers, d);
+        } else {
+            more |= !!d->freed_ns;
+        }
+    return more;
+}
+
+int topology_look(struct topology *r, struct peer *peers, uint64_t now_ns)
+{
+    uint64_t due = bits_look(r, peers, now_ns) ? now_ns + RETURN_MS * NS_PER_MS : 0;
     struct peer *p;
 
     DL_FOREACH (peers, p) {
@@ -238,14 +397,18 @@ static void link_meet(struct peer *other, struct link *link)
     new_look(other);
 }
 
-void topology_joined(struct topology *r, struct peer *peers, const struct peer *p, uint64_t client)
+int topology_joined(struct topology *r, struct peer *peers, struct peer *p, uint64_t client)
 {
     struct peer *other;
     struct link *link;
 
+    if (!p->joins)
+        return -EPROTO;
+    p->joins--;
     DL_FOREACH (peers, other)
         if (other->client && other->id == client && (link = link_find(r, p, other)))
             link_meet(other, link);
+    return 0;
 }
 
 static void link_add(struct topology *r, struct peer *owner, struct peer *other,
@@ -366,7 +529,7 @@ void topology_update(struct topology *r, struct peer *peers, struct peer *p)
     struct peer *other;
 
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        bit_give(p, slot);
+        bit_give(r, peers, p, slot);
     DL_FOREACH (peers, other) {
         if (!other->client || other == p)
             continue;
@@ -376,29 +539,11 @@ void topology_update(struct topology *r, struct peer *peers, struct peer *p)
     topology_count(r, peers);
 }
 
-/* In every page that has the device, not only where there is a link now: links come and go, and a
- * client that died in between may have left a bit behind. */
-static void clear_bits(const struct peer *p, struct peer *other)
-{
-    for (uint32_t s = 0; s < PAGE_DEVICES; s++) {
-        const struct peer_device *gone = &p->device[s];
-        uint32_t slot;
-
-        if (!gone->device || gone->bit == PROTOCOL_NO_BIT)
-            continue;
-        slot = slot_of(other, gone->device);
-        if (slot != PROTOCOL_NO_SLOT)
-            page_write_bit(&other->page->page->device[slot], 1u << gone->bit, 0, PAGE_WORDS, 0);
-    }
-}
-
 void topology_open_holds(struct peer *peers, const struct peer *p)
 {
-    struct peer *other;
-
-    DL_FOREACH (peers, other)
-        if (other->client && other != p)
-            clear_bits(p, other);
+    for (uint32_t s = 0; s < PAGE_DEVICES; s++)
+        if (p->device[s].device && p->device[s].bit != PROTOCOL_NO_BIT)
+            clear_bit(peers, p, p->device[s].device, p->device[s].bit);
 }
 
 void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
@@ -409,7 +554,6 @@ void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
     DL_FOREACH (peers, other) {
         if (!other->client || other == p)
             continue;
-        clear_bits(p, other);
         if ((link = link_find(r, p, other)))
             link_remove(r, p, other, link);
         if ((link = link_find(r, other, p)))
@@ -420,8 +564,14 @@ void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
 
         if (!mine->device)
             continue;
-        if (mine->bit != PROTOCOL_NO_BIT)
+        if (mine->lost != PROTOCOL_NO_BIT)
+            mine->bit = mine->lost;
+        if (mine->bit != PROTOCOL_NO_BIT) {
+            clear_bit(peers, p, mine->device, mine->bit);
             mine->device->bits &= ~(1u << mine->bit);
+            if (highest_wanting(peers, mine->device))
+                mine->device->freed_ns = clock_ns();
+        }
         device_put(r, mine->device);
         mine->device = NULL;
     }

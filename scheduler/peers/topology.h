@@ -4,6 +4,9 @@
  * A client is above another when they share a device, its level is higher than the lowest level of
  * any stream of the other, and it has a bit on that device. Then it has the other's page (JOIN).
  * Bits are unique per device, and one that was given back is given out again as late as possible.
+ * Where all are given out, who comes with a higher level than somebody who has one gets that one's:
+ * the owner is told that it has none any more, and says when none of its threads can write it. What
+ * one user has beyond half of them goes to others of the same level, too.
  */
 #ifndef CUTIN_SCHEDULER_PEERS_TOPOLOGY_H
 #define CUTIN_SCHEDULER_PEERS_TOPOLOGY_H
@@ -16,7 +19,8 @@ struct device {
     struct device *next;
     uint8_t uuid[16];
     uint32_t users;
-    uint32_t bits; /* given out */
+    uint32_t bits;     /* given out */
+    uint64_t freed_ns; /* when the last one was given back by who has gone */
     uint32_t next_bit;
     uint32_t level[PAGE_LEVELS]; /* users by level; topology_count's */
     /* What a look of shifts.c finds there: clients of each level that take shifts, and how far the
@@ -51,11 +55,16 @@ int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uin
  * have its page. From now on links say. */
 void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns);
 void topology_settle(struct peer *p);
-/* `p` has the page of this client now. */
-void topology_joined(struct topology *r, struct peer *peers, const struct peer *p, uint64_t client);
-/* Ends what lasts too long of that. Returns the time until it is due again, in ms; -1: there is
+/* `p` has the page of this client now. Returns 0, or -EPROTO: it was told of none. */
+int topology_joined(struct topology *r, struct peer *peers, struct peer *p, uint64_t client);
+/* `p` writes the bit no more that was taken from it. Returns 0, or -EPROTO: none was. */
+int topology_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot);
+/* Which words of `other` work of each level of `owner` holds; NULL: it is not above it. */
+const uint8_t *topology_words(struct topology *r, const struct peer *owner,
+                              const struct peer *other);
+/* Ends what lasts too long of all that. Returns the time until it is due again, in ms; -1: there is
  * nothing. */
-int topology_look(struct peer *peers, uint64_t now_ns);
+int topology_look(struct topology *r, struct peer *peers, uint64_t now_ns);
 /* Level, lowest level or devices of `p` have changed: tells everybody concerned in `peers`. */
 void topology_update(struct topology *r, struct peer *peers, struct peer *p);
 /* `p` lives but does not run: clears its bits in all pages. */

@@ -12,7 +12,8 @@
  *   bit 29      the daemon's policy, among clients of one level
  *   bit 30      this process itself: streams of a higher level beside the ones held
  *   bit 31      paused by the administrator
- * A bit is written by its owner alone, and by the daemon alone once the owner's socket has closed.
+ * A bit is written by its owner alone, and by the daemon alone once the owner's socket has closed
+ * or it has given the bit back.
  *
  * Where all streams of a client have its level, as usual, all of them look at the word of level 0,
  * and owners write no other. A client that enforces a bound on the length of its holds

@@ -8,7 +8,9 @@
  *
  * A conversation:
  *   client  HELLO -> daemon  WELCOME + own page
- *           DEVICE ->        BIT (where the client may hold others); DONE, with -EUSERS: nobody
+ *           DEVICE ->        BIT (where the client may hold others; later without one: a higher
+ *                            level has it, and BIT comes back when nothing writes it any more);
+ *                            DONE, with -EUSERS: nobody
  *                            holds it there, its user has too many clients of that device
  *                            JOIN + page of a client below, again without it when its slots change
  *           JOINED ->
@@ -172,7 +174,7 @@ struct message_done {
     X(HELLO, 1, TO_DAEMON, message_hello, hello)                                                   \
     X(WELCOME, 2, TO_CLIENT, message_welcome, welcome)                                             \
     X(DEVICE, 3, TO_DAEMON, message_device, device)                                                \
-    X(BIT, 4, TO_CLIENT, message_bit, bit)                                                         \
+    X(BIT, 4, TO_BOTH, message_bit, bit)                                                           \
     X(JOIN, 5, TO_CLIENT, message_join, join)                                                      \
     X(JOINED, 6, TO_DAEMON, message_client, joined)                                                \
     X(LEAVE, 7, TO_CLIENT, message_client, leave)                                                  \

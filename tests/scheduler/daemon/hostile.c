@@ -486,3 +486,136 @@ Test(hostile, a_page_that_is_spoiled_does_not_cut_real_time_off)
     actor_kill(&rt);
     actor_kill(&be);
 }
+
+/* Whoever has a bit on the device: all of them. */
+static void take_bits(int fds[PAGE_CLIENT_BITS], uid_t uid, uint32_t level)
+{
+    union message m;
+
+    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
+        fds[i] = join_as(uid, level, 0);
+        cr_assert_eq(bare_wait(fds[i], MESSAGE_BIT, &m), 0);
+        cr_assert_neq(m.bit.bit, PROTOCOL_NO_BIT);
+    }
+}
+
+static void close_all(const int *fds, size_t n)
+{
+    while (n-- > 0)
+        close(fds[n]);
+}
+
+static void actor_join(struct actor *a, int64_t level)
+{
+    actor_do(a, DO_OPEN, level, level);
+    WAIT_UNTIL(actor_do(a, DO_CONNECTED, 0, 0) == 1);
+    actor_do(a, DO_DEVICE, DEVICE, 0);
+}
+
+static void open_actor(struct actor *a, int64_t level)
+{
+    actor_new(a, place.socket);
+    actor_join(a, level);
+}
+
+/* They do not even give them back. */
+Test(hostile, bits_that_a_lower_level_has_taken_go_to_a_higher_one)
+{
+    int fds[PAGE_CLIENT_BITS];
+    struct actor rt, be;
+
+    place_configure(&place, "[allow]\n1 = uid:65534\n");
+    place_start(&place);
+    take_bits(fds, OTHER, 1);
+    open_actor(&be, 0);
+    open_actor(&rt, 3);
+    WAIT_UNTIL((actor_do(&rt, DO_ACTIVE, 0, 3), actor_do(&be, DO_HOLD, 0, 0) != 0) ||
+               (actor_do(&rt, DO_IDLE, 0, 3), false));
+    actor_do(&rt, DO_IDLE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    close_all(fds, PAGE_CLIENT_BITS);
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
+Test(hostile, a_bit_is_given_back_before_a_higher_level_has_it, .timeout = 600)
+{
+    struct actor low[PAGE_CLIENT_BITS], rt, be;
+    uint32_t holders = 0;
+
+    place_start(&place);
+    open_actor(&be, 0);
+    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
+        open_actor(&low[i], 1);
+        actor_do(&low[i], DO_ACTIVE, 0, 1);
+    }
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == PAGE_BITS_CLIENTS);
+    open_actor(&rt, 3);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == PAGE_CLIENT_BITS);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != PAGE_BITS_CLIENTS);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == PAGE_BITS_CLIENTS);
+    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
+        cr_assert_eq(actor_do(&low[i], DO_CONNECTED, 0, 0), 1);
+        holders += actor_do(&low[i], DO_LOGGED, 0, 0) == -1;
+        actor_do(&low[i], DO_IDLE, 0, 1);
+    }
+    cr_assert_eq(holders, PAGE_CLIENT_BITS - 1, "one is told that it holds nobody now");
+    WAIT_UNTIL(__builtin_popcountll((uint64_t)actor_do(&be, DO_HOLD, 0, 0)) == 1);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++)
+        actor_kill(&low[i]);
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
+Test(hostile, one_user_does_not_keep_all_bits_from_others_of_his_level)
+{
+    int fds[PAGE_CLIENT_BITS], other;
+    union message m;
+
+    place_configure(&place, "[allow]\n1 = uid:65533-65534\n");
+    place_start(&place);
+    take_bits(fds, OTHER, 1);
+    other = join_as(65533, 1, 0);
+    cr_assert_eq(bare_wait(other, MESSAGE_BIT, &m), 0);
+    cr_assert_neq(m.bit.bit, PROTOCOL_NO_BIT);
+    close(other);
+    close_all(fds, PAGE_CLIENT_BITS);
+}
+
+static uint64_t cut_ins_of(pid_t pid)
+{
+    struct message_row *rows;
+    uint64_t n = UINT64_MAX;
+    size_t count;
+
+    cr_assert_eq(query_clients(place.socket, &rows, &count), 0);
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].pid == pid && rows[i].devices == 1)
+            n = rows[i].device[0].cut_ins;
+    free(rows);
+    return n;
+}
+
+Test(hostile, who_has_no_bit_cuts_in_on_nobody)
+{
+    int fds[PAGE_CLIENT_BITS];
+    struct actor rt;
+
+    place_start(&place);
+    actor_new(&rt, place.socket); /* before there is a connection that it would inherit */
+    take_bits(fds, 0, 3);
+    actor_join(&rt, 3);
+    WAIT_UNTIL(actor_do(&rt, DO_LOGGED, 0, 0) >= 0);
+    cr_assert(strstr(rt.said, "holds nobody on a device"), "%s", rt.said);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    cr_assert_eq(cut_ins_of(rt.pid), 0);
+    close_all(fds, 1); /* and gets the first one that is free */
+    WAIT_UNTIL(
+        (actor_do(&rt, DO_ACTIVE, 0, 3), actor_do(&rt, DO_IDLE, 0, 3), cut_ins_of(rt.pid) > 0));
+    close_all(fds + 1, PAGE_CLIENT_BITS - 1);
+    actor_kill(&rt);
+}

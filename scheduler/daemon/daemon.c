@@ -28,6 +28,7 @@
 #include "scheduler/peers/heartbeat.h"
 #include "scheduler/peers/hold.h"
 #include "scheduler/peers/log.h"
+#include "scheduler/peers/mend.h"
 #include "scheduler/peers/policy_tick.h"
 #include "scheduler/peers/shifts.h"
 #include "scheduler/peers/usage.h"
@@ -165,6 +166,8 @@ static void remove_peer(struct daemon *d, struct peer *p)
     d->count--;
     limit_leave(p);
     if (p->client) {
+        if (p->below)
+            mend_soon();
         topology_remove(d->topology, d->peers, p);
         shifts_leave(d->peers, p);
     }
@@ -272,6 +275,7 @@ static int housekeeping(struct daemon *d)
     wait_ms = sooner(wait_ms, topology_look(d->topology, d->peers, now));
     wait_ms = sooner(wait_ms, usage_look(d->peers, now));
     wait_ms = sooner(wait_ms, hold_look(d->peers, d->conf, now));
+    wait_ms = sooner(wait_ms, mend_look(d->topology, d->peers, d->policy->decide, now));
     if (d->http)
         wait_ms = sooner(wait_ms, http_look(d->http, now));
     return more ? sooner(wait_ms, 250) : wait_ms;

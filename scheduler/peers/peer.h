@@ -71,6 +71,7 @@ struct peer_device {
     uint32_t bit, lost;                 /* 0..27 or PROTOCOL_NO_BIT; lost: taken, not returned */
     uint64_t lost_ns;                   /* since then */
     bool wants;                         /* a bit, and there is none */
+    uint32_t wrong;                     /* bits of its words, at the last look of mend.c */
     uint64_t gpu_ns, unsure_ns, memory; /* policy_tick.c's; memory: the policy's */
     bool told, counted;                 /* to clients above; among its user's: limit.h */
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended

@@ -23,6 +23,11 @@ struct device {
     uint64_t freed_ns; /* when the last one was given back by who has gone */
     uint32_t next_bit;
     uint32_t level[PAGE_LEVELS]; /* users by level; topology_count's */
+    /* Whose a bit is, and at which of its slots; as of the last look of mend.c. */
+    struct device_owners {
+        struct peer *peer[PAGE_CLIENT_BITS];
+        uint32_t slot[PAGE_CLIENT_BITS];
+    } owners;
     /* What a look of shifts.c finds there: clients of each level that take shifts, and how far the
      * work of all has got. */
     struct device_work {

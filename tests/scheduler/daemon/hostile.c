@@ -619,3 +619,81 @@ Test(hostile, who_has_no_bit_cuts_in_on_nobody)
     close_all(fds + 1, PAGE_CLIENT_BITS - 1);
     actor_kill(&rt);
 }
+
+/* A client of level 1 has the page of everybody below, and writes to it what it likes. */
+static struct cutin_page *page_below(int fd, struct page_device **device)
+{
+    struct cutin_page *page = NULL;
+    union message m;
+    int got = -1;
+
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int rc = message_receive(fd, TO_CLIENT, &m, &got);
+
+        cr_assert(rc == 0 || (rc == -EAGAIN && poll(&p, 1, 20000) == 1));
+        if (rc == 0 && m.header.type == MESSAGE_JOIN)
+            break;
+        if (rc == 0 && got >= 0)
+            close(got);
+    }
+    cr_assert_eq(page_map_other(got, &page), 0);
+    close(got);
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        if (m.join.slot[slot] != PROTOCOL_NO_SLOT)
+            *device = &page->device[m.join.slot[slot]];
+    return page;
+}
+
+Test(hostile, bits_that_are_nobodys_are_cleared_in_time)
+{
+    struct page_device *device = NULL;
+    struct cutin_page *page;
+    struct actor be;
+    int log, fd;
+
+    place_configure(&place, "[allow]\n1 = uid:65534\n");
+    log = start_with_log();
+    open_actor(&be, 0);
+    fd = join_as(OTHER, 1, 0);
+    page = page_below(fd, &device);
+    cr_assert_not_null(device);
+    atomic_fetch_or(&device->hold[0],
+                    0x0ffffff0u | PAGE_BIT_PAUSED | PAGE_BIT_POLICY | PAGE_BIT_NEW);
+    close(fd);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    WAIT_UNTIL(lines_of(log, "were not as their owners want them") > 0);
+    page_unmap(page);
+    close(log);
+    actor_kill(&be);
+}
+
+Test(hostile, bits_of_others_are_as_their_owners_want_them_again)
+{
+    struct page_device *device = NULL;
+    struct cutin_page *page;
+    struct actor rt, be;
+    int64_t bit;
+    int fd;
+
+    place_configure(&place, "[allow]\n1 = uid:65534\n");
+    place_start(&place);
+    open_actor(&be, 0);
+    open_actor(&rt, 3);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL((bit = actor_do(&be, DO_HOLD, 0, 0)) != 0);
+    fd = join_as(OTHER, 1, 0);
+    page = page_below(fd, &device);
+    cr_assert_not_null(device);
+    atomic_store(&device->hold[0], 0);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == bit);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    atomic_store(&device->hold[0], (uint32_t)bit);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    page_unmap(page);
+    close(fd);
+    actor_kill(&rt);
+    actor_kill(&be);
+}

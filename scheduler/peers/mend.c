@@ -1,0 +1,163 @@
+/*
+ * mend.c - hold words that somebody wrote to whose bits they are not.
+ */
+#include "scheduler/peers/mend.h"
+
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "scheduler/peers/log.h"
+
+enum { LOOK_MS = 500, SOON_MS = 50 };
+#define LEVELS PAGE_HOLD((1u << PAGE_LEVELS) - 1)
+
+static uint64_t due_ns;
+
+static void find_owners(struct peer *peers)
+{
+    struct peer *p;
+
+    PEER_DEVICES (peers, p, slot)
+        p->device[slot].device->owners = (struct device_owners){0};
+    PEER_DEVICES (peers, p, slot) {
+        struct peer_device *theirs = &p->device[slot];
+        uint32_t bit = theirs->bit != PROTOCOL_NO_BIT ? theirs->bit : theirs->lost;
+
+        if (bit == PROTOCOL_NO_BIT)
+            continue;
+        theirs->device->owners.peer[bit] = p;
+        theirs->device->owners.slot[bit] = slot;
+    }
+}
+
+static uint32_t words_with(const struct page_device *page, uint32_t bit)
+{
+    uint32_t words = 0;
+
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
+        words |= atomic_load(&page->hold[level]) & bit ? PAGE_HOLD(1u << level) : 0;
+        words |= atomic_load(&page->want[level]) & bit ? 1u << (PAGE_LEVELS + level) : 0;
+    }
+    return words;
+}
+
+static uint32_t words_of_all(const uint8_t words[PAGE_LEVELS])
+{
+    return (uint32_t)(words[0] | words[1] | words[2] | words[3]);
+}
+
+/* Words that a bound opens and closes say nothing, nor those that nobody looks at. */
+static bool differs(struct topology *r, const struct peer *p, uint32_t slot, uint32_t bit)
+{
+    const struct device_owners *o = &p->device[slot].device->owners;
+    const struct peer *owner = o->peer[bit];
+    const uint8_t *words = topology_words(r, owner, p);
+    uint32_t is = words_with(&p->page->page->device[slot], 1u << bit), level;
+
+    if (!words)
+        return is;
+    level = atomic_load(&owner->page->page->device[o->slot[bit]].active);
+    level = level < owner->level ? level : owner->level;
+    return (is ^ words[level]) & words_of_all(words) & (p->bounded ? PAGE_WORDS & ~LEVELS : LEVELS);
+}
+
+/* An owner may be about to write it. */
+static bool is_wrong(struct topology *r, const struct peer *p, uint32_t slot, uint32_t bit)
+{
+    const struct device_owners *o = &p->device[slot].device->owners;
+    bool wrong = !o->peer[bit]->stalled && /* else the daemon clears it */
+                 o->peer[bit]->device[o->slot[bit]].bit != PROTOCOL_NO_BIT;
+
+    for (int i = 0; wrong && i < 8; i++)
+        wrong = differs(r, p, slot, bit);
+    return wrong;
+}
+
+/* Those who have its page and do not own the bits. */
+static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot,
+                uint32_t bits)
+{
+    const struct device_owners *o = &p->device[slot].device->owners;
+    char who[256] = "";
+    size_t used = 0;
+    struct peer *other;
+
+    DL_FOREACH (peers, other) {
+        bool owns = false;
+
+        for (uint32_t bit = 0; bit < PAGE_CLIENT_BITS; bit++)
+            owns |= bits == 1u << bit && o->peer[bit] == other;
+        if (other->client && !owns && topology_words(r, other, p) && used < sizeof(who) - 64)
+            used += (size_t)snprintf(who + used, sizeof(who) - used, "process %d of user %u, ",
+                                     (int)other->who.pid, (unsigned)other->who.uid);
+    }
+    log_about(
+        p->user, LOG_WARN,
+        "hold bits 0x%x in the page of process %d were not as their owners want them, and are "
+        "again: %sitself or one that has gone has written them",
+        bits, (int)p->who.pid, who);
+}
+
+static void mend_own(struct peer *p, uint32_t slot, bool policed, uint64_t now)
+{
+    struct page_device *page = &p->page->page->device[slot];
+
+    page_write_bit(page, PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0, PAGE_WORDS, now);
+    if (!p->new_till_ns)
+        page_write_bit(page, PAGE_BIT_NEW, 0, PAGE_WORDS, now);
+    if (!policed)
+        page_write_bit(page, PAGE_BIT_POLICY, 0, PAGE_WORDS, now);
+}
+
+static void mend(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
+{
+    struct peer_device *mine = &p->device[slot];
+    const struct device_owners *o = &mine->device->owners;
+    uint32_t wrong = 0, said = 0;
+
+    for (uint32_t bit = 0; bit < PAGE_CLIENT_BITS; bit++) {
+        struct page_device *page = &p->page->page->device[slot];
+
+        if (!o->peer[bit] && words_with(page, 1u << bit)) {
+            page_write_bit(page, 1u << bit, 0, PAGE_WORDS, 0);
+            said |= 1u << bit;
+        }
+        if (!o->peer[bit] || o->peer[bit] == p || !is_wrong(r, p, slot, bit))
+            continue;
+        wrong |= 1u << bit;
+        if (!(mine->wrong >> bit & 1))
+            continue;
+        said |= 1u << bit;
+        if (!topology_words(r, o->peer[bit], p)) /* it does not write there */
+            page_write_bit(page, 1u << bit, 0, PAGE_WORDS, 0);
+        else
+            topology_remind(o->peer[bit]);
+    }
+    mine->wrong = wrong & ~said;
+    if (said)
+        say(r, peers, p, slot, said);
+}
+
+int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns)
+{
+    bool any = false;
+    struct peer *p;
+
+    if (now_ns < due_ns)
+        return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
+    find_owners(peers);
+    PEER_DEVICES (peers, p, slot) {
+        mend_own(p, slot, policed, now_ns);
+        mend(r, peers, p, slot);
+        any |= p->above > 0;
+    }
+    due_ns = now_ns + LOOK_MS * NS_PER_MS;
+    return any ? LOOK_MS : -1;
+}
+
+void mend_soon(void)
+{
+    uint64_t soon = clock_ns() + SOON_MS * NS_PER_MS;
+
+    due_ns = due_ns < soon ? due_ns : soon;
+}

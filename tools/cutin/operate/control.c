@@ -134,30 +134,22 @@ static const struct option_row reset_options[] = {
     {0},
 };
 
-static int order(const struct subcommand *cmd, enum control_kind kind, int argc, char **argv)
+/* The three of them. */
+static int order(int argc, char **argv)
 {
+    static const struct subcommand *const commands[] = {[CONTROL_PAUSE] = &subcommand_pause,
+                                                        [CONTROL_RESUME] = &subcommand_resume,
+                                                        [CONTROL_RESET] = &subcommand_reset};
+    enum control_kind kind = CONTROL_PAUSE;
     struct control_target target;
     int rc;
 
-    read_options(cmd, argc, argv);
-    target = operand_pid(cmd, argc, argv);
+    while (kind < CONTROL_RESET && strcmp(commands[kind]->name, argv[0]) != 0)
+        kind++;
+    read_options(commands[kind], argc, argv);
+    target = operand_pid(commands[kind], argc, argv);
     rc = control_order(socket_path, target, kind, kind == CONTROL_RESET ? reset_stream : 0);
-    return rc == 0 ? EXIT_SUCCESS : failed(cmd, target, rc);
-}
-
-static int pause_process(int argc, char **argv)
-{
-    return order(&subcommand_pause, CONTROL_PAUSE, argc, argv);
-}
-
-static int resume_process(int argc, char **argv)
-{
-    return order(&subcommand_resume, CONTROL_RESUME, argc, argv);
-}
-
-static int reset(int argc, char **argv)
-{
-    return order(&subcommand_reset, CONTROL_RESET, argc, argv);
+    return rc == 0 ? EXIT_SUCCESS : failed(commands[kind], target, rc);
 }
 
 const struct subcommand subcommand_pause = {
@@ -166,7 +158,7 @@ const struct subcommand subcommand_pause = {
     .synopsis = "PID [--socket PATH]",
     .options = plain_options,
     .anywhere = true,
-    .run = pause_process,
+    .run = order,
 };
 
 const struct subcommand subcommand_resume = {
@@ -175,7 +167,7 @@ const struct subcommand subcommand_resume = {
     .synopsis = "PID [--socket PATH]",
     .options = plain_options,
     .anywhere = true,
-    .run = resume_process,
+    .run = order,
 };
 
 const struct subcommand subcommand_reset = {
@@ -187,7 +179,7 @@ const struct subcommand subcommand_reset = {
         "\n--json` counts them.",
     .options = reset_options,
     .anywhere = true,
-    .run = reset,
+    .run = order,
 };
 
 /* ---- policy --------------------------------------------------------------------------------- */

@@ -36,6 +36,12 @@ struct call {
     uint64_t bytes;
 };
 
+/* Of what lies in a copy. */
+static inline uint32_t align16(size_t bytes)
+{
+    return (uint32_t)((bytes + 15) & ~(size_t)15);
+}
+
 /* A call without fences of which nothing is written down. */
 struct call_inline {
     uint32_t flags;     /* VHQ_UNCOUNTED: it may go though the process is not alone.

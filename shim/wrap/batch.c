@@ -22,11 +22,6 @@ struct batch {
     _Alignas(16) unsigned char data[];
 };
 
-static uint32_t align16(uint32_t bytes)
-{
-    return (bytes + 15) & ~15u;
-}
-
 static int batch_run(void *payload)
 {
     const struct batch *b = payload;

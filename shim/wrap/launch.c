@@ -62,11 +62,6 @@ struct launch_copy {
 };
 #define PARAMS_EXTRA UINT32_MAX
 
-static uint32_t align16(size_t bytes)
-{
-    return (uint32_t)((bytes + 15) & ~(size_t)15);
-}
-
 /* ---- to the driver ------------------------------------------------------------------------ */
 
 /* Perhaps between the events of a record of the call, and those of a sample of its function. */

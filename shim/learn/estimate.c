@@ -236,7 +236,11 @@ static bool sample_late(struct sample *s)
 static void sample_learn(struct sample *s, uint32_t pair_ns)
 {
     uint32_t ns = sample_ns(s, pair_ns);
-    if (sample_late(s) || sample_padded(s, ns))
+    if (sample_late(s)) {
+        sample_keep(s, 0); /* its launches count */
+        return;
+    }
+    if (sample_padded(s, ns))
         return;
     /* It began as soon as it could: nothing else of the process was at work, and it stood behind
      * another one of its stream, without a gate between the two unless others wait for their

@@ -163,3 +163,54 @@ Test(contexts, streams_belong_to_one)
     OK(cuStreamWaitEvent(s, foreign, 0)); /* waiting across contexts is allowed */
     OK(cuCtxDestroy(other));
 }
+
+#if CUDA_VERSION >= 13000
+struct sm_group { /* CU_DEV_SM_RESOURCE_GROUP_PARAMS of 13.1 */
+    unsigned int sms, coscheduled, preferred, flags, others[12];
+};
+typedef CUresult split(CUdevResource *, unsigned int, const CUdevResource *, CUdevResource *,
+                       unsigned int, struct sm_group *);
+typedef CUresult stream_resource(CUstream, CUdevResource *, CUdevResourceType);
+
+/* cuda.h 13.1, cuDevSmResourceSplit, examples 1 and 2: "the result will have 10 SMs ... The rest is
+ * placed in the optional remainder"; cuStreamGetDevResource: "Get the type resources available to
+ * the hStream". */
+Test(contexts, green_ones_have_what_was_split_off, .init = rig_open_newest)
+{
+    split *divide = (split *)rig_function("cuDevSmResourceSplit", 13010);
+    stream_resource *of_stream = (stream_resource *)rig_function("cuStreamGetDevResource", 13010);
+    struct sm_group groups[2] = {{10, 2, 0, 0, {0}}, {0, 2, 0, 0, {0}}};
+    CUdevResource all, parts[2], rest, seen;
+    CUdevResourceDesc desc;
+    CUgreenCtx green;
+    CUcontext ctx;
+    CUstream s;
+    OK(cuDeviceGetDevResource(rig.dev, &all, CU_DEV_RESOURCE_TYPE_SM));
+    if (all.sm.smCount < 14)
+        cr_skip_test("%u multiprocessors are few", all.sm.smCount);
+    OK(divide(parts, 1, &all, &rest, 0, groups));
+    cr_assert_eq(parts[0].sm.smCount, 10);
+    cr_assert_eq(rest.sm.smCount, all.sm.smCount - 10);
+    OK(divide(NULL, 2, &all, NULL, 0, groups)); /* says how many there are for the second */
+    cr_assert_geq(groups[1].sms, 2);
+    cr_assert_leq(groups[1].sms, all.sm.smCount - 10);
+    groups[0].sms = all.sm.smCount + 2;
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION, divide(parts, 1, &all, NULL, 0, groups));
+    OK(cuDevResourceGenerateDesc(&desc, parts, 1));
+    OK(cuGreenCtxCreate(&green, desc, rig.dev, CU_GREEN_CTX_DEFAULT_STREAM));
+    OK(cuGreenCtxGetDevResource(green, &seen, CU_DEV_RESOURCE_TYPE_SM));
+    cr_assert_eq(seen.sm.smCount, 10);
+    OK(cuCtxFromGreenCtx(&ctx, green));
+    OK(cuCtxGetDevResource(ctx, &seen, CU_DEV_RESOURCE_TYPE_SM));
+    cr_assert_eq(seen.sm.smCount, 10);
+    OK(cuGreenCtxStreamCreate(&s, green, CU_STREAM_NON_BLOCKING, 0));
+    OK(of_stream(s, &seen, CU_DEV_RESOURCE_TYPE_SM));
+    cr_assert_eq(seen.sm.smCount, 10);
+    OK(of_stream(stream_new(), &seen, CU_DEV_RESOURCE_TYPE_SM));
+    cr_assert_eq(seen.sm.smCount, all.sm.smCount);
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE,
+          cuGreenCtxGetDevResource(green, &seen, (CUdevResourceType)1000));
+    OK(cuStreamDestroy(s));
+    OK(cuGreenCtxDestroy(green));
+}
+#endif

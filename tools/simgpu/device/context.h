@@ -20,6 +20,7 @@ struct sim_context {
     int ordinal;
     bool primary;
     struct sim_context *base;   /* a green context's primary one; NULL: this is none (green.c) */
+    unsigned int sms;           /* a green context's */
     _Atomic bool alive;         /* false once destroyed; a primary context lives again on retain */
     _Atomic CUresult error;     /* sticky: the first asynchronous error; CUDA_SUCCESS = none */
     _Atomic unsigned int flags; /* CU_CTX_* */
@@ -134,6 +135,9 @@ void context_greens_end(const struct sim_context *base);
 #if CUDA_VERSION >= 12050
 /* green.c: CUDA_ERROR_INVALID_CONTEXT for what is no live green context. */
 CUresult green_find(CUgreenCtx handle, struct sim_context **out);
+/* What of the device a context may use: CUDA_ERROR_INVALID_VALUE, _INVALID_RESOURCE_TYPE. */
+CUresult context_resource(const struct sim_context *ctx, CUdevResource *out,
+                          CUdevResourceType type);
 #endif
 
 #endif

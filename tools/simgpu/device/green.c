@@ -26,16 +26,44 @@ static void resource_fill(CUdevResource *r, unsigned int sms)
 #endif
 }
 
+static CUresult resource_get(CUdevResource *out, CUdevResourceType type, unsigned int sms)
+{
+    if (type != CU_DEV_RESOURCE_TYPE_SM)
+        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    resource_fill(out, sms);
+    return CUDA_SUCCESS;
+}
+
+CUresult context_resource(const struct sim_context *ctx, CUdevResource *out, CUdevResourceType type)
+{
+    return resource_get(out, type, ctx->base ? ctx->sms : (unsigned int)config_get()->sms);
+}
+
 SIM_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *out,
                                            CUdevResourceType type)
 {
     TRY(driver_ready());
     if (device < 0 || device >= config_get()->devices)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (!out || type != CU_DEV_RESOURCE_TYPE_SM)
-        return CUDA_ERROR_INVALID_VALUE;
-    resource_fill(out, (unsigned int)config_get()->sms);
-    return CUDA_SUCCESS;
+    return resource_get(out, type, (unsigned int)config_get()->sms);
+}
+
+SIM_EXPORT CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource *out,
+                                        CUdevResourceType type)
+{
+    TRY(driver_ready());
+    const struct sim_context *ctx = context_find(handle);
+    return ctx ? context_resource(ctx, out, type) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+SIM_EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource *out,
+                                             CUdevResourceType type)
+{
+    struct sim_context *ctx;
+    TRY(green_find(handle, &ctx));
+    return context_resource(ctx, out, type);
 }
 
 SIM_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *groups,
@@ -55,6 +83,49 @@ SIM_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned 
     if (remaining)
         resource_fill(remaining, input->sm.smCount - made * each);
     *groups = made;
+    return CUDA_SUCCESS;
+}
+
+/* CU_DEV_SM_RESOURCE_GROUP_PARAMS and CU_DEV_SM_RESOURCE_GROUP_BACKFILL of CUDA 13.1. */
+struct sm_group {
+    unsigned int sms, coscheduled, preferred, flags, others[12];
+};
+enum { BACKFILL = 1, COSCHEDULED = 2 /* "2 otherwise", before compute capability 9.0 */ };
+
+/* Of `left` multiprocessors: as many as the group asks for, or with 0 all that suit it. */
+static CUresult group_take(struct sm_group *g, unsigned int left, bool wanted)
+{
+    unsigned int step = g->coscheduled ? g->coscheduled : COSCHEDULED;
+    unsigned int sms = g->sms ? g->sms : left / step * step;
+    if (step != COSCHEDULED || g->flags & ~(unsigned int)BACKFILL || sms % 2 || sms > left ||
+        (wanted && sms < step))
+        return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    g->sms = sms;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevSmResourceSplit(CUdevResource *result, unsigned int groups,
+                              const CUdevResource *input, CUdevResource *rest, unsigned int flags,
+                              struct sm_group *wanted);
+SIM_EXPORT CUresult cuDevSmResourceSplit(CUdevResource *result, unsigned int groups,
+                                         const CUdevResource *input, CUdevResource *rest,
+                                         unsigned int flags, struct sm_group *wanted)
+{
+    TRY(driver_ready());
+    if (!groups || !input || !wanted || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (input->type != CU_DEV_RESOURCE_TYPE_SM)
+        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    unsigned int left = input->sm.smCount;
+    for (unsigned int i = 0; i < groups; left -= wanted[i++].sms) {
+        TRY(group_take(&wanted[i], left, result));
+        if (result)
+            resource_fill(&result[i], wanted[i].sms);
+    }
+    if (rest)
+        resource_fill(rest, left);
+    if (rest && !left)
+        rest->type = CU_DEV_RESOURCE_TYPE_INVALID;
     return CUDA_SUCCESS;
 }
 
@@ -81,11 +152,13 @@ SIM_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CU
         return CUDA_ERROR_INVALID_VALUE;
     TRY(cuDevicePrimaryCtxRetain(&primary, device));
     CUresult rc = context_green_make(context_find(primary), &ctx);
-    if (rc == CUDA_SUCCESS)
-        *out = (CUgreenCtx)(void *)ctx;
-    else
+    if (rc != CUDA_SUCCESS) {
         cuDevicePrimaryCtxRelease_v2(device);
-    return rc;
+        return rc;
+    }
+    ctx->sms = DESC_SMS(desc);
+    *out = (CUgreenCtx)(void *)ctx;
+    return CUDA_SUCCESS;
 }
 
 CUresult green_find(CUgreenCtx handle, struct sim_context **out)

@@ -161,6 +161,16 @@ static CUresult get_context_v2(CUstream handle, CUcontext *ctx, CUgreenCtx *gree
 }
 STREAM_API(cuStreamGetCtx_v2, (CUstream s, CUcontext *ctx, CUgreenCtx *green),
            get_context_v2(s, ctx, green, ptds))
+
+static CUresult get_resource(CUstream handle, CUdevResource *out, CUdevResourceType type, bool ptds)
+{
+    struct sim_stream *s;
+    TRY(asked(handle, ptds, out, &s));
+    return context_resource(s->context, out, type);
+}
+
+STREAM_API(cuStreamGetDevResource, (CUstream s, CUdevResource *out, CUdevResourceType type),
+           get_resource(s, out, type, ptds))
 #endif
 
 #if CUDA_VERSION >= 12040

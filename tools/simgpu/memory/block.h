@@ -6,6 +6,7 @@
 #ifndef CUTIN_TOOLS_SIMGPU_MEMORY_BLOCK_H
 #define CUTIN_TOOLS_SIMGPU_MEMORY_BLOCK_H
 
+#include "tools/simgpu/device/ipc.h"
 #include "tools/simgpu/memory/pool.h"
 
 enum { POOL_DEVICES = 64 };
@@ -32,6 +33,8 @@ struct sim_pool {
     int ordinal;
     bool fixed; /* the device's default pool and its graph pool: not to be destroyed */
     bool destroyed;
+    bool shared;           /* made for export */
+    struct ipc_file whose; /* imported: where its memory is; number 0: it is this process's */
     _Atomic bool peers[POOL_DEVICES]; /* devices that were given access, beside its own */
     uint64_t threshold;
     int reuse[4]; /* by CUmemPool_attribute 1..3 */

@@ -6,6 +6,7 @@
 #include "tools/simgpu/memory/ipc_memory.h"
 #include "tools/simgpu/device/ipc.h"
 #include "tools/simgpu/memory/peer.h"
+#include "tools/simgpu/memory/pool.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/stream/stream.h"
@@ -32,6 +33,7 @@ struct import {
     struct sim_context *ctx;
     CUdeviceptr ptr;
     int opened;
+    CUmemoryPool pool; /* imported from it, to be freed; NULL: by a handle, to be closed */
     struct import *next;
 };
 
@@ -39,6 +41,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct import *imports; /* under lock */
 
 /* ---- export ---------------------------------------------------------------------------------- */
+
+static CUresult handle_make(const struct memory *m, void *out)
+{
+    struct memory_handle h = {.bytes = m->bytes, .ordinal = m->ordinal};
+    if (!space_file(m->base, &h.file, &h.offset))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!ipc_file_there(&h.file))
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    memset(out, 0, sizeof(CUipcMemHandle));
+    memcpy(out, &h, sizeof(h));
+    return CUDA_SUCCESS;
+}
 
 /* Any address inside the allocation will do; the handle is the whole allocation's. */
 SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr ptr)
@@ -48,14 +62,15 @@ SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr ptr)
     struct memory m;
     if (!out || !memory_find(ptr, &m) || m.kind != MEMORY_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    struct memory_handle h = {.bytes = m.bytes, .ordinal = m.ordinal};
-    if (!space_file(m.base, &h.file, &h.offset))
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (!ipc_file_there(&h.file))
-        return CUDA_ERROR_OPERATING_SYSTEM;
-    memset(out, 0, sizeof(*out));
-    memcpy(out, &h, sizeof(h));
-    return CUDA_SUCCESS;
+    return handle_make(&m, out);
+}
+
+SIM_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr ptr)
+{
+    struct memory m;
+    TRY(driver_ready());
+    bool exports = out && memory_find_base(ptr, &m) && m.kind == MEMORY_POOL;
+    return exports && pool_shared(m.owner) ? handle_make(&m, out) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- import ---------------------------------------------------------------------------------- */
@@ -98,24 +113,26 @@ static CUresult import_map(struct import *i, int fd)
 }
 
 /* Under lock. */
-static struct import *import_find(const struct memory_handle *h, const struct sim_context *ctx)
+static struct import *import_find(const struct memory_handle *h, const struct sim_context *ctx,
+                                  CUmemoryPool pool)
 {
     struct import *i = imports;
-    while (i && (i->ctx != ctx || i->handle.file.number != h->file.number ||
+    while (i && (i->ctx != ctx || i->pool != pool || i->handle.file.number != h->file.number ||
                  i->handle.offset != h->offset))
         i = i->next;
     return i;
 }
 
 /* Under lock. */
-static CUresult import_add(const struct memory_handle *h, struct sim_context *ctx, int fd,
-                           struct import **out)
+static CUresult import_add(const struct memory_handle *h, struct sim_context *ctx,
+                           CUmemoryPool pool, int fd, struct import **out)
 {
     struct import *i = calloc(1, sizeof(*i));
     if (!i)
         return CUDA_ERROR_OUT_OF_MEMORY;
     i->handle = *h;
     i->ctx = ctx;
+    i->pool = pool;
     CUresult rc = import_map(i, fd);
     if (rc != CUDA_SUCCESS) {
         free(i);
@@ -127,14 +144,14 @@ static CUresult import_add(const struct memory_handle *h, struct sim_context *ct
 }
 
 static CUresult import_open(CUdeviceptr *out, const struct memory_handle *h,
-                            struct sim_context *ctx)
+                            struct sim_context *ctx, CUmemoryPool pool)
 {
     int fd = ipc_file_open(&h->file);
     if (fd < 0) /* the exporter itself has no use for it, and the driver none for such a wish */
         return fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&lock);
-    struct import *i = import_find(h, ctx);
-    CUresult rc = i ? CUDA_SUCCESS : import_add(h, ctx, fd, &i);
+    struct import *i = import_find(h, ctx, pool);
+    CUresult rc = i ? CUDA_SUCCESS : import_add(h, ctx, pool, fd, &i);
     if (rc == CUDA_SUCCESS) {
         i->opened++;
         *out = i->ptr;
@@ -159,22 +176,37 @@ SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handl
         return CUDA_ERROR_INVALID_DEVICE;
     if (h.ordinal != ctx->ordinal && !devices_are_peers(h.ordinal, ctx->ordinal))
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    return import_open(out, &h, ctx);
+    return import_open(out, &h, ctx, NULL);
 }
 SIM_ALIAS(cuIpcOpenMemHandle, (CUdeviceptr * out, CUipcMemHandle handle, unsigned int flags),
           cuIpcOpenMemHandle_v2, out, handle, flags)
 
+SIM_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool,
+                                           CUmemPoolPtrExportData *data)
+{
+    struct sim_context *ctx;
+    struct memory_handle h;
+    TRY(context_enter(&ctx));
+    if (!out || !data)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(&h, data, sizeof(h));
+    if (h.bytes == 0 || !pool_imports(pool, h.file.number))
+        return CUDA_ERROR_INVALID_VALUE;
+    return import_open(out, &h, ctx, pool);
+}
+
 /* ---- the end of it --------------------------------------------------------------------------- */
 
 /* One opening less. The last one's memory is to be unmapped, which only one thread is told. */
-static CUresult import_drop(CUdeviceptr ptr, struct import **last)
+static CUresult import_drop(CUdeviceptr ptr, bool pooled, struct import **last)
 {
     struct memory m;
     *last = NULL;
     pthread_mutex_lock(&lock);
     bool found = memory_find_base(ptr, &m) && m.kind == MEMORY_IPC;
     struct import *i = found ? m.owner : NULL;
-    if (i && --i->opened == 0) {
+    found = i && i->opened > 0 && !!i->pool == pooled;
+    if (found && --i->opened == 0) {
         LL_DELETE(imports, i);
         *last = i;
     }
@@ -182,19 +214,51 @@ static CUresult import_drop(CUdeviceptr ptr, struct import **last)
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
+static CUresult import_end(CUdeviceptr ptr, bool pooled)
 {
     struct sim_context *ctx;
     struct import *last;
-    CUresult rc = context_enter(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = import_drop(ptr, &last);
-    if (rc != CUDA_SUCCESS || !last)
-        return rc;
-    rc = context_wait_idle(last->ctx);
+    TRY(context_enter(&ctx));
+    TRY(import_drop(ptr, pooled, &last));
+    if (!last)
+        return CUDA_SUCCESS;
+    CUresult rc = context_wait_idle(last->ctx);
     if (memory_remove(ptr, NULL))
         ipc_memory_release(last);
     return rc;
+}
+
+SIM_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
+{
+    return import_end(ptr, false);
+}
+
+CUresult ipc_memory_free(CUdeviceptr ptr)
+{
+    return import_end(ptr, true);
+}
+
+CUmemoryPool ipc_memory_pool(const void *owner)
+{
+    return ((const struct import *)owner)->pool;
+}
+
+static CUresult import_end_effect(struct work *w)
+{
+    if (w->args.ptr[1] && memory_remove(w->args.u64[0], NULL))
+        ipc_memory_release(w->args.ptr[1]);
+    return CUDA_SUCCESS;
+}
+
+bool ipc_memory_free_work(CUdeviceptr ptr, struct work *w)
+{
+    struct import *last;
+    if (import_drop(ptr, true, &last) != CUDA_SUCCESS)
+        return false;
+    w->effect = import_end_effect;
+    w->args.u64[0] = ptr;
+    w->args.ptr[1] = last;
+    return true;
 }
 
 void ipc_memory_release(void *owner)

@@ -8,5 +8,11 @@
 
 /* The range whose owner this is has left the table: unmap it. */
 void ipc_memory_release(void *owner);
+/* The imported pool that it is from; NULL: it was opened by a handle of its own. */
+CUmemoryPool ipc_memory_pool(const void *owner);
+/* cuMemFree of what is from an imported pool, and cuMemFreeAsync: the work that unmaps it. Refused:
+ * it is none such. */
+CUresult ipc_memory_free(CUdeviceptr ptr);
+bool ipc_memory_free_work(CUdeviceptr ptr, struct work *w);
 
 #endif

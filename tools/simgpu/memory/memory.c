@@ -269,8 +269,10 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t w
 static CUresult free_when_idle(CUdeviceptr ptr)
 {
     struct memory m;
-    if (!memory_find_base(ptr, &m) || m.kind == MEMORY_MAPPED || m.kind == MEMORY_IPC)
+    if (!memory_find_base(ptr, &m) || m.kind == MEMORY_MAPPED)
         return CUDA_ERROR_INVALID_VALUE;
+    if (m.kind == MEMORY_IPC)
+        return ipc_memory_free(ptr);
     if (m.kind == MEMORY_POOL)
         return pool_free_now(ptr);
     if (!m.ctx)

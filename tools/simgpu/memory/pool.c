@@ -4,8 +4,11 @@
  */
 #include "tools/simgpu/memory/block.h"
 #include "tools/simgpu/memory/peer.h"
+#include "tools/simgpu/memory/space.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static struct sim_pool *defaults[POOL_DEVICES], *currents[POOL_DEVICES]; /* under pool_lock */
 
@@ -36,13 +39,15 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *pro
     if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
     if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+        (props->handleTypes & ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
         return CUDA_ERROR_NOT_SUPPORTED;
     CUresult rc = device_check(props->location.id);
     if (rc != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_new(props->location.id, false);
+    if (p)
+        p->shared = props->handleTypes != CU_MEM_HANDLE_TYPE_NONE;
     pthread_mutex_unlock(&pool_lock);
     *out = (CUmemoryPool)(void *)p;
     return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -212,6 +217,82 @@ SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool hand
     return CUDA_SUCCESS;
 }
 
+/* ---- between processes: a file that says whose memory the pool has ------------------------- */
+
+struct shared_pool {
+    char name[8];
+    struct ipc_file whose;
+    int32_t ordinal;
+};
+static const char SHARED_NAME[8] = "simpool";
+
+bool pool_shared(void *owner)
+{
+    return ((const struct sim_pool *)owner)->shared;
+}
+
+bool pool_imports(CUmemoryPool handle, uint64_t file_number)
+{
+    pthread_mutex_lock(&pool_lock);
+    const struct sim_pool *p = pool_find(handle);
+    bool imports = p && file_number != 0 && p->whose.number == file_number;
+    pthread_mutex_unlock(&pool_lock);
+    return imports;
+}
+
+static CUresult shared_write(const struct shared_pool *content, int *out)
+{
+    int fd = memfd_create("simgpu-pool", MFD_CLOEXEC);
+    if (fd >= 0 && write(fd, content, sizeof(*content)) != (ssize_t)sizeof(*content)) {
+        close(fd);
+        fd = -1;
+    }
+    *out = fd;
+    return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool handle,
+                                                     CUmemAllocationHandleType type,
+                                                     unsigned long long flags)
+{
+    TRY(driver_ready());
+    pthread_mutex_lock(&pool_lock);
+    const struct sim_pool *p = pool_find(handle);
+    bool allowed = p && p->shared;
+    struct shared_pool content = {.ordinal = p ? p->ordinal : 0};
+    pthread_mutex_unlock(&pool_lock);
+    if (!out || flags != 0 || !allowed || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(content.name, SHARED_NAME, sizeof(content.name));
+    uint64_t offset;
+    uintptr_t any = space_take(SPACE_GRAIN, SPACE_GRAIN); /* the file is made for the first one */
+    bool there = any != 0 && space_file(any, &content.whose, &offset);
+    if (any != 0)
+        space_give(any, SPACE_GRAIN);
+    return there ? shared_write(&content, out) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* The file stays the caller's. */
+SIM_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *shared,
+                                                       CUmemAllocationHandleType type,
+                                                       unsigned long long flags)
+{
+    struct shared_pool content;
+    TRY(driver_ready());
+    if (!out || flags != 0 || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+        pread((int)(intptr_t)shared, &content, sizeof(content), 0) != (ssize_t)sizeof(content) ||
+        memcmp(content.name, SHARED_NAME, sizeof(content.name)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    TRY(device_check(content.ordinal));
+    pthread_mutex_lock(&pool_lock);
+    struct sim_pool *p = pool_new(content.ordinal, false);
+    if (p)
+        p->whose = content.whose;
+    pthread_mutex_unlock(&pool_lock);
+    *out = pool_handle(p);
+    return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* ---- a device's pools ------------------------------------------------------------------------ */
 
 static CUresult pool_of_device(CUmemoryPool *out, CUdevice dev, struct sim_pool *(*which)(int))
@@ -240,7 +321,7 @@ SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
     TRY(device_check(dev));
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    bool fits = p && p->ordinal == dev;
+    bool fits = p && p->ordinal == dev && p->whose.number == 0;
     if (fits)
         currents[dev] = p;
     pthread_mutex_unlock(&pool_lock);

@@ -20,5 +20,9 @@ CUresult pool_free_now(CUdeviceptr ptr);
 bool pool_reaches(void *owner, int ordinal);
 /* CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE of a MEMORY_POOL range's owner. */
 CUmemoryPool pool_handle(void *owner);
+/* Was the pool of a MEMORY_POOL range's owner made for export? */
+bool pool_shared(void *owner);
+/* The file that an imported pool's memory is in has this number. */
+bool pool_imports(CUmemoryPool pool, uint64_t file_number);
 
 #endif

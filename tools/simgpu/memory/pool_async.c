@@ -3,6 +3,7 @@
  */
 #include "tools/simgpu/memory/block.h"
 #include "tools/simgpu/memory/graph_memory.h"
+#include "tools/simgpu/memory/ipc_memory.h"
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/capture.h"
 #include "tools/simgpu/stream/stream.h"
@@ -44,8 +45,9 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = from_pool ? pool_find(handle) : pool_current(ctx->ordinal);
+    bool imported = p && p->whose.number != 0;
     pthread_mutex_unlock(&pool_lock);
-    if (!p)
+    if (!p || imported) /* "Imported memory pools do not support creating new allocations" */
         return from_pool ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     struct work w = {.kind = WORK_MARK, .name = "alloc"};
     struct point after = {0, 0};
@@ -104,6 +106,8 @@ static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
         rc = graph_memory_free(ptr, &w);
         return rc == CUDA_SUCCESS ? work_submit(hstream, ptds, &w) : rc;
     }
+    if (ipc_memory_free_work(ptr, &w))
+        return work_submit(hstream, ptds, &w);
     w.args.u64[0] = ptr;
     if (!free_begin(ptr, stream_tail(stream).stream, &w.args.u64[1]))
         return CUDA_ERROR_INVALID_VALUE;

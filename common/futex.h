@@ -1,6 +1,6 @@
 /*
- * futex.h - wait for a word to change, and wake who waits for it. Within a process; any thread. errno
- * is kept: it may be the application's.
+ * futex.h - wait for a word to change, and wake who waits for it. Within a process; any thread.
+ * errno is kept: it may be the application's.
  */
 #ifndef CUTIN_COMMON_FUTEX_H
 #define CUTIN_COMMON_FUTEX_H
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 0, -ETIMEDOUT, or -EAGAIN/-EINTR: look again. The deadline is absolute CLOCK_MONOTONIC; UINT64_MAX:
- * none. */
+/* 0, -ETIMEDOUT, or -EAGAIN/-EINTR: look again. The deadline is absolute CLOCK_MONOTONIC;
+ * UINT64_MAX: none. */
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 /* Until the word is another one: false, not by that time. */
 bool futex_until(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns);

@@ -41,8 +41,8 @@ void gates_open_all(void);
 /* The driver may be about to end the context, with the memory of mirrors: they stand open
  * meanwhile. */
 void gates_pause(struct shim_context *ctx, bool pause);
-/* Why nothing that this process has in the driver may be stopped there; NULL: nothing speaks against
- * it. */
+/* Why nothing that this process has in the driver may be stopped there; NULL: nothing speaks
+ * against it. */
 const char *gates_process_objection(void);
 /* There is an MPS server. */
 bool gates_mps(void);

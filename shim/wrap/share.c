@@ -1,10 +1,10 @@
 /*
  * share.c - memory that others have, too. The driver answers. What is exported and imported, by
- * whatever handle, another process has: a kernel there may wait for what one of this process writes,
- * and nobody can tell which of them does, so they count as kernels that ring (vhq/peer.c), from the
- * first such memory on. What the program registers a peer may wait for, where a stream writes; and a
- * program that has I/O memory among it may have kernels that talk to devices (waiting.h), and ring
- * by themselves, which stays noted when the memory goes.
+ * whatever handle, another process has: a kernel there may wait for what one of this process
+ * writes, and nobody can tell which of them does, so they count as kernels that ring (vhq/peer.c),
+ * from the first such memory on. What the program registers a peer may wait for, where a stream
+ * writes; and a program that has I/O memory among it may have kernels that talk to devices
+ * (waiting.h), and ring by themselves, which stays noted when the memory goes.
  */
 #include "shim/lookup/shim.h"
 #include "shim/objects/memory.h"
@@ -51,7 +51,7 @@ SHARES(cuMemPoolImportFromShareableHandle,
         unsigned long long flags),
        (pool_out, handle, handleType, flags))
 
-/* ---- what the program registers --------------------------------------------------------------- */
+/* ---- what the program registers -------------------------------------------------------------- */
 
 static CUresult registered(CUresult r, void *p, size_t bytes, unsigned int flags)
 {

@@ -254,6 +254,19 @@ Test(pools_of_two, copies_need_a_context_that_reaches_the_pool)
     pool_allow(CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
 
+Test(pools_of_two, the_current_context_counts_and_not_the_streams)
+{
+    CUstream s = stream_new();
+    CUdeviceptr plain = words_new(1), here = pooled_words(rig.ctx, 2);
+    CUdeviceptr far = pooled_words(second.ctx, 7);
+    OK(cuCtxSetCurrent(second.ctx));
+    OK(cuMemcpyDtoDAsync(plain, far, BYTES, s));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoDAsync(plain, here, BYTES, s));
+    OK(cuStreamSynchronize(s));
+    OK(cuCtxSetCurrent(rig.ctx));
+    words_are(plain, 7);
+}
+
 Test(pools_of_two, a_copy_that_is_refused_leaves_the_capture)
 {
     CUstream s = stream_new();

@@ -266,9 +266,11 @@ static CUresult copy_by(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst
                         const struct sim_context *by_src, CUstream hstream, bool ptds,
                         enum copy_mode mode)
 {
-    struct sim_context *ctx;
+    struct sim_context *ctx, *current;
     struct sim_stream *stream;
     TRY(stream_enter(hstream, ptds, &ctx, &stream));
+    if (context_current(&current) != CUDA_SUCCESS)
+        current = ctx;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     if (p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0)
@@ -277,7 +279,7 @@ static CUresult copy_by(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst
         mode = COPY_GRAPH;
     struct place dst, src;
     struct work w;
-    TRY(both_places(p, by_dst ? by_dst : ctx, by_src ? by_src : ctx, &dst, &src));
+    TRY(both_places(p, by_dst ? by_dst : current, by_src ? by_src : current, &dst, &src));
     work_fill(p, &dst, &src, &w);
     if (copy_waits(ctx, mode, &dst, &src))
         return work_submit_sync(hstream, ptds, &w);

@@ -229,11 +229,16 @@ static int ensure(const char *program, const char *path, char *why, size_t why_b
     /* The default place's own folder may be missing; its parent is somebody else's business. */
     snprintf(folder, sizeof(folder), "%s", path);
     if (!getenv("CUTIN_SOCKET") && strcmp(path, daemon_socket()) == 0 &&
-        mkdir(dirname(folder), 0755) != 0 && errno != EEXIST) {
+        ((mkdir(dirname(folder), 0755) != 0 && errno != EEXIST) || access(folder, W_OK) != 0)) {
         rc = -errno;
-        snprintf(why, why_bytes,
-                 "cannot make the folder of %s (%s); set XDG_RUNTIME_DIR or CUTIN_SOCKET", path,
-                 strerror(-rc));
+        snprintf(
+            why, why_bytes,
+            "no daemon at %s, and its folder is not ours to use (%s): set XDG_RUNTIME_DIR%s to "
+            "a folder of yours, such as /run/user/%u, or have root `systemctl enable --now "
+            "cutind.socket`",
+            path, strerror(-rc),
+            getenv("XDG_RUNTIME_DIR") ? "" : ", which su, cron and containers leave out,",
+            (unsigned)geteuid());
         return rc;
     }
     rc = start(program, path, NULL);

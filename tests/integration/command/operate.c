@@ -451,6 +451,34 @@ Test(operate, commands_change_a_running_program)
     process_free(daemon);
 }
 
+/* As after su, from cron, and in containers: another user's, without a session. */
+Test(operate, run_without_a_folder_for_the_daemon_says_what_to_set)
+{
+    static const char *const args[] = {"setpriv",
+                                       "--reuid=65534",
+                                       "--clear-groups",
+                                       "env",
+                                       "-u",
+                                       "XDG_RUNTIME_DIR",
+                                       "-u",
+                                       "CUTIN_SOCKET",
+                                       CUTIN,
+                                       "run",
+                                       "true",
+                                       NULL};
+    struct process *p;
+    const char *err;
+
+    if (geteuid() != 0)
+        cr_skip("only root can become another user");
+    p = process_run(args, NULL, 30);
+    err = process_err(p);
+    cr_expect_eq(p->status, 0, "it runs all the same: %d: %s", p->status, err);
+    cr_expect(strstr(err, "set XDG_RUNTIME_DIR, which su, cron and containers leave out"), "%s",
+              err);
+    process_free(p);
+}
+
 Test(operate, errors_say_what_to_do)
 {
     static const char *const commands[] = {"set", "pause", "resume", "reset"};

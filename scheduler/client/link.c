@@ -49,6 +49,11 @@ static void link_down(struct client_state *self, int why)
     bool was_up = self->link == LINK_UP;
 
     connection_close(&self->connection);
+    if (!was_up)
+        state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
+                  "the scheduler at %s does not take this process in (%s): until it does, only "
+                  "streams of this process are ordered",
+                  self->socket, why == -ETIMEDOUT ? "it does not answer" : strerror(-why));
     if (was_up) {
         state_say(
             self, NOTICE_LOST, LOG_WARN,
@@ -185,7 +190,7 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
     if (m->welcome.refused)
         say_refused(self, m->welcome.level, m->welcome.reason);
     if (self->said[NOTICE_NO_DAEMON] || self->said[NOTICE_LOST])
-        state_say(self, NOTICE_BACK, LOG_INFO, "registered with the scheduler at %s", self->socket);
+        state_say(self, NOTICE_BACK, LOG_WARN, "registered with the scheduler at %s", self->socket);
     for (uint32_t n = 0; n < self->devices; n++)
         self->devices_due |= 1u << state_slot(self, n);
     return send_due(self);
@@ -290,6 +295,12 @@ static int link_receive(struct client_state *self)
         if (rc != 0)
             return rc;
     }
+    if (rc == -EPROTO && m.header.version != PROTOCOL_VERSION)
+        state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
+                  "the scheduler at %s speaks version %u of the protocol and this library version "
+                  "%u: install the same cutin on both sides and start the daemon and this process "
+                  "again; only streams of this process are ordered",
+                  self->socket, m.header.version, PROTOCOL_VERSION);
     return rc == -EAGAIN ? 0 : rc;
 }
 
@@ -371,7 +382,7 @@ static void link_begin(struct client_state *self)
 
 static void link_leave(struct client_state *self)
 {
-    self->said[NOTICE_LOST] = true; /* not news: we are leaving */
+    self->said[NOTICE_LOST] = self->said[NOTICE_NO_DAEMON] = true; /* not news: we are leaving */
     if (self->link == LINK_UP || self->link == LINK_HELLO)
         link_down(self, -ECONNRESET);
     for (int i = 0; i < 1000 && self->link == LINK_DRAIN; i++) {

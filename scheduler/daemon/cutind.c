@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/listener.h"
+#include "scheduler/daemon/notify.h"
 #include "scheduler/peers/log.h"
 
 enum { EXIT_USAGE = 2, EXIT_OTHER_DAEMON = 3, FIRST_FD = 3 };
@@ -143,10 +143,9 @@ static int parse(struct command_line *line, int argc, char **argv)
     return 0;
 }
 
-/* ---- what a service manager and the daemon tell each other ------------------------------------
+/* ---- what a service manager hands over --------------------------------------------------------
  *
- * sd_listen_fds(3), sd_notify(3): a variable and a descriptor each, documented as stable, so no
- * library is needed. */
+ * sd_listen_fds(3): variables and descriptors, documented as stable, so no library is needed. */
 
 static bool has(int fd, int option, int value)
 {
@@ -183,28 +182,6 @@ static struct activation activation_sockets(void)
     return given;
 }
 
-/* "READY=1" and the like, to whoever asked to be told. */
-static void activation_notify(const char *state)
-{
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    const char *path = getenv("NOTIFY_SOCKET");
-    size_t length = path ? strlen(path) : 0;
-    int fd;
-
-    if (length < 2 || length >= sizeof(to.sun_path) || !strchr("/@", path[0]))
-        return;
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    memcpy(to.sun_path, path, length);
-    if (path[0] == '@') /* an abstract name */
-        to.sun_path[0] = '\0';
-    /* Nobody is left to be told where this fails. */
-    (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
-                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
-    close(fd);
-}
-
 /* ---- begin and end --------------------------------------------------------------------------- */
 
 static int open_listener(struct listener *l, struct command_line *line, const struct conf *conf,
@@ -230,7 +207,7 @@ static int open_listener(struct listener *l, struct command_line *line, const st
 
 static void tell_ready(const struct command_line *line)
 {
-    activation_notify("READY=1");
+    notify("READY=1");
     if (line->ready_fd < 0)
         return;
     if (write((int)line->ready_fd, "", 1) != 1)
@@ -253,7 +230,7 @@ static int serve(struct listener *l, const struct command_line *line, struct con
     }
     tell_ready(line);
     rc = daemon_run(d);
-    activation_notify("STOPPING=1");
+    notify("STOPPING=1");
     /* First the path, then the clients: whoever sees us go can start the next one at once. */
     listener_close(l);
     daemon_free(d);

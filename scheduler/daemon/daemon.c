@@ -23,6 +23,7 @@
 #include "scheduler/daemon/http.h"
 #include "scheduler/daemon/limit.h"
 #include "scheduler/daemon/list.h"
+#include "scheduler/daemon/notify.h"
 #include "scheduler/daemon/settings.h"
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/heartbeat.h"
@@ -278,6 +279,7 @@ static int housekeeping(struct daemon *d)
     wait_ms = sooner(wait_ms, mend_look(d->topology, d->peers, d->policy->decide, now));
     if (d->http)
         wait_ms = sooner(wait_ms, http_look(d->http, now));
+    wait_ms = sooner(wait_ms, notify_alive(now));
     return more ? sooner(wait_ms, 250) : wait_ms;
 }
 

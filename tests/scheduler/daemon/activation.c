@@ -43,6 +43,8 @@ static pid_t start(int listener, int metrics, const char *notify)
     setenv("LISTEN_FDS", metrics < 0 ? "1" : "2", 1);
     if (notify)
         setenv("NOTIFY_SOCKET", notify, 1);
+    setenv("WATCHDOG_USEC", "200000", 1);
+    setenv("WATCHDOG_PID", number, 1);
     execl(BIN_DIR "/cutind", "cutind", (char *)NULL);
     _exit(127);
 }
@@ -64,6 +66,11 @@ Test(activation, takes_the_socket_says_ready_and_leaves_the_socket_there, .timeo
     pid = start(listener, -1, notify);
     cr_assert_gt(recv(ready, said, sizeof(said) - 1, 0), 0);
     cr_assert(strstr(said, "READY=1"), "%s", said);
+    for (int i = 0; i < 3; i++) {
+        memset(said, 0, sizeof(said));
+        cr_assert_gt(recv(ready, said, sizeof(said) - 1, 0), 0);
+        cr_assert_str_eq(said, "WATCHDOG=1", "as long as its loop turns");
+    }
     actor_do(&a, DO_OPEN, 3, 3);
     WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
     kill(pid, SIGTERM);

@@ -11,8 +11,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/prctl.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "common/severity.h"
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/protocol.h"
@@ -358,6 +361,68 @@ Test(daemon, who_asks_waits_until_the_daemon_lets_it_in)
     cr_assert_eq(kill(place.daemon, SIGCONT), 0);
     waitpid(pid, &status, 0);
     cr_assert_eq(status, 0);
+}
+
+static bool says(struct actor *a, const char *what)
+{
+    return actor_do(a, DO_LOGGED, 0, 0) >= 0 && strstr(a->said, what);
+}
+
+Test(daemon, one_that_does_not_answer_is_said_to_and_so_is_that_it_does_again)
+{
+    struct actor a;
+
+    place_start(&place);
+    actor_new(&a, place.socket);
+    cr_assert_eq(kill(place.daemon, SIGSTOP), 0);
+    actor_do(&a, DO_OPEN, 0, 0);
+    WAIT_UNTIL(says(&a, "it does not answer"));
+    cr_assert_eq(actor_do(&a, DO_LOGGED, 0, 0), LOG_WARN);
+    cr_assert_eq(kill(place.daemon, SIGCONT), 0);
+    WAIT_UNTIL(says(&a, "registered with the scheduler"));
+    cr_assert_eq(actor_do(&a, DO_LOGGED, 0, 0), LOG_WARN, "as loud as what it takes back");
+    actor_kill(&a);
+}
+
+/* What a daemon of another version answers, whatever it is asked. */
+static void be_older(int listener)
+{
+    union message m;
+    int fd = accept(listener, NULL, NULL);
+
+    message_init(&m, MESSAGE_DONE);
+    m.header.version = PROTOCOL_VERSION - 1;
+    m.done.error = -EPROTO;
+    message_send(fd, &m, -1);
+    pause();
+}
+
+Test(daemon, one_of_another_version_is_said_with_both_and_what_to_do)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    char versions[96];
+    struct actor a;
+    pid_t pid;
+
+    strcpy(address.sun_path, place.socket);
+    cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    cr_assert_eq(listen(listener, 4), 0);
+    actor_new(&a, place.socket);
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        be_older(listener);
+    }
+    actor_do(&a, DO_OPEN, 0, 0);
+    snprintf(versions, sizeof(versions), "version %u of the protocol and this library version %u",
+             PROTOCOL_VERSION - 1, PROTOCOL_VERSION);
+    WAIT_UNTIL(says(&a, versions));
+    cr_assert(strstr(a.said, "install the same cutin on both sides"), "%s", a.said);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(listener);
+    actor_kill(&a);
 }
 
 Test(daemon, stops_when_asked_by_its_owner_only)

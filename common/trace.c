@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -23,6 +24,14 @@ _Thread_local uint32_t trace_op __attribute__((tls_model("initial-exec")));
 static _Atomic uint32_t ops;
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
 static struct names names; /* of trace_now */
+/* Of the file, for those who put records: its own memory may be gone. */
+static struct {
+    struct trace_file *at;
+    size_t bytes;
+    uint32_t records;
+    bool keep_first;
+} mapped;
+static struct sigaction before; /* what SIGBUS did before there was a trace */
 static _Thread_local uint32_t thread_id __attribute__((tls_model("initial-exec")));
 
 uint64_t trace_clock(void)
@@ -88,6 +97,41 @@ static int file_make(int fd, size_t bytes)
     return -rc;
 }
 
+/* Somebody has cut the file short. What comes now goes into memory that nobody reads; another
+ * SIGBUS is the program's, as if there were no trace. */
+static void memory_lost(int signal, siginfo_t *info, void *context)
+{
+    uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)mapped.at;
+    int saved = errno;
+
+    if (info->si_code == BUS_ADRERR && at < mapped.bytes &&
+        mmap(mapped.at, mapped.bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mapped.at) {
+        trace_stop();
+    } else if (before.sa_flags & SA_SIGINFO) {
+        before.sa_sigaction(signal, info, context);
+    } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+        before.sa_handler(signal);
+    } else {
+        sigaction(signal, &before, NULL);
+        raise(signal);
+    }
+    errno = saved;
+}
+
+static void file_guard(struct trace_file *file, size_t bytes, uint32_t records, bool keep_first)
+{
+    static bool guarded;
+    struct sigaction guard = {.sa_sigaction = memory_lost, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+
+    mapped.at = file;
+    mapped.bytes = bytes;
+    mapped.records = records;
+    mapped.keep_first = keep_first;
+    if (!guarded)
+        guarded = sigaction(SIGBUS, &guard, &before) == 0;
+}
+
 int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t level)
 {
     size_t bytes = sizeof(struct trace_file) + (size_t)records * sizeof(struct trace_record);
@@ -109,6 +153,7 @@ int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t lev
         close(fd);
         return rc;
     }
+    file_guard(file, bytes, records, keep_first);
     header_fill(&file->header, records, keep_first, level);
     names_open(&names, file->name, 0, TRACE_NAME_BYTES);
     atomic_init(&file->header.names, names.used);
@@ -174,8 +219,8 @@ void trace_put(const struct trace_record *record)
     if (!r.ns)
         r.ns = trace_clock();
     at = atomic_fetch_add_explicit(&file->header.head, 1, memory_order_relaxed);
-    if (file->header.keep_first && at >= file->header.records)
+    if (mapped.keep_first && at >= mapped.records)
         return;
     r.seq = at + 1;
-    record_store(&file->record[at % file->header.records], &r);
+    record_store(&file->record[at % mapped.records], &r);
 }

@@ -3,7 +3,9 @@
  * the process first uses CUDA.
  *
  * A trace file is a header, the names of what ran, whole, and a ring of records. Memory is bounded
- * by both, and a process that is killed leaves what it had. Putting a record takes no lock,
+ * by both, and a process that is killed leaves what it had. Who cuts the file short ends the trace,
+ * not the process: as long as there is one, SIGBUS has a handler, which hands on what is not about
+ * it; a program that sets one of its own gets that, too. Putting a record takes no lock,
  * allocates nothing and calls no system; it has no say in any order. While no trace is written
  * every place that could put a record costs one load and one branch.
  *

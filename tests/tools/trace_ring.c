@@ -7,6 +7,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,4 +332,52 @@ Test(trace_ring, samples_find_their_place_on_the_hosts_clock)
     r.sample.context = 2;
     cr_expect_not(trace_clocks_place(&clocks, &r, &start, &took));
     trace_view_close(&v);
+}
+
+Test(trace_ring, a_file_that_is_cut_short_ends_the_trace_and_nothing_else)
+{
+    static const off_t lengths[] = {0, 4096};
+
+    for (size_t i = 0; i < 2; i++) {
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0) {
+            begin(1u << 16, false);
+            put_numbered(1, 100);
+            truncate(path, lengths[i]);
+            put_numbered(101, 1u << 17);
+            trace_name("kernel");
+            _exit(trace_on() ? 1 : 0);
+        }
+        cr_assert_eq(waitpid(pid, &status, 0), pid);
+        cr_assert_eq(status, 0, "%d", status);
+        unlink(path);
+    }
+}
+
+Test(trace_ring, other_memory_that_is_lost_still_ends_the_program)
+{
+    char other[96];
+    int status;
+    pid_t pid;
+
+    snprintf(other, sizeof(other), "%s/other", folder);
+    pid = fork();
+    if (pid == 0) {
+        int fd = open(other, O_RDWR | O_CREAT, 0600);
+        volatile char *memory;
+
+        begin(1024, false);
+        if (ftruncate(fd, 4096) != 0)
+            _exit(1);
+        memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (ftruncate(fd, 0) != 0)
+            _exit(1);
+        memory[0] = 1;
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS, "%d", status);
+    unlink(other);
 }

@@ -129,11 +129,24 @@ static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
 {
     if (level_outside(a, dev) == 0 && level == 0)
         return;
-    /* It holds nobody but its own streams, of which it has none of another level. */
-    if (!atomic_load(&a->bit[dev]) && atomic_load(&a->flat))
-        return;
+    /* It holds nobody but its own streams, of which it has none of another level: unless a bit
+     * comes, here or in activity_bit. */
+    if (!atomic_load(&a->bit[dev]) && atomic_load(&a->flat)) {
+        atomic_store(&a->device[dev].uncounted, true);
+        if (!atomic_load(&a->bit[dev]) || !atomic_exchange(&a->device[dev].uncounted, false))
+            return;
+    }
     PROBE2(cut_in, dev, level);
     atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
+}
+
+void activity_bit(struct activity *a, uint32_t dev, uint32_t bit)
+{
+    atomic_store(&a->bit[dev], bit);
+    atomic_fetch_add(&a->preemptible.generation, 1);
+    if (bit && atomic_exchange(&a->device[dev].uncounted, false))
+        count_cut_in(a, dev, level_inside(a, dev));
+    activity_refresh(a, dev);
 }
 
 void activity_begin(struct activity *a, uint32_t dev, uint32_t level)

@@ -37,6 +37,7 @@ struct activity_device {
     _Atomic uint64_t direct_since_ns; /* not yet counted as GPU time since then; 0 = inactive */
     _Atomic uint64_t soon_until_ns[PAGE_LEVELS]; /* 0 = nothing is announced */
     _Atomic bool soon_met[PAGE_LEVELS];          /* what was announced has begun */
+    _Atomic bool uncounted;                      /* it began without a bit to hold others by */
     /* External waits: bits 0..15 pending, bit 16 stalled, bits 32..63 begun or ended so far. */
     _Atomic uint64_t external;
     /* The client's thread alone: when `external` was first seen with its present value. */
@@ -69,6 +70,8 @@ void activity_hint(struct activity *a, uint64_t due_ns);
  * `until_ns`; 0 takes that back. Any thread. */
 void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns);
 
+/* The bit by which it holds others on a device is this one now; 0: none. The link's thread. */
+void activity_bit(struct activity *a, uint32_t dev, uint32_t bit);
 /* Writes the bits of one device, or of all, as they should be now. Any thread. */
 void activity_refresh(struct activity *a, uint32_t dev);
 void activity_refresh_all(struct activity *a);

@@ -206,9 +206,7 @@ static int on_bit(struct client_state *self, const union message *m, int fd)
                   "this process holds nobody on a device: others above best effort have all %u "
                   "places there, or its user half of them",
                   PAGE_CLIENT_BITS);
-    atomic_store(&self->activity.bit[m->bit.slot], none ? 0 : 1u << m->bit.bit);
-    atomic_fetch_add(&self->activity.preemptible.generation, 1);
-    activity_refresh(&self->activity, m->bit.slot);
+    activity_bit(&self->activity, m->bit.slot, none ? 0 : 1u << m->bit.bit);
     if (!none || !old)
         return 0;
     /* A higher level gets it as soon as no thread can write it any more. */

@@ -44,9 +44,9 @@ struct control_target {
 /*
  * An order for the process, effective at once, until it ends. LEVEL, WEIGHT, BUDGET_US and DEPTH:
  * it has this value from now on. PAUSE holds all its streams, whatever runs, until RESUME, with a
- * value of 0. RESET drops what is buffered and not submitted, in one stream (they count from 0, in the order
- * they were made) or in CONTROL_ALL_STREAMS; how many commands that was shows in the counter
- * `dropped`.
+ * value of 0. RESET drops what is buffered and not submitted, in one stream (they count from 0, in
+ * the order they were made) or in CONTROL_ALL_STREAMS; how many commands that was shows in the
+ * counter `dropped`.
  */
 int control_order(const char *socket, struct control_target target, enum control_kind kind,
                   uint32_t value);

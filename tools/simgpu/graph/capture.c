@@ -120,37 +120,23 @@ CUresult capture_forbids_stream(struct sim_stream *s)
     return captured ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
-/* Does another member go on from behind all that this one has done? */
-static bool is_joined(const struct capture *c)
-{
-    bool joined = true;
-    for (size_t i = 0; i < c->count && joined; i++) {
-        const struct capture *other;
-        joined = false;
-        DL_FOREACH (c->sequence->members, other)
-            joined = joined || (other != c && member_is_behind(other, c->nodes[i]));
-    }
-    return joined;
-}
-
-/* A capture that lost its origin can not be ended any more: it ends here. A stream that has joined
- * again is free to go: what it did is in the graph. */
+/* A capture that lost its origin can not be ended any more: it ends here. Others are free to go:
+ * what they did is in the graph. */
 void capture_stream_gone(struct sim_stream *s)
 {
     struct graph_object *released = NULL;
     pthread_mutex_lock(&graph_lock);
     if (s->capture) {
         struct sequence *q = s->capture->sequence;
-        if (q->origin == s || !is_joined(s->capture))
-            sequence_invalidate(q);
         if (q->origin == s) {
+            sequence_invalidate(q);
             struct sim_graph *g = q->graph;
             bool ours = !q->into;
             sequence_end(q);
             if (ours)
                 graph_free(g, &released);
         } else {
-            member_remove(s->capture);
+            member_depart(s->capture);
         }
     }
     pthread_mutex_unlock(&graph_lock);

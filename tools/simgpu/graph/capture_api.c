@@ -79,15 +79,21 @@ STREAM_API(cuStreamBeginCaptureToGraph,
 /* ---- end ------------------------------------------------------------------------------------- */
 
 /* Is every node that a member would go on from behind the origin's? Else work is left unjoined. */
-static bool joined(const struct sequence *q)
+static bool all_joined(const struct capture *members, const struct capture *origin)
 {
-    const struct capture *origin = q->origin->capture, *c;
-    DL_FOREACH (q->members, c) {
+    const struct capture *c;
+    DL_FOREACH (members, c) {
         for (size_t i = 0; c != origin && i < c->count; i++)
             if (!member_is_behind(origin, c->nodes[i]))
                 return false;
     }
     return true;
+}
+
+static bool joined(const struct sequence *q)
+{
+    return all_joined(q->members, q->origin->capture) &&
+           all_joined(q->departed, q->origin->capture);
 }
 
 /* Why the capture may not end here; under graph_lock. */

@@ -35,11 +35,18 @@ struct capture *member_add(struct sequence *q, struct sim_stream *s)
     return c;
 }
 
-void member_remove(struct capture *c)
+void member_depart(struct capture *c)
 {
     struct sequence *q = c->sequence;
     __atomic_store_n(&c->stream->capture, NULL, __ATOMIC_RELEASE);
     DL_DELETE(q->members, c);
+    DL_APPEND(q->departed, c);
+}
+
+static void member_free(struct capture *c)
+{
+    struct sequence *q = c->sequence;
+    DL_DELETE(q->departed, c);
     free(c->nodes);
     free(c->data);
     free(c);
@@ -108,7 +115,9 @@ CUresult sequence_usable(const struct sequence *q)
 void sequence_end(struct sequence *q)
 {
     while (q->members)
-        member_remove(q->members);
+        member_depart(q->members);
+    while (q->departed)
+        member_free(q->departed);
     q->graph->capturing = false;
     q->graph = NULL;
     q->status = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -20,7 +20,8 @@ struct sequence {
     struct sim_context *ctx;
     struct sim_stream *origin;
     struct capture *members;
-    int holders; /* members, marks, and the list of all while it is open */
+    struct capture *departed; /* of streams that are destroyed: what they did has to be joined */
+    int holders;              /* members, marks, and the list of all while it is open */
     struct sequence *prev, *next;
 };
 
@@ -59,9 +60,9 @@ bool sequences_where(bool (*hit)(const struct sequence *q, const void *arg), con
 /* Has it a member in that context which takes part in legacy order? For sequences_where. */
 bool sequence_blocks(const struct sequence *q, const void *ctx);
 
-/* The stream takes part from now on; NULL: no memory. And no more. */
+/* The stream takes part from now on; NULL: no memory. And no more, as it is destroyed. */
 struct capture *member_add(struct sequence *q, struct sim_stream *s);
-void member_remove(struct capture *c);
+void member_depart(struct capture *c);
 /* The member's next node depends on this one too; false: no memory. */
 bool member_depend(struct capture *c, CUgraphNode node, struct edge_data data);
 /* Does the member's next node come behind that one? */

@@ -43,7 +43,7 @@ CUresult capture_event_check(struct capture_mark *const *mark);
  * _MERGE). */
 CUresult capture_event_wait(struct sim_stream *stream, struct capture_mark *const *mark,
                             bool *captured);
-/* The stream is being destroyed: that invalidates a capture which it began or has not joined. */
+/* The stream is being destroyed: that invalidates a capture which it began. */
 void capture_stream_gone(struct sim_stream *stream);
 
 #endif

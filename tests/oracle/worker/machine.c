@@ -381,6 +381,24 @@ void machine_take_down(void)
     m.arena_used = 0;
 }
 
+/* Copies are made from whichever context is current, and its device has to reach the pool. */
+static CUresult pool_open(CUmemoryPool pool, CUdevice device)
+{
+    CUmemAccessDesc to = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                          .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    return pool ? cuMemPoolSetAccess(pool, &to, 1) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult pools_open(void)
+{
+    CUmemoryPool here = NULL, there = NULL;
+    CUresult r = cuDeviceGetDefaultMemPool(&here, m.device);
+    r = r ? r : cuDeviceGetDefaultMemPool(&there, m.second_device);
+    r = r ? r : pool_open(m.pool, m.second_device);
+    r = r ? r : pool_open(here, m.second_device);
+    return r ? r : pool_open(there, m.device);
+}
+
 int run_open(void)
 {
     int devices = 1;
@@ -410,6 +428,7 @@ int run_open(void)
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                             .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = m.device}};
     r = r ? r : cuMemPoolCreate(&m.pool, &props);
+    r = r ? r : pools_open();
     r = r ? r : cuMemAllocManaged(&m.managed, BYTES, CU_MEM_ATTACH_GLOBAL);
     if (r)
         fprintf(stderr, "cutin-oracle: the driver answered %d while opening the device\n", (int)r);

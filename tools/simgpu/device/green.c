@@ -86,30 +86,33 @@ SIM_EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned 
     return CUDA_SUCCESS;
 }
 
-/* CU_DEV_SM_RESOURCE_GROUP_PARAMS and CU_DEV_SM_RESOURCE_GROUP_BACKFILL of CUDA 13.1. */
-struct sm_group {
-    unsigned int sms, coscheduled, preferred, flags, others[12];
-};
+#if CUDA_VERSION < 13010
+typedef struct CU_DEV_SM_RESOURCE_GROUP_PARAMS_st {
+    unsigned int smCount, coscheduledSmCount, preferredCoscheduledSmCount, flags, reserved[12];
+} CU_DEV_SM_RESOURCE_GROUP_PARAMS;
+CUresult cuDevSmResourceSplit(CUdevResource *result, unsigned int groups,
+                              const CUdevResource *input, CUdevResource *rest, unsigned int flags,
+                              CU_DEV_SM_RESOURCE_GROUP_PARAMS *wanted);
+#endif
+/* CU_DEV_SM_RESOURCE_GROUP_BACKFILL of CUDA 13.1. */
 enum { BACKFILL = 1, COSCHEDULED = 2 /* "2 otherwise", before compute capability 9.0 */ };
 
 /* Of `left` multiprocessors: as many as the group asks for, or with 0 all that suit it. */
-static CUresult group_take(struct sm_group *g, unsigned int left, bool wanted)
+static CUresult group_take(CU_DEV_SM_RESOURCE_GROUP_PARAMS *g, unsigned int left, bool wanted)
 {
-    unsigned int step = g->coscheduled ? g->coscheduled : COSCHEDULED;
-    unsigned int sms = g->sms ? g->sms : left / step * step;
+    unsigned int step = g->coscheduledSmCount ? g->coscheduledSmCount : COSCHEDULED;
+    unsigned int sms = g->smCount ? g->smCount : left / step * step;
     if (step != COSCHEDULED || g->flags & ~(unsigned int)BACKFILL || sms % 2 || sms > left ||
         (wanted && sms < step))
         return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    g->sms = sms;
+    g->smCount = sms;
     return CUDA_SUCCESS;
 }
 
-CUresult cuDevSmResourceSplit(CUdevResource *result, unsigned int groups,
-                              const CUdevResource *input, CUdevResource *rest, unsigned int flags,
-                              struct sm_group *wanted);
 SIM_EXPORT CUresult cuDevSmResourceSplit(CUdevResource *result, unsigned int groups,
                                          const CUdevResource *input, CUdevResource *rest,
-                                         unsigned int flags, struct sm_group *wanted)
+                                         unsigned int flags,
+                                         CU_DEV_SM_RESOURCE_GROUP_PARAMS *wanted)
 {
     TRY(driver_ready());
     if (!groups || !input || !wanted || flags)
@@ -117,10 +120,10 @@ SIM_EXPORT CUresult cuDevSmResourceSplit(CUdevResource *result, unsigned int gro
     if (input->type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     unsigned int left = input->sm.smCount;
-    for (unsigned int i = 0; i < groups; left -= wanted[i++].sms) {
+    for (unsigned int i = 0; i < groups; left -= wanted[i++].smCount) {
         TRY(group_take(&wanted[i], left, result));
         if (result)
-            resource_fill(&result[i], wanted[i].sms);
+            resource_fill(&result[i], wanted[i].smCount);
     }
     if (rest)
         resource_fill(rest, left);

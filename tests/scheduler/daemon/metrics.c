@@ -209,6 +209,15 @@ Test(metrics, silent_and_wrong_requests_do_not_stop_the_daemon)
     cr_assert_eq(get("/metrics"), 200);
 }
 
+static void drip(const int *fds, int n)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0;; i = (i + 1) % n) {
+        send(fds[i], "G", 1, MSG_NOSIGNAL);
+        usleep(1000);
+    }
+}
+
 /* They never ask to the end. */
 Test(metrics, connections_that_drip_keep_nobody_else_out)
 {
@@ -222,11 +231,7 @@ Test(metrics, connections_that_drip_keep_nobody_else_out)
         fds[i] = open_http();
     pid = fork();
     if (pid == 0)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int i = 0; pid == 0; i = (i + 1) % DRIPPING) {
-        send(fds[i], "G", 1, MSG_NOSIGNAL);
-        usleep(1000);
-    }
+        drip(fds, DRIPPING);
     cr_assert_eq(get("/metrics"), 200);
     for (int i = 0; i < DRIPPING; i++) /* the last ones too, in time */
         cr_assert_leq(recv(fds[i], &byte, 1, 0), 0);

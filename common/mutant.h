@@ -43,7 +43,6 @@
     X(event_destroy_early, "an event goes before buffered records and waits")                      \
     X(stream_destroy_early, "a stream goes before its buffered work")                              \
     X(free_drains_own_context, "memory goes before work that is buffered in another context")      \
-    X(far_pool_deferred, "a copy that the driver may refuse for its pool's device is deferred")    \
     X(pinned_remembered, "memory that was unregistered still counts as pinned")                    \
     X(kernel_attribute_swallowed, "a kernel's attribute is not set for a second device")           \
     X(kernel_shape_shared, "a launch that one device accepts is deferred on another")              \
@@ -86,6 +85,7 @@
     X(batch_late, "a batch of prefetches is deferred whatever its flags and ranges are")           \
     X(no_pool_taken_up, "an allocation from no pool takes up a block that is being freed")         \
     X(free_late, "a free in stream order is deferred whatever it frees")                           \
+    X(far_pool_deferred, "a copy that the driver may refuse for its pool's device is deferred")    \
     X(ranges_stale,                                                                                \
       "memory that was freed in stream order, or with a graph, still counts as such")              \
     X(departed_forgotten, "real-time work holds nobody when its stream is destroyed")              \

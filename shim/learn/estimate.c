@@ -219,12 +219,14 @@ static uint32_t sample_ns(const struct sample *s, uint32_t ns)
     return sample_others(s) && ns > s->device.others_ns ? ns - ns / 3 : ns;
 }
 
-/* Its first launches are timed again where the calls took too long. */
+/* Its first launches are timed again where the calls took too long; later ones only count. */
 static bool sample_late(struct sample *s)
 {
     if (s->waited || s->call_ns < LATE_NS)
         return false;
-    if (!estimate_known(s->estimate)) {
+    if (estimate_known(s->estimate)) {
+        sample_keep(s, 0);
+    } else {
         atomic_store_explicit(&s->estimate->launches, 0, memory_order_relaxed);
         atomic_store_explicit(&s->estimate->next, 0, memory_order_relaxed);
         s->estimate->counted = 0;
@@ -236,11 +238,7 @@ static bool sample_late(struct sample *s)
 static void sample_learn(struct sample *s, uint32_t pair_ns)
 {
     uint32_t ns = sample_ns(s, pair_ns);
-    if (sample_late(s)) {
-        sample_keep(s, 0); /* its launches count */
-        return;
-    }
-    if (sample_padded(s, ns))
+    if (sample_late(s) || sample_padded(s, ns))
         return;
     /* It began as soon as it could: nothing else of the process was at work, and it stood behind
      * another one of its stream, without a gate between the two unless others wait for their

@@ -79,16 +79,19 @@ Test(profile, is_learned_kept_and_added_to)
     cr_assert_gt(launches("mix_spin"), once);
 }
 
-/* No kernel is timed whose launch took long, as on a machine without time: it was launched. */
+/* No kernel is timed whose launch took long, as on a machine without time. One that nobody knows
+ * yet is left out, and of the others it counts. */
 Test(profile, counts_launches_of_calls_that_took_long)
 {
     char expected[32];
     json_int_t once;
 
     undisturbed_checksum(80, expected);
+    train("SIMGPU_LAUNCH_NS=200000", expected);
+    once = launches("mix_spin"); /* which takes some time, if it is there */
     train(NULL, expected);
+    cr_assert_gt(launches("mix_spin"), once);
     once = launches("mix_spin");
-    cr_assert_gt(once, 0);
     train("SIMGPU_LAUNCH_NS=200000", expected);
     cr_assert_gt(launches("mix_spin"), once);
 }

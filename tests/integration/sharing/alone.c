@@ -168,8 +168,8 @@ static void somebody_there(const char *which, bool (*there)(const struct message
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* Under a sanitizer kernels seem as long as their launch takes the host, and need more markers; where
- * launches take over 100 us none is timed. */
+/* Under a sanitizer kernels seem as long as their launch takes the host, and need more markers;
+ * where launches take over 100 us none is timed. */
 static void needs_times(void)
 {
     if (!clock_steps())

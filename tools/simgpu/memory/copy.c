@@ -40,7 +40,6 @@ struct end {
     uintptr_t address; /* host or device */
     CUarray array;
     size_t x, y, z, pitch, height;
-    const struct sim_context *by; /* whose device looks at it */
 };
 
 #define MAX_PITCH ((size_t)2147483647) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
@@ -84,7 +83,9 @@ static CUresult array_place(const struct end *e, const CUDA_MEMCPY3D *p, struct 
     return CUDA_SUCCESS;
 }
 
-static CUresult linear_place(const struct end *e, const CUDA_MEMCPY3D *p, struct place *out)
+/* `by`: whose device looks at it. */
+static CUresult linear_place(const struct end *e, const struct sim_context *by,
+                             const CUDA_MEMCPY3D *p, struct place *out)
 {
     size_t pitch = e->pitch != 0 ? e->pitch : e->x + p->WidthInBytes;
     size_t height = e->height != 0 ? e->height : e->y + p->Height;
@@ -103,7 +104,7 @@ static CUresult linear_place(const struct end *e, const CUDA_MEMCPY3D *p, struct
         return CUDA_ERROR_INVALID_VALUE;
     if (e->type == CU_MEMORYTYPE_DEVICE && !known)
         return CUDA_ERROR_INVALID_VALUE;
-    if (known && m.kind == MEMORY_POOL && !pool_reaches(m.owner, e->by->ordinal))
+    if (known && m.kind == MEMORY_POOL && !pool_reaches(m.owner, by->ordinal))
         return CUDA_ERROR_INVALID_VALUE;
     out->device = known && memory_is_device_kind(m.kind);
     out->pageable = !known;
@@ -111,13 +112,14 @@ static CUresult linear_place(const struct end *e, const CUDA_MEMCPY3D *p, struct
     return known || host_readable(out->at, span) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult end_place(const struct end *e, const CUDA_MEMCPY3D *p, struct place *out)
+static CUresult end_place(const struct end *e, const struct sim_context *by, const CUDA_MEMCPY3D *p,
+                          struct place *out)
 {
     switch (e->type) {
     case CU_MEMORYTYPE_HOST:
     case CU_MEMORYTYPE_DEVICE:
     case CU_MEMORYTYPE_UNIFIED:
-        return linear_place(e, p, out);
+        return linear_place(e, by, p, out);
     case CU_MEMORYTYPE_ARRAY:
         return array_place(e, p, out);
     default:
@@ -133,26 +135,16 @@ static uintptr_t address_of(CUmemorytype type, const void *host, CUdeviceptr dev
 static CUresult both_places(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst,
                             const struct sim_context *by_src, struct place *dst, struct place *src)
 {
-    struct end to = {p->dstMemoryType,
-                     address_of(p->dstMemoryType, p->dstHost, p->dstDevice),
-                     p->dstArray,
-                     p->dstXInBytes,
-                     p->dstY,
-                     p->dstZ,
-                     p->dstPitch,
-                     p->dstHeight,
-                     by_dst};
-    struct end from = {p->srcMemoryType,
-                       address_of(p->srcMemoryType, p->srcHost, p->srcDevice),
-                       p->srcArray,
-                       p->srcXInBytes,
-                       p->srcY,
-                       p->srcZ,
-                       p->srcPitch,
-                       p->srcHeight,
-                       by_src};
-    TRY(end_place(&to, p, dst));
-    return end_place(&from, p, src);
+    struct end to = {p->dstMemoryType, address_of(p->dstMemoryType, p->dstHost, p->dstDevice),
+                     p->dstArray,      p->dstXInBytes,
+                     p->dstY,          p->dstZ,
+                     p->dstPitch,      p->dstHeight};
+    struct end from = {p->srcMemoryType, address_of(p->srcMemoryType, p->srcHost, p->srcDevice),
+                       p->srcArray,      p->srcXInBytes,
+                       p->srcY,          p->srcZ,
+                       p->srcPitch,      p->srcHeight};
+    TRY(end_place(&to, by_dst, p, dst));
+    return end_place(&from, by_src, p, src);
 }
 
 /* ---- carrying it out ------------------------------------------------------------------------- */

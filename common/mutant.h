@@ -22,7 +22,6 @@
     X(host_function_overtakes, "a host function goes ahead of buffered work")                      \
     X(legacy_rule_dropped, "buffered commands ignore the order against the legacy stream")         \
     X(wait_unordered, "an event wait goes before the record it saw")                               \
-    X(rerecord_unordered, "a re-record goes before earlier waits for the event")                   \
     X(fence_dropped, "a record that goes at once ignores buffered waits for the one before")       \
     X(level_inverted, "a command waits for one that its own level holds")                          \
     X(lost_on_release, "the command that a hold stopped is lost when the hold ends")               \
@@ -53,7 +52,6 @@
     X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
     X(passing_forgotten, "what a thread that ended has at work in its own stream is complete")     \
     X(nothing_completes, "a copy of nothing counts as one that was waited for")                    \
-    X(launch_event_unseen, "an event that a launch records stands for its record before")          \
     X(event_told_late, "an event is not complete when it is asked for at first")
 
 /* The same, of rules about green contexts, which cuda.h has from 12.5 on. */
@@ -83,6 +81,8 @@
     X(capture_before_record, "a record that is buffered comes after one that a capture takes")     \
     X(arguments_late, "a memset is deferred whatever its arguments are")                           \
     X(batch_late, "a batch of prefetches is deferred whatever its flags and ranges are")           \
+    X(rerecord_unordered, "a re-record goes before earlier waits for the event")                   \
+    X(launch_event_unseen, "an event that a launch records stands for its record before")          \
     X(no_pool_taken_up, "an allocation from no pool takes up a block that is being freed")         \
     X(free_late, "a free in stream order is deferred whatever it frees")                           \
     X(far_pool_deferred, "a copy that the driver may refuse for its pool's device is deferred")    \

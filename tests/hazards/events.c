@@ -40,6 +40,34 @@ HAZARD(recording_again_does_not_move_earlier_waits)
     show("y", y);
 }
 
+HAZARD(recording_again_waits_for_an_earlier_wait_that_is_buffered)
+{
+    CUstream c = stream_new(CU_STREAM_NON_BLOCKING);
+    two_streams();
+    warm(c);
+    CUevent e = event_new();
+    hang_watch("a wait has seen the later record, which its stream cannot follow");
+    hold_for(2000);
+    hold(b);
+    hold(a);
+    SAY(launch_mix(x, 5, 7, a));
+    SAY(cuEventRecord(e, a));
+    SAY(cuStreamWaitEvent(b, e, 0));
+    SAY(cuMemcpyDtoDAsync(y, x, BYTES, b));
+    release(a);
+    SAY(cuStreamSynchronize(a));
+    SAY(cuLaunchHostFunc(c, until_told, NULL));
+    SAY(cuEventRecord(e, c));
+    for (int i = 0; i < 50; i++) /* for whoever would submit it */
+        nap();
+    buffered(b);
+    release(b);
+    SAY(cuStreamSynchronize(b));
+    told = true;
+    SAY(cuStreamSynchronize(c));
+    show("y", y);
+}
+
 HAZARD(cross_stream_wait_blocks_no_thread_and_no_other_stream)
 {
     CUstream c = stream_new(CU_STREAM_NON_BLOCKING);

@@ -22,7 +22,6 @@
     X(host_function_overtakes, "a host function goes ahead of buffered work")                      \
     X(legacy_rule_dropped, "buffered commands ignore the order against the legacy stream")         \
     X(wait_unordered, "an event wait goes before the record it saw")                               \
-    X(fence_dropped, "a record that goes at once ignores buffered waits for the one before")       \
     X(level_inverted, "a command waits for one that its own level holds")                          \
     X(lost_on_release, "the command that a hold stopped is lost when the hold ends")               \
     X(repeated, "a buffered command runs twice")                                                   \
@@ -43,7 +42,6 @@
     X(stream_destroy_early, "a stream goes before its buffered work")                              \
     X(free_drains_own_context, "memory goes before work that is buffered in another context")      \
     X(pinned_remembered, "memory that was unregistered still counts as pinned")                    \
-    X(kernel_attribute_swallowed, "a kernel's attribute is not set for a second device")           \
     X(kernel_shape_shared, "a launch that one device accepts is deferred on another")              \
     X(library_module_unknown, "functions of a library had by its module outlive the library")      \
     X(access_waits, "setting access to a mapping waits for earlier work to complete")              \
@@ -82,6 +80,8 @@
     X(arguments_late, "a memset is deferred whatever its arguments are")                           \
     X(batch_late, "a batch of prefetches is deferred whatever its flags and ranges are")           \
     X(rerecord_unordered, "a re-record goes before earlier waits for the event")                   \
+    X(fence_dropped, "a record that goes at once ignores buffered waits for the one before")       \
+    X(kernel_attribute_swallowed, "a kernel's attribute is not set for a second device")           \
     X(launch_event_unseen, "an event that a launch records stands for its record before")          \
     X(no_pool_taken_up, "an allocation from no pool takes up a block that is being freed")         \
     X(free_late, "a free in stream order is deferred whatever it frees")                           \

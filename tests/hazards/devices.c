@@ -236,6 +236,20 @@ HAZARD_RAW(attribute_of_a_kernel_is_set_for_each_device)
     show("z", z);
 }
 
+HAZARD_RAW(attribute_of_a_kernel_is_set_for_one_device_in_a_context_of_another)
+{
+    kernel_of_both();
+    allow_much(0);
+    kernel_launch(z, MUCH, here);
+    allow_much(0);
+    allow_much(1);
+    MUST(cuStreamSynchronize(here));
+    MUST(cuCtxSetCurrent(there));
+    kernel_launch(x, MUCH, stream);
+    SAY(cuStreamSynchronize(stream));
+    show("x", x);
+}
+
 HAZARD_RAW(launch_that_one_device_accepts_is_refused_by_the_other)
 {
     kernel_of_both();

@@ -2,6 +2,7 @@
 # CUTIN_PACKAGE_DOC lie `copyright` and `changelog.gz`, which each of them has to have.
 set(CPACK_PACKAGE_NAME cutin)
 set(CPACK_PACKAGE_CONTACT "cutin maintainers <maintainers@cutin.example>")
+set(CPACK_PACKAGE_HOMEPAGE_URL https://cutin.example)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "real-time work cuts in on a busy NVIDIA GPU")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES OFF) # the linker did
@@ -11,6 +12,11 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_RPM_COMPONENT_INSTALL ON)
 set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
+# Nor does an RPM say when and where it was made.
+set(CPACK_RPM_SPEC_MORE_DEFINE "%define packager ${CPACK_PACKAGE_CONTACT}
+%define _buildhost cutin.example
+%define use_source_date_epoch_as_buildtime 1
+%define clamp_mtime_to_source_date_epoch 1")
 set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
 set(CPACK_RPM_PACKAGE_ARCHITECTURE ${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
@@ -46,8 +52,9 @@ endmacro()
 package(commands cutin utils libcutin0 "Commands and scheduler daemon of cutin.
  Best-effort GPU programs run until real-time ones have work, and then wait.")
 package(lab cutin-lab utils cutin "Benchmarks, recordings and predictions of cutin.
- The REEF paper's benchmark, overhead and ablation; programs that are recorded, replayed, and predicted for
- machines that are not there; the results as a page. Nobody needs it who only serves.")
+ The REEF paper's benchmark, overhead and ablation; programs that are
+ recorded, replayed, and predicted for machines that are not there; the
+ results as a page. Nobody needs it who only serves.")
 package(library libcutin0 libs "" "Library that cutin loads into GPU programs.
  It stands in front of the CUDA driver and needs no change of a program.")
 package(dev cutin-dev libdevel libcutin0 "Header with which programs tell cutin more.
@@ -66,11 +73,8 @@ set(CPACK_RPM_COMMANDS_POST_UNINSTALL_SCRIPT_FILE ${scripts}/postrm)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${scripts}/triggers)
 # Nothing that needs a driver is to find this one by accident.
 set(CPACK_RPM_SIMGPU_PACKAGE_AUTOPROV OFF)
-if(CMAKE_INSTALL_LIBDIR MATCHES "^lib/") # Debian's; linked statically, so that one package runs everywhere
-  foreach(name cutin cutin-lab)
-    file(WRITE ${PROJECT_BINARY_DIR}/lintian/${name} "${name}: embedded-library *\n")
-  endforeach()
-  install(FILES ${PROJECT_BINARY_DIR}/lintian/cutin DESTINATION share/lintian/overrides)
-  install(FILES ${PROJECT_BINARY_DIR}/lintian/cutin-lab DESTINATION share/lintian/overrides COMPONENT lab)
+if(CMAKE_INSTALL_LIBDIR MATCHES "^lib/") # Debian's
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/lintian/cutin DESTINATION share/lintian/overrides)
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/lintian/libcutin0 DESTINATION share/lintian/overrides COMPONENT library)
 endif()
 include(CPack)

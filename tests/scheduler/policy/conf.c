@@ -98,6 +98,53 @@ Test(conf, every_setting_is_read)
     cr_assert_eq(conf.owner, 1000);
 }
 
+/* Its settings are in comments: as it is, and without their #. */
+static char *sample(bool said)
+{
+    static char text[8192];
+    FILE *in = fopen(SOURCE_DIR "/scheduler/daemon/cutind.conf.sample", "r");
+    size_t size = 0;
+    cr_assert_not_null(in);
+    for (int c, first = 1; (c = fgetc(in)) != EOF && size < sizeof(text) - 1; first = c == '\n')
+        if (said && first && c == '#') {
+            int next = fgetc(in);
+            if (next == ' ')
+                text[size++] = '#';
+            ungetc(next, in);
+        } else {
+            text[size++] = (char)c;
+        }
+    text[size] = '\0';
+    fclose(in);
+    return text;
+}
+
+Test(conf, the_sample_says_what_holds_without_it)
+{
+    static const char *const lines[] = {"rt", "2", "1", "control", "contained", "mode", "group"};
+    struct conf bare;
+    conf_default(&bare, 0);
+    conf_default(&conf, 0);
+    cr_assert_eq(parse(sample(false)), 0, "%s", why);
+    cr_assert_eq(conf.allow[3].count + conf.control.count + conf.contained.count, 0);
+    cr_assert_eq(parse(sample(true)), 0, "%s", why);
+    cr_assert_eq(conf.socket_mode, bare.socket_mode);
+    cr_assert_eq(conf.connections_per_user, bare.connections_per_user);
+    cr_assert_eq(conf.clients_per_user, bare.clients_per_user);
+    cr_assert_eq(conf.clients_per_device, bare.clients_per_device);
+    cr_assert_eq(conf.policy, bare.policy);
+    cr_assert_eq(conf.min_share_percent, bare.min_share_percent);
+    cr_assert_eq(conf.hold_warning_s, bare.hold_warning_s);
+    cr_assert_eq(memcmp(&conf.metrics, &bare.metrics, sizeof(bare.metrics)), 0);
+    cr_assert_str_eq(conf.jobs, bare.jobs);
+    cr_assert_eq(conf.log, bare.log);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        char line[32];
+        snprintf(line, sizeof(line), "\n%s = ", lines[i]);
+        cr_assert(strstr(sample(true), line), "no line %s", lines[i]);
+    }
+}
+
 Test(conf, supplementary_groups_count)
 {
     gid_t groups[] = {5, 77, 9};

@@ -64,6 +64,7 @@ static void link_down(struct client_state *self, int why)
     }
     atomic_store(&self->up, false);
     preemptible_leave_all(&self->activity.preemptible);
+    preemptible_own(&self->activity.preemptible, self->activity.bit);
     self->link = LINK_DRAIN;
     link_drain(self);
 }
@@ -207,6 +208,7 @@ static int on_bit(struct client_state *self, const union message *m, int fd)
                   "places there, or its user half of them",
                   PAGE_CLIENT_BITS);
     activity_bit(&self->activity, m->bit.slot, none ? 0 : 1u << m->bit.bit);
+    preemptible_own(&self->activity.preemptible, self->activity.bit);
     if (!none || !old)
         return 0;
     /* A higher level gets it as soon as no thread can write it any more. */
@@ -227,6 +229,7 @@ static int on_join(struct client_state *self, const union message *m, int fd)
     rc = preemptible_join(&self->activity.preemptible, &m->join, page);
     if (rc != 0)
         return rc;
+    preemptible_own(&self->activity.preemptible, self->activity.bit);
     activity_refresh_all(&self->activity);
     message_init(&reply, MESSAGE_JOINED);
     reply.joined.client = m->join.client;
@@ -237,6 +240,7 @@ static int on_join(struct client_state *self, const union message *m, int fd)
 static int on_leave(struct client_state *self, const union message *m, int fd)
 {
     preemptible_leave(&self->activity.preemptible, m->leave.client);
+    preemptible_own(&self->activity.preemptible, self->activity.bit);
     return 0;
 }
 
@@ -370,6 +374,7 @@ static bool sleep_until_news(struct client_state *self, uint64_t ns)
 
 static void link_begin(struct client_state *self)
 {
+    robust_begin(&self->activity.preemptible.robust);
     self->bell = (struct bell){.fd = -1};
     self->own_table = bell_table_own();
     if (self->own_table)

@@ -72,6 +72,16 @@ static void unlink_page(struct preemptible *b, struct preemptible_page *p)
     b->dead = p;
 }
 
+void preemptible_own(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES])
+{
+    robust_clear(&b->robust);
+    for (struct preemptible_page *p = atomic_load(&b->head); p; p = atomic_load(&p->next))
+        for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+            if (p->device[d] && atomic_load(&bits[d]))
+                robust_add(&b->robust, p->page, (uint32_t)(p->device[d] - p->page->device),
+                           atomic_load(&bits[d]));
+}
+
 int preemptible_join(struct preemptible *b, const struct message_join *join,
                      struct cutin_page *page)
 {
@@ -81,7 +91,7 @@ int preemptible_join(struct preemptible *b, const struct message_join *join,
         return -ENOENT;
     new = calloc(1, sizeof(*new));
     if (!new) {
-        page_unmap(page);
+        page_unmap_other(page);
         return -ENOMEM;
     }
     new->client = join->client;
@@ -141,7 +151,7 @@ bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DE
             for (uint32_t d = 0; d < PAGE_DEVICES; d++)
                 if (p->device[d] && atomic_load(&bits[d]))
                     page_write_bit(p->device[d], atomic_load(&bits[d]), 0, PAGE_WORDS, 0);
-            page_unmap(p->page);
+            page_unmap_other(p->page);
         }
         free(p);
     }

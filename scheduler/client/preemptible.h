@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "scheduler/client/robust.h"
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
 
@@ -33,6 +34,7 @@ struct preemptible {
     /* Changes with the list and with the bits: a walker that sees it move walks again. */
     _Alignas(64) _Atomic uint32_t generation;
     struct preemptible_page *dead;
+    struct robust robust;
     /* The level that was written last on a device: what differs from it is written without a look
      * before. Where it is wrong, as when two threads write, that costs time and nothing else. */
     _Alignas(64) _Atomic uint8_t written[PAGE_DEVICES];
@@ -46,8 +48,12 @@ void preemptible_write(struct preemptible *b, uint32_t dev, const _Atomic uint32
 
 /* The rest is for the link's thread alone. Each change ends with a new generation. */
 
-/* A page joins (then `page` becomes the list's, even on error), or, with `page` NULL, one that is
- * there has new slots or another level. Returns 0, -ENOMEM, or -ENOENT: nothing to change. */
+/* My bits, or the pages that have them, are others than before: the kernel is told, too, in whose
+ * pages they end with this process. */
+void preemptible_own(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
+/* A page of page_map_other joins (then `page` becomes the list's, even on error), or, with `page`
+ * NULL, one that is there has new slots or another level. Returns 0, -ENOMEM, or -ENOENT: nothing
+ * to change. */
 int preemptible_join(struct preemptible *b, const struct message_join *join,
                      struct cutin_page *page);
 void preemptible_leave(struct preemptible *b, uint64_t client);

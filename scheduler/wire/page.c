@@ -96,23 +96,36 @@ static bool header_ok(const struct cutin_page *page)
 int page_map_other(int fd, struct cutin_page **out)
 {
     struct cutin_page *page;
+    int rc;
+
+    if (!is_page(fd))
+        return -EINVAL;
+    page = mmap(NULL, SIZE + PAGE_TAIL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    rc = replace(page, MAP_SHARED, fd);
+    if (rc == 0)
+        *out = page;
+    else
+        page_unmap_other(page);
+    return rc;
+}
+
+void page_unmap_other(struct cutin_page *page)
+{
+    if (page)
+        munmap(page, SIZE + PAGE_TAIL);
+}
+
+int page_map(int fd, struct cutin_page *at, struct cutin_page **out)
+{
+    struct cutin_page *page;
 
     if (!is_page(fd))
         return -EINVAL;
     page = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
         return -errno;
-    *out = page;
-    return 0;
-}
-
-int page_map(int fd, struct cutin_page *at, struct cutin_page **out)
-{
-    struct cutin_page *page = NULL; /* gcc 12 at -O3 takes errno for 0 */
-    int rc = page_map_other(fd, &page);
-
-    if (rc != 0)
-        return rc;
     if (!header_ok(page)) {
         page_unmap(page);
         return -EINVAL;

@@ -13,7 +13,7 @@
  *   bit 30      this process itself: streams of a higher level beside the ones held
  *   bit 31      paused by the administrator
  * A bit is written by its owner alone, and by the daemon alone once the owner's socket has closed
- * or it has given the bit back.
+ * or it has given the bit back. Whose owner has died the held client clears, too.
  *
  * Where all streams of a client have its level, as usual, all of them look at the word of level 0,
  * and owners write no other. A client that enforces a bound on the length of its holds
@@ -36,7 +36,7 @@
 #include "scheduler/wire/histogram.h"
 
 #define PAGE_MAGIC   0x4e495443u /* "CTIN" */
-#define PAGE_VERSION 5u
+#define PAGE_VERSION 6u
 #define PAGE_LEVELS  4u
 #define PAGE_DEVICES 16u
 #define PAGE_NAME    16u
@@ -48,6 +48,10 @@
 #define PAGE_BIT_PAUSED   (1u << 31)
 #define PAGE_BITS_CLIENTS 0x0fffffffu
 #define PAGE_CLIENT_BITS  28u
+
+#define PAGE_OWNERS_OF_DEVICE 32u
+#define PAGE_OWNERS           (PAGE_DEVICES * PAGE_OWNERS_OF_DEVICE)
+#define PAGE_TAIL             4096u /* bytes of private memory behind page_map_other's mapping */
 
 /* Figures for `list` and `top`, in page order. X(field, help). */
 #define PAGE_COUNTERS(X)                                                                           \
@@ -150,6 +154,9 @@ struct cutin_page {
     _Alignas(4096) struct page_device device[PAGE_DEVICES];
     /* Written by this client. */
     _Alignas(4096) struct page_times times;
+    /* Of each device's client bits: the thread that keeps it, or FUTEX_OWNER_DIED
+     * (scheduler/client/robust.h). */
+    _Atomic uint32_t owner[PAGE_OWNERS];
 };
 
 #define PAGE_AT(type, field, offset)                                                               \
@@ -187,6 +194,7 @@ PAGE_AT(cutin_page, shift, 192);
 PAGE_AT(cutin_page, long_us, 256);
 PAGE_AT(cutin_page, device, 4096);
 PAGE_AT(cutin_page, times, 8192);
+PAGE_AT(cutin_page, owner, 8960);
 PAGE_AT(page_times, preemption, 384);
 static_assert(sizeof(struct page_times) == 768, "page_times");
 static_assert(sizeof(struct cutin_page) == 12288 && sizeof(struct cutin_page) % 4096 == 0,
@@ -202,10 +210,11 @@ int page_new_shared(struct cutin_page **page, int *fd);
  * SIGBUS). The descriptor stays the caller's. Returns 0 or -errno; what was mapped at `at` is
  * still there after -EINVAL. */
 int page_map(int fd, struct cutin_page *at, struct cutin_page **page);
-/* Maps another client's page anywhere. That client may have written anything into it, the header
- * included: nothing in it is believed, and nothing is refused for it. Returns 0, -EINVAL where it
- * could be cut short later, or -errno. */
+/* Maps another client's page anywhere, with PAGE_TAIL behind it. That client may have written
+ * anything into it, the header included: nothing in it is believed, and nothing is refused for it.
+ * Returns 0, -EINVAL where it could be cut short later, or -errno. */
 int page_map_other(int fd, struct cutin_page **page);
+void page_unmap_other(struct cutin_page *page);
 /* Puts private memory, zero but for its header, over the page at the same address. */
 int page_make_private(struct cutin_page *page);
 void page_unmap(struct cutin_page *page);

@@ -54,7 +54,7 @@ static struct cutin_page *join(uint64_t client, uint32_t level)
     int fd;
 
     cr_assert_eq(page_new_shared(&theirs, &fd), 0);
-    cr_assert_eq(page_map(fd, NULL, &mine), 0);
+    cr_assert_eq(page_map_other(fd, &mine), 0);
     cr_assert_eq(join_words(client, mine, level, slots), 0);
     close(fd);
     return theirs;

@@ -3,6 +3,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,4 +152,59 @@ Test(hold, is_shown_in_lists)
     cr_assert_geq(strtol(held + strlen(expected), &held, 10), 1, "%s", text);
     cr_assert_eq(*held, 's', "%s", text);
     cr_assert(strstr(text, "\"held_by\"") && strstr(text, "\"held_ms\":"), "%s", text);
+}
+
+/* ---- the daemon does not look ---------------------------------------------------------------- */
+
+static void holder_again(void)
+{
+    actor_new(&rt, place.socket);
+    cr_assert_eq(actor_do(&rt, DO_OPEN, 3, 3), 0);
+    actor_do(&rt, DO_DEVICE, 1, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+}
+
+Test(hold, ends_with_its_holder_while_the_daemon_is_stopped)
+{
+    static struct actor second;
+    int64_t both, own;
+
+    start();
+    for (int i = 0; i < 3; i++) {
+        actor_do(&rt, DO_ACTIVE, 0, 3);
+        WAIT_UNTIL((own = actor_do(&be, DO_HOLD, 0, 0)) != 0);
+        actor_new(&second, place.socket);
+        cr_assert_eq(actor_do(&second, DO_OPEN, 3, 3), 0);
+        actor_do(&second, DO_DEVICE, 1, 0);
+        WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 2);
+        actor_do(&second, DO_ACTIVE, 0, 3);
+        WAIT_UNTIL((both = actor_do(&be, DO_HOLD, 0, 0)) != own);
+        kill(place.daemon, SIGSTOP);
+        actor_kill(&rt);
+        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == (both & ~own));
+        actor_kill(&second);
+        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+        kill(place.daemon, SIGCONT);
+        WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
+        holder_again();
+    }
+}
+
+Test(hold, of_another_pid_namespace_ends_with_its_holder_too)
+{
+    start();
+    actor_kill(&rt);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
+    actor_new(&rt, place.socket);
+    if (actor_do(&rt, DO_NAMESPACE, 0, 0) != 1)
+        cr_skip_test("no PID namespace can be made here");
+    cr_assert_eq(actor_do(&rt, DO_OPEN, 3, 3), 0);
+    actor_do(&rt, DO_DEVICE, 1, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    kill(place.daemon, SIGSTOP);
+    actor_kill(&rt);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    kill(place.daemon, SIGCONT);
 }

@@ -663,7 +663,7 @@ Test(hostile, bits_that_are_nobodys_are_cleared_in_time)
     close(fd);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
     WAIT_UNTIL(lines_of(log, "were not as their owners want them") > 0);
-    page_unmap(page);
+    page_unmap_other(page);
     close(log);
     actor_kill(&be);
 }
@@ -692,7 +692,7 @@ Test(hostile, bits_of_others_are_as_their_owners_want_them_again)
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
     atomic_store(&device->hold[0], (uint32_t)bit);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    page_unmap(page);
+    page_unmap_other(page);
     close(fd);
     actor_kill(&rt);
     actor_kill(&be);

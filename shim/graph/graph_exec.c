@@ -7,7 +7,7 @@
 #include "shim/graph/graph_copy.h"
 #include "shim/objects/pool.h"
 
-TABLE(execs, 1024);
+TABLE(execs);
 POOL(exec_pool, struct exec, free_next);
 _Atomic bool exec_waits_seen;
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;

@@ -10,7 +10,7 @@
 #include "common/trace.h"
 #include "common/mutant.h"
 
-TABLE(functions, 4096);
+TABLE(functions);
 POOL(function_pool, struct shim_function, free_next);
 
 /* Handles that came from a library: a CUkernel, a CUfunction of one, or the CUmodule that the
@@ -22,7 +22,7 @@ struct origin {
     bool kernel;
     void *free_next;
 };
-TABLE(origins, 4096);
+TABLE(origins);
 POOL(origin_pool, struct origin, free_next);
 
 /* Bumped when functions are forgotten: the one-entry caches of all threads are void then. */
@@ -372,7 +372,7 @@ static void forget_all(struct table *table, struct pool *pool, table_match of, c
 {
     struct table_node *next, *n = table_take(table, of, owner);
     for (; n; n = next) {
-        next = n->next;
+        next = n->next[0];
         pool_put(pool, n);
     }
 }

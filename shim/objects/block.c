@@ -8,10 +8,7 @@
 
 #include "shim/objects/table.h"
 
-enum {
-    BUCKETS = 16384,
-    LOOK = 64, /* of a stream's buffered frees, the newest, that an allocation looks at */
-};
+enum { LOOK = 64 }; /* of a stream's buffered frees, the newest, that an allocation looks at */
 
 struct block {
     struct table_node node; /* by address */
@@ -25,7 +22,7 @@ struct block {
     struct block *prev, *next;
 };
 
-TABLE(blocks, BUCKETS);
+TABLE(blocks);
 
 /* For what a block is. Whether there is one, and whether its free is buffered, is read without. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -14,7 +14,7 @@
 #include "shim/objects/pool.h"
 #include "common/mutant.h"
 
-TABLE(contexts, 64);
+TABLE(contexts);
 POOL(context_pool, struct shim_context, free_next);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and closing contexts */
 static _Atomic uint64_t generations;

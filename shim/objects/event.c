@@ -10,7 +10,7 @@
 #include "shim/objects/pool.h"
 #include "common/mutant.h"
 
-TABLE(events, 4096);
+TABLE(events);
 POOL(event_pool, struct shim_event, free_next);
 _Atomic bool event_nodes_seen;
 
@@ -141,7 +141,7 @@ static void events_end(struct shim_context *ctx, bool alive)
 {
     struct table_node *next, *n = table_take(&events, is_of, ctx->handle);
     for (; n; n = next) {
-        next = n->next;
+        next = n->next[0];
         event_end((struct shim_event *)(void *)n);
     }
 }

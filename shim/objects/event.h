@@ -16,6 +16,7 @@ struct shim_event {
     _Atomic uint32_t locked;           /* a few instructions at most */
     _Atomic(struct vhq_fence *) fence; /* latest record; NULL: it was submitted. Release: some read
                                           its state without a reference */
+    void *free_next;                   /* in one line of the cache with what its end looks at */
     bool waited;                       /* some vHQ was told to wait for that record */
     bool interprocess;                 /* others see its records: never deferred */
     bool untimed;                      /* created with CU_EVENT_DISABLE_TIMING */
@@ -26,7 +27,6 @@ struct shim_event {
      * others. */
     _Atomic(struct shim_stream *) stream;
     _Atomic uint64_t epoch, seal;
-    void *free_next;
 };
 
 /* NULL: not known. */

@@ -19,7 +19,7 @@
 #include "shim/objects/schedule.h"
 #include "shim/objects/context.h"
 
-TABLE(streams, 1024);
+TABLE(streams);
 POOL(stream_pool, struct shim_stream, free_next);
 
 /* Bumped when a stream is unlinked: the one-entry caches of all threads are void then. */

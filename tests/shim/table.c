@@ -1,0 +1,64 @@
+/*
+ * table.c - handles that are looked up while their table grows.
+ */
+#include "shim/objects/table.h"
+
+#include <criterion/criterion.h>
+
+enum { OTHERS = 1000 };
+
+TABLE(things);
+static struct table_node first, second, others[OTHERS];
+static const char names[OTHERS + 1];
+static const void *const both = names;
+static unsigned looks, inserted;
+
+static void insert_until(unsigned count)
+{
+    for (; inserted < count; inserted++)
+        table_insert(&things, &others[inserted], &names[inserted + 1]);
+}
+
+/* Insert so many when the walk stands at the first of the two. */
+static bool is_first(const struct table_node *n, const void *count)
+{
+    if (looks++ == 0)
+        insert_until(*(const unsigned *)count);
+    return n == &first;
+}
+
+static struct table_node *found_while(unsigned inserts)
+{
+    table_insert(&things, &first, both);
+    table_insert(&things, &second, both); /* in front */
+    return table_find_where(&things, both, is_first, &inserts);
+}
+
+Test(table, walk_goes_on_undisturbed_while_the_table_grows)
+{
+    cr_assert_eq(found_while(TABLE_FIRST), &first);
+    cr_assert_eq(things.buckets->smaller->mask, TABLE_FIRST - 1);
+    cr_assert_eq(looks, 2);
+}
+
+Test(table, walk_begins_again_where_the_table_grew_twice)
+{
+    cr_assert_eq(found_while(OTHERS), &first);
+    cr_assert_gt(things.buckets->mask, 4 * TABLE_FIRST);
+}
+
+Test(table, growing_keeps_all_and_ends_take_their_own)
+{
+    found_while(OTHERS);
+    for (unsigned i = 0; i < OTHERS; i++)
+        cr_assert_eq(table_find(&things, &names[i + 1]), &others[i]);
+    cr_assert(table_remove(&things, &others[0]));
+    cr_assert_not(table_remove(&things, &others[0]));
+    struct table_node *taken = table_take_key(&things, both);
+    cr_assert(taken == &first || taken == &second);
+    cr_assert_eq(taken->next[0], taken == &first ? &second : &first);
+    cr_assert_null(taken->next[0]->next[0]);
+    cr_assert_null(table_find(&things, both));
+    cr_assert_eq(things.count, OTHERS - 1);
+    cr_assert_eq(table_find(&things, &names[OTHERS]), &others[OTHERS - 1]);
+}

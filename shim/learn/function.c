@@ -11,6 +11,8 @@
 #include "common/mutant.h"
 
 TABLE(functions);
+TABLE(functions_of_module);
+TABLE(functions_of_name); /* a library's, in whatever context and by whatever handle */
 POOL(function_pool, struct shim_function, free_next);
 
 /* Handles that came from a library: a CUkernel, a CUfunction of one, or the CUmodule that the
@@ -18,11 +20,13 @@ POOL(function_pool, struct shim_function, free_next);
  * function of its own. */
 struct origin {
     struct table_node node; /* by handle */
+    struct table_node of_library;
     CUlibrary library;
     bool kernel;
     void *free_next;
 };
 TABLE(origins);
+TABLE(origins_of_library);
 POOL(origin_pool, struct origin, free_next);
 
 /* Bumped when functions are forgotten: the one-entry caches of all threads are void then. */
@@ -154,6 +158,28 @@ struct shim_function *function_known(CUfunction handle, const struct shim_contex
                                                             ctx->handle);
 }
 
+/* By which a function is found whose module or name is not known: it may be any. */
+static const char unknown;
+
+static const void *module_key(const void *module)
+{
+    return module ? module : &unknown;
+}
+
+/* Two names that share one are forgotten together, which costs little. */
+static const void *name_key(const void *module, uint64_t alike)
+{
+    return alike ? (const void *)((uintptr_t)module ^ (uintptr_t)alike) : &unknown;
+}
+
+static void function_insert(struct shim_function *f, CUfunction handle)
+{
+    table_insert(&functions_of_module, &f->of_module, module_key(f->module));
+    if (f->of_library || !f->module)
+        table_insert(&functions_of_name, &f->of_name, name_key(f->module, f->alike));
+    table_insert(&functions, &f->node, handle);
+}
+
 /* The driver is asked before the lock is taken: it may load a module. */
 static struct shim_function *function_add(CUfunction handle, const struct shim_context *ctx)
 {
@@ -164,7 +190,7 @@ static struct shim_function *function_add(CUfunction handle, const struct shim_c
     pthread_mutex_lock(&lock);
     struct shim_function *f = function_known(handle, ctx);
     if (!f)
-        table_insert(&functions, &(f = fresh)->node, handle);
+        function_insert(f = fresh, handle);
     pthread_mutex_unlock(&lock);
     if (f != fresh)
         pool_put(&function_pool, fresh);
@@ -270,38 +296,39 @@ void function_shapes_forget(struct shim_function *f)
         atomic_store_explicit(&f->shape[i], 0, memory_order_relaxed);
 }
 
-/* Of a library's functions, in whatever context and by whatever handle. */
-struct alike {
-    const void *module;
-    uint64_t name; /* 0: any */
-};
-
-static void alike_forget(struct table_node *node, void *user)
+static void attributes_forget(struct shim_function *f)
 {
-    const struct alike *alike = user;
-    struct shim_function *f = (struct shim_function *)(void *)node;
-    bool other = alike->module && f->module && f->module != alike->module;
-    if (other || (alike->name && f->alike && f->alike != alike->name))
-        return;
     function_shapes_forget(f);
     for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
         atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
 }
 
+static void forget_any(struct table_node *n, void *unused)
+{
+    attributes_forget((struct shim_function *)(void *)n);
+}
+
+static void forget_of_name(struct table_node *n, void *unused)
+{
+    attributes_forget(TABLE_OWNER(struct shim_function, of_name, n));
+}
+
 void function_attributes_forget(CUfunction handle, struct shim_function *f)
 {
     bool of_library = f && f->of_library;
-    struct alike alike = {.module = f ? f->module : module_of(handle, &of_library)};
-    if (!of_library && alike.module) {
+    const void *module = f ? f->module : module_of(handle, &of_library);
+    if (!of_library && module) {
         if (f)
             function_shapes_forget(f);
         return;
     }
-    if (of_library && !MUTANT(attributes_forget_all))
-        alike.name = f ? f->alike : name_hash(handle);
-    else
-        alike.module = NULL;
-    table_each(&functions, alike_forget, &alike);
+    uint64_t alike = !of_library ? 0 : f ? f->alike : name_hash(handle);
+    if (!alike || MUTANT(attributes_forget_all)) {
+        table_each(&functions, forget_any, NULL);
+        return;
+    }
+    table_each_key(&functions_of_name, name_key(module, alike), forget_of_name, NULL);
+    table_each_key(&functions_of_name, &unknown, forget_of_name, NULL);
 }
 
 bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value)
@@ -323,12 +350,14 @@ static void origin_set(const void *handle, CUlibrary library, bool kernel)
 {
     pthread_mutex_lock(&lock);
     struct origin *o = origin_of(handle);
-    bool known = o;
-    if (!o)
-        o = pool_get(&origin_pool);
-    if (o) {
+    bool known = o, moves = !known || o->library != library;
+    if (known && moves)
+        table_remove(&origins_of_library, &o->of_library);
+    if (known || (o = pool_get(&origin_pool))) {
         o->library = library;
         o->kernel = kernel;
+        if (moves)
+            table_insert(&origins_of_library, &o->of_library, library);
         if (!known)
             table_insert(&origins, &o->node, handle);
     }
@@ -352,36 +381,35 @@ void function_handle_made(const void *made, const void *of)
         origin_set(made, o->library, false);
 }
 
-static bool function_of_module(const struct table_node *node, const void *module)
-{
-    const struct shim_function *f = (const struct shim_function *)(const void *)node;
-    return f->module == module || !f->module;
-}
-
 static bool function_of_context(const struct table_node *node, const void *context)
 {
-    return ((const struct shim_function *)(const void *)node)->context == context;
+    return TABLE_OWNER(struct shim_function, of_module, node)->context == context;
 }
 
-static bool origin_of_library(const struct table_node *node, const void *library)
+/* They are in `functions_of_module` no more. */
+static void functions_forget(struct table_node *n)
 {
-    return ((const struct origin *)(const void *)node)->library == library;
-}
-
-static void forget_all(struct table *table, struct pool *pool, table_match of, const void *owner)
-{
-    struct table_node *next, *n = table_take(table, of, owner);
-    for (; n; n = next) {
+    for (struct table_node *next; n; n = next) {
+        struct shim_function *f = TABLE_OWNER(struct shim_function, of_module, n);
         next = n->next[0];
-        pool_put(pool, n);
+        table_remove(&functions_of_name, &f->of_name);
+        table_remove(&functions, &f->node);
+        pool_put(&function_pool, f);
     }
 }
 
 void function_forget_module(const void *module)
 {
     pthread_mutex_lock(&lock);
-    forget_all(&functions, &function_pool, function_of_module, module);
-    forget_all(&origins, &origin_pool, origin_of_library, module);
+    functions_forget(table_take_key(&functions_of_module, module));
+    functions_forget(table_take_key(&functions_of_module, &unknown));
+    struct table_node *next, *n = table_take_key(&origins_of_library, module);
+    for (; n; n = next) {
+        struct origin *o = TABLE_OWNER(struct origin, of_library, n);
+        next = n->next[0];
+        table_remove(&origins, &o->node);
+        pool_put(&origin_pool, o);
+    }
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }
@@ -389,7 +417,7 @@ void function_forget_module(const void *module)
 static void functions_end(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&lock);
-    forget_all(&functions, &function_pool, function_of_context, ctx->handle);
+    functions_forget(table_take(&functions_of_module, function_of_context, ctx->handle));
     atomic_fetch_add_explicit(&generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }

@@ -17,7 +17,9 @@ struct shim_context;
 enum { FUNCTION_SHAPES = 32, FUNCTION_ATTRIBUTES = 20 };
 
 struct shim_function {
-    struct table_node node; /* by CUfunction, or CUkernel where that is launched */
+    struct table_node node;               /* by CUfunction, or CUkernel where that is launched */
+    struct table_node of_module, of_name; /* by what is forgotten of it together */
+    void *free_next;
     /* A CUkernel is launched in any context, and what the driver accepts differs from device to
      * device: the CUcontext whose launches this is for. NULL: a CUfunction, which has one
      * context. */
@@ -45,7 +47,6 @@ struct shim_function {
     struct profile_key key;
     _Atomic uint32_t trace_name; /* 0: not asked for yet */
     _Atomic uint32_t waits;      /* waiting.c's */
-    void *free_next;
 };
 
 /* The function of a handle that is being launched in `ctx`; NULL: no memory. */

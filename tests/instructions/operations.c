@@ -144,9 +144,13 @@ static CUcontext context;
 static unsigned streams_count, functions_count, made; /* operations, so far */
 static CUstream streams[STREAMS], other_stream;
 static CUfunction functions[FUNCTIONS];
-static CUevent event;
+static CUevent event, events[FUNCTIONS];
+static CUkernel kernels[2];
 static CUdeviceptr memory, block;
 static CUgraphExec graph;
+static CUmodule one;
+static CUevent another;
+static CUcontext whole;
 static void *pinned;
 
 static CUstream stream(void)
@@ -186,6 +190,18 @@ static void functions_load(void)
         snprintf(name, sizeof(name), "k%u", i % A_MODULE);
         MUST(cuModuleGetFunction(&functions[i], module, name));
     }
+}
+
+/* Two kernels, and as many events as functions. */
+static void objects_make(void)
+{
+    CUlibrary library;
+
+    MUST(cuLibraryLoadData(&library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
+    MUST(cuLibraryGetKernel(&kernels[0], library, "fill"));
+    MUST(cuLibraryGetKernel(&kernels[1], library, "mix"));
+    for (unsigned i = 0; i < functions_count; i++)
+        MUST(cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
 }
 
 static void graph_make(void)
@@ -289,6 +305,59 @@ static void release_async(void)
     MUST(cuMemFreeAsync(block, stream()));
 }
 
+static void load(void)
+{
+    uint64_t to = memory;
+    uint32_t value = 1, n = 4;
+    void *params[] = {&to, &value, &n};
+    CUfunction function;
+
+    MUST(cuModuleLoadData(&one, kernels_ptx));
+    MUST(cuModuleGetFunction(&function, one, "fill"));
+    MUST(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream(), params, NULL));
+}
+
+static void unload(void)
+{
+    MUST(cuModuleUnload(one));
+}
+
+/* Another value each time. */
+static void set_attribute(void)
+{
+    MUST(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)(made / 2 % 2),
+                              kernels[made % 2], 0));
+}
+
+static void event_create(void)
+{
+    MUST(cuEventCreate(&another, CU_EVENT_DISABLE_TIMING));
+}
+
+static void event_destroy(void)
+{
+    MUST(cuEventDestroy(another));
+}
+
+static void context_create(void)
+{
+    static CUevent its[FUNCTIONS];
+
+#if CUDA_VERSION >= 13000
+    MUST(cuCtxCreate(&whole, NULL, 0, 0));
+#else
+    MUST(cuCtxCreate(&whole, 0, 0));
+#endif
+    for (unsigned i = 0; i < functions_count / 10; i++)
+        MUST(cuEventCreate(&its[i], CU_EVENT_DISABLE_TIMING));
+    MUST(cuEventRecord(its[0], NULL));
+}
+
+static void context_destroy(void)
+{
+    MUST(cuCtxDestroy(whole));
+}
+
 static void all_idle(void)
 {
     MUST(cuCtxSynchronize());
@@ -355,6 +424,16 @@ static const struct operation growing[] = {
     {"stream query", stream_query, launch, NULL},
     {"context synchronize", context_synchronize, launch, NULL},
     {"free", release, allocate, NULL},
+    {0},
+};
+
+/* What is made and ends in a program that has so many others. */
+static const struct operation ends[] = {
+    {"module unload", unload, load, NULL},
+    {"attribute of a kernel", set_attribute, NULL, NULL},
+    {"event create", event_create, NULL, event_destroy},
+    {"event destroy", event_destroy, event_create, NULL},
+    {"context destroy", context_destroy, context_create, NULL},
     {0},
 };
 
@@ -512,6 +591,8 @@ static const struct group {
     {"contended, 1000 streams", "be", "rt", 1, 1000, 1, PLAIN, growing},
     {"alone, 10 functions", "be", NULL, 0, 1, 10, PLAIN, growing},
     {"alone, 10000 functions", "be", NULL, 0, 1, 10000, PLAIN, growing},
+    {"alone, with 10", "be", NULL, 0, 1, 10, PLAIN, ends},
+    {"alone, with 10000", "be", NULL, 0, 1, 10000, PLAIN, ends},
     {"real time, 64 threads", "rt", NULL, 0, 1, 1, IN_THREADS, growing},
     {"alone, 64 threads", "be", NULL, 0, 1, 1, IN_THREADS, growing},
     {"contended, 64 threads", "be", "rt", 1, 1, 1, IN_THREADS, growing},
@@ -597,6 +678,7 @@ static void group_open(const struct group *g)
     MUST(cuMemAlloc(&memory, 4096));
     MUST(cuMemAllocHost(&pinned, 4096));
     graph_make();
+    objects_make();
     others_await(g);
 }
 

@@ -10,7 +10,7 @@
 
 enum { RING = 32 };
 
-/* Events in the order they were recorded, oldest at `head`. */
+/* Events in the order they were recorded, the oldest at `head`, which counts on. */
 struct mark_ring {
     pthread_mutex_t lock;
     CUevent event[RING];
@@ -46,18 +46,22 @@ void mark_ring_forget(struct shim_stream *s)
     s->ring = NULL;
 }
 
-/* With the ring full, the newest event moves to where the stream is now: one value is skipped. */
+/* With the ring full, the newest event moves to where the stream is now: one value is skipped. A
+ * stream has one marker at a time, which is not among those that are asked for yet. */
 CUresult mark_ring_record(struct mark_ring *ring, CUstream stream, uint32_t value)
 {
     pthread_mutex_lock(&ring->lock);
-    unsigned newest = ring->count < RING ? ring->count++ : RING - 1;
-    unsigned at = (ring->head + newest) % RING;
+    ring->count -= ring->count == RING;
+    unsigned at = (ring->head + ring->count) % RING;
+    pthread_mutex_unlock(&ring->lock);
     CUresult r = CUDA_SUCCESS;
     if (!ring->event[at])
         r = REAL(cuEventCreate)(&ring->event[at], CU_EVENT_DISABLE_TIMING);
     if (r == CUDA_SUCCESS)
         r = REAL(cuEventRecord)(ring->event[at], stream);
+    pthread_mutex_lock(&ring->lock);
     ring->value[at] = value;
+    ring->count++;
     pthread_mutex_unlock(&ring->lock);
     return r;
 }
@@ -69,10 +73,18 @@ uint32_t mark_ring_poll(const struct shim_stream *s)
         return 0;
     struct context_scope scope = context_push(s->ctx);
     pthread_mutex_lock(&ring->lock);
-    while (ring->count && REAL(cuEventQuery)(ring->event[ring->head]) != CUDA_ERROR_NOT_READY) {
-        ring->complete = ring->value[ring->head];
-        ring->head = (ring->head + 1) % RING;
-        ring->count--;
+    while (ring->count) {
+        unsigned head = ring->head;
+        pthread_mutex_unlock(&ring->lock);
+        bool over = REAL(cuEventQuery)(ring->event[head % RING]) != CUDA_ERROR_NOT_READY;
+        pthread_mutex_lock(&ring->lock);
+        if (!over)
+            break;
+        if (ring->head == head && ring->count) { /* nobody else has found it so */
+            ring->complete = ring->value[head % RING];
+            ring->head++;
+            ring->count--;
+        }
     }
     uint32_t complete = ring->complete;
     pthread_mutex_unlock(&ring->lock);

@@ -96,7 +96,7 @@
     X(legacy_drain_of_all, "the legacy stream is waited for with the non-blocking ones")           \
     X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")       \
     X(dispatcher_stands, "nothing is submitted while a command waits for room in its stream")      \
-    X(capture_waits_for_legacy, "any capture begins only when no marker waits for room in legacy") \
+    X(capture_waits_for_legacy, "a capture begins only when no marker waits for room in legacy")   \
     X(allocation_waits_for_itself, "an allocation may wait for what its stream has buffered")      \
     X(graph_objects_kept, "a graph with gates keeps the objects of what it was made from")         \
     X(graph_memory_unordered,                                                                      \

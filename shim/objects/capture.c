@@ -3,9 +3,12 @@
  */
 #include "shim/objects/capture.h"
 
+#include "common/clock.h"
+
+/* A call that has not returned by then waits in the driver, which has looked at captures before. */
+enum { INSIDE_MS = 100, LOOK_US = 20 };
+
 _Atomic uint32_t capture_count;
-pthread_mutex_t capture_legacy = PTHREAD_MUTEX_INITIALIZER;
-pthread_mutex_t capture_beginning = PTHREAD_MUTEX_INITIALIZER;
 
 bool capture_ask(const struct shim_stream *s, CUstream handle)
 {
@@ -17,14 +20,41 @@ bool capture_ask(const struct shim_stream *s, CUstream handle)
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-CUresult capture_query(const struct shim_stream *s, bool *captures)
+/* Either this sees that a capture begins, or that one sees this: both count before they look. */
+bool capture_enter(struct shim_stream *s)
 {
-    CUresult r = CUDA_SUCCESS;
-    pthread_mutex_lock(&capture_beginning); /* none begins between the look and the question */
-    *captures = capture_active(s);
-    if (!*captures)
-        r = REAL(cuStreamQuery)(s->handle);
-    pthread_mutex_unlock(&capture_beginning);
+    atomic_fetch_add(&s->inside, 1);
+    if (likely(!atomic_load(&s->shut) && !capture_active(s)))
+        return true;
+    capture_leave(s);
+    return false;
+}
+
+void capture_leave(struct shim_stream *s)
+{
+    atomic_fetch_sub(&s->inside, 1);
+}
+
+void capture_shut(struct shim_stream *s)
+{
+    uint64_t by = clock_ns() + INSIDE_MS * NS_PER_MS;
+    atomic_fetch_add(&s->shut, 1);
+    while (atomic_load(&s->inside) && (clock_ns() < by || MUTANT(capture_waits_for_legacy)))
+        clock_nap(LOOK_US * NS_PER_US);
+}
+
+void capture_open(struct shim_stream *s)
+{
+    atomic_fetch_sub(&s->shut, 1);
+}
+
+CUresult capture_query(struct shim_stream *s, bool *captures)
+{
+    *captures = !capture_enter(s);
+    if (*captures)
+        return CUDA_SUCCESS;
+    CUresult r = REAL(cuStreamQuery)(s->handle);
+    capture_leave(s);
     return r;
 }
 
@@ -41,8 +71,23 @@ void capture_restore(struct capture_scope scope)
         REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode);
 }
 
+void capture_begun(struct shim_stream *s)
+{
+    static _Atomic uint32_t numbers;
+    if (atomic_exchange(&s->captures, atomic_fetch_add(&numbers, 1) | 1U << 31))
+        atomic_fetch_sub(&capture_count, 1); /* it began again */
+}
+
 void capture_over(struct shim_stream *s)
 {
-    if (atomic_exchange(&s->captures, false))
+    if (atomic_exchange(&s->captures, 0))
+        atomic_fetch_sub(&capture_count, 1);
+}
+
+void capture_maybe_over(struct shim_stream *s)
+{
+    uint32_t captures = atomic_load(&s->captures);
+    if (captures && !capture_active(s) &&
+        atomic_compare_exchange_strong(&s->captures, &captures, 0))
         atomic_fetch_sub(&capture_count, 1);
 }

@@ -4,20 +4,12 @@
 #ifndef CUTIN_SHIM_OBJECTS_CAPTURE_H
 #define CUTIN_SHIM_OBJECTS_CAPTURE_H
 
-#include <pthread.h>
-
 #include "common/mutant.h"
 #include "shim/objects/object.h"
 
 /* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not
  * ended. */
 extern _Atomic uint32_t capture_count;
-/* Held while something of ours goes into the legacy stream, which may have to wait for room there,
- * and while a blocking stream begins to capture. */
-extern pthread_mutex_t capture_legacy;
-/* Held while a capture begins, while the driver is asked, which answers at once, and until what it
- * says of an end is noted. */
-extern pthread_mutex_t capture_beginning;
 
 static inline bool capture_any(void)
 {
@@ -35,10 +27,18 @@ static inline bool capture_active(const struct shim_stream *s)
 {
     return capture_active_at(s, s->handle);
 }
-/* cuStreamQuery where no capture may notice it: asking a stream that captures spoils the capture,
- * and so does asking the legacy stream while a blocking one captures. CUDA_SUCCESS with `captures`
- * when it was not asked. */
-CUresult capture_query(const struct shim_stream *s, bool *captures);
+/* Around what would spoil a capture in the stream, of a blocking one if it is the legacy stream:
+ * asking for its work, and giving it some of ours. False: it must not be, since one has begun or
+ * begins. Waits for nobody. */
+bool capture_enter(struct shim_stream *s);
+void capture_leave(struct shim_stream *s);
+/* Around the begin of a capture that the above would spoil. Waits for who has entered, 100 ms at
+ * most: the driver may let a marker wait for room in the legacy stream. */
+void capture_shut(struct shim_stream *s);
+void capture_open(struct shim_stream *s);
+/* cuStreamQuery where no capture may notice it. CUDA_SUCCESS with `captures` when it was not
+ * asked. */
+CUresult capture_query(struct shim_stream *s, bool *captures);
 
 /* A call that waits here may be overtaken by the begin of a capture that forbids it. It came first,
  * so its driver call, made in relaxed mode, neither fails nor spoils the capture. `before`: what
@@ -65,7 +65,11 @@ void capture_restore(struct capture_scope scope);
         }                                                                                          \
     } while (0)
 
-/* The capture that began in the stream has ended, or goes with it. */
+/* A capture has begun in the stream, and was counted before. */
+void capture_begun(struct shim_stream *s);
+/* It has ended, or goes with the stream. */
 void capture_over(struct shim_stream *s);
+/* An error may end it, too (of the wrong thread): the driver is asked. */
+void capture_maybe_over(struct shim_stream *s);
 
 #endif

@@ -103,10 +103,10 @@ struct shim_stream {
     /* A default stream that only a thread of the application can name: that one, and a green
      * context's, which has to be current for it. */
     bool undeferred;
-    struct block *freed;   /* frees that are buffered here; newest first (block.c) */
-    _Atomic bool captures; /* a capture began in it and has not ended (capture.c) */
-    _Atomic bool tracked;  /* its activity counts (above best effort, on a scheduled device) */
-    _Atomic int state;     /* enum stream_state */
+    struct block *freed;       /* frees that are buffered here; newest first (block.c) */
+    _Atomic uint32_t captures; /* number of the capture that has not ended in it; 0: none */
+    _Atomic bool tracked;      /* its activity counts (above best effort, on a scheduled device) */
+    _Atomic int state;         /* enum stream_state */
     /* For so many launches more one that overlaps with its predecessor is expected, and nothing of
      * ours must come between the two. */
     _Atomic uint32_t overlaps;
@@ -133,6 +133,9 @@ struct shim_stream {
     CUdeviceptr word_device;
     _Atomic uint32_t marked; /* newest value that the GPU was asked to write */
     struct mark_ring *ring;
+
+    /* Captures that begin, and what of ours comes first (capture.h). */
+    _Atomic uint32_t shut, inside;
 
     uint32_t id;                     /* in traces; counts the streams of the process from 1 */
     uint64_t serial;                 /* per-thread streams: tells two users of one struct apart */

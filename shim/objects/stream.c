@@ -81,7 +81,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->settling = 0;
     atomic_store(&s->overlaps, 0);
     join_forget(s);
-    s->captures = false;
+    atomic_store(&s->captures, 0);
     s->word = NULL;
     s->ring = NULL;
     atomic_store(&s->state, STREAM_LIVE);

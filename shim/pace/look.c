@@ -74,7 +74,7 @@ static void stream_found(struct shim_stream *s, uint64_t epoch)
     schedule_complete(s, epoch);
 }
 
-static CUresult stream_ask(const struct shim_stream *s, bool *captures)
+static CUresult stream_ask(struct shim_stream *s, bool *captures)
 {
     return capture_query(s->per_thread ? s->ctx->legacy : s, captures);
 }

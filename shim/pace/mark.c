@@ -27,10 +27,6 @@ bool mark_nameable(const struct shim_stream *s)
 
 static CUresult value_write(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
-    /* A stream that must not be marked says so: to its vHQ what is in it counts as complete
-     * then. */
-    if (!mark_nameable(s) || capture_active(s))
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     struct context_scope scope = context_here(s);
     CUresult r = gate      ? word_write_gate(s->handle, s->word_device, value, gate)
                  : s->ring ? mark_ring_record(s->ring, s->handle, value)
@@ -39,18 +35,17 @@ static CUresult value_write(struct shim_stream *s, uint32_t value, CUdeviceptr g
     return r;
 }
 
-/* Any work in the legacy stream spoils the capture of a blocking one, so no such may begin between
- * the look and the marker, which may have to wait for room in the stream. Other streams are marked
- * in turns, and so do their captures begin. */
+/* A stream that must not be marked says so: to its vHQ what is in it counts as complete then. */
 CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
+    /* Other streams are marked in turns, and so do their captures begin. */
     bool legacy = s->kind == VHQ_LEGACY;
-    if (legacy)
-        pthread_mutex_lock(&capture_legacy);
+    if (!mark_nameable(s) || (legacy ? !capture_enter(s) : capture_active(s)))
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     bool lost = MUTANT(marker_lost) && value % 8 == 0;
     CUresult r = lost ? CUDA_SUCCESS : value_write(s, value, gate);
     if (legacy)
-        pthread_mutex_unlock(&capture_legacy);
+        capture_leave(s);
     if (r == CUDA_SUCCESS)
         atomic_store_explicit(&s->marked, value, memory_order_relaxed);
     return r;

@@ -26,12 +26,14 @@ struct begin {
 
 static CUresult begin_counted(const struct begin *b)
 {
-    pthread_mutex_lock(&capture_beginning);
+    capture_shut(b->known);
     atomic_fetch_add(&capture_count, 1);
     CUresult r = b->call(b);
-    if (r != CUDA_SUCCESS || atomic_exchange(&b->known->captures, true))
+    if (r == CUDA_SUCCESS)
+        capture_begun(b->known);
+    else
         atomic_fetch_sub(&capture_count, 1);
-    pthread_mutex_unlock(&capture_beginning);
+    capture_open(b->known);
     return r;
 }
 
@@ -43,12 +45,12 @@ static int begin_now(void *args)
     const struct begin *b = args;
     if (!b->known)
         return (int)b->call(b);
-    bool apart = b->known->kind == VHQ_NONBLOCKING && !MUTANT(capture_waits_for_legacy);
+    bool apart = b->known->kind == VHQ_NONBLOCKING;
     if (!apart)
-        pthread_mutex_lock(&capture_legacy);
+        capture_shut(b->known->ctx->legacy);
     CUresult r = begin_counted(b);
     if (!apart)
-        pthread_mutex_unlock(&capture_legacy);
+        capture_open(b->known->ctx->legacy);
     return (int)r;
 }
 
@@ -142,22 +144,12 @@ BOTH(cuStreamBeginCaptureToCig, (CUstream, stream), (CUstreamCigCaptureParams *,
 
 /* ---- end ---------------------------------------------------------------------------------- */
 
-/* An error may end it, too (of the wrong thread): the driver is asked. No other one begins between
- * its answer and what follows from that. */
-static void end_note(struct shim_stream *s)
-{
-    pthread_mutex_lock(&capture_beginning);
-    if (atomic_load(&s->captures) && !capture_active(s))
-        capture_over(s);
-    pthread_mutex_unlock(&capture_beginning);
-}
-
 BOTH(cuStreamEndCapture, (CUstream, stream), (CUgraph *, graph))
 {
     struct shim_stream *s = thread_bypasses() ? NULL : stream_known(stream_normal(stream, ptds));
     CUresult r = REAL(cuStreamEndCapture)(stream_normal(stream, ptds), graph);
     if (s)
-        end_note(s);
+        capture_maybe_over(s);
     return r;
 }
 

@@ -37,10 +37,10 @@ static void legacy_filled(void *unused)
     sem_wait(&over);
 }
 
-HAZARD(capture_begins_while_the_legacy_stream_has_no_room)
+static void captured_beside_legacy(unsigned flags)
 {
     CUgraph graph = NULL;
-    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUstream s = stream_new(flags);
     warm(NULL);
     world_new("a capture waits for room in the legacy stream");
     for (records = ROOM - 12; records < ROOM; records++) {
@@ -56,6 +56,16 @@ HAZARD(capture_begins_while_the_legacy_stream_has_no_room)
     }
     SAY(cuCtxSynchronize());
     show("changed", changed);
+}
+
+HAZARD(capture_begins_while_the_legacy_stream_has_no_room)
+{
+    captured_beside_legacy(CU_STREAM_NON_BLOCKING);
+}
+
+HAZARD(capture_of_a_blocking_stream_begins_while_the_legacy_stream_has_no_room)
+{
+    captured_beside_legacy(CU_STREAM_DEFAULT);
 }
 
 /* ---- others, while the dispatcher has commands for the full stream -------------------------- */

@@ -128,6 +128,11 @@ struct shim_stream {
 
     struct join join[JOINS]; /* by the source's id */
 
+    /* A synchronisation of its context has taken this to remember `synced_epoch` (query.c). */
+    _Atomic bool synced;
+    uint64_t synced_epoch;
+    struct shim_stream *synced_next;
+
     /* Completion: a word that the GPU writes, or pooled events where memops are missing. */
     _Atomic uint32_t *word;
     CUdeviceptr word_device;

@@ -207,10 +207,11 @@ BOTH(cuStreamSynchronize, (CUstream, handle))
     return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(handle));
 }
 
-/* What a stream had been given when the synchronisation began is known complete afterwards. */
+/* What a stream had been given when the synchronisation began is known complete afterwards. Of more
+ * streams than have room here it is kept with the stream, by one synchronisation at a time. */
 enum { SYNCED_STREAMS = 128 };
 struct synced {
-    struct shim_stream *stream[SYNCED_STREAMS];
+    struct shim_stream *stream[SYNCED_STREAMS], *more;
     uint64_t epoch[SYNCED_STREAMS];
     unsigned count;
     struct shim_context *ctx;
@@ -221,12 +222,30 @@ static void synced_add(struct shim_context *ctx, void *user)
 {
     struct synced *synced = user;
     pthread_mutex_lock(&ctx->lock);
-    for (struct shim_stream *s = ctx->streams; s && synced->count < SYNCED_STREAMS; s = s->next)
-        if (!schedule_all_complete(s)) {
+    for (struct shim_stream *s = ctx->streams; s; s = s->next)
+        if (schedule_all_complete(s)) {
+            continue;
+        } else if (synced->count < SYNCED_STREAMS) {
             synced->stream[synced->count] = s;
             synced->epoch[synced->count++] = atomic_load(&s->epoch);
+        } else if (!atomic_exchange(&s->synced, true)) {
+            s->synced_epoch = atomic_load(&s->epoch);
+            s->synced_next = synced->more;
+            synced->more = s;
         }
     pthread_mutex_unlock(&ctx->lock);
+}
+
+static void synced_end(const struct synced *synced, bool complete)
+{
+    for (unsigned i = 0; i < synced->count && complete; i++)
+        schedule_complete(synced->stream[i], synced->epoch[i]);
+    for (struct shim_stream *next, *s = synced->more; s; s = next) {
+        next = s->synced_next;
+        if (complete)
+            schedule_complete(s, s->synced_epoch);
+        atomic_store(&s->synced, false);
+    }
 }
 
 /* ---- a context in which a capture has begun meanwhile -------------------------------------- */
@@ -285,6 +304,7 @@ static CUresult context_synchronize(CUcontext handle, bool v2)
     struct synced synced;
     bool captures = capture_any();
     synced.count = 0;
+    synced.more = NULL;
     synced.ctx = ctx;
     synced.foreign = atomic_load(&ctx->foreign);
     synced.gone = atomic_load(&ctx->gone);
@@ -294,9 +314,8 @@ static CUresult context_synchronize(CUcontext handle, bool v2)
     CUresult r;
     if (likely(!capture_came_later(captures)) || !synchronize_asking(ctx, &r))
         r = synchronize_real(handle, v2);
+    synced_end(&synced, r == CUDA_SUCCESS);
     if (r == CUDA_SUCCESS) {
-        for (unsigned i = 0; i < synced.count; i++)
-            schedule_complete(synced.stream[i], synced.epoch[i]);
         atomic_store(&synced.ctx->foreign_complete, synced.foreign);
         atomic_store(&synced.ctx->gone_complete, synced.gone);
     }

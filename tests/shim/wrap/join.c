@@ -92,3 +92,19 @@ Test(join, says_nothing_about_what_nobody_waited_for)
     ok(cuStreamSynchronize(main));
     cr_assert(!rig_held(below));
 }
+
+Test(join, a_context_is_done_with_all_of_its_streams_however_many)
+{
+    enum { STREAMS = 300 };
+    CUstream s[STREAMS], below = rig_stream();
+    CUdeviceptr x = rig_buffer(3);
+    for (int i = 0; i < STREAMS; i++)
+        s[i] = rig_stream_first();
+    for (int request = 0; request < 3; request++) {
+        for (int i = 0; i < STREAMS; i++)
+            ok(rig_launch(x, 1, 0, s[i]));
+        cr_assert(rig_held(below));
+        ok(cuCtxSynchronize());
+        cr_assert(!rig_held(below), "request %d", request);
+    }
+}

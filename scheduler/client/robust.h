@@ -2,10 +2,10 @@
  * robust.h - holds end with their holder, whether or not the daemon is there to see it.
  *
  * Whoever holds another process writes a bit into that one's page, and the number of the thread
- * that keeps those bits beside it: `owner`. That thread tells the kernel of these words as of robust
- * futexes (set_robust_list(2)): when it ends, and with it its process, however that ends, the kernel
- * marks each of them FUTEX_OWNER_DIED. The held process looks at the words of those who hold it
- * and clears the bits of the dead.
+ * that keeps those bits beside it: `owner`. That thread tells the kernel of these words as of
+ * robust futexes (set_robust_list(2)): when it ends, and with it its process, however that ends,
+ * the kernel marks each of them FUTEX_OWNER_DIED. The held process looks at the words of those who
+ * hold it and clears the bits of the dead.
  *
  * The kernel walks a list of entries, each at the same distance from its word. They lie in private
  * memory behind each mapping of a page (page_map_other), where the page's owner cannot break the

@@ -1,8 +1,9 @@
 /*
- * cutind.c - the daemon's command line. One option is one row of a table.
+ * cutind.c - the daemon's command line.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,123 +25,90 @@ struct command_line {
     long idle_exit, ready_fd;
 };
 
-static int show_help(struct command_line *line, const char *value);
-
-static int show_version(struct command_line *line, const char *value)
-{
-    printf("cutind %s\n", CUTIN_VERSION);
-    return 1;
-}
-
-static int set_socket(struct command_line *line, const char *value)
-{
-    snprintf(line->socket, sizeof(line->socket), "%s", value);
-    return 0;
-}
-
-static int set_config(struct command_line *line, const char *value)
-{
-    line->config = value;
-    return 0;
-}
-
-static int set_foreground(struct command_line *line, const char *value)
-{
-    return 0; /* and there is no other way to run */
-}
-
-static int set_number(long *out, const char *option, const char *value, long least, long most)
-{
-    char *end;
-    long n;
-
-    errno = 0;
-    n = strtol(value, &end, 10);
-    if (errno || end == value || *end || n < least || n > most) {
-        fprintf(stderr, "cutind: %s=%s is not a number from %ld to %ld\n", option, value, least,
-                most);
-        return -1;
-    }
-    *out = n;
-    return 0;
-}
-
-static int set_idle_exit(struct command_line *line, const char *value)
-{
-    return set_number(&line->idle_exit, "--idle-exit", value, 0, 1000000);
-}
-
-static int set_ready_fd(struct command_line *line, const char *value)
-{
-    return set_number(&line->ready_fd, "--ready-fd", value, 0, INT_MAX);
-}
-
-/* `set` returns 0, 1 to end with success, or -1 to end with EXIT_USAGE. */
-static const struct option {
+static const struct {
     const char *name, *argument, *help;
-    int (*set)(struct command_line *line, const char *value);
 } options[] = {
-    {"--socket", "PATH", "listen on this socket instead of the default", set_socket},
-    {"--config", "FILE", "read this configuration instead of the default", set_config},
-    {"--foreground", NULL, "stay in the foreground (always done)", set_foreground},
-    {"--idle-exit", "SECONDS", "exit after this long without clients (0: never)", set_idle_exit},
-    {"--ready-fd", "N", "write a byte to this file descriptor when ready", set_ready_fd},
-    {"--version", NULL, "show the version", show_version},
-    {"--help", NULL, "show this text", show_help},
+    {"socket", "PATH", "listen on this socket instead of the default"},
+    {"config", "FILE", "read this configuration instead of the default"},
+    {"foreground", NULL, "stay in the foreground (always done)"},
+    {"idle-exit", "SECONDS", "exit after this long without clients (0: never)"},
+    {"ready-fd", "N", "write a byte to this file descriptor when ready"},
+    {"version", NULL, "show the version"},
+    {"help", NULL, "show this text"},
 };
-#define OPTIONS (sizeof(options) / sizeof(options[0]))
+enum { SOCKET, CONFIG, FOREGROUND, IDLE_EXIT, READY_FD, VERSION, HELP, OPTIONS };
 
-static int show_help(struct command_line *line, const char *value)
+static void show_help(void)
 {
     printf(
         "Usage: cutind [OPTION]...\n"
         "The scheduler of cutin: lets real-time work hold best-effort work on a shared GPU.\n\n");
-    for (size_t i = 0; i < OPTIONS; i++) {
+    for (int i = 0; i < OPTIONS; i++) {
         char left[40];
 
-        snprintf(left, sizeof(left), "%s%s%s", options[i].name, options[i].argument ? " " : "",
+        snprintf(left, sizeof(left), "--%s%s%s", options[i].name, options[i].argument ? " " : "",
                  options[i].argument ? options[i].argument : "");
         printf("  %-22s %s\n", left, options[i].help);
     }
     printf(
         "\nExit status: 0 stopped as asked, 1 failed, 2 wrong option or configuration, 3 another\n"
         "cutind serves this socket.\n");
-    return 1;
 }
 
-static const struct option *find_option(const char *text, size_t length)
+/* Returns 0, or -1 and has said why. */
+static int take_number(long *out, int row, long most)
 {
-    for (size_t i = 0; i < OPTIONS; i++)
-        if (strlen(options[i].name) == length && memcmp(options[i].name, text, length) == 0)
-            return &options[i];
-    return NULL;
+    char *end;
+
+    errno = 0;
+    *out = strtol(optarg, &end, 10);
+    if (!errno && end != optarg && !*end && *out >= 0 && *out <= most)
+        return 0;
+    fprintf(stderr, "cutind: --%s=%s is not a number from 0 to %ld\n", options[row].name, optarg,
+            most);
+    return -1;
 }
 
-/* Both `--name value` and `--name=value`. */
+/* Returns 0, 1 to end with success, or -1 to end with EXIT_USAGE. */
 static int parse(struct command_line *line, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        const char *equals = strchr(argv[i], '='), *value = equals ? equals + 1 : NULL;
-        size_t length = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
-        const struct option *o = find_option(argv[i], length);
-        int rc;
+    struct option table[OPTIONS + 1] = {0};
+    int row, rc = 0;
 
-        if (!o) {
-            fprintf(stderr, "cutind: unknown option %s; see cutind --help\n", argv[i]);
-            return -1;
+    for (int i = 0; i < OPTIONS; i++)
+        table[i] = (struct option){options[i].name, !!options[i].argument, NULL, i};
+    opterr = 0;
+    while (rc == 0 && (row = getopt_long(argc, argv, ":", table, NULL)) >= 0)
+        switch (row) {
+        case SOCKET:
+            snprintf(line->socket, sizeof(line->socket), "%s", optarg);
+            break;
+        case CONFIG:
+            line->config = optarg;
+            break;
+        case FOREGROUND: /* and there is no other way to run */
+            break;
+        case IDLE_EXIT:
+            rc = take_number(&line->idle_exit, row, 1000000);
+            break;
+        case READY_FD:
+            rc = take_number(&line->ready_fd, row, INT_MAX);
+            break;
+        case VERSION:
+            printf("cutind %s\n", CUTIN_VERSION);
+            return 1;
+        case HELP:
+            show_help();
+            return 1;
+        default:
+            fprintf(stderr, "cutind: %s %s; see cutind --help\n", argv[optind - 1],
+                    row == ':' ? "needs a value" : "is no option, or takes no value");
+            rc = -1;
         }
-        if (o->argument && !value)
-            value = argv[++i];
-        if (!!o->argument != !!value) {
-            fprintf(stderr, "cutind: %s %s\n", o->name,
-                    o->argument ? "needs a value" : "takes no value");
-            return -1;
-        }
-        rc = o->set(line, value);
-        if (rc != 0)
-            return rc;
-    }
-    return 0;
+    if (rc != 0 || optind == argc)
+        return rc;
+    fprintf(stderr, "cutind: unexpected argument %s; see cutind --help\n", argv[optind]);
+    return -1;
 }
 
 /* ---- what a service manager hands over --------------------------------------------------------

@@ -35,13 +35,6 @@ static bool usable(int dev, uint32_t level)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* The owner may come back to us from there, so not under the lock. */
-static void carry_out(const struct message_remote *remote, uint32_t n)
-{
-    for (uint32_t i = 0; i < n && self.cfg.remote; i++)
-        self.cfg.remote(self.cfg.user, remote[i].kind, remote[i].value);
-}
-
 /* Where nobody tells of an end the tick asks, and requests at a pace that divides the tick's would
  * be at work whenever it does: a hold without end. So no tick is as long as the one before: 7.5 to
  * 10 ms, by multiples of the golden ratio, which fall evenly. */
@@ -83,7 +76,9 @@ static void *client_main(void *unused)
         memcpy(remote, self.remote, n * sizeof(remote[0]));
         self.remote_count = 0;
         pthread_mutex_unlock(&self.lock);
-        carry_out(remote, n);
+        /* The owner may come back to us from there, so not under the lock. */
+        for (uint32_t i = 0; i < n && self.cfg.remote; i++)
+            self.cfg.remote(self.cfg.user, remote[i].kind, remote[i].value);
         activity_tick(&self.activity, now);
         atomic_store_explicit(&self.page->heartbeat_ns, now, memory_order_relaxed);
         if (now >= next_tick) {
@@ -401,28 +396,20 @@ const _Atomic uint32_t *client_beside_word(void)
     return self.page ? &self.page->beside : NULL;
 }
 
-/* Streams above the lowest level that any stream of this process has now. */
-static uint32_t streams_above(void)
-{
-    uint32_t n = 0, lowest = 0;
-
-    while (lowest < PAGE_LEVELS && self.streams[lowest] == 0)
-        lowest++;
-    for (uint32_t level = lowest + 1; level < PAGE_LEVELS; level++)
-        n += self.streams[level];
-    return n;
-}
-
 static void note(uint32_t level, uint32_t by)
 {
-    uint32_t now;
+    uint32_t now = 0, lowest = 0;
 
     if (!usable(0, level))
         return;
     pthread_mutex_lock(&self.lock);
     if (by == 1 || self.streams[level] > 0)
         self.streams[level] += by;
-    now = streams_above();
+    /* Streams above the lowest level that any stream of this process has now. */
+    while (lowest < PAGE_LEVELS && self.streams[lowest] == 0)
+        lowest++;
+    for (uint32_t l = lowest + 1; l < PAGE_LEVELS; l++)
+        now += self.streams[l];
     /* The daemon adds and subtracts its own share of the same word. */
     atomic_fetch_add(&self.page->above, now - self.above_own);
     self.above_own = now;

@@ -29,27 +29,6 @@ static void restore(struct page_device *device, uint32_t level, uint64_t now)
     }
 }
 
-/* What surely ran: who is promised a share gets it if estimates are wrong, too. */
-static uint64_t ran_ns(const struct page_counters *c)
-{
-    uint64_t gpu_ns = page_read(&c->gpu_ns);
-
-    return gpu_ns - page_read(&c->unsure_ns);
-}
-
-static bool asks(const struct page_counters *c)
-{
-    return page_read(&c->waiting) || page_read(&c->in_flight);
-}
-
-/* Clients of its level that always have work, this one among them. */
-static uint32_t clients_of(uint32_t shift)
-{
-    uint32_t of = PAGE_SHIFT_CLIENTS(shift);
-
-    return of ? of : 1;
-}
-
 /* Best effort as a whole has the share, and is owed a quarter more: what it pays with may be too
  * much, where it runs dry in its time slice. What it is owed grows while somebody holds it and
  * something waits, and is paid by what ran; never more than a period's, so that it neither saves
@@ -58,8 +37,12 @@ static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d
 {
     struct share *s = &b->share[d];
     const struct page_device *device = &page->device[d];
-    uint64_t ran = ran_ns(&device->counters);
-    uint32_t of = clients_of(atomic_load_explicit(&page->shift[d], memory_order_relaxed));
+    const struct page_counters *c = &device->counters;
+    /* What surely ran: who is promised a share gets it if estimates are wrong, too. */
+    uint64_t gpu_ns = page_read(&c->gpu_ns), ran = gpu_ns - page_read(&c->unsure_ns);
+    /* Clients of its level that always have work, this one among them. */
+    uint32_t shift = atomic_load_explicit(&page->shift[d], memory_order_relaxed);
+    uint32_t of = PAGE_SHIFT_CLIENTS(shift) ? PAGE_SHIFT_CLIENTS(shift) : 1;
     int64_t part = (int64_t)b->share_percent * 1024 / of;
     int64_t most = (int64_t)BOUND_PERIOD_NS * part / 102400;
     uint32_t holders = (uint32_t)__builtin_popcount(atomic_load(&device->want[0]) & ~UNBOUNDED);
@@ -70,7 +53,7 @@ static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d
     s->looked_ns = now;
     s->ran_ns = ran;
     s->owed_ns = s->owed_ns > most ? most : s->owed_ns < -most ? -most : s->owed_ns;
-    if (!asks(&device->counters) && s->owed_ns > 0)
+    if (!page_read(&c->waiting) && !page_read(&c->in_flight) && s->owed_ns > 0)
         s->owed_ns = 0;
     if (!holders || s->owed_ns <= 0)
         s->open = 0;

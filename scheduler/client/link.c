@@ -336,20 +336,15 @@ static void link_service(struct client_state *self, uint64_t now)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static uint64_t earlier(uint64_t ns, uint64_t at_ns, uint64_t now)
-{
-    return at_ns <= now ? 0 : at_ns - now < ns ? at_ns - now : ns;
-}
-
 static uint64_t sleep_ns(const struct client_state *self)
 {
-    uint64_t now = clock_ns();
+    uint64_t now = clock_ns(), by = self->link == LINK_NONE    ? self->retry_ns
+                                    : self->link == LINK_HELLO ? self->welcome_by_ns
+                                                               : now + LOOK_NS;
 
     if (!self->own_table || self->link == LINK_DRAIN || self->activity.preemptible.dead)
         return SHARED_NS;
-    if (self->link == LINK_NONE)
-        return earlier(LOOK_NS, self->retry_ns, now);
-    return self->link == LINK_HELLO ? earlier(LOOK_NS, self->welcome_by_ns, now) : LOOK_NS;
+    return by <= now ? 0 : by - now < LOOK_NS ? by - now : LOOK_NS;
 }
 
 /* Or until the end, of which link_end tells. True: something has come. */
@@ -372,17 +367,6 @@ static bool sleep_until_news(struct client_state *self, uint64_t ns)
     return came;
 }
 
-static void link_begin(struct client_state *self)
-{
-    robust_begin(&self->activity.preemptible.robust);
-    self->bell = (struct bell){.fd = -1};
-    self->own_table = bell_table_own();
-    if (self->own_table)
-        bell_hang(&self->bell);
-    link_connect(self, FIRST_WAIT_NS);
-    self->tried = true;
-}
-
 static void link_leave(struct client_state *self)
 {
     self->said[NOTICE_LOST] = self->said[NOTICE_NO_DAEMON] = true; /* not news: we are leaving */
@@ -403,7 +387,13 @@ static void *link_main(void *arg)
     uint64_t ns;
 
     pthread_mutex_lock(&self->lock);
-    link_begin(self);
+    robust_begin(&self->activity.preemptible.robust);
+    self->bell = (struct bell){.fd = -1};
+    self->own_table = bell_table_own();
+    if (self->own_table)
+        bell_hang(&self->bell);
+    link_connect(self, FIRST_WAIT_NS);
+    self->tried = true;
     state_news(self);
     while (!atomic_load(&self->stop)) {
         enum link_state before = self->link;

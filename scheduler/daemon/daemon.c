@@ -132,14 +132,6 @@ static void listener_ready(void *daemon, uint32_t events)
     }
 }
 
-static int listen_on(struct daemon *d, int listener)
-{
-    d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (d->spare < 0)
-        return -errno;
-    return watch_begin(&d->listener_watch, d->epoll, listener, listener_ready, d);
-}
-
 /* ---- staying and going ----------------------------------------------------------------------- */
 
 /* Sends what no event announces room for, and gives up who says nothing. True: look again soon. */
@@ -244,14 +236,6 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
     }
 }
 
-static void arrange_shifts(struct daemon *d, uint64_t now)
-{
-    if (now < d->shifts_ns)
-        return;
-    d->shifts_ns = now + SHIFTS_LOOK_MS * NS_PER_MS;
-    shifts_look(d->peers);
-}
-
 /* What no event announces. Returns the time until it is due again, in ms; -1: there is nothing. */
 static int housekeeping(struct daemon *d)
 {
@@ -270,7 +254,10 @@ static int housekeeping(struct daemon *d)
     }
     wait_ms = policy_tick(d->peers, d->policy, now);
     if (heartbeat_look(d->peers, now)) {
-        arrange_shifts(d, now);
+        if (now >= d->shifts_ns) {
+            d->shifts_ns = now + SHIFTS_LOOK_MS * NS_PER_MS;
+            shifts_look(d->peers);
+        }
         wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);
     }
     wait_ms = sooner(wait_ms, topology_look(d->topology, d->peers, now));
@@ -331,12 +318,13 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
     d->conf_path = conf_path;
     d->idle_exit_s = idle_exit_s;
     d->room = limit_room();
-    d->spare = -1;
+    d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     d->policy = d->conf->policy;
     d->topology = topology_new();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
     d->signals = open_signals();
-    if (!d->topology || d->epoll < 0 || d->signals < 0 || listen_on(d, listener) != 0 ||
+    if (!d->topology || d->epoll < 0 || d->signals < 0 || d->spare < 0 ||
+        watch_begin(&d->listener_watch, d->epoll, listener, listener_ready, d) != 0 ||
         watch_begin(&d->signal_watch, d->epoll, d->signals, signal_ready, d) != 0) {
         daemon_free(d);
         return NULL;

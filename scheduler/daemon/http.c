@@ -94,16 +94,6 @@ static struct text *figures(struct http *h)
     return h->fresh;
 }
 
-static struct text *answer(struct http *h, const char *request)
-{
-    static const char none[] = "The metrics are at /metrics.\n";
-    static const char wanted[] = "GET /metrics ";
-
-    if (strncmp(request, wanted, sizeof(wanted) - 1) == 0)
-        return figures(h);
-    return text_new("404 Not Found", none, sizeof(none) - 1);
-}
-
 /* ---- connections ----------------------------------------------------------------------------- */
 
 static void connection_ready(void *connection, uint32_t events);
@@ -119,16 +109,18 @@ static void drop(struct connection *c)
 /* Returns false when the connection is of no more use. */
 static bool read_request(struct connection *c)
 {
+    static const char none[] = "The metrics are at /metrics.\n", wanted[] = "GET /metrics ";
     size_t room = sizeof(c->request) - 1 - c->got;
     ssize_t n = recv(c->watch.fd, c->request + c->got, room, MSG_DONTWAIT);
 
     if (n < 0)
         return errno == EAGAIN || errno == EINTR;
     c->got += (size_t)n;
-    if (strstr(c->request, "\r\n\r\n"))
-        c->text = answer(c->http, c->request);
-    else
+    if (!strstr(c->request, "\r\n\r\n"))
         return n > 0 && (size_t)n < room;
+    c->text = strncmp(c->request, wanted, sizeof(wanted) - 1) == 0
+                  ? figures(c->http)
+                  : text_new("404 Not Found", none, sizeof(none) - 1);
     return c->text;
 }
 
@@ -194,19 +186,6 @@ static void listener_ready(void *http, uint32_t events)
 
 /* ---- begin, end and time --------------------------------------------------------------------- */
 
-static void listen_again(struct http *h)
-{
-    char why[256];
-    int fd = metrics_listen(h->address, why, sizeof(why));
-
-    h->ours = fd >= 0 && watch_begin(&h->listener, h->epoll, fd, listener_ready, h) == 0;
-    if (h->ours && h->said)
-        log_line(LOG_WARN, "metrics are served at %s now", h->address);
-    else if (!h->ours && !h->said)
-        log_line(LOG_ERROR, "%s: going on without them, and trying again", why);
-    h->said = !h->ours;
-}
-
 struct http *http_new(int epoll, const char *address, int socket, struct peer *const *peers)
 {
     struct http *h = calloc(1, sizeof(*h));
@@ -226,13 +205,23 @@ struct http *http_new(int epoll, const char *address, int socket, struct peer *c
 
 int http_look(struct http *h, uint64_t now_ns)
 {
+    char why[256];
+    int fd;
+
     if (now_ns < h->look_ns)
         return (int)((h->look_ns - now_ns) / NS_PER_MS) + 1;
     h->look_ns = now_ns + LOOK_MS * NS_PER_MS;
-    if (h->listener.user)
+    if (h->listener.user) {
         watch_change(&h->listener, EPOLLIN);
-    else
-        listen_again(h);
+    } else {
+        fd = metrics_listen(h->address, why, sizeof(why));
+        h->ours = fd >= 0 && watch_begin(&h->listener, h->epoll, fd, listener_ready, h) == 0;
+        if (h->ours && h->said)
+            log_line(LOG_WARN, "metrics are served at %s now", h->address);
+        else if (!h->ours && !h->said)
+            log_line(LOG_ERROR, "%s: going on without them, and trying again", why);
+        h->said = !h->ours;
+    }
     for (struct connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
         if (c->watch.user && now_ns - c->since_ns > PATIENCE_NS)
             drop(c);

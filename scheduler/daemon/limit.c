@@ -48,18 +48,13 @@ uint32_t limit_room(void)
     return peers < MAX_PEERS ? (uint32_t)peers : MAX_PEERS;
 }
 
-static bool is_idle(const struct user *user, uint64_t now)
-{
-    return user->connections == 0 && user->connect_ns <= now && user->message_ns <= now &&
-           user->told_ns <= now;
-}
-
 static void forget_users(struct daemon *d, uint64_t now)
 {
     struct user *user, *next;
 
     HASH_ITER (hh, d->users, user, next)
-        if (is_idle(user, now)) {
+        if (user->connections == 0 && user->connect_ns <= now && user->message_ns <= now &&
+            user->told_ns <= now) {
             HASH_DEL(d->users, user);
             free(user);
         }
@@ -149,19 +144,6 @@ bool limit_client(struct peer *p)
     return true;
 }
 
-/* Once for each client. */
-static void turn_device_away(struct peer *p)
-{
-    if (p->turned_away)
-        return;
-    p->turned_away = true;
-    peer_send_done(p, -EUSERS, 0);
-    log_about(p->user, LOG_WARN,
-              "nobody holds process %d on a device: user %u has %u clients there already "
-              "(clients_per_device)",
-              (int)p->who.pid, (unsigned)p->who.uid, p->daemon->conf->clients_per_device);
-}
-
 /* A user's clients of a device. */
 struct account_key {
     const struct device *device;
@@ -173,12 +155,6 @@ struct account {
     uint32_t told;
     UT_hash_handle hh;
 };
-
-static void account_drop(struct daemon *d, struct account *account)
-{
-    HASH_DEL(d->accounts, account);
-    free(account);
-}
 
 static struct account *account_of(struct daemon *d, uid_t uid, const struct device *device)
 {
@@ -193,19 +169,12 @@ static struct account *account_of(struct daemon *d, uid_t uid, const struct devi
     return account;
 }
 
-static bool any_told(const struct peer *p)
-{
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].told)
-            return true;
-    return false;
-}
-
 static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
 {
     struct daemon *d = p->daemon;
     struct peer_device *mine = &p->device[slot];
     struct account *device;
+    bool any_told = false;
 
     if (p->unlimited)
         return true;
@@ -213,11 +182,20 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
     if (!device)
         return false;
     if (device->told >= d->conf->clients_per_device) {
-        turn_device_away(p);
+        if (p->turned_away) /* once for each client */
+            return false;
+        p->turned_away = true;
+        peer_send_done(p, -EUSERS, 0);
+        log_about(p->user, LOG_WARN,
+                  "nobody holds process %d on a device: user %u has %u clients there already "
+                  "(clients_per_device)",
+                  (int)p->who.pid, (unsigned)p->who.uid, d->conf->clients_per_device);
         return false;
     }
     /* A page is mapped once, however many devices it is for. */
-    if (!any_told(p) && !rate_take(&p->user->told_ns, now, TOLD_NS, TOLD_BURST))
+    for (uint32_t s = 0; s < PAGE_DEVICES; s++)
+        any_told |= p->device[s].told;
+    if (!any_told && !rate_take(&p->user->told_ns, now, TOLD_NS, TOLD_BURST))
         return false;
     device->told++;
     mine->counted = true;
@@ -264,8 +242,10 @@ void limit_leave(struct peer *p)
         struct account *account =
             mine->counted ? account_of(p->daemon, p->who.uid, mine->device) : NULL;
 
-        if (account && --account->told == 0)
-            account_drop(p->daemon, account);
+        if (account && --account->told == 0) {
+            HASH_DEL(p->daemon->accounts, account);
+            free(account);
+        }
         mine->told = mine->counted = false;
     }
     p->user->clients -= p->client;

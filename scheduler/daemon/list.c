@@ -30,28 +30,10 @@ static void row_device(struct message_row_device *row, const struct peer *p, uin
     row->gpu_ns = usage_ns(p, slot);
 }
 
-static void row_times(struct message_row *row, const struct page_times *times)
-{
-    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-#define COPY(field, help)                                                                          \
-    row->field##_times[i] = atomic_load_explicit(&times->field[i], memory_order_relaxed);
-        PAGE_TIMES(COPY)
-#undef COPY
-    }
-}
-
-/* Counters are older than the connection where there was another daemon before, or none. */
-static uint64_t counted_since(const struct peer *p)
-{
-    uint64_t ns = page_read(&p->page->page->counted_since_ns);
-
-    return ns && ns < p->client_since_ns ? ns : p->client_since_ns;
-}
-
 static void send_row(struct peer *to, const struct peer *p, uint64_t now)
 {
     const struct cutin_page *page = p->page->page;
-    uint64_t beat = page_read(&page->heartbeat_ns);
+    uint64_t beat = page_read(&page->heartbeat_ns), since = page_read(&page->counted_since_ns);
     union message m;
 
     message_init(&m, MESSAGE_ROW);
@@ -68,12 +50,19 @@ static void send_row(struct peer *to, const struct peer *p, uint64_t now)
     m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stalled ? ROW_STOPPED : 0) |
                   (p->queues ? ROW_QUEUES : 0) |
                   (atomic_load_explicit(&page->stuck, memory_order_relaxed) ? ROW_STUCK : 0);
-    m.row.age_ms = (now - counted_since(p)) / NS_PER_MS;
+    /* Counters are older than the connection where there was another daemon before, or none. */
+    m.row.age_ms =
+        (now - (since && since < p->client_since_ns ? since : p->client_since_ns)) / NS_PER_MS;
     memcpy(m.row.name, p->name, sizeof(m.row.name));
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device)
             row_device(&m.row.device[m.row.devices++], p, slot, &page->device[slot], now);
-    row_times(&m.row, &page->times);
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+#define COPY(field, help)                                                                          \
+    m.row.field##_times[i] = atomic_load_explicit(&page->times.field[i], memory_order_relaxed);
+        PAGE_TIMES(COPY)
+#undef COPY
+    }
     peer_send(to, &m, NULL);
 }
 

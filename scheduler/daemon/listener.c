@@ -22,19 +22,6 @@ enum { BACKLOG = 1024 };
 
 #define EXPLAIN(...) snprintf(why, why_size, __VA_ARGS__)
 
-/* Splits the path; the folder part is "." or ends without a slash. */
-static void split(const char *path, char *folder, char *name)
-{
-    const char *slash = strrchr(path, '/');
-    size_t n = slash ? (size_t)(slash - path) : 0;
-
-    snprintf(name, SOCKET_PATH_MAX, "%s", slash ? slash + 1 : path);
-    if (!slash)
-        snprintf(folder, SOCKET_PATH_MAX, ".");
-    else
-        snprintf(folder, SOCKET_PATH_MAX, "%.*s", n ? (int)n : 1, path);
-}
-
 static int check_mode(const struct stat *st, const char *folder, char *why, size_t why_size)
 {
     if (!(st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_mode & S_ISVTX))
@@ -42,20 +29,6 @@ static int check_mode(const struct stat *st, const char *folder, char *why, size
     EXPLAIN("folder %s can be written by others (mode %03o): chmod go-w %s", folder,
             (unsigned)(st->st_mode & 0777), folder);
     return -EPERM;
-}
-
-/* Nobody but its owner (or root) may be able to put another socket there. */
-static int check_folder(int fd, const char *folder, char *why, size_t why_size)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) != 0)
-        return -errno;
-    if (st.st_uid != geteuid() && st.st_uid != 0) {
-        EXPLAIN("folder %s belongs to user %u: use one of your own", folder, (unsigned)st.st_uid);
-        return -EPERM;
-    }
-    return check_mode(&st, folder, why, why_size);
 }
 
 /* Every part of the way: whoever could rename one, or turn a link around, could put another daemon
@@ -82,21 +55,12 @@ static int check_way(const char *path, char *why, size_t why_size)
     return 0;
 }
 
-/* As written and, where links lead elsewhere, as it really is. */
-static int check_path(const char *folder, char *why, size_t why_size)
-{
-    char real[PATH_MAX];
-    int rc = folder[0] == '/' ? check_way(folder, why, why_size) : 0;
-
-    if (rc == 0 && !realpath(folder, real))
-        rc = -errno;
-    return rc == 0 ? check_way(real, why, why_size) : rc;
-}
-
 /* A folder for one user is private; root's is for everybody to connect through. */
 static int open_folder(struct listener *l, const char *folder, char *why, size_t why_size)
 {
     mode_t old = umask(0);
+    char real[PATH_MAX];
+    struct stat st;
     int rc;
 
     if (mkdir(folder, geteuid() == 0 ? 0755 : 0700) == 0)
@@ -108,30 +72,37 @@ static int open_folder(struct listener *l, const char *folder, char *why, size_t
         EXPLAIN("folder %s: %s", folder, strerror(-rc));
         return rc;
     }
-    rc = check_folder(l->folder, folder, why, why_size);
-    return rc == 0 ? check_path(folder, why, why_size) : rc;
-}
-
-/* True if the file that is locked is still the one with that name. */
-static bool lock_current(const struct listener *l)
-{
-    struct stat mine, named;
-
-    return fstat(l->lock, &mine) == 0 &&
-           fstatat(l->folder, l->lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+    if (fstat(l->folder, &st) != 0)
+        return -errno;
+    /* Nobody but its owner (or root) may be able to put another socket there. */
+    if (st.st_uid != geteuid() && st.st_uid != 0) {
+        EXPLAIN("folder %s belongs to user %u: use one of your own", folder, (unsigned)st.st_uid);
+        return -EPERM;
+    }
+    rc = check_mode(&st, folder, why, why_size);
+    /* As written and, where links lead elsewhere, as it really is. */
+    if (rc == 0 && folder[0] == '/')
+        rc = check_way(folder, why, why_size);
+    if (rc == 0 && !realpath(folder, real))
+        rc = -errno;
+    return rc == 0 ? check_way(real, why, why_size) : rc;
 }
 
 /* The last daemon may remove the file between our open and our lock: then try again. */
 static int take_lock(struct listener *l)
 {
+    struct stat mine, named;
+
     for (;;) {
         l->lock = openat(l->folder, l->lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (l->lock < 0)
             return -errno;
         if (flock(l->lock, LOCK_EX | LOCK_NB) != 0)
             return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
-        if (lock_current(l))
+        /* Is what is locked still the one with that name? */
+        if (fstat(l->lock, &mine) == 0 &&
+            fstatat(l->folder, l->lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+            mine.st_dev == named.st_dev && mine.st_ino == named.st_ino)
             return 0;
         close(l->lock);
     }
@@ -201,6 +172,7 @@ static void release(struct listener *l)
 int listener_open(struct listener *l, const char *path, const struct conf *conf, char *why,
                   size_t why_size)
 {
+    const char *slash = strrchr(path, '/');
     char folder[SOCKET_PATH_MAX];
     int rc;
 
@@ -211,7 +183,12 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
                 SOCKET_PATH_MAX - 1);
         return -ENAMETOOLONG;
     }
-    split(path, folder, l->name);
+    /* The folder part is "." or ends without a slash. */
+    snprintf(l->name, sizeof(l->name), "%s", slash ? slash + 1 : path);
+    if (slash)
+        snprintf(folder, sizeof(folder), "%.*s", slash > path ? (int)(slash - path) : 1, path);
+    else
+        snprintf(folder, sizeof(folder), ".");
     if (!l->name[0]) {
         EXPLAIN("socket path '%s' names no file", path);
         return -EINVAL;
@@ -241,21 +218,16 @@ void listener_adopt(struct listener *l, int fd)
     *l = (struct listener){.fd = fd, .folder = -1, .lock = -1};
 }
 
-/* Its folder stays: containers have it mounted. */
-static bool is_default(const char *name, const char *folder)
+void listener_close(struct listener *l)
 {
     char path[SOCKET_PATH_MAX], mine[2 * SOCKET_PATH_MAX];
 
-    snprintf(mine, sizeof(mine), "%s/%s", folder, name);
-    return socket_default_path(path, sizeof(path)) == 0 && strcmp(path, mine) == 0;
-}
-
-void listener_close(struct listener *l)
-{
     if (l->lock >= 0) {
         unlinkat(l->folder, l->name, 0);
         unlinkat(l->folder, l->lock_name, 0);
-        if (l->made[0] && !is_default(l->name, l->made))
+        snprintf(mine, sizeof(mine), "%s/%s", l->made, l->name);
+        /* The default folder stays: containers have it mounted. */
+        if (l->made[0] && (socket_default_path(path, sizeof(path)) != 0 || strcmp(path, mine) != 0))
             rmdir(l->made);
     }
     release(l);

@@ -81,15 +81,6 @@ static void print_value(FILE *out, const struct peer *p, uint32_t slot, const st
         fprintf(out, "} %" PRIu64 "\n", n);
 }
 
-static void print_series(FILE *out, const struct peer *peers, const struct series *s)
-{
-    const struct peer *p;
-
-    fprintf(out, "# HELP cutin_%s %s\n# TYPE cutin_%s %s\n", s->name, s->help, s->name, s->type);
-    PEER_DEVICES (peers, p, slot)
-        print_value(out, p, slot, s);
-}
-
 /* One for each pair: who is held, and by whom. */
 static void print_held(FILE *out, const struct peer *peers, const struct peer *p, uint32_t slot)
 {
@@ -109,17 +100,6 @@ static void print_held(FILE *out, const struct peer *peers, const struct peer *p
     }
 }
 
-static void print_holds(FILE *out, const struct peer *peers)
-{
-    const struct peer *p;
-
-    fputs("# HELP cutin_held_seconds How long a holder has held it without a break.\n"
-          "# TYPE cutin_held_seconds gauge\n",
-          out);
-    PEER_DEVICES (peers, p, slot)
-        print_held(out, peers, p, slot);
-}
-
 static void print_clients(FILE *out, const struct peer *peers)
 {
     uint32_t count[PAGE_LEVELS] = {0};
@@ -137,13 +117,22 @@ char *metrics_text(const struct peer *peers, size_t *size)
 {
     char *text = NULL;
     FILE *out = open_memstream(&text, size);
+    const struct peer *p;
 
     if (!out)
         return NULL;
     print_clients(out, peers);
-    for (size_t i = 0; i < sizeof(series) / sizeof(series[0]); i++)
-        print_series(out, peers, &series[i]);
-    print_holds(out, peers);
+    for (const struct series *s = series; s < series + sizeof(series) / sizeof(*s); s++) {
+        fprintf(out, "# HELP cutin_%s %s\n# TYPE cutin_%s %s\n", s->name, s->help, s->name,
+                s->type);
+        PEER_DEVICES (peers, p, slot)
+            print_value(out, p, slot, s);
+    }
+    fputs("# HELP cutin_held_seconds How long a holder has held it without a break.\n"
+          "# TYPE cutin_held_seconds gauge\n",
+          out);
+    PEER_DEVICES (peers, p, slot)
+        print_held(out, peers, p, slot);
     if (fclose(out) == 0)
         return text;
     free(text);

@@ -74,23 +74,11 @@ static int carry_out(const struct peer *from, struct peer *p, uint32_t kind, uin
     return 0;
 }
 
-static const char *kind_name(uint32_t kind)
-{
-    static const char *const names[] = {
+static const char *const kind_names[] = {
 #define NAME(name, least, most, own) #name,
-        CONTROL_KINDS(NAME)
+    CONTROL_KINDS(NAME)
 #undef NAME
-    };
-
-    return names[kind];
-}
-
-static bool meant(const struct peer *p, const struct message_control *m)
-{
-    if (!p->client || p->dead)
-        return false;
-    return m->client ? p->id == m->client : m->pid > 0 && p->who.pid == m->pid;
-}
+};
 
 static int run_one(const struct peer *from, struct peer *p, const struct message_control *m)
 {
@@ -99,7 +87,7 @@ static int run_one(const struct peer *from, struct peer *p, const struct message
     if (!permission_same(conf, &from->who, &p->who) && !permission_control(conf, &from->who))
         return -EPERM;
     log_about(from->unlimited ? NULL : from->user, LOG_INFO, "user %u: %s %u for process %d",
-              (unsigned)from->who.uid, kind_name(m->kind), m->value, (int)p->who.pid);
+              (unsigned)from->who.uid, kind_names[m->kind], m->value, (int)p->who.pid);
     return carry_out(from, p, m->kind, m->value);
 }
 
@@ -110,7 +98,9 @@ int remote_run(struct peer *from, const union message *m, uint32_t *count)
 
     *count = 0;
     DL_FOREACH (from->daemon->peers, p) {
-        if (!meant(p, &m->control))
+        if (!p->client || p->dead ||
+            (m->control.client ? p->id != m->control.client
+                               : m->control.pid <= 0 || p->who.pid != m->control.pid))
             continue;
         rc = run_one(from, p, &m->control);
         if (rc != 0)

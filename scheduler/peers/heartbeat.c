@@ -8,22 +8,16 @@
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/proc.h"
 
-/* Since it connected, at the earliest: its thread may not have had its first turn yet. */
-static uint64_t age(const struct peer *p, uint64_t now)
-{
-    uint64_t beat = page_read(&p->page->page->heartbeat_ns);
-
-    if (beat < p->since_ns)
-        beat = p->since_ns;
-    return beat < now ? now - beat : 0;
-}
-
 /* A beat alone cannot tell a stopped process from one that waits for a processor. NULL: it runs. */
 static const char *silence(const struct peer *p, uint64_t now)
 {
-    uint64_t silent = age(p, now);
+    uint64_t beat = page_read(&p->page->page->heartbeat_ns), silent;
     enum proc proc;
 
+    /* Since it connected, at the earliest: its thread may not have had its first turn yet. */
+    if (beat < p->since_ns)
+        beat = p->since_ns;
+    silent = beat < now ? now - beat : 0;
     if (silent <= HEARTBEAT_STALE_NS)
         return NULL;
     if (silent > HEARTBEAT_SILENT_NS)
@@ -34,31 +28,27 @@ static const char *silence(const struct peer *p, uint64_t now)
     return proc != PROC_RUNS ? "has stopped" : NULL;
 }
 
-static void look(struct peer *peers, struct peer *p, uint64_t now)
-{
-    const char *why = silence(p, now);
-
-    if (why && !p->stalled)
-        log_about(p->user, LOG_INFO, "process %d %s: it holds nobody any more", (int)p->who.pid,
-                  why);
-    /* Every time: it may have gone on for a moment in between, in the middle of a write. */
-    if (why)
-        topology_open_holds(peers, p);
-    else if (p->stalled)
-        topology_remind(p);
-    p->stalled = !!why;
-}
-
 bool heartbeat_look(struct peer *peers, uint64_t now_ns)
 {
     bool any = false;
     struct peer *p;
 
     DL_FOREACH (peers, p) {
+        const char *why;
+
         if (!p->client || p->dead || (p->below == 0 && !p->stalled))
             continue;
-        look(peers, p, now_ns);
         any = true;
+        why = silence(p, now_ns);
+        if (why && !p->stalled)
+            log_about(p->user, LOG_INFO, "process %d %s: it holds nobody any more", (int)p->who.pid,
+                      why);
+        /* Every time: it may have gone on for a moment in between, in the middle of a write. */
+        if (why)
+            topology_open_holds(peers, p);
+        else if (p->stalled)
+            topology_remind(p);
+        p->stalled = !!why;
     }
     return any;
 }

@@ -97,34 +97,11 @@ static void say(const struct peer *peers, const struct peer *p, uint32_t slot,
             held, (unsigned long long)(hold->ns / 1000 / NS_PER_MS), holders);
 }
 
-/* Held, with work that waits, for that long. */
-static bool is_long(const struct peer *p, uint32_t slot, uint64_t now, const struct conf *conf,
-                    struct hold *hold)
-{
-    return hold_read(p, slot, now, hold) &&
-           hold->ns >= conf->hold_warning_s * 1000ull * NS_PER_MS &&
-           page_read(&p->page->page->device[slot].counters.waiting) > 0;
-}
-
-static void look(struct peer *peers, struct peer *p, const struct conf *conf, uint64_t now)
-{
-    struct hold hold;
-
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
-        if (!p->device[slot].device)
-            continue;
-        follow(p, slot, now);
-        if (now < p->hold_said_ns || !is_long(p, slot, now, conf, &hold))
-            continue;
-        say(peers, p, slot, &hold);
-        p->hold_said_ns = now + SAY_AGAIN_S * 1000ull * NS_PER_MS;
-    }
-}
-
 int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns)
 {
     static uint64_t due_ns;
     bool any = false;
+    struct hold hold;
     struct peer *p;
 
     DL_FOREACH (peers, p)
@@ -133,9 +110,18 @@ int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns)
         return -1;
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-    DL_FOREACH (peers, p)
-        if (p->client && !p->dead && p->above > 0)
-            look(peers, p, conf, now_ns);
+    PEER_DEVICES (peers, p, slot) {
+        if (p->above == 0)
+            continue;
+        follow(p, slot, now_ns);
+        /* Held, with work that waits, for that long? */
+        if (now_ns < p->hold_said_ns || !hold_read(p, slot, now_ns, &hold) ||
+            hold.ns < conf->hold_warning_s * 1000ull * NS_PER_MS ||
+            page_read(&p->page->page->device[slot].counters.waiting) == 0)
+            continue;
+        say(peers, p, slot, &hold);
+        p->hold_said_ns = now_ns + SAY_AGAIN_S * 1000ull * NS_PER_MS;
+    }
     due_ns = now_ns + LOOK_MS * NS_PER_MS;
     return LOOK_MS;
 }

@@ -5,7 +5,6 @@
 
 #include <poll.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -17,17 +16,6 @@
 #define SAY_BURST 32u
 
 static uint32_t level = LOG_INFO;
-
-/* systemd names device and inode of the journal's end of our stderr. */
-static bool to_journal(void)
-{
-    const char *stream = getenv("JOURNAL_STREAM");
-    unsigned long long dev, ino;
-    struct stat st;
-
-    return stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 && fstat(2, &st) == 0 &&
-           st.st_dev == dev && st.st_ino == ino;
-}
 
 void log_set_level(uint32_t most)
 {
@@ -41,13 +29,18 @@ static void write_line(uint32_t severity, const char *text)
     static uint32_t lost;
     struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
     char mark[32] = "cutind: ", line[700];
+    const char *stream = getenv("JOURNAL_STREAM");
+    unsigned long long dev, ino;
+    struct stat st;
     int n;
 
     if (poll(&log, 1, 0) != 1 || !(log.revents & POLLOUT)) {
         lost++;
         return;
     }
-    if (to_journal())
+    /* systemd names device and inode of the journal's end of our stderr. */
+    if (stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 && fstat(2, &st) == 0 &&
+        st.st_dev == dev && st.st_ino == ino)
         snprintf(mark, sizeof(mark), "<%d>", priority[severity]);
     if (lost)
         n = snprintf(line, sizeof(line), "%s%u lines are lost: nobody read this log\n%s%s\n", mark,

@@ -41,11 +41,6 @@ static uint32_t words_with(const struct page_device *page, uint32_t bit)
     return words;
 }
 
-static uint32_t words_of_all(const uint8_t words[PAGE_LEVELS])
-{
-    return (uint32_t)(words[0] | words[1] | words[2] | words[3]);
-}
-
 /* Words that a bound opens and closes say nothing, nor those that nobody looks at. */
 static bool differs(struct topology *r, const struct peer *p, uint32_t slot, uint32_t bit)
 {
@@ -58,7 +53,8 @@ static bool differs(struct topology *r, const struct peer *p, uint32_t slot, uin
         return is;
     level = atomic_load(&owner->page->page->device[o->slot[bit]].active);
     level = level < owner->level ? level : owner->level;
-    return (is ^ words[level]) & words_of_all(words) & (p->bounded ? PAGE_WORDS & ~LEVELS : LEVELS);
+    return (is ^ words[level]) & (uint32_t)(words[0] | words[1] | words[2] | words[3]) &
+           (p->bounded ? PAGE_WORDS & ~LEVELS : LEVELS);
 }
 
 /* An owner may be about to write it. */
@@ -96,17 +92,6 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
         "hold bits 0x%x in the page of process %d were not as their owners want them, and are "
         "again: %sitself or one that has gone has written them",
         bits, (int)p->who.pid, who);
-}
-
-static void mend_own(struct peer *p, uint32_t slot, bool policed, uint64_t now)
-{
-    struct page_device *page = &p->page->page->device[slot];
-
-    page_write_bit(page, PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0, PAGE_WORDS, now);
-    if (!p->new_till_ns)
-        page_write_bit(page, PAGE_BIT_NEW, 0, PAGE_WORDS, now);
-    if (!policed)
-        page_write_bit(page, PAGE_BIT_POLICY, 0, PAGE_WORDS, now);
 }
 
 static void mend(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
@@ -147,7 +132,13 @@ int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
     find_owners(peers);
     PEER_DEVICES (peers, p, slot) {
-        mend_own(p, slot, policed, now_ns);
+        struct page_device *page = &p->page->page->device[slot];
+
+        page_write_bit(page, PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0, PAGE_WORDS, now_ns);
+        if (!p->new_till_ns)
+            page_write_bit(page, PAGE_BIT_NEW, 0, PAGE_WORDS, now_ns);
+        if (!policed)
+            page_write_bit(page, PAGE_BIT_POLICY, 0, PAGE_WORDS, now_ns);
         mend(r, peers, p, slot);
         any |= p->above > 0;
     }

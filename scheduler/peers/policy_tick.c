@@ -47,17 +47,6 @@ static void add(struct members *r, struct peer *p, uint32_t slot)
     mine->unsure_ns = unsure_ns;
 }
 
-/* All clients of one device; those before `first` in the list have none of it. */
-static void collect(struct members *r, struct peer *first, const struct device *device)
-{
-    struct peer *p;
-
-    r->n = 0;
-    PEER_DEVICES (first, p, slot)
-        if (p->device[slot].device == device)
-            add(r, p, slot);
-}
-
 /* All together used the device for no longer than that was. What is too much comes off what they
  * are not sure of. */
 static void take_back(struct members *r, struct device_excess *e, uint64_t now)
@@ -80,17 +69,10 @@ static void take_back(struct members *r, struct device_excess *e, uint64_t now)
     e->ns -= (int64_t)back;
 }
 
-static void write_answer(struct members *r, uint64_t now)
-{
-    for (uint32_t i = 0; i < r->n; i++)
-        page_write_bit(r->pages[i], PAGE_BIT_POLICY, r->members[i].hold ? PAGE_WORDS : 0,
-                       PAGE_WORDS, now);
-}
-
 static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
 {
     static struct members r;
-    struct peer *p;
+    struct peer *p, *other;
     int next = -1;
 
     serial++;
@@ -101,10 +83,16 @@ static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
         if (device->policy_tick == serial)
             continue;
         device->policy_tick = serial;
-        collect(&r, p, device);
+        r.n = 0;
+        /* All clients of one device; those before this one in the list have none of it. */
+        PEER_DEVICES (p, other, at)
+            if (other->device[at].device == device)
+                add(&r, other, at);
         take_back(&r, &device->excess, now);
         after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
-        write_answer(&r, now);
+        for (uint32_t i = 0; i < r.n; i++)
+            page_write_bit(r.pages[i], PAGE_BIT_POLICY, r.members[i].hold ? PAGE_WORDS : 0,
+                           PAGE_WORDS, now);
         if (after >= 0 && (next < 0 || after < next))
             next = after;
     }

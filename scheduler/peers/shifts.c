@@ -24,15 +24,6 @@ static uint64_t done(const struct peer *p, uint32_t slot)
     return p->queues ? page_read(&c->submitted) - page_read(&c->in_flight) : page_read(&c->kernels);
 }
 
-/* Buffered, or in flight: who launches a few commands and waits for them has nothing buffered. */
-static bool works(const struct peer *p, uint32_t slot)
-{
-    const struct page_counters *c = &p->page->page->device[slot].counters;
-
-    return p->queues && p->above > 0 && !p->paused && p->lowest < PAGE_LEVELS &&
-           page_read(&c->waiting) + page_read(&c->in_flight) > 0;
-}
-
 static bool takes_shifts(const struct peer_device *mine)
 {
     return mine->backlog >= SHIFTS_BACKLOG && !mine->lacks && mine->debt <= DEBT_MOST;
@@ -56,10 +47,14 @@ static void account(struct peer_device *mine, uint32_t of)
 /* Two looks in a row that find nothing: it has done all. */
 static void look(struct peer *p, uint32_t slot)
 {
+    const struct page_counters *c = &p->page->page->device[slot].counters;
     struct peer_device *mine = &p->device[slot];
     bool lacked = mine->lacks;
 
-    mine->lacks = !works(p, slot);
+    /* Buffered, or in flight: who launches a few commands and waits for them has nothing
+     * buffered. */
+    mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
+                  page_read(&c->waiting) + page_read(&c->in_flight) == 0;
     account(mine, mine->device->work.clients[p->lowest % PAGE_LEVELS]);
     if (!mine->lacks)
         mine->backlog++;
@@ -82,29 +77,22 @@ static void place(struct peer *p, uint32_t slot)
     work->done += done(p, slot);
 }
 
-static uint32_t doubled(uint32_t long_us)
-{
-    uint32_t n = 0;
-
-    while (n < SHIFTS_DOUBLED && (uint64_t)long_us * COMMANDS > (uint64_t)SHIFT_US << n)
-        n++;
-    return n;
-}
-
 static void tell(struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
     const struct device_work *work = &mine->device->work;
     _Atomic uint32_t *shift = &p->page->page->shift[slot];
     uint32_t old = atomic_load_explicit(shift, memory_order_relaxed), word = old & PAGE_SHIFT_BEAT;
-    uint64_t others = work->done - done(p, slot);
+    uint64_t others = work->done - done(p, slot), long_us = work->long_us[p->lowest % PAGE_LEVELS];
+    uint32_t doubled = 0;
 
+    while (doubled < SHIFTS_DOUBLED && long_us * COMMANDS > (uint64_t)SHIFT_US << doubled)
+        doubled++;
     if (others != mine->others)
         word += PAGE_SHIFT_BEAT_ONE;
     mine->others = others;
     if (takes_shifts(mine) && work->clients[p->lowest] > 1 && work->clients[p->lowest] <= PLACES)
-        word |= PAGE_SHIFT(mine->place, work->clients[p->lowest]) |
-                doubled(work->long_us[p->lowest]) * PAGE_SHIFT_LONG;
+        word |= PAGE_SHIFT(mine->place, work->clients[p->lowest]) | doubled * PAGE_SHIFT_LONG;
     if (word != old)
         atomic_store_explicit(shift, word, memory_order_relaxed);
 }

@@ -72,14 +72,6 @@ static struct device *device_get(struct topology *r, const uint8_t uuid[16])
     return d;
 }
 
-static void device_put(struct topology *r, struct device *d)
-{
-    if (--d->users > 0)
-        return;
-    LL_DELETE(r->devices, d);
-    free(d);
-}
-
 static void link_update(struct topology *r, struct peer *owner, struct peer *other);
 
 static uint32_t bit_take(struct device *d)
@@ -118,13 +110,6 @@ static bool has_many(const struct peer *peers, const struct peer *p, const struc
     return n > PAGE_CLIENT_BITS / 2;
 }
 
-static bool gives_way(const struct peer *peers, const struct peer *p, const struct peer *to,
-                      const struct device *device)
-{
-    return p->level < to->level || (p->level == to->level && p->user != to->user && !p->unlimited &&
-                                    has_many(peers, p, device));
-}
-
 /* Who has a bit there and is of the lowest level of those that give way; NULL: nobody. */
 static struct peer *lowest_with_bit(struct peer *peers, const struct peer *to,
                                     const struct device *device, uint32_t *at)
@@ -133,21 +118,13 @@ static struct peer *lowest_with_bit(struct peer *peers, const struct peer *to,
 
     PEER_DEVICES (peers, p, slot)
         if (p->device[slot].device == device && p->device[slot].bit != PROTOCOL_NO_BIT &&
-            (!lowest || p->level < lowest->level) && gives_way(peers, p, to, device)) {
+            (!lowest || p->level < lowest->level) &&
+            (p->level < to->level || (p->level == to->level && p->user != to->user &&
+                                      !p->unlimited && has_many(peers, p, device)))) {
             lowest = p;
             *at = slot;
         }
     return lowest;
-}
-
-static bool is_returning(const struct peer *peers, const struct device *device)
-{
-    const struct peer *p;
-
-    PEER_DEVICES (peers, p, slot)
-        if (p->device[slot].device == device && p->device[slot].lost != PROTOCOL_NO_BIT)
-            return true;
-    return false;
 }
 
 /* In every page that has the device, not only where there is a link now: links come and go, and a
@@ -181,9 +158,9 @@ static void bit_lose(struct topology *r, struct peer *peers, struct peer *p, uin
 static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
-    struct peer *lower;
+    struct peer *lower, *other;
     uint32_t at = 0;
-    bool wanted = mine->wants;
+    bool wanted = mine->wants, returning = false;
 
     if (!mine->device || mine->bit != PROTOCOL_NO_BIT || mine->lost != PROTOCOL_NO_BIT ||
         p->level == 0)
@@ -195,7 +172,10 @@ static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uin
         return;
     }
     if ((lower = lowest_with_bit(peers, p, mine->device, &at))) {
-        if (!is_returning(peers, mine->device))
+        PEER_DEVICES (peers, other, s)
+            returning |=
+                other->device[s].device == mine->device && other->device[s].lost != PROTOCOL_NO_BIT;
+        if (!returning)
             bit_lose(r, peers, lower, at);
     } else if (!wanted) {
         bit_tell(p, slot);
@@ -222,21 +202,16 @@ static void bit_offer(struct topology *r, struct peer *peers, const struct devic
         topology_update(r, peers, p);
 }
 
-static void bit_free(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
+int topology_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
 
+    if (!mine->device || mine->lost == PROTOCOL_NO_BIT)
+        return -EPROTO;
     clear_bit(peers, p, mine->device, mine->lost);
     mine->device->bits &= ~(1u << mine->lost);
     mine->lost = PROTOCOL_NO_BIT;
     bit_offer(r, peers, mine->device);
-}
-
-int topology_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
-{
-    if (!p->device[slot].device || p->device[slot].lost == PROTOCOL_NO_BIT)
-        return -EPROTO;
-    bit_free(r, peers, p, slot);
     return 0;
 }
 
@@ -572,7 +547,10 @@ void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
             if (highest_wanting(peers, mine->device))
                 mine->device->freed_ns = clock_ns();
         }
-        device_put(r, mine->device);
+        if (--mine->device->users == 0) {
+            LL_DELETE(r->devices, mine->device);
+            free(mine->device);
+        }
         mine->device = NULL;
     }
     topology_count(r, peers);

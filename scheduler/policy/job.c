@@ -36,27 +36,18 @@ int job_account_check(const char *account)
     return is_word(account, JOB_ACCOUNT) && strcmp(account, no_account) != 0 ? 0 : -EINVAL;
 }
 
-static int trusted(int fd, uid_t owner, mode_t type)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) != 0)
-        return -errno;
-    if ((st.st_mode & S_IFMT) != type || (st.st_uid != 0 && st.st_uid != owner) ||
-        (st.st_mode & (S_IWGRP | S_IWOTH)))
-        return -EPERM;
-    return 0;
-}
-
 /* Opens what somebody else could not have put there. Returns a descriptor or -errno. */
 static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
 {
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), rc;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), rc = -EPERM;
+    struct stat st;
 
     if (fd < 0)
         return -errno;
-    rc = trusted(fd, owner, type);
-    if (rc == 0)
+    if (fstat(fd, &st) != 0)
+        rc = -errno;
+    else if ((st.st_mode & S_IFMT) == type && (st.st_uid == 0 || st.st_uid == owner) &&
+             !(st.st_mode & (S_IWGRP | S_IWOTH)))
         return fd;
     close(fd);
     return rc;

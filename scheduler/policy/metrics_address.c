@@ -24,26 +24,6 @@ union address {
     struct sockaddr_un unix_path;
 };
 
-static bool loopback(const union address *a)
-{
-    return a->any.sa_family == AF_INET ? ntohl(a->v4.sin_addr.s_addr) >> 24 == 127
-                                       : IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
-}
-
-static int parse_unix(const char *path, union address *a, socklen_t *size, char *why,
-                      size_t why_size)
-{
-    if (path[0] != '/' || strlen(path) >= sizeof(a->unix_path.sun_path)) {
-        EXPLAIN("unix:%.60s is not an absolute path of at most %zu bytes", path,
-                sizeof(a->unix_path.sun_path) - 1);
-        return -EINVAL;
-    }
-    a->unix_path.sun_family = AF_UNIX;
-    memcpy(a->unix_path.sun_path, path, strlen(path) + 1);
-    *size = sizeof(a->unix_path);
-    return 0;
-}
-
 /* "127.0.0.1:9475" or "[::1]:9475". */
 static int parse_inet(const char *text, union address *a, socklen_t *size)
 {
@@ -78,13 +58,23 @@ static int parse_inet(const char *text, union address *a, socklen_t *size)
 static int parse(const char *text, union address *a, socklen_t *size, char *why, size_t why_size)
 {
     memset(a, 0, sizeof(*a));
-    if (strncmp(text, "unix:", 5) == 0)
-        return parse_unix(text + 5, a, size, why, why_size);
+    if (strncmp(text, "unix:", 5) == 0) {
+        if (text[5] != '/' || strlen(text + 5) >= sizeof(a->unix_path.sun_path)) {
+            EXPLAIN("%.65s is not an absolute path of at most %zu bytes", text,
+                    sizeof(a->unix_path.sun_path) - 1);
+            return -EINVAL;
+        }
+        a->unix_path.sun_family = AF_UNIX;
+        memcpy(a->unix_path.sun_path, text + 5, strlen(text + 5) + 1);
+        *size = sizeof(a->unix_path);
+        return 0;
+    }
     if (parse_inet(text, a, size) != 0) {
         EXPLAIN("%.60s is not 127.0.0.1:PORT, [::1]:PORT or unix:/PATH", text);
         return -EINVAL;
     }
-    if (!loopback(a)) {
+    if (a->any.sa_family == AF_INET ? ntohl(a->v4.sin_addr.s_addr) >> 24 != 127
+                                    : !IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr)) {
         EXPLAIN("%.60s could be reached from other machines, and metrics tell who runs what: use "
                 "127.0.0.1, [::1] or unix:/PATH, and a proxy that asks for a password",
                 text);

@@ -77,25 +77,18 @@ static const char *longest_path(const char *lines, int *length)
     return longest;
 }
 
-static void explain_cgroup(const struct conf *conf, const struct subject *who, const char *level,
-                           char *out, size_t size)
-{
-    int length;
-    const char *path = longest_path(who->cgroups, &length);
-
-    snprintf(out, size,
-             "no rule gives the cgroup of process %d level %s; allow it with `%s = cgroup:%.*s` "
-             "under [allow] in %s",
-             (int)who->pid, level, level, length, path, conf->path);
-}
-
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size)
 {
-    const char *level = level_name(asked);
+    const char *level = level_name(asked), *path;
+    int length;
 
     if (is_contained(conf, who)) {
-        explain_cgroup(conf, who, level, out, size);
+        path = longest_path(who->cgroups, &length);
+        snprintf(out, size,
+                 "no rule gives the cgroup of process %d level %s; allow it with `%s = "
+                 "cgroup:%.*s` under [allow] in %s",
+                 (int)who->pid, level, level, length, path, conf->path);
         return;
     }
     if (who->job.account[0]) {

@@ -14,31 +14,15 @@
 /* Decisions, about as many milliseconds. */
 #define LATELY 100u
 
-static uint64_t earliest(const struct policy_member *m, uint32_t n, uint32_t level)
+static void hold_later(struct policy_member *m, uint32_t n, uint32_t level)
 {
     uint64_t first = UINT64_MAX;
 
     for (uint32_t i = 0; i < n; i++)
         if (m[i].level == level && m[i].deadline_ns && m[i].deadline_ns < first)
             first = m[i].deadline_ns;
-    return first;
-}
-
-static void hold_later(struct policy_member *m, uint32_t n, uint32_t level)
-{
-    uint64_t first = earliest(m, n, level);
-
     for (uint32_t i = 0; i < n; i++)
         m[i].hold |= m[i].level == level && m[i].deadline_ns > first && m[i].can_be_held;
-}
-
-static bool lately(struct policy_member *m)
-{
-    if (m->deadline_ns)
-        *m->memory = LATELY;
-    else if (*m->memory)
-        --*m->memory;
-    return *m->memory != 0;
 }
 
 static uint32_t decide(struct policy_member *members, uint32_t n)
@@ -47,10 +31,11 @@ static uint32_t decide(struct policy_member *members, uint32_t n)
     bool any = false, compete = false;
 
     for (uint32_t i = 0; i < n; i++) {
-        bool recent = lately(&members[i]);
+        uint64_t *lately = members[i].memory;
 
-        any |= recent;
-        compete |= (recent || members[i].gives_deadlines) && ++takers[members[i].level] > 1;
+        *lately = members[i].deadline_ns ? LATELY : *lately ? *lately - 1 : 0;
+        any |= *lately != 0;
+        compete |= (*lately || members[i].gives_deadlines) && ++takers[members[i].level] > 1;
     }
     for (uint32_t level = 1; compete && level < 4; level++)
         hold_later(members, n, level);

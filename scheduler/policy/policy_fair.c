@@ -64,20 +64,6 @@ static void advance_one(struct policy_member *m, uint64_t last)
     set(m, time, m->wants && turn(m) ? turn(m) - 1 : 0, idle);
 }
 
-/* Returns how many of this level take part. */
-static uint32_t advance(struct policy_member *m, uint32_t n, uint32_t level)
-{
-    uint64_t last = last_of(m, n, level, false);
-    uint32_t taking_part = 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        if (m[i].level == level) {
-            advance_one(&m[i], last);
-            taking_part += *m[i].memory != 0;
-        }
-    return taking_part;
-}
-
 /* Whose turn it is: who has had it for too short a time, else who is last. NULL: nobody wants
  * it. */
 static struct policy_member *next_of(struct policy_member *m, uint32_t n, uint32_t level)
@@ -98,25 +84,26 @@ static struct policy_member *next_of(struct policy_member *m, uint32_t n, uint32
     return next;
 }
 
-static void hold_all_but(struct policy_member *m, uint32_t n, const struct policy_member *next)
-{
-    for (uint32_t i = 0; i < n; i++)
-        m[i].hold |=
-            m[i].level == next->level && &m[i] != next && virtual(&m[i]) && m[i].can_be_held;
-}
-
 static uint32_t decide(struct policy_member *members, uint32_t n)
 {
     bool compete = false;
     struct policy_member *next;
 
     for (uint32_t level = 0; level < 4; level++) {
-        if (advance(members, n, level) < 2)
+        uint64_t last = last_of(members, n, level, false);
+        uint32_t taking_part = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+            if (members[i].level == level) {
+                advance_one(&members[i], last);
+                taking_part += *members[i].memory != 0;
+            }
+        if (taking_part < 2)
             continue;
         compete = true;
         next = next_of(members, n, level);
-        if (next)
-            hold_all_but(members, n, next);
+        for (struct policy_member *m = members; next && m < members + n; m++)
+            m->hold |= m->level == level && m != next && virtual(m) && m->can_be_held;
     }
     return compete ? POLICY_SOON_MS : POLICY_LATER_MS;
 }

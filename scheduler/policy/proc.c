@@ -77,22 +77,18 @@ static bool all_exiting(pid_t pid)
     return all;
 }
 
-/* Killed by a signal of the kind that leaves a core: none of its threads runs again. */
-static bool dumps_core(pid_t pid)
-{
-    char path[32], text[4096];
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    return file_read(path, text, sizeof(text)) == 0 && strstr(text, "\nCoreDumping:\t1");
-}
-
 enum proc proc_look(pid_t pid)
 {
+    char path[32], text[4096];
     struct proc_stat leader;
 
     if (pid <= 0 || proc_stat(pid, &leader) != 0)
         return PROC_UNSEEN;
-    if (leader.flags & PROC_EXITING ? all_exiting(pid) : dumps_core(pid))
+    /* Killed by a signal of the kind that leaves a core: none of its threads runs again. */
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    if (leader.flags & PROC_EXITING
+            ? all_exiting(pid)
+            : file_read(path, text, sizeof(text)) == 0 && strstr(text, "\nCoreDumping:\t1"))
         return PROC_ENDING;
     return leader.state == 'T' || leader.state == 't' ? PROC_STOPPED : PROC_RUNS;
 }

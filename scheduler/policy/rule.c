@@ -39,16 +39,6 @@ static int peer_process(int socket, pid_t pid)
     return errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
-/* The kernel puts a main thread that has ended into the root of cgroups of version 1, whatever the
- * process's other threads do. */
-static bool has_ended(int process, pid_t pid)
-{
-    struct pollfd p = {.fd = process, .events = POLLIN};
-    struct proc_stat leader;
-
-    return poll(&p, 1, 0) != 0 || proc_stat(pid, &leader) != 0 || (leader.flags & PROC_EXITING);
-}
-
 /* In a cgroup namespace paths outside it begin with "/..": nobody there can say where that is. */
 static bool path_is_whole(const char *path, size_t length)
 {
@@ -75,47 +65,43 @@ static const char *next_line(const char *line)
     return *line ? line + 1 : line;
 }
 
-static bool are_cgroups(const char *lines)
-{
-    size_t length;
-
-    for (const char *line = lines; *line; line = next_line(line)) {
-        const char *path = line_path(line, &length);
-
-        if (!path || !path_is_whole(path, length))
-            return false;
-    }
-    return *lines != '\0';
-}
-
 char *cgroups_read(const char *file)
 {
     char *text = NULL;
-    size_t size = 0;
+    size_t size = 0, length;
     FILE *in = fopen(file, "re");
     bool known;
 
     if (!in)
         return NULL;
-    known = getdelim(&text, &size, '\0', in) >= 0 && !ferror(in) && are_cgroups(text);
+    known = getdelim(&text, &size, '\0', in) > 0 && *text && !ferror(in);
     fclose(in);
+    for (const char *line = text; known && *line; line = next_line(line)) {
+        const char *path = line_path(line, &length);
+
+        known = path && path_is_whole(path, length);
+    }
     if (known)
         return text;
     free(text);
     return NULL;
 }
 
-/* What was read is of the right process if that one still lives afterwards. A process in a PID
- * namespace that we do not see into has the number 0, and no cgroup for us. */
+/* What was read is of the right process if that one still lives afterwards: the kernel puts a main
+ * thread that has ended into the root of cgroups of version 1, whatever the process's other threads
+ * do. A process in a PID namespace that we do not see into has the number 0, and no cgroup for us.
+ */
 static void find_cgroups(struct subject *who)
 {
+    struct pollfd p = {.fd = who->process, .events = POLLIN};
+    struct proc_stat leader;
     char path[40];
 
     if (who->process < 0)
         return;
     snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)who->pid);
     who->cgroups = cgroups_read(path);
-    if (has_ended(who->process, who->pid)) {
+    if (poll(&p, 1, 0) != 0 || proc_stat(who->pid, &leader) != 0 || (leader.flags & PROC_EXITING)) {
         free(who->cgroups);
         who->cgroups = NULL;
     }
@@ -346,16 +332,6 @@ bool rules_have_cgroups(const struct rules *list)
     return false;
 }
 
-static bool in_group(const struct subject *who, gid_t group)
-{
-    if (who->gid == group)
-        return true;
-    for (uint32_t i = 0; i < who->group_count; i++)
-        if (who->groups[i] == group)
-            return true;
-    return false;
-}
-
 /* The pattern is about as many parts of the path as it has itself; what is below belongs to it. */
 static bool path_matches(const char *pattern, const char *path, size_t length)
 {
@@ -389,13 +365,17 @@ static bool in_cgroup(const struct subject *who, const char *pattern)
 
 static bool rule_matches(const struct rule *rule, const struct subject *who)
 {
+    bool in_group = who->gid == rule->first;
+
     switch (rule->kind) {
     case RULE_EVERYBODY:
         return true;
     case RULE_USERS:
         return who->uid >= rule->first && who->uid <= rule->last;
     case RULE_GROUP:
-        return in_group(who, rule->first);
+        for (uint32_t i = 0; i < who->group_count; i++)
+            in_group |= who->groups[i] == rule->first;
+        return in_group;
     case RULE_ACCOUNT:
         return strcmp(who->job.account, rule->account) == 0;
     case RULE_CGROUP:

@@ -45,19 +45,17 @@ static int take_level(int row, const char *text, int remote)
     return 0;
 }
 
-static int take_weight(int row, const char *text, int remote)
-{
-    if (request_number(text ? text : "", WEIGHT_MOST, &request.weight) == 0)
-        return 0;
-    slurm_error("--cutin-weight=%s is not a number from 1 to %u", text, WEIGHT_MOST);
-    return -1;
-}
+enum { WEIGHT, BUDGET };
 
-static int take_budget(int row, const char *text, int remote)
+static int take_number(int row, const char *text, int remote)
 {
-    if (request_number(text ? text : "", BUDGET_US_MOST, &request.budget_us) == 0)
+    uint32_t most = row == WEIGHT ? WEIGHT_MOST : BUDGET_US_MOST;
+
+    if (request_number(text ? text : "", most,
+                       row == WEIGHT ? &request.weight : &request.budget_us) == 0)
         return 0;
-    slurm_error("--cutin-budget=%s is not a number from 1 to %u", text, BUDGET_US_MOST);
+    slurm_error("--cutin-%s=%s is not a number from 1 to %u", row == WEIGHT ? "weight" : "budget",
+                text, most);
     return -1;
 }
 
@@ -65,9 +63,9 @@ static struct spank_option options[] = {
     {"cutin", "LEVEL", "level on a shared GPU: be, 1, 2, rt, or off for no cutin", 1, 0,
      take_level},
     {"cutin-weight", "N", "share among tasks of one level, 1 to 1000, where the policy is fair", 1,
-     0, take_weight},
-    {"cutin-budget", "US", "GPU time that may be in flight below rt, in microseconds", 1, 0,
-     take_budget},
+     WEIGHT, take_number},
+    {"cutin-budget", "US", "GPU time that may be in flight below rt, in microseconds", 1, BUDGET,
+     take_number},
 };
 
 static bool site_read(int argc, char *argv[])
@@ -129,29 +127,20 @@ static int controller_job_load(uint32_t id, struct controller_job *job)
     return rc;
 }
 
-/* Of a job of the calling user's own, or of any for root. Returns 0 or one of Slurm's error
- * numbers. */
-static int controller_comment_set(uint32_t id, const char *comment)
-{
-    job_desc_msg_t change;
-
-    slurm_init_job_desc_msg(&change);
-    change.job_id = id;
-    change.comment = (char *)comment;
-    return slurm_update_job(&change) == SLURM_SUCCESS ? SLURM_SUCCESS : errno;
-}
-
+/* Of a job of the calling user's own, or of any for root. */
 static void comment_show(uint32_t id, const char *old)
 {
     char new[CONTROLLER_COMMENT];
-    int rc;
+    job_desc_msg_t change;
 
     request_comment(request.level, old, new, sizeof(new));
     if (strcmp(old, new) == 0)
         return;
-    rc = controller_comment_set(id, new);
-    if (rc != SLURM_SUCCESS)
-        slurm_verbose("cutin: cannot set the job's comment: %s", slurm_strerror(rc));
+    slurm_init_job_desc_msg(&change);
+    change.job_id = id;
+    change.comment = new;
+    if (slurm_update_job(&change) != SLURM_SUCCESS)
+        slurm_verbose("cutin: cannot set the job's comment: %s", slurm_strerror(errno));
 }
 
 int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
@@ -220,17 +209,6 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
 
 /* ---- slurmstepd ------------------------------------------------------------------------------ */
 
-/* As root, before there are tasks. Of the batch step, too: a script may use `cutin run`. */
-static void job_tell(struct job *job, uid_t uid)
-{
-    int rc = job_recall(site.jobs, uid, job);
-
-    if (rc == 0 || rc == -ESRCH)
-        rc = job_begin(site.jobs, uid, job);
-    if (rc != 0)
-        slurm_error("cutin: cannot write job %s to %s: %s", job->id, site.jobs, strerror(-rc));
-}
-
 static void preload(spank_t spank)
 {
     char old[4096] = "", new[sizeof(old) + SITE_PATH + 1];
@@ -284,11 +262,17 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
     struct job job;
     uint32_t step;
     uid_t uid;
+    int rc;
 
     if (spank_context() != S_CTX_REMOTE || !job_of(spank, &job, &uid) ||
         spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
         return ESPANK_SUCCESS;
-    job_tell(&job, uid);
+    /* As root, before there are tasks. Of the batch step, too: a script may use `cutin run`. */
+    rc = job_recall(site.jobs, uid, &job);
+    if (rc == 0 || rc == -ESRCH)
+        rc = job_begin(site.jobs, uid, &job);
+    if (rc != 0)
+        slurm_error("cutin: cannot write job %s to %s: %s", job.id, site.jobs, strerror(-rc));
     /* Above are scripts, interactive shells and what is nobody's step. */
     if (step < SLURM_MAX_NORMAL_STEP_ID)
         tasks_set(spank);

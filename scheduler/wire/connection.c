@@ -14,26 +14,19 @@
 /* Programs hand out low numbers on purpose (dup2, shells); few use the ones from here on. */
 enum { QUIET_FD = 700 };
 
-static int move_up(int fd)
-{
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, QUIET_FD);
-
-    if (high < 0)
-        return fd; /* the limit is lower than that */
-    close(fd);
-    return high;
-}
-
 int connection_open(struct connection *c, const char *path, bool among_others)
 {
     struct stat st;
-    int fd = socket_connect(path), rc;
+    int fd = socket_connect(path), high, rc;
 
     c->fd = -1;
     if (fd < 0)
         return fd;
-    if (among_others)
-        fd = move_up(fd);
+    high = among_others ? fcntl(fd, F_DUPFD_CLOEXEC, QUIET_FD) : -1;
+    if (high >= 0) { /* the limit is not lower than that */
+        close(fd);
+        fd = high;
+    }
     if (fstat(fd, &st) != 0) {
         rc = -errno;
         close(fd);

@@ -35,14 +35,6 @@ static bool text_ok(const char text[PROTOCOL_TEXT])
     return memchr(text, '\0', PROTOCOL_TEXT);
 }
 
-static bool join_ok(const struct message_join *join)
-{
-    for (uint32_t d = 0; d < PAGE_DEVICES; d++)
-        if (join->slot[d] >= PAGE_DEVICES && join->slot[d] != PROTOCOL_NO_SLOT)
-            return false;
-    return join->with_page <= 1;
-}
-
 bool control_value_ok(uint32_t kind, uint32_t value)
 {
     static const struct {
@@ -75,7 +67,10 @@ static bool fields_ok(const union message *m)
         return m->bit.slot < PAGE_DEVICES &&
                (m->bit.bit < PAGE_CLIENT_BITS || m->bit.bit == PROTOCOL_NO_BIT);
     case MESSAGE_JOIN:
-        return join_ok(&m->join);
+        for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+            if (m->join.slot[d] >= PAGE_DEVICES && m->join.slot[d] != PROTOCOL_NO_SLOT)
+                return false;
+        return m->join.with_page <= 1;
     case MESSAGE_LEVEL:
         return m->level.level < PAGE_LEVELS && m->level.refused <= 1 && text_ok(m->level.reason);
     case MESSAGE_ROW:
@@ -136,23 +131,12 @@ int message_send(int socket, const union message *m, int fd)
     return n == (ssize_t)m->header.size ? 0 : -EMSGSIZE;
 }
 
-/* There is room for one descriptor, so the kernel drops any more by itself. */
-static int take_descriptor(struct msghdr *packet)
-{
-    struct cmsghdr *rights = CMSG_FIRSTHDR(packet);
-    int fd = -1;
-
-    if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
-        rights->cmsg_len >= CMSG_LEN(sizeof(int)))
-        memcpy(&fd, CMSG_DATA(rights), sizeof(int));
-    return fd;
-}
-
 int message_receive(int socket, enum message_direction direction, union message *m, int *fd)
 {
     struct iovec part = {.iov_base = m, .iov_len = sizeof(*m)};
     struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
     union control control = {0};
+    struct cmsghdr *rights;
     ssize_t n;
     int rc;
 
@@ -167,8 +151,11 @@ int message_receive(int socket, enum message_direction direction, union message 
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return errno == EWOULDBLOCK ? -EAGAIN : -errno;
-    if (fd)
-        *fd = take_descriptor(&packet);
+    /* There is room for one descriptor, so the kernel drops any more by itself. */
+    rights = fd ? CMSG_FIRSTHDR(&packet) : NULL;
+    if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
+        rights->cmsg_len >= CMSG_LEN(sizeof(int)))
+        memcpy(fd, CMSG_DATA(rights), sizeof(int));
     if (n == 0)
         return -ECONNRESET;
     rc = packet.msg_flags & MSG_TRUNC ? -EBADMSG : message_check(m, (size_t)n, direction);

@@ -106,40 +106,24 @@ bool row_held(const struct message_row *row)
     return bits != 0;
 }
 
-/* A bit is one client's, device by device. */
-static bool has_bit(const struct message_row *row, uint32_t bits, const uint8_t uuid[16])
-{
-    for (uint32_t d = 0; d < row->devices; d++)
-        if (row->device[d].bit < PAGE_CLIENT_BITS && (bits >> row->device[d].bit & 1) &&
-            memcmp(row->device[d].uuid, uuid, 16) == 0)
-            return true;
-    return false;
-}
-
 uint32_t row_holders(const struct message_row *row, uint32_t device, const struct message_row *rows,
                      size_t n, int32_t pid[PAGE_CLIENT_BITS])
 {
     const struct message_row_device *its = &row->device[device];
     uint32_t bits = its->held[0] | its->held[1] | its->held[2] | its->held[3], holders = 0;
 
-    for (size_t i = 0; row_held(row) && i < n && holders < PAGE_CLIENT_BITS; i++)
-        if (rows[i].client != row->client && has_bit(&rows[i], bits, its->uuid))
+    for (size_t i = 0; row_held(row) && i < n && holders < PAGE_CLIENT_BITS; i++) {
+        bool holds = false;
+
+        /* A bit is one client's, device by device. */
+        for (uint32_t d = 0; d < rows[i].devices; d++)
+            holds |= rows[i].device[d].bit < PAGE_CLIENT_BITS &&
+                     (bits >> rows[i].device[d].bit & 1) &&
+                     memcmp(rows[i].device[d].uuid, its->uuid, 16) == 0;
+        if (holds && rows[i].client != row->client)
             pid[holders++] = rows[i].pid;
+    }
     return holders;
-}
-
-/* Names of kernels end where it may have been another one that wrote them. */
-static int append(struct message_row **rows, size_t *n, size_t *room, const struct message_row *row)
-{
-    int rc = list_grow(rows, room, *n, sizeof(**rows));
-
-    if (rc != 0)
-        return rc;
-    (*rows)[*n] = *row;
-    for (uint32_t d = 0; d < row->devices; d++)
-        (*rows)[*n].device[d].io_kernel[PAGE_KERNEL - 1] = '\0';
-    ++*n;
-    return 0;
 }
 
 int query_clients(const char *socket, struct message_row **rows, size_t *n)
@@ -153,13 +137,13 @@ int query_clients(const char *socket, struct message_row **rows, size_t *n)
     *n = 0;
     if (fd < 0)
         return fd;
-    do {
-        rc = next_message(fd, &m, deadline);
-        if (rc == 0 && m.header.type == MESSAGE_ROW)
-            rc = append(rows, n, &room, &m.row);
-        else if (rc == 0)
-            break;
-    } while (rc == 0);
+    while ((rc = next_message(fd, &m, deadline)) == 0 && m.header.type == MESSAGE_ROW &&
+           (rc = list_grow(rows, &room, *n, sizeof(**rows))) == 0) {
+        /* Names of kernels end where it may have been another one that wrote them. */
+        for (uint32_t d = 0; d < m.row.devices; d++)
+            m.row.device[d].io_kernel[PAGE_KERNEL - 1] = '\0';
+        (*rows)[(*n)++] = m.row;
+    }
     if (rc == 0)
         rc = done_error(&m);
     close(fd);

@@ -22,7 +22,6 @@
 
 #include "scheduler/daemon/http.h"
 #include "scheduler/daemon/limit.h"
-#include "scheduler/daemon/list.h"
 #include "scheduler/daemon/notify.h"
 #include "scheduler/daemon/settings.h"
 #include "scheduler/daemon/state.h"

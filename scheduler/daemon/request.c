@@ -1,16 +1,219 @@
 /*
- * request.c - what clients and commands ask of the daemon.
+ * request.c - what clients and commands ask of the daemon, and may order about running clients:
+ * level, weight, budget, depth, pause, resume, reset.
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <utlist.h>
 
+#include "common/clock.h"
 #include "scheduler/daemon/limit.h"
-#include "scheduler/daemon/list.h"
-#include "scheduler/daemon/remote.h"
 #include "scheduler/daemon/settings.h"
 #include "scheduler/daemon/state.h"
+#include "scheduler/peers/hold.h"
+#include "scheduler/peers/log.h"
+#include "scheduler/peers/topology.h"
+#include "scheduler/peers/usage.h"
 #include "scheduler/policy/permission.h"
-#include "common/clock.h"
+
+/* ---- the answer to LIST: a row for each client -------------------------------------------------
+ *
+ * A row has some kilobytes, and anybody may ask: rows are made as the socket takes them, and who
+ * does not take them is not read any more. */
+
+static void row_device(struct message_row_device *row, const struct peer *p, uint32_t slot,
+                       const struct page_device *device, uint64_t now)
+{
+    struct hold hold;
+
+    memcpy(row->uuid, p->device[slot].device->uuid, sizeof(row->uuid));
+    row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
+    row->bit = p->device[slot].bit;
+    row->held_ns = hold_read(p, slot, now, &hold) ? hold.ns : 0;
+    memcpy(row->io_kernel, device->io_kernel, sizeof(row->io_kernel) - 1);
+    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+        row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
+#define COPY(field, help) row->field = page_count(&device->counters.field);
+    PAGE_COUNTERS(COPY)
+#undef COPY
+    row->gpu_ns = usage_ns(p, slot);
+}
+
+static void send_row(struct peer *to, const struct peer *p, uint64_t now)
+{
+    const struct cutin_page *page = p->page->page;
+    uint64_t beat = page_read(&page->heartbeat_ns), since = page_read(&page->counted_since_ns);
+    union message m;
+
+    message_init(&m, MESSAGE_ROW);
+    m.row.client = p->id;
+    m.row.pid = p->who.pid;
+    m.row.uid = p->who.uid;
+    m.row.asked = p->asked;
+    m.row.level = p->level;
+    m.row.lowest = p->lowest;
+    m.row.above = p->above;
+    m.row.below = p->below;
+    m.row.heartbeat_age_ms = beat && beat < now ? (now - beat) / NS_PER_MS : 0;
+    m.row.weight = p->weight;
+    m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stalled ? ROW_STOPPED : 0) |
+                  (p->queues ? ROW_QUEUES : 0) |
+                  (atomic_load_explicit(&page->stuck, memory_order_relaxed) ? ROW_STUCK : 0);
+    /* Counters are older than the connection where there was another daemon before, or none. */
+    m.row.age_ms =
+        (now - (since && since < p->client_since_ns ? since : p->client_since_ns)) / NS_PER_MS;
+    memcpy(m.row.name, p->name, sizeof(m.row.name));
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        if (p->device[slot].device)
+            row_device(&m.row.device[m.row.devices++], p, slot, &page->device[slot], now);
+    for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+#define COPY(field, help)                                                                          \
+    m.row.field##_times[i] = atomic_load_explicit(&page->times.field[i], memory_order_relaxed);
+        PAGE_TIMES(COPY)
+#undef COPY
+    }
+    peer_send(to, &m, NULL);
+}
+
+void list_go_on(struct peer *p)
+{
+    uint64_t now = clock_ns();
+
+    while (p->listing && !p->first && !p->dead) {
+        const struct peer *other = p->row;
+
+        if (!other) {
+            p->listing = false;
+            peer_send_done(p, 0, p->rows);
+        } else {
+            p->row = other->next;
+            if (other->client && !other->dead) {
+                send_row(p, other, now);
+                p->rows++;
+            }
+        }
+    }
+    peer_watch_output(p, p->first && (p->socket_watch.events & EPOLLOUT));
+}
+
+void list_skip(struct peer *peers, const struct peer *gone)
+{
+    struct peer *p;
+
+    DL_FOREACH (peers, p)
+        if (p->row == gone)
+            p->row = gone->next;
+}
+
+/* ---- orders -------------------------------------------------------------------------------- */
+
+/* Lets the client know what the daemon does with it, so that the next daemon can learn it. */
+static void tell(struct peer *p, uint32_t kind, uint32_t value)
+{
+    union message m;
+
+    message_init(&m, MESSAGE_REMOTE);
+    m.remote.kind = kind;
+    m.remote.value = value;
+    peer_send(p, &m, NULL);
+}
+
+/* Nobody raises a process above what he himself may have. */
+static int set_level(const struct peer *from, struct peer *p, uint32_t value)
+{
+    bool control = permission_control(from->daemon->conf, &from->who);
+
+    if (!control && permission_level(from->daemon->conf, &from->who, value) != value)
+        return -EPERM;
+    p->remote = true;
+    tell(p, CONTROL_LEVEL, value);
+    level_change(p, value);
+    return 0;
+}
+
+static void write_pause(const struct peer *p, uint32_t slot)
+{
+    page_write_bit(&p->page->page->device[slot], PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0,
+                   PAGE_WORDS, clock_ns());
+}
+
+static int set_paused(struct peer *p, bool paused)
+{
+    if (!p->queues)
+        return -EOPNOTSUPP;
+    p->paused = paused;
+    tell(p, paused ? CONTROL_PAUSE : CONTROL_RESUME, 0);
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        if (p->device[slot].device)
+            write_pause(p, slot);
+    return 0;
+}
+
+/* What has no case here is carried out by the client itself. */
+static int carry_out(const struct peer *from, struct peer *p, uint32_t kind, uint32_t value)
+{
+    switch (kind) {
+    case CONTROL_LEVEL:
+        return set_level(from, p, value);
+    case CONTROL_WEIGHT:
+        p->weight = value;
+        break;
+    case CONTROL_PAUSE:
+    case CONTROL_RESUME:
+        return set_paused(p, kind == CONTROL_PAUSE);
+    default:
+        if (!p->queues)
+            return -EOPNOTSUPP;
+    }
+    tell(p, kind, value);
+    return 0;
+}
+
+static const char *const kind_names[] = {
+#define NAME(name, least, most, own) #name,
+    CONTROL_KINDS(NAME)
+#undef NAME
+};
+
+/* Carries out what `from` wants. Returns 0 and the number of clients it concerned, or -ESRCH (no
+ * such process), -EPERM, -EOPNOTSUPP (its streams have no queues: nothing to hold or reset). */
+static int remote_run(struct peer *from, const union message *m, uint32_t *count)
+{
+    const struct conf *conf = from->daemon->conf;
+    const struct message_control *order = &m->control;
+    struct peer *p;
+    int rc = 0;
+
+    *count = 0;
+    DL_FOREACH (from->daemon->peers, p) {
+        if (!p->client || p->dead ||
+            (order->client ? p->id != order->client : order->pid <= 0 || p->who.pid != order->pid))
+            continue;
+        if (!permission_same(conf, &from->who, &p->who) && !permission_control(conf, &from->who))
+            return -EPERM;
+        log_about(from->unlimited ? NULL : from->user, LOG_INFO, "user %u: %s %u for process %d",
+                  (unsigned)from->who.uid, kind_names[order->kind], order->value, (int)p->who.pid);
+        rc = carry_out(from, p, order->kind, order->value);
+        if (rc != 0)
+            return rc;
+        ++*count;
+    }
+    return *count ? 0 : -ESRCH;
+}
+
+/* A client that has just come tells of orders by a daemon that is gone: gives them again, as if its
+ * own user had given them. More than that user may have is not restored. */
+static void remote_restore(struct peer *p, const struct message_hello *m)
+{
+    if (m->remote_level && set_level(p, p, m->remote_level - 1) != 0)
+        log_about(p->user, LOG_INFO, "process %d loses level %u, which its user may not have",
+                  (int)p->who.pid, m->remote_level - 1);
+    if (m->paused)
+        set_paused(p, true);
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
 
 static void welcome(struct peer *p)
 {
@@ -65,7 +268,8 @@ static int on_device(struct peer *p, const union message *m)
     rc = topology_device(p->daemon->topology, p, m->device.slot, m->device.uuid);
     if (rc != 0)
         return rc;
-    remote_new_device(p, m->device.slot);
+    if (p->paused) /* a pause holds there, too */
+        write_pause(p, m->device.slot);
     limit_device(p, m->device.slot, clock_ns());
     topology_update(p->daemon->topology, p->daemon->peers, p);
     if (p->device[m->device.slot].told || p->turned_away)
@@ -88,7 +292,11 @@ static int on_bit(struct peer *p, const union message *m)
 
 static int on_list(struct peer *p, const union message *m)
 {
-    list_begin(p, p->daemon->peers);
+    p->listing = true;
+    p->row = p->daemon->peers;
+    p->rows = 0;
+    p->since_ns = clock_ns();
+    list_go_on(p);
     return 0;
 }
 
@@ -138,25 +346,23 @@ static int (*const handlers[MESSAGE_TYPES])(struct peer *p, const union message 
     [MESSAGE_POLICY] = on_policy, [MESSAGE_STOP] = on_stop,
 };
 
-/* As many messages as it costs: each walks all clients, or answers so many. */
-static uint32_t cost(const struct peer *p, const union message *m)
-{
-    switch (m->header.type) {
-    case MESSAGE_LIST:
-        return 1 + p->daemon->count;
-    case MESSAGE_HELLO:
-    case MESSAGE_DEVICE:
-        return 1 + p->daemon->count / 16;
-    case MESSAGE_JOINED:
-    case MESSAGE_BIT: /* what we have asked for */
-        return 0;
-    default:
-        return 1;
-    }
-}
-
 int request_run(struct peer *p, const union message *m)
 {
-    limit_charge(p, cost(p, m));
+    uint32_t cost = 1;
+
+    /* As many messages as it costs: each walks all clients, or answers so many. */
+    switch (m->header.type) {
+    case MESSAGE_LIST:
+        cost += p->daemon->count;
+        break;
+    case MESSAGE_HELLO:
+    case MESSAGE_DEVICE:
+        cost += p->daemon->count / 16;
+        break;
+    case MESSAGE_JOINED:
+    case MESSAGE_BIT: /* what we have asked for */
+        cost = 0;
+    }
+    limit_charge(p, cost);
     return handlers[m->header.type](p, m);
 }

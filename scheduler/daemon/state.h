@@ -44,5 +44,10 @@ struct daemon {
 
 /* What a message asks for: request.c. Returns 0; anything else: the connection is no good. */
 int request_run(struct peer *p, const union message *m);
+/* There is room in the socket: the answer to LIST goes on. */
+void list_go_on(struct peer *p);
+/* A peer is about to leave the list of peers: whoever would have its row next has the one behind
+ * it. */
+void list_skip(struct peer *peers, const struct peer *gone);
 
 #endif

@@ -103,7 +103,7 @@ struct peer {
     size_t queued;                  /* bytes */
     uint32_t answers;               /* of those in the queue, to requests */
     bool muted;                     /* its user asks too much: it is not read for now */
-    /* The answer to LIST that is under way, see list.h. */
+    /* The answer to LIST that is under way: request.c. */
     bool listing;
     struct peer *row; /* the next one; NULL: that was all */
     uint32_t rows;

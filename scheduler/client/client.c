@@ -248,11 +248,6 @@ uint32_t client_level(void)
     return atomic_load_explicit(&self.level, memory_order_relaxed);
 }
 
-bool client_connected(void)
-{
-    return atomic_load_explicit(&self.up, memory_order_relaxed);
-}
-
 bool client_introduces(void)
 {
     bool introduces;
@@ -431,7 +426,6 @@ void client_after_fork(void)
     if (!self.page || atomic_load(&self.forked))
         return;
     atomic_store(&self.forked, true);
-    atomic_store(&self.up, false);
     if (!self.own_table)
         connection_close(&self.connection);
 }

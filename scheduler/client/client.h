@@ -116,9 +116,8 @@ void client_soon(int dev, uint32_t level, uint32_t us);
  * now; 0 takes a hint for the next one back. No lock, no system call. */
 void client_hint_deadline(uint32_t us);
 
-/* True while registered with a daemon. */
-bool client_connected(void);
-/* ... or about to be: somebody above may be there, of whom nothing is known yet. Takes a lock. */
+/* True while registered with a daemon, or about to be: somebody above may be there, of whom nothing
+ * is known yet. Takes a lock. */
 bool client_introduces(void);
 
 /* In a forked child: forget the connection and threads, close the descriptor, clear nothing. */

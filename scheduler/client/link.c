@@ -62,7 +62,6 @@ static void link_down(struct client_state *self, int why)
         state_leave_daemon(self);
         self->hold_limit.share_percent = self->share_percent = 0;
     }
-    atomic_store(&self->up, false);
     preemptible_leave_all(&self->activity.preemptible);
     preemptible_own(&self->activity.preemptible, self->activity.bit);
     self->link = LINK_DRAIN;
@@ -187,7 +186,6 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
     state_refill(self, &old);
     self->link = LINK_UP;
     self->backoff_ns = LINK_BACKOFF_MIN_NS;
-    atomic_store(&self->up, true);
     if (m->welcome.refused)
         say_refused(self, m->welcome.level, m->welcome.reason);
     if (self->said[NOTICE_NO_DAEMON] || self->said[NOTICE_LOST])

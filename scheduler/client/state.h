@@ -75,7 +75,7 @@ struct client_state {
     pthread_t thread, link_thread;
     struct waker waker;
     _Atomic uint32_t level; /* granted */
-    _Atomic bool open, forked, up, broken;
+    _Atomic bool open, forked, broken;
     _Atomic uint32_t news; /* for the client's thread, a futex */
     /* Threads are to end, and have; futexes. */
     _Atomic uint32_t stop, ended, link_ended;

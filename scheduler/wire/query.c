@@ -61,14 +61,6 @@ static int ask(const char *socket, const union message *question, uint64_t deadl
     return rc;
 }
 
-static int ask_plainly(const char *socket, enum message_type type, uint64_t deadline_ns)
-{
-    union message m;
-
-    message_init(&m, type);
-    return ask(socket, &m, deadline_ns);
-}
-
 /* One question and its one answer, in the same place. */
 static int query_one(const char *socket, union message *m)
 {
@@ -129,12 +121,14 @@ uint32_t row_holders(const struct message_row *row, uint32_t device, const struc
 int query_clients(const char *socket, struct message_row **rows, size_t *n)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
-    int fd = ask_plainly(socket, MESSAGE_LIST, deadline), rc;
     union message m;
     size_t room = 0;
+    int fd, rc;
 
     *rows = NULL;
     *n = 0;
+    message_init(&m, MESSAGE_LIST);
+    fd = ask(socket, &m, deadline);
     if (fd < 0)
         return fd;
     while ((rc = next_message(fd, &m, deadline)) == 0 && m.header.type == MESSAGE_ROW &&
@@ -153,24 +147,6 @@ int query_clients(const char *socket, struct message_row **rows, size_t *n)
         *n = 0;
     }
     return rc;
-}
-
-int query_stop(const char *socket)
-{
-    uint64_t deadline = clock_ns() + WAIT_NS;
-    int fd = ask_plainly(socket, MESSAGE_STOP, deadline), rc;
-    union message m;
-
-    if (fd < 0)
-        return fd;
-    rc = next_message(fd, &m, deadline);
-    if (rc == 0)
-        rc = done_error(&m);
-    /* It closes its connections last of all. */
-    if (rc == 0 && (rc = next_message(fd, &m, deadline)) == 0)
-        rc = -EPROTO;
-    close(fd);
-    return rc == -ECONNRESET ? 0 : rc;
 }
 
 int control_order(const char *socket, struct control_target target, enum control_kind kind,

@@ -30,9 +30,6 @@ uint32_t row_holders(const struct message_row *row, uint32_t device, const struc
 /* Asks the daemon at `socket` for all its clients, in order of their ids. *rows is the caller's to
  * free(). */
 int query_clients(const char *socket, struct message_row **rows, size_t *n);
-/* Asks the daemon to end; only its owner and root may (-EPERM). Returns when it has gone, or
- * -ETIMEDOUT after 2 s. */
-int query_stop(const char *socket);
 
 /* A process: by the id that `list` shows, or, with id 0, by its process id (as the daemon sees it;
  * in containers that is not the one inside). */

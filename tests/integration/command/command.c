@@ -2,8 +2,8 @@
  * command.c - the cutin command as a user meets it: help texts, error lines, exit statuses, and
  * what `cutin run` hands to the program.
  */
-#include "scheduler/wire/query.h"
 #include "tests/integration/process.h"
+#include "tests/scheduler/stop.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -468,7 +468,7 @@ Test(command, run_starts_a_daemon_that_holds_nothing_of_the_callers)
 
     cr_expect_eq(p->status, 0, "status %d: %s", p->status, process_err(p));
     cr_expect_str_eq(process_out(p), "no process runs under cutin\n");
-    cr_expect_eq(query_stop(socket), 0);
+    cr_expect_eq(daemon_stop(socket), 0);
     process_free(p);
 }
 
@@ -480,10 +480,10 @@ Test(command, trace_starts_a_daemon)
 
     setenv("CUTIN_SOCKET", socket, 1);
     p = run_cutin(ARGS("trace", "--no-daemon", "-o", sandbox_path("out"), "--", "true"));
-    cr_expect_neq(query_stop(socket), 0, "%s", process_err(p));
+    cr_expect_neq(daemon_stop(socket), 0, "%s", process_err(p));
     process_free(p);
     p = run_cutin(ARGS("trace", "-o", sandbox_path("out"), "--", "true"));
-    cr_expect_eq(query_stop(socket), 0, "%s", process_err(p));
+    cr_expect_eq(daemon_stop(socket), 0, "%s", process_err(p));
     process_free(p);
 }
 

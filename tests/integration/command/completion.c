@@ -2,6 +2,7 @@
  * completion.c - bash completes every command and option of the help texts, and what follows them.
  */
 #include "tests/integration/process.h"
+#include "tests/scheduler/stop.h"
 
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 
 #include "scheduler/policy/policy.h"
-#include "scheduler/wire/query.h"
 
 TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
@@ -188,5 +188,5 @@ Test(completion, ids_of_running_programs_are_offered)
     for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
         cr_expect(offered(offers(lines[i]), pid), "%s", lines[i]);
     process_free(p);
-    cr_expect_eq(query_stop(sandbox_path("s")), 0);
+    cr_expect_eq(daemon_stop(sandbox_path("s")), 0);
 }

@@ -2,6 +2,7 @@
  * record.c - `cutin-lab record` and `cutin-lab replay`: what was recorded is what is replayed.
  */
 #include "tests/integration/gpu.h"
+#include "tests/scheduler/stop.h"
 #include "tools/lab/record/workload.h"
 
 #include <criterion/criterion.h>
@@ -128,7 +129,7 @@ Test(record, arrivals_and_levels)
     cr_expect_eq(whole(r, "kernels"), 40);
     cr_expect_str_eq(json_string_value(json_object_get(r, "priority")), "be");
     json_decref(r);
-    query_stop(daemon_path());
+    daemon_stop(daemon_path());
 }
 
 /* Waits until the process has a handler for the signal. */

@@ -3,6 +3,7 @@
  * viewer takes, and says what happened.
  */
 #include "tests/integration/gpu.h"
+#include "tests/scheduler/stop.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>
@@ -59,7 +60,7 @@ static json_t *trace_both(size_t *requests)
 
     sandbox_tell("enough");
     process_wait(p, 90);
-    query_stop(daemon_path());
+    daemon_stop(daemon_path());
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     cr_assert(enough);
     *requests = 1 + (size_t)number_after(process_out(p), "\"requests\"");

@@ -7,6 +7,7 @@
  * The test is a best-effort client itself: its own hold word tells when a hold opens.
  */
 #include "tests/integration/gpu.h"
+#include "tests/scheduler/stop.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -206,7 +207,7 @@ static void rage(void)
     check_training();
     client_close();
     process_free(storm.be);
-    query_stop(daemon_path()); /* `cutin run` may have started one while ours was dead */
+    daemon_stop(daemon_path()); /* `cutin run` may have started one while ours was dead */
     process_free(storm.daemon);
     fprintf(stderr,
             "kill_storm: rounds %d, kills %d, of them while holding %d, hung %d, wrong results %d, "

@@ -62,12 +62,16 @@ static void join(void)
 {
     struct client_config config = {.level = 3, .lowest = 3, .socket = daemon_path(), .log = quiet};
 
+    struct cutin_page *shared;
+    uint32_t generation;
+
     cr_assert_eq(client_open(&config), 0);
     cr_assert_geq(test.dev = client_device(test.uuid), 0);
-    for (int i = 0; client_level() != 3 || !client_connected(); i++) {
+    for (int i = 0; client_level() != 3 || !(shared = client_page_alias(&generation)); i++) {
         cr_assert_lt(i, 6000);
         nap_ms(5);
     }
+    page_unmap(shared);
 }
 
 static void hold_begin(void)

@@ -18,6 +18,7 @@
 #include "common/severity.h"
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
+#include "tests/scheduler/stop.h"
 #include "scheduler/wire/protocol.h"
 #include "scheduler/wire/query.h"
 #include "scheduler/wire/socket.h"
@@ -434,12 +435,12 @@ Test(daemon, stops_when_asked_by_its_owner_only)
     if (geteuid() == 0) {
         pid = fork();
         if (pid == 0)
-            _exit(setuid(65534) == 0 && query_stop(place.socket) == -EPERM ? 0 : 1);
+            _exit(setuid(65534) == 0 && daemon_stop(place.socket) == -EPERM ? 0 : 1);
         waitpid(pid, &status, 0);
         cr_assert_eq(status, 0);
         cr_assert(alive());
     }
-    cr_assert_eq(query_stop(place.socket), 0);
+    cr_assert_eq(daemon_stop(place.socket), 0);
     waitpid(place.daemon, &status, 0);
     place.daemon = 0;
     cr_assert_eq(status, 0);

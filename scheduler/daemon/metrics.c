@@ -100,28 +100,21 @@ static void print_held(FILE *out, const struct peer *peers, const struct peer *p
     }
 }
 
-static void print_clients(FILE *out, const struct peer *peers)
+char *metrics_text(const struct peer *peers, size_t *size)
 {
+    char *text = NULL;
+    FILE *out = open_memstream(&text, size);
     uint32_t count[PAGE_LEVELS] = {0};
     const struct peer *p;
 
+    if (!out)
+        return NULL;
     DL_FOREACH (peers, p)
         if (p->client && !p->dead)
             count[p->level]++;
     fputs("# HELP cutin_clients Processes registered.\n# TYPE cutin_clients gauge\n", out);
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         fprintf(out, "cutin_clients{level=\"%s\"} %u\n", level_name(level), count[level]);
-}
-
-char *metrics_text(const struct peer *peers, size_t *size)
-{
-    char *text = NULL;
-    FILE *out = open_memstream(&text, size);
-    const struct peer *p;
-
-    if (!out)
-        return NULL;
-    print_clients(out, peers);
     for (const struct series *s = series; s < series + sizeof(series) / sizeof(*s); s++) {
         fprintf(out, "# HELP cutin_%s %s\n# TYPE cutin_%s %s\n", s->name, s->help, s->name,
                 s->type);

@@ -107,29 +107,6 @@ void peer_free(struct peer *p)
     free(p);
 }
 
-static void push(struct peer *p, const union message *m, struct shared_page *page)
-{
-    struct outgoing *o = NULL;
-
-    if (p->queued + outgoing_size(m) <= PEER_QUEUE &&
-        (p->unlimited || p->user->queued + outgoing_size(m) <= USER_QUEUE))
-        o = malloc(outgoing_size(m));
-    if (!o) {
-        p->dead = true;
-        return;
-    }
-    o->next = NULL;
-    o->page = page;
-    if (page)
-        page->references++;
-    memcpy(&o->message, m, m->header.size);
-    *p->last = o;
-    p->last = &o->next;
-    p->queued += outgoing_size(m);
-    p->user->queued += outgoing_size(m);
-    p->answers += is_answer(m);
-}
-
 /* Full now, or too many descriptors on their way (which no event announces the end of). */
 static bool later(int rc)
 {
@@ -151,6 +128,7 @@ void peer_watch_input(struct peer *p)
 
 void peer_send(struct peer *p, const union message *m, struct shared_page *page)
 {
+    struct outgoing *o = NULL;
     int rc = -EAGAIN;
 
     if (p->dead)
@@ -159,11 +137,23 @@ void peer_send(struct peer *p, const union message *m, struct shared_page *page)
         rc = message_send(p->socket, m, page ? page->fd : -1);
     if (rc == 0)
         return;
-    if (!later(rc)) {
+    if (later(rc) && p->queued + outgoing_size(m) <= PEER_QUEUE &&
+        (p->unlimited || p->user->queued + outgoing_size(m) <= USER_QUEUE))
+        o = malloc(outgoing_size(m));
+    if (!o) {
         p->dead = true;
         return;
     }
-    push(p, m, page);
+    o->next = NULL;
+    o->page = page;
+    if (page)
+        page->references++;
+    memcpy(&o->message, m, m->header.size);
+    *p->last = o;
+    p->last = &o->next;
+    p->queued += outgoing_size(m);
+    p->user->queued += outgoing_size(m);
+    p->answers += is_answer(m);
     peer_watch_output(p, rc == -EAGAIN);
 }
 

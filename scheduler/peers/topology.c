@@ -54,24 +54,6 @@ void topology_free(struct topology *r)
 /* ---- devices and bits --------------------------------------------------------------------------
  */
 
-static struct device *device_get(struct topology *r, const uint8_t uuid[16])
-{
-    struct device *d;
-
-    LL_FOREACH (r->devices, d)
-        if (memcmp(d->uuid, uuid, 16) == 0)
-            break;
-    if (!d) {
-        d = calloc(1, sizeof(*d));
-        if (!d)
-            return NULL;
-        memcpy(d->uuid, uuid, 16);
-        LL_PREPEND(r->devices, d);
-    }
-    d->users++;
-    return d;
-}
-
 static void link_update(struct topology *r, struct peer *owner, struct peer *other);
 
 static uint32_t bit_take(struct device *d)
@@ -224,13 +206,25 @@ void topology_remind(struct peer *p)
 
 int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uint8_t uuid[16])
 {
+    struct device *d;
+
     if (p->device[slot].device)
         return -EINVAL;
     for (uint32_t s = 0; s < PAGE_DEVICES; s++)
         if (p->device[s].device && memcmp(p->device[s].device->uuid, uuid, 16) == 0)
             return -EINVAL;
-    p->device[slot].device = device_get(r, uuid);
-    return p->device[slot].device ? 0 : -ENOMEM;
+    LL_FOREACH (r->devices, d)
+        if (memcmp(d->uuid, uuid, 16) == 0)
+            break;
+    if (!d) {
+        if (!(d = calloc(1, sizeof(*d))))
+            return -ENOMEM;
+        memcpy(d->uuid, uuid, 16);
+        LL_PREPEND(r->devices, d);
+    }
+    d->users++;
+    p->device[slot].device = d;
+    return 0;
 }
 
 /* ---- links -------------------------------------------------------------------------------------
@@ -329,10 +323,10 @@ static void new_look(struct peer *p)
         new_end(p);
 }
 
-/* Is there more to come? */
-static bool bits_look(struct topology *r, struct peer *peers, uint64_t now_ns)
+int topology_look(struct topology *r, struct peer *peers, uint64_t now_ns)
 {
-    bool more = false;
+    uint64_t due = 0;
+    bool more = false; /* is there more to come? */
     struct device *d;
     struct peer *p;
 
@@ -348,14 +342,8 @@ static bool bits_look(struct topology *r, struct peer *peers, uint64_t now_ns)
         } else {
             more |= !!d->freed_ns;
         }
-    return more;
-}
-
-int topology_look(struct topology *r, struct peer *peers, uint64_t now_ns)
-{
-    uint64_t due = bits_look(r, peers, now_ns) ? now_ns + RETURN_MS * NS_PER_MS : 0;
-    struct peer *p;
-
+    if (more)
+        due = now_ns + RETURN_MS * NS_PER_MS;
     DL_FOREACH (peers, p) {
         if (p->new_till_ns && now_ns >= p->new_till_ns)
             new_end(p);

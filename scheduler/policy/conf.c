@@ -304,21 +304,6 @@ int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t 
     return take_over(conf, &new, rc);
 }
 
-/* Where cgroups cannot be told no rule about them is taken, least of all `contained`. */
-static int check_cgroups(const struct conf *conf, char *why, size_t why_size)
-{
-    bool any = conf->contained.count > 0 || rules_have_cgroups(&conf->control);
-    char reason[400];
-    int rc;
-
-    for (uint32_t level = 0; level < PAGE_LEVELS; level++)
-        any |= rules_have_cgroups(&conf->allow[level]);
-    rc = any ? cgroups_check(reason, sizeof(reason)) : 0;
-    if (rc != 0)
-        snprintf(why, why_size, "%s: %s", conf->path, reason);
-    return rc;
-}
-
 /* Who can write this file decides who may be real time. */
 static int check_file(int fd, const char *path, uid_t owner, char *why, size_t why_size)
 {
@@ -346,7 +331,9 @@ static int check_file(int fd, const char *path, uid_t owner, char *why, size_t w
 static int load(struct conf *conf, const char *path, char *why, size_t why_size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+    char reason[400];
     struct conf new;
+    bool cgroups;
     FILE *in;
 
     if (fd < 0) {
@@ -362,8 +349,12 @@ static int load(struct conf *conf, const char *path, char *why, size_t why_size)
     }
     rc = parse(&new, conf->owner, in, path, why, why_size);
     fclose(in);
-    if (rc == 0)
-        rc = check_cgroups(&new, why, why_size);
+    /* Where cgroups cannot be told no rule about them is taken, least of all `contained`. */
+    cgroups = rc == 0 && (new.contained.count > 0 || rules_have_cgroups(&new.control));
+    for (uint32_t level = 0; rc == 0 && level < PAGE_LEVELS; level++)
+        cgroups |= rules_have_cgroups(&new.allow[level]);
+    if (cgroups && (rc = cgroups_check(reason, sizeof(reason))) != 0)
+        snprintf(why, why_size, "%s: %s", path, reason);
     return take_over(conf, &new, rc);
 }
 

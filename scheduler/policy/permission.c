@@ -56,39 +56,25 @@ bool permission_named(const struct conf *conf, const struct subject *who)
     return permission_control(conf, who) || permission_level(conf, who, PAGE_LEVELS - 1) > 0;
 }
 
-/* Of several hierarchies the one that says most. */
-static const char *longest_path(const char *lines, int *length)
-{
-    const char *longest = "/PATH";
-
-    *length = 1;
-    for (const char *line = lines; line && *line; line += strspn(line, "\n")) {
-        const char *end = line + strcspn(line, "\n"),
-                   *path = memchr(line, '/', (size_t)(end - line));
-
-        if (path && end - path > *length) {
-            longest = path;
-            *length = (int)(end - path);
-        }
-        line = end;
-    }
-    if (*length == 1)
-        *length = (int)strlen(longest);
-    return longest;
-}
-
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size)
 {
-    const char *level = level_name(asked), *path;
-    int length;
+    const char *level = level_name(asked), *lines = who->cgroups, *path, *longest = "/PATH";
+    size_t length, most = 1;
 
     if (is_contained(conf, who)) {
-        path = longest_path(who->cgroups, &length);
+        /* Of several hierarchies the one that says most. */
+        while ((path = cgroups_next(&lines, &length)))
+            if (length > most) {
+                longest = path;
+                most = length;
+            }
+        if (most == 1)
+            most = strlen(longest);
         snprintf(out, size,
                  "no rule gives the cgroup of process %d level %s; allow it with `%s = "
                  "cgroup:%.*s` under [allow] in %s",
-                 (int)who->pid, level, level, length, path, conf->path);
+                 (int)who->pid, level, level, (int)most, longest, conf->path);
         return;
     }
     if (who->job.account[0]) {

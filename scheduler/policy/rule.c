@@ -49,20 +49,19 @@ static bool path_is_whole(const char *path, size_t length)
     return length > 0 && path[0] == '/';
 }
 
-/* The path of a line "ID:CONTROLLERS:PATH", and its length; NULL: it has none. */
-static const char *line_path(const char *line, size_t *length)
+const char *cgroups_next(const char **lines, size_t *length)
 {
-    const char *end = line + strcspn(line, "\n"), *path = memchr(line, ':', (size_t)(end - line));
+    const char *line = *lines, *end, *path;
 
+    if (!line || !*line)
+        return NULL;
+    end = strchrnul(line, '\n');
+    *lines = *end ? end + 1 : end;
+    path = memchr(line, ':', (size_t)(end - line));
     path = path ? memchr(path + 1, ':', (size_t)(end - path - 1)) : NULL;
-    *length = path ? (size_t)(end - path - 1) : 0;
-    return path ? path + 1 : NULL;
-}
-
-static const char *next_line(const char *line)
-{
-    line += strcspn(line, "\n");
-    return *line ? line + 1 : line;
+    path = path ? path + 1 : end;
+    *length = (size_t)(end - path);
+    return path;
 }
 
 char *cgroups_read(const char *file)
@@ -76,11 +75,8 @@ char *cgroups_read(const char *file)
         return NULL;
     known = getdelim(&text, &size, '\0', in) > 0 && *text && !ferror(in);
     fclose(in);
-    for (const char *line = text; known && *line; line = next_line(line)) {
-        const char *path = line_path(line, &length);
-
-        known = path && path_is_whole(path, length);
-    }
+    for (const char *line = text, *path; known && (path = cgroups_next(&line, &length));)
+        known = path_is_whole(path, length);
     if (known)
         return text;
     free(text);
@@ -354,12 +350,9 @@ static bool in_cgroup(const struct subject *who, const char *pattern)
 {
     size_t length;
 
-    for (const char *line = who->cgroups; line && *line; line = next_line(line)) {
-        const char *path = line_path(line, &length);
-
-        if (path && path_matches(pattern, path, length))
+    for (const char *line = who->cgroups, *path; (path = cgroups_next(&line, &length));)
+        if (path_matches(pattern, path, length))
             return true;
-    }
     return false;
 }
 

@@ -32,6 +32,9 @@ void subject_clear(struct subject *who);
 /* What /proc/PID/cgroup says; NULL where it cannot be read, or says nothing that a rule could be
  * held against. */
 char *cgroups_read(const char *file);
+/* The path of the next of its lines "ID:CONTROLLERS:PATH", and its length: 0 where it has none.
+ * NULL: that was all, or `*lines` is NULL. */
+const char *cgroups_next(const char **lines, size_t *length);
 /* Can this process tell where others are? Returns 0, or -ENOTSUP and why not. */
 int cgroups_check(char *why, size_t why_size);
 /* Does this id stand for all that a user namespace of this map (/proc/self/uid_map) does not have?

@@ -119,6 +119,15 @@ int environment_under(const char *library, const char *simulator)
     return rc == 0 && library && *library ? environment_prepend("LD_PRELOAD", library) : rc;
 }
 
+int environment_of(const struct variable *rows, const char *library, const char *simulator)
+{
+    int rc = environment_remove_preload("libcutin.so");
+
+    if (rc == 0)
+        rc = environment_set(rows);
+    return rc == 0 ? environment_under(library, simulator) : rc;
+}
+
 bool program_find(const char *name, char path[PATH_MAX])
 {
     const char *folders = getenv("PATH");
@@ -147,19 +156,11 @@ int program_become(const struct subcommand *cmd, char *const argv[])
     return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
 
-static bool entry_is(const char *entry, size_t length, const char *file)
-{
-    size_t tail = strlen(file);
-
-    return length >= tail && memcmp(entry + length - tail, file, tail) == 0 &&
-           (length == tail || entry[length - tail - 1] == '/');
-}
-
 int environment_remove_preload(const char *file)
 {
     const char *rest = getenv("LD_PRELOAD");
     char *list;
-    size_t used = 0;
+    size_t used = 0, tail = strlen(file);
     int rc;
 
     if (!rest)
@@ -169,7 +170,9 @@ int environment_remove_preload(const char *file)
         return -ENOMEM;
     while (*rest) {
         size_t length = strcspn(rest, " :"); /* ld.so takes both as separators */
-        if (length && !entry_is(rest, length, file)) {
+        bool is_file = length >= tail && memcmp(rest + length - tail, file, tail) == 0 &&
+                       (length == tail || rest[length - tail - 1] == '/');
+        if (length && !is_file) {
             if (used)
                 list[used++] = ':';
             memcpy(list + used, rest, length);

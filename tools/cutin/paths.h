@@ -45,6 +45,8 @@ int environment_simulate(const char *folder);
 /* What is started next runs on the simulated driver of this folder, with this libcutin.so in front;
  * NULL or "": without. 0 or -ENOMEM. */
 int environment_under(const char *library, const char *simulator);
+/* The same for a process of ours, which has these variables and no other libcutin.so. */
+int environment_of(const struct variable *rows, const char *library, const char *simulator);
 /* Take every library whose file name is `file` out of LD_PRELOAD. Returns 0 or -ENOMEM. */
 int environment_remove_preload(const char *file);
 

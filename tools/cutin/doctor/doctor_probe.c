@@ -156,29 +156,20 @@ int probe_main(const char *name)
     return EXIT_USAGE;
 }
 
-static int set_environment(const struct doctor *d, bool preloaded)
-{
-    char id[32];
-    const struct variable simulated[] = {{"SIMGPU_ID", d->sim ? id : NULL}, {0}};
-    const struct variable under[] = {
-        {"CUTIN_PRIORITY", "be"}, {"CUTIN_PROFILE", "off"}, {"CUTIN_SOCKET", ""}, {0}};
-    int rc = environment_remove_preload("libcutin.so");
-
-    snprintf(id, sizeof(id), "doctor-%d", (int)getppid());
-    if (rc == 0)
-        rc = environment_set(simulated);
-    if (rc == 0 && preloaded)
-        rc = environment_set(under);
-    return rc == 0 ? environment_under(preloaded ? d->paths.library : NULL,
-                                       d->sim ? d->paths.simulator : NULL)
-                   : rc;
-}
-
 static void become(const struct fact_run *run)
 {
     const struct doctor *d = run->user;
+    bool under = run->fact == &facts[HOLD];
+    char id[32];
+    const struct variable rows[] = {{"SIMGPU_ID", d->sim ? id : NULL},
+                                    {"CUTIN_PRIORITY", under ? "be" : NULL},
+                                    {"CUTIN_PROFILE", under ? "off" : NULL},
+                                    {"CUTIN_SOCKET", under ? "" : NULL},
+                                    {0}};
 
-    if (set_environment(d, run->fact == &facts[HOLD]) == 0)
+    snprintf(id, sizeof(id), "doctor-%d", (int)getppid());
+    if (environment_of(rows, under ? d->paths.library : NULL, d->sim ? d->paths.simulator : NULL) ==
+        0)
         execl(d->paths.self, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
 }
 

@@ -49,35 +49,31 @@ int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
 
 int worker_environment_set(const struct worker_environment *env, const char *priority)
 {
-    const struct variable best_effort[] = {
-        {"CUTIN_GATES", env->gates},
-        {"CUTIN_GRAPH_GATES", env->graph_gates},
-        {"CUTIN_DEPTH", getenv("CUTIN_DEPTH") ? NULL : env->depth},
-        {"CUTIN_BUDGET_US", getenv("CUTIN_BUDGET_US") ? NULL : env->budget_us},
+    const char *under = env->library, *traced = under ? env->trace : NULL;
+    bool be = under && strcmp(priority, "be") == 0;
+    const struct variable rows[] = {
+        {"SIMGPU_ID", env->sim_id},
+        {"CUTIN_GATES", be ? env->gates : NULL},
+        {"CUTIN_GRAPH_GATES", be ? env->graph_gates : NULL},
+        {"CUTIN_DEPTH", be && !getenv("CUTIN_DEPTH") ? env->depth : NULL},
+        {"CUTIN_BUDGET_US", be && !getenv("CUTIN_BUDGET_US") ? env->budget_us : NULL},
+        {"SIMGPU_LOG", traced ? env->device_log : NULL},
+        {"CUTIN_TRACE", traced},
+        /* Room for what a block of samples leaves; with times only the first records are kept, so
+         * for all. */
+        {"CUTIN_TRACE_KEEP", !traced      ? NULL
+                             : env->timed ? "first"
+                                          : "newest"},
+        {"CUTIN_TRACE_RECORDS", !traced      ? NULL
+                                : env->timed ? "1048576"
+                                             : "262144"},
+        {"CUTIN_PRIORITY", under ? priority : NULL},
+        {"CUTIN_PROFILE", under ? "off" : NULL},
+        {"CUTIN_SOCKET", under ? env->socket : NULL},
         {0},
     };
-    /* Room for what a block of samples leaves; with times only the first records are kept, so for
-     * all. */
-    const struct variable traced[] = {
-        {"SIMGPU_LOG", env->device_log},
-        {"CUTIN_TRACE", env->trace},
-        {"CUTIN_TRACE_KEEP", env->timed ? "first" : "newest"},
-        {"CUTIN_TRACE_RECORDS", env->timed ? "1048576" : "262144"},
-        {0},
-    };
-    const struct variable under[] = {
-        {"CUTIN_PRIORITY", priority}, {"CUTIN_PROFILE", "off"}, {"CUTIN_SOCKET", env->socket}, {0}};
-    int rc = environment_remove_preload("libcutin.so");
 
-    if (rc == 0 && env->library && strcmp(priority, "be") == 0)
-        rc = environment_set(best_effort);
-    if (rc == 0 && env->library && env->trace)
-        rc = environment_set(traced);
-    if (rc == 0)
-        rc = environment_set((struct variable[]){{"SIMGPU_ID", env->sim_id}, {0}});
-    if (rc == 0 && env->library)
-        rc = environment_set(under);
-    return rc == 0 ? environment_under(env->library, env->simulator) : rc;
+    return environment_of(rows, env->library, env->simulator);
 }
 
 /* In the forked child; only async-signal-safe calls are needed: the command has one thread. */

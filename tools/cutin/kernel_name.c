@@ -96,14 +96,6 @@ static const char *skip_scope(const char *text, const char *at)
     return *behind == '#' || strncmp(behind, "::", 2) == 0 ? behind : at;
 }
 
-/* "[abi:v1]" */
-static const char *skip_tag(const char *text, const char *at)
-{
-    const char *end = strncmp(at, "[abi:", 5) == 0 ? bracket_end(text, at) : NULL;
-
-    return end ? end : at;
-}
-
 /* Between functions it is clear: "::operator()::". */
 static const char *skip_call(const char *text, const char *at)
 {
@@ -123,7 +115,9 @@ static const char *skip_noise(const char *text, const char *at)
 
     behind = behind != at ? behind : skip_call(text, at);
     behind = behind != at ? behind : skip_scope(text, at);
-    return behind != at ? behind : skip_tag(text, at);
+    if (behind == at && strncmp(at, "[abi:", 5) == 0) /* "[abi:v1]" */
+        behind = bracket_end(text, at);
+    return behind ? behind : at;
 }
 
 /* In place. At the outermost level a space ends the return type, and parameters the name. */
@@ -157,27 +151,6 @@ static void clean(char *text)
         at = behind;
     }
     *out = '\0';
-}
-
-/* Lambdas within lambdas: "{lambda#1}::{lambda#4}" becomes "{lambda#1.4}". */
-static void join_lambdas(char *text)
-{
-    static const char between[] = "}::{lambda#";
-
-    for (char *at = text; (at = strstr(at, between));) {
-        *at++ = '.';
-        memmove(at, at + sizeof(between) - 2, strlen(at + sizeof(between) - 2) + 1);
-    }
-}
-
-/* Rust before its own mangling ends a name with a hash: "::h0123456789abcdef". */
-static void drop_rust_hash(char *text)
-{
-    size_t n = strlen(text);
-
-    if (n > 19 && strncmp(text + n - 19, "::h", 3) == 0 &&
-        strspn(text + n - 16, "0123456789abcdef") == 16)
-        text[n - 19] = '\0';
 }
 
 /* ---- shortening ----------------------------------------------------------------------------- */
@@ -239,22 +212,10 @@ static const char *write_comma(struct writer *w, const char *at)
     return end;
 }
 
-/* What is in front of "::" goes, unless what follows has no name of its own. */
-static const char *write_scope(struct writer *w, const char *at)
-{
-    bool named = is_word(at[2]) && strncmp(at + 2, "operator", 8) != 0;
-    bool goes = w->depth ? w->keep.bare : w->keep.single && !memchr(w->out, '<', w->n);
-
-    if (goes && w->depth < DEEPEST && named)
-        w->n = w->begin[w->depth];
-    else
-        write_text(w, at, 2);
-    return at + 2;
-}
-
 static const char *write_next(struct writer *w, const char *at)
 {
     const char *behind = operator_skip(w->text, at);
+    bool goes = w->depth ? w->keep.bare : w->keep.single && !memchr(w->out, '<', w->n);
 
     if (behind != at) {
         write_text(w, at, (size_t)(behind - at));
@@ -264,8 +225,14 @@ static const char *write_next(struct writer *w, const char *at)
         return write_open(w, at);
     if (*at == ',' && w->depth)
         return write_comma(w, at);
-    if (strncmp(at, "::", 2) == 0)
-        return write_scope(w, at);
+    if (strncmp(at, "::", 2) == 0) {
+        /* What is in front of it goes, unless what follows has no name of its own. */
+        if (goes && w->depth < DEEPEST && is_word(at[2]) && strncmp(at + 2, "operator", 8) != 0)
+            w->n = w->begin[w->depth];
+        else
+            write_text(w, at, 2);
+        return at + 2;
+    }
     if (*at == '>' && w->depth)
         w->depth--;
     if (*at == ' ' && at[1] == '>') /* "> >" */
@@ -390,7 +357,9 @@ static char *outline(const char *raw)
 /* Takes the text. */
 static char *demangle(char *text)
 {
+    static const char between[] = "}::{lambda#";
     char *plain = NULL;
+    size_t n;
 #if HAVE_CXA_DEMANGLE
     int status;
 
@@ -403,8 +372,16 @@ static char *demangle(char *text)
         return text;
     free(text);
     clean(plain);
-    join_lambdas(plain);
-    drop_rust_hash(plain);
+    /* Lambdas within lambdas: "{lambda#1}::{lambda#4}" becomes "{lambda#1.4}". */
+    for (char *at = plain; (at = strstr(at, between));) {
+        *at++ = '.';
+        memmove(at, at + sizeof(between) - 2, strlen(at + sizeof(between) - 2) + 1);
+    }
+    /* Rust before its own mangling ends a name with a hash: "::h0123456789abcdef". */
+    n = strlen(plain);
+    if (n > 19 && strncmp(plain + n - 19, "::h", 3) == 0 &&
+        strspn(plain + n - 16, "0123456789abcdef") == 16)
+        plain[n - 19] = '\0';
     return plain;
 }
 

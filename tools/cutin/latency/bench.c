@@ -98,21 +98,16 @@ static double samples_s(const struct bench_plan *p, uint32_t count)
     return (count + (double)count * p->warm_up / p->samples) * us / 1e6;
 }
 
-static double whole_s(const struct bench *b)
-{
-    double s = 0;
-
-    for (int m = 0; m < BENCH_MODES; m++)
-        if (wanted(b, m))
-            s += samples_s(&b->plan, b->plan.samples) +
-                 (m == BENCH_ALONE ? 0 : b->plan.solo_ms / 1000.0);
-    return s;
-}
-
 /* `block_s` of the block at work; the others before it are in done_s. */
 static void show(const struct bench *b, double block_s, const char *what)
 {
-    progress_show(b->part + (b->done_s + block_s) / whole_s(b), b->parts > 0 ? b->parts : 1, what);
+    double whole_s = 0;
+
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (wanted(b, m))
+            whole_s += samples_s(&b->plan, b->plan.samples) +
+                       (m == BENCH_ALONE ? 0 : b->plan.solo_ms / 1000.0);
+    progress_show(b->part + (b->done_s + block_s) / whole_s, b->parts > 0 ? b->parts : 1, what);
 }
 
 /* Whose processes a mode uses. */
@@ -193,34 +188,27 @@ static int be_check(struct bench *b, struct worker *be)
 
 /* ---- real time ----------------------------------------------------------------------------- */
 
-/* What a block may take: a kernel waits for many others at worst. */
-static uint32_t block_timeout_ms(const struct bench_plan *p, const uint64_t *gap_ns, uint32_t count)
-{
-    uint64_t us = 100ull * unit_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
-    uint64_t ms = PATIENCE_MS + (count + p->warm_up) * us / 1000;
-
-    for (uint32_t i = 0; i < count; i++)
-        ms += gap_ns[i] / 1000000;
-
-    return ms > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)ms;
-}
-
 /* `from`: the samples that the worker had before. */
 static int await_samples(struct bench *b, int mode, uint32_t count, uint32_t from,
                          struct worker_reply *reply)
 {
     struct worker *rt = &b->rt[side_of(mode)];
-    uint32_t samples, timeout_ms;
+    const struct bench_plan *p = &b->plan;
+    /* What a block may take: a kernel waits for many others at worst. */
+    uint64_t us = 100ull * unit_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
+    uint64_t timeout_ms = PATIENCE_MS + (count + p->warm_up) * us / 1000;
     double start_s = now_s();
+    uint32_t samples;
     int rc;
 
-    timeout_ms = block_timeout_ms(&b->plan, b->gap_ns + b->mode[mode].n, count);
+    for (uint32_t i = 0; i < count; i++)
+        timeout_ms += b->gap_ns[b->mode[mode].n + i] / 1000000;
     do {
         samples = atomic_load_explicit(&rt->shared->samples, memory_order_relaxed);
-        show(b, samples_s(&b->plan, samples - from), bench_mode_names[mode]);
+        show(b, samples_s(p, samples - from), bench_mode_names[mode]);
         rc = worker_reply(rt, reply, LOOK_MS, &progress_cancel);
-    } while (rc == -ETIMEDOUT && (now_s() - start_s) * 1000 < timeout_ms);
-    b->done_s += samples_s(&b->plan, count);
+    } while (rc == -ETIMEDOUT && (now_s() - start_s) * 1000 < (double)timeout_ms);
+    b->done_s += samples_s(p, count);
     return rc;
 }
 
@@ -316,36 +304,11 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
     return rc;
 }
 
-/* Before best effort runs for the first time. */
-static int noise_floor(struct bench *b)
-{
-    struct worker *rt = &b->rt[BENCH_NATIVE];
-    struct worker_reply reply;
-    int rc = b->plan.floor_ms ? worker_ask(rt, WORKER_FLOOR, b->plan.floor_ms) : 0;
-
-    if (b->plan.floor_ms && rc == 0)
-        rc = worker_reply(rt, &reply, PATIENCE_MS + 2 * b->plan.floor_ms, &progress_cancel);
-    return rc == 0 ? 0 : fail_worker(b, rt, rc);
-}
-
 /* ---- rounds -------------------------------------------------------------------------------- */
 
 static int start(struct bench *b, struct worker *w, int side)
 {
     return worker_start(w, &b->environment[side], &progress_cancel, b->why, sizeof(b->why));
-}
-
-/* In an order of its own in each round: no mode always has the same one before it. */
-static void shuffle_modes(int order[BENCH_MODES], uint64_t *seed)
-{
-    for (int m = 0; m < BENCH_MODES; m++)
-        order[m] = m;
-    for (uint32_t i = BENCH_MODES; i > 1; i--) {
-        uint32_t k = random_below(seed, i);
-        int last = order[i - 1];
-        order[i - 1] = order[k];
-        order[k] = last;
-    }
 }
 
 static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
@@ -359,7 +322,15 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     char path[300];
     pid_t pid;
 
-    shuffle_modes(order, &b->order_seed);
+    /* In an order of its own in each round: no mode always has the same one before it. */
+    for (int m = 0; m < BENCH_MODES; m++)
+        order[m] = m;
+    for (uint32_t i = BENCH_MODES; i > 1; i--) {
+        uint32_t k = random_below(&b->order_seed, i);
+        int last = order[i - 1];
+        order[i - 1] = order[k];
+        order[k] = last;
+    }
     /* Best effort by itself. Under cutin its real-time peer is not there yet: nobody is above. */
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0 && !progress_cancel; m++)
         if (wanted(b, m))
@@ -461,21 +432,6 @@ static int prepare_trace(struct bench *b)
     return 0;
 }
 
-/* The library is what makes the distance, so natively it is there, too: without a daemon processes
- * know nothing of each other, and one that is alone is not capped. */
-static int prepare_distance(struct bench *b)
-{
-    struct worker_environment *native = &b->environment[BENCH_NATIVE];
-
-    if (!b->plan.distance_us[0])
-        return 0;
-    if (!b->paths.library[0])
-        return fail(b, -ENOENT, "libcutin.so is not installed beside cutin: no --distance");
-    native->library = b->paths.library;
-    native->socket = "";
-    return setenv("CUTIN_DISTANCE_US", b->plan.distance_us, 1) == 0 ? 0 : -ENOMEM;
-}
-
 static int prepare_environment(struct bench *b)
 {
     struct worker_environment common = {0};
@@ -490,8 +446,16 @@ static int prepare_environment(struct bench *b)
     }
     b->environment[BENCH_NATIVE] = common;
     b->environment[BENCH_CUTIN] = common;
-    if ((rc = prepare_distance(b)) != 0)
-        return rc;
+    /* The library is what makes the distance, so natively it is there, too: without a daemon
+     * processes know nothing of each other, and one that is alone is not capped. */
+    if (b->plan.distance_us[0]) {
+        if (!b->paths.library[0])
+            return fail(b, -ENOENT, "libcutin.so is not installed beside cutin: no --distance");
+        b->environment[BENCH_NATIVE].library = b->paths.library;
+        b->environment[BENCH_NATIVE].socket = "";
+        if (setenv("CUTIN_DISTANCE_US", b->plan.distance_us, 1) != 0)
+            return -ENOMEM;
+    }
     b->environment[BENCH_CUTIN].library = b->paths.library;
     b->environment[BENCH_CUTIN].socket = b->daemon.socket;
     b->environment[BENCH_CUTIN].depth = b->plan.depth;
@@ -509,28 +473,25 @@ static int prepare_environment(struct bench *b)
     return daemon_own_start(&b->daemon, b->paths.daemon, "latency", b->why, sizeof(b->why));
 }
 
-/* Everyone but cutin's real-time worker, which comes and goes with the rounds. */
+/* Everyone but cutin's real-time worker, which comes and goes with the rounds; and the noise floor,
+ * before best effort runs for the first time. */
 static int start_workers(struct bench *b)
 {
+    struct worker *rt = &b->rt[BENCH_NATIVE];
+    struct worker_reply reply;
     int rc = 0;
 
     if (wanted(b, BENCH_ALONE) || wanted(b, BENCH_NATIVE) || b->plan.floor_ms)
-        rc = start(b, &b->rt[BENCH_NATIVE], BENCH_NATIVE);
+        rc = start(b, rt, BENCH_NATIVE);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0; m++)
         if (wanted(b, m))
             rc = start(b, &b->be[m], m);
-    return rc;
-}
-
-static int end(struct bench *b, int rc)
-{
-    for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
-        rc = end_worker(b, &b->rt[side], rc);
-        rc = end_worker(b, &b->be[side], rc);
-    }
-    daemon_own_end(&b->daemon);
-    scratch_remove(&b->trace.scratch);
-    return rc;
+    if (rc != 0 || !b->plan.floor_ms)
+        return rc;
+    rc = worker_ask(rt, WORKER_FLOOR, b->plan.floor_ms);
+    if (rc == 0)
+        rc = worker_reply(rt, &reply, PATIENCE_MS + 2 * b->plan.floor_ms, &progress_cancel);
+    return rc == 0 ? 0 : fail_worker(b, rt, rc);
 }
 
 int bench_run(struct bench *b)
@@ -548,10 +509,13 @@ int bench_run(struct bench *b)
     if (rc == 0)
         rc = start_workers(b);
     if (rc == 0)
-        rc = noise_floor(b);
-    if (rc == 0)
         rc = rounds_run(b);
-    rc = end(b, rc);
+    for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
+        rc = end_worker(b, &b->rt[side], rc);
+        rc = end_worker(b, &b->be[side], rc);
+    }
+    daemon_own_end(&b->daemon);
+    scratch_remove(&b->trace.scratch);
     if (rc == 0)
         bench_describe(b);
     b->cancelled = progress_cancel != 0;

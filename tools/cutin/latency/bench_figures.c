@@ -84,12 +84,6 @@ static int draw(const struct bench *b, int mode, double (*out)[BOOTSTRAP_RESAMPL
     return rc;
 }
 
-/* The samples are sorted. */
-static double percentile_us(const struct bench_result *r, double percent)
-{
-    return figures_percentile_us(r->latency_ns, r->n, percent);
-}
-
 /* Against alone, resample by resample: both drew the same rounds. */
 static void compare(struct bench_estimate *e, double alone_us, double *mode, const double *alone,
                     uint32_t n)
@@ -120,12 +114,13 @@ static void estimate(struct bench *b, int mode, drawn *all)
         if (percent <= 0 || !bench_enough(b, mode, percent))
             continue;
         e->known = true;
-        e->us = percentile_us(r, percent);
+        e->us = figures_percentile_us(r->latency_ns, r->n, percent); /* they are sorted */
         memcpy(own, all[mode][k], n * sizeof(*own));
         e->us_within = bootstrap_interval(own, n);
         if (mode != BENCH_ALONE && bench_enough(b, BENCH_ALONE, percent) &&
             bootstrap_resamples(alone->n) == n)
-            compare(e, percentile_us(alone, percent), all[mode][k], all[BENCH_ALONE][k], n);
+            compare(e, figures_percentile_us(alone->latency_ns, alone->n, percent), all[mode][k],
+                    all[BENCH_ALONE][k], n);
     }
 }
 

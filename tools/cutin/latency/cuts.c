@@ -43,19 +43,10 @@ static void add_call(struct cuts *c, const struct trace_record *r)
         }
 }
 
-static void add_begin(struct cuts *c, const struct trace_clocks *clocks,
-                      const struct trace_record *r)
-{
-    uint64_t start_ns, took_ns;
-
-    for (size_t i = c->n; r->sample.op && i-- > 0;)
-        if (c->at[i].op == r->sample.op && trace_clocks_place(clocks, r, &start_ns, &took_ns))
-            c->at[i].begin_ns = start_ns;
-}
-
 static int add_record(struct cuts *c, const struct trace_clocks *clocks,
                       const struct trace_record *r, uint64_t to_ns)
 {
+    uint64_t start_ns, took_ns;
     int rc = 0;
 
     switch (r->kind) {
@@ -72,7 +63,9 @@ static int add_record(struct cuts *c, const struct trace_clocks *clocks,
         add_call(c, r);
         return 0;
     case TRACE_SAMPLE:
-        add_begin(c, clocks, r);
+        for (size_t i = c->n; r->sample.op && i-- > 0;)
+            if (c->at[i].op == r->sample.op && trace_clocks_place(clocks, r, &start_ns, &took_ns))
+                c->at[i].begin_ns = start_ns;
     }
     return 0;
 }
@@ -92,30 +85,25 @@ int cuts_read(struct cuts *c, const struct trace_view *v, uint64_t from_ns, uint
 
 /* ---- the device ----------------------------------------------------------------------------- */
 
-/* A kernel of another process as far as it lies between the hold and the begin. */
-static void add_in_the_way(struct cut *c, const struct device_work *w, uint64_t most_ns[], size_t i)
-{
-    uint64_t from_ns = w->start_ns > c->in_ns ? w->start_ns : c->in_ns,
-             to_ns = w->end_ns < c->begin_ns ? w->end_ns : c->begin_ns;
-
-    if (from_ns >= to_ns || to_ns - from_ns <= most_ns[i])
-        return;
-    most_ns[i] = to_ns - from_ns;
-    c->by = w->pid;
-    snprintf(c->kernel, sizeof(c->kernel), "%s", kernel_name(w->name, KERNEL_NAME_EVENT, false));
-}
-
 static void add_work(struct cuts *c, const struct device_work *w, pid_t pid, bool begins,
                      uint64_t most_ns[])
 {
     for (size_t i = 0; i < c->n; i++) {
         struct cut *cut = &c->at[i];
-        uint64_t from_ns = cut->call_ns ? cut->call_ns : cut->in_ns;
-        if (!begins && w->pid != pid)
-            add_in_the_way(cut, w, most_ns, i);
-        else if (begins && w->pid == pid && w->start_ns >= from_ns &&
-                 (!cut->out_ns || w->start_ns <= cut->out_ns) &&
-                 (!cut->begin_ns || w->start_ns < cut->begin_ns))
+        uint64_t call_ns = cut->call_ns ? cut->call_ns : cut->in_ns;
+        /* A kernel of another process as far as it lies between the hold and the begin. */
+        uint64_t from_ns = w->start_ns > cut->in_ns ? w->start_ns : cut->in_ns,
+                 to_ns = w->end_ns < cut->begin_ns ? w->end_ns : cut->begin_ns;
+
+        if (!begins && w->pid != pid && from_ns < to_ns && to_ns - from_ns > most_ns[i]) {
+            most_ns[i] = to_ns - from_ns;
+            cut->by = w->pid;
+            snprintf(cut->kernel, sizeof(cut->kernel), "%s",
+                     kernel_name(w->name, KERNEL_NAME_EVENT, false));
+        }
+        if (begins && w->pid == pid && w->start_ns >= call_ns &&
+            (!cut->out_ns || w->start_ns <= cut->out_ns) &&
+            (!cut->begin_ns || w->start_ns < cut->begin_ns))
             cut->begin_ns = w->start_ns;
     }
 }

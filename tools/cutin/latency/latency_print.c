@@ -32,16 +32,6 @@ static void print_arrivals(const struct bench *b)
                 b->mode[m].backlog.mean);
 }
 
-static void print_bound(const struct bench *b)
-{
-    for (int m = 0; m < BENCH_MODES && b->plan.bound_us > 0; m++)
-        if (bench_has(b, m))
-            printf("bound, %-7s   %u of %u later than %g us; with 99 %% confidence at most %.2f %% "
-                   "of all\n",
-                   bench_mode_names[m], b->mode[m].late, b->mode[m].n, b->plan.bound_us,
-                   preset_late_limit(b->mode[m].late, b->mode[m].n));
-}
-
 static void print_break(const struct bench *b)
 {
     char when[RESULT_TIME];
@@ -78,26 +68,6 @@ static void print_floor(const struct bench *b)
                    bench_mode_names[m], bench_floor_us(b));
 }
 
-static void print_maxima(const struct bench *b)
-{
-    char when[RESULT_TIME];
-
-    for (int m = 0; m < BENCH_MODES; m++)
-        if (bench_has(b, m))
-            printf("max, %-7s     %.1f us, arrived %s\n", bench_mode_names[m],
-                   b->mode[m].figures.max_us, result_time(b->mode[m].max_ns, when));
-}
-
-static void print_graph(const struct bench *b)
-{
-    double graph_us = bench_graph_us(b);
-
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (graph_us > 0 && bench_has(b, m) && bench_p99_known(b, m))
-            printf("added by %-7s p99 is %.2f %% of a graph's %.1f us\n", bench_mode_names[m],
-                   100 * bench_added(b, m).p99_us / graph_us, graph_us);
-}
-
 /* A percentile of too few samples is none. */
 static void print_figure(size_t samples, double us, double percent)
 {
@@ -121,15 +91,6 @@ static void print_estimate(const char *name, const struct bench_estimate *e, dou
         printf(", %.2f x alone (%.2f to %.2f)", e->ratio, e->ratio_within.least,
                e->ratio_within.most);
     putchar('\n');
-}
-
-static void print_estimates(const struct bench *b)
-{
-    printf("\n%d %% intervals, by resampling of rounds and of samples in them\n",
-           BOOTSTRAP_PERCENT);
-    for (int m = 0; m < BENCH_MODES; m++)
-        for (int k = 0; bench_has(b, m) && k < BENCH_ESTIMATES; k++)
-            print_estimate(bench_mode_names[m], &b->mode[m].estimate[k], bench_percent(b, k));
 }
 
 static void print_stages(const struct bench *b)
@@ -176,6 +137,9 @@ static void print_verdict(const struct bench *b)
 
 static void print_table(const struct bench *b)
 {
+    double graph_us = bench_graph_us(b);
+    char when[RESULT_TIME];
+
     printf("%s, best-effort ", b->gpu);
     if (b->plan.be_graph)
         printf("graphs of %u ", b->plan.be_graph);
@@ -194,13 +158,25 @@ static void print_table(const struct bench *b)
 #undef CELL
         printf(" %9zu\n", b->mode[m].figures.samples);
     }
-    print_estimates(b);
+    printf("\n%d %% intervals, by resampling of rounds and of samples in them\n",
+           BOOTSTRAP_PERCENT);
+    for (int m = 0; m < BENCH_MODES; m++)
+        for (int k = 0; bench_has(b, m) && k < BENCH_ESTIMATES; k++)
+            print_estimate(bench_mode_names[m], &b->mode[m].estimate[k], bench_percent(b, k));
     putchar('\n');
     print_floor(b);
     print_arrivals(b);
-    print_bound(b);
+    for (int m = 0; m < BENCH_MODES && b->plan.bound_us > 0; m++)
+        if (bench_has(b, m))
+            printf("bound, %-7s   %u of %u later than %g us; with 99 %% confidence at most %.2f %% "
+                   "of all\n",
+                   bench_mode_names[m], b->mode[m].late, b->mode[m].n, b->plan.bound_us,
+                   preset_late_limit(b->mode[m].late, b->mode[m].n));
     print_break(b);
-    print_maxima(b);
+    for (int m = 0; m < BENCH_MODES; m++)
+        if (bench_has(b, m))
+            printf("max, %-7s     %.1f us, arrived %s\n", bench_mode_names[m],
+                   b->mode[m].figures.max_us, result_time(b->mode[m].max_ns, when));
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m) && bench_has(b, BENCH_ALONE)) {
             printf("added by %-7s p50 %.1f us", bench_mode_names[m], bench_added(b, m).p50_us);
@@ -208,7 +184,10 @@ static void print_table(const struct bench *b)
                 printf(", p99 %.1f us", bench_added(b, m).p99_us);
             putchar('\n');
         }
-    print_graph(b);
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (graph_us > 0 && bench_has(b, m) && bench_p99_known(b, m))
+            printf("added by %-7s p99 is %.2f %% of a graph's %.1f us\n", bench_mode_names[m],
+                   100 * bench_added(b, m).p99_us / graph_us, graph_us);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m))
             printf("best effort, %-7s %.0f kernels/s beside real time, %.0f with nobody above\n",

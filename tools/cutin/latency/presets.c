@@ -120,17 +120,6 @@ void preset_fill(struct bench_plan *p, const struct preset *preset)
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
-/* That at most `late` of `n` are late where each is by the chance p. */
-static double at_most(uint32_t late, uint32_t n, double p)
-{
-    double sum = 0;
-
-    for (uint32_t k = 0; k <= late; k++)
-        sum += exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + k * log(p) +
-                   (n - k) * log1p(-p));
-    return sum;
-}
-
 double preset_late_limit(uint32_t late, uint32_t n)
 {
     double low = (double)late / n, high = 1;
@@ -138,11 +127,16 @@ double preset_late_limit(uint32_t late, uint32_t n)
     if (late >= n)
         return 100;
     for (int i = 0; i < 60; i++) {
-        double middle = (low + high) / 2;
-        if (at_most(late, n, middle) > 0.01)
-            low = middle;
+        double p = (low + high) / 2, sum = 0;
+
+        /* That at most `late` of `n` are late where each is by the chance p. */
+        for (uint32_t k = 0; k <= late; k++)
+            sum += exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + k * log(p) +
+                       (n - k) * log1p(-p));
+        if (sum > 0.01)
+            low = p;
         else
-            high = middle;
+            high = p;
     }
     return 100 * high;
 }

@@ -78,18 +78,6 @@ static uint64_t until(uint64_t from_ns, uint64_t to_ns)
                                                         : 0;
 }
 
-/* When the kernels of this request ended: those that began before it was known to be done. */
-static uint64_t rt_end(const struct trace_spans *rt, const struct trace_span *first,
-                       uint64_t end_ns)
-{
-    uint64_t last = first->to_ns;
-
-    for (const struct trace_span *w = first; w < rt->at + rt->n && w->from_ns < end_ns; w++)
-        if (w->to_ns > last)
-            last = w->to_ns;
-    return last;
-}
-
 /* The last end of best effort before real time began. A kernel that was on the device and went on
  * afterwards had been paused: real time did not wait for its end. STAGE_NONE: there was none. */
 static uint64_t be_end(const struct trace_spans *be, uint64_t begin_ns, bool *paused)
@@ -109,7 +97,8 @@ static uint64_t be_end(const struct trace_spans *be, uint64_t begin_ns, bool *pa
 void stages_of(const struct stage_sources *s, const struct worker_sample *sample,
                struct stage_sample *out)
 {
-    const struct trace_span *first = work_from(&s->of[SOURCE_RT], sample->start_ns), *next;
+    const struct trace_spans *rt = &s->of[SOURCE_RT];
+    const struct trace_span *first = work_from(rt, sample->start_ns), *next;
     uint64_t hold_ns = time_between(&s->of[SOURCE_CUT_IN], sample->start_ns, sample->end_ns),
              open_ns, done_ns;
     size_t submits;
@@ -121,7 +110,10 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
     out->ns[STAGE_hold] = until(sample->start_ns, hold_ns);
     if (!first || first->from_ns > sample->end_ns)
         return;
-    done_ns = rt_end(&s->of[SOURCE_RT], first, sample->end_ns);
+    /* When the kernels of this request ended: those that began before it was known to be done. */
+    done_ns = first->to_ns;
+    for (const struct trace_span *w = first; w < rt->at + rt->n && w->from_ns < sample->end_ns; w++)
+        done_ns = w->to_ns > done_ns ? w->to_ns : done_ns;
     out->ns[STAGE_begin] = until(sample->start_ns, first->from_ns);
     out->ns[STAGE_run] = until(first->from_ns, done_ns);
     out->ns[STAGE_known] = until(done_ns, sample->end_ns);

@@ -81,11 +81,6 @@ static size_t read_proc(const struct message_row *row, const char *file, char *o
     return n > 0 ? (size_t)n : 0;
 }
 
-static bool is_name_of(const struct message_row *row, const char *text)
-{
-    return strncmp(text, row->name, PAGE_NAME - 1) == 0;
-}
-
 /* The daemon may be in another container, where the same number is another process. The name is its
  * first argument's end; the kernel's is the file's, or what the process calls itself. */
 static bool same_process(const struct message_row *row)
@@ -93,12 +88,13 @@ static bool same_process(const struct message_row *row)
     char text[4096];
     const char *slash;
 
-    if (read_proc(row, "comm", text, sizeof(text)) > 0 && is_name_of(row, text))
+    if (read_proc(row, "comm", text, sizeof(text)) > 0 &&
+        strncmp(text, row->name, PAGE_NAME - 1) == 0)
         return true;
     if (read_proc(row, "cmdline", text, sizeof(text)) == 0)
         return false;
     slash = strrchr(text, '/');
-    return is_name_of(row, slash ? slash + 1 : text);
+    return strncmp(slash ? slash + 1 : text, row->name, PAGE_NAME - 1) == 0;
 }
 
 /* Processes of other users only by their name: their arguments are nobody's business. */
@@ -329,53 +325,30 @@ static const struct column {
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]), COMMAND_WIDTH = 20 };
 
-static bool several_devices(const struct clients *c)
-{
-    const uint8_t *first = NULL;
-
-    for (size_t i = 0; i < c->n; i++)
-        for (uint32_t k = 0; k < c->rows[i].devices && k < PAGE_DEVICES; k++) {
-            const uint8_t *uuid = c->rows[i].device[k].uuid;
-
-            if (first && memcmp(first, uuid, sizeof(c->rows[i].device[k].uuid)) != 0)
-                return true;
-            first = uuid;
-        }
-    return false;
-}
-
-static int line_width(uint32_t shown)
-{
-    int width = COMMAND_WIDTH;
-
-    for (size_t i = 0; i < COLUMNS; i++)
-        if (shown & 1u << i && columns[i].width)
-            width += abs(columns[i].width) + 1;
-    return width;
-}
-
 uint32_t clients_columns(const struct clients *c, int width)
 {
     uint32_t shown = (1u << COLUMNS) - 1;
+    const uint8_t *first = NULL;
+    int line = COMMAND_WIDTH;
+    bool several = false;
 
+    for (size_t i = 0; i < c->n; i++)
+        for (uint32_t k = 0; k < c->rows[i].devices && k < PAGE_DEVICES; k++) {
+            first = first ? first : c->rows[i].device[k].uuid;
+            several |= memcmp(first, c->rows[i].device[k].uuid, sizeof(c->rows->device->uuid)) != 0;
+        }
     for (size_t i = 0; i < COLUMNS; i++)
-        if (strcmp(columns[i].title, DEVICE) == 0 && !several_devices(c))
+        if (strcmp(columns[i].title, DEVICE) == 0 && !several)
             shown &= ~(1u << i);
-    for (int next = 1; line_width(shown) > width && next < (int)COLUMNS; next++)
+        else if (columns[i].width)
+            line += abs(columns[i].width) + 1;
+    for (int next = 1; line > width && next < (int)COLUMNS; next++)
         for (size_t i = 0; i < COLUMNS; i++)
-            if (columns[i].leaves == next)
+            if (columns[i].leaves == next) {
                 shown &= ~(1u << i);
+                line -= abs(columns[i].width) + 1;
+            }
     return shown;
-}
-
-static void cell_make(const struct column *c, const struct line *l, char out[CELL])
-{
-    if (!l->row)
-        snprintf(out, CELL, "%s", c->title);
-    else if (c->cell)
-        c->cell(l, out);
-    else
-        cell_figure(*(const double *)(const void *)((const char *)l + c->figure), c->format, out);
 }
 
 void clients_line(uint32_t shown, const struct clients *all, const struct message_row *row,
@@ -391,13 +364,20 @@ void clients_line(uint32_t shown, const struct clients *all, const struct messag
         l.gpu_percent = l.figures.gpu_share * 100;
     }
     for (size_t i = 0; i < COLUMNS && used < CLIENTS_LINE; i++) {
+        const struct column *c = &columns[i];
         char cell[CELL];
 
         if (!(shown & 1u << i))
             continue;
-        cell_make(&columns[i], &l, cell);
+        if (!row)
+            snprintf(cell, CELL, "%s", c->title);
+        else if (c->cell)
+            c->cell(&l, cell);
+        else
+            cell_figure(*(const double *)(const void *)((const char *)&l + c->figure), c->format,
+                        cell);
         used += (size_t)snprintf(out + used, CLIENTS_LINE - used, "%s%*s", used ? " " : "",
-                                 columns[i].width, cell);
+                                 c->width, cell);
     }
 }
 
@@ -416,14 +396,13 @@ void clients_print(const struct clients *c, const struct clients *before)
 
 /* ---- who waits for whom ---------------------------------------------------------------------- */
 
-static const struct message_row_device *shared_device(const struct message_row *a,
-                                                      const struct message_row *b)
+static bool share_device(const struct message_row *a, const struct message_row *b)
 {
     for (uint32_t i = 0; i < a->devices && i < PAGE_DEVICES; i++)
         for (uint32_t k = 0; k < b->devices && k < PAGE_DEVICES; k++)
             if (memcmp(a->device[i].uuid, b->device[k].uuid, sizeof(a->device[i].uuid)) == 0)
-                return &a->device[i];
-    return NULL;
+                return true;
+    return false;
 }
 
 void clients_waits(const struct clients *c)
@@ -433,7 +412,7 @@ void clients_waits(const struct clients *c)
             const struct message_row *low = &c->rows[i], *high = &c->rows[k];
             char kernel[CELL];
 
-            if (low->level >= high->level || !shared_device(low, high))
+            if (low->level >= high->level || !share_device(low, high))
                 continue;
             snprintf(kernel, sizeof(kernel), "%s", waiting_kernel(low));
             printf("%" PRId32 " runs beside %s of %" PRId32

@@ -57,18 +57,6 @@ static void sort(struct clients *now, struct clients *before)
 
 /* ---- on stdout ------------------------------------------------------------------------------ */
 
-/* 0, or -errno: nobody reads it any more. */
-static int print(const struct settings *s, struct clients *now, struct clients *before)
-{
-    if (s->json)
-        return print_object(clients_json(now, before), s->once ? 0 : JSON_COMPACT) == EXIT_SUCCESS
-                   ? 0
-                   : -EIO;
-    sort(now, before);
-    clients_print(now, before);
-    return fflush(stdout) != 0 ? -errno : 0;
-}
-
 static int stream(const struct settings *s)
 {
     struct clients before = {0}, now = {0};
@@ -79,7 +67,14 @@ static int stream(const struct settings *s)
         rc = clients_get(s->socket, &now);
         if (rc != 0)
             break;
-        rc = print(s, &now, &before);
+        if (s->json) {
+            rc = print_object(clients_json(&now, &before), s->once ? 0 : JSON_COMPACT);
+        } else {
+            sort(&now, &before);
+            clients_print(&now, &before);
+            rc = fflush(stdout);
+        }
+        rc = rc == 0 ? 0 : -EIO; /* nobody reads it any more */
         clients_free(&before);
         before = now;
         now = (struct clients){0};

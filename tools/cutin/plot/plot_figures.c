@@ -8,7 +8,6 @@
 #include "plot.h"
 #include "result.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -42,20 +41,16 @@ const struct result_kind result_kinds[] = {
     {0},
 };
 
-static bool kind_is(const struct result_kind *kind, const json_t *root)
-{
-    const json_t *all = result_get(root, kind->groups ? kind->groups : kind->members);
-
-    if (json_is_array(all))
-        return kind->label && result_get(json_array_get(all, 0), kind->sign);
-    return !kind->label && json_object_size(all) > 0 && result_get(root, kind->sign);
-}
-
 const struct result_kind *result_kind_of(const json_t *root)
 {
-    for (const struct result_kind *kind = result_kinds; kind->name; kind++)
-        if (kind_is(kind, root))
+    for (const struct result_kind *kind = result_kinds; kind->name; kind++) {
+        const json_t *all = result_get(root, kind->groups ? kind->groups : kind->members);
+
+        if (json_is_array(all)
+                ? kind->label && result_get(json_array_get(all, 0), kind->sign)
+                : !kind->label && json_object_size(all) > 0 && result_get(root, kind->sign))
             return kind;
+    }
     return NULL;
 }
 
@@ -93,16 +88,11 @@ static void print_names(FILE *script, const char *array, const json_t *names)
     fputs("]\n", script);
 }
 
-static bool is_name(const char *text)
-{
-    while (isalnum((unsigned char)*text) || *text == '_')
-        text++;
-    return *text == '\0';
-}
-
 /* Text and numbers of an object, as variables that begin with `prefix`. */
 static void print_variables(FILE *script, const char *prefix, json_t *object)
 {
+    static const char of_names[] =
+        "_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     char name[160];
     const char *key;
     json_t *value;
@@ -110,7 +100,7 @@ static void print_variables(FILE *script, const char *prefix, json_t *object)
     json_object_foreach(object, key, value)
     {
         int n = snprintf(name, sizeof(name), "%s_%s", prefix, key);
-        if (n >= (int)sizeof(name) || !is_name(key))
+        if (n >= (int)sizeof(name) || key[strspn(key, of_names)])
             continue;
         if (json_is_object(value))
             print_variables(script, name, value);

@@ -38,29 +38,23 @@ static void signals_set(void (*passing)(int), void (*ignoring)(int))
         sigaction(ignored[i], &action, NULL);
 }
 
-static int environment_prepare(const struct child_plan *plan, const struct paths *paths,
-                               const struct scratch *scratch)
+_Noreturn static void become(const struct subcommand *cmd, const struct child_plan *plan,
+                             const struct paths *paths, const struct scratch *scratch,
+                             char *const argv[])
 {
     char trace[300], log[300];
     int rc;
 
+    signals_set(SIG_DFL, SIG_DFL);
     scratch_path(scratch, "%p.trace", trace, sizeof(trace));
     scratch_path(scratch, "device.log", log, sizeof(log));
     rc = environment_set((struct variable[]){
         {"CUTIN_TRACE", trace}, {"SIMGPU_LOG", plan->device_log ? log : NULL}, {0}});
     if (rc == 0)
         rc = environment_set(plan->set);
-    return rc == 0 ? environment_under(paths->library, plan->sim ? paths->simulator : NULL) : rc;
-}
-
-_Noreturn static void become(const struct subcommand *cmd, const struct child_plan *plan,
-                             const struct paths *paths, const struct scratch *scratch,
-                             char *const argv[])
-{
-    signals_set(SIG_DFL, SIG_DFL);
-    if (environment_prepare(plan, paths, scratch) != 0)
-        _exit(EXIT_OWN_FAILURE);
-    _exit(program_become(cmd, argv));
+    if (rc == 0)
+        rc = environment_under(paths->library, plan->sim ? paths->simulator : NULL);
+    _exit(rc == 0 ? program_become(cmd, argv) : EXIT_OWN_FAILURE);
 }
 
 static int run(const struct subcommand *cmd, const struct child_plan *plan,

@@ -34,19 +34,6 @@ static uint64_t hash(uint64_t seed, const char *text)
     return (seed ^ '\n') * UINT64_C(0x100000001b3);
 }
 
-/* Added up, since nothing says in which order they come. */
-static uint64_t hash_folder(const char *path)
-{
-    DIR *folder = opendir(path);
-    uint64_t sum = 0;
-
-    for (struct dirent *e; folder && (e = readdir(folder));)
-        sum += hash(0, e->d_name);
-    if (folder)
-        closedir(folder);
-    return sum;
-}
-
 static uint64_t hash_environment(void)
 {
     static const char *const names[] = {
@@ -72,11 +59,17 @@ static uint64_t hash_environment(void)
 static void stamp_path(char out[PROFILE_PATH + 32], const struct paths *paths, bool sim)
 {
     char folder[PROFILE_PATH], driver[64];
-    uint64_t key;
+    DIR *gpus = opendir("/proc/driver/nvidia/gpus");
+    uint64_t key = hash_environment();
 
+    /* Added up, since nothing says in which order they come. */
+    for (struct dirent *e; gpus && (e = readdir(gpus));)
+        key += hash(0, e->d_name);
+    if (gpus)
+        closedir(gpus);
     profile_folder(folder);
     record_version(driver, 0);
-    key = hash(hash_environment() + hash_folder("/proc/driver/nvidia/gpus"), driver);
+    key = hash(key, driver);
     key = hash(hash(key, sim ? paths->simulator : ""), CUTIN_VERSION);
     snprintf(out, PROFILE_PATH + 32, "%s/asked-%016llx", folder, (unsigned long long)key);
 }

@@ -66,28 +66,25 @@ static bool interpreter(const struct image *image, char path[PATH_MAX])
     return true;
 }
 
-/* Of a loader that is run as a program: a static program that is position independent has no name
- * as a library. */
-static bool is_library(const struct image *image, const ElfW(Phdr) * dynamic)
-{
-    const ElfW(Dyn) *entries = image_at(image, dynamic->p_offset, dynamic->p_filesz);
-
-    for (size_t i = 0; entries && i < dynamic->p_filesz / sizeof(*entries); i++)
-        if (entries[i].d_tag == DT_SONAME)
-            return true;
-    return false;
-}
-
 static bool has_loader(const struct image *image)
 {
     const ElfW(Ehdr) *header = image_at(image, 0, sizeof(*header));
     const ElfW(Phdr) * parts;
+    const ElfW(Dyn) * entries;
 
     parts = header ? image_at(image, header->e_phoff, header->e_phnum * sizeof(*parts)) : NULL;
-    for (int i = 0; parts && i < header->e_phnum; i++)
-        if (parts[i].p_type == PT_INTERP ||
-            (parts[i].p_type == PT_DYNAMIC && is_library(image, &parts[i])))
+    for (int i = 0; parts && i < header->e_phnum; i++) {
+        if (parts[i].p_type == PT_INTERP)
             return true;
+        /* A loader that is run as a program: a static program that is position independent has no
+         * name as a library. */
+        entries = parts[i].p_type == PT_DYNAMIC
+                      ? image_at(image, parts[i].p_offset, parts[i].p_filesz)
+                      : NULL;
+        for (size_t n = 0; entries && n < parts[i].p_filesz / sizeof(*entries); n++)
+            if (entries[n].d_tag == DT_SONAME)
+                return true;
+    }
     return !parts;
 }
 

@@ -123,28 +123,22 @@ static int read_gaps(FILE *file, const char *path, uint64_t *gap_ns, uint32_t n,
     return -EINVAL;
 }
 
-static int draw_trace(const char *path, uint64_t *gap_ns, uint32_t n, char *why, size_t why_bytes)
-{
-    FILE *file = fopen(path, "re");
-    int rc;
-
-    if (!file) {
-        snprintf(why, why_bytes, "%s: %s", path, strerror(errno));
-        return -errno;
-    }
-    rc = read_gaps(file, path, gap_ns, n, why, why_bytes);
-    fclose(file);
-    return rc;
-}
-
 int arrivals_draw(const struct arrivals *a, double mean_ns, uint64_t seed, uint64_t *gap_ns,
                   uint32_t n, char *why, size_t why_bytes)
 {
     const struct row *r = &rows[a->kind];
+    FILE *file = r->gap ? NULL : fopen(a->path, "re");
+    int rc = 0;
 
-    if (!r->gap)
-        return draw_trace(a->path, gap_ns, n, why, why_bytes);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; r->gap && i < n; i++)
         gap_ns[i] = (uint64_t)(mean_ns * r->gap(a->parameter, &seed));
-    return 0;
+    if (!r->gap && !file) {
+        rc = -errno;
+        snprintf(why, why_bytes, "%s: %s", a->path, strerror(-rc));
+    }
+    if (file) {
+        rc = read_gaps(file, a->path, gap_ns, n, why, why_bytes);
+        fclose(file);
+    }
+    return rc;
 }

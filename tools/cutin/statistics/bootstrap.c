@@ -15,21 +15,6 @@ struct ranked {
     uint32_t at; /* among the samples */
 };
 
-/* The samples in order, and where each one came. */
-static struct ranked *rank_samples(const struct bootstrap_set *s, uint32_t *rank)
-{
-    struct ranked *sorted = malloc(s->n * sizeof(*sorted));
-
-    if (!sorted)
-        return NULL;
-    for (uint32_t i = 0; i < s->n; i++)
-        sorted[i] = (struct ranked){s->ns[i], i};
-    qsort(sorted, s->n, sizeof(*sorted), figures_compare);
-    for (uint32_t i = 0; i < s->n; i++)
-        rank[sorted[i].at] = i;
-    return sorted;
-}
-
 /* How often each rank is in a resample. Returns the resample's size. */
 static uint32_t resample(const struct bootstrap_set *s, const uint32_t *rank, uint64_t *rounds,
                          uint64_t *inside, uint32_t *times)
@@ -64,9 +49,16 @@ int bootstrap_percentiles(const struct bootstrap_set *s, const double *percent, 
                           uint64_t seed, uint64_t salt, double (*out)[BOOTSTRAP_RESAMPLES])
 {
     uint32_t *rank = calloc(s->n, sizeof(*rank)), *times = calloc(s->n, sizeof(*times));
-    struct ranked *sorted = rank && times ? rank_samples(s, rank) : NULL;
+    struct ranked *sorted = rank && times ? malloc(s->n * sizeof(*sorted)) : NULL;
     uint64_t rounds = seed, inside = seed * 1000003 + salt;
 
+    /* The samples in order, and where each one came. */
+    for (uint32_t i = 0; sorted && i < s->n; i++)
+        sorted[i] = (struct ranked){s->ns[i], i};
+    if (sorted)
+        qsort(sorted, s->n, sizeof(*sorted), figures_compare);
+    for (uint32_t i = 0; sorted && i < s->n; i++)
+        rank[sorted[i].at] = i;
     for (uint32_t i = 0; sorted && i < bootstrap_resamples(s->n); i++) {
         uint32_t n = resample(s, rank, &rounds, &inside, times);
         for (size_t k = 0; k < percents; k++)

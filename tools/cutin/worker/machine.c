@@ -26,26 +26,17 @@ static int32_t pin(void)
     return -1;
 }
 
-/* What was touched alone: a simulated GPU maps more memory than there is. Not what is mapped later:
- * with a limit that would fail. */
-static bool lock(void)
-{
-    return mlockall(MCL_CURRENT | MCL_ONFAULT) == 0;
-}
-
-static bool be_realtime(void)
+void claim_make(struct claim *c)
 {
     struct sched_param param = {.sched_priority = 1};
     int now = sched_getscheduler(0);
 
-    if (now == SCHED_FIFO || now == SCHED_RR)
-        return true;
-    return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0;
-}
-
-void claim_make(struct claim *c)
-{
-    *c = (struct claim){.locked = lock(), .cpu = pin(), .realtime = be_realtime()};
+    /* What was touched alone: a simulated GPU maps more memory than there is. Not what is mapped
+     * later: with a limit that would fail. */
+    c->locked = mlockall(MCL_CURRENT | MCL_ONFAULT) == 0;
+    c->cpu = pin();
+    c->realtime = now == SCHED_FIFO || now == SCHED_RR ||
+                  sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0;
 }
 
 const char *claim_text(const struct claim *c, char *out, size_t size)

@@ -195,7 +195,7 @@ Test(limits, a_daemon_that_does_not_read_blocks_nobody)
     join(&rt, 3);
     join(&be, 0);
     expect_holds(&rt, &be);
-    /* Not while it still counts `be` as new: the other one may have joined before its sendmsg ends. */
+    /* Not while it still counts `be` as new: the other may have joined before its sendmsg ends. */
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
     kill(place.daemon, SIGSTOP);
     expect_holds(&rt, &be); /* it is on nobody's path */

@@ -27,10 +27,11 @@ static void write_header(struct cutin_page *page)
 
 /* Puts other memory at a page's address while other threads use it. They see one or the other: the
  * kernel swaps the mapping in one step, and both outlive every access. The bare system call,
- * because sanitizers take mmap(2) for a write to all of it. */
+ * because sanitizers take mmap(2) for a write to all of it; its last argument lies on the stack,
+ * where an int would leave half of what was there. */
 static int replace(struct cutin_page *at, int flags, int fd)
 {
-    return syscall(SYS_mmap, at, SIZE, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) == -1
+    return syscall(SYS_mmap, at, SIZE, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0L) == -1
                ? -errno
                : 0;
 }

@@ -198,15 +198,17 @@ static void hold_ended(struct scan *c, struct vhq *q)
         traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
 }
 
-/* An empty vHQ leaves the list. Partner: dispatcher_ready. */
-static bool order_delist(struct scan *c, struct vhq *q)
+/* NULL: it is empty, and leaves the list. Partner: dispatcher_ready. */
+static struct slot *order_head(struct scan *c, struct vhq *q)
 {
-    if (ring_head(&q->ring))
-        return false;
+    struct slot *slot = ring_head(&q->ring);
+    if (likely(slot))
+        return slot;
     hold_ended(c, q);
     atomic_store(&q->queued, 0);
     /* Published meanwhile, and the producer saw `queued` still set? Then it is ours again. */
-    return !ring_head(&q->ring) || atomic_exchange(&q->queued, 1) != 0;
+    slot = ring_head(&q->ring);
+    return slot && !atomic_exchange(&q->queued, 1) ? slot : NULL;
 }
 
 static bool order_dropping(const struct scan *c, const struct vhq *q, const struct slot *slot)
@@ -245,12 +247,12 @@ static void scan_tickets(struct scan *c)
 {
     for (struct vhq **p = &c->s->ready, *q; (q = *p);) {
         struct vhq *next = q->ready_next;
-        if (order_delist(c, q)) {
+        struct slot *slot = order_head(c, q);
+        if (!slot) {
             *p = next;
             continue;
         }
         p = &q->ready_next;
-        struct slot *slot = ring_head(&q->ring);
         if (slot->ticket >= c->limit) {
             c->again = true;
             continue;
@@ -342,18 +344,6 @@ static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
     return cap_stream_full(q, load, scan_now(c));
 }
 
-static uint64_t head_ticket(struct vhq *q)
-{
-    return q ? ring_head(&q->ring)->ticket : NEVER;
-}
-
-static bool goes_before(const struct vhq *q, uint64_t ticket, struct vhq *other)
-{
-    if (!other || q->desc.priority < other->desc.priority)
-        return true;
-    return q->desc.priority == other->desc.priority && ticket < head_ticket(other);
-}
-
 /* The one of highest priority, unless that passed the earliest once too often. */
 static struct vhq *order_prefer(struct scan *c, struct vhq *first, struct vhq *earliest)
 {
@@ -387,7 +377,7 @@ static __attribute__((noinline)) bool guard_admits(const struct vhq_set *s, cons
 static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_free)
 {
     struct vhq *first = NULL, *earliest = NULL;
-    uint64_t best_free = NEVER;
+    uint64_t best_free = NEVER, best_first = NEVER, best_early = NEVER, best_admitted = NEVER;
     bool admits = unlikely(c->s->stands) && (c->s->admits_beside || c->s->admits != 0);
     for (struct vhq *q = c->s->ready; q; q = q->ready_next) {
         struct slot *slot = ring_head(&q->ring);
@@ -397,21 +387,31 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
             continue;
         if ((slot->flags & VHQ_LEARNS) && slot->cmd.run)
             slot_learn(slot);
-        bool before = goes_before(q, ticket, first), early = ticket < head_ticket(earliest),
-             admitted = unlikely(admits) && !is_free && ticket < head_ticket(c->admitted) &&
-                        guard_admits(c->s, q);
+        bool before = !first || q->desc.priority < first->desc.priority ||
+                      (q->desc.priority == first->desc.priority && ticket < best_first),
+             early = ticket < best_early,
+             admitted =
+                 unlikely(admits) && !is_free && ticket < best_admitted && guard_admits(c->s, q);
         if ((!is_free && !before && !early && !admitted) || !order_eligible(c, q, slot))
             continue;
-        if (admitted)
+        if (admitted) {
             c->admitted = q;
+            best_admitted = ticket;
+        }
         if (is_free) {
             best_free = ticket;
             *first_free = q;
         } else if (scan_stream_full(c, q, slot->load)) {
             c->stream_full = true;
         } else {
-            first = before ? q : first;
-            earliest = early ? q : earliest;
+            if (before) {
+                first = q;
+                best_first = ticket;
+            }
+            if (early) {
+                earliest = q;
+                best_early = ticket;
+            }
         }
     }
     *next = order_prefer(c, first, earliest);

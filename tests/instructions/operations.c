@@ -479,14 +479,17 @@ static void count(const char *group, const struct operation *o)
 
 /* ---- what one thread does for another -------------------------------------------------------- */
 
+static _Atomic bool begun, released, submitted;
+
 /* Runs in the dispatcher, which submits a host function that the driver calls at once. */
 static void collect_begin(void *unused)
 {
+    begun = true;
+    while (!released)
+        usleep(1000);
     clock_step();
     CALLGRIND_TOGGLE_COLLECT;
 }
-
-static _Atomic bool submitted;
 
 static void collect_end(void *unused)
 {
@@ -495,19 +498,28 @@ static void collect_end(void *unused)
     submitted = true;
 }
 
-/* What was buffered, on its way from the queue to the driver. */
+/* What was buffered, on its way from the queue to the driver. The other streams have something
+ * buffered, too, which came later. */
 static void count_submitted(const char *group)
 {
     CUstream s = streams[0];
 
-    MUST(cutin_stream_hold(s));
+    for (unsigned i = 0; i < streams_count; i++)
+        MUST(cutin_stream_hold(streams[i]));
     count_begin();
     made = 0;
     MUST(cuLaunchHostFunc(s, collect_begin, NULL));
     for (unsigned i = 0; i < TIMES; i++)
         launch();
     MUST(cuLaunchHostFunc(s, collect_end, NULL));
+    for (made = 1; made < streams_count; made++)
+        launch();
     MUST(cutin_stream_release(s));
+    while (!begun)
+        usleep(1000);
+    for (unsigned i = 1; i < streams_count; i++)
+        MUST(cutin_stream_release(streams[i]));
+    released = true;
     while (!submitted)
         usleep(1000);
     count_end(group, "launch submitted");
@@ -583,6 +595,8 @@ static const struct group {
     {"held", "be", "rt", 1, 1, 1, HELD, held},
     {"queue, alone", "be", NULL, 0, 1, 1, SUBMITTED, NULL},
     {"queue, contended", "be", "rt", 1, 1, 1, SUBMITTED, NULL},
+    {"queue, alone, 100 streams", "be", NULL, 0, 100, 1, SUBMITTED, NULL},
+    {"queue, alone, 1000 streams", "be", NULL, 0, 1000, 1, SUBMITTED, NULL},
     {"real time, 100 streams", "rt", NULL, 0, 100, 1, PLAIN, growing},
     {"real time, 1000 streams", "rt", NULL, 0, 1000, 1, PLAIN, growing},
     {"alone, 100 streams", "be", NULL, 0, 100, 1, PLAIN, growing},

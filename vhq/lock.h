@@ -8,6 +8,8 @@
 #ifndef CUTIN_VHQ_LOCK_H
 #define CUTIN_VHQ_LOCK_H
 
+#include "common/held.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -46,18 +48,28 @@ static inline void lock_none_inside(void)
 }
 #endif
 
+static inline void lock_had(const pthread_mutex_t *mutex, enum rank rank)
+{
+    lock_has(rank, 1);
+    if (rank == RANK_QUEUE)
+        lock_across_driver(mutex,
+                           "what is called for one stream comes to the driver in that order: "
+                           "others who call for that stream wait, as long as a command that "
+                           "is deferred may take in the driver");
+}
+
 static inline void lock_take(pthread_mutex_t *mutex, enum rank rank)
 {
     lock_may(rank);
     pthread_mutex_lock(mutex);
-    lock_has(rank, 1);
+    lock_had(mutex, rank);
 }
 
 static inline bool lock_try(pthread_mutex_t *mutex, enum rank rank)
 {
     if (pthread_mutex_trylock(mutex) != 0)
         return false;
-    lock_has(rank, 1);
+    lock_had(mutex, rank);
     return true;
 }
 

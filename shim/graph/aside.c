@@ -36,6 +36,8 @@ _Static_assert(CUTIN_LEVELS == 4, "one lock for each level");
 void asides_lock(uint32_t level)
 {
     pthread_mutex_lock(&going[level]);
+    lock_across_driver(&going[level], "graphs of several devices take their turns on all of them "
+                                      "in one order: other such launches of the level wait");
 }
 
 void asides_unlock(uint32_t level)
@@ -60,13 +62,20 @@ struct asides *asides_new(const struct graph_nodes *n)
 
 /* ---- our streams there ----------------------------------------------------------------------- */
 
+static void making_lock(void)
+{
+    pthread_mutex_lock(&making);
+    lock_across_driver(&making, "a stream or an event is made once: launches of graphs of several "
+                                "devices wait while the first of them is");
+}
+
 /* NULL: the context is gone, or there is no memory. */
 static struct shim_stream *shadow_of(const struct aside *at, uint32_t level)
 {
     struct shim_context *ctx = at->ctx;
     if (context_find(at->handle) != ctx || ctx->generation != at->generation)
         return NULL;
-    pthread_mutex_lock(&making);
+    making_lock();
     if (!ctx->aside[level]) {
         CUstream handle;
         struct context_scope scope = context_push(ctx);
@@ -129,7 +138,7 @@ static void launched_forget(struct asides *a)
 /* An event of the stream's context; NULL: it cannot be had. */
 static CUevent launched_of(struct asides *a, struct shim_context *ctx)
 {
-    pthread_mutex_lock(&making);
+    making_lock();
     if (a->from != ctx || a->generation != ctx->generation) {
         if (a->from)
             launched_forget(a);

@@ -18,6 +18,7 @@
 #include <cuda.h>
 
 #include "shim/lookup/newer.h"
+#include "common/held.h"
 #include "common/level.h"
 #include "common/likely.h"
 #include "common/severity.h"
@@ -61,7 +62,8 @@ int api_load(void);
  * absent. */
 void *api_get(enum api_index index);
 #define REAL(symbol)                                                                               \
-    ((__typeof__(&symbol))(likely(api_real[API_##symbol]) ? api_real[API_##symbol]                 \
+    (held_none(#symbol),                                                                           \
+     (__typeof__(&symbol))(likely(api_real[API_##symbol]) ? api_real[API_##symbol]                 \
                                                           : api_get(API_##symbol)))
 
 /* ---- lookup.c ------------------------------------------------------------------------------ */

@@ -148,6 +148,9 @@ static struct shim_context *context_make(CUcontext handle, CUcontext base)
     quiet_begin(&quiet);
     if (begin(CONTEXT_WANTED, NULL) == 0) {
         pthread_mutex_lock(&lock);
+        lock_across_driver(&lock, "a context is described once: the first call in another one, and "
+                                  "the end of any, wait for some dozen answers that are asked for "
+                                  "when a context is new");
         ctx = context_find(handle);
         if (!ctx && (ctx = context_new(handle, base))) {
             table_insert(&contexts, &ctx->node, handle);

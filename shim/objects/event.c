@@ -56,16 +56,13 @@ void event_forget(struct shim_event *ev)
     event_end(ev);
 }
 
-struct shim_event *event_add(CUevent handle)
+static struct shim_event *event_new(CUevent handle, CUcontext context)
 {
-    struct shim_event *ev = event_find(handle);
-    if (ev) /* destroyed with its context: the handle is new */
-        event_forget(ev);
-    ev = pool_get(&event_pool);
+    struct shim_event *ev = pool_get(&event_pool);
     if (!ev)
         return NULL;
     ev->handle = handle;
-    ev->context = context_handle();
+    ev->context = context;
     ev->waited = ev->interprocess = ev->untimed = false;
     atomic_store(&ev->fence, NULL);
     atomic_store(&ev->captured, false);
@@ -76,12 +73,23 @@ struct shim_event *event_add(CUevent handle)
     return ev;
 }
 
+struct shim_event *event_add(CUevent handle)
+{
+    struct shim_event *ev = event_find(handle);
+    if (ev) /* destroyed with its context: the handle is new */
+        event_forget(ev);
+    return event_new(handle, context_handle());
+}
+
 struct shim_event *event_adopt(CUevent handle)
 {
     static pthread_mutex_t adopting = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&adopting);
     struct shim_event *ev = event_find(handle);
-    if (!ev && handle && (ev = event_add(handle)))
+    if (ev || !handle)
+        return ev;
+    CUcontext context = context_handle();
+    pthread_mutex_lock(&adopting);
+    if (!(ev = event_find(handle)) && (ev = event_new(handle, context)))
         atomic_store(&ev->recorded, true); /* maybe */
     pthread_mutex_unlock(&adopting);
     return ev;

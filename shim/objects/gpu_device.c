@@ -71,12 +71,16 @@ const struct gpu_device *gpu_device_current(void)
     struct gpu_device *d = device_find(device);
     if (d)
         return d;
+    struct gpu_device fresh = {.handle = device};
+    if (atomic_load_explicit(&known, memory_order_relaxed) == GPU_DEVICES)
+        return NULL;
+    device_fill(&fresh, device);
     pthread_mutex_lock(&lock);
     d = device_find(device);
     int count = atomic_load_explicit(&known, memory_order_relaxed);
     if (!d && count < GPU_DEVICES) {
         d = &devices[count];
-        device_fill(d, device);
+        *d = fresh;
         atomic_store_explicit(&known, count + 1, memory_order_release);
     }
     pthread_mutex_unlock(&lock);

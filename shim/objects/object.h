@@ -115,7 +115,7 @@ struct shim_stream {
     _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
     _Atomic uint64_t busy;  /* odd: it is; each change adds one (schedule.c) */
     _Atomic bool joined;    /* some of `join` is to be carried */
-    bool asked;             /* the driver is being asked for it: under the lock of the context */
+    uint32_t asked;         /* threads that ask the driver for it: under the context's lock */
     _Atomic uint64_t found; /* epoch that a look found complete, of which nobody else has told */
     /* The client's thread's: calls made and known complete at the last look, for how many looks it
      * was so, and whether that was too many to hold others any longer. */

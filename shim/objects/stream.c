@@ -77,7 +77,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->pad = NULL;
     s->unseen = false;
     s->tracked = false;
-    s->asked = false;
+    s->asked = 0;
     s->settling = 0;
     atomic_store(&s->overlaps, 0);
     join_forget(s);

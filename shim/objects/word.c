@@ -4,6 +4,7 @@
 #include "shim/objects/word.h"
 
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "common/mutant.h"
 #include "shim/objects/context.h"
@@ -51,8 +52,6 @@ static struct word_page *words_new(struct shim_context *ctx)
         return NULL;
     }
     page->host = host;
-    page->next = ctx->words;
-    ctx->words = page;
     return page;
 }
 
@@ -64,7 +63,7 @@ static struct word_page *words_with_room(struct shim_context *ctx)
         if (page->used != UINT64_MAX)
             return page;
     }
-    return words_new(ctx);
+    return NULL;
 }
 
 _Atomic uint32_t *word_get(struct shim_context *ctx, CUdeviceptr *device)
@@ -74,6 +73,13 @@ _Atomic uint32_t *word_get(struct shim_context *ctx, CUdeviceptr *device)
     pthread_mutex_lock(&ctx->lock);
     _Atomic uint32_t *word = NULL;
     struct word_page *page = words_with_room(ctx);
+    if (!page) {
+        pthread_mutex_unlock(&ctx->lock);
+        page = words_new(ctx);
+        pthread_mutex_lock(&ctx->lock);
+        if (page)
+            LL_PREPEND(ctx->words, page);
+    }
     if (page) {
         unsigned i = (unsigned)__builtin_ctzll(~page->used);
         page->used |= UINT64_C(1) << i;

@@ -68,9 +68,8 @@ static bool stuck(const struct departed *d)
     return d->ticks >= departed_stuck_ticks();
 }
 
-static void end(struct shim_context *ctx, struct departed *d, bool alive)
+static void end(const struct shim_context *ctx, struct departed *d, bool alive)
 {
-    LL_DELETE(ctx->departed, d);
     if (!stuck(d))
         client_idle(ctx->gpu->index, d->level);
     if (d->end && alive)
@@ -78,18 +77,29 @@ static void end(struct shim_context *ctx, struct departed *d, bool alive)
     free(d);
 }
 
-static void goes_on(struct shim_context *ctx, struct departed *d)
+static void all_end(const struct shim_context *ctx, struct departed **all, bool alive)
+{
+    struct departed *d, *next;
+    LL_FOREACH_SAFE(*all, d, next)
+    end(ctx, d, alive);
+    *all = NULL;
+}
+
+/* True: it is stuck. */
+static bool goes_on(const struct shim_context *ctx, struct departed *d)
 {
     if (stuck(d))
-        return;
+        return true;
     d->ticks++;
     if (stuck(d))
         client_idle(ctx->gpu->index, d->level);
+    return stuck(d);
 }
 
 /* Nobody else takes any away, so the driver is asked without the lock. */
 uint32_t departed_look(struct shim_context *ctx, bool tick)
 {
+    struct departed *ended = NULL;
     uint32_t count = 0;
     pthread_mutex_lock(&ctx->lock);
     for (struct departed *d = ctx->departed, *next; d; d = next) {
@@ -97,19 +107,19 @@ uint32_t departed_look(struct shim_context *ctx, bool tick)
         bool over = complete(ctx, d);
         pthread_mutex_lock(&ctx->lock);
         next = d->next;
-        if (over)
-            end(ctx, d, true);
-        else if (tick)
-            goes_on(ctx, d);
-        count += !over && stuck(d);
+        count += !over && (tick ? goes_on(ctx, d) : stuck(d));
+        if (over) {
+            LL_DELETE(ctx->departed, d);
+            LL_PREPEND(ended, d);
+        }
     }
     pthread_mutex_unlock(&ctx->lock);
+    all_end(ctx, &ended, true);
     return count;
 }
 
 static void departed_end(struct shim_context *ctx, bool alive)
 {
-    while (ctx->departed)
-        end(ctx, ctx->departed, alive);
+    all_end(ctx, &ctx->departed, alive);
 }
 CONTEXT_END(CONTEXT_ENDED, departed_end)

@@ -132,7 +132,7 @@ static void streams_look(struct shim_context *ctx, bool tick)
         bool busy = schedule_busy(s) && (tick || !s->undeferred), loose = tick && loose_quiet(s);
         if (!busy && !loose && !(tick && s->stuck))
             continue;
-        s->asked = true;
+        s->asked++;
         pthread_mutex_unlock(&ctx->lock);
         if (busy)
             stream_look(s, tick);
@@ -150,7 +150,7 @@ static void streams_look(struct shim_context *ctx, bool tick)
                 vhq_settle(s->q, s->settling);
         }
         pthread_mutex_lock(&ctx->lock);
-        s->asked = false;
+        s->asked--;
     }
     pthread_mutex_unlock(&ctx->lock);
 }

@@ -153,11 +153,16 @@ static void read_some(uint32_t most)
     }
 }
 
+#define ACROSS                                                                                     \
+    "whoever times a call reads the earlier ones: other threads only try; the end of a context "   \
+    "waits"
+
 /* Whoever has the lock reads; waiting for it could be waiting for another thread's driver call. */
 void traced_finish(void)
 {
     if (!trace_on() || pthread_mutex_trylock(&lock) != 0)
         return;
+    lock_across_driver(&lock, ACROSS);
     read_some(TIMINGS);
     pthread_mutex_unlock(&lock);
 }
@@ -232,6 +237,7 @@ struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
 
     if (!timing_due() || pthread_mutex_trylock(&lock) != 0)
         return NULL;
+    lock_across_driver(&lock, ACROSS);
     read_some(READ);
     t = timing_take(ctx, stream);
     pthread_mutex_unlock(&lock);

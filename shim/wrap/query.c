@@ -255,19 +255,28 @@ struct asked {
     bool refused;    /* nobody may ask for one of the streams now */
 };
 
+static void ask_stream(struct shim_stream *s, struct asked *asked)
+{
+    bool captures = false;
+    if (!mark_nameable(s)) {
+        asked->refused |= !schedule_all_complete(s) && (!s->q || vhq_busy(s->q));
+        return;
+    }
+    asked->result = capture_query(s, &captures);
+    asked->refused |= captures && s->kind == VHQ_LEGACY && !schedule_all_complete(s);
+}
+
 static void ask_streams(struct shim_context *ctx, void *user)
 {
     struct asked *asked = user;
     struct context_scope scope = context_push(ctx);
     pthread_mutex_lock(&ctx->lock);
     for (struct shim_stream *s = ctx->streams; s && asked->result == CUDA_SUCCESS; s = s->next) {
-        bool captures = false;
-        if (!mark_nameable(s)) {
-            asked->refused |= !schedule_all_complete(s) && (!s->q || vhq_busy(s->q));
-            continue;
-        }
-        asked->result = capture_query(s, &captures);
-        asked->refused |= captures && s->kind == VHQ_LEGACY && !schedule_all_complete(s);
+        s->asked++; /* it stays while the lock is not held */
+        pthread_mutex_unlock(&ctx->lock);
+        ask_stream(s, asked);
+        pthread_mutex_lock(&ctx->lock);
+        s->asked--;
     }
     pthread_mutex_unlock(&ctx->lock);
     context_pop(scope);

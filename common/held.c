@@ -1,0 +1,65 @@
+/*
+ * held.c - see held.h.
+ */
+#include "common/held.h"
+
+#ifndef NDEBUG
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { HELD = 32 };
+static _Thread_local struct {
+    const pthread_mutex_t *lock;
+    const char *taken; /* the address behind the call */
+    bool across;
+} held[HELD] __attribute__((tls_model("initial-exec")));
+static _Thread_local int count __attribute__((tls_model("initial-exec")));
+
+/* -1: it is not held. */
+static int held_find(const pthread_mutex_t *lock)
+{
+    int i = count - 1; /* the newest of a recursive one */
+    while (i >= 0 && held[i].lock != lock)
+        i--;
+    return i;
+}
+
+void held_across(const pthread_mutex_t *lock)
+{
+    int i = held_find(lock);
+    if (i >= 0)
+        held[i].across = true;
+}
+
+void held_none(const char *symbol)
+{
+    for (int i = 0; i < count; i++) {
+        Dl_info in = {.dli_fbase = NULL};
+        if (held[i].across)
+            continue;
+        dladdr(held[i].taken, &in);
+        fprintf(stderr, "cutin: %s is called with a lock that was taken at %s+%#tx\n", symbol,
+                in.dli_fname, held[i].taken - (const char *)in.dli_fbase);
+        abort();
+    }
+}
+
+void held_take(const pthread_mutex_t *lock, const void *taken)
+{
+    if (count == HELD)
+        return;
+    held[count].lock = lock;
+    held[count].taken = taken;
+    held[count++].across = false;
+}
+
+void held_give(const pthread_mutex_t *lock)
+{
+    int i = held_find(lock);
+    if (i >= 0)
+        held[i] = held[--count];
+}
+#endif

@@ -1,0 +1,37 @@
+/*
+ * held.c - what the linker puts in front of libc's locks in debug builds (--wrap): see
+ * common/held.h.
+ */
+#include "common/held.h"
+
+#ifndef NDEBUG
+int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __real_pthread_mutex_trylock(pthread_mutex_t *lock);
+int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
+{
+    int rc = __real_pthread_mutex_lock(lock);
+    if (rc == 0)
+        held_take(lock, __builtin_return_address(0));
+    return rc;
+}
+
+int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock)
+{
+    int rc = __real_pthread_mutex_trylock(lock);
+    if (rc == 0)
+        held_take(lock, __builtin_return_address(0));
+    return rc;
+}
+
+/* Refused to a forked child, which has another number: it has none all the same. */
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+    held_give(lock);
+    return __real_pthread_mutex_unlock(lock);
+}
+#endif

@@ -102,19 +102,6 @@ static void add_peer(struct daemon *d, int fd)
                watch_begin(&p->process_watch, d->epoll, p->who.process, process_ready, p) != 0);
 }
 
-/* Out of descriptors: the caller must not be left waiting in the backlog (and epoll not spin on
- * it), so use the spare one to take it in and turn it away. */
-static void turn_away(struct daemon *d)
-{
-    int fd;
-
-    close(d->spare);
-    fd = accept4(d->listener_watch.fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0)
-        close(fd);
-    d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
 static void listener_ready(void *daemon, uint32_t events)
 {
     struct daemon *d = daemon;
@@ -122,12 +109,19 @@ static void listener_ready(void *daemon, uint32_t events)
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int fd = accept4(d->listener_watch.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-        if (fd >= 0)
+        if (fd >= 0) {
             add_peer(d, fd);
-        else if (errno == EMFILE || errno == ENFILE)
-            turn_away(d);
-        else if (errno != ECONNABORTED && errno != EINTR)
+        } else if (errno == EMFILE || errno == ENFILE) {
+            /* Out of descriptors: the caller must not be left waiting in the backlog (and epoll not
+             * spin on it), so use the spare one to take it in and turn it away. */
+            close(d->spare);
+            fd = accept4(d->listener_watch.fd, NULL, NULL, SOCK_CLOEXEC);
+            if (fd >= 0)
+                close(fd);
+            d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        } else if (errno != ECONNABORTED && errno != EINTR) {
             return;
+        }
     }
 }
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "scheduler/daemon/metrics.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/metrics_address.h"
 

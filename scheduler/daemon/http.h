@@ -1,5 +1,6 @@
 /*
- * http.h - the metrics over HTTP, from the daemon's own loop: one request for each connection.
+ * http.h - the metrics over HTTP, from the daemon's own loop: one request for each connection. Off
+ * unless cutind.conf names an address or a socket was handed to the daemon.
  *
  * Never on an address that another machine can reach: loopback or a UNIX socket. Where that cannot
  * be had, because somebody else was first, the daemon goes on without, says so, and tries again.
@@ -24,5 +25,8 @@ struct http *http_new(int epoll, const char *address, int socket, struct peer *c
 /* What no event announces. Returns when it is due again, in ms. */
 int http_look(struct http *h, uint64_t now_ns);
 void http_free(struct http *h);
+
+/* metrics.c: figures of all clients as Prometheus text. The caller's to free(); NULL: no memory. */
+char *metrics_text(const struct peer *peers, size_t *size);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * metrics.c - figures of all clients as Prometheus text.
  */
-#include "scheduler/daemon/metrics.h"
+#include "scheduler/daemon/http.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -35,18 +35,6 @@ bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold
     return hold->bits != 0;
 }
 
-/* The page says when the latest holder began. A hold is as long as the process that is held, with
- * work that waits, has seen no end of it, by whomever it is held in turn. */
-static void follow(struct peer *p, uint32_t slot, uint64_t now)
-{
-    bool waits = page_read(&p->page->page->device[slot].counters.waiting) > 0;
-    uint64_t after = ended(p, slot);
-    struct hold hold;
-
-    p->device[slot].held_from_ns = waits && hold_read(p, slot, now, &hold) ? now - hold.ns : 0;
-    p->device[slot].held_after = after;
-}
-
 static bool holds(const struct peer *p, const struct device *device, const struct hold *hold)
 {
     for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
@@ -111,13 +99,21 @@ int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns)
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
     PEER_DEVICES (peers, p, slot) {
+        bool waits, held;
+        uint64_t after;
+
         if (p->above == 0)
             continue;
-        follow(p, slot, now_ns);
-        /* Held, with work that waits, for that long? */
-        if (now_ns < p->hold_said_ns || !hold_read(p, slot, now_ns, &hold) ||
-            hold.ns < conf->hold_warning_s * 1000ull * NS_PER_MS ||
-            page_read(&p->page->page->device[slot].counters.waiting) == 0)
+        /* The page says when the latest holder began. A hold is as long as the process that is
+         * held, with work that waits, has seen no end of it, by whomever it is held in turn. */
+        waits = page_read(&p->page->page->device[slot].counters.waiting) > 0;
+        after = ended(p, slot);
+        held = waits && hold_read(p, slot, now_ns, &hold);
+        p->device[slot].held_from_ns = held ? now_ns - hold.ns : 0;
+        p->device[slot].held_after = after;
+        /* For that long? */
+        if (!held || now_ns < p->hold_said_ns ||
+            hold.ns < conf->hold_warning_s * 1000ull * NS_PER_MS)
             continue;
         say(peers, p, slot, &hold);
         p->hold_said_ns = now_ns + SAY_AGAIN_S * 1000ull * NS_PER_MS;

@@ -29,12 +29,21 @@ static bool takes_shifts(const struct peer_device *mine)
     return mine->backlog >= SHIFTS_BACKLOG && !mine->lacks && mine->debt <= DEBT_MOST;
 }
 
-/* The work of one that takes shifts runs out in its own alone, which is one of `of`: so one look
- * that found none stands for as many. */
-static void account(struct peer_device *mine, uint32_t of)
+/* Two looks in a row that find nothing: it has done all. */
+static void look(struct peer *p, uint32_t slot)
 {
-    uint32_t makes_up = LACK / MADE_UP_BY / (of ? of : 1);
+    const struct page_counters *c = &p->page->page->device[slot].counters;
+    struct peer_device *mine = &p->device[slot];
+    uint32_t of = mine->device->work.clients[p->lowest % PAGE_LEVELS], makes_up;
+    bool lacked = mine->lacks;
 
+    /* Buffered, or in flight: who launches a few commands and waits for them has nothing
+     * buffered. */
+    mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
+                  page_read(&c->waiting) + page_read(&c->in_flight) == 0;
+    /* The work of one that takes shifts runs out in its own alone, which is one of `of`: so one
+     * look that found none stands for as many. */
+    makes_up = LACK / MADE_UP_BY / (of ? of : 1);
     makes_up = makes_up ? makes_up : 1;
     if (!mine->lacks)
         mine->debt -= mine->debt < makes_up ? mine->debt : makes_up;
@@ -42,20 +51,6 @@ static void account(struct peer_device *mine, uint32_t of)
         mine->debt += LACK;
     if (mine->lacks && mine->debt > DEBT_MOST)
         mine->debt = DEBT_OUT;
-}
-
-/* Two looks in a row that find nothing: it has done all. */
-static void look(struct peer *p, uint32_t slot)
-{
-    const struct page_counters *c = &p->page->page->device[slot].counters;
-    struct peer_device *mine = &p->device[slot];
-    bool lacked = mine->lacks;
-
-    /* Buffered, or in flight: who launches a few commands and waits for them has nothing
-     * buffered. */
-    mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
-                  page_read(&c->waiting) + page_read(&c->in_flight) == 0;
-    account(mine, mine->device->work.clients[p->lowest % PAGE_LEVELS]);
     if (!mine->lacks)
         mine->backlog++;
     else if (lacked || mine->backlog < SHIFTS_BACKLOG)

@@ -49,31 +49,24 @@ static json_t *bind_mount(const char *on_machine, size_t length, const char *ins
                      inside, "options", "ro", "nosuid", "nodev", "bind");
 }
 
-static json_t *devices(void)
-{
-    static const char *const levels[] = {LEVEL_NAMES};
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-        json_array_append_new(list,
-                              json_pack("{s:s, s:{s:[s+]}}", "name", levels[i], "containerEdits",
-                                        "env", "CUTIN_PRIORITY=", levels[i]));
-    return list;
-}
-
 /* Version 0.5.0 is the first in which a device's name may begin with a digit. What the daemon
  * replaces when it starts again is the socket, so its folder is mounted. */
 static int print(void)
 {
+    static const char *const levels[] = {LEVEL_NAMES};
     const char *name = strrchr(socket_path, '/') + 1;
-    json_t *root =
-        json_pack("{s:s, s:s, s:{s:[s+, s++], s:[o, o]}, s:o}", "cdiVersion", "0.5.0", "kind",
-                  "cutin.dev/level", "containerEdits", "env", "LD_PRELOAD=", LIBRARY_INSIDE,
-                  "CUTIN_SOCKET=", FOLDER_INSIDE "/", name, "mounts",
-                  bind_mount(library, strlen(library), LIBRARY_INSIDE),
-                  bind_mount(socket_path, (size_t)(name - 1 - socket_path), FOLDER_INSIDE),
-                  "devices", devices());
+    json_t *devices = json_array(), *root;
 
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+        json_array_append_new(devices,
+                              json_pack("{s:s, s:{s:[s+]}}", "name", levels[i], "containerEdits",
+                                        "env", "CUTIN_PRIORITY=", levels[i]));
+    root = json_pack("{s:s, s:s, s:{s:[s+, s++], s:[o, o]}, s:o}", "cdiVersion", "0.5.0", "kind",
+                     "cutin.dev/level", "containerEdits", "env", "LD_PRELOAD=", LIBRARY_INSIDE,
+                     "CUTIN_SOCKET=", FOLDER_INSIDE "/", name, "mounts",
+                     bind_mount(library, strlen(library), LIBRARY_INSIDE),
+                     bind_mount(socket_path, (size_t)(name - 1 - socket_path), FOLDER_INSIDE),
+                     "devices", devices);
     return print_object(root, 0) == EXIT_SUCCESS
                ? EXIT_SUCCESS
                : say(&subcommand_cdi, "cannot write the specification");

@@ -283,19 +283,6 @@ static int print_json(const struct doctor *d, const struct finding *found, bool 
         JSON_REAL_PRECISION(6));
 }
 
-static void print_table(const struct finding *found, bool effective)
-{
-    for (size_t i = 0; i < CHECKS; i++) {
-        printf("%-8s %-13s %s\n", verdict_names[found[i].verdict], checks[i].name, found[i].detail);
-        if (found[i].remedy[0])
-            printf("%-8s %-13s -> %s\n", "", "", found[i].remedy);
-    }
-    if (progress_cancel)
-        printf("\nNot everything was looked at.\n");
-    else
-        printf("\nHolds are %seffective here.\n", effective ? "" : "NOT ");
-}
-
 static int run(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_doctor;
@@ -323,10 +310,17 @@ static int run(int argc, char **argv)
     progress_end();
     if (progress_cancel)
         say(cmd, "interrupted; the verdicts are of what was found");
-    if (!json)
-        print_table(found, effective);
-    else if (print_json(&asked, found, effective) != EXIT_SUCCESS)
+    for (size_t i = 0; i < CHECKS && !json; i++) {
+        printf("%-8s %-13s %s\n", verdict_names[found[i].verdict], checks[i].name, found[i].detail);
+        if (found[i].remedy[0])
+            printf("%-8s %-13s -> %s\n", "", "", found[i].remedy);
+    }
+    if (json && print_json(&asked, found, effective) != EXIT_SUCCESS)
         effective = false;
+    else if (!json && progress_cancel)
+        printf("\nNot everything was looked at.\n");
+    else if (!json)
+        printf("\nHolds are %seffective here.\n", effective ? "" : "NOT ");
     json_decref(asked.bare.values);
     json_decref(asked.preloaded.values);
     json_decref(asked.suspend.values);

@@ -29,17 +29,6 @@ static struct trace_spans spans_read(const struct trace_view *v, enum trace_kind
     return spans;
 }
 
-/* Its kernels that wait for I/O of their own, by the name of the last one; NULL: it has none. */
-static const char *io_kernel(const struct trace_view *v)
-{
-    struct trace_record r;
-
-    for (uint64_t i = v->end; i-- > v->first;)
-        if (trace_view_get(v, i, &r) && r.kind == TRACE_KERNEL && r.kernel.waits)
-            return trace_view_name(v, r.name);
-    return NULL;
-}
-
 /* The times at which both were: one held, the other active. */
 static size_t draw_pair(struct trace_json *j, const struct trace_view *held,
                         const struct trace_view *active, int64_t track)
@@ -47,10 +36,15 @@ static size_t draw_pair(struct trace_json *j, const struct trace_view *held,
     const struct trace_header *low = &held->file->header, *high = &active->file->header;
     struct trace_spans holds = spans_read(held, TRACE_HELD, TRACE_RELEASED),
                        cuts = spans_read(active, TRACE_CUT_IN, TRACE_CUT_OUT);
-    const char *waits = io_kernel(held);
+    const char *waits = NULL;
+    struct trace_record r;
     size_t drawn = 0;
     char name[256];
 
+    /* Its kernels that wait for I/O of their own, by the name of the last one. */
+    for (uint64_t i = held->end; !waits && i-- > held->first;)
+        if (trace_view_get(held, i, &r) && r.kind == TRACE_KERNEL && r.kernel.waits)
+            waits = trace_view_name(held, r.name);
     snprintf(name, sizeof(name), "%u (%.60s%s%.60s%s) held by %u (%.60s)", low->pid, low->program,
              waits ? ", whose " : "", waits ? waits : "", waits ? " waits for I/O" : "", high->pid,
              high->program);

@@ -78,30 +78,14 @@ static uint64_t until(uint64_t from_ns, uint64_t to_ns)
                                                         : 0;
 }
 
-/* The last end of best effort before real time began. A kernel that was on the device and went on
- * afterwards had been paused: real time did not wait for its end. STAGE_NONE: there was none. */
-static uint64_t be_end(const struct trace_spans *be, uint64_t begin_ns, bool *paused)
-{
-    size_t i = first_from(be, begin_ns);
-    uint64_t last = STAGE_NONE;
-
-    for (int looked = 0; i-- > 0 && looked < 64; looked++) { /* few run side by side */
-        if (be->at[i].to_ns > begin_ns)
-            *paused = true;
-        else if (last == STAGE_NONE || be->at[i].to_ns > last)
-            last = be->at[i].to_ns;
-    }
-    return last;
-}
-
 void stages_of(const struct stage_sources *s, const struct worker_sample *sample,
                struct stage_sample *out)
 {
-    const struct trace_spans *rt = &s->of[SOURCE_RT];
+    const struct trace_spans *rt = &s->of[SOURCE_RT], *be = &s->of[SOURCE_BE];
     const struct trace_span *first = work_from(rt, sample->start_ns), *next;
     uint64_t hold_ns = time_between(&s->of[SOURCE_CUT_IN], sample->start_ns, sample->end_ns),
-             open_ns, done_ns;
-    size_t submits;
+             open_ns, done_ns, be_end_ns = STAGE_NONE;
+    size_t submits, be_i;
 
     *out = (struct stage_sample){0};
     for (int i = 0; i < STAGE_COUNT; i++)
@@ -117,8 +101,16 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
     out->ns[STAGE_begin] = until(sample->start_ns, first->from_ns);
     out->ns[STAGE_run] = until(first->from_ns, done_ns);
     out->ns[STAGE_known] = until(done_ns, sample->end_ns);
-    out->ns[STAGE_residue] =
-        until(hold_ns, be_end(&s->of[SOURCE_BE], first->from_ns, &out->paused));
+    /* The last end of best effort before real time began. A kernel that was on the device and went
+     * on afterwards had been paused: real time did not wait for its end. */
+    be_i = first_from(be, first->from_ns);
+    for (int looked = 0; be_i-- > 0 && looked < 64; looked++) { /* few run side by side */
+        if (be->at[be_i].to_ns > first->from_ns)
+            out->paused = true;
+        else if (be_end_ns == STAGE_NONE || be->at[be_i].to_ns > be_end_ns)
+            be_end_ns = be->at[be_i].to_ns;
+    }
+    out->ns[STAGE_residue] = until(hold_ns, be_end_ns);
     open_ns = hold_ns == STAGE_NONE ? STAGE_NONE
                                     : time_between(&s->of[SOURCE_CUT_OUT], hold_ns, STAGE_NONE - 1);
     if (open_ns == STAGE_NONE)
@@ -127,7 +119,7 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
     if (submits)
         out->ns[STAGE_submit] = until(hold_ns, s->of[SOURCE_SUBMIT].at[submits - 1].from_ns);
     out->ns[STAGE_release] = until(done_ns, open_ns);
-    next = work_from(&s->of[SOURCE_BE], open_ns);
+    next = work_from(be, open_ns);
     /* Not where the next cut-in came before it, nor where the paused one went on. */
     if (next && !out->paused &&
         time_between(&s->of[SOURCE_CUT_IN], open_ns, next->from_ns) == STAGE_NONE)

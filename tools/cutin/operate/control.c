@@ -193,21 +193,6 @@ static const struct option_row policy_options[] = {
     {0},
 };
 
-/* `now`: the one in force; NULL: it was not asked for. */
-static int print_policies(const char *now, bool list)
-{
-    json_t *root = json_object(), *all = json_object();
-
-    for (uint32_t i = 0; policy_at(i); i++)
-        json_object_set_new(all, policy_at(i)->name, json_string(policy_at(i)->help));
-    if (now)
-        json_object_set_new(root, "policy", json_string(now));
-    if (list)
-        json_object_set(root, "policies", all);
-    json_decref(all);
-    return print_object(root, 0);
-}
-
 static int policy_failed(const char *name, int rc)
 {
     if (rc == -EPERM)
@@ -224,22 +209,25 @@ static int policy(int argc, char **argv)
 {
     const char *name;
     char now[PAGE_NAME + 1] = "";
+    json_t *all;
     int rc;
 
     read_options(&subcommand_policy, argc, argv);
     name = optind < argc ? argv[optind++] : NULL;
     options_no_operands(&subcommand_policy, argc, argv);
-    if (policy_list && policy_as_json)
-        return print_policies(NULL, true);
+    all = policy_list && policy_as_json ? json_object() : NULL;
     for (uint32_t i = 0; policy_list && policy_at(i); i++)
-        printf("%-8s %s\n", policy_at(i)->name, policy_at(i)->help);
+        if (all)
+            json_object_set_new(all, policy_at(i)->name, json_string(policy_at(i)->help));
+        else
+            printf("%-8s %s\n", policy_at(i)->name, policy_at(i)->help);
     if (policy_list)
-        return EXIT_SUCCESS;
+        return all ? print_object(json_pack("{s:o}", "policies", all), 0) : EXIT_SUCCESS;
     rc = control_policy(socket_path, name, now);
     if (rc != 0)
         return policy_failed(name, rc);
     if (policy_as_json)
-        return print_policies(now, false);
+        return print_object(json_pack("{s:s}", "policy", now), 0);
     puts(now);
     return EXIT_SUCCESS;
 }

@@ -62,35 +62,25 @@ json_t *result_brief(const struct figures *figures)
     return brief;
 }
 
-/* The processor's own name for itself; the architecture where /proc has none. */
-static void cpu_name(char *out, size_t size, const struct utsname *system)
-{
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    char line[256], *value;
-
-    snprintf(out, size, "%s", system->machine);
-    while (file && fgets(line, sizeof(line), file)) {
-        value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !value)
-            continue;
-        value += 1 + strspn(value + 1, " ");
-        value[strcspn(value, "\n")] = '\0';
-        snprintf(out, size, "%s", value);
-        break;
-    }
-    if (file)
-        fclose(file);
-}
-
 json_t *result_machine(void)
 {
+    FILE *file = fopen("/proc/cpuinfo", "re");
     struct utsname system;
-    char cpu[256];
+    char line[256];
+    const char *cpu = NULL;
 
+    /* The processor's own name for itself; the architecture where /proc has none. */
     uname(&system);
-    cpu_name(cpu, sizeof(cpu), &system);
-    return json_pack("{s:s, s:i, s:s, s:s}", "cpu", cpu, "cpus", (int)sysconf(_SC_NPROCESSORS_ONLN),
-                     "kernel", system.release, "architecture", system.machine);
+    while (file && !cpu && fgets(line, sizeof(line), file))
+        if (strncmp(line, "model name", 10) == 0 && (cpu = strchr(line, ':'))) {
+            line[strcspn(line, "\n")] = '\0';
+            cpu += 1 + strspn(cpu + 1, " ");
+        }
+    if (file)
+        fclose(file);
+    return json_pack("{s:s, s:i, s:s, s:s}", "cpu", cpu ? cpu : system.machine, "cpus",
+                     (int)sysconf(_SC_NPROCESSORS_ONLN), "kernel", system.release, "architecture",
+                     system.machine);
 }
 
 json_t *result_environment(void)

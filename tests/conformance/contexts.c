@@ -103,6 +103,26 @@ Test(contexts, primary_comes_back_after_a_reset)
     OK(cuMemFree(p));
 }
 
+/* What the static runtime of CUDA 11.8 asks between cudaSetDevice and its first real call. */
+Test(contexts, primary_says_whose_it_is_before_it_is_active)
+{
+    CUcontext primary;
+    CUstream s;
+    CUdevice dev = -1;
+    unsigned int flags, version;
+    OK(cuDevicePrimaryCtxRetain(&primary, rig.dev));
+    OK(cuDevicePrimaryCtxRelease(rig.dev));
+    OK(cuCtxSetCurrent(primary));
+    OK(cuCtxGetDevice(&dev));
+    cr_expect_eq(dev, rig.dev);
+    OK(cuCtxGetFlags(&flags));
+    OK(cuCtxGetApiVersion(primary, &version));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamCreate(&s, 0));
+    OK(cuDevicePrimaryCtxRetain(&primary, rig.dev));
+    OK(cuStreamCreate(&s, 0));
+    OK(cuDevicePrimaryCtxRelease(rig.dev));
+}
+
 Test(contexts, destroy_finishes_pending_work)
 {
     CUcontext other = context_new();

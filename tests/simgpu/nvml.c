@@ -49,6 +49,22 @@ Test(nvml, what_is_not_simulated_says_so)
     cr_expect_eq(CALL(nvmlDeviceGetSerial, (void *)1, serial, 64), NVML_ERROR_NOT_SUPPORTED);
 }
 
+Test(nvml, nothing_happens_to_a_device_and_who_waits_is_told)
+{
+    unsigned long long types = 0, data[4];
+    void *device, *set;
+    cr_assert_eq(CALL(nvmlDeviceGetHandleByIndex_v2, 0, &device), NVML_SUCCESS);
+    cr_assert_eq(CALL(nvmlDeviceGetSupportedEventTypes, device, &types), NVML_SUCCESS);
+    cr_assert_neq(types, 0);
+    cr_assert_eq(CALL(nvmlEventSetCreate, &set), NVML_SUCCESS);
+    cr_expect_eq(CALL(nvmlDeviceRegisterEvents, device, types, set), NVML_SUCCESS);
+    cr_expect_eq(CALL(nvmlDeviceRegisterEvents, device, ~0ull, set), NVML_ERROR_NOT_SUPPORTED);
+    cr_expect_eq(CALL(nvmlEventSetWait, set, data, 0u), NVML_ERROR_TIMEOUT);
+    cr_expect_eq(CALL(nvmlEventSetWait_v2, set, data, 20u), NVML_ERROR_TIMEOUT);
+    cr_expect_eq(CALL(nvmlEventSetWait, NULL, data, 0u), NVML_ERROR_INVALID_ARGUMENT);
+    cr_expect_eq(CALL(nvmlEventSetFree, set), NVML_SUCCESS);
+}
+
 Test(nvml, nothing_works_before_its_start)
 {
     unsigned int count;

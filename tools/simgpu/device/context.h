@@ -74,6 +74,8 @@ CUresult context_enter(struct sim_context **ctx);
 /* A context argument of calls: NULL means the current one. CUDA_ERROR_INVALID_CONTEXT,
  * CUDA_ERROR_CONTEXT_IS_DESTROYED, and what context_current says. */
 CUresult context_argument(CUcontext handle, struct sim_context **out);
+/* The same for what a primary context says that is not active, too. */
+CUresult context_asked(CUcontext handle, struct sim_context **out);
 /* On top of the thread's stack; CUDA_ERROR_OUT_OF_MEMORY. And off, where it is the current one. */
 CUresult context_push(struct sim_context *ctx);
 void context_drop(const struct sim_context *ctx);

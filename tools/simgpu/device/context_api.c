@@ -10,7 +10,7 @@ enum { CIG_SHMEM_FALLBACK_ENABLED = 9, LIMIT_LAST = CIG_SHMEM_FALLBACK_ENABLED }
 static CUresult device_of(CUcontext handle, CUdevice *out)
 {
     struct sim_context *ctx;
-    TRY(context_argument(handle, &ctx));
+    TRY(context_asked(handle, &ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = ctx->ordinal;
@@ -32,7 +32,7 @@ SIM_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext ctx)
 SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *out)
 {
     struct sim_context *ctx;
-    TRY(context_current(&ctx));
+    TRY(context_asked(NULL, &ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = atomic_load(&ctx->flags);
@@ -62,7 +62,7 @@ SIM_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *out)
 SIM_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
 {
     struct sim_context *ctx;
-    TRY(context_argument(handle, &ctx));
+    TRY(context_asked(handle, &ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     *out = ctx->version;

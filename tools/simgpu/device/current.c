@@ -66,38 +66,39 @@ bool callback_thread(void)
 
 /* ---- what other files ask -------------------------------------------------------------------- */
 
-CUresult context_current(struct sim_context **out)
+CUresult context_asked(CUcontext handle, struct sim_context **out)
 {
     TRY(driver_ready());
-    if (callback_thread())
+    if (!handle && callback_thread())
         return CUDA_ERROR_NOT_PERMITTED;
-    struct sim_context *ctx = stack_top();
+    struct sim_context *ctx = handle ? context_any(handle) : stack_top();
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
+    if (!atomic_load(&ctx->alive) && !ctx->primary)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *out = ctx;
+    return CUDA_SUCCESS;
+}
+
+CUresult context_argument(CUcontext handle, struct sim_context **out)
+{
+    struct sim_context *ctx;
+    TRY(context_asked(handle, &ctx));
     if (!atomic_load(&ctx->alive))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *out = ctx;
     return CUDA_SUCCESS;
+}
+
+CUresult context_current(struct sim_context **out)
+{
+    return context_argument(NULL, out);
 }
 
 CUresult context_enter(struct sim_context **out)
 {
     TRY(context_current(out));
     return atomic_load(&(*out)->error);
-}
-
-CUresult context_argument(CUcontext handle, struct sim_context **out)
-{
-    if (!handle)
-        return context_current(out);
-    TRY(driver_ready());
-    struct sim_context *ctx = context_any(handle);
-    if (!ctx)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    if (!atomic_load(&ctx->alive))
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    *out = ctx;
-    return CUDA_SUCCESS;
 }
 
 /* ---- API ------------------------------------------------------------------------------------- */

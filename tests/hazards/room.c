@@ -68,6 +68,56 @@ HAZARD(capture_of_a_blocking_stream_begins_while_the_legacy_stream_has_no_room)
     captured_beside_legacy(CU_STREAM_DEFAULT);
 }
 
+/* ---- others, while a marker waits for room --------------------------------------------------- */
+
+static void until_opened(void *unused)
+{
+    (void)unused;
+    while (!word[0])
+        nap();
+}
+
+static void filled(void *unused)
+{
+    MUST(cuLaunchHostFunc(full, until_opened, NULL));
+    for (int i = 0; i < 2; i++) /* whose marker is asked for */
+        MUST(launch_mix(changed, 5, 7, full));
+    for (int i = 0; i < records; i++)
+        MUST(cuEventRecord(event, full));
+    for (int i = 0; i < 2; i++)
+        MUST(launch_mix(changed, 5, 7, full));
+    sem_wait(&over);
+}
+
+HAZARD(launch_is_complete_while_a_marker_has_no_room)
+{
+    full = stream_new(CU_STREAM_NON_BLOCKING);
+    other = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(full);
+    warm(other);
+    changed = buffer_new(3);
+    elsewhere = buffer_new(2);
+    event = event_new();
+    word = pinned_new(0);
+    sem_init(&over, 0, 0);
+    hang_watch("a launch waits for room in another stream");
+    for (records = ROOM - 12; records < ROOM; records++) {
+        MUST(cuCtxSynchronize());
+        word[0] = 0;
+        struct thread *t = thread_start(filled, NULL);
+        thread_waits(t);
+        for (int i = 0; i < 8; i++)
+            MUST(launch_mix(elsewhere, 3, 4, other));
+        MUST(cuStreamSynchronize(other));
+        word[0] = 1;
+        sem_post(&over);
+        thread_join(t);
+    }
+    SAY(cuCtxSynchronize());
+    show("changed", changed);
+    show("elsewhere", elsewhere);
+}
+
 /* ---- others, while the dispatcher has commands for the full stream -------------------------- */
 
 /* More than the driver has room for, and the last of it buffered where there is cutin. */

@@ -20,7 +20,7 @@ static_assert(PAGE_OWNERS_OF_DEVICE - PAGE_CLIENT_BITS >= 2, "entries overlap");
 
 void robust_begin(struct robust *r)
 {
-    r->distance = (long)offsetof(struct cutin_page, owner) - (long)sizeof(struct cutin_page);
+    r->distance = (long)offsetof(struct cutin_page, owner) - (long)page_tail();
     robust_clear(r);
     /* In the place of glibc's list for this thread, which holds no robust mutex. */
     r->thread = syscall(SYS_set_robust_list, &r->first, sizeof(struct robust_list_head)) == 0
@@ -36,7 +36,7 @@ void robust_clear(struct robust *r)
 void robust_add(struct robust *r, struct cutin_page *page, uint32_t slot, uint32_t bit)
 {
     uint32_t n = slot * PAGE_OWNERS_OF_DEVICE + (uint32_t)__builtin_ctz(bit);
-    struct robust_entry *entry = (void *)((char *)(page + 1) + n * sizeof(uint32_t));
+    struct robust_entry *entry = (void *)((char *)&page->owner[n] - r->distance);
 
     if (!r->thread)
         return;

@@ -94,6 +94,13 @@ static bool header_ok(const struct cutin_page *page)
            page->devices == PAGE_DEVICES;
 }
 
+size_t page_tail(void)
+{
+    size_t granule = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (SIZE + granule - 1) / granule * granule;
+}
+
 int page_map_other(int fd, struct cutin_page **out)
 {
     struct cutin_page *page;
@@ -101,7 +108,8 @@ int page_map_other(int fd, struct cutin_page **out)
 
     if (!is_page(fd))
         return -EINVAL;
-    page = mmap(NULL, SIZE + PAGE_TAIL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    page = mmap(NULL, page_tail() + PAGE_TAIL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                -1, 0);
     if (page == MAP_FAILED)
         return -errno;
     rc = replace(page, MAP_SHARED, fd);
@@ -115,7 +123,7 @@ int page_map_other(int fd, struct cutin_page **out)
 void page_unmap_other(struct cutin_page *page)
 {
     if (page)
-        munmap(page, SIZE + PAGE_TAIL);
+        munmap(page, page_tail() + PAGE_TAIL);
 }
 
 int page_map(int fd, struct cutin_page *at, struct cutin_page **out)

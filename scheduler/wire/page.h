@@ -210,6 +210,10 @@ int page_new_shared(struct cutin_page **page, int *fd);
  * SIGBUS). The descriptor stays the caller's. Returns 0 or -errno; what was mapped at `at` is
  * still there after -EINVAL. */
 int page_map(int fd, struct cutin_page *at, struct cutin_page **page);
+/* Where PAGE_TAIL bytes of private memory begin, from the beginning of a page that page_map_other
+ * mapped: what lies behind a page's end in one of the kernel's pages, of 64 KiB for instance, is
+ * shared with everybody who maps it. */
+size_t page_tail(void);
 /* Maps another client's page anywhere, with PAGE_TAIL behind it. That client may have written
  * anything into it, the header included: nothing in it is believed, and nothing is refused for it.
  * Returns 0, -EINVAL where it could be cut short later, or -errno. */

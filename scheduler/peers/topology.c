@@ -117,8 +117,11 @@ static void clear_bit(struct peer *peers, const struct peer *from, const struct 
     struct peer *p;
 
     PEER_DEVICES (peers, p, slot)
-        if (p != from && p->device[slot].device == device)
+        if (p != from && p->device[slot].device == device) {
             page_write_bit(&p->page->page->device[slot], 1u << bit, 0, PAGE_WORDS, 0);
+            /* The next one that gets the bit is not the one who died. */
+            atomic_store(&p->page->page->owner[slot * PAGE_OWNERS_OF_DEVICE + bit], 0);
+        }
 }
 
 static void bit_lose(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)

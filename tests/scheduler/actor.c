@@ -119,6 +119,15 @@ static int64_t do_above(int64_t x, int64_t y)
     return *client_above_word();
 }
 
+static int64_t do_owners(int64_t x, int64_t y)
+{
+    int64_t n = 0;
+
+    for (uint32_t i = 0; i < PAGE_OWNERS; i++)
+        n += atomic_load(&client_page()->owner[i]) != 0;
+    return n;
+}
+
 static int64_t do_level(int64_t x, int64_t y)
 {
     return client_level();

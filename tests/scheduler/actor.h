@@ -26,6 +26,7 @@ enum { ACTOR_SAID = 1024 };
     X(HOLD, do_hold)             /* dev, level -> hold word */                                     \
     X(ADDRESS, do_address)       /* dev, level -> its address */                                   \
     X(ABOVE, do_above)                                                                             \
+    X(OWNERS, do_owners) /* -> how many words of `owner` in its page are not 0 */                  \
     X(LEVEL, do_level)                                                                             \
     X(CONNECTED, do_connected)                                                                     \
     X(COUNT, do_count)     /* dev, n: adds n to the counter `submitted` -> its value */            \

@@ -190,6 +190,15 @@ Test(hold, ends_with_its_holder_while_the_daemon_is_stopped)
     }
 }
 
+/* Else the next one to get its bit may be taken for dead before it has said that it lives. */
+Test(hold, the_bit_of_the_dead_comes_to_the_next_without_its_death)
+{
+    start();
+    WAIT_UNTIL(actor_do(&be, DO_OWNERS, 0, 0) == 1);
+    actor_kill(&rt);
+    WAIT_UNTIL(actor_do(&be, DO_OWNERS, 0, 0) == 0);
+}
+
 Test(hold, of_another_pid_namespace_ends_with_its_holder_too)
 {
     start();

@@ -74,7 +74,7 @@ static void link_in(struct table_buckets *b, struct table_node *n, const void *k
 static void table_grow(struct table *t)
 {
     struct table_buckets *old = buckets(t), *b;
-    size_t count = ((size_t)old->mask + 1) * 4;
+    size_t count = ((size_t)old->mask + 1) * 2;
     if (!(b = calloc(1, sizeof(*b) + count * sizeof(*b->head))))
         return;
     *b = (struct table_buckets){(uint32_t)count - 1, !old->side, (void *)(b + 1), old};
@@ -89,7 +89,7 @@ static void table_grow(struct table *t)
 void table_insert(struct table *t, struct table_node *node, const void *key)
 {
     pthread_mutex_lock(&t->lock);
-    if (t->count++ > buckets(t)->mask)
+    if (2 * t->count++ > buckets(t)->mask)
         table_grow(t);
     atomic_store_explicit(&node->key, key, memory_order_relaxed);
     link_in(buckets(t), node, key);

@@ -139,6 +139,7 @@ bool words_probe(struct shim_context *ctx)
     if (!page)
         return false;
     page->used = 1;
+    LL_PREPEND(ctx->words, page); /* nobody else knows the context yet */
     struct context_scope scope = context_push(ctx);
     if (REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
         works = word_write(stream, page->device, 1) == CUDA_SUCCESS;

@@ -3,7 +3,7 @@
  */
 #include "common/held.h"
 
-#ifndef NDEBUG
+#ifdef CUTIN_HELD
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#ifdef NDEBUG
+#ifndef CUTIN_HELD
 #define lock_across_driver(lock, why) ((void)0)
 #define held_none(symbol)             ((void)0)
 #else

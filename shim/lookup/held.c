@@ -4,7 +4,7 @@
  */
 #include "common/held.h"
 
-#ifndef NDEBUG
+#ifdef CUTIN_HELD
 int __real_pthread_mutex_lock(pthread_mutex_t *lock);
 int __real_pthread_mutex_trylock(pthread_mutex_t *lock);
 int __real_pthread_mutex_unlock(pthread_mutex_t *lock);

@@ -15,8 +15,10 @@ static_assert(sizeof(struct robust_entry) == sizeof(struct robust_list) &&
               "robust_list_head");
 /* An entry is longer than a word, but one device's bits end before the next one's begin, and a
  * client has one of each. */
-static_assert(PAGE_OWNERS * sizeof(uint32_t) + sizeof(struct robust_entry) <= PAGE_TAIL, "entries");
-static_assert(PAGE_OWNERS_OF_DEVICE - PAGE_CLIENT_BITS >= 2, "entries overlap");
+static_assert(PAGE_DEVICES * PAGE_OWNERS * sizeof(uint32_t) + sizeof(struct robust_entry) <=
+                  PAGE_TAIL,
+              "entries");
+static_assert(PAGE_OWNERS - PAGE_CLIENT_BITS >= 2, "entries overlap");
 
 void robust_begin(struct robust *r)
 {
@@ -35,12 +37,12 @@ void robust_clear(struct robust *r)
 
 void robust_add(struct robust *r, struct cutin_page *page, uint32_t slot, uint32_t bit)
 {
-    uint32_t n = slot * PAGE_OWNERS_OF_DEVICE + (uint32_t)__builtin_ctz(bit);
-    struct robust_entry *entry = (void *)((char *)&page->owner[n] - r->distance);
+    _Atomic uint32_t *owner = &page->owner[slot][__builtin_ctz(bit)];
+    struct robust_entry *entry = (void *)((char *)owner - r->distance);
 
     if (!r->thread)
         return;
-    atomic_store(&page->owner[n], r->thread);
+    atomic_store(owner, r->thread);
     entry->next = r->first.next;
     r->first.next = entry;
 }
@@ -58,9 +60,9 @@ void robust_look(struct cutin_page *page)
         for (bits &= PAGE_BITS_CLIENTS; bits; bits &= bits - 1) {
             uint32_t bit = (uint32_t)__builtin_ctz(bits), dead = FUTEX_OWNER_DIED;
 
-            /* It may have another owner by now, who comes first. */
-            if (atomic_compare_exchange_strong(&page->owner[d * PAGE_OWNERS_OF_DEVICE + bit], &dead,
-                                               0))
+            /* Unless it has another owner by now. One that comes between the two steps writes its
+             * bit again when the daemon finds it missing (scheduler/peers/mend.c). */
+            if (atomic_compare_exchange_strong(&page->owner[d][bit], &dead, 0))
                 page_write_bit(device, 1u << bit, 0, PAGE_WORDS, 0);
         }
     }

@@ -120,7 +120,7 @@ static void clear_bit(struct peer *peers, const struct peer *from, const struct 
         if (p != from && p->device[slot].device == device) {
             page_write_bit(&p->page->page->device[slot], 1u << bit, 0, PAGE_WORDS, 0);
             /* The next one that gets the bit is not the one who died. */
-            atomic_store(&p->page->page->owner[slot * PAGE_OWNERS_OF_DEVICE + bit], 0);
+            atomic_store(&p->page->page->owner[slot][bit], 0);
         }
 }
 

@@ -49,9 +49,8 @@
 #define PAGE_BITS_CLIENTS 0x0fffffffu
 #define PAGE_CLIENT_BITS  28u
 
-#define PAGE_OWNERS_OF_DEVICE 32u
-#define PAGE_OWNERS           (PAGE_DEVICES * PAGE_OWNERS_OF_DEVICE)
-#define PAGE_TAIL             4096u /* bytes of private memory behind page_map_other's mapping */
+#define PAGE_OWNERS 32u   /* words of a device: of its client bits, and a gap (robust.c) */
+#define PAGE_TAIL   4096u /* bytes of private memory behind page_map_other's mapping */
 
 /* Figures for `list` and `top`, in page order. X(field, help). */
 #define PAGE_COUNTERS(X)                                                                           \
@@ -156,7 +155,7 @@ struct cutin_page {
     _Alignas(4096) struct page_times times;
     /* Of each device's client bits: the thread that keeps it, or FUTEX_OWNER_DIED
      * (scheduler/client/robust.h). */
-    _Atomic uint32_t owner[PAGE_OWNERS];
+    _Atomic uint32_t owner[PAGE_DEVICES][PAGE_OWNERS];
 };
 
 #define PAGE_AT(type, field, offset)                                                               \

@@ -68,6 +68,14 @@ HAZARD(capture_of_a_blocking_stream_begins_while_the_legacy_stream_has_no_room)
     captured_beside_legacy(CU_STREAM_DEFAULT);
 }
 
+static void full_and_other(void)
+{
+    full = stream_new(CU_STREAM_NON_BLOCKING);
+    other = stream_new(CU_STREAM_NON_BLOCKING);
+    warm(full);
+    warm(other);
+}
+
 /* ---- others, while a marker waits for room --------------------------------------------------- */
 
 static void until_opened(void *unused)
@@ -91,10 +99,7 @@ static void filled(void *unused)
 
 HAZARD(launch_is_complete_while_a_marker_has_no_room)
 {
-    full = stream_new(CU_STREAM_NON_BLOCKING);
-    other = stream_new(CU_STREAM_NON_BLOCKING);
-    warm(full);
-    warm(other);
+    full_and_other();
     changed = buffer_new(3);
     elsewhere = buffer_new(2);
     event = event_new();
@@ -136,10 +141,7 @@ static void overfilled(void *unused)
 static void beside_a_full_stream(void (*act)(void))
 {
     elsewhere = buffer_new(2);
-    full = stream_new(CU_STREAM_NON_BLOCKING);
-    other = stream_new(CU_STREAM_NON_BLOCKING);
-    warm(full);
-    warm(other);
+    full_and_other();
     world_new("a call waits for room in another stream");
     struct thread *t = thread_start(overfilled, NULL);
     thread_waits(t);

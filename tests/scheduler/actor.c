@@ -123,8 +123,8 @@ static int64_t do_owners(int64_t x, int64_t y)
 {
     int64_t n = 0;
 
-    for (uint32_t i = 0; i < PAGE_OWNERS; i++)
-        n += atomic_load(&client_page()->owner[i]) != 0;
+    for (uint32_t i = 0; i < PAGE_DEVICES * PAGE_OWNERS; i++)
+        n += atomic_load(&client_page()->owner[i / PAGE_OWNERS][i % PAGE_OWNERS]) != 0;
     return n;
 }
 

@@ -1,7 +1,9 @@
 /*
  * link.c - the client's link to the daemon, and its thread, which alone has its descriptors.
  *
- * Not the client's thread: that one asks the driver, whose files are the program's.
+ * Not the client's thread: that one asks the driver, whose files are the program's, and which may
+ * keep it for as long as a full ring takes to drain. This one never enters the driver, so it beats,
+ * too: a process that runs keeps its holds.
  */
 #include "scheduler/client/link.h"
 
@@ -22,7 +24,7 @@
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
 #define FIRST_WAIT_NS  (200 * NS_PER_MS) /* client_open, for the daemon's welcome */
 #define LOOK_NS        (50 * NS_PER_MS)  /* where the bell cannot be rung */
-#define SHARED_NS      (10 * NS_PER_MS)  /* where there is none */
+#define OFTEN_NS       (10 * NS_PER_MS)  /* where there is none, or nobody else beats */
 
 static void retry_later(struct client_state *self)
 {
@@ -334,14 +336,25 @@ static void link_service(struct client_state *self, uint64_t now)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* With the client's thread, or alone as long as that one waits in the driver. */
+static void beat(struct client_state *self)
+{
+    _Atomic uint64_t *at = &self->page->heartbeat_ns;
+
+    self->beats_alone = atomic_load_explicit(at, memory_order_relaxed) == self->beat_ns;
+    self->beat_ns = clock_ns();
+    atomic_store_explicit(at, self->beat_ns, memory_order_relaxed);
+}
+
 static uint64_t sleep_ns(const struct client_state *self)
 {
     uint64_t now = clock_ns(), by = self->link == LINK_NONE    ? self->retry_ns
                                     : self->link == LINK_HELLO ? self->welcome_by_ns
                                                                : now + LOOK_NS;
 
-    if (!self->own_table || self->link == LINK_DRAIN || self->activity.preemptible.dead)
-        return SHARED_NS;
+    if (!self->own_table || self->link == LINK_DRAIN || self->activity.preemptible.dead ||
+        self->beats_alone)
+        return OFTEN_NS;
     return by <= now ? 0 : by - now < LOOK_NS ? by - now : LOOK_NS;
 }
 
@@ -401,6 +414,7 @@ static void *link_main(void *arg)
         pthread_mutex_unlock(&self->lock);
         came = sleep_until_news(self, ns);
         pthread_mutex_lock(&self->lock);
+        beat(self);
         if (!atomic_load(&self->stop))
             link_service(self, clock_ns());
         if (came || self->link != before)

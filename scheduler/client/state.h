@@ -69,8 +69,10 @@ struct client_state {
     uint32_t texts;
     uint32_t devices_due; /* slots that the daemon is to be told of, a bit each */
     bool own_table;       /* the link's thread has one, and `connection` is there */
-    bool tried;           /* to connect, once at least */
-    bool linked;          /* there is that thread */
+    bool beats_alone;     /* the client's thread has not since beat_ns, when the link's last did */
+    uint64_t beat_ns;
+    bool tried;  /* to connect, once at least */
+    bool linked; /* there is that thread */
     struct bell bell;
     pthread_t thread, link_thread;
     struct waker waker;

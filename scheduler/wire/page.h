@@ -140,7 +140,7 @@ struct cutin_page {
      * any more. */
     _Atomic uint32_t stuck;
     uint32_t reserved1[13];
-    _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by the client's thread */
+    _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by both of its threads */
     /* Written by this client, behind its counters: since when they have counted, CLOCK_MONOTONIC,
      * under whichever daemon. 0: not yet. */
     _Atomic uint64_t counted_since_ns;

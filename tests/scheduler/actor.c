@@ -276,6 +276,27 @@ static int64_t do_deadline(int64_t ms, int64_t y)
     return 0;
 }
 
+static _Atomic bool stalled;
+
+/* As a driver whose ring is full. */
+static void tick_without_end(void *user)
+{
+    stalled = true;
+    for (;;)
+        pause();
+}
+
+static int64_t do_stall(int64_t x, int64_t y)
+{
+    config.tick = tick_without_end;
+    return 0;
+}
+
+static int64_t do_beat(int64_t x, int64_t y)
+{
+    return stalled ? (int64_t)atomic_load(&client_page()->heartbeat_ns) : 0;
+}
+
 static int64_t do_hint(int64_t us, int64_t y)
 {
     client_hint_deadline((uint32_t)us);

@@ -43,15 +43,17 @@ enum { ACTOR_SAID = 1024 };
       do_intruded)   /* -> 1 if somebody wrote to, or closed, a descriptor that took such  \
                                 a number */       \
     X(FORK, do_fork) /* a child that calls client_after_fork and lives on; its id */               \
-    X(MAX_HOLD, do_max_hold)       /* ms, for a later OPEN */                                      \
-    X(LINGER, do_linger)           /* us, for a later OPEN */                                      \
-    X(DEADLINE, do_deadline)       /* ms, for a later OPEN */                                      \
-    X(HINT, do_hint)               /* us */                                                        \
-    X(DUE, do_due)                 /* dev -> when the request under way is to be done, ns */       \
-    X(WORK, do_work)               /* dev, level: bursts of 2 ms of it from now on, in a thread */ \
-    X(BURSTS, do_bursts)           /* dev, n: n bursts of activity from four threads */            \
-    X(ORDERED, do_ordered)         /* order -> the value it came with last, or -1 */               \
-    X(LIMIT_FILES, do_limit_files) /* n: may open n more descriptors; -1: as many as before */     \
+    X(MAX_HOLD, do_max_hold) /* ms, for a later OPEN */                                            \
+    X(LINGER, do_linger)     /* us, for a later OPEN */                                            \
+    X(DEADLINE, do_deadline) /* ms, for a later OPEN */                                            \
+    X(HINT, do_hint)         /* us */                                                              \
+    X(DUE, do_due)           /* dev -> when the request under way is to be done, ns */             \
+    X(WORK, do_work)         /* dev, level: bursts of 2 ms of it from now on, in a thread */       \
+    X(BURSTS, do_bursts)     /* dev, n: n bursts of activity from four threads */                  \
+    X(ORDERED, do_ordered)   /* order -> the value it came with last, or -1 */                     \
+    X(STALL, do_stall) /* for a later OPEN: the client's thread waits in its ticks for ever */     \
+    X(BEAT, do_beat) /* -> when it last said that it runs, ns; 0: its thread does not wait yet */  \
+    X(LIMIT_FILES, do_limit_files)   /* n: may open n more descriptors; -1: as many as before */   \
     X(LIMIT_MEMORY, do_limit_memory) /* n: may map n more bytes; -1: as many as before */          \
     X(USER, do_user)                 /* becomes this user */                                       \
     X(LIMIT_OWN, do_limit_own)       /* n: may open n in a new table, behind the standard ones */  \

@@ -548,3 +548,25 @@ Test(client, a_client_that_joins_while_one_above_is_stopped_is_held_once_it_goes
     actor_kill(&late);
     actor_kill(&be);
 }
+
+/* Longer than the daemon takes a silent process for one that runs. */
+Test(client, whose_thread_waits_in_the_driver_keeps_its_holds)
+{
+    enum { SILENT_NS = 2000000000 };
+    struct actor rt, be;
+    int64_t first = 0;
+
+    place_start(&place);
+    actor_new(&rt, place.socket);
+    actor_do(&rt, DO_STALL, 0, 0);
+    register_on(&rt, 3, 3);
+    join(&be, 0);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
+    WAIT_UNTIL((first = actor_do(&rt, DO_BEAT, 0, 0)) != 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&rt, DO_BEAT, 0, 0) - first > SILENT_NS);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    actor_kill(&rt);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    actor_kill(&be);
+}

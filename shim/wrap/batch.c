@@ -75,15 +75,30 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     ((b)->array[i] = (void *)(pointer),                                                            \
      (b)->bytes[i] = (pointer) && (n) <= BATCH_MAX ? (uint32_t)((n) * sizeof(*(pointer))) : 0)
 
+/* Of a batch that the driver will refuse, too: there may be no sizes, or more than are there. */
+static size_t batch_bytes(const struct batch *b, const size_t *sizes)
+{
+    size_t sum = 0;
+    for (size_t i = 0; sizes && i < b->count && i < BATCH_MAX; i++)
+        sum += sizes[i];
+    return sum;
+}
+
+/* Each of the second list's elements begins at its own index of the first one's; any other order is
+ * an error of the call. */
+static bool batch_indexed(const struct batch *b, const size_t *index)
+{
+    for (size_t i = 0; i < b->extra_count; i++)
+        if (index[i] >= b->count || (i ? index[i] <= index[i - 1] : index[0] != 0))
+            return false;
+    return true;
+}
+
 /* ---- copies ------------------------------------------------------------------------------- */
 
-static uint64_t copy_bytes(const struct batch *b)
+static uint64_t copy_ns(const struct batch *b)
 {
-    const size_t *sizes = b->array[2];
-    size_t sum = 0;
-    for (size_t i = 0; i < b->count; i++)
-        sum += sizes[i];
-    return estimate_upload_ns(sum);
+    return estimate_upload_ns(batch_bytes(b, b->array[2]));
 }
 
 /* DURING_API_CALL: the source may be gone when the call has returned. */
@@ -108,7 +123,7 @@ static uint32_t copy_flags(const struct batch *b)
     const size_t *sizes = b->array[2];
     uint32_t flags = 0;
     if (!b->bytes[0] || !b->bytes[1] || !b->bytes[2] || !b->bytes[3] || !b->bytes[4] ||
-        !attributes_allow(b->array[3], b->extra_count))
+        !attributes_allow(b->array[3], b->extra_count) || !batch_indexed(b, b->array[4]))
         return VHQ_MUST_INLINE;
     for (size_t i = 0; i < b->count && !flags; i++)
         flags = !sizes[i] ? VHQ_MUST_INLINE
@@ -130,17 +145,6 @@ static void copy_fill(struct batch *b, CUdeviceptr *dsts, CUdeviceptr *srcs, siz
     ARRAY(b, 4, attrsIdxs, numAttrs);
 }
 
-/* An attribute index out of order is an error of the call; leave such a batch to the driver. */
-static uint32_t copy_flags_checked(const struct batch *b)
-{
-    uint32_t flags = copy_flags(b);
-    const size_t *idx = b->array[4];
-    for (size_t i = 0; !flags && i < b->extra_count; i++)
-        if (idx[i] >= b->count || (i ? idx[i] <= idx[i - 1] : idx[0] != 0))
-            flags = VHQ_MUST_INLINE;
-    return flags;
-}
-
 static CUresult copy_v1(const struct batch *b)
 {
     size_t ignored;
@@ -154,7 +158,7 @@ BOTH(cuMemcpyBatchAsync, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_t *
 {
     struct batch b = {.stream = stream, .call = copy_v1, .out = failIdx};
     copy_fill(&b, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs);
-    return batch_submit(&b, ptds, copy_flags_checked, copy_bytes);
+    return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 
 /* One copy is a batch of one. */
@@ -170,7 +174,7 @@ BOTH(cuMemcpyWithAttributesAsync, (CUdeviceptr, dst), (CUdeviceptr, src), (size_
     size_t first = 0;
     struct batch b = {.stream = stream, .call = copy_one};
     copy_fill(&b, &dst, &src, &size, 1, attr, &first, 1);
-    return batch_submit(&b, ptds, copy_flags, copy_bytes);
+    return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 
 /* Each operation names addresses, arrays and pitches: not looked into, hence inline. */
@@ -192,7 +196,7 @@ BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_
 {
     struct batch b = {.stream = stream, .call = copy_v2};
     copy_fill(&b, dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs);
-    return batch_submit(&b, ptds, copy_flags_checked, copy_bytes);
+    return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 
 /* ---- managed memory ----------------------------------------------------------------------- */
@@ -200,19 +204,17 @@ BOTH(cuMemcpyBatchAsync_v2, (CUdeviceptr *, dsts), (CUdeviceptr *, srcs), (size_
 static uint32_t managed_flags(const struct batch *b)
 {
     const CUdeviceptr *at = b->array[0];
-    const size_t *sizes = b->array[1], *idx = b->array[3];
+    const size_t *sizes = b->array[1];
     const CUmemLocation *where = b->array[2];
     uint32_t flags = b->bytes[0] && b->bytes[1] && !b->flags ? 0 : VHQ_MUST_INLINE;
     if (MUTANT(batch_late) && b->bytes[0] && b->bytes[1])
         return 0;
-    if (b->extra_count && (!b->bytes[2] || !b->bytes[3]))
+    if (b->extra_count && (!b->bytes[2] || !b->bytes[3] || !batch_indexed(b, b->array[3])))
         return VHQ_MUST_INLINE;
     for (size_t i = 0; !flags && i < b->count; i++)
         flags = sizes[i] ? memory_managed_flags(at[i], sizes[i]) : VHQ_MUST_INLINE;
     for (size_t i = 0; !flags && i < b->extra_count; i++)
-        if (memory_target_flags(memory_target(where[i])) || idx[i] >= b->count ||
-            (i ? idx[i] <= idx[i - 1] : idx[0] != 0))
-            flags = VHQ_MUST_INLINE;
+        flags = memory_target_flags(memory_target(where[i]));
     return flags;
 }
 
@@ -222,13 +224,9 @@ static uint32_t located_flags(const struct batch *b)
     return b->extra_count ? managed_flags(b) : VHQ_MUST_INLINE;
 }
 
-static uint64_t managed_bytes(const struct batch *b)
+static uint64_t managed_ns(const struct batch *b)
 {
-    const size_t *sizes = b->array[1];
-    size_t sum = 0;
-    for (size_t i = 0; sizes && i < b->count && i < BATCH_MAX; i++)
-        sum += sizes[i];
-    return estimate_copy_ns(sum, false);
+    return estimate_copy_ns(batch_bytes(b, b->array[1]), false);
 }
 
 static void managed_fill(struct batch *b, CUdeviceptr *dptrs, size_t *sizes, size_t count,
@@ -253,7 +251,7 @@ static void managed_fill(struct batch *b, CUdeviceptr *dptrs, size_t *sizes, siz
         managed_fill(&b, dptrs, sizes, count, flags);                                              \
         ARRAY(&b, 2, locs, numLocs);                                                               \
         ARRAY(&b, 3, locIdxs, numLocs);                                                            \
-        return batch_submit(&b, ptds, located_flags, managed_bytes);                               \
+        return batch_submit(&b, ptds, located_flags, managed_ns);                                  \
     }
 LOCATED(cuMemPrefetchBatchAsync, prefetch)
 LOCATED(cuMemDiscardAndPrefetchBatchAsync, discard_and_prefetch)
@@ -267,7 +265,7 @@ BOTH(cuMemDiscardBatchAsync, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t,
 {
     struct batch b = {.stream = stream, .call = discard};
     managed_fill(&b, dptrs, sizes, count, flags);
-    return batch_submit(&b, ptds, managed_flags, managed_bytes);
+    return batch_submit(&b, ptds, managed_flags, managed_ns);
 }
 
 /* ---- inline, in their turn: rare, and not worth a look at all they name ---------------------- */

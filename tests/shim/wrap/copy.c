@@ -126,6 +126,21 @@ COPIES(three_dimensional, by_3d)
 COPIES(batch, by_batch)
 COPIES(attributes, by_attributes)
 
+/* The driver judges what nobody can look into. */
+Test(copy, batch_without_sizes_is_refused)
+{
+    CUdeviceptr x = rig_buffer(3), y = rig_buffer(0);
+    size_t idx = 0;
+    CUmemcpyAttributes attr = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    CUstream s = rig_stream();
+    rig_warm(s);
+    CUresult r = cuMemcpyBatchAsync(&y, &x, NULL, 1, &attr, &idx, 1, s);
+    if (r == CUDA_ERROR_NOT_SUPPORTED)
+        cr_skip_test("the driver has no such copy");
+    cr_assert_eq(r, CUDA_ERROR_INVALID_VALUE);
+    rig_expect(y, 0, s);
+}
+
 struct box {
     CUDA_MEMCPY3D_BATCH_OP op;
     CUstream s;

@@ -75,11 +75,12 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     ((b)->array[i] = (void *)(pointer),                                                            \
      (b)->bytes[i] = (pointer) && (n) <= BATCH_MAX ? (uint32_t)((n) * sizeof(*(pointer))) : 0)
 
-/* Of a batch that the driver will refuse, too: there may be no sizes, or more than are there. */
-static size_t batch_bytes(const struct batch *b, const size_t *sizes)
+/* Of the first `most` elements. Of a batch that the driver will refuse, too: there may be no sizes.
+ */
+static size_t batch_bytes(const struct batch *b, const size_t *sizes, size_t most)
 {
     size_t sum = 0;
-    for (size_t i = 0; sizes && i < b->count && i < BATCH_MAX; i++)
+    for (size_t i = 0; sizes && i < b->count && i < most; i++)
         sum += sizes[i];
     return sum;
 }
@@ -98,7 +99,7 @@ static bool batch_indexed(const struct batch *b, const size_t *index)
 
 static uint64_t copy_ns(const struct batch *b)
 {
-    return estimate_upload_ns(batch_bytes(b, b->array[2]));
+    return estimate_upload_ns(batch_bytes(b, b->array[2], SIZE_MAX));
 }
 
 /* DURING_API_CALL: the source may be gone when the call has returned. */
@@ -226,7 +227,7 @@ static uint32_t located_flags(const struct batch *b)
 
 static uint64_t managed_ns(const struct batch *b)
 {
-    return estimate_copy_ns(batch_bytes(b, b->array[1]), false);
+    return estimate_copy_ns(batch_bytes(b, b->array[1], BATCH_MAX), false);
 }
 
 static void managed_fill(struct batch *b, CUdeviceptr *dptrs, size_t *sizes, size_t count,

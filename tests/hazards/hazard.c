@@ -349,7 +349,10 @@ static void call_of(pid_t thread, char call[static CALL])
     call[n] = '\0';
 }
 
-/* Who wants a lock that another thread has waits by FUTEX_WAIT, and for no time. */
+/* Whoever waits for the GPU, in the driver or in cutin, does so for a word, or looks now and then.
+ * In other calls, above all in those for memory, the kernel keeps a thread for a lock of its own,
+ * while that thread may have malloc's. Who wants a lock that another thread has waits by
+ * FUTEX_WAIT, and for no time. */
 static bool waits_in(const char *call, struct place *where)
 {
     long number = -1;
@@ -359,7 +362,7 @@ static bool waits_in(const char *call, struct place *where)
            &where->instruction);
     if (number == SYS_futex && ((int)operation & FUTEX_CMD_MASK) == FUTEX_WAIT)
         return limit != 0;
-    return number >= 0;
+    return number == SYS_futex || number == SYS_clock_nanosleep;
 }
 
 /* It has not left its place between two looks, or looks from there, every now and then, for what it

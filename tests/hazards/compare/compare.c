@@ -151,6 +151,16 @@ static void print_left(const struct outcome *r)
            r->children, r->running);
 }
 
+/* What failed, again in the last line, which is what is kept of a long log. */
+static char failures[1024];
+
+static void failure_note(const char *hazard, const char *way, const char *what)
+{
+    size_t n = strlen(failures);
+    snprintf(failures + n, sizeof(failures) - n, "%s%s with %s (%s)", n ? ", " : ": ", hazard, way,
+             what);
+}
+
 /* From the first line on in which they differ. */
 static void print_difference(const char *reference, const struct outcome *bare, const char *way,
                              const struct outcome *r)
@@ -204,6 +214,7 @@ static int compare(const char *program, const char *hazard)
             if (r->status != -1)
                 continue;
             printf("%s: %s does not end\n", hazard, m->name);
+            failure_note(hazard, m->name, "does not end");
             differences++;
             continue;
         }
@@ -215,6 +226,7 @@ static int compare(const char *program, const char *hazard)
             continue;
         differences++;
         printf("%s: differs with %s: %s\n", hazard, m->name, what);
+        failure_note(hazard, m->name, what);
         print_difference(modes[m->reference].name, bare, m->name, r);
         if (r->status == -1)
             break;
@@ -222,6 +234,7 @@ static int compare(const char *program, const char *hazard)
     /* What a hazard shows is to be shown natively too. */
     if (!strstr(results[0].out, "end\n") && !strstr(results[0].out, "ends\n")) {
         printf("%s: does not work on the bare driver\n", hazard);
+        failure_note(hazard, "bare", "does not work");
         print_end("bare", &results[0]);
         printf("%s%s", results[0].out, results[0].err);
         differences++;
@@ -268,7 +281,7 @@ int main(int argc, char **argv)
             count++;
         }
     }
-    printf("%d hazards, %d failed\n", count, failed);
+    printf("%d hazards, %d failed%s\n", count, failed, failures);
     rmdir(work);
     rmdir(folder);
     return failed || !count;

@@ -149,6 +149,7 @@
 #define MUTANTS_OF_LEARNING(X)                                                                     \
     X(fixed_stride, "what is timed are launches at a fixed distance, of one phase of a program")   \
     X(wait_taken_for_kernel, "what a kernel waits for another stream counts as its own time")      \
+    X(share_unseen, "a context that has few multiprocessors counts on all of the device's")        \
     X(shift_untold, "a kernel that began at once is not exact in its process's own shift")
 
 #define MUTANTS_ALL(X)                                                                             \

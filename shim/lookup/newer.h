@@ -37,6 +37,16 @@ CUresult cuStreamBeginCaptureToGraph(CUstream, CUgraph, const CUgraphNode *,
 
 #if CUDA_VERSION < 12040
 typedef struct CUgreenCtx_st *CUgreenCtx;
+enum { CU_DEV_RESOURCE_TYPE_SM = 1 };
+typedef struct {
+    unsigned int type;
+    unsigned char reserved[92];
+    struct {
+        unsigned int smCount;
+    } sm;
+    unsigned char rest[60];
+} CUdevResource;
+CUresult cuCtxGetDevResource(CUcontext, CUdevResource *, unsigned int);
 CUresult cuLibraryEnumerateKernels(CUkernel *, unsigned int, CUlibrary);
 CUresult cuCtxFromGreenCtx(CUcontext *, CUgreenCtx);
 CUresult cuGreenCtxDestroy(CUgreenCtx);

@@ -119,6 +119,17 @@ static int begin(enum context_stage stage, struct shim_context *ctx)
     return rc;
 }
 
+/* A green context has fewer than the device, and so has any under MPS with
+ * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Drivers before 12.4 do not say. */
+static uint32_t processors_of(CUcontext handle, const struct gpu_device *gpu)
+{
+    CUdevResource own;
+    if (MUTANT(share_unseen) ||
+        REAL(cuCtxGetDevResource)(handle, &own, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS)
+        return gpu->processors;
+    return own.sm.smCount && own.sm.smCount < gpu->processors ? own.sm.smCount : gpu->processors;
+}
+
 /* With `base` current. */
 static struct shim_context *context_new(CUcontext handle, CUcontext base)
 {
@@ -129,6 +140,7 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
     unknown_look_links();
     context_reset(ctx, handle, base);
     ctx->gpu = gpu;
+    ctx->processors = processors_of(handle, gpu);
     if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=
         CUDA_SUCCESS)
         ctx->priority_least = ctx->priority_greatest = 0;

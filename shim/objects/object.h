@@ -27,6 +27,7 @@ struct shim_context {
                      * one current: a green context is to be current in one thread at a time. */
     uint64_t generation;
     const struct gpu_device *gpu;
+    uint32_t processors; /* multiprocessors that it may use; 0: not known */
     int priority_least, priority_greatest;
     struct vhq_set *set; /* NULL: no stream of this process is ever held */
     struct shim_stream *legacy;

@@ -90,7 +90,7 @@ static CUresult driver_launch(const struct launch *l)
     return r;
 }
 
-/* How many blocks of this shape fit the device at a time. */
+/* How many blocks of this shape fit the context's multiprocessors at a time. */
 static uint32_t launch_room(const struct launch *l)
 {
     int each = 0, threads = (int)(l->block[0] * l->block[1] * l->block[2]);
@@ -100,7 +100,7 @@ static uint32_t launch_room(const struct launch *l)
     context_pop(scope);
     if (r != CUDA_SUCCESS || each < 0)
         return 0;
-    return (uint32_t)each * l->ctx->gpu->processors;
+    return (uint32_t)each * l->ctx->processors;
 }
 
 static int launch_now(void *args)

@@ -282,6 +282,28 @@ Test(learned, kernels_of_a_training_step_are_known_by_what_the_device_took)
         cr_expect_lt(mean_error(0, names[i]), 1.5, "%s: %.2f", names[i], mean_error(0, names[i]));
 }
 
+/* ---- fewer multiprocessors ------------------------------------------------------------------ */
+
+/* Kernels of a quarter of the device fill a context that has no more: they run one by one. */
+static double quarters_wait_us(const char *share, const char *mutant)
+{
+    static const char *const quarters[] = {
+        BIN_DIR "/tests/program_turns", "100", "8", "0", "4", NULL};
+
+    setenv("SIMGPU_SM_SHARE", share, 1);
+    return longest_wait_us(
+        run_programs(0, 1, (const char *const *const[]){quarters}, LAUNCHES, PRELOAD, mutant));
+}
+
+Test(learned, kernels_that_fill_a_context_are_not_counted_as_parts_of_the_device)
+{
+    double whole = quarters_wait_us("100", NULL), share = quarters_wait_us("25", NULL),
+           unseen = quarters_wait_us("25", "share_unseen");
+
+    cr_expect_lt(share, whole * 1.1, "%.0f us, %.0f of the device", share, whole);
+    cr_expect_gt(unseen, whole * 1.3, "%.0f us, %.0f of the device", unseen, whole);
+}
+
 /* ---- what is recorded ------------------------------------------------------------------------ */
 
 /* A pair of events around it has the time in which others had the multiprocessors. */

@@ -1,11 +1,11 @@
 /*
  * program_turns.c - best effort for learned.c and shares.c.
  *
- *   program_turns US[,US...] [STREAMS [AHEAD]]
+ *   program_turns US[,US...] [STREAMS [AHEAD [PARTS]]]
  *
- * It launches one function, whose kernels fill the device and take these lengths in turns, into so
- * many streams at a time, without a stop, or with so many rounds ahead at most. It says "launched."
- * when it has begun, and ends at SIGTERM.
+ * It launches one function, whose kernels fill the device, or one of so many parts of it, and take
+ * these lengths in turns, into so many streams at a time, without a stop, or with so many rounds
+ * ahead at most. It says "launched." when it has begun, and ends at SIGTERM.
  */
 #include "examples/common.h"
 
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
         ns[n++] = (uint64_t)(strtod(at, NULL) * 1000);
     stop_on_signals();
     gpu_open(&gpu);
-    gpu.blocks = gpu.full;
+    gpu.blocks = gpu.full / (argc > 4 ? (unsigned)atoi(argv[4]) : 1);
     for (int i = 0; i < streams; i++)
         CHECK(cuStreamCreate(&stream[i], CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < ahead; i++)

@@ -397,7 +397,7 @@ uint32_t device_context_open(struct device *d, uint32_t gpu)
         uint32_t id = id_next(&c->generation, DEVICE_CONTEXTS, i);
         c->client = d->client;
         c->gpu = gpu;
-        c->aborted = c->off = 0;
+        c->aborted = c->off = c->sms = 0;
         c->slice_ns = 0;
         device_publish();
         c->id = id;

@@ -38,7 +38,7 @@ static CUresult resource_get(CUdevResource *out, CUdevResourceType type, unsigne
 
 CUresult context_resource(const struct sim_context *ctx, CUdevResource *out, CUdevResourceType type)
 {
-    return resource_get(out, type, ctx->base ? ctx->sms : (unsigned int)config_get()->sms);
+    return resource_get(out, type, ctx->base ? ctx->sms : config_context_sms());
 }
 
 SIM_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *out,

@@ -87,9 +87,9 @@ struct device_context {
     uint32_t id; /* 0 = free slot */
     uint32_t generation;
     uint32_t client, gpu;
-    uint32_t aborted; /* a sticky error: what is queued ends at once */
-    uint32_t off;     /* its channel group is off the run list: nothing of it starts or runs */
-    uint32_t spare;
+    uint32_t aborted;  /* a sticky error: what is queued ends at once */
+    uint32_t off;      /* its channel group is off the run list: nothing of it starts or runs */
+    uint32_t sms;      /* the most that its kernels take together; 0: all */
     uint64_t slice_ns; /* its group's time slice; 0: the device's */
 };
 

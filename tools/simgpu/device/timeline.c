@@ -292,7 +292,8 @@ static void memory_share(struct view *v, uint32_t gpu, uint32_t context)
 
 static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
 {
-    uint32_t taken = 0;
+    uint32_t taken = 0, own = v->sh->contexts[context - 1].sms;
+    uint32_t sms = own ? own : v->sh->params.sms;
     for (uint32_t i = 0; i < v->count; i++) {
         struct device_stream *s = v->streams[i];
         if (!head_matches(v, s, OP_KERNEL, gpu) || s->context != context - 1)
@@ -306,8 +307,7 @@ static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
             taken += op->sms;
     }
     struct op *op;
-    while ((op = next_to_start(v, OP_KERNEL, gpu, context, 0)) &&
-           taken + op->sms <= v->sh->params.sms) {
+    while ((op = next_to_start(v, OP_KERNEL, gpu, context, 0)) && taken + op->sms <= sms) {
         op_start(v, op);
         taken += op->sms;
     }

@@ -32,6 +32,7 @@ static const struct variable variables[] = {
     {"ID", WORD, AT(id), 0, 0, 0, "default"},
     {"DEVICES", INTEGER, AT(devices), 1, 8, 1, NULL},
     {"SMS", INTEGER, AT(sms), 1, 1024, 108, NULL},
+    {"SM_SHARE", INTEGER, AT(sm_share), 1, 100, 100, NULL},
     {"MEMORY_PERCENT", INTEGER, AT(memory_percent), 0, 10000, 0, NULL},
     {"LINK_PERCENT", INTEGER, AT(link_percent), 50, 100, 90, NULL},
     {"SPEED", REAL, AT(speed), 0.001, 1000, 1, NULL},

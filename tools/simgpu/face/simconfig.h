@@ -28,6 +28,7 @@ struct sim_config {
     char id[64];        /* SIMGPU_ID: processes that name the same id share the devices */
     int devices;        /* SIMGPU_DEVICES */
     int sms;            /* SIMGPU_SMS: per device */
+    int sm_share;       /* SIMGPU_SM_SHARE: percent of them that a context of this process has */
     int link_percent;   /* SIMGPU_LINK_PERCENT: of its speed, for each direction beside the other */
     int memory_percent; /* SIMGPU_MEMORY_PERCENT: of the bandwidth, asked on all SMs */
     double speed;       /* SIMGPU_SPEED: modelled durations are divided by it */
@@ -67,6 +68,13 @@ const struct sim_config *simconfig_get(void);
 static inline const struct sim_config *config_get(void)
 {
     return simconfig_get();
+}
+
+/* The multiprocessors that a context has, one at least. */
+static inline uint32_t config_context_sms(void)
+{
+    uint32_t sms = (uint32_t)config_get()->sms * (uint32_t)config_get()->sm_share / 100;
+    return sms ? sms : 1;
 }
 
 #endif

@@ -95,7 +95,7 @@ static CUresult cooperative_check(const CUlaunchConfig *c, const struct sim_func
 {
     uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
     int per_sm = function_blocks_per_sm(f, threads, c->sharedMemBytes);
-    uint64_t most = (uint64_t)per_sm * (uint64_t)config_get()->sms;
+    uint64_t most = (uint64_t)per_sm * config_context_sms();
     return blocks_of(c) > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
@@ -182,7 +182,7 @@ static struct times_shape shape_of(const CUlaunchConfig *c, const struct sim_fun
 {
     uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
     int per_sm = function_blocks_per_sm(f, threads, c->sharedMemBytes);
-    uint64_t wave = (uint64_t)(per_sm > 0 ? per_sm : 1) * (uint64_t)config_get()->sms;
+    uint64_t wave = (uint64_t)(per_sm > 0 ? per_sm : 1) * config_context_sms();
     return (struct times_shape){.grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
                                 .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
                                 .waves = (blocks_of(c) + wave - 1) / wave};

@@ -18,6 +18,9 @@ static CUresult device_context_make(struct sim_context *ctx)
         return CUDA_SUCCESS;
     device_lock(engine_device());
     ctx->device_context = device_context_open(engine_device(), (uint32_t)ctx->ordinal);
+    if (ctx->device_context && config_get()->sm_share < 100)
+        engine_device()->shared->contexts[ctx->device_context % DEVICE_CONTEXTS].sms =
+            config_context_sms();
     device_unlock(engine_device());
     if (!ctx->device_context)
         return CUDA_ERROR_OUT_OF_MEMORY;

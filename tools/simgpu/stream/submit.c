@@ -16,7 +16,7 @@
 /* SMs for the blocks of a kernel, by what one SM holds: 2048 threads, 32 blocks, 163 KiB shared. */
 static uint16_t kernel_sms(const struct work *w)
 {
-    uint32_t per_sm = 32, sms = (uint32_t)config_get()->sms;
+    uint32_t per_sm = 32, sms = config_context_sms();
     uint32_t by_threads = w->threads ? 2048 / w->threads : per_sm;
     uint32_t by_smem = w->smem ? 166912 / w->smem : per_sm;
     per_sm = by_threads < per_sm ? by_threads : per_sm;

@@ -104,6 +104,31 @@ Test(stuck, what_a_destroyed_stream_left_holds_nobody_after_a_while)
     waits("destroyed", "CUTIN_STUCK_MS=500", true);
 }
 
+/* In a driver that lets nobody else in meanwhile: the thread that beats waits there, too, for
+ * longer than the daemon takes a silent process for one that runs. */
+Test(stuck, who_waits_for_room_behind_thousands_of_launches_holds)
+{
+    enum { LONG_MS = 3000 };
+    struct process *daemon = daemon_start(), *job, *service;
+
+    device_log_open();
+    job = process_start((const char *[]){BIN_DIR "/tests/program_ends", "job", NULL},
+                        (const char *[]){SIMULATOR, PRELOAD, NULL});
+    cr_assert(process_says(job, "ready", 60), "%s", process_err(job));
+    service = process_start(
+        (const char *[]){BIN_DIR "/tests/program_turns", "1000", NULL},
+        (const char *[]){SIMULATOR, PRELOAD, "CUTIN_PRIORITY=rt", "SIMGPU_FULL_LOCKS=1", NULL});
+    cr_assert(process_says(service, "launched.", 60), "%s", process_err(service));
+    uint64_t from = device_now_ns();
+    while (began(service, from, UINT64_MAX) < LONG_MS)
+        nap_ms(100);
+    int beside = began(job, from + FLIGHT_MS * MS, from + LONG_MS * MS);
+    cr_expect(beside <= (clock_steps() ? 0 : AHEAD), "%d kernels of the job: no holds", beside);
+    process_free(service);
+    process_free(job);
+    process_free(daemon);
+}
+
 Test(stuck, without_a_bound_it_holds_for_ever)
 {
     waits("kept", "CUTIN_STUCK_MS=0", false);

@@ -114,6 +114,10 @@ void context_end(struct sim_context *ctx);
 /* CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child: for calls that need no
  * context. */
 CUresult driver_ready(void);
+/* The calling thread waits for room in a stream. With SIMGPU_FULL_LOCKS driver_ready waits until
+ * that is over, and so does whoever else waits for room. */
+void driver_full_begin(void);
+void driver_full_end(void);
 /* Is there such a device? CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_DEVICE. */
 CUresult device_check(CUdevice dev);
 /* The device's primary context, as it is: not made active. The errors of device_check. */

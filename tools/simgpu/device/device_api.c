@@ -28,11 +28,27 @@ static void fork_watch(void)
     pthread_atfork(NULL, NULL, child_after_fork);
 }
 
+static pthread_mutex_t full = PTHREAD_MUTEX_INITIALIZER;
+
+void driver_full_begin(void)
+{
+    if (config_get()->full_locks)
+        pthread_mutex_lock(&full);
+}
+
+void driver_full_end(void)
+{
+    if (config_get()->full_locks)
+        pthread_mutex_unlock(&full);
+}
+
 CUresult driver_ready(void)
 {
-    return atomic_load_explicit(&state, memory_order_acquire) == STATE_READY
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_NOT_INITIALIZED;
+    if (atomic_load_explicit(&state, memory_order_acquire) != STATE_READY)
+        return CUDA_ERROR_NOT_INITIALIZED;
+    driver_full_begin();
+    driver_full_end();
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuInit(unsigned int flags)

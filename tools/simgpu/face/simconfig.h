@@ -35,6 +35,7 @@ struct sim_config {
     int timeslice_us;   /* SIMGPU_TIMESLICE_US */
     int switch_us;      /* SIMGPU_SWITCH_US */
     int launch_ns;      /* SIMGPU_LAUNCH_NS: host cost of a launch call */
+    bool full_locks;    /* SIMGPU_FULL_LOCKS: who waits for room in a stream keeps all others out */
     int mem_mb;         /* SIMGPU_MEM_MB: per device */
     int kernel_us;      /* SIMGPU_KERNEL_US: kernels that the simulator does not know */
     int garbage;        /* SIMGPU_GARBAGE: the byte that new device memory begins with */

@@ -102,7 +102,9 @@ static uint64_t ring_put_patiently(struct sim_stream *s, const struct op *op, st
         device_advance(engine_device(), sim_now_ns());
         device_unlock(engine_device());
         struct point tail = stream_tail(s);
+        driver_full_begin();
         CUresult rc = point_wait(NULL, (struct point){tail.stream, tail.seq + 1 - DEVICE_RING});
+        driver_full_end();
         device_lock(engine_device());
         if (rc != CUDA_SUCCESS)
             return 0;

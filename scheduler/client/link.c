@@ -126,6 +126,8 @@ static int on_done(struct client_state *self, const union message *m, int fd)
                   "(clients_per_device in cutind.conf)");
         return 0;
     }
+    if (self->link == LINK_UP && m->done.error == -EOPNOTSUPP)
+        return 0; /* an earlier release's; it does without what it was told */
     if (self->link != LINK_HELLO || m->done.error == 0)
         return -EPROTO;
     state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
@@ -167,13 +169,13 @@ void link_ask(struct client_state *self)
 
 static int on_welcome(struct client_state *self, const union message *m, int fd)
 {
-    struct cutin_page old, *page;
+    struct cutin_page old;
     int rc;
 
     if (self->link != LINK_HELLO || fd < 0 || m->welcome.level > self->cfg.level)
         return -EPROTO;
     page_copy(&old, self->page);
-    rc = page_map(fd, self->page, &page);
+    rc = page_map(fd, self->page);
     if (rc == -EINVAL)
         return rc;
     if (rc != 0) { /* out of memory halfway: whatever happened, there is a page here again */
@@ -286,7 +288,9 @@ static int link_receive(struct client_state *self)
     union message m;
     int fd, rc;
 
-    while ((rc = connection_receive(&self->connection, &m, &fd)) == 0) {
+    while ((rc = connection_receive(&self->connection, &m, &fd)) == 0 || rc == -EOPNOTSUPP) {
+        if (rc != 0)
+            continue; /* a later release's, of which this one knows nothing */
         bool expected =
             handlers[m.header.type] && (self->link == LINK_UP || m.header.type == MESSAGE_WELCOME ||
                                         m.header.type == MESSAGE_DONE);

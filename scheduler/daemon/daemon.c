@@ -68,6 +68,8 @@ static void socket_ready(void *peer, uint32_t events)
             rc = request_run(p, &m);
         else if (rc == -EPROTO)
             peer_send_done(p, -EPROTO, 0); /* so that a client of another version can say why */
+        else if (rc == -EOPNOTSUPP)
+            rc = request_unknown(p);
     }
     if (rc != 0 && rc != -EAGAIN)
         p->dead = true;

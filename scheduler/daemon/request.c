@@ -366,3 +366,10 @@ int request_run(struct peer *p, const union message *m)
     limit_charge(p, cost);
     return handlers[m->header.type](p, m);
 }
+
+int request_unknown(struct peer *p)
+{
+    limit_charge(p, 1);
+    peer_send_done(p, -EOPNOTSUPP, 0);
+    return 0;
+}

@@ -44,6 +44,8 @@ struct daemon {
 
 /* What a message asks for: request.c. Returns 0; anything else: the connection is no good. */
 int request_run(struct peer *p, const union message *m);
+/* The same of a message that only later releases know: says so. */
+int request_unknown(struct peer *p);
 /* There is room in the socket: the answer to LIST goes on. */
 void list_go_on(struct peer *p);
 /* A peer is about to leave the list of peers: whoever would have its row next has the one behind

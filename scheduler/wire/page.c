@@ -29,11 +29,18 @@ static void write_header(struct cutin_page *page)
  * kernel swaps the mapping in one step, and both outlive every access. The bare system call,
  * because sanitizers take mmap(2) for a write to all of it; its last argument lies on the stack,
  * where an int would leave half of what was there. */
-static int replace(struct cutin_page *at, int flags, int fd)
+static int replace(void *at, size_t bytes, int flags, int fd)
 {
-    return syscall(SYS_mmap, at, SIZE, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0L) == -1
+    return syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0L) == -1
                ? -errno
                : 0;
+}
+
+static size_t whole(size_t bytes)
+{
+    size_t granule = (size_t)sysconf(_SC_PAGESIZE);
+
+    return (bytes + granule - 1) / granule * granule;
 }
 
 struct cutin_page *page_new(void)
@@ -49,7 +56,7 @@ struct cutin_page *page_new(void)
 
 int page_make_private(struct cutin_page *page)
 {
-    int rc = replace(page, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    int rc = replace(page, SIZE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 
     if (rc == 0)
         write_header(page);
@@ -78,41 +85,50 @@ fail:
     return rc;
 }
 
-/* Sealed, of the right size and kind: then no access to it can fault. */
-static bool is_page(int fd)
+/* How much of it can be mapped and is known here; sealed and of the right kind: then no access to
+ * that can fault. 0: it is no page. */
+static size_t page_bytes(int fd)
 {
     struct stat st;
     int seals = fcntl(fd, F_GET_SEALS);
 
-    return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 &&
-           st.st_size == (off_t)SIZE;
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) != 0 ||
+        st.st_size < (off_t)PAGE_LEAST)
+        return 0;
+    return (size_t)st.st_size < SIZE ? PAGE_LEAST : SIZE;
 }
 
-static bool header_ok(const struct cutin_page *page)
+static int header_check(int fd)
 {
-    return page->magic == PAGE_MAGIC && page->version == PAGE_VERSION && page->size == SIZE &&
-           page->devices == PAGE_DEVICES;
+    struct cutin_page *page = mmap(NULL, PAGE_LEAST, PROT_READ, MAP_SHARED, fd, 0);
+    bool ok;
+
+    if (page == MAP_FAILED)
+        return -errno;
+    ok = page->magic == PAGE_MAGIC && page->version == PAGE_VERSION && page->size >= PAGE_LEAST &&
+         page->devices == PAGE_DEVICES;
+    munmap(page, PAGE_LEAST);
+    return ok ? 0 : -EINVAL;
 }
 
 size_t page_tail(void)
 {
-    size_t granule = (size_t)sysconf(_SC_PAGESIZE);
-
-    return (SIZE + granule - 1) / granule * granule;
+    return whole(SIZE);
 }
 
 int page_map_other(int fd, struct cutin_page **out)
 {
+    size_t bytes = page_bytes(fd);
     struct cutin_page *page;
     int rc;
 
-    if (!is_page(fd))
+    if (!bytes)
         return -EINVAL;
     page = mmap(NULL, page_tail() + PAGE_TAIL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                 -1, 0);
     if (page == MAP_FAILED)
         return -errno;
-    rc = replace(page, MAP_SHARED, fd);
+    rc = replace(page, bytes, MAP_SHARED, fd);
     if (rc == 0)
         *out = page;
     else
@@ -126,26 +142,18 @@ void page_unmap_other(struct cutin_page *page)
         munmap(page, page_tail() + PAGE_TAIL);
 }
 
-int page_map(int fd, struct cutin_page *at, struct cutin_page **out)
+int page_map(int fd, struct cutin_page *at)
 {
-    struct cutin_page *page;
+    size_t bytes = page_bytes(fd);
+    int rc = bytes ? header_check(fd) : -EINVAL;
 
-    if (!is_page(fd))
-        return -EINVAL;
-    page = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED)
-        return -errno;
-    if (!header_ok(page)) {
-        page_unmap(page);
-        return -EINVAL;
-    }
-    *out = page;
-    if (!at)
-        return 0;
     /* All is checked and one mapping is to spare: this can hardly fail now. */
-    page_unmap(page);
-    *out = at;
-    return replace(at, MAP_SHARED, fd);
+    if (rc == 0)
+        rc = replace(at, bytes, MAP_SHARED, fd);
+    if (rc == 0 && whole(bytes) < SIZE)
+        rc = replace((char *)at + whole(bytes), SIZE - whole(bytes), MAP_PRIVATE | MAP_ANONYMOUS,
+                     -1);
+    return rc;
 }
 
 void page_unmap(struct cutin_page *page)

@@ -21,6 +21,10 @@
  * its page owners write every bit twice, first to `want`. A locked instruction costs more than all
  * the rest of cutting in, and so most clients cost one.
  *
+ * Releases of one version share pages. A later one may use what is reserved, of which 0 means what
+ * was before, and have longer pages: whoever maps one maps as much as he knows, and what a shorter
+ * one lacks is private memory, which nobody else reads.
+ *
  * Trust. The daemon never reads identity, levels or bits back from a page; it reads counters and
  * deadlines, as figures that their owner may have made up.
  */
@@ -49,8 +53,9 @@
 #define PAGE_BITS_CLIENTS 0x0fffffffu
 #define PAGE_CLIENT_BITS  28u
 
-#define PAGE_OWNERS 32u   /* words of a device: of its client bits, and a gap (robust.c) */
-#define PAGE_TAIL   4096u /* bytes of private memory behind page_map_other's mapping */
+#define PAGE_OWNERS 32u    /* words of a device: of its client bits, and a gap (robust.c) */
+#define PAGE_TAIL   4096u  /* bytes of private memory behind page_map_other's mapping */
+#define PAGE_LEAST  12288u /* bytes of a page of the first release of this version */
 
 /* Figures for `list` and `top`, in page order. X(field, help). */
 #define PAGE_COUNTERS(X)                                                                           \
@@ -156,6 +161,9 @@ struct cutin_page {
     /* Of each device's client bits: the thread that keeps it, or FUTEX_OWNER_DIED
      * (scheduler/client/robust.h). */
     _Atomic uint32_t owner[PAGE_DEVICES][PAGE_OWNERS];
+#ifdef CUTIN_MUTANTS
+    _Alignas(4096) char later[4096]; /* these copies (common/mutant.h) stand for a later release */
+#endif
 };
 
 #define PAGE_AT(type, field, offset)                                                               \
@@ -196,7 +204,7 @@ PAGE_AT(cutin_page, times, 8192);
 PAGE_AT(cutin_page, owner, 8960);
 PAGE_AT(page_times, preemption, 384);
 static_assert(sizeof(struct page_times) == 768, "page_times");
-static_assert(sizeof(struct cutin_page) == 12288 && sizeof(struct cutin_page) % 4096 == 0,
+static_assert(sizeof(struct cutin_page) >= PAGE_LEAST && sizeof(struct cutin_page) % 4096 == 0,
               "cutin_page");
 #undef PAGE_AT
 
@@ -204,11 +212,10 @@ static_assert(sizeof(struct cutin_page) == 12288 && sizeof(struct cutin_page) % 
 struct cutin_page *page_new(void);
 /* A page in a new sealed memfd: maps it and stores the descriptor. Returns 0 or -errno. */
 int page_new_shared(struct cutin_page **page, int *fd);
-/* Maps a page from somebody else's descriptor, at `at` (over what is there) or anywhere (NULL).
- * Refuses with -EINVAL what is not a page, or could be cut short later (then an access would raise
- * SIGBUS). The descriptor stays the caller's. Returns 0 or -errno; what was mapped at `at` is
- * still there after -EINVAL. */
-int page_map(int fd, struct cutin_page *at, struct cutin_page **page);
+/* Maps a page from the daemon's descriptor over the one at `at`. Refuses with -EINVAL what is not a
+ * page, or could be cut short later (then an access would raise SIGBUS). The descriptor stays the
+ * caller's. Returns 0 or -errno; what was mapped at `at` is still there after -EINVAL. */
+int page_map(int fd, struct cutin_page *at);
 /* Where PAGE_TAIL bytes of private memory begin, from the beginning of a page that page_map_other
  * mapped: what lies behind a page's end in one of the kernel's pages, of 64 KiB for instance, is
  * shared with everybody who maps it. */
@@ -221,8 +228,8 @@ void page_unmap_other(struct cutin_page *page);
 /* Puts private memory, zero but for its header, over the page at the same address. */
 int page_make_private(struct cutin_page *page);
 void page_unmap(struct cutin_page *page);
-/* A second mapping of a page that was mapped from a descriptor. NULL: private memory, or none
- * left. */
+/* A second mapping of a page that was mapped from a descriptor, of which its first PAGE_LEAST bytes
+ * may be used. NULL: private memory, or none left. */
 struct cutin_page *page_alias(struct cutin_page *page);
 
 /* The levels that work of `level` holds in a client with that level granted, as a mask: a stream

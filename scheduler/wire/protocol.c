@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 static const struct {
-    uint32_t size;
+    uint32_t size, least; /* in this release, and in the first one */
     uint32_t direction;
 } kinds[MESSAGE_TYPES] = {
-#define KIND(type, number, way, layout, member) [number] = {sizeof(struct layout), way},
+#define KIND(type, number, way, layout, member, bytes)                                             \
+    [number] = {sizeof(struct layout), bytes, way},
     MESSAGES(KIND)
 #undef KIND
 };
@@ -20,7 +21,10 @@ static const struct {
 void message_init(union message *m, enum message_type type)
 {
     memset(m, 0, sizeof(*m));
-    m->header.size = kinds[type].size;
+#ifdef CUTIN_MUTANTS
+    memset((char *)m + kinds[type].size, 0xa5, PROTOCOL_LATER);
+#endif
+    m->header.size = kinds[type].size + PROTOCOL_LATER;
     m->header.type = (uint16_t)type;
     m->header.version = PROTOCOL_VERSION;
 }
@@ -88,15 +92,30 @@ static bool fields_ok(const union message *m)
     }
 }
 
-int message_check(const union message *m, size_t received, enum message_direction direction)
+static bool is_later(const union message *m)
 {
+    return m->header.type >= MESSAGE_TYPES ||
+           (m->header.type == MESSAGE_CONTROL && m->control.kind >= CONTROL_KIND_COUNT) ||
+           (m->header.type == MESSAGE_REMOTE && m->remote.kind >= CONTROL_KIND_COUNT);
+}
+
+int message_check(union message *m, size_t received, enum message_direction direction)
+{
+    uint32_t type, size;
+
     if (received < sizeof(m->header) || received != m->header.size)
         return -EBADMSG;
     if (m->header.version != PROTOCOL_VERSION)
         return -EPROTO;
-    if (m->header.type >= MESSAGE_TYPES || received != kinds[m->header.type].size ||
-        !(kinds[m->header.type].direction & (uint32_t)direction))
+    type = m->header.type;
+    if (type < MESSAGE_TYPES &&
+        (received < kinds[type].least || !(kinds[type].direction & (uint32_t)direction)))
         return -EBADMSG;
+    if (is_later(m))
+        return -EOPNOTSUPP;
+    size = m->header.size = kinds[type].size;
+    if (received < size)
+        memset((char *)m + received, 0, size - received);
     return fields_ok(m) ? 0 : -EBADMSG;
 }
 
@@ -147,7 +166,7 @@ int message_receive(int socket, enum message_direction direction, union message 
         packet.msg_controllen = CMSG_LEN(sizeof(int));
     }
     do
-        n = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        n = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return errno == EWOULDBLOCK ? -EAGAIN : -errno;
@@ -158,7 +177,7 @@ int message_receive(int socket, enum message_direction direction, union message 
         memcpy(fd, CMSG_DATA(rights), sizeof(int));
     if (n == 0)
         return -ECONNRESET;
-    rc = packet.msg_flags & MSG_TRUNC ? -EBADMSG : message_check(m, (size_t)n, direction);
+    rc = message_check(m, (size_t)n, direction);
     if (rc != 0 && fd && *fd >= 0) {
         close(*fd);
         *fd = -1;

@@ -24,6 +24,8 @@ static int next_message(int fd, union message *m, uint64_t deadline_ns)
         uint64_t now = clock_ns();
         int rc = message_receive(fd, TO_CLIENT, m, NULL);
 
+        if (rc == -EOPNOTSUPP)
+            continue; /* a later release's: there is more that is meant for this one */
         if (rc != -EAGAIN)
             return rc;
         if (now >= deadline_ns)

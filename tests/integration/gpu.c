@@ -24,10 +24,15 @@ const char *daemon_path(void)
 
 struct process *daemon_start(void)
 {
+    return daemon_start_by(BIN_DIR "/cutind");
+}
+
+struct process *daemon_start_by(const char *program)
+{
     struct process *p;
 
     mkdir(sandbox_path("cutin"), 0700);
-    p = process_start((const char *[]){BIN_DIR "/cutind", "--socket", daemon_path(), NULL}, NULL);
+    p = process_start((const char *[]){program, "--socket", daemon_path(), NULL}, NULL);
     for (;;) {
         struct message_row *rows = NULL;
         size_t n;

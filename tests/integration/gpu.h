@@ -19,6 +19,7 @@
 
 /* Starts the daemon at $XDG_RUNTIME_DIR/cutin/cutin.sock and returns when it answers. */
 struct process *daemon_start(void);
+struct process *daemon_start_by(const char *program);
 const char *daemon_path(void);
 
 /* Asks the daemon until a client called `name` (NULL: any) satisfies `wanted`, and copies its row.

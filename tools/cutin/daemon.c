@@ -61,6 +61,8 @@ int daemon_failed(const struct subcommand *cmd, const char *path, int rc)
                    path);
     case -EPROTO:
         return say(cmd, "the daemon at %s is another version; end it and try again", path);
+    case -EOPNOTSUPP:
+        return say(cmd, "the daemon at %s is an earlier release, which cannot do that", path);
     case -EACCES:
         return say(cmd,
                    "the daemon at %s does not let you in; mode and group are under [socket] in "

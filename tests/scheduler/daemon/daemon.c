@@ -17,6 +17,7 @@
 
 #include "common/severity.h"
 #include "tests/scheduler/actor.h"
+#include "tests/scheduler/bare.h"
 #include "tests/scheduler/place.h"
 #include "tests/scheduler/stop.h"
 #include "scheduler/wire/protocol.h"
@@ -550,6 +551,82 @@ Test(daemon, another_version_is_told_so)
     close(fd);
 }
 
+Test(daemon, a_question_of_a_later_release_is_answered_and_nothing_else_happens)
+{
+    union message m;
+    int fd;
+
+    place_start(&place);
+    cr_assert_geq(fd = socket_connect(place.socket), 0);
+    message_init(&m, MESSAGE_LIST);
+    m.header.type = MESSAGE_TYPES + 7;
+    bare_send(fd, &m);
+    cr_assert_eq(bare_wait(fd, MESSAGE_DONE, &m), 0);
+    cr_assert_eq(m.done.error, -EOPNOTSUPP);
+    message_init(&m, MESSAGE_CONTROL);
+    m.control.kind = CONTROL_KIND_COUNT;
+    m.control.pid = getpid();
+    bare_send(fd, &m);
+    cr_assert_eq(bare_wait(fd, MESSAGE_DONE, &m), 0);
+    cr_assert_eq(m.done.error, -EOPNOTSUPP);
+    bare_hello(fd, 0);
+    cr_assert_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0);
+    close(fd);
+}
+
+/* Of a later release: says what this one does not know, and does not know what this one asks. */
+static void be_later(int listener)
+{
+    struct cutin_page *page;
+    union message m;
+    int fd = accept(listener, NULL, NULL), page_fd;
+
+    message_init(&m, MESSAGE_LEVEL);
+    m.header.type = MESSAGE_TYPES + 7;
+    message_send(fd, &m, -1);
+    message_init(&m, MESSAGE_WELCOME);
+    m.welcome.client = 77;
+    if (page_new_shared(&page, &page_fd) != 0)
+        _exit(1);
+    message_send(fd, &m, page_fd);
+    message_init(&m, MESSAGE_DONE);
+    m.done.error = -EOPNOTSUPP;
+    message_send(fd, &m, -1);
+    message_init(&m, MESSAGE_REMOTE);
+    m.remote.kind = CONTROL_KIND_COUNT;
+    message_send(fd, &m, -1);
+    m.remote.kind = CONTROL_BUDGET_US; /* that it comes shows that those before it did no harm */
+    m.remote.value = 123;
+    message_send(fd, &m, -1);
+    pause();
+}
+
+Test(daemon, one_of_a_later_release_is_understood_as_far_as_that_goes)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    struct actor a;
+    pid_t pid;
+
+    strcpy(address.sun_path, place.socket);
+    cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    cr_assert_eq(listen(listener, 4), 0);
+    actor_new(&a, place.socket);
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        be_later(listener);
+    }
+    actor_do(&a, DO_OPEN, 0, 0);
+    WAIT_UNTIL(actor_do(&a, DO_ORDERED, CONTROL_BUDGET_US, 0) == 123);
+    cr_assert_eq(actor_do(&a, DO_CONNECTED, 0, 0), 1);
+    cr_assert_eq(actor_do(&a, DO_LOGGED, 0, 0), -1);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    actor_kill(&a);
+    close(listener);
+}
+
 Test(daemon, a_client_that_never_reads_does_not_keep_the_others_waiting)
 {
     union message m;
@@ -597,7 +674,8 @@ Test(daemon, a_client_that_lies_in_its_page_harms_only_itself)
     message_send(fd, &m, -1);
     WAIT_UNTIL((rc = message_receive(fd, TO_CLIENT, &welcome, &page_fd)) != -EAGAIN);
     cr_assert_eq(rc, 0);
-    cr_assert_eq(page_map(page_fd, NULL, &page), 0);
+    page = page_new();
+    cr_assert_eq(page_map(page_fd, page), 0);
     close(page_fd);
     memset(page, 0xff, sizeof(*page));
     device(&m, 0, 1);

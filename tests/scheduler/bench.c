@@ -1,8 +1,9 @@
 /*
  * bench.c - what the scheduler costs: cutting in above 1, 8 and 64 clients, and beside a hostile
  * user; beside that, the least that writing one word costs; registering 1,000; and the daemon with
- * nobody to serve and with 64 busy clients. Arguments name the parts to run; none: all. Against a
- * real daemon; clients that only have to be there are bare connections.
+ * nobody to serve and with 64 busy clients. Arguments name the parts to run; none: all but `siege`,
+ * four hostile users for SIEGE_S seconds (600). Against a real daemon; clients that only have to be
+ * there are bare connections.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -447,18 +449,175 @@ static void busy(void)
         actor_kill(&actors[i]);
 }
 
+/* ---- a siege --------------------------------------------------------------------------------- */
+
+enum { BESIEGERS = 4, FIRST_BESIEGER = 60001, NAMED = 65533, CROWD = 200, EVERY_US = 50000 };
+
+static int intrude(void)
+{
+    int fd = bare_connect(place.socket, (uid_t)-1);
+
+    bare_hello(fd, 0);
+    bare_device(fd, 0, 1);
+    return fd;
+}
+
+static void besiege_by_coming(void)
+{
+    for (;;)
+        close(intrude());
+}
+
+/* On as many connections as he may have, without reading an answer: lists, and orders to himself,
+ * each of which is a line of the log. */
+static void besiege_by_asking(void)
+{
+    union message list, order;
+    int fds[CROWD];
+
+    for (int i = 0; i < CROWD; i++)
+        fds[i] = intrude();
+    message_init(&list, MESSAGE_LIST);
+    message_init(&order, MESSAGE_CONTROL);
+    order.control.pid = getpid();
+    order.control.kind = CONTROL_WEIGHT;
+    order.control.value = 1;
+    for (;;)
+        for (int i = 0; i < CROWD; i++)
+            if (message_send(fds[i], &list, -1) == -EPIPE ||
+                message_send(fds[i], &order, -1) == -EPIPE) {
+                close(fds[i]);
+                fds[i] = intrude();
+            }
+}
+
+/* Packets of all sizes, whose beginning is that of a message more often than not. */
+static void besiege_by_garbage(void)
+{
+    for (;;) {
+        union message m;
+        int fd = intrude();
+
+        for (int i = 0; i < 100; i++) {
+            message_init(&m, 1 + (unsigned)rand() % (MESSAGE_TYPES - 1));
+            for (int k = 0; k < 8; k++)
+                m.most[(unsigned)rand() % 64] = (char)rand();
+            if (message_send(fd, &m, -1) == -EPIPE)
+                break;
+        }
+        close(fd);
+    }
+}
+
+/* Writes garbage into his pages, and takes their memory away. */
+static void besiege_by_pages(void)
+{
+    for (;;) {
+        struct pollfd p = {.fd = intrude(), .events = POLLIN};
+        struct cutin_page *page;
+        union message m;
+        int page_fd, rc;
+
+        while ((rc = message_receive(p.fd, TO_CLIENT, &m, &page_fd)) == -EAGAIN)
+            poll(&p, 1, 1000);
+        if (rc == 0 && page_fd >= 0 && page_map_other(page_fd, &page) == 0) {
+            for (int k = 0; k < 1000; k++)
+                memset(page, rand(), sizeof(*page));
+            fallocate(page_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(*page));
+            page_unmap_other(page);
+            close(page_fd);
+        }
+        close(p.fd);
+    }
+}
+
+static void (*const besiege[])(void) = {besiege_by_coming, besiege_by_asking, besiege_by_garbage,
+                                        besiege_by_pages};
+enum { WAYS = sizeof(besiege) / sizeof(besiege[0]) };
+
+static long daemon_kb(void)
+{
+    char text[4096], *at;
+
+    read_proc("status", text, sizeof(text));
+    at = strstr(text, "VmHWM:");
+    return at ? atol(at + strlen("VmHWM:")) : -1;
+}
+
+/* From connecting to the place where it may hold others, ns; 0: it was not let in. */
+static uint64_t register_once(void)
+{
+    uint64_t began = clock_ns();
+    int fd = bare_connect(place.socket, NAMED), rc;
+
+    bare_hello(fd, 3);
+    bare_device(fd, 0, 1);
+    rc = bare_wait(fd, MESSAGE_BIT, NULL);
+    close(fd);
+    return rc == 0 ? clock_ns() - began : 0;
+}
+
+static void siege(void)
+{
+    uint64_t seconds = getenv("SIEGE_S") ? strtoull(getenv("SIEGE_S"), NULL, 10) : 600;
+    size_t most = seconds * 1000000 / EVERY_US, n = 0, refused = 0;
+    uint64_t *took = calloc(most + 1, sizeof(*took)), end;
+    pid_t pid[BESIEGERS * WAYS];
+
+    if (geteuid() != 0) {
+        printf("siege: only root can become other users\n");
+        return;
+    }
+    setpriority(PRIO_PROCESS, (id_t)place.daemon, -10); /* as its unit has it */
+    for (int i = 0; i < BESIEGERS * WAYS; i++) {
+        pid[i] = fork();
+        if (pid[i] != 0)
+            continue;
+        uid_t uid = (uid_t)(FIRST_BESIEGER + i / WAYS);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0)
+            die("another user");
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* which becoming another one takes away */
+        besiege[i % WAYS]();
+    }
+    for (end = clock_ns() + seconds * 1000000000; n < most && clock_ns() < end; usleep(EVERY_US)) {
+        took[n] = register_once();
+        refused += !took[n];
+        n += took[n] != 0;
+    }
+    printf("siege of %d users in %d ways, %llu s: the daemon has had %ld kB at most\n", BESIEGERS,
+           WAYS, (unsigned long long)seconds, daemon_kb());
+    qsort(took, n, sizeof(took[0]), ascending);
+    if (n > 0)
+        printf(
+            "registering as real time meanwhile: %zu times, median %.1f ms, p99 %.1f ms, longest "
+            "%.1f ms; not let in: %zu\n",
+            n, (double)took[n / 2] / 1e6, (double)took[n * 99 / 100] / 1e6,
+            (double)took[n - 1] / 1e6, refused);
+    for (int i = 0; i < BESIEGERS * WAYS; i++) {
+        int status;
+
+        if (waitpid(pid[i], &status, WNOHANG) == pid[i])
+            printf("besieger %d has given up: %x\n", i, (unsigned)status);
+        kill(pid[i], SIGKILL);
+        waitpid(pid[i], NULL, 0);
+    }
+    free(took);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } parts[] = {{"cut", cutting_in},       {"hostile", hostile}, {"word", one_word},
-             {"register", registering}, {"idle", idle},       {"busy", busy}};
+             {"register", registering}, {"idle", idle},       {"busy", busy},
+             {"siege", siege}};
 
 static bool wanted(const char *name, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], name) == 0)
             return true;
-    return argc == 1;
+    return argc == 1 && strcmp(name, "siege") != 0;
 }
 
 int main(int argc, char **argv)
@@ -469,6 +628,8 @@ int main(int argc, char **argv)
         if (!wanted(parts[i].name, argc, argv))
             continue;
         place_new(&place);
+        if (parts[i].run == siege)
+            place_configure(&place, "[allow]\nrt = uid:65533\n");
         place_start(&place);
         parts[i].run();
         place_free(&place);

@@ -340,7 +340,8 @@ static void link_service(struct client_state *self, uint64_t now)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* With the client's thread, or alone as long as that one waits in the driver. */
+/* With the client's thread, or alone as long as that one waits in the driver: then what ends holds
+ * of this process is this thread's, too. */
 static void beat(struct client_state *self)
 {
     _Atomic uint64_t *at = &self->page->heartbeat_ns;
@@ -348,6 +349,10 @@ static void beat(struct client_state *self)
     self->beats_alone = atomic_load_explicit(at, memory_order_relaxed) == self->beat_ns;
     self->beat_ns = clock_ns();
     atomic_store_explicit(at, self->beat_ns, memory_order_relaxed);
+    if (!self->beats_alone)
+        return;
+    robust_look(self->page);
+    hold_limit_tick(&self->hold_limit, self->page, self->beat_ns);
 }
 
 static uint64_t sleep_ns(const struct client_state *self)

@@ -458,6 +458,26 @@ Test(client, a_hold_is_bounded_if_the_held_process_says_so)
     actor_kill(&be);
 }
 
+Test(client, whose_thread_waits_in_the_driver_is_held_no_longer_than_another_one)
+{
+    struct actor rt, be;
+
+    place_start(&place);
+    join(&rt, 3);
+    actor_new(&be, place.socket);
+    actor_do(&be, DO_STALL, 0, 0);
+    actor_do(&be, DO_MAX_HOLD, 40, 0);
+    register_on(&be, 0, 0);
+    WAIT_UNTIL(actor_do(&be, DO_BEAT, 0, 0) != 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    for (int i = 0; i < 3; i++) {
+        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    }
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
 Test(client, a_lingering_client_lets_go_in_the_end)
 {
     struct actor rt, be;

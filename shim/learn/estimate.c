@@ -214,7 +214,7 @@ static bool sample_in_shift(const struct sample *s, uint32_t ns)
  * the middle. */
 static uint32_t sample_ns(const struct sample *s, uint32_t ns)
 {
-    if (!s->waited)
+    if (!s->waited && !MUTANT(call_timed))
         return ns - (uint32_t)(s->call_ns < ns / 3 ? s->call_ns : ns / 3);
     return sample_others(s) && ns > s->device.others_ns ? ns - ns / 3 : ns;
 }
@@ -222,7 +222,7 @@ static uint32_t sample_ns(const struct sample *s, uint32_t ns)
 /* Its first launches are timed again where the calls took too long; later ones only count. */
 static bool sample_late(struct sample *s)
 {
-    if (s->waited || s->call_ns < LATE_NS)
+    if (s->waited || s->call_ns < LATE_NS || MUTANT(loading_timed))
         return false;
     if (estimate_known(s->estimate)) {
         sample_keep(s, 0);

@@ -429,8 +429,11 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     c->req.flags |= MUTANT(stream_uncounted) ? VHQ_UNCOUNTED : 0u;
     if (close)
         c->req.flags |= VHQ_CLOSE;
-    if (!launch_known(l))
+    if (!launch_known(l)) { /* the driver may load it within the call, between the events */
+        if (MUTANT(loading_timed) && timed)
+            l->estimate = e;
         return;
+    }
     c->req.parts = function_parts((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], l->room);
     if (l->room && estimate_known(e) && !l->waits)
         c->req.flags |= VHQ_BESIDE;

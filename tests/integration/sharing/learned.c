@@ -282,6 +282,58 @@ Test(learned, kernels_of_a_training_step_are_known_by_what_the_device_took)
         cr_expect_lt(mean_error(0, names[i]), 1.5, "%s: %.2f", names[i], mean_error(0, names[i]));
 }
 
+/* ---- what a driver does within a call ------------------------------------------------------- */
+
+/* What the i-th job, which is alone, learns of its kernels of 10 us, by how much it is wrong. */
+static double alone_error(int i, const char *variable, const char *value, const char *mutant)
+{
+    enum { ALONE = 100 };
+    char fault[64] = "CUTIN_MUTANT=";
+    struct process *daemon = daemon_start(), *job;
+
+    if (mutant)
+        strcat(fault, mutant);
+    setenv(variable, value, 1);
+    device_log_open();
+    job = process_start(
+        (const char *[]){BIN_DIR "/tests/program_turns", "10", "1", "1", NULL},
+        (const char *[]){SIMULATOR, cache(i), fault, mutant ? MUTANTS : PRELOAD, NULL});
+    job_pid[i] = job->pid;
+    kernels_run(job, ALONE);
+    process_signal(job, SIGTERM);
+    cr_expect_eq(process_wait(job, 60), 0, "stderr: %s", process_err(job));
+    process_free(job);
+    process_free(daemon);
+    return mean_error(i, "mix_spin");
+}
+
+Test(learned, loading_a_kernel_is_not_taken_for_its_time)
+{
+    static const char *const load_us[] = {"80", "1000", "1000000"};
+
+    for (int i = 0; i < 3; i++) {
+        double error = alone_error(i, "SIMGPU_LOAD_US", load_us[i], NULL);
+
+        cr_expect_lt(error, 1.2, "%s us: %.2f", load_us[i], error);
+    }
+    double error = alone_error(3, "SIMGPU_LOAD_US", "1000", "loading_timed");
+    cr_expect_gt(error, 4, "%.2f", error);
+}
+
+/* On an idle stream: the pair has the time between the two in it. */
+Test(learned, a_kernel_that_comes_later_than_its_event_is_known)
+{
+    static const char *const late_ns[] = {"0", "3000", "6000"};
+
+    for (int i = 0; i < 3; i++) {
+        double error = alone_error(i, "SIMGPU_EVENT_NS", late_ns[i], NULL);
+
+        cr_expect_lt(error, 1.2, "%s ns: %.2f", late_ns[i], error);
+    }
+    double error = alone_error(3, "SIMGPU_EVENT_NS", "6000", "call_timed");
+    cr_expect_gt(error, 1.3, "%.2f", error);
+}
+
 /* ---- fewer multiprocessors ------------------------------------------------------------------ */
 
 /* Kernels of a quarter of the device fill a context that has no more: they run one by one. */

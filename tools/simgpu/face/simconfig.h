@@ -35,6 +35,8 @@ struct sim_config {
     int timeslice_us;   /* SIMGPU_TIMESLICE_US */
     int switch_us;      /* SIMGPU_SWITCH_US */
     int launch_ns;      /* SIMGPU_LAUNCH_NS: host cost of a launch call */
+    int load_us;        /* SIMGPU_LOAD_US: the same of a function's first one, beside that */
+    int event_ns;       /* SIMGPU_EVENT_NS: host cost of recording an event */
     bool full_locks;    /* SIMGPU_FULL_LOCKS: who waits for room in a stream keeps all others out */
     int mem_mb;         /* SIMGPU_MEM_MB: per device */
     int kernel_us;      /* SIMGPU_KERNEL_US: kernels that the simulator does not know */

@@ -378,7 +378,7 @@ SIM_EXPORT CUresult cuFuncLoad(CUfunction handle)
 {
     struct sim_function *f;
     TRY(enter(handle, &f));
-    atomic_store(&f->loaded, true);
+    function_load(f);
     return CUDA_SUCCESS;
 }
 #endif

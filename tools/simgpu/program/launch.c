@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
@@ -239,25 +238,12 @@ CUresult launch_prepare(struct sim_context *ctx, const CUlaunchConfig *config, C
     TRY(shape_check(config, f, ctx));
     TRY(attributes_check(config, f, ctx));
     TRY(pack(f->entry, params, extra, packed));
-    atomic_store_explicit(&f->loaded, true, memory_order_relaxed);
+    function_load(f);
     work_fill(config, f, packed, w);
     return CUDA_SUCCESS;
 }
 
 /* ---- launching ------------------------------------------------------------------------------- */
-
-enum { LAUNCH_LONG_NS = 200000 };
-
-/* What a launch costs the calling thread in a real driver. */
-static void host_cost(uint64_t start_ns)
-{
-    const struct sim_config *c = config_get();
-    uint64_t until = start_ns + (uint64_t)c->launch_ns;
-    if (c->launch_ns > LAUNCH_LONG_NS) /* leaves the processor to others */
-        nanosleep(&(struct timespec){.tv_nsec = c->launch_ns - LAUNCH_LONG_NS}, NULL);
-    while (sim_now_ns() < until)
-        ;
-}
 
 /* Events that a launch attribute names are recorded behind the kernel. */
 static CUresult attribute_events(const CUlaunchConfig *c, bool ptds)
@@ -345,7 +331,7 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction f, void **params, voi
     if (rc == CUDA_SUCCESS && c->numAttrs)
         rc = attribute_events(c, ptds);
     if (start_ns)
-        host_cost(start_ns);
+        host_cost(start_ns, (uint64_t)config_get()->launch_ns);
     if (rc == CUDA_SUCCESS && launch_blocks())
         rc = launch_wait(c->hStream, ptds);
     return rc;

@@ -2,8 +2,9 @@
  * module.c - modules of contexts: loading, unloading, functions and globals by name.
  */
 #include "tools/simgpu/program/module.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/memory.h"
-#include "tools/simgpu/stream/stream.h"
+#include "tools/simgpu/stream/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,13 @@ int function_setting(const struct sim_function *f, struct sim_context *ctx, int 
         f = m->functions[f->entry - m->image->entries];
     int value = atomic_load(&f->settings[ctx->ordinal][setting]);
     return value != OF_KERNEL ? value : atomic_load(&f->kernel->settings[ctx->ordinal][setting]);
+}
+
+void function_load(struct sim_function *f)
+{
+    if (!atomic_load_explicit(&f->loaded, memory_order_relaxed) &&
+        !atomic_exchange(&f->loaded, true))
+        host_cost(sim_now_ns(), (uint64_t)config_get()->load_us * 1000);
 }
 
 static struct sim_function *function_make(const struct image_entry *entry, struct sim_module *m,

@@ -66,6 +66,16 @@ uint64_t sim_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+void host_cost(uint64_t start_ns, uint64_t ns)
+{
+    enum { LONG_NS = 200000, S = 1000000000 };
+    if (ns > LONG_NS) /* leaves the processor to others */
+        nanosleep(&(struct timespec){(time_t)((ns - LONG_NS) / S), (long)((ns - LONG_NS) % S)},
+                  NULL);
+    while (sim_now_ns() < start_ns + ns)
+        ;
+}
+
 struct device *engine_device(void)
 {
     return &engine.device;

@@ -11,6 +11,8 @@
 
 /* CLOCK_MONOTONIC, the clock of the model. */
 uint64_t sim_now_ns(void);
+/* Returns `ns` after `start_ns`: what a call costs its thread in a real driver. */
+void host_cost(uint64_t start_ns, uint64_t ns);
 /* Start it, once per process, and join the shared devices. In null mode there is nothing to
  * start. */
 CUresult engine_start(void);

@@ -3,8 +3,8 @@
  * means is its last record, whichever stream it was in.
  */
 #include "tools/simgpu/stream/event.h"
+#include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/face/simconfig.h"
-#include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/capture.h"
 #include "tools/simgpu/stream/points.h"
@@ -208,7 +208,10 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
         return CUDA_ERROR_ILLEGAL_STATE;
     if (e->capture_mark)
         capture_event_forget(&e->capture_mark);
-    return event_record_in(e, s);
+    CUresult rc = event_record_in(e, s);
+    if (config_get()->event_ns)
+        host_cost(sim_now_ns(), (uint64_t)config_get()->event_ns);
+    return rc;
 }
 
 /* ---- wait ------------------------------------------------------------------------------------ */

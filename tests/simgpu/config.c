@@ -69,6 +69,20 @@ Test(config, like_stands_for_the_times_of_a_device)
     expect_message("");
 }
 
+Test(config, a_hostile_device_has_the_worst_of_each)
+{
+    setenv("SIMGPU_LIKE", "hostile", 1);
+    setenv("SIMGPU_LOAD_US", "7", 1);
+    const struct sim_config *c = config_get();
+    cr_expect_eq(c->sms, 108);
+    cr_expect_eq(config_context_sms(), 27);
+    cr_expect_eq(c->switch_us, 500);
+    cr_expect_eq(c->load_us, 7);
+    cr_expect(c->full_locks);
+    cr_expect_not(c->host_register);
+    expect_message("");
+}
+
 Test(config, the_drivers_own_variable_says_how_many_hardware_queues)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "3", 1);

@@ -74,6 +74,33 @@ Test(gpu_check, dry_run_reports_every_stage)
     process_free(p);
 }
 
+/* Everything at its worst: what is slow by itself is not taken for what waits for a gate. */
+Test(gpu_check, first_stage_judges_a_hostile_device_right)
+{
+    const char *out = sandbox_path("report");
+    struct process *p =
+        process_run((const char *[]){GPU_CHECK, "--dry-run", "--build", BUILD_FOLDER, "--out", out,
+                                     "--stage", "first", "--step", "doctor", "--step",
+                                     "facts_gates", "--step", "example_rt_inference", NULL},
+                    (const char *[]){"BXFI_MAP", "SIMGPU_LIKE=hostile", NULL}, 200);
+    json_t *root, *steps, *behind;
+
+    cr_assert_eq(p->status, 0, "status %d\n%s%s", p->status, process_out(p), process_err(p));
+    stage_is_sound(out, "first");
+    root = json_load_file(sandbox_path("report/first.json"), 0, NULL);
+    steps = json_object_get(root, "steps");
+    cr_assert_eq(json_unpack(json_array_get(steps, 1), "{s:{s:{s:{s:o}}}}", "result", "facts",
+                             "behind", "values", &behind),
+                 0);
+    cr_expect_str_eq(text(json_object_get(behind, "first_launch_of_a_kernel"), "behind_gate"),
+                     "returns");
+    cr_expect_str_eq(text(json_object_get(behind, "synchronize_the_gated_stream"), "behind_gate"),
+                     "waits");
+    cr_expect_str_eq(text(json_object_get(behind, "mem_free"), "behind_gate"), "waits");
+    json_decref(root);
+    process_free(p);
+}
+
 Test(gpu_check, unknown_words_are_named)
 {
     struct process *p =

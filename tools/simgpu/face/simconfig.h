@@ -19,7 +19,7 @@ enum sim_rm {
     SIM_RM_TIMESLICE, /* time slices and preemption alone, no other run list */
 };
 
-enum sim_like { LIKE_IDEAL, LIKE_H100_580 };
+enum sim_like { LIKE_IDEAL, LIKE_H100_580, LIKE_HOSTILE };
 
 enum sim_waits { WAITS_HONOURED, WAITS_PASS, WAITS_STICK };
 

@@ -22,7 +22,7 @@
 #include "subcommand.h"
 
 /* Who runs a program does without; who measures cannot, and a busy machine takes its time. */
-enum { READY_FD = 3, READY_MS = 2000, OWN_READY_MS = 60000 };
+enum { READY_FD = 3, READY_MS = 2000, OWN_READY_MS = 60000, REAP_NAP_US = 1000 };
 
 const char *daemon_socket(void)
 {
@@ -155,6 +155,22 @@ pid_t own_fork(int when_orphaned)
     return 0;
 }
 
+int own_reap(pid_t pid, uint64_t until_ns)
+{
+    int status = 0;
+
+    while (pid > 0 && clock_ns() < until_ns) {
+        if (waitpid(pid, &status, WNOHANG) != 0)
+            return status;
+        nap_us(REAP_NAP_US);
+    }
+    if (pid > 0)
+        kill(pid, SIGKILL);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
 /* `child`: wanted as a child of the caller, its process id goes there; NULL: away from the caller.
  */
 static int start(const char *program, const char *path, pid_t *child)
@@ -200,32 +216,28 @@ int daemon_own_start(struct daemon_own *own, const char *program, const char *na
 
 void daemon_own_end(struct daemon_own *own)
 {
-    if (own->pid > 0) {
+    if (own->pid > 0)
         kill(own->pid, SIGTERM);
-        for (int ms = 0; waitpid(own->pid, NULL, WNOHANG) == 0; ms += 5) {
-            if (ms == READY_MS)
-                kill(own->pid, SIGKILL);
-            nap_us(5000);
-        }
-    }
+    own_reap(own->pid, clock_ns() + READY_MS * UINT64_C(1000000));
     scratch_remove(&own->folder);
     *own = (struct daemon_own){.pid = 0};
 }
 
-static int ensure(const char *program, const char *path, char *why, size_t why_bytes)
+int daemon_want(const struct subcommand *cmd, const char *program, const char *path)
 {
+#define WITHOUT "; running without the daemon"
     char folder[PATH_MAX];
     int rc = daemon_probe(path);
 
     if (rc == 0)
         return 0;
     if (rc == -ENAMETOOLONG) {
-        snprintf(why, why_bytes, "the socket path %.40s... has %zu bytes, at most %zu fit", path,
-                 strlen(path), (size_t)SOCKET_PATH_MAX - 1);
+        say(cmd, "the socket path %.40s... has %zu bytes, at most %zu fit" WITHOUT, path,
+            strlen(path), (size_t)SOCKET_PATH_MAX - 1);
         return rc;
     }
     if (!program[0]) {
-        snprintf(why, why_bytes, "no daemon at %s, and cutind is not installed beside cutin", path);
+        say(cmd, "no daemon at %s, and cutind is not installed beside cutin" WITHOUT, path);
         return -ENOENT;
     }
     /* The default place's own folder may be missing; its parent is somebody else's business. */
@@ -233,11 +245,10 @@ static int ensure(const char *program, const char *path, char *why, size_t why_b
     if (!getenv("CUTIN_SOCKET") && strcmp(path, daemon_socket()) == 0 &&
         ((mkdir(dirname(folder), 0755) != 0 && errno != EEXIST) || access(folder, W_OK) != 0)) {
         rc = -errno;
-        snprintf(
-            why, why_bytes,
-            "no daemon at %s, and its folder is not ours to use (%s): set XDG_RUNTIME_DIR%s to "
-            "a folder of yours, such as /run/user/%u, or have root `systemctl enable --now "
-            "cutind.socket`",
+        say(cmd,
+            "no daemon at %s, and its folder is not ours to use (%s): set XDG_RUNTIME_DIR%s to a "
+            "folder of yours, such as /run/user/%u, or have root `systemctl enable --now "
+            "cutind.socket`" WITHOUT,
             path, strerror(-rc),
             getenv("XDG_RUNTIME_DIR") ? "" : ", which su, cron and containers leave out,",
             (unsigned)geteuid());
@@ -245,19 +256,10 @@ static int ensure(const char *program, const char *path, char *why, size_t why_b
     }
     rc = start(program, path, NULL);
     if (rc != 0)
-        snprintf(why, why_bytes, "%s; `cutind --socket %s` by hand says why",
-                 rc == -ETIMEDOUT ? "cutind was started and does not listen yet"
-                                  : "cutind did not start",
-                 path);
+        say(cmd, "%s; `cutind --socket %s` by hand says why" WITHOUT,
+            rc == -ETIMEDOUT ? "cutind was started and does not listen yet"
+                             : "cutind did not start",
+            path);
     return rc;
-}
-
-int daemon_want(const struct subcommand *cmd, const char *program, const char *path)
-{
-    char why[512];
-    int rc = ensure(program, path, why, sizeof(why));
-
-    if (rc != 0)
-        say(cmd, "%s; running without the daemon", why);
-    return rc;
+#undef WITHOUT
 }

@@ -5,6 +5,7 @@
 #define CUTIN_TOOLS_CUTIN_DAEMON_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "scheduler/wire/socket.h"
@@ -34,6 +35,8 @@ int daemon_want(const struct subcommand *cmd, const char *program, const char *p
 /* As fork(); the child is in a process group of its own, out of reach of the terminal's Ctrl-C, and
  * gets this signal when its parent dies. */
 pid_t own_fork(int when_orphaned);
+/* Waits until then for the end of a process (0: none), and kills it. Its status. */
+int own_reap(pid_t pid, uint64_t until_ns);
 /* A daemon that nobody else finds: a child that ends with the caller, in a folder of its own. */
 struct daemon_own {
     struct scratch folder;

@@ -23,7 +23,6 @@
 enum {
     START_MS = 60000, /* a first cuInit on a big machine takes seconds */
     SLICE_MS = 50,    /* how soon a signal is noticed */
-    NAP_US = 1000,
 };
 
 int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
@@ -171,22 +170,6 @@ const char *worker_error(const struct worker *w, int rc)
                               : strerror(-rc);
 }
 
-int worker_reap(pid_t pid, uint64_t until_ns)
-{
-    int status = 0;
-
-    while (pid > 0 && clock_ns() < until_ns) {
-        if (waitpid(pid, &status, WNOHANG) != 0)
-            return status;
-        nap_us(NAP_US);
-    }
-    if (pid > 0)
-        kill(pid, SIGKILL);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return status;
-}
-
 int worker_end(struct worker *w, uint32_t patience_ms)
 {
     int status;
@@ -196,7 +179,7 @@ int worker_end(struct worker *w, uint32_t patience_ms)
     atomic_store_explicit(&w->shared->stop, 1, memory_order_relaxed);
     close(w->socket); /* the worker reads the end and goes */
     w->socket = -1;
-    status = worker_reap(w->pid, clock_ns() + patience_ms * UINT64_C(1000000));
+    status = own_reap(w->pid, clock_ns() + patience_ms * UINT64_C(1000000));
     w->pid = 0;
     return status;
 }

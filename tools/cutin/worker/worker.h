@@ -129,8 +129,6 @@ enum { WORKER_ENDS_MS = 30000, WORKER_GIVEN_UP_MS = 1000 };
 /* Ends the process (politely for `patience_ms`, then by SIGKILL) and reaps it; the shared memory
  * stays. Returns the wait status: 0 where it ended in order, or was none. */
 int worker_end(struct worker *w, uint32_t patience_ms);
-/* Waits until then for the end of a process (0: none), and kills it. Its status. */
-int worker_reap(pid_t pid, uint64_t until_ns);
 void worker_free(struct worker *w);
 
 #endif

@@ -321,7 +321,7 @@ static void end(struct run *r, bool in_order)
     uint64_t until_ns = in_ms(in_order ? END_MS : 0);
 
     for (uint32_t i = 0; i < r->processes; i++)
-        worker_reap(r->pid[i], until_ns);
+        own_reap(r->pid[i], until_ns);
     daemon_own_end(&r->daemon);
     if (r->shared)
         munmap(r->shared, r->shared->bytes);

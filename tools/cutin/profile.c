@@ -144,34 +144,26 @@ static int take_all(const char *folder, struct reading *r)
     return read;
 }
 
-static int show(struct reading *r)
+static int profile(int argc, char **argv)
 {
     char folder[PROFILE_PATH];
     int n;
 
+    options_read(&subcommand_profile, argc, argv);
+    options_no_operands(&subcommand_profile, argc, argv);
     profile_folder(folder);
-    if (!folder[0]) {
-        say(&subcommand_profile, "neither XDG_CACHE_HOME nor HOME names a folder");
-        json_decref(r->list);
-        return EXIT_FAILURE;
-    }
-    n = take_all(folder, r);
+    if (!folder[0])
+        return say(&subcommand_profile, "neither XDG_CACHE_HOME nor HOME names a folder");
+    if (json)
+        reading.list = json_array();
+    n = take_all(folder, &reading);
     if (n < 0 && n != -ENOENT)
         say(&subcommand_profile, "%s: %s", folder, strerror(-n));
-    if (r->list)
-        return print_object(json_pack("{s:o}", "gpus", r->list), JSON_REAL_PRECISION(7));
+    if (json)
+        return print_object(json_pack("{s:o}", "gpus", reading.list), JSON_REAL_PRECISION(7));
     if (n == 0 || n == -ENOENT)
         printf("No profiles yet: best-effort programs under cutin write them to %s.\n", folder);
     return n >= 0 || n == -ENOENT ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-static int profile(int argc, char **argv)
-{
-    options_read(&subcommand_profile, argc, argv);
-    options_no_operands(&subcommand_profile, argc, argv);
-    if (json)
-        reading.list = json_array();
-    return show(&reading);
 }
 
 const struct subcommand subcommand_profile = {

@@ -42,7 +42,6 @@ struct attach {
     struct clients before, after;
     const struct message_row *row; /* of the process, afterwards */
     uint64_t from_ns, to_ns;
-    struct trace_view trace;
     bool traced, logged;
     struct cuts cuts;
     struct figures wait, held;
@@ -282,25 +281,22 @@ static int worse(const void *a, const void *b)
 
 static int describe(struct attach *a)
 {
-    uint64_t *wait_ns = calloc(a->cuts.n + 1, sizeof(*wait_ns)),
-             *held_ns = calloc(a->cuts.n + 1, sizeof(*held_ns));
-    size_t waits = 0, helds = 0;
+    uint64_t *ns = calloc(a->cuts.n + 1, sizeof(*ns));
+    const struct cut *c = a->cuts.at, *end = c + a->cuts.n;
+    size_t helds = 0;
 
-    for (size_t i = 0; wait_ns && held_ns && i < a->cuts.n; i++) {
-        const struct cut *c = &a->cuts.at[i];
+    if (!ns)
+        return -ENOMEM;
+    for (; c < end; c++)
         if (c->begin_ns)
-            wait_ns[waits++] = cut_wait_ns(c);
+            ns[a->waits++] = cut_wait_ns(c);
+    figures_make(&a->wait, ns, a->waits);
+    for (c = a->cuts.at; c < end; c++)
         if (c->out_ns)
-            held_ns[helds++] = cut_held_ns(c);
-    }
-    if (wait_ns && held_ns) {
-        figures_make(&a->wait, wait_ns, waits);
-        figures_make(&a->held, held_ns, helds);
-    }
-    a->waits = waits;
-    free(wait_ns);
-    free(held_ns);
-    return wait_ns && held_ns ? 0 : -ENOMEM;
+            ns[helds++] = cut_held_ns(c);
+    figures_make(&a->held, ns, helds);
+    free(ns);
+    return 0;
 }
 
 /* Where the begin is known of some, the worst are of those; and whom the traces below name where no
@@ -327,14 +323,15 @@ static void find_worst(struct attach *a)
 
 static int read_files(struct attach *a)
 {
+    struct trace_view trace;
     FILE *log;
     int rc;
 
-    a->traced = open_trace(a->row->pid, &a->trace);
+    a->traced = open_trace(a->row->pid, &trace);
     if (!a->traced)
         return 0;
-    rc = cuts_read(&a->cuts, &a->trace, a->from_ns, a->to_ns);
-    trace_view_close(&a->trace);
+    rc = cuts_read(&a->cuts, &trace, a->from_ns, a->to_ns);
+    trace_view_close(&trace);
     log = rc == 0 ? open_log(a->row->pid) : NULL;
     if (log) {
         a->logged = true;

@@ -70,23 +70,16 @@ static size_t count_between(const struct histogram_column *c, uint64_t from_ns, 
     return count;
 }
 
-static size_t count_all(const struct histogram_column *columns, size_t n, int bucket)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < n; i++)
-        count += count_between(&columns[i], bucket_ns(bucket), bucket_ns(bucket + 1));
-    return count;
-}
-
 void histogram_print(FILE *out, const struct histogram_column *columns, size_t n)
 {
-    int first = 0, last = MOST_BUCKETS - 1;
+    int first = MOST_BUCKETS - 1, last = first;
 
-    while (first < last && count_all(columns, n, first) == 0)
-        first++;
-    while (last > first && count_all(columns, n, last) == 0)
-        last--;
+    for (int b = 0; b < MOST_BUCKETS; b++)
+        for (size_t i = 0; i < n; i++)
+            if (count_between(&columns[i], bucket_ns(b), bucket_ns(b + 1)) > 0) {
+                first = first < b ? first : b;
+                last = b;
+            }
     fprintf(out, "%17s", "us");
     for (size_t i = 0; i < n; i++)
         fprintf(out, "  %7s %-*s", columns[i].name, i + 1 < n ? BAR : 0, "");

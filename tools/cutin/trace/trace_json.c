@@ -119,15 +119,12 @@ static void put_flow(const struct walk *w, const struct trace_record *r, const c
                      uint64_t ns)
 {
     char id[64];
-    json_t *event;
 
     snprintf(id, sizeof(id), "%" PRIdMAX ".%u.%" PRIu64, (intmax_t)w->pid, r->stream,
              r->queue.ticket);
-    event = json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:f}", "ph", ph, "name", "waits", "cat", "queue",
-                      "id", id, "pid", w->pid, "tid", (json_int_t)r->tid, "ts", us(w->j, ns));
-    if (event && ph[0] == 'f')
-        json_object_set_new(event, "bp", json_string("e"));
-    put(w->j, event);
+    put(w->j, json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:f,s:s*}", "ph", ph, "name", "waits", "cat",
+                        "queue", "id", id, "pid", w->pid, "tid", (json_int_t)r->tid, "ts",
+                        us(w->j, ns), "bp", ph[0] == 'f' ? "e" : NULL));
 }
 
 static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
@@ -148,17 +145,16 @@ static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
 static void walk_kernel(struct walk *w, const struct trace_record *r)
 {
     char grid[40], block[40];
-    json_t *args;
 
     snprintf(grid, sizeof(grid), "%u x %u x %u", r->kernel.grid[0], r->kernel.grid[1],
              r->kernel.grid[2]);
     snprintf(block, sizeof(block), "%u x %u x %u", r->kernel.block[0], r->kernel.block[1],
              r->kernel.block[2]);
-    args = json_pack("{s:i,s:i,s:s,s:s,s:i}", "stream", (int)r->stream, "op", (int)r->kernel.op,
-                     "grid", grid, "block", block, "shared", (int)r->kernel.shared);
-    if (r->kernel.waits)
-        json_object_set_new(args, "waits for", json_string("I/O of its own"));
-    put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->kernel.took_ns, args);
+    put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->kernel.took_ns,
+              json_pack("{s:i,s:i,s:s,s:s,s:i,s:s*}", "stream", (int)r->stream, "op",
+                        (int)r->kernel.op, "grid", grid, "block", block, "shared",
+                        (int)r->kernel.shared, "waits for",
+                        r->kernel.waits ? "I/O of its own" : NULL));
 }
 
 static void walk_counters(struct walk *w, const struct trace_record *r)

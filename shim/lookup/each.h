@@ -28,17 +28,19 @@
 /* `, x, y` -> `x, y` */
 #define OP_COMMAS(...)           OP_COMMAS_(__VA_ARGS__)
 #define OP_COMMAS_(nothing, ...) __VA_ARGS__
+#define EACH_PARAM(...)          OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__))
+#define EACH_VALUE(...)          OP_COMMAS(EACH(OP_VALUE_, __VA_ARGS__))
 
 /* The body behind it is what both variants of a function do; `ptds`: this is the one whose default
  * stream is the thread's own. */
 #define BOTH(sym, ...) BOTH_WITH(sym, _ptsz, __VA_ARGS__)
 #define BOTH_WITH(sym, suffix, ...)                                                                \
     static CUresult sym##_call(bool ptds EACH(OP_PARAM_, __VA_ARGS__));                            \
-    EXPORT CUresult sym(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                                   \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
         return sym##_call(false EACH(OP_VALUE_, __VA_ARGS__));                                     \
     }                                                                                              \
-    EXPORT CUresult sym##suffix(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                           \
+    EXPORT CUresult sym##suffix(EACH_PARAM(__VA_ARGS__))                                           \
     {                                                                                              \
         return sym##_call(true EACH(OP_VALUE_, __VA_ARGS__));                                      \
     }                                                                                              \

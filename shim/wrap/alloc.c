@@ -182,18 +182,17 @@ BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
 
 /* ---- what keeps a block from being taken up ----------------------------------------------- */
 
-#define POOLS_CHANGE(sym, PARAMS, ARGS)                                                            \
-    EXPORT CUresult sym PARAMS                                                                     \
+#define POOLS_CHANGE(sym, ...)                                                                     \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
-        CUresult r = gone(REAL(sym) ARGS);                                                         \
+        CUresult r = gone(REAL(sym)(EACH_VALUE(__VA_ARGS__)));                                     \
         block_pools_changed();                                                                     \
         return r;                                                                                  \
     }
-POOLS_CHANGE(cuMemPoolDestroy, (CUmemoryPool pool), (pool))
-POOLS_CHANGE(cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool pool), (dev, pool))
-POOLS_CHANGE(cuMemSetMemPool,
-             (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool),
-             (location, type, pool))
+POOLS_CHANGE(cuMemPoolDestroy, (CUmemoryPool, pool))
+POOLS_CHANGE(cuDeviceSetMemPool, (CUdevice, dev), (CUmemoryPool, pool))
+POOLS_CHANGE(cuMemSetMemPool, (CUmemLocation *, location), (CUmemAllocationType, type),
+             (CUmemoryPool, pool))
 
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
@@ -218,35 +217,27 @@ EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute att
 
 /* ---- other allocation: once more after a drain -------------------------------------------- */
 
-#define RETRY(sym, PARAMS, ARGS)                                                                   \
-    EXPORT CUresult sym PARAMS                                                                     \
+#define RETRY(sym, ...)                                                                            \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
-        CUresult r = REAL(sym) ARGS;                                                               \
-        return out_of_memory(r) ? REAL(sym) ARGS : r;                                              \
+        CUresult r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                           \
+        return out_of_memory(r) ? REAL(sym)(EACH_VALUE(__VA_ARGS__)) : r;                          \
     }
-RETRY(cuMemAlloc, (CUdeviceptr_v1 * dptr, unsigned int bytesize), (dptr, bytesize))
-RETRY(cuMemAlloc_v2, (CUdeviceptr * dptr, size_t bytesize), (dptr, bytesize))
-RETRY(cuMemAllocPitch,
-      (CUdeviceptr_v1 * dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height,
-       unsigned int ElementSizeBytes),
-      (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))
-RETRY(cuMemAllocPitch_v2,
-      (CUdeviceptr * dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-       unsigned int ElementSizeBytes),
-      (dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))
-RETRY(cuMemAllocManaged, (CUdeviceptr * dptr, size_t bytesize, unsigned int flags),
-      (dptr, bytesize, flags))
-RETRY(cuArrayCreate, (CUarray * pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *desc), (pHandle, desc))
-RETRY(cuArrayCreate_v2, (CUarray * pHandle, const CUDA_ARRAY_DESCRIPTOR *desc), (pHandle, desc))
-RETRY(cuArray3DCreate, (CUarray * pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc), (pHandle, desc))
-RETRY(cuArray3DCreate_v2, (CUarray * pHandle, const CUDA_ARRAY3D_DESCRIPTOR *desc), (pHandle, desc))
-RETRY(cuMipmappedArrayCreate,
-      (CUmipmappedArray * pHandle, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels),
-      (pHandle, desc, levels))
-RETRY(cuMemCreate,
-      (CUmemGenericAllocationHandle * handle, size_t size, const CUmemAllocationProp *prop,
-       unsigned long long flags),
-      (handle, size, prop, flags))
+RETRY(cuMemAlloc, (CUdeviceptr_v1 *, dptr), (unsigned int, bytesize))
+RETRY(cuMemAlloc_v2, (CUdeviceptr *, dptr), (size_t, bytesize))
+RETRY(cuMemAllocPitch, (CUdeviceptr_v1 *, dptr), (unsigned int *, pPitch),
+      (unsigned int, WidthInBytes), (unsigned int, Height), (unsigned int, ElementSizeBytes))
+RETRY(cuMemAllocPitch_v2, (CUdeviceptr *, dptr), (size_t *, pPitch), (size_t, WidthInBytes),
+      (size_t, Height), (unsigned int, ElementSizeBytes))
+RETRY(cuMemAllocManaged, (CUdeviceptr *, dptr), (size_t, bytesize), (unsigned int, flags))
+RETRY(cuArrayCreate, (CUarray *, pHandle), (const CUDA_ARRAY_DESCRIPTOR_v1 *, desc))
+RETRY(cuArrayCreate_v2, (CUarray *, pHandle), (const CUDA_ARRAY_DESCRIPTOR *, desc))
+RETRY(cuArray3DCreate, (CUarray *, pHandle), (const CUDA_ARRAY3D_DESCRIPTOR_v1 *, desc))
+RETRY(cuArray3DCreate_v2, (CUarray *, pHandle), (const CUDA_ARRAY3D_DESCRIPTOR *, desc))
+RETRY(cuMipmappedArrayCreate, (CUmipmappedArray *, pHandle),
+      (const CUDA_ARRAY3D_DESCRIPTOR *, desc), (unsigned int, levels))
+RETRY(cuMemCreate, (CUmemGenericAllocationHandle *, handle), (size_t, size),
+      (const CUmemAllocationProp *, prop), (unsigned long long, flags))
 
 /* ---- managed memory in stream order ------------------------------------------------------- */
 

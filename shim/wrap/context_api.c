@@ -3,6 +3,7 @@
  * go: what is buffered is submitted and complete before, and what the shim knew of the context is
  * forgotten.
  */
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/objects/context.h"
 #include "shim/objects/late.h"
@@ -13,36 +14,34 @@
 
 /* ---- current contexts --------------------------------------------------------------------- */
 
-#define SWITCH(sym, params, ...)                                                                   \
-    EXPORT CUresult sym params                                                                     \
+#define SWITCH(sym, ...)                                                                           \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
         context_switched();                                                                        \
-        return REAL(sym)(__VA_ARGS__);                                                             \
+        return REAL(sym)(EACH_VALUE(__VA_ARGS__));                                                 \
     }
-SWITCH(cuCtxPopCurrent, (CUcontext * pctx), pctx)
-SWITCH(cuCtxPopCurrent_v2, (CUcontext * pctx), pctx)
+SWITCH(cuCtxPopCurrent, (CUcontext *, ctx))
+SWITCH(cuCtxPopCurrent_v2, (CUcontext *, ctx))
 
 /* `handle`: the context that is current from now on. */
-#define ENTER(sym, params, handle, ...)                                                            \
-    EXPORT CUresult sym params                                                                     \
+#define ENTER(sym, handle, ...)                                                                    \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
         context_switched();                                                                        \
-        CUresult r = REAL(sym)(__VA_ARGS__);                                                       \
+        CUresult r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                           \
         if (r == CUDA_SUCCESS && !thread_bypasses())                                               \
             context_entered(handle);                                                               \
         return r;                                                                                  \
     }
-ENTER(cuCtxSetCurrent, (CUcontext ctx), ctx, ctx)
-ENTER(cuCtxPushCurrent, (CUcontext ctx), ctx, ctx)
-ENTER(cuCtxPushCurrent_v2, (CUcontext ctx), ctx, ctx)
-ENTER(cuCtxCreate, (CUcontext * pctx, unsigned int flags, CUdevice dev), *pctx, pctx, flags, dev)
-ENTER(cuCtxCreate_v2, (CUcontext * pctx, unsigned int flags, CUdevice dev), *pctx, pctx, flags, dev)
-ENTER(cuCtxCreate_v3,
-      (CUcontext * pctx, CUexecAffinityParam *params, int count, unsigned int flags, CUdevice dev),
-      *pctx, pctx, params, count, flags, dev)
-ENTER(cuCtxCreate_v4,
-      (CUcontext * pctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev), *pctx, pctx,
-      params, flags, dev)
+ENTER(cuCtxSetCurrent, ctx, (CUcontext, ctx))
+ENTER(cuCtxPushCurrent, ctx, (CUcontext, ctx))
+ENTER(cuCtxPushCurrent_v2, ctx, (CUcontext, ctx))
+ENTER(cuCtxCreate, *ctx, (CUcontext *, ctx), (unsigned int, flags), (CUdevice, dev))
+ENTER(cuCtxCreate_v2, *ctx, (CUcontext *, ctx), (unsigned int, flags), (CUdevice, dev))
+ENTER(cuCtxCreate_v3, *ctx, (CUcontext *, ctx), (CUexecAffinityParam *, params), (int, count),
+      (unsigned int, flags), (CUdevice, dev))
+ENTER(cuCtxCreate_v4, *ctx, (CUcontext *, ctx), (CUctxCreateParams *, params),
+      (unsigned int, flags), (CUdevice, dev))
 
 /* ---- contexts that go ---------------------------------------------------------------------- */
 

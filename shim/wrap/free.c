@@ -6,6 +6,7 @@
  * cannot go before another thread's call has returned, which may wait for what this thread does
  * next. Whether the call then waits for completion is the driver's business.
  */
+#include "shim/lookup/each.h"
 #include "shim/objects/block.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
@@ -37,15 +38,15 @@ static CUresult gone(CUresult r)
     return r;
 }
 
-#define GOES(sym, PARAMS, ARGS, what)                                                              \
-    EXPORT CUresult sym PARAMS                                                                     \
+#define GOES(sym, what, ...)                                                                       \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
         CUresult r;                                                                                \
         bool captures = capture_any();                                                             \
         if (!(what))                                                                               \
-            return REAL(sym) ARGS;                                                                 \
+            return REAL(sym)(EACH_VALUE(__VA_ARGS__));                                             \
         going();                                                                                   \
-        CAPTURE_LATER(captures, r, REAL(sym) ARGS);                                                \
+        CAPTURE_LATER(captures, r, REAL(sym)(EACH_VALUE(__VA_ARGS__)));                            \
         return gone(r);                                                                            \
     }
 
@@ -64,15 +65,14 @@ EXPORT CUresult cuMemHostUnregister(void *p)
         memory_registered_remove(device);
     return r;
 }
-GOES(cuMemUnmap, (CUdeviceptr ptr, size_t size), (ptr, size), ptr)
-GOES(cuIpcCloseMemHandle, (CUdeviceptr dptr), (dptr), dptr)
-GOES(cuArrayDestroy, (CUarray hArray), (hArray), hArray)
-GOES(cuMipmappedArrayDestroy, (CUmipmappedArray hMipmappedArray), (hMipmappedArray),
-     hMipmappedArray)
-GOES(cuCtxDisablePeerAccess, (CUcontext peerContext), (peerContext), peerContext)
-GOES(cuDestroyExternalMemory, (CUexternalMemory extMem), (extMem), extMem)
-GOES(cuDestroyExternalSemaphore, (CUexternalSemaphore extSem), (extSem), extSem)
-GOES(cuGraphicsUnregisterResource, (CUgraphicsResource resource), (resource), resource)
+GOES(cuMemUnmap, ptr, (CUdeviceptr, ptr), (size_t, size))
+GOES(cuIpcCloseMemHandle, dptr, (CUdeviceptr, dptr))
+GOES(cuArrayDestroy, hArray, (CUarray, hArray))
+GOES(cuMipmappedArrayDestroy, hMipmappedArray, (CUmipmappedArray, hMipmappedArray))
+GOES(cuCtxDisablePeerAccess, peerContext, (CUcontext, peerContext))
+GOES(cuDestroyExternalMemory, extMem, (CUexternalMemory, extMem))
+GOES(cuDestroyExternalSemaphore, extSem, (CUexternalSemaphore, extSem))
+GOES(cuGraphicsUnregisterResource, resource, (CUgraphicsResource, resource))
 
 /* ---- frees that wait ------------------------------------------------------------------------ */
 

@@ -20,39 +20,27 @@
 
 /* ---- nodes with events --------------------------------------------------------------------- */
 
-#define EVENT_NODE(sym)                                                                            \
-    EXPORT CUresult sym(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, \
-                        size_t numDependencies, CUevent event)                                     \
-    {                                                                                              \
-        event_node_begins();                                                                       \
-        return REAL(sym)(phGraphNode, hGraph, dependencies, numDependencies, event);               \
-    }
-EVENT_NODE(cuGraphAddEventRecordNode)
-EVENT_NODE(cuGraphAddEventWaitNode)
-
-static void node_made(const CUgraphNodeParams *params)
+static bool has_event(const CUgraphNodeParams *params)
 {
-    if (params && (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
-                   params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT))
-        event_node_begins();
+    return params && (params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD ||
+                      params->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT);
 }
 
-EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
-                               const CUgraphNode *dependencies, size_t numDependencies,
-                               CUgraphNodeParams *nodeParams)
-{
-    node_made(nodeParams);
-    return REAL(cuGraphAddNode)(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-}
-#define ADD_NODE(sym)                                                                              \
-    EXPORT CUresult sym(CUgraphNode *node, CUgraph graph, const CUgraphNode *from,                 \
-                        const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params)     \
+#define ADD_NODE(sym, event_, ...)                                                                 \
+    EXPORT CUresult sym(CUgraphNode *node, CUgraph graph,                                          \
+                        const CUgraphNode *from EACH(OP_PARAM_, __VA_ARGS__))                      \
     {                                                                                              \
-        node_made(params);                                                                         \
-        return REAL(sym)(node, graph, from, edges, count, params);                                 \
+        if (event_)                                                                                \
+            event_node_begins();                                                                   \
+        return REAL(sym)(node, graph, from EACH(OP_VALUE_, __VA_ARGS__));                          \
     }
-ADD_NODE(cuGraphAddNode_v2)
-ADD_NODE(cuGraphAddNode_v3)
+ADD_NODE(cuGraphAddEventRecordNode, true, (size_t, count), (CUevent, event))
+ADD_NODE(cuGraphAddEventWaitNode, true, (size_t, count), (CUevent, event))
+ADD_NODE(cuGraphAddNode, has_event(params), (size_t, count), (CUgraphNodeParams *, params))
+ADD_NODE(cuGraphAddNode_v2, has_event(params), (const CUgraphEdgeData *, edges), (size_t, count),
+         (CUgraphNodeParams *, params))
+ADD_NODE(cuGraphAddNode_v3, has_event(params), (const CUgraphEdgeData *, edges), (size_t, count),
+         (CUgraphNodeParams *, params))
 
 /* ---- launch and upload -------------------------------------------------------------------- */
 

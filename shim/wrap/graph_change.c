@@ -54,35 +54,23 @@ static CUresult exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
     return r;
 }
 
-#define INSTANTIATE_OLD(sym)                                                                       \
-    EXPORT CUresult sym(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,        \
-                        char *logBuffer, size_t bufferSize)                                        \
+/* `uploads`: the call may upload the graph, in a stream. */
+#define INSTANTIATE(sym, uploads, flags_, ...)                                                     \
+    EXPORT CUresult sym(CUgraphExec *exec, CUgraph graph EACH(OP_PARAM_, __VA_ARGS__))             \
     {                                                                                              \
-        CUresult r = REAL(sym)(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);           \
-        return exec_made(r, phGraphExec, hGraph, 0);                                               \
+        if (uploads)                                                                               \
+            shim_drain(DRAIN_CONTEXT);                                                             \
+        CUresult r = REAL(sym)(exec, graph EACH(OP_VALUE_, __VA_ARGS__));                          \
+        return exec_made(r, exec, graph, flags_);                                                  \
     }
-INSTANTIATE_OLD(cuGraphInstantiate)
-INSTANTIATE_OLD(cuGraphInstantiate_v2)
-
-EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
-                                            unsigned long long flags)
-{
-    CUresult r = REAL(cuGraphInstantiateWithFlags)(phGraphExec, hGraph, flags);
-    return exec_made(r, phGraphExec, hGraph, flags);
-}
-
-/* May upload the graph, in a stream. */
-#define INSTANTIATE(sym)                                                                           \
-    EXPORT CUresult sym(CUgraphExec *phGraphExec, CUgraph hGraph,                                  \
-                        CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)                          \
-    {                                                                                              \
-        shim_drain(DRAIN_CONTEXT);                                                                 \
-        CUresult r = REAL(sym)(phGraphExec, hGraph, instantiateParams);                            \
-        return exec_made(r, phGraphExec, hGraph,                                                   \
-                         r == CUDA_SUCCESS ? instantiateParams->flags : 0);                        \
-    }
-INSTANTIATE(cuGraphInstantiateWithParams)
-INSTANTIATE(cuGraphInstantiateWithParams_ptsz)
+INSTANTIATE(cuGraphInstantiate, false, 0, (CUgraphNode *, errorNode), (char *, log), (size_t, size))
+INSTANTIATE(cuGraphInstantiate_v2, false, 0, (CUgraphNode *, errorNode), (char *, log),
+            (size_t, size))
+INSTANTIATE(cuGraphInstantiateWithFlags, false, flags, (unsigned long long, flags))
+INSTANTIATE(cuGraphInstantiateWithParams, true, r == CUDA_SUCCESS ? params->flags : 0,
+            (CUDA_GRAPH_INSTANTIATE_PARAMS *, params))
+INSTANTIATE(cuGraphInstantiateWithParams_ptsz, true, r == CUDA_SUCCESS ? params->flags : 0,
+            (CUDA_GRAPH_INSTANTIATE_PARAMS *, params))
 
 EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
                                         unsigned int flags)
@@ -149,27 +137,15 @@ EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNo
     return r;
 }
 
-static CUresult updated(CUresult r, CUgraphExec handle, CUgraph graph)
-{
-    struct graph_copy *copy = follower(r, handle);
-    if (copy)
-        graph_copy_update(copy, graph);
-    return r;
-}
-
-EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
-                                  CUgraphNode *hErrorNode_out,
-                                  CUgraphExecUpdateResult *updateResult_out)
-{
-    shim_drain(DRAIN_ALL);
-    CUresult r = REAL(cuGraphExecUpdate)(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
-    return updated(r, hGraphExec, hGraph);
-}
-
-EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
-                                     CUgraphExecUpdateResultInfo *resultInfo)
-{
-    shim_drain(DRAIN_ALL);
-    CUresult r = REAL(cuGraphExecUpdate_v2)(hGraphExec, hGraph, resultInfo);
-    return updated(r, hGraphExec, hGraph);
-}
+#define UPDATE(sym, ...)                                                                           \
+    EXPORT CUresult sym(CUgraphExec exec, CUgraph graph EACH(OP_PARAM_, __VA_ARGS__))              \
+    {                                                                                              \
+        shim_drain(DRAIN_ALL);                                                                     \
+        CUresult r = REAL(sym)(exec, graph EACH(OP_VALUE_, __VA_ARGS__));                          \
+        struct graph_copy *copy = follower(r, exec);                                               \
+        if (copy)                                                                                  \
+            graph_copy_update(copy, graph);                                                        \
+        return r;                                                                                  \
+    }
+UPDATE(cuGraphExecUpdate, (CUgraphNode *, errorNode), (CUgraphExecUpdateResult *, result))
+UPDATE(cuGraphExecUpdate_v2, (CUgraphExecUpdateResultInfo *, result))

@@ -1,6 +1,7 @@
 /*
  * module.c - where functions come from and go: modules, libraries, kernels, function attributes.
  */
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
 #include "shim/learn/function.h"
@@ -13,74 +14,52 @@
 
 /* Of whichever context: a module need not be the current one's, and a library is in every context
  * that used it. Their globals go with them. */
-static CUresult unloaded(CUresult r)
-{
-    memory_forget();
-    return r;
-}
-
-EXPORT CUresult cuModuleUnload(CUmodule hmod)
-{
-    if (thread_bypasses())
-        return REAL(cuModuleUnload)(hmod);
-    if (!MUTANT(module_unload_undrained))
-        drain_all(false);
-    function_forget_module(hmod);
-    return unloaded(REAL(cuModuleUnload)(hmod));
-}
-
-EXPORT CUresult cuLibraryUnload(CUlibrary library)
-{
-    if (thread_bypasses())
-        return REAL(cuLibraryUnload)(library);
-    drain_all(false);
-    function_forget_module(library);
-    return unloaded(REAL(cuLibraryUnload)(library));
-}
+#define UNLOAD(sym, type)                                                                          \
+    EXPORT CUresult sym(type module)                                                               \
+    {                                                                                              \
+        if (thread_bypasses())                                                                     \
+            return REAL(sym)(module);                                                              \
+        if (!MUTANT(module_unload_undrained))                                                      \
+            drain_all(false);                                                                      \
+        function_forget_module(module);                                                            \
+        CUresult r = REAL(sym)(module);                                                            \
+        memory_forget();                                                                           \
+        return r;                                                                                  \
+    }
+UNLOAD(cuModuleUnload, CUmodule)
+UNLOAD(cuLibraryUnload, CUlibrary)
 
 /* ---- handles that come from libraries -------------------------------------------------------- */
 
-EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+#define MADE(sym, note, ...)                                                                       \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
+    {                                                                                              \
+        CUresult r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                           \
+        if (r == CUDA_SUCCESS && !thread_bypasses())                                               \
+            note;                                                                                  \
+        return r;                                                                                  \
+    }
+MADE(cuLibraryGetKernel, function_kernel_made(*kernel, library), (CUkernel *, kernel),
+     (CUlibrary, library), (const char *, name))
+static void module_made(CUmodule module, CUlibrary library)
 {
-    CUresult r = REAL(cuLibraryGetKernel)(pKernel, library, name);
-    if (r == CUDA_SUCCESS && !thread_bypasses())
-        function_kernel_made(*pKernel, library);
-    return r;
+    if (!MUTANT(library_module_unknown))
+        function_library_module(module, library);
 }
+MADE(cuLibraryGetModule, module_made(*module, library), (CUmodule *, module), (CUlibrary, library))
+MADE(cuFuncGetModule, function_handle_made(*module, function), (CUmodule *, module),
+     (CUfunction, function))
+MADE(cuKernelGetFunction, function_handle_made(*function, kernel), (CUfunction *, function),
+     (CUkernel, kernel))
 
-EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+static void kernels_made(const CUkernel *kernel, unsigned n, CUlibrary library)
 {
-    CUresult r = REAL(cuLibraryEnumerateKernels)(kernels, numKernels, lib);
-    if (r == CUDA_SUCCESS && !thread_bypasses())
-        for (unsigned i = 0; i < numKernels; i++)
-            if (kernels[i])
-                function_kernel_made(kernels[i], lib);
-    return r;
+    for (unsigned i = 0; i < n; i++)
+        if (kernel[i])
+            function_kernel_made(kernel[i], library);
 }
-
-EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
-{
-    CUresult r = REAL(cuLibraryGetModule)(pMod, library);
-    if (r == CUDA_SUCCESS && !thread_bypasses() && !MUTANT(library_module_unknown))
-        function_library_module(*pMod, library);
-    return r;
-}
-
-EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
-{
-    CUresult r = REAL(cuFuncGetModule)(hmod, hfunc);
-    if (r == CUDA_SUCCESS && !thread_bypasses())
-        function_handle_made(*hmod, hfunc);
-    return r;
-}
-
-EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
-{
-    CUresult r = REAL(cuKernelGetFunction)(pFunc, kernel);
-    if (r == CUDA_SUCCESS && !thread_bypasses())
-        function_handle_made(*pFunc, kernel);
-    return r;
-}
+MADE(cuLibraryEnumerateKernels, kernels_made(kernel, n, library), (CUkernel *, kernel),
+     (unsigned int, n), (CUlibrary, library))
 
 /* ---- attributes --------------------------------------------------------------------------- */
 

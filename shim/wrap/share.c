@@ -6,6 +6,7 @@
  * writes; and a program that has I/O memory among it may have kernels that talk to devices
  * (waiting.h), and ring by themselves, which stays noted when the memory goes.
  */
+#include "shim/lookup/each.h"
 #include "shim/lookup/shim.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
@@ -23,33 +24,25 @@ static CUresult shared(CUresult r)
     return r;
 }
 
-#define SHARES(sym, PARAMS, ARGS)                                                                  \
-    EXPORT CUresult sym PARAMS                                                                     \
+#define SHARES(sym, ...)                                                                           \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
-        return shared(REAL(sym) ARGS);                                                             \
+        return shared(REAL(sym)(EACH_VALUE(__VA_ARGS__)));                                         \
     }
 
-SHARES(cuIpcGetMemHandle, (CUipcMemHandle * pHandle, CUdeviceptr dptr), (pHandle, dptr))
-SHARES(cuIpcOpenMemHandle, (CUdeviceptr * pdptr, CUipcMemHandle handle, unsigned int Flags),
-       (pdptr, handle, Flags))
-SHARES(cuIpcOpenMemHandle_v2, (CUdeviceptr * pdptr, CUipcMemHandle handle, unsigned int Flags),
-       (pdptr, handle, Flags))
-SHARES(cuMemExportToShareableHandle,
-       (void *shareableHandle, CUmemGenericAllocationHandle handle,
-        CUmemAllocationHandleType handleType, unsigned long long flags),
-       (shareableHandle, handle, handleType, flags))
-SHARES(cuMemImportFromShareableHandle,
-       (CUmemGenericAllocationHandle * handle, void *osHandle,
-        CUmemAllocationHandleType shHandleType),
-       (handle, osHandle, shHandleType))
-SHARES(cuMemPoolExportToShareableHandle,
-       (void *handle_out, CUmemoryPool pool, CUmemAllocationHandleType handleType,
-        unsigned long long flags),
-       (handle_out, pool, handleType, flags))
-SHARES(cuMemPoolImportFromShareableHandle,
-       (CUmemoryPool * pool_out, void *handle, CUmemAllocationHandleType handleType,
-        unsigned long long flags),
-       (pool_out, handle, handleType, flags))
+SHARES(cuIpcGetMemHandle, (CUipcMemHandle *, pHandle), (CUdeviceptr, dptr))
+SHARES(cuIpcOpenMemHandle, (CUdeviceptr *, pdptr), (CUipcMemHandle, handle), (unsigned int, Flags))
+SHARES(cuIpcOpenMemHandle_v2, (CUdeviceptr *, pdptr), (CUipcMemHandle, handle),
+       (unsigned int, Flags))
+SHARES(cuMemExportToShareableHandle, (void *, shareableHandle),
+       (CUmemGenericAllocationHandle, handle), (CUmemAllocationHandleType, handleType),
+       (unsigned long long, flags))
+SHARES(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *, handle), (void *, osHandle),
+       (CUmemAllocationHandleType, shHandleType))
+SHARES(cuMemPoolExportToShareableHandle, (void *, handle_out), (CUmemoryPool, pool),
+       (CUmemAllocationHandleType, handleType), (unsigned long long, flags))
+SHARES(cuMemPoolImportFromShareableHandle, (CUmemoryPool *, pool_out), (void *, handle),
+       (CUmemAllocationHandleType, handleType), (unsigned long long, flags))
 
 /* ---- what the program registers -------------------------------------------------------------- */
 

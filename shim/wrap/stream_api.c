@@ -46,20 +46,18 @@ static bool room_made(CUresult r)
     return true;
 }
 
-#define CREATES(sym, PARAMS, ...)                                                                  \
-    EXPORT CUresult sym PARAMS                                                                     \
+#define CREATES(sym, ...)                                                                          \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
-        CUresult r = REAL(sym)(__VA_ARGS__);                                                       \
+        CUresult r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                           \
         if (unlikely(room_made(r)))                                                                \
-            r = REAL(sym)(__VA_ARGS__);                                                            \
-        return created(r, phStream);                                                               \
+            r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                                \
+        return created(r, stream);                                                                 \
     }
-CREATES(cuStreamCreate, (CUstream * phStream, unsigned int Flags), phStream, Flags)
-CREATES(cuStreamCreateWithPriority, (CUstream * phStream, unsigned int flags, int priority),
-        phStream, flags, priority)
-CREATES(cuGreenCtxStreamCreate,
-        (CUstream * phStream, CUgreenCtx greenCtx, unsigned int flags, int priority), phStream,
-        greenCtx, flags, priority)
+CREATES(cuStreamCreate, (CUstream *, stream), (unsigned int, flags))
+CREATES(cuStreamCreateWithPriority, (CUstream *, stream), (unsigned int, flags), (int, priority))
+CREATES(cuGreenCtxStreamCreate, (CUstream *, stream), (CUgreenCtx, green), (unsigned int, flags),
+        (int, priority))
 
 /* ---- destroy ------------------------------------------------------------------------------ */
 

@@ -130,9 +130,7 @@ SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinit
     SIM_EXPORT CUresult cuCtxSet##name(type value)                                                 \
     {                                                                                              \
         struct sim_context *ctx;                                                                   \
-        CUresult rc = context_enter(&ctx);                                                         \
-        if (rc != CUDA_SUCCESS)                                                                    \
-            return rc;                                                                             \
+        TRY(context_enter(&ctx));                                                                  \
         if ((unsigned int)value > (unsigned int)(last))                                            \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
         pthread_mutex_lock(&context_lock);                                                         \
@@ -143,9 +141,7 @@ SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinit
     SIM_EXPORT CUresult cuCtxGet##name(type *out)                                                  \
     {                                                                                              \
         struct sim_context *ctx;                                                                   \
-        CUresult rc = context_enter(&ctx);                                                         \
-        if (rc != CUDA_SUCCESS)                                                                    \
-            return rc;                                                                             \
+        TRY(context_enter(&ctx));                                                                  \
         if (!out)                                                                                  \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
         pthread_mutex_lock(&context_lock);                                                         \

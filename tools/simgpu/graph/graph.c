@@ -330,17 +330,6 @@ SIM_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode origina
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *out)
-{
-    TRY(driver_ready());
-    pthread_mutex_lock(&graph_lock);
-    const struct sim_node *n = node_find(handle);
-    if (n && out)
-        *out = n->type;
-    pthread_mutex_unlock(&graph_lock);
-    return n && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 SIM_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
 {
     struct graph_object *released = NULL;

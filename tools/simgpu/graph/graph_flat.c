@@ -136,9 +136,7 @@ static CUresult flat_graph(struct flat *f, const struct sim_graph *g, size_t ent
         DL_FOREACH (g->nodes, n) {
             if (n->exit != SIZE_MAX || !node_ready(n))
                 continue;
-            CUresult rc = flat_node(f, n, enter);
-            if (rc != CUDA_SUCCESS)
-                return rc;
+            TRY(flat_node(f, n, enter));
             placed++;
         }
     } while (placed != before);

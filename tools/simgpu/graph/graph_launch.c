@@ -21,9 +21,7 @@ CUresult launch_branches(struct sim_exec *x, int first, int priority)
         if (!atomic_load(&x->lane_ctx[i]->alive))
             return CUDA_ERROR_CONTEXT_IS_DESTROYED;
         if (!x->branches[i]) {
-            CUresult rc = stream_branch_create(x->lane_ctx[i], priority, &x->branches[i]);
-            if (rc != CUDA_SUCCESS)
-                return rc;
+            TRY(stream_branch_create(x->lane_ctx[i], priority, &x->branches[i]));
         }
     }
     x->priority = priority;

@@ -162,30 +162,23 @@ SIM_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNod
 
 /* ---- what they are called -------------------------------------------------------------------- */
 
-/* Functions of CUDA 13.1, as its cuda.h has them. */
-CUresult cuGraphGetId(CUgraph handle, unsigned int *out);
-SIM_EXPORT CUresult cuGraphGetId(CUgraph handle, unsigned int *out)
-{
-    TRY(driver_ready());
-    pthread_mutex_lock(&graph_lock);
-    const struct sim_graph *g = graph_find(handle);
-    if (g && out)
-        *out = (unsigned int)g->id;
-    pthread_mutex_unlock(&graph_lock);
-    return g && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuGraphNodeGetToolsId(CUgraphNode handle, unsigned long long *out);
-SIM_EXPORT CUresult cuGraphNodeGetToolsId(CUgraphNode handle, unsigned long long *out)
-{
-    TRY(driver_ready());
-    pthread_mutex_lock(&graph_lock);
-    const struct sim_node *n = node_find(handle);
-    if (n && out)
-        *out = n->id;
-    pthread_mutex_unlock(&graph_lock);
-    return n && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
+/* Of a graph or node; cuda.h declares some from 13.1 on. */
+#define TELL(name, of, kind, find, type, answer)                                                   \
+    CUresult name(of handle, type *out);                                                           \
+    SIM_EXPORT CUresult name(of handle, type *out)                                                 \
+    {                                                                                              \
+        TRY(driver_ready());                                                                       \
+        pthread_mutex_lock(&graph_lock);                                                           \
+        const struct sim_##kind *it = find(handle);                                                \
+        if (it && out)                                                                             \
+            *out = (type)(answer);                                                                 \
+        pthread_mutex_unlock(&graph_lock);                                                         \
+        return it && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;                                \
+    }
+TELL(cuGraphNodeGetType, CUgraphNode, node, node_find, CUgraphNodeType, it->type)
+TELL(cuGraphGetId, CUgraph, graph, graph_find, unsigned int, it->id)
+TELL(cuGraphNodeGetToolsId, CUgraphNode, node, node_find, unsigned long long, it->id)
+TELL(cuGraphNodeGetContainingGraph, CUgraphNode, node, node_find, CUgraph, graph_handle(it->graph))
 
 CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned int *out);
 SIM_EXPORT CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned int *out)
@@ -194,18 +187,6 @@ SIM_EXPORT CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned int *out)
     TRY(cuGraphNodeGetToolsId(handle, out ? &id : NULL));
     *out = (unsigned int)id;
     return CUDA_SUCCESS;
-}
-
-CUresult cuGraphNodeGetContainingGraph(CUgraphNode handle, CUgraph *out);
-SIM_EXPORT CUresult cuGraphNodeGetContainingGraph(CUgraphNode handle, CUgraph *out)
-{
-    TRY(driver_ready());
-    pthread_mutex_lock(&graph_lock);
-    const struct sim_node *n = node_find(handle);
-    if (n && out)
-        *out = graph_handle(n->graph);
-    pthread_mutex_unlock(&graph_lock);
-    return n && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- a picture ------------------------------------------------------------------------------- */

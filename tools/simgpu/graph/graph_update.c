@@ -84,11 +84,9 @@ static CUresult exec_change(CUgraphExec handle, CUgraphNode node, CUgraphNodeTyp
 }
 
 #define EXEC_SET(type, build)                                                                      \
-    CUresult rc = driver_ready();                                                                  \
     struct parts p = {.count = 0};                                                                 \
-    if (rc == CUDA_SUCCESS)                                                                        \
-        rc = build;                                                                                \
-    return exec_change(x, node, CU_GRAPH_NODE_TYPE_##type, rc, &p)
+    TRY(driver_ready());                                                                           \
+    return exec_change(x, node, CU_GRAPH_NODE_TYPE_##type, build, &p)
 
 SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec x, CUgraphNode node,
                                                       const CUDA_KERNEL_NODE_PARAMS *in)

@@ -232,17 +232,13 @@ static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_
 }
 
 #define SET(type, build)                                                                           \
-    CUresult rc = driver_ready();                                                                  \
     struct parts p = {.count = 0};                                                                 \
-    if (rc == CUDA_SUCCESS)                                                                        \
-        rc = build;                                                                                \
-    return change(node, CU_GRAPH_NODE_TYPE_##type, rc, &p)
+    TRY(driver_ready());                                                                           \
+    return change(node, CU_GRAPH_NODE_TYPE_##type, build, &p)
 
 /* `answer` runs under the lock with the node `n`. */
 #define GET(type, out_pointer, answer)                                                             \
-    CUresult rc = driver_ready();                                                                  \
-    if (rc != CUDA_SUCCESS)                                                                        \
-        return rc;                                                                                 \
+    TRY(driver_ready());                                                                           \
     if (!(out_pointer))                                                                            \
         return CUDA_ERROR_INVALID_VALUE;                                                           \
     pthread_mutex_lock(&graph_lock);                                                               \

@@ -80,11 +80,9 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 }
 
 #define ADD(type, build)                                                                           \
-    CUresult rc = driver_ready();                                                                  \
     struct parts p = {.count = 0};                                                                 \
-    if (rc == CUDA_SUCCESS)                                                                        \
-        rc = build;                                                                                \
-    return add(out, g, after, NULL, n, CU_GRAPH_NODE_TYPE_##type, rc, &p)
+    TRY(driver_ready());                                                                           \
+    return add(out, g, after, NULL, n, CU_GRAPH_NODE_TYPE_##type, build, &p)
 #define PLACE CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n
 
 SIM_EXPORT CUresult cuGraphAddKernelNode_v2(PLACE, const CUDA_KERNEL_NODE_PARAMS *params)

@@ -99,9 +99,7 @@ CUresult member_connect(struct capture *c, struct sim_node *node)
         struct sim_node *from = node_find(c->nodes[i]);
         if (!from || from->graph != node->graph)
             return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED; /* destroyed behind the capture's back */
-        CUresult rc = node_depend(node, &from, &c->data[i], 1);
-        if (rc != CUDA_SUCCESS)
-            return rc;
+        TRY(node_depend(node, &from, &c->data[i], 1));
     }
     return member_follow(c, node) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -7,6 +7,8 @@
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/stream.h"
 
+#include <assert.h>
+
 /* The ends of a linear copy. */
 #define TO_HOST(p)       .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = (p)
 #define TO_DEVICE(p)     .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = (p)
@@ -99,31 +101,10 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream s, bool ptds,
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_MEMCPY3D box = {
-        .srcXInBytes = p->srcXInBytes,
-        .srcY = p->srcY,
-        .srcZ = p->srcZ,
-        .srcLOD = p->srcLOD,
-        .srcMemoryType = p->srcMemoryType,
-        .srcHost = p->srcHost,
-        .srcDevice = p->srcDevice,
-        .srcArray = p->srcArray,
-        .srcPitch = p->srcPitch,
-        .srcHeight = p->srcHeight,
-        .dstXInBytes = p->dstXInBytes,
-        .dstY = p->dstY,
-        .dstZ = p->dstZ,
-        .dstLOD = p->dstLOD,
-        .dstMemoryType = p->dstMemoryType,
-        .dstHost = p->dstHost,
-        .dstDevice = p->dstDevice,
-        .dstArray = p->dstArray,
-        .dstPitch = p->dstPitch,
-        .dstHeight = p->dstHeight,
-        .WidthInBytes = p->WidthInBytes,
-        .Height = p->Height,
-        .Depth = p->Depth,
-    };
+    CUDA_MEMCPY3D box; /* where that has contexts this has nothing */
+    static_assert(sizeof(box) == sizeof(*p), "alike");
+    memcpy(&box, p, sizeof(box));
+    box.reserved0 = box.reserved1 = NULL;
     return copy_peer(&box, p->dstContext, p->srcContext, s, ptds, mode);
 }
 

@@ -111,9 +111,7 @@ static CUresult batch_places(const CUmemLocation *places, const size_t *first, s
         CUdevice dev = 0;
         if (first[i] >= count || (i > 0 && first[i] <= first[i - 1]))
             return CUDA_ERROR_INVALID_VALUE;
-        CUresult rc = place_device(places[i], &dev);
-        if (rc != CUDA_SUCCESS)
-            return rc;
+        TRY(place_device(places[i], &dev));
         if (dev != CU_DEVICE_CPU && !device_valid(dev))
             return CUDA_ERROR_INVALID_DEVICE;
     }

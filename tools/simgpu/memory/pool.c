@@ -183,9 +183,7 @@ SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDes
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++) {
         int ordinal;
-        CUresult rc = access_check(handle, &map[i].location, &ordinal);
-        if (rc != CUDA_SUCCESS)
-            return rc;
+        TRY(access_check(handle, &map[i].location, &ordinal));
         if (map[i].location.id != ordinal && !devices_are_peers(map[i].location.id, ordinal))
             return CUDA_ERROR_INVALID_DEVICE;
         if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&

@@ -129,9 +129,7 @@ static CUresult attributes_check(const CUlaunchConfig *c, const struct sim_funct
     if (c->numAttrs && !c->attrs)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < c->numAttrs; i++) {
-        CUresult rc = attribute_check(c, &c->attrs[i], f);
-        if (rc != CUDA_SUCCESS)
-            return rc;
+        TRY(attribute_check(c, &c->attrs[i], f));
         if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             width = 0;
     }

@@ -157,22 +157,24 @@ CUresult points_wait(struct sim_context *ctx, const struct points *set)
     return rc;
 }
 
+static void points_of_stream(struct sim_stream *s, struct points *set)
+{
+    set->count = 0;
+    points_add(set, stream_tail(s));
+    if (s->role == STREAM_LEGACY)
+        points_of_context(s->context, true, s, set);
+}
+
 CUresult stream_wait(struct sim_stream *s)
 {
     struct points set;
-    set.count = 0;
-    points_add(&set, stream_tail(s));
-    if (s->role == STREAM_LEGACY)
-        points_of_context(s->context, true, s, &set);
+    points_of_stream(s, &set);
     return points_wait(s->context, &set);
 }
 
 bool stream_idle(struct sim_stream *s)
 {
     struct points set;
-    set.count = 0;
-    points_add(&set, stream_tail(s));
-    if (s->role == STREAM_LEGACY)
-        points_of_context(s->context, true, s, &set);
+    points_of_stream(s, &set);
     return set.count == 0;
 }

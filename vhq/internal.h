@@ -67,6 +67,10 @@ enum {
     LOOSE_BESIDE_NS = 3 * 1000 * 1000,
     LOOSE_PART = 4,   /* ... and a marker behind such a part of it in a stream */
     PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
+    SHORT_LOOKS = 16, /* between looks at all heads, or as many as there are */
+    /* The same while the cap blocks: so long, and so much for each of them. */
+    SHORT_LOOKS_US = 200,
+    SHORT_LOOKS_EACH_NS = 2000,
     HOLD_LOOK_US = 50,
     HOLD_LOOK_MAX_US = 250,
     PAD_LOOK_US = 25, /* a kernel may be as short */
@@ -241,7 +245,7 @@ struct vhq {
     bool awaited;             /* the end of such a call is waited for */
 
     struct ring ring;
-    _Atomic uint32_t queued; /* on the set's ready list; see dispatcher_ready */
+    _Atomic uint32_t queued; /* among the set's heads, or on the way there; see dispatcher_ready */
     struct vhq *ready_next;
     _Atomic uint32_t own_hold;    /* vhq_hold */
     _Atomic uint64_t boost_below; /* smaller tickets are exempt from holds */
@@ -337,6 +341,12 @@ struct used {
     struct account high, sure;
 };
 
+/* See heads.c. */
+struct head {
+    uint64_t ticket;
+    struct vhq *q;
+};
+
 enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 
 struct vhq_set {
@@ -379,7 +389,13 @@ struct vhq_set {
     uint32_t threads; /* so many have been started */
     enum set_stage stage;
     uint32_t parked; /* completion words are not looked at, and the driver is not asked */
-    struct vhq *all, *ready, *in_flight;
+    struct vhq *all, *in_flight;
+    uint32_t vhqs;     /* of `all`, without those that are gone */
+    struct head *head; /* a heap, with room for all; */
+    uint32_t heads, heads_room;
+    uint32_t short_looks; /* so many may follow the last look at all heads; see order_short */
+    bool plain;           /* at that no head was uncounted, held or a turn, nor is one since */
+    uint64_t all_ns;      /* when that was; 0: it did not ask for the time */
     _Atomic uint32_t in_flight_count; /* read without the lock */
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
@@ -803,7 +819,7 @@ bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);
  * when that is due. Set's lock held. */
 bool peer_release(struct vhq *q, uint64_t ticket, uint64_t now, uint64_t *wake_ns);
 
-/* ---- order.c, dispatcher.c ------------------------------------------------------------------- */
+/* ---- heads.c, order.c, dispatcher.c ---------------------------------------------------------- */
 
 enum job_kind { JOB_SLEEP, JOB_RUN, JOB_DROP, JOB_MARK, JOB_BOOST, JOB_BOOST_WAITS, JOB_AGAIN };
 struct job {
@@ -813,6 +829,19 @@ struct job {
     struct vhq_fence *fence;
     uint64_t wake_ns;
 };
+/* Is there memory for one more vHQ among the heads? */
+bool heads_reserve(struct vhq_set *s);
+/* Takes in those that are newly not empty. */
+void heads_adopt(struct vhq_set *s);
+/* It has another head, or none. */
+void heads_next(struct vhq *q);
+/* The first of the heap has this ticket now; is empty and leaves. */
+void heads_first_is(struct vhq_set *s, uint64_t ticket);
+void heads_first_leaves(struct vhq_set *s);
+/* Makes it a heap again, whatever has been done to it. */
+void heads_order(struct vhq_set *s);
+/* It is about to go. */
+void heads_forget(struct vhq *q);
 /* What to do next. Set's lock held. Grants turns by itself. */
 struct job order_next(struct vhq_set *s);
 static inline bool word_held(const struct vhq *q)

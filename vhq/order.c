@@ -13,6 +13,9 @@
  * A wait for a value may stop a queue of the device that other streams share, so what was begun
  * before it must not come behind it there: it goes when it is the earliest of all.
  *
+ * A look at all heads costs as much as there are. Most often the earliest of all may go, which is
+ * known without one: then short looks follow, which see no more than that one.
+ *
  * Boosts are ticket bounds: somebody of a higher level waits for everything below. A boosted
  * command that must follow others passes its boost on to them, through fences also into other
  * vHQs and other sets. So does one of a higher level than others of its set have: those may be held
@@ -41,6 +44,7 @@ struct scan {
     bool passes;          /* the command that may go next passes an earlier one */
     bool pads;            /* a command that is held waits for room beside those who hold it */
     bool settles;         /* one is held, and what is in flight is to be known complete */
+    bool plain;           /* no head is uncounted, held or a turn */
     struct vhq *admitted; /* has the earliest command that the guard lets in */
 };
 
@@ -116,15 +120,15 @@ static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t tic
 static void boost_legacy_rule(struct scan *c, const struct vhq *q, uint64_t ticket)
 {
     enum vhq_kind ahead = q->desc.kind == VHQ_LEGACY ? VHQ_BLOCKING : VHQ_LEGACY;
-    for (struct vhq *o = c->s->ready; o; o = o->ready_next)
-        if (o->desc.kind == ahead)
-            c->again |= order_boost(&o->boost_below, ticket);
+    for (uint32_t i = 0; i < c->s->heads; i++)
+        if (c->s->head[i].q->desc.kind == ahead)
+            c->again |= order_boost(&c->s->head[i].q->boost_below, ticket);
 }
 
 static void boost_all(struct scan *c, uint64_t ticket)
 {
-    for (struct vhq *o = c->s->ready; o; o = o->ready_next)
-        c->again |= order_boost(&o->boost_below, ticket);
+    for (uint32_t i = 0; i < c->s->heads; i++)
+        c->again |= order_boost(&c->s->head[i].q->boost_below, ticket);
 }
 
 /* What a boosted command waits for outside its vHQ. Fences are boosted by the dispatcher after this
@@ -148,22 +152,10 @@ static void boost_fences(struct scan *c, struct slot *slot)
 
 /* ---- the look -------------------------------------------------------------------------------- */
 
-static void order_adopt(struct vhq_set *s)
-{
-    if (!atomic_load_explicit(&s->fresh_ready, memory_order_relaxed))
-        return;
-    struct vhq *q = atomic_exchange_explicit(&s->fresh_ready, NULL, memory_order_acquire);
-    while (q) {
-        struct vhq *next = q->ready_next;
-        q->ready_next = s->ready;
-        s->ready = q;
-        q = next;
-    }
-}
-
 static void hold_began(struct scan *c, struct vhq *q)
 {
     uint64_t now = scan_now(c);
+    c->plain = false;
     if (q->held_since_ns == 0) {
         PROBE2(hold, q->desc.stream, ring_head(&q->ring)->ticket);
         times_hold_begins(q, now);
@@ -198,7 +190,7 @@ static void hold_ended(struct scan *c, struct vhq *q)
         traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
 }
 
-/* NULL: it is empty, and leaves the list. Partner: dispatcher_ready. */
+/* NULL: it is empty, and leaves the heads. Partner: dispatcher_ready. */
 static struct slot *order_head(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
@@ -245,14 +237,17 @@ static void scan_turn(struct scan *c, struct vhq *q)
 /* First pass: the smallest ticket of each kind. Also finds commands to drop. */
 static void scan_tickets(struct scan *c)
 {
-    for (struct vhq **p = &c->s->ready, *q; (q = *p);) {
-        struct vhq *next = q->ready_next;
+    struct vhq_set *s = c->s;
+    uint32_t n = s->heads;
+    s->heads = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct vhq *q = s->head[i].q;
         struct slot *slot = order_head(c, q);
-        if (!slot) {
-            *p = next;
+        if (!slot)
             continue;
-        }
-        p = &q->ready_next;
+        s->head[s->heads++] = (struct head){slot->ticket, q};
+        if (slot->flags & (VHQ_UNCOUNTED | SLOT_TURN))
+            c->plain = false;
         if (slot->ticket >= c->limit) {
             c->again = true;
             continue;
@@ -267,6 +262,7 @@ static void scan_tickets(struct scan *c)
         if (peek(q->running) == RUN_NONE && order_dropping(c, q, slot))
             c->job = (struct job){.kind = JOB_DROP, .q = q, .slot = slot};
     }
+    heads_order(s);
 }
 
 /* Once: what lands later must not let a command go before one that was passed over for it. */
@@ -356,6 +352,8 @@ static struct vhq *order_prefer(struct scan *c, struct vhq *first, struct vhq *e
 /* When it was buffered less was known of its time. */
 static void slot_learn(struct slot *slot)
 {
+    if (!(slot->flags & VHQ_LEARNS) || !slot->cmd.run)
+        return;
     const struct vhq_learned *const *learned = slot->cmd.payload;
     uint64_t ns = vhq_learned_ns(*learned);
     if (ns == 0)
@@ -379,14 +377,14 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
     struct vhq *first = NULL, *earliest = NULL;
     uint64_t best_free = NEVER, best_first = NEVER, best_early = NEVER, best_admitted = NEVER;
     bool admits = unlikely(c->s->stands) && (c->s->admits_beside || c->s->admits != 0);
-    for (struct vhq *q = c->s->ready; q; q = q->ready_next) {
+    for (uint32_t i = 0; i < c->s->heads; i++) {
+        struct vhq *q = c->s->head[i].q;
         struct slot *slot = ring_head(&q->ring);
         uint64_t ticket = slot->ticket;
         bool is_free = (slot->flags & VHQ_UNCOUNTED) != 0;
         if (ticket >= c->limit || peek(q->running) != RUN_NONE || ticket > best_free)
             continue;
-        if ((slot->flags & VHQ_LEARNS) && slot->cmd.run)
-            slot_learn(slot);
+        slot_learn(slot);
         bool before = !first || q->desc.priority < first->desc.priority ||
                       (q->desc.priority == first->desc.priority && ticket < best_first),
              early = ticket < best_early,
@@ -426,9 +424,8 @@ static bool order_grant(struct vhq *q, struct slot *slot)
     return true;
 }
 
-static void order_go(struct scan *c, struct vhq *q)
+static void order_go(struct scan *c, struct vhq *q, struct slot *slot)
 {
-    struct slot *slot = ring_head(&q->ring);
     if (unlikely(slot->flags & SLOT_PADDED) && !(slot->flags & VHQ_UNCOUNTED)) {
         bump(c->s->padded, 1u);
         q->padded = true;
@@ -474,7 +471,7 @@ static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
         c->s->admits--;
     slot->flags &= (uint16_t)~SLOT_LOOSE;
     cap_force(q, slot->load);
-    order_go(c, q);
+    order_go(c, q, slot);
 }
 
 static bool order_own_shift(struct scan *c)
@@ -482,9 +479,8 @@ static bool order_own_shift(struct scan *c)
     return !cap_contended(c->s) || shift_look(c->s, scan_now(c)) <= c->now;
 }
 
-static bool order_room(struct scan *c, struct vhq *q)
+static bool order_room(struct scan *c, struct vhq *q, struct slot *slot)
 {
-    struct slot *slot = ring_head(&q->ring);
     slot->flags &= (uint16_t)~SLOT_LOOSE;
     if (cap_alone(c->s))
         slot->flags |= SLOT_LOOSE;
@@ -503,13 +499,13 @@ static bool order_mark(struct scan *c, struct vhq *q)
 }
 
 /* Something could go but for the cap. */
-static void order_capped(struct scan *c, struct vhq *first)
+static void order_capped(struct scan *c, const struct slot *first)
 {
     struct vhq_set *s = c->s;
     if (order_mark(c, cap_unmarked(s)))
         return;
     s->poll_due = s->wordless != 0 || s->asking;
-    uint64_t due = blocked_due(s, first ? ring_head(&first->ring)->load : 0, scan_now(c));
+    uint64_t due = blocked_due(s, first ? first->load : 0, scan_now(c));
     if (due < c->job.wake_ns)
         c->job.wake_ns = due;
 }
@@ -520,23 +516,85 @@ static void order_choose(struct scan *c)
     scan_heads(c, &first, &first_free);
     if (c->job.kind != JOB_SLEEP)
         return;
-    bool free_first = first_free && (!first || ring_head(&first_free->ring)->ticket <
-                                                   ring_head(&first->ring)->ticket);
-    if (!free_first && first && order_room(c, first)) {
+    struct slot *slot = first ? ring_head(&first->ring) : NULL,
+                *free_slot = first_free ? ring_head(&first_free->ring) : NULL;
+    bool free_first = free_slot && (!slot || free_slot->ticket < slot->ticket);
+    if (!free_first && slot && order_room(c, first, slot)) {
         c->s->passes = c->passes ? c->s->passes + 1 : 0;
-        order_go(c, first);
-    } else if (first_free) {
-        order_go(c, first_free);
+        order_go(c, first, slot);
+    } else if (free_slot) {
+        order_go(c, first_free, free_slot);
     } else if (unlikely(c->admitted) && order_own_shift(c)) {
         order_admit(c, c->admitted);
-    } else if (first || c->stream_full) {
-        order_capped(c, first);
+    } else if (slot || c->stream_full) {
+        order_capped(c, slot);
     } else if (c->pads || c->settles) {
         scan_look(c);
         order_mark(c, cap_unmarked(c->s)); /* or nobody could tell when there is room */
     } else if (c->least.earliest == NEVER) {
         blocked_end(c->s);
     }
+}
+
+/* ---- short looks ----------------------------------------------------------------------------- */
+
+/* The earliest head of all, of the first of the heap then; NULL: there is none. */
+static struct slot *scan_earliest(struct scan *c)
+{
+    struct vhq_set *s = c->s;
+    while (s->heads != 0) {
+        struct slot *slot = order_head(c, s->head[0].q);
+        if (!slot)
+            heads_first_leaves(s);
+        else if (slot->ticket == s->head[0].ticket)
+            return slot;
+        else
+            heads_first_is(s, slot->ticket);
+    }
+    return NULL;
+}
+
+/* Nothing but room keeps it: so it is the next one, whatever the others are. */
+static bool earliest_ready(const struct scan *c, const struct vhq *q, const struct slot *slot)
+{
+    return c->s->stage == SET_OPEN && slot->ticket < c->limit && peek(q->running) == RUN_NONE &&
+           !(slot->flags & SLOT_TURN) && !order_dropping(c, q, slot) && q->held_since_ns == 0 &&
+           !order_held(q) && fences_ready(slot) &&
+           ((slot->flags & VHQ_UNCOUNTED) || q->desc.priority == c->s->first);
+}
+
+/* Where it has no room nothing else may go either, if the others are plain. They may have come to
+ * be boosted, or to be held one by one, since they were looked at: so all of them are looked at
+ * every now and then, and that costs little of the time. */
+static bool capped_short(struct scan *c)
+{
+    const struct vhq_set *s = c->s;
+    return s->plain && !s->stands &&
+           scan_now(c) - s->all_ns < SHORT_LOOKS_US * NS_PER_US + s->heads * SHORT_LOOKS_EACH_NS;
+}
+
+/* False: it takes a look at all heads. */
+static bool order_short(struct scan *c)
+{
+    struct slot *slot = scan_earliest(c);
+    struct vhq *q = slot ? c->s->head[0].q : NULL;
+    if (!slot || !earliest_ready(c, q, slot))
+        return false;
+    slot->flags &= (uint16_t)~SLOT_PADDED;
+    if (!(slot->flags & VHQ_UNCOUNTED)) {
+        slot_learn(slot);
+        if (scan_stream_full(c, q, slot->load))
+            return false;
+        if (!order_room(c, q, slot)) {
+            if (!capped_short(c))
+                return false;
+            order_capped(c, slot);
+            return true;
+        }
+        c->s->passes = 0;
+    }
+    order_go(c, q, slot);
+    return true;
 }
 
 struct job order_next(struct vhq_set *s)
@@ -546,10 +604,15 @@ struct job order_next(struct vhq_set *s)
         .limit = atomic_load_explicit(&s->issued, memory_order_acquire),
         .least = least_none,
         .job = {.kind = JOB_SLEEP, .wake_ns = NEVER},
+        .plain = true,
     };
-    order_adopt(s);
+    heads_adopt(s);
     if (order_mark(&c, loose_next(s)))
         return c.job;
+    if (s->short_looks != 0 && order_short(&c)) {
+        s->short_looks--;
+        return c.job;
+    }
     scan_tickets(&c);
     if (c.job.kind == JOB_SLEEP)
         order_choose(&c);
@@ -557,6 +620,9 @@ struct job order_next(struct vhq_set *s)
         order_drop(&c);
     if (c.job.kind == JOB_SLEEP && c.again)
         c.job.kind = JOB_AGAIN;
+    s->short_looks = s->heads < SHORT_LOOKS ? SHORT_LOOKS : s->heads;
+    s->plain = c.plain;
+    s->all_ns = c.now;
     return c.job;
 }
 
@@ -576,8 +642,9 @@ static struct slot *ring_returned(struct ring *r)
 uint64_t order_floor(struct vhq_set *s, bool turns)
 {
     uint64_t floor = NEVER;
-    order_adopt(s);
-    for (struct vhq *q = s->ready; q; q = q->ready_next) {
+    heads_adopt(s);
+    for (uint32_t i = 0; i < s->heads; i++) {
+        struct vhq *q = s->head[i].q;
         struct slot *slot = turns ? ring_head(&q->ring) : ring_returned(&q->ring);
         if (slot && slot->ticket < floor)
             floor = slot->ticket;
@@ -588,8 +655,9 @@ uint64_t order_floor(struct vhq_set *s, bool turns)
 uint64_t order_floor_legacy(struct vhq_set *s)
 {
     uint64_t floor = NEVER;
-    order_adopt(s);
-    for (struct vhq *q = s->ready; q; q = q->ready_next) {
+    heads_adopt(s);
+    for (uint32_t i = 0; i < s->heads; i++) {
+        struct vhq *q = s->head[i].q;
         struct slot *slot = q->desc.kind == VHQ_NONBLOCKING ? NULL : ring_returned(&q->ring);
         if (slot && slot->ticket < floor)
             floor = slot->ticket;
@@ -621,11 +689,12 @@ uint64_t order_floor_unblocked(struct vhq_set *s, const struct vhq *of)
     struct least blocked = least_none; /* turns, and what stands behind them */
     uint64_t floor;
     bool again;
-    order_adopt(s);
+    heads_adopt(s);
     do {
         again = false;
         floor = NEVER;
-        for (struct vhq *q = s->ready; q; q = q->ready_next) {
+        for (uint32_t i = 0; i < s->heads; i++) {
+            struct vhq *q = s->head[i].q;
             struct slot *slot = ring_head(&q->ring);
             bool follows = slot && turn_in_driver(slot);
             if (!slot || !(slot = head_returned(q, slot)))

@@ -417,6 +417,12 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     atomic_init(&q->complete_mark, word);
     if (!atomic_load(&vhq_forked)) {
         set_lock(set);
+        if (!heads_reserve(set)) {
+            set_unlock(set);
+            queue_free(q);
+            return -ENOMEM;
+        }
+        set->vhqs++;
         DL_APPEND(set->all, q);
         set->wordless += !desc->done;
         gaps_of(set, desc);
@@ -464,18 +470,6 @@ static void queue_quiesce(struct vhq *q)
         futex_wait(&q->calls, seen, NEVER);
 }
 
-static void unlist(struct vhq **list, struct vhq *q, size_t next_offset)
-{
-#define NEXT(x) ((struct vhq **)(void *)((char *)(x) + next_offset))
-    for (struct vhq **p = list; *p; p = NEXT(*p)) {
-        if (*p == q) {
-            *p = *NEXT(q);
-            return;
-        }
-    }
-#undef NEXT
-}
-
 /* A thread that walks the list of all may stand on it: the last one out frees it. */
 void queue_unpin(struct vhq *q)
 {
@@ -489,15 +483,19 @@ void queue_unpin(struct vhq *q)
 static void queue_unlink(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    order_floor(s, true); /* adopts what is on the way to the lists */
+    heads_forget(q);
     waiter_forget(s, q);
     cap_forget(q);
     cap_look(s, clock_ns());
-    unlist(&s->ready, q, offsetof(struct vhq, ready_next));
-    unlist(&s->in_flight, q, offsetof(struct vhq, in_flight_next));
+    for (struct vhq **p = &s->in_flight; *p; p = &(*p)->in_flight_next)
+        if (*p == q) {
+            *p = q->in_flight_next;
+            break;
+        }
     bump(s->in_flight_count, -peek(q->in_flight));
     stats_add(&s->past, q);
     s->wordless -= !q->desc.done;
+    s->vhqs--;
     q->gone = true;
     queue_unpin(q);
 }

@@ -13,6 +13,7 @@ void vhq_hold(struct vhq *q)
     /* Under the set's lock: a command is chosen before this or not at all. */
     set_lock(q->set);
     atomic_store_explicit(&q->own_hold, 1, memory_order_release);
+    q->set->short_looks = 0;
     set_unlock(q->set);
 }
 
@@ -62,6 +63,7 @@ uint32_t vhq_reset(struct vhq *q)
     struct vhq_set *s = q->set;
     set_lock(s);
     uint32_t dropped = reset_line(q);
+    s->short_looks = 0;
     set_unlock(s);
     if (dropped != 0)
         dispatcher_kick(s);

@@ -160,6 +160,7 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
     DL_FOREACH_SAFE(s->all, q, next)
     queue_free(q);
     pthread_mutex_destroy(&s->lock);
+    free(s->head);
     free(s);
 }
 

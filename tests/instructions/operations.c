@@ -597,6 +597,7 @@ static const struct group {
     {"queue, contended", "be", "rt", 1, 1, 1, SUBMITTED, NULL},
     {"queue, alone, 100 streams", "be", NULL, 0, 100, 1, SUBMITTED, NULL},
     {"queue, alone, 1000 streams", "be", NULL, 0, 1000, 1, SUBMITTED, NULL},
+    {"queue, contended, 1000 streams", "be", "rt", 1, 1000, 1, SUBMITTED, NULL},
     {"real time, 100 streams", "rt", NULL, 0, 100, 1, PLAIN, growing},
     {"real time, 1000 streams", "rt", NULL, 0, 1000, 1, PLAIN, growing},
     {"alone, 100 streams", "be", NULL, 0, 100, 1, PLAIN, growing},

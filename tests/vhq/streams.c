@@ -3,6 +3,7 @@
  * clock stands still but for what the test says.
  */
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #include "tests/vhq/fake.h"
 #include "vhq/internal.h"
@@ -43,6 +44,35 @@ static int launch_part(struct world *w, int stream, uint64_t est_us, uint32_t ei
 {
     return world_call(
         w, &(struct call){.stream = stream, .est_ns = est_us * 1000, .eighths = eighths});
+}
+
+/* However many have something buffered, and come to have nothing more. Which is in the driver while
+ * holds end one after another is left open. */
+Test(streams, of_many_streams_the_earliest_command_goes_first)
+{
+    enum { CALLS = 3000 };
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = CALLS});
+    uint64_t before = 0;
+    int late = 0;
+    for (int i = 0; i < STREAMS_MAX; i++)
+        world_stream(w, VHQ_NONBLOCKING);
+    hold_all(w, true);
+    srand(1);
+    for (int i = 0; i < CALLS; i++)
+        launch(w, rand() % (i % 1000 < 500 ? STREAMS_MAX : 7), 1);
+    atomic_store(&w->run_wait, 1);
+    hold_all(w, false);
+    WAIT_FOR(atomic_load(&w->in_run) != 0);
+    device_start(w, 1);
+    atomic_store(&w->run_wait, 0);
+    vhq_set_sync(w->set, false);
+    device_stop(w);
+    for (int i = 0; i < CALLS; i++) {
+        late += atomic_load(&w->command[i].submitted) < before;
+        before = atomic_load(&w->command[i].submitted);
+    }
+    cr_assert_leq(late, 1);
+    world_free(w);
 }
 
 /* Each stream has its budget as far as the device has room for them side by side. */

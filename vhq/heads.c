@@ -1,0 +1,97 @@
+/*
+ * heads.c - the vHQs that have something buffered, as a heap by the tickets of their heads.
+ *
+ * A ticket in the heap is one that the vHQ's head had when it was last looked at: its head now has
+ * that one or a later one, so only the first of the heap has to be looked at to know which head is
+ * the earliest of all. All with the set's lock held.
+ */
+#include "vhq/internal.h"
+
+#include <stdlib.h>
+
+static void sink(struct vhq_set *s, uint32_t i)
+{
+    struct head moved = s->head[i];
+    for (uint32_t below; (below = 2 * i + 1) < s->heads; i = below) {
+        below += below + 1 < s->heads && s->head[below + 1].ticket < s->head[below].ticket;
+        if (s->head[below].ticket >= moved.ticket)
+            break;
+        s->head[i] = s->head[below];
+    }
+    s->head[i] = moved;
+}
+
+static void rise(struct vhq_set *s, uint32_t i)
+{
+    struct head moved = s->head[i];
+    for (uint32_t above; i != 0 && s->head[above = (i - 1) / 2].ticket > moved.ticket; i = above)
+        s->head[i] = s->head[above];
+    s->head[i] = moved;
+}
+
+bool heads_reserve(struct vhq_set *s)
+{
+    if (s->vhqs < s->heads_room)
+        return true;
+    uint32_t room = s->heads_room ? 2 * s->heads_room : 16;
+    struct head *head = realloc(s->head, room * sizeof(*head));
+    if (!head)
+        return false;
+    s->head = head;
+    s->heads_room = room;
+    return true;
+}
+
+/* What stands at its front now: only commands of one's own that count, one after another? */
+static void heads_note(struct vhq_set *s, const struct slot *slot)
+{
+    s->plain &= !slot || !(slot->flags & (VHQ_UNCOUNTED | SLOT_TURN));
+}
+
+void heads_adopt(struct vhq_set *s)
+{
+    if (!atomic_load_explicit(&s->fresh_ready, memory_order_relaxed))
+        return;
+    struct vhq *q = atomic_exchange_explicit(&s->fresh_ready, NULL, memory_order_acquire);
+    for (; q; q = q->ready_next) {
+        const struct slot *slot = ring_head(&q->ring);
+        heads_note(s, slot);
+        s->head[s->heads] = (struct head){slot ? slot->ticket : 0, q};
+        rise(s, s->heads++);
+    }
+}
+
+void heads_next(struct vhq *q)
+{
+    heads_note(q->set, ring_head(&q->ring));
+}
+
+void heads_first_is(struct vhq_set *s, uint64_t ticket)
+{
+    s->head[0].ticket = ticket;
+    sink(s, 0);
+}
+
+void heads_first_leaves(struct vhq_set *s)
+{
+    s->head[0] = s->head[--s->heads];
+    sink(s, 0);
+}
+
+void heads_order(struct vhq_set *s)
+{
+    for (uint32_t i = s->heads / 2; i-- > 0;)
+        sink(s, i);
+}
+
+void heads_forget(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    heads_adopt(s);
+    for (uint32_t i = 0; i < s->heads; i++)
+        if (s->head[i].q == q) {
+            s->head[i] = s->head[--s->heads];
+            heads_order(s);
+            return;
+        }
+}

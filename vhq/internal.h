@@ -76,7 +76,8 @@ enum {
     PAD_LOOK_US = 25, /* a kernel may be as short */
     GUARD_MS = 100,   /* no progress for so long lets a command in */
     DISPATCHERS = 16, /* threads of a set, of which one dispatches */
-    ROOM_SURE = 256,  /* commands of a stream for which any driver has room: some wait past 1024 */
+    ROOM_SURE = 64,   /* commands of a stream for which any driver has room: some wait past 1024,
+                       * of all the streams that share a channel */
     MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap.c */
     LOAD_NS = 8,                    /* a load tells an estimate in so many ns */
     LOAD_BITS = 26,

@@ -41,6 +41,7 @@ static const struct variable variables[] = {
     {"LAUNCH_NS", INTEGER, AT(launch_ns), 0, 10000000, 1500, NULL},
     {"LOAD_US", INTEGER, AT(load_us), 0, 1000000, 0, NULL},
     {"EVENT_NS", INTEGER, AT(event_ns), 0, 1000000, 0, NULL},
+    {"DEPTH", INTEGER, AT(depth), 0, 1024, 0, NULL},
     {"FULL_LOCKS", SWITCH, AT(full_locks), 0, 1, 0, NULL},
     {"MEM_MB", INTEGER, AT(mem_mb), 16, 1048576, 16384, NULL},
     {"KERNEL_US", INTEGER, AT(kernel_us), 0, 10000000, 10, NULL},

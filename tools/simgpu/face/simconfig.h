@@ -37,6 +37,7 @@ struct sim_config {
     int launch_ns;      /* SIMGPU_LAUNCH_NS: host cost of a launch call */
     int load_us;        /* SIMGPU_LOAD_US: the same of a function's first one, beside that */
     int event_ns;       /* SIMGPU_EVENT_NS: host cost of recording an event */
+    int depth;          /* SIMGPU_DEPTH: works in all streams of a hardware queue; 0: no bound */
     bool full_locks;    /* SIMGPU_FULL_LOCKS: who waits for room in a stream keeps all others out */
     int mem_mb;         /* SIMGPU_MEM_MB: per device */
     int kernel_us;      /* SIMGPU_KERNEL_US: kernels that the simulator does not know */

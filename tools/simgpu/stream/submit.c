@@ -12,6 +12,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* SMs for the blocks of a kernel, by what one SM holds: 2048 threads, 32 blocks, 163 KiB shared. */
 static uint16_t kernel_sms(const struct work *w)
@@ -74,10 +75,28 @@ static CUresult work_refuse(const struct work *w, CUresult rc)
     return rc;
 }
 
+/* Its hardware queue has no room. Device locked. */
+static bool queue_full(const struct sim_stream *s)
+{
+    struct device *d = engine_device();
+    uint64_t held = 0, most = (uint64_t)config_get()->depth;
+    const struct device_stream *own = device_stream(d, atomic_load(&s->device_stream));
+    if (!most || !s->queue)
+        return false;
+    for (uint32_t i = 0; i < d->shared->streams_used; i++) {
+        const struct device_stream *other = &d->shared->streams[i];
+        if (other->id && other->context == own->context && other->queue == own->queue)
+            held += other->tail - other->reaped;
+    }
+    return held >= most;
+}
+
 /* One op into the ring: 0 when it is full. The item becomes the engine's. Device locked. */
 static uint64_t ring_put(struct sim_stream *s, const struct op *op, struct item *item)
 {
-    uint64_t seq = device_submit(engine_device(), atomic_load(&s->device_stream), op);
+    uint64_t seq = 0;
+    if (!queue_full(s))
+        seq = device_submit(engine_device(), atomic_load(&s->device_stream), op);
     if (!seq)
         return 0;
     s->items[seq % DEVICE_RING] = item;
@@ -100,10 +119,15 @@ static uint64_t ring_put_patiently(struct sim_stream *s, const struct op *op, st
     uint64_t seq;
     while ((seq = ring_put(s, op, item)) == 0 && !engine_stopped() && !stream_gone(s)) {
         device_advance(engine_device(), sim_now_ns());
+        bool shared = queue_full(s); /* whose work makes room first is not known */
         device_unlock(engine_device());
         struct point tail = stream_tail(s);
+        CUresult rc = CUDA_SUCCESS;
         driver_full_begin();
-        CUresult rc = point_wait(NULL, (struct point){tail.stream, tail.seq + 1 - DEVICE_RING});
+        if (shared)
+            nanosleep(&(struct timespec){.tv_nsec = config_get()->poll_us * 1000L}, NULL);
+        else
+            rc = point_wait(NULL, (struct point){tail.stream, tail.seq + 1 - DEVICE_RING});
         driver_full_end();
         device_lock(engine_device());
         if (rc != CUDA_SUCCESS)

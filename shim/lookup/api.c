@@ -26,9 +26,6 @@ const struct api_row api_rows[API_COUNT] = {
 #define API_WRAP(symbol, function, name, version, per_thread, ...)                                 \
     ROW(symbol, name, version, per_thread, 1, DRAIN_CONTEXT)
 #include "shim/lookup/api.def"
-#undef API_PASS
-#undef API_DRAIN
-#undef API_WRAP
 };
 
 /* Our functions, by the names they are exported under; an older cuda.h lacks some prototypes. */
@@ -36,18 +33,12 @@ const struct api_row api_rows[API_COUNT] = {
 #define API_DRAIN(symbol, ...) extern char ours_##symbol[] __asm__(#symbol);
 #define API_WRAP(symbol, ...)  extern char ours_##symbol[] __asm__(#symbol);
 #include "shim/lookup/api.def"
-#undef API_PASS
-#undef API_DRAIN
-#undef API_WRAP
 
 void *const api_ours[API_COUNT] = {
 #define API_PASS(symbol, ...)  NULL,
 #define API_DRAIN(symbol, ...) ours_##symbol,
 #define API_WRAP(symbol, ...)  ours_##symbol,
 #include "shim/lookup/api.def"
-#undef API_PASS
-#undef API_DRAIN
-#undef API_WRAP
 };
 
 /* ---- search ------------------------------------------------------------------------------- */

@@ -9,10 +9,6 @@ const char *const setting_names[] = {
 #define CONFIG_MICROS          CONFIG_WORD
 #define CONFIG_PATH            CONFIG_WORD
 #include "shim/lookup/config.def"
-#undef CONFIG_WORD
-#undef CONFIG_NUMBER
-#undef CONFIG_MICROS
-#undef CONFIG_PATH
     NULL};
 
 static bool has_key(const char *text)

@@ -35,10 +35,6 @@ static const struct variable variables[] = {
     {#name, KIND_MICROS, FIELD(field), fallback, least, most, NULL},
 #define CONFIG_PATH(name, field, fallback, help) {#name, KIND_PATH, FIELD(field), 0, 0, 0, NULL},
 #include "shim/lookup/config.def"
-#undef CONFIG_WORD
-#undef CONFIG_NUMBER
-#undef CONFIG_MICROS
-#undef CONFIG_PATH
 };
 
 static bool loading; /* for the first time: what is wrong is said the second time, if it still is */

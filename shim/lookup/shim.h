@@ -37,9 +37,6 @@ enum api_index {
 #define API_DRAIN(symbol, ...) API_##symbol,
 #define API_WRAP(symbol, ...)  API_##symbol,
 #include "shim/lookup/api.def"
-#undef API_PASS
-#undef API_DRAIN
-#undef API_WRAP
     API_COUNT
 };
 

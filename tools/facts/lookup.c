@@ -16,9 +16,6 @@ static const struct symbol {
 #define API_DRAIN(symbol, function, lookup, version, pt, ...) {#symbol, #lookup, version, pt},
 #define API_WRAP(symbol, function, lookup, version, pt, ...)  {#symbol, #lookup, version, pt},
 #include "shim/lookup/api.def"
-#undef API_PASS
-#undef API_DRAIN
-#undef API_WRAP
 };
 enum { SYMBOLS = sizeof(symbols) / sizeof(symbols[0]) };
 

@@ -99,9 +99,6 @@ HAZARD_RAW(whatever_may_be_deferred_is_drawn)
 #define API_WRAP(symbol, function, name, version, per_thread, class, action)                       \
     all &= accounted(#symbol, per_thread, #class, #action);
 #include "shim/lookup/api.def"
-#undef API_PASS
-#undef API_DRAIN
-#undef API_WRAP
     for (size_t i = 0; i < sizeof(not_drawn) / sizeof(*not_drawn); i++)
         all &= !drawn_find(not_drawn[i][0], strlen(not_drawn[i][0]));
     if (!all)

@@ -25,10 +25,6 @@ static const struct setting settings[] = {
 #define CONFIG_MICROS                                              CONFIG_NUMBER
 #define CONFIG_PATH(variable, field, initial, help)                {#variable, "", NULL},
 #include "shim/lookup/config.def"
-#undef CONFIG_WORD
-#undef CONFIG_NUMBER
-#undef CONFIG_MICROS
-#undef CONFIG_PATH
 };
 
 /* "| `NAME` | what it does, with each word that it may be | the default |" */

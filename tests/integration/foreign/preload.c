@@ -20,9 +20,6 @@ static const char *const driver_names[] = {
 #define API_DRAIN(symbol, ...) #symbol,
 #define API_WRAP(symbol, ...)  #symbol,
 #include "shim/lookup/api.def"
-#undef API_PASS
-#undef API_DRAIN
-#undef API_WRAP
 };
 
 static bool is_ours(const char *name)

@@ -190,10 +190,6 @@ static void bad(const char *variable, const char *value)
 #define CONFIG_MICROS CONFIG_NUMBER
 #define CONFIG_PATH(...)
 #include "shim/lookup/config.def"
-#undef CONFIG_WORD
-#undef CONFIG_NUMBER
-#undef CONFIG_MICROS
-#undef CONFIG_PATH
 
 /* Daemons and sandboxes begin so. */
 Test(shim_config, an_environment_that_is_cleared_after_the_start_has_said_its_own)

@@ -18,7 +18,8 @@ enum row {
 };
 
 /* Weak: some have a body of their own below. */
-#undef API_PASS
+#define API_DRAIN API_PASS
+#define API_WRAP  API_PASS
 #define API_PASS(symbol, ...)                                                                      \
     __attribute__((weak, visibility("default"))) long symbol(void);                                \
     long symbol(void)                                                                              \
@@ -36,7 +37,8 @@ static const struct entry {
     int version, per_thread;
     long (*exported)(void), (*internal)(void);
 } entries[] = {
-#undef API_PASS
+#define API_DRAIN API_PASS
+#define API_WRAP  API_PASS
 #define API_PASS(symbol, function, name, version, per_thread, ...)                                 \
     {#name, version, per_thread, symbol, internal_##symbol},
 #include "shim/lookup/api.def"

@@ -23,9 +23,6 @@ static bool intercepted(const char *symbol)
 #define API_DRAIN(symbol, ...) #symbol,
 #define API_WRAP(symbol, ...)  #symbol,
 #include "shim/lookup/api.def"
-#undef API_PASS
-#undef API_DRAIN
-#undef API_WRAP
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)

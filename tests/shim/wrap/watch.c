@@ -16,7 +16,6 @@ static const char *const names[] = {
 #define API_DRAIN             API_PASS
 #define API_WRAP              API_PASS
 #include "shim/lookup/api.def"
-#undef API_PASS
 };
 
 typedef intptr_t (*real_fn)(intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t,
@@ -56,6 +55,8 @@ static intptr_t forward(enum watch_call call, const intptr_t *a)
                     : real[call](a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
 }
 
+#define API_DRAIN API_PASS
+#define API_WRAP  API_PASS
 #define API_PASS(symbol, ...)                                                                      \
     EXPORTED intptr_t symbol(intptr_t a, intptr_t b, intptr_t c, intptr_t d, intptr_t e,           \
                              intptr_t f, intptr_t g, intptr_t h, intptr_t i, intptr_t j,           \

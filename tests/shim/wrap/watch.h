@@ -13,9 +13,6 @@ enum watch_call {
 #define API_DRAIN(symbol, ...) WATCH_##symbol,
 #define API_WRAP(symbol, ...)  WATCH_##symbol,
 #include "shim/lookup/api.def"
-#undef API_PASS
-#undef API_DRAIN
-#undef API_WRAP
     WATCH_CALLS
 };
 

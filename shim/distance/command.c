@@ -4,7 +4,6 @@
  */
 #include "shim/distance/copy.h"
 #include "shim/distance/delay.h"
-#include "shim/lookup/each.h"
 
 static void delay(CUstream stream)
 {
@@ -46,21 +45,8 @@ static CUresult far_graph(CUgraphExec exec, CUstream stream)
 }
 
 #define MEMSET(sym, ...)                                                                           \
-    static CUresult far_##sym##Async(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                  \
-    {                                                                                              \
-        delay(stream);                                                                             \
-        return DRIVER(sym##Async)(EACH(OP_VALUE, __VA_ARGS__) stream);                             \
-    }                                                                                              \
-    static CUresult far_##sym(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                             \
-    {                                                                                              \
-        delay(CU_STREAM_LEGACY);                                                                   \
-        return DRIVER(sym##_v2)(OP_COMMAS(EACH(OP_VALUE_, __VA_ARGS__)));                          \
-    }                                                                                              \
-    static CUresult far_##sym##_ptds(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                      \
-    {                                                                                              \
-        delay(CU_STREAM_PER_THREAD);                                                               \
-        return DRIVER(sym##_v2_ptds)(OP_COMMAS(EACH(OP_VALUE_, __VA_ARGS__)));                     \
-    }
+    ASYNC(sym##Async, delay(stream), __VA_ARGS__)                                                  \
+    SYNC(sym##_v2, delay(stream), __VA_ARGS__)
 #define MEMSETS(bits, type)                                                                        \
     MEMSET(cuMemsetD##bits, (CUdeviceptr, dst), (type, value), (size_t, n))                        \
     MEMSET(cuMemsetD2D##bits, (CUdeviceptr, dst), (size_t, pitch), (type, value), (size_t, width), \
@@ -69,23 +55,15 @@ MEMSETS(8, unsigned char)
 MEMSETS(16, unsigned short)
 MEMSETS(32, unsigned int)
 
-#define ROWS(sym)                                                                                  \
-    {API_##sym##Async, (void *)far_##sym##Async}, {API_##sym##_v2, (void *)far_##sym},             \
-    {                                                                                              \
-        API_##sym##_v2_ptds, (void *)far_##sym##_ptds                                              \
-    }
+#define ROWS(sym) ROW_ASYNC(sym##Async) ROW_SYNC(sym##_v2)
 
 static const struct stand_in commands[] = {
     {API_cuLaunchKernel, (void *)far_launch},
     {API_cuLaunchCooperativeKernel, (void *)far_cooperative},
     {API_cuLaunchKernelEx, (void *)far_launch_ex},
     {API_cuGraphLaunch, (void *)far_graph},
-    ROWS(cuMemsetD8),
-    ROWS(cuMemsetD16),
-    ROWS(cuMemsetD32),
-    ROWS(cuMemsetD2D8),
-    ROWS(cuMemsetD2D16),
-    ROWS(cuMemsetD2D32),
+    ROWS(cuMemsetD8) ROWS(cuMemsetD16) ROWS(cuMemsetD32)       //
+    ROWS(cuMemsetD2D8) ROWS(cuMemsetD2D16) ROWS(cuMemsetD2D32) //
     {0, NULL},
 };
 

@@ -8,7 +8,6 @@
 
 #include "shim/distance/delay.h"
 #include "shim/distance/link.h"
-#include "shim/lookup/each.h"
 
 enum way { WITHIN, TO_DEVICE, TO_HOST };
 
@@ -106,23 +105,6 @@ static void before_batch(CUstream stream, const CUdeviceptr *dst, const CUdevice
 
 /* ---- in front of the driver ------------------------------------------------------------------ */
 
-#define ASYNC(sym, before_, ...)                                                                   \
-    static CUresult far_##sym(EACH(OP_PARAM, __VA_ARGS__) CUstream stream)                         \
-    {                                                                                              \
-        before_;                                                                                   \
-        return DRIVER(sym)(EACH(OP_VALUE, __VA_ARGS__) stream);                                    \
-    }
-#define SYNC_ON(sym, suffix, handle, before_, ...)                                                 \
-    static CUresult far_##sym##suffix(OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__)))                     \
-    {                                                                                              \
-        const CUstream stream = handle;                                                            \
-        before_;                                                                                   \
-        return DRIVER(sym##suffix)(OP_COMMAS(EACH(OP_VALUE_, __VA_ARGS__)));                       \
-    }
-#define SYNC(sym, before_, ...)                                                                    \
-    SYNC_ON(sym, , CU_STREAM_LEGACY, before_, __VA_ARGS__)                                         \
-    SYNC_ON(sym, _ptds, CU_STREAM_PER_THREAD, before_, __VA_ARGS__)
-
 #define TO_D                                                                                       \
     before_upload(stream, dst, src, n), (CUdeviceptr, dst), (const void *, src), (size_t, n)
 #define TO_H   before(stream, TO_HOST, n), (void *, dst), (CUdeviceptr, src), (size_t, n)
@@ -177,35 +159,18 @@ static void before_batch(CUstream stream, const CUdeviceptr *dst, const CUdevice
 #define MAKE_SYNC(sym, ...)  EXPAND(SYNC, sym, __VA_ARGS__)
 COPIES_OF(MAKE_ASYNC, MAKE_SYNC)
 
-static CUresult far_batch_v1(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-                             CUmemcpyAttributes *attrs, size_t *idxs, size_t n, size_t *failed,
-                             CUstream stream)
-{
-    before_batch(stream, dsts, srcs, sizes, count);
-    return DRIVER(cuMemcpyBatchAsync)(dsts, srcs, sizes, count, attrs, idxs, n, failed, stream);
-}
+ASYNC(cuMemcpyBatchAsync, before_batch(stream, dsts, srcs, sizes, count), (CUdeviceptr *, dsts),
+      (CUdeviceptr *, srcs), (size_t *, sizes), (size_t, count), (CUmemcpyAttributes *, attrs),
+      (size_t *, idxs), (size_t, n), (size_t *, failed))
+ASYNC(cuMemcpyBatchAsync_v2, before_batch(stream, dsts, srcs, sizes, count), (CUdeviceptr *, dsts),
+      (CUdeviceptr *, srcs), (size_t *, sizes), (size_t, count), (CUmemcpyAttributes *, attrs),
+      (size_t *, idxs), (size_t, n))
+ASYNC(cuMemcpyWithAttributesAsync, before(stream, way_of(dst, src), n), (CUdeviceptr, dst),
+      (CUdeviceptr, src), (size_t, n), (CUmemcpyAttributes *, attr))
 
-static CUresult far_batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-                          CUmemcpyAttributes *attrs, size_t *idxs, size_t n, CUstream stream)
-{
-    before_batch(stream, dsts, srcs, sizes, count);
-    return DRIVER(cuMemcpyBatchAsync_v2)(dsts, srcs, sizes, count, attrs, idxs, n, stream);
-}
-
-static CUresult far_one(CUdeviceptr dst, CUdeviceptr src, size_t n, CUmemcpyAttributes *attr,
-                        CUstream stream)
-{
-    before(stream, way_of(dst, src), n);
-    return DRIVER(cuMemcpyWithAttributesAsync)(dst, src, n, attr, stream);
-}
-
-#define ROW_ASYNC(sym, ...) {API_##sym, (void *)far_##sym},
-#define ROW_SYNC(sym, ...)                                                                         \
-    {API_##sym, (void *)far_##sym}, {API_##sym##_ptds, (void *)far_##sym##_ptds},
 const struct stand_in distance_copies[] = {
-    COPIES_OF(ROW_ASYNC, ROW_SYNC) //
-    {API_cuMemcpyBatchAsync, (void *)far_batch_v1},
-    {API_cuMemcpyBatchAsync_v2, (void *)far_batch},
-    {API_cuMemcpyWithAttributesAsync, (void *)far_one},
+    COPIES_OF(ROW_ASYNC, ROW_SYNC)                                 //
+    ROW_ASYNC(cuMemcpyBatchAsync) ROW_ASYNC(cuMemcpyBatchAsync_v2) //
+    ROW_ASYNC(cuMemcpyWithAttributesAsync)                         //
     {0, NULL},
 };

@@ -5,17 +5,19 @@
 #ifndef CUTIN_SHIM_LOOKUP_EACH_H
 #define CUTIN_SHIM_LOOKUP_EACH_H
 
-#define EACH_1(f, a)                                 f a
-#define EACH_2(f, a, ...)                            f a EACH_1(f, __VA_ARGS__)
-#define EACH_3(f, a, ...)                            f a EACH_2(f, __VA_ARGS__)
-#define EACH_4(f, a, ...)                            f a EACH_3(f, __VA_ARGS__)
-#define EACH_5(f, a, ...)                            f a EACH_4(f, __VA_ARGS__)
-#define EACH_6(f, a, ...)                            f a EACH_5(f, __VA_ARGS__)
-#define EACH_7(f, a, ...)                            f a EACH_6(f, __VA_ARGS__)
-#define EACH_8(f, a, ...)                            f a EACH_7(f, __VA_ARGS__)
-#define EACH_9(f, a, ...)                            f a EACH_8(f, __VA_ARGS__)
-#define EACH_PICK(a, b, c, d, e, g, h, i, j, n, ...) EACH_##n
-#define EACH(f, ...)          EACH_PICK(__VA_ARGS__, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)(f, __VA_ARGS__)
+#define EACH_1(f, a)                                       f a
+#define EACH_2(f, a, ...)                                  f a EACH_1(f, __VA_ARGS__)
+#define EACH_3(f, a, ...)                                  f a EACH_2(f, __VA_ARGS__)
+#define EACH_4(f, a, ...)                                  f a EACH_3(f, __VA_ARGS__)
+#define EACH_5(f, a, ...)                                  f a EACH_4(f, __VA_ARGS__)
+#define EACH_6(f, a, ...)                                  f a EACH_5(f, __VA_ARGS__)
+#define EACH_7(f, a, ...)                                  f a EACH_6(f, __VA_ARGS__)
+#define EACH_8(f, a, ...)                                  f a EACH_7(f, __VA_ARGS__)
+#define EACH_9(f, a, ...)                                  f a EACH_8(f, __VA_ARGS__)
+#define EACH_10(f, a, ...)                                 f a EACH_9(f, __VA_ARGS__)
+#define EACH_11(f, a, ...)                                 f a EACH_10(f, __VA_ARGS__)
+#define EACH_PICK(a, b, c, d, e, g, h, i, j, k, l, n, ...) EACH_##n
+#define EACH(f, ...) EACH_PICK(__VA_ARGS__, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)(f, __VA_ARGS__)
 #define OP_FIELD(type, name)  type name;
 #define OP_PARAM(type, name)  type name,
 #define OP_PARAM_(type, name) , type name

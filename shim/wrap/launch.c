@@ -509,10 +509,10 @@ static CUresult launch_go(struct launch *l, struct shim_stream *s)
     return call_end(&at_once, s, (CUresult)launch_now(l));
 }
 
-#define LAUNCH_PARAMS                                                                              \
-    CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,             \
-        unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,                    \
-        unsigned int sharedMemBytes, CUstream hStream, void **kernelParams
+#define LAUNCH                                                                                     \
+    (CUfunction, f), (unsigned int, gridDimX), (unsigned int, gridDimY), (unsigned int, gridDimZ), \
+        (unsigned int, blockDimX), (unsigned int, blockDimY), (unsigned int, blockDimZ),           \
+        (unsigned int, sharedMemBytes), (CUstream, hStream), (void **, kernelParams)
 #define LAUNCH_ARGS(kind_)                                                                         \
     .stream = hStream, .function = f, .grid = {gridDimX, gridDimY, gridDimZ},                      \
     .block = {blockDimX, blockDimY, blockDimZ}, .shared = sharedMemBytes, .kind = (kind_),         \
@@ -545,8 +545,9 @@ static void launch_mutants(const struct shim_stream *s)
 
 /* Most launches of real-time work, and of a process that is alone: nothing of them is kept, so
  * nothing is written down. */
-static inline __attribute__((always_inline)) CUresult launch_plain(LAUNCH_PARAMS, void **extra,
-                                                                   bool ptds)
+static inline __attribute__((always_inline)) CUresult
+cuLaunchKernel_call(bool ptds EACH(OP_PARAM_, LAUNCH, (void **, extra)));
+BOTH(cuLaunchKernel, LAUNCH, (void **, extra))
 {
     struct shim_stream *s = call_stream(&hStream, ptds);
     const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ};
@@ -572,26 +573,11 @@ static inline __attribute__((always_inline)) CUresult launch_plain(LAUNCH_PARAMS
     struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra, .shape = shape};
     return unlikely(s && s->pad) ? launch_go(&l, s) : launch_submit(&l, s);
 }
-EXPORT CUresult cuLaunchKernel(LAUNCH_PARAMS, void **extra)
-{
-    return launch_plain(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
-                        sharedMemBytes, hStream, kernelParams, extra, false);
-}
-EXPORT CUresult cuLaunchKernel_ptsz(LAUNCH_PARAMS, void **extra)
-{
-    return launch_plain(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
-                        sharedMemBytes, hStream, kernelParams, extra, true);
-}
 
-EXPORT CUresult cuLaunchCooperativeKernel(LAUNCH_PARAMS)
+BOTH(cuLaunchCooperativeKernel, LAUNCH)
 {
     struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
-    return launch_go(&l, call_stream(&l.stream, false));
-}
-EXPORT CUresult cuLaunchCooperativeKernel_ptsz(LAUNCH_PARAMS)
-{
-    struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
-    return launch_go(&l, call_stream(&l.stream, true));
+    return launch_go(&l, call_stream(&l.stream, ptds));
 }
 
 /* With attributes, of which some may name events. */

@@ -22,6 +22,7 @@ struct begin {
     size_t count;
     CUgraphRecaptureCallback changed;
     void *user;
+    CUstreamCigCaptureParams *params; /* a command list of a graphics API (CUDA in Graphics) */
 };
 
 static CUresult begin_counted(const struct begin *b)
@@ -119,18 +120,12 @@ BOTH(cuStreamBeginRecaptureToGraph, (CUstream, stream), (CUstreamCaptureMode, mo
     return capture_begin(&b, ptds);
 }
 
-/* Into a command list of a graphics API (CUDA in Graphics). */
-struct begin_cig {
-    struct begin begin;
-    CUstreamCigCaptureParams *params;
-};
-
 static CUresult begin_cig(const struct begin *b)
 {
     struct shim_stream *s = thread_bypasses() ? NULL : stream_known(b->stream);
     if (s)
         s->cig = true;
-    CUresult r = REAL(cuStreamBeginCaptureToCig)(b->stream, ((const struct begin_cig *)b)->params);
+    CUresult r = REAL(cuStreamBeginCaptureToCig)(b->stream, b->params);
     if (s && r != CUDA_SUCCESS)
         s->cig = false;
     return r;
@@ -138,8 +133,8 @@ static CUresult begin_cig(const struct begin *b)
 
 BOTH(cuStreamBeginCaptureToCig, (CUstream, stream), (CUstreamCigCaptureParams *, params))
 {
-    struct begin_cig b = {.begin = {.stream = stream, .call = begin_cig}, .params = params};
-    return capture_begin(&b.begin, ptds);
+    struct begin b = {.stream = stream, .call = begin_cig, .params = params};
+    return capture_begin(&b, ptds);
 }
 
 /* ---- end ---------------------------------------------------------------------------------- */

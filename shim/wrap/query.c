@@ -114,13 +114,6 @@ static bool only_ours_left(struct shim_stream *s)
     return all;
 }
 
-/* The driver has said so of the legacy stream since `gone` was read. */
-static void gone_complete(const struct shim_stream *s, uint32_t gone)
-{
-    if (s->kind == VHQ_LEGACY)
-        atomic_store(&s->ctx->gone_complete, gone);
-}
-
 /* Before the driver is asked, and when it said that all is complete. */
 static uint64_t queue_sent(const struct shim_stream *s)
 {
@@ -150,6 +143,16 @@ static void queue_settle(const struct shim_stream *s, uint64_t sent, uint64_t ep
     query_unlock(s->ctx);
 }
 
+/* The driver has said so since these were read. */
+static inline __attribute__((always_inline)) void
+stream_complete(struct shim_stream *s, uint64_t sent, uint32_t gone, uint64_t epoch)
+{
+    if (s->kind == VHQ_LEGACY)
+        atomic_store(&s->ctx->gone_complete, gone);
+    schedule_complete(s, epoch);
+    queue_settle(s, sent, epoch);
+}
+
 BOTH(cuStreamQuery, (CUstream, handle))
 {
     handle = stream_normal(handle, ptds);
@@ -168,11 +171,9 @@ BOTH(cuStreamQuery, (CUstream, handle))
     CUresult r = REAL(cuStreamQuery)(handle);
     if (MUTANT(stream_epoch_late))
         epoch = atomic_load(&s->epoch);
-    if (r == CUDA_SUCCESS) {
-        gone_complete(s, gone);
-        schedule_complete(s, epoch);
-        queue_settle(s, sent, epoch);
-    } else if (r == CUDA_ERROR_NOT_READY && only_ours_left(s))
+    if (r == CUDA_SUCCESS)
+        stream_complete(s, sent, gone, epoch);
+    else if (r == CUDA_ERROR_NOT_READY && only_ours_left(s))
         r = CUDA_SUCCESS;
     return context_answer(s->ctx, r);
 }
@@ -192,11 +193,8 @@ static CUresult stream_synchronize(CUstream handle)
     uint32_t gone = atomic_load(&s->ctx->gone);
     CUresult r;
     CAPTURE_LATER(captures, r, REAL(cuStreamSynchronize)(handle));
-    if (r == CUDA_SUCCESS) {
-        gone_complete(s, gone);
-        schedule_complete(s, epoch);
-        queue_settle(s, sent, epoch);
-    }
+    if (r == CUDA_SUCCESS)
+        stream_complete(s, sent, gone, epoch);
     return context_answer(s->ctx, r);
 }
 
@@ -214,8 +212,6 @@ struct synced {
     struct shim_stream *stream[SYNCED_STREAMS], *more;
     uint64_t epoch[SYNCED_STREAMS];
     unsigned count;
-    struct shim_context *ctx;
-    uint32_t foreign, gone;
 };
 
 static void synced_add(struct shim_context *ctx, void *user)
@@ -314,9 +310,7 @@ static CUresult context_synchronize(CUcontext handle, bool v2)
     bool captures = capture_any();
     synced.count = 0;
     synced.more = NULL;
-    synced.ctx = ctx;
-    synced.foreign = atomic_load(&ctx->foreign);
-    synced.gone = atomic_load(&ctx->gone);
+    uint32_t foreign = atomic_load(&ctx->foreign), gone = atomic_load(&ctx->gone);
     context_each_kin(ctx, synced_add, &synced);
     if (!MUTANT(context_sync_undrained))
         drain_sync_context(ctx);
@@ -325,8 +319,8 @@ static CUresult context_synchronize(CUcontext handle, bool v2)
         r = synchronize_real(handle, v2);
     synced_end(&synced, r == CUDA_SUCCESS);
     if (r == CUDA_SUCCESS) {
-        atomic_store(&synced.ctx->foreign_complete, synced.foreign);
-        atomic_store(&synced.ctx->gone_complete, synced.gone);
+        atomic_store(&ctx->foreign_complete, foreign);
+        atomic_store(&ctx->gone_complete, gone);
     }
     return context_answer(ctx, r);
 }

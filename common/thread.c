@@ -164,6 +164,17 @@ int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *
     return -rc;
 }
 
+bool thread_once(bool *running, const char *name, void *(*run)(void *))
+{
+    pthread_t thread;
+
+    if (!*running && thread_new(&thread, name, run, NULL) == 0) {
+        pthread_detach(thread);
+        *running = true;
+    }
+    return *running;
+}
+
 void thread_join(pthread_t thread)
 {
     int cancel;

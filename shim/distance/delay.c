@@ -66,17 +66,15 @@ static CUresult kernel_make(CUlibrary *library, CUkernel *made)
  * give back what they loaded. A capture in this thread must not notice. */
 static bool kernel_load(void)
 {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    struct capture_scope scope = capture_relax();
     CUlibrary library;
     CUkernel made = NULL, none = NULL;
-    bool exchanged = REAL(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_SUCCESS;
     CUresult r = kernel_make(&library, &made);
     if (refusal(r))
         refused(r);
     if (r == CUDA_SUCCESS && !atomic_compare_exchange_strong(&kernel, &none, made))
         REAL(cuLibraryUnload)(library);
-    if (exchanged)
-        REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    capture_restore(scope);
     return r == CUDA_SUCCESS;
 }
 

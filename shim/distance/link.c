@@ -5,6 +5,7 @@
 
 #include "common/trace.h"
 #include "shim/distance/distance.h"
+#include "shim/objects/event.h"
 
 enum { SMALL = 4096, LARGE = 256 * 1024, TIMES = 8, ROUNDS = 12, GOOD = 3 };
 enum { HEAD_START_NS = 100000, MOST_NS = 3200000, PATIENCE_NS = 20000000 };
@@ -86,16 +87,14 @@ static void link_learn(struct rig *rig)
 
 static void rig_run(struct rig *rig)
 {
-    if (REAL(cuEventCreate)(&rig->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+    if (!event_pair(&rig->start, &rig->end))
         return;
-    if (REAL(cuEventCreate)(&rig->end, CU_EVENT_DEFAULT) == CUDA_SUCCESS) {
-        if (REAL(cuMemHostAlloc)(&rig->host, LARGE, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS &&
-            REAL(cuMemAllocAsync)(&rig->device, LARGE, rig->stream) == CUDA_SUCCESS) {
-            link_learn(rig);
-            REAL(cuMemFreeAsync)(rig->device, rig->stream);
-        }
-        REAL(cuEventDestroy_v2)(rig->end);
+    if (REAL(cuMemHostAlloc)(&rig->host, LARGE, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS &&
+        REAL(cuMemAllocAsync)(&rig->device, LARGE, rig->stream) == CUDA_SUCCESS) {
+        link_learn(rig);
+        REAL(cuMemFreeAsync)(rig->device, rig->stream);
     }
+    REAL(cuEventDestroy_v2)(rig->end);
     REAL(cuEventDestroy_v2)(rig->start);
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/list.h"
 #include "shim/learn/function.h"
 #include "shim/objects/context.h"
 
@@ -145,14 +146,8 @@ static void read_copy(struct graph_nodes *n, CUgraphNode node, const struct shim
 
 static struct graph_node *node_add(struct graph_nodes *n, CUgraphNode handle)
 {
-    if (n->count == n->room) {
-        uint32_t room = n->room ? n->room * 2 : 64;
-        struct graph_node *grown = realloc(n->node, room * sizeof(*grown));
-        if (!grown)
-            return NULL;
-        n->node = grown;
-        n->room = room;
-    }
+    if (list_grow(&n->node, &n->room, n->count, sizeof(*n->node)) != 0)
+        return NULL;
     n->node[n->count] = (struct graph_node){.handle = handle};
     return &n->node[n->count++];
 }

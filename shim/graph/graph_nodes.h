@@ -25,7 +25,8 @@ enum { GRAPH_ASIDES = 15 }; /* what it does on more is not counted */
 
 struct graph_nodes {
     struct graph_node *node;
-    uint32_t count, room;
+    uint32_t count;
+    size_t room;
     uint32_t gates;
     uint64_t est_ns; /* of all kernels of the device */
     uint32_t unknown;

@@ -11,6 +11,7 @@
 #include "scheduler/client/client.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
+#include "shim/objects/event.h"
 #include "shim/learn/profile.h"
 #include "shim/objects/level.h"
 #include "shim/distance/distance.h"
@@ -301,16 +302,6 @@ static bool sample_read(struct sample *s)
     return true;
 }
 
-static bool pair_make(CUevent *start, CUevent *end)
-{
-    if (REAL(cuEventCreate)(start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
-        return false;
-    if (REAL(cuEventCreate)(end, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
-        return true;
-    REAL(cuEventDestroy_v2)(*start);
-    return false;
-}
-
 /* A sample of this context that is free, or a fresh one, which the caller holds. Finished ones are
  * read on the way. */
 static struct sample *sample_take(const struct shim_context *ctx)
@@ -324,7 +315,7 @@ static struct sample *sample_take(const struct shim_context *ctx)
     if (!s)
         return NULL;
     struct context_scope scope = context_push_other(ctx);
-    bool made = pair_make(&s->start, &s->end);
+    bool made = event_pair(&s->start, &s->end);
     context_pop(scope);
     if (!made) {
         sample_give(s);

@@ -30,11 +30,9 @@ CUcontext context_handle(void)
 
 struct context_scope context_push(const struct shim_context *ctx)
 {
-    struct context_scope scope = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
-    if (context_handle() != ctx->base)
-        scope.pushed = REAL(cuCtxPushCurrent_v2)(ctx->base) == CUDA_SUCCESS;
-    scope.exchanged = REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode) == CUDA_SUCCESS;
-    return scope;
+    bool pushed =
+        context_handle() != ctx->base && REAL(cuCtxPushCurrent_v2)(ctx->base) == CUDA_SUCCESS;
+    return (struct context_scope){pushed, capture_relax()};
 }
 
 /* Any other one, of the same primary context though it may be, has another default stream, and
@@ -54,8 +52,7 @@ struct context_scope context_push_other(const struct shim_context *ctx)
 void context_pop(struct context_scope scope)
 {
     CUcontext popped;
-    if (scope.exchanged)
-        REAL(cuThreadExchangeStreamCaptureMode)(&scope.mode);
+    capture_restore(scope.capture);
     if (scope.pushed)
         REAL(cuCtxPopCurrent_v2)(&popped);
 }

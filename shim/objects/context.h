@@ -8,6 +8,7 @@
 #ifndef CUTIN_SHIM_OBJECTS_CONTEXT_H
 #define CUTIN_SHIM_OBJECTS_CONTEXT_H
 
+#include "shim/objects/capture.h"
 #include "shim/objects/object.h"
 
 /* The current context of the calling thread, made known if it is new; NULL when there is none or it
@@ -110,8 +111,8 @@ void context_close(struct shim_context *ctx, bool alive);
 
 /* Make `ctx` current for some driver calls of the shim's own, whatever the thread captures. */
 struct context_scope {
-    bool pushed, exchanged;
-    CUstreamCaptureMode mode;
+    bool pushed;
+    struct capture_scope capture;
 };
 struct context_scope context_push(const struct shim_context *ctx);
 /* The same unless it is current. */

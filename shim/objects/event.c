@@ -42,6 +42,16 @@ struct vhq_fence *event_swap(struct shim_event *ev, struct vhq_fence *fence, boo
     return old;
 }
 
+bool event_pair(CUevent *start, CUevent *end)
+{
+    if (REAL(cuEventCreate)(start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+        return false;
+    if (REAL(cuEventCreate)(end, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
+        return true;
+    REAL(cuEventDestroy_v2)(*start);
+    return false;
+}
+
 /* It is in the table no more. */
 static void event_end(struct shim_event *ev)
 {

@@ -54,6 +54,9 @@ struct shim_context *event_context(const struct shim_event *ev);
 /* The shared event's records and waits are never deferred. */
 void event_share(CUevent handle);
 
+/* Two events of the current context that tell times. False: the driver gives none. */
+bool event_pair(CUevent *start, CUevent *end);
+
 /* A record, seen before the driver hears of what is called. */
 struct event_seen {
     struct shim_stream *stream;

@@ -54,18 +54,6 @@ static void *mirror_main(void *unused)
     return NULL;
 }
 
-/* Lock held. */
-static bool thread_start(void)
-{
-    pthread_t thread;
-    if (running)
-        return true;
-    running = thread_new(&thread, "cutin-mirror", mirror_main, NULL) == 0;
-    if (running)
-        pthread_detach(thread);
-    return running;
-}
-
 struct mirror *mirror_new(struct shim_context *ctx, const _Atomic uint32_t *word,
                           CUdeviceptr *device)
 {
@@ -74,7 +62,7 @@ struct mirror *mirror_new(struct shim_context *ctx, const _Atomic uint32_t *word
         return NULL;
     *m = (struct mirror){.set = ctx->set, .word = word, .copy = word_get(ctx, device)};
     pthread_mutex_lock(&lock);
-    bool up = m->copy && word && thread_start();
+    bool up = m->copy && word && thread_once(&running, "cutin-mirror", mirror_main);
     if (up)
         DL_APPEND(mirrors, m);
     pthread_mutex_unlock(&lock);

@@ -27,10 +27,9 @@ static_assert(PAGE_SHIFT(1, 2) == 1 + 2 * VHQ_SHIFT_OF && PAGE_SHIFT_LONG == VHQ
 static void dispatcher_start(void *user)
 {
     const struct shim_context *ctx = user;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     REAL(cuCtxSetCurrent)(ctx->base);
     /* A global-mode capture of the application must not fail because this thread submits. */
-    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    capture_relax();
 }
 
 static bool command_failed(void *user, struct vhq *q, int err)

@@ -279,20 +279,9 @@ static void *suspend_main(void *unused)
 /* ---- life --------------------------------------------------------------------------------- */
 
 /* Lock held. */
-static bool thread_start(void)
-{
-    static bool running;
-    pthread_t thread;
-    if (!running && thread_new(&thread, "cutin-suspend", suspend_main, NULL) == 0) {
-        pthread_detach(thread);
-        running = true;
-    }
-    return running;
-}
-
-/* Lock held. */
 static void device_add(const struct gpu_device *gpu)
 {
+    static bool running;
     uint32_t n = atomic_load_explicit(&count, memory_order_relaxed);
     for (uint32_t i = 0; i < n; i++)
         if (devices[i].gpu == gpu)
@@ -301,7 +290,7 @@ static void device_add(const struct gpu_device *gpu)
         return;
     devices[n] = (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, level_highest())};
     device_judge(&devices[n]);
-    if (!devices[n].off && !thread_start())
+    if (!devices[n].off && !thread_once(&running, "cutin-suspend", suspend_main))
         turn_off(&devices[n], "there is no memory for a thread");
     atomic_store_explicit(&count, n + 1, memory_order_release);
 }

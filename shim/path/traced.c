@@ -15,6 +15,7 @@
 
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
+#include "shim/objects/event.h"
 
 enum {
     TIMINGS = 2048, /* under way at most; a call that would be one more is not timed */
@@ -197,14 +198,9 @@ static bool timing_events(struct timing *t, struct clock *k)
         REAL(cuEventDestroy_v2)(t->end);
         t->clock = NULL;
     }
-    if (REAL(cuEventCreate)(&t->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
-        return false;
-    if (REAL(cuEventCreate)(&t->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
-        REAL(cuEventDestroy_v2)(t->start);
-        return false;
-    }
-    t->clock = k;
-    return true;
+    if (event_pair(&t->start, &t->end))
+        t->clock = k;
+    return t->clock;
 }
 
 /* The next place of the ring, with events. Lock held. */

@@ -197,30 +197,20 @@ void activity_end(struct activity *a, uint32_t dev, uint32_t level)
         waker_at(a->waker, until);
 }
 
-static void external_step(struct activity *a, uint32_t dev, int by)
+void activity_wait(struct activity *a, uint32_t dev, bool begins)
 {
     _Atomic uint64_t *word = &a->device[dev].external;
     uint64_t old = atomic_load(word), new;
 
     do {
-        if (by < 0 && !(old & WAITS_PENDING))
+        if (!begins && !(old & WAITS_PENDING))
             return;
-        if (by > 0 && (old & WAITS_PENDING) == WAITS_PENDING)
+        if (begins && (old & WAITS_PENDING) == WAITS_PENDING)
             return; /* 65,535 waits: the count is not worth more */
-        new = (old & ~WAITS_STALLED) + WAITS_STEP + (by > 0 ? 1u : -1ull);
+        new = (old & ~WAITS_STALLED) + WAITS_STEP + (begins ? 1u : -1ull);
     } while (!atomic_compare_exchange_weak(word, &old, new));
     if (old & WAITS_STALLED)
         activity_refresh(a, dev);
-}
-
-void activity_wait_begin(struct activity *a, uint32_t dev)
-{
-    external_step(a, dev, 1);
-}
-
-void activity_wait_end(struct activity *a, uint32_t dev)
-{
-    external_step(a, dev, -1);
 }
 
 /* True: it was due, and has ended. Else *next is no later than its time. */

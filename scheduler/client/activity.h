@@ -61,8 +61,7 @@ struct activity {
 /* Any thread, real-time path. */
 void activity_begin(struct activity *a, uint32_t dev, uint32_t level);
 void activity_end(struct activity *a, uint32_t dev, uint32_t level);
-void activity_wait_begin(struct activity *a, uint32_t dev);
-void activity_wait_end(struct activity *a, uint32_t dev);
+void activity_wait(struct activity *a, uint32_t dev, bool begins);
 
 /* The request under way, or the next one, is to be done at `due_ns`; 0: no hint. Any thread. */
 void activity_hint(struct activity *a, uint64_t due_ns);

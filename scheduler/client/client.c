@@ -337,16 +337,10 @@ void client_hint_deadline(uint32_t us)
         activity_hint(&self.activity, us ? clock_ns() + us * 1000ull : 0);
 }
 
-void client_external_wait_begin(int dev, uint32_t level)
+void client_external_wait(int dev, uint32_t level, bool begins)
 {
     if (level > 0 && usable(dev, level))
-        activity_wait_begin(&self.activity, (uint32_t)dev);
-}
-
-void client_external_wait_end(int dev, uint32_t level)
-{
-    if (level > 0 && usable(dev, level))
-        activity_wait_end(&self.activity, (uint32_t)dev);
+        activity_wait(&self.activity, (uint32_t)dev, begins);
 }
 
 uint32_t client_share_open(int dev)
@@ -360,25 +354,25 @@ bool client_shares(void)
     return self.hold_limit.share_percent;
 }
 
+static bool has_place(int dev, uint32_t level)
+{
+    return self.page && dev >= 0 && dev < (int)PAGE_DEVICES && level < PAGE_LEVELS;
+}
+
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level)
 {
-    if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
-        return NULL;
-    return &self.page->device[dev].hold[state_word(&self, level)];
+    return has_place(dev, level) ? &self.page->device[dev].hold[state_word(&self, level)] : NULL;
 }
 
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level)
 {
-    if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES || level >= PAGE_LEVELS)
-        return NULL;
-    return &self.page->device[dev].hold_since_ns[state_word(&self, level)];
+    return has_place(dev, level) ? &self.page->device[dev].hold_since_ns[state_word(&self, level)]
+                                 : NULL;
 }
 
 const _Atomic uint32_t *client_shift_word(int dev)
 {
-    if (!self.page || dev < 0 || dev >= (int)PAGE_DEVICES)
-        return NULL;
-    return &self.page->shift[dev];
+    return has_place(dev, 0) ? &self.page->shift[dev] : NULL;
 }
 
 _Atomic uint32_t *client_above_word(void)
@@ -391,15 +385,17 @@ const _Atomic uint32_t *client_beside_word(void)
     return self.page ? &self.page->beside : NULL;
 }
 
-static void note(uint32_t level, uint32_t by)
+void client_note_stream(uint32_t level, bool begins)
 {
     uint32_t now = 0, lowest = 0;
 
     if (!usable(0, level))
         return;
     pthread_mutex_lock(&self.lock);
-    if (by == 1 || self.streams[level] > 0)
-        self.streams[level] += by;
+    if (begins)
+        self.streams[level]++;
+    else if (self.streams[level] > 0)
+        self.streams[level]--;
     /* Streams above the lowest level that any stream of this process has now. */
     while (lowest < PAGE_LEVELS && self.streams[lowest] == 0)
         lowest++;
@@ -409,16 +405,6 @@ static void note(uint32_t level, uint32_t by)
     atomic_fetch_add(&self.page->above, now - self.above_own);
     self.above_own = now;
     pthread_mutex_unlock(&self.lock);
-}
-
-void client_note_stream(uint32_t level)
-{
-    note(level, 1);
-}
-
-void client_forget_stream(uint32_t level)
-{
-    note(level, UINT32_MAX);
 }
 
 void client_after_fork(void)

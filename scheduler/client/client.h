@@ -99,14 +99,12 @@ const _Atomic uint32_t *client_beside_word(void);
 
 /* A stream of `level` exists, or ceases to: feeds client_above_word. Any thread; not for the launch
  * path (takes a lock). */
-void client_note_stream(uint32_t level);
-void client_forget_stream(uint32_t level);
+void client_note_stream(uint32_t level, bool begins);
 
 /* A stream of `level` begins or ends to wait for something outside this process (IPC event, memop
  * wait, external semaphore). What it waits for may itself be held: while such waits are pending on
  * `dev` and none begins or ends for 20 ms, the process does not count as active there. */
-void client_external_wait_begin(int dev, uint32_t level);
-void client_external_wait_end(int dev, uint32_t level);
+void client_external_wait(int dev, uint32_t level, bool begins);
 
 /* Work of `level` will come on device `dev` within `us` microseconds: hold what is below from now
  * on, until what comes is done, and no longer than that; 0 takes it back. The first call starts a

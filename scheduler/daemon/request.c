@@ -313,14 +313,11 @@ static int on_control(struct peer *p, const union message *m)
 static int on_policy(struct peer *p, const union message *m)
 {
     const struct policy *policy = policy_find(m->policy.name);
+    bool may = !m->policy.name[0] || permission_control(p->daemon->conf, &p->who);
     union message reply;
 
-    if (m->policy.name[0] && !permission_control(p->daemon->conf, &p->who)) {
-        peer_send_done(p, -EPERM, 0);
-        return 0;
-    }
-    if (m->policy.name[0] && !policy) {
-        peer_send_done(p, -ENOENT, 0);
+    if (!may || (m->policy.name[0] && !policy)) {
+        peer_send_done(p, may ? -ENOENT : -EPERM, 0);
         return 0;
     }
     if (policy)

@@ -143,7 +143,7 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
         stream_give_queue(s, priority);
     s->direct = !s->q;
     tell(STREAM_BEGINS, s);
-    client_note_stream(s->level);
+    client_note_stream(s->level, true);
     stream_link(s);
     return s;
 }
@@ -376,7 +376,7 @@ static void stream_free(struct shim_stream *s)
     if (s->word)
         word_put(ctx, s->word, atomic_load(&s->marked));
     mark_ring_free(s);
-    client_forget_stream(s->level);
+    client_note_stream(s->level, false);
     atomic_store(&s->state, STREAM_FREE);
     pool_put(&stream_pool, s);
 }

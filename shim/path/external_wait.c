@@ -52,14 +52,9 @@ static void watch_stand(struct watch *w, uint32_t devices)
 {
     uint32_t change = w->standing ^ devices;
     w->standing = devices;
-    for (int dev = 0; change >> dev; dev++) {
-        if (!(change >> dev & 1))
-            continue;
-        if (devices >> dev & 1)
-            client_external_wait_begin(dev, level_highest());
-        else
-            client_external_wait_end(dev, level_highest());
-    }
+    for (int dev = 0; change >> dev; dev++)
+        if (change >> dev & 1)
+            client_external_wait(dev, level_highest(), devices >> dev & 1);
 }
 
 static uint32_t device_bit(int dev)
@@ -302,11 +297,10 @@ static void asked_look(void)
 void external_wait_look(void)
 {
     asked_look();
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool tracked;
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;
-    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    struct capture_scope scope = capture_relax();
     for (int i = 0; i < WATCHES; i++) {
         if (!watch_take(&watches[i], &tracked))
             continue;
@@ -315,7 +309,7 @@ void external_wait_look(void)
         else
             watch_close(&watches[i]);
     }
-    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    capture_restore(scope);
 }
 
 /* ---- streams and contexts that go ------------------------------------------------------------ */

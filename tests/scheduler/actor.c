@@ -93,13 +93,13 @@ static int64_t do_idle(int64_t dev, int64_t level)
 
 static int64_t do_wait_begin(int64_t dev, int64_t level)
 {
-    client_external_wait_begin((int)dev, (uint32_t)level);
+    client_external_wait((int)dev, (uint32_t)level, true);
     return 0;
 }
 
 static int64_t do_wait_end(int64_t dev, int64_t level)
 {
-    client_external_wait_end((int)dev, (uint32_t)level);
+    client_external_wait((int)dev, (uint32_t)level, false);
     return 0;
 }
 
@@ -180,13 +180,13 @@ static int64_t do_weight(int64_t weight, int64_t y)
 
 static int64_t do_note(int64_t level, int64_t y)
 {
-    client_note_stream((uint32_t)level);
+    client_note_stream((uint32_t)level, true);
     return 0;
 }
 
 static int64_t do_forget(int64_t level, int64_t y)
 {
-    client_forget_stream((uint32_t)level);
+    client_note_stream((uint32_t)level, false);
     return 0;
 }
 

@@ -299,25 +299,25 @@ Test(activity, a_stalled_external_wait_lets_go_and_progress_takes_back)
     uint64_t t = 1000000000, stall = ACTIVITY_STALL_NS;
 
     activity_begin(&a, DEV, 3);
-    activity_wait_begin(&a, DEV);
+    activity_wait(&a, DEV, true);
     activity_tick(&a, t);
     activity_tick(&a, t + stall - 1);
     cr_assert_eq(held(other, 0), MY_BIT);
     activity_tick(&a, t + stall);
     assert_clear(other);
     assert_clear(a.page);
-    activity_wait_begin(&a, DEV); /* another begins: progress */
+    activity_wait(&a, DEV, true); /* another begins: progress */
     cr_assert_eq(held(other, 0), MY_BIT);
     activity_tick(&a, t + 2 * stall);
     activity_tick(&a, t + 3 * stall);
     assert_clear(other);
-    activity_wait_end(&a, DEV);
+    activity_wait(&a, DEV, false);
     cr_assert_eq(held(other, 0), MY_BIT);
-    activity_wait_end(&a, DEV);
+    activity_wait(&a, DEV, false);
     activity_tick(&a, t + 10 * stall);
     activity_tick(&a, t + 20 * stall);
     cr_assert_eq(held(other, 0), MY_BIT, "nothing pending: nothing stalls");
-    activity_wait_end(&a, DEV); /* one too many */
+    activity_wait(&a, DEV, false); /* one too many */
     activity_end(&a, DEV, 3);
     assert_clear(other);
     page_unmap(other);

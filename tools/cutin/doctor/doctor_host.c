@@ -197,24 +197,20 @@ void check_permission(const struct doctor *d, struct finding *f)
     union message m;
     int rc = ask_level(d->socket, &m);
 
-    if (rc == -ENOENT || rc == -ECONNREFUSED) {
+    if (rc == -ENOENT || rc == -ECONNREFUSED)
         find(f, VERDICT_NOTE, NULL,
              "no daemon to ask; one that `cutin run` starts grants this user every level");
-        return;
-    }
-    if (rc != 0) {
+    else if (rc != 0)
         find(f, VERDICT_WARN, "see the check of the daemon", "the daemon does not say: %s",
              strerror(-rc));
-        return;
-    }
-    if (m.welcome.level == PAGE_LEVELS - 1) {
+    else if (m.welcome.level == PAGE_LEVELS - 1)
         find(f, VERDICT_OK, NULL, "this user may run at every level, rt included");
-        return;
+    else {
+        /* The daemon may be another user's. */
+        snprintf(reason, sizeof(reason), "%.*s", PROTOCOL_TEXT, m.welcome.reason);
+        find(f, VERDICT_WARN, printable(reason), "this user may run at level %s at most",
+             level_name(m.welcome.level));
     }
-    /* The daemon may be another user's. */
-    snprintf(reason, sizeof(reason), "%.*s", PROTOCOL_TEXT, m.welcome.reason);
-    find(f, VERDICT_WARN, printable(reason), "this user may run at level %s at most",
-         level_name(m.welcome.level));
 }
 
 /* ---- libc and the kernel ------------------------------------------------------------------- */

@@ -54,12 +54,6 @@ uint32_t profile_percentile_ns(const struct profile_row *row, double percent)
     return 0;
 }
 
-static void halve(struct profile_row *row)
-{
-    for (int i = 0; i < PROFILE_BINS; i++)
-        row->bin[i] = (uint16_t)((row->bin[i] + 1) / 2);
-}
-
 /* ---- reading ------------------------------------------------------------------------------- */
 
 /* FNV-1a over words: no secret, but no torn or flipped byte gets past it either. */
@@ -282,8 +276,8 @@ static void row_merge(struct profile_row *to, const struct profile_row *from)
     to->changed = 0;
     for (int i = 0; i < PROFILE_BINS; i++)
         to->bin[i] = (uint16_t)(most > UINT16_MAX ? bin[i] / 2 : bin[i]);
-    if (most > UINT16_MAX / 2)
-        halve(to);
+    for (int i = 0; i < PROFILE_BINS && most > UINT16_MAX / 2; i++)
+        to->bin[i] = (uint16_t)((to->bin[i] + 1) / 2);
 }
 
 static void merge_rows(struct merger *m, const struct profile_row *rows, uint32_t n,

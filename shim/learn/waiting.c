@@ -48,11 +48,6 @@ static bool name_listed(const char *list, const char *name)
     return false;
 }
 
-static bool is_long(const struct estimate *e)
-{
-    return atomic_load_explicit(&e->learned.mean_ns, memory_order_relaxed) >= LONG_NS;
-}
-
 bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct estimate *e)
 {
     uint32_t waits = atomic_load_explicit(&f->waits, memory_order_relaxed);
@@ -62,7 +57,7 @@ bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct est
         atomic_store_explicit(&f->waits, waits, memory_order_relaxed);
     }
     if (waits == NOT_NAMED && atomic_load_explicit(&registered, memory_order_relaxed) &&
-        is_long(e)) {
+        atomic_load_explicit(&e->learned.mean_ns, memory_order_relaxed) >= LONG_NS) {
         atomic_store_explicit(&f->waits, waits = WAITS, memory_order_relaxed);
         log_line(LOG_INFO,
                  "%.64s counts as waiting for I/O: it takes over a millisecond, and I/O memory is "

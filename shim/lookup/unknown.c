@@ -14,14 +14,10 @@ extern const char unknown_thunks[] __attribute__((visibility("hidden"))); /* thu
 _Atomic bool unknown_passes;
 
 /* The driver's naming scheme. cuDNN, cuBLAS and others go on with a small letter. */
-static bool driver_like(const char *symbol)
-{
-    return symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z';
-}
-
 bool unknown_name(const char *symbol)
 {
-    return driver_like(symbol) && api_find(symbol) < 0;
+    return symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z' &&
+           api_find(symbol) < 0;
 }
 
 /* ---- messages ----------------------------------------------------------------------------- */

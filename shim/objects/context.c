@@ -37,14 +37,10 @@ struct context_scope context_push(const struct shim_context *ctx)
 
 /* Any other one, of the same primary context though it may be, has another default stream, and
  * what is made there goes with it. */
-static bool means_the_same(CUcontext handle, const struct shim_context *ctx)
-{
-    return handle == ctx->handle || handle == ctx->base;
-}
-
 struct context_scope context_push_other(const struct shim_context *ctx)
 {
-    if (likely(means_the_same(context_handle(), ctx)))
+    CUcontext handle = context_handle();
+    if (likely(handle == ctx->handle || handle == ctx->base))
         return (struct context_scope){.pushed = false};
     return context_push(ctx);
 }

@@ -17,11 +17,6 @@ struct late_node {
     struct late_node *prev, *next;
 };
 
-static bool late_due(const struct late *what)
-{
-    return what->waits ? vhq_fence_over(what->fence) : vhq_fence_submitted(what->fence);
-}
-
 static void late_end(struct late_node *node, bool alive)
 {
     node->what.end(&node->what, alive);
@@ -36,8 +31,9 @@ static struct late_node *late_take(struct shim_context *ctx, unsigned *looks)
     pthread_mutex_lock(&ctx->lock);
     for (; ctx->late && *looks != 0 && !found; --*looks) {
         struct late_node *first = ctx->late;
+        struct vhq_fence *fence = first->what.fence;
         DL_DELETE(ctx->late, first);
-        if (late_due(&first->what))
+        if (first->what.waits ? vhq_fence_over(fence) : vhq_fence_submitted(fence))
             found = first;
         else
             DL_APPEND(ctx->late, first);

@@ -10,20 +10,16 @@
 #include "common/mutant.h"
 #include "shim/objects/context.h"
 
-static void drain_blocking(struct shim_context *ctx, bool boost)
-{
-    /* Streams come and go under the list's lock, and no lock is held while waiting: so by set. */
-    vhq_set_drain_legacy(ctx->set, boost);
-}
-
 void drain_stream(struct shim_stream *s, bool boost)
 {
     struct vhq_set *set = s->ctx->set;
     if (!set || vhq_set_idle(set))
         return;
     context_enter(s->ctx);
-    if (s->kind == VHQ_LEGACY) /* completes after the blocking streams */
-        drain_blocking(s->ctx, boost);
+    /* The legacy stream completes after the blocking ones. They come and go under the list's lock,
+     * and no lock is held while waiting: so by set. */
+    if (s->kind == VHQ_LEGACY)
+        vhq_set_drain_legacy(set, boost);
     else if (s->q)
         vhq_drain(s->q, boost);
     context_leave(s->ctx);
@@ -35,7 +31,7 @@ void drain_legacy_order(struct shim_stream *s)
     if (s->kind == VHQ_BLOCKING && legacy && !vhq_idle(legacy))
         vhq_drain(legacy, true);
     else if (s->kind == VHQ_LEGACY)
-        drain_blocking(s->ctx, true);
+        vhq_set_drain_legacy(s->ctx->set, true);
 }
 
 void drain_before_legacy(struct shim_stream *legacy)

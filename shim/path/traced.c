@@ -80,11 +80,6 @@ static int traced_wanted(struct shim_context *none)
 }
 CONTEXT_BEGIN(CONTEXT_WANTED, traced_wanted)
 
-static bool clock_is(const struct clock *k, const struct shim_context *ctx)
-{
-    return k->ctx == ctx && k->generation == ctx->generation;
-}
-
 /* The first one is recorded into `stream`, ahead of what it is to time. */
 static struct clock *clock_of(const struct shim_context *ctx, CUstream stream)
 {
@@ -92,7 +87,7 @@ static struct clock *clock_of(const struct shim_context *ctx, CUstream stream)
     struct clock *fresh = NULL;
 
     for (struct clock *k = clocks; k < clocks + CLOCKS; k++) {
-        if (clock_is(k, ctx))
+        if (k->ctx == ctx && k->generation == ctx->generation)
             return k;
         if (!k->ctx && !fresh)
             fresh = k;

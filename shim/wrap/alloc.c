@@ -257,10 +257,7 @@ static uint32_t prefetch_flags(CUdeviceptr at, size_t bytes, CUdevice to)
 OP_LAST(cuMemPrefetchAsync, prefetch_flags(devPtr, count, dstDevice), OP_COPY(count, false),
         (CUdeviceptr, devPtr), (size_t, count), (CUdevice, dstDevice))
 
-static uint32_t prefetch_to_flags(CUdeviceptr at, size_t bytes, CUmemLocation to, unsigned flags)
-{
-    return flags ? VHQ_MUST_INLINE : prefetch_flags(at, bytes, memory_target(to));
-}
-OP_LAST(cuMemPrefetchAsync_v2, prefetch_to_flags(devPtr, count, location, flags),
+OP_LAST(cuMemPrefetchAsync_v2,
+        flags ? VHQ_MUST_INLINE : prefetch_flags(devPtr, count, memory_target(location)),
         OP_COPY(count, false), (CUdeviceptr, devPtr), (size_t, count), (CUmemLocation, location),
         (unsigned int, flags))

@@ -53,12 +53,6 @@ static CUresult recorded(CUevent event, CUresult r)
     return r;
 }
 
-static CUcontext converted(CUgreenCtx green)
-{
-    CUcontext handle = NULL;
-    return REAL(cuCtxFromGreenCtx)(&handle, green) == CUDA_SUCCESS ? handle : NULL;
-}
-
 EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
     record_begins(hEvent);
@@ -99,7 +93,9 @@ EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 
 EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-    CUcontext handle = converted(hCtx);
+    CUcontext handle = NULL;
+    if (REAL(cuCtxFromGreenCtx)(&handle, hCtx) != CUDA_SUCCESS)
+        handle = NULL;
     struct watch *watched = wait_begins(handle, hEvent);
     return wait_ends(handle, watched, REAL(cuGreenCtxWaitEvent)(hCtx, hEvent));
 }

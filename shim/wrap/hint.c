@@ -28,13 +28,6 @@ static int key_failed;
 
 /* ---- levels --------------------------------------------------------------------------------- */
 
-/* Before the first context nobody has been asked what is granted. */
-static uint32_t level_of_process(void)
-{
-    return atomic_load_explicit(&context_count, memory_order_relaxed) ? level_highest()
-                                                                      : config_get()->level;
-}
-
 static CUresult level_allowed(int level)
 {
     if (thread_bypasses())
@@ -43,7 +36,10 @@ static CUresult level_allowed(int level)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (level >= CUTIN_LEVELS)
         return CUDA_ERROR_INVALID_VALUE;
-    return level > (int)level_of_process() ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+    /* Before the first context nobody has been asked what is granted. */
+    bool asked = atomic_load_explicit(&context_count, memory_order_relaxed);
+    uint32_t most = asked ? level_highest() : config_get()->level;
+    return level > (int)most ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cutin_thread_set_level(int level)

@@ -73,7 +73,7 @@ void dispatcher_retire(struct vhq *q, enum running running)
 {
     struct vhq_set *s = q->set;
     ring_pop(&q->ring);
-    heads_next(q);
+    heads_next(q, running == RUN_TURN);
     q->begun = false;
     atomic_store_explicit(&q->running, running, memory_order_release);
     /* Release: who finds nothing buffered also finds it submitted, and may go inline. */

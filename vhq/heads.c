@@ -42,7 +42,7 @@ bool heads_reserve(struct vhq_set *s)
     return true;
 }
 
-/* What stands at its front now: only commands of one's own that count, one after another? */
+/* A vHQ has this head now, or none. */
 static void heads_note(struct vhq_set *s, const struct slot *slot)
 {
     s->plain &= !slot || !(slot->flags & (VHQ_UNCOUNTED | SLOT_TURN));
@@ -61,8 +61,9 @@ void heads_adopt(struct vhq_set *s)
     }
 }
 
-void heads_next(struct vhq *q)
+void heads_next(struct vhq *q, bool behind_turn)
 {
+    q->set->plain &= !behind_turn;
     heads_note(q->set, ring_head(&q->ring));
 }
 

@@ -834,8 +834,8 @@ struct job {
 bool heads_reserve(struct vhq_set *s);
 /* Takes in those that are newly not empty. */
 void heads_adopt(struct vhq_set *s);
-/* It has another head, or none. */
-void heads_next(struct vhq *q);
+/* It has another head, or none, which may stand behind a call that is in the driver. */
+void heads_next(struct vhq *q, bool behind_turn);
 /* The first of the heap has this ticket now; is empty and leaves. */
 void heads_first_is(struct vhq_set *s, uint64_t ticket);
 void heads_first_leaves(struct vhq_set *s);

@@ -246,7 +246,7 @@ static void scan_tickets(struct scan *c)
         if (!slot)
             continue;
         s->head[s->heads++] = (struct head){slot->ticket, q};
-        if (slot->flags & (VHQ_UNCOUNTED | SLOT_TURN))
+        if ((slot->flags & (VHQ_UNCOUNTED | SLOT_TURN)) || peek(q->running) == RUN_TURN)
             c->plain = false;
         if (slot->ticket >= c->limit) {
             c->again = true;

@@ -59,12 +59,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     union message m;
 
-    memset(&m, 0, sizeof(m));
-    memcpy(&m, data, size < sizeof(m) ? size : sizeof(m));
-    for (int direction = TO_DAEMON; direction <= TO_CLIENT; direction++)
-        if (message_check(&m, size, (enum message_direction)direction) == 0) {
-            require(size == m.header.size && size <= sizeof(m));
-            check_bounds(&m);
-        }
+    for (int direction = TO_DAEMON; direction <= TO_CLIENT; direction++) {
+        memset(&m, 0, sizeof(m));
+        memcpy(&m, data, size < sizeof(m) ? size : sizeof(m));
+        if (message_check(&m, size, (enum message_direction)direction) != 0)
+            continue;
+        require(m.header.size <= sizeof(m));
+        check_bounds(&m);
+    }
     return 0;
 }

@@ -854,13 +854,13 @@ static inline bool order_held(const struct vhq *q)
 {
     return peek(q->own_hold) != 0 || word_held(q);
 }
-/* Smallest ticket that is buffered, of those that are turns only with `turns`. Set's lock held. */
-uint64_t order_floor(struct vhq_set *s, bool turns);
-/* ... of blocking streams and the legacy one, but for turns. */
-uint64_t order_floor_legacy(struct vhq_set *s);
-/* ... and neither of turns nor of what cannot go before one is granted. `of`: only of this vHQ, and
- * of those that the legacy stream's rule may put ahead of it; NULL: of all. */
-uint64_t order_floor_unblocked(struct vhq_set *s, const struct vhq *of);
+/* Nothing with a smaller ticket is buffered, but for turns without `turns`; with `legacy` only of
+ * blocking streams and the legacy one. Ends at the first that is, and those come first in the heap.
+ * Set's lock held. */
+bool order_passed(struct vhq_set *s, uint64_t below, bool turns, bool legacy);
+/* ... but for turns, and what cannot go before one is granted. `of`: only of this vHQ, and of those
+ * that the legacy stream's rule may put ahead of it; NULL: of all. */
+bool order_passed_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of);
 /* Raises the bound of a vHQ or a set; true: it was lower. */
 bool order_boost(_Atomic uint64_t *boost_below, uint64_t below);
 

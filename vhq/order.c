@@ -639,30 +639,18 @@ static struct slot *ring_returned(struct ring *r)
     return left ? slot : NULL;
 }
 
-uint64_t order_floor(struct vhq_set *s, bool turns)
+bool order_passed(struct vhq_set *s, uint64_t below, bool turns, bool legacy)
 {
-    uint64_t floor = NEVER;
+    bool passed = true;
     heads_adopt(s);
-    for (uint32_t i = 0; i < s->heads; i++) {
+    for (uint32_t i = 0; i < s->heads && passed; i++) {
         struct vhq *q = s->head[i].q;
-        struct slot *slot = turns ? ring_head(&q->ring) : ring_returned(&q->ring);
-        if (slot && slot->ticket < floor)
-            floor = slot->ticket;
+        if (legacy && q->desc.kind == VHQ_NONBLOCKING)
+            continue;
+        const struct slot *slot = turns ? ring_head(&q->ring) : ring_returned(&q->ring);
+        passed = !slot || slot->ticket >= below;
     }
-    return floor;
-}
-
-uint64_t order_floor_legacy(struct vhq_set *s)
-{
-    uint64_t floor = NEVER;
-    heads_adopt(s);
-    for (uint32_t i = 0; i < s->heads; i++) {
-        struct vhq *q = s->head[i].q;
-        struct slot *slot = q->desc.kind == VHQ_NONBLOCKING ? NULL : ring_returned(&q->ring);
-        if (slot && slot->ticket < floor)
-            floor = slot->ticket;
-    }
-    return floor;
+    return passed;
 }
 
 /* A turn, or behind a call, or behind one of those that `b` is of. */
@@ -684,15 +672,15 @@ static bool may_go_ahead(const struct vhq *q, const struct vhq *of)
     return !of || q == of || legacy_rule;
 }
 
-uint64_t order_floor_unblocked(struct vhq_set *s, const struct vhq *of)
+bool order_passed_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of)
 {
+    static const struct least all = {0};
     struct least blocked = least_none; /* turns, and what stands behind them */
-    uint64_t floor;
-    bool again;
+    bool passed, again;
     heads_adopt(s);
     do {
         again = false;
-        floor = NEVER;
+        passed = true;
         for (uint32_t i = 0; i < s->heads; i++) {
             struct vhq *q = s->head[i].q;
             struct slot *slot = ring_head(&q->ring);
@@ -701,9 +689,13 @@ uint64_t order_floor_unblocked(struct vhq_set *s, const struct vhq *of)
                 continue;
             if (follows || blocked_head(&blocked, q, slot))
                 again |= least_note(&blocked, q, slot->ticket);
-            else if (slot->ticket < floor && may_go_ahead(q, of))
-                floor = slot->ticket;
+            else if (slot->ticket >= below || !may_go_ahead(q, of))
+                continue;
+            else if (!blocked_head(&all, q, slot))
+                return false; /* whatever else is blocked */
+            else
+                passed = false;
         }
-    } while (again);
-    return floor;
+    } while (again && !passed);
+    return passed;
 }

@@ -31,13 +31,13 @@ static bool goal_reached(struct vhq_set *s, const struct goal *g)
     case WAIT_QUEUE:
         return atomic_load_explicit(&g->q->ring.head_seq, memory_order_acquire) >= g->target;
     case WAIT_SET:
-        return order_floor(s, true) >= g->target;
+        return order_passed(s, g->target, true, false);
     case WAIT_RETURNED:
-        return order_floor(s, false) >= g->target;
+        return order_passed(s, g->target, false, false);
     case WAIT_LEGACY:
-        return order_floor_legacy(s) >= g->target;
+        return order_passed(s, g->target, false, true);
     case WAIT_UNBLOCKED:
-        return order_floor_unblocked(s, g->q) >= g->target;
+        return order_passed_unblocked(s, g->target, g->q);
     }
     return true;
 }

@@ -75,6 +75,28 @@ Test(streams, of_many_streams_the_earliest_command_goes_first)
     world_free(w);
 }
 
+/* Each look at all heads would allow as many short ones anew. */
+Test(streams, commands_that_nothing_keeps_go_by_looks_at_the_earliest_alone)
+{
+    enum { CALLS = 8 };
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = 64});
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->run_wait, 1);
+    for (int i = 0; i <= CALLS; i++)
+        world_call(w, &(struct call){
+                          .stream = i < CALLS ? a : b, .flags = VHQ_MUST_BUFFER, .est_ns = 1000});
+    atomic_store(&w->stream[b].full, true);
+    atomic_store(&w->run_wait, 0);
+    WAIT_FOR(atomic_load(&w->stream[a].submitted) == CALLS && atomic_load(&w->in_run) == 1);
+    pthread_mutex_lock(&w->set->lock);
+    uint32_t left = w->set->short_looks;
+    pthread_mutex_unlock(&w->set->lock);
+    atomic_store(&w->stream[b].full, false);
+    cr_assert_leq(left, SHORT_LOOKS - CALLS / 2);
+    settle(w);
+    world_free(w);
+}
+
 /* Each stream has its budget as far as the device has room for them side by side. */
 Test(streams, streams_that_run_side_by_side_share_the_device_and_not_the_time)
 {

@@ -50,16 +50,21 @@ static int launch_part(struct world *w, int stream, uint64_t est_us, uint32_t ei
  * holds end one after another is left open. */
 Test(streams, of_many_streams_the_earliest_command_goes_first)
 {
-    enum { CALLS = 3000 };
+    enum { EACH = ROOM_SURE - 4, CALLS = STREAMS_MAX * EACH }; /* one thread dispatches all */
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = CALLS});
     uint64_t before = 0;
-    int late = 0;
+    int late = 0, calls[STREAMS_MAX] = {0};
     for (int i = 0; i < STREAMS_MAX; i++)
         world_stream(w, VHQ_NONBLOCKING);
     hold_all(w, true);
     srand(1);
-    for (int i = 0; i < CALLS; i++)
-        launch(w, rand() % (i % 1000 < 500 ? STREAMS_MAX : 7), 1);
+    for (int i = 0; i < CALLS; i++) {
+        int of = rand() % STREAMS_MAX;
+        while (calls[of] == EACH)
+            of = (of + 1) % STREAMS_MAX;
+        calls[of]++;
+        launch(w, of, 1);
+    }
     atomic_store(&w->run_wait, 1);
     hold_all(w, false);
     WAIT_FOR(atomic_load(&w->in_run) != 0);

@@ -24,10 +24,10 @@ int thread_set_cpus(const char *list);
 bool thread_cpus_usable(void);
 /* Creates a thread that takes no signals. `name`: at most 15 characters. Returns 0 or -errno. */
 int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
-/* Returns when it has ended; the calling thread is not cancelled meanwhile. */
 /* One that runs until the process ends, made at the first call; `running`, the caller's, says that
  * it is there. Not thread safe. False: there is none. */
 bool thread_once(bool *running, const char *name, void *(*run)(void *));
+/* Returns when it has ended; the calling thread is not cancelled meanwhile. */
 void thread_join(pthread_t thread);
 
 #endif

@@ -248,15 +248,21 @@ static const struct attack {
     {"holes in pages", attack_the_memory, 0},
 };
 
+/* Another user, who ends with this process. */
+static void become(uid_t uid)
+{
+    if (setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0)
+        die("another user");
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another one takes it away */
+}
+
 static pid_t attack_start(const struct attack *a)
 {
     pid_t pid = a->run ? fork() : 0;
 
     if (pid != 0 || !a->run)
         return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (setresgid(HOSTILE, HOSTILE, HOSTILE) != 0 || setresuid(HOSTILE, HOSTILE, HOSTILE) != 0)
-        die("another user");
+    become(HOSTILE);
     a->run();
     return -1;
 }
@@ -453,19 +459,10 @@ static void busy(void)
 
 enum { BESIEGERS = 4, FIRST_BESIEGER = 60001, NAMED = 65533, CROWD = 200, EVERY_US = 50000 };
 
-static int intrude(void)
-{
-    int fd = bare_connect(place.socket, (uid_t)-1);
-
-    bare_hello(fd, 0);
-    bare_device(fd, 0, 1);
-    return fd;
-}
-
 static void besiege_by_coming(void)
 {
     for (;;)
-        close(intrude());
+        close(connect_client(0));
 }
 
 /* On as many connections as he may have, without reading an answer: lists, and orders to himself,
@@ -476,7 +473,7 @@ static void besiege_by_asking(void)
     int fds[CROWD];
 
     for (int i = 0; i < CROWD; i++)
-        fds[i] = intrude();
+        fds[i] = connect_client(0);
     message_init(&list, MESSAGE_LIST);
     message_init(&order, MESSAGE_CONTROL);
     order.control.pid = getpid();
@@ -487,7 +484,7 @@ static void besiege_by_asking(void)
             if (message_send(fds[i], &list, -1) == -EPIPE ||
                 message_send(fds[i], &order, -1) == -EPIPE) {
                 close(fds[i]);
-                fds[i] = intrude();
+                fds[i] = connect_client(0);
             }
 }
 
@@ -496,7 +493,7 @@ static void besiege_by_garbage(void)
 {
     for (;;) {
         union message m;
-        int fd = intrude();
+        int fd = connect_client(0);
 
         for (int i = 0; i < 100; i++) {
             message_init(&m, 1 + (unsigned)rand() % (MESSAGE_TYPES - 1));
@@ -513,7 +510,7 @@ static void besiege_by_garbage(void)
 static void besiege_by_pages(void)
 {
     for (;;) {
-        struct pollfd p = {.fd = intrude(), .events = POLLIN};
+        struct pollfd p = {.fd = connect_client(0), .events = POLLIN};
         struct cutin_page *page;
         union message m;
         int page_fd, rc;
@@ -573,11 +570,7 @@ static void siege(void)
         pid[i] = fork();
         if (pid[i] != 0)
             continue;
-        uid_t uid = (uid_t)(FIRST_BESIEGER + i / WAYS);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0)
-            die("another user");
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* which becoming another one takes away */
+        become((uid_t)(FIRST_BESIEGER + i / WAYS));
         besiege[i % WAYS]();
     }
     for (end = clock_ns() + seconds * 1000000000; n < most && clock_ns() < end; usleep(EVERY_US)) {

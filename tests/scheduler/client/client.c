@@ -64,6 +64,15 @@ static void join_two(struct actor *rt, struct actor *be)
     WAIT_UNTIL(actor_do(be, DO_ABOVE, 0, 0) == 1);
 }
 
+/* It is held again and again, and each time not for long. */
+static void holds_are_short(struct actor *be)
+{
+    for (int i = 0; i < 3; i++) {
+        WAIT_UNTIL(actor_do(be, DO_HOLD, 0, 0) != 0);
+        WAIT_UNTIL(actor_do(be, DO_HOLD, 0, 0) == 0);
+    }
+}
+
 Test(client, without_a_daemon_streams_of_one_process_hold_each_other)
 {
     struct actor a;
@@ -448,10 +457,7 @@ Test(client, a_hold_is_bounded_if_the_held_process_says_so)
     actor_do(&be, DO_OPEN, 0, 0);
     actor_do(&be, DO_DEVICE, 0x11, 0);
     actor_do(&rt, DO_ACTIVE, 0, 3);
-    for (int i = 0; i < 3; i++) {
-        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
-        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    }
+    holds_are_short(&be);
     actor_do(&rt, DO_IDLE, 0, 3);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
     actor_kill(&rt);
@@ -470,10 +476,7 @@ Test(client, whose_thread_waits_in_the_driver_is_held_no_longer_than_another_one
     register_on(&be, 0, 0);
     WAIT_UNTIL(actor_do(&be, DO_BEAT, 0, 0) != 0);
     actor_do(&rt, DO_ACTIVE, 0, 3);
-    for (int i = 0; i < 3; i++) {
-        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
-        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    }
+    holds_are_short(&be);
     actor_kill(&rt);
     actor_kill(&be);
 }

@@ -386,6 +386,27 @@ Test(daemon, one_that_does_not_answer_is_said_to_and_so_is_that_it_does_again)
     actor_kill(&a);
 }
 
+/* A daemon that is only what `be` says, and a client that has opened it. */
+static pid_t stand_in(struct actor *a, void (*be)(int listener))
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    pid_t pid;
+
+    strcpy(address.sun_path, place.socket);
+    cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    cr_assert_eq(listen(listener, 4), 0);
+    actor_new(a, place.socket);
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        be(listener);
+    }
+    close(listener);
+    actor_do(a, DO_OPEN, 0, 0);
+    return pid;
+}
+
 /* What a daemon of another version answers, whatever it is asked. */
 static void be_older(int listener)
 {
@@ -401,29 +422,16 @@ static void be_older(int listener)
 
 Test(daemon, one_of_another_version_is_said_with_both_and_what_to_do)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     char versions[96];
     struct actor a;
-    pid_t pid;
+    pid_t pid = stand_in(&a, be_older);
 
-    strcpy(address.sun_path, place.socket);
-    cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-    cr_assert_eq(listen(listener, 4), 0);
-    actor_new(&a, place.socket);
-    pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        be_older(listener);
-    }
-    actor_do(&a, DO_OPEN, 0, 0);
     snprintf(versions, sizeof(versions), "version %u of the protocol and this library version %u",
              PROTOCOL_VERSION - 1, PROTOCOL_VERSION);
     WAIT_UNTIL(says(&a, versions));
     cr_assert(strstr(a.said, "install the same cutin on both sides"), "%s", a.said);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    close(listener);
     actor_kill(&a);
 }
 
@@ -603,28 +611,15 @@ static void be_later(int listener)
 
 Test(daemon, one_of_a_later_release_is_understood_as_far_as_that_goes)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     struct actor a;
-    pid_t pid;
+    pid_t pid = stand_in(&a, be_later);
 
-    strcpy(address.sun_path, place.socket);
-    cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-    cr_assert_eq(listen(listener, 4), 0);
-    actor_new(&a, place.socket);
-    pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        be_later(listener);
-    }
-    actor_do(&a, DO_OPEN, 0, 0);
     WAIT_UNTIL(actor_do(&a, DO_ORDERED, CONTROL_BUDGET_US, 0) == 123);
     cr_assert_eq(actor_do(&a, DO_CONNECTED, 0, 0), 1);
     cr_assert_eq(actor_do(&a, DO_LOGGED, 0, 0), -1);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     actor_kill(&a);
-    close(listener);
 }
 
 Test(daemon, a_client_that_never_reads_does_not_keep_the_others_waiting)

@@ -130,13 +130,18 @@ const char *rate_with_gaps(void)
     return clock_steps() ? "60" : "5";
 }
 
-void inference_stop(struct process *p)
+double inference_end(struct process *p)
 {
     process_signal(p, SIGTERM);
     process_wait(p, 20);
     cr_assert_eq(p->status, 0, "rt_inference: status %d, %s", p->status, process_err(p));
-    cr_expect_gt(number_after(process_out(p), "\"requests\""), 0);
     cr_expect_eq(number_after(process_out(p), "\"wrong\""), 0);
+    return number_after(process_out(p), "\"requests\"");
+}
+
+void inference_stop(struct process *p)
+{
+    cr_expect_gt(inference_end(p), 0);
 }
 
 void training_check(struct process *p, const char *expected, double seconds)

@@ -40,8 +40,9 @@ struct process *inference_start(const char *rate, const char *kernels);
 /* A rate that leaves it idle between requests, on the host's clock on a busy machine, too: or
  * nobody below it would ever go. */
 const char *rate_with_gaps(void);
-/* SIGTERM, and the end in order: all answers right. */
-void inference_stop(struct process *p);
+/* SIGTERM, and the end in order: all answers right. Returns how many. */
+double inference_end(struct process *p);
+void inference_stop(struct process *p); /* the same, and there were some */
 /* Waits for the end in order; its checksum has to be `expected`. */
 void training_check(struct process *p, const char *expected, double seconds);
 

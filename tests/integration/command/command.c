@@ -254,8 +254,6 @@ Test(command, names_that_moved_to_the_laboratory_still_work)
     }
     is_now(ARGS("latency", "--sim", "--ablation", "--help"),
            LAB_ARGS("ablation", "--sim", "--help"), "`cutin-lab ablation`");
-    is_now(ARGS("whatif", "--papers", "--json"), LAB_ARGS("whatif", "--papers", "--json"),
-           "`cutin-lab whatif`");
 }
 
 Test(command, names_that_moved_say_where_to_when_the_laboratory_is_not_installed)

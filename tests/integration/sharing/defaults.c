@@ -60,7 +60,7 @@ static int any(const struct device_work *w, const void *user)
 /* `cutin run` gives up after two seconds. */
 static void skip_if_given_up(void)
 {
-    if (!clock_steps() && !*record())
+    if (!clock_steps() && (!*record() || strstr(record(), "not done after")))
         cr_skip_test("whether gates hold could not be asked in two seconds of this host");
 }
 

@@ -13,7 +13,7 @@
 TestSuite(pad, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
 
 /* As in program_pad.c. */
-enum { RT_NS = 200000, NARROW_NS = 50000, WIDE_NS = 90000, LONG_NS = 60000000 };
+enum { RT_KERNELS = 200, RT_NS = 200000, NARROW_NS = 50000, WIDE_NS = 90000, LONG_NS = 60000000 };
 enum { MORE_NS = 10000 }; /* that a kernel takes, at most, for its effect */
 enum { ROUNDS_MOST = 300 };
 
@@ -158,19 +158,24 @@ Test(pad, without_the_setting_nothing_goes)
     program_check();
 }
 
-/* One kernel asks for nearly all of the memory's bandwidth, so two take nearly twice as long. */
+/* One kernel asks for nearly all of the memory's bandwidth, so two take nearly twice as long. Where
+ * the host is so slow that few go, nine of ten of real time's kernels are as fast as ever. */
 Test(pad, nothing_goes_any_more_where_it_slows_real_time_down)
 {
     static const char said[] = "best effort beside real time makes its kernels slower";
+    int many = 0, before;
 
     setenv("SIMGPU_MEMORY_PERCENT", "10000", 1);
     program_start("CUTIN_PAD=on", "CUTIN_SOCKET=");
     beside_at_last();
     while (!strstr(process_err(program), said)) {
-        cr_assert_lt(rounds, ROUNDS_MOST, "real time is slow, and nobody minds");
-        beside('n', NARROW_NS);
+        if (rounds >= ROUNDS_MOST && !clock_steps())
+            cr_skip_test("of 200 kernels hardly one had company here");
+        cr_assert_lt(many, ROUNDS_MOST / 4, "real time is slow, and nobody minds");
+        many += beside('n', NARROW_NS) >= RT_KERNELS / 4;
     }
+    before = rounds;
     while (beside('n', NARROW_NS) > 0)
-        cr_assert_lt(rounds, ROUNDS_MOST, "padding goes on");
+        cr_assert_lt(rounds - before, ROUNDS_MOST, "padding goes on");
     program_check();
 }

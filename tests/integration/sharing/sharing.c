@@ -179,7 +179,7 @@ Test(sharing, lingering_goes_on_holding)
     busy->from_ns = device_now_ns();
     nap_ms(1500);
     busy->to_ns = device_now_ns();
-    inference_stop(rt);
+    inference_end(rt);
     training_check(be, expected, 60);
     cr_expect_gt(device_log_count(count_others, &(uint64_t){(uint64_t)rt->pid}), 2 * 20);
     cr_expect_leq(busy->others, 2, "%u kernels", busy->others);

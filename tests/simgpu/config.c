@@ -78,6 +78,7 @@ Test(config, a_hostile_device_has_the_worst_of_each)
     cr_expect_eq(config_context_sms(), 27);
     cr_expect_eq(c->switch_us, 500);
     cr_expect_eq(c->load_us, 7);
+    cr_expect_eq(c->depth, 256);
     cr_expect(c->full_locks);
     cr_expect_not(c->host_register);
     expect_message("");

@@ -243,14 +243,12 @@ static CUresult launch_many(void)
     return result;
 }
 
-void fact_depth(void)
+unsigned int launch_until_full(void)
 {
     struct attempt a = {.call = launch_many};
     unsigned int before = 0, now;
     pthread_t thread;
 
-    gpu_open();
-    need_memops();
     it.gated = stream_new();
     it.gate = word_new();
     word_set(it.gate, 1);
@@ -264,9 +262,18 @@ void fact_depth(void)
         now = atomic_load(&launched);
     } while (now != before);
     fact_flag("launching_thread_waits", !atomic_load(&a.done));
-    fact_value("launches_queued", json_integer((json_int_t)atomic_load(&launched)));
+    fact_value("launches_queued", json_integer((json_int_t)(now = atomic_load(&launched))));
     word_set(it.gate, 0);
     if (!attempt_done(&a, OPENED_MS))
         fact_fail("the launching thread still waits %d ms after the gate was opened", OPENED_MS);
     pthread_join(thread, NULL);
+    CU(cuStreamSynchronize, it.gated);
+    return now;
+}
+
+void fact_depth(void)
+{
+    gpu_open();
+    need_memops();
+    launch_until_full();
 }

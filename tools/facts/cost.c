@@ -9,8 +9,8 @@
 enum {
     SAMPLES = 2048,
     QUICK_SAMPLES = 256,
-    CHUNK = 64,     /* calls between two waits for the stream */
-    IN_STREAM = 256 /* operations in a row; a stream holds 1024 */
+    CHUNK = 64,    /* calls between two waits for the stream */
+    IN_STREAM = 64 /* operations in a row, of a launch, a marker and a gate at most: what fits */
 };
 
 static struct {

@@ -6,7 +6,9 @@
 enum {
     ROUNDS = 100,
     QUICK_ROUNDS = 6,
-    QUEUED = 300, /* units of one kernel, one marker, one gate */
+    QUEUED = 300, /* units of one kernel, one marker, one gate, at most; */
+    UNIT = 4,   /* of so many launches that fit: a thread that waited for room would not open it */
+    AHEAD = 15, /* one of so many of them has run when the gate is closed */
     STILL_US = 3000,
     LIMIT_MS = 20000,
 };
@@ -29,7 +31,7 @@ static uint64_t stop_seen(struct word mark, uint64_t from_ns)
     return last_ns;
 }
 
-static void look(double us, int rounds)
+static void look(double us, int rounds, uint32_t queued)
 {
     static uint64_t stop_ns[ROUNDS], run_ns[ROUNDS];
     size_t n = 0;
@@ -44,13 +46,14 @@ static void look(double us, int rounds)
 
         word_set(mark, 0);
         word_set(gate, 1); /* the first unit stops there until all are queued */
-        for (uint32_t i = 1; i <= QUEUED; i++) {
+        for (uint32_t i = 1; i <= queued; i++) {
             gpu_check(gpu_spin(s, gpu.full, us), "cuLaunchKernel");
             gpu_check(batch_queue(s, mark.device, i, gate.device), "cuStreamBatchMemOp");
         }
         word_set(gate, 0);
         /* Well inside the queue, at another phase of a kernel each time. */
-        from_ns = clock_ns() + (uint64_t)(us * (20000 + round * 37 % 100 * 10));
+        from_ns =
+            clock_ns() + (uint64_t)(us * 10 * (queued / AHEAD * 100 + (uint32_t)round * 37 % 100));
         while (clock_ns() < from_ns)
             ;
         at_close = word_get(mark);
@@ -60,7 +63,7 @@ static void look(double us, int rounds)
         stopped = word_get(mark);
         from_ns = clock_ns();
         word_set(gate, 0);
-        if (stopped == QUEUED) { /* all was done before it was closed */
+        if (stopped == queued) { /* all was done before it was closed */
             CU(cuStreamSynchronize, s);
             continue;
         }
@@ -83,8 +86,13 @@ static void look(double us, int rounds)
 
 void fact_gate(void)
 {
+    uint32_t queued;
+
     gpu_open();
     need_memops();
+    queued = launch_until_full() / UNIT;
+    queued = queued < QUEUED ? queued : QUEUED;
+    fact_value("units_queued", json_integer(queued));
     for (size_t i = 0; i < sizeof(kernel_us) / sizeof(kernel_us[0]); i++)
-        look(kernel_us[i], fact_quick ? QUICK_ROUNDS : ROUNDS);
+        look(kernel_us[i], fact_quick ? QUICK_ROUNDS : ROUNDS, queued);
 }

@@ -72,5 +72,8 @@ void batch_fill(CUstreamBatchMemOpParams ops[2], CUdeviceptr mark, uint32_t valu
 struct word gate_word_new(void);
 /* Skips the fact where the device has no memops. */
 void need_memops(void);
+/* Launches behind a closed gate until the thread waits for room, says how many were queued, opens
+ * the gate and returns that number (behind.c). Once in a process. */
+unsigned int launch_until_full(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include "tests/integration/gpu.h"
 
 #include <criterion/criterion.h>
+#include <glob.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +75,9 @@ Test(gpu_check, dry_run_reports_every_stage)
     process_free(p);
 }
 
-/* Everything at its worst: what is slow by itself is not taken for what waits for a gate. */
+/* Everything at its worst: what is slow by itself is not taken for what waits for a gate, no more
+ * is queued behind one than fits, and what was recorded of another device is neither believed nor
+ * replaced. */
 Test(gpu_check, first_stage_judges_a_hostile_device_right)
 {
     const char *out = sandbox_path("report");
@@ -83,15 +86,19 @@ Test(gpu_check, first_stage_judges_a_hostile_device_right)
                                      "--stage", "first", "--step", "doctor", "--step",
                                      "facts_gates", "--step", "example_rt_inference", NULL},
                     (const char *[]){"BXFI_MAP", "SIMGPU_LIKE=hostile", NULL}, 200);
-    json_t *root, *steps, *behind;
+    json_t *root, *steps, *behind, *gate;
+    glob_t found;
 
     cr_assert_eq(p->status, 0, "status %d\n%s%s", p->status, process_out(p), process_err(p));
     stage_is_sound(out, "first");
     root = json_load_file(sandbox_path("report/first.json"), 0, NULL);
     steps = json_object_get(root, "steps");
-    cr_assert_eq(json_unpack(json_array_get(steps, 1), "{s:{s:{s:{s:o}}}}", "result", "facts",
-                             "behind", "values", &behind),
+    cr_assert_eq(json_unpack(json_array_get(steps, 1), "{s:{s:{s:{s:o}, s:o}}}", "result", "facts",
+                             "behind", "values", &behind, "gate", &gate),
                  0);
+    cr_expect_str_eq(text(gate, "status"), "measured");
+    cr_expect_eq(glob(sandbox_path("cutin/*"), 0, NULL, &found), GLOB_NOMATCH);
+    globfree(&found);
     cr_expect_str_eq(text(json_object_get(behind, "first_launch_of_a_kernel"), "behind_gate"),
                      "returns");
     cr_expect_str_eq(text(json_object_get(behind, "synchronize_the_gated_stream"), "behind_gate"),

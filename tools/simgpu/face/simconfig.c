@@ -77,11 +77,10 @@ static const struct like h100_580[] = {
 };
 /* The worst that was seen or is to be feared of each, and still keeps what CUDA promises. */
 static const struct like hostile[] = {
-    {"SM_SHARE", 25},   {"LINK_PERCENT", 50}, {"TIMESLICE_US", 10000},
-    {"SWITCH_US", 500}, {"LAUNCH_NS", 10000}, {"LOAD_US", 100000},
-    {"EVENT_NS", 6000}, {"FULL_LOCKS", 1},    {"WRITE_NS", 10000},
-    {"WAIT_NS", 5000},  {"POLL_US", 100},     {"HOST_REGISTER", 0},
-    {"PEERS", 0},       {"PREEMPT_US", 2300}, {NULL, 0},
+    {"SM_SHARE", 25},     {"LINK_PERCENT", 50}, {"TIMESLICE_US", 10000}, {"SWITCH_US", 500},
+    {"LAUNCH_NS", 10000}, {"LOAD_US", 100000},  {"EVENT_NS", 6000},      {"DEPTH", 256},
+    {"FULL_LOCKS", 1},    {"WRITE_NS", 10000},  {"WAIT_NS", 5000},       {"POLL_US", 100},
+    {"HOST_REGISTER", 0}, {"PEERS", 0},         {"PREEMPT_US", 2300},    {NULL, 0},
 };
 
 static const char prefix[] = "SIMGPU_";

@@ -92,7 +92,7 @@ static const char *const unproven[] = {
     [SHARED] = "the GPU is shared through MPS",
     [UNSEEN] = "not tested here yet; cutin run and cutin doctor test them",
     [OUTDATED] = "tested with another driver; cutin run and cutin doctor test them again",
-    [REFUSED] = "they do not hold work here; cutin doctor says why",
+    [REFUSED] = "they are of no use here; cutin doctor says why",
     [IN_GRAPHS] = NULL,
 };
 

@@ -18,36 +18,74 @@ enum {
     SEEN_US = 1000 * FACT_SLOWER,
     STANDS_US = 500, /* how long it is looked at a closed one */
     BEATS = 3,
+    LONG_US = 20000, /* a kernel of the other process: of two time slices, at least */
+    LONG_ROUNDS = 4,
     GRAPH = 1000, /* values of markers, above those of the rounds */
 };
 
 /* ---- somebody else: another process with work of its own ------------------------------------- */
 
-static _Atomic unsigned int *beats;
+static struct shared {
+    _Atomic unsigned int beats, asked, answered;
+    _Atomic uint32_t long_us; /* what the last long kernel took */
+} *shared;
+
+/* Behind another kernel: it begins when the GPU is there, and not when this process is. */
+static uint32_t long_kernel(CUstream s, CUevent from, CUevent to)
+{
+    float ms;
+
+    gpu_check(gpu_spin(s, 1, 1000), "cuLaunchKernel");
+    CU(cuEventRecord, from, s);
+    gpu_check(gpu_spin(s, 1, LONG_US), "cuLaunchKernel");
+    CU(cuEventRecord, to, s);
+    CU(cuStreamSynchronize, s);
+    CU(cuEventElapsedTime_v1, &ms, from, to);
+    return (uint32_t)(ms * 1000);
+}
 
 static void beat(void)
 {
     CUstream s;
+    CUevent from, to;
 
     gpu_open();
     s = stream_new();
+    CU(cuEventCreate, &from, CU_EVENT_DEFAULT);
+    CU(cuEventCreate, &to, CU_EVENT_DEFAULT);
     for (;;) {
         gpu_check(gpu_spin(s, 1, 20), "cuLaunchKernel");
         CU(cuStreamSynchronize, s);
-        atomic_fetch_add(beats, 1);
+        atomic_fetch_add(&shared->beats, 1);
+        if (atomic_load(&shared->asked) != atomic_load(&shared->answered)) {
+            atomic_store(&shared->long_us, long_kernel(s, from, to));
+            atomic_fetch_add(&shared->answered, 1);
+        }
         nap_us(100);
     }
 }
 
 static bool goes_on(unsigned int count)
 {
-    unsigned int before = atomic_load(beats);
+    unsigned int before = atomic_load(&shared->beats);
 
     for (uint64_t end_ns = clock_ns() + SEEN_MS * UINT64_C(1000000); clock_ns() < end_ns;
          nap_us(200))
-        if (atomic_load(beats) - before >= count)
+        if (atomic_load(&shared->beats) - before >= count)
             return true;
-    return atomic_load(beats) - before >= count;
+    return atomic_load(&shared->beats) - before >= count;
+}
+
+/* How long a long kernel takes there now; UINT32_MAX: longer than it is waited for. */
+static uint32_t long_kernel_us(void)
+{
+    unsigned int asked = atomic_fetch_add(&shared->asked, 1) + 1;
+
+    for (uint64_t end_ns = clock_ns() + SEEN_MS * UINT64_C(1000000); clock_ns() < end_ns;
+         nap_us(200))
+        if (atomic_load(&shared->answered) == asked)
+            return atomic_load(&shared->long_us);
+    return UINT32_MAX;
 }
 
 /* ---- a gate ---------------------------------------------------------------------------------- */
@@ -87,6 +125,18 @@ static void look_at_others(CUstream other, uint32_t round)
         refuse("a closed gate stops other streams");
 }
 
+/* Who stands at a gate has nothing to run, and takes no turns of the GPU from others. */
+static void look_at_turns(uint32_t alone_us)
+{
+    uint32_t us = long_kernel_us();
+
+    for (int round = 1; round < LONG_ROUNDS && us / 13 > alone_us / 10; round++)
+        us = long_kernel_us();
+    fact_number("other_beside_gated_ratio", (double)us / alone_us);
+    if (us / 13 > alone_us / 10)
+        refuse("a process at a closed gate takes turns of the GPU from others");
+}
+
 /* How long a marker of an empty stream takes to be seen. */
 static uint64_t mark_and_see(CUstream s, uint32_t value)
 {
@@ -103,8 +153,10 @@ static uint64_t mark_and_see(CUstream s, uint32_t value)
 static void look_at_streams(void)
 {
     CUstream s = stream_new(), other = stream_new();
-    uint64_t soonest_ns = UINT64_MAX, seen_ns = SEEN_US * UINT64_C(1000), began_ns = clock_ns(), ns;
+    uint64_t soonest_ns = UINT64_MAX, seen_ns = SEEN_US * UINT64_C(1000), began_ns, ns;
+    uint32_t alone_us = long_kernel_us();
 
+    began_ns = clock_ns();
     for (uint32_t round = 0;
          round < ROUNDS || (soonest_ns > seen_ns && round < LATE_ROUNDS &&
                             clock_ns() - began_ns < LATE_MS * UINT64_C(1000000));
@@ -121,6 +173,8 @@ static void look_at_streams(void)
         look_at_others(other, round);
         if (round == 0 && !goes_on(BEATS))
             refuse("a closed gate stops other processes");
+        if (round == 0)
+            look_at_turns(alone_us);
         ns = stand_and_go(at);
         soonest_ns = ns < soonest_ns ? ns : soonest_ns;
         ns = 2 * mark_and_see(s, at + 2);
@@ -181,7 +235,7 @@ void fact_gates(void)
 {
     int peer;
 
-    beats = peer_memory(sizeof(*beats));
+    shared = peer_memory(sizeof(*shared));
     peer = peer_start(beat);
     gpu_open();
     say_device();

@@ -85,7 +85,8 @@ Test(doctor, finds_nothing_wrong_on_the_simulator)
     json_decref(root);
 }
 
-/* Gates and a shared page, which cost too much or are refused; stopping kernels is not there. */
+/* Gates, which cost too much and keep the device from others; a shared page, which is refused;
+ * stopping kernels is not there. */
 Test(doctor, names_what_is_of_no_use_on_a_hostile_device)
 {
     json_t *root = doctor((const char *[]){"SIMGPU_LIKE=hostile", NULL}, 0);
@@ -93,6 +94,7 @@ Test(doctor, names_what_is_of_no_use_on_a_hostile_device)
     says(root, "hold", "ok");
     says(root, "registration", "warning");
     says(root, "gate", "warning");
+    says(root, "gates", "note");
     says(root, "time_slice", "note");
     says(root, "suspend", "note");
     json_decref(root);

@@ -129,6 +129,13 @@ Test(defaults, a_gate_that_does_not_open_is_recorded)
     is_recorded("SIMGPU_WAITS=stick", " none an opened gate did not let its stream go on\n");
 }
 
+/* Real time would have every other time slice, and wait for one, as often as a peer is held. */
+Test(defaults, a_gate_that_keeps_the_device_from_others_is_recorded)
+{
+    is_recorded("SIMGPU_ACQUIRE_YIELDS=0",
+                " none a process at a closed gate takes turns of the GPU from others\n");
+}
+
 Test(defaults, a_gate_that_is_seen_late_is_recorded)
 {
     if (!clock_steps())
@@ -209,7 +216,7 @@ Test(defaults, a_program_of_which_nobody_has_asked_has_none)
 Test(defaults, a_program_whose_driver_does_not_hold_has_none)
 {
     has_none(under_run, (const char *[]){"SIMGPU_WAITS=pass", NULL},
-             "no gates: they do not hold work here");
+             "no gates: they are of no use here");
 }
 
 Test(defaults, what_was_seen_with_another_driver_does_not_count)

@@ -113,8 +113,9 @@ struct device_client {
 struct device_params {
     uint32_t gpus, sms;
     uint64_t timeslice_ns, switch_ns;
-    uint32_t memory_percent; /* of its bandwidth, that kernels on all SMs ask for */
-    uint32_t link_percent;   /* of its speed, that each direction has beside the other; 0: all */
+    uint32_t memory_percent;  /* of its bandwidth, that kernels on all SMs ask for */
+    uint32_t link_percent;    /* of its speed, that each direction has beside the other; 0: all */
+    uint32_t waits_keep_turn; /* a context that stands at a memop wait gets its turns */
 };
 
 struct device_shared {

@@ -341,6 +341,13 @@ static bool head_in_front_end(const struct view *v, const struct device_stream *
     return op && (op->kind == OP_MARK || op->kind == OP_WAIT) && op->state == OP_RUNNING;
 }
 
+/* It stands at a wait, and its context has its turns all the same. */
+static bool head_stands(const struct view *v, const struct device_stream *s, uint32_t gpu)
+{
+    return v->handed && v->sh->params.waits_keep_turn && head_matches(v, s, OP_WAIT, gpu) &&
+           head_of(v, s)->state == OP_HANDED;
+}
+
 static void runnable_contexts(const struct view *v, uint32_t gpu, bool runnable[DEVICE_CONTEXTS])
 {
     memset(runnable, 0, DEVICE_CONTEXTS);
@@ -348,7 +355,8 @@ static void runnable_contexts(const struct view *v, uint32_t gpu, bool runnable[
         const struct device_stream *s = v->streams[i];
         if (head_matches(v, s, OP_KERNEL, gpu) && op_runnable(v, s, head_of(v, s)))
             runnable[s->context] = true;
-        if (s->context + 1 == v->sh->gpus[gpu].current && head_in_front_end(v, s) &&
+        if (((s->context + 1 == v->sh->gpus[gpu].current && head_in_front_end(v, s)) ||
+             head_stands(v, s, gpu)) &&
             !context_of(v, s)->off)
             runnable[s->context] = true;
     }

@@ -49,6 +49,7 @@ static const struct variable variables[] = {
     {"DRIVER_VERSION", INTEGER, AT(driver_version), 11000, 13990, 13000, NULL},
     {"WRITE_NS", INTEGER, AT(write_ns), 0, 1000000, 500, NULL},
     {"WAIT_NS", INTEGER, AT(wait_ns), 0, 1000000, 800, NULL},
+    {"ACQUIRE_YIELDS", SWITCH, AT(acquire_yields), 0, 1, 1, NULL},
     {"POLL_US", INTEGER, AT(poll_us), 1, 10000, 20, NULL},
     {"HOST_REGISTER", SWITCH, AT(host_register), 0, 1, 1, NULL},
     {"MEMOPS", SWITCH, AT(memops), 0, 1, 1, NULL},
@@ -77,10 +78,23 @@ static const struct like h100_580[] = {
 };
 /* The worst that was seen or is to be feared of each, and still keeps what CUDA promises. */
 static const struct like hostile[] = {
-    {"SM_SHARE", 25},     {"LINK_PERCENT", 50}, {"TIMESLICE_US", 10000}, {"SWITCH_US", 500},
-    {"LAUNCH_NS", 10000}, {"LOAD_US", 100000},  {"EVENT_NS", 6000},      {"DEPTH", 256},
-    {"FULL_LOCKS", 1},    {"WRITE_NS", 10000},  {"WAIT_NS", 5000},       {"POLL_US", 100},
-    {"HOST_REGISTER", 0}, {"PEERS", 0},         {"PREEMPT_US", 2300},    {NULL, 0},
+    {"SM_SHARE", 25},
+    {"LINK_PERCENT", 50},
+    {"TIMESLICE_US", 10000},
+    {"SWITCH_US", 500},
+    {"LAUNCH_NS", 10000},
+    {"LOAD_US", 100000},
+    {"EVENT_NS", 6000},
+    {"DEPTH", 256},
+    {"FULL_LOCKS", 1},
+    {"WRITE_NS", 10000},
+    {"WAIT_NS", 5000},
+    {"ACQUIRE_YIELDS", 0},
+    {"POLL_US", 100},
+    {"HOST_REGISTER", 0},
+    {"PEERS", 0},
+    {"PREEMPT_US", 2300},
+    {NULL, 0},
 };
 
 static const char prefix[] = "SIMGPU_";

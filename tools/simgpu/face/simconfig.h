@@ -45,10 +45,11 @@ struct sim_config {
     int driver_version; /* SIMGPU_DRIVER_VERSION */
     int write_ns;       /* SIMGPU_WRITE_NS: the device's front end, per memop write */
     int wait_ns;        /* SIMGPU_WAIT_NS: the same per memop wait, open or not */
-    int poll_us;        /* SIMGPU_POLL_US: between looks at a wait that is not over */
-    int connections;    /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
-    bool host_register; /* SIMGPU_HOST_REGISTER */
-    bool memops;        /* SIMGPU_MEMOPS */
+    bool acquire_yields;     /* SIMGPU_ACQUIRE_YIELDS: who waits leaves the device to others */
+    int poll_us;             /* SIMGPU_POLL_US: between looks at a wait that is not over */
+    int connections;         /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
+    bool host_register;      /* SIMGPU_HOST_REGISTER */
+    bool memops;             /* SIMGPU_MEMOPS */
     enum sim_waits waits;    /* SIMGPU_WAITS */
     enum sim_rm rm;          /* SIMGPU_RM */
     char rm_version[64];     /* SIMGPU_RM_VERSION: the driver's, as the resource manager has it */

@@ -402,6 +402,7 @@ static int devices_join(void)
         .switch_ns = (uint64_t)c->switch_us * 1000u,
         .memory_percent = (uint32_t)c->memory_percent,
         .link_percent = (uint32_t)c->link_percent,
+        .waits_keep_turn = !c->acquire_yields,
     };
     char name[128];
     snprintf(name, sizeof(name), "/simgpu-%u-%s", (unsigned int)getuid(), c->id);

@@ -27,6 +27,10 @@ int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *
 /* One that runs until the process ends, made at the first call; `running`, the caller's, says that
  * it is there. Not thread safe. False: there is none. */
 bool thread_once(bool *running, const char *name, void *(*run)(void *));
+/* The calling thread has a descriptor table of its own from now on, and nothing in it: no file of
+ * the program's stays open by this thread, and none of this thread's is among the program's. False:
+ * the kernel cannot, or a sandbox forbids it. */
+bool thread_table_own(void);
 /* Returns when it has ended; the calling thread is not cancelled meanwhile. */
 void thread_join(pthread_t thread);
 

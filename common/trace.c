@@ -5,16 +5,18 @@
 #include "common/trace.h"
 
 #include "common/clock.h"
+#include "common/futex.h"
 #include "common/names.h"
+#include "common/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,15 +25,16 @@ _Thread_local uint32_t trace_op __attribute__((tls_model("initial-exec")));
 
 static _Atomic uint32_t ops;
 static pthread_mutex_t naming = PTHREAD_MUTEX_INITIALIZER;
-static struct names names; /* of trace_now */
-/* Of the file, for those who put records: its own memory may be gone. */
+static struct names names; /* of the memory */
 static struct {
-    struct trace_file *at;
+    struct trace_file *memory;
     size_t bytes;
     uint32_t records;
     bool keep_first;
-} mapped;
-static struct sigaction before; /* what SIGBUS did before there was a trace */
+    pid_t pid;                    /* whose thread it is that writes the file */
+    int rc;                       /* of its start */
+    _Atomic uint32_t asked, done; /* how often all of it was to be in the file, and was */
+} self;
 static _Thread_local uint32_t thread_id __attribute__((tls_model("initial-exec")));
 
 uint64_t trace_clock(void)
@@ -51,6 +54,105 @@ uint32_t trace_op_next(void)
     uint32_t op = atomic_fetch_add_explicit(&ops, 1, memory_order_relaxed) + 1;
 
     return op ? op : trace_op_next();
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* In the table of the thread that writes it, where the program cannot close it. */
+struct output {
+    int fd;
+    struct stat made;
+    uint64_t next;  /* the first record that was not there to be written */
+    uint32_t names; /* bytes of them that are written */
+};
+
+/* A file of this size whose blocks are there. The lock goes with the descriptor. */
+static int output_open(struct output *o, const char *path)
+{
+    o->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (o->fd < 0)
+        return -errno;
+    if (flock(o->fd, LOCK_EX | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK ? -EBUSY : -errno;
+    if (ftruncate(o->fd, 0) != 0)
+        return -errno;
+    int rc = posix_fallocate(o->fd, 0, (off_t)self.bytes);
+    return rc != 0 ? -rc : fstat(o->fd, &o->made) != 0 ? -errno : 0;
+}
+
+/* All its blocks are there, and no signal comes: it is all or nothing. */
+static bool output_put(const struct output *o, size_t at, const void *data, size_t bytes)
+{
+    return pwrite(o->fd, data, bytes, (off_t)at) == (ssize_t)bytes;
+}
+
+/* Those that are being put come the next time, with what follows them. */
+static bool output_records(struct output *o, uint64_t head)
+{
+    uint64_t end = self.keep_first && head > self.records ? self.records : head, next = end;
+    uint64_t at = end - o->next > self.records ? end - self.records : o->next;
+    struct trace_record part[64];
+
+    while (at < end) {
+        uint64_t slot = at % self.records, n = 0;
+
+        for (; n < 64 && at < end && slot + n < self.records; n++, at++)
+            if (!trace_get(self.memory->record, self.records, at, &part[n])) {
+                part[n].seq = 0;
+                next = at < next ? at : next;
+            }
+        if (!output_put(o, offsetof(struct trace_file, record) + slot * sizeof(*part), part,
+                        n * sizeof(*part)))
+            return false;
+    }
+    o->next = next;
+    return true;
+}
+
+/* What readers go by comes last. False: it is not that file any more, as may be where the number is
+ * the program's as well, or it was cut short. */
+static bool output_write(struct output *o)
+{
+    struct trace_header *now = &self.memory->header, h = {.as_of_ns = trace_clock()};
+    /* Partners: trace_put, whose record may be on its way, and trace_name. */
+    uint64_t head = atomic_load_explicit(&now->head, memory_order_acquire);
+    uint32_t named = atomic_load_explicit(&now->names, memory_order_acquire);
+    struct stat st;
+
+    if (fstat(o->fd, &st) != 0 || st.st_ino != o->made.st_ino || st.st_dev != o->made.st_dev ||
+        st.st_size < (off_t)self.bytes || !output_records(o, head) ||
+        !output_put(o, offsetof(struct trace_file, name) + o->names, names.text + o->names,
+                    named - o->names))
+        return false;
+    o->names = named;
+    memcpy(&h, now, offsetof(struct trace_header, as_of_ns));
+    memcpy(h.program, now->program, sizeof(h.program));
+    atomic_init(&h.head, head);
+    atomic_init(&h.names, named);
+    return output_put(o, 0, &h, sizeof(h));
+}
+
+static void *writer_main(void *path)
+{
+    struct output o = {0};
+    bool writes;
+
+    thread_table_own();
+    self.rc = output_open(&o, path);
+    do {
+        uint32_t asked = atomic_load(&self.asked);
+
+        writes = self.rc == 0 && output_write(&o);
+        if (!writes)
+            trace_stop();
+        atomic_store(&self.done, asked);
+        futex_wake(&self.done);
+        if (writes)
+            futex_wait(&self.asked, asked, clock_ns() + TRACE_EVERY_NS);
+    } while (writes);
+    if (o.fd >= 0)
+        close(o.fd);
+    return NULL;
 }
 
 /* ---- open ----------------------------------------------------------------------------------- */
@@ -84,81 +186,60 @@ static void header_fill(struct trace_header *h, uint32_t records, bool keep_firs
     memcpy(h->magic, TRACE_MAGIC, sizeof(h->magic));
 }
 
-/* An empty file of this size whose blocks are there: a mapped page without one is a SIGBUS. */
-static int file_make(int fd, size_t bytes)
+/* Shared, as the children of a fork are to cost no copies. */
+static int memory_make(uint32_t records, bool keep_first, uint32_t level)
 {
-    int rc;
-
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        return errno == EWOULDBLOCK ? -EBUSY : -errno;
-    if (ftruncate(fd, 0) != 0)
+    self.bytes = sizeof(struct trace_file) + (size_t)records * sizeof(struct trace_record);
+    self.memory = mmap(NULL, self.bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (self.memory == MAP_FAILED)
         return -errno;
-    rc = posix_fallocate(fd, 0, (off_t)bytes);
-    return -rc;
-}
-
-/* Somebody has cut the file short. What comes now goes into memory that nobody reads; another
- * SIGBUS is the program's, as if there were no trace. */
-static void memory_lost(int signal, siginfo_t *info, void *context)
-{
-    uintptr_t at = (uintptr_t)info->si_addr - (uintptr_t)mapped.at;
-    int saved = errno;
-
-    if (info->si_code == BUS_ADRERR && at < mapped.bytes &&
-        mmap(mapped.at, mapped.bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mapped.at) {
-        trace_stop();
-    } else if (before.sa_flags & SA_SIGINFO) {
-        before.sa_sigaction(signal, info, context);
-    } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-        before.sa_handler(signal);
-    } else {
-        sigaction(signal, &before, NULL);
-        raise(signal);
-    }
-    errno = saved;
-}
-
-static void file_guard(struct trace_file *file, size_t bytes, uint32_t records, bool keep_first)
-{
-    static bool guarded;
-    struct sigaction guard = {.sa_sigaction = memory_lost, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-
-    mapped.at = file;
-    mapped.bytes = bytes;
-    mapped.records = records;
-    mapped.keep_first = keep_first;
-    if (!guarded)
-        guarded = sigaction(SIGBUS, &guard, &before) == 0;
+    self.records = records;
+    self.keep_first = keep_first;
+    header_fill(&self.memory->header, records, keep_first, level);
+    names_open(&names, self.memory->name, 0, TRACE_NAME_BYTES);
+    atomic_init(&self.memory->header.names, names.used);
+    return 0;
 }
 
 int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t level)
 {
-    size_t bytes = sizeof(struct trace_file) + (size_t)records * sizeof(struct trace_record);
     char name[4096];
-    struct trace_file *file = MAP_FAILED;
-    int fd, rc = path_fill(name, sizeof(name), path);
+    pthread_t thread;
+    int rc = path_fill(name, sizeof(name), path);
 
+    if (rc == 0)
+        rc = memory_make(records, keep_first, level);
     if (rc != 0)
         return rc;
-    fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return -errno;
-    rc = file_make(fd, bytes);
-    if (rc == 0)
-        file = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-    if (rc == 0 && file == MAP_FAILED)
-        rc = -errno;
-    if (rc != 0) {
-        close(fd);
-        return rc;
+    self.pid = getpid();
+    atomic_store(&self.asked, 1);
+    atomic_store(&self.done, 0);
+    rc = thread_new(&thread, "cutin-trace", writer_main, name);
+    if (rc == 0) {
+        pthread_detach(thread);
+        futex_until(&self.done, 0, UINT64_MAX);
+        rc = self.rc;
     }
-    file_guard(file, bytes, records, keep_first);
-    header_fill(&file->header, records, keep_first, level);
-    names_open(&names, file->name, 0, TRACE_NAME_BYTES);
-    atomic_init(&file->header.names, names.used);
-    atomic_store_explicit(&trace_now, file, memory_order_release);
-    return 0; /* the descriptor stays open: with it goes the lock */
+    if (rc == 0)
+        atomic_store_explicit(&trace_now, self.memory, memory_order_release);
+    else
+        munmap(self.memory, self.bytes);
+    return rc;
+}
+
+void trace_sync(void)
+{
+    uint64_t by_ns = clock_ns() + UINT64_C(2000) * NS_PER_MS;
+    uint32_t asked, done;
+
+    if (!trace_on() || self.pid != getpid())
+        return;
+    asked = atomic_fetch_add(&self.asked, 1) + 1;
+    futex_wake(&self.asked);
+    do
+        done = atomic_load(&self.done);
+    while ((int32_t)(done - asked) < 0 && futex_until(&self.done, done, by_ns));
 }
 
 void trace_stop(void)
@@ -219,8 +300,24 @@ void trace_put(const struct trace_record *record)
     if (!r.ns)
         r.ns = trace_clock();
     at = atomic_fetch_add_explicit(&file->header.head, 1, memory_order_relaxed);
-    if (mapped.keep_first && at >= mapped.records)
+    if (self.keep_first && at >= self.records)
         return;
     r.seq = at + 1;
-    record_store(&file->record[at % mapped.records], &r);
+    record_store(&file->record[at % self.records], &r);
+}
+
+bool trace_get(const struct trace_record *ring, uint32_t records, uint64_t position,
+               struct trace_record *out)
+{
+    const _Atomic uint64_t *words =
+        (const _Atomic uint64_t *)(const void *)&ring[position % records];
+    uint64_t copy[sizeof(*out) / sizeof(uint64_t)];
+
+    /* The number first and last: what lies between was written for it. Partner: record_store. */
+    if (atomic_load_explicit(&words[0], memory_order_acquire) != position + 1)
+        return false;
+    for (size_t i = 0; i < sizeof(copy) / sizeof(*copy); i++)
+        copy[i] = atomic_load_explicit(&words[i], memory_order_acquire);
+    memcpy(out, copy, sizeof(*out));
+    return atomic_load_explicit(&words[0], memory_order_relaxed) == position + 1;
 }

@@ -1,13 +1,12 @@
 /*
- * trace.h - what happened in one process, as records of fixed size in a file that is mapped when
- * the process first uses CUDA.
+ * trace.h - what happened in one process, as records of fixed size in memory, which a thread copies
+ * to a file from when the process first uses CUDA.
  *
  * A trace file is a header, the names of what ran, whole, and a ring of records. Memory is bounded
- * by both, and a process that is killed leaves what it had. Who cuts the file short ends the trace,
- * not the process: as long as there is one, SIGBUS has a handler, which hands on what is not about
- * it; a program that sets one of its own gets that, too. Putting a record takes no lock,
- * allocates nothing and calls no system; it has no say in any order. While no trace is written
- * every place that could put a record costs one load and one branch.
+ * by both, and a process that is killed leaves what it had TRACE_EVERY_NS before. No process maps
+ * the file: who cuts it short ends the trace, and the program cannot tell. Putting a record takes
+ * no lock, allocates nothing and calls no system; it has no say in any order. While no trace is
+ * written every place that could put a record costs one load and one branch.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC, so traces of several processes have one clock. Little
  * endian, like every machine that cutin runs on. Thread safe. `cutin trace` reads the files.
@@ -24,10 +23,11 @@
 #include "common/likely.h"
 
 enum {
-    TRACE_VERSION = 3,
+    TRACE_VERSION = 4,
     TRACE_NAME_BYTES = 1024 * 1024, /* of all names together */
     TRACE_LEAST_RECORDS = 1024,
     TRACE_MOST_RECORDS = 16 * 1024 * 1024,
+    TRACE_EVERY_NS = 10 * 1000 * 1000, /* from one copy to the next */
 };
 #define TRACE_MAGIC "CUTINTR"
 
@@ -101,7 +101,7 @@ struct trace_header {
     uint32_t pid, level;
     uint32_t keep_first; /* the first records are kept, else the newest */
     uint32_t zero;
-    uint64_t start_ns;
+    uint64_t start_ns, as_of_ns; /* what was put until then is there */
     char program[64];
     _Alignas(64) _Atomic uint64_t head;  /* records asked for so far */
     _Alignas(64) _Atomic uint32_t names; /* bytes of them so far */
@@ -124,9 +124,12 @@ static inline bool trace_on(void)
     return unlikely(atomic_load_explicit(&trace_now, memory_order_relaxed));
 }
 
-/* Begin to write `path`, in which %p stands for the process id. All of the file is made at once, so
- * that a full disk is met here. Returns 0 or -errno; -EBUSY: another process writes this file. */
+/* Begin to write `path`, in which %p stands for the process id; once in a process. All of the file
+ * is made at once, so that a full disk is met here. Returns 0 or -errno; -EBUSY: another process
+ * writes this file. */
 int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t level);
+/* What was put before is in the file when it returns, or the disk takes it not within 2 s. */
+void trace_sync(void);
 /* In a forked child, or at the end: put no more. Nothing is unmapped, somebody may be writing. */
 void trace_stop(void);
 
@@ -134,6 +137,9 @@ void trace_stop(void);
 uint32_t trace_name(const char *text);
 /* Puts a record; seq and tid are set here, and ns where it is 0. */
 void trace_put(const struct trace_record *record);
+/* The record of that position in a ring of so many. False: it is not there yet, or any more. */
+bool trace_get(const struct trace_record *ring, uint32_t records, uint64_t position,
+               struct trace_record *out);
 /* clock_ns, out of line: the functions that ask it only while a trace is written stay short. */
 uint64_t trace_clock(void);
 

@@ -1,28 +1,12 @@
 /*
- * bell.c - a descriptor table of a thread's own, and the way into it (see bell.h).
+ * bell.c - the way into a descriptor table of a thread's own (see bell.h).
  */
 #include "scheduler/client/bell.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#include "common/mutant.h"
-
-/* ThreadSanitizer takes a number to mean one descriptor in all of the process. */
-#ifdef __SANITIZE_THREAD__
-#define ONE_TABLE 1
-#else
-#define ONE_TABLE MUTANT(table_shared)
-#endif
-
-bool bell_table_own(void)
-{
-    return !ONE_TABLE && syscall(SYS_close_range, 0u, ~0u, (unsigned int)CLOSE_RANGE_UNSHARE) == 0;
-}
 
 void bell_hang(struct bell *b)
 {

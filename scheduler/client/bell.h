@@ -13,10 +13,6 @@ struct bell {
     char name[64];
 };
 
-/* The calling thread has a descriptor table of its own from now on, and nothing in it: no file of
- * the program's stays open by this thread, and none of this thread's is among the program's. False:
- * the kernel cannot, or a sandbox forbids it. */
-bool bell_table_own(void);
 /* In a table that is empty: 0 to 2 are taken behind it, and nothing that is written to standard
  * error gets anywhere. Without pipes there is no bell. */
 void bell_hang(struct bell *b);

@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/futex.h"
 #include "common/level.h"
+#include "common/mutant.h"
 #include "common/printable.h"
 #include "common/thread.h"
 
@@ -409,7 +410,7 @@ static void *link_main(void *arg)
     pthread_mutex_lock(&self->lock);
     robust_begin(&self->activity.preemptible.robust);
     self->bell = (struct bell){.fd = -1};
-    self->own_table = bell_table_own();
+    self->own_table = !MUTANT(table_shared) && thread_table_own();
     if (self->own_table)
         bell_hang(&self->bell);
     link_connect(self, FIRST_WAIT_NS);

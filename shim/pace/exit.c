@@ -41,6 +41,7 @@ void shim_exit_drain(void)
     client_close();
     gates_open_all();
     profile_close();
+    trace_sync();
 }
 
 /* The parent's threads, driver and connection are not ours. */

@@ -43,6 +43,7 @@ static json_t *picture(void)
     FILE *out = open_memstream(&text, &size);
     json_t *root;
 
+    trace_sync();
     cr_assert_eq(trace_view_open(&v, path, why, sizeof(why)), 0, "%s", why);
     trace_json_begin(&j, out, 0, 1);
     trace_json_add(&j, &v);
@@ -162,6 +163,7 @@ Test(trace_json, who_held_whom_is_the_time_of_both)
     put(TRACE_CUT_IN, 2, 50);
     put(TRACE_HELD, 0, 50);
     snprintf(other, sizeof(other), "%s/b.trace", folder);
+    trace_sync();
     copy_as_best_effort(other);
     cr_assert_eq(trace_view_open(&v[0], path, why, sizeof(why)), 0, "%s", why);
     cr_assert_eq(trace_view_open(&v[1], other, why, sizeof(why)), 0, "%s", why);

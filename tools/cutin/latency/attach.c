@@ -13,9 +13,11 @@
 #include "tools/cutin/trace/trace_view.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "common/level.h"
 #include "common/list.h"
@@ -228,22 +230,21 @@ static const struct message_row *find(const struct clients *c, const char *who)
 
 /* ---- its files ------------------------------------------------------------------------------ */
 
-/* The trace that a process has mapped. False: it writes none, or is another user's. */
+/* The trace that a process writes: a thread of its has that file open. False: it writes none, or is
+ * another user's. */
 static bool open_trace(pid_t pid, struct trace_view *v)
 {
-    char path[48], line[4400], why[256];
+    char path[48], why[256];
     bool found = false;
-    FILE *maps;
+    glob_t files = {0};
+    struct stat st;
 
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    maps = fopen(path, "re");
-    while (maps && !found && fgets(line, sizeof(line), maps)) {
-        const char *file = strchr(line, '/');
-        line[strcspn(line, "\n")] = '\0';
-        found = file && strstr(line, " rw-s ") && trace_view_open(v, file, why, sizeof(why)) == 0;
-    }
-    if (maps)
-        fclose(maps);
+    snprintf(path, sizeof(path), "/proc/%d/task/*/fd/*", (int)pid);
+    glob(path, GLOB_NOSORT, NULL, &files);
+    for (size_t i = 0; i < files.gl_pathc && !found; i++)
+        found = stat(files.gl_pathv[i], &st) == 0 && S_ISREG(st.st_mode) &&
+                trace_view_until(v, files.gl_pathv[i], clock_ns(), why, sizeof(why)) == 0;
+    globfree(&files);
     return found;
 }
 

@@ -57,7 +57,7 @@ int bench_break_write(struct bench *b, const struct worker_sample *s)
 
     for (int i = 0; i < 2 && rc == 0; i++) {
         bench_trace_path(b, pids[i], path, sizeof(path));
-        rc = trace_view_open(&views[i], path, b->why, sizeof(b->why));
+        rc = trace_view_until(&views[i], path, s->end_ns + AFTER_NS, b->why, sizeof(b->why));
     }
     if (rc == 0)
         rc = write_trace(b, s, views);

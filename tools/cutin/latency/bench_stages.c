@@ -78,7 +78,7 @@ static int read_trace(struct bench *b, bool rt, uint64_t from_ns)
     int rc;
 
     bench_trace_path(b, (rt ? b->rt : b->be)[BENCH_CUTIN].pid, path, sizeof(path));
-    rc = trace_view_open(&v, path, b->why, sizeof(b->why));
+    rc = trace_view_until(&v, path, clock_ns(), b->why, sizeof(b->why));
     if (rc != 0)
         return rc;
     trace_clocks_read(&clocks, &v);

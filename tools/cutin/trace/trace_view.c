@@ -2,15 +2,17 @@
  * trace_view.c - read trace files (see trace_view.h).
  */
 #include "trace_view.h"
+#include "common/clock.h"
 #include "common/list.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *header_wrong(const struct trace_header *h, size_t bytes)
@@ -29,32 +31,55 @@ static const char *header_wrong(const struct trace_header *h, size_t bytes)
     return NULL;
 }
 
+static bool read_at(int fd, void *to, size_t bytes, size_t at)
+{
+    return pread(fd, to, bytes, (off_t)at) == (ssize_t)bytes;
+}
+
+/* A copy, since a mapping would end with the file. What differs when it is read again was being
+ * written. */
+static struct trace_file *file_read(int fd, size_t bytes, const char **wrong)
+{
+    struct trace_file *file = malloc(bytes), *again = malloc(bytes);
+
+    if (!file || !again) {
+        free(file);
+        file = NULL;
+    } else if (!read_at(fd, file, bytes, 0) || !read_at(fd, again, bytes, 0)) {
+        *wrong = "it is truncated";
+    } else if (!(*wrong = header_wrong(&file->header, bytes))) {
+        for (uint32_t i = 0; i < file->header.records; i++)
+            if (memcmp(&file->record[i], &again->record[i], sizeof(*file->record)) != 0)
+                file->record[i].seq = 0;
+    }
+    free(again);
+    return file;
+}
+
 int trace_view_open(struct trace_view *v, const char *path, char *why, size_t why_bytes)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
     const char *wrong = NULL;
+    struct trace_header h;
     uint64_t head, kept;
     struct stat st;
-    void *at = MAP_FAILED;
 
     *v = (struct trace_view){0};
     if (fd < 0 || fstat(fd, &st) != 0)
         rc = -errno;
-    else if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct trace_file))
+    else if (!S_ISREG(st.st_mode) || !read_at(fd, &h, sizeof(h), 0))
         wrong = "it is no trace, or truncated";
-    else if ((at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0)) == MAP_FAILED)
-        rc = -errno;
+    else if (!(wrong = header_wrong(&h, (size_t)st.st_size)) &&
+             !(v->file = file_read(fd, (size_t)st.st_size, &wrong)))
+        rc = -ENOMEM;
     if (fd >= 0)
         close(fd);
-    if (at != MAP_FAILED && (wrong = header_wrong(at, (size_t)st.st_size)))
-        munmap(at, (size_t)st.st_size);
     if (rc != 0 || wrong) {
+        trace_view_close(v);
         snprintf(why, why_bytes, "%s: %s", path, wrong ? wrong : strerror(-rc));
         return wrong ? -EBADMSG : rc;
     }
-    v->file = at;
-    v->bytes = (size_t)st.st_size;
-    head = atomic_load_explicit(&v->file->header.head, memory_order_acquire);
+    head = v->file->header.head;
     kept = head < v->file->header.records ? head : v->file->header.records;
     v->first = v->file->header.keep_first ? 0 : head - kept;
     v->end = v->first + kept;
@@ -62,33 +87,35 @@ int trace_view_open(struct trace_view *v, const char *path, char *why, size_t wh
     return 0;
 }
 
+int trace_view_until(struct trace_view *v, const char *path, uint64_t ns, char *why,
+                     size_t why_bytes)
+{
+    uint64_t by_ns = clock_ns() + UINT64_C(2000) * NS_PER_MS;
+    int rc;
+
+    while ((rc = trace_view_open(v, path, why, why_bytes)) == 0 && v->file->header.as_of_ns < ns &&
+           clock_ns() < by_ns) {
+        trace_view_close(v);
+        nanosleep(&(struct timespec){.tv_nsec = TRACE_EVERY_NS / 2}, NULL);
+    }
+    return rc;
+}
+
 void trace_view_close(struct trace_view *v)
 {
-    if (v->file)
-        munmap((void *)(uintptr_t)v->file, v->bytes);
+    free(v->file);
     v->file = NULL;
 }
 
 bool trace_view_get(const struct trace_view *v, uint64_t position, struct trace_record *out)
 {
-    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(const void *)&v->file
-                                        ->record[position % v->file->header.records];
-    uint64_t copy[sizeof(*out) / sizeof(uint64_t)];
-
-    /* The number first and last: what lies between was written for it. Partner: record_store. */
-    if (atomic_load_explicit(&words[0], memory_order_acquire) != position + 1)
-        return false;
-    for (size_t i = 0; i < sizeof(copy) / sizeof(*copy); i++)
-        copy[i] = atomic_load_explicit(&words[i], memory_order_acquire);
-    memcpy(out, copy, sizeof(*out));
-    return atomic_load_explicit(&words[0], memory_order_relaxed) == position + 1 &&
+    return trace_get(v->file->record, v->file->header.records, position, out) &&
            out->kind > TRACE_NONE && out->kind < TRACE_END;
 }
 
 const char *trace_view_name(const struct trace_view *v, uint32_t name)
 {
-    /* Partner: trace_name. */
-    uint32_t names = atomic_load_explicit(&v->file->header.names, memory_order_acquire);
+    uint32_t names = v->file->header.names;
 
     if (name == 0 || name >= names || names > TRACE_NAME_BYTES || v->file->name[name - 1] ||
         !memchr(v->file->name + name, '\0', names - name))

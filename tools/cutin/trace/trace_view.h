@@ -10,16 +10,18 @@
 #include <string.h>
 
 struct trace_view {
-    const struct trace_file *file;
-    size_t bytes;
-    uint64_t first, end; /* positions of what is there: first <= position < end */
-    uint64_t lost;       /* records that were not kept */
+    struct trace_file *file; /* a copy of it */
+    uint64_t first, end;     /* positions of what is there: first <= position < end */
+    uint64_t lost;           /* records that were not kept */
 };
 
-/* Maps the file. 0, or -errno with one line in `why`: -EBADMSG for what is foreign or truncated. */
+/* Reads the file. 0, or -errno with one line in `why`: -EBADMSG for a foreign or truncated one. */
 int trace_view_open(struct trace_view *v, const char *path, char *why, size_t why_bytes);
+/* The same, once all that was put until `ns` is there; waits 2 s for it. */
+int trace_view_until(struct trace_view *v, const char *path, uint64_t ns, char *why,
+                     size_t why_bytes);
 void trace_view_close(struct trace_view *v);
-/* False: it is being written, or was overwritten meanwhile. */
+/* False: it was being written, or overwritten. */
 bool trace_view_get(const struct trace_view *v, uint64_t position, struct trace_record *out);
 /* "" for 0 and for what is no name. */
 const char *trace_view_name(const struct trace_view *v, uint32_t name);

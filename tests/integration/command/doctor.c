@@ -95,7 +95,6 @@ Test(doctor, names_what_is_of_no_use_on_a_hostile_device)
     says(root, "registration", "warning");
     says(root, "gate", "warning");
     says(root, "gates", "note");
-    says(root, "time_slice", "note");
     says(root, "suspend", "note");
     json_decref(root);
 }

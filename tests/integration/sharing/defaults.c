@@ -149,6 +149,23 @@ Test(defaults, a_gate_is_not_late_where_every_marker_is)
     is_recorded("SIMGPU_WRITE_NS=1000000", " graphs\n");
 }
 
+/* The doctor times the turns of two processes, which are the host's where it is busy. */
+Test(defaults, a_switch_that_takes_longer_than_a_budget_is_named)
+{
+    static const char said[] = "beside other processes nobody waits less";
+    struct process *dear, *cheap;
+
+    if (!clock_steps())
+        cr_skip_test("a busy host's processes do not keep their turns");
+    dear = process_run((const char *[]){CUTIN, "doctor", "--sim", NULL},
+                       (const char *[]){"SIMGPU_LIKE=hostile", NULL}, 80);
+    cheap = process_run((const char *[]){CUTIN, "doctor", "--sim", NULL}, NULL, 80);
+    cr_expect_not_null(strstr(process_out(dear), said), "%s", process_out(dear));
+    cr_expect_null(strstr(process_out(cheap), said), "%s", process_out(cheap));
+    process_free(cheap);
+    process_free(dear);
+}
+
 /* ---- the program ---------------------------------------------------------------------------- */
 
 #define PROGRAM "program_gates"

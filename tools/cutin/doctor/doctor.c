@@ -207,10 +207,14 @@ static void check_slices(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
 
-    if (p->slice_us > 0)
+    if (p->slice_us > 0 && p->switch_us < 0)
+        find(f, VERDICT_NOTE, NULL,
+             "contexts take turns of %.2f ms; too busy here to tell what a switch costs",
+             p->slice_us / 1e3);
+    else if (p->slice_us > 0)
         find(f, p->switch_us < SWITCH_MOST_US ? VERDICT_OK : VERDICT_NOTE, NULL,
              "contexts take turns of %.2f ms, a switch costs %.0f us%s", p->slice_us / 1e3,
-             p->switch_us > 0 ? p->switch_us : 0,
+             p->switch_us,
              p->switch_us < SWITCH_MOST_US ? "" : ": beside other processes nobody waits less");
     else if (p->stage == PROBE_MEASURED)
         find(f, VERDICT_NOTE, NULL, "two busy contexts were not seen to take turns");

@@ -18,7 +18,7 @@ static struct shared {
     _Atomic int slice_answer;  /* what groups_slice said */
 } *shared;
 
-enum { START_MS = 30000, QUEUED = 64, GATED_KERNELS = 16 };
+enum { START_MS = 30000, QUEUED = 120, GATED_KERNELS = 16 };
 
 static CUevent event_new(void)
 {
@@ -205,7 +205,7 @@ void fact_short_slice(void)
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-enum { SLICE_KERNEL_US = 100, KERNELS = 6000, QUICK_KERNELS = 400 };
+enum { SLICE_KERNEL_US = 100, KERNELS = 6000, QUICK_KERNELS = 1200 };
 
 static struct {
     uint64_t ns[KERNELS];

@@ -142,7 +142,8 @@ static uint32_t long_kernel_gated_us(uint32_t alone_us)
     return us;
 }
 
-/* It is open again. A kernel that still takes so long is not slow because of it: others have come. */
+/* It is open again. A kernel that still takes so long is not slow because of it: others have come.
+ */
 static void look_at_turns(uint32_t gated_us, uint32_t alone_us)
 {
     if (takes_turns(gated_us, alone_us) && !takes_turns(long_kernel_us(), alone_us))

@@ -40,7 +40,7 @@ macro(package component name section needs description)
   set(CPACK_DEBIAN_${key}_PACKAGE_NAME ${name})
   set(CPACK_DEBIAN_${key}_PACKAGE_SECTION ${section})
   set(CPACK_RPM_${key}_PACKAGE_NAME ${name})
-  set(CPACK_RPM_${key}_PACKAGE_SUMMARY "${CPACK_PACKAGE_DESCRIPTION_SUMMARY}")
+  string(REGEX REPLACE "\\.\n.*" "" CPACK_RPM_${key}_PACKAGE_SUMMARY "${description}")
   set(CPACK_DEBIAN_${key}_PACKAGE_DEPENDS "libc6 (>= 2.17)")
   if(NOT "${needs}" STREQUAL "")
     string(APPEND CPACK_DEBIAN_${key}_PACKAGE_DEPENDS ", ${needs} (= ${PROJECT_VERSION})")
@@ -69,6 +69,11 @@ set(CPACK_DEBIAN_COMMANDS_PACKAGE_CONTROL_EXTRA ${scripts}/postinst ${scripts}/p
 set(CPACK_RPM_COMMANDS_POST_INSTALL_SCRIPT_FILE ${scripts}/postinst)
 set(CPACK_RPM_COMMANDS_PRE_UNINSTALL_SCRIPT_FILE ${scripts}/prerm)
 set(CPACK_RPM_COMMANDS_POST_UNINSTALL_SCRIPT_FILE ${scripts}/postrm)
+set(CPACK_RPM_COMMANDS_PACKAGE_SUMMARY "Real-time work cuts in on a busy NVIDIA GPU")
+# As systems of RPMs call it, and say of it.
+set(CPACK_RPM_DEV_PACKAGE_NAME cutin-devel)
+set(CPACK_RPM_DEV_PACKAGE_GROUP Development/Libraries)
+set(CPACK_RPM_DEV_PACKAGE_PROVIDES "pkgconfig(cutin) = ${PROJECT_VERSION}")
 # The loader finds it by its name alone, as `LD_PRELOAD=libcutin.so` needs.
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${scripts}/triggers)
 # Nothing that needs a driver is to find this one by accident.

@@ -215,14 +215,14 @@ static void train(struct training *t, struct pace *pace)
     pace_begin(pace, t);
     if (seconds > 0)
         end_ns = pace->since_ns + (uint64_t)(seconds * 1e9);
-    while (!stopped && (steps <= 0 || (double)t->step < steps) && now_ns() < end_ns) {
+    do {
         train_step(t);
         if (t->step == WARM_UP) {
             if (announce)
                 fprintf(stderr, "training\n");
             pace_begin(pace, t);
         }
-    }
+    } while (!stopped && (steps <= 0 || (double)t->step < steps) && now_ns() < end_ns);
     finish(t);
 }
 

@@ -101,7 +101,7 @@ void undisturbed_checksum(int steps, char checksum[32])
     snprintf(number, sizeof(number), "%d", steps);
     snprintf(id, sizeof(id), "SIMGPU_ID=alone-%s", getenv("SIMGPU_ID"));
     p = process_run((const char *[]){EXAMPLE("be_training"), "--steps", number, "--json", NULL},
-                    (const char *[]){SIMULATOR, id, NULL}, 60);
+                    (const char *[]){SIMULATOR, id, "SIMGPU_LOG", NULL}, 60);
     cr_assert_eq(p->status, 0, "be_training alone: status %d, %s", p->status, process_err(p));
     cr_assert(word_after(process_out(p), "checksum", checksum, 32));
     process_free(p);
@@ -152,4 +152,17 @@ void training_check(struct process *p, const char *expected, double seconds)
     cr_assert_eq(p->status, 0, "be_training: status %d, %s", p->status, process_err(p));
     cr_assert(word_after(process_out(p), "checksum", checksum, sizeof(checksum)));
     cr_expect_str_eq(checksum, expected);
+}
+
+void training_stop(struct process *p)
+{
+    char expected[32];
+    int steps;
+
+    process_signal(p, SIGTERM);
+    process_wait(p, 80);
+    steps = (int)number_after(process_out(p), "\"steps\"");
+    cr_expect_gt(steps, 0, "be_training: %s%s", process_out(p), process_err(p));
+    undisturbed_checksum(steps, expected);
+    training_check(p, expected, 0);
 }

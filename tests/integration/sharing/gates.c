@@ -244,12 +244,10 @@ Test(gates, a_process_of_several_levels_has_none)
     struct process *daemon = daemon_start(), *be;
     struct message_row row;
 
-    undisturbed_checksum(STEPS, expected);
-    be = process_start((const char *[]){EXAMPLE("be_training"), "--steps", "120", "--json", NULL},
-                       env);
+    be = process_start((const char *[]){EXAMPLE("be_training"), "--json", NULL}, env);
     cr_assert(client_wait("be_training", has_run, 20, &row));
     cr_expect_eq(row.device[0].gates, 0);
-    training_check(be, expected, 60);
+    training_stop(be);
     cr_expect_not_null(strstr(process_err(be), "no gates: streams of this process have different"),
                        "stderr: %s", process_err(be));
     process_free(be);

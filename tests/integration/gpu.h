@@ -45,8 +45,8 @@ double inference_end(struct process *p);
 void inference_stop(struct process *p); /* the same, and there were some */
 /* Waits for the end in order; its checksum has to be `expected`. */
 void training_check(struct process *p, const char *expected, double seconds);
-/* One that trains until it is told to end (0 steps): whatever a busy machine does first, it is still
- * there. Its checksum has to be that of as many steps undisturbed. */
+/* One that trains until it is told to end (0 steps): whatever a busy machine does first, it is
+ * still there. Its checksum has to be that of as many steps undisturbed. */
 void training_stop(struct process *p);
 
 #endif

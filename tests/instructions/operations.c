@@ -63,7 +63,7 @@ static void die(const char *what)
 /* ---- counting -------------------------------------------------------------------------------- */
 
 static _Thread_local uint64_t stepped_ns; /* 0: the machine's clock */
-static _Atomic bool counting;
+static _Atomic bool counting, parked;     /* the library's thread for the scheduler stands still */
 static _Atomic unsigned rounds;
 
 __attribute__((noinline, visibility("default"))) int clock_gettime(clockid_t clock,
@@ -103,8 +103,11 @@ __attribute__((visibility("default"))) long syscall(long number, ...)
     long rc = real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (number == SYS_futex && is_client_thread()) {
         rounds++;
-        while (counting)
+        while (counting) {
+            parked = true;
             usleep(1000);
+        }
+        parked = false;
     }
     return rc;
 }
@@ -127,7 +130,8 @@ static void count_begin(void)
     while ((int)(rounds - until) < 0)
         usleep(1000);
     counting = true;
-    usleep(2000);
+    while (!parked)
+        usleep(1000);
     CALLGRIND_ZERO_STATS;
 }
 

@@ -184,10 +184,11 @@ static void look_at_streams(void)
         if (!word_wait(mark, at, SEEN_MS) && word_get(mark) < at)
             refuse("what is in front of a closed gate does not run");
         look_at_others(other, round);
-        if (round == 0 && !goes_on(BEATS))
-            refuse("a closed gate stops other processes");
-        if (round == 0)
+        if (round == 0) {
+            if (!goes_on(BEATS))
+                refuse("a closed gate stops other processes");
             gated_us = long_kernel_gated_us(alone_us);
+        }
         ns = stand_and_go(at);
         if (round == 0)
             look_at_turns(gated_us, alone_us);

@@ -3,6 +3,8 @@
  */
 #include "tests/integration/gpu.h"
 
+#include "common/clock.h"
+
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,9 +48,26 @@ struct process *daemon_start_by(const char *program)
     }
 }
 
+/* What the daemon says of all, where a test waited for something else in vain. */
+static void tell_clients(const struct message_row *rows, size_t n, double waited_s)
+{
+    fprintf(stderr, "after %.1f s the daemon has %zu clients\n", waited_s, n);
+    for (size_t k = 0; k < n; k++) {
+        const struct message_row *row = &rows[k];
+
+        fprintf(stderr,
+                "  %d %.15s: level %u, state %#x, %s, %s, %u above, %u below, held %llu times\n",
+                (int)row->pid, row->name, row->level, row->state,
+                row_active(row) ? "active" : "idle", row_held(row) ? "held" : "not held",
+                row->above, row->below, (unsigned long long)client_holds(row));
+    }
+}
+
 bool client_wait(const char *name, bool (*wanted)(const struct message_row *), double seconds,
                  struct message_row *found)
 {
+    uint64_t from_ns = clock_ns();
+
     for (int i = 0; i < (int)(seconds * 200); i++) {
         struct message_row *rows = NULL;
         size_t n = 0;
@@ -56,6 +75,8 @@ bool client_wait(const char *name, bool (*wanted)(const struct message_row *), d
 
         if (query_clients(daemon_path(), &rows, &n) != 0)
             n = 0;
+        if (i + 1 == (int)(seconds * 200))
+            tell_clients(rows, n, (double)(clock_ns() - from_ns) / 1e9);
         for (size_t k = 0; k < n && !got; k++) {
             /* The kernel cuts names to 15 bytes. */
             got = (!name || strncmp(rows[k].name, name, PAGE_NAME - 1) == 0) && wanted(&rows[k]);
@@ -156,11 +177,16 @@ void training_check(struct process *p, const char *expected, double seconds)
 
 void training_stop(struct process *p)
 {
+    process_signal(p, SIGTERM);
+    training_done(p, 80);
+}
+
+void training_done(struct process *p, double seconds)
+{
     char expected[32];
     int steps;
 
-    process_signal(p, SIGTERM);
-    process_wait(p, 80);
+    process_wait(p, seconds);
     steps = (int)number_after(process_out(p), "\"steps\"");
     cr_expect_gt(steps, 0, "be_training: %s%s", process_out(p), process_err(p));
     undisturbed_checksum(steps, expected);

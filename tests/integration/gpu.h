@@ -48,5 +48,7 @@ void training_check(struct process *p, const char *expected, double seconds);
 /* One that trains until it is told to end (0 steps): whatever a busy machine does first, it is
  * still there. Its checksum has to be that of as many steps undisturbed. */
 void training_stop(struct process *p);
+/* The same of one that was told already, after `seconds` at most. */
+void training_done(struct process *p, double seconds);
 
 #endif

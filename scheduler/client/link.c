@@ -21,11 +21,10 @@
 #include "common/printable.h"
 #include "common/thread.h"
 
-#define WELCOME_NS     (2000ull * NS_PER_MS) /* in attempts after the first */
+#define WELCOME_NS     (2000ull * NS_PER_MS) /* a busy machine's daemon is late, not gone */
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
-#define FIRST_WAIT_NS  (200 * NS_PER_MS) /* client_open, for the daemon's welcome */
-#define LOOK_NS        (50 * NS_PER_MS)  /* where the bell cannot be rung */
-#define OFTEN_NS       (10 * NS_PER_MS)  /* where there is none, or nobody else beats */
+#define LOOK_NS        (50 * NS_PER_MS) /* where the bell cannot be rung */
+#define OFTEN_NS       (10 * NS_PER_MS) /* where there is none, or nobody else beats */
 
 static void retry_later(struct client_state *self)
 {
@@ -71,8 +70,8 @@ static void link_down(struct client_state *self, int why)
     link_drain(self);
 }
 
-/* Says HELLO; the welcome is to come within `wait_ns`. */
-static void link_connect(struct client_state *self, uint64_t wait_ns)
+/* Says HELLO; the welcome is to come in time. */
+static void link_connect(struct client_state *self)
 {
     union message m;
     int rc = connection_open(&self->connection, self->socket, !self->own_table);
@@ -103,7 +102,7 @@ static void link_connect(struct client_state *self, uint64_t wait_ns)
     }
     atomic_store(&self->broken, false);
     self->link = LINK_HELLO;
-    self->welcome_by_ns = clock_ns() + wait_ns;
+    self->welcome_by_ns = clock_ns() + WELCOME_NS;
 }
 
 /* The daemon may be another user's: only what a terminal takes as text. */
@@ -321,7 +320,7 @@ static void link_service(struct client_state *self, uint64_t now)
     if (self->link == LINK_DRAIN)
         link_drain(self);
     if (self->link == LINK_NONE && now >= self->retry_ns)
-        link_connect(self, WELCOME_NS);
+        link_connect(self);
     if (self->link == LINK_HELLO || self->link == LINK_UP) {
         rc = link_receive(self);
         if (rc == 0 && self->link == LINK_UP)
@@ -413,7 +412,7 @@ static void *link_main(void *arg)
     self->own_table = !MUTANT(table_shared) && thread_table_own();
     if (self->own_table)
         bell_hang(&self->bell);
-    link_connect(self, FIRST_WAIT_NS);
+    link_connect(self);
     self->tried = true;
     state_news(self);
     while (!atomic_load(&self->stop)) {

@@ -153,6 +153,7 @@ const char *rate_with_gaps(void)
 
 double inference_end(struct process *p)
 {
+    process_catches(p, SIGTERM);
     process_signal(p, SIGTERM);
     process_wait(p, 20);
     cr_assert_eq(p->status, 0, "rt_inference: status %d, %s", p->status, process_err(p));
@@ -177,6 +178,7 @@ void training_check(struct process *p, const char *expected, double seconds)
 
 void training_stop(struct process *p)
 {
+    process_catches(p, SIGTERM);
     process_signal(p, SIGTERM);
     training_done(p, 80);
 }

@@ -144,6 +144,33 @@ void process_signal(struct process *p, int signal)
         kill(p->pid, signal);
 }
 
+static bool has_handler(pid_t pid, int signal)
+{
+    unsigned long long caught = 0;
+    char path[64], line[256];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    f = fopen(path, "r");
+    while (f && fgets(line, sizeof(line), f))
+        sscanf(line, "SigCgt: %llx", &caught);
+    if (f)
+        fclose(f);
+    return caught >> (signal - 1) & 1;
+}
+
+bool process_catches(struct process *p, int signal)
+{
+    double deadline = now_s() + 20 * BUSY;
+
+    while (process_running(p) && now_s() < deadline) {
+        if (has_handler(p->pid, signal))
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    return false;
+}
+
 static const char *captured(struct process *p, int which)
 {
     struct stat st;

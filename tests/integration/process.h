@@ -34,6 +34,9 @@ bool process_running(struct process *p);
 /* Waits until `text` appeared in its stdout or stderr. False: it ended or took far longer. */
 bool process_says(struct process *p, const char *text, double seconds);
 void process_signal(struct process *p, int signal);
+/* Waits until it has a handler for the signal: on a busy machine it may not have come that far, and
+ * would just die. False: it ended, or took far longer than it may. */
+bool process_catches(struct process *p, int signal);
 /* What it wrote so far; valid until the next call of the same function or process_free. */
 const char *process_out(struct process *p);
 const char *process_err(struct process *p);

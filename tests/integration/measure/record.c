@@ -132,24 +132,6 @@ Test(record, arrivals_and_levels)
     daemon_stop(daemon_path());
 }
 
-/* Waits until the process has a handler for the signal. */
-static bool catches(pid_t pid, int signal)
-{
-    char path[64], line[256];
-    unsigned long long caught = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    for (int i = 0; i < 3000 && !(caught >> (signal - 1) & 1); i++) {
-        FILE *f = fopen(path, "r");
-        usleep(10000);
-        while (f && fgets(line, sizeof(line), f))
-            sscanf(line, "SigCgt: %llx", &caught);
-        if (f)
-            fclose(f);
-    }
-    return caught >> (signal - 1) & 1;
-}
-
 Test(record, ctrl_c_ends_a_replay_with_what_it_has)
 {
     const char *file = record("2", "2");
@@ -159,7 +141,7 @@ Test(record, ctrl_c_ends_a_replay_with_what_it_has)
                       NULL);
     json_t *root;
 
-    cr_assert(catches(p->pid, SIGINT), "it does not run");
+    cr_assert(process_catches(p, SIGINT), "it does not run");
     process_signal(p, SIGINT);
     cr_assert_eq(process_wait(p, 20), 128 + SIGINT, "%s", process_err(p));
     root = json_loads(process_out(p), 0, NULL);

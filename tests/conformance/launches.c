@@ -145,6 +145,27 @@ Test(launches, available_shared_memory_is_what_a_block_may_have)
     cr_assert_leq(bytes, 4096);
 }
 
+/* The guide's chapter on compute capabilities: what is resident on a multiprocessor, and what a block
+ * may have, is what the device's attributes say. */
+Test(launches, as_much_fits_as_the_device_says)
+{
+    int threads = rig_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+    int blocks = rig_attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+    int most = rig_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    int whole = rig_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+    const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    int fit = 0;
+    cr_assert_leq(most, whole);
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&fit, rig.spin, 32, 0));
+    cr_assert_eq(fit, blocks < threads / 32 ? blocks : threads / 32);
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&fit, rig.spin, 512, 0));
+    cr_assert_eq(fit, threads / 512);
+    OK(cuFuncSetAttribute(rig.spin, shared, most));
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&fit, rig.spin, 32, (size_t)most));
+    cr_assert_eq(fit, 1);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuFuncSetAttribute(rig.spin, shared, most + 1));
+}
+
 /* cuda.h: "The size in bytes of user-allocated constant memory required by this function", "... of
  * local memory used by each thread of this function". */
 Test(launches, a_function_says_what_memory_it_needs)

@@ -120,6 +120,13 @@ Test(config, no_number_is_one_message_and_the_default)
                    "using 2000\n");
 }
 
+Test(config, another_compute_capability_is_one_message_and_the_default)
+{
+    setenv("SIMGPU_COMPUTE", "7.5", 1);
+    cr_expect_eq(simconfig_compute()->arch, 80);
+    expect_message("simgpu: SIMGPU_COMPUTE=7.5 is none of 8.0 8.6; using 8.0\n");
+}
+
 Test(config, a_misspelt_name_is_one_message)
 {
     setenv("SIMGPU_SPED", "2", 1);

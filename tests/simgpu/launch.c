@@ -123,6 +123,28 @@ Test(launch, cooperative_launches_must_fit)
            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
+static void open_8_6(void)
+{
+    setenv("SIMGPU_COMPUTE", "8.6", 1);
+    sim_open();
+}
+
+/* 1536 threads each. */
+Test(launch_8_6, fewer_blocks_run_at_once, .init = open_8_6, .fini = sim_close)
+{
+    int minor, sms;
+    CHECK(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
+    CHECK(cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    cr_expect_eq(minor, 6);
+    uint64_t ns = 1;
+    void *params[] = {&ns};
+    unsigned int most = 6 * (unsigned int)sms;
+    EXPECT(cuLaunchCooperativeKernel(sim.spin, most, 1, 1, 256, 1, 1, 0, NULL, params),
+           CUDA_SUCCESS);
+    EXPECT(cuLaunchCooperativeKernel(sim.spin, most + 1, 1, 1, 256, 1, 1, 0, NULL, params),
+           CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
 Test(launch, attributes_of_extended_launches_are_checked)
 {
     uint64_t ns = 1;

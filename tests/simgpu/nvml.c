@@ -43,6 +43,16 @@ Test(nvml, every_name_is_there)
 #undef NVML
 }
 
+Test(nvml, a_device_has_the_compute_capability_of_the_driver)
+{
+    setenv("SIMGPU_COMPUTE", "8.6", 1); /* read at the first call that needs it */
+    int major = 0, minor = 0;
+    void *device;
+    cr_assert_eq(CALL(nvmlDeviceGetHandleByIndex_v2, 0, &device), NVML_SUCCESS);
+    cr_assert_eq(CALL(nvmlDeviceGetCudaComputeCapability, device, &major, &minor), NVML_SUCCESS);
+    cr_expect_eq(major * 10 + minor, 86);
+}
+
 Test(nvml, what_is_not_simulated_says_so)
 {
     char serial[64];

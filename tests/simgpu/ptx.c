@@ -344,6 +344,15 @@ Test(fatbin, newest_text_that_the_device_runs_is_taken)
     takes(parts, 1, "old");
 }
 
+Test(fatbin, a_device_of_8_6_takes_its_own)
+{
+    static const struct part parts[] = {{1, 80, 0, TEXT("of_8_0")},
+                                        {1, 86, 0, TEXT("of_8_6")},
+                                        {1, 89, 0, TEXT("newer_than_both")}};
+    setenv("SIMGPU_COMPUTE", "8.6", 1);
+    takes(parts, 3, "of_8_6");
+}
+
 Test(fatbin, nothing_for_the_device_is_an_error)
 {
     static const struct part newer = {1, 90, 0, TEXT("newer_than_the_device")},

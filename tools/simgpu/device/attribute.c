@@ -56,7 +56,6 @@ static const struct row rows[] = {
     {A(MEMORY_CLOCK_RATE), 1215000},
     {A(GLOBAL_MEMORY_BUS_WIDTH), 5120},
     {A(L2_CACHE_SIZE), 41943040},
-    {A(MAX_THREADS_PER_MULTIPROCESSOR), 2048},
     {A(ASYNC_ENGINE_COUNT), 3},
     {A(UNIFIED_ADDRESSING), 1},
     {A(MAXIMUM_TEXTURE1D_LAYERED_WIDTH), 32768},
@@ -91,13 +90,10 @@ static const struct row rows[] = {
     {A(MAXIMUM_TEXTURE2D_LINEAR_PITCH), 2097120},
     {A(MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH), 32768},
     {A(MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT), 32768},
-    {A(COMPUTE_CAPABILITY_MAJOR), COMPUTE_MAJOR},
-    {A(COMPUTE_CAPABILITY_MINOR), COMPUTE_MINOR},
     {A(MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH), 32768},
     {A(STREAM_PRIORITIES_SUPPORTED), 1},
     {A(GLOBAL_L1_CACHE_SUPPORTED), 1},
     {A(LOCAL_L1_CACHE_SUPPORTED), 1},
-    {A(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR), 167936},
     {A(MAX_REGISTERS_PER_MULTIPROCESSOR), 65536},
     {A(MANAGED_MEMORY), 1},
     {A(SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO), 2},
@@ -106,13 +102,11 @@ static const struct row rows[] = {
     {A(CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM), 1},
     {A(COOPERATIVE_LAUNCH), 1},
     {A(COOPERATIVE_MULTI_DEVICE_LAUNCH), 0},
-    {A(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), 166912},
     {A(CAN_FLUSH_REMOTE_WRITES), 1},
     {A(HOST_REGISTER_SUPPORTED), 1},
     {IPC_EVENT_SUPPORTED, 1},
     {A(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED), 1},
     {A(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED), 1},
-    {A(MAX_BLOCKS_PER_MULTIPROCESSOR), 32},
     {A(MAX_PERSISTING_L2_CACHE_SIZE), 26214400},
     {A(MAX_ACCESS_POLICY_WINDOW_SIZE), 134213632},
     {A(RESERVED_SHARED_MEMORY_PER_BLOCK), 1024},
@@ -132,7 +126,20 @@ static const struct row rows[] = {
 /* What the configuration or the ordinal decides; -1 where the table does. */
 static int attribute_of_device(int attribute, int ordinal)
 {
+    const struct sim_compute *compute = simconfig_compute();
     switch (attribute) {
+    case A(COMPUTE_CAPABILITY_MAJOR):
+        return (int)compute->arch / 10;
+    case A(COMPUTE_CAPABILITY_MINOR):
+        return (int)compute->arch % 10;
+    case A(MAX_THREADS_PER_MULTIPROCESSOR):
+        return (int)compute->sm_threads;
+    case A(MAX_BLOCKS_PER_MULTIPROCESSOR):
+        return (int)compute->sm_blocks;
+    case A(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR):
+        return (int)compute->sm_smem;
+    case A(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN):
+        return (int)compute->block_smem;
     case A(MULTIPROCESSOR_COUNT):
         return (int)config_get()->sms;
     case A(PCI_BUS_ID):

@@ -7,7 +7,6 @@
 #include "tools/simgpu/face/sim.h"
 
 #define DEVICE_NAME "cutin simulated GPU"
-enum { COMPUTE_MAJOR = 8, COMPUTE_MINOR = 0 };
 
 /* 0 and the value, or -1 when CUDA has no such attribute. */
 int attribute_get(int attribute, int ordinal, int *value);

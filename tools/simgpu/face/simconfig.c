@@ -31,6 +31,7 @@ static const struct variable variables[] = {
     {"LIKE", CHOICE, AT(like), 0, 0, 0, "ideal h100-580 hostile"},
     {"ID", WORD, AT(id), 0, 0, 0, "default"},
     {"DEVICES", INTEGER, AT(devices), 1, 8, 1, NULL},
+    {"COMPUTE", CHOICE, AT(compute), 0, 0, 0, "8.0 8.6"},
     {"SMS", INTEGER, AT(sms), 1, 1024, 108, NULL},
     {"SM_SHARE", INTEGER, AT(sm_share), 1, 100, 100, NULL},
     {"MEMORY_PERCENT", INTEGER, AT(memory_percent), 0, 10000, 0, NULL},
@@ -66,6 +67,12 @@ static const struct variable variables[] = {
     {"FAULT", FAULT, AT(fault_kernel), 0, 0, 0, ""},
 };
 enum { VARIABLES = sizeof(variables) / sizeof(*variables) };
+/* In the order of the variable's words: "Technical Specifications per Compute Capability" of the
+ * CUDA C++ Programming Guide. Registers, block and grid sizes are the same of both. */
+static const struct sim_compute computes[] = {
+    {80, 2048, 32, 164 << 10, 163 << 10},
+    {86, 1536, 16, 100 << 10, 99 << 10},
+};
 /* What SIMGPU_LIKE stands for. */
 struct like {
     const char *name; /* NULL: the end */
@@ -313,4 +320,9 @@ const struct sim_config *simconfig_get(void)
 {
     pthread_once(&once, config_read);
     return &config;
+}
+
+const struct sim_compute *simconfig_compute(void)
+{
+    return &computes[simconfig_get()->compute];
 }

@@ -21,12 +21,20 @@ enum sim_rm {
 
 enum sim_like { LIKE_IDEAL, LIKE_H100_580, LIKE_HOSTILE };
 
+/* What differs between compute capabilities; in bytes, shared memory. */
+struct sim_compute {
+    uint32_t arch; /* 86 for 8.6 */
+    uint32_t sm_threads, sm_blocks, sm_smem;
+    uint32_t block_smem; /* with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+};
+
 enum sim_waits { WAITS_HONOURED, WAITS_PASS, WAITS_STICK };
 
 struct sim_config {
     enum sim_like like; /* SIMGPU_LIKE: the device whose times are the defaults of others */
     char id[64];        /* SIMGPU_ID: processes that name the same id share the devices */
     int devices;        /* SIMGPU_DEVICES */
+    int compute;        /* SIMGPU_COMPUTE: which of simconfig_compute's */
     int sms;            /* SIMGPU_SMS: per device */
     int sm_share;       /* SIMGPU_SM_SHARE: percent of them that a context of this process has */
     int link_percent;   /* SIMGPU_LINK_PERCENT: of its speed, for each direction beside the other */
@@ -67,6 +75,8 @@ struct sim_config {
 
 /* The configuration of this process: read and checked at the first call. Thread-safe. */
 const struct sim_config *simconfig_get(void);
+/* What SIMGPU_COMPUTE stands for. Thread-safe. */
+const struct sim_compute *simconfig_compute(void);
 
 /* What the simulator's own files call it; the library has a config_get, and `cutin` has parts of
  * both. */

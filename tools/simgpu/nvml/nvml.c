@@ -322,8 +322,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
     ENTER_DEVICE(device, major);
     if (!minor)
         return NVML_ERROR_INVALID_ARGUMENT;
-    *major = COMPUTE_MAJOR;
-    *minor = COMPUTE_MINOR;
+    *major = (int)simconfig_compute()->arch / 10;
+    *minor = (int)simconfig_compute()->arch % 10;
     return NVML_SUCCESS;
 }
 

@@ -4,7 +4,7 @@
  * cubin of the device's own generation that is nearest to the device, and where there is none the
  * newest PTX that the device can still run.
  */
-#include "tools/simgpu/device/attribute.h"
+#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/program/image.h"
 
 #include <stdlib.h>
@@ -44,9 +44,10 @@ struct fatbin_entry {
 /* How much the entry is to be preferred; 0: it is not for this device. */
 static uint32_t entry_rank(const struct fatbin_entry *e)
 {
-    enum { DEVICE = COMPUTE_MAJOR * 10 + COMPUTE_MINOR, CUBIN_FIRST = 1000 };
-    bool runs = e->arch <= DEVICE;
-    if (e->kind == KIND_ELF && runs && e->arch / 10 == COMPUTE_MAJOR)
+    enum { CUBIN_FIRST = 1000 };
+    uint32_t device = simconfig_compute()->arch;
+    bool runs = e->arch <= device;
+    if (e->kind == KIND_ELF && runs && e->arch / 10 == device / 10)
         return CUBIN_FIRST + e->arch;
     return e->kind == KIND_PTX && runs ? e->arch + 1 : 0;
 }

@@ -1,7 +1,6 @@
 /*
  * function.c - what can be asked of and set on functions, and occupancy: how many blocks fit.
  */
-#include "tools/simgpu/device/attribute.h"
 #include "tools/simgpu/program/module.h"
 #include "tools/simgpu/face/simconfig.h"
 
@@ -11,14 +10,15 @@
 
 int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem)
 {
+    const struct sim_compute *most = simconfig_compute();
     size_t smem = f->entry->static_smem + dynamic_smem;
-    if (threads == 0 || threads > f->entry->max_threads || smem > BLOCK_SMEM_OPTIN)
+    if (threads == 0 || threads > f->entry->max_threads || smem > most->block_smem)
         return 0;
     uint64_t warps = (threads + 31) / 32;
-    uint64_t blocks = SM_THREADS / 32 / warps;
-    uint64_t by_smem = SM_SMEM / (smem + BLOCK_SMEM_RESERVED);
+    uint64_t blocks = most->sm_threads / 32 / warps;
+    uint64_t by_smem = most->sm_smem / (smem + BLOCK_SMEM_RESERVED);
     blocks = blocks < by_smem ? blocks : by_smem;
-    return (int)(blocks < SM_BLOCKS ? blocks : SM_BLOCKS);
+    return (int)(blocks < most->sm_blocks ? blocks : most->sm_blocks);
 }
 
 static CUresult enter(CUfunction handle, struct sim_function **f)
@@ -111,7 +111,7 @@ SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunct
         return CUDA_ERROR_INVALID_VALUE;
     if (function_blocks_per_sm(f, (uint64_t)threads, 0) < blocks)
         return CUDA_ERROR_INVALID_VALUE;
-    size_t each = (size_t)(SM_SMEM / blocks);
+    size_t each = simconfig_compute()->sm_smem / (size_t)blocks;
     size_t taken = BLOCK_SMEM_RESERVED + f->entry->static_smem;
     size_t left = each > taken ? each - taken : 0;
     size_t most = (size_t)function_setting(f, context_of(f), MAX_DYNAMIC_SMEM);
@@ -168,7 +168,7 @@ static struct image *image_of(const struct sim_function *f)
 /* 80 for 8.0, which is what text is compiled for. */
 static int arch_or_device(unsigned int arch)
 {
-    return arch ? (int)arch : COMPUTE_MAJOR * 10 + COMPUTE_MINOR;
+    return arch ? (int)arch : (int)simconfig_compute()->arch;
 }
 
 static int setting_of(CUfunction_attribute id)
@@ -222,7 +222,8 @@ static CUresult setting_set(struct sim_function *f, int ordinal, CUfunction_attr
         return other ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     if (value < (setting == CARVEOUT ? -1 : 0) || (setting == CARVEOUT && value > 100) ||
-        (setting == MAX_DYNAMIC_SMEM && (size_t)value + f->entry->static_smem > BLOCK_SMEM_OPTIN))
+        (setting == MAX_DYNAMIC_SMEM &&
+         (size_t)value + f->entry->static_smem > simconfig_compute()->block_smem))
         return CUDA_ERROR_INVALID_VALUE;
     atomic_store(&f->settings[ordinal][setting], value);
     if (f->kernel)

@@ -107,12 +107,8 @@ const struct sim_param *function_param(const struct sim_function *f, size_t inde
 int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem);
 
 enum {
-    SM_THREADS = 2048,
-    SM_BLOCKS = 32,
-    SM_SMEM = 167936,
     BLOCK_THREADS = 1024,
-    BLOCK_SMEM = 49152,        /* without asking */
-    BLOCK_SMEM_OPTIN = 166912, /* with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    BLOCK_SMEM = 49152, /* without asking */
     BLOCK_SMEM_RESERVED = 1024,
 };
 

@@ -14,12 +14,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* SMs for the blocks of a kernel, by what one SM holds: 2048 threads, 32 blocks, 163 KiB shared. */
+/* SMs for the blocks of a kernel, by what one SM holds. */
 static uint16_t kernel_sms(const struct work *w)
 {
-    uint32_t per_sm = 32, sms = config_context_sms();
-    uint32_t by_threads = w->threads ? 2048 / w->threads : per_sm;
-    uint32_t by_smem = w->smem ? 166912 / w->smem : per_sm;
+    const struct sim_compute *most = simconfig_compute();
+    uint32_t per_sm = most->sm_blocks, sms = config_context_sms();
+    uint32_t by_threads = w->threads ? most->sm_threads / w->threads : per_sm;
+    uint32_t by_smem = w->smem ? most->block_smem / w->smem : per_sm;
     per_sm = by_threads < per_sm ? by_threads : per_sm;
     per_sm = by_smem < per_sm ? by_smem : per_sm;
     per_sm = per_sm ? per_sm : 1;

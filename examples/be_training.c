@@ -27,7 +27,7 @@ enum {
 };
 
 static double steps = 0, seconds = 0, kernels = 16, kernel_us = 200, batch = 0;
-static bool json, announce;
+static bool json, announce, progress;
 
 static const struct setting settings[] = {
     {"steps", &steps, NULL, 0, 1e12, "stop after so many; 0: no limit"},
@@ -37,6 +37,8 @@ static const struct setting settings[] = {
     {"batch", &batch, NULL, 0, 4096,
      "as many kernels as long as of training ResNet-50 with so many"},
     {"announce", NULL, &announce, 0, 0, "say on stderr when it is warm: after 100 steps"},
+    {"progress", NULL, &progress, 0, 0,
+     "on stderr, every ten steps: step, checksum of the losses read, CLOCK_MONOTONIC seconds"},
     {"json", NULL, &json, 0, 0, "one JSON object on stdout"},
     {0},
 };
@@ -222,6 +224,9 @@ static void train(struct training *t, struct pace *pace)
                 fprintf(stderr, "training\n");
             pace_begin(pace, t);
         }
+        if (progress && t->step % 10 == 0)
+            fprintf(stderr, "%llu %016llx %.6f\n", (unsigned long long)t->step,
+                    (unsigned long long)t->checksum, (double)now_ns() / 1e9);
     } while (!stopped && (steps <= 0 || (double)t->step < steps) && now_ns() < end_ns);
     finish(t);
 }

@@ -41,11 +41,11 @@ def cutin():
     return os.environ.get("CUTIN") or str(ROOT / "build" / "bin" / "cutin")
 
 
-def example(name):
+def example(name, python=sys.executable):
     """A program of examples/: the Python script, or what was built of the C source."""
     script = ROOT / "examples" / f"{name}.py"
     if script.exists():
-        return [sys.executable, str(script)]
+        return [python, str(script)]
     folder = os.environ.get("CUTIN_EXAMPLES") or str(ROOT / "build" / "bin" / "examples")
     return [f"{folder}/{name}"]
 

@@ -1,6 +1,6 @@
 /*
  * inference.c - what rt_inference says of the device is what the simulated one's log says, and what
- * it says of its class and its processor is so. And what tools/demo wants of be_training.
+ * it says of its class and its processor is so. And what tools/demo wants of be_training and says.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -120,5 +120,38 @@ Test(inference, training_says_when_it_is_warm)
                     (const char *[]){SIMULATOR, NULL}, 60);
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     cr_expect_str_eq(process_err(p), "training\n");
+    process_free(p);
+}
+
+/* What it counts steps by, and compares. */
+Test(inference, training_says_at_which_step_it_is)
+{
+    const char *said;
+    struct process *p;
+
+    p = process_run((const char *[]){EXAMPLE("be_training"), "--kernels", "1", "--kernel-us", "1",
+                                     "--steps", "50", "--progress", NULL},
+                    (const char *[]){SIMULATOR, NULL}, 60);
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    said = process_err(p);
+    for (int step = 10, at, chars; step <= 50; step += 10, said += chars) {
+        unsigned long long checksum;
+        double seconds;
+        cr_assert_eq(sscanf(said, "%d %llx %lf\n%n", &at, &checksum, &seconds, &chars), 3, "%s",
+                     said);
+        cr_expect_eq(at, step);
+        cr_expect_gt(seconds, 0);
+    }
+    process_free(p);
+}
+
+Test(inference, demo_has_no_cost_of_tensorrt)
+{
+    struct process *p;
+
+    p = process_run((const char *[]){SOURCE_DIR "/tools/demo", "--tensorrt", "--cost", NULL}, NULL,
+                    60);
+    cr_expect_eq(p->status, 2);
+    cr_expect_str_eq(process_err(p), "demo: --cost needs --pytorch\n");
     process_free(p);
 }

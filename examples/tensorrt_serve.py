@@ -295,7 +295,7 @@ def main(o):
         "device_p50_ms": percentile(device, 50), "device_p99_ms": percentile(device, 99),
         "began_s": began, "ended_s": ended,
     }
-    print(json.dumps(result) if o.json else
+    print(json.dumps(result) if o.json else "{gpu}: no requests".format(**result) if not latencies else
           "{gpu}: {requests} requests, p50 {p50_ms} ms, p99 {p99_ms} ms, by the device's clock {device_p50_ms} and "
           "{device_p99_ms}, {wrong} wrong".format(**result))
     return 0

@@ -51,6 +51,7 @@ def urgent_class():
 class Demo:
     def __init__(self, o, folder):
         self.o, self.folder, self.urgent = o, folder, urgent_class()
+        self.load = os.getloadavg()[0]  # without its own
         self.trains = "pytorch_train" if o.job_python else "be_training"
 
     def file(self, mode, what):
@@ -182,7 +183,7 @@ def verdict(services, jobs, o):
 def conditions(demo, service):
     o = demo.o
     text = f"GPU: {service['gpu']}; {'TensorRT for RTX' if o.tensorrt else 'PyTorch'} {service['version']}; "
-    text += f"{demo.trains} trains; {os.cpu_count()} processors"
+    text += f"{demo.trains} trains; {os.cpu_count()} processors, load {demo.load:.0f} before"
     if o.sim:
         text += f"; a kernel of the service takes {o.kernel_us[0]} us, of the job {o.kernel_us[1]} us, both simulated"
     if "CUTIN_GATES" in os.environ:

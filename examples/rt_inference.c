@@ -212,6 +212,7 @@ static uint64_t warm(struct model *m, struct figures *f, uint64_t period_ns)
     uint64_t arrival_ns, latency_ns;
 
     infer(m, 0); /* loads the kernels */
+    f->wrong += !answer_right(m);
     arrival_ns = now_ns() + period_ns;
     for (size_t i = 0; i < (size_t)warm_up && !stopped; i++, arrival_ns += period_ns) {
         latency_ns = request_serve(m, 0, arrival_ns);

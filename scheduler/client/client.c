@@ -21,7 +21,7 @@
 
 #define TICK_NS       (CLIENT_TICK_MS * NS_PER_MS)
 #define FAST_NS       NS_PER_MS
-#define OPEN_WAIT_NS  (200 * NS_PER_MS) /* client_open, for the welcome; the link waits on */
+#define OPEN_WAIT_NS  (400 * NS_PER_MS) /* client_open, for the welcome; the link waits on */
 #define CLOSE_WAIT_NS (50 * NS_PER_MS)
 
 static struct client_state self = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection.fd = -1};

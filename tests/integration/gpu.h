@@ -40,9 +40,11 @@ struct process *inference_start(const char *rate, const char *kernels);
 /* A rate that leaves it idle between requests, on the host's clock on a busy machine, too: or
  * nobody below it would ever go. */
 const char *rate_with_gaps(void);
-/* SIGTERM, and the end in order: all answers right. Returns how many. */
-double inference_end(struct process *p);
-void inference_stop(struct process *p); /* the same, and there were some */
+/* SIGTERM, and the end in order: all answers right, at least that to the request which loads the
+ * kernels. Returns how many others there were: 0 on a machine too busy for one. */
+double inference_stop(struct process *p);
+/* Nothing on its stderr, unless a busy machine kept the daemon from answering it. */
+void program_silent(struct process *p);
 /* Waits for the end in order; its checksum has to be `expected`. */
 void training_check(struct process *p, const char *expected, double seconds);
 /* One that trains until it is told to end (0 steps): whatever a busy machine does first, it is

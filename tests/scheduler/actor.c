@@ -31,15 +31,17 @@ struct request {
 
 static struct client_config config;
 static _Atomic int logged = -1;
+static _Atomic bool spoke;
 static char *said;
 static pid_t child;
 static int intruder_pipe[2];
-enum { FIRST_REUSED = 700, LAST_REUSED = 740 };
+enum { FIRST_REUSED = 700, LAST_REUSED = 740, WELCOME_MS = 20000 };
 
 static void take_log(int severity, const char *text)
 {
     snprintf(said, ACTOR_SAID, "%s", text);
     logged = severity;
+    spoke = true;
 }
 
 static _Atomic int64_t ordered[CONTROL_KIND_COUNT];
@@ -54,15 +56,32 @@ static int64_t do_ordered(int64_t order, int64_t y)
     return ordered[order];
 }
 
+static int64_t do_connected(int64_t x, int64_t y)
+{
+    uint32_t generation;
+    struct cutin_page *shared = client_page_alias(&generation);
+
+    page_unmap(shared);
+    return !!shared;
+}
+
 static int64_t do_open(int64_t level, int64_t lowest)
 {
+    int rc;
+
     config.level = (uint32_t)level;
     config.lowest = (uint32_t)lowest;
     config.log = take_log;
     config.remote = take_order;
     for (int i = 0; i < CONTROL_KIND_COUNT; i++)
         ordered[i] = -1;
-    return client_open(&config);
+    spoke = false;
+    rc = client_open(&config);
+    /* A program need not wait for it, but a test does: on a busy machine it comes later. */
+    for (int i = 0; i < WELCOME_MS && rc == 0 && config.socket && !spoke && !do_connected(0, 0);
+         i++)
+        usleep(1000);
+    return rc;
 }
 
 static int64_t do_close(int64_t x, int64_t y)
@@ -131,15 +150,6 @@ static int64_t do_owners(int64_t x, int64_t y)
 static int64_t do_level(int64_t x, int64_t y)
 {
     return client_level();
-}
-
-static int64_t do_connected(int64_t x, int64_t y)
-{
-    uint32_t generation;
-    struct cutin_page *shared = client_page_alias(&generation);
-
-    page_unmap(shared);
-    return !!shared;
 }
 
 static int64_t do_count(int64_t dev, int64_t n)

@@ -66,16 +66,17 @@ static void tell_clients(const struct message_row *rows, size_t n, double waited
 bool client_wait(const char *name, bool (*wanted)(const struct message_row *), double seconds,
                  struct message_row *found)
 {
+    int looks = (int)(seconds * 200) * (seconds >= 10 ? PROCESS_BUSY : 1);
     uint64_t from_ns = clock_ns();
 
-    for (int i = 0; i < (int)(seconds * 200); i++) {
+    for (int i = 0; i < looks; i++) {
         struct message_row *rows = NULL;
         size_t n = 0;
         bool got = false;
 
         if (query_clients(daemon_path(), &rows, &n) != 0)
             n = 0;
-        if (i + 1 == (int)(seconds * 200))
+        if (i + 1 == looks)
             tell_clients(rows, n, (double)(clock_ns() - from_ns) / 1e9);
         for (size_t k = 0; k < n && !got; k++) {
             /* The kernel cuts names to 15 bytes. */

@@ -23,7 +23,8 @@ struct process *daemon_start_by(const char *program);
 const char *daemon_path(void);
 
 /* Asks the daemon until a client called `name` (NULL: any) satisfies `wanted`, and copies its row.
- * False after `seconds`. */
+ * False after `seconds`; from 10 on they are a limit for what hangs, and a busy machine has
+ * PROCESS_BUSY times as long. */
 bool client_wait(const char *name, bool (*wanted)(const struct message_row *), double seconds,
                  struct message_row *found);
 bool client_paused(const struct message_row *row); /* by the administrator, and its work is held */

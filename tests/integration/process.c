@@ -120,12 +120,9 @@ static bool reap(struct process *p, double seconds)
     return true;
 }
 
-/* Limits are for what hangs: beside other load a program takes that many times as long. */
-enum { BUSY = 8 };
-
 int process_wait(struct process *p, double seconds)
 {
-    if (!reap(p, seconds * BUSY)) {
+    if (!reap(p, seconds * PROCESS_BUSY)) {
         process_signal(p, SIGKILL);
         reap(p, 10);
         p->status = PROCESS_TIMEOUT;
@@ -161,7 +158,7 @@ static bool has_handler(pid_t pid, int signal)
 
 bool process_catches(struct process *p, int signal)
 {
-    double deadline = now_s() + 20 * BUSY;
+    double deadline = now_s() + 20 * PROCESS_BUSY;
 
     while (process_running(p) && now_s() < deadline) {
         if (has_handler(p->pid, signal))
@@ -197,7 +194,7 @@ const char *process_err(struct process *p)
 
 bool process_says(struct process *p, const char *text, double seconds)
 {
-    double deadline = now_s() + seconds * BUSY;
+    double deadline = now_s() + seconds * PROCESS_BUSY;
     bool last = false;
 
     for (;;) {

@@ -27,8 +27,11 @@ struct process {
  * "NAME=value" sets, "NAME" alone unsets. The program is looked up in PATH. Exit status 127 when it
  * cannot be executed. Aborts the test when no process can be started at all. */
 struct process *process_start(const char *const argv[], const char *const env[]);
-/* Waits for its end; returns its status. A child that takes far longer than `seconds` (eight times,
- * for busy machines) is killed and PROCESS_TIMEOUT returned. */
+/* Limits are for what hangs: beside other load a program takes that many times as long. */
+enum { PROCESS_BUSY = 8 };
+
+/* Waits for its end; returns its status. A child that takes PROCESS_BUSY times as long as `seconds`
+ * is killed and PROCESS_TIMEOUT returned. */
 int process_wait(struct process *p, double seconds);
 bool process_running(struct process *p);
 /* Waits until `text` appeared in its stdout or stderr. False: it ended or took far longer. */

@@ -11,9 +11,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -36,6 +38,7 @@
 
 enum {
     EVENTS = 64,
+    IDLE_LOOK_MS = 500,
     ACCEPTS_PER_TURN = 256, /* most of many are turned away in microseconds */
     MESSAGES_PER_TURN = 32, /* so that one busy peer does not keep the others waiting */
     SILENT_S = 10,          /* a connection that never says HELLO or asks anything */
@@ -147,6 +150,47 @@ static bool peers_look(struct daemon *d, uint64_t now_ns)
     return more;
 }
 
+/* ---- idle ------------------------------------------------------------------------------------ */
+
+/* `cutin run` only looks whether there is a daemon, and becomes a program that may read its data for
+ * an hour before it uses the GPU. */
+static void gone_remember(struct daemon *d, struct peer *p)
+{
+    if (!d->idle_exit_s || p->who.process < 0 || watch_end(&p->process_watch) != 0)
+        return;
+    if (d->gone[0] >= 0)
+        close(d->gone[0]);
+    memmove(d->gone, d->gone + 1, sizeof(d->gone) - sizeof(d->gone[0]));
+    d->gone[DAEMON_GONE - 1] = p->who.process;
+    p->who.process = -1;
+}
+
+static bool gone_lives(struct daemon *d)
+{
+    struct pollfd ended[DAEMON_GONE];
+    bool any = false;
+
+    for (int i = 0; i < DAEMON_GONE; i++)
+        ended[i] = (struct pollfd){.fd = d->gone[i], .events = POLLIN};
+    poll(ended, DAEMON_GONE, 0);
+    for (int i = 0; i < DAEMON_GONE; i++) {
+        if (ended[i].revents) {
+            close(d->gone[i]);
+            d->gone[i] = -1;
+        }
+        any |= d->gone[i] >= 0;
+    }
+    return any;
+}
+
+/* Whether nobody has been connected for that long, and nobody who was may come again. */
+static bool idle_for_long(struct daemon *d, uint64_t now)
+{
+    if (gone_lives(d))
+        d->idle_since_ns = now;
+    return now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS;
+}
+
 static void remove_peer(struct daemon *d, struct peer *p)
 {
     list_skip(d->peers, p);
@@ -159,6 +203,7 @@ static void remove_peer(struct daemon *d, struct peer *p)
         topology_remove(d->topology, d->peers, p);
         shifts_leave(d->peers, p);
     }
+    gone_remember(d, p);
     peer_free(p);
     d->idle_since_ns = clock_ns();
 }
@@ -235,7 +280,7 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
 static int housekeeping(struct daemon *d)
 {
     uint64_t now = clock_ns();
-    int wait_ms;
+    int wait_ms = -1;
     bool more;
 
     put_out_spoilers(d, now);
@@ -243,11 +288,10 @@ static int housekeeping(struct daemon *d)
     limit_device_again(d, now);
     more |= d->waiting;
     if (d->idle_exit_s && !d->peers) {
-        more = true;
-        if (now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS)
-            d->stop = true;
+        wait_ms = sooner(wait_ms, IDLE_LOOK_MS);
+        d->stop |= idle_for_long(d, now);
     }
-    wait_ms = policy_tick(d->peers, d->policy, now);
+    wait_ms = sooner(wait_ms, policy_tick(d->peers, d->policy, now));
     if (heartbeat_look(d->peers, now)) {
         if (now >= d->shifts_ns) {
             d->shifts_ns = now + SHIFTS_LOOK_MS * NS_PER_MS;
@@ -312,6 +356,8 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
     d->conf = conf;
     d->conf_path = conf_path;
     d->idle_exit_s = idle_exit_s;
+    for (int i = 0; i < DAEMON_GONE; i++)
+        d->gone[i] = -1;
     d->room = limit_room();
     d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     d->policy = d->conf->policy;
@@ -333,6 +379,9 @@ void daemon_free(struct daemon *d)
         http_free(d->http);
     while (d->peers)
         remove_peer(d, d->peers);
+    for (int i = 0; i < DAEMON_GONE; i++)
+        if (d->gone[i] >= 0)
+            close(d->gone[i]);
     if (d->spare >= 0)
         close(d->spare);
     if (d->epoll >= 0)

@@ -14,11 +14,13 @@
 
 struct http;
 
+enum { DAEMON_GONE = 32 };
+
 struct daemon {
     /* For good. */
     struct conf *conf;
     const char *conf_path; /* as on the command line; NULL: the default places */
-    uint32_t idle_exit_s;  /* end after that long without a connection; 0 = never */
+    uint32_t idle_exit_s;  /* end after that long without use; 0 = never */
     int epoll, signals;
     /* Whoever is connected. */
     struct watch listener_watch;
@@ -26,6 +28,7 @@ struct daemon {
     struct peer *peers;
     uint32_t count, room; /* of peers; not counting those in reserve */
     uint64_t idle_since_ns;
+    int gone[DAEMON_GONE]; /* pidfds of processes that were connected last and may come again */
     /* Clients, and what they have been given. */
     uint64_t next_id;
     struct topology *topology;

@@ -54,6 +54,11 @@ static inline int watch_change(struct watch *w, uint32_t events)
     return watch_control(w, EPOLL_CTL_MOD);
 }
 
+static inline int watch_end(struct watch *w)
+{
+    return watch_control(w, EPOLL_CTL_DEL);
+}
+
 struct daemon;
 struct device;
 struct outgoing;

@@ -76,13 +76,13 @@ int daemon_failed(const struct subcommand *cmd, const char *path, int rc)
 }
 
 /* Runs in the new process; never returns. */
-_Noreturn static void become_daemon(const char *program, const char *path, int ready)
+_Noreturn static void become_daemon(const char *program, const char *path, int ready, int idle_s)
 {
     char idle[16], number[16];
     sigset_t none;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    snprintf(idle, sizeof(idle), "%d", DAEMON_IDLE_EXIT_S);
+    snprintf(idle, sizeof(idle), "%d", idle_s);
     snprintf(number, sizeof(number), "%d", READY_FD);
     /* The caller's descriptors may be pipes somebody waits for: none of them stays open here. */
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
@@ -112,7 +112,7 @@ static int spawn(const char *program, const char *path, int ready)
     if (child == 0) {
         setsid();
         if (fork() == 0)
-            become_daemon(program, path, ready);
+            become_daemon(program, path, ready, DAEMON_IDLE_EXIT_S);
         _exit(0);
     }
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
@@ -182,7 +182,7 @@ static int start(const char *program, const char *path, pid_t *child)
     if (child) {
         *child = own_fork(SIGTERM);
         if (*child == 0)
-            become_daemon(program, path, ready[1]);
+            become_daemon(program, path, ready[1], 0); /* until we end it, or end */
         rc = *child < 0 ? -errno : 0;
     } else {
         rc = spawn(program, path, ready[1]);
@@ -191,8 +191,11 @@ static int start(const char *program, const char *path, pid_t *child)
     if (rc == 0)
         rc = wait_ready(ready[0], child ? OWN_READY_MS : READY_MS);
     close(ready[0]);
-    /* A daemon that gives up may have lost a race against another one, which then answers. */
-    return rc == -ECHILD && daemon_probe(path) == 0 ? 0 : rc;
+    /* A daemon that gives up may have lost a race against another one, which then answers. And the
+     * one that we started is to know us. */
+    if (rc == -ECHILD || (rc == 0 && !child))
+        rc = daemon_probe(path) == 0 ? 0 : rc;
+    return rc;
 }
 
 int daemon_own_start(struct daemon_own *own, const char *program, const char *name, char *why,

@@ -11,7 +11,7 @@
 #include "scheduler/wire/socket.h"
 #include "scratch.h"
 
-/* How long a daemon started on demand stays without clients. */
+/* How long a daemon that `cutin run` has started outlives the programs that it serves. */
 #define DAEMON_IDLE_EXIT_S 10
 
 /* The socket that the environment asks for: CUTIN_SOCKET, else the default place. "" = none wanted.

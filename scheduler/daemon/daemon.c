@@ -152,8 +152,8 @@ static bool peers_look(struct daemon *d, uint64_t now_ns)
 
 /* ---- idle ------------------------------------------------------------------------------------ */
 
-/* `cutin run` only looks whether there is a daemon, and becomes a program that may read its data for
- * an hour before it uses the GPU. */
+/* `cutin run` only looks whether there is a daemon, and becomes a program that may read its data
+ * for an hour before it uses the GPU. */
 static void gone_remember(struct daemon *d, struct peer *p)
 {
     if (!d->idle_exit_s || p->who.process < 0 || watch_end(&p->process_watch) != 0)

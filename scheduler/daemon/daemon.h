@@ -10,9 +10,10 @@
 
 struct daemon;
 
-/* Ends after `idle_exit_s` without a connection and without a process that had one; 0: never. It may replace the contents of `conf` on
- * SIGHUP, from `conf_path`, which is as on the command line; NULL: the default places. Blocks
- * SIGTERM, SIGINT and SIGHUP. Returns NULL where there is no memory or no descriptor (errno). */
+/* Ends after `idle_exit_s` without a connection and without a process that had one; 0: never. It
+ * may replace the contents of `conf` on SIGHUP, from `conf_path`, which is as on the command line;
+ * NULL: the default places. Blocks SIGTERM, SIGINT and SIGHUP. Returns NULL where there is no
+ * memory or no descriptor (errno). */
 struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
                           const char *conf_path);
 /* Serves the metrics at a socket that listens already, or, with -1, where the configuration says.

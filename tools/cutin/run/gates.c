@@ -21,7 +21,8 @@
 #include "common/record.h"
 #include "tools/facts/fact.h"
 
-enum { LIMIT_S = 2 * FACT_SLOWER, DEVICES = 16, AGAIN_S = 3600 };
+/* A first cuInit on a big machine takes seconds. */
+enum { LIMIT_S = 10 * FACT_SLOWER, DEVICES = 16, AGAIN_S = 3600 };
 
 extern char **environ;
 
@@ -113,37 +114,40 @@ static void become(const struct fact_run *run)
     execl(a->paths->command, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
 }
 
-/* Records the answer. `there` says whether there is such a device. */
-static bool ask(struct asked *a, bool *there)
+/* Records the answer. `next`: there is such a device and it answers, so that another one may be
+ * asked. */
+static bool ask(struct asked *a, bool *next)
 {
     static const struct fact fact = {.name = "gates", .limit_s = LIMIT_S};
     struct fact_run run = {.fact = &fact, .become = become, .user = a};
     const char *gpu = "", *why = "the driver did not answer";
     int streams = false, graphs = false, driver = 0;
     struct record r = {.why = ""};
+    bool hold;
     uint8_t key[16];
 
     fact_run(&run, LIMIT_S);
     /* What was said before something went wrong counts. */
     json_unpack(run.values, "{s?s, s?i, s?b, s?b, s?s}", "gpu", &gpu, "driver_version", &driver,
                 "streams", &streams, "graphs", &graphs, "why", &why);
-    *there = gpu[0] != '\0';
-    if (*there) {
+    if (gpu[0]) {
         record_key(key, gpu);
         record_version(r.version, driver);
         snprintf(r.way, sizeof(r.way), "%s", graphs ? "graphs" : streams ? "streams" : "none");
         snprintf(r.why, sizeof(r.why), "%s", graphs ? "" : why);
         record_write("gates", key, &r);
     }
+    hold = gpu[0] ? graphs : a->device > 0;
+    *next = gpu[0] && strcmp(run.status, "hung") != 0;
     json_decref(run.values);
-    return *there ? graphs : a->device > 0;
+    return hold;
 }
 
 void gates_learn(const struct paths *paths, bool sim, bool again)
 {
     char path[PROFILE_PATH + 32], lock_path[PROFILE_PATH + 32], folder[PROFILE_PATH];
     struct asked a = {.paths = paths, .sim = sim};
-    bool there = true, hold = true;
+    bool next = true, hold = true;
     int lock, stamp = -1;
 
     if (profile_folder_make() != 0)
@@ -158,8 +162,8 @@ void gates_learn(const struct paths *paths, bool sim, bool again)
         goto out; /* nothing could be kept */
     if (!again && stamped(path))
         goto out;
-    for (a.device = 0; a.device < DEVICES && there; a.device++)
-        hold &= ask(&a, &there);
+    for (a.device = 0; a.device < DEVICES && next; a.device++)
+        hold &= ask(&a, &next);
     stamp = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (stamp >= 0 && !hold && write(stamp, "not seen\n", 9) < 0)
         unlink(path);

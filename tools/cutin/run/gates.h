@@ -9,8 +9,9 @@
 
 #include "tools/cutin/paths.h"
 
-/* Asks where nothing is recorded yet, or `again`: two seconds at most for each device. While it
- * asks, others that want to know wait. Says nothing, whatever comes of it. */
+/* Asks where nothing is recorded yet, or `again`: ten seconds at most for each device, and no more
+ * devices after one that is not done then. While it asks, others that want to know wait. Says
+ * nothing, whatever comes of it. */
 void gates_learn(const struct paths *paths, bool sim, bool again);
 
 #endif

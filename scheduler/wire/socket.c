@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/machine_socket.h"
+
 int socket_default_path(char *out, size_t size)
 {
     /* Secure: a set-user-id program must not be led to a socket of its caller's choice. */
@@ -20,7 +22,7 @@ int socket_default_path(char *out, size_t size)
     if (size > SOCKET_PATH_MAX)
         size = SOCKET_PATH_MAX;
     n = run && run[0] == '/' ? snprintf(out, size, "%s/cutin/cutin.sock", run)
-                             : snprintf(out, size, "/run/cutin/cutin.sock");
+                             : snprintf(out, size, MACHINE_SOCKET);
     if (n >= 0 && (size_t)n < size)
         return 0;
     if (size)

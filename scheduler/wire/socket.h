@@ -10,8 +10,8 @@
 
 #define SOCKET_PATH_MAX 108 /* sizeof(sockaddr_un.sun_path), terminator included */
 
-/* $XDG_RUNTIME_DIR/cutin/cutin.sock, else /run/cutin/cutin.sock. Returns 0, or -ENAMETOOLONG, and
- * then `out` is "". */
+/* Where a daemon listens: $XDG_RUNTIME_DIR/cutin/cutin.sock, else MACHINE_SOCKET. Who looks for one
+ * asks machine_socket_first, too. Returns 0, or -ENAMETOOLONG, and then `out` is "". */
 int socket_default_path(char *out, size_t size);
 /* A connected, non-blocking, close-on-exec SOCK_SEQPACKET descriptor, or -errno (-ENAMETOOLONG: the
  * path does not fit a socket address). Never blocks: a full backlog is -EAGAIN. */

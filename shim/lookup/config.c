@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/machine_socket.h"
 #include "common/words.h"
 
 enum kind { KIND_WORD, KIND_NUMBER, KIND_MICROS, KIND_PATH };
@@ -168,17 +169,17 @@ static void conf_read(struct config *c)
         part_read(c, &part);
 }
 
-/* Where the daemon of this user listens, and the one of the machine. */
+/* Where the daemon listens: of the machine where there is one, or this user's. */
 static void socket_default(struct config *c)
 {
     const char *run = secure_getenv("XDG_RUNTIME_DIR");
     size_t size = sizeof(c->socket);
     int length = -1;
 
-    if (run && run[0] == '/')
+    if (run && run[0] == '/' && !machine_socket_first(run))
         length = snprintf(c->socket, size, "%s/cutin/cutin.sock", run);
     if (length < 0 || (size_t)length >= size)
-        snprintf(c->socket, size, "/run/cutin/cutin.sock");
+        snprintf(c->socket, size, MACHINE_SOCKET);
 }
 
 /* What atoi makes of it is not zero. atoi itself, as strtol and sscanf, would tie a library that is

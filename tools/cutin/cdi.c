@@ -14,12 +14,13 @@
 #include <string.h>
 
 #include "common/level.h"
+#include "common/machine_socket.h"
 
 /* Where a container sees them, wherever this machine has them. */
 #define LIBRARY_INSIDE "/usr/lib/cutin/libcutin.so"
 #define FOLDER_INSIDE  "/run/cutin"
 
-static const char *socket_path = "/run/cutin/cutin.sock", *library;
+static const char *socket_path = MACHINE_SOCKET, *library;
 
 /* A file in a folder below the root: the folder is what is mounted. */
 static void take_path(const struct subcommand *cmd, int row, void *at)

@@ -21,21 +21,25 @@
 #include "nap.h"
 #include "subcommand.h"
 
+#include "common/machine_socket.h"
+
 /* Who runs a program does without; who measures cannot, and a busy machine takes its time. */
 enum { READY_FD = 3, READY_MS = 2000, OWN_READY_MS = 60000, REAP_NAP_US = 1000 };
 
 const char *daemon_socket(void)
 {
     static char path[SOCKET_PATH_MAX];
-    const char *asked = getenv("CUTIN_SOCKET");
+    const char *asked = getenv("CUTIN_SOCKET"), *run = getenv("XDG_RUNTIME_DIR");
 
     if (asked)
         return asked;
+    /* A socket that a killed daemon left is none. */
+    if (!path[0] && run && machine_socket_first(run) && daemon_probe(MACHINE_SOCKET) == 0)
+        snprintf(path, sizeof(path), MACHINE_SOCKET);
     if (!path[0] && socket_default_path(path, sizeof(path)) != 0) {
         /* Too long a folder: the caller shall see the path that does not fit. */
         static char long_path[PATH_MAX];
-        const char *folder = getenv("XDG_RUNTIME_DIR");
-        snprintf(long_path, sizeof(long_path), "%s/cutin/cutin.sock", folder ? folder : "/run");
+        snprintf(long_path, sizeof(long_path), "%s/cutin/cutin.sock", run ? run : "/run");
         return long_path;
     }
     return path;

@@ -48,8 +48,11 @@ _Noreturn static void become(const struct subcommand *cmd, const struct child_pl
     signals_set(SIG_DFL, SIG_DFL);
     scratch_path(scratch, "%p.trace", trace, sizeof(trace));
     scratch_path(scratch, "device.log", log, sizeof(log));
-    rc = environment_set((struct variable[]){
-        {"CUTIN_TRACE", trace}, {"SIMGPU_LOG", plan->device_log ? log : NULL}, {0}});
+    rc =
+        environment_set((struct variable[]){{"CUTIN_TRACE", trace},
+                                            {"CUTIN_SOCKET", plan->daemon ? daemon_socket() : NULL},
+                                            {"SIMGPU_LOG", plan->device_log ? log : NULL},
+                                            {0}});
     if (rc == 0)
         rc = environment_set(plan->set);
     if (rc == 0)

@@ -74,17 +74,15 @@ static const char *absolute(const char *path)
     return out ? out : path;
 }
 
-/* Finds or starts the daemon. The program runs in any case; the shim itself needs no telling where
- * the default place is, and no socket at all where none can be used. */
+/* Finds or starts the daemon, and tells the program where: what it starts may have another folder
+ * for sockets. It runs in any case, and has no socket at all where none can be used. */
 static int prepare_daemon(const struct settings *s, const struct paths *paths)
 {
     const char *path = s->no_daemon ? "" : absolute(s->socket ? s->socket : daemon_socket());
 
     if (path[0] && daemon_want(&subcommand_run, paths->daemon, path) == -ENAMETOOLONG)
         path = "";
-    if (!path[0] || s->socket)
-        return environment_set((struct variable[]){{"CUTIN_SOCKET", path}, {0}});
-    return 0;
+    return environment_set((struct variable[]){{"CUTIN_SOCKET", path}, {0}});
 }
 
 /* As the library reads it. */

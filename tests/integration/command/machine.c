@@ -1,0 +1,101 @@
+/*
+ * machine.c - which daemon serves a user of a machine that has one for all: the machine's, although
+ * his login session has a folder of its own for sockets. In namespaces with another /run, whose
+ * processes end with them.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+TestSuite(machine, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+
+#define OF_MACHINE "/run/cutin/cutin.sock"
+
+/* What `body` prints there. `found` FOLDER: where `cutin run` has a program look for the daemon;
+ * `daemon`: starts one, whose process id is $one; `list FOLDER`: what `cutin list` says. */
+static const char *prints(const char *body, struct process **p)
+{
+    char script[4096];
+
+    snprintf(script, sizeof(script),
+             "mount -t tmpfs none /run && mkdir -p /run/cutin /run/user/0 /run/mine || exit 77\n"
+             "unset CUTIN_SOCKET\n"
+             "list() { XDG_RUNTIME_DIR=$1 %s list 2>&1; }\n"
+             "found() { XDG_RUNTIME_DIR=$1 %s run --sim -- sh -c 'echo $CUTIN_SOCKET'; }\n"
+             "daemon() {\n"
+             "    %s/cutind --socket " OF_MACHINE " 2>/dev/null & one=$!\n"
+             "    until %s list --socket " OF_MACHINE " >/dev/null 2>&1; do sleep 0.01; done\n"
+             "}\n"
+             "%s",
+             CUTIN, CUTIN, BIN_DIR, CUTIN, body);
+    *p = process_run((const char *[]){"unshare", "--user", "--map-root-user", "--mount", "--pid",
+                                      "--fork", "--kill-child", "--mount-proc", "sh", "-c", script,
+                                      NULL},
+                     NULL, 60);
+    if (strncmp(process_err(*p), "unshare: ", 9) == 0 || (*p)->status == 77)
+        cr_skip("no /run of one's own can be made here: %s", process_err(*p));
+    cr_assert_eq((*p)->status, 0, "%s%s", process_out(*p), process_err(*p));
+    return process_out(*p);
+}
+
+Test(machine, its_daemon_comes_before_a_login_sessions_own)
+{
+    struct process *p;
+
+    cr_expect_str_eq(prints("daemon; found /run/user/0", &p), OF_MACHINE "\n");
+    process_free(p);
+}
+
+Test(machine, without_a_daemon_a_login_session_has_its_own)
+{
+    struct process *p;
+
+    cr_expect_not_null(
+        strstr(prints("list /run/user/0; true", &p), "no daemon at /run/user/0/cutin/cutin.sock"),
+        "%s", process_out(p));
+    process_free(p);
+}
+
+Test(machine, who_asks_for_a_folder_of_his_own_has_it)
+{
+    struct process *p;
+
+    cr_expect_not_null(strstr(prints("daemon; list /run/mine; true", &p),
+                              "no daemon at /run/mine/cutin/cutin.sock"),
+                       "%s", process_out(p));
+    process_free(p);
+}
+
+Test(machine, a_socket_that_a_killed_daemon_left_is_none)
+{
+    struct process *p;
+
+    cr_expect_str_eq(prints("daemon; kill -9 $one; wait $one 2>/dev/null\n"
+                            "test -S " OF_MACHINE " && found /run/user/0",
+                            &p),
+                     "/run/user/0/cutin/cutin.sock\n");
+    process_free(p);
+}
+
+/* Preloaded by hand. */
+Test(machine, its_daemon_is_the_librarys_too)
+{
+    struct process *p;
+
+    cr_expect_not_null(
+        strstr(prints("daemon\n"
+                      "XDG_RUNTIME_DIR=/run/user/0 " SIMULATOR " " PRELOAD
+                      " " EXAMPLE("be_training") " --steps 0 >/dev/null &\n"
+                                                 "for i in $(seq 1000); do\n"
+                                                 "    XDG_RUNTIME_DIR=/run/user/0 " CUTIN
+                                                 " list | grep be_training && break\n"
+                                                 "    sleep 0.02\n"
+                                                 "done\n"
+                                                 "true",
+                      &p),
+               "be_training"),
+        "%s%s", process_out(p), process_err(p));
+    process_free(p);
+}

@@ -30,9 +30,9 @@ static const char *prints(const char *body, struct process **p)
              "}\n"
              "%s",
              CUTIN, CUTIN, BIN_DIR, CUTIN, body);
-    *p = process_run((const char *[]){"unshare", "--user", "--map-root-user", "--mount", "--pid",
-                                      "--fork", "--kill-child", "--mount-proc", "sh", "-c", script,
-                                      NULL},
+    *p = process_run((const char *[]){"unshare", "--user", "--map-root-user", "--mount", "--net",
+                                      "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+                                      script, NULL},
                      NULL, 60);
     if (strncmp(process_err(*p), "unshare: ", 9) == 0 || (*p)->status == 77)
         cr_skip("no /run of one's own can be made here: %s", process_err(*p));
@@ -76,6 +76,23 @@ Test(machine, a_socket_that_a_killed_daemon_left_is_none)
                             "test -S " OF_MACHINE " && found /run/user/0",
                             &p),
                      "/run/user/0/cutin/cutin.sock\n");
+    process_free(p);
+}
+
+/* Two users, say. */
+Test(machine, two_daemons_are_told_of)
+{
+    struct process *p;
+
+    cr_expect_not_null(strstr(prints("daemon\n"
+                                     "mkdir -p /run/user/1/cutin\n" BIN_DIR
+                                     "/cutind --socket /run/user/1/cutin/cutin.sock 2>/dev/null &\n"
+                                     "until " CUTIN " list --socket /run/user/1/cutin/cutin.sock\n"
+                                     "do sleep 0.01; done >/dev/null 2>&1\n"
+                                     "XDG_RUNTIME_DIR=/run/user/0 " CUTIN " doctor; true",
+                                     &p),
+                              "another one at /run/user/1/cutin/cutin.sock"),
+                       "%s", process_out(p));
     process_free(p);
 }
 

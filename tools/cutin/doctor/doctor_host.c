@@ -129,8 +129,31 @@ void check_settings(const struct doctor *d, struct finding *f)
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
+/* Of the places that a user or the machine has for one: what a test has in a folder of its own is
+ * nobody else's business. Names of sockets in use are no secret (proc_net(5)). */
+static bool other_daemon(const char *mine, char path[SOCKET_PATH_MAX])
+{
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    char line[512];
+    bool found = false;
+
+    while (sockets && !found && fgets(line, sizeof(line), sockets)) {
+        const char *at = strstr(line, " /run/");
+        size_t length = at ? strcspn(at + 1, "\n") : 0;
+
+        if (length >= SOCKET_PATH_MAX)
+            continue;
+        snprintf(path, SOCKET_PATH_MAX, "%.*s", (int)length, at ? at + 1 : "");
+        found = strstr(path, "/cutin/cutin.sock") && strcmp(path, mine) != 0;
+    }
+    if (sockets)
+        fclose(sockets);
+    return found && strncmp(mine, "/run/", 5) == 0;
+}
+
 void check_daemon(const struct doctor *d, struct finding *f)
 {
+    char other[SOCKET_PATH_MAX];
     struct message_row *rows = NULL;
     size_t n = 0;
     int rc;
@@ -144,6 +167,14 @@ void check_daemon(const struct doctor *d, struct finding *f)
     free(rows);
     switch (rc) {
     case 0:
+        if (other_daemon(d->socket, other)) {
+            find(f, VERDICT_WARN,
+                 "let all use one, the machine's: systemctl enable --now cutind.socket",
+                 "answers at %s; there is another one at %s, and their processes do not hold each "
+                 "other",
+                 d->socket, printable(other));
+            break;
+        }
         find(f, VERDICT_OK, NULL, "answers at %s, %zu client%s", d->socket, n, n == 1 ? "" : "s");
         break;
     case -ENOENT:

@@ -35,7 +35,7 @@ enum {
 /* Three descriptors per client: the usual soft limit of 1,024 is too low. */
 uint32_t limit_room(void)
 {
-    enum { OWN = 64, EACH = 3 };
+    enum { OWN = 64 + DAEMON_GONE, EACH = 3 };
     struct rlimit limit = {.rlim_max = 0};
     rlim_t peers;
 

@@ -152,35 +152,47 @@ static bool peers_look(struct daemon *d, uint64_t now_ns)
 
 /* ---- idle ------------------------------------------------------------------------------------ */
 
-/* `cutin run` only looks whether there is a daemon, and becomes a program that may read its data
- * for an hour before it uses the GPU. */
-static void gone_remember(struct daemon *d, struct peer *p)
-{
-    if (!d->idle_exit_s || p->who.process < 0 || watch_end(&p->process_watch) != 0)
-        return;
-    if (d->gone[0] >= 0)
-        close(d->gone[0]);
-    memmove(d->gone, d->gone + 1, sizeof(d->gone) - sizeof(d->gone[0]));
-    d->gone[DAEMON_GONE - 1] = p->who.process;
-    p->who.process = -1;
-}
-
+/* Forgets those that have ended. */
 static bool gone_lives(struct daemon *d)
 {
     struct pollfd ended[DAEMON_GONE];
     bool any = false;
 
     for (int i = 0; i < DAEMON_GONE; i++)
-        ended[i] = (struct pollfd){.fd = d->gone[i], .events = POLLIN};
+        ended[i] = (struct pollfd){.fd = d->gone[i].process, .events = POLLIN};
     poll(ended, DAEMON_GONE, 0);
     for (int i = 0; i < DAEMON_GONE; i++) {
         if (ended[i].revents) {
-            close(d->gone[i]);
-            d->gone[i] = -1;
+            close(d->gone[i].process);
+            d->gone[i].process = -1;
         }
-        any |= d->gone[i] >= 0;
+        any |= d->gone[i].process >= 0;
     }
     return any;
+}
+
+/* `cutin run` only looks whether there is a daemon, and becomes a program that may read its data
+ * for an hour before it uses the GPU. Each process once; of too many the last ones. */
+static void gone_remember(struct daemon *d, struct peer *p)
+{
+    struct gone *place = d->gone;
+
+    if (!d->idle_exit_s || p->who.process < 0)
+        return;
+    gone_lives(d);
+    for (int i = 0; i < DAEMON_GONE; i++) {
+        if (d->gone[i].process >= 0 && p->who.pid > 0 && d->gone[i].pid == p->who.pid)
+            return;
+        if (d->gone[i].process < 0)
+            place = &d->gone[i];
+    }
+    if (watch_end(&p->process_watch) != 0)
+        return;
+    if (place->process >= 0)
+        close(place->process);
+    memmove(place, place + 1, (size_t)(d->gone + DAEMON_GONE - 1 - place) * sizeof(*place));
+    d->gone[DAEMON_GONE - 1] = (struct gone){p->who.process, p->who.pid};
+    p->who.process = -1;
 }
 
 /* Whether nobody has been connected for that long, and nobody who was may come again. */
@@ -357,7 +369,7 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
     d->conf_path = conf_path;
     d->idle_exit_s = idle_exit_s;
     for (int i = 0; i < DAEMON_GONE; i++)
-        d->gone[i] = -1;
+        d->gone[i].process = -1;
     d->room = limit_room();
     d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     d->policy = d->conf->policy;
@@ -380,8 +392,8 @@ void daemon_free(struct daemon *d)
     while (d->peers)
         remove_peer(d, d->peers);
     for (int i = 0; i < DAEMON_GONE; i++)
-        if (d->gone[i] >= 0)
-            close(d->gone[i]);
+        if (d->gone[i].process >= 0)
+            close(d->gone[i].process);
     if (d->spare >= 0)
         close(d->spare);
     if (d->epoll >= 0)

@@ -16,6 +16,12 @@ struct http;
 
 enum { DAEMON_GONE = 32 };
 
+/* A process that was connected and may come again. */
+struct gone {
+    int process; /* a pidfd; -1: none */
+    pid_t pid;
+};
+
 struct daemon {
     /* For good. */
     struct conf *conf;
@@ -28,7 +34,7 @@ struct daemon {
     struct peer *peers;
     uint32_t count, room; /* of peers; not counting those in reserve */
     uint64_t idle_since_ns;
-    int gone[DAEMON_GONE]; /* pidfds of processes that were connected last and may come again */
+    struct gone gone[DAEMON_GONE];
     /* Clients, and what they have been given. */
     uint64_t next_id;
     struct topology *topology;

@@ -202,6 +202,12 @@ Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
             usleep(1000);
         pause();
     }
+    for (int i = 0; i < 40; i++) { /* others, which do not take its place */
+        pid_t other = fork();
+        if (other == 0)
+            _exit(alive() ? 0 : 1);
+        waitpid(other, &status, 0);
+    }
     usleep(3000000); /* longer than it would wait: it must not have gone */
     cr_assert_eq(waitpid(pid, &status, WNOHANG), 0);
     kill(asks, SIGKILL);

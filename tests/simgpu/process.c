@@ -105,6 +105,9 @@ Test(process, contexts_of_processes_share_by_time_slice)
     cr_expect_geq(span, busy, "one context at a time");
 }
 
+/* So many that the device may be seen late between the two waits: 100 ms of them. */
+enum { EACH = 200 };
+
 static void kernels_of_a_stream_each(void)
 {
     CUstream s[2];
@@ -117,7 +120,7 @@ static void kernels_of_a_stream_each(void)
         CHECK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
         CHECK(cuStreamWaitValue32(s[i], at, 1, CU_STREAM_WAIT_VALUE_EQ));
     }
-    for (int k = 0; k < 20; k++)
+    for (int k = 0; k < EACH; k++)
         for (int i = 0; i < 2; i++)
             launch_spin(s[i], 100, 500 * US); /* 50 SMs */
     *word = 1;                                /* however late this thread was, they are all there */

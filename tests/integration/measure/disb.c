@@ -13,6 +13,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "scheduler/wire/socket.h"
+
 TestSuite(disb, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 static json_t *get(json_t *root, const char *path)
@@ -76,17 +78,34 @@ Test(disb, json_has_every_key_for_every_mode)
     process_free(p);
 }
 
-static bool daemon_folder(void)
+/* The socket of its daemon, once there is the folder for it. */
+static bool daemon_socket(char socket[SOCKET_PATH_MAX])
 {
     DIR *dir = opendir(getenv("TMPDIR"));
     struct dirent *entry;
     bool there = false;
 
     while (dir && (entry = readdir(dir)))
-        there |= strncmp(entry->d_name, "cutin-disb.", 11) == 0;
+        if (strncmp(entry->d_name, "cutin-disb.", 11) == 0) {
+            snprintf(socket, SOCKET_PATH_MAX, "%.60s/%.30s/cutin.sock", getenv("TMPDIR"),
+                     entry->d_name);
+            there = true;
+        }
     if (dir)
         closedir(dir);
     return there;
+}
+
+static bool has_clients(void)
+{
+    char socket[SOCKET_PATH_MAX];
+    struct message_row *rows = NULL;
+    size_t n = 0;
+
+    if (!daemon_socket(socket) || query_clients(socket, &rows, &n) != 0)
+        return false;
+    free(rows);
+    return n > 0;
 }
 
 Test(disb, an_interrupt_ends_it_with_what_it_has)
@@ -95,10 +114,12 @@ Test(disb, an_interrupt_ends_it_with_what_it_has)
         process_start((const char *[]){LAB, "disb", "--sim", "--file", light(), "--seconds", "60",
                                        "--mode", "cutin", "--json", NULL},
                       NULL);
+    char socket[SOCKET_PATH_MAX];
     json_t *root;
 
-    /* The folder of the daemon's socket shows that the mode has begun. */
-    for (int i = 0; i < 6000 && process_running(p) && !daemon_folder(); i++)
+    /* A client shows that the mode has begun, and that all processes have been started: around a
+     * fork, ThreadSanitizer may lose a signal. */
+    for (int i = 0; i < 6000 && process_running(p) && !has_clients(); i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     process_signal(p, SIGINT);
     process_wait(p, 60);
@@ -109,7 +130,7 @@ Test(disb, an_interrupt_ends_it_with_what_it_has)
         cr_expect(json_is_true(get(root, "interrupted")));
         json_decref(root);
     }
-    cr_expect_not(daemon_folder(), "the daemon's folder is left");
+    cr_expect_not(daemon_socket(socket), "the daemon's folder is left");
     process_free(p);
 }
 

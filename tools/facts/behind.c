@@ -150,7 +150,7 @@ struct attempt {
     CUresult (*call)(void);
     CUresult result;
     uint64_t took_ns;
-    atomic_int done;
+    atomic_int begun, done;
 };
 
 static void *attempt_main(void *arg)
@@ -160,6 +160,7 @@ static void *attempt_main(void *arg)
 
     gpu.cuCtxSetCurrent(gpu.context);
     from_ns = clock_ns();
+    atomic_store(&a->begun, 1);
     a->result = a->call();
     a->took_ns = clock_ns() - from_ns;
     atomic_store(&a->done, 1);
@@ -201,6 +202,8 @@ static void look(const struct behind *b)
     gpu_check(gpu_spin(it.gated, 1, 1), "cuLaunchKernel");
     if (pthread_create(&thread, NULL, attempt_main, &a) != 0)
         fact_fail("no thread");
+    while (!atomic_load(&a.begun)) /* a busy machine's thread begins late */
+        nap_us(50);
     returned = attempt_done(&a, RETURNS_MS);
     if (!returned && !b->prepare)
         fact_text(b->name, "waits (not seen to end yet)"); /* kept if what follows hangs */
@@ -208,7 +211,7 @@ static void look(const struct behind *b)
     if (!attempt_done(&a, OPENED_MS))
         fact_fail("%s did not return %d ms after the gate was opened", b->name, OPENED_MS);
     pthread_join(thread, NULL);
-    returned = returned || a.took_ns < alone_ns(b) + RETURNS_MS * UINT64_C(500000);
+    returned = returned || a.took_ns < alone_ns(b) * 3 / 2 + RETURNS_MS * UINT64_C(500000);
     fact_value(b->name, json_pack("{s:s, s:s, s:f}", "behind_gate", returned ? "returns" : "waits",
                                   "result", gpu_error(a.result), "us", (double)a.took_ns / 1000));
     gpu.cuCtxSynchronize();

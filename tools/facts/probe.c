@@ -113,8 +113,10 @@ static uint64_t mark_and_see(CUstream s, struct word w, uint32_t value)
     nap_us(STANDS_US);
     queued_ns = clock_ns();
     gpu_check(mark_queue(s, w.device, value), "cuStreamWriteValue32");
-    if (!word_wait(w, value, SEEN_MS))
+    if (!word_wait(w, value, SEEN_MS)) {
+        word_set(gate, 0); /* as in refuse */
         fact_skip("a marker is not seen");
+    }
     return clock_ns() - queued_ns;
 }
 

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(machine, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+#include "common/machine_socket.h"
 
-#define OF_MACHINE "/run/cutin/cutin.sock"
+TestSuite(machine, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
 
 /* What `body` prints there. `found` FOLDER: where `cutin run` has a program look for the daemon;
  * `daemon`: starts one, whose process id is $one; `list FOLDER`: what `cutin list` says. */
@@ -25,8 +25,8 @@ static const char *prints(const char *body, struct process **p)
              "list() { XDG_RUNTIME_DIR=$1 %s list 2>&1; }\n"
              "found() { XDG_RUNTIME_DIR=$1 %s run --sim -- sh -c 'echo $CUTIN_SOCKET'; }\n"
              "daemon() {\n"
-             "    %s/cutind --socket " OF_MACHINE " 2>/dev/null & one=$!\n"
-             "    until %s list --socket " OF_MACHINE " >/dev/null 2>&1; do sleep 0.01; done\n"
+             "    %s/cutind --socket " MACHINE_SOCKET " 2>/dev/null & one=$!\n"
+             "    until %s list --socket " MACHINE_SOCKET " >/dev/null 2>&1; do sleep 0.01; done\n"
              "}\n"
              "%s",
              CUTIN, CUTIN, BIN_DIR, CUTIN, body);
@@ -44,7 +44,7 @@ Test(machine, its_daemon_comes_before_a_login_sessions_own)
 {
     struct process *p;
 
-    cr_expect_str_eq(prints("daemon; found /run/user/0", &p), OF_MACHINE "\n");
+    cr_expect_str_eq(prints("daemon; found /run/user/0", &p), MACHINE_SOCKET "\n");
     process_free(p);
 }
 
@@ -73,7 +73,7 @@ Test(machine, a_socket_that_a_killed_daemon_left_is_none)
     struct process *p;
 
     cr_expect_str_eq(prints("daemon; kill -9 $one; wait $one 2>/dev/null\n"
-                            "test -S " OF_MACHINE " && found /run/user/0",
+                            "test -S " MACHINE_SOCKET " && found /run/user/0",
                             &p),
                      "/run/user/0/cutin/cutin.sock\n");
     process_free(p);

@@ -280,24 +280,6 @@ static void row_merge(struct profile_row *to, const struct profile_row *from)
         to->bin[i] = (uint16_t)((to->bin[i] + 1) / 2);
 }
 
-static void merge_rows(struct merger *m, const struct profile_row *rows, uint32_t n,
-                       const char *text)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t at;
-
-        if (!rows[i].changed)
-            continue;
-        at = row_find(m, rows[i].key, rows[i].bucket);
-        if (at == m->header.rows) {
-            at = row_room(m);
-            memset(&m->row[at], 0, sizeof(m->row[at]));
-        }
-        row_merge(&m->row[at], &rows[i]);
-        m->name[at] = rows[i].name ? text + rows[i].name : "";
-    }
-}
-
 static int write_file(int fd, struct merger *m)
 {
     struct profile_header *h = &m->header;
@@ -362,7 +344,19 @@ int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_
     fd = lock_temporary(temporary);
     if (fd >= 0) {
         merge_begin(m, path, uuid, gpu);
-        merge_rows(m, rows, n, text);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t at;
+
+            if (!rows[i].changed)
+                continue;
+            at = row_find(m, rows[i].key, rows[i].bucket);
+            if (at == m->header.rows) {
+                at = row_room(m);
+                memset(&m->row[at], 0, sizeof(m->row[at]));
+            }
+            row_merge(&m->row[at], &rows[i]);
+            m->name[at] = rows[i].name ? text + rows[i].name : "";
+        }
         rc = merge_into(fd, path, temporary, m);
         close(fd);
     } else {

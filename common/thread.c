@@ -89,17 +89,6 @@ bool thread_cpus_usable(void)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* A program may want small stacks for threads of its own. Returns an errno. */
-static int roomy(pthread_attr_t *attr)
-{
-    size_t bytes;
-    int rc = pthread_attr_init(attr);
-
-    if (rc == 0 && pthread_attr_getstacksize(attr, &bytes) == 0 && bytes < STACK_BYTES)
-        pthread_attr_setstacksize(attr, STACK_BYTES);
-    return rc;
-}
-
 /* Returns an errno, EINVAL where none of these processors is there for this process. `cpus` NULL:
  * as the calling thread. */
 static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, void *(*run)(void *),
@@ -108,10 +97,14 @@ static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, voi
     const struct sched_param none = {0};
     pthread_attr_t attr;
     int rc;
+    size_t bytes;
 
     if (cpus && cpus_empty(cpus))
         return EINVAL;
-    rc = roomy(&attr);
+    /* A program may want small stacks for threads of its own. */
+    rc = pthread_attr_init(&attr);
+    if (rc == 0 && pthread_attr_getstacksize(&attr, &bytes) == 0 && bytes < STACK_BYTES)
+        pthread_attr_setstacksize(&attr, STACK_BYTES);
     if (rc != 0)
         return rc;
     if (cpus)

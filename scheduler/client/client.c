@@ -187,10 +187,17 @@ out:
     return rc;
 }
 
-/* A process that lives for a few milliseconds is not to end with a tick's sleep of a thread. The
- * client's can only be late inside the owner's tick. */
-static void threads_end(void)
+void client_close(void)
 {
+    if (!usable(0, 0))
+        return;
+    pthread_mutex_lock(&self.lock);
+    atomic_store(&self.open, false);
+    waker_stop(&self.waker);
+    pthread_mutex_unlock(&self.lock);
+    activity_clear(&self.activity);
+    /* A process that lives for a few milliseconds is not to end with a tick's sleep of a thread.
+     * The client's can only be late inside the owner's tick. */
     uint64_t by = clock_ns() + CLOSE_WAIT_NS;
 
     atomic_store(&self.stop, 1);
@@ -202,18 +209,6 @@ static void threads_end(void)
         thread_join(self.thread);
     else
         pthread_detach(self.thread);
-}
-
-void client_close(void)
-{
-    if (!usable(0, 0))
-        return;
-    pthread_mutex_lock(&self.lock);
-    atomic_store(&self.open, false);
-    waker_stop(&self.waker);
-    pthread_mutex_unlock(&self.lock);
-    activity_clear(&self.activity);
-    threads_end();
     pthread_mutex_lock(&self.lock);
     state_tell(&self);
     pthread_mutex_unlock(&self.lock);

@@ -387,20 +387,6 @@ static bool sleep_until_news(struct client_state *self, uint64_t ns)
     return came;
 }
 
-static void link_leave(struct client_state *self)
-{
-    self->said[NOTICE_LOST] = self->said[NOTICE_NO_DAEMON] = true; /* not news: we are leaving */
-    if (self->link == LINK_UP || self->link == LINK_HELLO)
-        link_down(self, -ECONNRESET);
-    for (int i = 0; i < 1000 && self->link == LINK_DRAIN; i++) {
-        sched_yield();
-        link_drain(self);
-    }
-    self->link = LINK_NONE;
-    self->retry_ns = 0;
-    bell_remove(&self->bell);
-}
-
 static void *link_main(void *arg)
 {
     struct client_state *self = arg;
@@ -429,7 +415,16 @@ static void *link_main(void *arg)
         if (came || self->link != before)
             state_news(self);
     }
-    link_leave(self);
+    self->said[NOTICE_LOST] = self->said[NOTICE_NO_DAEMON] = true; /* not news: we are leaving */
+    if (self->link == LINK_UP || self->link == LINK_HELLO)
+        link_down(self, -ECONNRESET);
+    for (int i = 0; i < 1000 && self->link == LINK_DRAIN; i++) {
+        sched_yield();
+        link_drain(self);
+    }
+    self->link = LINK_NONE;
+    self->retry_ns = 0;
+    bell_remove(&self->bell);
     pthread_mutex_unlock(&self->lock);
     atomic_store(&self->link_ended, 1);
     futex_wake(&self->link_ended);

@@ -346,22 +346,11 @@ int daemon_run(struct daemon *d)
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static int open_signals(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
                           const char *conf_path)
 {
     struct daemon *d = calloc(1, sizeof(*d));
+    sigset_t set;
 
     if (!d)
         return NULL;
@@ -375,7 +364,12 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
     d->policy = d->conf->policy;
     d->topology = topology_new();
     d->epoll = epoll_create1(EPOLL_CLOEXEC);
-    d->signals = open_signals();
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (!d->topology || d->epoll < 0 || d->signals < 0 || d->spare < 0 ||
         watch_begin(&d->listener_watch, d->epoll, listener, listener_ready, d) != 0 ||
         watch_begin(&d->signal_watch, d->epoll, d->signals, signal_ready, d) != 0) {

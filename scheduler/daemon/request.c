@@ -202,17 +202,6 @@ static int remote_run(struct peer *from, const union message *m, uint32_t *count
     return *count ? 0 : -ESRCH;
 }
 
-/* A client that has just come tells of orders by a daemon that is gone: gives them again, as if its
- * own user had given them. More than that user may have is not restored. */
-static void remote_restore(struct peer *p, const struct message_hello *m)
-{
-    if (m->remote_level && set_level(p, p, m->remote_level - 1) != 0)
-        log_about(p->user, LOG_INFO, "process %d loses level %u, which its user may not have",
-                  (int)p->who.pid, m->remote_level - 1);
-    if (m->paused)
-        set_paused(p, true);
-}
-
 /* ---- messages ------------------------------------------------------------------------------ */
 
 static void welcome(struct peer *p)
@@ -255,7 +244,13 @@ static int on_hello(struct peer *p, const union message *m)
     p->queues = p->lowest < PAGE_LEVELS - 1 || p->deadline_ms;
     topology_expect(p->daemon->peers, p, p->client_since_ns);
     welcome(p);
-    remote_restore(p, &m->hello);
+    /* A client that has just come tells of orders by a daemon that is gone: gives them again, as if
+     * its own user had given them. More than that user may have is not restored. */
+    if (m->hello.remote_level && set_level(p, p, m->hello.remote_level - 1) != 0)
+        log_about(p->user, LOG_INFO, "process %d loses level %u, which its user may not have",
+                  (int)p->who.pid, m->hello.remote_level - 1);
+    if (m->hello.paused)
+        set_paused(p, true);
     return 0;
 }
 

@@ -86,31 +86,6 @@ static bool blocked_behind(const struct vhq_set *s)
     return behind;
 }
 
-/* `quiet`: nothing has got on, so all that is in flight stands. */
-static void guard_lifts(struct vhq_set *s, bool quiet)
-{
-    s->past.cap_lifts++;
-    if (trace_on())
-        trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
-    s->blocked_ns = 0;
-    if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat)
-        s->admitted = 1;
-    else if (s->admitted < s->cfg.queue)
-        s->admitted *= 2;
-    if (MUTANT(guard_of_old))
-        s->admitted = s->cfg.queue;
-    s->admits = s->admitted;
-    s->admits_idle = quiet;
-    s->admits_beside = true;
-    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
-        if (q->stands != STANDS_NOT || (quiet && cap_in_flight(q))) {
-            q->stands = STANDS_GUARDED;
-            q->beside = false;
-        }
-        s->admits_beside &= !q->beside;
-    }
-}
-
 /*
  * What is in flight in a stream makes no progress for long: it may wait for what is buffered. Or it
  * is a long queue, behind which as much more would make the next look as late as this one, and so
@@ -138,19 +113,27 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     bool quiet = now - s->quiet_ns >= most;
     if (!quiet && (now - s->blocked_ns < most || !blocked_behind(s)))
         return false;
-    guard_lifts(s, quiet);
+    s->past.cap_lifts++;
+    if (trace_on())
+        trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
+    s->blocked_ns = 0;
+    if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat)
+        s->admitted = 1;
+    else if (s->admitted < s->cfg.queue)
+        s->admitted *= 2;
+    if (MUTANT(guard_of_old))
+        s->admitted = s->cfg.queue;
+    s->admits = s->admitted;
+    s->admits_idle = quiet;
+    s->admits_beside = true;
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
+        if (q->stands != STANDS_NOT || (quiet && cap_in_flight(q))) {
+            q->stands = STANDS_GUARDED;
+            q->beside = false;
+        }
+        s->admits_beside &= !q->beside;
+    }
     return true;
-}
-
-/* The driver is asked. */
-static uint64_t blocked_asks(struct vhq_set *s, uint64_t now)
-{
-    s->backoff_ns = s->backoff_ns * 2;
-    if (s->backoff_ns < LOOK_LEAST_NS)
-        s->backoff_ns = LOOK_LEAST_NS;
-    if (s->backoff_ns > LOOK_MOST_NS)
-        s->backoff_ns = LOOK_MOST_NS;
-    return now + s->backoff_ns;
 }
 
 /* When there is room by the estimates, and when there may be if kernels are as short as some were
@@ -213,8 +196,15 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
     s->elsewhere_ns = 0;
     if (blocked_guard(s, now))
         return now;
-    if (s->asking)
-        return blocked_asks(s, now);
+    if (s->asking) {
+        /* The driver is asked. */
+        s->backoff_ns = s->backoff_ns * 2;
+        if (s->backoff_ns < LOOK_LEAST_NS)
+            s->backoff_ns = LOOK_LEAST_NS;
+        if (s->backoff_ns > LOOK_MOST_NS)
+            s->backoff_ns = LOOK_MOST_NS;
+        return now + s->backoff_ns;
+    }
     uint32_t streams = peek(s->in_flight_count);
     bool crowd = streams > 1 && gate_crowd(s, streams - 1),
          strict = cap_contended(s) && (!gate_used(s) || crowd), alone = cap_alone(s);

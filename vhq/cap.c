@@ -306,15 +306,6 @@ static bool cap_mark_waits(const struct vhq *q)
     return unlikely(q->chain != 0) && !peek(q->want_mark) && !cap_tail_has(q, 2);
 }
 
-static void cap_chain(struct vhq *q, uint16_t flags)
-{
-    if (unlikely(flags & (VHQ_CLOSE | VHQ_WAITS))) {
-        q->tail_waits |= (flags & VHQ_WAITS) != 0;
-        q->chain = flags & VHQ_CLOSE ? CHAIN : q->chain;
-    } else if (unlikely(q->chain != 0))
-        q->chain--;
-}
-
 /* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
 static inline void cap_count_sent(struct vhq *q, uint32_t est_ns)
 {
@@ -356,7 +347,11 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
         if (load_parts(load) > peek(q->tail_wide))
             atomic_store_explicit(&q->tail_wide, (uint8_t)load_parts(load), memory_order_relaxed);
         q->tail_counted++;
-        cap_chain(q, flags);
+        if (unlikely(flags & (VHQ_CLOSE | VHQ_WAITS))) {
+            q->tail_waits |= (flags & VHQ_WAITS) != 0;
+            q->chain = flags & VHQ_CLOSE ? CHAIN : q->chain;
+        } else if (unlikely(q->chain != 0))
+            q->chain--;
         gate_after(q, flags, est_ns);
         cap_in_flight_begin(q);
     } else {

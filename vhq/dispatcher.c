@@ -139,25 +139,6 @@ static void job_run(struct vhq_set *s, const struct job *job)
     job_retire(job, lost);
 }
 
-static void job_drop(const struct job *job)
-{
-    if (job->slot->cmd.run && job->slot->cmd.drop)
-        job->slot->cmd.drop(job->slot->cmd.payload);
-    bump(job->q->dropped, 1u);
-    if (trace_on())
-        traced_queue(TRACE_DROPPED, job->q, job->slot->ticket, -1, 0);
-    job_retire(job, false);
-}
-
-static void job_mark(struct vhq_set *s, const struct job *job)
-{
-    loose_close(job->q);
-    set_lock(s);
-    atomic_store_explicit(&job->q->running, RUN_NONE, memory_order_release);
-    set_unlock(s);
-    futex_wake(&job->q->running); /* vhq_destroy may wait for it */
-}
-
 static void job_do(struct vhq_set *s, const struct job *job)
 {
     switch (job->kind) {
@@ -165,10 +146,19 @@ static void job_do(struct vhq_set *s, const struct job *job)
         job_run(s, job);
         break;
     case JOB_DROP:
-        job_drop(job);
+        if (job->slot->cmd.run && job->slot->cmd.drop)
+            job->slot->cmd.drop(job->slot->cmd.payload);
+        bump(job->q->dropped, 1u);
+        if (trace_on())
+            traced_queue(TRACE_DROPPED, job->q, job->slot->ticket, -1, 0);
+        job_retire(job, false);
         break;
     case JOB_MARK:
-        job_mark(s, job);
+        loose_close(job->q);
+        set_lock(s);
+        atomic_store_explicit(&job->q->running, RUN_NONE, memory_order_release);
+        set_unlock(s);
+        futex_wake(&job->q->running); /* vhq_destroy may wait for it */
         break;
     case JOB_BOOST:
         fence_boost(job->fence);

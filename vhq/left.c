@@ -27,9 +27,18 @@ static bool left_unmarked(const struct vhq *q)
     return peek(q->tail_est_ns) != 0 || peek(q->loose_ns) != 0;
 }
 
-/* The submission right is held, and there is none to be had any more. */
-static void left_close(struct vhq *q)
+bool vhq_leave(struct vhq *q, bool marks)
 {
+    uint32_t seen;
+    if (passive() || MUTANT(left_uncounted))
+        return false;
+    vhq_drain(q, true);
+    queue_lock(q);
+    queue_await_nobody(q);
+    while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
+        futex_wait(&q->running, seen, NEVER);
+    q->marks = marks;
+    /* The submission right is held, and there is none to be had any more. */
     struct vhq_set *s = q->set;
     bool ask = q->marks && s->ops.complete && left_unmarked(q);
     lock_none_inside();
@@ -44,20 +53,6 @@ static void left_close(struct vhq *q)
     set_unlock(s);
     if (left_unmarked(q))
         cap_mark_by(q, left_mark);
-}
-
-bool vhq_leave(struct vhq *q, bool marks)
-{
-    uint32_t seen;
-    if (passive() || MUTANT(left_uncounted))
-        return false;
-    vhq_drain(q, true);
-    queue_lock(q);
-    queue_await_nobody(q);
-    while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
-        futex_wait(&q->running, seen, NEVER);
-    q->marks = marks;
-    left_close(q);
     set_lock(q->set);
     bool left = q->left = cap_in_flight(q);
     set_unlock(q->set);

@@ -116,20 +116,6 @@ static uint32_t measure_ratio(uint64_t ns, uint32_t ahead)
     return ratio < SCALE_MOST ? (uint32_t)ratio : SCALE_MOST;
 }
 
-/* Do units that take much longer than the estimates say come again? What counts as long already
- * goes one at a time, whatever the scale. */
-static void measure_recurs(struct vhq_set *s, const struct unit *u, uint32_t least)
-{
-    bool longer = unlikely(least > SCALE_ONE + SCALE_ONE / 4) && least > s->scale / 2 &&
-                  u->est_ns <= 2 * peek(s->budget_us) * NS_PER_US;
-    if (unlikely(longer)) {
-        s->recurs = s->since_long < RECALL;
-        s->since_long = 0;
-    } else if (s->since_long < RECALL && ++s->since_long == RECALL) {
-        s->recurs = false;
-    }
-}
-
 static void measure_release(struct vhq_set *s, uint32_t most)
 {
     uint32_t part = s->recurs && !s->open && !MUTANT(long_forgotten) ? RELEASE_SLOWLY : RELEASE;
@@ -148,7 +134,16 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     uint64_t took = now > since ? now - since : 0;
     uint32_t least = measure_ratio(s->looked_ns > since ? s->looked_ns - since : 0, ahead),
              most = measure_ratio(s->open ? took / s->open : took, ahead);
-    measure_recurs(s, &q->unit[value % UNITS], least);
+    /* Do units that take much longer than the estimates say come again? What counts as long already
+     * goes one at a time, whatever the scale. */
+    bool longer = unlikely(least > SCALE_ONE + SCALE_ONE / 4) && least > s->scale / 2 &&
+                  q->unit[value % UNITS].est_ns <= 2 * peek(s->budget_us) * NS_PER_US;
+    if (unlikely(longer)) {
+        s->recurs = s->since_long < RECALL;
+        s->since_long = 0;
+    } else if (s->since_long < RECALL && ++s->since_long == RECALL) {
+        s->recurs = false;
+    }
     if (least > s->scale + s->scale / 4 && !s->open)
         measure_scale(s, least);
     else if (most < s->scale)

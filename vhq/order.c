@@ -474,11 +474,6 @@ static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
     order_go(c, q, slot);
 }
 
-static bool order_own_shift(struct scan *c)
-{
-    return !cap_contended(c->s) || shift_look(c->s, scan_now(c)) <= c->now;
-}
-
 static bool order_room(struct scan *c, struct vhq *q, struct slot *slot)
 {
     slot->flags &= (uint16_t)~SLOT_LOOSE;
@@ -524,7 +519,8 @@ static void order_choose(struct scan *c)
         order_go(c, first, slot);
     } else if (free_slot) {
         order_go(c, first_free, free_slot);
-    } else if (unlikely(c->admitted) && order_own_shift(c)) {
+    } else if (unlikely(c->admitted) &&
+               (!cap_contended(c->s) || shift_look(c->s, scan_now(c)) <= c->now)) {
         order_admit(c, c->admitted);
     } else if (slot || c->stream_full) {
         order_capped(c, slot);

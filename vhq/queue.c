@@ -338,18 +338,6 @@ void vhq_part(struct vhq *q)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static void end_inline(struct vhq *q, int err)
-{
-    cap_sent(q, q->cur.flags, q->cur.load, err);
-    bump(q->inlined, 1u);
-    if (trace_on())
-        traced_queue(TRACE_SUBMITTED, q, NEVER, 0, 0);
-    if (q->cur.counted)
-        fence_wait_end(q->cur.after);
-    if (q->cur.signals)
-        fence_signal(q->cur.signals);
-}
-
 static void end_buffered(struct vhq *q, int err)
 {
     struct slot *slot = q->cur.slot;
@@ -374,7 +362,14 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
     }
     switch ((enum begun)peek(q->cur.how)) {
     case BEGUN_INLINE:
-        end_inline(q, direct_run(driver_result));
+        cap_sent(q, q->cur.flags, q->cur.load, direct_run(driver_result));
+        bump(q->inlined, 1u);
+        if (trace_on())
+            traced_queue(TRACE_SUBMITTED, q, NEVER, 0, 0);
+        if (q->cur.counted)
+            fence_wait_end(q->cur.after);
+        if (q->cur.signals)
+            fence_signal(q->cur.signals);
         break;
     case BEGUN_BUFFER:
         end_buffered(q, driver_result);
@@ -454,22 +449,6 @@ void queue_await_nobody(struct vhq *q)
     set_unlock(q->set);
 }
 
-/* Nobody else calls ops for it any more, and nobody will begin to. */
-static void queue_quiesce(struct vhq *q)
-{
-    uint32_t seen;
-    queue_lock(q);
-    set_lock(q->set);
-    q->dead = true;
-    set_unlock(q->set);
-    queue_await_nobody(q);
-    queue_unlock(q);
-    while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
-        futex_wait(&q->running, seen, NEVER);
-    while ((seen = atomic_load(&q->calls)) != 0)
-        futex_wait(&q->calls, seen, NEVER);
-}
-
 /* A thread that walks the list of all may stand on it: the last one out frees it. */
 void queue_unpin(struct vhq *q)
 {
@@ -502,11 +481,23 @@ static void queue_unlink(struct vhq *q)
 
 void vhq_destroy(struct vhq *q)
 {
+    uint32_t seen;
+
     if (!q || atomic_load(&vhq_forked))
         return;
     struct vhq_set *s = q->set;
     vhq_drain(q, true);
-    queue_quiesce(q);
+    /* Nobody else calls ops for it any more, and nobody will begin to. */
+    queue_lock(q);
+    set_lock(q->set);
+    q->dead = true;
+    set_unlock(q->set);
+    queue_await_nobody(q);
+    queue_unlock(q);
+    while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
+        futex_wait(&q->running, seen, NEVER);
+    while ((seen = atomic_load(&q->calls)) != 0)
+        futex_wait(&q->calls, seen, NEVER);
     registry_lock(); /* fence_boost may be looking at it */
     set_lock(s);
     queue_unlink(q);

@@ -45,16 +45,6 @@ void set_kick_all(void)
     registry_unlock();
 }
 
-static void config_default(struct vhq_config *cfg)
-{
-    if (cfg->budget_us == 0)
-        cfg->budget_us = VHQ_DEFAULT_BUDGET_US;
-    if (cfg->depth == 0)
-        cfg->depth = VHQ_DEFAULT_DEPTH;
-    if (cfg->queue == 0)
-        cfg->queue = VHQ_DEFAULT_QUEUE;
-}
-
 int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void *user,
                    struct vhq_set **out)
 {
@@ -63,7 +53,12 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
         return -ENOMEM;
     *s =
         (struct vhq_set){.cfg = *cfg, .ops = *ops, .user = user, .pace = 256, .lowest = UINT32_MAX};
-    config_default(&s->cfg);
+    if (s->cfg.budget_us == 0)
+        s->cfg.budget_us = VHQ_DEFAULT_BUDGET_US;
+    if (s->cfg.depth == 0)
+        s->cfg.depth = VHQ_DEFAULT_DEPTH;
+    if (s->cfg.queue == 0)
+        s->cfg.queue = VHQ_DEFAULT_QUEUE;
     s->budget_us = s->cfg.budget_us;
     s->depth = s->cfg.depth;
     s->first = INT_MAX;

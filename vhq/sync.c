@@ -219,14 +219,6 @@ static void sync_call_end(struct vhq *q)
     futex_wake(&q->calls);
 }
 
-static void sync_poll(struct vhq *q)
-{
-    if (!sync_call_begin(q, false))
-        return;
-    cap_poll(q);
-    sync_call_end(q);
-}
-
 static bool sync_complete(struct vhq *q)
 {
     struct vhq_set *s = q->set;
@@ -252,7 +244,10 @@ static bool sync_over(struct vhq *q, uint32_t value)
 {
     struct vhq_set *s = q->set;
     if (!q->desc.done)
-        sync_poll(q);
+        if (sync_call_begin(q, false)) {
+            cap_poll(q);
+            sync_call_end(q);
+        }
     set_lock(s);
     bool over = q->dead || peek(q->failed) || cap_reached(q, value);
     set_unlock(s);

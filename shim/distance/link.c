@@ -85,19 +85,6 @@ static void link_learn(struct rig *rig)
     native.fixed_ns = small_ns > bytes_ns ? small_ns - bytes_ns : 0;
 }
 
-static void rig_run(struct rig *rig)
-{
-    if (!event_pair(&rig->start, &rig->end))
-        return;
-    if (REAL(cuMemHostAlloc)(&rig->host, LARGE, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS &&
-        REAL(cuMemAllocAsync)(&rig->device, LARGE, rig->stream) == CUDA_SUCCESS) {
-        link_learn(rig);
-        REAL(cuMemFreeAsync)(rig->device, rig->stream);
-    }
-    REAL(cuEventDestroy_v2)(rig->end);
-    REAL(cuEventDestroy_v2)(rig->start);
-}
-
 CUresult link_measure(CUkernel kernel)
 {
     int nobody = 0;
@@ -109,7 +96,15 @@ CUresult link_measure(CUkernel kernel)
         r = link_delay(kernel, rig.stream, 0);
     if (r == CUDA_SUCCESS) {
         native = assumed;
-        rig_run(&rig);
+        if (event_pair(&rig.start, &rig.end)) {
+            if (REAL(cuMemHostAlloc)(&rig.host, LARGE, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS &&
+                REAL(cuMemAllocAsync)(&rig.device, LARGE, rig.stream) == CUDA_SUCCESS) {
+                link_learn(&rig);
+                REAL(cuMemFreeAsync)(rig.device, rig.stream);
+            }
+            REAL(cuEventDestroy_v2)(rig.end);
+            REAL(cuEventDestroy_v2)(rig.start);
+        }
         log_line(LOG_INFO,
                  "measured without distance: copies to the device take %u ns and 1 us per %u "
                  "bytes, an empty delay %u ns",

@@ -328,15 +328,6 @@ static int level_read(struct level *l, const struct graph_nodes *n, CUgraph grap
     return r;
 }
 
-static void level_free(struct level *l)
-{
-    free(l->spot);
-    free(l->order);
-    free(l->width);
-    free(l->by_handle);
-    free(l->edge);
-}
-
 /* Calls `visit` for every edge out of a spot. Returns how many there are. */
 static size_t each_edge(const struct level *l, const struct spot *from,
                         void (*visit)(const struct spot *from, struct spot *to, void *user),
@@ -447,7 +438,11 @@ static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uin
             end_ns = behind_ns;
     }
     p->since_ns = l.count ? end_ns : p->since_ns;
-    level_free(&l);
+    free(l.spot);
+    free(l.order);
+    free(l.width);
+    free(l.by_handle);
+    free(l.edge);
     return r;
 }
 

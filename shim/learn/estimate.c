@@ -167,13 +167,6 @@ struct vhq_weights estimate_weights(void)
     };
 }
 
-static bool gates_without_shifts(const struct shim_context *ctx)
-{
-    const _Atomic uint32_t *shift = client_shift_word(ctx->gpu->index);
-    return atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
-           (!shift || !(atomic_load_explicit(shift, memory_order_relaxed) & ~PAGE_SHIFT_BEAT));
-}
-
 static void sample_keep(struct sample *s, uint32_t ns)
 {
     struct estimate *e = s->estimate;
@@ -259,18 +252,15 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
     sample_keep(s, exact || !s->estimate->spread.times ? ns : 0);
 }
 
-static bool sample_ours(const struct sample *s, const struct shim_context *ctx)
-{
-    return s->ctx == ctx && (!ctx || s->generation == ctx->generation);
-}
-
 /* The next one of this context, from `s` on, that nobody holds: the caller does now. NULL: there is
  * none, or another thread looks. Of no context: one without events. */
 static struct sample *sample_hold(struct sample *s, const struct shim_context *ctx, bool recorded)
 {
     if (pthread_mutex_trylock(&lock) != 0)
         return NULL;
-    while (s < samples + SAMPLES && (s->held || !sample_ours(s, ctx) || (recorded && !s->recorded)))
+    while (s < samples + SAMPLES &&
+           (s->held || s->ctx != ctx || (ctx && s->generation != ctx->generation) ||
+            (recorded && !s->recorded)))
         s++;
     if (s < samples + SAMPLES)
         s->held = true;
@@ -345,7 +335,9 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     s->beside = NULL;
     s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
     s->company = processes_beside();
-    s->gated = gates_without_shifts(ctx);
+    const _Atomic uint32_t *shift = client_shift_word(ctx->gpu->index);
+    s->gated = atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
+               (!shift || !(atomic_load_explicit(shift, memory_order_relaxed) & ~PAGE_SHIFT_BEAT));
     s->device = (struct vhq_company){.own = false};
     if (ctx->set)
         vhq_set_company(ctx->set, stream ? stream : CU_STREAM_LEGACY, &s->device);

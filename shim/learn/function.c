@@ -161,11 +161,6 @@ struct shim_function *function_known(CUfunction handle, const struct shim_contex
 /* By which a function is found whose module or name is not known: it may be any. */
 static const char unknown;
 
-static const void *module_key(const void *module)
-{
-    return module ? module : &unknown;
-}
-
 /* Two names that share one are forgotten together, which costs little. */
 static const void *name_key(const void *module, uint64_t alike)
 {
@@ -174,7 +169,7 @@ static const void *name_key(const void *module, uint64_t alike)
 
 static void function_insert(struct shim_function *f, CUfunction handle)
 {
-    table_insert(&functions_of_module, &f->of_module, module_key(f->module));
+    table_insert(&functions_of_module, &f->of_module, f->module ? f->module : &unknown);
     if (f->of_library || !f->module)
         table_insert(&functions_of_name, &f->of_name, name_key(f->module, f->alike));
     table_insert(&functions, &f->node, handle);

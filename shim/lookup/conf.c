@@ -46,11 +46,6 @@ static bool has_its_own(const char *variable)
     return false;
 }
 
-static char small(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
 bool conf_key(const char *variable, char key[CONF_KEY])
 {
     const char *name = variable + sizeof("CUTIN_") - 1;
@@ -59,7 +54,7 @@ bool conf_key(const char *variable, char key[CONF_KEY])
     if (has_its_own(variable) || length >= CONF_KEY)
         return false;
     for (size_t i = 0; i <= length; i++)
-        key[i] = small(name[i]);
+        key[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] - 'A' + 'a' : name[i]);
     return true;
 }
 

@@ -50,15 +50,6 @@ static bool same_as_known(const char *name, cuuint64_t flags, const void *addres
 
 enum { ROW_PASS = -1, ROW_UNKNOWN = -2 };
 
-/* A function that passes is likely to do so in its next version. */
-static int row_unknown(int first, int count)
-{
-    for (int row = first; row < first + count; row++)
-        if (api_rows[row].intercepted)
-            return ROW_UNKNOWN;
-    return ROW_PASS;
-}
-
 /* An intercepted row, or one of the above. That api_driver knows an address says nothing: there are
  * API_PASS rows in it as well, once the shim has called them. */
 static int row_choose(const char *name, int version, cuuint64_t flags, void *address)
@@ -76,8 +67,13 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
         return exported;
     if (row >= 0 && !api_rows[row].intercepted)
         return ROW_PASS;
-    if (row < 0 || (version > API_TABLE_VERSION && !same_as_known(name, flags, address)))
-        return row_unknown(first, count); /* who knows its arguments */
+    if (row < 0 || (version > API_TABLE_VERSION && !same_as_known(name, flags, address))) {
+        /* A function that passes is likely to do so in its next version. */
+        for (int i = first; i < first + count; i++)
+            if (api_rows[i].intercepted)
+                return ROW_UNKNOWN;
+        return ROW_PASS;
+    }
     return row;
 }
 

@@ -73,20 +73,6 @@ bool schedule_idle(struct shim_stream *s, uint64_t epoch)
     return true;
 }
 
-/* Before the first thread of ours. */
-static void schedule_cpus(const char *list)
-{
-    if (!list[0])
-        return;
-    if (thread_set_cpus(list) != 0)
-        log_line(LOG_WARN,
-                 "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using the process's",
-                 list);
-    else if (!thread_cpus_usable())
-        log_line(LOG_WARN, "CUTIN_CPUS=%.64s: this process may use none of these; using its own",
-                 list);
-}
-
 int schedule_open(const struct schedule_ticks *ticks)
 {
     int now = atomic_load_explicit(&state, memory_order_acquire);
@@ -96,7 +82,18 @@ int schedule_open(const struct schedule_ticks *ticks)
     now = atomic_load_explicit(&state, memory_order_relaxed);
     if (now > 0) {
         const struct config *cfg = config_get();
-        schedule_cpus(cfg->cpus);
+        /* Before the first thread of ours. */
+        if (cfg->cpus[0]) {
+            if (thread_set_cpus(cfg->cpus) != 0)
+                log_line(LOG_WARN,
+                         "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using the "
+                         "process's",
+                         cfg->cpus);
+            else if (!thread_cpus_usable())
+                log_line(LOG_WARN,
+                         "CUTIN_CPUS=%.64s: this process may use none of these; using its own",
+                         cfg->cpus);
+        }
         bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
         struct client_config client = {.level = cfg->level,
                                        .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,

@@ -295,19 +295,15 @@ struct shim_stream *stream_known(CUstream handle)
     return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_find(ctx);
 }
 
-static struct shim_stream *stream_special_of(CUstream handle)
-{
-    bool queued = atomic_load_explicit(&context_queued, memory_order_relaxed) != 0;
-    struct shim_context *ctx = queued ? context_current() : context_mine();
-    if (!ctx)
-        return NULL;
-    return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_get(ctx);
-}
-
 static __attribute__((noinline)) struct shim_stream *stream_find(CUstream handle, uint32_t now)
 {
-    if (stream_special(handle))
-        return stream_special_of(handle);
+    if (stream_special(handle)) {
+        bool queued = atomic_load_explicit(&context_queued, memory_order_relaxed) != 0;
+        struct shim_context *ctx = queued ? context_current() : context_mine();
+        if (!ctx)
+            return NULL;
+        return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_get(ctx);
+    }
     struct shim_stream *s = stream_known(handle);
     if (!s)
         s = stream_adopt(handle);

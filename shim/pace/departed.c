@@ -56,13 +56,6 @@ uint32_t departed_stuck_ticks(void)
     return ms == 0 ? UINT32_MAX : ms < CLIENT_TICK_MS ? 1 : ms / CLIENT_TICK_MS;
 }
 
-static bool complete(const struct shim_context *ctx, const struct departed *d)
-{
-    bool captures = false;
-    CUresult r = d->end ? REAL(cuEventQuery)(d->end) : capture_query(ctx->legacy, &captures);
-    return r != CUDA_ERROR_NOT_READY && !captures;
-}
-
 static bool stuck(const struct departed *d)
 {
     return d->ticks >= departed_stuck_ticks();
@@ -104,7 +97,9 @@ uint32_t departed_look(struct shim_context *ctx, bool tick)
     pthread_mutex_lock(&ctx->lock);
     for (struct departed *d = ctx->departed, *next; d; d = next) {
         pthread_mutex_unlock(&ctx->lock);
-        bool over = complete(ctx, d);
+        bool captures = false;
+        CUresult r = d->end ? REAL(cuEventQuery)(d->end) : capture_query(ctx->legacy, &captures);
+        bool over = r != CUDA_ERROR_NOT_READY && !captures;
         pthread_mutex_lock(&ctx->lock);
         next = d->next;
         count += !over && (tick ? goes_on(ctx, d) : stuck(d));

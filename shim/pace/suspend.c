@@ -207,22 +207,6 @@ static bool device_held(const struct device *d)
            !gates_levels_mixed() && !gates_peers() && !atomic_load(&ending);
 }
 
-static uint64_t stopped_look(struct device *d, uint64_t now)
-{
-    if (!device_held(d)) {
-        device_go(d);
-        return LOOK_NS;
-    }
-    if (groups_gave_way() != d->given) { /* from the beginning */
-        device_go(d);                    /* what was stopped just after */
-        d->held_ns = 0;
-        return LOOK_NS;
-    }
-    effect_look(d, now);
-    uint64_t nap = (now - d->stopped_ns) / 100;
-    return nap < STOPPED_NS ? STOPPED_NS : nap > LOOK_MAX_NS ? LOOK_MAX_NS : nap;
-}
-
 static uint64_t held_look(struct device *d, uint64_t now)
 {
     if (!d->held_ns)
@@ -253,8 +237,20 @@ static uint64_t free_look(struct device *d, uint64_t now)
 /* How long nothing needs another look. */
 static uint64_t device_look(struct device *d, uint64_t now)
 {
-    if (d->stopped_ns)
-        return stopped_look(d, now);
+    if (d->stopped_ns) {
+        if (!device_held(d)) {
+            device_go(d);
+            return LOOK_NS;
+        }
+        if (groups_gave_way() != d->given) { /* from the beginning */
+            device_go(d);                    /* what was stopped just after */
+            d->held_ns = 0;
+            return LOOK_NS;
+        }
+        effect_look(d, now);
+        uint64_t nap = (now - d->stopped_ns) / 100;
+        return nap < STOPPED_NS ? STOPPED_NS : nap > LOOK_MAX_NS ? LOOK_MAX_NS : nap;
+    }
     bool slices = d->way == GROUPS_TIMESLICE;
     if ((slices && (device_shortened(d) || config_get()->suspend == SUSPEND_AUTO)) || d->off)
         return ALONE_NS;

@@ -33,18 +33,13 @@ static size_t piece_most(const struct pieces *p)
     return vhq_in_dispatcher() ? p->most : p->total;
 }
 
-/* The dispatcher has the context current, and waits for nothing. */
-static struct sample *piece_sample(const struct pieces *p, size_t n)
-{
-    bool whole = n == p->each && vhq_in_dispatcher();
-    return whole ? estimate_begin(p->estimate, p->ctx, p->stream) : NULL;
-}
-
 static int pieces_run(void *payload)
 {
     struct pieces *p = payload;
     size_t left = p->total - p->done, most = piece_most(p), n = left < most ? left : most;
-    struct sample *sample = piece_sample(p, n);
+    /* The dispatcher has the context current, and waits for nothing. */
+    bool whole = n == p->each && vhq_in_dispatcher();
+    struct sample *sample = whole ? estimate_begin(p->estimate, p->ctx, p->stream) : NULL;
     CUresult r = p->copy(p, p->done, &n);
     estimate_end(sample, p->stream);
     p->done += n;

@@ -176,20 +176,6 @@ static int go(const uint8_t uuid[16])
     return rc;
 }
 
-/* Counted as stopped before it is: from then on calls that change groups come here first. */
-static int group_stop(struct object *o, enum groups_way way)
-{
-    atomic_fetch_add(&objects_stopped, 1);
-    int rc = -EBUSY;
-    if (!atomic_load(&objects_changing))
-        rc = way == GROUPS_SCHEDULE ? schedule(o, false) : timeslice_shorten(o);
-    o->way = (uint8_t)way;
-    o->stopped = rc == 0;
-    if (rc != 0)
-        atomic_fetch_sub(&objects_stopped, 1);
-    return rc;
-}
-
 int groups_stop(const uint8_t uuid[16], enum groups_way way)
 {
     int rc = -ENOENT;
@@ -198,9 +184,18 @@ int groups_stop(const uint8_t uuid[16], enum groups_way way)
     for (struct object *o = NULL; !ended && (o = group_next(o, uuid));) {
         if (!atomic_load(&o->scheduled) || o->stopped)
             continue;
-        rc = group_stop(o, way);
-        if (rc != 0)
+        /* Counted as stopped before it is: from then on calls that change groups come here
+         * first. */
+        atomic_fetch_add(&objects_stopped, 1);
+        rc = -EBUSY;
+        if (!atomic_load(&objects_changing))
+            rc = way == GROUPS_SCHEDULE ? schedule(o, false) : timeslice_shorten(o);
+        o->way = (uint8_t)way;
+        o->stopped = rc == 0;
+        if (rc != 0) {
+            atomic_fetch_sub(&objects_stopped, 1);
             break;
+        }
     }
     if (rc != 0)
         go(uuid);

@@ -192,16 +192,6 @@ static bool changes_groups(const struct seen *c)
            class_id == NVRM_CLASS_GROUP || (class_id & 0xff) == 0x6f;
 }
 
-static void learn(const struct seen *c)
-{
-    if (c->number == NVRM_ALLOC)
-        alloc_learn(c->fd, c->arg, c->bytes);
-    else if (c->number == NVRM_CONTROL)
-        control_learn(c->arg);
-    else if (c->number == NVRM_FREE && ((const struct nvrm_free *)c->arg)->status == 0)
-        object_remove(c->arg);
-}
-
 static int ioctl_managed(int fd, unsigned long request, void *arg)
 {
     struct seen call = {.fd = fd};
@@ -213,8 +203,14 @@ static int ioctl_managed(int fd, unsigned long request, void *arg)
             groups_give_way();
     }
     int rc = objects_ioctl(fd, request, arg), saved = errno;
-    if (seen && rc == 0)
-        learn(&call);
+    if (seen && rc == 0) {
+        if (call.number == NVRM_ALLOC)
+            alloc_learn(call.fd, call.arg, call.bytes);
+        else if (call.number == NVRM_CONTROL)
+            control_learn(call.arg);
+        else if (call.number == NVRM_FREE && ((const struct nvrm_free *)call.arg)->status == 0)
+            object_remove(call.arg);
+    }
     if (changes)
         atomic_fetch_sub(&objects_changing, 1);
     errno = saved;

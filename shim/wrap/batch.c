@@ -44,12 +44,6 @@ static void batch_pack(void *payload, const void *args)
     }
 }
 
-/* No batch may go into the legacy stream, as cuda.h says of each kind. */
-static bool batch_plain(const struct batch *b)
-{
-    return b->count && b->count <= BATCH_MAX && b->stream != CU_STREAM_LEGACY;
-}
-
 /* `flags` and `est_ns` are asked for only where the call goes through a vHQ. */
 static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const struct batch *),
                              uint64_t (*est_ns)(const struct batch *))
@@ -60,7 +54,10 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
         return call_on(&c, s);
     b->gpu = s->ctx->gpu;
     c.req.est_ns = est_ns(b);
-    c.req.flags = batch_plain(b) ? flags(b) : VHQ_MUST_INLINE;
+    /* No batch may go into the legacy stream, as cuda.h says of each kind. */
+    c.req.flags = b->count && b->count <= BATCH_MAX && b->stream != CU_STREAM_LEGACY
+                      ? flags(b)
+                      : VHQ_MUST_INLINE;
     if (!(c.req.flags & VHQ_MUST_INLINE)) {
         c.run = batch_run;
         c.req.bytes = (uint32_t)sizeof(*b);

@@ -25,19 +25,6 @@ struct begin {
     CUstreamCigCaptureParams *params; /* a command list of a graphics API (CUDA in Graphics) */
 };
 
-static CUresult begin_counted(const struct begin *b)
-{
-    capture_shut(b->known);
-    atomic_fetch_add(&capture_count, 1);
-    CUresult r = b->call(b);
-    if (r == CUDA_SUCCESS)
-        capture_begun(b->known);
-    else
-        atomic_fetch_sub(&capture_count, 1);
-    capture_open(b->known);
-    return r;
-}
-
 /* In the stream's turn, so that nobody marks the stream meanwhile; and counted before it begins, so
  * that nobody marks it afterwards. What goes into the legacy stream is nothing to one that does not
  * block. */
@@ -49,7 +36,14 @@ static int begin_now(void *args)
     bool apart = b->known->kind == VHQ_NONBLOCKING;
     if (!apart)
         capture_shut(b->known->ctx->legacy);
-    CUresult r = begin_counted(b);
+    capture_shut(b->known);
+    atomic_fetch_add(&capture_count, 1);
+    CUresult r = b->call(b);
+    if (r == CUDA_SUCCESS)
+        capture_begun(b->known);
+    else
+        atomic_fetch_sub(&capture_count, 1);
+    capture_open(b->known);
     if (!apart)
         capture_open(b->known->ctx->legacy);
     return (int)r;

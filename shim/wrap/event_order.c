@@ -80,16 +80,6 @@ static bool record_unfenced(struct shim_event *ev, const struct shim_stream *s)
     return !ev->interprocess && context_same_base(ev->context, s->ctx) && event_unfence(ev);
 }
 
-/* A record that is buffered would come behind the one that a capture takes, and undo it. */
-static void record_of_before(struct shim_event *ev)
-{
-    bool waited;
-    struct vhq_fence *old = MUTANT(capture_before_record) ? NULL : event_swap(ev, NULL, &waited);
-    if (old && (waited || !vhq_fence_submitted(old)))
-        drain_displaced(old);
-    vhq_fence_put(old);
-}
-
 static CUresult event_record(CUevent event, CUstream stream, unsigned flags, bool ptds)
 {
     struct shim_stream *s = call_stream(&stream, ptds);
@@ -116,7 +106,13 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     if (atomic_load_explicit(&ev->captured, memory_order_relaxed) != captures)
         atomic_store(&ev->captured, captures);
     if (captures) {
-        record_of_before(ev);
+        bool waited;
+        /* A record that is buffered would come behind the one that a capture takes, and undo it. */
+        struct vhq_fence *old =
+            MUTANT(capture_before_record) ? NULL : event_swap(ev, NULL, &waited);
+        if (old && (waited || !vhq_fence_submitted(old)))
+            drain_displaced(old);
+        vhq_fence_put(old);
         return call_on(&c, NULL);
     }
     /* What the driver refuses while the caller waits must not be deferred: flags, which are for

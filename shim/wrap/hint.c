@@ -50,24 +50,6 @@ EXPORT CUresult cutin_thread_set_level(int level)
     return r;
 }
 
-/* To the shim, the stream goes and another one comes, of which only the handle is the same. */
-static void stream_anew(struct shim_stream *s, uint32_t level)
-{
-    CUstream handle = s->handle;
-    struct shim_context *ctx = s->ctx;
-    int keep = thread_level_wanted;
-    context_enter(ctx);
-    bool captures = capture_active(s);
-    stream_leave(s);
-    if (s->q)
-        vhq_release(s->q);
-    stream_end(s, !captures);
-    thread_level_wanted = (int)level;
-    stream_created(handle);
-    thread_level_wanted = keep;
-    context_leave(ctx);
-}
-
 EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
 {
     CUresult r = level_allowed(level < CUTIN_LEVELS ? (int)level : CUTIN_LEVELS);
@@ -85,8 +67,23 @@ EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
     if (s->q)
         vhq_release(s->q);
     r = cuStreamSynchronize(stream);
-    if (r == CUDA_SUCCESS)
-        stream_anew(s, level);
+    if (r == CUDA_SUCCESS) {
+        /* To the shim, the stream goes and another one comes, of which only the handle is the
+         * same. */
+        CUstream handle = s->handle;
+        struct shim_context *ctx = s->ctx;
+        int keep = thread_level_wanted;
+        context_enter(ctx);
+        bool captures = capture_active(s);
+        stream_leave(s);
+        if (s->q)
+            vhq_release(s->q);
+        stream_end(s, !captures);
+        thread_level_wanted = (int)level;
+        stream_created(handle);
+        thread_level_wanted = keep;
+        context_leave(ctx);
+    }
     return r;
 }
 

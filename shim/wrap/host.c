@@ -146,12 +146,6 @@ static CUresult trampoline_call(struct host_call *a, const struct trampoline *fr
 
 /* ---- wrappers ----------------------------------------------------------------------------- */
 
-/* A way to wait that is not known here is for the driver to judge, at once. */
-static uint32_t function_flags(const struct host_call *a)
-{
-    return a->v2 && a->flags > 1 ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED;
-}
-
 static CUresult launch_function(struct host_call a, CUhostFn function, void *data, bool ptds)
 {
     struct trampoline t = {.function = function, .data = data};
@@ -160,8 +154,10 @@ static CUresult launch_function(struct host_call a, CUhostFn function, void *dat
         .run = function_run,
         .drop = function_drop,
         .args = &a,
+        /* A way to wait that is not known here is for the driver to judge, at once. */
         .req = {.bytes = sizeof(a),
-                .flags = function_flags(&a) | MUTANT_OVERTAKES(host_function_overtakes)}};
+                .flags = (a.v2 && a.flags > 1 ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED) |
+                         MUTANT_OVERTAKES(host_function_overtakes)}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
     /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
     if (!s || !function || capture_active(s))

@@ -344,31 +344,27 @@ static bool grid_valid(const struct launch *l)
     return !own || grid_divides(l->grid, own & 0xffff, own >> 16 & 0xffff, own >> 32 & 0xffff);
 }
 
-/* `extra`: a buffer, its size, an end mark; anything else is for the driver to judge. */
-static bool extra_parse(struct launch *l)
-{
-    const size_t *bytes = NULL;
-    for (unsigned i = 0; i < 8; i += 2) {
-        if (l->extra[i] == CU_LAUNCH_PARAM_END) {
-            l->extra_bytes = bytes ? *bytes : 0;
-            return l->extra_data && bytes;
-        }
-        if (l->extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
-            l->extra_data = l->extra[i + 1];
-        else if (l->extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-            bytes = l->extra[i + 1];
-        else
-            return false;
-    }
-    return false;
-}
-
 static bool params_copyable(struct launch *l)
 {
     if (l->params && l->extra)
         return false;
-    if (l->extra)
-        return extra_parse(l);
+    if (l->extra) {
+        /* `extra`: a buffer, its size, an end mark; anything else is for the driver to judge. */
+        const size_t *bytes = NULL;
+        for (unsigned i = 0; i < 8; i += 2) {
+            if (l->extra[i] == CU_LAUNCH_PARAM_END) {
+                l->extra_bytes = bytes ? *bytes : 0;
+                return l->extra_data && bytes;
+            }
+            if (l->extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+                l->extra_data = l->extra[i + 1];
+            else if (l->extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+                bytes = l->extra[i + 1];
+            else
+                return false;
+        }
+        return false;
+    }
     if (!l->known->copyable || (l->known->params && !l->params))
         return false;
     for (uint32_t i = 0; i < l->known->params; i++)

@@ -195,14 +195,6 @@ static uint32_t batch_flags(const struct batch *b, const struct shim_context *ct
     return flags;
 }
 
-static uint64_t batch_bits(const struct batch *b)
-{
-    uint64_t bits = 0;
-    for (unsigned i = 0; i < b->count; i++)
-        bits |= op_bit(&b->op[i], b->v1);
-    return bits;
-}
-
 static CUresult batch_submit(struct batch *b, bool ptds)
 {
     struct call c = {.now = batch_now, .pack = batch_pack, .args = b};
@@ -213,7 +205,8 @@ static CUresult batch_submit(struct batch *b, bool ptds)
     if (s && s->q) {
         c.run = batch_run;
         c.req.flags = batch_flags(b, s->ctx);
-        bits = batch_bits(b);
+        for (unsigned i = 0; i < b->count; i++)
+            bits |= op_bit(&b->op[i], b->v1);
         c.req.bytes = (uint32_t)(sizeof(*b) + b->count * sizeof(*b->op));
     }
     if (s && batch_waits(b))

@@ -13,21 +13,16 @@
 
 /* ---- create ------------------------------------------------------------------------------- */
 
-/* A plug-in that was loaded meanwhile makes its stream: with its direct link buffering ends. */
-static void look_links(void)
-{
-    bool before = atomic_load(&unknown_passes);
-    unknown_look_links();
-    if (!before && atomic_load(&unknown_passes))
-        drain_all(false);
-}
-
 static CUresult created(CUresult r, const CUstream *stream)
 {
     if (r != CUDA_SUCCESS || thread_bypasses())
         return r;
     stream_created(*stream);
-    look_links();
+    /* A plug-in that was loaded meanwhile makes its stream: with its direct link buffering ends. */
+    bool before = atomic_load(&unknown_passes);
+    unknown_look_links();
+    if (!before && atomic_load(&unknown_passes))
+        drain_all(false);
     return r;
 }
 
@@ -75,19 +70,6 @@ static int destroy_run(void *payload)
     return 0;
 }
 
-static void destroy_later(struct shim_stream *s)
-{
-    struct vhq_req req = {.bytes = sizeof(struct stream_destroy),
-                          .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER};
-    struct vhq_cmd *cmd;
-    struct vhq *q = s->q;
-    vhq_begin(q, &req, &cmd);
-    cmd->run = destroy_run;
-    cmd->drop = NULL;
-    ((struct stream_destroy *)cmd->payload)->stream = s;
-    vhq_end(q, NULL, 0);
-}
-
 static CUresult stream_destroy(CUstream handle)
 {
     struct shim_stream *s =
@@ -103,7 +85,15 @@ static CUresult stream_destroy(CUstream handle)
     if (s->q)
         vhq_release(s->q); /* nobody can name it any more to end its own hold */
     if (s->q && vhq_busy(s->q)) {
-        destroy_later(s);
+        struct vhq_cmd *cmd;
+        struct vhq_req req = {.bytes = sizeof(struct stream_destroy),
+                              .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER};
+        struct vhq *q = s->q;
+        vhq_begin(q, &req, &cmd);
+        cmd->run = destroy_run;
+        cmd->drop = NULL;
+        ((struct stream_destroy *)cmd->payload)->stream = s;
+        vhq_end(q, NULL, 0);
         return CUDA_SUCCESS;
     }
     stream_end(s, !captures);

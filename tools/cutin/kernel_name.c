@@ -177,25 +177,6 @@ static void write_text(struct writer *w, const char *from, size_t n)
     w->n += n;
 }
 
-/* Template arguments; returns what is to be looked at next. */
-static const char *write_open(struct writer *w, const char *at)
-{
-    const char *end = bracket_end(w->text, at);
-    bool brief =
-        end && end - at <= SHORT_ARGUMENT + 2 && !memchr(at + 1, '<', (size_t)(end - at - 1));
-
-    if (w->depth >= w->keep.depth && end && !(w->keep.depth && brief)) {
-        write_text(w, "<...>", 5);
-        return end;
-    }
-    write_text(w, at, 1);
-    if (++w->depth == 1)
-        w->arguments = 1;
-    if (w->depth < DEEPEST)
-        w->begin[w->depth] = w->n;
-    return at + 1;
-}
-
 static const char *write_comma(struct writer *w, const char *at)
 {
     const char *end = at;
@@ -221,8 +202,23 @@ static const char *write_next(struct writer *w, const char *at)
         write_text(w, at, (size_t)(behind - at));
         return behind;
     }
-    if (*at == '<')
-        return write_open(w, at);
+    if (*at == '<') {
+        /* Template arguments. */
+        const char *end = bracket_end(w->text, at);
+        bool brief =
+            end && end - at <= SHORT_ARGUMENT + 2 && !memchr(at + 1, '<', (size_t)(end - at - 1));
+
+        if (w->depth >= w->keep.depth && end && !(w->keep.depth && brief)) {
+            write_text(w, "<...>", 5);
+            return end;
+        }
+        write_text(w, at, 1);
+        if (++w->depth == 1)
+            w->arguments = 1;
+        if (w->depth < DEEPEST)
+            w->begin[w->depth] = w->n;
+        return at + 1;
+    }
     if (*at == ',' && w->depth)
         return write_comma(w, at);
     if (strncmp(at, "::", 2) == 0) {

@@ -200,33 +200,27 @@ void check_daemon(const struct doctor *d, struct finding *f)
     }
 }
 
-/* Registers as real time for a moment: the daemon says which level it grants. */
-static int ask_level(const char *path, union message *m)
-{
-    struct pollfd p = {.fd = socket_connect(path), .events = POLLIN};
-    int rc = p.fd < 0 ? p.fd : 0;
-
-    if (rc == 0) {
-        message_init(m, MESSAGE_HELLO);
-        m->hello.level = m->hello.lowest = PAGE_LEVELS - 1;
-        m->hello.weight = 1;
-        memcpy(m->hello.name, "cutin doctor", sizeof("cutin doctor"));
-        rc = message_send(p.fd, m, -1);
-    }
-    if (rc == 0)
-        rc = poll(&p, 1, 2000) == 1 ? message_receive(p.fd, TO_CLIENT, m, NULL) : -ETIMEDOUT;
-    if (p.fd >= 0)
-        close(p.fd);
-    if (rc == 0 && m->header.type != MESSAGE_WELCOME)
-        rc = m->header.type == MESSAGE_DONE ? m->done.error : -EPROTO;
-    return rc;
-}
-
 void check_permission(const struct doctor *d, struct finding *f)
 {
     char reason[PROTOCOL_TEXT + 1];
     union message m;
-    int rc = ask_level(d->socket, &m);
+    /* Registers as real time for a moment: the daemon says which level it grants. */
+    struct pollfd p = {.fd = socket_connect(d->socket), .events = POLLIN};
+    int rc = p.fd < 0 ? p.fd : 0;
+
+    if (rc == 0) {
+        message_init(&m, MESSAGE_HELLO);
+        m.hello.level = m.hello.lowest = PAGE_LEVELS - 1;
+        m.hello.weight = 1;
+        memcpy(m.hello.name, "cutin doctor", sizeof("cutin doctor"));
+        rc = message_send(p.fd, &m, -1);
+    }
+    if (rc == 0)
+        rc = poll(&p, 1, 2000) == 1 ? message_receive(p.fd, TO_CLIENT, &m, NULL) : -ETIMEDOUT;
+    if (p.fd >= 0)
+        close(p.fd);
+    if (rc == 0 && m.header.type != MESSAGE_WELCOME)
+        rc = m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
 
     if (rc == -ENOENT || rc == -ECONNREFUSED)
         find(f, VERDICT_NOTE, NULL,

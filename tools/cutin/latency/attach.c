@@ -107,21 +107,6 @@ static int add_record(struct cuts *c, const struct trace_clocks *clocks,
     return 0;
 }
 
-/* Those that began from `from_ns` to `to_ns`, and the begins of kernels that the trace has
- * timed. */
-static int cuts_read(struct cuts *c, const struct trace_view *v, uint64_t from_ns, uint64_t to_ns)
-{
-    struct trace_clocks clocks;
-    struct trace_record r;
-    int rc = 0;
-
-    trace_clocks_read(&clocks, v);
-    for (uint64_t i = v->first; i < v->end && rc == 0; i++)
-        if (trace_view_get(v, i, &r) && r.ns >= from_ns)
-            rc = add_record(c, &clocks, &r, to_ns);
-    return rc;
-}
-
 /* ---- the device ----------------------------------------------------------------------------- */
 
 static void add_work(struct cuts *c, const struct device_work *w, pid_t pid, bool begins,
@@ -325,13 +310,20 @@ static void find_worst(struct attach *a)
 static int read_files(struct attach *a)
 {
     struct trace_view trace;
+    struct trace_clocks clocks;
+    struct trace_record r;
     FILE *log;
-    int rc;
+    int rc = 0;
 
     a->traced = open_trace(a->row->pid, &trace);
     if (!a->traced)
         return 0;
-    rc = cuts_read(&a->cuts, &trace, a->from_ns, a->to_ns);
+    /* Those that began from `from_ns` to `to_ns`, and the begins of kernels that the trace has
+     * timed. */
+    trace_clocks_read(&clocks, &trace);
+    for (uint64_t i = trace.first; i < trace.end && rc == 0; i++)
+        if (trace_view_get(&trace, i, &r) && r.ns >= a->from_ns)
+            rc = add_record(&a->cuts, &clocks, &r, a->to_ns);
     trace_view_close(&trace);
     log = rc == 0 ? open_log(a->row->pid) : NULL;
     if (log) {
@@ -368,8 +360,21 @@ static void print_figures(const char *what, const struct figures *f)
     printf(", max %.1f us, of %zu\n", f->max_us, f->samples);
 }
 
-static void print_below(const struct attach *a)
+static void print(const struct attach *a)
 {
+    char when[RESULT_TIME];
+
+    printf("%d (%.*s), %s: %" PRIu64 " cut-ins in %.1f s, by its page\n", a->row->pid,
+           (int)PAGE_NAME, a->row->name, level_name(a->row->level), a->n,
+           (double)(a->to_ns - a->from_ns) / 1e9);
+    if (a->traced) {
+        print_figures("preemption latency", &a->wait);
+        printf("%-22s %s\n", "", wait_method(a));
+        print_figures("hold times", &a->held);
+    } else {
+        puts("no latencies: it writes no trace that can be read here; start it with "
+             "CUTIN_TRACE=FILE");
+    }
     for (size_t i = 0; i < a->after.n; i++) {
         const struct message_row *r = &a->after.rows[i];
         struct activity_figures f;
@@ -383,12 +388,6 @@ static void print_below(const struct attach *a)
                f.hold.p50_ns / 1e3, f.hold.p99_ns / 1e3, f.preemption.p50_ns / 1e3,
                f.preemption.p99_ns / 1e3);
     }
-}
-
-static void print_worst(const struct attach *a)
-{
-    char when[RESULT_TIME];
-
     if (a->worst)
         puts("the worst:");
     for (size_t i = 0; i < a->worst; i++) {
@@ -401,23 +400,6 @@ static void print_worst(const struct attach *a)
         else
             puts("nobody in its way is known");
     }
-}
-
-static void print(const struct attach *a)
-{
-    printf("%d (%.*s), %s: %" PRIu64 " cut-ins in %.1f s, by its page\n", a->row->pid,
-           (int)PAGE_NAME, a->row->name, level_name(a->row->level), a->n,
-           (double)(a->to_ns - a->from_ns) / 1e9);
-    if (a->traced) {
-        print_figures("preemption latency", &a->wait);
-        printf("%-22s %s\n", "", wait_method(a));
-        print_figures("hold times", &a->held);
-    } else {
-        puts("no latencies: it writes no trace that can be read here; start it with "
-             "CUTIN_TRACE=FILE");
-    }
-    print_below(a);
-    print_worst(a);
 }
 
 static json_t *worst_json(const struct attach *a)

@@ -124,22 +124,6 @@ static void estimate(struct bench *b, int mode, drawn *all)
     }
 }
 
-/* Without memory there are no intervals. */
-static void describe_estimates(struct bench *b)
-{
-    drawn *all = calloc(BENCH_MODES, sizeof(*all));
-    int rc = all ? 0 : -ENOMEM;
-
-    for (int m = 0; m < BENCH_MODES && rc == 0; m++)
-        if (bench_has(b, m))
-            rc = draw(b, m, all[m]);
-    /* Alone comes last: the others look at what it drew. */
-    for (int m = BENCH_MODES - 1; m >= 0 && rc == 0; m--)
-        if (bench_has(b, m))
-            estimate(b, m, all);
-    free(all);
-}
-
 bool bench_engaged(const struct bench *b)
 {
     const struct bench_engagement *e = &b->engagement;
@@ -185,7 +169,18 @@ void bench_describe(struct bench *b)
     }
     for (int m = 0; m < BENCH_MODES; m++)
         describe_mode(&b->mode[m], arrivals_open(&b->plan.arrivals), b->plan.bound_us);
-    describe_estimates(b);
+    /* Without memory there are no intervals. */
+    drawn *all = calloc(BENCH_MODES, sizeof(*all));
+    int rc = all ? 0 : -ENOMEM;
+
+    for (int m = 0; m < BENCH_MODES && rc == 0; m++)
+        if (bench_has(b, m))
+            rc = draw(b, m, all[m]);
+    /* Alone comes last: the others look at what it drew. */
+    for (int m = BENCH_MODES - 1; m >= 0 && rc == 0; m--)
+        if (bench_has(b, m))
+            estimate(b, m, all);
+    free(all);
     bench_stages_describe(b);
 }
 

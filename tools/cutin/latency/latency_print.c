@@ -93,25 +93,6 @@ static void print_estimate(const char *name, const struct bench_estimate *e, dou
     putchar('\n');
 }
 
-static void print_stages(const struct bench *b)
-{
-    const struct bench_stages *s = &b->stages;
-
-    printf("\nstages of %u cut-ins, us; device times by %s\n%-52s %9s %9s %9s %9s %8s\n",
-           s->cut_ins, bench_trace_methods[b->plan.method], "", "p50", "p90", "p99", "max",
-           "known");
-    for (int i = 0; i < STAGE_COUNT; i++) {
-        const struct figures *f = &s->figures[i];
-        printf("%-52s %9.1f %9.1f", stage_texts[i], f->p50_us, f->p90_us);
-        print_figure(s->n[i], f->p99_us, 99);
-        printf(" %9.1f %8u\n", f->max_us, s->n[i]);
-    }
-    if (s->paused)
-        printf(
-            "in %u of them a best-effort kernel was paused for real time: nothing waited for it\n",
-            s->paused);
-}
-
 /* Last, so that it is what one sees. */
 static void print_verdict(const struct bench *b)
 {
@@ -209,8 +190,23 @@ void bench_print(const struct bench *b)
     size_t n = 0;
 
     print_table(b);
-    if (b->plan.stages)
-        print_stages(b);
+    if (b->plan.stages) {
+        const struct bench_stages *s = &b->stages;
+
+        printf("\nstages of %u cut-ins, us; device times by %s\n%-52s %9s %9s %9s %9s %8s\n",
+               s->cut_ins, bench_trace_methods[b->plan.method], "", "p50", "p90", "p99", "max",
+               "known");
+        for (int i = 0; i < STAGE_COUNT; i++) {
+            const struct figures *f = &s->figures[i];
+            printf("%-52s %9.1f %9.1f", stage_texts[i], f->p50_us, f->p90_us);
+            print_figure(s->n[i], f->p99_us, 99);
+            printf(" %9.1f %8u\n", f->max_us, s->n[i]);
+        }
+        if (s->paused)
+            printf("in %u of them a best-effort kernel was paused for real time: nothing waited "
+                   "for it\n",
+                   s->paused);
+    }
     if (b->plan.preset)
         preset_print(b);
     for (int m = 0; m < BENCH_MODES; m++)

@@ -193,18 +193,6 @@ static const struct option_row policy_options[] = {
     {0},
 };
 
-static int policy_failed(const char *name, int rc)
-{
-    if (rc == -EPERM)
-        return say(&subcommand_policy,
-                   "not permitted: the policy is for root, the daemon's user and those under "
-                   "`control` in cutind.conf");
-    /* The same error for no such policy and no such socket: ask whether there is a daemon. */
-    if (rc != -ENOENT || !name || daemon_probe(socket_path) != 0)
-        return daemon_failed(&subcommand_policy, socket_path, rc);
-    return say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all", name);
-}
-
 static int policy(int argc, char **argv)
 {
     const char *name;
@@ -224,8 +212,17 @@ static int policy(int argc, char **argv)
     if (policy_list)
         return all ? print_object(json_pack("{s:o}", "policies", all), 0) : EXIT_SUCCESS;
     rc = control_policy(socket_path, name, now);
-    if (rc != 0)
-        return policy_failed(name, rc);
+    if (rc != 0) {
+        if (rc == -EPERM)
+            return say(&subcommand_policy,
+                       "not permitted: the policy is for root, the daemon's user and those under "
+                       "`control` in cutind.conf");
+        /* The same error for no such policy and no such socket: ask whether there is a daemon. */
+        if (rc != -ENOENT || !name || daemon_probe(socket_path) != 0)
+            return daemon_failed(&subcommand_policy, socket_path, rc);
+        return say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all",
+                   name);
+    }
     if (policy_as_json)
         return print_object(json_pack("{s:s}", "policy", now), 0);
     puts(now);

@@ -74,17 +74,6 @@ static const char *absolute(const char *path)
     return out ? out : path;
 }
 
-/* Finds or starts the daemon, and tells the program where: what it starts may have another folder
- * for sockets. It runs in any case, and has no socket at all where none can be used. */
-static int prepare_daemon(const struct settings *s, const struct paths *paths)
-{
-    const char *path = s->no_daemon ? "" : absolute(s->socket ? s->socket : daemon_socket());
-
-    if (path[0] && daemon_want(&subcommand_run, paths->daemon, path) == -ENAMETOOLONG)
-        path = "";
-    return environment_set((struct variable[]){{"CUTIN_SOCKET", path}, {0}});
-}
-
 /* As the library reads it. */
 static bool is(const char *variable, const char *value)
 {
@@ -112,7 +101,13 @@ static int prepare(const struct settings *s, const struct paths *paths)
         {"CUTIN_DISTANCE_TAGS", s->tags},
         {0},
     };
-    int rc = prepare_daemon(s, paths);
+    /* Finds or starts the daemon, and tells the program where: what it starts may have another
+     * folder for sockets. It runs in any case, and has no socket at all where none can be used. */
+    const char *path = s->no_daemon ? "" : absolute(s->socket ? s->socket : daemon_socket());
+
+    if (path[0] && daemon_want(&subcommand_run, paths->daemon, path) == -ENAMETOOLONG)
+        path = "";
+    int rc = environment_set((struct variable[]){{"CUTIN_SOCKET", path}, {0}});
 
     if (rc == 0)
         rc = environment_set(variables);

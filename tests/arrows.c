@@ -63,7 +63,7 @@ static const struct room {
                   "tools/facts/driver.h examples/kernels_ptx.h"},
     {"tools/lab/disb",
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
-     "tools/cutin/worker tools/cutin/plot tools/facts/driver.h scheduler/wire/socket.h "
+     "tools/cutin/worker tools/cutin/plot tools/facts/driver.h "
      "examples/kernels_ptx.h"},
     {"tools/lab/record",
      "common tools/lab/lab.h tools/cutin tools/cutin/run/child.h tools/cutin/statistics "
@@ -243,7 +243,8 @@ static void file_read(const char *path)
         if (!*guard.name)
             sscanf(line, "#ifndef %111s", guard.name);
         if (strncmp(in.file, "shim/", 5) == 0 &&
-            (strstr(line, "EXPORT ") || strncmp(line, "BOTH(", 5) == 0)) {
+            (strstr(line, "EXPORT ") || strncmp(line, "BOTH(", 5) == 0 ||
+             strncmp(line, "WRAPPED(", 8) == 0)) {
             cr_assert_lt(export_count, sizeof(exports) / sizeof(*exports));
             exports[export_count++] = in;
         }

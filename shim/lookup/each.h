@@ -33,6 +33,16 @@
 #define EACH_PARAM(...)          OP_COMMAS(EACH(OP_PARAM_, __VA_ARGS__))
 #define EACH_VALUE(...)          OP_COMMAS(EACH(OP_VALUE_, __VA_ARGS__))
 
+/* A wrapper that does something before the call, and something with the driver's answer `r`. */
+#define WRAPPED(sym, before, after, ...)                                                           \
+    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
+    {                                                                                              \
+        before;                                                                                    \
+        CUresult r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                           \
+        after;                                                                                     \
+        return r;                                                                                  \
+    }
+
 /* The body behind it is what both variants of a function do; `ptds`: this is the one whose default
  * stream is the thread's own. */
 #define BOTH(sym, ...) BOTH_WITH(sym, _ptsz, __VA_ARGS__)

@@ -182,38 +182,17 @@ BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
 
 /* ---- what keeps a block from being taken up ----------------------------------------------- */
 
-#define POOLS_CHANGE(sym, ...)                                                                     \
-    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
-    {                                                                                              \
-        CUresult r = gone(REAL(sym)(EACH_VALUE(__VA_ARGS__)));                                     \
-        block_pools_changed();                                                                     \
-        return r;                                                                                  \
-    }
+#define POOLS_CHANGE(sym, ...) WRAPPED(sym, , gone(r); block_pools_changed(), __VA_ARGS__)
 POOLS_CHANGE(cuMemPoolDestroy, (CUmemoryPool, pool))
 POOLS_CHANGE(cuDeviceSetMemPool, (CUdevice, dev), (CUmemoryPool, pool))
 POOLS_CHANGE(cuMemSetMemPool, (CUmemLocation *, location), (CUmemAllocationType, type),
              (CUmemoryPool, pool))
-
-EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
-{
-    return gone(REAL(cuMemPoolTrimTo)(pool, minBytesToKeep));
-}
-EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
-{
-    return gone(REAL(cuDeviceGraphMemTrim)(device));
-}
-
-EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
-{
-    block_known_elsewhere(ptr);
-    return REAL(cuMemPoolExportPointer)(shareData_out, ptr);
-}
-EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
-                                      CUdeviceptr ptr)
-{
-    block_known_elsewhere(ptr);
-    return REAL(cuPointerSetAttribute)(value, attribute, ptr);
-}
+WRAPPED(cuMemPoolTrimTo, , gone(r), (CUmemoryPool, pool), (size_t, minBytesToKeep))
+WRAPPED(cuDeviceGraphMemTrim, , gone(r), (CUdevice, device))
+WRAPPED(cuMemPoolExportPointer, block_known_elsewhere(ptr), , (CUmemPoolPtrExportData *, data),
+        (CUdeviceptr, ptr))
+WRAPPED(cuPointerSetAttribute, block_known_elsewhere(ptr), , (const void *, value),
+        (CUpointer_attribute, attribute), (CUdeviceptr, ptr))
 
 /* ---- other allocation: once more after a drain -------------------------------------------- */
 

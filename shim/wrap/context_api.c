@@ -14,25 +14,13 @@
 
 /* ---- current contexts --------------------------------------------------------------------- */
 
-#define SWITCH(sym, ...)                                                                           \
-    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
-    {                                                                                              \
-        context_switched();                                                                        \
-        return REAL(sym)(EACH_VALUE(__VA_ARGS__));                                                 \
-    }
-SWITCH(cuCtxPopCurrent, (CUcontext *, ctx))
-SWITCH(cuCtxPopCurrent_v2, (CUcontext *, ctx))
+WRAPPED(cuCtxPopCurrent, context_switched(), , (CUcontext *, ctx))
+WRAPPED(cuCtxPopCurrent_v2, context_switched(), , (CUcontext *, ctx))
 
 /* `handle`: the context that is current from now on. */
 #define ENTER(sym, handle, ...)                                                                    \
-    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
-    {                                                                                              \
-        context_switched();                                                                        \
-        CUresult r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                           \
-        if (r == CUDA_SUCCESS && !thread_bypasses())                                               \
-            context_entered(handle);                                                               \
-        return r;                                                                                  \
-    }
+    WRAPPED(sym, context_switched(),                                                               \
+            if (r == CUDA_SUCCESS && !thread_bypasses()) context_entered(handle), __VA_ARGS__)
 ENTER(cuCtxSetCurrent, ctx, (CUcontext, ctx))
 ENTER(cuCtxPushCurrent, ctx, (CUcontext, ctx))
 ENTER(cuCtxPushCurrent_v2, ctx, (CUcontext, ctx))
@@ -63,16 +51,8 @@ static CUresult closed(CUresult r)
     return r;
 }
 
-EXPORT CUresult cuCtxDestroy(CUcontext ctx)
-{
-    closing(ctx);
-    return closed(REAL(cuCtxDestroy)(ctx));
-}
-EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
-{
-    closing(ctx);
-    return closed(REAL(cuCtxDestroy_v2)(ctx));
-}
+WRAPPED(cuCtxDestroy, closing(ctx), closed(r), (CUcontext, ctx))
+WRAPPED(cuCtxDestroy_v2, closing(ctx), closed(r), (CUcontext, ctx))
 
 /* By one, unless it is 0. Returns what it was. */
 static uint32_t count_down(_Atomic uint32_t *count)
@@ -169,13 +149,10 @@ static bool counted(CUdevice device)
     return device >= 0 && device < RETAINED;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
-{
-    CUresult r = REAL(cuDevicePrimaryCtxRetain)(pctx, dev);
-    if (r == CUDA_SUCCESS && counted(dev) && !thread_bypasses())
-        atomic_fetch_add(&retained[dev], 1);
-    return r;
-}
+WRAPPED(cuDevicePrimaryCtxRetain, ,
+        if (r == CUDA_SUCCESS && counted(dev) && !thread_bypasses())
+            atomic_fetch_add(&retained[dev], 1),
+        (CUcontext *, pctx), (CUdevice, dev))
 
 static bool primary_over(CUdevice device)
 {

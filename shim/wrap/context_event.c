@@ -3,6 +3,7 @@
  * behind what was called before, in the driver: behind what its context has buffered, and behind
  * earlier records of the event and waits for it, which may be anywhere.
  */
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/objects/context.h"
 #include "shim/path/drain.h"
@@ -46,18 +47,12 @@ static void record_begins(CUevent event)
         event_record_begins(event);
 }
 
-static CUresult recorded(CUevent event, CUresult r)
-{
-    if (r == CUDA_SUCCESS && !thread_bypasses())
-        event_recorded(event);
-    return r;
-}
-
-EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
-{
-    record_begins(hEvent);
-    return recorded(hEvent, REAL(cuCtxRecordEvent)(hCtx, hEvent));
-}
+#define RECORDS(sym, type)                                                                         \
+    WRAPPED(sym, record_begins(hEvent),                                                            \
+            if (r == CUDA_SUCCESS && !thread_bypasses()) event_recorded(hEvent), (type, hCtx),     \
+            (CUevent, hEvent))
+RECORDS(cuCtxRecordEvent, CUcontext)
+RECORDS(cuGreenCtxRecordEvent, CUgreenCtx)
 
 /* A record of another process may be work that this one holds, as with a stream's wait for it. */
 static struct watch *wait_begins(CUcontext handle, CUevent event)
@@ -83,12 +78,6 @@ EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
     struct watch *watched = wait_begins(hCtx, hEvent);
     return wait_ends(hCtx, watched, REAL(cuCtxWaitEvent)(hCtx, hEvent));
-}
-
-EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
-{
-    record_begins(hEvent);
-    return recorded(hEvent, REAL(cuGreenCtxRecordEvent)(hCtx, hEvent));
 }
 
 EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)

@@ -3,6 +3,7 @@
  */
 #include "shim/objects/event.h"
 
+#include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
@@ -187,30 +188,19 @@ EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
     return event_destroy(hEvent);
 }
 
-EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
-{
-    CUresult r = REAL(cuIpcGetEventHandle)(pHandle, event);
-    if (r == CUDA_SUCCESS && !thread_bypasses())
-        event_share(event);
-    return r;
-}
+WRAPPED(cuIpcGetEventHandle, , if (r == CUDA_SUCCESS && !thread_bypasses()) event_share(event),
+        (CUipcEventHandle *, pHandle), (CUevent, event))
+
 /* Somebody outside records it. */
-static CUresult opened(CUresult r, const CUevent *event)
+static void opened(CUresult r, const CUevent *event)
 {
-    if (r == CUDA_SUCCESS && !thread_bypasses()) {
-        event_add(*event);
-        event_share(*event);
-    }
-    return r;
+    if (r != CUDA_SUCCESS || thread_bypasses())
+        return;
+    event_add(*event);
+    event_share(*event);
 }
-
-EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
-{
-    return opened(REAL(cuIpcOpenEventHandle)(phEvent, handle), phEvent);
-}
-
+WRAPPED(cuIpcOpenEventHandle, , opened(r, phEvent), (CUevent *, phEvent),
+        (CUipcEventHandle, handle))
 /* cudaEGL.h; an EGLSyncKHR is a pointer. */
-EXPORT CUresult cuEventCreateFromEGLSync(CUevent *phEvent, void *eglSync, unsigned int flags)
-{
-    return opened(REAL(cuEventCreateFromEGLSync)(phEvent, eglSync, flags), phEvent);
-}
+WRAPPED(cuEventCreateFromEGLSync, , opened(r, phEvent), (CUevent *, phEvent), (void *, eglSync),
+        (unsigned int, flags))

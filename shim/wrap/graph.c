@@ -27,13 +27,8 @@ static bool has_event(const CUgraphNodeParams *params)
 }
 
 #define ADD_NODE(sym, event_, ...)                                                                 \
-    EXPORT CUresult sym(CUgraphNode *node, CUgraph graph,                                          \
-                        const CUgraphNode *from EACH(OP_PARAM_, __VA_ARGS__))                      \
-    {                                                                                              \
-        if (event_)                                                                                \
-            event_node_begins();                                                                   \
-        return REAL(sym)(node, graph, from EACH(OP_VALUE_, __VA_ARGS__));                          \
-    }
+    WRAPPED(sym, if (event_) event_node_begins(), , (CUgraphNode *, node), (CUgraph, graph),       \
+            (const CUgraphNode *, from), __VA_ARGS__)
 ADD_NODE(cuGraphAddEventRecordNode, true, (size_t, count), (CUevent, event))
 ADD_NODE(cuGraphAddEventWaitNode, true, (size_t, count), (CUevent, event))
 ADD_NODE(cuGraphAddNode, has_event(params), (size_t, count), (CUgraphNodeParams *, params))

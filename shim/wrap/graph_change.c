@@ -7,7 +7,6 @@
 #include "shim/graph/aside.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
-#include "shim/objects/schedule.h"
 #include "shim/wrap/op.h"
 #include "common/mutant.h"
 #include "shim/objects/thread.h"
@@ -40,8 +39,8 @@ static void exec_note_waits(CUgraphExec handle, CUgraph graph)
         atomic_store(&exec_waits_seen, true);
 }
 
-static CUresult exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
-                          unsigned long long flags)
+static void exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
+                      unsigned long long flags)
 {
     struct shim_context *ctx = r == CUDA_SUCCESS && !thread_bypasses() ? context_current() : NULL;
     if (ctx && (ctx->set || gpu_device_several())) {
@@ -51,18 +50,12 @@ static CUresult exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
     }
     if (ctx && !MUTANT(graph_waits_unordered))
         exec_note_waits(*handle, graph);
-    return r;
 }
 
 /* `uploads`: the call may upload the graph, in a stream. */
 #define INSTANTIATE(sym, uploads, flags_, ...)                                                     \
-    EXPORT CUresult sym(CUgraphExec *exec, CUgraph graph EACH(OP_PARAM_, __VA_ARGS__))             \
-    {                                                                                              \
-        if (uploads)                                                                               \
-            shim_drain(DRAIN_CONTEXT);                                                             \
-        CUresult r = REAL(sym)(exec, graph EACH(OP_VALUE_, __VA_ARGS__));                          \
-        return exec_made(r, exec, graph, flags_);                                                  \
-    }
+    WRAPPED(sym, if (uploads) shim_drain(DRAIN_CONTEXT), exec_made(r, exec, graph, flags_),        \
+            (CUgraphExec *, exec), (CUgraph, graph), __VA_ARGS__)
 INSTANTIATE(cuGraphInstantiate, false, 0, (CUgraphNode *, errorNode), (char *, log), (size_t, size))
 INSTANTIATE(cuGraphInstantiate_v2, false, 0, (CUgraphNode *, errorNode), (char *, log),
             (size_t, size))
@@ -72,12 +65,8 @@ INSTANTIATE(cuGraphInstantiateWithParams, true, r == CUDA_SUCCESS ? params->flag
 INSTANTIATE(cuGraphInstantiateWithParams_ptsz, true, r == CUDA_SUCCESS ? params->flags : 0,
             (CUDA_GRAPH_INSTANTIATE_PARAMS *, params))
 
-EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
-                                        unsigned int flags)
-{
-    graph_copy_note_objects();
-    return REAL(cuGraphRetainUserObject)(graph, object, count, flags);
-}
+WRAPPED(cuGraphRetainUserObject, graph_copy_note_objects(), , (CUgraph, graph),
+        (CUuserObject, object), (unsigned int, count), (unsigned int, flags))
 
 /* ---- changing them --------------------------------------------------------------------------- */
 
@@ -88,16 +77,16 @@ static struct graph_copy *follower(CUresult r, CUgraphExec handle)
     return e && !MUTANT(graph_copy_stale) ? e->copy : NULL;
 }
 
+/* `follow`: what is done to the copy, of which there is one. */
+#define FOLLOWED(sym, follow, ...)                                                                 \
+    WRAPPED(sym, shim_drain(DRAIN_ALL), struct graph_copy *copy = follower(r, exec);               \
+            if (copy) follow, (CUgraphExec, exec), __VA_ARGS__)
+
 #define CHANGE(sym, ...)                                                                           \
-    EXPORT CUresult sym(CUgraphExec exec, CUgraphNode node EACH(OP_PARAM_, __VA_ARGS__))           \
-    {                                                                                              \
-        shim_drain(DRAIN_ALL);                                                                     \
-        CUresult r = REAL(sym)(exec, node EACH(OP_VALUE_, __VA_ARGS__));                           \
-        struct graph_copy *copy = follower(r, exec);                                               \
-        if (copy && graph_copy_find(copy, &exec, &node))                                           \
-            graph_copy_changed(copy, REAL(sym)(exec, node EACH(OP_VALUE_, __VA_ARGS__)));          \
-        return r;                                                                                  \
-    }
+    FOLLOWED(sym,                                                                                  \
+             if (graph_copy_find(copy, &exec, &node))                                              \
+                 graph_copy_changed(copy, REAL(sym)(exec, node EACH(OP_VALUE_, __VA_ARGS__))),     \
+             (CUgraphNode, node), __VA_ARGS__)
 CHANGE(cuGraphExecKernelNodeSetParams, (const CUDA_KERNEL_NODE_PARAMS_v1 *, params))
 CHANGE(cuGraphExecKernelNodeSetParams_v2, (const CUDA_KERNEL_NODE_PARAMS *, params))
 CHANGE(cuGraphExecMemcpyNodeSetParams, (const CUDA_MEMCPY3D *, params), (CUcontext, ctx))
@@ -113,39 +102,21 @@ CHANGE(cuGraphExecBatchMemOpNodeSetParams, (const CUDA_BATCH_MEM_OP_NODE_PARAMS 
 CHANGE(cuGraphNodeSetEnabled, (unsigned int, isEnabled))
 
 /* The new graph inside needs gates where the one before had them. */
-EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                                   CUgraph childGraph)
-{
-    shim_drain(DRAIN_ALL);
-    CUresult r = REAL(cuGraphExecChildGraphNodeSetParams)(hGraphExec, hNode, childGraph);
-    struct graph_copy *copy = follower(r, hGraphExec);
-    if (copy)
-        graph_copy_set_child(copy, hNode, childGraph);
-    return r;
-}
+FOLLOWED(cuGraphExecChildGraphNodeSetParams, graph_copy_set_child(copy, node, childGraph),
+         (CUgraphNode, node), (CUgraph, childGraph))
 
-EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-                                         CUgraphNodeParams *nodeParams)
+static void params_follow(struct graph_copy *copy, CUgraphExec exec, CUgraphNode node,
+                          CUgraphNodeParams *params)
 {
-    shim_drain(DRAIN_ALL);
-    CUresult r = REAL(cuGraphExecNodeSetParams)(hGraphExec, hNode, nodeParams);
-    struct graph_copy *copy = follower(r, hGraphExec);
-    if (copy && nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        graph_copy_set_child(copy, hNode, nodeParams->graph.graph);
-    else if (copy && graph_copy_find(copy, &hGraphExec, &hNode))
-        graph_copy_changed(copy, REAL(cuGraphExecNodeSetParams)(hGraphExec, hNode, nodeParams));
-    return r;
+    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        graph_copy_set_child(copy, node, params->graph.graph);
+    else if (graph_copy_find(copy, &exec, &node))
+        graph_copy_changed(copy, REAL(cuGraphExecNodeSetParams)(exec, node, params));
 }
+FOLLOWED(cuGraphExecNodeSetParams, params_follow(copy, exec, node, params), (CUgraphNode, node),
+         (CUgraphNodeParams *, params))
 
-#define UPDATE(sym, ...)                                                                           \
-    EXPORT CUresult sym(CUgraphExec exec, CUgraph graph EACH(OP_PARAM_, __VA_ARGS__))              \
-    {                                                                                              \
-        shim_drain(DRAIN_ALL);                                                                     \
-        CUresult r = REAL(sym)(exec, graph EACH(OP_VALUE_, __VA_ARGS__));                          \
-        struct graph_copy *copy = follower(r, exec);                                               \
-        if (copy)                                                                                  \
-            graph_copy_update(copy, graph);                                                        \
-        return r;                                                                                  \
-    }
-UPDATE(cuGraphExecUpdate, (CUgraphNode *, errorNode), (CUgraphExecUpdateResult *, result))
-UPDATE(cuGraphExecUpdate_v2, (CUgraphExecUpdateResultInfo *, result))
+FOLLOWED(cuGraphExecUpdate, graph_copy_update(copy, graph), (CUgraph, graph),
+         (CUgraphNode *, errorNode), (CUgraphExecUpdateResult *, result))
+FOLLOWED(cuGraphExecUpdate_v2, graph_copy_update(copy, graph), (CUgraph, graph),
+         (CUgraphExecUpdateResultInfo *, result))

@@ -32,13 +32,7 @@ UNLOAD(cuLibraryUnload, CUlibrary)
 /* ---- handles that come from libraries -------------------------------------------------------- */
 
 #define MADE(sym, note, ...)                                                                       \
-    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
-    {                                                                                              \
-        CUresult r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                           \
-        if (r == CUDA_SUCCESS && !thread_bypasses())                                               \
-            note;                                                                                  \
-        return r;                                                                                  \
-    }
+    WRAPPED(sym, , if (r == CUDA_SUCCESS && !thread_bypasses()) note, __VA_ARGS__)
 MADE(cuLibraryGetKernel, function_kernel_made(*kernel, library), (CUkernel *, kernel),
      (CUlibrary, library), (const char *, name))
 static void module_made(CUmodule module, CUlibrary library)

@@ -7,7 +7,6 @@
  * (waiting.h), and ring by themselves, which stays noted when the memory goes.
  */
 #include "shim/lookup/each.h"
-#include "shim/lookup/shim.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
 #include "shim/learn/waiting.h"
@@ -15,21 +14,14 @@
 #include "common/mutant.h"
 #include "shim/objects/thread.h"
 
-static CUresult shared(CUresult r)
+static void shared(CUresult r)
 {
     if (r == CUDA_SUCCESS && !thread_bypasses() && !MUTANT(shared_memory_unseen)) {
         memory_note_rings();
         gates_note_peer();
     }
-    return r;
 }
-
-#define SHARES(sym, ...)                                                                           \
-    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
-    {                                                                                              \
-        return shared(REAL(sym)(EACH_VALUE(__VA_ARGS__)));                                         \
-    }
-
+#define SHARES(sym, ...) WRAPPED(sym, , shared(r), __VA_ARGS__)
 SHARES(cuIpcGetMemHandle, (CUipcMemHandle *, pHandle), (CUdeviceptr, dptr))
 SHARES(cuIpcOpenMemHandle, (CUdeviceptr *, pdptr), (CUipcMemHandle, handle), (unsigned int, Flags))
 SHARES(cuIpcOpenMemHandle_v2, (CUdeviceptr *, pdptr), (CUipcMemHandle, handle),
@@ -46,7 +38,7 @@ SHARES(cuMemPoolImportFromShareableHandle, (CUmemoryPool *, pool_out), (void *, 
 
 /* ---- what the program registers -------------------------------------------------------------- */
 
-static CUresult registered(CUresult r, void *p, size_t bytes, unsigned int flags)
+static void registered(CUresult r, void *p, size_t bytes, unsigned int flags)
 {
     if (r == CUDA_SUCCESS)
         memory_registered_add(p, bytes);
@@ -55,15 +47,9 @@ static CUresult registered(CUresult r, void *p, size_t bytes, unsigned int flags
         memory_note_rings();
         gates_note_peer();
     }
-    return r;
 }
-
-EXPORT CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int flags)
-{
-    return registered(REAL(cuMemHostRegister)(p, bytesize, flags), p, bytesize, flags);
-}
-
-EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int flags)
-{
-    return registered(REAL(cuMemHostRegister_v2)(p, bytesize, flags), p, bytesize, flags);
-}
+#define REGISTERS(sym)                                                                             \
+    WRAPPED(sym, , registered(r, p, bytes, flags), (void *, p), (size_t, bytes),                   \
+            (unsigned int, flags))
+REGISTERS(cuMemHostRegister)
+REGISTERS(cuMemHostRegister_v2)

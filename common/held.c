@@ -6,7 +6,6 @@
 #ifdef CUTIN_HELD
 #include <dlfcn.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -9,7 +9,6 @@
  */
 #include "vhq/internal.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 enum {

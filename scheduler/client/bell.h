@@ -5,8 +5,6 @@
 #ifndef CUTIN_SCHEDULER_CLIENT_BELL_H
 #define CUTIN_SCHEDULER_CLIENT_BELL_H
 
-#include <stdbool.h>
-
 struct bell {
     int fd; /* readable when it was rung; -1: there is none */
     int end;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* `want` before `hold`, as page_write_bit. */
 static void write_page(const struct preemptible_page *p, uint32_t dev, uint32_t bit, uint32_t level,

@@ -9,7 +9,6 @@
 #define CUTIN_SHIM_DISTANCE_MODEL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { DISTANCE_NATIVE_RTT_NS = 1200, DISTANCE_REQUEST_BYTES = 128 };

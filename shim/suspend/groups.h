@@ -17,7 +17,6 @@
 #ifndef CUTIN_SHIM_SUSPEND_GROUPS_H
 #define CUTIN_SHIM_SUSPEND_GROUPS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum groups_way {

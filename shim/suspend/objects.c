@@ -6,7 +6,6 @@
  */
 #include "shim/suspend/objects.h"
 #include "shim/suspend/nvrm.h"
-#include "shim/lookup/api.h"
 #include "shim/lookup/shim.h"
 
 #include <errno.h>

@@ -7,7 +7,6 @@
 #include "tools/cutin/run/gates.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- gates ---------------------------------------------------------------------------------- */

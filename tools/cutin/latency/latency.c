@@ -20,8 +20,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static struct bench bench = {.plan = {.break_trace = "break.json",
                                       .solo_ms = 1500,

@@ -6,7 +6,6 @@
 #include "tools/cutin/daemon.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char *socket_path;
 static bool json;

@@ -10,7 +10,6 @@
 
 #include <jansson.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 

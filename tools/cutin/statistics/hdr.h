@@ -11,7 +11,6 @@
 #ifndef CUTIN_TOOLS_CUTIN_STATISTICS_HDR_H
 #define CUTIN_TOOLS_CUTIN_STATISTICS_HDR_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 

@@ -4,7 +4,6 @@
 #include "percentiles.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 int figures_compare(const void *a, const void *b)

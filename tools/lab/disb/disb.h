@@ -14,7 +14,6 @@
 #include "tools/cutin/worker/worker.h"
 
 #include <jansson.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,6 @@
  */
 #include "disb.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* The instant on CLOCK_MONOTONIC of one on the device's clock. The two may run at different speeds;

@@ -16,8 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "scheduler/wire/socket.h"
-
 enum {
     START_MS = 60000, /* a first cuInit on a big machine takes seconds */
     STOP_MS = 30000,  /* a best-effort request, a sequential turn */

@@ -153,20 +153,6 @@ static CUevent launched_of(struct asides *a, struct shim_context *ctx)
     return a->launched;
 }
 
-/* What comes next in our streams, a marker first of all, comes when the launch is complete. */
-static void follow(const struct launching *l)
-{
-    struct asides *a = l->asides;
-    CUevent launched = launched_of(a, l->stream->ctx);
-    if (!launched || REAL(cuEventRecord)(launched, l->stream->handle) != CUDA_SUCCESS)
-        return;
-    for (uint32_t i = 0; i < a->count; i++) {
-        const struct shim_stream *s = shadow_of(&a->at[i], l->stream->level);
-        if (s)
-            REAL(cuStreamWaitEvent)(s->handle, launched, 0);
-    }
-}
-
 static CUresult launch_from(const struct launching *l, uint32_t i);
 
 static int beside_now(void *args)
@@ -182,8 +168,15 @@ static CUresult launch_from(const struct launching *l, uint32_t i)
     struct asides *a = l->asides;
     if (i == a->count) {
         CUresult r = l->launch(l->args);
-        if (r == CUDA_SUCCESS)
-            follow(l);
+        CUevent launched = r == CUDA_SUCCESS ? launched_of(a, l->stream->ctx) : NULL;
+        if (!launched || REAL(cuEventRecord)(launched, l->stream->handle) != CUDA_SUCCESS)
+            return r;
+        /* What comes next in our streams, a marker first of all, comes when it is complete. */
+        for (uint32_t k = 0; k < a->count; k++) {
+            const struct shim_stream *s = shadow_of(&a->at[k], l->stream->level);
+            if (s)
+                REAL(cuStreamWaitEvent)(s->handle, launched, 0);
+        }
         return r;
     }
     struct aside *at = &a->at[i];

@@ -131,17 +131,6 @@ static void read_pointer(struct graph_nodes *n, CUdeviceptr at, const struct shi
         aside_add(n, home, 0);
 }
 
-static void read_copy(struct graph_nodes *n, CUgraphNode node, const struct shim_context *ctx)
-{
-    CUDA_MEMCPY3D p;
-    if (REAL(cuGraphMemcpyNodeGetParams)(node, &p) != CUDA_SUCCESS)
-        return;
-    if (p.srcMemoryType == CU_MEMORYTYPE_DEVICE || p.srcMemoryType == CU_MEMORYTYPE_UNIFIED)
-        read_pointer(n, p.srcDevice, ctx);
-    if (p.dstMemoryType == CU_MEMORYTYPE_DEVICE || p.dstMemoryType == CU_MEMORYTYPE_UNIFIED)
-        read_pointer(n, p.dstDevice, ctx);
-}
-
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 static struct graph_node *node_add(struct graph_nodes *n, CUgraphNode handle)
@@ -170,8 +159,14 @@ static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_cont
     }
     if (type == TYPE_CONDITIONAL) /* what runs inside, and how often, is the device's to know */
         n->est_ns += VHQ_UNKNOWN_NS;
-    if (type == CU_GRAPH_NODE_TYPE_MEMCPY && gpu_device_several())
-        read_copy(n, handle, ctx);
+    if (type == CU_GRAPH_NODE_TYPE_MEMCPY && gpu_device_several()) {
+        CUDA_MEMCPY3D p = {.srcMemoryType = (CUmemorytype)0};
+        REAL(cuGraphMemcpyNodeGetParams)(handle, &p);
+        if (p.srcMemoryType == CU_MEMORYTYPE_DEVICE || p.srcMemoryType == CU_MEMORYTYPE_UNIFIED)
+            read_pointer(n, p.srcDevice, ctx);
+        if (p.dstMemoryType == CU_MEMORYTYPE_DEVICE || p.dstMemoryType == CU_MEMORYTYPE_UNIFIED)
+            read_pointer(n, p.dstDevice, ctx);
+    }
     if (type == CU_GRAPH_NODE_TYPE_MEMSET && gpu_device_several()) {
         CUDA_MEMSET_NODE_PARAMS p;
         if (REAL(cuGraphMemsetNodeGetParams)(handle, &p) == CUDA_SUCCESS)

@@ -25,21 +25,6 @@ static uint32_t unpack(uint16_t time)
     return (uint32_t)(time & ((1u << DIGITS) - 1)) << (time >> DIGITS);
 }
 
-/* Most of them may have waited, so it takes many to have one that has not. */
-static void add_loose(struct spread *s, uint32_t ns)
-{
-    uint8_t newest = (uint8_t)((s->loose_next + SPREAD_LOOSE - 1) % SPREAD_LOOSE);
-
-    if (s->loose_of++ % LOOSE_OF == 0) {
-        s->loose_of = 1;
-        newest = s->loose_next;
-        s->loose_next = (uint8_t)((newest + 1) % SPREAD_LOOSE);
-        s->loose = (uint8_t)(s->loose + (s->loose < SPREAD_LOOSE));
-    } else if (ns >= unpack(s->loose_time[newest]))
-        return;
-    s->loose_time[newest] = pack(ns);
-}
-
 static void add_exact(struct spread *s, uint32_t ns, bool sure)
 {
     s->time[s->next] = pack(ns);
@@ -50,10 +35,22 @@ static void add_exact(struct spread *s, uint32_t ns, bool sure)
 
 void spread_add(struct spread *s, uint32_t ns, bool exact)
 {
-    if (exact)
+    uint8_t newest = (uint8_t)((s->loose_next + SPREAD_LOOSE - 1) % SPREAD_LOOSE);
+
+    if (exact) {
         add_exact(s, ns, false);
-    else
-        add_loose(s, ns);
+        return;
+    }
+    /* Most of them may have waited, so it takes many to have one that has not. */
+    if (s->loose_of++ % LOOSE_OF == 0) {
+        s->loose_of = 1;
+        newest = s->loose_next;
+        s->loose_next = (uint8_t)((newest + 1) % SPREAD_LOOSE);
+        s->loose = (uint8_t)(s->loose + (s->loose < SPREAD_LOOSE));
+    } else if (ns >= unpack(s->loose_time[newest])) {
+        return;
+    }
+    s->loose_time[newest] = pack(ns);
 }
 
 void spread_add_sure(struct spread *s, uint32_t ns)

@@ -92,60 +92,42 @@ static void word_copy(const char *words, uint32_t n, char *out, size_t size)
     snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
 }
 
-static void word_read(struct config *c, const struct variable *v, const char *name,
-                      const char *text)
-{
-    int index = word_index(v->words, text);
-    char word[16];
-
-    if (index >= 0) {
-        field_set(c, v, (uint32_t)index);
-        return;
-    }
-    word_copy(v->words, v->fallback, word, sizeof(word));
-    field_set(c, v, v->fallback);
-    if (!loading)
-        log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", name, text, v->words, word);
-}
-
-static void number_read(struct config *c, const struct variable *v, const char *name,
-                        const char *text)
-{
-    bool micros = v->kind == KIND_MICROS;
-    uint32_t value;
-
-    if ((micros ? micros_parse : number_parse)(text, v->least, v->most, &value) == 0) {
-        field_set(c, v, value);
-        return;
-    }
-    field_set(c, v, v->fallback * (micros ? 1000 : 1));
-    if (!loading)
-        log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", name, text, v->least,
-                 v->most, v->fallback);
-}
-
-static void path_read(struct config *c, const struct variable *v, const char *name,
-                      const char *text)
-{
-    char *field = (char *)c + v->offset;
-
-    if (strlen(text) < v->size)
-        memcpy(field, text, strlen(text) + 1);
-    else if (!loading)
-        log_line(LOG_WARN, "%s=%.32s... is longer than %zu characters; using %s", name, text,
-                 v->size - 1, field[0] ? field : "none");
-}
-
 /* `name`: what a message calls it. */
 static void value_read(struct config *c, const struct variable *v, const char *name,
                        const char *text)
 {
-    if (v->kind == KIND_WORD)
-        word_read(c, v, name, text);
-    else if (v->kind == KIND_PATH)
-        path_read(c, v, name, text);
-    else
-        number_read(c, v, name, text);
+    bool micros = v->kind == KIND_MICROS;
+    char *field = (char *)c + v->offset, word[16];
+    uint32_t value;
+    int index;
+
+    switch (v->kind) {
+    case KIND_WORD:
+        index = word_index(v->words, text);
+        field_set(c, v, index >= 0 ? (uint32_t)index : v->fallback);
+        if (index >= 0 || loading)
+            return;
+        word_copy(v->words, v->fallback, word, sizeof(word));
+        log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", name, text, v->words, word);
+        return;
+    case KIND_PATH:
+        if (strlen(text) < v->size)
+            memcpy(field, text, strlen(text) + 1);
+        else if (!loading)
+            log_line(LOG_WARN, "%s=%.32s... is longer than %zu characters; using %s", name, text,
+                     v->size - 1, field[0] ? field : "none");
+        return;
+    case KIND_NUMBER:
+    case KIND_MICROS:
+        if ((micros ? micros_parse : number_parse)(text, v->least, v->most, &value) == 0) {
+            field_set(c, v, value);
+            return;
+        }
+        field_set(c, v, v->fallback * (micros ? 1000 : 1));
+        if (!loading)
+            log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", name, text,
+                     v->least, v->most, v->fallback);
+    }
 }
 
 static void part_read(struct config *c, const struct conf_part *part)
@@ -158,15 +140,6 @@ static void part_read(struct config *c, const struct conf_part *part)
     for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
         if (conf_sets(part, variables[i].name))
             value_read(c, &variables[i], name, text);
-}
-
-static void conf_read(struct config *c)
-{
-    const char *text = secure_getenv("CUTIN_CONF");
-    struct conf_part part;
-
-    while (text && conf_next(&text, &part))
-        part_read(c, &part);
 }
 
 /* Where the daemon listens: of the machine where there is one, or this user's. */
@@ -196,11 +169,14 @@ static bool number_set(const char *text)
 static void config_read(struct config *c)
 {
     static bool given; /* CUTIN_SOCKET was, when the library was loaded */
+    const char *conf = secure_getenv("CUTIN_CONF");
+    struct conf_part part;
 
     if (!given)
         socket_default(c);
     given |= loading && !!secure_getenv("CUTIN_SOCKET");
-    conf_read(c);
+    while (conf && conf_next(&conf, &part))
+        part_read(c, &part);
     for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
         const char *text = secure_getenv(variables[i].name);
 

@@ -105,22 +105,16 @@ struct shim_event *event_adopt(CUevent handle)
     return ev;
 }
 
-/* A wait for an event without a record that is pending may be buffered all the same: a record or a
- * destroy that comes later must follow it. So there is a fence for them to displace. */
-static struct vhq_fence *fence_passed(void)
-{
-    struct vhq_fence *fence = vhq_fence_new();
-    if (fence)
-        vhq_fence_cancel(fence);
-    return fence;
-}
-
 struct vhq_fence *event_fence(struct shim_event *ev, bool waits)
 {
     struct vhq_fence *passed = NULL;
     if (!atomic_load_explicit(&ev->fence, memory_order_acquire)) {
-        if (!waits || !(passed = fence_passed()))
+        /* A wait for an event without a record that is pending may be buffered all the same: a
+         * record or a destroy that comes later must follow it. So there is a fence for them to
+         * displace. */
+        if (!waits || !(passed = vhq_fence_new()))
             return NULL;
+        vhq_fence_cancel(passed);
     }
     event_lock(ev);
     STOP(event_fence);

@@ -108,17 +108,6 @@ static bool range_holds(const struct range *r, uintptr_t at, size_t bytes)
     return at >= r->start && at - r->start < r->size && bytes <= r->size - (at - r->start);
 }
 
-static void range_ask_pool(uintptr_t address, struct range *r)
-{
-    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
-                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    CUmemoryPool pool = NULL;
-    void *data[] = {&pool, &r->pool_device};
-    if (!gpu_device_several() ||
-        REAL(cuPointerGetAttributes)(2, which, data, (CUdeviceptr)address) != CUDA_SUCCESS || !pool)
-        r->pool_device = CU_DEVICE_INVALID;
-}
-
 static bool range_ask(uintptr_t address, struct range *r)
 {
     CUmemorytype type = (CUmemorytype)0;
@@ -135,7 +124,14 @@ static bool range_ask(uintptr_t address, struct range *r)
     r->size = size;
     r->managed = managed != 0;
     r->host = type == CU_MEMORYTYPE_HOST && !managed;
-    range_ask_pool(address, r);
+    CUpointer_attribute of_pool[] = {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+                                     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    CUmemoryPool pool = NULL;
+    void *pool_data[] = {&pool, &r->pool_device};
+    if (!gpu_device_several() ||
+        REAL(cuPointerGetAttributes)(2, of_pool, pool_data, (CUdeviceptr)address) != CUDA_SUCCESS ||
+        !pool)
+        r->pool_device = CU_DEVICE_INVALID;
     return (unsigned)type != 0 && size != 0;
 }
 

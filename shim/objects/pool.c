@@ -13,13 +13,6 @@ static void **pool_link(struct pool *p, void *object)
     return (void **)((char *)object + p->link);
 }
 
-static void *pool_new(struct pool *p)
-{
-    size_t bytes = (p->size + POOL_ALIGN - 1) & ~(size_t)(POOL_ALIGN - 1);
-    void *object = aligned_alloc(POOL_ALIGN, bytes);
-    return object ? memset(object, 0, bytes) : NULL;
-}
-
 void *pool_get(struct pool *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -27,7 +20,11 @@ void *pool_get(struct pool *p)
     if (object)
         p->free = *pool_link(p, object);
     pthread_mutex_unlock(&p->lock);
-    return object ? object : pool_new(p);
+    if (object)
+        return object;
+    size_t bytes = (p->size + POOL_ALIGN - 1) & ~(size_t)(POOL_ALIGN - 1);
+    object = aligned_alloc(POOL_ALIGN, bytes);
+    return object ? memset(object, 0, bytes) : NULL;
 }
 
 void pool_put(struct pool *p, void *object)

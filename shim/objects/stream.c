@@ -98,21 +98,6 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->stuck = false;
 }
 
-static void stream_link(struct shim_stream *s)
-{
-    pthread_mutex_lock(&s->ctx->lock);
-    if (s->ctx->waits) /* until the driver has said otherwise */
-        atomic_fetch_add(&s->epoch, EPOCH_CALL);
-    DL_APPEND(s->ctx->streams, s);
-    pthread_mutex_unlock(&s->ctx->lock);
-    if (stream_special(s->handle))
-        return;
-    struct shim_stream *stale = stream_known(s->handle);
-    if (stale) /* its end went past us: the handle now means this stream */
-        stream_unlink(stale);
-    table_insert(&streams, &s->node, s->handle);
-}
-
 static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int priority)
 {
     if (thread_level_wanted < 0 || handle == CU_STREAM_LEGACY)
@@ -144,7 +129,17 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
     s->direct = !s->q;
     tell(STREAM_BEGINS, s);
     client_note_stream(s->level, true);
-    stream_link(s);
+    pthread_mutex_lock(&ctx->lock);
+    if (ctx->waits) /* until the driver has said otherwise */
+        atomic_fetch_add(&s->epoch, EPOCH_CALL);
+    DL_APPEND(ctx->streams, s);
+    pthread_mutex_unlock(&ctx->lock);
+    if (stream_special(handle))
+        return s;
+    struct shim_stream *stale = stream_known(handle);
+    if (stale) /* its end went past us: the handle now means this stream */
+        stream_unlink(stale);
+    table_insert(&streams, &s->node, handle);
     return s;
 }
 

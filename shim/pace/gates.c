@@ -202,17 +202,6 @@ static bool gate_register(struct shim_context *ctx, struct gates *g)
     return true;
 }
 
-static void gate_mirror(struct shim_context *ctx, struct gates *g)
-{
-    CUdeviceptr device = 0;
-    g->mirror = mirror_new(ctx, client_hold_word(g->device, g->level), &device);
-    if (!g->mirror || !gate_try(ctx, g, device))
-        return;
-    g->word = device;
-    log_line(LOG_INFO,
-             "gates read copies of hold words: the driver does not register the scheduler's page");
-}
-
 /* With no daemon nobody outside holds this process, and it has no gates. */
 static struct gates *gate_make(struct shim_context *ctx)
 {
@@ -231,7 +220,13 @@ static struct gates *gate_make(struct shim_context *ctx)
     if (!gate_register(ctx, g)) {
         page_unmap(alias);
         g->alias = NULL;
-        gate_mirror(ctx, g);
+        CUdeviceptr device = 0;
+        g->mirror = mirror_new(ctx, client_hold_word(g->device, g->level), &device);
+        if (g->mirror && gate_try(ctx, g, device)) {
+            g->word = device;
+            log_line(LOG_INFO, "gates read copies of hold words: the driver does not register the "
+                               "scheduler's page");
+        }
     }
     context_pop(scope);
     if (!g->word)

@@ -25,16 +25,6 @@ bool mark_nameable(const struct shim_stream *s)
     return s->per_thread ? stream_of_thread(s) : context_handle() == s->ctx->handle;
 }
 
-static CUresult value_write(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
-{
-    struct context_scope scope = context_here(s);
-    CUresult r = gate      ? word_write_gate(s->handle, s->word_device, value, gate)
-                 : s->ring ? mark_ring_record(s->ring, s->handle, value)
-                           : word_write(s->handle, s->word_device, value);
-    context_pop(scope);
-    return r;
-}
-
 /* A stream that must not be marked says so: to its vHQ what is in it counts as complete then. */
 CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
@@ -42,8 +32,12 @@ CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate
     bool legacy = s->kind == VHQ_LEGACY;
     if (!mark_nameable(s) || (legacy ? !capture_enter(s) : capture_active(s)))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    bool lost = MUTANT(marker_lost) && value % 8 == 0;
-    CUresult r = lost ? CUDA_SUCCESS : value_write(s, value, gate);
+    struct context_scope scope = context_here(s);
+    CUresult r = MUTANT(marker_lost) && value % 8 == 0 ? CUDA_SUCCESS
+                 : gate    ? word_write_gate(s->handle, s->word_device, value, gate)
+                 : s->ring ? mark_ring_record(s->ring, s->handle, value)
+                           : word_write(s->handle, s->word_device, value);
+    context_pop(scope);
     if (legacy)
         capture_leave(s);
     if (r == CUDA_SUCCESS)

@@ -168,17 +168,6 @@ static void count_foreign(struct shim_context *ctx, void *user)
     atomic_fetch_add(&ctx->foreign, 1);
 }
 
-/* It may put work into any stream, may free memory, and may make another context current. */
-static void drain_unknown(void)
-{
-    context_switched();
-    if (MUTANT(unknown_undrained))
-        return;
-    context_each(count_foreign, NULL);
-    drain_all(false);
-    memory_forget();
-}
-
 /* ---- thunks ---------------------------------------------------------------------------- */
 
 void shim_drain(enum drain_scope scope)
@@ -190,7 +179,13 @@ void shim_drain(enum drain_scope scope)
     if (!atomic_load_explicit(&context_count, memory_order_relaxed))
         return;
     if (scope == DRAIN_UNKNOWN || scope == DRAIN_UNKNOWN_BEGIN) {
-        drain_unknown();
+        /* It may put work into any stream, free memory, and make another context current. */
+        context_switched();
+        if (MUTANT(unknown_undrained))
+            return;
+        context_each(count_foreign, NULL);
+        drain_all(false);
+        memory_forget();
         return;
     }
     struct shim_context *ctx;

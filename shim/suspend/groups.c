@@ -153,24 +153,19 @@ uint32_t groups_count(const uint8_t uuid[16])
 
 /* ---- stopping and going on: lock held -------------------------------------------------------- */
 
-static int group_go(struct object *o)
-{
-    int rc = o->way == GROUPS_SCHEDULE ? schedule(o, true) : timeslice_set(o, o->slice_us);
-
-    o->stopped = false;
-    atomic_fetch_sub(&objects_stopped, 1);
-    if (rc != 0)
-        log_line(LOG_ERROR,
-                 "cannot resume a stopped channel group: the resource manager answers %d", rc);
-    return rc;
-}
-
 static int go(const uint8_t uuid[16])
 {
     int rc = 0;
 
     for (struct object *o = NULL; (o = group_next(o, uuid));) {
-        int one = o->stopped ? group_go(o) : 0;
+        if (!o->stopped)
+            continue;
+        int one = o->way == GROUPS_SCHEDULE ? schedule(o, true) : timeslice_set(o, o->slice_us);
+        o->stopped = false;
+        atomic_fetch_sub(&objects_stopped, 1);
+        if (one != 0)
+            log_line(LOG_ERROR,
+                     "cannot resume a stopped channel group: the resource manager answers %d", one);
         rc = rc ? rc : one;
     }
     return rc;

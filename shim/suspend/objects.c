@@ -59,28 +59,6 @@ static struct object *object_claim(void)
     return NULL;
 }
 
-static void object_add(int fd, const struct nvrm_alloc *call)
-{
-    struct object *o = object_claim();
-    struct stat file;
-
-    if (!o || fstat(fd, &file) != 0) {
-        atomic_store(&objects_lost, true);
-        return;
-    }
-    o->client = call->client;
-    o->parent = call->parent;
-    o->handle = call->object;
-    o->class_id = call->class_id;
-    o->fd = fd;
-    o->dev = file.st_dev;
-    o->ino = file.st_ino;
-    o->stopped = o->named = false;
-    o->standing_us = o->original_us = 0;
-    atomic_store_explicit(&o->scheduled, false, memory_order_relaxed);
-    atomic_store_explicit(&o->state, OBJECT_LIVE, memory_order_release);
-}
-
 /* With an object goes what is below it, and with a client everything. */
 static void object_remove(const struct nvrm_free *call)
 {
@@ -124,10 +102,27 @@ static uint32_t alloc_status(const struct nvrm_alloc *call, uint32_t bytes)
 static void alloc_learn(int fd, const struct nvrm_alloc *call, uint32_t bytes)
 {
     uint32_t full = atomic_load_explicit(&alloc_bytes, memory_order_relaxed);
+    struct stat file;
 
-    if ((call->class_id == NVRM_CLASS_GROUP || call->class_id == NVRM_CLASS_SUBDEVICE) && full &&
-        (bytes == NVRM_ALLOC_SHORT || bytes == full) && alloc_status(call, bytes) == 0)
-        object_add(fd, call);
+    if ((call->class_id != NVRM_CLASS_GROUP && call->class_id != NVRM_CLASS_SUBDEVICE) || !full ||
+        (bytes != NVRM_ALLOC_SHORT && bytes != full) || alloc_status(call, bytes) != 0)
+        return;
+    struct object *o = object_claim();
+    if (!o || fstat(fd, &file) != 0) {
+        atomic_store(&objects_lost, true);
+        return;
+    }
+    o->client = call->client;
+    o->parent = call->parent;
+    o->handle = call->object;
+    o->class_id = call->class_id;
+    o->fd = fd;
+    o->dev = file.st_dev;
+    o->ino = file.st_ino;
+    o->stopped = o->named = false;
+    o->standing_us = o->original_us = 0;
+    atomic_store_explicit(&o->scheduled, false, memory_order_relaxed);
+    atomic_store_explicit(&o->state, OBJECT_LIVE, memory_order_release);
 }
 
 static void control_learn(const struct nvrm_control *call)

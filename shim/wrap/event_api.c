@@ -60,13 +60,6 @@ static inline CUresult wait_real(const struct shim_event *ev, CUevent handle)
     return unlikely(ev->interprocess) ? outside_wait(ev, handle) : REAL(cuEventSynchronize)(handle);
 }
 
-/* The record is buffered. A capture may forbid the call all the same, and the call spoil it. */
-static CUresult buffered_answer(CUevent handle)
-{
-    CUresult r = capture_any() ? REAL(cuEventQuery)(handle) : CUDA_ERROR_NOT_READY;
-    return r == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : r;
-}
-
 /* A deliberate bug. */
 static bool event_late(void)
 {
@@ -80,10 +73,14 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
     if (!ev)
         return REAL(cuEventQuery)(hEvent);
     struct event_seen seen = event_see(ev);
-    if ((!MUTANT(event_query_early) && event_buffered(ev)) || event_late())
-        return event_result(ev, buffered_answer(hEvent));
+    CUresult r;
+    if ((!MUTANT(event_query_early) && event_buffered(ev)) || event_late()) {
+        /* A capture may forbid the call all the same, and the call spoil it. */
+        r = capture_any() ? REAL(cuEventQuery)(hEvent) : CUDA_ERROR_NOT_READY;
+        return event_result(ev, r == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : r);
+    }
     STOP(event_query);
-    CUresult r = REAL(cuEventQuery)(hEvent);
+    r = REAL(cuEventQuery)(hEvent);
     if (r == CUDA_ERROR_NOT_READY && ev->interprocess) {
         /* What runs may wait for the host, which waits for another process. */
         const struct shim_context *ctx = context_find(ev->context);

@@ -14,21 +14,6 @@
 
 /* ---- instantiating --------------------------------------------------------------------------- */
 
-static void exec_describe(struct shim_context *ctx, CUgraphExec handle, CUgraph graph,
-                          unsigned long long flags)
-{
-    struct graph_nodes n;
-    struct exec *e = exec_new(handle);
-    int r = graph_nodes_read(&n, graph, ctx);
-    if (e && r == 0) {
-        e->kernels_ns = n.est_ns;
-        e->memory = n.memory && !MUTANT(graph_memory_unordered);
-        e->copy = ctx->set ? graph_copy_new(ctx, graph, &n, flags) : NULL;
-        e->asides = asides_new(&n);
-    }
-    graph_nodes_free(&n);
-}
-
 static void exec_note_waits(CUgraphExec handle, CUgraph graph)
 {
     bool waits = graph_nodes_wait(graph);
@@ -45,7 +30,15 @@ static void exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
     struct shim_context *ctx = r == CUDA_SUCCESS && !thread_bypasses() ? context_current() : NULL;
     if (ctx && (ctx->set || gpu_device_several())) {
         struct context_scope scope = context_push(ctx);
-        exec_describe(ctx, *handle, graph, flags);
+        struct graph_nodes n;
+        struct exec *e = exec_new(*handle);
+        if (graph_nodes_read(&n, graph, ctx) == 0 && e) {
+            e->kernels_ns = n.est_ns;
+            e->memory = n.memory && !MUTANT(graph_memory_unordered);
+            e->copy = ctx->set ? graph_copy_new(ctx, graph, &n, flags) : NULL;
+            e->asides = asides_new(&n);
+        }
+        graph_nodes_free(&n);
         context_pop(scope);
     }
     if (ctx && !MUTANT(graph_waits_unordered))

@@ -251,17 +251,6 @@ struct asked {
     bool refused;    /* nobody may ask for one of the streams now */
 };
 
-static void ask_stream(struct shim_stream *s, struct asked *asked)
-{
-    bool captures = false;
-    if (!mark_nameable(s)) {
-        asked->refused |= !schedule_all_complete(s) && (!s->q || vhq_busy(s->q));
-        return;
-    }
-    asked->result = capture_query(s, &captures);
-    asked->refused |= captures && s->kind == VHQ_LEGACY && !schedule_all_complete(s);
-}
-
 static void ask_streams(struct shim_context *ctx, void *user)
 {
     struct asked *asked = user;
@@ -270,7 +259,11 @@ static void ask_streams(struct shim_context *ctx, void *user)
     for (struct shim_stream *s = ctx->streams; s && asked->result == CUDA_SUCCESS; s = s->next) {
         s->asked++; /* it stays while the lock is not held */
         pthread_mutex_unlock(&ctx->lock);
-        ask_stream(s, asked);
+        bool captures = false, nameable = mark_nameable(s);
+        if (nameable)
+            asked->result = capture_query(s, &captures);
+        asked->refused |= !schedule_all_complete(s) &&
+                          (nameable ? captures && s->kind == VHQ_LEGACY : !s->q || vhq_busy(s->q));
         pthread_mutex_lock(&ctx->lock);
         s->asked--;
     }

@@ -33,20 +33,16 @@ static bool forked(void)
     return unlikely(atomic_load_explicit(&vhq_forked, memory_order_relaxed));
 }
 
-static struct vhq_fence *fence_homeless(void)
-{
-    struct vhq_fence *f = calloc(1, sizeof(*f));
-    if (f) {
-        f->home = HOMELESS;
-        atomic_init(&f->refs, 1);
-    }
-    return f;
-}
-
 struct vhq_fence *vhq_fence_new(void)
 {
-    if (forked())
-        return fence_homeless();
+    if (forked()) {
+        struct vhq_fence *one = calloc(1, sizeof(*one));
+        if (one) {
+            one->home = HOMELESS;
+            atomic_init(&one->refs, 1);
+        }
+        return one;
+    }
     static _Atomic uint32_t threads;
     static _Thread_local uint32_t mine __attribute__((tls_model("initial-exec")));
     if (unlikely(mine == 0))

@@ -438,19 +438,6 @@ static void order_go(struct scan *c, struct vhq *q, struct slot *slot)
     c->job.slot = slot;
 }
 
-static void order_drop(struct scan *c)
-{
-    struct vhq *q = c->job.q;
-    bool is_free = (c->job.slot->flags & VHQ_UNCOUNTED) != 0;
-    atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
-    /* An abandoned set drops everything but the threads that wait: they go on. */
-    if (!order_grant(q, c->job.slot))
-        return;
-    if (!is_free)
-        cap_force(q, c->job.slot->load);
-    c->job.kind = JOB_AGAIN;
-}
-
 static bool order_take(struct scan *c, struct vhq *q, const struct slot *slot)
 {
     if (slot->flags & SLOT_LOOSE ? cap_loose_room(c->s) : cap_take(q, slot->load))
@@ -610,10 +597,20 @@ struct job order_next(struct vhq_set *s)
         return c.job;
     }
     scan_tickets(&c);
-    if (c.job.kind == JOB_SLEEP)
+    if (c.job.kind == JOB_SLEEP) {
         order_choose(&c);
-    else if (c.job.kind == JOB_DROP)
-        order_drop(&c);
+    } else if (c.job.kind == JOB_DROP) {
+        struct vhq *q = c.job.q;
+        uint32_t load = c.job.slot->load;
+        bool is_free = (c.job.slot->flags & VHQ_UNCOUNTED) != 0;
+        atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
+        /* An abandoned set drops everything but the threads that wait: they go on. */
+        if (order_grant(q, c.job.slot)) {
+            if (!is_free)
+                cap_force(q, load);
+            c.job.kind = JOB_AGAIN;
+        }
+    }
     if (c.job.kind == JOB_SLEEP && c.again)
         c.job.kind = JOB_AGAIN;
     s->short_looks = s->heads < SHORT_LOOKS ? SHORT_LOOKS : s->heads;

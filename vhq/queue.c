@@ -458,27 +458,6 @@ void queue_unpin(struct vhq *q)
     }
 }
 
-/* Set's lock held. */
-static void queue_unlink(struct vhq *q)
-{
-    struct vhq_set *s = q->set;
-    heads_forget(q);
-    waiter_forget(s, q);
-    cap_forget(q);
-    cap_look(s, clock_ns());
-    for (struct vhq **p = &s->in_flight; *p; p = &(*p)->in_flight_next)
-        if (*p == q) {
-            *p = q->in_flight_next;
-            break;
-        }
-    bump(s->in_flight_count, -peek(q->in_flight));
-    stats_add(&s->past, q);
-    s->wordless -= !q->desc.done;
-    s->vhqs--;
-    q->gone = true;
-    queue_unpin(q);
-}
-
 void vhq_destroy(struct vhq *q)
 {
     uint32_t seen;
@@ -500,7 +479,21 @@ void vhq_destroy(struct vhq *q)
         futex_wait(&q->calls, seen, NEVER);
     registry_lock(); /* fence_boost may be looking at it */
     set_lock(s);
-    queue_unlink(q);
+    heads_forget(q);
+    waiter_forget(s, q);
+    cap_forget(q);
+    cap_look(s, clock_ns());
+    for (struct vhq **p = &s->in_flight; *p; p = &(*p)->in_flight_next)
+        if (*p == q) {
+            *p = q->in_flight_next;
+            break;
+        }
+    bump(s->in_flight_count, -peek(q->in_flight));
+    stats_add(&s->past, q);
+    s->wordless -= !q->desc.done;
+    s->vhqs--;
+    q->gone = true;
+    queue_unpin(q);
     set_unlock(s);
     registry_unlock();
 }

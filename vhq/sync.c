@@ -184,20 +184,6 @@ static bool sync_mark(struct vhq *q, uint64_t target)
     return mark != MARK_FULL;
 }
 
-/* The context may have died without anybody submitting: a marker would say so. The newest number
- * once more changes nothing else. */
-static void sync_probe(struct vhq *q)
-{
-    enum claim claim = claim_take(q);
-    if (claim == CLAIM_NONE)
-        return;
-    struct vhq_set *s = q->set;
-    lock_none_inside();
-    if (s->ops.mark(s->user, q, q->desc.stream, peek(q->newest)) != 0)
-        atomic_store_explicit(&q->failed, 1, memory_order_relaxed);
-    claim_drop(q, claim);
-}
-
 /* Around a call of ops: vhq_destroy waits for it, and vhq_leave, where it `names` the stream. */
 static bool sync_call_begin(struct vhq *q, bool names)
 {
@@ -271,10 +257,20 @@ static void patience_probe(struct patience *p, struct vhq *q)
     set_unlock(q->set);
     if (gate_used(q->set) && order_held(q))
         return; /* it would only pile up behind a gate */
-    if (p->asks)
+    if (p->asks) {
         p->over = true;
-    else
-        sync_probe(q);
+        return;
+    }
+    /* The context may have died without anybody submitting: a marker would say so. The newest
+     * number once more changes nothing else. */
+    enum claim claim = claim_take(q);
+    if (claim == CLAIM_NONE)
+        return;
+    struct vhq_set *s = q->set;
+    lock_none_inside();
+    if (s->ops.mark(s->user, q, q->desc.stream, peek(q->newest)) != 0)
+        atomic_store_explicit(&q->failed, 1, memory_order_relaxed);
+    claim_drop(q, claim);
 }
 
 static void patience_wait(struct patience *p, struct vhq *q)

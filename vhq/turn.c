@@ -135,23 +135,16 @@ static void turn_await(struct turn *t)
         futex_wait(&t->granted, TURN_WAITS, NEVER);
 }
 
-/* False: it was taken back meanwhile. */
-static bool turn_begin(struct turn *t)
-{
-    struct vhq_set *s = t->q->set;
-    set_lock(s);
-    t->begun = peek(t->granted) == TURN_GRANTED;
-    set_unlock(s);
-    return t->begun;
-}
-
 bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
 {
     struct vhq *q = t->q;
     struct vhq_set *s = q->set;
     turn_unlock(t);
     turn_await(t);
-    if (unlikely(!turn_begin(t))) {
+    set_lock(s);
+    bool begun = t->begun = peek(t->granted) == TURN_GRANTED;
+    set_unlock(s);
+    if (unlikely(!begun)) { /* it was taken back meanwhile */
         atomic_store_explicit(&t->granted, TURN_WAITS, memory_order_release); /* t->slot is NULL */
         queue_lock(q);
         return false;
@@ -236,22 +229,6 @@ static bool turn_ends(const struct turn *t)
     return mine;
 }
 
-/* What came behind it may go. */
-static void turn_leaves(const struct turn *t)
-{
-    struct vhq *q = t->q;
-    struct vhq_set *s = q->set;
-    set_lock(s);
-    atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
-    atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
-    bool followed = t->ticket != NEVER || !ring_empty(&q->ring), awaited = q->awaited;
-    set_unlock(s);
-    if (unlikely(awaited))
-        futex_wake(&q->running);
-    if (followed)
-        dispatcher_kick(s);
-}
-
 static void parts_end(struct turn *t, int err)
 {
     struct vhq *q = t->q;
@@ -266,24 +243,10 @@ static void parts_end(struct turn *t, int err)
     dispatcher_kick(s); /* what this command kept back may go */
 }
 
-/* The right was taken away: what it submitted counts no more, and as it has returned it hardly
- * waits for anything. */
-static void passed_end(struct turn *t)
-{
-    struct vhq *q = t->q;
-    struct vhq_set *s = q->set;
-    cap_give_back(q, t->flags, t->load);
-    registry_lock(); /* fence_boost may be looking at it */
-    set_lock(s);
-    atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
-    queue_unpin(q);
-    set_unlock(s);
-    registry_unlock();
-}
-
 void turn_end(struct turn *t, int err)
 {
     struct vhq *q = t->q;
+    struct vhq_set *s = q->set;
     bool locked = t->locked;
     if (unlikely(t->over)) {
         vhq_t_turns--;
@@ -301,10 +264,27 @@ void turn_end(struct turn *t, int err)
         bump(q->inlined, 1u);
         cap_sent(q, t->flags, t->load, err);
         turn_fences(t);
-        turn_leaves(t);
+        /* What came behind it may go. */
+        set_lock(s);
+        atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
+        atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
+        bool followed = t->ticket != NEVER || !ring_empty(&q->ring), awaited = q->awaited;
+        set_unlock(s);
+        if (unlikely(awaited))
+            futex_wake(&q->running);
+        if (followed)
+            dispatcher_kick(s);
     } else {
         turn_fences(t);
-        passed_end(t);
+        /* The right was taken away: what it submitted counts no more, and as it has returned it
+         * hardly waits for anything. */
+        cap_give_back(q, t->flags, t->load);
+        registry_lock(); /* fence_boost may be looking at it */
+        set_lock(s);
+        atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
+        queue_unpin(q);
+        set_unlock(s);
+        registry_unlock();
     }
     atomic_store_explicit(&t->taken, 0, memory_order_release);
     if (locked)

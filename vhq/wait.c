@@ -84,18 +84,6 @@ static int waiter_sleep(struct vhq_set *s, struct waiter *w, uint32_t stay, uint
     return late ? -ETIMEDOUT : 0;
 }
 
-static int goal_look(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
-{
-    bool reached = false;
-    while (!reached && clock_ns() < deadline_ns) {
-        clock_nap(LOOK_US * NS_PER_US);
-        set_lock(s);
-        reached = goal_reached(s, g);
-        set_unlock(s);
-    }
-    return reached ? 0 : -ETIMEDOUT;
-}
-
 int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
 {
     struct waiter mine = {.stay = 1}, *w = NULL;
@@ -112,9 +100,15 @@ int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
     if (!w)
         atomic_fetch_sub_explicit(&s->waiting, 1, memory_order_relaxed);
     set_unlock(s);
-    if (reached)
-        return 0;
-    return w ? waiter_sleep(s, w, stay, deadline_ns) : goal_look(s, g, deadline_ns);
+    if (!reached && w)
+        return waiter_sleep(s, w, stay, deadline_ns);
+    while (!reached && clock_ns() < deadline_ns) {
+        clock_nap(LOOK_US * NS_PER_US);
+        set_lock(s);
+        reached = goal_reached(s, g);
+        set_unlock(s);
+    }
+    return reached ? 0 : -ETIMEDOUT;
 }
 
 static void waiter_end(struct vhq_set *s, struct waiter *w)

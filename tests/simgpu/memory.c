@@ -332,3 +332,27 @@ Test(memory_shared, new_memory_begins_with_the_byte_that_is_asked_for)
     OK(cuMemcpyDtoH(&word, again, sizeof(word)));
     cr_expect_eq(word, 0xa5a5a5a5);
 }
+
+/* Its pages are no longer there when it is: a device that took the time to write them would be late
+ * with all that follows. */
+Test(memory_shared, much_memory_is_set_to_zero_at_once)
+{
+    enum { BYTES = 8 * MB, EDGE = 100, PAGE = 4096 };
+    CUdeviceptr p;
+    unsigned char page[BYTES / PAGE], byte[4];
+    const size_t at[4] = {EDGE - 1, EDGE, BYTES - EDGE - 1, BYTES - EDGE};
+    const unsigned char wanted[4] = {0xff, 0, 0, 0xff};
+    context_open();
+    OK(cuMemAlloc(&p, BYTES));
+    OK(cuMemsetD8(p, 0xff, BYTES));
+    OK(cuMemsetD8(p + EDGE, 0, BYTES - 2 * EDGE));
+    OK(cuStreamSynchronize(NULL));
+    cr_assert_eq(mincore((void *)(uintptr_t)(p & ~(CUdeviceptr)(PAGE - 1)), BYTES, page), 0);
+    for (size_t i = 1; i < BYTES / PAGE - 1; i++)
+        cr_assert_eq(page[i] & 1, 0, "page %zu", i);
+    for (int i = 0; i < 4; i++) {
+        OK(cuMemcpyDtoH(&byte[i], p + at[i], 1));
+        cr_expect_eq(byte[i], wanted[i], "byte %zu: %u", at[i], byte[i]);
+    }
+    OK(cuMemFree(p));
+}

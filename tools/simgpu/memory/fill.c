@@ -4,6 +4,7 @@
  */
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/submit.h"
 
@@ -14,6 +15,10 @@ enum { ARG_DST, ARG_PITCH, ARG_VALUE, ARG_ELEMENT, ARG_WIDTH, ARG_HEIGHT };
 
 static void row_fill(void *row, uint32_t value, unsigned int element, size_t width)
 {
+    if (value == 0) {
+        space_zero((uintptr_t)row, width * element);
+        return;
+    }
     switch (element) {
     case 1:
         memset(row, (int)(value & 0xff), width);

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, GARBAGE_BYTES = 1 << 16 };
+enum { PAGE = 4096, GARBAGE_BYTES = 1 << 16, ZERO_BYTES = 1 << 18 };
 static const size_t STRETCH = (size_t)1
                               << 43; /* 8 TiB of addresses: eight devices of the largest kind */
 
@@ -121,17 +121,33 @@ uintptr_t space_take(size_t bytes, size_t align)
     return found;
 }
 
-static void pages_release(uintptr_t base, size_t bytes)
+/* The whole pages of it; from then on they are zero, where that succeeds. */
+static bool pages_release(uintptr_t base, size_t bytes, struct extent *pages)
 {
     uintptr_t first = (base + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
     uintptr_t last = (base + bytes) & ~(uintptr_t)(PAGE - 1);
-    if (last > first)
-        madvise((void *)first, last - first, file.number != 0 ? MADV_REMOVE : MADV_DONTNEED);
+    *pages = (struct extent){first, last > first ? last - first : 0};
+    return pages->bytes != 0 &&
+           madvise((void *)first, pages->bytes, file.number != 0 ? MADV_REMOVE : MADV_DONTNEED) == 0;
+}
+
+void space_zero(uintptr_t base, size_t bytes)
+{
+    struct extent pages = {0};
+    if (bytes < ZERO_BYTES || !space_has(base) || !space_has(base + bytes - 1) ||
+        !pages_release(base, bytes, &pages)) {
+        memset((void *)base, 0, bytes);
+        return;
+    }
+    uintptr_t end = pages.base + pages.bytes;
+    memset((void *)base, 0, pages.base - base);
+    memset((void *)end, 0, base + bytes - end);
 }
 
 void space_give(uintptr_t base, size_t bytes)
 {
-    pages_release(base, bytes);
+    struct extent pages;
+    pages_release(base, bytes, &pages);
     pthread_mutex_lock(&lock);
     size_t at = 0, high = count; /* the first hole above base */
     while (at < high) {

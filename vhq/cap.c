@@ -50,6 +50,13 @@ static inline bool cap_strict(const struct vhq *q)
     return cap_contended(q->set) && !gate_deep(q);
 }
 
+/* The wait of somebody above is what lies between two gates, which is less where commands turn out
+ * longer than their estimates (gate.c). So how much is in flight need not be less then. */
+static uint64_t cap_gated_ns(const struct vhq_set *s)
+{
+    return peek(s->budget_us) * NS_PER_US * RELAX_FACTOR;
+}
+
 /* While nobody is due more than the budget may go; where gates allow that anyway, no more than runs
  * out by the end of the shift. */
 uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now)
@@ -57,7 +64,7 @@ uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now)
     uint64_t budget = peek(s->budget_ns);
     if (strict)
         return budget + gaps_ahead_ns(s, now);
-    return shift_most_ns(s, budget * (gate_used(s) ? RELAX_FACTOR : peek(s->relax)), now);
+    return shift_most_ns(s, gate_used(s) ? cap_gated_ns(s) : budget * peek(s->relax), now);
 }
 
 struct limit {
@@ -67,7 +74,7 @@ struct limit {
 
 static __attribute__((noinline)) struct limit limit_relaxed(const struct vhq *q, struct limit l)
 {
-    l.ns *= gate_deep(q) ? RELAX_FACTOR : peek(q->set->relax);
+    l.ns = gate_deep(q) ? cap_gated_ns(q->set) : l.ns * peek(q->set->relax);
     l.commands = l.commands < RELAX_DEPTH ? RELAX_DEPTH : l.commands;
     return l;
 }

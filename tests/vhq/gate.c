@@ -81,6 +81,32 @@ Test(gate, makes_the_cap_deep)
     end(w);
 }
 
+/* One long command of late makes the distance between gates short, and that is what bounds a wait:
+ * what is in flight stays as much, or each thread that comes late would let the device run dry. */
+Test(gate, keeps_the_cap_deep_where_commands_turn_out_long)
+{
+    struct world *w = gated();
+    struct vhq_stats stats;
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    vhq_set_stats(w->set, &stats);
+    clock_advance(1000);
+    for (int i = 0; i < 2; i++)
+        launch(w, a, 120); /* and a gate in front of the second, which marks the first */
+    clock_advance(1200 * 1000);
+    vhq_set_stats(w->set, &stats);
+    device_finish(w);
+    vhq_set_stats(w->set, &stats);
+    pthread_mutex_lock(&w->set->lock);
+    cr_expect_gt(w->set->scale, 4 * SCALE_ONE, "%u", w->set->scale);
+    pthread_mutex_unlock(&w->set->lock);
+    for (int i = 0; i < 100; i++)
+        launch(w, a, 50);
+    dispatcher_looks(w);
+    cr_expect_geq(in_device(w, a), 15, "%u", in_device(w, a));
+    cr_expect_eq(between_gates(w, a, 3), 1); /* a gate in front of each */
+    end(w);
+}
+
 Test(gate, a_hold_stops_what_is_in_flight_at_the_next_one)
 {
     struct world *w = gated();

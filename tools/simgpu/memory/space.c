@@ -127,8 +127,8 @@ static bool pages_release(uintptr_t base, size_t bytes, struct extent *pages)
     uintptr_t first = (base + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
     uintptr_t last = (base + bytes) & ~(uintptr_t)(PAGE - 1);
     *pages = (struct extent){first, last > first ? last - first : 0};
-    return pages->bytes != 0 &&
-           madvise((void *)first, pages->bytes, file.number != 0 ? MADV_REMOVE : MADV_DONTNEED) == 0;
+    return pages->bytes != 0 && madvise((void *)first, pages->bytes,
+                                        file.number != 0 ? MADV_REMOVE : MADV_DONTNEED) == 0;
 }
 
 void space_zero(uintptr_t base, size_t bytes)

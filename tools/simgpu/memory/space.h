@@ -20,8 +20,8 @@ uintptr_t space_take(size_t bytes, size_t align);
 bool space_file(uintptr_t base, struct ipc_file *file, uint64_t *offset);
 /* Is it an address of this stretch, whether something is there or not? */
 bool space_has(uintptr_t at);
-/* Sets memory to zero. Much of an extent costs no more than little: its pages go back to the system,
- * as a device's memory is set within microseconds. */
+/* Sets memory to zero. Much of an extent costs no more than little: its pages go back to the
+ * system. A device sets them within microseconds. */
 void space_zero(uintptr_t base, size_t bytes);
 /* Gives an extent back; whole pages of it return to the system. */
 void space_give(uintptr_t base, size_t bytes);

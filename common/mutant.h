@@ -151,6 +151,7 @@
     X(wait_taken_for_kernel, "what a kernel waits for another stream counts as its own time")      \
     X(call_timed, "what lies between a kernel's events counts as its time")                        \
     X(loading_timed, "what a kernel's first launch takes to load it counts as its time")           \
+    X(words_believed, "markers are read in memory, however late the GPU's writes are seen")        \
     X(share_unseen, "a context that has few multiprocessors counts on all of the device's")        \
     X(shift_untold, "a kernel that began at once is not exact in its process's own shift")
 

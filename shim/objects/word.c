@@ -3,9 +3,11 @@
  */
 #include "shim/objects/word.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "common/clock.h"
 #include "common/mutant.h"
 #include "shim/objects/context.h"
 
@@ -127,13 +129,73 @@ CUresult word_write_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUde
     return REAL(cuStreamBatchMemOp_v2)(stream, 2, op, 0);
 }
 
+/* ---- whether ------------------------------------------------------------------------------- */
+
+enum {
+    ROUNDS = 8,
+    ROUNDS_NS = 20000000, /* for so long at least, where none was seen soon */
+    LATE_NS = 100000,     /* half of the budget that it lets go on */
+    BUSY_NS = 200000000,  /* the GPU has not come to this process by then */
+};
+
+/* How long the GPU takes to get there, by an event, which is asked for and not looked at in memory.
+ * 0: nobody knows. */
+static uint64_t event_round(CUstream stream, CUevent event)
+{
+    uint64_t began_ns = clock_ns(), ns = 0;
+    CUresult r = REAL(cuEventRecord)(event, stream);
+    while (r == CUDA_SUCCESS && (r = REAL(cuEventQuery)(event)) == CUDA_ERROR_NOT_READY &&
+           (ns = clock_ns() - began_ns) < BUSY_NS) {
+        r = CUDA_SUCCESS;
+        sched_yield();
+    }
+    return r == CUDA_SUCCESS ? ns + 1 : 0;
+}
+
+/* A marker is late that is seen much later than an event would have told. No call of the driver in
+ * between: it may bring what was written. */
+static bool word_round(CUstream stream, struct word_page *page, uint32_t value, uint64_t event_ns)
+{
+    uint64_t began_ns = clock_ns();
+    if (word_write(stream, page->device, value) != CUDA_SUCCESS)
+        return false;
+    while (atomic_load(word_at(page, 0)) != value) {
+        if (clock_ns() - began_ns > LATE_NS + 2 * event_ns)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
+/* Confidential computing and WSL2 may have something between the GPU and pinned memory. A busy
+ * machine looks like it for some rounds, and not for all. */
+static bool words_late(CUstream stream, CUevent event, struct word_page *page)
+{
+    static _Atomic bool said;
+    uint64_t began_ns = clock_ns(), event_ns;
+    if (MUTANT(words_believed))
+        return false;
+    for (uint32_t i = 1; i <= ROUNDS || clock_ns() - began_ns < ROUNDS_NS; i++) {
+        event_ns = event_round(stream, event);
+        if (event_ns > LATE_NS) /* once more, now that the GPU has come */
+            event_ns = event_round(stream, event);
+        if (!event_ns || word_round(stream, page, i, event_ns))
+            return false;
+    }
+    if (!atomic_exchange(&said, true))
+        log_line(LOG_INFO, "the GPU's writes to pinned memory are seen late: completion is learned "
+                           "from events, and there are no gates");
+    return true;
+}
+
 /*
  * Attributes tell of memops version 1 only, and a driver may refuse them for reasons of its own: so
- * try one. Its word is never used again, because nobody waits for the write.
+ * try one. Its word is never used again, because nobody waits for the last write.
  */
 bool words_probe(struct shim_context *ctx)
 {
     CUstream stream;
+    CUevent event;
     bool works = false;
     struct word_page *page = words_new(ctx);
     if (!page)
@@ -142,7 +204,11 @@ bool words_probe(struct shim_context *ctx)
     LL_PREPEND(ctx->words, page); /* nobody else knows the context yet */
     struct context_scope scope = context_push(ctx);
     if (REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
-        works = word_write(stream, page->device, 1) == CUDA_SUCCESS;
+        works = word_write(stream, page->device, 0) == CUDA_SUCCESS;
+        if (works && REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) {
+            works = !words_late(stream, event, page);
+            REAL(cuEventDestroy_v2)(event);
+        }
         REAL(cuStreamDestroy_v2)(stream);
     }
     context_pop(scope);

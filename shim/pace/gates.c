@@ -115,7 +115,8 @@ static const char *objection(const struct shim_context *ctx)
     if (why)
         return why;
     if (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2])
-        return "the driver has no stream memory operations, version 2 (CUDA 11.7)";
+        return "the driver has no stream memory operations, version 2 (CUDA 11.7), that are seen "
+               "in time";
     return config_get()->gates == GATES_ON ? NULL : unproven[recorded(ctx->gpu)];
 }
 

@@ -356,6 +356,42 @@ Test(learned, kernels_that_fill_a_context_are_not_counted_as_parts_of_the_device
     cr_expect_gt(unseen, whole * 1.3, "%.0f us, %.0f of the device", unseen, whole);
 }
 
+/* ---- words that are seen late ---------------------------------------------------------------- */
+
+static uint64_t first_ns, last_ns;
+
+static int keep_span(const struct device_work *w, const void *pid)
+{
+    if (!is_kernel_of(w, pid))
+        return 0;
+    first_ns = w->start_ns < first_ns ? w->start_ns : first_ns;
+    last_ns = w->end_ns > last_ns ? w->end_ns : last_ns;
+    return 1;
+}
+
+/* What the job, whose kernels take 100 us, has of the device beside the service. */
+static double share_with_words(const char *late_us, const char *mutant)
+{
+    setenv("SIMGPU_WORD_LATE_US", late_us, 1);
+    run_bug(0, 1, (const char *[]){"100"}, "1", PRELOAD, mutant);
+    first_ns = UINT64_MAX;
+    last_ns = 0;
+    int kernels = device_log_count(keep_span, &job_pid[0]);
+    return kernels * (100 + EXTRA_US) * 1e3 / (double)(last_ns - first_ns);
+}
+
+Test(learned, markers_that_are_seen_late_are_events)
+{
+    double soon = share_with_words("0", NULL), late = share_with_words("2000", NULL),
+           never = share_with_words("10000000", NULL),
+           believed = share_with_words("2000", "words_believed");
+
+    cr_expect_gt(soon, 0.8, "%.2f", soon);
+    cr_expect_gt(late, soon * 0.95, "%.2f, %.2f where they are seen at once", late, soon);
+    cr_expect_gt(never, soon * 0.95, "%.2f, %.2f where they are seen at once", never, soon);
+    cr_expect_lt(believed, soon * 0.5, "%.2f, %.2f where they are seen at once", believed, soon);
+}
+
 /* ---- what is recorded ------------------------------------------------------------------------ */
 
 /* A pair of events around it has the time in which others had the multiprocessors. */

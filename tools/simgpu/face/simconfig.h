@@ -53,6 +53,7 @@ struct sim_config {
     int driver_version; /* SIMGPU_DRIVER_VERSION */
     int write_ns;       /* SIMGPU_WRITE_NS: the device's front end, per memop write */
     int wait_ns;        /* SIMGPU_WAIT_NS: the same per memop wait, open or not */
+    int word_late_us;   /* SIMGPU_WORD_LATE_US: until a memop write to pinned memory is seen */
     bool acquire_yields;     /* SIMGPU_ACQUIRE_YIELDS: who waits leaves the device to others */
     int poll_us;             /* SIMGPU_POLL_US: between looks at a wait that is not over */
     int connections;         /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */

@@ -8,6 +8,8 @@
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/stream/capture.h"
+#include "tools/simgpu/stream/engine.h"
+#include "tools/simgpu/stream/late.h"
 #include "tools/simgpu/stream/submit.h"
 
 enum { BATCH_MAX = 256 };
@@ -62,6 +64,7 @@ static bool op_valid(const Op *op)
 static uint64_t word_load(const Op *op)
 {
     const void *at = (const void *)(uintptr_t)op->waitValue.address;
+    late_reach(at);
     if (op_bytes(op) == sizeof(uint64_t))
         return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
     return __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
@@ -69,11 +72,14 @@ static uint64_t word_load(const Op *op)
 
 static void word_store(const Op *op)
 {
-    void *at = (void *)(uintptr_t)op->writeValue.address;
-    if (op_bytes(op) == sizeof(uint64_t))
-        __atomic_store_n((uint64_t *)at, op->writeValue.value64, __ATOMIC_RELEASE);
-    else
-        __atomic_store_n((uint32_t *)at, op->writeValue.value, __ATOMIC_RELEASE);
+    bool wide = op_bytes(op) == sizeof(uint64_t);
+    uint64_t late_ns = (uint64_t)config_get()->word_late_us * 1000;
+    struct memory m;
+    bool pinned = late_ns && memory_find(op->writeValue.address, &m) &&
+                  (m.kind == MEMORY_HOST || m.kind == MEMORY_REGISTERED);
+    late_store((void *)(uintptr_t)op->writeValue.address, op_bytes(op),
+               wide ? op->writeValue.value64 : op->writeValue.value,
+               pinned ? sim_now_ns() + late_ns : 0);
 }
 
 /* Comparisons are of the word's width; GEQ is cyclic. */

@@ -3,6 +3,7 @@
  * register, free and ask about them.
  */
 #include "tools/simgpu/memory/memory.h"
+#include "tools/simgpu/stream/late.h"
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/memory/ipc_memory.h"
 #include "tools/simgpu/memory/peer.h"
@@ -81,6 +82,7 @@ int memory_add(const struct memory *m)
 
 bool memory_remove(CUdeviceptr base, struct memory *out)
 {
+    late_run(UINT64_MAX);
     pthread_rwlock_wrlock(&table_lock);
     struct memory *m = table_at(base);
     bool found = m && m->base == base;

@@ -5,6 +5,7 @@
  */
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/device/log.h"
+#include "tools/simgpu/stream/late.h"
 #include "tools/simgpu/stream/resident.h"
 #include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -316,7 +317,7 @@ static void hosts_dispatch(void)
 
 static uint64_t waits_due(uint64_t now)
 {
-    uint64_t due = DEVICE_NEVER, poll_ns = (uint64_t)config_get()->poll_us * 1000u;
+    uint64_t due = late_run(now), poll_ns = (uint64_t)config_get()->poll_us * 1000u;
     for (size_t i = 0; i < engine.waiting_count; i++) {
         uint64_t step = (now - engine.waiting[i].start_ns) / POLL_PART;
         step = step < poll_ns ? poll_ns : step;

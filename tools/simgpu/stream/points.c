@@ -3,6 +3,7 @@
  */
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/engine.h"
+#include "tools/simgpu/stream/late.h"
 #include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/face/simconfig.h"
 
@@ -22,10 +23,23 @@ bool point_elsewhere(struct point p)
            !device_completed(engine_device(), (struct op_point){p.stream, (uint32_t)p.seq});
 }
 
-bool point_done(struct point p)
+static bool point_passed(struct point p)
 {
     struct sim_stream *s = p.stream ? engine_lane(p.stream) : NULL;
     return s ? atomic_load(&s->completed) >= p.seq : !point_elsewhere(p);
+}
+
+/* Who is told so sees what was written until then. */
+static bool told(bool done)
+{
+    if (done)
+        late_run(UINT64_MAX);
+    return done;
+}
+
+bool point_done(struct point p)
+{
+    return told(point_passed(p));
 }
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen, long timeout_ns)
@@ -124,7 +138,7 @@ struct point stream_tail(const struct sim_stream *s)
 
 void points_add(struct points *set, struct point p)
 {
-    if (!point_done(p) && set->count < DEVICE_STREAMS)
+    if (!point_passed(p) && set->count < DEVICE_STREAMS)
         set->at[set->count++] = p;
 }
 
@@ -154,6 +168,7 @@ CUresult points_wait(struct sim_context *ctx, const struct points *set)
         CUresult waited = point_wait(ctx, set->at[i]);
         rc = rc == CUDA_SUCCESS ? waited : rc;
     }
+    late_run(UINT64_MAX);
     return rc;
 }
 
@@ -176,5 +191,5 @@ bool stream_idle(struct sim_stream *s)
 {
     struct points set;
     points_of_stream(s, &set);
-    return set.count == 0;
+    return told(set.count == 0);
 }

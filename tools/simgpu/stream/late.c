@@ -1,0 +1,76 @@
+/*
+ * late.c - see late.h. In the order of writing: all are equally late, so the first is due first.
+ */
+#include "tools/simgpu/stream/late.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum { ROOM = 1024 };
+
+static struct late {
+    void *at;
+    size_t bytes;
+    uint64_t value, due_ns;
+} late[ROOM];
+static unsigned first;
+static _Atomic unsigned count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void store(void *at, size_t bytes, uint64_t value)
+{
+    if (bytes == sizeof(uint64_t))
+        __atomic_store_n((uint64_t *)at, value, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n((uint32_t *)at, (uint32_t)value, __ATOMIC_RELEASE);
+}
+
+static void first_store(void)
+{
+    const struct late *l = &late[first];
+    store(l->at, l->bytes, l->value);
+    first = (first + 1) % ROOM;
+    count--;
+}
+
+void late_store(void *at, size_t bytes, uint64_t value, uint64_t due_ns)
+{
+    if (!due_ns) {
+        store(at, bytes, value);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    if (count == ROOM)
+        first_store();
+    late[(first + count) % ROOM] = (struct late){at, bytes, value, due_ns};
+    count++;
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t late_run(uint64_t now_ns)
+{
+    uint64_t due_ns = UINT64_MAX;
+    if (!count)
+        return due_ns;
+    pthread_mutex_lock(&lock);
+    while (count && late[first].due_ns <= now_ns)
+        first_store();
+    if (count)
+        due_ns = late[first].due_ns;
+    pthread_mutex_unlock(&lock);
+    return due_ns;
+}
+
+void late_reach(const void *at)
+{
+    bool there = false;
+    if (!count)
+        return;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < count; i++)
+        there |= late[(first + i) % ROOM].at == at;
+    pthread_mutex_unlock(&lock);
+    if (there)
+        late_run(UINT64_MAX);
+}

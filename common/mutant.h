@@ -62,6 +62,7 @@
 
 /* The same, in processes with gates. */
 #define MUTANTS_OF_GATES(X)                                                                        \
+    X(gates_stay_closed, "gates stay closed for as long as somebody holds")                        \
     X(graph_copy_stale, "a change of an executable graph does not reach its copy with gates")
 
 /* Found by tests/shim/wrap/query.c, which stops a thread where the oracle's would have to be by

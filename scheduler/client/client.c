@@ -359,6 +359,26 @@ const _Atomic uint32_t *client_hold_word(int dev, uint32_t level)
     return has_place(dev, level) ? &self.page->device[dev].hold[state_word(&self, level)] : NULL;
 }
 
+struct client_lifted client_hold_lift(int dev, uint32_t level)
+{
+    struct client_lifted l = {.dev = dev, .level = level};
+
+    pthread_mutex_lock(&self.lock);
+    l.generation = atomic_load(&self.generation);
+    l.bits = atomic_exchange((_Atomic uint32_t *)client_hold_word(dev, level), 0);
+    pthread_mutex_unlock(&self.lock);
+    return l;
+}
+
+/* Another page has its own holders. */
+void client_hold_return(const struct client_lifted *l)
+{
+    pthread_mutex_lock(&self.lock);
+    if (l->generation == atomic_load(&self.generation))
+        hold_limit_return(&self.page->device[l->dev], state_word(&self, l->level), l->bits);
+    pthread_mutex_unlock(&self.lock);
+}
+
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level)
 {
     return has_place(dev, level) ? &self.page->device[dev].hold_since_ns[state_word(&self, level)]

@@ -87,6 +87,15 @@ bool client_shares(void);
 /* The word whose nonzero value holds streams of `level` on `dev`. Address is stable from
  * client_open on. */
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level);
+/* Takes from that word, for a moment, whatever holds by it: for who looks at the word alone. What
+ * comes meanwhile counts. The bits of a client that ends to hold meanwhile come back, until its
+ * next hold ends or the daemon sees it, within a second. From one thread; takes a lock. */
+struct client_lifted {
+    int dev;
+    uint32_t level, bits, generation;
+};
+struct client_lifted client_hold_lift(int dev, uint32_t level);
+void client_hold_return(const struct client_lifted *lifted);
 /* When the latest of those who hold by that word began to, CLOCK_MONOTONIC. Address is stable. */
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level);
 /* Shifts among clients of this level on `dev`: PAGE_SHIFT. Address is stable. */

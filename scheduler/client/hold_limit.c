@@ -29,6 +29,22 @@ static void restore(struct page_device *device, uint32_t level, uint64_t now)
     }
 }
 
+void hold_limit_return(struct page_device *device, uint32_t level, uint32_t bits)
+{
+    const uint32_t daemons = PAGE_BIT_NEW | PAGE_BIT_POLICY | PAGE_BIT_PAUSED;
+
+    atomic_fetch_or(&device->hold[level], bits & ~daemons);
+    for (int i = 0; i < 8; i++) {
+        uint32_t want = atomic_load(&device->want[level]) & daemons;
+        uint32_t differ = (atomic_load(&device->hold[level]) & daemons) ^ want;
+
+        if (!differ)
+            return;
+        atomic_fetch_or(&device->hold[level], differ & want);
+        atomic_fetch_and(&device->hold[level], ~(differ & ~want));
+    }
+}
+
 /* Best effort as a whole has the share, and is owed a quarter more: what it pays with may be too
  * much, where it runs dry in its time slice. What it is owed grows while somebody holds it and
  * something waits, and is paid by what ran; never more than a period's, so that it neither saves

@@ -52,6 +52,9 @@ static inline uint32_t hold_limit_share(const struct hold_limit *b, uint32_t dev
 {
     return b->share[dev].open;
 }
+/* Puts back into `hold` what was taken from it: the daemon's bits as they are in `want`, which the
+ * daemon always writes, too. */
+void hold_limit_return(struct page_device *device, uint32_t level, uint32_t bits);
 /* The page is another one now. */
 void hold_limit_reset(struct hold_limit *b);
 

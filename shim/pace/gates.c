@@ -5,9 +5,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/mutant.h"
 #include "scheduler/client/client.h"
 #include "shim/pace/mark.h"
 #include "shim/pace/mirror.h"
@@ -18,7 +19,10 @@
 #include "shim/objects/level.h"
 #include "shim/objects/context.h"
 
-enum { PROVEN = 2, EXIT_LOOKS = 200, EXIT_NAP_NS = 100000 };
+enum { PROVEN = 2, RUN_OUT_LOOKS = 200, RUN_OUT_NAP_NS = 100000 };
+/* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
+ * alloc_channel.h of NVIDIA's kernel modules). */
+#define CLOSED_NS (10000 * NS_PER_MS)
 
 struct gates {
     uint32_t level, generation;
@@ -27,6 +31,7 @@ struct gates {
     struct cutin_page *alias; /* registered with the driver; NULL: mirrored */
     struct mirror *mirror;
     _Atomic uint32_t *proof; /* PROVEN: the GPU has passed a gate. NULL: that is known */
+    uint64_t closed_ns;      /* something may stand at one since; 0: nothing does */
     struct gates *older;     /* of pages that were there before */
 };
 
@@ -258,6 +263,8 @@ void gates_look(struct shim_context *ctx)
     bool stale = g && gate_stale(g);
     if (stale)
         atomic_store(&ctx->gates_usable, 0);
+    if (g)
+        g->closed_ns = 0;
     if (!gates_wanted(ctx))
         return;
     if (!g || stale) {
@@ -353,30 +360,77 @@ void gates_open_stale(void)
     context_each(open_stale, NULL);
 }
 
-static void open_any(struct shim_context *ctx, void *user)
+static void fly(struct shim_context *ctx, void *flying)
 {
     struct vhq_stats stats;
+    if (!atomic_load(&ctx->gates))
+        return;
+    vhq_set_stats(ctx->set, &stats);
+    *(bool *)flying |= stats.in_flight_now != 0;
+}
+
+static void open_any(struct shim_context *ctx, void *flying)
+{
     struct gates *g = atomic_load(&ctx->gates);
     if (!g)
         return;
     atomic_store(&ctx->gates_usable, 0);
     for (; g; g = g->older)
         page_open(g);
-    vhq_set_stats(ctx->set, &stats);
-    *(bool *)user |= stats.in_flight_now != 0;
+    fly(ctx, flying);
+}
+
+static void run_out(void (*look)(struct shim_context *ctx, void *flying))
+{
+    bool flying = true;
+    for (int i = 0; i < RUN_OUT_LOOKS && flying; i++) {
+        flying = false;
+        context_each(look, &flying);
+        if (flying)
+            clock_nap(RUN_OUT_NAP_NS);
+    }
 }
 
 /* Others write to the page until they have heard that this process left. */
 void gates_open_all(void)
 {
-    const struct timespec nap = {.tv_nsec = EXIT_NAP_NS};
-    bool flying = true;
-    for (int i = 0; i < EXIT_LOOKS && flying; i++) {
-        flying = false;
-        context_each(open_any, &flying);
-        if (flying)
-            nanosleep(&nap, NULL);
-    }
+    run_out(open_any);
+}
+
+static void stand(struct shim_context *ctx, void *stands)
+{
+    if (ctx->set)
+        vhq_set_stand(ctx->set, *(const bool *)stands);
+}
+
+/* What the driver has runs out, up to 20 ms of it, and nothing follows. */
+static void let_out(const struct gates *g)
+{
+    static _Atomic bool said;
+    bool stands = true;
+    struct client_lifted lifted;
+    context_each(stand, &stands);
+    lifted = client_hold_lift(g->device, g->level);
+    run_out(fly);
+    client_hold_return(&lifted);
+    stands = false;
+    context_each(stand, &stands);
+    if (!atomic_exchange(&said, true))
+        log_line(LOG_INFO, "a hold lasted so long that what stood at gates was let out");
+}
+
+void gates_closed_look(struct shim_context *ctx)
+{
+    struct gates *g = atomic_load(&ctx->gates);
+    uint64_t now_ns = clock_ns();
+    bool flying = false;
+    fly(ctx, &flying);
+    if (!flying || !g->closed_ns)
+        g->closed_ns = flying ? now_ns : 0;
+    if (!flying || now_ns - g->closed_ns < CLOSED_NS || MUTANT(gates_stay_closed))
+        return;
+    g->closed_ns = 0;
+    let_out(g);
 }
 
 void gates_pause(struct shim_context *ctx, bool pause)

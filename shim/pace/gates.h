@@ -34,6 +34,9 @@ CUdeviceptr gates_word(struct shim_context *ctx);
 CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level);
 /* Streams of this context may stand at a gate, now. */
 bool gates_closed(const struct shim_context *ctx);
+/* While they do, every 10 ms, in the client's thread: what has stood at a gate for 10 s is let out.
+ */
+void gates_closed_look(struct shim_context *ctx);
 /* Opens what nobody else will: no driver calls, no locks. The client's thread. */
 void gates_open_stale(void);
 /* At exit, with the client closed: what is in flight runs to its end. At most 20 ms. */

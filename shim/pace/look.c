@@ -173,6 +173,8 @@ static void context_tick(struct shim_context *ctx, void *user)
         estimate_look(ctx);
         context_pop(scope);
         stream_reap(ctx);
+    } else {
+        gates_closed_look(ctx);
     }
     counters_publish(ctx);
     context_look_end(ctx);

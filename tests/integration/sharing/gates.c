@@ -235,6 +235,51 @@ Test(gates, a_process_that_ends_at_one_is_gone)
     process_free(daemon);
 }
 
+/* ---- waits that a driver ends, with their context ------------------------------------------- */
+
+static int is_kernel(const struct device_work *w, const void *unused)
+{
+    return strcmp(w->kind, "kernel") == 0;
+}
+
+/* It is held for longer than that, and goes on only when the hold ends. Returns whether its results
+ * are right. */
+static bool outlasts_the_limit(const char *preload, const char *mutant)
+{
+    const char *const env[] = {
+        "CUTIN_GATES=on", "SIMGPU_ACQUIRE_LIMIT_MS=11000", mutant, preload, SIMULATOR, NULL};
+    enum { HELD_MS = 25000 };
+    struct process *daemon = daemon_start(), *be;
+    struct message_row row;
+    int kernels;
+    bool right;
+
+    be = program_start(env, has_gates, &row);
+    stop(be, &row);
+    nap_ms(HELD_MS);
+    kernels = device_log_count(is_kernel, NULL);
+    cr_expect(client_wait(PROGRAM, client_paused, 60, NULL));
+    device_log_settle(QUIET_NS);
+    cr_expect_eq(device_log_count(is_kernel, NULL), kernels, "something ran while it was held");
+    cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_RESUME, 0), 0);
+    right = process_wait(be, 60) == 0 && strstr(process_out(be), "right");
+    cr_expect_eq(right, !!strstr(process_err(be), "was let out"), "%s", process_err(be));
+    process_free(be);
+    process_free(daemon);
+    return right;
+}
+
+Test(gates, are_not_closed_for_as_long_as_a_driver_may_mind)
+{
+    cr_expect(outlasts_the_limit(PRELOAD, "CUTIN_LOG=info"));
+}
+
+Test(gates, that_are_closed_for_too_long_are_found)
+{
+    cr_expect_not(outlasts_the_limit("LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",
+                                     "CUTIN_MUTANT=gates_stay_closed"));
+}
+
 /* Streams share hardware queues: one of a higher level could stand behind a gate of a lower one. */
 Test(gates, a_process_of_several_levels_has_none)
 {

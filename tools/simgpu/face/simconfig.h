@@ -55,6 +55,7 @@ struct sim_config {
     int wait_ns;        /* SIMGPU_WAIT_NS: the same per memop wait, open or not */
     int word_late_us;   /* SIMGPU_WORD_LATE_US: until a memop write to pinned memory is seen */
     bool acquire_yields;     /* SIMGPU_ACQUIRE_YIELDS: who waits leaves the device to others */
+    int acquire_limit_ms;    /* SIMGPU_ACQUIRE_LIMIT_MS: of a memop wait; 0: there is none */
     int poll_us;             /* SIMGPU_POLL_US: between looks at a wait that is not over */
     int connections;         /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
     bool host_register;      /* SIMGPU_HOST_REGISTER */

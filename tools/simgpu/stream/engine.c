@@ -268,9 +268,12 @@ static void collect(uint64_t now)
 
 static void waits_poll(void)
 {
+    uint64_t limit_ns = (uint64_t)config_get()->acquire_limit_ms * 1000000u, now = sim_now_ns();
     for (size_t i = 0; i < engine.waiting_count; i++) {
         struct waiting *w = &engine.waiting[i];
         w->over = w->item->work.poll(&w->item->work);
+        if (!w->over && limit_ns && now > w->start_ns + limit_ns)
+            context_raise(w->item->stream->context, CUDA_ERROR_LAUNCH_TIMEOUT);
     }
 }
 

@@ -62,6 +62,7 @@
 
 /* The same, in processes with gates. */
 #define MUTANTS_OF_GATES(X)                                                                        \
+    X(graph_gates_dear, "gates in graphs are as close as the budget says, whatever they cost")     \
     X(gates_stay_closed, "gates stay closed for as long as somebody holds")                        \
     X(graph_copy_stale, "a change of an executable graph does not reach its copy with gates")
 

@@ -13,9 +13,12 @@ struct record {
     char version[64]; /* the driver's */
     char way[16];     /* "suspend": one of groups_way_names; "gates": "streams", or "graphs" where
                          they hold there, too; or "none" */
-    char why[192];    /* with "none" */
+    char why[192];    /* with "none"; with "graphs", what a gate costs there */
     uint64_t age_s;   /* when it was read */
 };
+
+/* Of gates in graphs, for printf and scanf. */
+#define RECORD_GATE_COST "a gate costs %d ns in a graph"
 
 /* 0; -ENOENT: there is none; -EINVAL: it makes no sense. */
 int record_read(const char *what, const uint8_t key[16], struct record *r);

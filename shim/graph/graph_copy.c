@@ -7,7 +7,6 @@
 
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
-#include "shim/pace/remote.h"
 #include "common/mutant.h"
 #include "shim/objects/context.h"
 
@@ -159,8 +158,8 @@ struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struc
 {
     const unsigned long long device_launch = 4; /* CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH */
     const unsigned long long upload = 2;        /* _UPLOAD: a stream comes with it */
-    uint64_t spacing_ns = (uint64_t)remote_budget_us() * 1000 / VHQ_GATE_PART;
-    if (n->est_ns + n->unknown * spacing_ns <= spacing_ns || !gates_wanted_in_graphs(ctx))
+    uint64_t spacing_ns = gates_graph_spacing_ns(ctx);
+    if (!spacing_ns || n->est_ns + n->unknown * spacing_ns <= spacing_ns)
         return NULL;
     bool can =
         n->copyable && !(flags & device_launch) && graph_nodes_place(n, graph, spacing_ns) == 0;

@@ -3,6 +3,7 @@
  */
 #include "shim/pace/gates.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "scheduler/client/client.h"
 #include "shim/pace/mark.h"
 #include "shim/pace/mirror.h"
+#include "shim/pace/remote.h"
 #include "common/record.h"
 #include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
@@ -23,6 +25,8 @@ enum { PROVEN = 2, RUN_OUT_LOOKS = 200, RUN_OUT_NAP_NS = 100000 };
 /* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
  * alloc_channel.h of NVIDIA's kernel modules). */
 #define CLOSED_NS (10000 * NS_PER_MS)
+/* Between two gates of a graph, at most. */
+#define FAR_NS NS_PER_MS
 
 struct gates {
     uint32_t level, generation;
@@ -65,16 +69,19 @@ bool gates_mps(void)
 /* Of a device: what was recorded of it, which is read once. */
 enum judgement { UNREAD, SHARED, UNSEEN, OUTDATED, REFUSED, IN_STREAMS, IN_GRAPHS };
 static _Atomic int judgements[PAGE_DEVICES];
+static _Atomic int graph_gate_ns[PAGE_DEVICES]; /* what one costs a graph */
 
 static enum judgement record_judge(const struct gpu_device *gpu)
 {
     struct record r;
     char version[64];
     uint8_t key[16];
-    int cuda = 0;
+    int cuda = 0, cost_ns = 0;
     record_key(key, gpu->name);
     if (record_read("gates", key, &r) != 0)
         return UNSEEN;
+    if (sscanf(r.why, RECORD_GATE_COST, &cost_ns) == 1)
+        atomic_store(&graph_gate_ns[gpu->index], cost_ns);
     REAL(cuDriverGetVersion)(&cuda);
     record_version(version, cuda);
     return strcmp(version, r.version) != 0 ? OUTDATED
@@ -143,13 +150,29 @@ bool gates_wanted(const struct shim_context *ctx)
     return !why;
 }
 
-bool gates_wanted_in_graphs(const struct shim_context *ctx)
+/* Gates that cost more than 2 % of what lies between them are farther apart, as far as with nobody
+ * above. */
+static uint64_t spacing_ns(const struct gpu_device *gpu)
+{
+    static _Atomic bool said;
+    int cost_ns = atomic_load(&graph_gate_ns[gpu->index]);
+    uint64_t ns = (uint64_t)remote_budget_us() * 1000 / VHQ_GATE_PART;
+    uint64_t least_ns = MUTANT(graph_gates_dear) ? 0 : 50 * (uint64_t)cost_ns;
+    if (least_ns <= ns)
+        return ns;
+    if (!atomic_exchange(&said, true))
+        log_line(LOG_INFO, "a gate in a graph costs %d ns here: %s", cost_ns,
+                 least_ns > FAR_NS ? "there are none" : "they are farther apart");
+    return least_ns > FAR_NS ? 0 : least_ns;
+}
+
+uint64_t gates_graph_spacing_ns(const struct shim_context *ctx)
 {
     enum graph_gates_mode mode = config_get()->graph_gates;
     if (mode == GRAPH_GATES_OFF || !gates_wanted(ctx))
-        return false;
-    return mode == GRAPH_GATES_ON || config_get()->gates == GATES_ON ||
-           recorded(ctx->gpu) == IN_GRAPHS;
+        return 0;
+    bool asked = mode == GRAPH_GATES_ON || config_get()->gates == GATES_ON;
+    return asked || recorded(ctx->gpu) == IN_GRAPHS ? spacing_ns(ctx->gpu) : 0;
 }
 
 /* ---- making them -------------------------------------------------------------------------- */

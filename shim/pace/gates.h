@@ -27,7 +27,8 @@ int gates_write(void *user, struct vhq *q, void *stream, uint32_t value);
 void gates_look(struct shim_context *ctx);
 /* Gates are asked for, and nothing speaks against them. */
 bool gates_wanted(const struct shim_context *ctx);
-bool gates_wanted_in_graphs(const struct shim_context *ctx);
+/* Estimated work between two gates of a graph; 0: graphs are to have none. */
+uint64_t gates_graph_spacing_ns(const struct shim_context *ctx);
 /* Where the GPU finds the hold word of the context's gates; 0: it does not. */
 CUdeviceptr gates_word(struct shim_context *ctx);
 /* The same for a gate in what is about to go into a stream of this level; 0: it must have none. */

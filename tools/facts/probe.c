@@ -5,6 +5,7 @@
  */
 #include "gpu.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum {
@@ -21,6 +22,8 @@ enum {
     LONG_US = 20000, /* a kernel of the other process: of two time slices, at least */
     LONG_ROUNDS = 4,
     GRAPH = 1000, /* values of markers, above those of the rounds */
+    CHAIN = 32,   /* kernels of a graph whose time is taken, with gates and without */
+    CHAIN_ROUNDS = 16,
 };
 
 /* ---- somebody else: another process with work of its own ------------------------------------- */
@@ -227,13 +230,12 @@ static void look_at_streams(void)
     fact_flag("streams", true);
 }
 
-static void look_at_graph(void)
+/* Kernels of 20 us, one after another, with as many of the `ops` between two. */
+static CUgraphExec chain(int kernels, CUstreamBatchMemOpParams *ops, unsigned int count)
 {
-    CUstream s = stream_new();
     uint64_t ns = 20000;
     void *params[] = {&ns};
-    CUstreamBatchMemOpParams ops[2];
-    CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {.ctx = gpu.context, .count = 2, .paramArray = ops};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {.ctx = gpu.context, .count = count, .paramArray = ops};
     CUDA_KERNEL_NODE_PARAMS kernel = {.func = gpu.spin,
                                       .gridDimX = 1,
                                       .gridDimY = 1,
@@ -243,15 +245,65 @@ static void look_at_graph(void)
                                       .blockDimZ = 1,
                                       .kernelParams = params};
     CUgraph graph;
-    CUgraphNode first, middle, last;
+    CUgraphNode last = NULL;
+    CUgraphExec exec;
+
+    CU(cuGraphCreate, &graph, 0);
+    for (int i = 0; i < kernels; i++) {
+        CUgraphNode before = last;
+
+        if (i > 0 && count > 0) {
+            CU(cuGraphAddBatchMemOpNode, &last, graph, &before, 1, &batch);
+            before = last;
+        }
+        CU(cuGraphAddKernelNode, &last, graph, &before, i > 0, &kernel);
+    }
+    CU(cuGraphInstantiateWithFlags, &exec, graph, 0);
+    return exec;
+}
+
+static double chain_us(CUgraphExec exec, CUstream s, CUevent from, CUevent to)
+{
+    float ms;
+
+    CU(cuEventRecord, from, s);
+    CU(cuGraphLaunch, exec, s);
+    CU(cuEventRecord, to, s);
+    CU(cuStreamSynchronize, s);
+    CU(cuEventElapsedTime_v1, &ms, from, to);
+    return ms * 1000;
+}
+
+/* What an open gate costs a graph: of the shortest times, since others may use the GPU. */
+static void look_at_cost(void)
+{
+    CUstreamBatchMemOpParams ops[2];
+    CUstream s = stream_new();
+    CUevent from, to;
+    CUgraphExec plain_one, gated;
+    double plain_us = 1e9, gated_us = 1e9;
+
+    batch_fill(ops, mark.device, GRAPH, gate.device);
+    plain_one = chain(CHAIN, NULL, 0);
+    gated = chain(CHAIN, &ops[1], 1);
+    CU(cuEventCreate, &from, CU_EVENT_DEFAULT);
+    CU(cuEventCreate, &to, CU_EVENT_DEFAULT);
+    for (int i = 0; i < CHAIN_ROUNDS; i++) {
+        plain_us = fmin(plain_us, chain_us(plain_one, s, from, to));
+        gated_us = fmin(gated_us, chain_us(gated, s, from, to));
+    }
+    fact_value("graph_gate_ns",
+               json_integer((json_int_t)(fmax(gated_us - plain_us, 0) * 1000 / (CHAIN - 1))));
+}
+
+static void look_at_graph(void)
+{
+    CUstream s = stream_new();
+    CUstreamBatchMemOpParams ops[2];
     CUgraphExec exec;
 
     batch_fill(ops, mark.device, GRAPH, gate.device);
-    CU(cuGraphCreate, &graph, 0);
-    CU(cuGraphAddKernelNode, &first, graph, NULL, 0, &kernel);
-    CU(cuGraphAddBatchMemOpNode, &middle, graph, &first, 1, &batch);
-    CU(cuGraphAddKernelNode, &last, graph, &middle, 1, &kernel);
-    CU(cuGraphInstantiateWithFlags, &exec, graph, 0);
+    exec = chain(2, ops, 2);
     word_set(gate, 1);
     CU(cuGraphLaunch, exec, s);
     gpu_check(mark_queue(s, mark.device, GRAPH + 1), "cuStreamWriteValue32");
@@ -291,4 +343,5 @@ void fact_gates(void)
     look_at_streams();
     look_at_graph();
     peer_end(peer);
+    look_at_cost();
 }

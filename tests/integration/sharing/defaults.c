@@ -76,13 +76,13 @@ Test(defaults, whether_gates_hold_is_asked_once_and_out_of_sight)
 
     device_log_open();
     run_asks(NULL);
-    cr_expect_not_null(strstr(record(), " graphs\n"), "recorded: %s", record());
+    cr_expect_not_null(strstr(record(), " graphs a gate costs "), "recorded: %s", record());
     cr_expect_eq(device_log_count(any, NULL), 0);
     forget();
     run_true(NULL);
     cr_expect_str_empty(record());
     p = process_run((const char *[]){CUTIN, "doctor", "--sim", NULL}, NULL, 80);
-    cr_expect_not_null(strstr(record(), " graphs\n"), "recorded: %s", record());
+    cr_expect_not_null(strstr(record(), " graphs a gate costs "), "recorded: %s", record());
     cr_expect_not_null(strstr(process_out(p), "CUTIN_GATES=auto uses them (seen just now; --again"),
                        "%s", process_out(p));
     process_free(p);
@@ -146,7 +146,7 @@ Test(defaults, a_gate_that_is_seen_late_is_recorded)
 /* As on a machine that is busy. */
 Test(defaults, a_gate_is_not_late_where_every_marker_is)
 {
-    is_recorded("SIMGPU_WRITE_NS=1000000", " graphs\n");
+    is_recorded("SIMGPU_WRITE_NS=1000000", " graphs a gate costs ");
 }
 
 /* The doctor times the turns of two processes, which are the host's where it is busy. */
@@ -244,4 +244,73 @@ Test(defaults, what_was_seen_with_another_driver_does_not_count)
     process_free(daemon);
     has_none(bare, (const char *[]){PRELOAD, SIMULATOR, "SIMGPU_DRIVER_VERSION=12080", NULL},
              "no gates: tested with another driver");
+}
+
+/* ---- what gates cost in graphs --------------------------------------------------------------- */
+
+static int is_kernel(const struct device_work *w, const void *unused)
+{
+    return strcmp(w->kind, "kernel") == 0;
+}
+
+static uint64_t waits_ns;
+
+static int is_wait(const struct device_work *w, const void *unused)
+{
+    waits_ns += strcmp(w->kind, "wait") == 0 ? w->cost_ns : 0;
+    return strcmp(w->kind, "wait") == 0;
+}
+
+/* What part of the time of its kernels, of 20 us each, a program of graphs has its gates for.
+ * `says`: what it says of them. */
+static double graph_gates_part(const char *wait, const char *preload, const char *mutant,
+                               const char *says)
+{
+    enum { KERNELS = 10000, KERNEL_NS = 23000 };
+    const char *const env[] = {wait, mutant, preload, "CUTIN_LOG=info", SIMULATOR, NULL};
+    struct process *daemon = daemon_start(), *p;
+    int kernels;
+
+    run_asks((const char *[]){wait, NULL});
+    device_log_open();
+    p = process_start(
+        (const char *[]){BIN_DIR "/tests/program_graphs", "loop", "/nonexistent", NULL}, env);
+    for (int i = 0; device_log_count(is_kernel, NULL) < KERNELS; i++) {
+        cr_assert_lt(i, 3000, "the device did not come so far: %s", process_err(p));
+        nap_ms(50);
+    }
+    process_signal(p, SIGTERM);
+    cr_expect_eq(process_wait(p, 60), 0, "stderr: %s", process_err(p));
+    cr_expect(!says || strstr(process_err(p), says), "stderr: %s", process_err(p));
+    process_free(p);
+    process_free(daemon);
+    waits_ns = 0;
+    kernels = device_log_count(is_kernel, NULL);
+    device_log_count(is_wait, NULL);
+    return (double)waits_ns / KERNEL_NS / kernels;
+}
+
+Test(defaults, gates_that_cost_a_graph_much_are_farther_apart)
+{
+    double part = graph_gates_part("SIMGPU_GRAPH_WAIT_NS=5000", PRELOAD,
+                                   "CUTIN_MUTANT=", "they are farther apart");
+
+    cr_expect(part > 0.005 && part < 0.025, "%.4f of the time", part);
+}
+
+Test(defaults, gates_that_cost_a_graph_too_much_are_left_out)
+{
+    double part =
+        graph_gates_part("SIMGPU_GRAPH_WAIT_NS=50000", PRELOAD, "CUTIN_MUTANT=", "there are none");
+
+    cr_expect_lt(part, 0.002, "%.4f of the time", part);
+}
+
+Test(defaults, gates_in_graphs_whose_cost_is_ignored_are_found)
+{
+    double part = graph_gates_part("SIMGPU_GRAPH_WAIT_NS=5000",
+                                   "LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",
+                                   "CUTIN_MUTANT=graph_gates_dear", NULL);
+
+    cr_expect_gt(part, 0.04, "%.4f of the time", part);
 }

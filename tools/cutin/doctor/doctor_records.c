@@ -56,8 +56,9 @@ void check_gates(const struct doctor *d, struct finding *f)
              "not used by CUTIN_GATES=auto: %s (%s)", r.why, age);
     else
         find(f, VERDICT_OK, NULL,
-             "hold%s, and CUTIN_GATES=auto uses them (%s; --again looks again)",
-             strcmp(r.way, "graphs") == 0 ? ", in graphs too" : ", but not in graphs", age);
+             "hold%s, and CUTIN_GATES=auto uses them (%s; --again looks again)%s%s",
+             strcmp(r.way, "graphs") == 0 ? ", in graphs too" : ", but not in graphs", age,
+             r.why[0] ? ": " : "", r.why);
 }
 
 /* ---- stopping kernels that run --------------------------------------------------------------- */

@@ -121,20 +121,24 @@ static bool ask(struct asked *a, bool *next)
     static const struct fact fact = {.name = "gates", .limit_s = LIMIT_S};
     struct fact_run run = {.fact = &fact, .become = become, .user = a};
     const char *gpu = "", *why = "the driver did not answer";
-    int streams = false, graphs = false, driver = 0;
+    int streams = false, graphs = false, driver = 0, cost_ns = 0;
     struct record r = {.why = ""};
     bool hold;
     uint8_t key[16];
 
     fact_run(&run, LIMIT_S);
     /* What was said before something went wrong counts. */
-    json_unpack(run.values, "{s?s, s?i, s?b, s?b, s?s}", "gpu", &gpu, "driver_version", &driver,
-                "streams", &streams, "graphs", &graphs, "why", &why);
+    json_unpack(run.values, "{s?s, s?i, s?b, s?b, s?i, s?s}", "gpu", &gpu, "driver_version",
+                &driver, "streams", &streams, "graphs", &graphs, "graph_gate_ns", &cost_ns, "why",
+                &why);
     if (gpu[0]) {
         record_key(key, gpu);
         record_version(r.version, driver);
         snprintf(r.way, sizeof(r.way), "%s", graphs ? "graphs" : streams ? "streams" : "none");
-        snprintf(r.why, sizeof(r.why), "%s", graphs ? "" : why);
+        if (graphs)
+            snprintf(r.why, sizeof(r.why), RECORD_GATE_COST, cost_ns);
+        else
+            snprintf(r.why, sizeof(r.why), "%s", why);
         record_write("gates", key, &r);
     }
     hold = gpu[0] ? graphs : a->device > 0;

@@ -53,6 +53,7 @@ struct sim_config {
     int driver_version; /* SIMGPU_DRIVER_VERSION */
     int write_ns;       /* SIMGPU_WRITE_NS: the device's front end, per memop write */
     int wait_ns;        /* SIMGPU_WAIT_NS: the same per memop wait, open or not */
+    int graph_wait_ns;  /* SIMGPU_GRAPH_WAIT_NS: the same of one in a graph, besides */
     int word_late_us;   /* SIMGPU_WORD_LATE_US: until a memop write to pinned memory is seen */
     bool acquire_yields;     /* SIMGPU_ACQUIRE_YIELDS: who waits leaves the device to others */
     int acquire_limit_ms;    /* SIMGPU_ACQUIRE_LIMIT_MS: of a memop wait; 0: there is none */

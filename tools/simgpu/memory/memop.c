@@ -168,6 +168,7 @@ CUresult memop_prepare(struct sim_context *ctx, const Op *op, struct work *w)
     (void)ctx;
     TRY(batch_check(op, 1, 0));
     batch_build(op, 1, w);
+    w->cost_ns += op_waits(op) ? (uint64_t)config_get()->graph_wait_ns : 0;
     return CUDA_SUCCESS;
 }
 

@@ -20,12 +20,13 @@ static const char *silence(const struct peer *p, uint64_t now)
     silent = beat < now ? now - beat : 0;
     if (silent <= HEARTBEAT_STALE_NS)
         return NULL;
-    if (silent > HEARTBEAT_SILENT_NS)
-        return "has stopped";
     proc = proc_look(p->who.pid);
     if (proc == PROC_ENDING)
         return "is ending";
-    return proc != PROC_RUNS ? "has stopped" : NULL;
+    if (proc == PROC_RUNS &&
+        (silent <= HEARTBEAT_SILENT_NS || (!p->stalled && proc_wants_processor(p->who.pid))))
+        return NULL;
+    return "has stopped";
 }
 
 bool heartbeat_look(struct peer *peers, uint64_t now_ns)

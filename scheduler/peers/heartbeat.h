@@ -16,9 +16,9 @@
  * crashes writes its core first.
  *
  * A late beat of a process that the kernel calls running means a busy machine, and its holds stay.
- * A frozen container looks the same: there the silence decides, after HEARTBEAT_SILENT_NS. Where
- * the state cannot be seen (the client lives in another PID namespace) the stale beat alone
- * decides.
+ * A frozen container looks the same, but that none of its threads wants a processor: it is stalled
+ * after HEARTBEAT_SILENT_NS. Where the state cannot be seen (the client lives in another PID
+ * namespace) the stale beat alone decides.
  */
 #ifndef CUTIN_SCHEDULER_PEERS_HEARTBEAT_H
 #define CUTIN_SCHEDULER_PEERS_HEARTBEAT_H

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,27 +53,39 @@ int proc_stat(pid_t pid, struct proc_stat *stat)
     return stat_read(path, stat);
 }
 
-/* A main thread may end before the others. */
-static bool all_exiting(pid_t pid)
+static bool any_thread(pid_t pid, bool (*is)(const struct proc_stat *thread))
 {
     char path[64];
     struct dirent *entry;
-    bool all = true;
+    bool any = false;
     DIR *threads;
 
     snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     threads = opendir(path);
-    while (threads && all && (entry = readdir(threads))) {
-        struct proc_stat task;
+    while (threads && !any && (entry = readdir(threads))) {
+        struct proc_stat thread;
 
-        if (entry->d_name[0] == '.')
-            continue;
         snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stat", (int)pid, entry->d_name);
-        all = stat_read(path, &task) != 0 || (task.flags & PROC_EXITING); /* gone meanwhile */
+        any = entry->d_name[0] != '.' && stat_read(path, &thread) == 0 && is(&thread);
     }
     if (threads)
         closedir(threads);
-    return all;
+    return any;
+}
+
+static bool goes_on(const struct proc_stat *thread)
+{
+    return !(thread->flags & PROC_EXITING);
+}
+
+static bool wants_processor(const struct proc_stat *thread)
+{
+    return thread->state == 'R';
+}
+
+bool proc_wants_processor(pid_t pid)
+{
+    return any_thread(pid, wants_processor);
 }
 
 enum proc proc_look(pid_t pid)
@@ -84,10 +95,11 @@ enum proc proc_look(pid_t pid)
 
     if (pid <= 0 || proc_stat(pid, &leader) != 0)
         return PROC_UNSEEN;
-    /* Killed by a signal of the kind that leaves a core: none of its threads runs again. */
+    /* A main thread may end before the others. Killed by a signal of the kind that leaves a core:
+     * none of its threads runs again. */
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     if (leader.flags & PROC_EXITING
-            ? all_exiting(pid)
+            ? !any_thread(pid, goes_on)
             : file_read(path, text, sizeof(text)) == 0 && strstr(text, "\nCoreDumping:\t1"))
         return PROC_ENDING;
     return leader.state == 'T' || leader.state == 't' ? PROC_STOPPED : PROC_RUNS;

@@ -4,6 +4,7 @@
 #ifndef CUTIN_SCHEDULER_POLICY_PROC_H
 #define CUTIN_SCHEDULER_POLICY_PROC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -29,5 +30,8 @@ int proc_text(int fd, char *text, size_t size);
 int proc_stat(pid_t pid, struct proc_stat *stat);
 /* Six system calls for a process that runs; never waits. */
 enum proc proc_look(pid_t pid);
+/* A thread of it runs, or would if it had a processor: no thread of a frozen container does. Four
+ * system calls for each thread; never waits. */
+bool proc_wants_processor(pid_t pid);
 
 #endif

@@ -53,6 +53,7 @@ enum { ACTOR_SAID = 1024 };
     X(ORDERED, do_ordered)   /* order -> the value it came with last, or -1 */                     \
     X(STALL, do_stall) /* for a later OPEN: the client's thread waits in its ticks for ever */     \
     X(BEAT, do_beat) /* -> when it last said that it runs, ns; 0: its thread does not wait yet */  \
+    X(OLD_BEAT, do_old_beat) /* from now on, in a thread that has a processor: it beats no more */ \
     X(LIMIT_FILES, do_limit_files)   /* n: may open n more descriptors; -1: as many as before */   \
     X(LIMIT_MEMORY, do_limit_memory) /* n: may map n more bytes; -1: as many as before */          \
     X(USER, do_user)                 /* becomes this user */                                       \

@@ -217,3 +217,32 @@ Test(hold, of_another_pid_namespace_ends_with_its_holder_too)
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
     kill(place.daemon, SIGCONT);
 }
+
+static uint64_t rt_silent_ms(void)
+{
+    struct message_row *rows;
+    uint64_t ms;
+    size_t n;
+
+    cr_assert_eq(query_clients(place.socket, &rows, &n), 0);
+    cr_assert_eq(n, 2);
+    ms = rows[rows[1].pid == rt.pid].heartbeat_age_ms;
+    free(rows);
+    return ms;
+}
+
+/* As on a machine that gives a real-time process no processor for seconds: what it has on the
+ * device goes on, and so do its holds. Until it is stopped. */
+Test(hold, stays_where_the_holder_waits_for_a_processor)
+{
+    start();
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    cr_assert_eq(actor_do(&rt, DO_OLD_BEAT, 0, 0), 0);
+    WAIT_UNTIL(rt_silent_ms() > 1500);
+    WAIT_UNTIL(rt_silent_ms() > 2000);
+    cr_expect_neq(actor_do(&be, DO_HOLD, 0, 0), 0);
+    kill(rt.pid, SIGSTOP);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    kill(rt.pid, SIGCONT);
+}

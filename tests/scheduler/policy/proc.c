@@ -89,6 +89,29 @@ Test(proc, of_a_process_from_its_birth_to_its_end)
     cr_expect_eq(proc_look(0), PROC_UNSEEN);
 }
 
+static void run(void)
+{
+    for (volatile int i = 0;; i = !i)
+        ;
+}
+
+Test(proc, wants_a_processor_or_not)
+{
+    pid_t sleeps = child(stay), runs = child(run);
+    int status;
+
+    WAIT_UNTIL(!proc_wants_processor(sleeps));
+    WAIT_UNTIL(proc_wants_processor(runs));
+    cr_assert_eq(kill(runs, SIGSTOP), 0);
+    cr_assert_eq(waitpid(runs, &status, WUNTRACED), runs);
+    cr_expect(!proc_wants_processor(runs));
+    kill(runs, SIGKILL);
+    kill(sleeps, SIGKILL);
+    waitpid(runs, NULL, 0);
+    waitpid(sleeps, NULL, 0);
+    cr_expect(!proc_wants_processor(runs));
+}
+
 Test(proc, a_main_thread_that_ended_is_not_the_process)
 {
     pid_t pid = child(leave_one);

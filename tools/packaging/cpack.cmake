@@ -5,8 +5,8 @@ set(CPACK_PACKAGE_CONTACT "cutin maintainers <maintainers@cutin.example>")
 set(CPACK_PACKAGE_HOMEPAGE_URL https://cutin.example)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "real-time work cuts in on a busy NVIDIA GPU")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_STRIP_FILES OFF) # the linker did
-set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/compress.cmake)
+set(CPACK_OBJCOPY ${CMAKE_OBJCOPY})
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/staged.cmake)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -15,6 +15,7 @@ set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 # Nor does an RPM say when and where it was made.
 set(CPACK_RPM_SPEC_MORE_DEFINE "%define packager ${CPACK_PACKAGE_CONTACT}
 %define _buildhost cutin.example
+%define _build_id_links none
 %define use_source_date_epoch_as_buildtime 1
 %define clamp_mtime_to_source_date_epoch 1")
 set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)
@@ -22,7 +23,7 @@ set(CPACK_RPM_PACKAGE_ARCHITECTURE ${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
   /usr/share/man /usr/share/man/man1 /usr/share/man/man5 /usr/share/man/man7 /usr/share/man/man8
   /usr/lib/systemd /usr/lib/systemd/system /usr/lib/systemd/user /usr/lib/sysusers.d /usr/lib/tmpfiles.d
-  /usr/share/doc /usr/share/bash-completion /usr/share/bash-completion/completions
+  /usr/lib/debug /usr/share/doc /usr/share/bash-completion /usr/share/bash-completion/completions
   /usr/${CMAKE_INSTALL_LIBDIR} /usr/${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)
@@ -61,6 +62,8 @@ package(dev cutin-dev libdevel libcutin0 "Header with which programs tell cutin 
  No program needs it, and none has to link anything.")
 package(simgpu cutin-simgpu libs "" "Simulated CUDA driver of cutin.
  For trying cutin without a GPU; no loader finds it by accident.")
+package(symbols cutin-dbgsym debug "" "Debugging symbols of all packages of cutin.
+ Debuggers find them by the build ids of what is installed.")
 
 set(CPACK_DEBIAN_COMMANDS_PACKAGE_RECOMMENDS "systemd | systemd-standalone-sysusers")
 set(CPACK_DEBIAN_COMMANDS_PACKAGE_SUGGESTS "cutin-lab, cutin-simgpu, gnuplot-nox")
@@ -74,6 +77,10 @@ set(CPACK_RPM_COMMANDS_PACKAGE_SUMMARY "Real-time work cuts in on a busy NVIDIA 
 set(CPACK_RPM_DEV_PACKAGE_NAME cutin-devel)
 set(CPACK_RPM_DEV_PACKAGE_GROUP Development/Libraries)
 set(CPACK_RPM_DEV_PACKAGE_PROVIDES "pkgconfig(cutin) = ${PROJECT_VERSION}")
+set(CPACK_RPM_SYMBOLS_PACKAGE_NAME cutin-debuginfo)
+set(CPACK_RPM_SYMBOLS_PACKAGE_GROUP Development/Debug)
+set(CPACK_RPM_SYMBOLS_PACKAGE_AUTOREQPROV OFF)
+set(CPACK_DEBIAN_SYMBOLS_PACKAGE_DEPENDS "")
 # The loader finds it by its name alone, as `LD_PRELOAD=libcutin.so` needs.
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${scripts}/triggers)
 # Nothing that needs a driver is to find this one by accident.

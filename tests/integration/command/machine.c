@@ -48,6 +48,15 @@ Test(machine, its_daemon_comes_before_a_login_sessions_own)
     process_free(p);
 }
 
+/* Of sudo, which may keep whose it was. */
+Test(machine, its_daemon_comes_before_another_login_sessions)
+{
+    struct process *p;
+
+    cr_expect_str_eq(prints("daemon; found /run/user/1", &p), MACHINE_SOCKET "\n");
+    process_free(p);
+}
+
 Test(machine, without_a_daemon_a_login_session_has_its_own)
 {
     struct process *p;

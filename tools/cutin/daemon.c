@@ -56,27 +56,33 @@ int daemon_probe(const char *path)
     return 0;
 }
 
+const char *daemon_trouble(const char *path, int rc)
+{
+    static const char none[] = "; `cutin run` starts one, or `cutind --socket` and that path";
+    static const struct {
+        int rc;
+        const char *what, *which;
+    } troubles[] = {
+        {-ENOENT, "no daemon", none},
+        {-ECONNREFUSED, "no daemon", none},
+        {-EPROTO, "the daemon", " is another version; end it and try again"},
+        {-EOPNOTSUPP, "the daemon", " is an earlier release, which cannot do that"},
+        {-EACCES, "the daemon",
+         " does not let you in; mode and group are under [socket] in cutind.conf"},
+        {-ETIMEDOUT, "the daemon", " does not answer; is it stopped?"},
+    };
+    static char text[PATH_MAX + 128];
+
+    snprintf(text, sizeof(text), "%s: %s", path, strerror(-rc));
+    for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++)
+        if (troubles[i].rc == rc)
+            snprintf(text, sizeof(text), "%s at %s%s", troubles[i].what, path, troubles[i].which);
+    return text;
+}
+
 int daemon_failed(const struct subcommand *cmd, const char *path, int rc)
 {
-    switch (rc) {
-    case -ENOENT:
-    case -ECONNREFUSED:
-        return say(cmd, "no daemon at %s; `cutin run` starts one, or `cutind --socket %s`", path,
-                   path);
-    case -EPROTO:
-        return say(cmd, "the daemon at %s is another version; end it and try again", path);
-    case -EOPNOTSUPP:
-        return say(cmd, "the daemon at %s is an earlier release, which cannot do that", path);
-    case -EACCES:
-        return say(cmd,
-                   "the daemon at %s does not let you in; mode and group are under [socket] in "
-                   "cutind.conf",
-                   path);
-    case -ETIMEDOUT:
-        return say(cmd, "the daemon at %s does not answer; is it stopped?", path);
-    default:
-        return say(cmd, "%s: %s", path, strerror(-rc));
-    }
+    return say(cmd, "%s", daemon_trouble(path, rc));
 }
 
 /* Runs in the new process; never returns. */

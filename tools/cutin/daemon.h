@@ -20,6 +20,9 @@ const char *daemon_socket(void);
 /* Does a daemon answer at `path`? Returns 0 or -errno (-ENAMETOOLONG: it
  * fits no socket address). */
 int daemon_probe(const char *path);
+/* Why a question to the daemon failed (a -errno of query.h), and what to do. Valid until the next
+ * call; not thread safe. */
+const char *daemon_trouble(const char *path, int rc);
 struct subcommand;
 /* Says why a question to the daemon failed (a -errno of query.h), and what to do.
  * Returns the exit status. */

@@ -256,6 +256,21 @@ Test(doctor, asks_the_daemon_for_what_this_user_may)
     process_free(daemon);
 }
 
+Test(doctor, knows_a_daemon_that_does_not_answer)
+{
+    struct process *daemon = daemon_start(), *p;
+
+    process_signal(daemon, SIGSTOP);
+    p = process_run((const char *[]){CUTIN, "doctor", "--sim", NULL}, NULL, 80);
+    cr_expect_eq(p->status, 1);
+    cr_expect_not_null(strstr(process_out(p), "does not answer; is it stopped?"), "%s",
+                       process_out(p));
+    process_signal(daemon, SIGCONT);
+    process_signal(daemon, SIGTERM);
+    process_free(p);
+    process_free(daemon);
+}
+
 Test(doctor, fails_where_cutin_is_switched_off)
 {
     json_t *root = doctor((const char *[]){"CUTIN_DISABLE=1", NULL}, 1);

@@ -186,17 +186,13 @@ void check_daemon(const struct doctor *d, struct finding *f)
             find(f, VERDICT_FAIL, "install cutind beside cutin",
                  "none at %s, and none that could be started", d->socket);
         break;
-    case -EPROTO:
-        find(f, VERDICT_FAIL, "end it and let this version's start",
-             "the daemon at %s is of another version", d->socket);
-        break;
     case -ENAMETOOLONG:
         find(f, VERDICT_FAIL, "set CUTIN_SOCKET or XDG_RUNTIME_DIR to something shorter",
              "the path %.64s... is too long for a socket", d->socket);
         break;
     default:
-        find(f, VERDICT_FAIL, "look at `cutind --socket PATH` by hand", "%s: %s", d->socket,
-             strerror(-rc));
+        find(f, VERDICT_FAIL, "look at its log, or at `cutind --socket PATH` by hand", "%s",
+             daemon_trouble(d->socket, rc));
     }
 }
 

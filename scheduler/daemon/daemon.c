@@ -158,10 +158,10 @@ static bool gone_lives(struct daemon *d)
     struct pollfd ended[DAEMON_GONE];
     bool any = false;
 
-    for (int i = 0; i < DAEMON_GONE; i++)
+    for (uint32_t i = 0; i < d->gone_room; i++)
         ended[i] = (struct pollfd){.fd = d->gone[i].process, .events = POLLIN};
-    poll(ended, DAEMON_GONE, 0);
-    for (int i = 0; i < DAEMON_GONE; i++) {
+    poll(ended, d->gone_room, 0);
+    for (uint32_t i = 0; i < d->gone_room; i++) {
         if (ended[i].revents) {
             close(d->gone[i].process);
             d->gone[i].process = -1;
@@ -172,26 +172,29 @@ static bool gone_lives(struct daemon *d)
 }
 
 /* `cutin run` only looks whether there is a daemon, and becomes a program that may read its data
- * for an hour before it uses the GPU. Each process once; of too many the last ones. */
+ * for an hour before it uses the GPU. Each process once; of too many the last ones, and of the
+ * daemon's user rather than of another, who may start as many as he likes. */
 static void gone_remember(struct daemon *d, struct peer *p)
 {
-    struct gone *place = d->gone;
+    struct gone *end = d->gone + d->gone_room, *place = NULL, *g;
 
     if (!d->idle_exit_s || p->who.process < 0)
         return;
     gone_lives(d);
-    for (int i = 0; i < DAEMON_GONE; i++) {
-        if (d->gone[i].process >= 0 && p->who.pid > 0 && d->gone[i].pid == p->who.pid)
+    for (g = d->gone; g < end; g++) {
+        bool better = !place || (place->process >= 0 && place->unlimited > g->unlimited);
+
+        if (g->process >= 0 && p->who.pid > 0 && g->pid == p->who.pid)
             return;
-        if (d->gone[i].process < 0)
-            place = &d->gone[i];
+        if (g->process < 0 || (better && p->unlimited >= g->unlimited))
+            place = g;
     }
-    if (watch_end(&p->process_watch) != 0)
+    if (!place || watch_end(&p->process_watch) != 0)
         return;
     if (place->process >= 0)
         close(place->process);
-    memmove(place, place + 1, (size_t)(d->gone + DAEMON_GONE - 1 - place) * sizeof(*place));
-    d->gone[DAEMON_GONE - 1] = (struct gone){p->who.process, p->who.pid};
+    memmove(place, place + 1, (size_t)(end - 1 - place) * sizeof(*place));
+    end[-1] = (struct gone){p->who.process, p->who.pid, p->unlimited};
     p->who.process = -1;
 }
 
@@ -359,7 +362,7 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
     d->idle_exit_s = idle_exit_s;
     for (int i = 0; i < DAEMON_GONE; i++)
         d->gone[i].process = -1;
-    d->room = limit_room();
+    limit_room(d);
     d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     d->policy = d->conf->policy;
     d->topology = topology_new();

@@ -33,9 +33,9 @@ enum {
 #define MESSAGE_BURST_NS (4000 * MESSAGE_NS)
 
 /* Three descriptors per client: the usual soft limit of 1,024 is too low. */
-uint32_t limit_room(void)
+void limit_room(struct daemon *d)
 {
-    enum { OWN = 64 + DAEMON_GONE, EACH = 3 };
+    enum { OWN = 64, EACH = 3, FOR_ONE_GONE = 32 };
     struct rlimit limit = {.rlim_max = 0};
     rlim_t peers;
 
@@ -43,9 +43,12 @@ uint32_t limit_room(void)
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    peers = limit.rlim_max > OWN ? (limit.rlim_max - OWN) / EACH : 0;
+    d->gone_room = limit.rlim_max / FOR_ONE_GONE < DAEMON_GONE
+                       ? (uint32_t)(limit.rlim_max / FOR_ONE_GONE)
+                       : DAEMON_GONE;
+    peers = limit.rlim_max > OWN + d->gone_room ? (limit.rlim_max - OWN - d->gone_room) / EACH : 0;
     peers = peers > 2 * RESERVED ? peers - RESERVED : peers / 2;
-    return peers < MAX_PEERS ? (uint32_t)peers : MAX_PEERS;
+    d->room = peers < MAX_PEERS ? (uint32_t)peers : MAX_PEERS;
 }
 
 static void forget_users(struct daemon *d, uint64_t now)

@@ -17,9 +17,9 @@
 
 #include "scheduler/peers/peer.h"
 
-/* For how many peers there are descriptors, besides those in reserve. Raises the limit as far as it
- * goes. */
-uint32_t limit_room(void);
+/* For how many peers there are descriptors, besides those in reserve, and for how many processes
+ * that have gone. Raises the limit as far as it goes. */
+void limit_room(struct daemon *d);
 /* Must a connection be closed at once, because its user opens too many a second? */
 bool limit_comes(struct daemon *d, int socket);
 /* May this connection not stay? If it may, it is one of its user's until limit_leave. */

@@ -20,6 +20,7 @@ enum { DAEMON_GONE = 32 };
 struct gone {
     int process; /* a pidfd; -1: none */
     pid_t pid;
+    bool unlimited; /* see struct peer */
 };
 
 struct daemon {
@@ -35,6 +36,7 @@ struct daemon {
     uint32_t count, room; /* of peers; not counting those in reserve */
     uint64_t idle_since_ns;
     struct gone gone[DAEMON_GONE];
+    uint32_t gone_room; /* how many of them; the descriptors are for those who are here */
     /* Clients, and what they have been given. */
     uint64_t next_id;
     struct topology *topology;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -217,6 +218,42 @@ Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
     waitpid(asks, &status, 0);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Where those are few. */
+Test(daemon, whoever_has_asked_it_leaves_descriptors_for_those_who_come)
+{
+    enum { FILES = 40, ASK = 40 };
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    struct rlimit few = {FILES, FILES};
+    pid_t asks[ASK];
+    struct actor a;
+    int asked[2];
+    char byte;
+
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    place.daemon = place_spawn(argv);
+    cr_assert_eq(pipe(asked), 0);
+    for (int i = 0; i < ASK; i++) {
+        asks[i] = fork();
+        if (asks[i] != 0)
+            continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (!alive())
+            usleep(1000);
+        cr_assert_eq(write(asked[1], "", 1), 1);
+        pause();
+    }
+    for (int i = 0; i < ASK; i++)
+        cr_assert_eq(read(asked[0], &byte, 1), 1);
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_OPEN, 0, 0);
+    WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
+    actor_kill(&a);
+    for (int i = 0; i < ASK; i++) {
+        kill(asks[i], SIGKILL);
+        waitpid(asks[i], NULL, 0);
+    }
 }
 
 Test(daemon, the_socket_has_the_right_mode)

@@ -6,9 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/scheduler/actor.h"
@@ -697,4 +700,58 @@ Test(hostile, bits_of_others_are_as_their_owners_want_them_again)
     close(fd);
     actor_kill(&rt);
     actor_kill(&be);
+}
+
+/* Waits, as that user, until the daemon answers, and for its end. */
+static pid_t asker_new(uid_t uid)
+{
+    int asked[2];
+    pid_t pid;
+    char byte;
+
+    cr_assert_eq(pipe(asked), 0);
+    pid = fork();
+    if (pid == 0) {
+        struct message_row *rows;
+        size_t n;
+
+        cr_assert_eq(setresuid(uid, uid, uid), 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (query_clients(place.socket, &rows, &n) != 0)
+            usleep(1000);
+        cr_assert_eq(write(asked[1], "", 1), 1);
+        pause();
+    }
+    close(asked[1]);
+    cr_assert_eq(read(asked[0], &byte, 1), 1);
+    close(asked[0]);
+    return pid;
+}
+
+static void asker_end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* Of those who have asked a daemon that ends by itself it remembers some, as long as they live. */
+Test(hostile, who_has_asked_is_not_forgotten_for_others_of_another_user)
+{
+    enum { MANY = 40 };
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    pid_t owner, many[MANY];
+    int status;
+
+    place.daemon = place_spawn(argv);
+    owner = asker_new(0);
+    for (int i = 0; i < MANY; i++)
+        many[i] = asker_new(OTHER);
+    for (int i = 0; i < MANY; i++)
+        asker_end(many[i]);
+    usleep(3000000); /* longer than it would wait: it must not have gone */
+    cr_assert_eq(waitpid(place.daemon, &status, WNOHANG), 0);
+    asker_end(owner);
+    cr_assert_eq(waitpid(place.daemon, &status, 0), place.daemon);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    place.daemon = 0;
 }

@@ -196,6 +196,9 @@ static int serve(struct listener *l, const struct command_line *line, struct con
             daemon_free(d);
         return EXIT_FAILURE;
     }
+    log_line(LOG_INFO, "version " CUTIN_VERSION ", at %s, configuration: %s, policy %s",
+             line->socket[0] ? line->socket : "a socket of systemd's",
+             conf->loaded ? conf->path : "defaults", conf->policy->name);
     tell_ready(line);
     rc = daemon_run(d);
     notify("STOPPING=1");

@@ -92,11 +92,13 @@ static void add_peer(struct daemon *d, int fd)
     struct peer *p = limit_comes(d, fd) ? NULL : peer_new(d, fd);
 
     if (!p) {
+        d->refused[REFUSED_CONNECTION]++;
         close(fd);
         return;
     }
     job_of_process(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, &p->who.job);
     if (limit_connection(d, p)) {
+        d->refused[REFUSED_CONNECTION]++;
         peer_free(p);
         return;
     }
@@ -257,7 +259,7 @@ int daemon_serve_metrics(struct daemon *d, int socket)
 {
     if (socket < 0 && !d->conf->metrics[0])
         return 0;
-    d->http = http_new(d->epoll, d->conf->metrics, socket, &d->peers);
+    d->http = http_new(d->epoll, d->conf->metrics, socket, d);
     return d->http ? 0 : -ENOMEM;
 }
 
@@ -324,11 +326,25 @@ static int housekeeping(struct daemon *d)
     return more ? sooner(wait_ms, 250) : wait_ms;
 }
 
+static void turn_note(struct daemon *d, uint64_t began_ns)
+{
+    uint64_t now = clock_ns(), minute = now / (60000 * NS_PER_MS);
+
+    if (minute != d->turn_minute) {
+        d->turn_last_ns = minute == d->turn_minute + 1 ? d->turn_ns : 0;
+        d->turn_minute = minute;
+        d->turn_ns = 0;
+    }
+    if (now - began_ns > d->turn_ns)
+        d->turn_ns = now - began_ns;
+}
+
 int daemon_run(struct daemon *d)
 {
     struct epoll_event events[EVENTS];
+    uint64_t began = clock_ns();
 
-    d->idle_since_ns = clock_ns();
+    d->idle_since_ns = began;
     for (;;) {
         int n, wait_ms;
 
@@ -336,9 +352,11 @@ int daemon_run(struct daemon *d)
         wait_ms = housekeeping(d);
         if (d->stop)
             return 0;
+        turn_note(d, began);
         n = epoll_wait(d->epoll, events, EVENTS, wait_ms);
         if (n < 0 && errno != EINTR)
             return -errno;
+        began = clock_ns();
         for (int i = 0; i < n; i++) {
             struct watch *w = events[i].data.ptr;
 

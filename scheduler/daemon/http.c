@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "scheduler/peers/log.h"
+#include "scheduler/peers/peer.h"
 #include "scheduler/policy/metrics_address.h"
 
 #define PATIENCE_NS (5000ull * NS_PER_MS)
@@ -38,7 +39,7 @@ struct connection {
 struct http {
     struct watch listener; /* without `user`: not listening */
     int epoll;
-    struct peer *const *peers;
+    const struct daemon *daemon;
     char address[128];
     bool ours, said; /* made here; said that it is not to be had */
     uint64_t look_ns;
@@ -82,7 +83,7 @@ static struct text *figures(struct http *h)
 {
     if (!h->fresh || clock_ns() - h->fresh->made_ns > FRESH_NS) {
         size_t size = 0;
-        char *body = metrics_text(*h->peers, &size);
+        char *body = metrics_text(h->daemon, &size);
 
         text_put(h->fresh);
         h->fresh = body ? text_new("200 OK", body, size) : NULL;
@@ -185,7 +186,7 @@ static void listener_ready(void *http, uint32_t events)
 
 /* ---- begin, end and time --------------------------------------------------------------------- */
 
-struct http *http_new(int epoll, const char *address, int socket, struct peer *const *peers)
+struct http *http_new(int epoll, const char *address, int socket, const struct daemon *daemon)
 {
     struct http *h = calloc(1, sizeof(*h));
 
@@ -193,7 +194,7 @@ struct http *http_new(int epoll, const char *address, int socket, struct peer *c
         return NULL;
     h->epoll = epoll;
     snprintf(h->address, sizeof(h->address), "%s", address);
-    h->peers = peers;
+    h->daemon = daemon;
     if (socket >= 0 && watch_begin(&h->listener, epoll, socket, listener_ready, h) != 0) {
         free(h);
         return NULL;

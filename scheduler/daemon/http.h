@@ -15,18 +15,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "scheduler/peers/peer.h"
-
+struct daemon;
 struct http;
 
 /* Serves at `address` as soon as that is to be had, or, with `socket` not -1, at what that listens
- * at. `peers` is where the daemon keeps its list. NULL: no memory. */
-struct http *http_new(int epoll, const char *address, int socket, struct peer *const *peers);
+ * at. NULL: no memory. */
+struct http *http_new(int epoll, const char *address, int socket, const struct daemon *daemon);
 /* What no event announces. Returns when it is due again, in ms. */
 int http_look(struct http *h, uint64_t now_ns);
 void http_free(struct http *h);
 
-/* metrics.c: figures of all clients as Prometheus text. The caller's to free(); NULL: no memory. */
-char *metrics_text(const struct peer *peers, size_t *size);
+/* metrics.c: figures of all clients and of the daemon as Prometheus text. The caller's to free();
+ * NULL: no memory. */
+char *metrics_text(const struct daemon *d, size_t *size);
 
 #endif

@@ -140,6 +140,7 @@ bool limit_client(struct peer *p)
 
     if (p->user->clients < conf->clients_per_user || p->unlimited)
         return false;
+    p->daemon->refused[REFUSED_CLIENT]++;
     log_about(p->user, LOG_WARN,
               "scheduling off for process %d: user %u has %u clients already (clients_per_user)",
               (int)p->who.pid, (unsigned)p->who.uid, conf->clients_per_user);

@@ -1,5 +1,5 @@
 /*
- * metrics.c - figures of all clients as Prometheus text.
+ * metrics.c - figures of all clients and of the daemon as Prometheus text.
  */
 #include "scheduler/daemon/http.h"
 
@@ -10,7 +10,9 @@
 
 #include "common/clock.h"
 #include "common/level.h"
+#include "scheduler/daemon/state.h"
 #include "scheduler/peers/hold.h"
+#include "scheduler/peers/log.h"
 #include "scheduler/peers/topology.h"
 #include "scheduler/peers/usage.h"
 
@@ -99,8 +101,35 @@ static void print_held(FILE *out, const struct peer *peers, const struct peer *p
     }
 }
 
-char *metrics_text(const struct peer *peers, size_t *size)
+static void print_daemon(FILE *out, const struct daemon *d)
 {
+    static const char *const refused[REFUSALS] = {"connection", "client", "level"};
+    uint64_t turn = d->turn_ns > d->turn_last_ns ? d->turn_ns : d->turn_last_ns;
+
+    fputs("# HELP cutin_build_info The daemon's version.\n# TYPE cutin_build_info gauge\n"
+          "cutin_build_info{version=\"" CUTIN_VERSION "\"} 1\n"
+          "# HELP cutin_connections Processes connected.\n# TYPE cutin_connections gauge\n",
+          out);
+    for (const struct user *u = d->users; u; u = u->hh.next)
+        if (u->connections)
+            fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)u->uid, u->connections);
+    fputs("# HELP cutin_refused_total What users were refused.\n"
+          "# TYPE cutin_refused_total counter\n",
+          out);
+    for (int i = 0; i < REFUSALS; i++)
+        fprintf(out, "cutin_refused_total{what=\"%s\"} %" PRIu64 "\n", refused[i], d->refused[i]);
+    fprintf(out,
+            "# HELP cutin_loop_lag_seconds The longest that a message had to wait for others in "
+            "this minute and the last.\n# TYPE cutin_loop_lag_seconds gauge\n"
+            "cutin_loop_lag_seconds %" PRIu64 ".%06" PRIu64 "\n"
+            "# HELP cutin_log_dropped_total Lines of the log that are lost or were left out.\n"
+            "# TYPE cutin_log_dropped_total counter\ncutin_log_dropped_total %" PRIu64 "\n",
+            turn / 1000000000, turn / 1000 % 1000000, log_dropped());
+}
+
+char *metrics_text(const struct daemon *d, size_t *size)
+{
+    const struct peer *peers = d->peers;
     char *text = NULL;
     FILE *out = open_memstream(&text, size);
     uint32_t count[PAGE_LEVELS] = {0};
@@ -111,6 +140,7 @@ char *metrics_text(const struct peer *peers, size_t *size)
     DL_FOREACH (peers, p)
         if (p->client && !p->dead)
             count[p->level]++;
+    print_daemon(out, d);
     fputs("# HELP cutin_clients Processes registered.\n# TYPE cutin_clients gauge\n", out);
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         fprintf(out, "cutin_clients{level=\"%s\"} %u\n", level_name(level), count[level]);

@@ -5,10 +5,30 @@
 
 #include <utlist.h>
 
+#include "common/level.h"
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/peers/policy_tick.h"
 #include "scheduler/policy/permission.h"
+
+/* So that it can be told later who was above best effort, and who wanted to be. Names are left out:
+ * they are the clients' own. */
+static void level_audit(const struct peer *p)
+{
+    struct user *user = p->unlimited ? NULL : p->user;
+    char reason[PROTOCOL_TEXT];
+
+    if (p->level < p->asked) {
+        p->daemon->refused[REFUSED_LEVEL]++;
+        permission_explain(p->daemon->conf, &p->who, p->asked, reason, sizeof(reason));
+        log_about(user, LOG_INFO, "process %d of user %u runs at level %s: %s", (int)p->who.pid,
+                  (unsigned)p->who.uid, level_name(p->level), reason);
+    } else if (p->level > 0) {
+        log_about(user, LOG_INFO, "process %d of user %u runs at level %s%s%s", (int)p->who.pid,
+                  (unsigned)p->who.uid, level_name(p->level),
+                  p->who.job.account[0] ? ", account " : "", p->who.job.account);
+    }
+}
 
 void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
 {
@@ -18,6 +38,7 @@ void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
     p->lowest = p->asked_lowest < p->level ? p->asked_lowest : p->level;
     atomic_store(&p->page->page->level, p->level);
     atomic_store(&p->page->page->lowest, p->lowest);
+    level_audit(p);
 }
 
 void level_change(struct peer *p, uint32_t asked)

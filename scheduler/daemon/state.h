@@ -23,6 +23,9 @@ struct gone {
     bool unlimited; /* see struct peer */
 };
 
+/* What users have been refused. */
+enum refused { REFUSED_CONNECTION, REFUSED_CLIENT, REFUSED_LEVEL, REFUSALS };
+
 struct daemon {
     /* For good. */
     struct conf *conf;
@@ -50,6 +53,9 @@ struct daemon {
     struct http *http;   /* NULL: metrics are not served */
     uint64_t witness_ns; /* when to look at pages again */
     uint64_t shifts_ns;  /* when to look who takes shifts */
+    uint64_t refused[REFUSALS];
+    /* The longest turn, which whatever comes in has to wait for: of this minute, and the last. */
+    uint64_t turn_minute, turn_ns, turn_last_ns;
     bool stop;
 };
 

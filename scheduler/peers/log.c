@@ -16,6 +16,7 @@
 #define SAY_BURST 32u
 
 static uint32_t level = LOG_INFO;
+static uint64_t dropped;
 
 void log_set_level(uint32_t most)
 {
@@ -36,6 +37,7 @@ static void write_line(uint32_t severity, const char *text)
 
     if (poll(&log, 1, 0) != 1 || !(log.revents & POLLOUT)) {
         lost++;
+        dropped++;
         return;
     }
     /* systemd names device and inode of the journal's end of our stderr. */
@@ -77,6 +79,7 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
 
     if (user && !rate_take(&user->said_ns, clock_ns(), SAY_NS, SAY_BURST)) {
         user->unsaid++;
+        dropped++;
         return;
     }
     if (user && user->unsaid)
@@ -87,4 +90,9 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
     va_start(args, format);
     say(severity, format, args);
     va_end(args);
+}
+
+uint64_t log_dropped(void)
+{
+    return dropped;
 }

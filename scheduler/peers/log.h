@@ -18,5 +18,7 @@ void log_line(uint32_t severity, const char *format, ...) __attribute__((format(
  * a second. The next one is preceded by how many were left out. */
 void log_about(struct user *user, uint32_t severity, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Lines that nobody read, or that were left out, since the beginning. */
+uint64_t log_dropped(void);
 
 #endif

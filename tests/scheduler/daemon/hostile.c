@@ -702,6 +702,25 @@ Test(hostile, bits_of_others_are_as_their_owners_want_them_again)
     actor_kill(&be);
 }
 
+Test(hostile, who_is_above_best_effort_or_wanted_to_be_is_in_the_log)
+{
+    char granted[64], refused[64];
+    uint32_t said = 0;
+    int log = start_with_log();
+
+    cr_assert_eq(lines_of(log, "version " CUTIN_VERSION ", at /"), 1);
+    snprintf(granted, sizeof(granted), "process %d of user 0 runs at level rt\n", (int)getpid());
+    snprintf(refused, sizeof(refused), "of user %d runs at level be: no rule gives user", OTHER);
+    close(join_as(0, 3, 0));
+    WAIT_UNTIL((said += lines_of(log, granted)) == 1);
+    close(join_as(OTHER, 3, 0));
+    WAIT_UNTIL((said += lines_of(log, refused)) == 2);
+    close(join_as(OTHER, 0, 0));
+    settle(join_as(0, 0, 0));
+    cr_assert_eq(lines_of(log, "runs at level"), 0, "of best effort there is nothing to say");
+    close(log);
+}
+
 /* Waits, as that user, until the daemon answers, and for its end. */
 static pid_t asker_new(uid_t uid)
 {

@@ -101,6 +101,24 @@ Test(metrics, tell_what_clients_do)
     cr_assert_neq(access(path, F_OK), 0, "its socket goes with it");
 }
 
+Test(metrics, tell_of_the_daemon_itself)
+{
+    char connections[64];
+    struct actor a;
+
+    place_start(&place);
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_OPEN, 0, 0);
+    snprintf(connections, sizeof(connections), "cutin_connections{uid=\"%u\"} 1\n",
+             (unsigned)geteuid());
+    WAIT_UNTIL(get("/metrics") == 200 && strstr(text, connections));
+    cr_assert(strstr(text, "cutin_build_info{version=\"" CUTIN_VERSION "\"} 1\n"), "%s", text);
+    cr_assert(strstr(text, "cutin_refused_total{what=\"level\"} 0\n"), "%s", text);
+    cr_assert(strstr(text, "\ncutin_log_dropped_total 0\n"), "%s", text);
+    cr_assert_null(strstr(text, "\ncutin_loop_lag_seconds 0.000000\n"), "%s", text);
+    actor_kill(&a);
+}
+
 Test(metrics, name_who_holds_whom)
 {
     struct actor rt, be;

@@ -7,21 +7,14 @@
 
 enum { MOST = NAMES_SLOTS / 4 * 3 }; /* a free slot always ends a search */
 
-/* FNV-1a */
-static uint32_t slot_of(const char *name)
-{
-    uint32_t hash = 0x811c9dc5;
-
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 0x01000193;
-    return (hash ^ hash >> 16) % NAMES_SLOTS;
-}
-
 /* The slot that has the name, or the free one where it belongs. */
 static uint32_t slot_find(const struct names *n, const char *name, uint32_t *number)
 {
-    uint32_t at = slot_of(name);
+    uint32_t hash = 0x811c9dc5, at; /* FNV-1a */
 
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x01000193;
+    at = (hash ^ hash >> 16) % NAMES_SLOTS;
     /* Acquire: the text of a number that is seen is there. Partner: names_enter. */
     while ((*number = atomic_load_explicit(&n->slot[at], memory_order_acquire)) != 0 &&
            strcmp(n->text + *number, name) != 0)

@@ -280,29 +280,23 @@ static void row_merge(struct profile_row *to, const struct profile_row *from)
         to->bin[i] = (uint16_t)((to->bin[i] + 1) / 2);
 }
 
-static int write_file(int fd, struct merger *m)
+/* With the temporary file locked. */
+static int merge_into(int fd, const char *path, const char *temporary, struct merger *m)
 {
     struct profile_header *h = &m->header;
     int rc;
 
+    /* The names of the rows that there are now, and no others. */
+    names_open(&m->names, m->text.text, 0, PROFILE_TEXT);
+    for (uint32_t i = 0; i < h->rows; i++)
+        m->row[i].name = names_add(&m->names, m->name[i]);
+    h->text_bytes = (m->names.used + 7) / 8 * 8;
     h->checksum = checksum(h, m->row, m->text.text);
     rc = write_all(fd, h, sizeof(*h));
     if (rc == 0)
         rc = write_all(fd, m->row, h->rows * sizeof(*m->row));
-    return rc == 0 ? write_all(fd, m->text.text, h->text_bytes) : rc;
-}
-
-/* With the temporary file locked. */
-static int merge_into(int fd, const char *path, const char *temporary, struct merger *m)
-{
-    int rc;
-
-    /* The names of the rows that there are now, and no others. */
-    names_open(&m->names, m->text.text, 0, PROFILE_TEXT);
-    for (uint32_t i = 0; i < m->header.rows; i++)
-        m->row[i].name = names_add(&m->names, m->name[i]);
-    m->header.text_bytes = (m->names.used + 7) / 8 * 8;
-    rc = write_file(fd, m);
+    if (rc == 0)
+        rc = write_all(fd, m->text.text, h->text_bytes);
     if (rc == 0 && rename(temporary, path) != 0)
         rc = -errno;
     if (rc != 0)

@@ -13,23 +13,6 @@ enum { LOOK_MS = 500, SOON_MS = 50 };
 
 static uint64_t due_ns;
 
-static void find_owners(struct peer *peers)
-{
-    struct peer *p;
-
-    PEER_DEVICES (peers, p, slot)
-        p->device[slot].device->owners = (struct device_owners){0};
-    PEER_DEVICES (peers, p, slot) {
-        struct peer_device *theirs = &p->device[slot];
-        uint32_t bit = theirs->bit != PROTOCOL_NO_BIT ? theirs->bit : theirs->lost;
-
-        if (bit == PROTOCOL_NO_BIT)
-            continue;
-        theirs->device->owners.peer[bit] = p;
-        theirs->device->owners.slot[bit] = slot;
-    }
-}
-
 static uint32_t words_with(const struct page_device *page, uint32_t bit)
 {
     uint32_t words = 0;
@@ -130,7 +113,17 @@ int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now
 
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-    find_owners(peers);
+    PEER_DEVICES (peers, p, slot)
+        p->device[slot].device->owners = (struct device_owners){0};
+    PEER_DEVICES (peers, p, slot) {
+        struct peer_device *theirs = &p->device[slot];
+        uint32_t bit = theirs->bit != PROTOCOL_NO_BIT ? theirs->bit : theirs->lost;
+
+        if (bit == PROTOCOL_NO_BIT)
+            continue;
+        theirs->device->owners.peer[bit] = p;
+        theirs->device->owners.slot[bit] = slot;
+    }
     PEER_DEVICES (peers, p, slot) {
         struct page_device *page = &p->page->page->device[slot];
 

@@ -124,21 +124,6 @@ static void clear_bit(struct peer *peers, const struct peer *from, const struct 
         }
 }
 
-static void bit_lose(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
-{
-    struct peer_device *mine = &p->device[slot];
-    struct peer *other;
-
-    mine->lost = mine->bit;
-    mine->lost_ns = clock_ns();
-    mine->bit = PROTOCOL_NO_BIT;
-    mine->wants = true;
-    bit_tell(p, slot);
-    DL_FOREACH (peers, other)
-        if (other->client && other != p)
-            link_update(r, p, other);
-}
-
 /* Best effort holds nobody and gets no bit; a client that rises gets one then, and keeps it. */
 static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
 {
@@ -160,8 +145,17 @@ static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uin
         PEER_DEVICES (peers, other, s)
             returning |=
                 other->device[s].device == mine->device && other->device[s].lost != PROTOCOL_NO_BIT;
-        if (!returning)
-            bit_lose(r, peers, lower, at);
+        if (returning)
+            return;
+        mine = &lower->device[at];
+        mine->lost = mine->bit;
+        mine->lost_ns = clock_ns();
+        mine->bit = PROTOCOL_NO_BIT;
+        mine->wants = true;
+        bit_tell(lower, at);
+        DL_FOREACH (peers, other)
+            if (other->client && other != lower)
+                link_update(r, lower, other);
     } else if (!wanted) {
         bit_tell(p, slot);
     }

@@ -38,17 +38,6 @@ static void past(struct peer *p, uint32_t slot)
     mine->told_unsure_ns = page_read(&c->unsure_ns);
 }
 
-/* Returns how many clients the device has so far. */
-static uint32_t add(struct peer *p, uint32_t slot)
-{
-    struct device_usage *all = &p->device[slot].device->usage;
-
-    past(p, slot);
-    all->sum_ns += told(p, slot);
-    all->unsure_ns += unsure(p, slot);
-    return ++all->clients;
-}
-
 static void divide(struct peer *p, uint32_t slot, uint64_t now)
 {
     const struct device_usage *all = &p->device[slot].device->usage;
@@ -75,8 +64,14 @@ int usage_look(struct peer *peers, uint64_t now_ns)
 
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-    PEER_DEVICES (peers, p, slot)
-        several |= add(p, slot) > 1;
+    PEER_DEVICES (peers, p, slot) {
+        struct device_usage *all = &p->device[slot].device->usage;
+
+        past(p, slot);
+        all->sum_ns += told(p, slot);
+        all->unsure_ns += unsure(p, slot);
+        several |= ++all->clients > 1;
+    }
     /* What a client did alone is what it tells. */
     if (several)
         PEER_DEVICES (peers, p, slot)

@@ -211,60 +211,6 @@ static int parse_id(const char *text, char end, const char **rest, uint32_t *id)
     return 0;
 }
 
-static int parse_everybody(struct rule *rule, const char *text)
-{
-    rule->kind = RULE_EVERYBODY;
-    return *text ? -EINVAL : 0;
-}
-
-static int parse_user(struct rule *rule, const char *text)
-{
-    const struct passwd *entry = *text ? getpwnam(text) : NULL;
-
-    if (!entry)
-        return *text ? -ENOENT : -EINVAL;
-    rule->kind = RULE_USERS;
-    rule->first = rule->last = entry->pw_uid;
-    return 0;
-}
-
-static int parse_uids(struct rule *rule, const char *text)
-{
-    int rc = parse_id(text, '-', &text, &rule->first);
-
-    rule->kind = RULE_USERS;
-    rule->last = rule->first;
-    if (rc == 0 && *text == '-')
-        rc = parse_id(text + 1, '\0', &text, &rule->last);
-    return rc == 0 && rule->last < rule->first ? -EINVAL : rc;
-}
-
-static int parse_group(struct rule *rule, const char *text)
-{
-    const struct group *entry = *text ? getgrnam(text) : NULL;
-
-    if (!entry)
-        return *text ? -ENOENT : -EINVAL;
-    rule->kind = RULE_GROUP;
-    rule->first = entry->gr_gid;
-    return 0;
-}
-
-static int parse_gid(struct rule *rule, const char *text)
-{
-    rule->kind = RULE_GROUP;
-    return parse_id(text, '\0', &text, &rule->first);
-}
-
-static int parse_account(struct rule *rule, const char *text)
-{
-    rule->kind = RULE_ACCOUNT;
-    if (job_account_check(text) != 0)
-        return -EINVAL;
-    snprintf(rule->account, sizeof(rule->account), "%s", text);
-    return 0;
-}
-
 /* A pattern of the whole tree would be no rule about somebody. */
 static int parse_cgroup(struct rule *rule, const char *text)
 {
@@ -274,31 +220,62 @@ static int parse_cgroup(struct rule *rule, const char *text)
         length--;
     if (length == 0 || !path_is_whole(text, length) || strstr(text, "//") || length >= PATH_MAX)
         return -EINVAL;
-    rule->kind = RULE_CGROUP;
     rule->path = strndup(text, length);
     return rule->path ? 0 : -ENOMEM;
 }
 
+enum form { EVERYBODY, USER, UIDS, GROUP, GID, CGROUP, ACCOUNT, FORMS };
 static const struct {
     const char *word;
-    int (*parse)(struct rule *rule, const char *text);
-} forms[] = {
-    {"everybody", parse_everybody}, {"user:", parse_user}, {"uid:", parse_uids},
-    {"group:", parse_group},        {"gid:", parse_gid},   {"cgroup:", parse_cgroup},
-    {"account:", parse_account},
+    enum rule_kind kind;
+} forms[FORMS] = {
+    [EVERYBODY] = {"everybody", RULE_EVERYBODY},
+    [USER] = {"user:", RULE_USERS},
+    [UIDS] = {"uid:", RULE_USERS},
+    [GROUP] = {"group:", RULE_GROUP},
+    [GID] = {"gid:", RULE_GROUP},
+    [CGROUP] = {"cgroup:", RULE_CGROUP},
+    [ACCOUNT] = {"account:", RULE_ACCOUNT},
 };
 
 int rule_parse(struct rule *rule, const char *text)
 {
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        size_t length = strlen(forms[i].word);
+    const struct passwd *user;
+    const struct group *group;
+    enum form form = 0;
+    int rc;
 
-        if (strncmp(text, forms[i].word, length) != 0)
-            continue;
-        *rule = (struct rule){0};
-        return forms[i].parse(rule, text + length);
+    while (form < FORMS && strncmp(text, forms[form].word, strlen(forms[form].word)) != 0)
+        form++;
+    if (form == FORMS)
+        return -EINVAL;
+    text += strlen(forms[form].word);
+    *rule = (struct rule){.kind = forms[form].kind};
+    if (form == EVERYBODY || !*text)
+        return form == EVERYBODY && !*text ? 0 : -EINVAL;
+    switch (form) {
+    case USER:
+        user = getpwnam(text);
+        rule->first = rule->last = user ? user->pw_uid : 0;
+        return user ? 0 : -ENOENT;
+    case UIDS:
+        rc = parse_id(text, '-', &text, &rule->first);
+        rule->last = rule->first;
+        if (rc == 0 && *text == '-')
+            rc = parse_id(text + 1, '\0', &text, &rule->last);
+        return rc == 0 && rule->last < rule->first ? -EINVAL : rc;
+    case GROUP:
+        group = getgrnam(text);
+        rule->first = group ? group->gr_gid : 0;
+        return group ? 0 : -ENOENT;
+    case GID:
+        return parse_id(text, '\0', &text, &rule->first);
+    case CGROUP:
+        return parse_cgroup(rule, text);
+    default:
+        snprintf(rule->account, sizeof(rule->account), "%s", text);
+        return job_account_check(text);
     }
-    return -EINVAL;
 }
 
 int rules_add(struct rules *list, const struct rule *rule)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/machine_socket.h"
 #include "scheduler/policy/job.h"
 #include "scheduler/slurm/request.h"
 
@@ -16,7 +17,7 @@ typedef int take_function(struct site *site, const struct argument *a, const cha
 struct argument {
     const char *name;
     take_function *take;
-    size_t at; /* in struct site */
+    size_t at; /* in struct site; the kind of a rule */
     const char *form;
 };
 
@@ -40,7 +41,7 @@ static int take_comment(struct site *site, const struct argument *a, const char 
     return site->comment || strcmp(value, "off") == 0 ? 0 : -EINVAL;
 }
 
-static int take_rule(struct site *site, enum site_kind kind, const char *value)
+static int take_rule(struct site *site, const struct argument *a, const char *value)
 {
     const char *colon = strrchr(value, ':');
     struct site_rule *rule = &site->rule[site->rules];
@@ -48,28 +49,18 @@ static int take_rule(struct site *site, enum site_kind kind, const char *value)
 
     if (length == 0 || length >= SITE_NAME || site->rules == SITE_RULES)
         return -EINVAL;
-    rule->kind = kind;
+    rule->kind = (enum site_kind)a->at;
     rule->level = request_level(colon + 1);
     snprintf(rule->name, sizeof(rule->name), "%.*s", (int)length, value);
     site->rules++;
     return rule->level == -EINVAL ? -EINVAL : 0;
 }
 
-static int take_partition(struct site *site, const struct argument *a, const char *value)
-{
-    return take_rule(site, SITE_PARTITION, value);
-}
-
-static int take_qos(struct site *site, const struct argument *a, const char *value)
-{
-    return take_rule(site, SITE_QOS, value);
-}
-
 #define RULE_FORM "NAME:LEVEL with LEVEL be, 1, 2, rt or off, at most 64 of them"
 static const struct argument arguments[] = {
     {"default", take_level, 0, "be, 1, 2, rt or off"},
-    {"partition", take_partition, 0, RULE_FORM},
-    {"qos", take_qos, 0, RULE_FORM},
+    {"partition", take_rule, SITE_PARTITION, RULE_FORM},
+    {"qos", take_rule, SITE_QOS, RULE_FORM},
     {"comment", take_comment, 0, "on or off"},
     {"library", take_path, offsetof(struct site, library), "an absolute path"},
     {"socket", take_path, offsetof(struct site, socket), "an absolute path"},
@@ -99,7 +90,7 @@ int site_parse(struct site *site, int argc, char *const argv[], char *why, size_
     int rc = 0;
 
     *site = (struct site){.library = CUTIN_LIBRARY,
-                          .socket = "/run/cutin/cutin.sock",
+                          .socket = MACHINE_SOCKET,
                           .jobs = JOB_FOLDER,
                           .comment = true,
                           .level = REQUEST_OFF};

@@ -92,13 +92,6 @@ static bool fields_ok(const union message *m)
     }
 }
 
-static bool is_later(const union message *m)
-{
-    return m->header.type >= MESSAGE_TYPES ||
-           (m->header.type == MESSAGE_CONTROL && m->control.kind >= CONTROL_KIND_COUNT) ||
-           (m->header.type == MESSAGE_REMOTE && m->remote.kind >= CONTROL_KIND_COUNT);
-}
-
 int message_check(union message *m, size_t received, enum message_direction direction)
 {
     uint32_t type, size;
@@ -111,7 +104,9 @@ int message_check(union message *m, size_t received, enum message_direction dire
     if (type < MESSAGE_TYPES &&
         (received < kinds[type].least || !(kinds[type].direction & (uint32_t)direction)))
         return -EBADMSG;
-    if (is_later(m))
+    if (type >= MESSAGE_TYPES ||
+        (type == MESSAGE_CONTROL && m->control.kind >= CONTROL_KIND_COUNT) ||
+        (type == MESSAGE_REMOTE && m->remote.kind >= CONTROL_KIND_COUNT))
         return -EOPNOTSUPP;
     size = m->header.size = kinds[type].size;
     if (received < size)

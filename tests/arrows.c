@@ -244,7 +244,7 @@ static void file_read(const char *path)
             sscanf(line, "#ifndef %111s", guard.name);
         if (strncmp(in.file, "shim/", 5) == 0 &&
             (strstr(line, "EXPORT ") || strncmp(line, "BOTH(", 5) == 0 ||
-             strncmp(line, "WRAPPED(", 8) == 0)) {
+             strncmp(line, "WRAPPED(", 8) == 0 || strncmp(line, "BEGINS(", 7) == 0)) {
             cr_assert_lt(export_count, sizeof(exports) / sizeof(*exports));
             exports[export_count++] = in;
         }

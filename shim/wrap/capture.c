@@ -12,17 +12,9 @@
 /* ---- begin -------------------------------------------------------------------------------- */
 
 struct begin {
-    CUstream stream;
     struct shim_stream *known; /* NULL: nothing of ours gets into it */
-    CUresult (*call)(const struct begin *b);
-    CUstreamCaptureMode mode;
-    CUgraph graph;
-    const CUgraphNode *dependencies;
-    const CUgraphEdgeData *edges;
-    size_t count;
-    CUgraphRecaptureCallback changed;
-    void *user;
-    CUstreamCigCaptureParams *params; /* a command list of a graphics API (CUDA in Graphics) */
+    CUresult (*call)(const void *args);
+    const void *args;
 };
 
 /* In the stream's turn, so that nobody marks the stream meanwhile; and counted before it begins, so
@@ -32,13 +24,13 @@ static int begin_now(void *args)
 {
     const struct begin *b = args;
     if (!b->known)
-        return (int)b->call(b);
+        return (int)b->call(b->args);
     bool apart = b->known->kind == VHQ_NONBLOCKING;
     if (!apart)
         capture_shut(b->known->ctx->legacy);
     capture_shut(b->known);
     atomic_fetch_add(&capture_count, 1);
-    CUresult r = b->call(b);
+    CUresult r = b->call(b->args);
     if (r == CUDA_SUCCESS)
         capture_begun(b->known);
     else
@@ -50,86 +42,52 @@ static int begin_now(void *args)
 }
 
 /* What was called before the capture belongs in front of it. */
-static CUresult capture_begin(struct begin *b, bool ptds)
+static CUresult capture_begin(struct begin *b)
 {
     struct call c = {.now = begin_now, .args = b, .req = {.flags = VHQ_UNCOUNTED}};
-    b->known = call_stream(&b->stream, ptds);
     return call_on(&c, MUTANT(capture_undrained) ? NULL : b->known);
 }
 
-static CUresult begin_v1(const struct begin *b)
-{
-    return REAL(cuStreamBeginCapture)(b->stream);
-}
-static CUresult begin_v2(const struct begin *b)
-{
-    return REAL(cuStreamBeginCapture_v2)(b->stream, b->mode);
-}
+/* As WRAPPED, around the driver's call `a`. */
+#define BEGINS(sym, before, after, ...)                                                            \
+    struct sym##_args {                                                                            \
+        EACH(OP_FIELD, __VA_ARGS__)                                                                \
+    };                                                                                             \
+    static CUresult sym##_run(const void *args)                                                    \
+    {                                                                                              \
+        const struct sym##_args *a = args;                                                         \
+        before;                                                                                    \
+        CUresult r = REAL(sym)(OP_COMMAS(EACH(OP_USE_, __VA_ARGS__)));                             \
+        after;                                                                                     \
+        return r;                                                                                  \
+    }                                                                                              \
+    BOTH(sym, __VA_ARGS__)                                                                         \
+    {                                                                                              \
+        struct sym##_args a = {EACH(OP_INIT, __VA_ARGS__)};                                        \
+        struct begin b = {call_stream(&a.stream, ptds), sym##_run, &a};                            \
+        return capture_begin(&b);                                                                  \
+    }
 
-BOTH(cuStreamBeginCapture, (CUstream, stream))
-{
-    struct begin b = {.stream = stream, .call = begin_v1};
-    return capture_begin(&b, ptds);
-}
-BOTH(cuStreamBeginCapture_v2, (CUstream, stream), (CUstreamCaptureMode, mode))
-{
-    struct begin b = {.stream = stream, .call = begin_v2, .mode = mode};
-    return capture_begin(&b, ptds);
-}
+BEGINS(cuStreamBeginCapture, , , (CUstream, stream))
+BEGINS(cuStreamBeginCapture_v2, , , (CUstream, stream), (CUstreamCaptureMode, mode))
+BEGINS(cuStreamBeginCaptureToGraph, , , (CUstream, stream), (CUgraph, graph),
+       (const CUgraphNode *, dependencies), (const CUgraphEdgeData *, edges), (size_t, count),
+       (CUstreamCaptureMode, mode))
+BEGINS(cuStreamBeginRecaptureToGraph, , , (CUstream, stream), (CUstreamCaptureMode, mode),
+       (CUgraph, graph), (CUgraphRecaptureCallback, changed), (void *, user))
 
-static CUresult begin_to_graph(const struct begin *b)
+/* A command list of a graphics API (CUDA in Graphics). */
+static struct shim_stream *cig_begin(CUstream stream)
 {
-    return REAL(cuStreamBeginCaptureToGraph)(b->stream, b->graph, b->dependencies, b->edges,
-                                             b->count, b->mode);
-}
-
-BOTH(cuStreamBeginCaptureToGraph, (CUstream, stream), (CUgraph, graph),
-     (const CUgraphNode *, dependencies), (const CUgraphEdgeData *, edges), (size_t, count),
-     (CUstreamCaptureMode, mode))
-{
-    struct begin b = {.stream = stream,
-                      .call = begin_to_graph,
-                      .mode = mode,
-                      .graph = graph,
-                      .dependencies = dependencies,
-                      .edges = edges,
-                      .count = count};
-    return capture_begin(&b, ptds);
-}
-
-static CUresult begin_again(const struct begin *b)
-{
-    return REAL(cuStreamBeginRecaptureToGraph)(b->stream, b->mode, b->graph, b->changed, b->user);
-}
-
-BOTH(cuStreamBeginRecaptureToGraph, (CUstream, stream), (CUstreamCaptureMode, mode),
-     (CUgraph, graph), (CUgraphRecaptureCallback, changed), (void *, user))
-{
-    struct begin b = {.stream = stream,
-                      .call = begin_again,
-                      .mode = mode,
-                      .graph = graph,
-                      .changed = changed,
-                      .user = user};
-    return capture_begin(&b, ptds);
-}
-
-static CUresult begin_cig(const struct begin *b)
-{
-    struct shim_stream *s = thread_bypasses() ? NULL : stream_known(b->stream);
+    struct shim_stream *s = thread_bypasses() ? NULL : stream_known(stream);
     if (s)
         s->cig = true;
-    CUresult r = REAL(cuStreamBeginCaptureToCig)(b->stream, b->params);
-    if (s && r != CUDA_SUCCESS)
-        s->cig = false;
-    return r;
+    return s;
 }
 
-BOTH(cuStreamBeginCaptureToCig, (CUstream, stream), (CUstreamCigCaptureParams *, params))
-{
-    struct begin b = {.stream = stream, .call = begin_cig, .params = params};
-    return capture_begin(&b, ptds);
-}
+BEGINS(cuStreamBeginCaptureToCig, struct shim_stream *s = cig_begin(a->stream),
+       if (s && r != CUDA_SUCCESS) s->cig = false, (CUstream, stream),
+       (CUstreamCigCaptureParams *, params))
 
 /* ---- end ---------------------------------------------------------------------------------- */
 

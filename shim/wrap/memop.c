@@ -113,11 +113,26 @@ static bool batch_readable(const struct batch *b)
     return b->op && b->count && b->count <= BATCH_MAX;
 }
 
+static enum memop_kind op_kind(const CUstreamBatchMemOpParams *op)
+{
+    switch (op->operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+        return WAIT_32;
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        return WAIT_64;
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        return WRITE_32;
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        return WRITE_64;
+    default:
+        return MEMOP_KINDS;
+    }
+}
+
 static bool batch_waits(const struct batch *b)
 {
     for (unsigned i = 0; i < b->count; i++)
-        if (b->op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
-            b->op[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
+        if (op_kind(&b->op[i]) == WAIT_32 || op_kind(&b->op[i]) == WAIT_64)
             return true;
     return false;
 }
@@ -126,25 +141,20 @@ static uint32_t batch_peers(const struct batch *b, const struct shim_stream *s)
 {
     uint32_t flags = 0;
     for (unsigned i = 0; i < b->count; i++)
-        if (b->op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ||
-            b->op[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
+        if (op_kind(&b->op[i]) < WAIT_32)
             flags |= memop_peer(s, b->op[i].writeValue.address);
     return flags;
 }
 
-static CUresult driver_batch(const struct batch *b)
+static int batch_now(void *args)
 {
+    const struct batch *b = args;
     bool waits = batch_readable(b) && batch_waits(b);
     struct watch *watched = waits ? external_wait_begin(b->stream) : NULL;
     CUresult r = b->v1 ? REAL(cuStreamBatchMemOp)(b->stream, b->count, b->op, b->flags)
                        : REAL(cuStreamBatchMemOp_v2)(b->stream, b->count, b->op, b->flags);
     external_wait_end(watched);
-    return r;
-}
-
-static int batch_now(void *args)
-{
-    return (int)driver_batch(args);
+    return (int)r;
 }
 
 static int batch_run(void *payload)
@@ -152,7 +162,7 @@ static int batch_run(void *payload)
     struct batch *b = payload;
     if (!MUTANT(stale_memops))
         b->op = b->copy;
-    return (int)driver_batch(b);
+    return batch_now(b);
 }
 
 static void batch_pack(void *payload, const void *args)
@@ -163,35 +173,22 @@ static void batch_pack(void *payload, const void *args)
     memcpy(to->copy, from->op, from->count * sizeof(*from->op));
 }
 
+/* Writes and waits have their members in the same places. */
 static uint64_t op_bit(const CUstreamBatchMemOpParams *op, bool v1)
 {
-    switch (op->operation) {
-    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-        return memop_bit(WAIT_32, v1, op->waitValue.flags);
-    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-        return memop_bit(WAIT_64, v1, op->waitValue.flags);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-        return memop_bit(WRITE_32, v1, op->writeValue.flags);
-    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-        return memop_bit(WRITE_64, v1, op->writeValue.flags);
-    default:
-        return 0;
-    }
-}
-
-static bool op_wide(const CUstreamBatchMemOpParams *op)
-{
-    return op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 ||
-           op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    enum memop_kind kind = op_kind(op);
+    return kind < MEMOP_KINDS ? memop_bit(kind, v1, op->waitValue.flags) : 0;
 }
 
 static uint32_t batch_flags(const struct batch *b, const struct shim_context *ctx)
 {
     uint32_t flags = b->flags ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED;
     flags |= batch_waits(b) ? 0 : MUTANT_OVERTAKES(memop_overtakes);
-    for (unsigned i = 0; i < b->count; i++)
+    for (unsigned i = 0; i < b->count; i++) {
+        enum memop_kind kind = op_kind(&b->op[i]);
         flags |= memop_flags(ctx, op_bit(&b->op[i], b->v1), b->op[i].waitValue.address,
-                             op_wide(&b->op[i]) ? 8 : 4);
+                             kind == WRITE_64 || kind == WAIT_64 ? 8 : 4);
+    }
     return flags;
 }
 

@@ -51,9 +51,8 @@
     OP_PLAN(flags_, est_)                                                                          \
     cut_ return call_on(&c, s);
 
-#define OP_NOTHING
-#define OP_LAST(sym, flags_, est_, ...) OP_LAST_CUT(sym, flags_, est_, OP_NOTHING, __VA_ARGS__)
-#define OP_LAST_CUT(sym, flags_, est_, cut_, ...)                                                  \
+/* Its arguments, and a function that replays it: `call_`. */
+#define OP_RUN(sym, call_, ...)                                                                    \
     struct sym##_args {                                                                            \
         CUstream stream;                                                                           \
         EACH(OP_FIELD, __VA_ARGS__)                                                                \
@@ -61,23 +60,20 @@
     static int sym##_run(void *payload)                                                            \
     {                                                                                              \
         struct sym##_args *a = payload;                                                            \
-        return (int)REAL(sym)(EACH(OP_USE, __VA_ARGS__) a->stream);                                \
-    }                                                                                              \
+        return (int)call_;                                                                         \
+    }
+
+#define OP_NOTHING
+#define OP_LAST(sym, flags_, est_, ...) OP_LAST_CUT(sym, flags_, est_, OP_NOTHING, __VA_ARGS__)
+#define OP_LAST_CUT(sym, flags_, est_, cut_, ...)                                                  \
+    OP_RUN(sym, REAL(sym)(EACH(OP_USE, __VA_ARGS__) a->stream), __VA_ARGS__)                       \
     BOTH(sym, __VA_ARGS__, (CUstream, stream))                                                     \
     {                                                                                              \
         OP_BODY(sym, flags_, est_, cut_, __VA_ARGS__)                                              \
     }
 
 #define OP_FIRST(sym, flags_, est_, ...)                                                           \
-    struct sym##_args {                                                                            \
-        CUstream stream;                                                                           \
-        EACH(OP_FIELD, __VA_ARGS__)                                                                \
-    };                                                                                             \
-    static int sym##_run(void *payload)                                                            \
-    {                                                                                              \
-        struct sym##_args *a = payload;                                                            \
-        return (int)REAL(sym)(a->stream EACH(OP_USE_, __VA_ARGS__));                               \
-    }                                                                                              \
+    OP_RUN(sym, REAL(sym)(a->stream EACH(OP_USE_, __VA_ARGS__)), __VA_ARGS__)                      \
     BOTH(sym, (CUstream, stream), __VA_ARGS__)                                                     \
     {                                                                                              \
         OP_BODY(sym, flags_, est_, OP_NOTHING, __VA_ARGS__)                                        \
@@ -85,15 +81,7 @@
 
 #define OP_STRUCT(sym, type, flags_, est_) OP_STRUCT_CUT(sym, type, flags_, est_, OP_NOTHING)
 #define OP_STRUCT_CUT(sym, type, flags_, est_, cut_)                                               \
-    struct sym##_args {                                                                            \
-        CUstream stream;                                                                           \
-        type op;                                                                                   \
-    };                                                                                             \
-    static int sym##_run(void *payload)                                                            \
-    {                                                                                              \
-        struct sym##_args *a = payload;                                                            \
-        return (int)REAL(sym)(&a->op, a->stream);                                                  \
-    }                                                                                              \
+    OP_RUN(sym, REAL(sym)(&a->op, a->stream), (type, op))                                          \
     BOTH(sym, (const type *, op), (CUstream, stream))                                              \
     {                                                                                              \
         if (!op)                                                                                   \
@@ -108,16 +96,7 @@
 /* `waits`: the call returns when its work is complete, so the stream is idle then. */
 #define OP_SYNC(sym, waits, est_, ...) OP_SYNC_CUT(sym, waits, est_, OP_NOTHING, __VA_ARGS__)
 #define OP_SYNC_CUT(sym, waits, est_, cut_, ...)                                                   \
-    struct sym##_args {                                                                            \
-        CUstream stream;                                                                           \
-        bool ptds;                                                                                 \
-        EACH(OP_FIELD, __VA_ARGS__)                                                                \
-    };                                                                                             \
-    static int sym##_run(void *payload)                                                            \
-    {                                                                                              \
-        struct sym##_args *a = payload;                                                            \
-        return (int)OP_SYNC_CALL(sym, EACH(OP_VALUE_SYNC, __VA_ARGS__));                           \
-    }                                                                                              \
+    OP_RUN(sym, OP_SYNC_CALL(sym, EACH(OP_USE_, __VA_ARGS__)), (bool, ptds), __VA_ARGS__)          \
     BOTH_WITH(sym, _ptds, __VA_ARGS__)                                                             \
     {                                                                                              \
         struct sym##_args a = {.ptds = ptds, EACH(OP_INIT, __VA_ARGS__)};                          \
@@ -126,7 +105,6 @@
         c.req.est_ns = (est_);                                                                     \
         cut_ return call_sync(&c, s, c.req.est_ns, waits);                                         \
     }
-#define OP_VALUE_SYNC(type, name) , a->name
 #define OP_SYNC_CALL(sym, ...)                                                                     \
     (a->ptds ? REAL(sym##_ptds)(OP_COMMAS(__VA_ARGS__)) : REAL(sym)(OP_COMMAS(__VA_ARGS__)))
 

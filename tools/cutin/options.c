@@ -51,25 +51,6 @@ _Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)
     exit(EXIT_USAGE);
 }
 
-/* `letters` gets getopt's list of the short options. */
-static void table_to_getopt(const struct subcommand *cmd, struct option *out, char *letters)
-{
-    size_t n = 0;
-
-    letters = stpcpy(letters, cmd->anywhere ? ":h" : "+:h");
-
-    for (const struct option_row *row = cmd->options; row && row->name && n < MOST_OPTIONS; row++) {
-        out[n] = (struct option){.name = row->name,
-                                 .has_arg = row->arg ? required_argument : no_argument,
-                                 .val = VAL_ROW + (int)n};
-        if (row->letter)
-            letters += sprintf(letters, "%c%s", row->letter, row->arg ? ":" : "");
-        n++;
-    }
-    out[n++] = (struct option){.name = "help", .has_arg = no_argument, .val = VAL_HELP};
-    out[n] = (struct option){0};
-}
-
 /* The row of a short option, or OPTIONS_END. */
 static int row_of_letter(const struct subcommand *cmd, int letter)
 {
@@ -101,10 +82,19 @@ _Noreturn static void wrong_option(const struct subcommand *cmd, int what, char 
 static int options_next(const struct subcommand *cmd, int argc, char **argv)
 {
     struct option table[MOST_OPTIONS + 2];
-    char letters[2 * MOST_OPTIONS + 4];
-    int val, row;
+    char letters[2 * MOST_OPTIONS + 4], *end = stpcpy(letters, cmd->anywhere ? ":h" : "+:h");
+    const struct option_row *o = cmd->options;
+    int val, row, n = 0;
 
-    table_to_getopt(cmd, table, letters);
+    for (; o && o[n].name && n < MOST_OPTIONS; n++) {
+        table[n] = (struct option){.name = o[n].name,
+                                   .has_arg = o[n].arg ? required_argument : no_argument,
+                                   .val = VAL_ROW + n};
+        if (o[n].letter)
+            end += sprintf(end, "%c%s", o[n].letter, o[n].arg ? ":" : "");
+    }
+    table[n++] = (struct option){.name = "help", .has_arg = no_argument, .val = VAL_HELP};
+    table[n] = (struct option){0};
     opterr = 0;
     val = getopt_long(argc, argv, letters, table, NULL);
     switch (val) {

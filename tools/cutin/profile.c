@@ -124,30 +124,12 @@ static bool take_file(const char *path, struct reading *r)
     return true;
 }
 
-/* Every GPU's file, in the order of their names. Returns how many were read, or -errno. */
-static int take_all(const char *folder, struct reading *r)
-{
-    struct dirent **entries;
-    int n = scandir(folder, &entries, NULL, alphasort), read = n < 0 ? -errno : 0;
-
-    for (int i = 0; i < n; i++) {
-        const char *dot = strrchr(entries[i]->d_name, '.');
-        char path[PROFILE_PATH + 256];
-
-        snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
-        if (dot && dot > entries[i]->d_name && strcmp(dot, ".profile") == 0)
-            read += take_file(path, r);
-        free(entries[i]);
-    }
-    if (n >= 0)
-        free(entries);
-    return read;
-}
-
 static int profile(int argc, char **argv)
 {
     char folder[PROFILE_PATH];
-    int n;
+    struct dirent **entries;
+    int n, read = 0;
+    bool failed;
 
     options_read(&subcommand_profile, argc, argv);
     options_no_operands(&subcommand_profile, argc, argv);
@@ -156,14 +138,27 @@ static int profile(int argc, char **argv)
         return say(&subcommand_profile, "neither XDG_CACHE_HOME nor HOME names a folder");
     if (json)
         reading.list = json_array();
-    n = take_all(folder, &reading);
-    if (n < 0 && n != -ENOENT)
-        say(&subcommand_profile, "%s: %s", folder, strerror(-n));
+    /* Every GPU's file, in the order of their names. */
+    n = scandir(folder, &entries, NULL, alphasort);
+    failed = n < 0 && errno != ENOENT;
+    if (failed)
+        say(&subcommand_profile, "%s: %s", folder, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        const char *dot = strrchr(entries[i]->d_name, '.');
+        char path[PROFILE_PATH + 256];
+
+        snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name);
+        if (dot && dot > entries[i]->d_name && strcmp(dot, ".profile") == 0)
+            read += take_file(path, &reading);
+        free(entries[i]);
+    }
+    if (n >= 0)
+        free(entries);
     if (json)
         return print_object(json_pack("{s:o}", "gpus", reading.list), JSON_REAL_PRECISION(7));
-    if (n == 0 || n == -ENOENT)
+    if (read == 0 && !failed)
         printf("No profiles yet: best-effort programs under cutin write them to %s.\n", folder);
-    return n >= 0 || n == -ENOENT ? EXIT_SUCCESS : EXIT_FAILURE;
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 const struct subcommand subcommand_profile = {

@@ -43,29 +43,23 @@ void progress_begin(void)
 }
 
 /* "[####......]  40 %  6 s left", or "12 s". */
-static void print_line(double took_s)
-{
-    double part = line.done > line.total ? 1 : line.done / line.total;
-    int full = (int)(part * BAR);
-    char left[32] = "";
-
-    if (line.total <= 0) {
-        fprintf(stderr, "\r%3.0f s  %-24s", took_s, line.what);
-        return;
-    }
-    if (part > 0.02)
-        snprintf(left, sizeof(left), "%.0f s left", took_s / part - took_s);
-    fprintf(stderr, "\r[%.*s%.*s] %3.0f %%  %-10s %-24s", full, "##############################",
-            BAR - full, "..............................", part * 100, left, line.what);
-}
-
 static void show(void)
 {
     uint64_t at_ns = clock_ns();
+    double took_s = (double)(at_ns - began_ns) / 1e9;
+    double part = line.done > line.total ? 1 : line.done / line.total;
+    char left[32] = "";
 
     if (!on_terminal || at_ns - began_ns < QUIET_NS || at_ns - shown_ns < EVERY_NS)
         return;
-    print_line((double)(at_ns - began_ns) / 1e9);
+    if (part > 0.02)
+        snprintf(left, sizeof(left), "%.0f s left", took_s / part - took_s);
+    if (line.total <= 0)
+        fprintf(stderr, "\r%3.0f s  %-24s", took_s, line.what);
+    else
+        fprintf(stderr, "\r[%.*s%.*s] %3.0f %%  %-10s %-24s", (int)(part * BAR),
+                "##############################", BAR - (int)(part * BAR),
+                "..............................", part * 100, left, line.what);
     shown_ns = at_ns;
     visible = true;
 }

@@ -308,32 +308,26 @@ void check_memfd(const struct doctor *d, struct finding *f)
     find(f, VERDICT_OK, NULL, "sealed memfds work");
 }
 
-/* How late a thread wakes that asked for 50 us with the slack that dispatchers set. */
-static long wake_late_us(void)
+void check_timers(const struct doctor *d, struct finding *f)
 {
     enum { NAPS = 41, NAP_NS = 50000 };
-    uint64_t late[NAPS];
-    struct figures f;
+    uint64_t late_ns[NAPS];
+    struct timespec step = {0};
+    struct figures figures;
+    long late;
 
+    clock_getres(CLOCK_MONOTONIC, &step);
+    /* How late a thread wakes that asked for 50 us with the slack that dispatchers set. */
     prctl(PR_SET_TIMERSLACK, 1ul);
     for (int i = 0; i < NAPS; i++) {
         uint64_t until_ns = clock_ns() + NAP_NS;
 
         nap_until(until_ns);
-        late[i] = clock_ns() - until_ns;
+        late_ns[i] = clock_ns() - until_ns;
     }
     prctl(PR_SET_TIMERSLACK, 0ul);
-    figures_make(&f, late, NAPS);
-    return (long)f.p50_us;
-}
-
-void check_timers(const struct doctor *d, struct finding *f)
-{
-    struct timespec step = {0};
-    long late;
-
-    clock_getres(CLOCK_MONOTONIC, &step);
-    late = wake_late_us();
+    figures_make(&figures, late_ns, NAPS);
+    late = (long)figures.p50_us;
     if (step.tv_sec || step.tv_nsec > 1000)
         find(f, VERDICT_WARN, "use a kernel with CONFIG_HIGH_RES_TIMERS",
              "timers step by %ld us: holds open as late as that",

@@ -68,21 +68,10 @@ static uint64_t cut_wait_ns(const struct cut *c)
 
 /* ---- its own trace -------------------------------------------------------------------------- */
 
-/* The call in which it cut in: its record comes when it has returned. */
-static void add_call(struct cuts *c, const struct trace_record *r)
-{
-    uint32_t took_ns = r->kind == TRACE_KERNEL ? r->kernel.took_ns : r->copy.took_ns;
-
-    for (size_t i = c->n; i-- > 0 && i + LOOK_BACK > c->n;)
-        if (!c->at[i].call_ns && r->ns <= c->at[i].in_ns && c->at[i].in_ns <= r->ns + took_ns) {
-            c->at[i].call_ns = r->ns;
-            c->at[i].op = r->kind == TRACE_KERNEL ? r->kernel.op : r->copy.op;
-        }
-}
-
 static int add_record(struct cuts *c, const struct trace_clocks *clocks,
                       const struct trace_record *r, uint64_t to_ns)
 {
+    bool kernel = r->kind == TRACE_KERNEL;
     uint64_t start_ns, took_ns;
     int rc = 0;
 
@@ -97,7 +86,13 @@ static int add_record(struct cuts *c, const struct trace_clocks *clocks,
         return 0;
     case TRACE_KERNEL:
     case TRACE_COPY:
-        add_call(c, r);
+        /* The call in which it cut in: its record comes when it has returned. */
+        took_ns = kernel ? r->kernel.took_ns : r->copy.took_ns;
+        for (size_t i = c->n; i-- > 0 && i + LOOK_BACK > c->n;)
+            if (!c->at[i].call_ns && r->ns <= c->at[i].in_ns && c->at[i].in_ns <= r->ns + took_ns) {
+                c->at[i].call_ns = r->ns;
+                c->at[i].op = kernel ? r->kernel.op : r->copy.op;
+            }
         return 0;
     case TRACE_SAMPLE:
         for (size_t i = c->n; r->sample.op && i-- > 0;)

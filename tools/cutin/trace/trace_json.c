@@ -259,29 +259,24 @@ static void walk_record(struct walk *w, const struct trace_record *r)
     }
 }
 
-static void put_process(struct walk *w)
-{
-    const struct trace_header *h = &w->v->file->header;
-    char name[160];
-    int n = snprintf(name, sizeof(name), "%.*s (%s)", (int)sizeof(h->program) - 1, h->program,
-                     level_name(h->level));
-
-    if (w->v->lost)
-        snprintf(name + n, sizeof(name) - (size_t)n, ", %" PRIu64 " records %s", w->v->lost,
-                 h->keep_first ? "did not fit" : "were overwritten");
-    trace_json_name(w->j, w->pid, 0, name);
-}
-
 void trace_json_add(struct trace_json *j, const struct trace_view *v)
 {
-    struct walk w = {.j = j, .v = v, .pid = (json_int_t)v->file->header.pid};
+    const struct trace_header *h = &v->file->header;
+    struct walk w = {.j = j, .v = v, .pid = (json_int_t)h->pid};
     struct trace_record r;
+    char name[160];
+    int used;
 
     w.stream = calloc(MOST_STREAMS, sizeof(*w.stream));
     if (!w.stream)
         return;
     trace_clocks_read(&w.clocks, v);
-    put_process(&w);
+    used = snprintf(name, sizeof(name), "%.*s (%s)", (int)sizeof(h->program) - 1, h->program,
+                    level_name(h->level));
+    if (v->lost)
+        snprintf(name + used, sizeof(name) - (size_t)used, ", %" PRIu64 " records %s", v->lost,
+                 h->keep_first ? "did not fit" : "were overwritten");
+    trace_json_name(j, w.pid, 0, name);
     for (uint64_t i = v->first, n = v->end - v->first; i < v->end; i++) {
         if ((i - v->first) % LOOK == 0 && !proceed(j, (double)(i - v->first), (double)n))
             break;

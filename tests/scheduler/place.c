@@ -15,12 +15,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DAEMON BIN_DIR "/cutind"
-
 static void die(const char *what)
 {
     perror(what);
     abort();
+}
+
+/* The one that was built, or a packaged one. */
+static const char *daemon_program(void)
+{
+    const char *set = getenv("PLACE_DAEMON");
+
+    return set ? set : BIN_DIR "/cutind";
 }
 
 uint64_t now_ms(void)
@@ -58,7 +64,7 @@ pid_t place_spawn(char *const argv[])
         die("fork");
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        execv(DAEMON, argv);
+        execv(daemon_program(), argv);
         _exit(127);
     }
     return pid;
@@ -134,7 +140,7 @@ int place_run(char *errors, size_t size, char *const argv[])
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(out[1], 2);
         close(out[0]);
-        execv(DAEMON, argv);
+        execv(daemon_program(), argv);
         _exit(127);
     }
     close(out[1]);

@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "common/level.h"
+#include "common/printable.h"
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/peers/policy_tick.h"
@@ -22,7 +23,7 @@ static void level_audit(const struct peer *p)
         p->daemon->refused[REFUSED_LEVEL]++;
         permission_explain(p->daemon->conf, &p->who, p->asked, reason, sizeof(reason));
         log_about(user, LOG_INFO, "process %d of user %u runs at level %s: %s", (int)p->who.pid,
-                  (unsigned)p->who.uid, level_name(p->level), reason);
+                  (unsigned)p->who.uid, level_name(p->level), printable(reason));
     } else if (p->level > 0) {
         log_about(user, LOG_INFO, "process %d of user %u runs at level %s%s%s", (int)p->who.pid,
                   (unsigned)p->who.uid, level_name(p->level),

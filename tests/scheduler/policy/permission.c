@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -266,6 +267,31 @@ Test(permission, a_cgroup_decides_whatever_the_user)
     actor_kill(&in);
     actor_kill(&out);
     WAIT_UNTIL(rmdir(folder) == 0);
+}
+
+/* Anybody to whom a cgroup is delegated names those below it. */
+Test(permission, what_a_cgroup_is_called_does_no_harm_in_the_log)
+{
+    char folder[560], below[640], log[4096] = "";
+    int fd = memfd_create("stderr", MFD_CLOEXEC), old = dup(2);
+    struct actor a;
+
+    if (!cgroup_make(folder, sizeof(folder)))
+        cr_skip("no cgroup can be made here");
+    snprintf(below, sizeof(below), "%s/the-longest-of-all-that-it-is-in-so-that-it-is-named\033[2J",
+             folder);
+    cr_assert_eq(mkdir(below, 0755), 0);
+    place_configure(&place, "[allow]\ncontained = cgroup:/cutin-*\n");
+    dup2(fd, 2);
+    place_start(&place);
+    dup2(old, 2);
+    actor_new(&a, place.socket);
+    cgroup_enter(below, a.pid);
+    actor_do(&a, DO_OPEN, 3, 3);
+    actor_kill(&a);
+    WAIT_UNTIL(pread(fd, log, sizeof(log) - 1, 0) > 0 && strstr(log, "runs at level be"));
+    cr_expect(strstr(log, "named?[2J` under") && !strchr(log, '\033'), "%s", log);
+    WAIT_UNTIL(rmdir(below) == 0 && rmdir(folder) == 0);
 }
 
 /* Once the main thread has ended. */

@@ -133,9 +133,9 @@ CUresult word_write_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUde
 
 enum {
     ROUNDS = 8,
-    ROUNDS_NS = 20000000, /* for so long at least, where none was seen soon */
-    LATE_NS = 100000,     /* half of the budget that it lets go on */
-    BUSY_NS = 200000000,  /* the GPU has not come to this process by then */
+    ROUNDS_NS = 200000000, /* for so long at least, where none was seen soon */
+    LATE_NS = 100000,      /* half of the budget that it lets go on */
+    BUSY_NS = 200000000,   /* the GPU has not come to this process by then */
 };
 
 /* How long the GPU takes to get there, by an event, which is asked for and not looked at in memory.

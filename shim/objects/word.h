@@ -10,7 +10,7 @@
 #include "shim/objects/context.h"
 
 /* Does the driver accept markers in this context, and does a thread see them in time? Tries it, in
- * a stream of its own: as long as an event takes, or 20 ms where they are late. */
+ * a stream of its own: as long as an event takes, or 200 ms where they are late. */
 bool words_probe(struct shim_context *ctx);
 /* A word, 0 yet, and where the GPU sees it. NULL: no memory, or no memops. */
 _Atomic uint32_t *word_get(struct shim_context *ctx, CUdeviceptr *device);

@@ -247,7 +247,7 @@ static int is_kernel(const struct device_work *w, const void *unused)
 static bool outlasts_the_limit(const char *preload, const char *mutant)
 {
     const char *const env[] = {
-        "CUTIN_GATES=on", "SIMGPU_ACQUIRE_LIMIT_MS=11000", mutant, preload, SIMULATOR, NULL};
+        "CUTIN_GATES=on", "SIMGPU_ACQUIRE_LIMIT_MS=18000", mutant, preload, SIMULATOR, NULL};
     enum { HELD_MS = 25000 };
     struct process *daemon = daemon_start(), *be;
     struct message_row row;

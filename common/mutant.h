@@ -62,8 +62,6 @@
 
 /* The same, in processes with gates. */
 #define MUTANTS_OF_GATES(X)                                                                        \
-    X(graph_gates_dear, "gates in graphs are as close as the budget says, whatever they cost")     \
-    X(gates_stay_closed, "gates stay closed for as long as somebody holds")                        \
     X(graph_copy_stale, "a change of an executable graph does not reach its copy with gates")
 
 /* Found by tests/shim/wrap/query.c, which stops a thread where the oracle's would have to be by
@@ -147,12 +145,16 @@
     X(long_forgotten, "a kernel that turned out long is forgotten before the next one comes")      \
     X(left_uncounted, "the cap forgets what a stream that ends has in flight")
 
-/* The same, of what is learned of kernels: found by tests/integration/sharing/learned.c. */
+/* The same, of what is learned of kernels and markers, of shifts and of what gates cost: found by
+ * tests/integration/sharing, learned.c, jobs.c, gates.c and defaults.c. */
 #define MUTANTS_OF_LEARNING(X)                                                                     \
     X(fixed_stride, "what is timed are launches at a fixed distance, of one phase of a program")   \
     X(wait_taken_for_kernel, "what a kernel waits for another stream counts as its own time")      \
     X(call_timed, "what lies between a kernel's events counts as its time")                        \
     X(loading_timed, "what a kernel's first launch takes to load it counts as its time")           \
+    X(graph_gates_dear, "gates in graphs are as close as the budget says, whatever they cost")     \
+    X(gates_stay_closed, "gates stay closed for as long as somebody holds")                        \
+    X(shifts_unknown, "several processes have a budget each in the driver at a time")              \
     X(words_believed, "markers are read in memory, however late the GPU's writes are seen")        \
     X(share_unseen, "a context that has few multiprocessors counts on all of the device's")        \
     X(shift_untold, "a kernel that began at once is not exact in its process's own shift")

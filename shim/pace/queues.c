@@ -64,7 +64,8 @@ static int queues_open(struct shim_context *ctx)
                              .gates = &ctx->gates_usable,
                              .peer_us = cfg->peer_us,
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
-                             .shift = client_shift_word(ctx->gpu->index),
+                             .shift =
+                                 MUTANT(shifts_unknown) ? NULL : client_shift_word(ctx->gpu->index),
                              .rings = memory_rings_word(),
                              .stands = MUTANT(marker_stands) ? NULL : &call_stands,
                              .beside = client_beside_word(),

@@ -20,11 +20,13 @@ enum { MOST_JOBS = 8, WORKS = 400000, BUDGET_US = 200, REQUESTS = 60 };
 static struct process *job[MOST_JOBS];
 
 /* Each has launched a thousand kernels: the driver has what it takes. */
-static void jobs_start(int n, const char *lengths_us)
+static void jobs_start(int n, const char *lengths_us, const char *mutant)
 {
+    const char *preload = mutant ? "LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so" : PRELOAD;
+
     for (int i = 0; i < n; i++)
         job[i] = process_start((const char *[]){PROGRAM, "be", lengths_us, NULL},
-                               (const char *[]){PRELOAD, SIMULATOR, NULL});
+                               (const char *[]){SIMULATOR, preload, mutant, NULL});
     for (int i = 0; i < n; i++)
         cr_assert(process_says(job[i], "launched.", 60), "stderr: %s", process_err(job[i]));
 }
@@ -111,18 +113,24 @@ static void in_the_way(uint64_t service)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void service_finds(int jobs, const char *lengths_us)
+static uint64_t service_beside(int jobs, const char *lengths_us, const char *mutant)
 {
     struct process *daemon;
     uint64_t service;
 
     device_log_open();
     daemon = daemon_start();
-    jobs_start(jobs, lengths_us);
+    jobs_start(jobs, lengths_us, mutant);
     service = service_run();
     jobs_end(jobs);
     process_free(daemon);
     in_the_way(service);
+    return service;
+}
+
+static void service_finds(int jobs, const char *lengths_us)
+{
+    service_beside(jobs, lengths_us, NULL);
 }
 
 /* How many shifts end when a request comes is a matter of the phase in which all began: there two
@@ -158,4 +166,39 @@ Test(jobs, whose_kernels_vary_leave_a_service_some_of_them)
     service_finds(1, "500,20,1000,50");
     most_us = found_us[REQUESTS - 1];
     cr_expect_leq(most_us, BUDGET_US + 1000, "%lu us", (unsigned long)most_us);
+}
+
+/* ---- dear switches --------------------------------------------------------------------------- */
+
+/* What all of the service's kernels but a tenth waited for at most, beside so many jobs of 100 us,
+ * where contexts have slices of 1,024 us and a switch takes 150. */
+static uint64_t waits_us(int jobs, const char *mutant)
+{
+    uint64_t service, us[REQUESTS];
+    int requests = 0;
+
+    setenv("SIMGPU_TIMESLICE_US", "1024", 1);
+    setenv("SIMGPU_SWITCH_US", "150", 1);
+    service = service_beside(jobs, "100", mutant);
+    for (int i = 0; i < works && requests < REQUESTS; i++)
+        if (work[i].pid == service)
+            us[requests++] = (work[i].start_ns - work[i].submit_ns) / 1000;
+    qsort(us, REQUESTS, sizeof(*us), by_length);
+    return us[REQUESTS - 1 - REQUESTS / 10];
+}
+
+/* A budget and a switch, as beside one: shifts leave each of them its whole budget. */
+Test(jobs, that_are_four_cost_a_service_no_more_switches_than_one)
+{
+    uint64_t one_us, four_us, unshifted_us;
+
+    if (!clock_steps())
+        cr_skip_test("a busy host is late itself");
+    one_us = waits_us(1, NULL);
+    four_us = waits_us(4, NULL);
+    unshifted_us = waits_us(4, "CUTIN_MUTANT=shifts_unknown");
+    cr_expect_leq(four_us, one_us + 150, "%lu us beside four, %lu beside one",
+                  (unsigned long)four_us, (unsigned long)one_us);
+    cr_expect_gt(unshifted_us, one_us + 300, "%lu us without shifts, %lu beside one",
+                 (unsigned long)unshifted_us, (unsigned long)one_us);
 }

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <elf.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,6 +49,24 @@ Test(ptx, the_kernels_of_the_examples_are_read)
         cr_expect_eq(image->entries[i].packed_bytes, expected[i].bytes);
     }
     image_free(image);
+}
+
+/* What passes while the context is switched out, or its groups stand still, is no work. */
+Test(ptx, kernels_that_are_busy_count_4_us_of_a_look_at_most)
+{
+    static const char look[] = "mov.u64 %now, %globaltimer;",
+                      counted[] = "sub.u64 %past, %now, %last;\n    min.u64 %past, %past, 4000;\n"
+                                  "    add.u64 %busy, %busy, %past;";
+    FILE *f = fopen(SOURCE_DIR "/examples/kernels.ptx", "r");
+    static char text[1 << 16];
+    int looks = 0;
+    cr_assert(f && fread(text, 1, sizeof(text) - 1, f) > 0 && feof(f));
+    fclose(f);
+    for (char *at = text; (at = strstr(at, look)); looks++) {
+        at += strlen(look) + strspn(at + strlen(look), "\n ");
+        cr_expect_eq(strncmp(at, counted, strlen(counted)), 0, "look %d", looks);
+    }
+    cr_expect_eq(looks, 3);
 }
 
 Test(ptx, parameters_are_placed_by_their_alignment)

@@ -356,7 +356,7 @@ Test(learned, kernels_that_fill_a_context_are_not_counted_as_parts_of_the_device
     cr_expect_gt(unseen, whole * 1.3, "%.0f us, %.0f of the device", unseen, whole);
 }
 
-/* ---- words that are seen late ---------------------------------------------------------------- */
+/* ---- markers --------------------------------------------------------------------------------- */
 
 static uint64_t first_ns, last_ns;
 
@@ -369,27 +369,40 @@ static int keep_span(const struct device_work *w, const void *pid)
     return 1;
 }
 
-/* What the job, whose kernels take 100 us, has of the device beside the service. */
-static double share_with_words(const char *late_us, const char *mutant)
+/* What the job, whose kernels take `us`, has of the device beside the service. */
+static double share_of(int us, const char *variable, const char *value, const char *mutant)
 {
-    setenv("SIMGPU_WORD_LATE_US", late_us, 1);
-    run_bug(0, 1, (const char *[]){"100"}, "1", PRELOAD, mutant);
+    char length[16];
+
+    snprintf(length, sizeof(length), "%d", us);
+    setenv(variable, value, 1);
+    run_bug(0, 1, (const char *[]){length}, "1", PRELOAD, mutant);
     first_ns = UINT64_MAX;
     last_ns = 0;
     int kernels = device_log_count(keep_span, &job_pid[0]);
-    return kernels * (100 + EXTRA_US) * 1e3 / (double)(last_ns - first_ns);
+    return kernels * (us + EXTRA_US) * 1e3 / (double)(last_ns - first_ns);
 }
 
 Test(learned, markers_that_are_seen_late_are_events)
 {
-    double soon = share_with_words("0", NULL), late = share_with_words("2000", NULL),
-           never = share_with_words("10000000", NULL),
-           believed = share_with_words("2000", "words_believed");
+    static const char late_us[] = "SIMGPU_WORD_LATE_US";
+    double soon = share_of(100, late_us, "0", NULL), late = share_of(100, late_us, "2000", NULL),
+           never = share_of(100, late_us, "10000000", NULL),
+           believed = share_of(100, late_us, "2000", "words_believed");
 
     cr_expect_gt(soon, 0.8, "%.2f", soon);
     cr_expect_gt(late, soon * 0.95, "%.2f, %.2f where they are seen at once", late, soon);
     cr_expect_gt(never, soon * 0.95, "%.2f, %.2f where they are seen at once", never, soon);
     cr_expect_lt(believed, soon * 0.5, "%.2f, %.2f where they are seen at once", believed, soon);
+}
+
+/* One per 50 us takes as much at most, 6 % of the time. */
+Test(learned, markers_that_cost_the_device_much_take_no_more_than_that)
+{
+    static const char write_ns[] = "SIMGPU_WRITE_NS";
+    double cheap = share_of(5, write_ns, "0", NULL), dear = share_of(5, write_ns, "3000", NULL);
+
+    cr_expect_gt(dear, cheap * 0.94, "%.3f, %.3f where they cost nothing", dear, cheap);
 }
 
 /* ---- what is recorded ------------------------------------------------------------------------ */

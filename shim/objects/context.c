@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "shim/lookup/quiet.h"
 #include "common/clock.h"
@@ -16,6 +17,11 @@
 TABLE(contexts);
 POOL(context_pool, struct shim_context, free_next);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and closing contexts */
+static pthread_cond_t made = PTHREAD_COND_INITIALIZER;
+static struct making {
+    CUcontext handle;
+    struct making *next;
+} *making; /* by threads that ask the driver about it now, without the lock */
 static _Atomic uint64_t generations;
 _Atomic uint32_t context_count, context_queued;
 
@@ -145,21 +151,36 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
     return NULL;
 }
 
+static bool is_made(CUcontext handle)
+{
+    struct making *m;
+    LL_SEARCH_SCALAR(making, m, handle, handle);
+    return m;
+}
+
+/* Once: who comes meanwhile waits for what the driver is asked about this context, and no other. */
 static struct shim_context *context_make(CUcontext handle, CUcontext base)
 {
     struct shim_context *ctx = NULL;
+    struct making own = {.handle = handle};
     struct quiet quiet;
     quiet_begin(&quiet);
     if (begin(CONTEXT_WANTED, NULL) == 0) {
         pthread_mutex_lock(&lock);
-        lock_across_driver(&lock, "a context is described once: the first call in another one, and "
-                                  "the end of any, wait for some dozen answers that are asked for "
-                                  "when a context is new");
-        ctx = context_find(handle);
-        if (!ctx && (ctx = context_new(handle, base))) {
-            table_insert(&contexts, &ctx->node, handle);
-            atomic_fetch_add(&context_queued, !!ctx->set);
-            atomic_fetch_add(&context_count, 1);
+        while (!(ctx = context_find(handle)) && is_made(handle))
+            pthread_cond_wait(&made, &lock);
+        if (!ctx) {
+            LL_PREPEND(making, &own);
+            pthread_mutex_unlock(&lock);
+            ctx = context_new(handle, base);
+            pthread_mutex_lock(&lock);
+            LL_DELETE(making, &own);
+            if (ctx) {
+                table_insert(&contexts, &ctx->node, handle);
+                atomic_fetch_add(&context_queued, !!ctx->set);
+                atomic_fetch_add(&context_count, 1);
+            }
+            pthread_cond_broadcast(&made);
         }
         pthread_mutex_unlock(&lock);
     }

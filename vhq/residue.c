@@ -6,11 +6,14 @@
 
 static_assert(UNITS <= 32, "a bit for each");
 
-/* Its hold word stops it there now, and nothing of it runs. */
+/* Its hold word stops it there now, and nothing of it runs. Who came to the gate before that has
+ * passed it. */
 static bool stands_at_gate(const struct vhq *q)
 {
+    const _Atomic uint64_t *since = q->desc.hold_since;
     uint32_t complete = peek(q->complete_mark);
-    return gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1;
+    return gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1 &&
+           !(since && q->complete_ns < peek(*since));
 }
 
 /* The oldest commands in flight ran since they came, or since those before them were complete. */

@@ -109,3 +109,24 @@ Test(residue, reaches_to_the_next_gate_and_is_none_at_a_closed_one)
     cr_expect_gt(residue(w).ns, 0, "it goes on");
     end(w);
 }
+
+/* A long one does so before anybody holds, and nothing stops it. */
+Test(residue, is_what_passed_its_gate_before_the_hold)
+{
+    struct world *w = world(true);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 30; i++)
+        launch(w, a, 100);
+    struct vhq *q = w->stream[a].q;
+    while (!(q->complete_mark && q->gate_units >> q->complete_mark % UNITS & 1)) {
+        cr_assert(device_step(w, a));
+        residue(w);
+    }
+    clock_advance(10 * 1000);
+    atomic_store(&w->stream[a].hold_since, clock_ns());
+    hold_all(w, true);
+    struct vhq_residue r = residue(w);
+    cr_expect(r.running);
+    cr_expect_gt(r.ns, 0);
+    end(w);
+}

@@ -66,6 +66,7 @@ Test(config, like_stands_for_the_times_of_a_device)
     cr_expect_eq(c->timeslice_us, 2085);
     cr_expect_eq(c->switch_us, 100);
     cr_expect_eq(c->write_ns, 1700);
+    cr_expect_eq(c->rm, SIM_RM_TIMESLICE);
     expect_message("");
 }
 

@@ -105,6 +105,8 @@ int environment_simulate(const char *folder)
     const char *manager = getenv("SIMGPU_RM");
     char path[PATH_MAX + 32];
 
+    if (!manager) /* some devices have one */
+        manager = getenv("SIMGPU_LIKE");
     snprintf(path, sizeof(path), "%s/libsimgpu_rm.so", folder);
     if (manager && strcmp(manager, "off") != 0 && access(path, R_OK) == 0 &&
         environment_prepend("LD_PRELOAD", path) != 0)

@@ -147,7 +147,7 @@ static void use_simulator(void)
     slash = strchr(path, ':');
     snprintf(manager, sizeof(manager), "%.*s/libsimgpu_rm.so",
              slash ? (int)(slash - path) : (int)strlen(path), path);
-    if (getenv("SIMGPU_RM") && access(manager, R_OK) == 0)
+    if ((getenv("SIMGPU_RM") || getenv("SIMGPU_LIKE")) && access(manager, R_OK) == 0)
         setenv("LD_PRELOAD", manager, 1);
 }
 

@@ -63,7 +63,8 @@ static void rm_open(void)
         return;
     rm_serve_fn *serve = (rm_serve_fn *)dlsym(RTLD_DEFAULT, RM_SERVE);
     if (!serve) {
-        fprintf(stderr, "simgpu: SIMGPU_RM needs libsimgpu_rm.so preloaded; it is not used\n");
+        if (getenv("SIMGPU_RM")) /* SIMGPU_LIKE asks for what there is */
+            fprintf(stderr, "simgpu: SIMGPU_RM needs libsimgpu_rm.so preloaded; it is not used\n");
         return;
     }
     fd = memfd_create("nvidiactl", MFD_CLOEXEC);

@@ -193,8 +193,8 @@ static pid_t daemon_start(const struct workload *w)
     FILE *f = fopen(config, "we");
     if (!f)
         return -1;
-    fprintf(f, "[policy]\nname = %s\nmin_share_percent = %u\n", w->fair ? "fair" : "fixed",
-            w->least);
+    fprintf(f, "[daemon]\nlog = warn\n[policy]\nname = %s\nmin_share_percent = %u\n",
+            w->fair ? "fair" : "fixed", w->least);
     fclose(f);
     path_of("s", path);
     unlink(path);
@@ -318,7 +318,7 @@ static int workload_run(const struct workload *w, struct verdict *v, uint64_t *b
     r.budget_us = w->budget_us ? w->budget_us : options.budget_us;
     if (w->change.what == CHANGE_budget && r.budget_us < CHANGED_BUDGET_US)
         r.budget_us = CHANGED_BUDGET_US;
-    r.slack_us = options.slack_us;
+    r.slack_us = options.slack_us + w->slack_us;
     r.stepped = options.stepped;
     r.begin_ns = *begin_ns = now_ns();
     r.end_ns = r.begin_ns + w->ms * 1000000ull;

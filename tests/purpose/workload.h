@@ -102,8 +102,9 @@ struct workload {
     bool plain;         /* kernels one by one, each job in one stream */
     bool gates;         /* what jobs have in flight can be stopped between kernels */
     const char *open; /* letters of rules that are known to be broken, and do not decide; or NULL */
-    bool fair;        /* the daemon's policy; shares are judged, and no service is there */
-    uint32_t least;   /* min_share_percent; it is judged, beside a service that never rests */
+    uint32_t slack_us; /* so much more is allowed to a wait */
+    bool fair;         /* the daemon's policy; shares are judged, and no service is there */
+    uint32_t least;    /* min_share_percent; it is judged, beside a service that never rests */
 };
 
 void workload_draw(struct workload *w, uint64_t seed);

@@ -17,8 +17,9 @@ struct record {
     uint64_t age_s;   /* when it was read */
 };
 
-/* Of gates in graphs, for printf and scanf. */
+/* Of gates in graphs, for printf; and what it says, ns. 0: it does not. */
 #define RECORD_GATE_COST "a gate costs %d ns in a graph"
+int record_gate_cost(const struct record *r);
 
 /* 0; -ENOENT: there is none; -EINVAL: it makes no sense. */
 int record_read(const char *what, const uint8_t key[16], struct record *r);

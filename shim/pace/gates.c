@@ -3,7 +3,6 @@
  */
 #include "shim/pace/gates.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,12 +75,11 @@ static enum judgement record_judge(const struct gpu_device *gpu)
     struct record r;
     char version[64];
     uint8_t key[16];
-    int cuda = 0, cost_ns = 0;
+    int cuda = 0;
     record_key(key, gpu->name);
     if (record_read("gates", key, &r) != 0)
         return UNSEEN;
-    if (sscanf(r.why, RECORD_GATE_COST, &cost_ns) == 1)
-        atomic_store(&graph_gate_ns[gpu->index], cost_ns);
+    atomic_store(&graph_gate_ns[gpu->index], record_gate_cost(&r));
     REAL(cuDriverGetVersion)(&cuda);
     record_version(version, cuda);
     return strcmp(version, r.version) != 0 ? OUTDATED

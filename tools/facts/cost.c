@@ -168,6 +168,29 @@ static void time_stream(const struct cost *c)
     fact_number(key, (double)ms * 1000 / IN_STREAM);
 }
 
+/* How much later a thread sees a marker in memory than an event tells, at best. */
+static void time_marker(void)
+{
+    enum { ROUNDS = 16, PATIENCE_MS = 20 };
+    uint64_t event_ns = UINT64_MAX, marker_ns = UINT64_MAX, began_ns, ns;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        began_ns = clock_ns();
+        gpu_check(event_record(), "cuEventRecord");
+        while (gpu.cuEventQuery(it.event) == CUDA_ERROR_NOT_READY)
+            ;
+        ns = clock_ns() - began_ns;
+        event_ns = ns < event_ns ? ns : event_ns;
+        began_ns = clock_ns();
+        if (marker() != CUDA_SUCCESS)
+            return;
+        word_wait(it.mark, it.next, PATIENCE_MS);
+        ns = clock_ns() - began_ns;
+        marker_ns = ns < marker_ns ? ns : marker_ns;
+    }
+    fact_number("marker_late_us", marker_ns > event_ns ? (double)(marker_ns - event_ns) / 1000 : 0);
+}
+
 void fact_cost(void)
 {
     gpu_open();
@@ -180,6 +203,7 @@ void fact_cost(void)
     CU(cuMemAlloc, &it.memory, 64);
     CU(cuMemAllocHost, &it.host, 64);
     CU(cuStreamSynchronize, it.stream);
+    time_marker();
     for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
         char key[64];
         CUresult result = time_host(&costs[i]);

@@ -85,13 +85,14 @@ Test(doctor, finds_nothing_wrong_on_the_simulator)
     json_decref(root);
 }
 
-/* Gates, which cost too much and keep the device from others; a shared page, which is refused;
- * stopping kernels is not there. */
+/* Markers, which are seen late; gates, which cost too much and keep the device from others; a
+ * shared page, which is refused; stopping kernels is not there. */
 Test(doctor, names_what_is_of_no_use_on_a_hostile_device)
 {
     json_t *root = doctor((const char *[]){"SIMGPU_LIKE=hostile", NULL}, 0);
 
     says(root, "hold", "ok");
+    says(root, "memops", "note");
     says(root, "registration", "warning");
     says(root, "gate", "warning");
     says(root, "gates", "note");

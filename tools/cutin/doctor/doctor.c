@@ -16,6 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* As the library judges it, and a busy machine is not late with every one (shim/objects/word.c). */
+enum { MARKER_LATE_US = 200 };
+
 static struct doctor asked;
 static const char *worker;
 static bool json;
@@ -139,6 +142,11 @@ static void check_memops(const struct doctor *d, struct finding *f)
 
     if (p->launch_us <= 0)
         find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
+    else if (p->marker_late_us > MARKER_LATE_US)
+        find(f, VERDICT_NOTE, NULL,
+             "markers are seen %.0f us late, if at all: completion is learned from events, and "
+             "there are no gates",
+             p->marker_late_us);
     else if (p->gate_us > 0)
         find(f, VERDICT_OK, NULL, "the GPU writes markers and waits at gates in stream order");
     else if (p->marker_us > 0)

@@ -31,7 +31,7 @@ struct probe {
     int param_info; /* tells how parameters of kernels lie, so that launches can be copied */
     /* Microseconds; 0: not measured. A marker and a gate need memory operations, and their
      * batches. */
-    double launch_us, marker_us, gate_us, gate_device_us, gate_open_us;
+    double launch_us, marker_us, marker_late_us, gate_us, gate_device_us, gate_open_us;
     const char
         *registration; /* of a page of a memfd: "success", or the error's name; NULL: not tried */
     int gate_holds;    /* -1: not tried */

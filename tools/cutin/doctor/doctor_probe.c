@@ -205,11 +205,12 @@ static void take(struct probe *p, bool measured)
                 "driver_version", &p->driver_version, "gpu", &p->gpu, "major", &p->major, "minor",
                 &p->minor, "processors", &p->processors, "compute_mode", &p->compute_mode, "mps",
                 &p->mps, "param_info", &p->param_info);
-    json_unpack(p->values, "{s?{s:F}, s?{s:F}, s?{s:F}, s?F, s?s, s?b, s?b, s?{s:F}}",
-                "launch_host_us", "p50", &p->launch_us, "marker_host_us", "p50", &p->marker_us,
-                "batch_marker_gate_host_us", "p50", &p->gate_us, "batch_marker_gate_stream_us",
-                &p->gate_device_us, "register", &p->registration, "gate_holds", &p->gate_holds,
-                "gate_opens", &opens, "write_to_marker_us", "p50", &p->gate_open_us);
+    json_unpack(p->values, "{s?F, s?{s:F}, s?{s:F}, s?{s:F}, s?F, s?s, s?b, s?b, s?{s:F}}",
+                "marker_late_us", &p->marker_late_us, "launch_host_us", "p50", &p->launch_us,
+                "marker_host_us", "p50", &p->marker_us, "batch_marker_gate_host_us", "p50",
+                &p->gate_us, "batch_marker_gate_stream_us", &p->gate_device_us, "register",
+                &p->registration, "gate_holds", &p->gate_holds, "gate_opens", &opens,
+                "write_to_marker_us", "p50", &p->gate_open_us);
     json_unpack(p->values, "{s?{s:F}, s?F}", "own_run_us", "p50", &p->slice_us, "context_switch_us",
                 &p->switch_us);
     json_unpack(p->values, "{s?i, s?i, s?o, s?s, s?b, s?i, s?b, s?b, s?b}", "functions",

@@ -320,7 +320,7 @@ static void hosts_dispatch(void)
 
 static uint64_t waits_due(uint64_t now)
 {
-    uint64_t due = late_run(now), poll_ns = (uint64_t)config_get()->poll_us * 1000u;
+    uint64_t due = DEVICE_NEVER, poll_ns = (uint64_t)config_get()->poll_us * 1000u;
     for (size_t i = 0; i < engine.waiting_count; i++) {
         uint64_t step = (now - engine.waiting[i].start_ns) / POLL_PART;
         step = step < poll_ns ? poll_ns : step;
@@ -383,6 +383,8 @@ static void engine_pass(struct device_client *self)
     device_unlock(&engine.device);
     finished_run_all();
     hosts_dispatch();
+    uint64_t late = late_run(now);
+    until = late < until ? late : until;
     if (until) /* whoever made something due sooner meanwhile has changed `wake` */
         engine_sleep(self, seen, until);
 }

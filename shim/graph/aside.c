@@ -117,7 +117,7 @@ bool asides_held(const struct asides *a, uint32_t level)
 struct launching {
     struct asides *asides;
     struct shim_stream *stream; /* that the application named */
-    CUresult (*launch)(void *args);
+    int (*launch)(void *args);
     void *args;
 };
 
@@ -167,7 +167,7 @@ static CUresult launch_from(const struct launching *l, uint32_t i)
 {
     struct asides *a = l->asides;
     if (i == a->count) {
-        CUresult r = l->launch(l->args);
+        CUresult r = (CUresult)l->launch(l->args);
         CUevent launched = r == CUDA_SUCCESS ? launched_of(a, l->stream->ctx) : NULL;
         if (!launched || REAL(cuEventRecord)(launched, l->stream->handle) != CUDA_SUCCESS)
             return r;
@@ -192,7 +192,7 @@ static CUresult launch_from(const struct launching *l, uint32_t i)
     return r;
 }
 
-CUresult asides_launch(struct asides *a, struct shim_stream *s, CUresult (*launch)(void *args),
+CUresult asides_launch(struct asides *a, struct shim_stream *s, int (*launch)(void *args),
                        void *args)
 {
     struct launching l = {.asides = a, .stream = s, .launch = launch, .args = args};

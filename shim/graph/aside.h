@@ -29,7 +29,7 @@ void asides_wait(struct asides *a, uint32_t level);
 bool asides_held(const struct asides *a, uint32_t level);
 /* Make the launch in `s`, as a command of the other devices too, and say to the completion of `s`
  * that it is theirs. Returns what `launch` does, or the error of another device's context. */
-CUresult asides_launch(struct asides *a, struct shim_stream *s, CUresult (*launch)(void *args),
+CUresult asides_launch(struct asides *a, struct shim_stream *s, int (*launch)(void *args),
                        void *args);
 /* That was the call of `s` with this epoch; 0 says nothing. */
 void asides_joined(struct asides *a, struct shim_stream *s, uint64_t epoch);

@@ -72,35 +72,14 @@ struct shim_context *context_known(void)
 
 /* ---- making one --------------------------------------------------------------------------- */
 
+/* Its node stays as it is: others may be looking. */
 static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext base)
 {
+    const size_t from = offsetof(struct shim_context, handle);
+    memset((char *)ctx + from, 0, sizeof(*ctx) - from);
     ctx->handle = handle;
     ctx->base = base;
     ctx->generation = atomic_fetch_add(&generations, 1) + 1;
-    ctx->set = NULL;
-    ctx->legacy = ctx->streams = NULL;
-    memset(ctx->aside, 0, sizeof(ctx->aside));
-    ctx->words = NULL;
-    ctx->memops = false;
-    atomic_store(&ctx->gates_usable, 0);
-    atomic_store(&ctx->gates, NULL);
-    atomic_store(&ctx->graph_gates, 0);
-    atomic_store(&ctx->memops_seen, 0);
-    ctx->published = (struct vhq_stats){0};
-    atomic_store(&ctx->error, 0);
-    atomic_store(&ctx->attached, 0);
-    atomic_store(&ctx->users, 0);
-    atomic_store(&ctx->parked, 0);
-    atomic_store(&ctx->looking, 0);
-    atomic_store(&ctx->foreign, 0);
-    atomic_store(&ctx->foreign_complete, 0);
-    ctx->waits = false;
-    ctx->departed = NULL;
-    ctx->late = NULL;
-    ctx->lates = 0;
-    atomic_store(&ctx->gone, 0);
-    atomic_store(&ctx->gone_complete, 0);
-    atomic_store(&ctx->reap, false);
     pthread_mutex_init(&ctx->lock, NULL);
 }
 

@@ -197,11 +197,7 @@ WRAPPED(cuPointerSetAttribute, block_known_elsewhere(ptr), , (const void *, valu
 /* ---- other allocation: once more after a drain -------------------------------------------- */
 
 #define RETRY(sym, ...)                                                                            \
-    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
-    {                                                                                              \
-        CUresult r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                           \
-        return out_of_memory(r) ? REAL(sym)(EACH_VALUE(__VA_ARGS__)) : r;                          \
-    }
+    WRAPPED(sym, , if (out_of_memory(r)) r = REAL(sym)(EACH_VALUE(__VA_ARGS__)), __VA_ARGS__)
 RETRY(cuMemAlloc, (CUdeviceptr_v1 *, dptr), (unsigned int, bytesize))
 RETRY(cuMemAlloc_v2, (CUdeviceptr *, dptr), (size_t, bytesize))
 RETRY(cuMemAllocPitch, (CUdeviceptr_v1 *, dptr), (unsigned int *, pPitch),

@@ -95,14 +95,6 @@ static int graph_run(void *payload)
     return (int)(copy ? copy_launch(a, copy, chosen) : graph_launch(a, chosen));
 }
 
-/* The first launch goes inline: it is where the driver finds what is wrong with a graph. */
-static uint32_t graph_flags(const struct graph_call *a)
-{
-    uint32_t flags = a->upload ? VHQ_UNCOUNTED : 0;
-    bool known = atomic_load_explicit(&a->exec->launched, memory_order_relaxed);
-    return known ? flags : flags | VHQ_MUST_INLINE;
-}
-
 /* As a stream's own wait for a value: it may stop a hardware queue. */
 static uint32_t waits_flag(const struct graph_call *a)
 {
@@ -121,7 +113,11 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     struct vhq_fence *fence = vhq_fence_new();
     c->req.signals = vhq_fence_get(fence); /* as of events: see event.c */
     c->req.after = exec_swap(a->exec, fence);
-    c->req.flags = c->req.signals && !events ? graph_flags(a) : VHQ_MUST_INLINE;
+    c->req.flags = c->req.signals && !events && a->upload ? VHQ_UNCOUNTED : 0;
+    /* The first launch goes inline: it is where the driver finds what is wrong with a graph. */
+    if (!c->req.signals || events ||
+        !atomic_load_explicit(&a->exec->launched, memory_order_relaxed))
+        c->req.flags |= VHQ_MUST_INLINE;
     c->req.flags |= (a->exec->copy ? VHQ_GATED : 0) | waits_flag(a);
     c->req.est_ns = exec_estimate_ns(a->exec);
     a->learned = &a->exec->estimate.learned;
@@ -153,11 +149,6 @@ static CUresult graph_straight(const struct graph_call *a, struct call *c, struc
 
 enum { ROUNDS = 64 }; /* of holds that take turns: then it goes whatever is held */
 
-static CUresult wide_launch(void *args)
-{
-    return (CUresult)graph_run(args);
-}
-
 /* In the stream's turn. A hold of another device, found now, is waited for outside of the turn:
  * other streams wait for its end. */
 static int wide_now(void *args)
@@ -166,7 +157,7 @@ static int wide_now(void *args)
     bool queued = a->known->q;
     a->again = queued && a->rounds++ < ROUNDS && asides_held(a->exec->asides, a->known->level);
     return a->again ? CUDA_ERROR_NOT_PERMITTED
-                    : (int)asides_launch(a->exec->asides, a->known, wide_launch, a);
+                    : (int)asides_launch(a->exec->asides, a->known, graph_run, a);
 }
 
 static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_stream *s)

@@ -126,15 +126,19 @@ static void function_drop(void *payload)
     trampoline_drop(((struct host_call *)payload)->trampoline);
 }
 
-static CUresult trampoline_call(struct host_call *a, const struct trampoline *from, struct call *c)
+static CUresult trampoline_call(struct host_call *a, const struct trampoline *from, struct call *c,
+                                struct shim_stream *s)
 {
+    CUresult r = context_error(s->ctx);
+    if (r)
+        return r;
     struct trampoline *t = a->trampoline = pool_get(&trampolines);
     if (!t)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *t = *from;
-    CUresult r = call_on(c, t->stream);
+    t->stream = s;
+    r = call_on(c, s);
     /* The call was made: 0 where nobody knows its epoch. */
-    struct shim_stream *s = from->stream;
     uint64_t epoch = c->epoch;
     uint64_t seen = atomic_exchange(&t->met, epoch ? epoch : MET_NO_EPOCH);
     if ((seen == MET_RUNS || seen == MET_RAN) && epoch)
@@ -162,11 +166,7 @@ static CUresult launch_function(struct host_call a, CUhostFn function, void *dat
     /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
     if (!s || !function || capture_active(s))
         return launch_real(&a, function, data);
-    CUresult error = context_error(s->ctx);
-    if (error)
-        return error;
-    t.stream = s;
-    return trampoline_call(&a, &t, &c);
+    return trampoline_call(&a, &t, &c, s);
 }
 
 BOTH(cuLaunchHostFunc, (CUstream, stream), (CUhostFn, fn), (void *, data))
@@ -193,9 +193,5 @@ BOTH(cuStreamAddCallback, (CUstream, stream), (CUstreamCallback, callback), (voi
     struct shim_stream *s = call_stream(&a.stream, ptds);
     if (!s || !callback || flags || capture_active(s))
         return REAL(cuStreamAddCallback)(a.stream, callback, data, flags);
-    CUresult error = context_error(s->ctx);
-    if (error)
-        return error;
-    t.stream = s;
-    return trampoline_call(&a, &t, &c);
+    return trampoline_call(&a, &t, &c, s);
 }

@@ -65,12 +65,6 @@ static void attribute_changes(CUfunction handle, struct shim_function *f)
         function_attributes_forget(handle, f);
 }
 
-/* Some libraries set the same value before every launch: that changes nothing. */
-static CUresult attribute_same(struct shim_context *ctx)
-{
-    return context_answer(ctx, CUDA_SUCCESS);
-}
-
 static CUresult attribute_set(CUresult r, struct shim_function *f, CUfunction_attribute attribute,
                               int value)
 {
@@ -92,8 +86,9 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib
         return REAL(cuFuncSetAttribute)(hfunc, attrib, value);
     struct shim_context *ctx = context_known();
     struct shim_function *f = ctx ? function_known(hfunc, ctx) : NULL;
+    /* Some libraries set the same value before every launch: that changes nothing. */
     if (f && function_attribute_is(f, attrib, value))
-        return attribute_same(ctx);
+        return context_answer(ctx, CUDA_SUCCESS);
     attribute_changes(hfunc, f);
     return attribute_set(REAL(cuFuncSetAttribute)(hfunc, attrib, value), f, attrib, value);
 }
@@ -108,7 +103,7 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUker
                                   ? function_of((CUfunction)kernel, ctx)
                                   : NULL;
     if (f && function_attribute_is(f, attrib, val))
-        return attribute_same(ctx);
+        return context_answer(ctx, CUDA_SUCCESS);
     attribute_changes((CUfunction)kernel, f);
     return attribute_set(REAL(cuKernelSetAttribute)(attrib, val, kernel, dev), f, attrib, val);
 }

@@ -13,17 +13,16 @@
 
 /* ---- create ------------------------------------------------------------------------------- */
 
-static CUresult created(CUresult r, const CUstream *stream)
+static void created(CUresult r, const CUstream *stream)
 {
     if (r != CUDA_SUCCESS || thread_bypasses())
-        return r;
+        return;
     stream_created(*stream);
     /* A plug-in that was loaded meanwhile makes its stream: with its direct link buffering ends. */
     bool before = atomic_load(&unknown_passes);
     unknown_look_links();
     if (!before && atomic_load(&unknown_passes))
         drain_all(false);
-    return r;
 }
 
 /* Natively streams are gone that have been destroyed, and here some may wait for what they have
@@ -42,13 +41,8 @@ static bool room_made(CUresult r)
 }
 
 #define CREATES(sym, ...)                                                                          \
-    EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
-    {                                                                                              \
-        CUresult r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                           \
-        if (unlikely(room_made(r)))                                                                \
-            r = REAL(sym)(EACH_VALUE(__VA_ARGS__));                                                \
-        return created(r, stream);                                                                 \
-    }
+    WRAPPED(sym, , if (unlikely(room_made(r))) r = REAL(sym)(EACH_VALUE(__VA_ARGS__));             \
+            created(r, stream), __VA_ARGS__)
 CREATES(cuStreamCreate, (CUstream *, stream), (unsigned int, flags))
 CREATES(cuStreamCreateWithPriority, (CUstream *, stream), (unsigned int, flags), (int, priority))
 CREATES(cuGreenCtxStreamCreate, (CUstream *, stream), (CUgreenCtx, green), (unsigned int, flags),

@@ -120,6 +120,20 @@ const char *function_name(CUfunction handle)
     return name ? name : "kernel";
 }
 
+/* What the driver accepts of this function may have changed. */
+static void shapes_forget(struct shim_function *f)
+{
+    for (int i = 0; i < FUNCTION_SHAPES; i++)
+        atomic_store_explicit(&f->shape[i], 0, memory_order_relaxed);
+}
+
+static void attributes_forget(struct shim_function *f)
+{
+    shapes_forget(f);
+    for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
+        atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
+}
+
 static void function_describe(struct shim_function *f, CUfunction handle,
                               const struct shim_context *ctx)
 {
@@ -129,10 +143,8 @@ static void function_describe(struct shim_function *f, CUfunction handle,
     f->alike = f->of_library ? name_hash(handle) : 0;
     f->context = ctx->handle;
     atomic_store_explicit(&f->only, kernel ? ctx->handle : NULL, memory_order_relaxed);
-    function_shapes_forget(f);
+    attributes_forget(f);
     atomic_store_explicit(&f->accepted, NULL, memory_order_relaxed);
-    for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
-        atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
     for (uint32_t i = 0; i < ESTIMATE_BUCKETS; i++) {
         estimate_reset(&f->estimate[i]);
         estimate_keep(&f->estimate[i], &f->key, i);
@@ -265,7 +277,7 @@ void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room)
 void function_accepted(struct shim_function *f, CUcontext base)
 {
     if (atomic_exchange_explicit(&f->accepted, base, memory_order_relaxed) != base)
-        function_shapes_forget(f);
+        shapes_forget(f);
 }
 
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
@@ -285,19 +297,6 @@ void function_cluster_ask(struct shim_function *f, CUfunction handle, const stru
     atomic_store_explicit(&f->cluster, cluster, memory_order_relaxed);
 }
 
-void function_shapes_forget(struct shim_function *f)
-{
-    for (int i = 0; i < FUNCTION_SHAPES; i++)
-        atomic_store_explicit(&f->shape[i], 0, memory_order_relaxed);
-}
-
-static void attributes_forget(struct shim_function *f)
-{
-    function_shapes_forget(f);
-    for (int i = 0; i < FUNCTION_ATTRIBUTES; i++)
-        atomic_store_explicit(&f->attribute[i], 0, memory_order_relaxed);
-}
-
 static void forget_any(struct table_node *n, void *unused)
 {
     attributes_forget((struct shim_function *)(void *)n);
@@ -314,7 +313,7 @@ void function_attributes_forget(CUfunction handle, struct shim_function *f)
     const void *module = f ? f->module : module_of(handle, &of_library);
     if (!of_library && module) {
         if (f)
-            function_shapes_forget(f);
+            shapes_forget(f);
         return;
     }
     uint64_t alike = !of_library ? 0 : f ? f->alike : name_hash(handle);

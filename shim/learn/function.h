@@ -83,8 +83,6 @@ static inline bool function_belongs(const struct shim_function *f, CUcontext bas
 /* Before a shape is added: ask what clusters the code makes. */
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 
-/* What the driver accepts of this function may have changed. */
-void function_shapes_forget(struct shim_function *f);
 /* And so may its attributes, by way of this handle. */
 void function_attributes_forget(CUfunction handle, struct shim_function *f); /* NULL: not known */
 bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value);

@@ -185,7 +185,9 @@ static int driver_open(int flags)
     return driver_get() ? 0 : -ENOENT;
 }
 
-int api_load(void)
+/* Finds libcuda.so.1 the way the loader does. Any number of times, from any thread, and from a
+ * constructor of somebody else. Returns 0, or -ENOENT when there is no driver (said once). */
+static int api_load(void)
 {
     static bool said;
 

@@ -105,11 +105,6 @@ static void exit_handler(void)
     quiet_end(&quiet);
 }
 
-void process_watch_exit(void)
-{
-    atexit(exit_handler);
-}
-
 void process_cuda_seen(void)
 {
     config_get(); /* now is the time for its warnings */
@@ -119,6 +114,6 @@ void process_cuda_seen(void)
     madvise(&shim_life, sizeof(shim_life), MADV_WIPEONFORK);
     seen = true;
     shim_begin();
-    process_watch_exit();
+    atexit(exit_handler);
     unknown_look_links();
 }

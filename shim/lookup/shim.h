@@ -40,7 +40,7 @@ enum api_index {
     API_COUNT
 };
 
-/* What wrappers call, filled by api_load for every row that is not API_PASS; NULL where the driver
+/* What wrappers call, filled by api_get for every row that is not API_PASS; NULL where the driver
  * lacks the symbol. It is the driver's own function, in api_driver, or what stands in front of that
  * for the whole process. */
 extern void *api_real[API_COUNT], *api_driver[API_COUNT];
@@ -48,11 +48,6 @@ extern void *api_real[API_COUNT], *api_driver[API_COUNT];
 /* A function that stands in front of the driver's for this row, or NULL. Asked when the driver is
  * found; whoever has some implements it (path/distance.c). */
 void *shim_stand_in(int row);
-
-/* Finds libcuda.so.1 the way the loader does and fills api_real. Idempotent, thread safe, callable
- * from a constructor of somebody else. Returns 0, or -ENOENT when there is no driver (said
- * once). */
-int api_load(void);
 
 /* The driver's own function, typed. The wrapper was called, so the driver was loaded, or the call
  * binds it: returns a stub that answers CUDA_ERROR_NOT_INITIALIZED / NOT_FOUND where it is
@@ -160,9 +155,6 @@ void shim_end(void);
 
 /* The driver was found: warn about bad settings, watch exit. Called once by api.c. */
 void process_cuda_seen(void);
-/* Run the exit handler ahead of those registered so far; context.c calls it after the first context
- * came up, because cuInit registers the driver's own. The handler runs its work once. */
-void process_watch_exit(void);
 /* Implemented by drain.c. At exit: submit what is buffered, for at most 2 s in all. */
 void shim_exit_drain(void);
 /* Implemented by drain.c, if it has anything to do: in a forked child, after shim_end.

@@ -98,6 +98,21 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->stuck = false;
 }
 
+/* Its handle may be reused from now on. */
+static void stream_unlink(struct shim_stream *s)
+{
+    bool forgotten = MUTANT(gone_forgotten) || (MUTANT(passing_forgotten) && s->per_thread);
+    if (s->kind == VHQ_BLOCKING && !schedule_all_complete(s) && !forgotten)
+        atomic_fetch_add(&s->ctx->gone, 1);
+    atomic_store(&s->state, STREAM_GONE);
+    tell(STREAM_UNLINKED, s);
+    schedule_forget(s);
+    capture_over(s);
+    if (!stream_special(s->handle))
+        table_remove(&streams, &s->node);
+    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+}
+
 static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int priority)
 {
     if (thread_level_wanted < 0 || handle == CU_STREAM_LEGACY)
@@ -106,8 +121,8 @@ static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int pr
                                                            : level_highest();
 }
 
-struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsigned flags,
-                               int priority)
+static struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsigned flags,
+                                      int priority)
 {
     return stream_add_at(ctx, handle, flags, priority, level_of(ctx, handle, priority));
 }
@@ -319,20 +334,6 @@ struct shim_stream *stream_of(CUstream handle)
 }
 
 /* ---- and letting them go ------------------------------------------------------------------ */
-
-void stream_unlink(struct shim_stream *s)
-{
-    bool forgotten = MUTANT(gone_forgotten) || (MUTANT(passing_forgotten) && s->per_thread);
-    if (s->kind == VHQ_BLOCKING && !schedule_all_complete(s) && !forgotten)
-        atomic_fetch_add(&s->ctx->gone, 1);
-    atomic_store(&s->state, STREAM_GONE);
-    tell(STREAM_UNLINKED, s);
-    schedule_forget(s);
-    capture_over(s);
-    if (!stream_special(s->handle))
-        table_remove(&streams, &s->node);
-    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
-}
 
 void stream_leave(struct shim_stream *s)
 {

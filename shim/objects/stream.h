@@ -24,19 +24,15 @@ struct shim_stream *stream_known(CUstream handle);
 
 /* A stream was created (in the current context, or by a green context). */
 void stream_created(CUstream handle);
-/* Makes the stream of one handle known. */
-struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsigned flags,
-                               int priority);
-/* The same, of a level that was chosen. */
+/* Makes the stream of one handle known, of a level that was chosen. */
 struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
                                   int priority, uint32_t level);
 /* Each thread that uses CU_STREAM_PER_THREAD has a stream of its own per context, freed when the
  * thread ends. It is never buffered: the dispatcher is another thread, and there the handle means
  * another stream. Is it the calling thread's own? */
 bool stream_of_thread(const struct shim_stream *s);
-/* Remove it from the table: its handle may be reused from now on. */
-void stream_unlink(struct shim_stream *s);
-/* The same where its handle still names it, in the calling thread, and it may have work. */
+/* Remove it from the table: its handle, which still names it in the calling thread, may be reused
+ * from now on. It may have work. */
 void stream_leave(struct shim_stream *s);
 /* Nothing more is submitted to a stream that was unlinked; its vHQ is drained. It is freed, or
  * stays until what it has in flight has run. Waits while the driver is asked for it. `marks`: the

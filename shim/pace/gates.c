@@ -138,7 +138,8 @@ static void say_off(const char *why)
         log_line(config_get()->gates == GATES_ON ? LOG_WARN : LOG_INFO, "no gates: %s", why);
 }
 
-bool gates_wanted(const struct shim_context *ctx)
+/* Gates are asked for, and nothing speaks against them. */
+static bool gates_wanted(const struct shim_context *ctx)
 {
     if (config_get()->gates == GATES_OFF || !ctx->set || ctx->gpu->index < 0)
         return false;

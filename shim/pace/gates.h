@@ -25,8 +25,6 @@ int gates_write(void *user, struct vhq *q, void *stream, uint32_t value);
 /* Makes the context's gates, tells when they may be used, and when no longer. In the client's
  * thread, every 10 ms, and once while the context is being made known. */
 void gates_look(struct shim_context *ctx);
-/* Gates are asked for, and nothing speaks against them. */
-bool gates_wanted(const struct shim_context *ctx);
 /* Estimated work between two gates of a graph; 0: graphs are to have none. */
 uint64_t gates_graph_spacing_ns(const struct shim_context *ctx);
 /* Where the GPU finds the hold word of the context's gates; 0: it does not. */

@@ -10,7 +10,8 @@
 #include "common/mutant.h"
 #include "shim/objects/context.h"
 
-void drain_stream(struct shim_stream *s, bool boost)
+/* One stream: and, for the legacy stream and the blocking ones, what CUDA orders before it. */
+static void drain_stream(struct shim_stream *s, bool boost)
 {
     struct vhq_set *set = s->ctx->set;
     if (!set || vhq_set_idle(set))

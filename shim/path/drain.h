@@ -9,8 +9,6 @@
 
 #include "shim/objects/stream.h"
 
-/* One stream: and, for the legacy stream and the blocking ones, what CUDA orders before it. */
-void drain_stream(struct shim_stream *s, bool boost);
 /* ... and until it is known complete, so that no driver lock is held meanwhile. */
 void drain_sync_stream(struct shim_stream *s, bool boost);
 /* A context; with the primary one its green contexts, which are synchronised with it. */

@@ -119,21 +119,6 @@ void options_no_operands(const struct subcommand *cmd, int argc, char **argv)
         fail_usage(cmd, "unexpected argument %s", argv[optind]);
 }
 
-uint64_t options_number(const struct subcommand *cmd, int row, const char *text, uint64_t least,
-                        uint64_t most)
-{
-    char *end;
-    unsigned long long value;
-
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    /* strtoull takes "-1" for a huge number and skips blanks: only digits are a number here. */
-    if (text[0] < '0' || text[0] > '9' || *end || errno || value < least || value > most)
-        fail_usage(cmd, "--%s=%s is not a number from %llu to %llu", cmd->options[row].name, text,
-                   (unsigned long long)least, (unsigned long long)most);
-    return value;
-}
-
 double options_decimal(const struct subcommand *cmd, int row, const char *text, double least,
                        double most)
 {
@@ -165,8 +150,17 @@ int options_word(const struct subcommand *cmd, int row, const char *text, const 
 static uint64_t number_at(const struct subcommand *cmd, int row)
 {
     const uint64_t *bounds = cmd->options[row].place.number;
+    unsigned long long value;
+    char *end;
 
-    return options_number(cmd, row, optarg, bounds[0], bounds[1]);
+    errno = 0;
+    value = strtoull(optarg, &end, 10);
+    /* strtoull takes "-1" for a huge number and skips blanks: only digits are a number here. */
+    if (optarg[0] < '0' || optarg[0] > '9' || *end || errno || value < bounds[0] ||
+        value > bounds[1])
+        fail_usage(cmd, "--%s=%s is not a number from %llu to %llu", cmd->options[row].name, optarg,
+                   (unsigned long long)bounds[0], (unsigned long long)bounds[1]);
+    return value;
 }
 
 static void option_take(const struct subcommand *cmd, int row)

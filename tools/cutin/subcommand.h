@@ -106,10 +106,7 @@ enum { EXIT_USAGE = 2, EXIT_OWN_FAILURE = 125, EXIT_CANNOT_RUN = 126, EXIT_NOT_F
 void options_read(const struct subcommand *cmd, int argc, char **argv);
 /* For commands without operands: one line and exit 2 where there is one. */
 void options_no_operands(const struct subcommand *cmd, int argc, char **argv);
-/* A number from `least` to `most`, or one line naming the option and exit 2. */
-uint64_t options_number(const struct subcommand *cmd, int row, const char *text, uint64_t least,
-                        uint64_t most);
-/* As above, of a decimal number. */
+/* A decimal number from `least` to `most`, or one line naming the option and exit 2. */
 double options_decimal(const struct subcommand *cmd, int row, const char *text, double least,
                        double most);
 enum { OPTIONS_US = 16 }; /* of TAKE_US: the text, without "us" behind it */

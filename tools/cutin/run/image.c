@@ -40,7 +40,8 @@ void image_close(struct image *image)
     munmap((void *)image->bytes, image->size);
 }
 
-const void *image_at(const struct image *image, uint64_t offset, uint64_t size)
+/* So many bytes from there on; NULL: the file ends before. */
+static const void *image_at(const struct image *image, uint64_t offset, uint64_t size)
 {
     return offset <= image->size && size <= image->size - offset ? image->bytes + offset : NULL;
 }

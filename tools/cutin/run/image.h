@@ -17,8 +17,6 @@ struct image {
 /* Maps a regular file that is not empty. Returns 0 or -errno. */
 int image_open(struct image *image, const char *path);
 void image_close(struct image *image);
-/* So many bytes from there on; NULL: the file ends before. */
-const void *image_at(const struct image *image, uint64_t offset, uint64_t size);
 
 struct subcommand;
 /* One line on stderr where `program`, looked up as execvp does, is one that no library can be

@@ -69,8 +69,8 @@ void vhq_drain(struct vhq *q, bool boost)
 }
 
 /* `q`: of that vHQ and what goes ahead of it; NULL: of all. */
-static int set_drain_of(struct vhq_set *s, struct vhq *q, enum waits_for what, bool boost,
-                        uint64_t deadline_ns)
+static int set_drain(struct vhq_set *s, struct vhq *q, enum waits_for what, bool boost,
+                     uint64_t deadline_ns)
 {
     if (set_idle(s) || passive())
         return 0;
@@ -83,39 +83,34 @@ static int set_drain_of(struct vhq_set *s, struct vhq *q, enum waits_for what, b
     return goal_wait(s, &g, deadline_ns);
 }
 
-static int set_drain(struct vhq_set *s, enum waits_for what, bool boost, uint64_t deadline_ns)
-{
-    return set_drain_of(s, NULL, what, boost, deadline_ns);
-}
-
 void vhq_set_drain(struct vhq_set *set, bool boost)
 {
-    set_drain(set, WAIT_SET, boost, NEVER);
+    set_drain(set, NULL, WAIT_SET, boost, NEVER);
 }
 
 void vhq_set_drain_returned(struct vhq_set *set, bool boost)
 {
-    set_drain(set, WAIT_RETURNED, boost, NEVER);
+    set_drain(set, NULL, WAIT_RETURNED, boost, NEVER);
 }
 
 void vhq_set_drain_legacy(struct vhq_set *set, bool boost)
 {
-    set_drain(set, MUTANT(legacy_drain_of_all) ? WAIT_RETURNED : WAIT_LEGACY, boost, NEVER);
+    set_drain(set, NULL, MUTANT(legacy_drain_of_all) ? WAIT_RETURNED : WAIT_LEGACY, boost, NEVER);
 }
 
 void vhq_set_drain_unblocked(struct vhq_set *set, bool boost)
 {
-    set_drain(set, WAIT_UNBLOCKED, boost, NEVER);
+    set_drain(set, NULL, WAIT_UNBLOCKED, boost, NEVER);
 }
 
 void vhq_drain_unblocked(struct vhq *q, bool boost)
 {
-    set_drain_of(q->set, q, WAIT_UNBLOCKED, boost, NEVER);
+    set_drain(q->set, q, WAIT_UNBLOCKED, boost, NEVER);
 }
 
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms)
 {
-    return set_drain(set, WAIT_SET, false, clock_ns() + timeout_ms * NS_PER_MS);
+    return set_drain(set, NULL, WAIT_SET, false, clock_ns() + timeout_ms * NS_PER_MS);
 }
 
 /* ---- the submission right, for a moment ------------------------------------------------------ */

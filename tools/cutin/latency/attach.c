@@ -142,8 +142,8 @@ static int cuts_read_log(struct cuts *c, FILE *log, pid_t pid)
     for (int pass = 0; most_ns && pass < 2; pass++) {
         rewind(log);
         while (getline(&text, &room, log) > 0)
-            if (device_log_parse(text, &w) && device_work_drawn(&w) &&
-                strcmp(w.kind, "kernel") == 0 && w.end_ns + 1000000 >= first_ns)
+            if (device_log_parse(text, &w) && strcmp(w.kind, "kernel") == 0 &&
+                w.end_ns + 1000000 >= first_ns)
                 add_work(c, &w, pid, pass == 0, most_ns);
     }
     free(text);

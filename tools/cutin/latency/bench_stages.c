@@ -105,7 +105,7 @@ static int read_log(struct bench *b)
     fseek(log, b->trace.log_at, SEEK_SET);
     while (rc == 0 && (n = getline(&text, &room, log)) > 0 && text[n - 1] == '\n') {
         b->trace.log_at += (long)n;
-        if (!device_log_parse(text, &w) || !device_work_drawn(&w) || strcmp(w.kind, "kernel") != 0)
+        if (!device_log_parse(text, &w) || strcmp(w.kind, "kernel") != 0)
             continue;
         if (w.pid == b->rt[BENCH_CUTIN].pid)
             rc = trace_spans_add(&b->stages.sources.of[SOURCE_RT], w.start_ns, w.end_ns);

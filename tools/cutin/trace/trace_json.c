@@ -327,7 +327,7 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
     while (seen && getline(&text, &room, log) > 0) {
         if (lines++ % LOOK == 0 && !proceed(j, (double)ftell(log), (double)st.st_size + 1))
             break;
-        if (!device_log_parse(text, &l) || !device_work_drawn(&l) || !within(j, l.start_ns))
+        if (!device_log_parse(text, &l) || !within(j, l.start_ns))
             continue;
         took_ns = l.end_ns - l.start_ns;
         put_slice(j, GPU_PROCESS, gpu_track(j, &l, seen, &tracks),

@@ -189,15 +189,16 @@ bool trace_clocks_place(const struct trace_clocks *c, const struct trace_record 
 bool device_log_parse(char *text, struct device_work *w)
 {
     char *name = strstr(text, " name="), *behind = name ? strstr(name, " submit=") : NULL;
+    int ran;
 
     if (!behind)
         return false;
     *name = *behind = '\0';
     w->name = name + strlen(" name=");
-    return sscanf(text, "pid=%d context=%" SCNu32 " stream=%" SCNu32 " seq=%*u kind=%15s", &w->pid,
-                  &w->context, &w->stream, w->kind) == 4 &&
+    return sscanf(text, "pid=%d context=%*u stream=%" SCNu32 " seq=%*u kind=%15s", &w->pid,
+                  &w->stream, w->kind) == 3 &&
            sscanf(behind + 1,
                   "submit=%*u start=%" SCNu64 " end=%" SCNu64 " cost=%" SCNu64 " ran=%d",
-                  &w->start_ns, &w->end_ns, &w->cost_ns, &w->ran) == 4 &&
-           w->end_ns >= w->start_ns;
+                  &w->start_ns, &w->end_ns, &w->cost_ns, &ran) == 4 &&
+           ran && strcmp(w->kind, "mark") != 0 && w->end_ns > w->start_ns;
 }

@@ -60,19 +60,14 @@ bool trace_clocks_place(const struct trace_clocks *c, const struct trace_record 
 /* One line of the log: one work of the device. */
 struct device_work {
     int pid;
-    uint32_t context, stream;
+    uint32_t stream;
     char kind[16];
     const char *name; /* of any length, in the line itself */
     uint64_t start_ns, end_ns, cost_ns;
-    int ran;
 };
 
-/* Writes into the text. False: it is no such line. */
+/* Writes into the text. False: it is no such line, or there is nothing to see: marks take no time.
+ */
 bool device_log_parse(char *text, struct device_work *w);
-/* Marks take no time: nothing to see. */
-static inline bool device_work_drawn(const struct device_work *w)
-{
-    return w->ran && strcmp(w->kind, "mark") != 0 && w->end_ns > w->start_ns;
-}
 
 #endif

@@ -24,7 +24,7 @@
 #include "common/machine_socket.h"
 
 /* Who runs a program does without; who measures cannot, and a busy machine takes its time. */
-enum { READY_FD = 3, READY_MS = 2000, OWN_READY_MS = 60000, REAP_NAP_US = 1000 };
+enum { READY_FD = 3, READY_MS = 10000, OWN_READY_MS = 60000, REAP_NAP_US = 1000 };
 
 const char *daemon_socket(void)
 {

@@ -66,16 +66,6 @@ bool gate_crowds(const struct vhq *q, uint32_t parts)
     return gate_crowded(q) && pad_taken(q->set, q) + (own > parts ? own : parts) > VHQ_PARTS;
 }
 
-void vhq_set_stand(struct vhq_set *set, bool stand)
-{
-    static const _Atomic uint32_t held = 1;
-    set_lock(set);
-    for (struct vhq *q = set->all; q; q = q->next)
-        atomic_store_explicit(&q->hold, stand && q->desc.hold ? &held : q->desc.hold,
-                              memory_order_relaxed);
-    set_unlock(set);
-}
-
 static bool gate_place(struct vhq *q)
 {
     if (cap_mark_gate(q) != MARK_OK)

@@ -74,18 +74,32 @@ static void measure_above(struct vhq_set *s)
                           memory_order_relaxed);
 }
 
+/* All that others can hold, by this word; NULL: each by its own. Set's lock held. */
+static void hold_by(struct vhq_set *s, const _Atomic uint32_t *word)
+{
+    for (struct vhq *q = s->all; q; q = q->next)
+        atomic_store_explicit(&q->hold, word && q->desc.hold ? word : q->desc.hold,
+                              memory_order_relaxed);
+}
+
+void vhq_set_stand(struct vhq_set *set, bool stand)
+{
+    static const _Atomic uint32_t held = 1;
+    set_lock(set);
+    hold_by(set, stand ? &held : set->open ? &set->open_word : NULL);
+    set_unlock(set);
+}
+
 void vhq_set_open(struct vhq_set *set, uint32_t of)
 {
     set_lock(set);
     uint32_t word = 0;
     cap_look(set, clock_ns()); /* until now */
-    for (struct vhq *q = set->all; q; q = q->next) {
+    for (const struct vhq *q = set->all; q; q = q->next)
         if (q->desc.hold)
             word |= atomic_load_explicit(q->desc.hold, memory_order_relaxed);
-        atomic_store_explicit(&q->hold, of && q->desc.hold ? &set->open_word : q->desc.hold,
-                              memory_order_relaxed);
-    }
     atomic_store_explicit(&set->open_word, word & set->cfg.unbounded, memory_order_relaxed);
+    hold_by(set, of ? &set->open_word : NULL);
     if (of || set->open)
         gaps_shared(set, of, clock_ns());
     set->open = of;

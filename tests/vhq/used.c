@@ -92,6 +92,28 @@ Test(used, on_average_commands_are_under_the_relaxed_cap)
     world_free(w);
 }
 
+/* What stands for a moment is as open as before when it no longer does. */
+Test(used, an_opened_set_that_stood_is_open_again)
+{
+    clock_freeze();
+    _Atomic uint32_t above = 1, rivals = 1;
+    struct world *w = world_new(&(struct vhq_config){
+        .budget_us = 100, .above = &above, .rivals = &rivals, .unbounded = TURN});
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&w->stream[a].hold, ABOVE);
+    vhq_set_open(w->set, 2);
+    vhq_set_stand(w->set, true);
+    launch(w, a, 100);
+    dispatcher_looks(w);
+    cr_assert_eq(w->stream[a].in_flight, 0);
+    vhq_set_stand(w->set, false);
+    dispatcher_looks(w);
+    cr_assert_eq(w->stream[a].in_flight, 1);
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    world_free(w);
+}
+
 /* A least share is worth nothing if whoever is active anew may close the hold. */
 Test(used, an_opened_set_is_held_by_nobody_but_turns_and_pauses)
 {

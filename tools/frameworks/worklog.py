@@ -1,9 +1,9 @@
 """What the simulated GPU's event log (SIMGPU_LOG) says of a program: the order of works in each stream.
 
-Kind, name in full, grid, and whether it ran count, as numbers of eight bytes, so that a log of millions of
-works fits into memory. Marks and waits are left out, since cutin adds its own, and a copy of the size of its
-pieces counts with the one behind it. Streams are matched process by process and context by context in the
-order in which they were made."""
+Kind, name in full, grid or bytes, and whether it ran count, as numbers of eight bytes, so that a log of millions
+of works fits into memory. Marks and waits are left out, since cutin adds its own, and a copy of the size of its
+pieces counts with the one behind it, as one of both their bytes. Streams are matched process by process and context
+by context in the order in which they were made."""
 
 import array
 import fcntl
@@ -38,13 +38,19 @@ class Works:
             raise OutOfOrder(f"stream {key}: work {seq} after work {self.last[key]}")
         self.last[key] = seq
         shape = row[SHAPE] if len(row) > SHAPE else b""
-        work = row[KIND], row[NAME][5:], row[RAN], b"" if shape.startswith(b"bytes=") else shape
+        stream = self.streams.setdefault(key, array.array("q"))
+        what, total = (row[KIND], row[NAME][5:], row[RAN]), 0
+        begun, so_far = self.begun.get(key, (None, 0))
+        if shape.startswith(b"bytes="):
+            total = int(shape[6:])
+            if begun == what:
+                total += so_far
+                stream.pop()
+        self.begun[key] = (what if shape in PIECES else None, total)
+        work = *what, b"bytes=%d" % total if total else shape
         number = hash(work)
         self.names.setdefault(number, work)
-        goes_on, self.begun[key] = self.begun.get(key) == number, number if shape in PIECES else None
-        if goes_on:
-            return
-        self.streams.setdefault(key, array.array("q")).append(number)
+        stream.append(number)
 
     def count(self, part=None):
         """How many works, or how many whose name contains `part`."""

@@ -16,6 +16,10 @@ def line(seq, name, kind="kernel", stream=1, pid=7, context=256, ran=1):
     return (text + (" grid=1,1,1 block=32,1,1 smem=0" if kind == "kernel" else "") + "\n").encode()
 
 
+def copy(seq, size):
+    return line(seq, "copy_htod", kind="copy").rstrip() + b" bytes=%d\n" % size
+
+
 def works(*lines):
     of = worklog.Works()
     for each in lines:
@@ -47,6 +51,14 @@ class Order(unittest.TestCase):
         self.assertIsNone(worklog.difference(long, short, prefix=True))
         long.end_after("a")
         self.assertIsNone(worklog.difference(long, short))
+
+    def test_a_copy_in_pieces_is_one_of_as_many_bytes(self):
+        piece, rest = 2 << 20, 100
+        whole = works(copy(1, 2 * piece + rest), copy(2, 8), line(3, "a"))
+        pieces = copy(1, piece), copy(2, piece), copy(3, rest), copy(4, 8), line(5, "a")
+        self.assertIsNone(worklog.difference(whole, works(*pieces)))
+        for lost in range(len(pieces)):
+            self.assertIsNotNone(worklog.difference(whole, works(*pieces[:lost], *pieces[lost + 1:])), lost)
 
     def test_a_log_out_of_order_is_refused(self):
         with self.assertRaises(worklog.OutOfOrder):

@@ -2,38 +2,21 @@
 
     order.py BARE CUTIN
 
-Both are event logs of the simulated GPU (SIMGPU_LOG). What counts is the order of works in each stream:
-kind, name in full, grid, and whether it ran. Marks and waits are left out, since cutin adds its own. Streams
-are matched process by process and context by context in the order in which they were made; processes that did
-the same are matched wherever they stand. Prints one line;
-exit status 1 where the two differ, 2 where a log is empty."""
+Both are event logs of the simulated GPU (SIMGPU_LOG), read as worklog.py says. Streams are matched process by
+process and context by context in the order in which they were made; processes that did the same are matched
+wherever they stand. Prints one line; exit status 1 where the two differ, 2 where a log is empty."""
 
-import re
+import pathlib
 import sys
 
-OF_CUTIN = ("mark", "wait")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import worklog
 
 
-def streams(path):
-    """{(process, context, stream): [work, ...]}, the processes counted from 0."""
-    works, processes = {}, []
-    with open(path, encoding="utf-8", errors="replace") as log:
-        for line in log:
-            row = dict(re.findall(r"(\w+)=(\S+)", line))
-            if row["kind"] in OF_CUTIN:
-                continue
-            if row["pid"] not in processes:
-                processes.append(row["pid"])
-            key = processes.index(row["pid"]), int(row["context"]), int(row["id"])
-            work = row["kind"], row["name"], row.get("grid"), row["ran"]
-            works.setdefault(key, []).append((int(row["seq"]), work))
-    return {key: [work for _, work in sorted(of)] for key, of in works.items()}
-
-
-def by_process(of):
+def by_process(works):
     lists = {}
-    for key in sorted(of):
-        lists.setdefault(key[0], []).append(of[key])
+    for key in sorted(works.streams):
+        lists.setdefault(key[0], []).append(works.streams[key])
     return lists
 
 
@@ -48,8 +31,8 @@ def paired(bare, cutin):
     return dict(enumerate(bare)), dict(enumerate(cutin))
 
 
-def first_difference(bare, cutin):
-    bare, cutin = paired(bare, cutin)
+def first_difference(bare_works, cutin_works):
+    bare, cutin = paired(by_process(bare_works), by_process(cutin_works))
     for process in sorted(set(bare) | set(cutin)):
         a, b = bare.get(process, []), cutin.get(process, [])
         if len(a) != len(b):
@@ -59,18 +42,18 @@ def first_difference(bare, cutin):
                 continue
             at = next((i for i, (u, v) in enumerate(zip(x, y)) if u != v), min(len(x), len(y)))
             return (f"process {process}, stream {stream}, work {at}: "
-                    f"{x[at:at + 1]} bare, {y[at:at + 1]} under cutin")
+                    f"{bare_works.say(next(iter(x[at:]), None))} bare, "
+                    f"{cutin_works.say(next(iter(y[at:]), None))} under cutin")
     return None
 
 
 def main():
-    bare, cutin = streams(sys.argv[1]), streams(sys.argv[2])
-    works = sum(map(len, bare.values()))
-    if not works:
+    bare, cutin = worklog.read(sys.argv[1]), worklog.read(sys.argv[2])
+    if not bare.count():
         print("no work in the log")
         return 2
-    difference = first_difference(by_process(bare), by_process(cutin))
-    print(difference or f"{works} works in {len(bare)} streams, order equal")
+    difference = first_difference(bare, cutin)
+    print(difference or f"{bare.count()} works in {len(bare.streams)} streams, order equal")
     return 1 if difference else 0
 
 

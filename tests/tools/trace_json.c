@@ -179,3 +179,40 @@ Test(trace_json, who_held_whom_is_the_time_of_both)
     free(text);
     unlink(other);
 }
+
+/* A submission that lasts beyond the end of the picture, and a mark before its begin. */
+Test(trace_json, nothing_begins_outside_of_the_picture)
+{
+    struct trace_record r = {.kind = TRACE_SUBMITTED, .stream = 1, .ns = 30000};
+    struct trace_json j = {0};
+    struct trace_view v;
+    char why[256], *text;
+    size_t size, i, begun = 0;
+    FILE *out = open_memstream(&text, &size);
+    json_t *root, *e;
+
+    begin();
+    r.queue.took_ns = 900000;
+    trace_put(&r);
+    trace_sync();
+    cr_assert_eq(trace_view_open(&v, path, why, sizeof(why)), 0, "%s", why);
+    trace_json_begin(&j, out, 20000, 1);
+    j.end_ns = 40000;
+    trace_json_mark(&j, 1, 1, "early", 19000);
+    trace_json_add(&j, &v);
+    cr_assert_eq(trace_json_end(&j), 0);
+    fclose(out);
+    trace_view_close(&v);
+    root = json_loads(text, 0, NULL);
+    cr_assert_not_null(root, "%s", text);
+    json_array_foreach(json_object_get(root, "traceEvents"), i, e)
+    {
+        json_t *at = json_object_get(e, "ts");
+
+        begun += at && strcmp(json_string_value(json_object_get(e, "name")), "submit") == 0;
+        cr_expect(!at || (json_number_value(at) >= 0 && json_number_value(at) <= 20), "%s", text);
+    }
+    cr_expect_eq(begun, 1);
+    json_decref(root);
+    free(text);
+}

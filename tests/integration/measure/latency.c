@@ -442,7 +442,8 @@ static bool has_process(json_t *trace, const char *name)
     return false;
 }
 
-/* Every answer takes longer than 1 us. */
+/* Every answer takes longer than 1 us. Nothing begins outside of the 50 ms and the one behind the
+ * answer, however long a call took that began within. */
 Test(latency, a_break_ends_the_run_and_leaves_the_last_50_ms)
 {
     char path[256], *text;
@@ -469,8 +470,7 @@ Test(latency, a_break_ends_the_run_and_leaves_the_last_50_ms)
     json_array_foreach(get(trace, "traceEvents"), i, event)
     {
         double at = json_number_value(get(event, "ts"));
-        cr_assert(at >= 0 && at <= 60000, "%g us",
-                  at); /* 50 ms, and a busy host under a sanitizer */
+        cr_assert(at >= 0 && at <= 51000, "%g us", at);
     }
     json_decref(trace);
     json_decref(root);

@@ -98,8 +98,10 @@ void trace_json_name(struct trace_json *j, int64_t pid, int64_t tid, const char 
 
 void trace_json_mark(struct trace_json *j, int64_t pid, int64_t tid, const char *name, uint64_t ns)
 {
-    put(j, json_pack("{s:s,s:s,s:s,s:I,s:I,s:f,s:s}", "ph", "i", "name", name, "cat", "mark", "pid",
-                     (json_int_t)pid, "tid", (json_int_t)tid, "ts", us(j, ns), "s", "p"));
+    if (within(j, ns))
+        put(j,
+            json_pack("{s:s,s:s,s:s,s:I,s:I,s:f,s:s}", "ph", "i", "name", name, "cat", "mark",
+                      "pid", (json_int_t)pid, "tid", (json_int_t)tid, "ts", us(j, ns), "s", "p"));
 }
 
 bool trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char *name,
@@ -159,12 +161,15 @@ static void walk_kernel(struct walk *w, const struct trace_record *r)
 
 static void walk_counters(struct walk *w, const struct trace_record *r)
 {
+    uint64_t ns = r->ns + r->queue.took_ns;
     char name[64];
 
+    if (!within(w->j, ns))
+        return;
     snprintf(name, sizeof(name), "stream %u", r->stream);
     put(w->j, json_pack("{s:s,s:s,s:I,s:f,s:{s:i,s:i}}", "ph", "C", "name", name, "pid", w->pid,
-                        "ts", us(w->j, r->ns + r->queue.took_ns), "args", "buffered",
-                        (int)r->queue.buffered, "in flight", (int)r->queue.in_flight));
+                        "ts", us(w->j, ns), "args", "buffered", (int)r->queue.buffered, "in flight",
+                        (int)r->queue.in_flight));
 }
 
 static void put_times(struct walk *w, uint32_t stream, bool cut, const struct trace_span *s)
@@ -249,7 +254,7 @@ static void walk_record(struct walk *w, const struct trace_record *r)
         walk_times(w, r);
         break;
     case TRACE_SAMPLE:
-        if (trace_clocks_place(&w->clocks, r, &start_ns, &took_ns))
+        if (trace_clocks_place(&w->clocks, r, &start_ns, &took_ns) && within(w->j, start_ns))
             put_slice(w->j, w->pid, track(w, r->stream, TRACK_DEVICE), record_name(w, r), "device",
                       start_ns, took_ns, json_pack("{s:i}", "op", (int)r->sample.op));
         break;

@@ -76,9 +76,10 @@ static const struct room {
                     "shim/lookup/shim.h shim/suspend/groups.h examples/kernels_ptx.h cuda.h"},
 
     /* The simulated driver knows the names of the driver's functions, and nothing else of cutin.
-     * Its rooms are in one order, each above those that it may include. One call goes up where no
+     * Its rooms are in one order, each above those that it may include. Two calls go up where no
      * include shows it: streams ask captures (stream/capture.h), which are graphs in the making,
-     * and graph/ answers. A table of pointers between them would hide that and cure nothing. */
+     * and graph/ answers; and tell pools of their end (stream/stream.h), for memory/. A table of
+     * pointers between them would hide that and cure nothing. */
     {"tools/simgpu/face", "shim/lookup/api.def cuda.h"},
     {"tools/simgpu/device", "tools/simgpu/face"},
     {"tools/simgpu/stream",

@@ -108,6 +108,18 @@ static bool range_holds(const struct range *r, uintptr_t at, size_t bytes)
     return at >= r->start && at - r->start < r->size && bytes <= r->size - (at - r->start);
 }
 
+/* Pools of the host let devices in one by one; what the driver makes of a copy by one that is not
+ * is for it to say. */
+static bool host_pool_open(CUmemoryPool pool)
+{
+    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return MUTANT(host_pool_taken_for_open) ||
+           (REAL(cuCtxGetDevice)(&here.id) == CUDA_SUCCESS &&
+            REAL(cuMemPoolGetAccess)(&flags, pool, &here) == CUDA_SUCCESS &&
+            flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
 static bool range_ask(uintptr_t address, struct range *r)
 {
     CUmemorytype type = (CUmemorytype)0;
@@ -128,11 +140,13 @@ static bool range_ask(uintptr_t address, struct range *r)
                                      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     CUmemoryPool pool = NULL;
     void *pool_data[] = {&pool, &r->pool_device};
-    if (!gpu_device_several() ||
-        REAL(cuPointerGetAttributes)(2, of_pool, pool_data, (CUdeviceptr)address) != CUDA_SUCCESS ||
-        !pool)
+    bool several = gpu_device_several();
+    if (!(several || r->host) ||
+        REAL(cuPointerGetAttributes)(2, of_pool, pool_data, (CUdeviceptr)address) != CUDA_SUCCESS)
+        pool = NULL;
+    if (!pool || !several)
         r->pool_device = CU_DEVICE_INVALID;
-    return (unsigned)type != 0 && size != 0;
+    return (unsigned)type != 0 && size != 0 && (!pool || !r->host || host_pool_open(pool));
 }
 
 void memory_registered_look(void)

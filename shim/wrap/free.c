@@ -145,3 +145,11 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDe
     CAPTURE_LATER(captures, r, REAL(cuMemSetAccess)(ptr, size, desc, count));
     return r;
 }
+
+EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+{
+    if (access_grows(map, count) || MUTANT(pool_access_overtakes))
+        return REAL(cuMemPoolSetAccess)(pool, map, count);
+    going();
+    return gone(REAL(cuMemPoolSetAccess)(pool, map, count));
+}

@@ -188,6 +188,261 @@ Test(pools, memory_of_a_graph_outlives_it)
     OK(cuStreamSynchronize(s));
 }
 
+/* cuda.h says of cuMemAlloc that it returns CUDA_ERROR_INVALID_VALUE for 0 bytes, and not of these;
+ * NVIDIA's cuda-python relies on their success (its pull request 1516: "zero-sized allocations,
+ * which fail with the TCC windows driver mode"). */
+Test(pools, nothing_can_be_allocated)
+{
+    CUstream s = stream_new();
+    CUmemoryPool pool = pool_new();
+    CUdeviceptr p = 0, q = 0, node = 0;
+    CUgraph g;
+    OK(cuMemAllocAsync(&p, 0, s));
+    OK(cuMemAllocFromPoolAsync(&q, 0, pool, s));
+    OK(cuMemFreeAsync(p, s));
+    OK(cuMemFreeAsync(q, s));
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuMemAllocAsync(&node, 0, s));
+    OK(cuMemFreeAsync(node, s));
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphLaunch(exec_new(g), s));
+    OK(cuStreamSynchronize(s));
+    OK(cuMemPoolDestroy(pool));
+}
+
+/* "When more than the release threshold bytes of memory are held by the memory pool, the allocator
+ * will try to release memory back to the OS on the next call to stream, event or context
+ * synchronize. (default 0)" (cuda.h) */
+Test(pools, free_memory_is_kept_until_a_synchronisation)
+{
+    CUstream s = stream_new(), other = stream_new();
+    CUmemoryPool pool = pool_new();
+    CUevent e = event_new();
+    for (int how = 0; how < 3; how++) {
+        CUdeviceptr p;
+        OK(cuMemAllocFromPoolAsync(&p, BYTES, pool, s));
+        OK(cuMemFreeAsync(p, s));
+        UNTIL(cuStreamQuery(s) == CUDA_SUCCESS);
+        UNTIL(pool_amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) == 0);
+        cr_assert_geq(pool_amount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), BYTES);
+        OK(cuEventRecord(e, other));
+        OK(how == 0   ? cuStreamSynchronize(other)
+           : how == 1 ? cuEventSynchronize(e)
+                      : cuCtxSynchronize());
+        cr_assert_eq(pool_amount(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+    }
+    OK(cuMemPoolDestroy(pool));
+}
+
+/* ---- the host's pools, and managed ones ------------------------------------------------------ */
+
+enum { LOCATION_NONE, LOCATION_HOST = 2, LOCATION_NUMA, LOCATION_NUMA_CURRENT, TYPE_MANAGED = 2 };
+
+static CUmemPoolProps props_of(int location, int type)
+{
+    return (CUmemPoolProps){.allocType = (CUmemAllocationType)type,
+                            .location = {(CUmemLocationType)location, 0}};
+}
+
+static void open_host_pools(void)
+{
+    open_pools();
+    if (!rig_attribute((CUdevice_attribute)144) || !rig_attribute((CUdevice_attribute)142))
+        cr_skip_test("no pools of the host");
+}
+
+TestSuite(host_pools, .init = open_host_pools);
+
+static CUmemoryPool host_pool(int location, int type)
+{
+    CUmemPoolProps props = props_of(location, type);
+    CUmemoryPool pool;
+    OK(cuMemPoolCreate(&pool, &props));
+    return pool;
+}
+
+static CUresult pool_open(CUmemoryPool pool, CUmemAccess_flags flags)
+{
+    CUmemAccessDesc to = {{CU_MEM_LOCATION_TYPE_DEVICE, rig.dev}, flags};
+    return cuMemPoolSetAccess(pool, &to, 1);
+}
+
+/* A kernel writes it, the host reads and writes it, a copy reads it. */
+static void both_sides_use(CUmemoryPool pool)
+{
+    CUstream s = stream_new();
+    CUdeviceptr p, back = words_new(0);
+    OK(cuMemAllocFromPoolAsync(&p, BYTES, pool, s));
+    OK(launch_fill(s, p, 7));
+    OK(cuStreamSynchronize(s));
+    uint32_t *words = (uint32_t *)(uintptr_t)p;
+    cr_assert_eq(words[WORDS - 1], 7);
+    for (int i = 0; i < WORDS; i++)
+        words[i] = 9;
+    OK(cuMemcpyAsync(back, p, BYTES, s));
+    OK(cuMemFreeAsync(p, s));
+    OK(cuStreamSynchronize(s));
+    words_are(back, 9);
+    cr_assert_eq(pool_amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+}
+
+/* "To create a memory pool for HOST memory not targeting a specific NUMA node, applications must
+ * set [...] type to ::CU_MEM_LOCATION_TYPE_HOST. [...] To create a memory pool targeting a specific
+ * host NUMA node, applications must set [...] type to ::CU_MEM_LOCATION_TYPE_HOST_NUMA" (cuda.h) */
+Test(host_pools, memory_is_the_hosts_and_the_devices)
+{
+    for (int location = LOCATION_HOST; location <= LOCATION_NUMA; location++) {
+        CUmemoryPool pool = host_pool(location, CU_MEM_ALLOCATION_TYPE_PINNED);
+        OK(pool_open(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+        both_sides_use(pool);
+        OK(cuMemPoolDestroy(pool));
+    }
+}
+
+/* "In the case of pools created with ::CU_MEM_LOCATION_TYPE_HOST_NUMA or
+ * ::CU_MEM_LOCATION_TYPE_HOST, their default accessibility will be from the host CPU" (cuda.h) */
+Test(host_pools, the_device_is_let_in)
+{
+    CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, rig.dev};
+    CUmemLocation host = {(CUmemLocationType)LOCATION_HOST, 0};
+    CUmemAccess_flags flags;
+    CUmemoryPool pool = host_pool(LOCATION_HOST, CU_MEM_ALLOCATION_TYPE_PINNED);
+    OK(cuMemPoolGetAccess(&flags, pool, &device));
+    cr_assert_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    OK(cuMemPoolGetAccess(&flags, pool, &host));
+    cr_assert_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    OK(pool_open(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    OK(cuMemPoolGetAccess(&flags, pool, &device));
+    cr_assert_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    OK(cuMemPoolDestroy(pool));
+}
+
+/* "handleTypes must be 0, any other values will result in ::CUDA_ERROR_INVALID_VALUE [...]
+ * Specifying ::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT [...] will result in
+ * ::CUDA_ERROR_INVALID_VALUE" (cuda.h); no location is for managed memory alone. */
+Test(host_pools, what_cannot_be_made)
+{
+    CUmemoryPool pool;
+    CUmemPoolProps shared = props_of(LOCATION_HOST, CU_MEM_ALLOCATION_TYPE_PINNED);
+    CUmemPoolProps current = props_of(LOCATION_NUMA_CURRENT, CU_MEM_ALLOCATION_TYPE_PINNED);
+    CUmemPoolProps nowhere = props_of(LOCATION_NONE, CU_MEM_ALLOCATION_TYPE_PINNED);
+    shared.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemPoolCreate(&pool, &shared));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemPoolCreate(&pool, &current));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemPoolCreate(&pool, &nowhere));
+}
+
+/* It is pinned, of no context and of no pool's device, and not what cuMemFreeHost frees. */
+Test(host_pools, memory_says_what_it_is)
+{
+    CUstream s = stream_new();
+    CUmemoryPool pool = host_pool(LOCATION_HOST, CU_MEM_ALLOCATION_TYPE_PINNED), got = NULL;
+    CUmemorytype type = (CUmemorytype)0;
+    CUdeviceptr p;
+    void *host = NULL;
+    OK(cuMemAllocFromPoolAsync(&p, BYTES, pool, s));
+    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
+    OK(cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+    OK(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, p));
+    cr_assert_eq(type, CU_MEMORYTYPE_HOST);
+    cr_assert_eq(got, pool);
+    cr_assert_eq((CUdeviceptr)(uintptr_t)host, p);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemFree(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));
+    OK(cuMemPoolDestroy(pool));
+}
+
+#if CUDA_VERSION >= 13000
+/* "Returns the last pool provided to ::cuMemSetMemPool or ::cuDeviceSetMemPool for this location
+ * and allocation type or the location's default memory pool" (cuda.h) */
+Test(host_pools, each_place_has_a_default_and_a_current_one)
+{
+    struct {
+        int location, type;
+    } places[] = {
+        {CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_ALLOCATION_TYPE_PINNED},
+        {LOCATION_HOST, CU_MEM_ALLOCATION_TYPE_PINNED},
+        {LOCATION_NUMA, CU_MEM_ALLOCATION_TYPE_PINNED},
+        {CU_MEM_LOCATION_TYPE_DEVICE, TYPE_MANAGED},
+        {LOCATION_HOST, TYPE_MANAGED},
+        {LOCATION_NONE, TYPE_MANAGED},
+    };
+    enum { N = sizeof(places) / sizeof(*places) };
+    CUmemoryPool defaults[N], made[N], got;
+    for (int i = 0; i < N; i++) {
+        CUmemLocation at = {(CUmemLocationType)places[i].location, 0};
+        CUmemAllocationType type = (CUmemAllocationType)places[i].type;
+        OK(cuMemGetDefaultMemPool(&defaults[i], &at, type));
+        OK(cuMemGetMemPool(&got, &at, type));
+        cr_assert_eq(got, defaults[i]);
+        for (int k = 0; k < i; k++)
+            cr_assert_neq(defaults[k], defaults[i]);
+        made[i] = host_pool(places[i].location, places[i].type);
+    }
+    for (int i = 0; i < N; i++) {
+        CUmemLocation at = {(CUmemLocationType)places[i].location, 0};
+        CUmemAllocationType type = (CUmemAllocationType)places[i].type;
+        for (int k = 0; k < N; k++) {
+            CUresult rc = cuMemSetMemPool(&at, type, made[k]);
+            cr_assert_eq(rc, k == i ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+        }
+        OK(cuMemGetMemPool(&got, &at, type));
+        cr_assert_eq(got, made[i]);
+        OK(cuMemPoolDestroy(made[i]));
+        OK(cuMemGetMemPool(&got, &at, type));
+        cr_assert_eq(got, defaults[i]);
+    }
+}
+
+/* "[...] In all other cases, the call returns ::CUDA_ERROR_INVALID_VALUE" (cuda.h) */
+Test(host_pools, pinned_memory_has_a_place)
+{
+    CUmemLocation nowhere = {(CUmemLocationType)LOCATION_NONE, 0};
+    CUmemoryPool pool;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuMemGetDefaultMemPool(&pool, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED));
+}
+
+/* "The memory location can be one of [...] ::CU_MEM_LOCATION_TYPE_NONE to indicate no preferred
+ * location for the managed memory pool" (cuda.h) */
+Test(host_pools, managed_memory_is_everybodys)
+{
+    CUmemoryPool pool = host_pool(LOCATION_NONE, TYPE_MANAGED);
+    CUstream s = stream_new();
+    CUdeviceptr p;
+    int managed = 0;
+    both_sides_use(pool);
+    OK(cuMemAllocFromPoolAsync(&p, BYTES, pool, s));
+    OK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
+    cr_assert_eq(managed, 1);
+    OK(cuMemPrefetchAsync(p, BYTES, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, rig.dev}, 0, s));
+    OK(cuMemFreeAsync(p, s));
+    OK(cuStreamSynchronize(s));
+    OK(cuMemPoolDestroy(pool));
+}
+
+/* "Applications can control the maximum size of the pool by specifying a non-zero value for
+ * ::CUmemPoolProps::maxSize" (cuda.h) */
+Test(host_pools, have_a_size_that_they_do_not_exceed)
+{
+    CUstream s = stream_new();
+    CUmemPoolProps props = props_of(LOCATION_HOST, CU_MEM_ALLOCATION_TYPE_PINNED);
+    CUmemoryPool pool;
+    CUdeviceptr p, q;
+    props.maxSize = 64 << 20;
+    OK(cuMemPoolCreate(&pool, &props));
+    OK(cuMemAllocFromPoolAsync(&p, 48 << 20, pool, s));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocFromPoolAsync(&q, 48 << 20, pool, s));
+    OK(cuMemFreeAsync(p, s));
+    OK(cuStreamSynchronize(s));
+    OK(cuMemAllocFromPoolAsync(&q, 48 << 20, pool, s));
+    OK(cuMemFreeAsync(q, s));
+    OK(cuStreamSynchronize(s));
+    OK(cuMemPoolDestroy(pool));
+}
+#endif
+
 /* ---- another device's pools ------------------------------------------------------------------ */
 
 static struct {

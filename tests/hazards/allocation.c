@@ -309,6 +309,64 @@ HAZARD(memory_of_a_pool_is_freed_while_earlier_work_waits_for_the_caller)
     tell(s, x);
 }
 
+/* ---- pools of the host ----------------------------------------------------------------------- */
+
+static CUresult pool_let(CUmemoryPool pool, CUmemAccess_flags flags)
+{
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                              .flags = flags};
+    return cuMemPoolSetAccess(pool, &access, 1);
+}
+
+/* Of a pool of the host, with the device let in; behind a kernel in a stream that is held. */
+static CUdeviceptr host_block(CUmemoryPool *pool, CUstream *s, CUdeviceptr *x)
+{
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {.type = (CUmemLocationType)2}}; /* HOST, 12.2 */
+    CUdeviceptr at;
+    *s = stream_new(CU_STREAM_NON_BLOCKING);
+    *x = buffer_new(3);
+    MUST(cuMemPoolCreate(pool, &props));
+    MUST(pool_let(*pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    MUST(cuMemAllocFromPoolAsync(&at, BYTES, *pool, *s));
+    MUST(cuMemsetD32Async(at, 9, N, *s));
+    warm(*s);
+    hold_for(30);
+    hold(*s);
+    SAY(launch_mix(*x, 5, 7, *s));
+    buffered(*s);
+    return at;
+}
+
+HAZARD(access_to_a_pool_is_taken_while_a_copy_from_it_is_buffered)
+{
+    CUmemoryPool pool;
+    CUdeviceptr x;
+    CUstream s;
+    CUdeviceptr at = host_block(&pool, &s, &x);
+    SAY(cuMemcpyAsync(x, at, BYTES, s));
+    SAY(pool_let(pool, CU_MEM_ACCESS_FLAGS_PROT_NONE));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
+HAZARD(copy_with_a_pool_of_the_host_that_is_not_open_is_judged_at_the_call)
+{
+    CUmemoryPool pool;
+    CUdeviceptr x;
+    CUstream s;
+    CUdeviceptr at = host_block(&pool, &s, &x);
+    SAY(pool_let(pool, CU_MEM_ACCESS_FLAGS_PROT_NONE));
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    buffered(s);
+    SAY(cuMemcpyAsync(x, at, BYTES, s));
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
 /* ---- unloads ------------------------------------------------------------------------------- */
 
 HAZARD(unloading_a_module_waits_for_buffered_launches)

@@ -110,11 +110,14 @@ Test(memory_shared, a_killed_process_takes_nothing)
     memory_comes_back_after(SIGKILL);
 }
 
-Test(memory_shared, pools_give_way_when_memory_is_short)
+/* "When more than the release threshold bytes of memory are held by the memory pool, the allocator
+ * will try to release memory back to the OS on the next call to stream, event or context
+ * synchronize" (cuda.h): until then, and below it, the memory is the pool's. */
+Test(memory_shared, what_a_pool_keeps_is_nobody_elses_until_it_gives_that_back)
 {
     CUmemoryPool pool;
     CUstream s;
-    CUdeviceptr p;
+    CUdeviceptr p, q;
     cuuint64_t keep = UINT64_MAX;
     context_open();
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
@@ -124,7 +127,16 @@ Test(memory_shared, pools_give_way_when_memory_is_short)
     OK(cuMemFreeAsync(p, s));
     OK(cuStreamSynchronize(s));
     cr_assert_leq(bytes_left(), (size_t)56 * MB);
-    OK(cuMemAlloc(&p, 200 * MB)); /* what the pool keeps for reuse */
+    cr_assert_eq(cuMemAlloc(&p, 200 * MB), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuMemAllocAsync(&p, 90 * MB, s)); /* of other sizes, too, it is the pool's */
+    OK(cuMemAllocAsync(&q, 150 * MB, s));
+    OK(cuMemFreeAsync(p, s));
+    OK(cuMemFreeAsync(q, s));
+    keep = 0;
+    OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+    cr_assert_leq(bytes_left(), (size_t)16 * MB);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemAlloc(&p, 200 * MB));
     OK(cuMemFree(p));
 }
 
@@ -163,6 +175,37 @@ Test(memory_shared, an_allocation_that_finds_no_memory_waits_for_a_free_in_anoth
     OK(cuStreamSynchronize(s));
     OK(cuMemFreeAsync(q, s)); /* it is the new one's: the first free has not taken it */
     OK(cuStreamSynchronize(s));
+}
+
+/* The same where no freed block will do, but several together. */
+Test(memory_shared, an_allocation_waits_for_as_many_frees_as_it_needs)
+{
+    CUstream frees[3], s;
+    CUdeviceptr p[3], q = 0, word_at;
+    uint32_t *word;
+    context_open();
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuMemHostAlloc((void **)&word, 3 * sizeof(*word), 0));
+    OK(cuMemHostGetDevicePointer(&word_at, word, 0));
+    for (int i = 0; i < 3; i++) {
+        word[i] = 0;
+        OK(cuStreamCreate(&frees[i], CU_STREAM_NON_BLOCKING));
+        OK(cuMemAllocAsync(&p[i], 60 * MB, frees[i]));
+        OK(cuStreamWaitValue32(frees[i], word_at + 4 * (unsigned)i, 1, CU_STREAM_WAIT_VALUE_GEQ));
+        OK(cuMemFreeAsync(p[i], frees[i]));
+    }
+    cr_assert_eq(cuMemAllocAsync(&q, 257 * MB, s), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuMemAllocAsync(&q, 256 * MB, s)); /* all that there is */
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+        __atomic_store_n(&word[i], 1, __ATOMIC_RELEASE);
+        OK(cuStreamSynchronize(frees[i]));
+    }
+    OK(cuStreamSynchronize(s));
+    cr_assert_eq(bytes_left(), 0);
+    OK(cuMemFreeAsync(q, s));
+    OK(cuStreamSynchronize(s));
+    cr_assert_eq(bytes_left(), (size_t)256 * MB);
 }
 
 Test(memory_shared, many_small_allocations_return_whole)

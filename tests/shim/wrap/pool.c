@@ -214,6 +214,93 @@ Test(pool, a_block_with_attributes_of_its_own_is_not_taken_up)
     ok(cuStreamSynchronize(s));
 }
 
+/* ---- whom a pool lets in ------------------------------------------------------------------ */
+
+static CUmemoryPool host_pool(void)
+{
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {(CUmemLocationType)2, 0}}; /* the host, from 12.2 on */
+    CUmemoryPool pool;
+    ok(cuMemPoolCreate(&pool, &props));
+    return pool;
+}
+
+static CUresult pool_let(CUmemoryPool pool, CUmemAccess_flags flags)
+{
+    CUmemAccessDesc to = {{CU_MEM_LOCATION_TYPE_DEVICE, rig_device}, flags};
+    return cuMemPoolSetAccess(pool, &to, 1);
+}
+
+Test(pool, copies_of_a_pool_of_the_host_are_deferred_as_of_pinned_memory)
+{
+    CUmemoryPool pool = host_pool();
+    ok(pool_let(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    CUstream s = held_stream();
+    CUdeviceptr at = from(pool, N * sizeof(uint32_t), s), x = rig_buffer(3);
+    uint32_t *host = (uint32_t *)(uintptr_t)at;
+    for (int i = 0; i < N; i++)
+        host[i] = 1;
+    ok(cuMemcpyHtoDAsync(x, host, N * sizeof(uint32_t), s));
+    for (int i = 0; i < N; i++)
+        host[i] = 8; /* the copy reads it when it is made */
+    ok(cuMemFreeAsync(at, s));
+    ok(cutin_stream_release(s));
+    rig_expect(x, 8, s);
+    cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+}
+
+struct copying {
+    CUdeviceptr to, from;
+    CUstream s;
+    CUresult r;
+};
+
+static void copying(void *user)
+{
+    struct copying *c = user;
+    c->r = cuMemcpyAsync(c->to, c->from, N * sizeof(uint32_t), c->s);
+}
+
+Test(pool, a_copy_that_a_pool_of_the_host_does_not_allow_is_refused_at_the_call)
+{
+    struct copying c = {.to = rig_buffer(3), .s = held_stream()};
+    struct rig_thread t;
+    c.from = from(host_pool(), N * sizeof(uint32_t), c.s);
+    rig_start(&t, copying, &c);
+    rig_blocked(&t);
+    ok(cutin_stream_release(c.s));
+    rig_join(&t);
+    cr_assert_eq(c.r, CUDA_ERROR_INVALID_VALUE);
+    rig_expect(c.to, 3, c.s);
+}
+
+struct taking {
+    CUmemoryPool pool;
+    CUresult r;
+};
+
+static void taking(void *user)
+{
+    struct taking *t = user;
+    t->r = pool_let(t->pool, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+}
+
+Test(pool, access_is_taken_after_what_is_buffered)
+{
+    struct taking take = {.pool = host_pool()};
+    struct rig_thread t;
+    ok(pool_let(take.pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    CUstream s = held_stream();
+    CUdeviceptr at = from(take.pool, N * sizeof(uint32_t), s);
+    ok(rig_launch(at, 5, 7, s));
+    rig_start(&t, taking, &take);
+    rig_blocked(&t);
+    ok(cutin_stream_release(s));
+    rig_join(&t);
+    ok(take.r);
+    ok(cuStreamSynchronize(s));
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 Test(pool, freed_twice_is_refused_though_the_first_is_buffered)

@@ -18,6 +18,8 @@ enum {
     NUMA_ID = 131, /* -1: its memory is in none of the host's nodes */
     GPU_PCI_DEVICE_ID = 139,
     GPU_PCI_SUBSYSTEM_ID = 140,
+    HOST_NUMA_MEMORY_POOLS_SUPPORTED = 142,
+    HOST_MEMORY_POOLS_SUPPORTED = 144,
     ATTRIBUTE_LAST = 147, /* of CUDA 13.0 */
     ATTRIBUTE_LAST_13_5 = 159,
 };
@@ -121,6 +123,8 @@ static const struct row rows[] = {
     {NUMA_ID, -1},
     {GPU_PCI_DEVICE_ID, 0x20b010de},
     {GPU_PCI_SUBSYSTEM_ID, 0x134f10de},
+    {HOST_NUMA_MEMORY_POOLS_SUPPORTED, 1},
+    {HOST_MEMORY_POOLS_SUPPORTED, 1},
 };
 
 /* What the configuration or the ordinal decides; -1 where the table does. */

@@ -193,7 +193,7 @@ CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
 {
     struct sim_context *ctx;
     TRY(context_enter(&ctx));
-    if (!n || n->bytesize == 0 || n->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+    if (!n || n->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
         n->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         n->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         n->poolProps.location.id != ctx->ordinal)

@@ -2,25 +2,28 @@
  * block.c - pools and their blocks; see block.h.
  */
 #include "tools/simgpu/memory/block.h"
-#include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/space.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_pool *pools; /* all of them */
+static _Atomic bool any_pools;
 
-struct sim_pool *pool_new(int ordinal, bool fixed)
+struct sim_pool *pool_new(int place, enum memory_kind kind, bool fixed)
 {
     struct sim_pool *p = calloc(1, sizeof(*p));
     if (!p)
         return NULL;
-    p->ordinal = ordinal;
+    p->place = place;
+    p->kind = kind;
     p->fixed = fixed;
     for (int i = 1; i < 4; i++)
         p->reuse[i] = 1;
     LL_PREPEND(pools, p);
+    any_pools = true;
     return p;
 }
 
@@ -34,16 +37,32 @@ struct sim_pool *pool_find(CUmemoryPool handle)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+static void pool_uncharge(struct sim_pool *p, size_t whole)
+{
+    p->reserved -= whole;
+    if (p->place < POOL_DEVICES)
+        memory_uncharge(p->place, whole);
+}
+
+static bool pool_charge(struct sim_pool *p, size_t whole)
+{
+    if (p->most != 0 && whole > p->most - p->reserved)
+        return false;
+    if (p->place < POOL_DEVICES && !memory_charge(p->place, whole))
+        return false;
+    p->reserved += whole;
+    return true;
+}
+
 /* Back to the device for good. */
 static void block_release(struct block *b)
 {
-    struct sim_pool *p = b->pool;
     if (b->state != BLOCK_FREE)
         memory_remove(b->base, NULL);
     space_give(b->base, b->whole);
-    memory_uncharge(p->ordinal, b->whole);
-    p->reserved -= b->whole;
-    DL_DELETE(p->blocks, b);
+    if (!b->promised)
+        pool_uncharge(b->pool, b->whole);
+    DL_DELETE(b->pool->blocks, b);
     free(b);
 }
 
@@ -59,23 +78,26 @@ void pool_trim(struct sim_pool *p, uint64_t keep)
     }
 }
 
-void pools_trim(int ordinal)
+CUresult pools_settle(CUresult rc)
 {
-    pthread_mutex_lock(&pool_lock);
     struct sim_pool *p;
+    if (!any_pools)
+        return rc;
+    pthread_mutex_lock(&pool_lock);
     LL_FOREACH (pools, p) {
-        if (p->ordinal == ordinal)
-            pool_trim(p, 0);
+        pool_trim(p, p->threshold);
     }
     pthread_mutex_unlock(&pool_lock);
+    return rc;
 }
 
 static bool block_list(const struct block *b)
 {
     struct memory m = {.base = b->base,
                        .bytes = b->whole,
-                       .kind = MEMORY_POOL,
-                       .ordinal = b->pool->ordinal,
+                       .kind = b->pool->kind,
+                       .flags = b->pool->kind == MEMORY_MANAGED ? CU_MEM_ATTACH_GLOBAL : 0,
+                       .ordinal = b->pool->place < POOL_DEVICES ? b->pool->place : CU_DEVICE_CPU,
                        .id = memory_next_id(),
                        .owner = b->pool};
     return memory_add(&m) == 0;
@@ -83,13 +105,15 @@ static bool block_list(const struct block *b)
 
 static bool block_usable(const struct block *b, uint32_t stream)
 {
-    return b->state == BLOCK_FREE || (b->state == BLOCK_FREEING && b->freed.stream == stream);
+    return b->state == BLOCK_FREE ||
+           (b->state == BLOCK_FREEING && b->freed.stream == stream && !b->promised);
 }
 
 /* By a stream that waits for its free. */
 static bool block_due(const struct block *b, uint32_t stream)
 {
-    return b->state == BLOCK_FREEING && b->freed.stream != stream && b->freed.seq != 0;
+    return b->state == BLOCK_FREEING && b->freed.stream != stream && b->freed.seq != 0 &&
+           !b->promised;
 }
 
 /* The smallest block that fits without wasting more than half of it. */
@@ -113,22 +137,19 @@ static struct block *block_reuse(struct sim_pool *p, size_t whole, uint32_t stre
     return best;
 }
 
-static bool pool_charge(struct sim_pool *p, size_t whole)
+/* What it keeps for reuse is its own to use otherwise. */
+static bool pool_grows(struct sim_pool *p, size_t whole)
 {
-    if (memory_charge(p->ordinal, whole))
+    if (pool_charge(p, whole))
         return true;
-    struct sim_pool *other;
-    LL_FOREACH (pools, other) {
-        if (other->ordinal == p->ordinal)
-            pool_trim(other, 0);
-    }
-    return memory_charge(p->ordinal, whole);
+    pool_trim(p, 0);
+    return pool_charge(p, whole);
 }
 
 static struct block *block_new(struct sim_pool *p, size_t whole)
 {
     struct block *b = calloc(1, sizeof(*b));
-    if (!b || !pool_charge(p, whole)) {
+    if (!b || !pool_grows(p, whole)) {
         free(b);
         return NULL;
     }
@@ -136,13 +157,12 @@ static struct block *block_new(struct sim_pool *p, size_t whole)
     b->whole = whole;
     b->base = space_take(whole, SPACE_GRAIN);
     if (b->base != 0 && block_list(b)) {
-        p->reserved += whole;
         DL_APPEND(p->blocks, b);
         return b;
     }
     if (b->base != 0)
         space_give(b->base, whole);
-    memory_uncharge(p->ordinal, whole);
+    pool_uncharge(p, whole);
     free(b);
     return NULL;
 }
@@ -152,16 +172,36 @@ static struct block *block_new(struct sim_pool *p, size_t whole)
 static struct block *block_await(struct sim_pool *p, size_t whole, uint32_t stream,
                                  struct point *after)
 {
-    bool allowed = after && p->reuse[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES];
-    struct block *b = allowed ? block_best(p, whole, stream, block_due) : NULL;
-    if (b)
+    if (!after || !p->reuse[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES])
+        return NULL;
+    struct block *b = block_best(p, whole, stream, block_due), *made = NULL;
+    if (b) {
         *after = b->freed;
-    return b;
+        return b;
+    }
+    struct block *promised[AWAITED_MAX]; /* no block will do: memory of several, for a new one */
+    size_t n = 0;
+    DL_FOREACH (p->blocks, b) {
+        if (made || n == AWAITED_MAX)
+            break;
+        if (b->state != BLOCK_FREEING || b->promised || !b->freed.seq)
+            continue;
+        pool_uncharge(p, b->whole);
+        b->promised = true;
+        after[n] = b->freed;
+        promised[n++] = b;
+        made = block_new(p, whole);
+    }
+    while (!made && n-- > 0) {
+        promised[n]->promised = !pool_charge(p, promised[n]->whole);
+        after[n] = (struct point){0, 0};
+    }
+    return made;
 }
 
 CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream, struct point *after)
 {
-    size_t whole = (bytes + SPACE_GRAIN - 1) / SPACE_GRAIN * SPACE_GRAIN;
+    size_t whole = ((bytes ? bytes : 1) + SPACE_GRAIN - 1) / SPACE_GRAIN * SPACE_GRAIN;
     struct block *b = whole >= bytes ? block_reuse(p, whole, stream) : NULL;
     if (!b && whole >= bytes)
         b = block_new(p, whole);
@@ -181,10 +221,10 @@ CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream, struct
 struct block *block_find(CUdeviceptr base)
 {
     struct memory m;
-    if (!memory_find_base(base, &m) || m.kind != MEMORY_POOL)
+    if (!memory_find_base(base, &m) || !memory_pool(&m))
         return NULL;
     struct block *b;
-    DL_FOREACH (((struct sim_pool *)m.owner)->blocks, b) {
+    DL_FOREACH (memory_pool(&m)->blocks, b) {
         if (b->base == base)
             return b;
     }
@@ -197,5 +237,8 @@ void block_freed(struct block *b)
     memory_remove(b->base, NULL);
     b->state = BLOCK_FREE;
     p->used -= b->whole;
-    pool_trim(p, p->destroyed ? 0 : p->threshold);
+    if (b->promised)
+        block_release(b);
+    if (p->destroyed)
+        pool_trim(p, 0);
 }

@@ -7,9 +7,12 @@
 #define CUTIN_TOOLS_SIMGPU_MEMORY_BLOCK_H
 
 #include "tools/simgpu/device/ipc.h"
+#include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/pool.h"
 
-enum { POOL_DEVICES = 64 };
+/* Where a pool's memory is: a device's ordinal, or what is no device. */
+enum { POOL_DEVICES = 64, PLACE_HOST = POOL_DEVICES, PLACE_HOST_NUMA, PLACE_NONE, PLACES };
+enum { AWAITED_MAX = 16 }; /* frees that one allocation waits for */
 
 enum block_state {
     BLOCK_LIVE,    /* the application's */
@@ -22,6 +25,7 @@ struct block {
     size_t whole;
     enum block_state state;
     struct point freed; /* its stream, and where its free stands there; 0: on its way */
+    bool promised;      /* once freed its memory is another block's, which counts it already */
     bool in_use;        /* a graph's: allocated by a launch, not freed since */
     size_t holders;     /* a graph's: nodes, launches and frees that are not over */
     uint64_t ticket; /* of the free under way; a reuse takes a new one, so that the free misses */
@@ -30,14 +34,15 @@ struct block {
 };
 
 struct sim_pool {
-    int ordinal;
-    bool fixed; /* the device's default pool and its graph pool: not to be destroyed */
+    int place;
+    enum memory_kind kind; /* MEMORY_POOL: a device's, MEMORY_HOST, MEMORY_MANAGED */
+    bool fixed; /* a place's default pool and a device's graph pool: not to be destroyed */
     bool destroyed;
     bool shared;           /* made for export */
     struct ipc_file whose; /* imported: where its memory is; number 0: it is this process's */
     _Atomic bool peers[POOL_DEVICES]; /* devices that were given access, beside its own */
-    uint64_t threshold;
-    int reuse[4]; /* by CUmemPool_attribute 1..3 */
+    uint64_t threshold, most;         /* most: 0: as much as there is */
+    int reuse[4];                     /* by CUmemPool_attribute 1..3 */
     uint64_t reserved, reserved_high, used, used_high;
     struct block *blocks;
     struct sim_pool *next;
@@ -47,7 +52,7 @@ extern pthread_mutex_t pool_lock;
 
 /* A pool without blocks. It is never freed, so that a stale handle is recognised; a destroyed one
  * lives on in name until its last block is gone. NULL: no memory. */
-struct sim_pool *pool_new(int ordinal, bool fixed);
+struct sim_pool *pool_new(int place, enum memory_kind kind, bool fixed);
 /* pool.c: whichever the device allocates from, made if need be; NULL: no memory. */
 struct sim_pool *pool_current(int ordinal);
 /* NULL for anything that is not a live pool. */
@@ -56,7 +61,8 @@ struct sim_pool *pool_find(CUmemoryPool handle);
 void pool_trim(struct sim_pool *p, uint64_t keep);
 
 /* The address of a live block of at least `bytes`, for that stream; 0: the device is full. `after`:
- * what the stream has to follow first, a free in another one, or nothing; NULL: no such block. */
+ * what the stream has to follow first, AWAITED_MAX frees, of which the last may be {0}; NULL: wait
+ * for none. */
 CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream, struct point *after);
 /* The block that begins there; NULL: none. */
 struct block *block_find(CUdeviceptr base);

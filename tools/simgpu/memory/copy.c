@@ -104,7 +104,7 @@ static CUresult linear_place(const struct end *e, const struct sim_context *by,
         return CUDA_ERROR_INVALID_VALUE;
     if (e->type == CU_MEMORYTYPE_DEVICE && !known)
         return CUDA_ERROR_INVALID_VALUE;
-    if (known && m.kind == MEMORY_POOL && !pool_reaches(m.owner, by->ordinal))
+    if (known && memory_pool(&m) && !pool_reaches(memory_pool(&m), by->ordinal))
         return CUDA_ERROR_INVALID_VALUE;
     out->device = known && memory_is_device_kind(m.kind);
     out->pageable = !known;

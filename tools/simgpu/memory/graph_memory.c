@@ -10,7 +10,7 @@ static struct sim_pool *graphs[POOL_DEVICES]; /* by ordinal, made when needed; u
 
 bool graph_memory_is(const struct sim_pool *p)
 {
-    return p == graphs[p->ordinal];
+    return p->place < POOL_DEVICES && p == graphs[p->place];
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -18,7 +18,7 @@ bool graph_memory_is(const struct sim_pool *p)
 static struct block *graph_block_take(int ordinal, size_t bytes)
 {
     pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p = graphs[ordinal] ? graphs[ordinal] : pool_new(ordinal, true);
+    struct sim_pool *p = graphs[ordinal] ? graphs[ordinal] : pool_new(ordinal, MEMORY_POOL, true);
     struct block *b = p ? block_find(block_take(p, bytes, 0, NULL)) : NULL;
     graphs[ordinal] = p;
     pthread_mutex_unlock(&pool_lock);

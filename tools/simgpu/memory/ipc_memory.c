@@ -69,8 +69,9 @@ SIM_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdevice
 {
     struct memory m;
     TRY(driver_ready());
-    bool exports = out && memory_find_base(ptr, &m) && m.kind == MEMORY_POOL;
-    return exports && pool_shared(m.owner) ? handle_make(&m, out) : CUDA_ERROR_INVALID_VALUE;
+    bool exports = out && memory_find_base(ptr, &m) && memory_pool(&m);
+    return exports && pool_shared(memory_pool(&m)) ? handle_make(&m, out)
+                                                   : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- import ---------------------------------------------------------------------------------- */

@@ -172,11 +172,8 @@ static CUdeviceptr device_take(struct sim_context *ctx, size_t bytes, enum memor
     size_t whole = rounded(bytes, SPACE_GRAIN);
     if (whole < bytes)
         return 0;
-    if (!memory_charge(ordinal, whole)) {
-        pools_trim(ordinal); /* what pools keep for reuse is not lost to others */
-        if (!memory_charge(ordinal, whole))
-            return 0;
-    }
+    if (!memory_charge(ordinal, whole))
+        return 0;
     struct memory m = {.bytes = bytes,
                        .kind = kind,
                        .flags = flags,
@@ -275,7 +272,7 @@ static CUresult free_when_idle(CUdeviceptr ptr)
         return CUDA_ERROR_INVALID_VALUE;
     if (m.kind == MEMORY_IPC)
         return ipc_memory_free(ptr);
-    if (m.kind == MEMORY_POOL)
+    if (memory_pool(&m))
         return pool_free_now(ptr);
     if (!m.ctx)
         return CUDA_ERROR_INVALID_VALUE;
@@ -294,7 +291,8 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
     if (rc != CUDA_SUCCESS || ptr == 0)
         return rc;
     struct memory m;
-    if (memory_find(ptr, &m) && (m.kind == MEMORY_HOST || m.kind == MEMORY_REGISTERED))
+    if (memory_find(ptr, &m) &&
+        ((m.kind == MEMORY_HOST && !memory_pool(&m)) || m.kind == MEMORY_REGISTERED))
         return CUDA_ERROR_INVALID_VALUE;
     return free_when_idle(ptr);
 }
@@ -356,7 +354,7 @@ SIM_EXPORT CUresult cuMemFreeHost(void *ptr)
     if (rc != CUDA_SUCCESS || !ptr)
         return rc;
     struct memory m;
-    if (!memory_find_base((CUdeviceptr)ptr, &m) || m.kind != MEMORY_HOST)
+    if (!memory_find_base((CUdeviceptr)ptr, &m) || m.kind != MEMORY_HOST || memory_pool(&m))
         return CUDA_ERROR_INVALID_VALUE;
     return free_when_idle((CUdeviceptr)ptr);
 }

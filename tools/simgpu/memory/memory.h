@@ -12,7 +12,7 @@ enum memory_kind {
     MEMORY_MANAGED,    /* cuMemAllocManaged, managed variables */
     MEMORY_HOST,       /* cuMemHostAlloc: ours, pinned */
     MEMORY_REGISTERED, /* cuMemHostRegister: the application's, pinned */
-    MEMORY_POOL,       /* cuMemAllocAsync */
+    MEMORY_POOL,       /* of a device's pool; others have the kind of what they consist of */
     MEMORY_MAPPED,     /* cuMemMap */
     MEMORY_IPC,        /* cuIpcOpenMemHandle: another process's */
 };
@@ -51,6 +51,14 @@ unsigned long long memory_next_id(void);
 /* Device bytes in use, against SIMGPU_MEM_MB: false when the device is full. */
 bool memory_charge(int ordinal, size_t bytes);
 void memory_uncharge(int ordinal, size_t bytes);
+
+struct sim_pool;
+/* The pool that it is of, or NULL. */
+static inline struct sim_pool *memory_pool(const struct memory *m)
+{
+    bool may = m->kind == MEMORY_POOL || m->kind == MEMORY_HOST || m->kind == MEMORY_MANAGED;
+    return may ? m->owner : NULL;
+}
 
 /* Host memory, where an asynchronous copy may go on reading after the call: pinned or managed. */
 static inline bool memory_is_device_kind(enum memory_kind kind)

@@ -46,13 +46,13 @@ static bool access_given(const struct sim_context *from, const struct sim_contex
 
 bool peer_reaches(const struct sim_context *ctx, const struct memory *m)
 {
+    if (memory_pool(m))
+        return pool_reaches(memory_pool(m), ctx->ordinal);
     switch (m->kind) {
     case MEMORY_DEVICE:
         return m->ordinal == ctx->ordinal || access_given(ctx, m->ctx);
     case MEMORY_IPC: /* opened for its context's device, wherever it lies */
         return m->ordinal == ctx->ordinal || m->ctx->ordinal == ctx->ordinal;
-    case MEMORY_POOL:
-        return pool_reaches(m->owner, ctx->ordinal);
     case MEMORY_MAPPED:
         return mapping_access(m->flags, ctx->ordinal) != CU_MEM_ACCESS_FLAGS_PROT_NONE;
     default:

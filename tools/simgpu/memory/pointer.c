@@ -3,7 +3,6 @@
  */
 #include "tools/simgpu/memory/ipc_memory.h"
 #include "tools/simgpu/memory/memory.h"
-#include "tools/simgpu/memory/pool.h"
 
 #include <string.h>
 
@@ -57,9 +56,8 @@ static CUresult attribute_value(const struct memory *m, CUdeviceptr ptr, CUpoint
         *v = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
         break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *v = m->kind == MEMORY_POOL  ? (uint64_t)(uintptr_t)pool_handle(m->owner)
-             : m->kind == MEMORY_IPC ? (uint64_t)(uintptr_t)ipc_memory_pool(m->owner)
-                                     : 0;
+        *v = m->kind == MEMORY_IPC ? (uint64_t)(uintptr_t)ipc_memory_pool(m->owner)
+                                   : (uint64_t)(uintptr_t)memory_pool(m);
         break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         *v = m->kind == MEMORY_DEVICE;

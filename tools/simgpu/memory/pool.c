@@ -1,59 +1,119 @@
 /*
- * pool.c - pools by handle and a device's pools: made, destroyed, their attributes, and whom they
- * let in.
+ * pool.c - pools by handle and those of a place (a device, the host, a node of it, or none): made,
+ * destroyed, their attributes, and whom they let in.
  */
 #include "tools/simgpu/memory/block.h"
 #include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/memory/space.h"
+#include "tools/simgpu/face/simconfig.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-static struct sim_pool *defaults[POOL_DEVICES], *currents[POOL_DEVICES]; /* under pool_lock */
+/* By whether they are managed, and place; under pool_lock. */
+static struct sim_pool *defaults[2][PLACES], *currents[2][PLACES];
 
-static struct sim_pool *pool_default(int ordinal)
+static enum memory_kind kind_of(bool managed, int place)
 {
-    if (!defaults[ordinal])
-        defaults[ordinal] = pool_new(ordinal, true);
-    return defaults[ordinal];
+    return managed ? MEMORY_MANAGED : place < POOL_DEVICES ? MEMORY_POOL : MEMORY_HOST;
+}
+
+static struct sim_pool *pool_default(bool managed, int place)
+{
+    struct sim_pool **p = &defaults[managed][place];
+    if (!*p)
+        *p = pool_new(place, kind_of(managed, place), true);
+    return *p;
+}
+
+static struct sim_pool *pool_current_of(bool managed, int place)
+{
+    struct sim_pool **p = &currents[managed][place];
+    if (!*p)
+        *p = pool_default(managed, place);
+    return *p;
 }
 
 struct sim_pool *pool_current(int ordinal)
 {
-    if (!currents[ordinal])
-        currents[ordinal] = pool_default(ordinal);
-    return currents[ordinal];
+    return pool_current_of(false, ordinal);
 }
 
-CUmemoryPool pool_handle(void *owner)
+/* Numbers of 12.2 and 13.0, so that older headers do. */
+enum {
+    LOCATION_NONE = 0,
+    LOCATION_HOST = 2,
+    LOCATION_HOST_NUMA = 3,
+    TYPE_MANAGED = 2,
+    LOCATION_ID = 11, /* an attribute of 13.5 */
+};
+
+/* "In all other cases, the call returns ::CUDA_ERROR_INVALID_VALUE" (cuda.h): without a place only
+ * managed memory is. The host is one node. */
+static CUresult place_of(const CUmemLocation *where, CUmemAllocationType type, bool *managed,
+                         int *place)
 {
-    return (CUmemoryPool)owner;
+    *managed = (int)type == TYPE_MANAGED;
+    if (!where || (!*managed && type != CU_MEM_ALLOCATION_TYPE_PINNED))
+        return CUDA_ERROR_INVALID_VALUE;
+    switch ((int)where->type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        *place = where->id;
+        return device_check(where->id);
+    case LOCATION_HOST:
+        *place = PLACE_HOST;
+        return CUDA_SUCCESS;
+    case LOCATION_HOST_NUMA:
+        *place = PLACE_HOST_NUMA;
+        return where->id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case LOCATION_NONE:
+        *place = PLACE_NONE;
+        return *managed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
 }
 
 /* ---- pools by handle ------------------------------------------------------------------------- */
 
+/* "Pools created with the type ::CU_MEM_LOCATION_TYPE_HOST are not IPC capable and
+ * ::CUmemPoolProps::handleTypes must be 0" (cuda.h). Of managed ones and those of a node it does
+ * not say. */
+static CUresult handle_types_check(const CUmemPoolProps *props, enum memory_kind kind)
+{
+    const unsigned int fd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (props->handleTypes == CU_MEM_HANDLE_TYPE_NONE)
+        return CUDA_SUCCESS;
+    if (kind == MEMORY_HOST && (int)props->location.type == LOCATION_HOST)
+        return CUDA_ERROR_INVALID_VALUE;
+    return kind == MEMORY_POOL && (props->handleTypes & ~fd) == 0 ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 {
+    bool managed;
+    int place;
     TRY(driver_ready());
-    if (!out || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+    if (!out || !props ||
+        place_of(&props->location, props->allocType, &managed, &place) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
-    if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        (props->handleTypes & ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    CUresult rc = device_check(props->location.id);
-    if (rc != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_VALUE;
+    TRY(handle_types_check(props, kind_of(managed, place)));
     pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p = pool_new(props->location.id, false);
+    struct sim_pool *p = pool_new(place, kind_of(managed, place), false);
     if (p)
         p->shared = props->handleTypes != CU_MEM_HANDLE_TYPE_NONE;
+#if CUDA_VERSION >= 13000
+    if (p)
+        p->most = props->maxSize;
+#endif
     pthread_mutex_unlock(&pool_lock);
     *out = (CUmemoryPool)(void *)p;
     return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The device falls back to its default pool; live blocks stay until they are freed. */
+/* The place falls back to its default pool; live blocks stay until they are freed. */
 SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
     TRY(driver_ready());
@@ -61,9 +121,10 @@ SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
     struct sim_pool *p = pool_find(handle);
     bool ours = p && !p->fixed;
     if (ours) {
+        struct sim_pool **current = &currents[p->kind == MEMORY_MANAGED][p->place];
         p->destroyed = true;
-        if (currents[p->ordinal] == p)
-            currents[p->ordinal] = NULL;
+        if (*current == p)
+            *current = NULL;
         pool_trim(p, 0);
     }
     pthread_mutex_unlock(&pool_lock);
@@ -81,6 +142,20 @@ SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
     return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* What the pool was made from. */
+static int property(const struct sim_pool *p, int attribute)
+{
+    static const int location_types[] = {LOCATION_HOST, LOCATION_HOST_NUMA, LOCATION_NONE};
+    bool device = p->place < POOL_DEVICES;
+    const int values[] = {
+        p->kind == MEMORY_MANAGED ? TYPE_MANAGED : CU_MEM_ALLOCATION_TYPE_PINNED,
+        p->shared ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,
+        device ? p->place : 0,
+        device ? CU_MEM_LOCATION_TYPE_DEVICE : location_types[p->place - PLACE_HOST],
+    };
+    return values[attribute - LOCATION_ID + 2];
+}
+
 /* Under lock. Integers for the reuse rules, 64 bits for amounts. */
 static CUresult attribute_read(const struct sim_pool *p, CUmemPool_attribute attribute, void *value)
 {
@@ -90,13 +165,17 @@ static CUresult attribute_read(const struct sim_pool *p, CUmemPool_attribute att
         [CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] = &p->reserved_high,
         [CU_MEMPOOL_ATTR_USED_MEM_CURRENT] = &p->used,
         [CU_MEMPOOL_ATTR_USED_MEM_HIGH] = &p->used_high,
+        [LOCATION_ID + 2] = &p->most,
     };
-    if (attribute < 1 || attribute >= sizeof(amounts) / sizeof(*amounts))
+    size_t known = config_get()->driver_version >= 13050 ? LOCATION_ID + 3 : LOCATION_ID - 2;
+    if (attribute < 1 || attribute >= known)
         return CUDA_ERROR_INVALID_VALUE;
     if (amounts[attribute])
         memcpy(value, amounts[attribute], sizeof(uint64_t));
-    else
+    else if (attribute < sizeof(p->reuse) / sizeof(*p->reuse))
         memcpy(value, &p->reuse[attribute], sizeof(int));
+    else
+        memcpy(value, &(int){property(p, (int)attribute)}, sizeof(int));
     return CUDA_SUCCESS;
 }
 
@@ -150,69 +229,62 @@ SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribu
     return rc;
 }
 
-bool pool_reaches(void *owner, int ordinal)
+bool pool_reaches(const struct sim_pool *p, int ordinal)
 {
-    const struct sim_pool *p = owner;
-    return ordinal == p->ordinal || atomic_load(&p->peers[ordinal]);
+    return p->kind == MEMORY_MANAGED || ordinal == p->place || atomic_load(&p->peers[ordinal]);
 }
 
-static CUresult access_check(CUmemoryPool handle, const CUmemLocation *location, int *ordinal)
+/* "In the case of pools created with ::CU_MEM_LOCATION_TYPE_HOST_NUMA or
+ * ::CU_MEM_LOCATION_TYPE_HOST, their default accessibility will be from the host CPU" (cuda.h). */
+static bool host_reaches(const struct sim_pool *p)
 {
-    TRY(driver_ready());
-    pthread_mutex_lock(&pool_lock);
-    const struct sim_pool *p = pool_find(handle);
-    *ordinal = p ? p->ordinal : -1;
-    pthread_mutex_unlock(&pool_lock);
-    if (!p || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return CUDA_ERROR_INVALID_VALUE;
-    return device_check(location->id);
+    return p->kind != MEMORY_POOL;
 }
 
-static void access_store(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
+/* A peer is given all or none, the owner always has all. */
+static CUresult access_store(struct sim_pool *p, const CUmemAccessDesc *map, size_t n)
 {
-    pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p = pool_find(handle);
-    for (size_t i = 0; i < n && p; i++)
+    for (size_t i = 0; i < n; i++) {
+        int id = map[i].location.id;
+        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+            return CUDA_ERROR_INVALID_VALUE;
+        TRY(device_check(id));
+        if (p->place < POOL_DEVICES && id != p->place && !devices_are_peers(id, p->place))
+            return CUDA_ERROR_INVALID_DEVICE;
+        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
+            (id == p->place || map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE))
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    for (size_t i = 0; i < n; i++)
         p->peers[map[i].location.id] = map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    pthread_mutex_unlock(&pool_lock);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
 {
-    if (!map && n != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < n; i++) {
-        int ordinal;
-        TRY(access_check(handle, &map[i].location, &ordinal));
-        if (map[i].location.id != ordinal && !devices_are_peers(map[i].location.id, ordinal))
-            return CUDA_ERROR_INVALID_DEVICE;
-        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
-            (map[i].location.id == ordinal || map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE))
-            return CUDA_ERROR_NOT_SUPPORTED; /* the owner always has all, a peer all or none */
-    }
-    access_store(handle, map, n);
-    return CUDA_SUCCESS;
-}
-
-static bool pool_allows(CUmemoryPool handle, int ordinal)
-{
+    TRY(driver_ready());
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    bool allows = p && pool_reaches(p, ordinal);
+    CUresult rc = p && (map || n == 0) ? access_store(p, map, n) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&pool_lock);
-    return allows;
+    return rc;
 }
 
 SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool handle,
                                        CUmemLocation *location)
 {
-    if (!out || !location)
+    TRY(driver_ready());
+    bool host = location && (int)location->type == LOCATION_HOST;
+    if (!out || !location || (!host && location->type != CU_MEM_LOCATION_TYPE_DEVICE))
         return CUDA_ERROR_INVALID_VALUE;
-    int ordinal;
-    TRY(access_check(handle, location, &ordinal));
-    *out = pool_allows(handle, location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-                                             : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    return CUDA_SUCCESS;
+    if (!host)
+        TRY(device_check(location->id));
+    pthread_mutex_lock(&pool_lock);
+    const struct sim_pool *p = pool_find(handle);
+    bool reaches = p && (host ? host_reaches(p) : pool_reaches(p, location->id));
+    pthread_mutex_unlock(&pool_lock);
+    *out = reaches ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- between processes: a file that says whose memory the pool has ------------------------- */
@@ -224,9 +296,9 @@ struct shared_pool {
 };
 static const char SHARED_NAME[8] = "simpool";
 
-bool pool_shared(void *owner)
+bool pool_shared(const struct sim_pool *p)
 {
-    return ((const struct sim_pool *)owner)->shared;
+    return p->shared;
 }
 
 bool pool_imports(CUmemoryPool handle, uint64_t file_number)
@@ -257,7 +329,7 @@ SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool han
     pthread_mutex_lock(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
     bool allowed = p && p->shared;
-    struct shared_pool content = {.ordinal = p ? p->ordinal : 0};
+    struct shared_pool content = {.ordinal = p ? p->place : 0};
     pthread_mutex_unlock(&pool_lock);
     if (!out || flags != 0 || !allowed || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
@@ -283,79 +355,88 @@ SIM_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *
         return CUDA_ERROR_INVALID_VALUE;
     TRY(device_check(content.ordinal));
     pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p = pool_new(content.ordinal, false);
+    struct sim_pool *p = pool_new(content.ordinal, MEMORY_POOL, false);
     if (p)
         p->whose = content.whose;
     pthread_mutex_unlock(&pool_lock);
-    *out = pool_handle(p);
+    *out = (CUmemoryPool)(void *)p;
     return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- a device's pools ------------------------------------------------------------------------ */
+/* ---- a place's pools ------------------------------------------------------------------------- */
 
-static CUresult pool_of_device(CUmemoryPool *out, CUdevice dev, struct sim_pool *(*which)(int))
+typedef struct sim_pool *(*pool_choice)(bool managed, int place);
+
+static CUresult pool_tell(CUmemoryPool *out, bool managed, int place, pool_choice which)
 {
-    TRY(device_check(dev));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
-    *out = (CUmemoryPool)(void *)which(dev);
+    *out = (CUmemoryPool)(void *)which(managed, place);
     pthread_mutex_unlock(&pool_lock);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static CUresult pool_set(bool managed, int place, CUmemoryPool handle)
+{
+    pthread_mutex_lock(&pool_lock);
+    struct sim_pool *p = pool_find(handle);
+    bool fits =
+        p && p->place == place && (p->kind == MEMORY_MANAGED) == managed && p->whose.number == 0;
+    if (fits)
+        currents[managed][place] = p;
+    pthread_mutex_unlock(&pool_lock);
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 SIM_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice dev)
 {
-    return pool_of_device(out, dev, pool_default);
+    TRY(device_check(dev));
+    return pool_tell(out, false, dev, pool_default);
 }
 
 SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice dev)
 {
-    return pool_of_device(out, dev, pool_current);
+    TRY(device_check(dev));
+    return pool_tell(out, false, dev, pool_current_of);
 }
 
 SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 {
     TRY(device_check(dev));
-    pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p = pool_find(handle);
-    bool fits = p && p->ordinal == dev && p->whose.number == 0;
-    if (fits)
-        currents[dev] = p;
-    pthread_mutex_unlock(&pool_lock);
-    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return pool_set(false, dev, handle);
 }
 
 #if CUDA_VERSION >= 13000
-/* The 13.0 calls name a place instead of a device; only pinned memory of a device has pools
- * here. */
-static CUresult place_check(const CUmemLocation *where, CUmemAllocationType type)
+static CUresult pool_of_place(CUmemoryPool *out, const CUmemLocation *where,
+                              CUmemAllocationType type, pool_choice which)
 {
-    if (!where)
-        return CUDA_ERROR_INVALID_VALUE;
-    return where->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_NOT_SUPPORTED;
+    bool managed;
+    int place;
+    TRY(driver_ready());
+    TRY(place_of(where, type, &managed, &place));
+    return pool_tell(out, managed, place, which);
 }
 
 SIM_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where,
                                            CUmemAllocationType type)
 {
-    TRY(place_check(where, type));
-    return cuDeviceGetDefaultMemPool(out, where->id);
+    return pool_of_place(out, where, type, pool_default);
 }
 
 SIM_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *where,
                                     CUmemAllocationType type)
 {
-    TRY(place_check(where, type));
-    return cuDeviceGetMemPool(out, where->id);
+    return pool_of_place(out, where, type, pool_current_of);
 }
 
 SIM_EXPORT CUresult cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type,
                                     CUmemoryPool pool)
 {
-    TRY(place_check(where, type));
-    return cuDeviceSetMemPool(where->id, pool);
+    bool managed;
+    int place;
+    TRY(driver_ready());
+    TRY(place_of(where, type, &managed, &place));
+    return pool_set(managed, place, pool);
 }
 #endif

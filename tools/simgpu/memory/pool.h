@@ -11,17 +11,13 @@
 
 struct sim_pool;
 
-/* Gives up what the device's pools keep for reuse. */
-void pools_trim(int ordinal);
 /* cuMemFree of a pool's block: waits for nothing, as cuda.h says. CUDA_ERROR_INVALID_VALUE: not a
  * live one. */
 CUresult pool_free_now(CUdeviceptr ptr);
-/* May kernels of that device touch the memory of a MEMORY_POOL range's owner? */
-bool pool_reaches(void *owner, int ordinal);
-/* CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE of a MEMORY_POOL range's owner. */
-CUmemoryPool pool_handle(void *owner);
-/* Was the pool of a MEMORY_POOL range's owner made for export? */
-bool pool_shared(void *owner);
+/* May that device touch its memory? */
+bool pool_reaches(const struct sim_pool *p, int ordinal);
+/* Was it made for export? */
+bool pool_shared(const struct sim_pool *p);
 /* The file that an imported pool's memory is in has this number. */
 bool pool_imports(CUmemoryPool pool, uint64_t file_number);
 

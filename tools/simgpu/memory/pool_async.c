@@ -41,21 +41,25 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
     CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (!out || bytes == 0)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
     struct sim_pool *p = from_pool ? pool_find(handle) : pool_current(ctx->ordinal);
-    bool imported = p && p->whose.number != 0;
+    bool imported = p && p->whose.number != 0, device = p && p->kind == MEMORY_POOL;
     pthread_mutex_unlock(&pool_lock);
     if (!p || imported) /* "Imported memory pools do not support creating new allocations" */
         return from_pool ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     struct work w = {.kind = WORK_MARK, .name = "alloc"};
-    struct point after = {0, 0};
+    struct point after[AWAITED_MAX] = {{0, 0}};
+    if (capture_active(stream) && !device)
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (capture_active(stream))
         rc = graph_memory_alloc(ctx, bytes, &w, out);
     else
-        rc = pool_alloc(out, bytes, p, stream, &after);
-    return rc == CUDA_SUCCESS ? work_submit_behind(stream, &w, after, NULL) : rc;
+        rc = pool_alloc(out, bytes, p, stream, after);
+    for (int i = 0; rc == CUDA_SUCCESS && i < AWAITED_MAX && (i == 0 || after[i].stream); i++)
+        rc = work_submit_behind(stream, &w, after[i], NULL);
+    return rc;
 }
 
 /* Marks the block as being freed and says under which ticket; false: not a live block of a pool. A

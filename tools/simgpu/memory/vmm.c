@@ -6,7 +6,6 @@
 #include "tools/simgpu/memory/vmm.h"
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/peer.h"
-#include "tools/simgpu/memory/pool.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <fcntl.h>
@@ -133,14 +132,6 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
 
 /* ---- allocations ----------------------------------------------------------------------------- */
 
-static bool charge(int ordinal, size_t bytes)
-{
-    if (memory_charge(ordinal, bytes))
-        return true;
-    pools_trim(ordinal);
-    return memory_charge(ordinal, bytes);
-}
-
 /* Its name tells an importer that it is ours, and which device's. */
 #define FILE_NAME "simgpu-vmm-%d"
 
@@ -170,7 +161,7 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
 {
     TRY(driver_ready());
     TRY(out && whole(bytes) && flags == 0 ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE);
-    if (!charge(prop->location.id, bytes))
+    if (!memory_charge(prop->location.id, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct allocation *a = calloc(1, sizeof(*a));
     int fd = a ? memory_file(bytes, prop->location.id) : -1;

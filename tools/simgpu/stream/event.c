@@ -314,7 +314,7 @@ SIM_EXPORT CUresult cuEventSynchronize(CUevent handle)
     struct sim_event *e;
     TRY(event_enter(handle, &e));
     TRY(capture_forbids_unsafe());
-    return point_wait(e->context, event_point(e));
+    return pools_settle(point_wait(e->context, event_point(e)));
 }
 
 /* CUDA_ERROR_INVALID_HANDLE without a time, CUDA_ERROR_NOT_READY before it is reached. */

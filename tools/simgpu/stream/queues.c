@@ -102,7 +102,7 @@ static CUresult synchronize(struct sim_context *ctx)
 {
     TRY(atomic_load(&ctx->error));
     TRY(capture_forbids_context(ctx));
-    return context_wait_idle(ctx);
+    return pools_settle(context_wait_idle(ctx));
 }
 
 SIM_EXPORT CUresult cuCtxSynchronize(void)

@@ -108,4 +108,8 @@ void stream_each(struct sim_context *ctx, void (*fn)(struct sim_stream *s, void 
 /* queues.c: cuCtxSynchronize, without the capture check. */
 CUresult context_wait_idle(struct sim_context *ctx);
 
+/* memory/block.c: the host has seen the end of a stream, event or context, with that result, which
+ * is returned. Pools give back what they keep beyond their thresholds. */
+CUresult pools_settle(CUresult rc);
+
 #endif

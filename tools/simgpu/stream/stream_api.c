@@ -118,7 +118,7 @@ static CUresult synchronize(CUstream handle, bool ptds)
 {
     struct sim_stream *s;
     TRY(enter_uncaptured(handle, ptds, &s));
-    return stream_wait(s);
+    return pools_settle(stream_wait(s));
 }
 
 STREAM_API(cuStreamQuery, (CUstream s), query(s, ptds))

@@ -187,7 +187,8 @@ static void config_read(struct config *c)
     const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
     if (c->distance_ns)
         c->profile = PROFILE_OFF; /* times here are no other process's */
-    c->inline_only = (injection && *injection) || (blocking && number_set(blocking));
+    if ((injection && *injection) || (blocking && number_set(blocking)))
+        atomic_fetch_or(&calls_inline, (uint32_t)INLINE_SET);
 }
 
 static void names_check(void)
@@ -202,6 +203,7 @@ static void names_check(void)
 }
 
 enum { UNLOADED, UNREAD, READING, READY };
+_Atomic uint32_t calls_inline;
 static struct config config;
 static _Atomic int state;
 

@@ -11,6 +11,7 @@
  *   functions begin.
  * - So it is for a name that the driver alone may know (unknown.h). Whatever is not swapped the
  *   real function answers once more, to the true caller.
+ * - And for three names of CUPTI (profiler.h), whoever defines them.
  *
  * Leaving ourselves out is the hard part. We stand in the global search order because direct links
  * must bind to us, and RTLD_DEFAULT, RTLD_NEXT and the main program's handle search that order.
@@ -21,6 +22,7 @@
  */
 #include "shim/lookup/api.h"
 #include "shim/lookup/elf.h"
+#include "shim/lookup/profiler.h"
 #include "shim/lookup/unknown.h"
 
 #include <dlfcn.h>
@@ -326,12 +328,39 @@ static void *own_export(const struct query *q)
     return ask_behind(q, q->name) ? own : NULL;
 }
 
+/* Where CUPTI's own function is found, one of ours that asks it. */
+static struct step answer_profiler(struct query *q, enum profiler_call call, void *displaced)
+{
+    bool jump = false;
+    void *found, *ours;
+
+    q->ours = profiler_exports[call];
+    found = ask_any(q, &jump);
+    if (jump)
+        return (struct step){NULL, displaced};
+    if (!found)
+        return (struct step){NULL, NULL};
+    ours = profiler_stand_in(call, found);
+    dlerror();
+    return (struct step){ours ? ours : found, NULL};
+}
+
+void *lookup_without(const void *ours, const char *name, const void *caller)
+{
+    struct query q = {.handle = RTLD_DEFAULT, .name = name, .caller = caller, .ours = (void *)ours};
+
+    return ask_default(&q);
+}
+
 static struct step answer_row(struct query *q, int row)
 {
     void *displaced = real(q->version);
 
     if (row < 0 && unlikely(q->name && unknown_name(q->name)))
         return answer_unknown(q, displaced);
+    int call = row < 0 && q->name ? profiler_find(q->name) : -1;
+    if (unlikely(call >= 0))
+        return answer_profiler(q, (enum profiler_call)call, displaced);
     if (likely(row < 0 || !api_ours[row]))
         return (struct step){NULL, displaced};
     q->ours = api_ours[row];

@@ -62,6 +62,8 @@ void *api_get(enum api_index index);
 
 /* The definition that an export of ours displaced: another preload's, or libc's. NULL: none. */
 void *lookup_behind(const char *symbol);
+/* What a direct link of `caller` would be bound to without our export `ours`; NULL: to nothing. */
+void *lookup_without(const void *ours, const char *name, const void *caller);
 
 /* ---- drain thunks -------------------------------------------------------------------------- */
 
@@ -109,9 +111,6 @@ struct config {
     enum trace_keep trace_keep;
     uint32_t trace_records;
     uint32_t log; /* LOG_*; log_enabled asks log.c */
-    /* Buffer nothing: a profiler is attached (CUDA_INJECTION64_PATH), or the driver's launches wait
-     * for their work (CUDA_LAUNCH_BLOCKING). */
-    bool inline_only;
 };
 /* Read with secure_getenv when the library is loaded, and once more on first use, when what is bad
  * is one warning and the default: what a program sets in between counts, and what it clears still
@@ -120,6 +119,18 @@ void config_load(void);
 const struct config *config_get(void);
 /* In a forked child: a thread that was reading them is not there. */
 void config_after_fork(void);
+/* Why nothing is buffered; 0: nothing speaks against it. */
+enum {
+    INLINE_SET = 1u << 0,      /* a profiler from the start (CUDA_INJECTION64_PATH), or the driver's
+                             launches wait for their work (CUDA_LAUNCH_BLOCKING) */
+    INLINE_UNKNOWN = 1u << 1,  /* unknown.h */
+    INLINE_PROFILER = 1u << 2, /* profiler.h */
+};
+extern _Atomic uint32_t calls_inline;
+static inline bool calls_are_inline(void)
+{
+    return atomic_load_explicit(&calls_inline, memory_order_relaxed) != 0;
+}
 
 /* ---- log.c --------------------------------------------------------------------------------- */
 

@@ -11,8 +11,6 @@
 
 extern const char unknown_thunks[] __attribute__((visibility("hidden"))); /* thunk_<arch>.S */
 
-_Atomic bool unknown_passes;
-
 /* The driver's naming scheme. cuDNN, cuBLAS and others go on with a small letter. */
 bool unknown_name(const char *symbol)
 {
@@ -90,7 +88,7 @@ void *unknown_thunk(const char *name, void *address)
         return NULL;
     int slot = slot_take(address);
     if (slot < 0) {
-        atomic_store(&unknown_passes, true);
+        atomic_fetch_or(&calls_inline, (uint32_t)INLINE_UNKNOWN);
         say_empty(name);
         return NULL;
     }
@@ -122,7 +120,7 @@ static void link_look(const char *name, void *user)
 {
     if (!unknown_name(name) || !api_driver_exports(name))
         return;
-    atomic_store(&unknown_passes, true);
+    atomic_fetch_or(&calls_inline, (uint32_t)INLINE_UNKNOWN);
     if (log_enabled(LOG_INFO) && name_is_new(name))
         log_line(
             LOG_INFO,

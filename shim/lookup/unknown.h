@@ -24,11 +24,9 @@ void *unknown_thunk(const char *name, void *address);
 void *unknown_real(uint32_t thunk);
 enum drain_scope unknown_scope(uint32_t thunk);
 
-/* Looks for direct links in what was loaded since the last look. Takes the loader's lock for its
- * list. */
+/* Looks for direct links in what was loaded since the last look: where there is one, or the pool is
+ * empty, nothing may be buffered (INLINE_UNKNOWN). Takes the loader's lock for its list. */
 void unknown_look_links(void);
-/* There is one, or the pool is empty: nothing may be buffered. */
-extern _Atomic bool unknown_passes;
 #endif
 
 #endif

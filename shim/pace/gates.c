@@ -114,8 +114,9 @@ const char *gates_process_objection(void)
         return "others may wait for writes by streams of this process";
     if (level_highest() >= CUTIN_LEVEL_RT)
         return "real-time work is never held";
-    return config_get()->inline_only ? "a profiler is attached, or CUDA_LAUNCH_BLOCKING is set"
-                                     : NULL;
+    return atomic_load(&calls_inline) & INLINE_SET
+               ? "a profiler is attached, or CUDA_LAUNCH_BLOCKING is set"
+               : NULL;
 }
 
 /* NULL: nothing speaks against gates. */

@@ -74,8 +74,7 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
             vhq_fence_cancel(c->req.signals);
         return (int)error;
     }
-    if (!c->run || c->req.bytes > VHQ_MAX_PAYLOAD || s->undeferred || config_get()->inline_only ||
-        atomic_load_explicit(&unknown_passes, memory_order_relaxed))
+    if (!c->run || c->req.bytes > VHQ_MAX_PAYLOAD || s->undeferred || calls_are_inline())
         c->req.flags |= VHQ_MUST_INLINE;
     c->req.boost = c->req.boost || thread_boosts(s);
     c->req.frame = __builtin_frame_address(0);

@@ -20,7 +20,7 @@ static struct estimate estimates[COPY_WAYS];
 static size_t piece_bytes(const struct shim_stream *s, enum copy_way way)
 {
     const struct config *cfg = config_get();
-    if (MUTANT(copy_whole) || cfg->inline_only || capture_active(s))
+    if (MUTANT(copy_whole) || calls_are_inline() || capture_active(s))
         return 0;
     return cfg->copy_bytes ? cfg->copy_bytes : way == COPY_WITHIN ? PIECE_WITHIN : PIECE_LINK;
 }

@@ -19,9 +19,9 @@ static void created(CUresult r, const CUstream *stream)
         return;
     stream_created(*stream);
     /* A plug-in that was loaded meanwhile makes its stream: with its direct link buffering ends. */
-    bool before = atomic_load(&unknown_passes);
+    uint32_t before = atomic_load(&calls_inline);
     unknown_look_links();
-    if (!before && atomic_load(&unknown_passes))
+    if (atomic_load(&calls_inline) & ~before)
         drain_all(false);
 }
 

@@ -85,3 +85,18 @@ HAZARD(every_name_is_found_after_work_was_held)
     show("x", x);
     ask_all();
 }
+
+/* Names that the library exports for the sake of programs that are linked with CUPTI. */
+HAZARD_RAW(cupti_is_found_where_there_is_one)
+{
+    static const char *const names[] = {"cuptiActivityEnable", "cuptiActivityDisable",
+                                        "cuptiFinalize"};
+    void *program = dlopen(NULL, RTLD_NOW);
+
+    for (int i = 0; i < 3; i++) {
+        printf("%s: %d", names[i], !!dlsym(RTLD_DEFAULT, names[i]));
+        printf(" %d", !!dlsym(RTLD_NEXT, names[i]));
+        printf(" %d", !!dlsym(program, names[i]));
+        printf(" %d\n", !!dlvsym(RTLD_DEFAULT, names[i], "libcupti.so.13"));
+    }
+}

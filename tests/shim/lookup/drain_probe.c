@@ -6,6 +6,7 @@
 #include <execinfo.h>
 #include <string.h>
 
+#include "shim/lookup/profiler.h"
 #include "shim/lookup/shim.h"
 
 EXPORT int cutin_test_drains;
@@ -54,6 +55,9 @@ void cutin_test_use_all(void)
     for (int row = 0; row < API_COUNT; row++)
         api_get((enum api_index)row);
 }
+
+void *const profiler_exports[PROFILER_CALLS];
+void *const profiler_stand_ins[PROFILER_CALLS];
 
 void shim_exit_drain(void)
 {

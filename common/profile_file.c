@@ -304,19 +304,6 @@ static int merge_into(int fd, const char *path, const char *temporary, struct me
     return rc;
 }
 
-static void merge_begin(struct merger *m, const char *path, const uint8_t uuid[16], const char *gpu)
-{
-    int have = profile_read(path, NULL, m->row, &m->old);
-
-    m->header.version = VERSION;
-    m->header.rows = have > 0 ? (uint32_t)have : 0;
-    memcpy(m->header.magic, magic, sizeof(magic));
-    memcpy(m->header.uuid, uuid, 16);
-    snprintf(m->header.gpu, sizeof(m->header.gpu), "%s", gpu);
-    for (uint32_t i = 0; i < m->header.rows; i++)
-        m->name[i] = m->row[i].name ? m->old.text + m->row[i].name : "";
-}
-
 int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_row *rows,
                   uint32_t n, const char *text)
 {
@@ -337,7 +324,15 @@ int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_
         return -ENOMEM;
     fd = lock_temporary(temporary);
     if (fd >= 0) {
-        merge_begin(m, path, uuid, gpu);
+        int have = profile_read(path, NULL, m->row, &m->old);
+
+        m->header.version = VERSION;
+        m->header.rows = have > 0 ? (uint32_t)have : 0;
+        memcpy(m->header.magic, magic, sizeof(magic));
+        memcpy(m->header.uuid, uuid, 16);
+        snprintf(m->header.gpu, sizeof(m->header.gpu), "%s", gpu);
+        for (uint32_t i = 0; i < m->header.rows; i++)
+            m->name[i] = m->row[i].name ? m->old.text + m->row[i].name : "";
         for (uint32_t i = 0; i < n; i++) {
             uint32_t at;
 

@@ -172,15 +172,6 @@ static struct due due_first(struct vhq_set *s, uint32_t load, uint64_t budget)
     return first;
 }
 
-/* It may be complete at any time, or not for long: looks follow each other at a 32nd of the time
- * that it has taken. */
-static uint64_t due_look(const struct due *d, uint64_t now)
-{
-    uint64_t step = now > d->began_ns ? (now - d->began_ns) / LOOKS : 0, at = d->at_ns;
-    step = step < LOOK_LEAST_NS ? LOOK_LEAST_NS : step > LOOK_MOST_NS ? LOOK_MOST_NS : step;
-    return at > now + DUE_SLACK_NS && at < now + step ? at : now + step;
-}
-
 uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
 {
     if (cap_contended(s) && shift_look(s, now) > now) {
@@ -214,8 +205,13 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
      * too high, and waiting for them would let the device run dry. A look per budget costs next
      * to nothing. */
     uint64_t look = now + (alone ? loose_bound_ns(s) / LOOSE_PART : peek(s->budget_us) * NS_PER_US);
-    if (first.soonest_ns <= now + DUE_SLACK_NS)
-        return due_look(&first, now);
+    if (first.soonest_ns <= now + DUE_SLACK_NS) {
+        /* It may be complete at any time, or not for long: looks follow each other at a 32nd of the
+         * time that it has taken. */
+        uint64_t step = now > first.began_ns ? (now - first.began_ns) / LOOKS : 0, at = first.at_ns;
+        step = step < LOOK_LEAST_NS ? LOOK_LEAST_NS : step > LOOK_MOST_NS ? LOOK_MOST_NS : step;
+        return at > now + DUE_SLACK_NS && at < now + step ? at : now + step;
+    }
     uint64_t at = first.soonest_ns < look ? first.soonest_ns : look;
     /* Who never looks before the estimate says so never learns that some are short. */
     bool glance = ++s->waits % GLANCES == 0 && !MUTANT(glance_missing);

@@ -292,27 +292,6 @@ static inline bool cap_tail_has(const struct vhq *q, uint32_t quarters)
            peek(q->tail_est_ns) >= (most_ns < TAIL_MOST_NS ? most_ns : TAIL_MOST_NS);
 }
 
-/* A quarter of the budget: what no marker tells of when a hold begins counts as in flight when it
- * ends, though it has run. Half of the depth, for the other half goes on while the marker is on its
- * way. Where commands are few neither is reached, and nothing waits for them. */
-static bool cap_mark_due(const struct vhq *q)
-{
-    return cap_tail_has(q, 1) || peek(q->want_mark) ||
-           (MUTANT(marker_too_many) && peek(q->sent) % 100 == 0);
-}
-
-/*
- * Of commands that overlap, the next one may begin before its predecessor has ended, which a marker
- * between the two would prevent. Whether the next command overlaps is not known until it comes: so
- * a marker that is due in a chain of such commands goes in front of the first one that does not, as
- * gates do, and no later than with half of the budget, or three quarters of the depth, in front
- * of it.
- */
-static bool cap_mark_waits(const struct vhq *q)
-{
-    return unlikely(q->chain != 0) && !peek(q->want_mark) && !cap_tail_has(q, 2);
-}
-
 /* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
 static inline void cap_count_sent(struct vhq *q, uint32_t est_ns)
 {
@@ -366,9 +345,18 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
         if (likely(!peek(q->want_mark)))
             return; /* nothing waits for a free command until a sync does */
     }
-    if (likely(!cap_mark_due(q)))
+    /* A quarter of the budget: what no marker tells of when a hold begins counts as in flight when
+     * it ends, though it has run. Half of the depth, for the other half goes on while the marker is
+     * on its way. Where commands are few neither is reached, and nothing waits for them. */
+    if (likely(!(cap_tail_has(q, 1) || peek(q->want_mark) ||
+                 (MUTANT(marker_too_many) && peek(q->sent) % 100 == 0))))
         return;
-    q->mark_waits = cap_mark_waits(q);
+    /* Of commands that overlap, the next one may begin before its predecessor has ended, which a
+     * marker between the two would prevent. Whether the next command overlaps is not known until it
+     * comes: so a marker that is due in a chain of such commands goes in front of the first one
+     * that does not, as gates do, and no later than with half of the budget, or three quarters of
+     * the depth, in front of it. */
+    q->mark_waits = unlikely(q->chain != 0) && !peek(q->want_mark) && !cap_tail_has(q, 2);
     if (likely(!q->mark_waits))
         cap_mark(q);
 }
@@ -384,17 +372,6 @@ static void cap_tail_done(struct vhq *q)
     atomic_store_explicit(&q->want_mark, 0, memory_order_relaxed);
     /* Release: the marker's number was written before. */
     atomic_store_explicit(&q->mark_cover, peek(q->sent), memory_order_release);
-}
-
-/* A stream that refuses markers (it is being captured, its context is dead) must not hold anybody
- * up: its tail counts as complete. */
-static void cap_tail_lost(struct vhq *q)
-{
-    cap_area_back(q, q->tail_area_ns);
-    atomic_store_explicit(&q->counted_ns, peek(q->counted_ns) - peek(q->tail_est_ns),
-                          memory_order_relaxed);
-    atomic_store_explicit(&q->counted, peek(q->counted) - q->tail_counted, memory_order_relaxed);
-    cap_tail_done(q);
 }
 
 /* Acquire: whoever looked has done with the unit that is written next. */
@@ -437,7 +414,14 @@ enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uin
     if (err == VHQ_NO_GATE)
         return MARK_NO_GATE;
     if (err != 0) {
-        cap_tail_lost(q);
+        /* A stream that refuses markers (it is being captured, its context is dead) must not hold
+         * anybody up: its tail counts as complete. */
+        cap_area_back(q, q->tail_area_ns);
+        atomic_store_explicit(&q->counted_ns, peek(q->counted_ns) - peek(q->tail_est_ns),
+                              memory_order_relaxed);
+        atomic_store_explicit(&q->counted, peek(q->counted) - q->tail_counted,
+                              memory_order_relaxed);
+        cap_tail_done(q);
         return MARK_FAILED;
     }
     bump(q->markers, 1u);
@@ -481,13 +465,6 @@ bool cap_reached(struct vhq *q, uint32_t value)
     return reached(cap_word(q), value) || reached(peek(q->complete_mark), value);
 }
 
-/* Nobody writes its newest marker's number: see left.c. */
-static bool cap_lapsed(const struct vhq *q, uint32_t word, uint32_t newest, uint64_t now)
-{
-    return q->lapse_ns != 0 && now >= q->lapse_ns && reached(word, newest - 1) &&
-           q->set->parked == 0;
-}
-
 void cap_join_oldest(struct vhq *q)
 {
     uint32_t oldest = peek(q->complete_mark) + 1;
@@ -509,32 +486,14 @@ static uint64_t cap_completed_at(const struct vhq_set *s, uint64_t expected, uin
     return expected > s->looked_ns && expected < now ? expected : now;
 }
 
-/* The least part of its estimate at which something was complete of late: looks begin there. When
- * it was is not known, but that it was not at the look before. */
-static void pace_note(struct vhq_set *s, uint64_t est, uint64_t began, uint64_t now)
-{
-    uint64_t most = now - began, least = s->looked_ns > began ? s->looked_ns - began : most / 2,
-             part = least * PACE_ONE / (est + 1);
-    if (most < est - est / 16 && part < s->pace)
-        s->pace = part < PACE_LEAST ? PACE_LEAST : (uint32_t)part;
-    else
-        s->pace += (PACE_ONE - s->pace + PACE_BACK - 1) / PACE_BACK;
-}
-
-/* Markers stand behind each of those that are long. */
-static void long_note(struct vhq_set *s, uint32_t commands, uint64_t est)
-{
-    s->long_ns -= s->long_ns / LONG_BACK;
-    if (commands == 1 && cap_long(s, est) && est > s->long_ns)
-        s->long_ns = (uint32_t)est;
-}
-
 /* Takes what has complete off the books; returns its estimate, 0 if nothing did. */
 static uint64_t cap_complete(struct vhq *q, uint64_t now)
 {
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire);
     uint32_t complete = peek(q->complete_mark), word = cap_word(q);
-    if (reached(word, newest) || unlikely(cap_lapsed(q, word, newest, now)))
+    /* Nobody writes its newest marker's number: see left.c. */
+    if (reached(word, newest) || unlikely(q->lapse_ns != 0 && now >= q->lapse_ns &&
+                                          reached(word, newest - 1) && q->set->parked == 0))
         word = newest; /* the GPU may be ahead of the thread that placed the marker */
     if (reached(complete, word))
         return 0;
@@ -547,8 +506,19 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     if (unlikely(q->set->stands))
         blocked_got_on(q);
     measure_unit(q, word, now);
-    pace_note(q->set, est, began, now);
-    long_note(q->set, last->counted - peek(q->complete), est);
+    /* The least part of its estimate at which something was complete of late: looks begin there.
+     * When it was is not known, but that it was not at the look before. */
+    uint64_t most = now - began,
+             least = q->set->looked_ns > began ? q->set->looked_ns - began : most / 2,
+             part = least * PACE_ONE / (est + 1);
+    if (most < est - est / 16 && part < q->set->pace)
+        q->set->pace = part < PACE_LEAST ? PACE_LEAST : (uint32_t)part;
+    else
+        q->set->pace += (PACE_ONE - q->set->pace + PACE_BACK - 1) / PACE_BACK;
+    /* Markers stand behind each of those that are long. */
+    q->set->long_ns -= q->set->long_ns / LONG_BACK;
+    if ((last->counted - peek(q->complete)) == 1 && cap_long(q->set, est) && est > q->set->long_ns)
+        q->set->long_ns = (uint32_t)est;
     uint32_t commands = last->sent - (uint32_t)q->complete_sent;
     PROBE3(complete, q->desc.stream, commands, est);
     bump(q->completed, commands);

@@ -130,12 +130,6 @@ static uint32_t measure_ratio(uint64_t ns, uint32_t ahead)
     return ratio < SCALE_MOST ? (uint32_t)ratio : SCALE_MOST;
 }
 
-static void measure_release(struct vhq_set *s, uint32_t most)
-{
-    uint32_t part = s->recurs && !s->open && !MUTANT(long_forgotten) ? RELEASE_SLOWLY : RELEASE;
-    measure_scale(s, s->scale - (s->scale - most + part - 1) / part);
-}
-
 void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
 {
     struct vhq_set *s = q->set;
@@ -160,6 +154,8 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     }
     if (least > s->scale + s->scale / 4 && !s->open)
         measure_scale(s, least);
-    else if (most < s->scale)
-        measure_release(s, most);
+    else if (most < s->scale) {
+        uint32_t part = s->recurs && !s->open && !MUTANT(long_forgotten) ? RELEASE_SLOWLY : RELEASE;
+        measure_scale(s, s->scale - (s->scale - most + part - 1) / part);
+    }
 }

@@ -338,14 +338,6 @@ void vhq_part(struct vhq *q)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static void end_buffered(struct vhq *q, int err)
-{
-    struct slot *slot = q->cur.slot;
-    if (unlikely(err != 0))
-        slot->cmd.run = NULL; /* given up; its place in the order remains */
-    slot_publish(q, slot);
-}
-
 void vhq_end(struct vhq *q, const void *frame, int driver_result)
 {
     if (passive()) {
@@ -371,9 +363,12 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
         if (q->cur.signals)
             fence_signal(q->cur.signals);
         break;
-    case BEGUN_BUFFER:
-        end_buffered(q, driver_result);
-        break;
+    case BEGUN_BUFFER: {
+        struct slot *slot = q->cur.slot;
+        if (unlikely(driver_result != 0))
+            slot->cmd.run = NULL; /* given up; its place in the order remains */
+        slot_publish(q, slot);
+    } break;
     case BEGUN_PLAIN: /* vhq_unlock's */
     case BEGUN_NONE:
         break;

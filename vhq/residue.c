@@ -6,16 +6,6 @@
 
 static_assert(UNITS <= 32, "a bit for each");
 
-/* Its hold word stops it there now, and nothing of it runs. Who came to the gate before that has
- * passed it. */
-static bool stands_at_gate(const struct vhq *q)
-{
-    const _Atomic uint64_t *since = q->desc.hold_since;
-    uint32_t complete = peek(q->complete_mark);
-    return gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1 &&
-           !(since && q->complete_ns < peek(*since));
-}
-
 /* The oldest commands in flight ran since they came, or since those before them were complete. */
 static uint64_t stream_residue(const struct vhq *q, uint64_t now)
 {
@@ -38,7 +28,12 @@ void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
     set_lock(set);
     cap_look(set, now);
     for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next) {
-        if (stands_at_gate(q))
+        /* Its hold word stops it there now, and nothing of it runs. Who came to the gate before
+         * that has passed it. */
+        const _Atomic uint64_t *since = q->desc.hold_since;
+        uint32_t complete = peek(q->complete_mark);
+        if (gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1 &&
+            !(since && q->complete_ns < peek(*since)))
             continue;
         uint64_t ns = stream_residue(q, now);
         out->running |= peek(q->counted) != peek(q->complete);

@@ -62,16 +62,13 @@ static uint32_t ring_pad(const struct ring *r, uint32_t need, uint64_t used)
     return r->tail + need > r->size && used != 0 ? r->size - r->tail : 0;
 }
 
-static uint64_t ring_commands(const struct ring *r)
-{
-    return peek(r->tail_seq) - atomic_load_explicit(&r->head_seq, memory_order_relaxed);
-}
-
 bool ring_fits(const struct ring *r, uint32_t bytes)
 {
     uint32_t need = record_bytes(bytes);
     uint64_t used = ring_used(r);
-    return ring_commands(r) < r->max_commands && used + ring_pad(r, need, used) + need <= r->size;
+    return (peek(r->tail_seq) - atomic_load_explicit(&r->head_seq, memory_order_relaxed)) <
+               r->max_commands &&
+           used + ring_pad(r, need, used) + need <= r->size;
 }
 
 struct slot *ring_reserve(struct ring *r, uint32_t bytes)

@@ -117,16 +117,6 @@ int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms)
 
 enum claim { CLAIM_NONE, CLAIM_LOCK, CLAIM_RUNNING };
 
-static bool claim_running(struct vhq *q)
-{
-    set_lock(q->set);
-    bool mine = !q->dead && !ring_empty(&q->ring) && peek(q->running) == RUN_NONE;
-    if (mine)
-        atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
-    set_unlock(q->set);
-    return mine;
-}
-
 /* The producer lock is held. */
 static bool claim_locked(const struct vhq *q)
 {
@@ -143,7 +133,12 @@ static enum claim claim_take(struct vhq *q)
             return CLAIM_LOCK;
         queue_unlock(q);
     }
-    return claim_running(q) ? CLAIM_RUNNING : CLAIM_NONE;
+    set_lock(q->set);
+    bool mine = !q->dead && !ring_empty(&q->ring) && peek(q->running) == RUN_NONE;
+    if (mine)
+        atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
+    set_unlock(q->set);
+    return mine ? CLAIM_RUNNING : CLAIM_NONE;
 }
 
 static void claim_drop(struct vhq *q, enum claim claim)

@@ -69,21 +69,6 @@ static void waiter_give(struct vhq_set *s, struct waiter *w)
     atomic_fetch_add_explicit(&w->stay, 1, memory_order_release);
 }
 
-static int waiter_sleep(struct vhq_set *s, struct waiter *w, uint32_t stay, uint64_t deadline_ns)
-{
-    int ret = 0;
-    while (atomic_load_explicit(&w->stay, memory_order_acquire) == stay && ret != -ETIMEDOUT)
-        ret = futex_wait(&w->stay, stay, deadline_ns);
-    if (ret != -ETIMEDOUT)
-        return 0;
-    set_lock(s);
-    bool late = atomic_load_explicit(&w->stay, memory_order_acquire) == stay;
-    if (late)
-        waiter_give(s, w);
-    set_unlock(s);
-    return late ? -ETIMEDOUT : 0;
-}
-
 int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
 {
     struct waiter mine = {.stay = 1}, *w = NULL;
@@ -100,8 +85,19 @@ int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
     if (!w)
         atomic_fetch_sub_explicit(&s->waiting, 1, memory_order_relaxed);
     set_unlock(s);
-    if (!reached && w)
-        return waiter_sleep(s, w, stay, deadline_ns);
+    if (!reached && w) {
+        int ret = 0;
+        while (atomic_load_explicit(&w->stay, memory_order_acquire) == stay && ret != -ETIMEDOUT)
+            ret = futex_wait(&w->stay, stay, deadline_ns);
+        if (ret != -ETIMEDOUT)
+            return 0;
+        set_lock(s);
+        bool late = atomic_load_explicit(&w->stay, memory_order_acquire) == stay;
+        if (late)
+            waiter_give(s, w);
+        set_unlock(s);
+        return late ? -ETIMEDOUT : 0;
+    }
     while (!reached && clock_ns() < deadline_ns) {
         clock_nap(LOOK_US * NS_PER_US);
         set_lock(s);

@@ -82,20 +82,6 @@ static void add_direct(struct activity *a, uint32_t dev, uint64_t since, uint64_
                                   memory_order_relaxed);
 }
 
-/* Nobody estimates the GPU time of streams without a queue: it is the time that one is active. */
-static void note_direct(struct activity *a, uint32_t dev, uint32_t level, uint64_t now)
-{
-    _Atomic uint64_t *since = &a->device[dev].direct_since_ns;
-    uint64_t seen = atomic_load_explicit(since, memory_order_relaxed);
-
-    if (level == PAGE_LEVELS - 1 && a->direct) {
-        if (!seen)
-            atomic_compare_exchange_strong(since, &seen, now);
-    } else if (seen && (seen = atomic_exchange(since, 0))) {
-        add_direct(a, dev, seen, clock_ns());
-    }
-}
-
 void activity_refresh(struct activity *a, uint32_t dev)
 {
     struct page_device *own = &a->page->device[dev];
@@ -111,7 +97,17 @@ void activity_refresh(struct activity *a, uint32_t dev)
         if (!atomic_load(&a->flat))
             page_write_bit(own, PAGE_BIT_SELF, PAGE_BOTH(page_held_levels(level, PAGE_LEVELS - 1)),
                            PAGE_WORDS, now);
-        note_direct(a, dev, level, now);
+        /* Nobody estimates the GPU time of streams without a queue: it is the time that one is
+         * active. */
+        _Atomic uint64_t *since = &a->device[dev].direct_since_ns;
+        uint64_t seen = atomic_load_explicit(since, memory_order_relaxed);
+
+        if (level == PAGE_LEVELS - 1 && a->direct) {
+            if (!seen)
+                atomic_compare_exchange_strong(since, &seen, now);
+        } else if (seen && (seen = atomic_exchange(since, 0))) {
+            add_direct(a, dev, seen, clock_ns());
+        }
         atomic_store(&own->active, level > outside ? level : outside);
         write_deadline(a, own, level > outside ? level : outside, now);
         preemptible_write(&a->preemptible, dev, &a->bit[dev], outside, now);

@@ -35,23 +35,6 @@ static bool usable(int dev, uint32_t level)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Where nobody tells of an end the tick asks, and requests at a pace that divides the tick's would
- * be at work whenever it does: a hold without end. So no tick is as long as the one before: 7.5 to
- * 10 ms, by multiples of the golden ratio, which fall evenly. */
-static uint64_t tick_ns(uint32_t n)
-{
-    return TICK_NS - ((TICK_NS / 4 * (n * UINT32_C(0x9e3779b9))) >> 32);
-}
-
-static uint64_t next_interval(bool held, uint64_t until_tick)
-{
-    uint64_t interval = held || activity_lingering(&self.activity) ? FAST_NS : until_tick;
-    uint64_t look = self.cfg.look ? self.cfg.look(self.cfg.user) : 0;
-
-    interval = interval < until_tick ? interval : until_tick;
-    return look && look < interval ? look : interval;
-}
-
 static void *client_main(void *unused)
 {
     uint64_t next_tick = 0, interval = TICK_NS;
@@ -84,9 +67,19 @@ static void *client_main(void *unused)
         if (now >= next_tick) {
             if (self.cfg.tick)
                 self.cfg.tick(self.cfg.user);
-            next_tick = now + tick_ns(++ticks);
+            /* Where nobody tells of an end the tick asks, and requests at a pace that divides the
+             * tick's would be at work whenever it does: a hold without end. So no tick is as long
+             * as the one before: 7.5 to 10 ms, by multiples of the golden ratio, which fall
+             * evenly. */
+            next_tick =
+                now + (TICK_NS - ((TICK_NS / 4 * ((++ticks) * UINT32_C(0x9e3779b9))) >> 32));
         }
-        interval = next_interval(held, next_tick - now);
+        uint64_t until_tick = next_tick - now;
+        interval = held || activity_lingering(&self.activity) ? FAST_NS : until_tick;
+        uint64_t look = self.cfg.look ? self.cfg.look(self.cfg.user) : 0;
+
+        interval = interval < until_tick ? interval : until_tick;
+        interval = look && look < interval ? look : interval;
     }
     atomic_store(&self.ended, 1);
     futex_wake(&self.ended);

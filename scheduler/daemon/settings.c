@@ -12,10 +12,16 @@
 #include "scheduler/peers/policy_tick.h"
 #include "scheduler/policy/permission.h"
 
-/* So that it can be told later who was above best effort, and who wanted to be. Names are left out:
- * they are the clients' own. */
-static void level_audit(const struct peer *p)
+void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
 {
+    p->asked = asked;
+    p->asked_lowest = p->flat || lowest > asked ? asked : lowest;
+    p->level = p->remote ? asked : permission_level(p->daemon->conf, &p->who, asked);
+    p->lowest = p->asked_lowest < p->level ? p->asked_lowest : p->level;
+    atomic_store(&p->page->page->level, p->level);
+    atomic_store(&p->page->page->lowest, p->lowest);
+    /* So that it can be told later who was above best effort, and who wanted to be. Names are left
+     * out: they are the clients' own. */
     struct user *user = p->unlimited ? NULL : p->user;
     char reason[PROTOCOL_TEXT];
 
@@ -29,17 +35,6 @@ static void level_audit(const struct peer *p)
                   (unsigned)p->who.uid, level_name(p->level),
                   p->who.job.account[0] ? ", account " : "", p->who.job.account);
     }
-}
-
-void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
-{
-    p->asked = asked;
-    p->asked_lowest = p->flat || lowest > asked ? asked : lowest;
-    p->level = p->remote ? asked : permission_level(p->daemon->conf, &p->who, asked);
-    p->lowest = p->asked_lowest < p->level ? p->asked_lowest : p->level;
-    atomic_store(&p->page->page->level, p->level);
-    atomic_store(&p->page->page->lowest, p->lowest);
-    level_audit(p);
 }
 
 void level_change(struct peer *p, uint32_t asked)

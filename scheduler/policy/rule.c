@@ -145,25 +145,6 @@ static uint32_t known_id(uint32_t id, const char *map)
     return id_is_outside(id, map) ? ID_UNKNOWN : id;
 }
 
-static int find_groups(struct subject *who, int socket)
-{
-    socklen_t size = 0;
-
-    /* The first call says how much room is needed; a kernel that knows no groups says nothing. */
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) != 0 && errno != ERANGE)
-        return 0;
-    if (size == 0)
-        return 0;
-    who->groups = malloc(size);
-    if (!who->groups)
-        return -ENOMEM;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, who->groups, &size) == 0)
-        who->group_count = (uint32_t)(size / sizeof(gid_t));
-    for (uint32_t i = 0; i < who->group_count; i++)
-        who->groups[i] = known_id(who->groups[i], "/proc/self/gid_map");
-    return 0;
-}
-
 int subject_of_socket(struct subject *who, int socket)
 {
     struct ucred cred;
@@ -177,7 +158,20 @@ int subject_of_socket(struct subject *who, int socket)
     who->pid = cred.pid;
     who->process = who->pid > 0 ? peer_process(socket, who->pid) : -1;
     find_cgroups(who);
-    return find_groups(who, socket);
+    /* The first call says how much room is needed; a kernel that knows no groups says nothing. */
+    size = 0;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) != 0 && errno != ERANGE)
+        return 0;
+    if (size == 0)
+        return 0;
+    who->groups = malloc(size);
+    if (!who->groups)
+        return -ENOMEM;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, who->groups, &size) == 0)
+        who->group_count = (uint32_t)(size / sizeof(gid_t));
+    for (uint32_t i = 0; i < who->group_count; i++)
+        who->groups[i] = known_id(who->groups[i], "/proc/self/gid_map");
+    return 0;
 }
 
 void subject_clear(struct subject *who)
@@ -322,17 +316,6 @@ static bool path_matches(const char *pattern, const char *path, size_t length)
     return fnmatch(pattern, begin, FNM_PATHNAME) == 0;
 }
 
-/* In any of the hierarchies, of which cgroup version 2 has one. */
-static bool in_cgroup(const struct subject *who, const char *pattern)
-{
-    size_t length;
-
-    for (const char *line = who->cgroups, *path; (path = cgroups_next(&line, &length));)
-        if (path_matches(pattern, path, length))
-            return true;
-    return false;
-}
-
 static bool rule_matches(const struct rule *rule, const struct subject *who)
 {
     bool in_group = who->gid == rule->first;
@@ -348,8 +331,15 @@ static bool rule_matches(const struct rule *rule, const struct subject *who)
         return in_group;
     case RULE_ACCOUNT:
         return strcmp(who->job.account, rule->account) == 0;
-    case RULE_CGROUP:
-        return in_cgroup(who, rule->path);
+    case RULE_CGROUP: {
+        /* In any of the hierarchies, of which cgroup version 2 has one. */
+        size_t length;
+
+        for (const char *line = who->cgroups, *path; (path = cgroups_next(&line, &length));)
+            if (path_matches(rule->path, path, length))
+                return true;
+        return false;
+    }
     }
     return false;
 }

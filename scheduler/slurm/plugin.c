@@ -209,21 +209,6 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
 
 /* ---- slurmstepd ------------------------------------------------------------------------------ */
 
-static void preload(spank_t spank)
-{
-    char old[4096] = "", new[sizeof(old) + SITE_PATH + 1];
-    spank_err_t rc = spank_getenv(spank, "LD_PRELOAD", old, sizeof(old));
-
-    if (rc != ESPANK_SUCCESS && rc != ESPANK_ENV_NOEXIST) {
-        slurm_spank_log("cutin: LD_PRELOAD is too long; running without cutin");
-        return;
-    }
-    if (strstr(old, site.library))
-        return;
-    snprintf(new, sizeof(new), "%s%s%s", site.library, old[0] ? ":" : "", old);
-    spank_setenv(spank, "LD_PRELOAD", new, 1);
-}
-
 static void number_set(spank_t spank, const char *name, uint32_t number)
 {
     char text[16];
@@ -254,7 +239,17 @@ static void tasks_set(spank_t spank)
     spank_setenv(spank, "CUTIN_SOCKET", site.socket, 1);
     number_set(spank, "CUTIN_WEIGHT", request.weight);
     number_set(spank, "CUTIN_BUDGET_US", request.budget_us);
-    preload(spank);
+    char old[4096] = "", new[sizeof(old) + SITE_PATH + 1];
+    spank_err_t rc = spank_getenv(spank, "LD_PRELOAD", old, sizeof(old));
+
+    if (rc != ESPANK_SUCCESS && rc != ESPANK_ENV_NOEXIST) {
+        slurm_spank_log("cutin: LD_PRELOAD is too long; running without cutin");
+        return;
+    }
+    if (strstr(old, site.library))
+        return;
+    snprintf(new, sizeof(new), "%s%s%s", site.library, old[0] ? ":" : "", old);
+    spank_setenv(spank, "LD_PRELOAD", new, 1);
 }
 
 int slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])

@@ -357,20 +357,6 @@ static void follow(const struct spot *from, struct spot *to, void *user)
         s->level->order[s->sorted++] = to;
 }
 
-/* Each node after what it depends on. */
-static int level_sort(struct level *l)
-{
-    struct sorting s = {.level = l};
-    for (uint32_t i = 0; i < l->count; i++)
-        if (!l->spot[i].waits_for)
-            l->order[s.sorted++] = &l->spot[i];
-    for (uint32_t i = 0; i < s.sorted; i++) {
-        l->width[l->order[i]->level]++;
-        each_edge(l, l->order[i], follow, &s);
-    }
-    return s.sorted == l->count ? 0 : -EINVAL;
-}
-
 /* ---- placing --------------------------------------------------------------------------------- */
 
 static void pass_on(const struct spot *from, struct spot *to, void *user)
@@ -422,8 +408,18 @@ static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uin
     struct level l;
     uint64_t end_ns = 0, behind_ns;
     int r = level_read(&l, n, graph, first, end);
-    if (!r)
-        r = level_sort(&l);
+    if (!r) {
+        /* Each node after what it depends on. */
+        struct sorting s = {.level = &l};
+        for (uint32_t i = 0; i < l.count; i++)
+            if (!l.spot[i].waits_for)
+                l.order[s.sorted++] = &l.spot[i];
+        for (uint32_t i = 0; i < s.sorted; i++) {
+            l.width[l.order[i]->level]++;
+            each_edge(&l, l.order[i], follow, &s);
+        }
+        r = s.sorted == l.count ? 0 : -EINVAL;
+    }
     for (uint32_t i = 0; i < l.count && !r; i++) {
         struct spot *s = l.order[i];
         if (s->level == 0)

@@ -205,17 +205,6 @@ static uint64_t resources_of(CUfunction handle, uint64_t hash)
     return hash;
 }
 
-static uint64_t key_of(CUfunction handle, const char *name, const struct profile_param *param,
-                       uint32_t params)
-{
-    uint64_t hash = mix(0, params);
-    for (const char *c = name; *c; c++)
-        hash = mix(hash, (unsigned char)*c);
-    for (uint32_t i = 0; i < params; i++)
-        hash = mix(hash, (uint64_t)param[i].offset << 32 | param[i].size);
-    return resources_of(handle, hash) | 1; /* 0: none */
-}
-
 static uint32_t now_h(void)
 {
     return (uint32_t)(time(NULL) / 3600);
@@ -227,7 +216,12 @@ uint64_t profile_find(struct profile_key *key, CUfunction handle, const char *na
 {
     if (config_get()->profile != PROFILE_ON || !name)
         return 0;
-    uint64_t hash = key_of(handle, name, param, params);
+    uint64_t hash = mix(0, params);
+    for (const char *c = name; *c; c++)
+        hash = mix(hash, (unsigned char)*c);
+    for (uint32_t i = 0; i < params; i++)
+        hash = mix(hash, (uint64_t)param[i].offset << 32 | param[i].size);
+    hash = resources_of(handle, hash) | 1; /* 0: none */
     pthread_mutex_lock(&lock);
     struct profile *p = key->profile = profile_of(gpu);
     key->name = p ? names_add(&p->names, name) : 0;

@@ -84,14 +84,6 @@ static int micros_parse(const char *text, uint32_t least, uint32_t most, uint32_
     return whole ? number_parse(digits, least * 1000, most * 1000, ns) : -1;
 }
 
-/* The nth word, for a message. */
-static void word_copy(const char *words, uint32_t n, char *out, size_t size)
-{
-    while (n--)
-        words += strcspn(words, " ") + 1;
-    snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
-}
-
 /* `name`: what a message calls it. */
 static void value_read(struct config *c, const struct variable *v, const char *name,
                        const char *text)
@@ -107,7 +99,12 @@ static void value_read(struct config *c, const struct variable *v, const char *n
         field_set(c, v, index >= 0 ? (uint32_t)index : v->fallback);
         if (index >= 0 || loading)
             return;
-        word_copy(v->words, v->fallback, word, sizeof(word));
+        /* The nth word, for a message. */
+        const char *words = v->words;
+        uint32_t n = v->fallback;
+        while (n--)
+            words += strcspn(words, " ") + 1;
+        snprintf(word, sizeof(word), "%.*s", (int)strcspn(words, " "), words);
         log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", name, text, v->words, word);
         return;
     case KIND_PATH:
@@ -130,31 +127,6 @@ static void value_read(struct config *c, const struct variable *v, const char *n
     }
 }
 
-static void part_read(struct config *c, const struct conf_part *part)
-{
-    static char text[sizeof(c->cpus) + 1]; /* one thread reads; those of programs may be small */
-    char name[64];
-
-    snprintf(name, sizeof(name), "CUTIN_CONF: %.*s", (int)part->key_length, part->key);
-    snprintf(text, sizeof(text), "%.*s", (int)part->value_length, part->value ? part->value : "");
-    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
-        if (conf_sets(part, variables[i].name))
-            value_read(c, &variables[i], name, text);
-}
-
-/* Where the daemon listens: of the machine where there is one, or this user's. */
-static void socket_default(struct config *c)
-{
-    const char *run = secure_getenv("XDG_RUNTIME_DIR");
-    size_t size = sizeof(c->socket);
-    int length = -1;
-
-    if (run && run[0] == '/' && !machine_socket_first(run))
-        length = snprintf(c->socket, size, "%s/cutin/cutin.sock", run);
-    if (length < 0 || (size_t)length >= size)
-        snprintf(c->socket, size, MACHINE_SOCKET);
-}
-
 /* What atoi makes of it is not zero. atoi itself, as strtol and sscanf, would tie a library that is
  * built with glibc 2.38 to that version: there they have new names, of C23. */
 static bool number_set(const char *text)
@@ -172,11 +144,29 @@ static void config_read(struct config *c)
     const char *conf = secure_getenv("CUTIN_CONF");
     struct conf_part part;
 
-    if (!given)
-        socket_default(c);
+    if (!given) {
+        /* Where the daemon listens: of the machine where there is one, or this user's. */
+        const char *run = secure_getenv("XDG_RUNTIME_DIR");
+        size_t size = sizeof(c->socket);
+        int length = -1;
+
+        if (run && run[0] == '/' && !machine_socket_first(run))
+            length = snprintf(c->socket, size, "%s/cutin/cutin.sock", run);
+        if (length < 0 || (size_t)length >= size)
+            snprintf(c->socket, size, MACHINE_SOCKET);
+    }
     given |= loading && !!secure_getenv("CUTIN_SOCKET");
-    while (conf && conf_next(&conf, &part))
-        part_read(c, &part);
+    while (conf && conf_next(&conf, &part)) {
+        static char
+            text[sizeof(c->cpus) + 1]; /* one thread reads; those of programs may be small */
+        char name[64];
+
+        snprintf(name, sizeof(name), "CUTIN_CONF: %.*s", (int)part.key_length, part.key);
+        snprintf(text, sizeof(text), "%.*s", (int)part.value_length, part.value ? part.value : "");
+        for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+            if (conf_sets(&part, variables[i].name))
+                value_read(c, &variables[i], name, text);
+    }
     for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
         const char *text = secure_getenv(variables[i].name);
 
@@ -189,17 +179,6 @@ static void config_read(struct config *c)
         c->profile = PROFILE_OFF; /* times here are no other process's */
     if ((injection && *injection) || (blocking && number_set(blocking)))
         atomic_fetch_or(&calls_inline, (uint32_t)INLINE_SET);
-}
-
-static void names_check(void)
-{
-    const char *conf = secure_getenv("CUTIN_CONF");
-    char text[160];
-
-    while (conf_misspelt(&conf, text, sizeof(text)))
-        log_line(LOG_WARN, "%s", text);
-    for (size_t at = 0; setting_misspelt(&at, text, sizeof(text));)
-        log_line(LOG_WARN, "%s", text);
 }
 
 enum { UNLOADED, UNREAD, READING, READY };
@@ -230,7 +209,13 @@ const struct config *config_get(void)
         config_load();
     if (atomic_compare_exchange_strong(&state, &unread, READING)) {
         config_read(&config);
-        names_check();
+        const char *conf = secure_getenv("CUTIN_CONF");
+        char text[160];
+
+        while (conf_misspelt(&conf, text, sizeof(text)))
+            log_line(LOG_WARN, "%s", text);
+        for (size_t at = 0; setting_misspelt(&at, text, sizeof(text));)
+            log_line(LOG_WARN, "%s", text);
         atomic_store_explicit(&state, READY, memory_order_release);
     }
     while (atomic_load_explicit(&state, memory_order_acquire) != READY)

@@ -15,13 +15,6 @@ bool elf_streq(const char *a, const char *b)
     return *a == *b;
 }
 
-/* glibc relocates the addresses in a dynamic section, except where the section is read-only (vdso).
- */
-static const void *address(uintptr_t base, uintptr_t value)
-{
-    return (const void *)(value < base ? base + value : value);
-}
-
 bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynamic)
 {
     uintptr_t soname = 0;
@@ -30,7 +23,10 @@ bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynam
     if (!dynamic)
         return false;
     for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++) {
-        const void *at = address(base, d->d_un.d_ptr);
+        /* glibc relocates the addresses in a dynamic section, except where the section is read-only
+         * (vdso). */
+        const void *at =
+            (const void *)(d->d_un.d_ptr < base ? base + d->d_un.d_ptr : d->d_un.d_ptr);
         switch (d->d_tag) {
         case DT_SYMTAB:
             object->symbols = at;

@@ -20,21 +20,16 @@ bool unknown_name(const char *symbol)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* Names are the callers' and may go away: their hashes stay. */
-static uint64_t name_hash(const char *name)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
-    return hash ? hash : 1;
-}
-
 /* True for each name once. */
 static bool name_is_new(const char *name)
 {
     static _Atomic uint64_t said[2 * UNKNOWN_THUNKS];
-    uint64_t hash = name_hash(name);
+    /* Names are the callers' and may go away: their hashes stay. */
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+    hash = hash ? hash : 1;
 
     for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
         uint64_t there = atomic_load_explicit(&said[i], memory_order_relaxed);
@@ -44,18 +39,6 @@ static bool name_is_new(const char *name)
             return false;
     }
     return false;
-}
-
-static void say_empty(const char *name)
-{
-    static _Atomic bool said;
-
-    if (!atomic_exchange(&said, true))
-        log_line(
-            LOG_WARN,
-            "buffering off, calls wait in their thread: %s is unknown to version %s, and so are %d "
-            "others",
-            name, CUTIN_VERSION, UNKNOWN_THUNKS);
 }
 
 /* ---- the pool ----------------------------------------------------------------------------- */
@@ -89,7 +72,14 @@ void *unknown_thunk(const char *name, void *address)
     int slot = slot_take(address);
     if (slot < 0) {
         atomic_fetch_or(&calls_inline, (uint32_t)INLINE_UNKNOWN);
-        say_empty(name);
+        static _Atomic bool said;
+
+        if (!atomic_exchange(&said, true))
+            log_line(LOG_WARN,
+                     "buffering off, calls wait in their thread: %s is unknown to version %s, and "
+                     "so are %d "
+                     "others",
+                     name, CUTIN_VERSION, UNKNOWN_THUNKS);
         return NULL;
     }
     /* What begins a capture is called so in every CUDA up to 13.5. */

@@ -72,17 +72,6 @@ struct shim_context *context_known(void)
 
 /* ---- making one --------------------------------------------------------------------------- */
 
-/* Its node stays as it is: others may be looking. */
-static void context_reset(struct shim_context *ctx, CUcontext handle, CUcontext base)
-{
-    const size_t from = offsetof(struct shim_context, handle);
-    memset((char *)ctx + from, 0, sizeof(*ctx) - from);
-    ctx->handle = handle;
-    ctx->base = base;
-    ctx->generation = atomic_fetch_add(&generations, 1) + 1;
-    pthread_mutex_init(&ctx->lock, NULL);
-}
-
 /* 0, or what the first module answered that could not begin. */
 static int begin(enum context_stage stage, struct shim_context *ctx)
 {
@@ -115,7 +104,13 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
     if (!ctx)
         return NULL;
     unknown_look_links();
-    context_reset(ctx, handle, base);
+    /* Its node stays as it is: others may be looking. */
+    const size_t from = offsetof(struct shim_context, handle);
+    memset((char *)ctx + from, 0, sizeof(*ctx) - from);
+    ctx->handle = handle;
+    ctx->base = base;
+    ctx->generation = atomic_fetch_add(&generations, 1) + 1;
+    pthread_mutex_init(&ctx->lock, NULL);
     ctx->gpu = gpu;
     ctx->processors = processors_of(handle, gpu);
     if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=

@@ -30,30 +30,6 @@ static int device_uuid(CUdevice device, CUuuid *uuid)
     return REAL(cuDeviceGetUuid)(uuid, device) == CUDA_SUCCESS ? 0 : -1;
 }
 
-static void device_fill(struct gpu_device *d, CUdevice device)
-{
-    CUuuid uuid = {{0}};
-    int count = 1;
-    REAL(cuDeviceGetCount)(&count);
-    atomic_store_explicit(&gpu_device_count, count, memory_order_relaxed);
-    d->handle = device;
-    d->index = device_uuid(device, &uuid) == 0 && client_page()
-                   ? client_device((const uint8_t *)uuid.bytes)
-                   : -1;
-    if (d->index < 0) {
-        log_line(LOG_WARN, "scheduling off for device %d: %s", device,
-                 client_page() ? "more than 16 devices" : "no page to share with others");
-        d->index = -1;
-    }
-    memcpy(d->uuid, uuid.bytes, sizeof(d->uuid));
-    if (REAL(cuDeviceGetName)(d->name, sizeof(d->name), device) != CUDA_SUCCESS)
-        d->name[0] = '\0';
-    d->processors = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
-    d->max_grid[0] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff);
-    d->max_grid[1] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535);
-    d->max_grid[2] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535);
-}
-
 static struct gpu_device *device_find(CUdevice device)
 {
     int count = atomic_load_explicit(&known, memory_order_acquire);
@@ -74,10 +50,28 @@ const struct gpu_device *gpu_device_current(void)
     struct gpu_device fresh = {.handle = device};
     if (atomic_load_explicit(&known, memory_order_relaxed) == GPU_DEVICES)
         return NULL;
-    device_fill(&fresh, device);
+    CUuuid uuid = {{0}};
+    int count = 1;
+    REAL(cuDeviceGetCount)(&count);
+    atomic_store_explicit(&gpu_device_count, count, memory_order_relaxed);
+    fresh.index = device_uuid(device, &uuid) == 0 && client_page()
+                      ? client_device((const uint8_t *)uuid.bytes)
+                      : -1;
+    if (fresh.index < 0) {
+        log_line(LOG_WARN, "scheduling off for device %d: %s", device,
+                 client_page() ? "more than 16 devices" : "no page to share with others");
+        fresh.index = -1;
+    }
+    memcpy(fresh.uuid, uuid.bytes, sizeof(fresh.uuid));
+    if (REAL(cuDeviceGetName)(fresh.name, sizeof(fresh.name), device) != CUDA_SUCCESS)
+        fresh.name[0] = '\0';
+    fresh.processors = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+    fresh.max_grid[0] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff);
+    fresh.max_grid[1] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535);
+    fresh.max_grid[2] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535);
     pthread_mutex_lock(&lock);
     d = device_find(device);
-    int count = atomic_load_explicit(&known, memory_order_relaxed);
+    count = atomic_load_explicit(&known, memory_order_relaxed);
     if (!d && count < GPU_DEVICES) {
         d = &devices[count];
         *d = fresh;

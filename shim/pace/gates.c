@@ -199,12 +199,6 @@ static size_t page_offset(const struct gates *g)
                     (const char *)client_page()->device);
 }
 
-static CUdeviceptr page_spare_word(CUdeviceptr device, const struct gates *g)
-{
-    return device + (size_t)g->device * sizeof(struct page_device) +
-           offsetof(struct page_device, spare);
-}
-
 /* A gate that is open, in a stream of its own, with a write behind it: when the host sees that, the
  * GPU has looked at the word and gone on. Nobody waits for it. */
 static bool gate_try(struct shim_context *ctx, struct gates *g, CUdeviceptr at)
@@ -226,7 +220,9 @@ static bool gate_register(struct shim_context *ctx, struct gates *g)
     CUdeviceptr device = page_register(g->alias);
     if (!device)
         return false;
-    if (gate_try(ctx, g, page_spare_word(device, g)))
+    if (gate_try(ctx, g,
+                 device + (size_t)g->device * sizeof(struct page_device) +
+                     offsetof(struct page_device, spare)))
         g->word = device + page_offset(g);
     return true;
 }

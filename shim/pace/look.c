@@ -51,29 +51,6 @@ static uint32_t stream_quiet(struct shim_stream *s, uint64_t epoch)
  * so many ticks, the legacy stream, which follows it, answers for it. */
 enum { THREAD_QUIET = 10 };
 
-/* What it waits for may wait for those that it holds, and nobody has said so: a kernel that reads
- * what they write. They go on, until it is given something again. */
-static void stream_stands(struct shim_stream *s, uint64_t epoch)
-{
-    if (s->quiet < departed_stuck_ticks() || !schedule_idle(s, epoch))
-        return;
-    s->stuck = true;
-    log_line(LOG_INFO, "stream %u has completed nothing for %u ms and holds nobody any more", s->id,
-             config_get()->stuck_ms);
-}
-
-/* The program has not told of what a look found before: it does not ask, or wait, for its work, and
- * looks are all that ends its holds. */
-static void stream_found(struct shim_stream *s, uint64_t epoch)
-{
-    uint64_t before = atomic_exchange(&s->found, epoch);
-    if (!schedule_idle(s, epoch))
-        atomic_store(&s->found, 0);
-    else if (before && !MUTANT(hold_ends_by_look))
-        dense_until_ns = clock_ns() + DENSE_QUIET_NS;
-    schedule_complete(s, epoch);
-}
-
 static CUresult stream_ask(struct shim_stream *s, bool *captures)
 {
     return capture_query(s->per_thread ? s->ctx->legacy : s, captures);
@@ -101,12 +78,26 @@ static void stream_look(struct shim_stream *s, bool tick)
         /* It does nothing while it captures, and what it did before cannot be asked for. A lower
          * stream that is to join the capture must not wait for the end of it. */
         schedule_idle(s, epoch);
-    else if (r == CUDA_SUCCESS && !s->per_thread)
-        stream_found(s, epoch);
-    else if (r != CUDA_ERROR_NOT_READY)
+    else if (r == CUDA_SUCCESS && !s->per_thread) {
+        /* The program has not told of what a look found before: it does not ask, or wait, for its
+         * work, and looks are all that ends its holds. */
+        uint64_t before = atomic_exchange(&s->found, epoch);
+        if (!schedule_idle(s, epoch))
+            atomic_store(&s->found, 0);
+        else if (before && !MUTANT(hold_ends_by_look))
+            dense_until_ns = clock_ns() + DENSE_QUIET_NS;
+        schedule_complete(s, epoch);
+    } else if (r != CUDA_ERROR_NOT_READY)
         schedule_idle(s, epoch);
-    else if (tick)
-        stream_stands(s, epoch);
+    else if (tick) {
+        /* What it waits for may wait for those that it holds, and nobody has said so: a kernel that
+         * reads what they write. They go on, until it is given something again. */
+        if (s->quiet < departed_stuck_ticks() || !schedule_idle(s, epoch))
+            return;
+        s->stuck = true;
+        log_line(LOG_INFO, "stream %u has completed nothing for %u ms and holds nobody any more",
+                 s->id, config_get()->stuck_ms);
+    }
 }
 
 /* Nobody knows when what went while the process was alone is complete, unless it asks. A stream

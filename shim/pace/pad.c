@@ -111,9 +111,17 @@ static void launch_unknown(struct pad *p, uint32_t n)
     atomic_store_explicit(&p->lessons, LESSON, memory_order_relaxed);
 }
 
-/* Reads what was launched since the last look. */
-static void pad_read(struct pad *p, uint32_t complete, uint32_t launched, uint64_t since_ns)
+/* False: it leaves nothing, as far as is known. */
+static bool pad_add(struct pad *p, struct vhq_room *room, uint64_t held_ns, uint64_t now)
 {
+    const struct shim_stream *s = p->stream;
+    uint64_t since_ns = p->looked_ns > held_ns ? p->looked_ns : held_ns;
+    p->looked_ns = now;
+    if (!schedule_busy(s))
+        return true;
+    uint32_t complete = EPOCH_KERNELS(atomic_load(&s->complete));
+    /* Reads what was launched since the last look. */
+    uint32_t launched = EPOCH_KERNELS(atomic_load(&s->epoch));
     if ((int32_t)(complete - p->seen) >= 0) { /* nothing of what was read is in flight */
         p->seen = complete;
         p->parts = 0;
@@ -132,18 +140,6 @@ static void pad_read(struct pad *p, uint32_t complete, uint32_t launched, uint64
         p->end_ns = (p->end_ns > since_ns ? p->end_ns : since_ns) + k.ns;
         p->parts = k.parts > p->parts ? k.parts : p->parts;
     }
-}
-
-/* False: it leaves nothing, as far as is known. */
-static bool pad_add(struct pad *p, struct vhq_room *room, uint64_t held_ns, uint64_t now)
-{
-    const struct shim_stream *s = p->stream;
-    uint64_t since_ns = p->looked_ns > held_ns ? p->looked_ns : held_ns;
-    p->looked_ns = now;
-    if (!schedule_busy(s))
-        return true;
-    uint32_t complete = EPOCH_KERNELS(atomic_load(&s->complete));
-    pad_read(p, complete, EPOCH_KERNELS(atomic_load(&s->epoch)), since_ns);
     if ((int32_t)(p->unknown - complete) > 0 || p->parts > room->parts)
         return false;
     room->parts -= p->parts;

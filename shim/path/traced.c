@@ -214,19 +214,15 @@ static struct timing *timing_take(const struct shim_context *ctx, CUstream strea
     return t;
 }
 
-static bool timing_due(void)
-{
-    return !capture_any() &&
-           (config_get()->trace_keep == TRACE_KEEP_FIRST ||
-            atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) % EVERY == 0);
-}
-
 struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
                             const struct traced_who *who)
 {
     struct timing *t;
 
-    if (!timing_due() || pthread_mutex_trylock(&lock) != 0)
+    if (capture_any() ||
+        (config_get()->trace_keep != TRACE_KEEP_FIRST &&
+         atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) % EVERY != 0) ||
+        pthread_mutex_trylock(&lock) != 0)
         return NULL;
     lock_across_driver(&lock, ACROSS);
     read_some(READ);

@@ -145,33 +145,29 @@ static void free_pack(void *payload, const void *args)
     block_free_buffered(&f->block, f->known);
 }
 
-/* A block that is not known may be a graph's, or none, or one whose free the driver has got
- * already: until the device is there no question tells. */
-static CUresult free_queued(struct freeing *f, struct shim_stream *s)
-{
-    if (!block_free_begin(f->at, &f->block))
-        return CUDA_ERROR_INVALID_VALUE;
-    struct call c = {.now = free_now,
-                     .run = free_run,
-                     .drop = free_drop,
-                     .pack = free_pack,
-                     .args = f,
-                     .req = {.bytes = sizeof(*f), .flags = VHQ_UNCOUNTED},
-                     .name = "cuMemFreeAsync"};
-    c.req.flags |= MUTANT_OVERTAKES(free_overtakes);
-    c.req.flags |= f->block.block || MUTANT(free_late) ? 0 : VHQ_MUST_INLINE;
-    CUresult r = call_on(&c, s);
-    if (f->called && r == CUDA_SUCCESS)
-        block_free_end(f->block);
-    return r;
-}
-
 BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
 {
     struct shim_stream *s = call_stream(&stream, ptds);
     struct freeing f = {.stream = stream, .at = at, .known = s};
-    if (s && s->q)
-        return free_queued(&f, s);
+    if (s && s->q) {
+        /* A block that is not known may be a graph's, or none, or one whose free the driver has got
+         * already: until the device is there no question tells. */
+        if (!block_free_begin(f.at, &f.block))
+            return CUDA_ERROR_INVALID_VALUE;
+        struct call c = {.now = free_now,
+                         .run = free_run,
+                         .drop = free_drop,
+                         .pack = free_pack,
+                         .args = &f,
+                         .req = {.bytes = sizeof(f), .flags = VHQ_UNCOUNTED},
+                         .name = "cuMemFreeAsync"};
+        c.req.flags |= MUTANT_OVERTAKES(free_overtakes);
+        c.req.flags |= f.block.block || MUTANT(free_late) ? 0 : VHQ_MUST_INLINE;
+        CUresult r = call_on(&c, s);
+        if (f.called && r == CUDA_SUCCESS)
+            block_free_end(f.block);
+        return r;
+    }
     block_forget(at);
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE};
     if (call_begin(&at_once, s))

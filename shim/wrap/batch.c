@@ -99,18 +99,13 @@ static uint64_t copy_ns(const struct batch *b)
     return estimate_upload_ns(batch_bytes(b, b->array[2], SIZE_MAX));
 }
 
-/* DURING_API_CALL: the source may be gone when the call has returned. */
-static bool attribute_allows(const CUmemcpyAttributes *a)
-{
-    return (a->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
-            a->srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_ANY) &&
-           a->flags <= PREFER_OVERLAP;
-}
-
 static bool attributes_allow(const CUmemcpyAttributes *attrs, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!attribute_allows(&attrs[i]))
+        /* DURING_API_CALL: the source may be gone when the call has returned. */
+        if (!((attrs[i].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
+               attrs[i].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_ANY) &&
+              attrs[i].flags <= PREFER_OVERLAP))
             return false;
     return true;
 }

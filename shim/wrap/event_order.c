@@ -134,14 +134,6 @@ BOTH(cuEventRecordWithFlags, (CUevent, event), (CUstream, stream), (unsigned int
     return event_record(event, stream, flags, ptds);
 }
 
-static void record_submitted(struct shim_event *ev)
-{
-    struct vhq_fence *fence = event_fence(ev, false);
-    if (fence)
-        vhq_fence_drain(fence, true);
-    vhq_fence_put(fence);
-}
-
 /* ---- wait --------------------------------------------------------------------------------- */
 
 static int wait_run(void *payload)
@@ -198,8 +190,12 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
     if (!ev)
         return call_unknown(&c, s, event);
     if (capture_active(s)) {
-        if (!atomic_load(&ev->captured)) /* refused, once the driver knows the record */
-            record_submitted(ev);
+        if (!atomic_load(&ev->captured)) { /* refused, once the driver knows the record */
+            struct vhq_fence *fence = event_fence(ev, false);
+            if (fence)
+                vhq_fence_drain(fence, true);
+            vhq_fence_put(fence);
+        }
         return call_on(&c, NULL);
     }
     if (unlikely(atomic_load_explicit(&ev->captured, memory_order_relaxed))) {

@@ -14,16 +14,6 @@
 
 /* ---- instantiating --------------------------------------------------------------------------- */
 
-static void exec_note_waits(CUgraphExec handle, CUgraph graph)
-{
-    bool waits = graph_nodes_wait(graph);
-    struct exec *e = waits ? exec_of(handle) : exec_find(handle);
-    if (e)
-        e->waits = waits;
-    if (e && waits)
-        atomic_store(&exec_waits_seen, true);
-}
-
 static void exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
                       unsigned long long flags)
 {
@@ -41,8 +31,14 @@ static void exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
         graph_nodes_free(&n);
         context_pop(scope);
     }
-    if (ctx && !MUTANT(graph_waits_unordered))
-        exec_note_waits(*handle, graph);
+    if (ctx && !MUTANT(graph_waits_unordered)) {
+        bool waits = graph_nodes_wait(graph);
+        struct exec *e = waits ? exec_of(*handle) : exec_find(*handle);
+        if (e)
+            e->waits = waits;
+        if (e && waits)
+            atomic_store(&exec_waits_seen, true);
+    }
 }
 
 /* `uploads`: the call may upload the graph, in a stream. */

@@ -297,12 +297,6 @@ static uint64_t mix_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-static uint64_t mix_attribute(uint64_t hash, const CUlaunchAttribute *a)
-{
-    const struct attribute *row = &attributes[a->id];
-    return mix_bytes(mix(hash, (uint64_t)a->id), (const char *)&a->value + row->from, row->bytes);
-}
-
 /* Whether the driver accepts a launch hangs on these, on what grid_valid looks at, and for
  * cooperative ones on all of the grid. */
 static uint64_t launch_shape(const struct launch *l)
@@ -312,8 +306,11 @@ static uint64_t launch_shape(const struct launch *l)
     uint64_t hash = mix((uint64_t)l->kind + 1, l->block[0]);
     hash = mix(hash, (uint64_t)l->block[1] << 32 | l->block[2]);
     hash = mix(hash, l->shared);
-    for (uint32_t i = 0; i < launch_attributes(l); i++)
-        hash = mix_attribute(hash, &l->config->attrs[i]);
+    for (uint32_t i = 0; i < launch_attributes(l); i++) {
+        const struct attribute *row = &attributes[l->config->attrs[i].id];
+        hash = mix_bytes(mix(hash, (uint64_t)l->config->attrs[i].id),
+                         (const char *)&l->config->attrs[i].value + row->from, row->bytes);
+    }
     if (l->kind == LAUNCH_COOPERATIVE || attributes_cooperative(l->config))
         hash = mix_bytes(hash, l->grid, sizeof(l->grid));
     return hash | 1; /* 0: no shape */
@@ -464,27 +461,23 @@ static void launch_note(struct launch *l, struct shim_stream *s)
         l->estimate = launch_estimate(l);
 }
 
-static void launch_describe(struct launch *l, const struct shim_stream *s, struct trace_record *r)
-{
-    struct shim_function *f = function_of(l->function, s->ctx);
-    *r = (struct trace_record){.kind = TRACE_KERNEL};
-    r->name = f ? function_trace_name(f, l->function) : 0;
-    r->kernel.op = trace_op_next();
-    r->kernel.shared = l->shared;
-    for (int i = 0; i < 3; i++) {
-        r->kernel.grid[i] = l->grid[i];
-        r->kernel.block[i] = (uint16_t)(l->block[i] <= UINT16_MAX ? l->block[i] : 0);
-    }
-    l->ctx = s->ctx;
-    l->who = (struct traced_who){s->id, r->name, r->kernel.op, (uint16_t)s->level};
-}
-
 static CUresult launch_submit(struct launch *l, struct shim_stream *s)
 {
     struct call c = {.now = launch_now, .pack = launch_pack, .args = l, .kernel = true};
     struct trace_record record;
     if (s && trace_on()) {
-        launch_describe(l, s, &record);
+        struct trace_record *r = &record;
+        struct shim_function *f = function_of(l->function, s->ctx);
+        *r = (struct trace_record){.kind = TRACE_KERNEL};
+        r->name = f ? function_trace_name(f, l->function) : 0;
+        r->kernel.op = trace_op_next();
+        r->kernel.shared = l->shared;
+        for (int i = 0; i < 3; i++) {
+            r->kernel.grid[i] = l->grid[i];
+            r->kernel.block[i] = (uint16_t)(l->block[i] <= UINT16_MAX ? l->block[i] : 0);
+        }
+        l->ctx = s->ctx;
+        l->who = (struct traced_who){s->id, r->name, r->kernel.op, (uint16_t)s->level};
         c.record = &record;
     }
     if (s && s->q)
@@ -576,18 +569,6 @@ BOTH(cuLaunchCooperativeKernel, LAUNCH)
     return launch_go(&l, call_stream(&l.stream, ptds));
 }
 
-/* With attributes, of which some may name events. */
-static CUresult launch_recording(const CUlaunchConfig *config, struct launch *l,
-                                 struct shim_stream *s)
-{
-    if (!MUTANT(launch_event_unseen))
-        attributes_events(config, drain_recorded);
-    CUresult r = launch_go(l, s);
-    if (!capture_active_at(s, l->stream))
-        attributes_events(config, event_recorded);
-    return r;
-}
-
 BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void **, params),
      (void **, extra))
 {
@@ -610,7 +591,14 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
                        .config = config,
                        .params = params,
                        .extra = extra};
-    if (unlikely(config->numAttrs) && s)
-        return launch_recording(config, &l, s);
+    if (unlikely(config->numAttrs) && s) {
+        /* With attributes, of which some may name events. */
+        if (!MUTANT(launch_event_unseen))
+            attributes_events(config, drain_recorded);
+        CUresult r = launch_go(&l, s);
+        if (!capture_active_at(s, l.stream))
+            attributes_events(config, event_recorded);
+        return r;
+    }
     return launch_go(&l, s);
 }

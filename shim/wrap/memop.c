@@ -137,15 +137,6 @@ static bool batch_waits(const struct batch *b)
     return false;
 }
 
-static uint32_t batch_peers(const struct batch *b, const struct shim_stream *s)
-{
-    uint32_t flags = 0;
-    for (unsigned i = 0; i < b->count; i++)
-        if (op_kind(&b->op[i]) < WAIT_32)
-            flags |= memop_peer(s, b->op[i].writeValue.address);
-    return flags;
-}
-
 static int batch_now(void *args)
 {
     const struct batch *b = args;
@@ -180,18 +171,6 @@ static uint64_t op_bit(const CUstreamBatchMemOpParams *op, bool v1)
     return kind < MEMOP_KINDS ? memop_bit(kind, v1, op->waitValue.flags) : 0;
 }
 
-static uint32_t batch_flags(const struct batch *b, const struct shim_context *ctx)
-{
-    uint32_t flags = b->flags ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED;
-    flags |= batch_waits(b) ? 0 : MUTANT_OVERTAKES(memop_overtakes);
-    for (unsigned i = 0; i < b->count; i++) {
-        enum memop_kind kind = op_kind(&b->op[i]);
-        flags |= memop_flags(ctx, op_bit(&b->op[i], b->v1), b->op[i].waitValue.address,
-                             kind == WRITE_64 || kind == WAIT_64 ? 8 : 4);
-    }
-    return flags;
-}
-
 static CUresult batch_submit(struct batch *b, bool ptds)
 {
     struct call c = {.now = batch_now, .pack = batch_pack, .args = b};
@@ -201,15 +180,21 @@ static CUresult batch_submit(struct batch *b, bool ptds)
         s = NULL;
     if (s && s->q) {
         c.run = batch_run;
-        c.req.flags = batch_flags(b, s->ctx);
-        for (unsigned i = 0; i < b->count; i++)
+        c.req.flags = b->flags ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED;
+        c.req.flags |= batch_waits(b) ? 0 : MUTANT_OVERTAKES(memop_overtakes);
+        for (unsigned i = 0; i < b->count; i++) {
+            enum memop_kind kind = op_kind(&b->op[i]);
+            c.req.flags |= memop_flags(s->ctx, op_bit(&b->op[i], b->v1), b->op[i].waitValue.address,
+                                       kind == WRITE_64 || kind == WAIT_64 ? 8 : 4);
             bits |= op_bit(&b->op[i], b->v1);
+        }
         c.req.bytes = (uint32_t)(sizeof(*b) + b->count * sizeof(*b->op));
     }
     if (s && batch_waits(b))
         c.req.flags |= VHQ_AFTER_ALL;
-    if (s)
-        c.req.flags |= batch_peers(b, s);
+    for (unsigned i = 0; s && i < b->count; i++)
+        if (op_kind(&b->op[i]) < WAIT_32)
+            c.req.flags |= memop_peer(s, b->op[i].writeValue.address);
     return memop_seen(s, bits, call_on(&c, s));
 }
 

@@ -232,18 +232,6 @@ static void synced_add(struct shim_context *ctx, void *user)
     pthread_mutex_unlock(&ctx->lock);
 }
 
-static void synced_end(const struct synced *synced, bool complete)
-{
-    for (unsigned i = 0; i < synced->count && complete; i++)
-        schedule_complete(synced->stream[i], synced->epoch[i]);
-    for (struct shim_stream *next, *s = synced->more; s; s = next) {
-        next = s->synced_next;
-        if (complete)
-            schedule_complete(s, s->synced_epoch);
-        atomic_store(&s->synced, false);
-    }
-}
-
 /* ---- a context in which a capture has begun meanwhile -------------------------------------- */
 
 struct asked {
@@ -310,7 +298,15 @@ static CUresult context_synchronize(CUcontext handle, bool v2)
     CUresult r;
     if (likely(!capture_came_later(captures)) || !synchronize_asking(ctx, &r))
         r = synchronize_real(handle, v2);
-    synced_end(&synced, r == CUDA_SUCCESS);
+    bool complete = r == CUDA_SUCCESS;
+    for (unsigned i = 0; i < synced.count && complete; i++)
+        schedule_complete(synced.stream[i], synced.epoch[i]);
+    for (struct shim_stream *next, *s = synced.more; s; s = next) {
+        next = s->synced_next;
+        if (complete)
+            schedule_complete(s, s->synced_epoch);
+        atomic_store(&s->synced, false);
+    }
     if (r == CUDA_SUCCESS) {
         atomic_store(&ctx->foreign_complete, foreign);
         atomic_store(&ctx->gone_complete, gone);

@@ -45,8 +45,13 @@ static void look_preload(void)
                               strstr(info.dli_fname, "libcutin.so"));
 }
 
-static void look_gpu(void)
+static void look(void)
 {
+    gpu_load();
+    CU(cuDriverGetVersion, &gpu.version); /* needs no GPU */
+    functions_look(gpu.library);
+    look_preload();
+    fact_value("driver_version", json_integer(gpu.version));
     enum { MPS_ENABLED = 133 }; /* cuda.h since 12.4 */
     static const struct {
         const char *key;
@@ -69,16 +74,6 @@ static void look_gpu(void)
     *(void **)&param_info = dlsym(gpu.library, "cuFuncGetParamInfo");
     fact_flag("param_info", param_info && param_info(gpu.spin, 0, &offset, &size) == CUDA_SUCCESS);
     fact_text("gpu", "%s", name);
-}
-
-static void look(void)
-{
-    gpu_load();
-    CU(cuDriverGetVersion, &gpu.version); /* needs no GPU */
-    functions_look(gpu.library);
-    look_preload();
-    fact_value("driver_version", json_integer(gpu.version));
-    look_gpu();
 }
 
 /* ---- under libcutin.so --------------------------------------------------------------------- */

@@ -35,14 +35,16 @@ static uint64_t hash(uint64_t seed, const char *text)
     return (seed ^ '\n') * UINT64_C(0x100000001b3);
 }
 
-static uint64_t hash_environment(void)
+static void stamp_path(char out[PROFILE_PATH + 32], const struct paths *paths, bool sim)
 {
+    char folder[PROFILE_PATH], driver[64];
+    DIR *gpus = opendir("/proc/driver/nvidia/gpus");
     static const char *const names[] = {
         "CUDA_VISIBLE_DEVICES=",   "CUDA_DEVICE_ORDER=", "CUDA_MPS_PIPE_DIRECTORY=",
         "NVIDIA_VISIBLE_DEVICES=", "LD_LIBRARY_PATH=",   "SIMGPU_"};
     static const char *const not[] = {
         "SIMGPU_ID=", "SIMGPU_LOG=", "SIMGPU_FAULT=", "SIMGPU_CLOCK="};
-    uint64_t sum = 0;
+    uint64_t key = 0;
 
     for (char **entry = environ; *entry; entry++) {
         bool counts = false;
@@ -52,16 +54,8 @@ static uint64_t hash_environment(void)
         for (size_t i = 0; i < sizeof(not) / sizeof(not[0]); i++)
             counts &= strncmp(*entry, not[i], strlen(not[i])) != 0;
         if (counts)
-            sum += hash(0, *entry);
+            key += hash(0, *entry);
     }
-    return sum;
-}
-
-static void stamp_path(char out[PROFILE_PATH + 32], const struct paths *paths, bool sim)
-{
-    char folder[PROFILE_PATH], driver[64];
-    DIR *gpus = opendir("/proc/driver/nvidia/gpus");
-    uint64_t key = hash_environment();
 
     /* Added up, since nothing says in which order they come. */
     for (struct dirent *e; gpus && (e = readdir(gpus));)

@@ -160,31 +160,6 @@ static int launch_update(struct gpu *g)
     return update_launch(g, &u);
 }
 
-/* A chain: each kernel after the one before. */
-static int graph_make(struct gpu *g)
-{
-    CUgraphNode last = NULL;
-
-    TRY(cuGraphCreate, &g->graph, 0);
-    for (uint32_t k = 0; k < shared->be_graph; k++) {
-        struct update u;
-        CUDA_KERNEL_NODE_PARAMS node = {.func = g->mix_spin,
-                                        .gridDimX = g->full,
-                                        .gridDimY = 1,
-                                        .gridDimZ = 1,
-                                        .blockDimX = THREADS,
-                                        .blockDimY = 1,
-                                        .blockDimZ = 1,
-                                        .kernelParams = u.args};
-        CUgraphNode after = last;
-
-        update_make(g, mix_a(k), mix_b(k), &u);
-        TRY(cuGraphAddKernelNode, &last, g->graph, k ? &after : NULL, k ? 1 : 0, &node);
-    }
-    TRY(cuGraphInstantiateWithFlags, &g->exec, g->graph, 0);
-    return 0;
-}
-
 static int launch_graph(struct gpu *g)
 {
     TRY(cuGraphLaunch, g->exec, g->stream);
@@ -205,7 +180,27 @@ static int graph_warm_up(struct gpu *g)
             return rc;
         TRY(cuStreamSynchronize, g->stream);
     }
-    rc = graph_make(g);
+    /* A chain: each kernel after the one before. */
+    CUgraphNode last = NULL;
+
+    TRY(cuGraphCreate, &g->graph, 0);
+    for (uint32_t k = 0; k < shared->be_graph; k++) {
+        struct update u;
+        CUDA_KERNEL_NODE_PARAMS node = {.func = g->mix_spin,
+                                        .gridDimX = g->full,
+                                        .gridDimY = 1,
+                                        .gridDimZ = 1,
+                                        .blockDimX = THREADS,
+                                        .blockDimY = 1,
+                                        .blockDimZ = 1,
+                                        .kernelParams = u.args};
+        CUgraphNode after = last;
+
+        update_make(g, mix_a(k), mix_b(k), &u);
+        TRY(cuGraphAddKernelNode, &last, g->graph, k ? &after : NULL, k ? 1 : 0, &node);
+    }
+    TRY(cuGraphInstantiateWithFlags, &g->exec, g->graph, 0);
+    rc = 0;
     for (int i = 0; i < GRAPHS && rc == 0; i++) {
         uint64_t start_ns = clock_ns(), took_ns;
         if ((rc = launch_graph(g)) != 0)

@@ -96,35 +96,6 @@ static bool take(const struct elf_object *object, uint32_t index, const char *na
     return m == MATCH_DEFAULT;
 }
 
-static uint32_t find_gnu(const struct elf_object *object, const char *name)
-{
-    const uint32_t *h = object->gnu_hash;
-    uint32_t buckets = h[0], first = h[1], words = h[2], shift = h[3];
-    const ElfW(Addr) *bloom = (const ElfW(Addr) *)(h + 4);
-    const uint32_t *bucket = (const uint32_t *)(bloom + words), *chain = bucket + buckets;
-    const uint32_t bits = sizeof(*bloom) * 8;
-    uint32_t hash = 5381, found = 0;
-
-    for (const char *s = name; *s; s++)
-        hash = hash * 33 + (unsigned char)*s;
-    if (!buckets || !words)
-        return 0;
-    ElfW(Addr) word = bloom[hash / bits % words];
-    if (!(word >> (hash % bits) & word >> ((hash >> shift) % bits) & 1))
-        return 0;
-    uint32_t index = bucket[hash % buckets];
-    if (index < first)
-        return 0;
-    for (;; index++) {
-        uint32_t here = chain[index - first];
-        if ((here | 1) == (hash | 1) && take(object, index, name, &found))
-            break;
-        if (here & 1)
-            break;
-    }
-    return found;
-}
-
 static uint32_t find_sysv(const struct elf_object *object, const char *name)
 {
     const uint32_t *h = object->sysv_hash;
@@ -146,8 +117,33 @@ static uint32_t find_sysv(const struct elf_object *object, const char *name)
 
 static uint32_t find(const struct elf_object *object, const char *name)
 {
-    if (object->gnu_hash)
-        return find_gnu(object, name);
+    if (object->gnu_hash) {
+        const uint32_t *h = object->gnu_hash;
+        uint32_t buckets = h[0], first = h[1], words = h[2], shift = h[3];
+        const ElfW(Addr) *bloom = (const ElfW(Addr) *)(h + 4);
+        const uint32_t *bucket = (const uint32_t *)(bloom + words), *chain = bucket + buckets;
+        const uint32_t bits = sizeof(*bloom) * 8;
+        uint32_t hash = 5381, found = 0;
+
+        for (const char *s = name; *s; s++)
+            hash = hash * 33 + (unsigned char)*s;
+        if (!buckets || !words)
+            return 0;
+        ElfW(Addr) word = bloom[hash / bits % words];
+        if (!(word >> (hash % bits) & word >> ((hash >> shift) % bits) & 1))
+            return 0;
+        uint32_t index = bucket[hash % buckets];
+        if (index < first)
+            return 0;
+        for (;; index++) {
+            uint32_t here = chain[index - first];
+            if ((here | 1) == (hash | 1) && take(object, index, name, &found))
+                break;
+            if (here & 1)
+                break;
+        }
+        return found;
+    }
     return object->sysv_hash ? find_sysv(object, name) : 0;
 }
 

@@ -422,22 +422,6 @@ static void stand(struct shim_context *ctx, void *stands)
         vhq_set_stand(ctx->set, *(const bool *)stands);
 }
 
-/* What the driver has runs out, up to 20 ms of it, and nothing follows. */
-static void let_out(const struct gates *g)
-{
-    static _Atomic bool said;
-    bool stands = true;
-    struct client_lifted lifted;
-    context_each(stand, &stands);
-    lifted = client_hold_lift(g->device, g->level);
-    run_out(fly);
-    client_hold_return(&lifted);
-    stands = false;
-    context_each(stand, &stands);
-    if (!atomic_exchange(&said, true))
-        log_line(LOG_INFO, "a hold lasted so long that what stood at gates was let out");
-}
-
 void gates_closed_look(struct shim_context *ctx)
 {
     struct gates *g = atomic_load(&ctx->gates);
@@ -449,7 +433,18 @@ void gates_closed_look(struct shim_context *ctx)
     if (!flying || now_ns - g->closed_ns < CLOSED_NS || MUTANT(gates_stay_closed))
         return;
     g->closed_ns = 0;
-    let_out(g);
+    /* What the driver has runs out, up to 20 ms of it, and nothing follows. */
+    static _Atomic bool said;
+    bool stands = true;
+    struct client_lifted lifted;
+    context_each(stand, &stands);
+    lifted = client_hold_lift(g->device, g->level);
+    run_out(fly);
+    client_hold_return(&lifted);
+    stands = false;
+    context_each(stand, &stands);
+    if (!atomic_exchange(&said, true))
+        log_line(LOG_INFO, "a hold lasted so long that what stood at gates was let out");
 }
 
 void gates_pause(struct shim_context *ctx, bool pause)

@@ -232,3 +232,21 @@ OP_LAST(cuMemPrefetchAsync_v2,
         flags ? VHQ_MUST_INLINE : prefetch_flags(devPtr, count, memory_target(location)),
         OP_COPY(count, false), (CUdeviceptr, devPtr), (size_t, count), (CUmemLocation, location),
         (unsigned int, flags))
+
+/* "It gives no indication as to whether the prefetch operation to that location has completed or
+ * even begun" (cuda.h): what is buffered counts. */
+static void prefetch_asked(const CUmem_range_attribute *which, size_t n)
+{
+    enum { LAST_PREFETCH_TYPE = 7, LAST_PREFETCH_ID };
+    bool asked = false;
+    for (size_t i = 0; which && i < n; i++)
+        asked |= which[i] == CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION ||
+                 (int)which[i] == LAST_PREFETCH_TYPE || (int)which[i] == LAST_PREFETCH_ID;
+    if (asked && !thread_bypasses() && !MUTANT(prefetch_unsaid))
+        drain_all_unblocked();
+}
+WRAPPED(cuMemRangeGetAttribute, prefetch_asked(&attribute, 1), , (void *, data), (size_t, dataSize),
+        (CUmem_range_attribute, attribute), (CUdeviceptr, devPtr), (size_t, count))
+WRAPPED(cuMemRangeGetAttributes, prefetch_asked(attributes, numAttributes), , (void **, data),
+        (size_t *, dataSizes), (CUmem_range_attribute *, attributes), (size_t, numAttributes),
+        (CUdeviceptr, devPtr), (size_t, count))

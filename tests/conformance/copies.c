@@ -251,3 +251,27 @@ Test(copies, misaligned_memset_is_refused)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(p + 1, 1, 1));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemsetD16(p + 1, 1, 1));
 }
+
+/* "Destination context (ignored with dstMemoryType is ::CU_MEMORYTYPE_ARRAY)" (cuda.h) */
+Test(copies, arrays_need_no_context_of_a_peer)
+{
+    CUDA_ARRAY_DESCRIPTOR desc = {WORDS, 1, CU_AD_FORMAT_UNSIGNED_INT32, 1};
+    static uint32_t back[WORDS];
+    CUdeviceptr from = words_new(6);
+    CUarray array;
+    OK(cuArrayCreate(&array, &desc));
+    CUDA_MEMCPY3D_PEER there = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .srcDevice = from,
+                                .srcContext = rig.ctx,
+                                .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                                .dstArray = array,
+                                .WidthInBytes = BYTES,
+                                .Height = 1,
+                                .Depth = 1};
+    OK(cuMemcpy3DPeer(&there));
+    OK(cuMemcpyAtoH(back, array, 0, BYTES));
+    cr_assert_eq(back[WORDS - 1], 6);
+    there.srcContext = NULL;
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cuMemcpy3DPeer(&there));
+    OK(cuArrayDestroy(array));
+}

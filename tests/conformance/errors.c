@@ -64,3 +64,29 @@ Test(errors, child_of_a_fork_has_no_driver)
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %x", status);
     words_are(words_new(2), 2); /* the parent goes on */
 }
+
+#if CUDA_VERSION >= 12010
+/* "If the caller calls this function with *value equal to NULL, the size of the memory region (in
+ * bytes) expected for attrib will be placed in size"; "The default value is ::true" of the host's
+ * dump (cuda.h) */
+Test(errors, settings_of_dumps_are_kept)
+{
+    char file[1024], name[] = "dump";
+    bool on = false;
+    size_t bytes = 0, length = sizeof(name) - 1, one = sizeof(on);
+    OK(cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, NULL, &bytes));
+    cr_assert_eq(bytes, sizeof(file));
+    OK(cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, file, &bytes));
+    cr_assert_eq(strncmp(file, "core.cuda.", 10), 0);
+    OK(cuCoredumpSetAttributeGlobal(CU_COREDUMP_FILE, name, &length));
+    bytes = sizeof(file);
+    OK(cuCoredumpGetAttribute(CU_COREDUMP_FILE, file, &bytes));
+    cr_assert_str_eq(file, name);
+    OK(cuCoredumpGetAttribute(CU_COREDUMP_TRIGGER_HOST, &on, &one));
+    cr_assert(on);
+    on = false;
+    OK(cuCoredumpSetAttributeGlobal(CU_COREDUMP_TRIGGER_HOST, &on, &one));
+    OK(cuCoredumpGetAttributeGlobal(CU_COREDUMP_TRIGGER_HOST, &on, &one));
+    cr_assert_not(on);
+}
+#endif

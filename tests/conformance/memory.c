@@ -159,3 +159,100 @@ Test(memory, mapped_allocation_shows_in_two_places)
     OK(cuMemUnmap(p, 2 * bytes));
     OK(cuMemAddressFree(p, 2 * bytes));
 }
+
+/* ---- what is said of managed memory ---------------------------------------------------------- */
+
+enum { PAGE_BYTES = 4096, PLACES = 3 };
+
+static int range_says(CUmem_range_attribute which, CUdeviceptr p, size_t bytes)
+{
+    int value = -99;
+    OK(cuMemRangeGetAttribute(&value, sizeof(value), which, p, bytes));
+    return value;
+}
+
+static CUresult advise(CUdeviceptr p, size_t bytes, CUmem_advise advice, CUdevice dev)
+{
+#if CUDA_VERSION >= 13000
+    CUmemLocation at = {dev == CU_DEVICE_CPU ? CU_MEM_LOCATION_TYPE_HOST
+                                             : CU_MEM_LOCATION_TYPE_DEVICE,
+                        dev == CU_DEVICE_CPU ? 0 : dev};
+    return cuMemAdvise(p, bytes, advice, at);
+#else
+    return cuMemAdvise(p, bytes, advice, dev);
+#endif
+}
+
+/* "The result returned will be 1 if all pages in the given memory range have read-duplication
+ * enabled", and CU_DEVICE_INVALID "if either all the pages don't have the same preferred location
+ * or some of the pages don't have a preferred location at all" (cuda.h) */
+Test(memory, advice_is_remembered_page_by_page)
+{
+    CUdeviceptr p;
+    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS))
+        cr_skip_test("no concurrent access to managed memory");
+    OK(cuMemAllocManaged(&p, 4 * PAGE_BYTES, CU_MEM_ATTACH_GLOBAL));
+    cr_assert_eq(range_says(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 4 * PAGE_BYTES), 0);
+    OK(advise(p, 2 * PAGE_BYTES, CU_MEM_ADVISE_SET_READ_MOSTLY, rig.dev));
+    OK(advise(p + PAGE_BYTES, 3 * PAGE_BYTES, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, rig.dev));
+    cr_assert_eq(range_says(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 2 * PAGE_BYTES), 1);
+    cr_assert_eq(range_says(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 3 * PAGE_BYTES), 0);
+    CUmem_range_attribute preferred = CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION;
+    cr_assert_eq(range_says(preferred, p + PAGE_BYTES, 3 * PAGE_BYTES), rig.dev);
+    cr_assert_eq(range_says(preferred, p, 4 * PAGE_BYTES), CU_DEVICE_INVALID);
+    OK(advise(p + 2 * PAGE_BYTES, PAGE_BYTES, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU));
+    cr_assert_eq(range_says(preferred, p + 2 * PAGE_BYTES, PAGE_BYTES), CU_DEVICE_CPU);
+    cr_assert_eq(range_says(preferred, p + PAGE_BYTES, 3 * PAGE_BYTES), CU_DEVICE_INVALID);
+    OK(advise(p, 4 * PAGE_BYTES, CU_MEM_ADVISE_UNSET_READ_MOSTLY, rig.dev));
+    cr_assert_eq(range_says(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, PAGE_BYTES), 0);
+    OK(cuMemFree(p));
+    OK(cuMemAllocManaged(&p, 4 * PAGE_BYTES, CU_MEM_ATTACH_GLOBAL));
+    cr_assert_eq(range_says(preferred, p + 3 * PAGE_BYTES, PAGE_BYTES), CU_DEVICE_INVALID);
+    OK(cuMemFree(p));
+}
+
+/* "A list of device ids that had ::CU_MEM_ADVISE_SET_ACCESSED_BY set for that entire memory range
+ * [...] CU_DEVICE_INVALID will be returned in all the extra space provided"; the last prefetch is
+ * "the last location that the application requested" (cuda.h) */
+Test(memory, accessors_and_prefetches_are_remembered)
+{
+    CUstream s = stream_new();
+    CUdeviceptr p;
+    int places[PLACES];
+    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS))
+        cr_skip_test("no concurrent access to managed memory");
+    OK(cuMemAllocManaged(&p, BYTES, CU_MEM_ATTACH_GLOBAL));
+    OK(advise(p, BYTES, CU_MEM_ADVISE_SET_ACCESSED_BY, CU_DEVICE_CPU));
+    OK(advise(p, BYTES, CU_MEM_ADVISE_SET_ACCESSED_BY, rig.dev));
+    OK(cuMemRangeGetAttribute(places, sizeof(places), CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p,
+                              BYTES));
+    cr_assert(places[0] == rig.dev || places[1] == rig.dev);
+    cr_assert(places[0] == CU_DEVICE_CPU || places[1] == CU_DEVICE_CPU);
+    cr_assert_eq(places[2], CU_DEVICE_INVALID);
+    OK(advise(p, BYTES, CU_MEM_ADVISE_UNSET_ACCESSED_BY, CU_DEVICE_CPU));
+    OK(cuMemRangeGetAttribute(places, sizeof(places), CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p,
+                              BYTES));
+    cr_assert_eq(places[0], rig.dev);
+    cr_assert_eq(places[1], CU_DEVICE_INVALID);
+    CUmem_range_attribute last = CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION;
+    cr_assert_eq(range_says(last, p, BYTES), CU_DEVICE_INVALID);
+#if CUDA_VERSION >= 13000
+    OK(cuMemPrefetchAsync(p, BYTES, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, rig.dev}, 0, s));
+#else
+    OK(cuMemPrefetchAsync(p, BYTES, rig.dev, s));
+#endif
+    cr_assert_eq(range_says(last, p, BYTES), rig.dev);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemFree(p));
+}
+
+/* "The base address must be the same one specified to ::cuMemHostRegister()" (cuda.h); NVIDIA's
+ * cuda-python expects this error in its tests. */
+Test(memory, unregistering_the_inside_of_a_registration_is_refused)
+{
+    static char page[2 * PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
+    OK(cuMemHostRegister(page, sizeof(page), 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(page + PAGE_BYTES));
+    OK(cuMemHostUnregister(page));
+    FAILS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(page));
+}

@@ -367,6 +367,30 @@ HAZARD(copy_with_a_pool_of_the_host_that_is_not_open_is_judged_at_the_call)
     show("x", x);
 }
 
+HAZARD(prefetch_is_asked_for_while_it_is_buffered)
+{
+    CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = buffer_new(3), y;
+    int where = 0;
+    MUST(cuMemAllocManaged(&y, BYTES, CU_MEM_ATTACH_GLOBAL));
+    warm(s);
+    hold_for(30);
+    hold(s);
+    SAY(launch_mix(x, 5, 7, s));
+    buffered(s);
+#if CUDA_VERSION >= 13000
+    SAY(cuMemPrefetchAsync(y, BYTES, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device}, 0, s));
+#else
+    SAY(cuMemPrefetchAsync(y, BYTES, device, s));
+#endif
+    SAY(cuMemRangeGetAttribute(&where, sizeof(where), CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
+                               y, BYTES));
+    printf("prefetched to the device: %d\n", where == device);
+    release(s);
+    SAY(cuStreamSynchronize(s));
+    show("x", x);
+}
+
 /* ---- unloads ------------------------------------------------------------------------------- */
 
 HAZARD(unloading_a_module_waits_for_buffered_launches)

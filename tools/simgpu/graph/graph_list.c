@@ -191,22 +191,35 @@ SIM_EXPORT CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned int *out)
 
 /* ---- a picture ------------------------------------------------------------------------------- */
 
-static void dot_graph(FILE *f, const struct sim_graph *g, int depth)
+/* "Output all debug data as if every debug flag is enabled" (cuda.h). What it is for the types that
+ * others read: the type's number and, of kernels, the shape. */
+static void dot_details(FILE *f, const struct sim_node *n)
+{
+    fprintf(f, "\\ntype %d", (int)n->type);
+    if (n->type == CU_GRAPH_NODE_TYPE_KERNEL)
+        fprintf(f, "\\nblocks %u threads %u smem %u", n->work.blocks, n->work.threads,
+                n->work.smem);
+}
+
+static void dot_graph(FILE *f, const struct sim_graph *g, int depth, bool verbose)
 {
     const struct sim_node *n;
     fprintf(f, "%*slabel=\"graph %llu\";\n", depth * 2, "", (unsigned long long)g->id);
     DL_FOREACH (g->nodes, n) {
-        fprintf(f, "%*s\"%llu\" [label=\"%s\"];\n", depth * 2, "", (unsigned long long)n->id,
+        fprintf(f, "%*s\"%llu\" [label=\"%s", depth * 2, "", (unsigned long long)n->id,
                 n->work.name ? n->work.name
                 : n->child   ? "graph"
                              : "empty");
+        if (verbose)
+            dot_details(f, n);
+        fprintf(f, "\"];\n");
         for (size_t i = 0; i < n->in.count; i++)
             fprintf(f, "%*s\"%llu\" -> \"%llu\";\n", depth * 2, "",
                     (unsigned long long)n->in.items[i].node->id, (unsigned long long)n->id);
         if (!n->child)
             continue;
         fprintf(f, "%*ssubgraph \"cluster_%llu\" {\n", depth * 2, "", (unsigned long long)n->id);
-        dot_graph(f, n->child, depth + 1);
+        dot_graph(f, n->child, depth + 1, verbose);
         fprintf(f, "%*s}\n", depth * 2, "");
     }
 }
@@ -221,7 +234,7 @@ SIM_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsig
     const struct sim_graph *g = graph_find(handle);
     if (g) {
         fprintf(f, "digraph dot {\n");
-        dot_graph(f, g, 1);
+        dot_graph(f, g, 1, flags & CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
         fprintf(f, "}\n");
     }
     pthread_mutex_unlock(&graph_lock);

@@ -290,6 +290,8 @@ CUresult copy_peer(const CUDA_MEMCPY3D *p, CUcontext dst, CUcontext src, CUstrea
 {
     TRY(driver_ready());
     const struct sim_context *by_dst = context_find(dst), *by_src = context_find(src);
-    return by_dst && by_src ? copy_by(p, by_dst, by_src, stream, ptds, mode)
-                            : CUDA_ERROR_INVALID_CONTEXT;
+    /* "ignored with dstMemoryType is ::CU_MEMORYTYPE_ARRAY" (cuda.h) */
+    bool to = by_dst || p->dstMemoryType == CU_MEMORYTYPE_ARRAY;
+    bool from = by_src || p->srcMemoryType == CU_MEMORYTYPE_ARRAY;
+    return to && from ? copy_by(p, by_dst, by_src, stream, ptds, mode) : CUDA_ERROR_INVALID_CONTEXT;
 }

@@ -1,6 +1,7 @@
 /*
  * managed.c - hints about managed memory. Host and device share every page here, so a hint moves
- * nothing; what is left is its place in its stream's order, and the argument checks.
+ * nothing; what is left is its place in its stream's order, the argument checks, and the memory of
+ * it.
  */
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -8,13 +9,125 @@
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/submit.h"
 
-#include <string.h>
+#include <stdlib.h>
+#include <utlist.h>
 
 static bool managed_range(CUdeviceptr ptr, size_t bytes)
 {
     struct memory m;
     return bytes != 0 && memory_find(ptr, &m) && m.kind == MEMORY_MANAGED &&
            ptr - m.base + bytes <= m.bytes;
+}
+
+/* ---- what is remembered of a range ----------------------------------------------------------- */
+
+/* Places are devices, CU_DEVICE_CPU or CU_DEVICE_INVALID; `accessed` has a bit for each. */
+struct advice {
+    unsigned long long id; /* of the memory: that of another has gone */
+    uintptr_t from, to;
+    int read_mostly, preferred, prefetched;
+    uint64_t accessed;
+    struct advice *next;
+};
+static const struct advice UNADVISED = {.preferred = CU_DEVICE_INVALID,
+                                        .prefetched = CU_DEVICE_INVALID};
+enum { ACCESSED_CPU = 63 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct advice *advices; /* no two overlap; under lock */
+
+/* Under lock. */
+static struct advice *advice_new(const struct advice *like, unsigned long long id, uintptr_t from,
+                                 uintptr_t to)
+{
+    struct advice *a = malloc(sizeof(*a));
+    if (!a)
+        return NULL;
+    *a = *like;
+    a->id = id;
+    a->from = from;
+    a->to = to;
+    LL_PREPEND(advices, a);
+    return a;
+}
+
+/* Under lock. Drops what was said of memory that is gone, and cuts in two what lies across `at`. */
+static void advice_cut(unsigned long long id, uintptr_t at)
+{
+    struct advice *a, *next;
+    LL_FOREACH_SAFE(advices, a, next)
+    {
+        if (at < a->from || at >= a->to)
+            continue;
+        if (a->id != id) {
+            LL_DELETE(advices, a);
+            free(a);
+        } else if (at > a->from && advice_new(a, id, at, a->to)) {
+            a->to = at;
+        }
+    }
+}
+
+/* Under lock. What is known at `at`, until where: up to `end`. */
+static struct advice *advice_at(unsigned long long id, uintptr_t at, uintptr_t *end)
+{
+    struct advice *a, *found = NULL;
+    LL_FOREACH (advices, a) {
+        if (a->id == id && at >= a->from && at < a->to)
+            found = a;
+        else if (a->from > at && a->from < *end)
+            *end = a->from;
+    }
+    if (found && found->to < *end)
+        *end = found->to;
+    return found;
+}
+
+static void advise(CUdeviceptr ptr, size_t bytes, void (*change)(struct advice *a, int which),
+                   int which)
+{
+    struct memory m;
+    if (!memory_find(ptr, &m))
+        return;
+    pthread_mutex_lock(&lock);
+    advice_cut(m.id, ptr);
+    advice_cut(m.id, ptr + bytes);
+    for (uintptr_t at = ptr, end; at < ptr + bytes; at = end) {
+        end = ptr + bytes;
+        struct advice *a = advice_at(m.id, at, &end);
+        a = a ? a : advice_new(&UNADVISED, m.id, at, end);
+        if (a)
+            change(a, which);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* What all of it has in common. */
+static struct advice advised(CUdeviceptr ptr, size_t bytes)
+{
+    struct memory m;
+    struct advice all = UNADVISED;
+    if (!memory_find(ptr, &m))
+        return all;
+    pthread_mutex_lock(&lock);
+    for (uintptr_t at = ptr, end; at < ptr + bytes; at = end) {
+        end = ptr + bytes;
+        const struct advice *a = advice_at(m.id, at, &end);
+        a = a ? a : &UNADVISED;
+        if (at == ptr)
+            all = *a;
+        all.read_mostly &= a->read_mostly;
+        all.accessed &= a->accessed;
+        all.preferred = all.preferred == a->preferred ? a->preferred : CU_DEVICE_INVALID;
+        all.prefetched = all.prefetched == a->prefetched ? a->prefetched : CU_DEVICE_INVALID;
+    }
+    pthread_mutex_unlock(&lock);
+    return all;
+}
+
+static void note_prefetch(struct advice *a, int to)
+{
+    a->prefetched = to;
 }
 
 /* A work of no effect, for its place in the order. */
@@ -47,20 +160,62 @@ static CUresult prefetch(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream s
 {
     if (dev != CU_DEVICE_CPU && !device_valid(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    return ranges_hint("prefetch", &ptr, &bytes, 1, s, ptds);
+    TRY(ranges_hint("prefetch", &ptr, &bytes, 1, s, ptds));
+    advise(ptr, bytes, note_prefetch, dev);
+    return CUDA_SUCCESS;
 }
 
 STREAM_API(cuMemPrefetchAsync, (CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream s),
            prefetch(ptr, bytes, dev, s, ptds))
 
+static uint64_t place_bit(int place)
+{
+    return UINT64_C(1) << (place == CU_DEVICE_CPU ? ACCESSED_CPU : place);
+}
+
+static void set_read_mostly(struct advice *a, int on)
+{
+    a->read_mostly = on;
+}
+
+static void set_preferred(struct advice *a, int place)
+{
+    a->preferred = place;
+}
+
+static void set_accessed(struct advice *a, int place)
+{
+    a->accessed |= place_bit(place);
+}
+
+static void unset_accessed(struct advice *a, int place)
+{
+    a->accessed &= ~place_bit(place);
+}
+
 SIM_EXPORT CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUdevice dev)
 {
+    const struct {
+        void (*change)(struct advice *, int);
+        int which;
+        bool placed;
+    } changes[] = {
+        [CU_MEM_ADVISE_SET_READ_MOSTLY] = {set_read_mostly, 1, false},
+        [CU_MEM_ADVISE_UNSET_READ_MOSTLY] = {set_read_mostly, 0, false},
+        [CU_MEM_ADVISE_SET_PREFERRED_LOCATION] = {set_preferred, dev, true},
+        [CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION] = {set_preferred, CU_DEVICE_INVALID, false},
+        [CU_MEM_ADVISE_SET_ACCESSED_BY] = {set_accessed, dev, true},
+        [CU_MEM_ADVISE_UNSET_ACCESSED_BY] = {unset_accessed, dev, true},
+    };
     struct sim_context *ctx;
     TRY(context_enter(&ctx));
-    if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
+    if ((size_t)advice >= sizeof(changes) / sizeof(*changes) || !changes[advice].change ||
         !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    return dev == CU_DEVICE_CPU || device_valid(dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    if (changes[advice].placed && dev != CU_DEVICE_CPU && !device_valid(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
+    advise(ptr, bytes, changes[advice].change, changes[advice].which);
+    return CUDA_SUCCESS;
 }
 
 #if CUDA_VERSION >= 12020
@@ -95,8 +250,11 @@ STREAM_API(cuMemPrefetchAsync_v2,
 SIM_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t bytes, CUmem_advise advice,
                                    CUmemLocation where)
 {
+    bool placed = advice >= CU_MEM_ADVISE_SET_PREFERRED_LOCATION &&
+                  advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
     CUdevice dev = 0;
-    TRY(place_device(where, &dev));
+    if (placed)
+        TRY(place_device(where, &dev));
     return cuMemAdvise(ptr, bytes, advice, dev);
 }
 #endif
@@ -135,7 +293,14 @@ static CUresult batch_to(const char *name, const CUdeviceptr *ptrs, const size_t
                          unsigned long long flags, CUstream s, bool ptds)
 {
     TRY(batch_places(places, first, n, count));
-    return batch_hint(name, ptrs, sizes, count, flags, s, ptds);
+    TRY(batch_hint(name, ptrs, sizes, count, flags, s, ptds));
+    for (size_t i = 0, at = 0; i < count; i++) {
+        CUdevice to = 0;
+        at += at + 1 < n && first[at + 1] == i;
+        place_device(places[at], &to);
+        advise(ptrs[i], sizes[i], note_prefetch, to);
+    }
+    return CUDA_SUCCESS;
 }
 
 STREAM_API(cuMemPrefetchBatchAsync,
@@ -165,18 +330,48 @@ static CUresult attach(CUdeviceptr ptr, size_t bytes, unsigned int flags, CUstre
 STREAM_API(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr ptr, size_t bytes, unsigned int flags),
            attach(ptr, bytes, flags, s, ptds))
 
-/* Nothing was ever advised, as far as can be told. */
+/* Devices, and the CPU, in the order of their numbers from 0 on; what is left over has none. */
+static void accessors(uint64_t accessed, int *values, size_t n)
+{
+    size_t at = 0;
+    for (int place = 0; place <= ACCESSED_CPU && at < n; place++)
+        if (accessed >> place & 1)
+            values[at++] = place == ACCESSED_CPU ? CU_DEVICE_CPU : place;
+    while (at < n)
+        values[at++] = CU_DEVICE_INVALID;
+}
+
+enum { LOCATION_INVALID, LOCATION_DEVICE, LOCATION_HOST }; /* as CUmemLocationType has them */
+
+static int location_type(int place)
+{
+    return place == CU_DEVICE_INVALID ? LOCATION_INVALID
+           : place == CU_DEVICE_CPU   ? LOCATION_HOST
+                                      : LOCATION_DEVICE;
+}
+
 SIM_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute which,
                                            CUdeviceptr ptr, size_t bytes)
 {
+    enum { MOSTLY = 1, PREFERRED, ACCESSED, PREFETCHED, TYPE, ID, PREFETCHED_TYPE, PREFETCHED_ID };
     struct sim_context *ctx;
     TRY(context_enter(&ctx));
-    if (!data || size < sizeof(int) || size % sizeof(int) != 0 ||
-        (int)which < CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY || !managed_range(ptr, bytes))
+    if (!data || size < sizeof(int) || size % sizeof(int) != 0 || (int)which < MOSTLY ||
+        (int)which > PREFETCHED_ID || (size != sizeof(int) && (int)which != ACCESSED) ||
+        !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    int *values = data;
-    for (size_t i = 0; i < size / sizeof(int); i++)
-        values[i] = which == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ? 0 : CU_DEVICE_INVALID;
+    struct advice a = advised(ptr, bytes);
+    const int values[] = {[MOSTLY] = a.read_mostly,
+                          [PREFERRED] = a.preferred,
+                          [PREFETCHED] = a.prefetched,
+                          [TYPE] = location_type(a.preferred),
+                          [ID] = a.preferred,
+                          [PREFETCHED_TYPE] = location_type(a.prefetched),
+                          [PREFETCHED_ID] = a.prefetched};
+    if ((int)which == ACCESSED)
+        accessors(a.accessed, data, size / sizeof(int));
+    else
+        *(int *)data = values[which];
     return CUDA_SUCCESS;
 }
 

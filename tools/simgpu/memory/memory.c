@@ -398,8 +398,10 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
     struct memory m;
     if (!ptr)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!memory_find_base((CUdeviceptr)ptr, &m) || m.kind != MEMORY_REGISTERED)
+    if (!memory_find((CUdeviceptr)ptr, &m) || m.kind != MEMORY_REGISTERED)
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (m.base != (uintptr_t)ptr) /* as NVIDIA's own cuda-python expects in its tests */
+        return CUDA_ERROR_INVALID_VALUE;
     return free_when_idle((CUdeviceptr)ptr);
 }
 

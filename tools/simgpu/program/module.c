@@ -439,3 +439,22 @@ SIM_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int cou
         out[i] = function_handle(m->functions[i]);
     return CUDA_SUCCESS;
 }
+
+/* Linking is not simulated. "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES [...] OUT: Amount of log buffer
+ * filled with messages" (cuda.h): the caller reads as much of it. */
+SIM_EXPORT CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values,
+                                    CUlinkState *out)
+{
+    struct sim_context *ctx;
+    TRY(context_enter(&ctx));
+    if (!out || (count && (!options || !values)))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned int i = 0; i < count; i++)
+        if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES ||
+            options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            values[i] = NULL;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+SIM_ALIAS(cuLinkCreate,
+          (unsigned int count, CUjit_option *options, void **values, CUlinkState *out),
+          cuLinkCreate_v2, count, options, values, out)

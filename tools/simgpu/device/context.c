@@ -169,15 +169,10 @@ SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice dev)
-{
-    return context_create(out, 3020, flags, dev);
-}
-
-SIM_EXPORT CUresult cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice dev)
-{
-    return context_create(out, 3010, flags, dev);
-}
+SIM_CALL(cuCtxCreate_v2, (CUcontext * out, unsigned int flags, CUdevice dev),
+         context_create(out, 3020, flags, dev))
+SIM_CALL(cuCtxCreate, (CUcontext * out, unsigned int flags, CUdevice dev),
+         context_create(out, 3010, flags, dev))
 
 SIM_EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int count,
                                    unsigned int flags, CUdevice dev)

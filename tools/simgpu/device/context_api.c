@@ -17,27 +17,14 @@ static CUresult device_of(CUcontext handle, CUdevice *out)
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuCtxGetDevice(CUdevice *out)
-{
-    return device_of(NULL, out);
-}
+SIM_CALL(cuCtxGetDevice, (CUdevice * out), device_of(NULL, out))
 
 #if CUDA_VERSION >= 13000
-SIM_EXPORT CUresult cuCtxGetDevice_v2(CUdevice *out, CUcontext ctx)
-{
-    return device_of(ctx, out);
-}
+SIM_CALL(cuCtxGetDevice_v2, (CUdevice * out, CUcontext ctx), device_of(ctx, out))
 #endif
 
-SIM_EXPORT CUresult cuCtxGetFlags(unsigned int *out)
-{
-    struct sim_context *ctx;
-    TRY(context_asked(NULL, &ctx));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = atomic_load(&ctx->flags);
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuCtxGetFlags, (unsigned int *out), out, atomic_load(&ctx->flags), struct sim_context *ctx;
+         TRY(context_asked(NULL, &ctx)))
 
 SIM_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 {
@@ -49,25 +36,12 @@ SIM_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuCtxGetId(CUcontext handle, unsigned long long *out)
-{
-    struct sim_context *ctx;
-    TRY(context_argument(handle, &ctx));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = ctx->id;
-    return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *out)
-{
-    struct sim_context *ctx;
-    TRY(context_asked(handle, &ctx));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = ctx->version;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuCtxGetId, (CUcontext handle, unsigned long long *out), out, ctx->id,
+         struct sim_context *ctx;
+         TRY(context_argument(handle, &ctx)))
+SIM_TELL(cuCtxGetApiVersion, (CUcontext handle, unsigned int *out), out, ctx->version,
+         struct sim_context *ctx;
+         TRY(context_asked(handle, &ctx)))
 
 /* As an H100 answers under 580.159.04. */
 static CUresult limit_check(CUlimit limit)

@@ -135,11 +135,5 @@ SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
     return ctx ? context_push(ctx) : CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext *out)
-{
-    TRY(driver_ready());
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = stack_top() ? context_handle(stack_top()) : NULL;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuCtxGetCurrent, (CUcontext * out), out, stack_top() ? context_handle(stack_top()) : NULL,
+         TRY(driver_ready()))

@@ -64,13 +64,7 @@ SIM_EXPORT CUresult cuInit(unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuDriverGetVersion(int *version)
-{
-    if (!version)
-        return CUDA_ERROR_INVALID_VALUE;
-    *version = config_get()->driver_version;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuDriverGetVersion, (int *version), version, config_get()->driver_version)
 
 /* ---- which devices --------------------------------------------------------------------------- */
 
@@ -90,14 +84,7 @@ CUresult device_check(CUdevice dev)
             return CUDA_ERROR_INVALID_VALUE;                                                       \
     } while (0)
 
-SIM_EXPORT CUresult cuDeviceGetCount(int *count)
-{
-    TRY(driver_ready());
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
-    *count = config_get()->devices;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuDeviceGetCount, (int *count), count, config_get()->devices, TRY(driver_ready()))
 
 SIM_EXPORT CUresult cuDeviceGet(CUdevice *out, int ordinal)
 {

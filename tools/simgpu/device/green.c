@@ -180,13 +180,7 @@ SIM_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx handle)
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx handle)
-{
-    struct sim_context *ctx;
-    TRY(green_find(handle, &ctx));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = context_handle(ctx);
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuCtxFromGreenCtx, (CUcontext * out, CUgreenCtx handle), out, context_handle(ctx),
+         struct sim_context *ctx;
+         TRY(green_find(handle, &ctx)))
 #endif

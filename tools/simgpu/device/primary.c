@@ -86,16 +86,10 @@ static CUresult primary_give_up(CUdevice dev, bool reset)
     return retained || reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
-{
-    return primary_give_up(dev, false);
-}
+SIM_CALL(cuDevicePrimaryCtxRelease_v2, (CUdevice dev), primary_give_up(dev, false))
 SIM_ALIAS(cuDevicePrimaryCtxRelease, (CUdevice dev), cuDevicePrimaryCtxRelease_v2, dev)
 
-SIM_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
-{
-    return primary_give_up(dev, true);
-}
+SIM_CALL(cuDevicePrimaryCtxReset_v2, (CUdevice dev), primary_give_up(dev, true))
 SIM_ALIAS(cuDevicePrimaryCtxReset, (CUdevice dev), cuDevicePrimaryCtxReset_v2, dev)
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)

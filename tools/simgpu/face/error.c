@@ -167,12 +167,5 @@ static CUresult error_answer(CUresult error, const char **out, bool name)
     return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_EXPORT CUresult cuGetErrorName(CUresult error, const char **out)
-{
-    return error_answer(error, out, true);
-}
-
-SIM_EXPORT CUresult cuGetErrorString(CUresult error, const char **out)
-{
-    return error_answer(error, out, false);
-}
+SIM_CALL(cuGetErrorName, (CUresult error, const char **out), error_answer(error, out, true))
+SIM_CALL(cuGetErrorString, (CUresult error, const char **out), error_answer(error, out, false))

@@ -23,13 +23,20 @@
 #include <string.h>
 
 #define SIM_EXPORT __attribute__((visibility("default")))
-/* Another name of a function, with an address of its own, as in a real driver. */
-#define SIM_ALIAS(name, parameters, of, ...)                                                       \
+/* A function of the driver: its statements; or what it returns. */
+#define SIM_BODY(name, parameters, ...)                                                            \
     SIM_EXPORT CUresult name parameters;                                                           \
     SIM_EXPORT CUresult name parameters                                                            \
     {                                                                                              \
-        return of(__VA_ARGS__);                                                                    \
+        __VA_ARGS__;                                                                               \
     }
+#define SIM_CALL(name, parameters, ...) SIM_BODY(name, parameters, return __VA_ARGS__)
+/* One that tells `value` of what its statements find. */
+#define SIM_TELL(name, parameters, out, value, ...)                                                \
+    SIM_BODY(name, parameters, __VA_ARGS__; if (!(out)) return CUDA_ERROR_INVALID_VALUE;           \
+             *(out) = (value); return CUDA_SUCCESS)
+/* Another name of a function, with an address of its own, as in a real driver. */
+#define SIM_ALIAS(name, parameters, of, ...) SIM_CALL(name, parameters, of(__VA_ARGS__))
 /* Returns the call's error to the caller. */
 #define TRY(call)                                                                                  \
     do {                                                                                           \

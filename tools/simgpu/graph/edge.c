@@ -135,33 +135,23 @@ static CUresult edges_api(CUgraph g, const CUgraphNode *from, const CUgraphNode 
     return rc;
 }
 
-SIM_EXPORT CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode *from,
-                                           const CUgraphNode *to, size_t n)
-{
-    return edges_api(g, from, to, NULL, n, true);
-}
-
-SIM_EXPORT CUresult cuGraphRemoveDependencies(CUgraph g, const CUgraphNode *from,
-                                              const CUgraphNode *to, size_t n)
-{
-    return edges_api(g, from, to, NULL, n, false);
-}
+SIM_CALL(cuGraphAddDependencies,
+         (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n),
+         edges_api(g, from, to, NULL, n, true))
+SIM_CALL(cuGraphRemoveDependencies,
+         (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n),
+         edges_api(g, from, to, NULL, n, false))
 
 #if CUDA_VERSION >= 12030
 _Static_assert(sizeof(struct edge_data) == sizeof(CUgraphEdgeData), "the same eight bytes");
 #define CONST_DATA(p) ((const struct edge_data *)(const void *)(p))
 
-SIM_EXPORT CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from,
-                                              const CUgraphNode *to, const CUgraphEdgeData *data,
-                                              size_t n)
-{
-    return edges_api(g, from, to, CONST_DATA(data), n, true);
-}
-
-SIM_EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from,
-                                                 const CUgraphNode *to, const CUgraphEdgeData *data,
-                                                 size_t n)
-{
-    return edges_api(g, from, to, CONST_DATA(data), n, false);
-}
+SIM_CALL(cuGraphAddDependencies_v2,
+         (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
+          size_t n),
+         edges_api(g, from, to, CONST_DATA(data), n, true))
+SIM_CALL(cuGraphRemoveDependencies_v2,
+         (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
+          size_t n),
+         edges_api(g, from, to, CONST_DATA(data), n, false))
 #endif

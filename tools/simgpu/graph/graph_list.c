@@ -70,15 +70,8 @@ static CUresult graph_list(CUgraph handle, CUgraphNode *out, size_t *n, bool roo
     return g ? list_end(&l, n) : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_EXPORT CUresult cuGraphGetNodes(CUgraph g, CUgraphNode *out, size_t *n)
-{
-    return graph_list(g, out, n, false);
-}
-
-SIM_EXPORT CUresult cuGraphGetRootNodes(CUgraph g, CUgraphNode *out, size_t *n)
-{
-    return graph_list(g, out, n, true);
-}
+SIM_CALL(cuGraphGetNodes, (CUgraph g, CUgraphNode *out, size_t *n), graph_list(g, out, n, false))
+SIM_CALL(cuGraphGetRootNodes, (CUgraph g, CUgraphNode *out, size_t *n), graph_list(g, out, n, true))
 
 static CUresult edge_list(CUgraph handle, struct list_out *l, size_t *n)
 {

@@ -88,11 +88,9 @@ static CUresult exec_change(CUgraphExec handle, CUgraphNode node, CUgraphNodeTyp
     TRY(driver_ready());                                                                           \
     return exec_change(x, node, CU_GRAPH_NODE_TYPE_##type, build, &p)
 
-SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec x, CUgraphNode node,
-                                                      const CUDA_KERNEL_NODE_PARAMS *in)
-{
-    EXEC_SET(KERNEL, parts_kernel(in, &p));
-}
+SIM_BODY(cuGraphExecKernelNodeSetParams_v2,
+         (CUgraphExec x, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *in),
+         EXEC_SET(KERNEL, parts_kernel(in, &p)))
 
 SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode node,
                                                    const CUDA_KERNEL_NODE_PARAMS_v1 *old)
@@ -104,40 +102,22 @@ SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode no
     return cuGraphExecKernelNodeSetParams_v2(x, node, &params);
 }
 
-SIM_EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec x, CUgraphNode node,
-                                                   const CUDA_MEMCPY3D *in, CUcontext ctx)
-{
-    EXEC_SET(MEMCPY, parts_memcpy(in, ctx, &p));
-}
-
-SIM_EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec x, CUgraphNode node,
-                                                   const CUDA_MEMSET_NODE_PARAMS *in, CUcontext ctx)
-{
-    EXEC_SET(MEMSET, parts_memset(in, ctx, &p));
-}
-
-SIM_EXPORT CUresult cuGraphExecHostNodeSetParams(CUgraphExec x, CUgraphNode node,
-                                                 const CUDA_HOST_NODE_PARAMS *in)
-{
-    EXEC_SET(HOST, parts_host(in, &p));
-}
-
-SIM_EXPORT CUresult cuGraphExecEventRecordNodeSetEvent(CUgraphExec x, CUgraphNode node,
-                                                       CUevent event)
-{
-    EXEC_SET(EVENT_RECORD, parts_event(event, true, &p));
-}
-
-SIM_EXPORT CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec x, CUgraphNode node, CUevent event)
-{
-    EXEC_SET(WAIT_EVENT, parts_event(event, false, &p));
-}
-
-SIM_EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec x, CUgraphNode node,
-                                                       const CUDA_BATCH_MEM_OP_NODE_PARAMS *in)
-{
-    EXEC_SET(BATCH_MEM_OP, parts_memops(in, &p));
-}
+SIM_BODY(cuGraphExecMemcpyNodeSetParams,
+         (CUgraphExec x, CUgraphNode node, const CUDA_MEMCPY3D *in, CUcontext ctx),
+         EXEC_SET(MEMCPY, parts_memcpy(in, ctx, &p)))
+SIM_BODY(cuGraphExecMemsetNodeSetParams,
+         (CUgraphExec x, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *in, CUcontext ctx),
+         EXEC_SET(MEMSET, parts_memset(in, ctx, &p)))
+SIM_BODY(cuGraphExecHostNodeSetParams,
+         (CUgraphExec x, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *in),
+         EXEC_SET(HOST, parts_host(in, &p)))
+SIM_BODY(cuGraphExecEventRecordNodeSetEvent, (CUgraphExec x, CUgraphNode node, CUevent event),
+         EXEC_SET(EVENT_RECORD, parts_event(event, true, &p)))
+SIM_BODY(cuGraphExecEventWaitNodeSetEvent, (CUgraphExec x, CUgraphNode node, CUevent event),
+         EXEC_SET(WAIT_EVENT, parts_event(event, false, &p)))
+SIM_BODY(cuGraphExecBatchMemOpNodeSetParams,
+         (CUgraphExec x, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *in),
+         EXEC_SET(BATCH_MEM_OP, parts_memops(in, &p)))
 
 /* ---- a whole graph --------------------------------------------------------------------------- */
 
@@ -288,11 +268,8 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
 }
 
-SIM_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec x, CUgraph graph,
-                                         CUgraphExecUpdateResultInfo *info)
-{
-    return info ? update(x, graph, info) : CUDA_ERROR_INVALID_VALUE;
-}
+SIM_CALL(cuGraphExecUpdate_v2, (CUgraphExec x, CUgraph graph, CUgraphExecUpdateResultInfo *info),
+         info ? update(x, graph, info) : CUDA_ERROR_INVALID_VALUE)
 
 SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec x, CUgraph graph, CUgraphNode *error,
                                       CUgraphExecUpdateResult *result)
@@ -416,12 +393,7 @@ static CUresult enabled(CUgraphExec handle, CUgraphNode node, const unsigned int
     return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec x, CUgraphNode node, unsigned int on)
-{
-    return enabled(x, node, &on, NULL);
-}
-
-SIM_EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec x, CUgraphNode node, unsigned int *on)
-{
-    return on ? enabled(x, node, NULL, on) : CUDA_ERROR_INVALID_VALUE;
-}
+SIM_CALL(cuGraphNodeSetEnabled, (CUgraphExec x, CUgraphNode node, unsigned int on),
+         enabled(x, node, &on, NULL))
+SIM_CALL(cuGraphNodeGetEnabled, (CUgraphExec x, CUgraphNode node, unsigned int *on),
+         on ? enabled(x, node, NULL, on) : CUDA_ERROR_INVALID_VALUE)

@@ -248,10 +248,8 @@ static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_
     pthread_mutex_unlock(&graph_lock);                                                             \
     return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE
 
-SIM_EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out)
-{
-    GET(KERNEL, out, node_kernel_params(n, out));
-}
+SIM_BODY(cuGraphKernelNodeGetParams_v2, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out),
+         GET(KERNEL, out, node_kernel_params(n, out)))
 
 SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *out)
 {
@@ -263,11 +261,8 @@ SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NOD
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node,
-                                                  const CUDA_KERNEL_NODE_PARAMS *in)
-{
-    SET(KERNEL, parts_kernel(in, &p));
-}
+SIM_BODY(cuGraphKernelNodeSetParams_v2, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *in),
+         SET(KERNEL, parts_kernel(in, &p)))
 
 SIM_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
                                                const CUDA_KERNEL_NODE_PARAMS_v1 *old)
@@ -277,25 +272,14 @@ SIM_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
     return cuGraphKernelNodeSetParams_v2(node, &params);
 }
 
-SIM_EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out)
-{
-    GET(MEMCPY, out, memcpy(out, n->work.blob, sizeof(*out)));
-}
-
-SIM_EXPORT CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *in)
-{
-    SET(MEMCPY, parts_memcpy(in, NULL, &p));
-}
-
-SIM_EXPORT CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *out)
-{
-    GET(MEMSET, out, fill_params(&n->work, out));
-}
-
-SIM_EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *in)
-{
-    SET(MEMSET, parts_memset(in, NULL, &p));
-}
+SIM_BODY(cuGraphMemcpyNodeGetParams, (CUgraphNode node, CUDA_MEMCPY3D *out),
+         GET(MEMCPY, out, memcpy(out, n->work.blob, sizeof(*out))))
+SIM_BODY(cuGraphMemcpyNodeSetParams, (CUgraphNode node, const CUDA_MEMCPY3D *in),
+         SET(MEMCPY, parts_memcpy(in, NULL, &p)))
+SIM_BODY(cuGraphMemsetNodeGetParams, (CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *out),
+         GET(MEMSET, out, fill_params(&n->work, out)))
+SIM_BODY(cuGraphMemsetNodeSetParams, (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *in),
+         SET(MEMSET, parts_memset(in, NULL, &p)))
 
 static void host_params(const struct work *w, CUDA_HOST_NODE_PARAMS *out)
 {
@@ -303,35 +287,18 @@ static void host_params(const struct work *w, CUDA_HOST_NODE_PARAMS *out)
     memcpy(&out->fn, &w->args.ptr[0], sizeof(out->fn));
 }
 
-SIM_EXPORT CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *out)
-{
-    GET(HOST, out, host_params(&n->work, out));
-}
-
-SIM_EXPORT CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *in)
-{
-    SET(HOST, parts_host(in, &p));
-}
-
-SIM_EXPORT CUresult cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *out)
-{
-    GET(EVENT_RECORD, out, *out = n->work.args.ptr[0]);
-}
-
-SIM_EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
-{
-    SET(EVENT_RECORD, parts_event(event, true, &p));
-}
-
-SIM_EXPORT CUresult cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *out)
-{
-    GET(WAIT_EVENT, out, *out = n->work.args.ptr[0]);
-}
-
-SIM_EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event)
-{
-    SET(WAIT_EVENT, parts_event(event, false, &p));
-}
+SIM_BODY(cuGraphHostNodeGetParams, (CUgraphNode node, CUDA_HOST_NODE_PARAMS *out),
+         GET(HOST, out, host_params(&n->work, out)))
+SIM_BODY(cuGraphHostNodeSetParams, (CUgraphNode node, const CUDA_HOST_NODE_PARAMS *in),
+         SET(HOST, parts_host(in, &p)))
+SIM_BODY(cuGraphEventRecordNodeGetEvent, (CUgraphNode node, CUevent *out),
+         GET(EVENT_RECORD, out, *out = n->work.args.ptr[0]))
+SIM_BODY(cuGraphEventRecordNodeSetEvent, (CUgraphNode node, CUevent event),
+         SET(EVENT_RECORD, parts_event(event, true, &p)))
+SIM_BODY(cuGraphEventWaitNodeGetEvent, (CUgraphNode node, CUevent *out),
+         GET(WAIT_EVENT, out, *out = n->work.args.ptr[0]))
+SIM_BODY(cuGraphEventWaitNodeSetEvent, (CUgraphNode node, CUevent event),
+         SET(WAIT_EVENT, parts_event(event, false, &p)))
 
 static void memop_params(const struct sim_node *n, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
 {
@@ -341,17 +308,11 @@ static void memop_params(const struct sim_node *n, CUDA_BATCH_MEM_OP_NODE_PARAMS
                                            .flags = n->memop_flags};
 }
 
-SIM_EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node,
-                                                   CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
-{
-    GET(BATCH_MEM_OP, out, memop_params(n, out));
-}
-
-SIM_EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node,
-                                                   const CUDA_BATCH_MEM_OP_NODE_PARAMS *in)
-{
-    SET(BATCH_MEM_OP, parts_memops(in, &p));
-}
+SIM_BODY(cuGraphBatchMemOpNodeGetParams, (CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS *out),
+         GET(BATCH_MEM_OP, out, memop_params(n, out)))
+SIM_BODY(cuGraphBatchMemOpNodeSetParams,
+         (CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *in),
+         SET(BATCH_MEM_OP, parts_memops(in, &p)))
 
 static void alloc_params(const struct work *w, CUDA_MEM_ALLOC_NODE_PARAMS *out)
 {
@@ -363,20 +324,12 @@ static void alloc_params(const struct work *w, CUDA_MEM_ALLOC_NODE_PARAMS *out)
     out->dptr = w->args.u64[ALLOC_PTR];
 }
 
-SIM_EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *out)
-{
-    GET(MEM_ALLOC, out, alloc_params(&n->work, out));
-}
-
-SIM_EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *out)
-{
-    GET(MEM_FREE, out, *out = n->work.args.u64[ALLOC_PTR]);
-}
-
-SIM_EXPORT CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out)
-{
-    GET(GRAPH, out, *out = graph_handle(n->child));
-}
+SIM_BODY(cuGraphMemAllocNodeGetParams, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *out),
+         GET(MEM_ALLOC, out, alloc_params(&n->work, out)))
+SIM_BODY(cuGraphMemFreeNodeGetParams, (CUgraphNode node, CUdeviceptr *out),
+         GET(MEM_FREE, out, *out = n->work.args.u64[ALLOC_PTR]))
+SIM_BODY(cuGraphChildGraphNodeGetGraph, (CUgraphNode node, CUgraph *out),
+         GET(GRAPH, out, *out = graph_handle(n->child)))
 
 /* ---- attributes of kernel nodes: kept for whoever asks; none changes what is simulated ------- */
 

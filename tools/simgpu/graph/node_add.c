@@ -85,10 +85,8 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
     return add(out, g, after, NULL, n, CU_GRAPH_NODE_TYPE_##type, build, &p)
 #define PLACE CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n
 
-SIM_EXPORT CUresult cuGraphAddKernelNode_v2(PLACE, const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    ADD(KERNEL, parts_kernel(params, &p));
-}
+SIM_BODY(cuGraphAddKernelNode_v2, (PLACE, const CUDA_KERNEL_NODE_PARAMS *params),
+         ADD(KERNEL, parts_kernel(params, &p)))
 
 SIM_EXPORT CUresult cuGraphAddKernelNode(PLACE, const CUDA_KERNEL_NODE_PARAMS_v1 *old)
 {
@@ -97,51 +95,23 @@ SIM_EXPORT CUresult cuGraphAddKernelNode(PLACE, const CUDA_KERNEL_NODE_PARAMS_v1
     return cuGraphAddKernelNode_v2(out, g, after, n, &params);
 }
 
-SIM_EXPORT CUresult cuGraphAddMemcpyNode(PLACE, const CUDA_MEMCPY3D *params, CUcontext ctx)
-{
-    ADD(MEMCPY, parts_memcpy(params, ctx, &p));
-}
-
-SIM_EXPORT CUresult cuGraphAddMemsetNode(PLACE, const CUDA_MEMSET_NODE_PARAMS *params,
-                                         CUcontext ctx)
-{
-    ADD(MEMSET, parts_memset(params, ctx, &p));
-}
-
-SIM_EXPORT CUresult cuGraphAddHostNode(PLACE, const CUDA_HOST_NODE_PARAMS *params)
-{
-    ADD(HOST, parts_host(params, &p));
-}
-
-SIM_EXPORT CUresult cuGraphAddEventRecordNode(PLACE, CUevent event)
-{
-    ADD(EVENT_RECORD, parts_event(event, true, &p));
-}
-
-SIM_EXPORT CUresult cuGraphAddEventWaitNode(PLACE, CUevent event)
-{
-    ADD(WAIT_EVENT, parts_event(event, false, &p));
-}
-
-SIM_EXPORT CUresult cuGraphAddBatchMemOpNode(PLACE, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
-{
-    ADD(BATCH_MEM_OP, parts_memops(params, &p));
-}
-
-SIM_EXPORT CUresult cuGraphAddMemAllocNode(PLACE, CUDA_MEM_ALLOC_NODE_PARAMS *params)
-{
-    ADD(MEM_ALLOC, parts_alloc(params, &p));
-}
-
-SIM_EXPORT CUresult cuGraphAddMemFreeNode(PLACE, CUdeviceptr ptr)
-{
-    ADD(MEM_FREE, parts_free_node(ptr, &p));
-}
-
-SIM_EXPORT CUresult cuGraphAddEmptyNode(PLACE)
-{
-    return add(out, g, after, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, driver_ready(), NULL);
-}
+SIM_BODY(cuGraphAddMemcpyNode, (PLACE, const CUDA_MEMCPY3D *params, CUcontext ctx),
+         ADD(MEMCPY, parts_memcpy(params, ctx, &p)))
+SIM_BODY(cuGraphAddMemsetNode, (PLACE, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx),
+         ADD(MEMSET, parts_memset(params, ctx, &p)))
+SIM_BODY(cuGraphAddHostNode, (PLACE, const CUDA_HOST_NODE_PARAMS *params),
+         ADD(HOST, parts_host(params, &p)))
+SIM_BODY(cuGraphAddEventRecordNode, (PLACE, CUevent event),
+         ADD(EVENT_RECORD, parts_event(event, true, &p)))
+SIM_BODY(cuGraphAddEventWaitNode, (PLACE, CUevent event),
+         ADD(WAIT_EVENT, parts_event(event, false, &p)))
+SIM_BODY(cuGraphAddBatchMemOpNode, (PLACE, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params),
+         ADD(BATCH_MEM_OP, parts_memops(params, &p)))
+SIM_BODY(cuGraphAddMemAllocNode, (PLACE, CUDA_MEM_ALLOC_NODE_PARAMS *params),
+         ADD(MEM_ALLOC, parts_alloc(params, &p)))
+SIM_BODY(cuGraphAddMemFreeNode, (PLACE, CUdeviceptr ptr), ADD(MEM_FREE, parts_free_node(ptr, &p)))
+SIM_CALL(cuGraphAddEmptyNode, (PLACE),
+         add(out, g, after, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, driver_ready(), NULL))
 
 /* ---- graphs inside: copied, or moved with their handles -------------------------------------- */
 
@@ -199,10 +169,8 @@ static CUresult add_child(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
     return rc;
 }
 
-SIM_EXPORT CUresult cuGraphAddChildGraphNode(PLACE, CUgraph child)
-{
-    return add_child(out, g, after, NULL, n, child, false);
-}
+SIM_CALL(cuGraphAddChildGraphNode, (PLACE, CUgraph child),
+         add_child(out, g, after, NULL, n, child, false))
 
 #if CUDA_VERSION >= 12020
 /* A structure from before 12.9 ends in front of the ownership, and what follows is zero: a copy. */
@@ -258,18 +226,14 @@ static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
     return add(out, g, after, data, n, params->type, rc, &p);
 }
 
-SIM_EXPORT CUresult cuGraphAddNode(PLACE, CUgraphNodeParams *params)
-{
-    return add_any(out, g, after, NULL, n, params);
-}
+SIM_CALL(cuGraphAddNode, (PLACE, CUgraphNodeParams *params),
+         add_any(out, g, after, NULL, n, params))
 
 #if CUDA_VERSION >= 12030
-SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
-                                      const CUgraphEdgeData *data, size_t n,
-                                      CUgraphNodeParams *params)
-{
-    return add_any(out, g, after, (const struct edge_data *)(const void *)data, n, params);
-}
+SIM_CALL(cuGraphAddNode_v2,
+         (CUgraphNode * out, CUgraph g, const CUgraphNode *after, const CUgraphEdgeData *data,
+          size_t n, CUgraphNodeParams *params),
+         add_any(out, g, after, (const struct edge_data *)(const void *)data, n, params))
 SIM_ALIAS(cuGraphAddNode_v3,
           (CUgraphNode * out, CUgraph g, const CUgraphNode *after, const CUgraphEdgeData *data,
            size_t n, CUgraphNodeParams *params),

@@ -229,10 +229,7 @@ static CUresult import_end(CUdeviceptr ptr, bool pooled)
     return rc;
 }
 
-SIM_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
-{
-    return import_end(ptr, false);
-}
+SIM_CALL(cuIpcCloseMemHandle, (CUdeviceptr ptr), import_end(ptr, false))
 
 CUresult ipc_memory_free(CUdeviceptr ptr)
 {

@@ -83,8 +83,25 @@ static struct advice *advice_at(unsigned long long id, uintptr_t at, uintptr_t *
     return found;
 }
 
-static void advise(CUdeviceptr ptr, size_t bytes, void (*change)(struct advice *a, int which),
-                   int which)
+enum { PREFETCHED = CU_MEM_ADVISE_UNSET_ACCESSED_BY + 1 }; /* what is noted as if it were advice */
+
+static void advice_change(struct advice *a, int what, int place)
+{
+    uint64_t bit = UINT64_C(1) << (place == CU_DEVICE_CPU ? ACCESSED_CPU : place & ACCESSED_CPU);
+    if (what == CU_MEM_ADVISE_SET_READ_MOSTLY || what == CU_MEM_ADVISE_UNSET_READ_MOSTLY)
+        a->read_mostly = what == CU_MEM_ADVISE_SET_READ_MOSTLY;
+    else if (what == CU_MEM_ADVISE_SET_ACCESSED_BY)
+        a->accessed |= bit;
+    else if (what == CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+        a->accessed &= ~bit;
+    else if (what == PREFETCHED)
+        a->prefetched = place;
+    else
+        a->preferred =
+            what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ? place : (int)CU_DEVICE_INVALID;
+}
+
+static void advise(CUdeviceptr ptr, size_t bytes, int what, int place)
 {
     struct memory m;
     if (!memory_find(ptr, &m))
@@ -97,7 +114,7 @@ static void advise(CUdeviceptr ptr, size_t bytes, void (*change)(struct advice *
         struct advice *a = advice_at(m.id, at, &end);
         a = a ? a : advice_new(&UNADVISED, m.id, at, end);
         if (a)
-            change(a, which);
+            advice_change(a, what, place);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -123,11 +140,6 @@ static struct advice advised(CUdeviceptr ptr, size_t bytes)
     }
     pthread_mutex_unlock(&lock);
     return all;
-}
-
-static void note_prefetch(struct advice *a, int to)
-{
-    a->prefetched = to;
 }
 
 /* A work of no effect, for its place in the order. */
@@ -161,60 +173,30 @@ static CUresult prefetch(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream s
     if (dev != CU_DEVICE_CPU && !device_valid(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     TRY(ranges_hint("prefetch", &ptr, &bytes, 1, s, ptds));
-    advise(ptr, bytes, note_prefetch, dev);
+    advise(ptr, bytes, PREFETCHED, dev);
     return CUDA_SUCCESS;
 }
 
 STREAM_API(cuMemPrefetchAsync, (CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream s),
            prefetch(ptr, bytes, dev, s, ptds))
 
-static uint64_t place_bit(int place)
+/* Of reading mostly, and of no preferred place, "the location argument is ignored" (cuda.h). */
+static bool advice_placed(CUmem_advise advice)
 {
-    return UINT64_C(1) << (place == CU_DEVICE_CPU ? ACCESSED_CPU : place);
-}
-
-static void set_read_mostly(struct advice *a, int on)
-{
-    a->read_mostly = on;
-}
-
-static void set_preferred(struct advice *a, int place)
-{
-    a->preferred = place;
-}
-
-static void set_accessed(struct advice *a, int place)
-{
-    a->accessed |= place_bit(place);
-}
-
-static void unset_accessed(struct advice *a, int place)
-{
-    a->accessed &= ~place_bit(place);
+    return advice >= CU_MEM_ADVISE_SET_PREFERRED_LOCATION &&
+           advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
 }
 
 SIM_EXPORT CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUdevice dev)
 {
-    const struct {
-        void (*change)(struct advice *, int);
-        int which;
-        bool placed;
-    } changes[] = {
-        [CU_MEM_ADVISE_SET_READ_MOSTLY] = {set_read_mostly, 1, false},
-        [CU_MEM_ADVISE_UNSET_READ_MOSTLY] = {set_read_mostly, 0, false},
-        [CU_MEM_ADVISE_SET_PREFERRED_LOCATION] = {set_preferred, dev, true},
-        [CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION] = {set_preferred, CU_DEVICE_INVALID, false},
-        [CU_MEM_ADVISE_SET_ACCESSED_BY] = {set_accessed, dev, true},
-        [CU_MEM_ADVISE_UNSET_ACCESSED_BY] = {unset_accessed, dev, true},
-    };
     struct sim_context *ctx;
     TRY(context_enter(&ctx));
-    if ((size_t)advice >= sizeof(changes) / sizeof(*changes) || !changes[advice].change ||
+    if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
         !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    if (changes[advice].placed && dev != CU_DEVICE_CPU && !device_valid(dev))
+    if (advice_placed(advice) && dev != CU_DEVICE_CPU && !device_valid(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    advise(ptr, bytes, changes[advice].change, changes[advice].which);
+    advise(ptr, bytes, (int)advice, dev);
     return CUDA_SUCCESS;
 }
 
@@ -250,10 +232,8 @@ STREAM_API(cuMemPrefetchAsync_v2,
 SIM_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t bytes, CUmem_advise advice,
                                    CUmemLocation where)
 {
-    bool placed = advice >= CU_MEM_ADVISE_SET_PREFERRED_LOCATION &&
-                  advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
     CUdevice dev = 0;
-    if (placed)
+    if (advice_placed(advice))
         TRY(place_device(where, &dev));
     return cuMemAdvise(ptr, bytes, advice, dev);
 }
@@ -298,7 +278,7 @@ static CUresult batch_to(const char *name, const CUdeviceptr *ptrs, const size_t
         CUdevice to = 0;
         at += at + 1 < n && first[at + 1] == i;
         place_device(places[at], &to);
-        advise(ptrs[i], sizes[i], note_prefetch, to);
+        advise(ptrs[i], sizes[i], PREFETCHED, to);
     }
     return CUDA_SUCCESS;
 }
@@ -353,21 +333,19 @@ static int location_type(int place)
 SIM_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute which,
                                            CUdeviceptr ptr, size_t bytes)
 {
-    enum { MOSTLY = 1, PREFERRED, ACCESSED, PREFETCHED, TYPE, ID, PREFETCHED_TYPE, PREFETCHED_ID };
+    enum { MOSTLY = 1, PREFERRED, ACCESSED, PREFETCH, TYPE, ID, PREFETCH_TYPE, PREFETCH_ID };
     struct sim_context *ctx;
     TRY(context_enter(&ctx));
     if (!data || size < sizeof(int) || size % sizeof(int) != 0 || (int)which < MOSTLY ||
-        (int)which > PREFETCHED_ID || (size != sizeof(int) && (int)which != ACCESSED) ||
+        (int)which > PREFETCH_ID || (size != sizeof(int) && (int)which != ACCESSED) ||
         !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     struct advice a = advised(ptr, bytes);
-    const int values[] = {[MOSTLY] = a.read_mostly,
-                          [PREFERRED] = a.preferred,
-                          [PREFETCHED] = a.prefetched,
-                          [TYPE] = location_type(a.preferred),
-                          [ID] = a.preferred,
-                          [PREFETCHED_TYPE] = location_type(a.prefetched),
-                          [PREFETCHED_ID] = a.prefetched};
+    const int values[] = {
+        [MOSTLY] = a.read_mostly,    [PREFERRED] = a.preferred,
+        [PREFETCH] = a.prefetched,   [TYPE] = location_type(a.preferred),
+        [ID] = a.preferred,          [PREFETCH_TYPE] = location_type(a.prefetched),
+        [PREFETCH_ID] = a.prefetched};
     if ((int)which == ACCESSED)
         accessors(a.accessed, data, size / sizeof(int));
     else

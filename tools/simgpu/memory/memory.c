@@ -342,10 +342,7 @@ SIM_EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuMemAllocHost_v2(void **out, size_t bytes)
-{
-    return cuMemHostAlloc(out, bytes, 0);
-}
+SIM_CALL(cuMemAllocHost_v2, (void **out, size_t bytes), cuMemHostAlloc(out, bytes, 0))
 
 SIM_EXPORT CUresult cuMemFreeHost(void *ptr)
 {

@@ -86,14 +86,8 @@ static CUresult two_devices(CUdevice a, CUdevice b)
                                                           : CUDA_ERROR_INVALID_DEVICE;
 }
 
-SIM_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
-{
-    TRY(two_devices(dev, peer));
-    if (!can)
-        return CUDA_ERROR_INVALID_VALUE;
-    *can = devices_are_peers(dev, peer);
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuDeviceCanAccessPeer, (int *can, CUdevice dev, CUdevice peer), can,
+         devices_are_peers(dev, peer), TRY(two_devices(dev, peer)))
 
 /* As over PCIe: no atomics there, all pairs alike. */
 enum { P2P_LAST = 5 }; /* ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED, of newer headers */

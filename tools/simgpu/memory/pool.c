@@ -418,17 +418,11 @@ static CUresult pool_of_place(CUmemoryPool *out, const CUmemLocation *where,
     return pool_tell(out, managed, place, which);
 }
 
-SIM_EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *where,
-                                           CUmemAllocationType type)
-{
-    return pool_of_place(out, where, type, pool_default);
-}
-
-SIM_EXPORT CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *where,
-                                    CUmemAllocationType type)
-{
-    return pool_of_place(out, where, type, pool_current_of);
-}
+SIM_CALL(cuMemGetDefaultMemPool,
+         (CUmemoryPool * out, CUmemLocation *where, CUmemAllocationType type),
+         pool_of_place(out, where, type, pool_default))
+SIM_CALL(cuMemGetMemPool, (CUmemoryPool * out, CUmemLocation *where, CUmemAllocationType type),
+         pool_of_place(out, where, type, pool_current_of))
 
 SIM_EXPORT CUresult cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type,
                                     CUmemoryPool pool)

@@ -44,11 +44,9 @@ SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *ou
     return rc;
 }
 
-SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, CUfunction f, int threads,
-                                                                size_t smem)
-{
-    return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, f, threads, smem, 0);
-}
+SIM_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+         (int *out, CUfunction f, int threads, size_t smem),
+         cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, f, threads, smem, 0))
 
 /* The largest block that keeps the most threads of an SM busy. */
 static void best_block(const struct sim_function *f, CUoccupancyB2DSize smem_of, size_t smem,
@@ -85,12 +83,9 @@ SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *bl
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f,
-                                                     CUoccupancyB2DSize smem_of, size_t smem,
-                                                     int limit)
-{
-    return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, smem_of, smem, limit, 0);
-}
+SIM_CALL(cuOccupancyMaxPotentialBlockSize,
+         (int *grid, int *block, CUfunction f, CUoccupancyB2DSize smem_of, size_t smem, int limit),
+         cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, smem_of, smem, limit, 0))
 
 /* That of a function, or the current one of who entered, where a kernel is taken for a function. */
 static struct sim_context *context_of(const struct sim_function *f)
@@ -350,30 +345,18 @@ SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *
     return CUDA_SUCCESS;
 }
 
-CUresult cuKernelGetName(const char **out, CUkernel kernel);
-SIM_EXPORT CUresult cuKernelGetName(const char **out, CUkernel kernel)
-{
-    return cuFuncGetName(out, (CUfunction)(void *)kernel);
-}
+SIM_CALL(cuKernelGetName, (const char **out, CUkernel kernel),
+         cuFuncGetName(out, (CUfunction)(void *)kernel))
 
-CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset, size_t *size);
-SIM_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t *offset,
-                                         size_t *size)
-{
-    return cuFuncGetParamInfo((CUfunction)(void *)kernel, index, offset, size);
-}
+SIM_CALL(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t *offset, size_t *size),
+         cuFuncGetParamInfo((CUfunction)(void *)kernel, index, offset, size))
 
 #if CUDA_VERSION >= 12040
-SIM_EXPORT CUresult cuFuncIsLoaded(CUfunctionLoadingState *out, CUfunction handle)
-{
-    struct sim_function *f;
-    TRY(enter(handle, &f));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = atomic_load(&f->loaded) ? CU_FUNCTION_LOADING_STATE_LOADED
-                                   : CU_FUNCTION_LOADING_STATE_UNLOADED;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuFuncIsLoaded, (CUfunctionLoadingState * out, CUfunction handle), out,
+         atomic_load(&f->loaded) ? CU_FUNCTION_LOADING_STATE_LOADED
+                                 : CU_FUNCTION_LOADING_STATE_UNLOADED,
+         struct sim_function *f;
+         TRY(enter(handle, &f)))
 
 SIM_EXPORT CUresult cuFuncLoad(CUfunction handle)
 {

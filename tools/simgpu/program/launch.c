@@ -463,15 +463,10 @@ SIM_EXPORT CUresult cuParamSetv(CUfunction handle, int at, void *value, unsigned
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuParamSeti(CUfunction f, int at, unsigned int value)
-{
-    return cuParamSetv(f, at, &value, sizeof(value));
-}
-
-SIM_EXPORT CUresult cuParamSetf(CUfunction f, int at, float value)
-{
-    return cuParamSetv(f, at, &value, sizeof(value));
-}
+SIM_CALL(cuParamSeti, (CUfunction f, int at, unsigned int value),
+         cuParamSetv(f, at, &value, sizeof(value)))
+SIM_CALL(cuParamSetf, (CUfunction f, int at, float value),
+         cuParamSetv(f, at, &value, sizeof(value)))
 
 SIM_EXPORT CUresult cuParamSetTexRef(CUfunction handle, int unit, CUtexref ref)
 {
@@ -493,12 +488,6 @@ SIM_EXPORT CUresult cuLaunchGridAsync(CUfunction handle, int width, int height, 
                          f->old->smem, s, NULL, extra, false, false);
 }
 
-SIM_EXPORT CUresult cuLaunch(CUfunction f)
-{
-    return cuLaunchGridAsync(f, 1, 1, NULL);
-}
-
-SIM_EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height)
-{
-    return cuLaunchGridAsync(f, width, height, NULL);
-}
+SIM_CALL(cuLaunch, (CUfunction f), cuLaunchGridAsync(f, 1, 1, NULL))
+SIM_CALL(cuLaunchGrid, (CUfunction f, int width, int height),
+         cuLaunchGridAsync(f, width, height, NULL))

@@ -128,16 +128,9 @@ SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const ch
     return f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult cuLibraryGetKernelCount(unsigned int *out, CUlibrary handle);
-SIM_EXPORT CUresult cuLibraryGetKernelCount(unsigned int *out, CUlibrary handle)
-{
-    struct sim_library *l;
-    TRY(enter(handle, &l));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (unsigned int)l->image->entry_count;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuLibraryGetKernelCount, (unsigned int *out, CUlibrary handle), out,
+         (unsigned int)l->image->entry_count, struct sim_library *l;
+         TRY(enter(handle, &l)))
 
 CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CUlibrary handle);
 SIM_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CUlibrary handle)
@@ -158,16 +151,9 @@ static CUresult kernel_enter(CUkernel handle, struct sim_function **f)
     return rc == CUDA_SUCCESS && (!*f || !(*f)->library) ? CUDA_ERROR_INVALID_HANDLE : rc;
 }
 
-CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle);
-SIM_EXPORT CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle)
-{
-    struct sim_function *f;
-    TRY(kernel_enter(handle, &f));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUlibrary)(void *)f->library;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuKernelGetLibrary, (CUlibrary * out, CUkernel handle), out, (CUlibrary)(void *)f->library,
+         struct sim_function *f;
+         TRY(kernel_enter(handle, &f)))
 
 /* ---- in the current context ------------------------------------------------------------------ */
 

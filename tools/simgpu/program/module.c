@@ -344,15 +344,8 @@ static CUresult load(CUmodule *out, const void *data, const char *path)
     return rc;
 }
 
-SIM_EXPORT CUresult cuModuleLoad(CUmodule *out, const char *path)
-{
-    return load(out, NULL, path);
-}
-
-SIM_EXPORT CUresult cuModuleLoadData(CUmodule *out, const void *image)
-{
-    return load(out, image, NULL);
-}
+SIM_CALL(cuModuleLoad, (CUmodule * out, const char *path), load(out, NULL, path))
+SIM_CALL(cuModuleLoadData, (CUmodule * out, const void *image), load(out, image, NULL))
 
 SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int count,
                                        CUjit_option *options, void **values)
@@ -371,14 +364,8 @@ SIM_EXPORT CUresult cuModuleUnload(CUmodule handle)
     return m && !m->library ? module_end(m) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-SIM_EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *out)
-{
-    TRY(driver_ready());
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = loading_is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuModuleGetLoadingMode, (CUmoduleLoadingMode * out), out,
+         loading_is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING, TRY(driver_ready()))
 
 static CUresult enter(CUmodule handle, struct sim_module **m)
 {
@@ -410,23 +397,16 @@ SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodul
     return module_global_find(m, name, at, bytes);
 }
 
-SIM_EXPORT CUresult cuModuleGetGlobal(CUdeviceptr_v1 *at, unsigned int *bytes, CUmodule handle,
-                                      const char *name)
-{
-    /* Addresses here do not fit the 32 bits of this version. */
-    return at || bytes || handle || name ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-}
+SIM_BODY(cuModuleGetGlobal,
+         (CUdeviceptr_v1 * at, unsigned int *bytes, CUmodule handle, const char *name),
+         /* Addresses here do not fit the 32 bits of this version. */ return at || bytes ||
+                 handle || name
+             ? CUDA_ERROR_NOT_SUPPORTED
+             : CUDA_ERROR_INVALID_VALUE)
 
-CUresult cuModuleGetFunctionCount(unsigned int *out, CUmodule handle);
-SIM_EXPORT CUresult cuModuleGetFunctionCount(unsigned int *out, CUmodule handle)
-{
-    struct sim_module *m;
-    TRY(enter(handle, &m));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (unsigned int)m->image->entry_count;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuModuleGetFunctionCount, (unsigned int *out, CUmodule handle), out,
+         (unsigned int)m->image->entry_count, struct sim_module *m;
+         TRY(enter(handle, &m)))
 
 CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle);
 SIM_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle)

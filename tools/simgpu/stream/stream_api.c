@@ -77,10 +77,8 @@ SIM_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsi
 }
 #endif
 
-SIM_EXPORT CUresult cuStreamCreate(CUstream *out, unsigned int flags)
-{
-    return cuStreamCreateWithPriority(out, flags, 0);
-}
+SIM_CALL(cuStreamCreate, (CUstream * out, unsigned int flags),
+         cuStreamCreateWithPriority(out, flags, 0))
 SIM_ALIAS(cuStreamDestroy, (CUstream stream), cuStreamDestroy_v2, stream)
 
 /* ---- wait ------------------------------------------------------------------------------------ */

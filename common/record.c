@@ -14,14 +14,31 @@
 
 enum { LINE = 320 };
 
-static int record_path(char out[PROFILE_PATH], const char *what, const uint8_t key[16])
-{
+/* Of the file, and whose it may be to read. */
+struct place {
     char folder[PROFILE_PATH];
+    mode_t mode;
+};
 
-    profile_folder(folder);
-    if (!folder[0])
+static struct place place_user(void)
+{
+    struct place p = {.mode = 0600};
+
+    profile_folder(p.folder);
+    return p;
+}
+
+static struct place place_machine(void)
+{
+    return (struct place){RECORD_MACHINE_FOLDER, 0644};
+}
+
+static int record_path(char out[PROFILE_PATH], const struct place *place, const char *what,
+                       const uint8_t key[16])
+{
+    if (!place->folder[0])
         return -ENOENT;
-    int n = snprintf(out, PROFILE_PATH, "%s/%s-", folder, what);
+    int n = snprintf(out, PROFILE_PATH, "%s/%s-", place->folder, what);
     for (int i = 0; i < 16 && n > 0 && n < PROFILE_PATH - 3; i++)
         n += snprintf(out + n, PROFILE_PATH - (size_t)n, "%02x", key[i]);
     return 0;
@@ -39,10 +56,11 @@ static char *word(char *line, char *out, size_t room)
     return line + length + (line[length] == ' ');
 }
 
-int record_read(const char *what, const uint8_t key[16], struct record *r)
+static int read_there(const struct place *place, const char *what, const uint8_t key[16],
+                      struct record *r)
 {
     char path[PROFILE_PATH], line[LINE], *rest;
-    int fd, rc = record_path(path, what, key);
+    int fd, rc = record_path(path, place, what, key);
     struct stat st = {0};
 
     if (rc != 0)
@@ -63,13 +81,22 @@ int record_read(const char *what, const uint8_t key[16], struct record *r)
     return rest ? 0 : -EINVAL;
 }
 
-int record_write(const char *what, const uint8_t key[16], const struct record *r)
+int record_read(const char *what, const uint8_t key[16], struct record *r)
+{
+    const struct place user = place_user(), machine = place_machine();
+    struct record own, shared;
+    int rc = read_there(&user, what, key, &own), also = read_there(&machine, what, key, &shared);
+
+    *r = also == 0 && (rc != 0 || shared.age_s < own.age_s) ? shared : own;
+    return also == 0 ? 0 : rc;
+}
+
+static int write_there(const struct place *place, const char *what, const uint8_t key[16],
+                       const struct record *r)
 {
     char path[PROFILE_PATH], beside[PROFILE_PATH + 16], line[LINE];
-    int rc = profile_folder_make(), fd;
+    int rc = record_path(path, place, what, key), fd;
 
-    if (rc == 0)
-        rc = record_path(path, what, key);
     if (rc != 0)
         return rc;
     snprintf(beside, sizeof(beside), "%s.%d", path, (int)getpid());
@@ -79,11 +106,34 @@ int record_write(const char *what, const uint8_t key[16], const struct record *r
     if (fd < 0)
         return -errno;
     rc = write(fd, line, (size_t)n) == n ? 0 : -EIO;
+    if (rc == 0 && fchmod(fd, place->mode) != 0) /* whatever the umask is */
+        rc = -errno;
     if (close(fd) != 0 || (rc == 0 && rename(beside, path) != 0))
         rc = rc ? rc : -errno;
     if (rc != 0)
         unlink(beside);
     return rc;
+}
+
+int record_write(const char *what, const uint8_t key[16], const struct record *r)
+{
+    const struct place user = place_user();
+    int rc = profile_folder_make();
+
+    return rc ? rc : write_there(&user, what, key, r);
+}
+
+int record_share(const char *what, const uint8_t key[16])
+{
+    const struct place user = place_user(), machine = place_machine();
+    struct record r, there;
+    int rc = read_there(&user, what, key, &r);
+
+    if (read_there(&machine, what, key, &there) == 0 && (rc != 0 || there.age_s <= r.age_s))
+        return 0;
+    if (rc == 0 && mkdir(machine.folder, 0755) == 0 && chmod(machine.folder, 0755) != 0)
+        rc = -errno;
+    return rc ? rc : write_there(&machine, what, key, &r);
 }
 
 /* Not by sscanf: see config.c. */

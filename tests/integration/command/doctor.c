@@ -113,6 +113,32 @@ static const char *detail(json_t *root, const char *name)
     return "";
 }
 
+/* In a namespace whose /var/lib is empty. Who has no folder of his own goes by what root has
+ * recorded, and without that by nothing. */
+Test(doctor, records_for_all_users_what_one_of_them_cannot)
+{
+    static const char script[] =
+        "mount -t tmpfs none /var/lib || exit 77\n"
+        "umask 077\n"
+        "untested() { $1 run --sim -- $2 2>&1 | grep -c 'not tested here yet'; }\n"
+        "$1 doctor --sim --for-all >/dev/null || exit\n"
+        "find /var/lib/cutin -printf '%m\n' | sort\n"
+        "export XDG_CACHE_HOME=/proc/none\n"
+        "untested $1 \"$2\"\n"
+        "rm -r /var/lib/cutin\n"
+        "untested $1 \"$2\"\n";
+    struct process *p = process_run(
+        (const char *[]){"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script,
+                         "sh", CUTIN, BIN_DIR "/examples/be_training --steps 20", NULL},
+        (const char *[]){"CUTIN_LOG=info", NULL}, 200);
+
+    if (strncmp(process_err(p), "unshare: ", 9) == 0 || p->status == 77)
+        cr_skip("no /var/lib of one's own can be made here: %s", process_err(p));
+    cr_expect_eq(p->status, 0, "status %d: %s", p->status, process_err(p));
+    cr_expect_str_eq(process_out(p), "644\n755\n0\n1\n", "%s%s", process_out(p), process_err(p));
+    process_free(p);
+}
+
 Test(doctor, knows_what_a_misspelt_setting_was_meant_to_be)
 {
     json_t *root = doctor((const char *[]){"CUTIN_PRORITY=rt", NULL}, 0);

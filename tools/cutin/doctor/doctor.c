@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/record.h"
+
 /* As the library judges it, and a busy machine is not late with every one (shim/objects/word.c). */
 enum { MARKER_LATE_US = 200 };
 
@@ -28,6 +30,10 @@ static const struct option_row options[] = {
     {"socket", "PATH", "the daemon's socket", TAKE_TEXT(asked.socket)},
     {"again", NULL, "test again whether gates hold, even if that is recorded",
      TAKE_FLAG(asked.again)},
+    {"for-all", NULL,
+     "keep what holds here for all users, also where nobody runs cutin "
+     "(root, " RECORD_MACHINE_FOLDER ")",
+     TAKE_FLAG(asked.for_all)},
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(json)},
     {"worker", "KIND", NULL, TAKE_TEXT(worker)},
     {0},

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stddef.h>
 
 #include "tools/cutin/paths.h"
@@ -54,6 +55,7 @@ struct suspended {
     const char *way;  /* NULL: none works */
     double call_us;   /* 0: not measured */
     int record_error; /* of the record: 0 or -errno */
+    uint8_t uuid[16]; /* of the GPU, where there is a record */
 };
 
 struct doctor {
@@ -62,7 +64,8 @@ struct doctor {
     struct paths paths;
     struct probe bare, preloaded;
     struct suspended suspend;
-    bool again; /* ask whether gates hold, though that is recorded */
+    bool again;   /* ask whether gates hold, though that is recorded */
+    bool for_all; /* records are the machine's, too */
 };
 
 enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_WARN, VERDICT_FAIL };

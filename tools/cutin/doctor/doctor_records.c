@@ -37,11 +37,22 @@ static bool find_record(const struct probe *p, struct record *r)
     return record_read("gates", key, r) == 0 && strcmp(r->version, version) == 0;
 }
 
+static bool shared(const char *what, const uint8_t key[16], struct finding *f)
+{
+    int rc = record_share(what, key);
+
+    if (rc != 0)
+        find(f, VERDICT_WARN, "run cutin doctor --for-all as root",
+             "recorded for this user alone: %s: %s", RECORD_MACHINE_FOLDER, strerror(-rc));
+    return rc == 0;
+}
+
 void check_gates(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
     struct record r;
     char age[48];
+    uint8_t key[16];
 
     if (d->again || !find_record(p, &r))
         gates_learn(&d->paths, d->sim, true);
@@ -50,6 +61,9 @@ void check_gates(const struct doctor *d, struct finding *f)
              "not used by CUTIN_GATES=auto: whether they hold cannot be recorded");
         return;
     }
+    record_key(key, p->gpu);
+    if (d->for_all && !shared("gates", key, f))
+        return;
     say_age(age, r.age_s);
     if (strcmp(r.way, "none") == 0)
         find(f, VERDICT_NOTE, "cutin doctor --again looks again",
@@ -67,7 +81,6 @@ void suspend_take(struct suspended *s)
 {
     const char *driver = "", *uuid = "", *why = NULL, *refused = NULL;
     struct record record = {.way = "none"};
-    uint8_t bytes[16];
     int unsure = 0;
 
     json_unpack(s->values, "{s?s, s?s, s?s, s?s, s?s, s?b}", "why", &why, "suspend_why", &refused,
@@ -78,12 +91,12 @@ void suspend_take(struct suspended *s)
     if ((unsure && !s->way) || !driver[0] || strlen(uuid) != 32)
         return;
     for (int i = 0; i < 16; i++)
-        if (sscanf(uuid + (ptrdiff_t)2 * i, "%2hhx", &bytes[i]) != 1)
+        if (sscanf(uuid + (ptrdiff_t)2 * i, "%2hhx", &s->uuid[i]) != 1)
             return;
     snprintf(record.version, sizeof(record.version), "%s", driver);
     snprintf(record.way, sizeof(record.way), "%s", s->way ? s->way : "none");
     snprintf(record.why, sizeof(record.why), "%s", s->way ? "" : s->why);
-    s->record_error = record_write("suspend", bytes, &record);
+    s->record_error = record_write("suspend", s->uuid, &record);
 }
 
 void check_suspend(const struct doctor *d, struct finding *f)
@@ -98,6 +111,8 @@ void check_suspend(const struct doctor *d, struct finding *f)
         find(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
              "by %s a kernel that runs stops, but that cannot be recorded: %s", s->way,
              strerror(-s->record_error));
+    else if (d->for_all && !shared("suspend", s->uuid, f))
+        return;
     else if (s->call_us > 0)
         find(f, VERDICT_OK, NULL,
              "a kernel that runs stops (by %s, a call of %.0f us) and goes on, and "

@@ -20,6 +20,7 @@
 #include "common/mutant.h"
 #include "common/printable.h"
 #include "common/thread.h"
+#include "scheduler/wire/socket.h"
 
 #define WELCOME_NS     (2000ull * NS_PER_MS) /* a busy machine's daemon is late, not gone */
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
@@ -95,7 +96,9 @@ static void link_connect(struct client_state *self)
         state_say(
             self, NOTICE_NO_DAEMON, LOG_WARN,
             "no scheduler at %s (%s): until one starts, only streams of this process are ordered",
-            self->socket, strerror(-rc));
+            self->socket,
+            rc == -SOCKET_FOREIGN ? "another user's, in a folder that others can write to"
+                                  : strerror(-rc));
         connection_close(&self->connection);
         retry_later(self);
         return;

@@ -4,10 +4,12 @@
 #include "scheduler/wire/socket.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -30,6 +32,31 @@ int socket_default_path(char *out, size_t size)
     return -ENAMETOOLONG;
 }
 
+/* Of the place where daemons are looked for: may others have put there what is there? Then it has
+ * to be this user's or root's. Another place was somebody's choice. */
+static bool is_foreign(int fd, const char *path)
+{
+    static const char name[] = "/cutin/cutin.sock";
+    size_t length = strlen(path);
+    char folder[SOCKET_PATH_MAX];
+    struct ucred peer;
+    socklen_t size = sizeof(peer);
+    struct stat st;
+    bool open = false;
+
+    if (length < sizeof(name) || strcmp(path + length + 1 - sizeof(name), name) != 0)
+        return false;
+    for (size_t n = 1; n < length; n++) {
+        if (path[n] != '/')
+            continue;
+        memcpy(folder, path, n);
+        folder[n] = '\0';
+        open |= stat(folder, &st) != 0 || (st.st_mode & (S_IWGRP | S_IWOTH));
+    }
+    return open && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+                    (peer.uid != 0 && peer.uid != geteuid()));
+}
+
 int socket_connect(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -45,6 +72,10 @@ int socket_connect(const char *path)
         rc = -errno;
         close(fd);
         return rc;
+    }
+    if (is_foreign(fd, path)) {
+        close(fd);
+        return -SOCKET_FOREIGN;
     }
     return fd;
 }

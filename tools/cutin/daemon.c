@@ -70,6 +70,9 @@ const char *daemon_trouble(const char *path, int rc)
         {-EACCES, "the daemon",
          " does not let you in; mode and group are under [socket] in cutind.conf"},
         {-ETIMEDOUT, "the daemon", " does not answer; is it stopped?"},
+        {-SOCKET_FOREIGN, "the daemon",
+         " is another user's, in a folder that others can write to: set XDG_RUNTIME_DIR to one of "
+         "yours"},
     };
     static char text[PATH_MAX + 128];
 
@@ -244,6 +247,10 @@ int daemon_want(const struct subcommand *cmd, const char *program, const char *p
 
     if (rc == 0)
         return 0;
+    if (rc == -SOCKET_FOREIGN) {
+        say(cmd, "%s" WITHOUT, daemon_trouble(path, rc));
+        return rc;
+    }
     if (rc == -ENAMETOOLONG) {
         say(cmd, "the socket path %.40s... has %zu bytes, at most %zu fit" WITHOUT, path,
             strlen(path), (size_t)SOCKET_PATH_MAX - 1);

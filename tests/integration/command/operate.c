@@ -540,6 +540,74 @@ static struct process *as_nobody(const char *const *args)
     return process_run(argv, env, 60);
 }
 
+static bool there_is(const char *path, struct process *of)
+{
+    while (access(path, F_OK) != 0 && process_running(of))
+        nap_ms(5);
+    return process_running(of);
+}
+
+/* With $XDG_RUNTIME_DIR alone. */
+static struct process *by_folder(const char *const *args)
+{
+    setenv("XDG_RUNTIME_DIR", sandbox_path("open"), 1);
+    return process_run(args, (const char *[]){"CUTIN_SOCKET", NULL}, 30);
+}
+
+/* XDG_RUNTIME_DIR=/tmp: who comes first makes `cutin` there, and a daemon that holds all others. */
+Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
+{
+    const char *const list[] = {CUTIN, "list", "--json", NULL};
+    const char *const program[] = {CUTIN,     "run", "--sim", "--", EXAMPLE("be_training"),
+                                   "--steps", "1",   NULL};
+    char socket[128], folder[128];
+    struct process *theirs, *p;
+
+    if (geteuid() != 0)
+        cr_skip("only root can become a second user");
+    snprintf(folder, sizeof(folder), "%s", sandbox_path("open/cutin"));
+    snprintf(socket, sizeof(socket), "%s", sandbox_path("open/cutin/cutin.sock"));
+    cr_assert_eq(mkdir(sandbox_path("open"), 0700), 0);
+    cr_assert_eq(chmod(sandbox_path("open"), 01777), 0);
+    cr_assert_eq(chmod(sandbox_folder(), 0755), 0);
+    /* He lets everybody in. */
+    theirs = process_start((const char *[]){AS_NOBODY, "sh", "-c",
+                                            "mkdir \"$2\" && chmod 755 \"$2\" && "
+                                            "echo '[socket]\nmode = 0666' >\"$2/conf\" && "
+                                            "exec \"$0\" --socket \"$1\" --config \"$2/conf\"",
+                                            BIN_DIR "/cutind", socket, folder, NULL},
+                           NULL);
+    if (!there_is(socket, theirs))
+        cr_skip("another user cannot reach this build folder: %s", process_err(theirs));
+    fails(by_folder(list), "is another user's", "set XDG_RUNTIME_DIR");
+    p = by_folder(program);
+    cr_expect_eq(p->status, 0, "%d: %s", p->status, process_err(p));
+    cr_expect_not_null(strstr(process_err(p), "running without the daemon"), "%s", process_err(p));
+    cr_expect_not_null(strstr(process_err(p), "no scheduler at"), "the library: %s",
+                       process_err(p));
+    process_free(p);
+    process_signal(theirs, SIGTERM);
+    cr_expect_eq(process_wait(theirs, 20), 0);
+    process_free(theirs);
+
+    /* A folder of his without a daemon, for all to write. */
+    cr_assert_eq(chmod(folder, 0777), 0);
+    p = by_folder((const char *[]){CUTIN, "run", "true", NULL});
+    cr_expect_eq(p->status, 0);
+    cr_expect_not_null(strstr(process_err(p), "by hand says why; running without the daemon"), "%s",
+                       process_err(p));
+    process_free(p);
+
+    /* One's own there is found. */
+    cr_assert_eq(chown(folder, 0, 0) | chmod(folder, 0755), 0);
+    theirs = process_start((const char *[]){BIN_DIR "/cutind", "--socket", socket, NULL}, NULL);
+    cr_assert(there_is(socket, theirs), "%s", process_err(theirs));
+    p = by_folder(list);
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    process_free(p);
+    process_free(theirs);
+}
+
 /* One line: why, and which rule would allow it. */
 static void told_once(const char *err)
 {

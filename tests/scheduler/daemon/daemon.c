@@ -121,6 +121,41 @@ Test(daemon, a_folder_that_others_can_write_is_refused)
     cr_assert(strstr(errors, "can be written by others"), "%s", errors);
 }
 
+/* Each made before it by somebody else. */
+Test(daemon, a_folder_of_another_user_is_refused_whatever_it_is)
+{
+    enum { OTHER = 65534 };
+    static const struct {
+        mode_t mode;
+        bool link;
+        const char *why;
+    } made[] = {
+        {0700, false, "belongs to user 65534"},  {0755, false, "belongs to user 65534"},
+        {01777, false, "belongs to user 65534"}, {0777, false, "belongs to user 65534"},
+        {0700, true, "belongs to user 65534"},
+    };
+    char folder[96], ours[96], socket[112];
+
+    if (geteuid() != 0)
+        cr_skip("only root can be a second user");
+    snprintf(folder, sizeof(folder), "%s/cutin", place.folder);
+    snprintf(ours, sizeof(ours), "%s/ours", place.folder);
+    snprintf(socket, sizeof(socket), "%s/cutin.sock", folder);
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+        cr_assert_eq(mkdir(made[i].link ? ours : folder, made[i].mode), 0);
+        if (made[i].link)
+            cr_assert_eq(symlink(ours, folder), 0);
+        else
+            cr_assert_eq(chmod(folder, made[i].mode), 0);
+        cr_assert_eq(lchown(folder, OTHER, OTHER), 0);
+        cr_expect_eq(run("--socket", socket), 1, "%zu", i);
+        cr_expect(strstr(errors, made[i].why) && lines(errors) == 1, "%zu: %s", i, errors);
+        cr_expect_neq(access(socket, F_OK), 0);
+        cr_assert_eq(made[i].link ? unlink(folder) : rmdir(folder), 0);
+    }
+    cr_assert_eq(rmdir(ours), 0);
+}
+
 Test(daemon, a_second_daemon_leaves_the_first_alone)
 {
     place_start(&place);

@@ -3,6 +3,7 @@
  * (docs/security.md). Needs root, for the second user.
  */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +19,7 @@
 #include "tests/scheduler/bare.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/query.h"
+#include "scheduler/wire/socket.h"
 
 enum { OTHER = 65534, DEVICE = 7, PER_DEVICE = 8, BURST = 32, PER_SECOND = 8 };
 
@@ -777,6 +779,73 @@ Test(hostile, who_has_asked_is_not_forgotten_for_others_of_another_user)
         many[i] = asker_new(OTHER);
     for (int i = 0; i < MANY; i++)
         asker_end(many[i]);
+    usleep(3000000); /* longer than it would wait: it must not have gone */
+    cr_assert_eq(waitpid(place.daemon, &status, WNOHANG), 0);
+    asker_end(owner);
+    cr_assert_eq(waitpid(place.daemon, &status, 0), place.daemon);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    place.daemon = 0;
+}
+
+static uint32_t descriptors_of(pid_t pid)
+{
+    char path[64];
+    uint32_t n = 0;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    cr_assert_not_null(dir = opendir(path));
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static uint64_t resident_kb(pid_t pid)
+{
+    char path[64];
+    unsigned long size, pages = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+    cr_assert_not_null(f = fopen(path, "r"));
+    cr_assert_eq(fscanf(f, "%lu %lu", &size, &pages), 2);
+    fclose(f);
+    return pages * (unsigned long)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/* As `cutin run true` does, of the daemon's user and of another in turn. */
+Test(hostile, ten_thousand_who_ask_once_and_go_leave_nothing)
+{
+    enum { ASK = 10000, AT_ONCE = 100, GROWS_KB = 1024 };
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    uint32_t descriptors;
+    uint64_t kb;
+    pid_t owner;
+    int status;
+
+    place.daemon = place_spawn(argv);
+    owner = asker_new(0);
+    descriptors = descriptors_of(place.daemon);
+    kb = resident_kb(place.daemon);
+    for (int i = 0; i < ASK; i++) {
+        if (fork() == 0) {
+            int fd;
+
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (i % 2 && setresuid(OTHER, OTHER, OTHER) != 0)
+                _exit(1);
+            while ((fd = socket_connect(place.socket)) == -EAGAIN)
+                usleep(1000);
+            _exit(fd < 0);
+        }
+        for (int ends = i % AT_ONCE == AT_ONCE - 1 ? AT_ONCE : 0; ends > 0; ends--) {
+            cr_assert_gt(wait(&status), 0);
+            cr_assert_eq(status, 0);
+        }
+    }
+    WAIT_UNTIL(descriptors_of(place.daemon) <= descriptors);
+    cr_expect_leq(resident_kb(place.daemon), kb + GROWS_KB);
     usleep(3000000); /* longer than it would wait: it must not have gone */
     cr_assert_eq(waitpid(place.daemon, &status, WNOHANG), 0);
     asker_end(owner);

@@ -121,18 +121,17 @@ int metrics_listen(const char *address, char *why, size_t why_size)
         return rc;
     remove_stale(&a);
     fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -errno;
-    if (a.any.sa_family != AF_UNIX)
+    if (fd >= 0 && a.any.sa_family != AF_UNIX)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     old = umask(0117); /* a UNIX socket: for this user and group */
-    rc = bind(fd, &a.any, size);
+    rc = fd >= 0 ? bind(fd, &a.any, size) : -1;
     umask(old);
     if (rc == 0 && listen(fd, 16) == 0)
         return fd;
     rc = -errno;
     EXPLAIN("metrics at %.60s: %s", address, strerror(-rc));
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return rc;
 }
 

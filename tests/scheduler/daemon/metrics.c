@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/policy/job.h"
+#include "scheduler/policy/metrics_address.h"
 
 static struct place place;
 static char path[128], text[65536];
@@ -274,6 +276,21 @@ Test(metrics, an_address_that_somebody_else_has_does_not_keep_the_daemon_from_st
     close(thief);
     WAIT_UNTIL(is_served());
     cr_assert_eq(get("/metrics"), 200, "and it has it when it is free");
+}
+
+Test(metrics, an_address_for_which_there_is_no_descriptor_says_so)
+{
+    char why[256] = "";
+    struct rlimit old, none;
+    int rc;
+
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    none = (struct rlimit){0, old.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    rc = metrics_listen("127.0.0.1:9475", why, sizeof(why));
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    cr_expect_eq(rc, -EMFILE);
+    cr_expect_str_eq(why, "metrics at 127.0.0.1:9475: Too many open files");
 }
 
 Test(metrics, figures_that_their_owner_spoils_are_not_below_nothing)

@@ -14,8 +14,12 @@ static const struct {
     const char *file;
     int configurations;
 } documents[] = {
-    {"clusters.md", 1},       {"install.md", 1},        {"kubernetes/cutind.yaml", 1},
-    {"man/cutin-slurm.7", 1}, {"man/cutind.conf.5", 1},
+    {"clusters.md", 1},
+    {"install.md", 1},
+    {"kubernetes/cutind.yaml", 1},
+    {"man/cutin-slurm.7", 1},
+    {"man/cutind.conf.5", 1},
+    {"../scheduler/daemon/cutind.conf.sample", 7},
 };
 
 /* Names that no machine has but the site's, and cgroups where the daemon could not tell them. */
@@ -60,7 +64,8 @@ static void expect_starts(const char *file, const char *text)
     cr_assert(place_free(&place));
 }
 
-/* From a section's line to the end of the block, or to an empty line. */
+/* From a section's line to the end of the block, or to an empty line. Settings of the sample are
+ * behind a #, its text behind one and a space. */
 static int start_each(const char *file)
 {
     char path[512], line[512], text[4096] = "";
@@ -69,8 +74,11 @@ static int start_each(const char *file)
 
     snprintf(path, sizeof(path), SOURCE_DIR "/docs/%s", file);
     cr_assert_not_null(in = fopen(path, "r"), "%s", path);
-    while (fgets(line, sizeof(line), in)) {
-        const char *at = line + strspn(line, " ");
+    for (bool more = true; more;) {
+        const char *at = (more = fgets(line, sizeof(line), in)) ? line : "\n";
+
+        at += strspn(at, " ");
+        at += at[0] == '#' && at[1] != ' ';
         bool section = *at == '[' && strcspn(at, "]") + 2 == strlen(at), end = strchr("`-.\n", *at);
 
         if ((!text[0] && !section) || (text[0] && !end))

@@ -61,7 +61,9 @@ Test(driver, no_such_device, .init = rig_init)
     FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, 1 << 20));
 }
 
-/* cuda.h 13.5: the last is CU_DEVICE_ATTRIBUTE_VULKAN_CIG_STREAMS_SUPPORTED; 0: it has none. */
+/* cuda.h 13.5: NCCL asks for 153, CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_UNICAST_SUPPORTED, before it
+ * starts, and goes on without where it is 0; the last is
+ * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED. */
 Test(driver, knows_the_attributes_of_its_version, .init = rig_open_newest)
 {
     int version, value = -1;
@@ -70,5 +72,5 @@ Test(driver, knows_the_attributes_of_its_version, .init = rig_open_newest)
         cr_skip_test("a driver before 13.5");
     OK(cuDeviceGetAttribute(&value, (CUdevice_attribute)153, rig.dev));
     cr_assert_geq(value, 0);
-    OK(cuDeviceGetAttribute(&value, (CUdevice_attribute)159, rig.dev));
+    OK(cuDeviceGetAttribute(&value, (CUdevice_attribute)161, rig.dev));
 }

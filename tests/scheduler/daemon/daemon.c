@@ -135,6 +135,7 @@ Test(daemon, a_folder_of_another_user_is_refused_whatever_it_is)
         {0700, true, "belongs to user 65534"},
     };
     char folder[96], ours[96], socket[112];
+    char *argv[] = {"cutind", "--socket", socket, "--idle-exit", "1", NULL};
 
     if (geteuid() != 0)
         cr_skip("only root can be a second user");
@@ -148,7 +149,7 @@ Test(daemon, a_folder_of_another_user_is_refused_whatever_it_is)
         else
             cr_assert_eq(chmod(folder, made[i].mode), 0);
         cr_assert_eq(lchown(folder, OTHER, OTHER), 0);
-        cr_expect_eq(run("--socket", socket), 1, "%zu", i);
+        cr_expect_eq(place_run(errors, sizeof(errors), argv), 1, "%zu", i);
         cr_expect(strstr(errors, made[i].why) && lines(errors) == 1, "%zu: %s", i, errors);
         cr_expect_neq(access(socket, F_OK), 0);
         cr_assert_eq(made[i].link ? unlink(folder) : rmdir(folder), 0);

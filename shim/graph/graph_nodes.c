@@ -372,12 +372,6 @@ struct placing {
     uint32_t width;    /* of what the graph is inside of */
 };
 
-static uint64_t spacing_for(const struct placing *p, uint32_t width)
-{
-    uint64_t ns = p->spacing_ns / p->width / width;
-    return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
-}
-
 static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uint32_t end,
                        struct placing *p);
 
@@ -396,7 +390,9 @@ static int place_node(struct graph_nodes *n, const struct spot *s, uint32_t widt
     if (!node->est_ns)
         return 0;
     uint64_t est_ns = node->unknown ? outer->spacing_ns : node->est_ns;
-    node->gate = s->since_ns && s->since_ns + est_ns > spacing_for(outer, width);
+    uint64_t ns = outer->spacing_ns / outer->width / width;
+    node->gate =
+        s->since_ns && s->since_ns + est_ns > (ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS);
     n->gates += node->gate;
     *behind_ns = node->gate ? est_ns : s->since_ns + est_ns;
     return 0;

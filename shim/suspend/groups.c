@@ -22,14 +22,6 @@ static _Atomic uint32_t gave_way;
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The driver may have closed its descriptor, and somebody opened another file by that number. */
-static bool still_there(const struct object *o)
-{
-    struct stat file;
-
-    return fstat(o->fd, &file) == 0 && file.st_dev == o->dev && file.st_ino == o->ino;
-}
-
 static int control(const struct object *o, uint32_t command, void *params, uint32_t bytes)
 {
     struct nvrm_control call = {.client = o->client,
@@ -39,7 +31,10 @@ static int control(const struct object *o, uint32_t command, void *params, uint3
                                 .bytes = bytes};
     int rc = -1;
 
-    if (!still_there(o))
+    /* The driver may have closed its descriptor, and somebody opened another file by that
+     * number. */
+    struct stat file;
+    if (fstat(o->fd, &file) != 0 || file.st_dev != o->dev || file.st_ino != o->ino)
         return -EBADF;
     for (int i = 0; i < RETRIES && rc != 0; i++) {
         rc = objects_ioctl(o->fd, NVRM_REQUEST(NVRM_CONTROL, sizeof(call)), &call);

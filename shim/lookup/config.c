@@ -157,8 +157,8 @@ static void config_read(struct config *c)
     }
     given |= loading && !!secure_getenv("CUTIN_SOCKET");
     while (conf && conf_next(&conf, &part)) {
-        static char
-            text[sizeof(c->cpus) + 1]; /* one thread reads; those of programs may be small */
+        /* One thread reads; the stacks of programs may be small. */
+        static char text[sizeof(c->cpus) + 1];
         char name[64];
 
         snprintf(name, sizeof(name), "CUTIN_CONF: %.*s", (int)part.key_length, part.key);

@@ -77,8 +77,7 @@ void *unknown_thunk(const char *name, void *address)
         if (!atomic_exchange(&said, true))
             log_line(LOG_WARN,
                      "buffering off, calls wait in their thread: %s is unknown to version %s, and "
-                     "so are %d "
-                     "others",
+                     "so are %d others",
                      name, CUTIN_VERSION, UNKNOWN_THUNKS);
         return NULL;
     }

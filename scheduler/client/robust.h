@@ -9,7 +9,8 @@
  *
  * The kernel walks a list of entries, each at the same distance from its word. They lie in private
  * memory behind each mapping of a page (page_map_other), where the page's owner cannot break the
- * list.
+ * list. It stops after 2,048, the latest first: holds of more devices than that end with the
+ * daemon's look.
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_ROBUST_H
 #define CUTIN_SCHEDULER_CLIENT_ROBUST_H

@@ -580,6 +580,12 @@ Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
     if (!there_is(socket, theirs))
         cr_skip("another user cannot reach this build folder: %s", process_err(theirs));
     fails(by_folder(list), "is another user's", "set XDG_RUNTIME_DIR");
+    p = by_folder((const char *[]){CUTIN, "doctor", "--sim", NULL});
+    cr_expect_not_null(strstr(process_out(p), "is another user's, in a folder"), "%s",
+                       process_out(p));
+    cr_expect_not_null(strstr(process_out(p), "does not say: it is another user's"), "%s",
+                       process_out(p));
+    process_free(p);
     p = by_folder(program);
     cr_expect_eq(p->status, 0, "%d: %s", p->status, process_err(p));
     cr_expect_not_null(strstr(process_err(p), "running without the daemon"), "%s", process_err(p));

@@ -223,7 +223,7 @@ void check_permission(const struct doctor *d, struct finding *f)
              "no daemon to ask; one that `cutin run` starts grants this user every level");
     else if (rc != 0)
         find(f, VERDICT_WARN, "see the check of the daemon", "the daemon does not say: %s",
-             strerror(-rc));
+             rc == -SOCKET_FOREIGN ? "it is another user's" : strerror(-rc));
     else if (m.welcome.level == PAGE_LEVELS - 1)
         find(f, VERDICT_OK, NULL, "this user may run at every level, rt included");
     else {

@@ -32,8 +32,9 @@ int socket_default_path(char *out, size_t size)
     return -ENAMETOOLONG;
 }
 
-/* Of the place where daemons are looked for: may others have put there what is there? Then it has
- * to be this user's or root's. Another place was somebody's choice. */
+/* Of the place where a user's daemon is looked for: may others have put there what is there? Then
+ * it has to be this user's or root's. Another place was somebody's choice; the machine's daemon is
+ * another user by design, and containers may have /run open to all. */
 static bool is_foreign(int fd, const char *path)
 {
     static const char name[] = "/cutin/cutin.sock";
@@ -44,7 +45,8 @@ static bool is_foreign(int fd, const char *path)
     struct stat st;
     bool open = false;
 
-    if (length < sizeof(name) || strcmp(path + length + 1 - sizeof(name), name) != 0)
+    if (length < sizeof(name) || strcmp(path + length + 1 - sizeof(name), name) != 0 ||
+        strcmp(path, MACHINE_SOCKET) == 0)
         return false;
     for (size_t n = 1; n < length; n++) {
         if (path[n] != '/')

@@ -2,6 +2,7 @@
  * operate.c - `cutin list`, `top`, `set`, `pause`, `resume`, `reset` and `policy` on programs that
  * run: what they show, what they change, and what they say when they cannot.
  */
+#include "common/machine_socket.h"
 #include "tests/integration/gpu.h"
 #include "tests/integration/command/terminal.h"
 
@@ -612,6 +613,32 @@ Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
     cr_expect_eq(p->status, 0, "%s", process_err(p));
     process_free(p);
     process_free(theirs);
+}
+
+/* In a container /run may be open to all; that daemon is another user's by design. */
+Test(operate, the_machines_daemon_is_taken_though_its_folder_is_open_to_all)
+{
+    static const char script[] =
+        "mount -t tmpfs -o mode=1777 none /run && mkdir /run/cutin && chown 65534 /run/cutin || "
+        "exit 77\n"
+        "setpriv --reuid=65534 --regid=65534 --clear-groups \"$1\" --socket " MACHINE_SOCKET
+        " 2>&1 &\n"
+        "n=0; until [ -S " MACHINE_SOCKET " ] || [ $n = 200 ]; do n=$((n + 1)); sleep 0.1; done\n"
+        "[ -S " MACHINE_SOCKET " ] || exit 77\n"
+        "\"$0\" list --socket " MACHINE_SOCKET "; said=$?\n"
+        "kill $!; wait; exit $said\n";
+    struct process *p;
+
+    if (geteuid() != 0)
+        cr_skip("only root can become a second user");
+    p = process_run(
+        (const char *[]){"unshare", "--mount", "sh", "-c", script, CUTIN, BIN_DIR "/cutind", NULL},
+        NULL, 60);
+    if (strncmp(process_err(p), "unshare: ", 9) == 0 || p->status == 77)
+        cr_skip("no /run of one's own, or another user cannot reach this build folder: %s",
+                process_err(p));
+    cr_expect_eq(p->status, 0, "%s%s", process_out(p), process_err(p));
+    process_free(p);
 }
 
 /* One line: why, and which rule would allow it. */

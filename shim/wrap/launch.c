@@ -466,18 +466,17 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
     struct call c = {.now = launch_now, .pack = launch_pack, .args = l, .kernel = true};
     struct trace_record record;
     if (s && trace_on()) {
-        struct trace_record *r = &record;
         struct shim_function *f = function_of(l->function, s->ctx);
-        *r = (struct trace_record){.kind = TRACE_KERNEL};
-        r->name = f ? function_trace_name(f, l->function) : 0;
-        r->kernel.op = trace_op_next();
-        r->kernel.shared = l->shared;
+        record = (struct trace_record){.kind = TRACE_KERNEL,
+                                       .name = f ? function_trace_name(f, l->function) : 0};
+        record.kernel.op = trace_op_next();
+        record.kernel.shared = l->shared;
         for (int i = 0; i < 3; i++) {
-            r->kernel.grid[i] = l->grid[i];
-            r->kernel.block[i] = (uint16_t)(l->block[i] <= UINT16_MAX ? l->block[i] : 0);
+            record.kernel.grid[i] = l->grid[i];
+            record.kernel.block[i] = (uint16_t)(l->block[i] <= UINT16_MAX ? l->block[i] : 0);
         }
         l->ctx = s->ctx;
-        l->who = (struct traced_who){s->id, r->name, r->kernel.op, (uint16_t)s->level};
+        l->who = (struct traced_who){s->id, record.name, record.kernel.op, (uint16_t)s->level};
         c.record = &record;
     }
     if (s && s->q)

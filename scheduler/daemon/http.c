@@ -215,7 +215,14 @@ int http_look(struct http *h, uint64_t now_ns)
         watch_change(&h->listener, EPOLLIN);
     } else {
         fd = metrics_listen(h->address, why, sizeof(why));
-        h->ours = fd >= 0 && watch_begin(&h->listener, h->epoll, fd, listener_ready, h) == 0;
+        int rc = fd < 0 ? fd : watch_begin(&h->listener, h->epoll, fd, listener_ready, h);
+        h->ours = rc == 0;
+        if (fd >= 0 && rc != 0) {
+            snprintf(why, sizeof(why), "metrics at %s: %s", h->address, strerror(-rc));
+            h->listener = (struct watch){0};
+            metrics_unlisten(h->address);
+            close(fd);
+        }
         if (h->ours && h->said)
             log_line(LOG_WARN, "metrics are served at %s now", h->address);
         else if (!h->ours && !h->said)

@@ -44,9 +44,6 @@
     X(pinned_remembered, "memory that was unregistered still counts as pinned")                    \
     X(kernel_shape_shared, "a launch that one device accepts is deferred on another")              \
     X(library_module_unknown, "functions of a library had by its module outlive the library")      \
-    X(pool_access_overtakes, "access to a pool is taken from work that is buffered")               \
-    X(host_pool_taken_for_open, "a copy with a pool of the host that is not open is deferred")     \
-    X(prefetch_unsaid, "a question about prefetches goes ahead of those that are buffered")        \
     X(access_waits, "setting access to a mapping waits for earlier work to complete")              \
     X(release_waits, "a primary context that others hold is waited for when one releases it")      \
     X(free_of_nothing_waits, "a free of nothing waits for earlier work to complete")               \
@@ -75,6 +72,9 @@
 
 /* Found by tests/hazards, whose programs call what the oracle's do not. */
 #define MUTANTS_OF_HAZARDS(X)                                                                      \
+    X(pool_access_overtakes, "access to a pool is taken from work that is buffered")               \
+    X(host_pool_taken_for_open, "a copy with a pool of the host that is not open is deferred")     \
+    X(prefetch_unsaid, "a question about prefetches goes ahead of those that are buffered")        \
     X(unknown_undrained, "a function that the table does not have overtakes buffered work")        \
     X(fork_forgotten, "a child goes on with locks that threads of its parent hold")                \
     X(graph_straight_overtakes,                                                                    \

@@ -157,17 +157,18 @@ static void *writer_main(void *path)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-/* Shared, as the children of a fork are to cost no copies. */
-static int memory_make(uint32_t records, bool keep_first, uint32_t level)
+static int path_fill(char *out, size_t bytes, const char *path)
 {
-    self.bytes = sizeof(struct trace_file) + (size_t)records * sizeof(struct trace_record);
-    self.memory = mmap(NULL, self.bytes, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (self.memory == MAP_FAILED)
-        return -errno;
-    self.records = records;
-    self.keep_first = keep_first;
-    struct trace_header *h = &self.memory->header;
+    const char *mark = strstr(path, "%p");
+    int n =
+        mark ? snprintf(out, bytes, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2)
+             : snprintf(out, bytes, "%s", path);
+
+    return n >= 0 && (size_t)n < bytes ? 0 : -ENAMETOOLONG;
+}
+
+static void header_fill(struct trace_header *h, uint32_t records, bool keep_first, uint32_t level)
+{
     int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, h->program, sizeof(h->program) - 1) : 0;
 
@@ -183,8 +184,21 @@ static int memory_make(uint32_t records, bool keep_first, uint32_t level)
     h->keep_first = keep_first;
     h->start_ns = trace_clock();
     memcpy(h->magic, TRACE_MAGIC, sizeof(h->magic));
+}
+
+/* Shared, as the children of a fork are to cost no copies. */
+static int memory_make(uint32_t records, bool keep_first, uint32_t level)
+{
+    self.bytes = sizeof(struct trace_file) + (size_t)records * sizeof(struct trace_record);
+    self.memory = mmap(NULL, self.bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (self.memory == MAP_FAILED)
+        return -errno;
+    self.records = records;
+    self.keep_first = keep_first;
+    header_fill(&self.memory->header, records, keep_first, level);
     names_open(&names, self.memory->name, 0, TRACE_NAME_BYTES);
-    atomic_init(&h->names, names.used);
+    atomic_init(&self.memory->header.names, names.used);
     return 0;
 }
 
@@ -192,13 +206,7 @@ int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t lev
 {
     char name[4096];
     pthread_t thread;
-    size_t bytes = sizeof(name);
-    const char *mark = strstr(path, "%p");
-    int n =
-        mark ? snprintf(name, bytes, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2)
-             : snprintf(name, bytes, "%s", path);
-
-    int rc = n >= 0 && (size_t)n < bytes ? 0 : -ENAMETOOLONG;
+    int rc = path_fill(name, sizeof(name), path);
 
     if (rc == 0)
         rc = memory_make(records, keep_first, level);
@@ -259,6 +267,25 @@ uint32_t trace_name(const char *text)
     return found;
 }
 
+/* Word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile. Where one
+ * that is a whole ring behind is still at work, or somebody was quicker by that much, the record is
+ * lost: a mixture of two would look like one. */
+static void record_store(struct trace_record *to, const struct trace_record *from)
+{
+    static const uint64_t WRITING = UINT64_MAX;
+    _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)to;
+    uint64_t copy[sizeof(*from) / sizeof(uint64_t)];
+    uint64_t was = atomic_load_explicit(&words[0], memory_order_relaxed);
+
+    memcpy(copy, from, sizeof(copy));
+    if (was > copy[0] || !atomic_compare_exchange_strong_explicit(
+                             &words[0], &was, WRITING, memory_order_acquire, memory_order_relaxed))
+        return;
+    for (size_t i = 1; i < sizeof(copy) / sizeof(*copy); i++)
+        atomic_store_explicit(&words[i], copy[i], memory_order_release);
+    atomic_store_explicit(&words[0], copy[0], memory_order_release);
+}
+
 void trace_put(const struct trace_record *record)
 {
     struct trace_file *file = atomic_load_explicit(&trace_now, memory_order_acquire);
@@ -276,21 +303,7 @@ void trace_put(const struct trace_record *record)
     if (self.keep_first && at >= self.records)
         return;
     r.seq = at + 1;
-    /* Word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile. Where one
-     * that is a whole ring behind is still at work, or somebody was quicker by that much, the
-     * record is lost: a mixture of two would look like one. */
-    static const uint64_t WRITING = UINT64_MAX;
-    _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)(&file->record[at % self.records]);
-    uint64_t copy[sizeof(r) / sizeof(uint64_t)];
-    uint64_t was = atomic_load_explicit(&words[0], memory_order_relaxed);
-
-    memcpy(copy, &r, sizeof(copy));
-    if (was > copy[0] || !atomic_compare_exchange_strong_explicit(
-                             &words[0], &was, WRITING, memory_order_acquire, memory_order_relaxed))
-        return;
-    for (size_t i = 1; i < sizeof(copy) / sizeof(*copy); i++)
-        atomic_store_explicit(&words[i], copy[i], memory_order_release);
-    atomic_store_explicit(&words[0], copy[0], memory_order_release);
+    record_store(&file->record[at % self.records], &r);
 }
 
 bool trace_get(const struct trace_record *ring, uint32_t records, uint64_t position,

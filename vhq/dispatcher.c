@@ -172,6 +172,24 @@ static void job_do(struct vhq_set *s, const struct job *job)
     }
 }
 
+/* ---- asleep ---------------------------------------------------------------------------------- */
+
+static void dispatcher_sleep(struct vhq_set *s, uint32_t kick, uint64_t wake_ns)
+{
+    atomic_store(&s->sleeping, 1);
+    if (futex_wait(&s->kick, kick, wake_ns) == -ETIMEDOUT) {
+        /* How late it wakes, on average. */
+        uint64_t now = clock_ns(), late = now > wake_ns ? now - wake_ns : 0;
+        int64_t known = peek(s->late_ns), seen = (int64_t)(late < NS_PER_MS ? late : NS_PER_MS);
+        atomic_store_explicit(&s->late_ns, (uint32_t)(known + (seen - known) / 8),
+                              memory_order_relaxed);
+    }
+    atomic_store(&s->sleeping, 0);
+    if (s->poll_due)
+        cap_poll_all(s);
+    s->poll_due = false;
+}
+
 /* ---- which thread ---------------------------------------------------------------------------- */
 
 /* The lower bits of `dispatching`; above them, how often it was lent. */
@@ -196,6 +214,16 @@ static void role_take(struct vhq_set *s)
             clock_nap(LENT_MS * NS_PER_MS);
     } while (!role_change(s, seen, ROLE_TAKEN));
     atomic_fetch_sub_explicit(&s->spares, 1, memory_order_relaxed);
+}
+
+/* seq_cst on both sides: either the sleeper sees that it is lent, or it is woken. */
+static uint32_t role_lend(struct vhq_set *s)
+{
+    uint32_t lent = ((peek(s->dispatching) | ROLE_STATE) + 1) | ROLE_LENT;
+    atomic_store(&s->dispatching, lent);
+    if (atomic_load(&s->asleep))
+        futex_wake(&s->dispatching);
+    return lent;
 }
 
 /* Another thread may have taken it. */
@@ -243,30 +271,13 @@ static bool dispatch(struct vhq_set *s)
     set_lock(s);
     struct job job = order_next(s);
     bool stop = s->stage != SET_OPEN && set_idle(s);
-    if (unlikely(job_may_wait(s, &job)) && (peek(s->spares) != 0 || spare_start(s))) {
-        /* seq_cst on both sides: either the sleeper sees that it is lent, or it is woken. */
-        lent = ((peek(s->dispatching) | ROLE_STATE) + 1) | ROLE_LENT;
-        atomic_store(&s->dispatching, lent);
-        if (atomic_load(&s->asleep))
-            futex_wake(&s->dispatching);
-    }
+    if (unlikely(job_may_wait(s, &job)) && (peek(s->spares) != 0 || spare_start(s)))
+        lent = role_lend(s);
     set_unlock(s);
     if (job.kind != JOB_SLEEP)
         job_do(s, &job);
-    else if (!stop) {
-        atomic_store(&s->sleeping, 1);
-        if (futex_wait(&s->kick, kick, job.wake_ns) == -ETIMEDOUT) {
-            /* How late it wakes, on average. */
-            uint64_t now = clock_ns(), late = now > job.wake_ns ? now - job.wake_ns : 0;
-            int64_t known = peek(s->late_ns), seen = (int64_t)(late < NS_PER_MS ? late : NS_PER_MS);
-            atomic_store_explicit(&s->late_ns, (uint32_t)(known + (seen - known) / 8),
-                                  memory_order_relaxed);
-        }
-        atomic_store(&s->sleeping, 0);
-        if (s->poll_due)
-            cap_poll_all(s);
-        s->poll_due = false;
-    }
+    else if (!stop)
+        dispatcher_sleep(s, kick, job.wake_ns);
     if (unlikely(lent != 0))
         role_take_back(s, lent);
     return !stop;

@@ -24,17 +24,21 @@ enum {
     PIECE_BACK = 64,    /* gates after which a long command no longer counts */
 };
 
+static uint64_t gate_spacing(const struct vhq_set *s)
+{
+    uint32_t streams = peek(s->in_flight_count);
+    uint64_t ns = cap_contended(s) ? peek(s->budget_ns) / VHQ_GATE_PART : ALONE_NS;
+    ns /= streams > 1 ? streams : 1;
+    return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
+}
+
 /* A graph with gates of its own is no piece. */
 void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns)
 {
     if (est_ns > peek(q->set->piece_ns) && !(flags & VHQ_GATED))
         atomic_store_explicit(&q->set->piece_ns, est_ns, memory_order_relaxed);
     q->gate_est_ns += est_ns;
-    uint32_t streams = peek(q->set->in_flight_count);
-    uint64_t ns = cap_contended(q->set) ? peek(q->set->budget_ns) / VHQ_GATE_PART : ALONE_NS;
-    ns /= streams > 1 ? streams : 1;
-    if (q->gate_est_ns >= (ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS) &&
-        peek(q->gate_state) == GATE_NEAR)
+    if (q->gate_est_ns >= gate_spacing(q->set) && peek(q->gate_state) == GATE_NEAR)
         atomic_store_explicit(&q->gate_state, GATE_DUE, memory_order_relaxed);
 }
 
@@ -44,12 +48,16 @@ bool gate_crowd(const struct vhq_set *s, uint32_t streams)
            !MUTANT(pieces_uncounted);
 }
 
+/* Nobody may have looked since they went: then it is one, at least. */
+static uint32_t gate_others(const struct vhq *q)
+{
+    uint32_t listed = peek(q->set->in_flight_count), own = peek(q->in_flight);
+    return listed > own ? listed - own : peek(q->set->area_ns) > cap_stream_ns(q);
+}
+
 bool gate_crowded(const struct vhq *q)
 {
-    /* Nobody may have looked since they went: then it is one, at least. */
-    uint32_t listed = peek(q->set->in_flight_count), own = peek(q->in_flight);
-    return gate_crowd(q->set,
-                      listed > own ? listed - own : peek(q->set->area_ns) > cap_stream_ns(q));
+    return gate_crowd(q->set, gate_others(q));
 }
 
 bool gate_crowds(const struct vhq *q, uint32_t parts)

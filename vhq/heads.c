@@ -21,6 +21,14 @@ static void sink(struct vhq_set *s, uint32_t i)
     s->head[i] = moved;
 }
 
+static void rise(struct vhq_set *s, uint32_t i)
+{
+    struct head moved = s->head[i];
+    for (uint32_t above; i != 0 && s->head[above = (i - 1) / 2].ticket > moved.ticket; i = above)
+        s->head[i] = s->head[above];
+    s->head[i] = moved;
+}
+
 bool heads_reserve(struct vhq_set *s)
 {
     if (s->vhqs < s->heads_room)
@@ -49,12 +57,7 @@ void heads_adopt(struct vhq_set *s)
         const struct slot *slot = ring_head(&q->ring);
         heads_note(s, slot);
         s->head[s->heads] = (struct head){slot ? slot->ticket : 0, q};
-        uint32_t i = s->heads++;
-        struct head moved = s->head[i];
-        for (uint32_t above; i != 0 && s->head[above = (i - 1) / 2].ticket > moved.ticket;
-             i = above)
-            s->head[i] = s->head[above];
-        s->head[i] = moved;
+        rise(s, s->heads++);
     }
 }
 

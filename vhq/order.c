@@ -85,6 +85,14 @@ bool order_boost(_Atomic uint64_t *boost_below, uint64_t below)
     return raises;
 }
 
+/* Nobody above is at work, only somebody else's turn: he does not mind a marker. Who has a least
+ * share has to know what ran whoever minds. */
+static bool held_measured(const struct vhq *q)
+{
+    uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
+    return word != 0 && ((word & ~q->set->cfg.unbounded) == 0 || q->set->opens);
+}
+
 static bool fences_ready(const struct slot *slot)
 {
     return (!slot->after || MUTANT(wait_unordered) || fence_passed(slot->after, true)) &&
@@ -108,6 +116,20 @@ static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t tic
 }
 
 /* ---- boosts ---------------------------------------------------------------------------------- */
+
+static void boost_legacy_rule(struct scan *c, const struct vhq *q, uint64_t ticket)
+{
+    enum vhq_kind ahead = q->desc.kind == VHQ_LEGACY ? VHQ_BLOCKING : VHQ_LEGACY;
+    for (uint32_t i = 0; i < c->s->heads; i++)
+        if (c->s->head[i].q->desc.kind == ahead)
+            c->again |= order_boost(&c->s->head[i].q->boost_below, ticket);
+}
+
+static void boost_all(struct scan *c, uint64_t ticket)
+{
+    for (uint32_t i = 0; i < c->s->heads; i++)
+        c->again |= order_boost(&c->s->head[i].q->boost_below, ticket);
+}
 
 /* What a boosted command waits for outside its vHQ. Fences are boosted by the dispatcher after this
  * look, because other sets' locks are needed. */
@@ -283,10 +305,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (held && !exempt) {
         hold_began(c, q);
-        /* Nobody above is at work, only somebody else's turn: he does not mind a marker. Who has a
-         * least share has to know what ran whoever minds. */
-        uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
-        c->settles |= word != 0 && ((word & ~q->set->cfg.unbounded) == 0 || q->set->opens);
+        c->settles |= held_measured(q);
         exempt = peer_release(q, slot->ticket, scan_now(c), &c->job.wake_ns);
         if (!exempt && (likely(c->s->room.parts == 0) || !scan_pads(c, q, slot)))
             return false;
@@ -296,19 +315,13 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     }
     exempt = exempt || (q->desc.level > c->s->lowest && !MUTANT(level_inverted));
     if (!legacy_ready(c, q, slot->ticket)) {
-        if (exempt) {
-            enum vhq_kind ahead = q->desc.kind == VHQ_LEGACY ? VHQ_BLOCKING : VHQ_LEGACY;
-            for (uint32_t i = 0; i < c->s->heads; i++)
-                if (c->s->head[i].q->desc.kind == ahead)
-                    c->again |= order_boost(&c->s->head[i].q->boost_below, slot->ticket);
-        }
+        if (exempt)
+            boost_legacy_rule(c, q, slot->ticket);
         return false;
     }
     if ((slot->flags & VHQ_AFTER_ALL) && c->least.earliest < slot->ticket) {
-        if (exempt) {
-            for (uint32_t i = 0; i < c->s->heads; i++)
-                c->again |= order_boost(&c->s->head[i].q->boost_below, slot->ticket);
-        }
+        if (exempt)
+            boost_all(c, slot->ticket);
         return false;
     }
     if (!fences_ready(slot)) {
@@ -325,6 +338,15 @@ static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
         return false;
     scan_look(c);
     return cap_stream_full(q, load, scan_now(c));
+}
+
+/* The one of highest priority, unless that passed the earliest once too often. */
+static struct vhq *order_prefer(struct scan *c, struct vhq *first, struct vhq *earliest)
+{
+    if (c->s->passes >= PASSES_MOST)
+        first = earliest;
+    c->passes = first != earliest;
+    return first;
 }
 
 /* When it was buffered less was known of its time. */
@@ -390,11 +412,7 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
             }
         }
     }
-    /* The one of highest priority, unless that passed the earliest once too often. */
-    if (c->s->passes >= PASSES_MOST)
-        first = earliest;
-    c->passes = first != earliest;
-    *next = first;
+    *next = order_prefer(c, first, earliest);
 }
 
 /* A turn needs no command: the thread that waits for it submits by itself. */

@@ -28,12 +28,16 @@ uint32_t shift_beat(const struct vhq_set *s)
     return shift_word(s) / VHQ_SHIFT_BEAT;
 }
 
+/* A process draws the same as another: by the number of the round alone. */
+static uint64_t shift_turned(uint64_t round, uint32_t of)
+{
+    return (round * UINT64_C(0x9e3779b97f4a7c15) >> 32) % of;
+}
+
 uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now)
 {
     for (uint64_t round = now / length / of;; round++) {
-        /* A process draws the same as another: by the number of the round alone. */
-        uint64_t at = (place + ((round * UINT64_C(0x9e3779b97f4a7c15) >> 32) % of)) % of,
-                 from = (round * of + at) * length;
+        uint64_t at = (place + shift_turned(round, of)) % of, from = (round * of + at) * length;
         if (from + length > now)
             return from;
     }

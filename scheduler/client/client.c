@@ -88,6 +88,21 @@ static void *client_main(void *unused)
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
+/* With the lock, which others have meanwhile. */
+static void wait_for_welcome(void)
+{
+    uint64_t by = clock_ns() + OPEN_WAIT_NS;
+    bool in_time = true;
+
+    while ((!self.tried || self.link == LINK_HELLO) && in_time) {
+        uint32_t seen = atomic_load(&self.news);
+
+        pthread_mutex_unlock(&self.lock);
+        in_time = futex_until(&self.news, seen, by);
+        pthread_mutex_lock(&self.lock);
+    }
+}
+
 static void configure(const struct client_config *cfg)
 {
     self.cfg = *cfg;
@@ -147,19 +162,8 @@ int client_open(const struct client_config *cfg)
     self.activity.waker = &self.waker;
     atomic_store(&self.stop, 0);
     atomic_store(&self.ended, 0);
-    if (self.socket[0] && (rc = link_start(&self)) == 0) {
-        /* With the lock, which others have meanwhile. */
-        uint64_t by = clock_ns() + OPEN_WAIT_NS;
-        bool in_time = true;
-
-        while ((!self.tried || self.link == LINK_HELLO) && in_time) {
-            uint32_t seen = atomic_load(&self.news);
-
-            pthread_mutex_unlock(&self.lock);
-            in_time = futex_until(&self.news, seen, by);
-            pthread_mutex_lock(&self.lock);
-        }
-    }
+    if (self.socket[0] && (rc = link_start(&self)) == 0)
+        wait_for_welcome();
     state_tell(&self);
     if (rc == 0)
         rc = thread_new(&self.thread, "cutin-client", client_main, NULL);

@@ -78,6 +78,29 @@ static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d
     return s->open;
 }
 
+static bool look(struct hold_limit *b, struct page_device *device, uint64_t *since, uint64_t *until,
+                 uint32_t level, uint64_t now, bool share)
+{
+    bool wanted = atomic_load(&device->want[level]) & ~UNBOUNDED;
+    uint64_t window = b->max_ns / 10 > BOUND_OPEN_NS ? b->max_ns / 10 : BOUND_OPEN_NS;
+
+    if (*until && now >= *until) {
+        *until = 0;
+        *since = 0;
+    }
+    if (!wanted || !b->max_ns)
+        *since = 0;
+    else if (*since == 0)
+        *since = now;
+    else if (!*until && now - *since >= b->max_ns)
+        *until = now + window;
+    if (*until || share)
+        atomic_fetch_and(&device->hold[level], UNBOUNDED);
+    else
+        restore(device, level, now);
+    return wanted;
+}
+
 bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now_ns)
 {
     bool held = false;
@@ -89,28 +112,9 @@ bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now
         bool share = b->share_percent && share_look(b, page, d, now_ns);
 
         b->share[d].open = share ? b->share[d].open : 0;
-        for (uint32_t l = 0; l < PAGE_LEVELS && (b->max_ns || l == 0); l++) {
-            uint64_t *since = &b->since_ns[d][l];
-            uint64_t *until = &b->open_until_ns[d][l];
-            bool wanted = atomic_load(&page->device[d].want[l]) & ~UNBOUNDED;
-            uint64_t window = b->max_ns / 10 > BOUND_OPEN_NS ? b->max_ns / 10 : BOUND_OPEN_NS;
-
-            if (*until && now_ns >= *until) {
-                *until = 0;
-                *since = 0;
-            }
-            if (!wanted || !b->max_ns)
-                *since = 0;
-            else if (*since == 0)
-                *since = now_ns;
-            else if (!*until && now_ns - *since >= b->max_ns)
-                *until = now_ns + window;
-            if (*until || (share && l == 0))
-                atomic_fetch_and(&page->device[d].hold[l], UNBOUNDED);
-            else
-                restore(&page->device[d], l, now_ns);
-            held |= wanted;
-        }
+        for (uint32_t l = 0; l < PAGE_LEVELS && (b->max_ns || l == 0); l++)
+            held |= look(b, &page->device[d], &b->since_ns[d][l], &b->open_until_ns[d][l], l,
+                         now_ns, share && l == 0);
     }
     return held;
 }

@@ -200,6 +200,14 @@ static void gone_remember(struct daemon *d, struct peer *p)
     p->who.process = -1;
 }
 
+/* Whether nobody has been connected for that long, and nobody who was may come again. */
+static bool idle_for_long(struct daemon *d, uint64_t now)
+{
+    if (gone_lives(d))
+        d->idle_since_ns = now;
+    return now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS;
+}
+
 static void remove_peer(struct daemon *d, struct peer *p)
 {
     list_skip(d->peers, p);
@@ -215,6 +223,21 @@ static void remove_peer(struct daemon *d, struct peer *p)
     gone_remember(d, p);
     peer_free(p);
     d->idle_since_ns = clock_ns();
+}
+
+/* Telling the others of one that has gone may find more of them unusable: from the start again. */
+static void remove_dead(struct daemon *d)
+{
+    struct peer *p = d->peers;
+
+    while (p) {
+        bool dead = p->dead;
+        struct peer *next = p->next;
+
+        if (dead)
+            remove_peer(d, p);
+        p = dead ? d->peers : next;
+    }
 }
 
 /* ---- signals and figures --------------------------------------------------------------------- */
@@ -283,10 +306,7 @@ static int housekeeping(struct daemon *d)
     more |= d->waiting;
     if (d->idle_exit_s && !d->peers) {
         wait_ms = sooner(wait_ms, IDLE_LOOK_MS);
-        /* Whether nobody has been connected for that long, and nobody who was may come again. */
-        if (gone_lives(d))
-            d->idle_since_ns = now;
-        d->stop |= now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS;
+        d->stop |= idle_for_long(d, now);
     }
     wait_ms = sooner(wait_ms, policy_tick(d->peers, d->policy, now));
     if (heartbeat_look(d->peers, now)) {
@@ -306,6 +326,19 @@ static int housekeeping(struct daemon *d)
     return more ? sooner(wait_ms, 250) : wait_ms;
 }
 
+static void turn_note(struct daemon *d, uint64_t began_ns)
+{
+    uint64_t now = clock_ns(), minute = now / (60000 * NS_PER_MS);
+
+    if (minute != d->turn_minute) {
+        d->turn_last_ns = minute == d->turn_minute + 1 ? d->turn_ns : 0;
+        d->turn_minute = minute;
+        d->turn_ns = 0;
+    }
+    if (now - began_ns > d->turn_ns)
+        d->turn_ns = now - began_ns;
+}
+
 int daemon_run(struct daemon *d)
 {
     struct epoll_event events[EVENTS];
@@ -315,30 +348,11 @@ int daemon_run(struct daemon *d)
     for (;;) {
         int n, wait_ms;
 
-        /* Telling the others of one that has gone may find more of them unusable: from the start
-         * again. */
-        struct peer *p = d->peers;
-
-        while (p) {
-            bool dead = p->dead;
-            struct peer *next = p->next;
-
-            if (dead)
-                remove_peer(d, p);
-            p = dead ? d->peers : next;
-        }
+        remove_dead(d);
         wait_ms = housekeeping(d);
         if (d->stop)
             return 0;
-        uint64_t now = clock_ns(), minute = now / (60000 * NS_PER_MS);
-
-        if (minute != d->turn_minute) {
-            d->turn_last_ns = minute == d->turn_minute + 1 ? d->turn_ns : 0;
-            d->turn_minute = minute;
-            d->turn_ns = 0;
-        }
-        if (now - began > d->turn_ns)
-            d->turn_ns = now - began;
+        turn_note(d, began);
         n = epoll_wait(d->epoll, events, EVENTS, wait_ms);
         if (n < 0 && errno != EINTR)
             return -errno;

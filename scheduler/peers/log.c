@@ -23,15 +23,9 @@ void log_set_level(uint32_t most)
     level = most;
 }
 
-static void __attribute__((format(printf, 2, 0))) say(uint32_t severity, const char *format,
-                                                      va_list args)
+/* One write of less than PIPE_BUF, where there is room for one: so it never waits. */
+static void write_line(uint32_t severity, const char *text)
 {
-    char text[512];
-
-    if (severity > level)
-        return;
-    vsnprintf(text, sizeof(text), format, args);
-    /* One write of less than PIPE_BUF, where there is room for one: so it never waits. */
     static const int priority[] = {3, 4, 6, 7}; /* of syslog(3) */
     static uint32_t lost;
     struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -57,6 +51,17 @@ static void __attribute__((format(printf, 2, 0))) say(uint32_t severity, const c
         n = snprintf(line, sizeof(line), "%s%s\n", mark, text);
     if (write(STDERR_FILENO, line, (size_t)n) == n)
         lost = 0;
+}
+
+static void __attribute__((format(printf, 2, 0))) say(uint32_t severity, const char *format,
+                                                      va_list args)
+{
+    char text[512];
+
+    if (severity > level)
+        return;
+    vsnprintf(text, sizeof(text), format, args);
+    write_line(severity, text);
 }
 
 void log_line(uint32_t severity, const char *format, ...)

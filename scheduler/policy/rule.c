@@ -205,6 +205,19 @@ static int parse_id(const char *text, char end, const char **rest, uint32_t *id)
     return 0;
 }
 
+/* A pattern of the whole tree would be no rule about somebody. */
+static int parse_cgroup(struct rule *rule, const char *text)
+{
+    size_t length = strlen(text);
+
+    while (length > 0 && text[length - 1] == '/')
+        length--;
+    if (length == 0 || !path_is_whole(text, length) || strstr(text, "//") || length >= PATH_MAX)
+        return -EINVAL;
+    rule->path = strndup(text, length);
+    return rule->path ? 0 : -ENOMEM;
+}
+
 enum form { EVERYBODY, USER, UIDS, GROUP, GID, CGROUP, ACCOUNT, FORMS };
 static const struct {
     const char *word;
@@ -251,17 +264,8 @@ int rule_parse(struct rule *rule, const char *text)
         return group ? 0 : -ENOENT;
     case GID:
         return parse_id(text, '\0', &text, &rule->first);
-    case CGROUP: {
-        /* A pattern of the whole tree would be no rule about somebody. */
-        size_t length = strlen(text);
-
-        while (length > 0 && text[length - 1] == '/')
-            length--;
-        if (length == 0 || !path_is_whole(text, length) || strstr(text, "//") || length >= PATH_MAX)
-            return -EINVAL;
-        rule->path = strndup(text, length);
-        return rule->path ? 0 : -ENOMEM;
-    }
+    case CGROUP:
+        return parse_cgroup(rule, text);
     default:
         snprintf(rule->account, sizeof(rule->account), "%s", text);
         return job_account_check(text);

@@ -132,6 +132,26 @@ static void mix_store(_Atomic uint32_t *part, uint64_t ns, uint64_t est_ns)
     atomic_store_explicit(part, is ? is : 1, memory_order_relaxed);
 }
 
+/* Chance chooses launches, so a function counts by how often it is launched; with what is known of
+ * it now, for its estimate may have changed by far. By times that are not exact it may be wrong by
+ * a half. */
+static void mix_note(const struct estimate *e)
+{
+    uint64_t est_ns = 1, sum_ns = 0, doubt_ns = 0;
+    mix.of[mix.next++ % MIX] = e;
+    for (int i = 0; i < MIX; i++) {
+        if (!mix.of[i])
+            continue;
+        est_ns += estimate_ns(mix.of[i]);
+        uint64_t mean = atomic_load_explicit(&mix.of[i]->learned.mean_ns, memory_order_relaxed);
+        sum_ns += mean;
+        doubt_ns += mix.of[i]->spread.times ? mix.of[i]->doubt_ns : mean / 2;
+    }
+    mix_store(&mix.least, doubt_ns < sum_ns ? sum_ns - doubt_ns : 0, est_ns);
+    mix_store(&mix.mean, sum_ns, est_ns);
+    mix_store(&mix.most, sum_ns + doubt_ns, est_ns);
+}
+
 static uint32_t mix_part(const _Atomic uint32_t *part, uint32_t unknown)
 {
     uint32_t is = atomic_load_explicit(part, memory_order_relaxed);
@@ -226,22 +246,7 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
     else
         spread_add(&s->estimate->spread, ns, exact);
     estimate_read(s->estimate);
-    /* Chance chooses launches, so a function counts by how often it is launched; with what is known
-     * of it now, for its estimate may have changed by far. By times that are not exact it may be
-     * wrong by a half. */
-    uint64_t est_ns = 1, sum_ns = 0, doubt_ns = 0;
-    mix.of[mix.next++ % MIX] = s->estimate;
-    for (int i = 0; i < MIX; i++) {
-        if (!mix.of[i])
-            continue;
-        est_ns += estimate_ns(mix.of[i]);
-        uint64_t mean = atomic_load_explicit(&mix.of[i]->learned.mean_ns, memory_order_relaxed);
-        sum_ns += mean;
-        doubt_ns += mix.of[i]->spread.times ? mix.of[i]->doubt_ns : mean / 2;
-    }
-    mix_store(&mix.least, doubt_ns < sum_ns ? sum_ns - doubt_ns : 0, est_ns);
-    mix_store(&mix.mean, sum_ns, est_ns);
-    mix_store(&mix.most, sum_ns + doubt_ns, est_ns);
+    mix_note(s->estimate);
     if (s->ctx->set) /* what is in flight is counted by both */
         vhq_set_weigh(s->ctx->set, estimate_weights());
     sample_keep(s, exact || !s->estimate->spread.times ? ns : 0);

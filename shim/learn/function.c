@@ -60,6 +60,19 @@ static bool param_add(struct shim_function *f, size_t offset, size_t size)
     return true;
 }
 
+static void layout_ask(struct shim_function *f, const void *handle, param_info_fn info)
+{
+    size_t offset, size;
+    CUresult r;
+    f->params = f->bytes = 0;
+    f->copyable = false;
+    while ((r = info(handle, f->params, &offset, &size)) == CUDA_SUCCESS)
+        if (!param_add(f, offset, size))
+            return;
+    /* One past the last parameter. Any other answer: the driver cannot tell. */
+    f->copyable = r == CUDA_ERROR_INVALID_VALUE;
+}
+
 /* ---- table -------------------------------------------------------------------------------- */
 
 static struct origin *origin_of(const void *handle)
@@ -140,17 +153,8 @@ static void function_describe(struct shim_function *f, CUfunction handle,
     atomic_store(&f->seeded, false);
     atomic_store_explicit(&f->trace_name, 0, memory_order_relaxed);
     atomic_store_explicit(&f->waits, 0, memory_order_relaxed);
-    size_t offset, size;
-    CUresult r;
-    f->params = f->bytes = 0;
-    f->copyable = false;
-    while (
-        (r = ((param_info_fn)api_get(kernel ? API_cuKernelGetParamInfo : API_cuFuncGetParamInfo))(
-             handle, f->params, &offset, &size)) == CUDA_SUCCESS)
-        if (!param_add(f, offset, size))
-            return;
-    /* One past the last parameter. Any other answer: the driver cannot tell. */
-    f->copyable = r == CUDA_ERROR_INVALID_VALUE;
+    layout_ask(f, handle,
+               (param_info_fn)api_get(kernel ? API_cuKernelGetParamInfo : API_cuFuncGetParamInfo));
 }
 
 static bool launched_in(const struct table_node *node, const void *context)

@@ -15,6 +15,13 @@ bool elf_streq(const char *a, const char *b)
     return *a == *b;
 }
 
+/* glibc relocates the addresses in a dynamic section, except where the section is read-only (vdso).
+ */
+static const void *address(uintptr_t base, uintptr_t value)
+{
+    return (const void *)(value < base ? base + value : value);
+}
+
 bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynamic)
 {
     uintptr_t soname = 0;
@@ -23,10 +30,7 @@ bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynam
     if (!dynamic)
         return false;
     for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++) {
-        /* glibc relocates the addresses in a dynamic section, except where the section is read-only
-         * (vdso). */
-        const void *at =
-            (const void *)(d->d_un.d_ptr < base ? base + d->d_un.d_ptr : d->d_un.d_ptr);
+        const void *at = address(base, d->d_un.d_ptr);
         switch (d->d_tag) {
         case DT_SYMTAB:
             object->symbols = at;
@@ -96,6 +100,35 @@ static bool take(const struct elf_object *object, uint32_t index, const char *na
     return m == MATCH_DEFAULT;
 }
 
+static uint32_t find_gnu(const struct elf_object *object, const char *name)
+{
+    const uint32_t *h = object->gnu_hash;
+    uint32_t buckets = h[0], first = h[1], words = h[2], shift = h[3];
+    const ElfW(Addr) *bloom = (const ElfW(Addr) *)(h + 4);
+    const uint32_t *bucket = (const uint32_t *)(bloom + words), *chain = bucket + buckets;
+    const uint32_t bits = sizeof(*bloom) * 8;
+    uint32_t hash = 5381, found = 0;
+
+    for (const char *s = name; *s; s++)
+        hash = hash * 33 + (unsigned char)*s;
+    if (!buckets || !words)
+        return 0;
+    ElfW(Addr) word = bloom[hash / bits % words];
+    if (!(word >> (hash % bits) & word >> ((hash >> shift) % bits) & 1))
+        return 0;
+    uint32_t index = bucket[hash % buckets];
+    if (index < first)
+        return 0;
+    for (;; index++) {
+        uint32_t here = chain[index - first];
+        if ((here | 1) == (hash | 1) && take(object, index, name, &found))
+            break;
+        if (here & 1)
+            break;
+    }
+    return found;
+}
+
 static uint32_t find_sysv(const struct elf_object *object, const char *name)
 {
     const uint32_t *h = object->sysv_hash;
@@ -117,33 +150,8 @@ static uint32_t find_sysv(const struct elf_object *object, const char *name)
 
 static uint32_t find(const struct elf_object *object, const char *name)
 {
-    if (object->gnu_hash) {
-        const uint32_t *h = object->gnu_hash;
-        uint32_t buckets = h[0], first = h[1], words = h[2], shift = h[3];
-        const ElfW(Addr) *bloom = (const ElfW(Addr) *)(h + 4);
-        const uint32_t *bucket = (const uint32_t *)(bloom + words), *chain = bucket + buckets;
-        const uint32_t bits = sizeof(*bloom) * 8;
-        uint32_t hash = 5381, found = 0;
-
-        for (const char *s = name; *s; s++)
-            hash = hash * 33 + (unsigned char)*s;
-        if (!buckets || !words)
-            return 0;
-        ElfW(Addr) word = bloom[hash / bits % words];
-        if (!(word >> (hash % bits) & word >> ((hash >> shift) % bits) & 1))
-            return 0;
-        uint32_t index = bucket[hash % buckets];
-        if (index < first)
-            return 0;
-        for (;; index++) {
-            uint32_t here = chain[index - first];
-            if ((here | 1) == (hash | 1) && take(object, index, name, &found))
-                break;
-            if (here & 1)
-                break;
-        }
-        return found;
-    }
+    if (object->gnu_hash)
+        return find_gnu(object, name);
     return object->sysv_hash ? find_sysv(object, name) : 0;
 }
 

@@ -250,29 +250,35 @@ static bool driver_visible(const struct query *q)
     return found && api_driver_holds(found);
 }
 
+/*
+ * RTLD_NEXT searches behind the caller. Where we stand behind the caller, the search would go on
+ * behind us. Where we stand in front, nothing of ours is in the way and the loader's own answer is
+ * right (*jump), unless it would be the driver's: then ours, so that a wrapper library that was
+ * preloaded behind us calls us, and we call the driver.
+ */
+static void *ask_next(const struct query *q, bool *jump)
+{
+    struct link_map *caller = caller_map(q);
+    struct walk w = {.caller = caller, .name = q->name};
+
+    if (caller && in_front(caller)) {
+        void *between = find_in_front(caller->l_next, q->name);
+        return between ? between : ask_behind(q, q->name);
+    }
+    if (caller)
+        elf_each_object(walk_object, &w);
+    if (w.found && api_driver_holds(w.found) && driver_visible(q))
+        return w.found;
+    *jump = true;
+    return NULL;
+}
+
 /* ---- the answer ----------------------------------------------------------------------------- */
 
 static void *ask_any(const struct query *q, bool *jump)
 {
-    if (q->handle == RTLD_NEXT) {
-        /* RTLD_NEXT searches behind the caller. Where we stand behind the caller, the search would
-         * go on behind us. Where we stand in front, nothing of ours is in the way and the loader's
-         * own answer is right (*jump), unless it would be the driver's: then ours, so that a
-         * wrapper library that was preloaded behind us calls us, and we call the driver. */
-        struct link_map *caller = caller_map(q);
-        struct walk w = {.caller = caller, .name = q->name};
-
-        if (caller && in_front(caller)) {
-            void *between = find_in_front(caller->l_next, q->name);
-            return between ? between : ask_behind(q, q->name);
-        }
-        if (caller)
-            elf_each_object(walk_object, &w);
-        if (w.found && api_driver_holds(w.found) && driver_visible(q))
-            return w.found;
-        *jump = true;
-        return NULL;
-    }
+    if (q->handle == RTLD_NEXT)
+        return ask_next(q, jump);
     return q->handle == RTLD_DEFAULT ? ask_default(q) : ask_handle(q);
 }
 

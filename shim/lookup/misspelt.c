@@ -116,27 +116,32 @@ static bool key_known(const struct conf_part *part)
     return false;
 }
 
+static void key_say(const struct conf_part *part, char *text, size_t size)
+{
+    char key[LONGEST] = "", meant[LONGEST] = "";
+    size_t length = least(part->key_length, sizeof(key)), is;
+    const char *name;
+
+    for (size_t i = 0; i < length; i++)
+        key[i] = other_case(part->key[i]);
+    name = nearest(key, length, &is);
+    for (size_t i = 0; name && name[PREFIX + i] && i < sizeof(meant) - 1; i++)
+        meant[i] = other_case(name[PREFIX + i]);
+    if (name && is == 0)
+        snprintf(text, size, "%s: %s has a variable of its own, %s", conf, meant, name);
+    else
+        snprintf(text, size, "%s: %.*s is not a setting%s%s%s", conf,
+                 (int)least(part->key_length, SAID), part->key, name ? "; did you mean " : "",
+                 meant, name ? "?" : "");
+}
+
 bool conf_misspelt(const char **at, char *text, size_t size)
 {
     struct conf_part part;
 
     while (*at && conf_next(at, &part))
         if (!key_known(&part)) {
-            char key[LONGEST] = "", meant[LONGEST] = "";
-            size_t length = least(part.key_length, sizeof(key)), is;
-            const char *name;
-
-            for (size_t i = 0; i < length; i++)
-                key[i] = other_case(part.key[i]);
-            name = nearest(key, length, &is);
-            for (size_t i = 0; name && name[PREFIX + i] && i < sizeof(meant) - 1; i++)
-                meant[i] = other_case(name[PREFIX + i]);
-            if (name && is == 0)
-                snprintf(text, size, "%s: %s has a variable of its own, %s", conf, meant, name);
-            else
-                snprintf(text, size, "%s: %.*s is not a setting%s%s%s", conf,
-                         (int)least(part.key_length, SAID), part.key, name ? "; did you mean " : "",
-                         meant, name ? "?" : "");
+            key_say(&part, text, size);
             return true;
         }
     return false;

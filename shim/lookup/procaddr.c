@@ -11,6 +11,23 @@
 
 #include <stdio.h>
 
+/* The row whose function the driver hands out for this request, by api.def alone; -1 = none. */
+static int row_by_table(int first, int count, int version, bool per_thread)
+{
+    int best = -1;
+
+    for (int row = first; row < first + count; row++) {
+        const struct api_row *r = &api_rows[row];
+        if (r->min_version > version || (r->per_thread && !per_thread))
+            continue;
+        if (best < 0 || r->per_thread > api_rows[best].per_thread ||
+            (r->per_thread == api_rows[best].per_thread &&
+             r->min_version > api_rows[best].min_version))
+            best = row;
+    }
+    return best;
+}
+
 static int row_by_address(int first, int count, const void *address)
 {
     for (int row = first; row < first + count; row++)
@@ -42,17 +59,7 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
 
     if (first < 0)
         return ROW_UNKNOWN;
-    /* The row whose function the driver hands out for this request, by api.def alone; -1 = none. */
-    row = -1;
-    for (int i = first; i < first + count; i++) {
-        const struct api_row *r = &api_rows[i];
-        if (r->min_version > version || (r->per_thread && !per_thread))
-            continue;
-        if (row < 0 || r->per_thread > api_rows[row].per_thread ||
-            (r->per_thread == api_rows[row].per_thread &&
-             r->min_version > api_rows[row].min_version))
-            row = i;
-    }
+    row = row_by_table(first, count, version, per_thread);
     if (row >= 0 && api_rows[row].intercepted && api_driver[row] == address)
         return row; /* several versions may share one address: the one that was asked for */
     int exported = row_by_address(first, count, address);

@@ -422,18 +422,9 @@ static void stand(struct shim_context *ctx, void *stands)
         vhq_set_stand(ctx->set, *(const bool *)stands);
 }
 
-void gates_closed_look(struct shim_context *ctx)
+/* What the driver has runs out, up to 20 ms of it, and nothing follows. */
+static void let_out(const struct gates *g)
 {
-    struct gates *g = atomic_load(&ctx->gates);
-    uint64_t now_ns = clock_ns();
-    bool flying = false;
-    fly(ctx, &flying);
-    if (!flying || !g->closed_ns)
-        g->closed_ns = flying ? now_ns : 0;
-    if (!flying || now_ns - g->closed_ns < CLOSED_NS || MUTANT(gates_stay_closed))
-        return;
-    g->closed_ns = 0;
-    /* What the driver has runs out, up to 20 ms of it, and nothing follows. */
     static _Atomic bool said;
     bool stands = true;
     struct client_lifted lifted;
@@ -445,6 +436,20 @@ void gates_closed_look(struct shim_context *ctx)
     context_each(stand, &stands);
     if (!atomic_exchange(&said, true))
         log_line(LOG_INFO, "a hold lasted so long that what stood at gates was let out");
+}
+
+void gates_closed_look(struct shim_context *ctx)
+{
+    struct gates *g = atomic_load(&ctx->gates);
+    uint64_t now_ns = clock_ns();
+    bool flying = false;
+    fly(ctx, &flying);
+    if (!flying || !g->closed_ns)
+        g->closed_ns = flying ? now_ns : 0;
+    if (!flying || now_ns - g->closed_ns < CLOSED_NS || MUTANT(gates_stay_closed))
+        return;
+    g->closed_ns = 0;
+    let_out(g);
 }
 
 void gates_pause(struct shim_context *ctx, bool pause)

@@ -89,6 +89,22 @@ static const char *record_take(struct device *d, struct record *r)
     return r->why[0] ? r->why : "cutin doctor found that it does not work here";
 }
 
+/* Once, when the first context of the device comes up. What doctor saw decides which way, too,
+ * where it was not asked to decide whether. Without it the manager is asked for nothing. */
+static void device_judge(struct device *d)
+{
+    struct record record;
+    const char *why = objection();
+    if (!why) {
+        const char *unproved = record_take(d, &record);
+        why = config_get()->suspend == SUSPEND_AUTO ? unproved : NULL;
+    }
+    if (!why && !groups_count(d->gpu->uuid))
+        why = "no channel group of the device is known";
+    if (why)
+        turn_off(d, why);
+}
+
 /* ---- what runs ---------------------------------------------------------------------------- */
 
 struct residue {
@@ -116,6 +132,29 @@ static struct vhq_residue device_residue(const struct device *d)
 }
 
 /* ---- stopping and going on ---------------------------------------------------------------- */
+
+static void device_stop(struct device *d, uint64_t now)
+{
+    const char *why = objection();
+    d->given = groups_gave_way();
+    int rc = why ? 0 : groups_stop(d->gpu->uuid, d->way);
+    if (!why && rc > 0 && d->way == GROUPS_SCHEDULE) {
+        d->way = GROUPS_TIMESLICE;
+        rc = groups_stop(d->gpu->uuid, d->way);
+    }
+    if (why)
+        turn_off(d, why);
+    else if (rc > 0)
+        turn_off(d, "the resource manager refuses it");
+    else if (rc == 0) {
+        d->stopped_ns = now;
+        d->settled = false;
+        if (!d->used)
+            log_line(LOG_INFO, "suspend on: %u channel groups stopped by %s",
+                     groups_count(d->gpu->uuid), groups_way_names[d->way]);
+        d->used = true;
+    }
+}
 
 static void device_go(struct device *d)
 {
@@ -174,27 +213,8 @@ static uint64_t held_look(struct device *d, uint64_t now)
         d->held_ns = now;
     struct vhq_residue residue = device_residue(d);
     bool late = residue.running && now - d->held_ns >= after_ns();
-    if (late || residue.ns > after_ns()) {
-        const char *why = objection();
-        d->given = groups_gave_way();
-        int rc = why ? 0 : groups_stop(d->gpu->uuid, d->way);
-        if (!why && rc > 0 && d->way == GROUPS_SCHEDULE) {
-            d->way = GROUPS_TIMESLICE;
-            rc = groups_stop(d->gpu->uuid, d->way);
-        }
-        if (why)
-            turn_off(d, why);
-        else if (rc > 0)
-            turn_off(d, "the resource manager refuses it");
-        else if (rc == 0) {
-            d->stopped_ns = now;
-            d->settled = false;
-            if (!d->used)
-                log_line(LOG_INFO, "suspend on: %u channel groups stopped by %s",
-                         groups_count(d->gpu->uuid), groups_way_names[d->way]);
-            d->used = true;
-        }
-    }
+    if (late || residue.ns > after_ns())
+        device_stop(d, now);
     return LOOK_NS;
 }
 
@@ -265,18 +285,7 @@ static void device_add(const struct gpu_device *gpu)
     if (n == DEVICES)
         return;
     devices[n] = (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, level_highest())};
-    /* Once, when the first context of the device comes up. What doctor saw decides which way, too,
-     * where it was not asked to decide whether. Without it the manager is asked for nothing. */
-    struct record record;
-    const char *why = objection();
-    if (!why) {
-        const char *unproved = record_take(&devices[n], &record);
-        why = config_get()->suspend == SUSPEND_AUTO ? unproved : NULL;
-    }
-    if (!why && !groups_count(devices[n].gpu->uuid))
-        why = "no channel group of the device is known";
-    if (why)
-        turn_off(&devices[n], why);
+    device_judge(&devices[n]);
     if (!devices[n].off && !thread_once(&running, "cutin-suspend", suspend_main))
         turn_off(&devices[n], "there is no memory for a thread");
     atomic_store_explicit(&count, n + 1, memory_order_release);

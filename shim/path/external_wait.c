@@ -112,30 +112,36 @@ static bool record(const struct watch *w, CUevent *event)
 
 /* ---- around a wait --------------------------------------------------------------------------- */
 
+/* One of the stream whose earlier wait may not be over, or a free one. */
+static struct watch *watch_claim(struct shim_stream *s)
+{
+    struct watch *claimed = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < WATCHES; i++) {
+        struct watch *w = &watches[i];
+        if (w->state == WATCH_CLOSED && w->stream == s && !w->thread) {
+            claimed = w;
+            break;
+        }
+        if (w->state == WATCH_FREE && !claimed)
+            claimed = w;
+    }
+    if (claimed && claimed->state == WATCH_FREE) {
+        *claimed = (struct watch){.stream = s, .ctx = s->ctx, .handle = s->handle};
+        atomic_fetch_add(&watched, 1);
+    }
+    if (claimed)
+        claimed->state = WATCH_OPEN;
+    pthread_mutex_unlock(&lock);
+    return claimed;
+}
+
 struct watch *external_wait_begin(CUstream handle)
 {
     struct shim_stream *s = stream_known(handle);
     if (!s || level_highest() == CUTIN_LEVEL_BE || capture_active(s))
         return NULL;
-    /* One of the stream whose earlier wait may not be over, or a free one. */
-    struct watch *w = NULL;
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < WATCHES; i++) {
-        struct watch *at = &watches[i];
-        if (at->state == WATCH_CLOSED && at->stream == s && !at->thread) {
-            w = at;
-            break;
-        }
-        if (at->state == WATCH_FREE && !w)
-            w = at;
-    }
-    if (w && w->state == WATCH_FREE) {
-        *w = (struct watch){.stream = s, .ctx = s->ctx, .handle = s->handle};
-        atomic_fetch_add(&watched, 1);
-    }
-    if (w)
-        w->state = WATCH_OPEN;
-    pthread_mutex_unlock(&lock);
+    struct watch *w = watch_claim(s);
     if (!w)
         return NULL;
     watch_stand(w, 0);
@@ -273,7 +279,7 @@ void external_wait_asked(const struct shim_context *ctx)
         atomic_fetch_or(&asked, bit);
 }
 
-void external_wait_look(void)
+static void asked_look(void)
 {
     static struct watch asking; /* of no stream; its progress and where it stands */
     static uint32_t since;      /* ticks, in which nobody has asked */
@@ -286,6 +292,11 @@ void external_wait_look(void)
     else if (devices)
         watch_stand(&asking, asking.standing | followers(devices));
     asking.progress = progress;
+}
+
+void external_wait_look(void)
+{
+    asked_look();
     bool tracked;
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;
@@ -316,24 +327,27 @@ static void external_wait_forget(struct shim_stream *s)
 }
 STREAM_NOTE(STREAM_UNLINKED, external_wait_forget)
 
+static void watch_forget(struct watch *w, const struct shim_context *ctx)
+{
+    enum watch_state state;
+    do {
+        pthread_mutex_lock(&lock);
+        state = w->state != WATCH_FREE && w->ctx == ctx ? w->state : WATCH_FREE;
+        if (state == WATCH_CLOSED)
+            w->state = WATCH_OPEN;
+        pthread_mutex_unlock(&lock);
+        if (state == WATCH_LOOKED_AT)
+            sched_yield();
+    } while (state == WATCH_LOOKED_AT);
+    if (state == WATCH_CLOSED)
+        watch_end(w);
+}
+
 static void external_waits_end(struct shim_context *ctx, bool alive)
 {
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;
-    for (int i = 0; i < WATCHES; i++) {
-        enum watch_state state;
-        do {
-            pthread_mutex_lock(&lock);
-            state = watches[i].state != WATCH_FREE && watches[i].ctx == ctx ? watches[i].state
-                                                                            : WATCH_FREE;
-            if (state == WATCH_CLOSED)
-                watches[i].state = WATCH_OPEN;
-            pthread_mutex_unlock(&lock);
-            if (state == WATCH_LOOKED_AT)
-                sched_yield();
-        } while (state == WATCH_LOOKED_AT);
-        if (state == WATCH_CLOSED)
-            watch_end(&watches[i]);
-    }
+    for (int i = 0; i < WATCHES; i++)
+        watch_forget(&watches[i], ctx);
 }
 CONTEXT_END(CONTEXT_ENDING, external_waits_end)

@@ -160,6 +160,28 @@ static int wide_now(void *args)
                     : (int)asides_launch(a->exec->asides, a->known, graph_run, a);
 }
 
+static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_stream *s)
+{
+    CUresult r;
+    a->known = s;
+    c->now = wide_now;
+    c->run = NULL;
+    if (!s->q) {
+        r = graph_straight(a, c, s);
+        asides_joined(a->exec->asides, s, c->epoch);
+        return r;
+    }
+    asides_lock(s->level);
+    do {
+        asides_wait(a->exec->asides, s->level);
+        a->again = false;
+        r = graph_queue(a, c, s);
+    } while (a->again);
+    asides_joined(a->exec->asides, s, c->epoch);
+    asides_unlock(s->level);
+    return r;
+}
+
 /* A graph that is captured goes nowhere yet. */
 static bool wide(struct graph_call *a, const struct shim_stream *s)
 {
@@ -186,26 +208,8 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
         const struct exec *e = a->upload ? NULL : exec_find(a->handle);
         a->waits = e && e->waits;
     }
-    if (unlikely(wide(a, s))) {
-        CUresult r;
-        a->known = s;
-        c.now = wide_now;
-        c.run = NULL;
-        if (!s->q) {
-            r = graph_straight(a, &c, s);
-            asides_joined(a->exec->asides, s, c.epoch);
-            return r;
-        }
-        asides_lock(s->level);
-        do {
-            asides_wait(a->exec->asides, s->level);
-            a->again = false;
-            r = graph_queue(a, &c, s);
-        } while (a->again);
-        asides_joined(a->exec->asides, s, c.epoch);
-        asides_unlock(s->level);
-        return r;
-    }
+    if (unlikely(wide(a, s)))
+        return wide_submit(a, &c, s);
     a->exec = NULL;
     if (!atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) && likely(!a->waits) &&
         call_begin(&at_once, s))

@@ -80,6 +80,15 @@ static struct kept keep(const char *name)
     return (struct kept){name, value ? strdup(value) : NULL};
 }
 
+static void restore(struct kept *k)
+{
+    if (k->value)
+        setenv(k->name, k->value, 1);
+    else
+        unsetenv(k->name);
+    free(k->value);
+}
+
 static int measure(struct bench *b, const struct variant *v)
 {
     struct kept kept[] = {keep("CUTIN_GATES"), keep("CUTIN_DEPTH"), keep("CUTIN_BUDGET_US"),
@@ -96,14 +105,28 @@ static int measure(struct bench *b, const struct variant *v)
     if (strcmp(v->suspend, "on") == 0)
         setenv("SIMGPU_RM", "accept", 0); /* the real driver does not know it */
     rc = bench_run(b);
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-        if (kept[i].value)
-            setenv(kept[i].name, kept[i].value, 1);
-        else
-            unsetenv(kept[i].name);
-        free(kept[i].value);
-    }
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        restore(&kept[i]);
     return rc;
+}
+
+static void print_heading(const struct bench_plan *plan)
+{
+    printf("%-12s %9s %9s %9s %9s %9s", "variant", "kernel us", "added p50", "p99", "be ratio",
+           "be alone");
+    if (plan->stages)
+        printf(" %9s %9s", "wait p50", "p99");
+    putchar('\n');
+}
+
+static void print_row(const struct row *r, bool stages)
+{
+    printf("%-12s %9u %9.1f %9.1f %9.3f %9.3f", r->variant, r->be_kernel_us, r->added.p50_us,
+           r->added.p99_us, r->ratio, r->solo_ratio);
+    if (stages)
+        printf(" %9.1f %9.1f", r->wait.p50_us, r->wait.p99_us);
+    putchar('\n');
+    fflush(stdout);
 }
 
 static json_t *row_json(const struct row *r, bool stages)
@@ -155,14 +178,8 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
             say(&subcommand_ablation, "%s, %u us: best effort's result is wrong", row.variant, us);
             rc = -EIO;
         }
-        if (rc == 0 && !plan->json) {
-            printf("%-12s %9u %9.1f %9.1f %9.3f %9.3f", row.variant, row.be_kernel_us,
-                   row.added.p50_us, row.added.p99_us, row.ratio, row.solo_ratio);
-            if (plan->stages)
-                printf(" %9.1f %9.1f", row.wait.p50_us, row.wait.p99_us);
-            putchar('\n');
-            fflush(stdout);
-        }
+        if (rc == 0 && !plan->json)
+            print_row(&row, plan->stages);
         if (rc == 0)
             json_array_append_new(rows, row_json(&row, plan->stages));
         if (rc == 0 && !*config)
@@ -177,13 +194,8 @@ static int run(const struct bench_plan *plan, int argc, char **argv)
     json_t *rows = json_array(), *config = NULL, *root;
     int kernels = plan->be_kernel_us ? 1 : KERNELS, rc = 0;
 
-    if (!plan->json) {
-        printf("%-12s %9s %9s %9s %9s %9s", "variant", "kernel us", "added p50", "p99", "be ratio",
-               "be alone");
-        if (plan->stages)
-            printf(" %9s %9s", "wait p50", "p99");
-        putchar('\n');
-    }
+    if (!plan->json)
+        print_heading(plan);
     for (int k = 0; k < kernels && rc == 0; k++)
         rc = kernel_rows(plan, plan->be_kernel_us ? plan->be_kernel_us : kernels_us[k],
                          k * VARIANTS, kernels * VARIANTS, rows, &config);

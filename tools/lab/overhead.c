@@ -365,6 +365,25 @@ struct result {
 
 static struct figure seen[MOST_ROUNDS][MODES][CALLS];
 
+static void result_make(struct result *result, const struct plan *plan, uint32_t rounds)
+{
+    double p50[MOST_ROUNDS], p99[MOST_ROUNDS];
+
+    result->threads = plan->threads;
+    result->rounds = rounds;
+    for (int mode = 0; mode < MODES; mode++)
+        for (int call = 0; call < CALLS; call++) {
+            for (uint32_t r = 0; r < rounds; r++) {
+                const struct figure *base = &seen[r][BARE][call];
+
+                p50[r] = seen[r][mode][call].p50 - (mode == BARE ? 0 : base->p50);
+                p99[r] = seen[r][mode][call].p99 - (mode == BARE ? 0 : base->p99);
+            }
+            *(mode == BARE ? &result->bare[call] : &result->added[mode][call]) =
+                (struct figure){median(p50, rounds), median(p99, rounds)};
+        }
+}
+
 /* All rounds with plan->threads threads. -ECANCELED where not even one was complete. */
 static int run_rounds(struct plan *plan, const struct paths *paths, struct result *result)
 {
@@ -379,23 +398,8 @@ static int run_rounds(struct plan *plan, const struct paths *paths, struct resul
         }
     if (rc == -ECANCELED && rounds > 0)
         rc = 0;
-    if (rc == 0) {
-        double p50[MOST_ROUNDS], p99[MOST_ROUNDS];
-
-        result->threads = plan->threads;
-        result->rounds = rounds;
-        for (int mode = 0; mode < MODES; mode++)
-            for (int call = 0; call < CALLS; call++) {
-                for (uint32_t r = 0; r < rounds; r++) {
-                    const struct figure *base = &seen[r][BARE][call];
-
-                    p50[r] = seen[r][mode][call].p50 - (mode == BARE ? 0 : base->p50);
-                    p99[r] = seen[r][mode][call].p99 - (mode == BARE ? 0 : base->p99);
-                }
-                *(mode == BARE ? &result->bare[call] : &result->added[mode][call]) =
-                    (struct figure){median(p50, rounds), median(p99, rounds)};
-            }
-    }
+    if (rc == 0)
+        result_make(result, plan, rounds);
     return rc;
 }
 
@@ -440,29 +444,33 @@ static json_t *all_json(const struct plan *plan, const struct result *results, s
     return top;
 }
 
+static void print_table(const struct result *results, size_t n)
+{
+    printf("ns per call: bare, and added under cutin (p50 / p99)\n");
+    for (size_t i = 0; i < n; i++) {
+        printf("\n%-2u thread%-9s", results[i].threads, results[i].threads == 1 ? "" : "s");
+        for (int mode = 0; mode < MODES; mode++)
+            printf("%18s", mode_names[mode]);
+        for (int call = 0; call < CALLS; call++) {
+            printf("\n%-18s", call_names[call]);
+            for (int mode = 0; mode < MODES; mode++) {
+                const struct figure *f =
+                    mode == BARE ? &results[i].bare[call] : &results[i].added[mode][call];
+
+                printf("%9.0f /%7.0f", f->p50, f->p99);
+            }
+        }
+        putchar('\n');
+    }
+}
+
 static int report(const struct plan *plan, const struct result *results, size_t n, int argc,
                   char **argv)
 {
     int rc;
 
-    if (!plan->json) {
-        printf("ns per call: bare, and added under cutin (p50 / p99)\n");
-        for (size_t i = 0; i < n; i++) {
-            printf("\n%-2u thread%-9s", results[i].threads, results[i].threads == 1 ? "" : "s");
-            for (int mode = 0; mode < MODES; mode++)
-                printf("%18s", mode_names[mode]);
-            for (int call = 0; call < CALLS; call++) {
-                printf("\n%-18s", call_names[call]);
-                for (int mode = 0; mode < MODES; mode++) {
-                    const struct figure *f =
-                        mode == BARE ? &results[i].bare[call] : &results[i].added[mode][call];
-
-                    printf("%9.0f /%7.0f", f->p50, f->p99);
-                }
-            }
-            putchar('\n');
-        }
-    }
+    if (!plan->json)
+        print_table(results, n);
     rc = result_give(&subcommand_overhead, all_json(plan, results, n, argc, argv), plan->json,
                      plan->plot);
     if (progress_cancel)

@@ -127,6 +127,30 @@ static void add_work(struct cuts *c, const struct device_work *w, pid_t pid, boo
     }
 }
 
+/* Begins of kernels of `pid`, and the kernel of another process that took the most of the time
+ * until then. Twice: who was in the way is known when it is known when the kernel began. */
+static int cuts_read_log(struct cuts *c, FILE *log, pid_t pid)
+{
+    uint64_t *most_ns = calloc(c->n + 1, sizeof(*most_ns));
+    uint64_t first_ns = c->n ? c->at[0].in_ns : 0;
+    struct device_work w;
+    char *text = NULL;
+    size_t room = 0;
+
+    for (size_t i = 0; most_ns && i < c->n; i++)
+        c->at[i].begin_ns = 0;
+    for (int pass = 0; most_ns && pass < 2; pass++) {
+        rewind(log);
+        while (getline(&text, &room, log) > 0)
+            if (device_log_parse(text, &w) && strcmp(w.kind, "kernel") == 0 &&
+                w.end_ns + 1000000 >= first_ns)
+                add_work(c, &w, pid, pass == 0, most_ns);
+    }
+    free(text);
+    free(most_ns);
+    return most_ns ? 0 : -ENOMEM;
+}
+
 /* ---- another trace -------------------------------------------------------------------------- */
 
 /* Without a log: what another process had submitted last before a cut-in, where nobody is known. */
@@ -299,27 +323,7 @@ static int read_files(struct attach *a)
     log = rc == 0 ? open_log(a->row->pid) : NULL;
     if (log) {
         a->logged = true;
-        /* Begins of kernels of `pid`, and the kernel of another process that took the most of the
-         * time until then. Twice: who was in the way is known when it is known when the kernel
-         * began. */
-        uint64_t *most_ns = calloc(a->cuts.n + 1, sizeof(*most_ns));
-        uint64_t first_ns = a->cuts.n ? a->cuts.at[0].in_ns : 0;
-        struct device_work w;
-        char *text = NULL;
-        size_t room = 0;
-
-        for (size_t i = 0; most_ns && i < a->cuts.n; i++)
-            a->cuts.at[i].begin_ns = 0;
-        for (int pass = 0; most_ns && pass < 2; pass++) {
-            rewind(log);
-            while (getline(&text, &room, log) > 0)
-                if (device_log_parse(text, &w) && strcmp(w.kind, "kernel") == 0 &&
-                    w.end_ns + 1000000 >= first_ns)
-                    add_work(&a->cuts, &w, a->row->pid, pass == 0, most_ns);
-        }
-        free(text);
-        free(most_ns);
-        rc = most_ns ? 0 : -ENOMEM;
+        rc = cuts_read_log(&a->cuts, log, a->row->pid);
         fclose(log);
     }
     if (rc == 0)

@@ -16,6 +16,19 @@ static uint64_t latency_ns(const struct worker_sample *s, bool open)
     return s->end_ns - (open ? s->arrival_ns : s->start_ns);
 }
 
+/* Adds a block. How many have come when a request is begun, and wait behind it. */
+static void backlog_add(struct bench_backlog *b, const struct worker_sample *s, uint32_t n)
+{
+    for (uint32_t i = 0, come = 0; i < n; i++) {
+        while (come < n && s[come].arrival_ns <= s[i].start_ns)
+            come++;
+        if (come > i + 1 && come - i - 1 > b->most)
+            b->most = come - i - 1;
+        b->mean += come > i ? come - i - 1 : 0;
+        b->late += i > 0 && s[i].arrival_ns < s[i - 1].end_ns;
+    }
+}
+
 uint64_t bench_since_1970_ns(uint64_t monotonic_ns)
 {
     struct timespec now;
@@ -36,19 +49,8 @@ static void describe_mode(struct bench_result *r, bool open, double bound_us)
             r->max_ns = bench_since_1970_ns(r->sample[i].arrival_ns);
         }
     }
-    for (uint32_t block = 0, from = 0; block < r->blocks; from = r->block_end[block++]) {
-        /* Adds a block. How many have come when a request is begun, and wait behind it. */
-        const struct worker_sample *s = r->sample + from;
-        uint32_t n = r->block_end[block] - from;
-        for (uint32_t i = 0, come = 0; i < n; i++) {
-            while (come < n && s[come].arrival_ns <= s[i].start_ns)
-                come++;
-            if (come > i + 1 && come - i - 1 > r->backlog.most)
-                r->backlog.most = come - i - 1;
-            r->backlog.mean += come > i ? come - i - 1 : 0;
-            r->backlog.late += i > 0 && s[i].arrival_ns < s[i - 1].end_ns;
-        }
-    }
+    for (uint32_t block = 0, from = 0; block < r->blocks; from = r->block_end[block++])
+        backlog_add(&r->backlog, r->sample + from, r->block_end[block] - from);
     if (r->n)
         r->backlog.mean /= r->n;
     figures_make(&r->figures, r->latency_ns, r->n);

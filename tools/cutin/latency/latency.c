@@ -73,6 +73,36 @@ static const struct option_row options[] = {
     {0},
 };
 
+static void check(struct bench_plan *p)
+{
+    const struct subcommand *cmd = &subcommand_latency;
+
+    if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
+        fail_usage(cmd, "--mode ungated needs --be-graph");
+    /* What was not given. */
+    if (p->preset)
+        preset_fill(p, p->preset);
+    if (p->samples == 0)
+        p->samples = 1000;
+    if (p->be_kernel_us == 0)
+        p->be_kernel_us = 200;
+    if (p->modes == 0)
+        p->modes = ((1u << BENCH_MODES) - 1) & ~(p->be_graph ? 0 : 1u << BENCH_UNGATED);
+    bench_options_fill(p);
+    if (p->preset && p->modes >> BENCH_CUTIN & 1)
+        p->stages = true;
+    if (p->break_us > 0 && !(p->modes >> BENCH_CUTIN & 1))
+        fail_usage(cmd, "--break needs --mode cutin");
+    if (p->break_us > 0 && p->stages && p->method == BENCH_TRACE_EVENTS)
+        fail_usage(cmd,
+                   "--break keeps the newest trace records, --stages events the first: use one");
+    if (p->stages && !(p->modes >> BENCH_CUTIN & 1))
+        fail_usage(cmd, "--stages needs --mode cutin");
+    if (p->samples < figures_least_samples(p->percentile))
+        fail_usage(cmd, "--percentile %g needs at least %zu samples, not %u", p->percentile,
+                   figures_least_samples(p->percentile), p->samples);
+}
+
 static int report(struct bench *b, int argc, char **argv)
 {
     json_t *root = bench_json(b);
@@ -106,33 +136,7 @@ static int latency(int argc, char **argv)
     options_no_operands(&subcommand_latency, argc, argv);
     if (preset >= 0)
         bench.plan.preset = &presets[preset];
-    const struct subcommand *cmd = &subcommand_latency;
-
-    if ((bench.plan.modes >> BENCH_UNGATED & 1) && !bench.plan.be_graph)
-        fail_usage(cmd, "--mode ungated needs --be-graph");
-    /* What was not given. */
-    if (bench.plan.preset)
-        preset_fill(&bench.plan, bench.plan.preset);
-    if (bench.plan.samples == 0)
-        bench.plan.samples = 1000;
-    if (bench.plan.be_kernel_us == 0)
-        bench.plan.be_kernel_us = 200;
-    if (bench.plan.modes == 0)
-        bench.plan.modes =
-            ((1u << BENCH_MODES) - 1) & ~(bench.plan.be_graph ? 0 : 1u << BENCH_UNGATED);
-    bench_options_fill(&bench.plan);
-    if (bench.plan.preset && bench.plan.modes >> BENCH_CUTIN & 1)
-        bench.plan.stages = true;
-    if (bench.plan.break_us > 0 && !(bench.plan.modes >> BENCH_CUTIN & 1))
-        fail_usage(cmd, "--break needs --mode cutin");
-    if (bench.plan.break_us > 0 && bench.plan.stages && bench.plan.method == BENCH_TRACE_EVENTS)
-        fail_usage(cmd,
-                   "--break keeps the newest trace records, --stages events the first: use one");
-    if (bench.plan.stages && !(bench.plan.modes >> BENCH_CUTIN & 1))
-        fail_usage(cmd, "--stages needs --mode cutin");
-    if (bench.plan.samples < figures_least_samples(bench.plan.percentile))
-        fail_usage(cmd, "--percentile %g needs at least %zu samples, not %u", bench.plan.percentile,
-                   figures_least_samples(bench.plan.percentile), bench.plan.samples);
+    check(&bench.plan);
     if (bench.plan.plot && plot_check(bench.plan.plot, bench.why, sizeof(bench.why)) != 0)
         return say(&subcommand_latency, "%s", bench.why);
     if (output_check(&subcommand_latency, bench.plan.histogram) != 0 ||

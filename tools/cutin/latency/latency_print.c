@@ -93,6 +93,29 @@ static void print_estimate(const char *name, const struct bench_estimate *e, dou
     putchar('\n');
 }
 
+/* Last, so that it is what one sees. */
+static void print_verdict(const struct bench *b)
+{
+    double alone = b->mode[BENCH_ALONE].figures.p99_us, cutin = b->mode[BENCH_CUTIN].figures.p99_us,
+           native = b->mode[BENCH_NATIVE].figures.p99_us;
+
+    if (!bench_has(b, BENCH_ALONE) || !bench_has(b, BENCH_CUTIN) || b->cancelled ||
+        b->mode[BENCH_CUTIN].figures.samples < figures_least_samples(99) || alone <= 0)
+        return;
+    if (bench_in_floor(b, BENCH_CUTIN)) {
+        printf("\nreal time's p99 under cutin lies within the noise floor of %.1f us: no verdict\n",
+               bench_floor_us(b));
+        return;
+    }
+    printf("\nreal time's p99 under cutin: %.2f times alone", cutin / alone);
+    if (bench_has(b, BENCH_NATIVE))
+        printf("; natively %.2f times, so cutin makes it %.1f times better", native / alone,
+               native / cutin);
+    if (b->floor.measured)
+        printf("; noise floor %.1f us", bench_floor_us(b));
+    putchar('\n');
+}
+
 static void print_table(const struct bench *b)
 {
     double graph_us = bench_graph_us(b);
@@ -192,23 +215,5 @@ void bench_print(const struct bench *b)
                                                      b->mode[m].figures.samples};
     putchar('\n');
     histogram_print(stdout, columns, n);
-    /* Last, so that it is what one sees. */
-    double alone = b->mode[BENCH_ALONE].figures.p99_us, cutin = b->mode[BENCH_CUTIN].figures.p99_us,
-           native = b->mode[BENCH_NATIVE].figures.p99_us;
-
-    if (!bench_has(b, BENCH_ALONE) || !bench_has(b, BENCH_CUTIN) || b->cancelled ||
-        b->mode[BENCH_CUTIN].figures.samples < figures_least_samples(99) || alone <= 0)
-        return;
-    if (bench_in_floor(b, BENCH_CUTIN)) {
-        printf("\nreal time's p99 under cutin lies within the noise floor of %.1f us: no verdict\n",
-               bench_floor_us(b));
-        return;
-    }
-    printf("\nreal time's p99 under cutin: %.2f times alone", cutin / alone);
-    if (bench_has(b, BENCH_NATIVE))
-        printf("; natively %.2f times, so cutin makes it %.1f times better", native / alone,
-               native / cutin);
-    if (b->floor.measured)
-        printf("; noise floor %.1f us", bench_floor_us(b));
-    putchar('\n');
+    print_verdict(b);
 }

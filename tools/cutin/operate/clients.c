@@ -193,6 +193,18 @@ struct line {
 
 enum { CELL = 64 };
 
+/* A figure, or a time where there is no format. */
+static void cell_figure(double value, const char *format, char out[CELL])
+{
+    if (format)
+        snprintf(out, CELL, format, value);
+    else if (value <= 0)
+        snprintf(out, CELL, "-");
+    else
+        snprintf(out, CELL, value < 1e7 ? "%.0fus" : "%.0fms",
+                 floor(value / (value < 1e7 ? 1e3 : 1e6)));
+}
+
 static void cell_user(const struct line *l, char out[CELL])
 {
     user_of(l->row, out, CELL);
@@ -361,17 +373,9 @@ void clients_line(uint32_t shown, const struct clients *all, const struct messag
             snprintf(cell, CELL, "%s", c->title);
         else if (c->cell)
             c->cell(&l, cell);
-        else {
-            /* A figure, or a time where there is no format. */
-            double value = *(const double *)(const void *)((const char *)&l + c->figure);
-            if (c->format)
-                snprintf(cell, CELL, c->format, value);
-            else if (value <= 0)
-                snprintf(cell, CELL, "-");
-            else
-                snprintf(cell, CELL, value < 1e7 ? "%.0fus" : "%.0fms",
-                         floor(value / (value < 1e7 ? 1e3 : 1e6)));
-        }
+        else
+            cell_figure(*(const double *)(const void *)((const char *)&l + c->figure), c->format,
+                        cell);
         used += (size_t)snprintf(out + used, CLIENTS_LINE - used, "%s%*s", used ? " " : "",
                                  c->width, cell);
     }

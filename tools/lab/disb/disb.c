@@ -225,6 +225,33 @@ static void print_ratio(double value, double of)
         printf(" %8s", "-");
 }
 
+static void print_mode(const struct disb_mode *mode, const struct disb_result *r,
+                       const struct disb_result *all)
+{
+    const struct disb_result *alone = &all[DISB_RT_ONLY];
+
+    printf("%-17s %8.0f %8.0f %8.0f %8.0f", mode->name, r->mean_us, r->rt.p50_us, r->rt.p99_us,
+           r->rt.p999_us);
+    print_ratio(r->rt.p99_us, alone->rt.p99_us);
+    printf(" %9.1f", per_s(r));
+    print_ratio(per_s(r), per_s(alone));
+    printf(" %9.0f %8.0f\n", r->preempt.p50_us, r->preempt.p99_us);
+    if (r->late)
+        printf("%-17s %u real-time requests were not served in time\n", "", r->late);
+}
+
+static void print_workload(const struct disb_workload *w, const struct disb_result *results)
+{
+    printf("\nworkload %s: real-time latency in us from the arrival; requests/s of all\n%-17s %8s "
+           "%8s %8s %8s %8s %9s %8s %9s %8s\n",
+           w->name, "", "mean", "p50", "p99", "p99.9", "p99 x", "req/s", "req/s x", "preempt50",
+           "99");
+    for (int m = 0; m < DISB_MODES; m++)
+        if (results[m].measured)
+            print_mode(&disb_modes[m], &results[m], results);
+    fflush(stdout);
+}
+
 /* ---- running ------------------------------------------------------------------------------- */
 
 static uint32_t runs_of_workload(const struct plan *p)
@@ -267,28 +294,8 @@ static int run_workload(struct plan *p, const char *name, const json_t *definiti
         d->run++;
     }
     progress_end();
-    if (!p->json) {
-        printf(
-            "\nworkload %s: real-time latency in us from the arrival; requests/s of all\n%-17s %8s "
-            "%8s %8s %8s %8s %9s %8s %9s %8s\n",
-            w.name, "", "mean", "p50", "p99", "p99.9", "p99 x", "req/s", "req/s x", "preempt50",
-            "99");
-        for (int m = 0; m < DISB_MODES; m++)
-            if (results[m].measured) {
-                const struct disb_result *alone = &results[DISB_RT_ONLY];
-
-                printf("%-17s %8.0f %8.0f %8.0f %8.0f", disb_modes[m].name, results[m].mean_us,
-                       results[m].rt.p50_us, results[m].rt.p99_us, results[m].rt.p999_us);
-                print_ratio(results[m].rt.p99_us, alone->rt.p99_us);
-                printf(" %9.1f", per_s(&results[m]));
-                print_ratio(per_s(&results[m]), per_s(alone));
-                printf(" %9.0f %8.0f\n", results[m].preempt.p50_us, results[m].preempt.p99_us);
-                if (results[m].late)
-                    printf("%-17s %u real-time requests were not served in time\n", "",
-                           results[m].late);
-            }
-        fflush(stdout);
-    }
+    if (!p->json)
+        print_workload(&w, results);
     put(out, name, workload_json(&w, results));
     disb_workload_free(&w);
     return rc;

@@ -16,6 +16,15 @@ static double host_ns(const struct disb_seat *seat, double device_ns)
     return (double)seat->clock_ns[0] + (device_ns - seat->device_ns[0]) * rate;
 }
 
+static uint64_t preempt_ns(const struct disb_shared *shared, const struct disb_seat *seat,
+                           const struct disb_sample *sample)
+{
+    const struct model_kernel *first = (const void *)((const char *)shared + seat->kernels_at);
+    double ns = host_ns(seat, sample->first_ns) - (double)sample->call_ns - (double)first->ns;
+
+    return ns > 0 ? (uint64_t)ns : 0; /* below the resolution of the pairing */
+}
+
 void disb_result_make(struct disb_result *result, const struct disb_shared *shared)
 {
     uint64_t *latency, *preempt, sum_ns = 0;
@@ -35,12 +44,7 @@ void disb_result_make(struct disb_result *result, const struct disb_shared *shar
         result->late += seat->rt ? seat->late : 0;
         for (uint32_t k = 0; latency && preempt && k < atomic_load(&seat->samples); k++) {
             latency[n] = sample[k].latency_ns;
-            const struct model_kernel *first =
-                (const void *)((const char *)shared + seat->kernels_at);
-            double ns =
-                host_ns(seat, sample[k].first_ns) - (double)sample[k].call_ns - (double)first->ns;
-
-            preempt[n++] = ns > 0 ? (uint64_t)ns : 0; /* below the resolution of the pairing */
+            preempt[n++] = preempt_ns(shared, seat, &sample[k]);
             sum_ns += sample[k].latency_ns;
         }
     }

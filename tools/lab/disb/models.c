@@ -33,6 +33,17 @@ static uint32_t count_kernels(const struct row *shape)
     return n;
 }
 
+static void shuffle(struct model *m, uint64_t seed)
+{
+    for (uint32_t i = m->kernels; i > 1; i--) {
+        uint32_t j = (uint32_t)(random_next(&seed) % i);
+        struct model_kernel k = m->kernel[i - 1];
+
+        m->kernel[i - 1] = m->kernel[j];
+        m->kernel[j] = k;
+    }
+}
+
 int model_generate(struct model *m, const char *name, double speed, uint64_t seed)
 {
     const struct row *r = rows;
@@ -49,13 +60,7 @@ int model_generate(struct model *m, const char *name, double speed, uint64_t see
         for (uint32_t i = 0; i < r->kernels; i++)
             m->kernel[m->kernels++] = (struct model_kernel){
                 r->blocks, r->threads, (uint64_t)((double)r->us * 1000 / speed)};
-    for (uint32_t i = m->kernels; i > 1; i--) {
-        uint32_t j = (uint32_t)(random_next(&seed) % i);
-        struct model_kernel k = m->kernel[i - 1];
-
-        m->kernel[i - 1] = m->kernel[j];
-        m->kernel[j] = k;
-    }
+    shuffle(m, seed);
     return 0;
 }
 

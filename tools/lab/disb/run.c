@@ -93,6 +93,12 @@ static uint32_t process_of(struct run *r, const struct disb_client *client)
     return r->d->apart ? 1 + r->be : 1;
 }
 
+static uint64_t seat_bytes(const struct disb_client *client, const struct model *model)
+{
+    return model->kernels * sizeof(struct model_kernel) + client->arrivals * sizeof(uint64_t) +
+           capacity_of(client) * sizeof(struct disb_sample);
+}
+
 static uint64_t put(struct run *r, uint64_t *at, const void *from, uint64_t bytes)
 {
     uint64_t offset = *at;
@@ -101,6 +107,28 @@ static uint64_t put(struct run *r, uint64_t *at, const void *from, uint64_t byte
         memcpy((char *)r->shared + offset, from, bytes);
     *at += bytes;
     return offset;
+}
+
+static void seat_fill(struct run *r, const struct disb_client *client, const struct model *model,
+                      uint64_t *at)
+{
+    struct disb_seat *seat = &r->shared->seat[r->shared->seats++];
+
+    seat->rt = client->rt;
+    seat->closed = client->closed;
+    seat->process = process_of(r, client);
+    seat->kernels = model->kernels;
+    seat->arrivals = client->arrivals;
+    seat->capacity = capacity_of(client);
+    seat->kernels_at = put(r, at, model->kernel, model->kernels * sizeof(*model->kernel));
+    seat->arrivals_at = put(r, at, client->arrival_ns, client->arrivals * sizeof(uint64_t));
+    seat->samples_at = put(r, at, NULL, seat->capacity * sizeof(struct disb_sample));
+    if (seat->process >= r->processes)
+        r->processes = seat->process + 1;
+    if (client->rt)
+        r->rt++;
+    else
+        r->be++;
 }
 
 static int share(struct run *r, const struct disb_workload *w)
@@ -113,9 +141,7 @@ static int share(struct run *r, const struct disb_workload *w)
         if (!model)
             return -ENOENT;
         if (takes_part(r->mode, &w->client[i]))
-            bytes += model->kernels * sizeof(struct model_kernel) +
-                     w->client[i].arrivals * sizeof(uint64_t) +
-                     capacity_of(&w->client[i]) * sizeof(struct disb_sample);
+            bytes += seat_bytes(&w->client[i], model);
     }
     r->fd = memfd_create("cutin-disb", MFD_CLOEXEC);
     if (r->fd < 0 || ftruncate(r->fd, (off_t)bytes) != 0)
@@ -128,27 +154,8 @@ static int share(struct run *r, const struct disb_workload *w)
     r->shared->sequential = r->mode->sequential;
     r->shared->priorities = r->mode->priorities;
     for (uint32_t i = 0; i < w->clients; i++)
-        if (takes_part(r->mode, &w->client[i])) {
-            const struct model *model = disb_model(r->d, w->client[i].model);
-            struct disb_seat *seat = &r->shared->seat[r->shared->seats++];
-
-            seat->rt = w->client[i].rt;
-            seat->closed = w->client[i].closed;
-            seat->process = process_of(r, &w->client[i]);
-            seat->kernels = model->kernels;
-            seat->arrivals = w->client[i].arrivals;
-            seat->capacity = capacity_of(&w->client[i]);
-            seat->kernels_at = put(r, &at, model->kernel, model->kernels * sizeof(*model->kernel));
-            seat->arrivals_at =
-                put(r, &at, w->client[i].arrival_ns, w->client[i].arrivals * sizeof(uint64_t));
-            seat->samples_at = put(r, &at, NULL, seat->capacity * sizeof(struct disb_sample));
-            if (seat->process >= r->processes)
-                r->processes = seat->process + 1;
-            if (w->client[i].rt)
-                r->rt++;
-            else
-                r->be++;
-        }
+        if (takes_part(r->mode, &w->client[i]))
+            seat_fill(r, &w->client[i], disb_model(r->d, w->client[i].model), &at);
     return 0;
 }
 
@@ -224,6 +231,19 @@ static int check_alive(struct run *r)
     return 0;
 }
 
+/* The window is most of a run. */
+static void show(const struct run *r)
+{
+    double window = r->d->seconds * 1e9, done = 0;
+    uint64_t start_ns = r->shared->start_ns, now = clock_ns();
+    char what[64];
+
+    if (start_ns && now > start_ns)
+        done = (double)(now - start_ns) / window;
+    snprintf(what, sizeof(what), "%s, %s", r->workload, r->mode->name);
+    progress_show(r->d->run + (done < 1 ? done : 1), r->d->runs, what);
+}
+
 /* Until so many clients are there, or the time is over: -ETIMEDOUT. */
 static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients, uint64_t until_ns,
                  bool cancellable)
@@ -233,15 +253,7 @@ static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients,
     while (rc == 0 && atomic_load_explicit(count, memory_order_acquire) < clients) {
         if (cancellable && progress_cancel)
             return -ECANCELED;
-        /* The window is most of a run. */
-        double window = r->d->seconds * 1e9, done = 0;
-        uint64_t start_ns = r->shared->start_ns, now = clock_ns();
-        char what[64];
-
-        if (start_ns && now > start_ns)
-            done = (double)(now - start_ns) / window;
-        snprintf(what, sizeof(what), "%s, %s", r->workload, r->mode->name);
-        progress_show(r->d->run + (done < 1 ? done : 1), r->d->runs, what);
+        show(r);
         if (clock_ns() >= until_ns)
             return -ETIMEDOUT;
         nap_us(NAP_US);
@@ -302,6 +314,19 @@ static int measure(struct run *r)
     return rc;
 }
 
+static void end(struct run *r, bool in_order)
+{
+    uint64_t until_ns = in_ms(in_order ? END_MS : 0);
+
+    for (uint32_t i = 0; i < r->processes; i++)
+        own_reap(r->pid[i], until_ns);
+    daemon_own_end(&r->daemon);
+    if (r->shared)
+        munmap(r->shared, r->shared->bytes);
+    if (r->fd >= 0)
+        close(r->fd);
+}
+
 int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mode *mode,
              struct disb_result *result)
 {
@@ -328,14 +353,6 @@ int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mo
         snprintf(d->gpu, sizeof(d->gpu), "%.95s", r.shared->gpu);
         d->driver_version = r.shared->driver_version;
     }
-    uint64_t until_ns = in_ms((rc == 0 || rc == -ECANCELED) ? END_MS : 0);
-
-    for (uint32_t i = 0; i < r.processes; i++)
-        own_reap(r.pid[i], until_ns);
-    daemon_own_end(&r.daemon);
-    if (r.shared)
-        munmap(r.shared, r.shared->bytes);
-    if (r.fd >= 0)
-        close(r.fd);
+    end(&r, rc == 0 || rc == -ECANCELED);
     return rc;
 }

@@ -268,14 +268,17 @@ static int run(struct client *c)
 
 /* ---- set-up -------------------------------------------------------------------------------- */
 
+static bool same_kernel(const struct model_kernel *a, const struct model_kernel *b)
+{
+    return a->blocks == b->blocks && a->threads == b->threads && a->ns == b->ns;
+}
+
 static int function_find(const struct model_kernel *kernel, CUfunction *out)
 {
     CUmodule module;
     uint32_t i = 0;
 
-    while (i < functions.n && !(functions.one[i].kernel.blocks == kernel->blocks &&
-                                functions.one[i].kernel.threads == kernel->threads &&
-                                functions.one[i].kernel.ns == kernel->ns))
+    while (i < functions.n && !same_kernel(&functions.one[i].kernel, kernel))
         i++;
     if (i == MOST_FUNCTIONS)
         i = kernel->blocks % MOST_FUNCTIONS;

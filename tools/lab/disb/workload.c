@@ -156,6 +156,24 @@ static const struct kind {
     {"closed", NULL, NULL},
 };
 
+static int fill_arrivals(struct disb_client *client, const struct kind *kind, struct arrivals *a,
+                         double until_ns, const struct complaint *c)
+{
+    size_t room = 0;
+
+    for (uint32_t i = 0;; i++) {
+        double at_ns = kind->at(a, i);
+        if (at_ns >= until_ns)
+            return 0;
+        if (i == MOST_ARRIVALS)
+            return refuse(c, "more than %d requests", MOST_ARRIVALS);
+        if (list_grow(&client->arrival_ns, &room, i, sizeof(*client->arrival_ns)) != 0)
+            return refuse(c, "no memory for its arrivals");
+        client->arrival_ns[i] = (uint64_t)at_ns;
+        client->arrivals = i + 1;
+    }
+}
+
 /* ---- clients ------------------------------------------------------------------------------- */
 
 static int make_client(struct disb_client *client, const json_t *json, double seconds,
@@ -184,19 +202,7 @@ static int make_client(struct disb_client *client, const json_t *json, double se
     rc = kind->read(json, &a, c);
     if (rc != 0)
         return rc;
-    size_t room = 0;
-
-    for (uint32_t i = 0;; i++) {
-        double at_ns = kind->at(&a, i);
-        if (at_ns >= ((seconds + (client->rt ? 0 : beyond_s)) * 1e9))
-            return 0;
-        if (i == MOST_ARRIVALS)
-            return refuse(c, "more than %d requests", MOST_ARRIVALS);
-        if (list_grow(&client->arrival_ns, &room, i, sizeof(*client->arrival_ns)) != 0)
-            return refuse(c, "no memory for its arrivals");
-        client->arrival_ns[i] = (uint64_t)at_ns;
-        client->arrivals = i + 1;
-    }
+    return fill_arrivals(client, kind, &a, (seconds + (client->rt ? 0 : beyond_s)) * 1e9, c);
 }
 
 int disb_workload_make(struct disb_workload *w, const char *name, const json_t *definition,

@@ -17,6 +17,17 @@ struct part {
     size_t *start;
 };
 
+static void arrivals_draw(uint64_t *ns, size_t n, const struct forecast_load *load)
+{
+    uint64_t state = load->seed;
+    double at = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        at += random_exponential(&state) * 1e9 / load->per_s;
+        ns[i] = (uint64_t)at;
+    }
+}
+
 /* Without a clock all of it is one request. */
 static size_t requests_find(struct part *p, const struct workload *w, bool clocked)
 {
@@ -41,15 +52,8 @@ static int part_open(struct part *p, const struct machine *m, const struct workl
     p->latency_ns = calloc(requests + 1, sizeof(*p->latency_ns));
     if (!p->device_ns || !p->start || !p->arrival_ns || !p->latency_ns)
         return -ENOMEM;
-    if (clocked) {
-        uint64_t state = load->seed;
-        double at = 0;
-
-        for (size_t i = 0; i < requests; i++) {
-            at += random_exponential(&state) * 1e9 / load->per_s;
-            p->arrival_ns[i] = (uint64_t)at;
-        }
-    }
+    if (clocked)
+        arrivals_draw(p->arrival_ns, requests, load);
     p->job = (struct rerun_job){.w = w,
                                 .device_ns = p->device_ns,
                                 .wait_ns = distance_delta_ns(&m->distance),

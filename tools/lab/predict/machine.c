@@ -25,6 +25,24 @@ struct table {
     size_t n, room;
 };
 
+static bool alike_is(const struct alike *a, const struct alike *b)
+{
+    return a->blocks == b->blocks && a->at_once == b->at_once && a->warps == b->warps &&
+           a->quarter == b->quarter;
+}
+
+/* As many bytes as memory delivers in that part of the time to so many multiprocessors, and no more
+ * than the blocks can wait for in it. */
+static uint64_t bytes_of(const struct machine *m, const struct alike *a, double wave_ns,
+                         double waves)
+{
+    double busy = (double)a->blocks / ((double)m->processors * a->at_once);
+    double stream = m->modules.dram_gbs * wave_ns * waves * (busy < 1 ? busy : 1);
+    double waiting = (double)a->blocks * a->warps * MODULES_LINE_BYTES * wave_ns / MODULES_DRAM_NS;
+
+    return (uint64_t)(m->memory * fmin(stream, waiting * m->pattern->own));
+}
+
 static int run_once(const struct machine *m, const struct alike *a, bool single, double *ns)
 {
     struct modules machine = m->modules;
@@ -43,14 +61,7 @@ static int run_once(const struct machine *m, const struct alike *a, bool single,
         machine.modules = 1;
         machine.remote_bytes = 0;
     }
-    /* As many bytes as memory delivers in that part of the time to so many multiprocessors, and no
-     * more than the blocks can wait for in it. */
-    double busy = (double)a->blocks / ((double)m->processors * a->at_once);
-    double stream = m->modules.dram_gbs * k.wave_ns[0] * waves * (busy < 1 ? busy : 1);
-    double waiting =
-        (double)a->blocks * a->warps * MODULES_LINE_BYTES * k.wave_ns[0] / MODULES_DRAM_NS;
-
-    k.bytes = (uint64_t)(m->memory * fmin(stream, waiting * m->pattern->own));
+    k.bytes = bytes_of(m, a, k.wave_ns[0], waves);
     rc = modules_run(&machine, &k, &t);
     *ns = rc == 0 ? t.ns[0] : 0;
     return rc;
@@ -62,8 +73,7 @@ static int factor_find(struct table *t, const struct machine *m, struct alike *a
     int rc;
 
     for (size_t i = t->n; i-- > 0;)
-        if (t->list[i].blocks == a->blocks && t->list[i].at_once == a->at_once &&
-            t->list[i].warps == a->warps && t->list[i].quarter == a->quarter) {
+        if (alike_is(&t->list[i], a)) {
             a->factor = t->list[i].factor;
             return 0;
         }

@@ -97,6 +97,22 @@ static uint32_t home_of(struct run *r, uint64_t line, uint32_t toucher)
     return *home;
 }
 
+/* The shorter way round the ring; what passes a module goes in and out of it. */
+static void travel(struct run *r, uint64_t line, uint32_t from, uint32_t to)
+{
+    uint32_t n = r->m->modules, right = (to + n - from) % n, left = n - right;
+    bool rightwards = right < left || (right == left && line % 2);
+
+    r->hops += right < left ? right : left;
+    while (from != to) {
+        uint32_t next = (from + (rightwards ? 1 : n - 1)) % n;
+
+        r->link[from]++;
+        r->link[next]++;
+        from = next;
+    }
+}
+
 static void touch(struct run *r, uint32_t module, uint64_t line)
 {
     uint32_t home = home_of(r, line, module);
@@ -106,19 +122,7 @@ static void touch(struct run *r, uint32_t module, uint64_t line)
         r->all_remote++;
         if (line_cache_touch(&r->remote[module], (uint32_t)line))
             return;
-        /* The shorter way round the ring; what passes a module goes in and out of it. */
-        uint32_t from = home;
-        uint32_t n = r->m->modules, right = (module + n - from) % n, left = n - right;
-        bool rightwards = right < left || (right == left && line % 2);
-
-        r->hops += right < left ? right : left;
-        while (from != module) {
-            uint32_t next = (from + (rightwards ? 1 : n - 1)) % n;
-
-            r->link[from]++;
-            r->link[next]++;
-            from = next;
-        }
+        travel(r, line, home, module);
     }
     if (!line_cache_touch(&r->l2[home], (uint32_t)line)) {
         r->missed++;
@@ -139,6 +143,11 @@ static uint64_t block_in(const struct run *r, uint64_t wave, uint32_t module, ui
     return from + at < to ? from + at : UINT64_MAX;
 }
 
+static double work_of(const struct run *r, uint64_t block)
+{
+    return 1 + r->pattern->uneven * (2 * (double)block / (double)r->blocks - 1);
+}
+
 /* What the busiest module computes, of the mean wave; below 0: nothing is left. The most blocks
  * that a module has go to `slots`. */
 static double wave_work(const struct run *r, uint64_t wave, uint64_t *slots)
@@ -151,13 +160,30 @@ static double wave_work(const struct run *r, uint64_t wave, uint64_t *slots)
         uint64_t n = 0, block;
 
         for (; n < r->slots && (block = block_in(r, wave, m, n)) != UINT64_MAX; n++)
-            sum += 1 + r->pattern->uneven * (2 * (double)block / (double)r->blocks - 1);
+            sum += work_of(r, block);
         if (n && sum / (double)n > most)
             most = sum / (double)n;
         if (*slots < n)
             *slots = n;
     }
     return most;
+}
+
+/* All resident blocks go on step by step, side by side. Which of them is first is no order of
+ * theirs, or one module would touch every page first. */
+static void wave_touch(struct run *r, uint64_t wave, uint64_t slots)
+{
+    uint64_t residents = slots * r->m->modules;
+
+    for (uint64_t step = 0; step < r->steps; step++)
+        for (uint64_t i = 0; i < residents; i++) {
+            uint64_t at = (i * STRIDE + mix(step + wave) % residents) % residents;
+            uint32_t module = (uint32_t)(at % r->m->modules);
+            uint64_t block = block_in(r, wave, module, at / r->m->modules);
+
+            if (block != UINT64_MAX)
+                touch(r, module, line_of(r, block, step));
+        }
 }
 
 static double most_of(const double *list, uint32_t n)
@@ -169,21 +195,33 @@ static double most_of(const double *list, uint32_t n)
     return most;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
-
-/* The lines of a cache of so many bytes that are followed. */
-static size_t lines_in(const struct run *r, uint64_t bytes)
-{
-    return (size_t)((double)bytes / r->scale / r->m->modules / MODULES_LINE_BYTES /
-                    (double)r->sample);
-}
-
-static int run_open(struct run *r, const struct modules_kernel *k)
+/* The wave takes as long as whatever of it takes longest: GB/s are bytes per nanosecond. */
+static void wave_end(struct run *r, const struct modules_kernel *k, double work)
 {
     const struct modules *m = r->m;
-    uint64_t pages;
-    int rc = 0;
+    double bytes = (double)(MODULES_LINE_BYTES * r->sample) * r->scale;
+    double dram_ns = most_of(r->dram, m->modules) * bytes / (m->dram_gbs / m->modules);
+    double link_ns = m->modules > 1 ? most_of(r->link, m->modules) * bytes / m->link_gbs : 0;
+    double wait_ns = r->touched > 0
+                         ? (double)(r->steps * r->sample) / k->warps *
+                               (r->missed * MODULES_DRAM_NS + r->hops * HOP_NS) / r->touched
+                         : 0;
 
+    r->dram_ns += dram_ns;
+    for (uint32_t i = 0; i < m->modules; i++)
+        r->link_lines += r->link[i];
+    r->all_touched += r->touched;
+    memset(r->dram, 0, sizeof(r->dram));
+    memset(r->link, 0, sizeof(r->link));
+    r->touched = r->missed = r->hops = 0;
+    for (int i = 0; i < MODULES_LOADS; i++)
+        r->ns[i] += fmax(fmax(k->wave_ns[i] * work, dram_ns), fmax(link_ns, wait_ns));
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static void run_size(struct run *r, const struct modules_kernel *k)
+{
     double slots = (double)(r->m->processors / r->m->modules) * k->blocks_at_once, lines;
 
     r->scale = fmin(fmax((double)k->blocks / MOST_BLOCKS, 1), slots);
@@ -202,6 +240,22 @@ static int run_open(struct run *r, const struct modules_kernel *k)
     r->data = r->own * r->blocks;
     r->table =
         (uint64_t)((double)k->pattern->shared_bytes / r->scale / MODULES_LINE_BYTES) / r->sample;
+}
+
+/* The lines of a cache of so many bytes that are followed. */
+static size_t lines_in(const struct run *r, uint64_t bytes)
+{
+    return (size_t)((double)bytes / r->scale / r->m->modules / MODULES_LINE_BYTES /
+                    (double)r->sample);
+}
+
+static int run_open(struct run *r, const struct modules_kernel *k)
+{
+    const struct modules *m = r->m;
+    uint64_t pages;
+    int rc = 0;
+
+    run_size(r, k);
     pages = (r->data + r->table) * r->sample / MOST_SAMPLE + 1;
     r->home = malloc(pages);
     if (!r->home)
@@ -223,39 +277,8 @@ static void launch(struct run *r, const struct modules_kernel *k)
     for (uint32_t i = 0; i < r->m->modules; i++) /* kept coherent by software */
         line_cache_clear(&r->remote[i]);
     for (uint64_t wave = 0; (work = wave_work(r, wave, &slots)) >= 0; wave++) {
-        /* All resident blocks go on step by step, side by side. Which of them is first is no order
-         * of theirs, or one module would touch every page first. */
-        uint64_t residents = slots * r->m->modules;
-
-        for (uint64_t step = 0; step < r->steps; step++)
-            for (uint64_t i = 0; i < residents; i++) {
-                uint64_t at = (i * STRIDE + mix(step + wave) % residents) % residents;
-                uint32_t module = (uint32_t)(at % r->m->modules);
-                uint64_t block = block_in(r, wave, module, at / r->m->modules);
-
-                if (block != UINT64_MAX)
-                    touch(r, module, line_of(r, block, step));
-            }
-        /* The wave takes as long as whatever of it takes longest: GB/s are bytes per nanosecond. */
-        const struct modules *m = r->m;
-        double bytes = (double)(MODULES_LINE_BYTES * r->sample) * r->scale;
-        double dram_ns = most_of(r->dram, m->modules) * bytes / (m->dram_gbs / m->modules);
-        double link_ns = m->modules > 1 ? most_of(r->link, m->modules) * bytes / m->link_gbs : 0;
-        double wait_ns = r->touched > 0
-                             ? (double)(r->steps * r->sample) / k->warps *
-                                   (r->missed * MODULES_DRAM_NS + r->hops * HOP_NS) / r->touched
-                             : 0;
-
-        r->dram_ns += dram_ns;
-        for (uint32_t i = 0; i < m->modules; i++)
-            r->link_lines += r->link[i];
-        r->all_touched += r->touched;
-        memset(r->dram, 0, sizeof(r->dram));
-        memset(r->link, 0, sizeof(r->link));
-        r->touched = r->missed = r->hops = 0;
-        for (int i = 0; i < MODULES_LOADS; i++)
-            r->ns[i] +=
-                fmax(fmax(k->wave_ns[i] * (work * r->fold), dram_ns), fmax(link_ns, wait_ns));
+        wave_touch(r, wave, slots);
+        wave_end(r, k, work * r->fold);
     }
 }
 

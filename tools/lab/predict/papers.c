@@ -27,13 +27,18 @@ static void put(struct table *t, const char *model, const char *what, const char
 
 enum { V100_PROCESSORS = 80, COPY_BYTES = 256 << 20, TAGS = 140, REQUEST_BYTES = 128 };
 
+static struct distance away(uint64_t rtt_ns)
+{
+    return (struct distance){rtt_ns, 1200, TAGS, REQUEST_BYTES};
+}
+
 static double total_ns(struct table *t, const struct workload *w, uint64_t rtt_ns)
 {
     struct machine m = {.recorded_processors = V100_PROCESSORS,
                         .processors = V100_PROCESSORS,
                         .speed = 1,
                         .host_speed = 1,
-                        .distance = (struct distance){rtt_ns, 1200, TAGS, REQUEST_BYTES}};
+                        .distance = away(rtt_ns)};
     struct rerun_device device = {.processors = V100_PROCESSORS};
     uint64_t *ns = calloc(w->ops + 1, sizeof(*ns)), arrival_ns = 0;
     size_t start[2] = {0, w->ops};
@@ -105,6 +110,30 @@ static double shape_of(struct table *t, bool shorts)
     return 100 * some / (all > 0 ? all : 1);
 }
 
+static void distance_rows(struct table *t)
+{
+    static const char name[] = "DxPU";
+
+    put(t, name, "ResNet-50: kernels of up to 10 us (more than half)", "%", 50, shape_of(t, true),
+        15);
+    put(t, name, "ResNet-50: time in kernels of 200 to 800 us (54 to 69)", "%", 61.5,
+        shape_of(t, false), 7.5);
+    put(t, name, "ResNet-50, batch 64, at 4.9 us: speed kept", "%", 91.50, keeps(t, 64, 4900), 5);
+    put(t, name, "ResNet-50, batch 64, at 6.8 us: speed kept", "%", 89.56, keeps(t, 64, 6800), 5);
+    put(t, name, "ResNet-50, batch 64, at 8 us: speed kept", "%", 90, keeps(t, 64, 8000), 5);
+    put(t, name, "ResNet-50, batch 64, at 19 us: speed kept", "%", 80, keeps(t, 64, 19000), 5);
+    put(t, name, "ResNet-50, batch 32, at 4.9 us: speed kept", "%", 85.2, keeps(t, 32, 4900), 5);
+    put(t, name, "ResNet-50, batch 128, at 4.9 us: speed kept", "%", 95.5, keeps(t, 128, 4900), 5);
+    put(t, name, "host to device, 140 tags, where it was", "GB/s", 11.2,
+        copy_gbs(t, WORKLOAD_TO_DEVICE, 11.2, 1200), 0.1);
+    put(t, name, "host to device, 140 tags, at 4.9 us", "GB/s", 3.9,
+        copy_gbs(t, WORKLOAD_TO_DEVICE, 11.2, 4900), 0.4);
+    put(t, name, "host to device, 140 tags, at 6.8 us", "GB/s", 2.7,
+        copy_gbs(t, WORKLOAD_TO_DEVICE, 11.2, 6800), 0.2);
+    put(t, name, "device to host, at 6.8 us", "GB/s", 11.6,
+        copy_gbs(t, WORKLOAD_TO_HOST, 12.5, 6800), 1);
+}
+
 /* ---- a GPU of modules ----------------------------------------------------------------------- */
 
 enum {
@@ -154,6 +183,18 @@ static double percent_faster(const struct programs_times *t, int than, int machi
     return 100 * (programs_gain_all(&t[than], &t[machine]) - 1);
 }
 
+static void link_rows(struct table *t, const struct programs_times *p)
+{
+    static const char name[] = "MCM-GPU";
+
+    put(t, name, "memory-intensive, links of 1536 GB/s: loss", "%", 12,
+        percent_slower(p, WIDE, FAST), 5);
+    put(t, name, "memory-intensive, links of 768 GB/s: loss", "%", 40,
+        percent_slower(p, WIDE, BASIC), 15);
+    put(t, name, "memory-intensive, links of 384 GB/s: loss", "%", 57,
+        percent_slower(p, WIDE, SLOW), 22);
+}
+
 static void step_rows(struct table *t, const struct programs_times *p)
 {
     static const char name[] = "MCM-GPU";
@@ -188,14 +229,7 @@ static void modules_rows(struct table *t)
     for (int i = 0; i < MACHINES && t->rc == 0; i++)
         t->rc = programs_run(&machines[SINGLE], &machines[i], &p[i]);
     if (t->rc == 0) {
-        static const char name[] = "MCM-GPU";
-
-        put(t, name, "memory-intensive, links of 1536 GB/s: loss", "%", 12,
-            percent_slower(p, WIDE, FAST), 5);
-        put(t, name, "memory-intensive, links of 768 GB/s: loss", "%", 40,
-            percent_slower(p, WIDE, BASIC), 15);
-        put(t, name, "memory-intensive, links of 384 GB/s: loss", "%", 57,
-            percent_slower(p, WIDE, SLOW), 22);
+        link_rows(t, p);
         step_rows(t, p);
     }
     free(p);
@@ -205,27 +239,7 @@ int papers_compare(struct papers_row rows[PAPERS_MOST], size_t *n)
 {
     struct table t = {.row = rows};
 
-    static const char name[] = "DxPU";
-
-    put(&t, name, "ResNet-50: kernels of up to 10 us (more than half)", "%", 50, shape_of(&t, true),
-        15);
-    put(&t, name, "ResNet-50: time in kernels of 200 to 800 us (54 to 69)", "%", 61.5,
-        shape_of(&t, false), 7.5);
-    put(&t, name, "ResNet-50, batch 64, at 4.9 us: speed kept", "%", 91.50, keeps(&t, 64, 4900), 5);
-    put(&t, name, "ResNet-50, batch 64, at 6.8 us: speed kept", "%", 89.56, keeps(&t, 64, 6800), 5);
-    put(&t, name, "ResNet-50, batch 64, at 8 us: speed kept", "%", 90, keeps(&t, 64, 8000), 5);
-    put(&t, name, "ResNet-50, batch 64, at 19 us: speed kept", "%", 80, keeps(&t, 64, 19000), 5);
-    put(&t, name, "ResNet-50, batch 32, at 4.9 us: speed kept", "%", 85.2, keeps(&t, 32, 4900), 5);
-    put(&t, name, "ResNet-50, batch 128, at 4.9 us: speed kept", "%", 95.5, keeps(&t, 128, 4900),
-        5);
-    put(&t, name, "host to device, 140 tags, where it was", "GB/s", 11.2,
-        copy_gbs(&t, WORKLOAD_TO_DEVICE, 11.2, 1200), 0.1);
-    put(&t, name, "host to device, 140 tags, at 4.9 us", "GB/s", 3.9,
-        copy_gbs(&t, WORKLOAD_TO_DEVICE, 11.2, 4900), 0.4);
-    put(&t, name, "host to device, 140 tags, at 6.8 us", "GB/s", 2.7,
-        copy_gbs(&t, WORKLOAD_TO_DEVICE, 11.2, 6800), 0.2);
-    put(&t, name, "device to host, at 6.8 us", "GB/s", 11.6,
-        copy_gbs(&t, WORKLOAD_TO_HOST, 12.5, 6800), 1);
+    distance_rows(&t);
     if (t.rc == 0)
         modules_rows(&t);
     *n = t.n;

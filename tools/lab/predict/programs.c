@@ -18,6 +18,25 @@ static const struct {
     [PROGRAMS_LIMITED] = {{0.25, 0.5, 1.0}, 128}, /* half of the multiprocessors have none */
 };
 
+static double waves_of(const struct modules *m, uint64_t blocks)
+{
+    return ceil((double)blocks / (m->processors * BLOCKS_AT_ONCE));
+}
+
+/* Both groups with the same blocks ask for the same memory, and go through one run. */
+static void loads_set(struct modules_kernel *k, const struct modules *like,
+                      enum programs_group group, double dram_ns)
+{
+    for (int i = 0; i < THREE; i++) {
+        double waves = waves_of(like, k->blocks);
+        double second =
+            group == PROGRAMS_MEMORY ? groups[PROGRAMS_COMPUTE].memory[i] : groups[group].memory[i];
+
+        k->wave_ns[i] = dram_ns / groups[group].memory[i] / waves;
+        k->wave_ns[THREE + i] = dram_ns / second / waves;
+    }
+}
+
 static int pattern_run(const struct modules *like, const struct modules *m, size_t pattern,
                        enum programs_group group, struct programs_times *out)
 {
@@ -31,15 +50,7 @@ static int pattern_run(const struct modules *like, const struct modules *m, size
 
     if (rc != 0)
         return rc;
-    /* Both groups with the same blocks ask for the same memory, and go through one run. */
-    for (int i = 0; i < THREE; i++) {
-        double waves = ceil((double)k.blocks / (like->processors * BLOCKS_AT_ONCE));
-        double second =
-            group == PROGRAMS_MEMORY ? groups[PROGRAMS_COMPUTE].memory[i] : groups[group].memory[i];
-
-        k.wave_ns[i] = t.dram_ns / groups[group].memory[i] / waves;
-        k.wave_ns[THREE + i] = t.dram_ns / second / waves;
-    }
+    loads_set(&k, like, group, t.dram_ns);
     rc = modules_run(m, &k, &t);
     for (int i = 0; i < THREE && rc == 0; i++) {
         out->ns[group][pattern][i] = t.ns[i];

@@ -115,6 +115,23 @@ static void ready_take(struct ready *r, size_t i)
     memmove(&r->op[i], &r->op[i + 1], (--r->n - i) * sizeof(*r->op));
 }
 
+static void stream_put(struct state *s, struct program *p, uint32_t op)
+{
+    struct stream *stream = &p->stream[p->job->w->op[op].stream];
+
+    p->next[op] = NOBODY;
+    p->called[op] = s->calls++;
+    p->called_ns[op] = s->now_ns;
+    p->outstanding++;
+    if (stream->head == NOBODY) {
+        stream->head = stream->tail = op;
+        ready_put(s, p, op);
+    } else {
+        p->next[stream->tail] = op;
+        stream->tail = op;
+    }
+}
+
 /* ---- the device ----------------------------------------------------------------------------- */
 
 static bool held(const struct state *s, const struct program *p)
@@ -133,6 +150,12 @@ static bool allowed(struct state *s, const struct program *p, uint32_t op)
         return false;
     s->allowed_ns -= ns;
     return true;
+}
+
+/* Contexts do not share the multiprocessors. */
+static bool displaced(const struct state *s, const struct program *p)
+{
+    return s->programs > 1 && s->program[p == &s->program[0]].running > 0;
 }
 
 static uint64_t op_ns(const struct state *s, struct program *p, uint32_t op)
@@ -157,8 +180,7 @@ static void begin(struct state *s, struct program *p, uint32_t op)
 
 static void begin_kernels(struct state *s, struct program *p)
 {
-    /* Contexts do not share the multiprocessors. */
-    while (p->kernels.n && !(s->programs > 1 && s->program[p == &s->program[0]].running > 0)) {
+    while (p->kernels.n && !displaced(s, p)) {
         uint32_t op = p->kernels.op[0];
         uint32_t need = shape_processors(&p->job->w->op[op], s->device->processors);
 
@@ -168,6 +190,26 @@ static void begin_kernels(struct state *s, struct program *p)
         p->running++;
         ready_take(&p->kernels, 0);
         begin(s, p, op);
+    }
+}
+
+static void begin_copies(struct state *s, struct program *p)
+{
+    while (p->copies.n && s->free_engines && !held(s, p)) {
+        uint32_t op = p->copies.op[0];
+
+        s->free_engines--;
+        ready_take(&p->copies, 0);
+        begin(s, p, op);
+    }
+}
+
+/* What was in flight of the held program goes before real time. */
+static void device_go(struct state *s)
+{
+    for (size_t i = 0; i < s->programs; i++) {
+        begin_kernels(s, &s->program[i]);
+        begin_copies(s, &s->program[i]);
     }
 }
 
@@ -222,6 +264,14 @@ static void hold_begin(struct state *s)
     s->allowed_ns = s->device->budget_ns > left_ns ? s->device->budget_ns - left_ns : 0;
 }
 
+static void request_begin(struct state *s, struct program *p)
+{
+    p->busy = true;
+    p->at = p->job->start[p->request % p->job->starts];
+    if (p == &s->program[1])
+        hold_begin(s);
+}
+
 static void request_done(struct state *s, struct program *p)
 {
     struct rerun_job *job = p->job;
@@ -244,30 +294,13 @@ static void host_go(struct state *s, struct program *p)
 {
     const struct workload *w = p->job->w;
 
-    if (!p->busy) {
-        p->busy = true;
-        p->at = p->job->start[p->request % p->job->starts];
-        if (p == &s->program[1])
-            hold_begin(s);
-    }
+    if (!p->busy)
+        request_begin(s, p);
     p->waiting = false;
     if (p->at < request_end(p)) {
-        if (w->op[p->at].kind != WORKLOAD_SYNC) {
-            uint32_t op = (uint32_t)p->at;
-            struct stream *stream = &p->stream[p->job->w->op[op].stream];
-
-            p->next[op] = NOBODY;
-            p->called[op] = s->calls++;
-            p->called_ns[op] = s->now_ns;
-            p->outstanding++;
-            if (stream->head == NOBODY) {
-                stream->head = stream->tail = op;
-                ready_put(s, p, op);
-            } else {
-                p->next[stream->tail] = op;
-                stream->tail = op;
-            }
-        } else if (p->outstanding)
+        if (w->op[p->at].kind != WORKLOAD_SYNC)
+            stream_put(s, p, (uint32_t)p->at);
+        else if (p->outstanding)
             p->waiting = true;
         if (!p->waiting)
             p->at++;
@@ -306,6 +339,17 @@ static int program_open(struct state *s, size_t i, struct rerun_job *job)
     return s->failed ? -ENOMEM : 0;
 }
 
+static void program_close(struct program *p)
+{
+    free(p->stream);
+    free(p->next);
+    free(p->called);
+    free(p->called_ns);
+    free(p->ready_ns);
+    free(p->kernels.op);
+    free(p->copies.op);
+}
+
 int rerun(const struct rerun_device *device, struct rerun_job *job, size_t jobs)
 {
     struct state s = {.device = device,
@@ -324,29 +368,12 @@ int rerun(const struct rerun_device *device, struct rerun_job *job, size_t jobs)
             host_go(&s, &s.program[e.program]);
         else
             op_end(&s, &s.program[e.program], e.op);
-        /* What was in flight of the held program goes before real time. */
-        for (size_t i = 0; i < s.programs; i++) {
-            begin_kernels(&s, &s.program[i]);
-            while (s.program[i].copies.n && s.free_engines && !held(&s, &s.program[i])) {
-                uint32_t op = s.program[i].copies.op[0];
-
-                s.free_engines--;
-                ready_take(&s.program[i].copies, 0);
-                begin(&s, &s.program[i], op);
-            }
-        }
+        device_go(&s);
         if (s.failed)
             rc = -ENOMEM;
     }
-    for (size_t i = 0; i < jobs; i++) {
-        free(s.program[i].stream);
-        free(s.program[i].next);
-        free(s.program[i].called);
-        free(s.program[i].called_ns);
-        free(s.program[i].ready_ns);
-        free(s.program[i].kernels.op);
-        free(s.program[i].copies.op);
-    }
+    for (size_t i = 0; i < jobs; i++)
+        program_close(&s.program[i]);
     free(s.heap);
     return rc;
 }

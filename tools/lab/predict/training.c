@@ -104,34 +104,39 @@ static void bottleneck(struct step *s, uint32_t in, uint32_t width, uint32_t str
     rectify(s, y);
 }
 
+static void layers(struct step *s)
+{
+    static const int blocks[] = {3, 4, 6, 3};
+    uint32_t in = 64;
+    uint64_t y;
+
+    s->side = 224;
+    y = convolution(s, 3, 64, 7, 2);
+    rectify(s, y);
+    passes(s, "pool", y, 2);
+    passes(s, "pool_back", y, 3);
+    s->side = 56;
+    for (uint32_t stage = 0; stage < 4; stage++)
+        for (int i = 0; i < blocks[stage]; i++) {
+            bottleneck(s, in, 64u << stage, stage && i == 0 ? 2 : 1, i == 0);
+            in = 256u << stage;
+        }
+    passes(s, "mean", s->batch * in * s->side * s->side, 1);
+    passes(s, "mean_back", s->batch * in * s->side * s->side, 1);
+    for (int i = 0; i < 3; i++) /* the classifier, forwards and twice backwards */
+        kernel(s, "matrix", 2.0 * (double)s->batch * in * 1000, (double)in * 1000 * HALF);
+    for (int i = 0; i < 4; i++)
+        passes(s, "loss", s->batch * 1000, 2);
+    parameter(s, (uint64_t)in * 1000);
+    parameter(s, 1000);
+}
+
 int training_step(struct workload *w, uint32_t batch)
 {
     struct step s = {.w = w, .batch = batch, .at_ns = w->total_ns};
     struct workload_op sync = {.kind = WORKLOAD_SYNC};
 
-    static const int blocks[] = {3, 4, 6, 3};
-    uint32_t in = 64;
-    uint64_t y;
-
-    s.side = 224;
-    y = convolution(&s, 3, 64, 7, 2);
-    rectify(&s, y);
-    passes(&s, "pool", y, 2);
-    passes(&s, "pool_back", y, 3);
-    s.side = 56;
-    for (uint32_t stage = 0; stage < 4; stage++)
-        for (int i = 0; i < blocks[stage]; i++) {
-            bottleneck(&s, in, 64u << stage, stage && i == 0 ? 2 : 1, i == 0);
-            in = 256u << stage;
-        }
-    passes(&s, "mean", s.batch * in * s.side * s.side, 1);
-    passes(&s, "mean_back", s.batch * in * s.side * s.side, 1);
-    for (int i = 0; i < 3; i++) /* the classifier, forwards and twice backwards */
-        kernel(&s, "matrix", 2.0 * (double)s.batch * in * 1000, (double)in * 1000 * HALF);
-    for (int i = 0; i < 4; i++)
-        passes(&s, "loss", s.batch * 1000, 2);
-    parameter(&s, (uint64_t)in * 1000);
-    parameter(&s, 1000);
+    layers(&s);
     for (uint32_t i = 0; i < s.n; i++)
         for (int update = 0; update < UPDATES; update++)
             kernel(&s, "update", 0, (double)s.parameters[i] * SINGLE * 3);

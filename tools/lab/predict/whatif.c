@@ -199,6 +199,17 @@ static int predict(struct plan *p)
     return rc;
 }
 
+/* More real-time requests than the slowest machine here is asked for, within reason. */
+static void rt_requests(struct plan *p)
+{
+    double s = (double)p->print.w.total_ns / 1e9;
+
+    if (p->load.per_s > 0)
+        s = (double)p->load.requests / p->load.per_s;
+    p->rt_load.requests = (size_t)fmin(MOST_REQUESTS, 100 + 20 * s * p->rt_load.per_s);
+    p->rt_load.seed = p->load.seed + 1;
+}
+
 /* The recording begins with the first request that is left. */
 static void requests_skip(struct workload *w, uint64_t n)
 {
@@ -242,13 +253,7 @@ static int answer(struct plan *p)
     int rc = read_files(p), printed = EXIT_FAILURE;
 
     if (rc == 0) {
-        /* More real-time requests than the slowest machine here is asked for, within reason. */
-        double s = (double)p->print.w.total_ns / 1e9;
-
-        if (p->load.per_s > 0)
-            s = (double)p->load.requests / p->load.per_s;
-        p->rt_load.requests = (size_t)fmin(MOST_REQUESTS, 100 + 20 * s * p->rt_load.per_s);
-        p->rt_load.seed = p->load.seed + 1;
+        rt_requests(p);
         rc = predict(p);
         if (rc != 0)
             say(&subcommand_whatif, "%s",

@@ -69,7 +69,36 @@ static json_t *row_json(const struct whatif_print *p, size_t i)
     return o;
 }
 
+static int print_json(const struct whatif_print *p, const char *path)
+{
+    json_t *rows = json_array(), *top;
+
+    for (size_t i = 0; i < p->rows; i++)
+        json_array_append_new(rows, row_json(p, i));
+    top = json_pack("{s:s,s:f,s:f,s:b,s:o,s:s}", "file", path, "recorded_s",
+                    (double)p->w.total_ns / 1e9, "modelled_s", p->modelled_ns / 1e9, "predicted", 1,
+                    "machines", rows, "version", CUTIN_VERSION);
+    if (p->rt_alone.samples)
+        json_object_set_new(top, "real_time_alone", figures_json(&p->rt_alone));
+    return print_object(top, JSON_REAL_PRECISION(9));
+}
+
 /* ---- text ----------------------------------------------------------------------------------- */
+
+static void print_assumptions(const struct machine *m)
+{
+    const struct distance *d = &m->distance;
+
+    if (distance_delta_ns(d))
+        printf("at a distance: round trip %.1f us, %.1f more than recorded; host to device at most "
+               "%.2f GB/s\n",
+               (double)d->rtt_ns / 1000, (double)distance_delta_ns(d) / 1000, distance_read_gbs(d));
+    if (m->modular)
+        printf("of %u modules, links of %.0f GB/s; kernels assumed: %s (%s), %.0f %% of their time "
+               "memory\n",
+               m->modules.modules, m->modules.link_gbs, m->pattern->name, m->pattern->says,
+               100 * m->memory);
+}
 
 static void print_figures(const char *name, const struct figures *f)
 {
@@ -78,6 +107,35 @@ static void print_figures(const char *name, const struct figures *f)
     FIGURES(FIGURE)
 #undef FIGURE
     printf("  (%zu)\n", f->samples);
+}
+
+static void print_latencies(const struct whatif_print *p)
+{
+    if (p->row[0].forecast.latency.samples)
+        puts("\nlatency of requests from their arrival, us:");
+    for (size_t i = 0; i < p->rows && p->row[0].forecast.latency.samples; i++)
+        print_figures(p->row[i].name, &p->row[i].forecast.latency);
+    if (p->row[1].forecast.real_time.samples)
+        puts("\nlatency of real-time requests beside it, us:");
+    if (p->rt_alone.samples)
+        print_figures("alone", &p->rt_alone);
+    for (size_t i = 1; i < p->rows && p->row[i].forecast.real_time.samples; i++)
+        print_figures(p->row[i].name, &p->row[i].forecast.real_time);
+}
+
+static void print_classes(const struct forecast *f)
+{
+    static const char *const names[FORECAST_CLASSES] = {"up to 10 us", "to 50", "to 200", "to 800",
+                                                        "longer"};
+
+    puts("\nkernels by what they took     number  recorded, ms  predicted, ms     x");
+    for (int i = 0; i < FORECAST_CLASSES; i++) {
+        const struct forecast_class *c = &f->by_duration[i];
+
+        if (c->kernels)
+            printf("%-28s%8zu  %12.3f  %13.3f  %4.2f\n", names[i], c->kernels, c->recorded_ns / 1e6,
+                   c->ns / 1e6, c->ns / fmax(c->recorded_ns, 1));
+    }
 }
 
 static void print_text(const struct whatif_print *p, const char *path, const struct machine *m)
@@ -90,59 +148,20 @@ static void print_text(const struct whatif_print *p, const char *path, const str
            workload_count(&p->w, WORKLOAD_COPY, &ns), workload_count(&p->w, WORKLOAD_SYNC, &ns),
            (double)p->w.total_ns / 1e6, fit(p),
            fabs(fit(p) - 1) > 0.1 ? ": over 10 % off, so do not rely on it" : "");
-    const struct distance *d = &m->distance;
-
-    if (distance_delta_ns(d))
-        printf("at a distance: round trip %.1f us, %.1f more than recorded; host to device at most "
-               "%.2f GB/s\n",
-               (double)d->rtt_ns / 1000, (double)distance_delta_ns(d) / 1000, distance_read_gbs(d));
-    if (m->modular)
-        printf("of %u modules, links of %.0f GB/s; kernels assumed: %s (%s), %.0f %% of their time "
-               "memory\n",
-               m->modules.modules, m->modules.link_gbs, m->pattern->name, m->pattern->says,
-               100 * m->memory);
+    print_assumptions(m);
     puts("\nmachine             total, ms  slowdown  speed kept, %");
     for (size_t i = 0; i < p->rows; i++)
         printf("%-16s  %11.3f  %8.3f  %13.1f\n", p->row[i].name, p->row[i].forecast.total_ns / 1e6,
                slowdown(p, i), 100 / slowdown(p, i));
-    static const char *const names[FORECAST_CLASSES] = {"up to 10 us", "to 50", "to 200", "to 800",
-                                                        "longer"};
-
-    puts("\nkernels by what they took     number  recorded, ms  predicted, ms     x");
-    for (int i = 0; i < FORECAST_CLASSES; i++) {
-        const struct forecast_class *c = &(&p->row[p->rows - 1].forecast)->by_duration[i];
-
-        if (c->kernels)
-            printf("%-28s%8zu  %12.3f  %13.3f  %4.2f\n", names[i], c->kernels, c->recorded_ns / 1e6,
-                   c->ns / 1e6, c->ns / fmax(c->recorded_ns, 1));
-    }
-    if (p->row[0].forecast.latency.samples)
-        puts("\nlatency of requests from their arrival, us:");
-    for (size_t i = 0; i < p->rows && p->row[0].forecast.latency.samples; i++)
-        print_figures(p->row[i].name, &p->row[i].forecast.latency);
-    if (p->row[1].forecast.real_time.samples)
-        puts("\nlatency of real-time requests beside it, us:");
-    if (p->rt_alone.samples)
-        print_figures("alone", &p->rt_alone);
-    for (size_t i = 1; i < p->rows && p->row[i].forecast.real_time.samples; i++)
-        print_figures(p->row[i].name, &p->row[i].forecast.real_time);
+    print_classes(&p->row[p->rows - 1].forecast);
+    print_latencies(p);
     puts("\nPredicted by models, not measured (docs/whatif.md).");
 }
 
 int whatif_print(const struct whatif_print *p, const char *path, const struct machine *m)
 {
-    if (p->json) {
-        json_t *rows = json_array(), *top;
-
-        for (size_t i = 0; i < p->rows; i++)
-            json_array_append_new(rows, row_json(p, i));
-        top = json_pack("{s:s,s:f,s:f,s:b,s:o,s:s}", "file", path, "recorded_s",
-                        (double)p->w.total_ns / 1e9, "modelled_s", p->modelled_ns / 1e9,
-                        "predicted", 1, "machines", rows, "version", CUTIN_VERSION);
-        if (p->rt_alone.samples)
-            json_object_set_new(top, "real_time_alone", figures_json(&p->rt_alone));
-        return print_object(top, JSON_REAL_PRECISION(9));
-    }
+    if (p->json)
+        return print_json(p, path);
     print_text(p, path, m);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -23,6 +23,12 @@ struct shapes {
     size_t n;
 };
 
+static bool measured(const struct workload *w, const struct workload_op *op)
+{
+    return op->kind == WORKLOAD_KERNEL && op->duration_ns != UINT64_MAX &&
+           strcmp(w->kernel[op->name], "cuGraphLaunch") != 0;
+}
+
 static int by_shape(const struct workload_op *x, const struct workload_op *y)
 {
     int order = x->name != y->name ? (x->name > y->name) - (x->name < y->name)
@@ -48,6 +54,24 @@ static int by_total(const void *a, const void *b)
                                       : by_shape(x->op, y->op);
 }
 
+static void shapes_gather(struct shapes *s, const struct workload *w)
+{
+    for (size_t i = 0; i < w->ops; i++)
+        if (measured(w, &w->op[i]))
+            s->op[s->ops++] = &w->op[i];
+    qsort(s->op, s->ops, sizeof(*s->op), by_shape_and_duration);
+    for (size_t from = 0, to; from < s->ops; from = to) {
+        struct shape *shape = &s->list[s->n++];
+
+        *shape = (struct shape){.op = s->op[from]};
+        for (to = from; to < s->ops && by_shape(s->op[from], s->op[to]) == 0; to++)
+            shape->total_ns += s->op[to]->duration_ns;
+        shape->n = to - from;
+        shape->ns = s->op[from + shape->n / 4]->duration_ns;
+    }
+    qsort(s->list, s->n, sizeof(*s->list), by_total);
+}
+
 /* The name as a pattern that fits it alone. */
 static void pattern_print(FILE *out, const char *name)
 {
@@ -58,6 +82,15 @@ static void pattern_print(FILE *out, const char *name)
             fputc('\\', out);
         fputc(*name > ' ' ? *name : '?', out);
     }
+}
+
+static void print_shape(FILE *out, const struct workload *w, const struct shape *s)
+{
+    const struct workload_op *op = s->op;
+
+    pattern_print(out, w->kernel[op->name]);
+    fprintf(out, " %.3f 0 grid=%u,%u,%u block=%u,%u,%u\n", (double)s->ns / 1000, op->grid[0],
+            op->grid[1], op->grid[2], op->block[0], op->block[1], op->block[2]);
 }
 
 /* Of each name the shape that took most time stands for those that were not met. */
@@ -93,13 +126,8 @@ static int print_all(const char *path, const struct workload *w, const struct sh
         "# Times of kernels, for SIMGPU_KERNEL_TIMES; written by cutin-lab record %s: %zu shapes,\n"
         "# %zu launches. pattern, us, us of each wave of blocks, shape\n\n",
         CUTIN_VERSION, s->n, s->ops);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct workload_op *op = s->list[i].op;
-
-        pattern_print(out, w->kernel[op->name]);
-        fprintf(out, " %.3f 0 grid=%u,%u,%u block=%u,%u,%u\n", (double)s->list[i].ns / 1000,
-                op->grid[0], op->grid[1], op->grid[2], op->block[0], op->block[1], op->block[2]);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        print_shape(out, w, &s->list[i]);
     rc = print_rest(out, w, s);
     if (ferror(out) && rc == 0)
         rc = -EIO;
@@ -116,21 +144,7 @@ int kernel_times_write(const struct workload *w, const char *path, size_t *lines
     int rc = s.op && s.list ? 0 : -ENOMEM;
 
     if (rc == 0) {
-        for (size_t i = 0; i < w->ops; i++)
-            if (w->op[i].kind == WORKLOAD_KERNEL && w->op[i].duration_ns != UINT64_MAX &&
-                strcmp(w->kernel[w->op[i].name], "cuGraphLaunch") != 0)
-                s.op[s.ops++] = &w->op[i];
-        qsort(s.op, s.ops, sizeof(*s.op), by_shape_and_duration);
-        for (size_t from = 0, to; from < s.ops; from = to) {
-            struct shape *shape = &s.list[s.n++];
-
-            *shape = (struct shape){.op = s.op[from]};
-            for (to = from; to < s.ops && by_shape(s.op[from], s.op[to]) == 0; to++)
-                shape->total_ns += s.op[to]->duration_ns;
-            shape->n = to - from;
-            shape->ns = s.op[from + shape->n / 4]->duration_ns;
-        }
-        qsort(s.list, s.n, sizeof(*s.list), by_total);
+        shapes_gather(&s, w);
         rc = s.n ? print_all(path, w, &s) : -ENODATA;
     }
     *lines = s.n;

@@ -24,6 +24,16 @@ enum {
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
+static size_t largest_copy(const struct workload *w)
+{
+    uint64_t most = 4;
+
+    for (size_t i = 0; i < w->ops; i++)
+        if (w->op[i].kind == WORKLOAD_COPY && w->op[i].bytes > most)
+            most = w->op[i].bytes;
+    return most < MOST_COPY ? (size_t)most : MOST_COPY;
+}
+
 static uint32_t largest_shared(const struct workload *w)
 {
     uint32_t most = 0;
@@ -49,12 +59,7 @@ static int open_work(struct player *p)
         return -ENOMEM;
     for (uint32_t i = 0; i <= p->w->streams; i++)
         TRY(cuStreamCreate, &p->stream[i], CU_STREAM_NON_BLOCKING);
-    uint64_t most = 4;
-
-    for (size_t i = 0; i < p->w->ops; i++)
-        if (p->w->op[i].kind == WORKLOAD_COPY && p->w->op[i].bytes > most)
-            most = p->w->op[i].bytes;
-    p->memory_bytes = most < MOST_COPY ? (size_t)most : MOST_COPY;
+    p->memory_bytes = largest_copy(p->w);
     for (int i = 0; i < 2; i++)
         TRY(cuMemAlloc, &p->memory[i], p->memory_bytes);
     TRY(cuMemAllocHost, &p->host, p->memory_bytes);
@@ -132,6 +137,26 @@ static int launch(struct player *p, const struct workload_op *op)
     return 0;
 }
 
+static int copy_part(struct player *p, const struct workload_op *op, size_t n)
+{
+    CUstream stream = p->stream[op->stream];
+
+    switch (op->direction) {
+    case WORKLOAD_TO_DEVICE:
+        TRY(cuMemcpyHtoDAsync, p->memory[0], p->host, n, stream);
+        break;
+    case WORKLOAD_TO_HOST:
+        TRY(cuMemcpyDtoHAsync, p->host, p->memory[0], n, stream);
+        break;
+    case WORKLOAD_ON_DEVICE:
+        TRY(cuMemcpyDtoDAsync, p->memory[1], p->memory[0], n, stream);
+        break;
+    default:
+        TRY(cuMemsetD8Async, p->memory[0], 0, n, stream);
+    }
+    return 0;
+}
+
 static int copy(struct player *p, const struct workload_op *op)
 {
     uint64_t left = op->bytes;
@@ -139,22 +164,7 @@ static int copy(struct player *p, const struct workload_op *op)
 
     while (left && rc == 0) {
         size_t n = left < p->memory_bytes ? (size_t)left : p->memory_bytes;
-        CUstream stream = p->stream[op->stream];
-
-        switch (op->direction) {
-        case WORKLOAD_TO_DEVICE:
-            TRY(cuMemcpyHtoDAsync, p->memory[0], p->host, n, stream);
-            break;
-        case WORKLOAD_TO_HOST:
-            TRY(cuMemcpyDtoHAsync, p->host, p->memory[0], n, stream);
-            break;
-        case WORKLOAD_ON_DEVICE:
-            TRY(cuMemcpyDtoDAsync, p->memory[1], p->memory[0], n, stream);
-            break;
-        default:
-            TRY(cuMemsetD8Async, p->memory[0], 0, n, stream);
-        }
-        rc = 0;
+        rc = copy_part(p, op, n);
         left -= n;
     }
     p->copies++;

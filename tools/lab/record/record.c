@@ -126,6 +126,12 @@ static uint64_t shape_of(const struct trace_record *r)
     return hash;
 }
 
+/* What is no copy takes the multiprocessors, and waits for who has them. */
+static bool steps_shares(const struct trace_view *v, const struct trace_record *r)
+{
+    return r->kind == TRACE_KERNEL || is_graph(trace_view_name(v, r->name));
+}
+
 /* Samples come later than their calls, and in another order. */
 static int steps_time(struct steps *s, const struct trace_view *v)
 {
@@ -149,9 +155,7 @@ static int steps_time(struct steps *s, const struct trace_view *v)
         found = bsearch(&key, s->list, s->n, sizeof(key), by_op);
         if (!found || found->record.kind == TRACE_SYNC)
             continue;
-        /* What is no copy takes the multiprocessors, and waits for who has them. */
-        if (found->duration_ns == UINT64_MAX && (found->record.kind == TRACE_KERNEL ||
-                                                 is_graph(trace_view_name(v, found->record.name))))
+        if (found->duration_ns == UINT64_MAX && steps_shares(v, &found->record))
             span[spans++] = (struct span){.from_ns = start_ns,
                                           .until_ns = start_ns + took_ns,
                                           .shape = shape_of(&found->record),

@@ -138,6 +138,17 @@ static bool zeros(const uint8_t *at, size_t n)
     return true;
 }
 
+static bool kernel_valid(const struct workload_op *op, uint32_t kernels)
+{
+    uint32_t threads = (uint32_t)op->block[0] * op->block[1];
+
+    for (int i = 0; i < 3; i++)
+        if (op->grid[i] == 0 || op->grid[i] > INT32_MAX || op->block[i] == 0 || op->block[i] > 1024)
+            return false;
+    return threads <= 1024 && threads * op->block[2] <= 1024 && op->name < kernels &&
+           op->bytes == 0 && op->direction == 0;
+}
+
 static bool op_valid(const struct workload_op *op, const struct workload_header *h)
 {
     static const struct workload_op none;
@@ -145,16 +156,8 @@ static bool op_valid(const struct workload_op *op, const struct workload_header 
     if (op->stream >= h->streams || op->duration_ns > WORKLOAD_MOST_OP_NS ||
         op->at_ns > h->total_ns || !zeros(op->zero, sizeof(op->zero)))
         return false;
-    if (op->kind == WORKLOAD_KERNEL) {
-        uint32_t threads = (uint32_t)op->block[0] * op->block[1];
-
-        for (int i = 0; i < 3; i++)
-            if (op->grid[i] == 0 || op->grid[i] > INT32_MAX || op->block[i] == 0 ||
-                op->block[i] > 1024)
-                return false;
-        return threads <= 1024 && threads * op->block[2] <= 1024 && op->name < h->kernels &&
-               op->bytes == 0 && op->direction == 0;
-    }
+    if (op->kind == WORKLOAD_KERNEL)
+        return kernel_valid(op, h->kernels);
     return (op->kind == WORKLOAD_COPY || op->kind == WORKLOAD_SYNC) &&
            op->direction < WORKLOAD_DIRECTIONS && (op->kind == WORKLOAD_COPY || op->bytes == 0) &&
            op->name == 0 && op->shared == 0 &&

@@ -109,6 +109,31 @@ static bool found_somebody(const struct trace *t, json_t *kernels, const json_t 
     return false;
 }
 
+/* From the middle outwards: the first that met a kernel and held somebody, or else held
+ * somebody. */
+static const json_t *choose(const struct trace *t)
+{
+    json_t *actives = gather(t->events, "X", "cut in"), *holds = gather(t->events, "X", "hold"),
+           *kernels = gather(t->events, "X", "kernel"), *chosen = NULL;
+    size_t all = json_array_size(actives);
+
+    for (size_t n = 0; n < 2 * all && n < MOST_CANDIDATES; n++) {
+        size_t step = (n + 1) / 2, i = n % 2 ? all / 2 - step : all / 2 + step;
+        json_t *active = json_array_get(actives, i); /* NULL where it wrapped below 0 */
+        if (!active || !held_somebody(holds, active))
+            continue;
+        chosen = chosen ? chosen : active;
+        if (found_somebody(t, kernels, active)) {
+            chosen = active;
+            break;
+        }
+    }
+    json_decref(actives);
+    json_decref(holds);
+    json_decref(kernels);
+    return chosen;
+}
+
 /* ---- what happened around it --------------------------------------------------------------- */
 
 /* The label is as much of the name as the slice has room for; none where that tells nothing. */
@@ -141,28 +166,7 @@ json_t *cut_in_of(const json_t *root)
 {
     json_t *events = json_object_get(root, "traceEvents");
     struct trace trace = {.events = events, .names = gather(events, "M", NULL)};
-    /* From the middle outwards: the first that met a kernel and held somebody, or else held
-     * somebody. */
-    json_t *actives = gather(trace.events, "X", "cut in"),
-           *holds = gather(trace.events, "X", "hold"),
-           *kernels = gather(trace.events, "X", "kernel"), *chosen = NULL;
-    size_t all = json_array_size(actives);
-
-    for (size_t n = 0; n < 2 * all && n < MOST_CANDIDATES; n++) {
-        size_t step = (n + 1) / 2, i = n % 2 ? all / 2 - step : all / 2 + step;
-        json_t *active = json_array_get(actives, i); /* NULL where it wrapped below 0 */
-        if (!active || !held_somebody(holds, active))
-            continue;
-        chosen = chosen ? chosen : active;
-        if (found_somebody(&trace, kernels, active)) {
-            chosen = active;
-            break;
-        }
-    }
-    json_decref(actives);
-    json_decref(holds);
-    json_decref(kernels);
-    const json_t *active = chosen;
+    const json_t *active = choose(&trace);
     double zero_us, length_us, before_us;
 
     if (!active) {

@@ -42,21 +42,25 @@ static int is_json(const struct dirent *entry)
     return length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
+static void read_entry(struct report *r, const char *name)
+{
+    struct entry *e = &r->entry[r->entries++];
+    char path[4352];
+
+    snprintf(path, sizeof(path), "%s/%s", r->folder, name);
+    e->name = strdup(name);
+    e->root = json_load_file(path, 0, NULL);
+    e->kind = e->root ? result_kind_of(e->root) : NULL;
+}
+
 static int read_folder(struct report *r)
 {
     struct dirent **names;
     int n = scandir(r->folder, &names, is_json, alphasort), rc = n < 0 ? -errno : 0;
 
     for (int i = 0; i < n; i++) {
-        if (r->entries < MOST_FILES) {
-            struct entry *e = &r->entry[r->entries++];
-            char path[4352];
-
-            snprintf(path, sizeof(path), "%s/%s", r->folder, names[i]->d_name);
-            e->name = strdup(names[i]->d_name);
-            e->root = json_load_file(path, 0, NULL);
-            e->kind = e->root ? result_kind_of(e->root) : NULL;
-        }
+        if (r->entries < MOST_FILES)
+            read_entry(r, names[i]->d_name);
         free(names[i]);
     }
     if (n >= 0)
@@ -65,6 +69,23 @@ static int read_folder(struct report *r)
 }
 
 /* ---- the page ------------------------------------------------------------------------------ */
+
+/* Plots are what takes its time; an interrupt leaves out what is left of them. */
+static void fill_page(struct page *page, const struct report *r)
+{
+    for (size_t i = 0; i < r->entries; i++) {
+        const struct entry *e = &r->entry[i];
+
+        progress_show((double)i, (double)r->entries, e->name);
+        if (e->kind)
+            page_add_result(page, e->name, e->kind, e->root);
+        if (trace_is(e->root))
+            page_add_trace(page, e->name, e->root);
+        if (!e->kind && !trace_is(e->root))
+            page_add_other(page, e->name);
+    }
+    progress_end();
+}
 
 /* ---- the command --------------------------------------------------------------------------- */
 
@@ -89,19 +110,7 @@ static int write_page(const struct subcommand *cmd, const struct report *r, cons
     char why[2 * PATH_MAX] = "no memory", *text;
     int rc = -ENOENT;
 
-    /* Plots are what takes its time; an interrupt leaves out what is left of them. */
-    for (size_t i = 0; i < r->entries; i++) {
-        const struct entry *e = &r->entry[i];
-
-        progress_show((double)i, (double)r->entries, e->name);
-        if (e->kind)
-            page_add_result(&page, e->name, e->kind, e->root);
-        if (trace_is(e->root))
-            page_add_trace(&page, e->name, e->root);
-        if (!e->kind && !trace_is(e->root))
-            page_add_other(&page, e->name);
-    }
-    progress_end();
+    fill_page(&page, r);
     text = page_make(&page, why, sizeof(why));
     if (text)
         rc = write_text(text, path, why, sizeof(why));
@@ -115,6 +124,14 @@ static int write_page(const struct subcommand *cmd, const struct report *r, cons
     free(text);
     page_free(&page);
     return rc;
+}
+
+static void report_free(struct report *r)
+{
+    for (size_t i = 0; i < r->entries; i++) {
+        free(r->entry[i].name);
+        json_decref(r->entry[i].root);
+    }
 }
 
 static bool shows_something(const struct report *r)
@@ -149,10 +166,7 @@ static int report(int argc, char **argv)
     } else {
         rc = write_page(cmd, &r, path);
     }
-    for (size_t i = 0; i < r.entries; i++) {
-        free(r.entry[i].name);
-        json_decref(r.entry[i].root);
-    }
+    report_free(&r);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

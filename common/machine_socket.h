@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MACHINE_SOCKET "/run/cutin/cutin.sock"
+#define USER_SOCKET    "/cutin/cutin.sock" /* in $XDG_RUNTIME_DIR */
+#define MACHINE_SOCKET "/run" USER_SOCKET
 
 /* Is its socket there, and comes before the one of a user whose $XDG_RUNTIME_DIR is `run`? In the
  * folder that every login session has (pam_systemd(8)), also where sudo has kept somebody else's,

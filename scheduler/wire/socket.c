@@ -23,7 +23,7 @@ int socket_default_path(char *out, size_t size)
 
     if (size > SOCKET_PATH_MAX)
         size = SOCKET_PATH_MAX;
-    n = run && run[0] == '/' ? snprintf(out, size, "%s/cutin/cutin.sock", run)
+    n = run && run[0] == '/' ? snprintf(out, size, "%s" USER_SOCKET, run)
                              : snprintf(out, size, MACHINE_SOCKET);
     if (n >= 0 && (size_t)n < size)
         return 0;
@@ -37,7 +37,7 @@ int socket_default_path(char *out, size_t size)
  * another user by design, and containers may have /run open to all. */
 static bool is_foreign(int fd, const char *path)
 {
-    static const char name[] = "/cutin/cutin.sock";
+    static const char name[] = USER_SOCKET;
     size_t length = strlen(path);
     char folder[SOCKET_PATH_MAX];
     struct ucred peer;

@@ -151,7 +151,7 @@ static void config_read(struct config *c)
         int length = -1;
 
         if (run && run[0] == '/' && !machine_socket_first(run))
-            length = snprintf(c->socket, size, "%s/cutin/cutin.sock", run);
+            length = snprintf(c->socket, size, "%s" USER_SOCKET, run);
         if (length < 0 || (size_t)length >= size)
             snprintf(c->socket, size, MACHINE_SOCKET);
     }

@@ -39,7 +39,7 @@ const char *daemon_socket(void)
     if (!path[0] && socket_default_path(path, sizeof(path)) != 0) {
         /* Too long a folder: the caller shall see the path that does not fit. */
         static char long_path[PATH_MAX];
-        snprintf(long_path, sizeof(long_path), "%s/cutin/cutin.sock", run ? run : "/run");
+        snprintf(long_path, sizeof(long_path), "%s" USER_SOCKET, run ? run : "/run");
         return long_path;
     }
     return path;

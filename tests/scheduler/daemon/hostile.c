@@ -765,13 +765,25 @@ static void asker_end(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
+/* A daemon that ends by itself does so when that one has, and not before. */
+static void daemon_stays_for(pid_t asker)
+{
+    int status;
+
+    usleep(3000000); /* longer than it would wait: it must not have gone */
+    cr_assert_eq(waitpid(place.daemon, &status, WNOHANG), 0);
+    asker_end(asker);
+    cr_assert_eq(waitpid(place.daemon, &status, 0), place.daemon);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    place.daemon = 0;
+}
+
 /* Of those who have asked a daemon that ends by itself it remembers some, as long as they live. */
 Test(hostile, who_has_asked_is_not_forgotten_for_others_of_another_user)
 {
     enum { MANY = 40 };
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
     pid_t owner, many[MANY];
-    int status;
 
     place.daemon = place_spawn(argv);
     owner = asker_new(0);
@@ -779,12 +791,7 @@ Test(hostile, who_has_asked_is_not_forgotten_for_others_of_another_user)
         many[i] = asker_new(OTHER);
     for (int i = 0; i < MANY; i++)
         asker_end(many[i]);
-    usleep(3000000); /* longer than it would wait: it must not have gone */
-    cr_assert_eq(waitpid(place.daemon, &status, WNOHANG), 0);
-    asker_end(owner);
-    cr_assert_eq(waitpid(place.daemon, &status, 0), place.daemon);
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    place.daemon = 0;
+    daemon_stays_for(owner);
 }
 
 static uint32_t descriptors_of(pid_t pid)
@@ -801,33 +808,20 @@ static uint32_t descriptors_of(pid_t pid)
     return n;
 }
 
-static uint64_t resident_kb(pid_t pid)
-{
-    char path[64];
-    unsigned long size, pages = 0;
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-    cr_assert_not_null(f = fopen(path, "r"));
-    cr_assert_eq(fscanf(f, "%lu %lu", &size, &pages), 2);
-    fclose(f);
-    return pages * (unsigned long)sysconf(_SC_PAGESIZE) / 1024;
-}
-
 /* As `cutin run true` does, of the daemon's user and of another in turn. */
 Test(hostile, ten_thousand_who_ask_once_and_go_leave_nothing)
 {
     enum { ASK = 10000, AT_ONCE = 100, GROWS_KB = 1024 };
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
     uint32_t descriptors;
-    uint64_t kb;
+    long kb;
     pid_t owner;
     int status;
 
     place.daemon = place_spawn(argv);
     owner = asker_new(0);
     descriptors = descriptors_of(place.daemon);
-    kb = resident_kb(place.daemon);
+    kb = daemon_kb();
     for (int i = 0; i < ASK; i++) {
         if (fork() == 0) {
             int fd;
@@ -845,11 +839,6 @@ Test(hostile, ten_thousand_who_ask_once_and_go_leave_nothing)
         }
     }
     WAIT_UNTIL(descriptors_of(place.daemon) <= descriptors);
-    cr_expect_leq(resident_kb(place.daemon), kb + GROWS_KB);
-    usleep(3000000); /* longer than it would wait: it must not have gone */
-    cr_assert_eq(waitpid(place.daemon, &status, WNOHANG), 0);
-    asker_end(owner);
-    cr_assert_eq(waitpid(place.daemon, &status, 0), place.daemon);
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    place.daemon = 0;
+    cr_expect_leq(daemon_kb(), kb + GROWS_KB);
+    daemon_stays_for(owner);
 }

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "common/level.h"
+#include "common/machine_socket.h"
 #include "common/printable.h"
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
@@ -144,7 +145,7 @@ static bool other_daemon(const char *mine, char path[SOCKET_PATH_MAX])
         if (length >= SOCKET_PATH_MAX)
             continue;
         snprintf(path, SOCKET_PATH_MAX, "%.*s", (int)length, at ? at + 1 : "");
-        found = strstr(path, "/cutin/cutin.sock") && strcmp(path, mine) != 0;
+        found = strstr(path, USER_SOCKET) && strcmp(path, mine) != 0;
     }
     if (sockets)
         fclose(sockets);

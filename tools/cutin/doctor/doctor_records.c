@@ -27,12 +27,10 @@ static void say_age(char out[48], uint64_t s)
     snprintf(out, 48, s < 10 ? "seen just now" : "seen a minute ago");
 }
 
-static bool find_record(const struct probe *p, struct record *r)
+static bool find_record(const struct probe *p, const uint8_t key[16], struct record *r)
 {
     char version[64];
-    uint8_t key[16];
 
-    record_key(key, p->gpu);
     record_version(version, p->driver_version);
     return record_read("gates", key, r) == 0 && strcmp(r->version, version) == 0;
 }
@@ -54,14 +52,14 @@ void check_gates(const struct doctor *d, struct finding *f)
     char age[48];
     uint8_t key[16];
 
-    if (d->again || !find_record(p, &r))
+    record_key(key, p->gpu);
+    if (d->again || !find_record(p, key, &r))
         gates_learn(&d->paths, d->sim, true);
-    if (!find_record(p, &r)) {
+    if (!find_record(p, key, &r)) {
         find(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
              "not used by CUTIN_GATES=auto: whether they hold cannot be recorded");
         return;
     }
-    record_key(key, p->gpu);
     if (d->for_all && !shared("gates", key, f))
         return;
     say_age(age, r.age_s);

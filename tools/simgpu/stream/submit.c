@@ -153,6 +153,14 @@ static bool dependencies_put(struct sim_stream *s, struct op *last, const struct
     return true;
 }
 
+/* What the device ran up to its clock it ran without this command, even if the calling thread stood
+ * still between its look at the time and the lock. Device locked. */
+static uint64_t later_than_seen(uint64_t now)
+{
+    uint64_t clock = engine_device()->shared->clock;
+    return now > clock ? now : clock;
+}
+
 static CUresult stream_queue(struct sim_stream *s, const struct work *w, const struct points *after,
                              struct point *out)
 {
@@ -163,6 +171,8 @@ static CUresult stream_queue(struct sim_stream *s, const struct work *w, const s
     struct op op = op_of(w, now);
     item->work.cost_ns = op.cost_ns;
     device_lock(engine_device());
+    now = later_than_seen(now);
+    item->work.submit_ns = op.submit_ns = now;
     uint64_t seq = 0;
     if (dependencies_put(s, &op, after))
         seq = ring_put_patiently(s, &op, item);

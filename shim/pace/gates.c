@@ -20,7 +20,7 @@
 #include "shim/objects/level.h"
 #include "shim/objects/context.h"
 
-enum { PROVEN = 2, RUN_OUT_LOOKS = 200, RUN_OUT_NAP_NS = 100000 };
+enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
 /* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
  * alloc_channel.h of NVIDIA's kernel modules). */
 #define CLOSED_NS (10000 * NS_PER_MS)
@@ -385,7 +385,7 @@ static void fly(struct shim_context *ctx, void *flying)
     if (!atomic_load(&ctx->gates))
         return;
     vhq_set_stats(ctx->set, &stats);
-    *(bool *)flying |= stats.in_flight_now != 0;
+    *(uint32_t *)flying += stats.in_flight_now;
 }
 
 static void open_any(struct shim_context *ctx, void *flying)
@@ -399,13 +399,13 @@ static void open_any(struct shim_context *ctx, void *flying)
     fly(ctx, flying);
 }
 
-static void run_out(void (*look)(struct shim_context *ctx, void *flying))
+/* Until no more than `few` commands are in the driver, for a time. */
+static void run_out(void (*look)(struct shim_context *ctx, void *flying), uint32_t few, int looks)
 {
-    bool flying = true;
-    for (int i = 0; i < RUN_OUT_LOOKS && flying; i++) {
-        flying = false;
+    for (uint32_t flying = few + 1; looks > 0 && flying > few; looks--) {
+        flying = 0;
         context_each(look, &flying);
-        if (flying)
+        if (flying > few)
             clock_nap(RUN_OUT_NAP_NS);
     }
 }
@@ -413,7 +413,7 @@ static void run_out(void (*look)(struct shim_context *ctx, void *flying))
 /* Others write to the page until they have heard that this process left. */
 void gates_open_all(void)
 {
-    run_out(open_any);
+    run_out(open_any, 0, RUN_OUT_LOOKS);
 }
 
 static void stand(struct shim_context *ctx, void *stands)
@@ -422,15 +422,19 @@ static void stand(struct shim_context *ctx, void *stands)
         vhq_set_stand(ctx->set, *(const bool *)stands);
 }
 
-/* What the driver has runs out, up to 20 ms of it, and nothing follows. */
+/* What the driver has runs out, up to 20 ms of it, and nothing follows. The 20 ms begin when the
+ * first has landed: a host that has no processor to spare may see the open gate, or that, late. */
 static void let_out(const struct gates *g)
 {
     static _Atomic bool said;
     bool stands = true;
+    uint32_t flying = 0;
     struct client_lifted lifted;
     context_each(stand, &stands);
+    context_each(fly, &flying);
     lifted = client_hold_lift(g->device, g->level);
-    run_out(fly);
+    run_out(fly, flying ? flying - 1 : 0, FIRST_LOOKS);
+    run_out(fly, 0, RUN_OUT_LOOKS);
     client_hold_return(&lifted);
     stands = false;
     context_each(stand, &stands);
@@ -442,7 +446,7 @@ void gates_closed_look(struct shim_context *ctx)
 {
     struct gates *g = atomic_load(&ctx->gates);
     uint64_t now_ns = clock_ns();
-    bool flying = false;
+    uint32_t flying = 0;
     fly(ctx, &flying);
     if (!flying || !g->closed_ns)
         g->closed_ns = flying ? now_ns : 0;

@@ -158,15 +158,19 @@ void profile_folder(char out[PROFILE_PATH])
         out[0] = '\0';
 }
 
-/* The folder and its parent; what is above them is somebody else's to make. */
+/* The folder and its parent; what is above them is somebody else's to make. Where others can write,
+ * a name could lead to any file of this user. */
 static int make_folder(char *folder)
 {
     char *slash = strrchr(folder, '/');
+    struct stat st;
 
     *slash = '\0';
     mkdir(folder, 0700);
     *slash = '/';
-    return mkdir(folder, 0700) == 0 || errno == EEXIST ? 0 : -errno;
+    if ((mkdir(folder, 0700) != 0 && errno != EEXIST) || stat(folder, &st) != 0)
+        return -errno;
+    return st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) ? 0 : -EPERM;
 }
 
 int profile_folder_make(void)

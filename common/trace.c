@@ -66,18 +66,20 @@ struct output {
     uint32_t names; /* bytes of them that are written */
 };
 
-/* A file of this size whose blocks are there. The lock goes with the descriptor. */
+/* A file of this size whose blocks are there. The lock goes with the descriptor. What is not this
+ * user's, or has another name as well, somebody may have put there to have it cut short. */
 static int output_open(struct output *o, const char *path)
 {
     o->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (o->fd < 0)
+    if (o->fd < 0 || fstat(o->fd, &o->made) != 0)
         return -errno;
+    if (!S_ISREG(o->made.st_mode) || o->made.st_uid != geteuid() || o->made.st_nlink != 1)
+        return -EEXIST;
     if (flock(o->fd, LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
     if (ftruncate(o->fd, 0) != 0)
         return -errno;
-    int rc = posix_fallocate(o->fd, 0, (off_t)self.bytes);
-    return rc != 0 ? -rc : fstat(o->fd, &o->made) != 0 ? -errno : 0;
+    return -posix_fallocate(o->fd, 0, (off_t)self.bytes);
 }
 
 /* All its blocks are there, and no signal comes: it is all or nothing. */

@@ -126,7 +126,7 @@ static inline bool trace_on(void)
 
 /* Begin to write `path`, in which %p stands for the process id; once in a process. All of the file
  * is made at once, so that a full disk is met here. Returns 0 or -errno; -EBUSY: another process
- * writes this file. */
+ * writes this file; -EEXIST: what is there is no file of this user's alone. */
 int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t level);
 /* What was put before is in the file when it returns, or the disk takes it not within 2 s. */
 void trace_sync(void);

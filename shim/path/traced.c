@@ -66,6 +66,11 @@ static void traced_open(void)
                  "no trace: another process writes CUTIN_TRACE=%.200s; put %%p in it for the "
                  "process id",
                  cfg->trace);
+    else if (rc == -EEXIST)
+        log_line(LOG_WARN,
+                 "no trace: what is at CUTIN_TRACE=%.200s is no file of this user's alone; choose "
+                 "another name",
+                 cfg->trace);
     else if (rc != 0)
         log_line(LOG_WARN, "no trace: cannot write CUTIN_TRACE=%.200s: %s", cfg->trace,
                  strerror(-rc));

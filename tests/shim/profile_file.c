@@ -276,3 +276,21 @@ Test(profile_file, without_a_folder_nothing_is_kept)
     cr_assert_str_empty(out);
     cr_assert_eq(merge_one(1, 2000), -ENOENT);
 }
+
+/* As with XDG_CACHE_HOME=/tmp: names in it could lead to any file of this user. */
+Test(profile_file, in_a_folder_that_others_can_write_nothing_is_kept)
+{
+    char own[PROFILE_PATH];
+
+    profile_folder(own);
+    cr_assert_eq(mkdir(own, 0700), 0);
+    cr_assert_eq(chmod(own, 0777), 0);
+    cr_expect_eq(merge_one(1, 2000), -EPERM);
+    cr_assert_eq(chmod(own, 0700), 0);
+    if (geteuid() == 0) {
+        cr_assert_eq(chown(own, 65534, 65534), 0);
+        cr_expect_eq(merge_one(1, 2000), -EPERM);
+        cr_assert_eq(chown(own, 0, 0), 0);
+    }
+    cr_expect_eq(merge_one(1, 2000), 0);
+}

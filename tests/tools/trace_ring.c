@@ -404,6 +404,46 @@ Test(trace_ring, a_file_that_is_cut_short_ends_the_trace_and_no_program_can_tell
             cr_expect_eq(cut_short(does[i], length), 0, "%zu, cut to %d", i, (int)length);
 }
 
+static bool is_kept(const char *file)
+{
+    char content[8] = "";
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    bool kept = read(fd, content, sizeof(content)) == 4 && memcmp(content, "kept", 4) == 0;
+
+    close(fd);
+    return kept;
+}
+
+/* Whatever fs.protected_hardlinks, _regular and _fifos of the machine are. */
+Test(trace_ring, what_somebody_put_there_first_is_not_cut_short)
+{
+    char victim[96];
+    int fd;
+
+    snprintf(victim, sizeof(victim), "%s/victim", folder);
+    cr_assert_geq(fd = open(victim, O_WRONLY | O_CREAT | O_CLOEXEC, 0666), 0);
+    cr_assert_eq(write(fd, "kept", 4), 4);
+    close(fd);
+    cr_assert_eq(symlink(victim, path), 0);
+    cr_expect_eq(trace_open(path, 1024, false, 0), -ELOOP);
+    unlink(path);
+    cr_assert_eq(link(victim, path), 0);
+    cr_expect_eq(trace_open(path, 1024, false, 0), -EEXIST, "has two names");
+    unlink(path);
+    cr_assert_eq(mkfifo(path, 0666), 0);
+    cr_expect_eq(trace_open(path, 1024, false, 0), -EEXIST, "no file");
+    unlink(path);
+    if (geteuid() == 0) {
+        cr_assert_eq(chown(victim, 65534, 65534), 0);
+        cr_expect_eq(trace_open(victim, 1024, false, 0), -EEXIST, "another user's");
+    }
+    cr_expect(is_kept(victim));
+    cr_expect_not(trace_on());
+    cr_assert(geteuid() != 0 || chown(victim, 0, 0) == 0);
+    cr_assert_eq(rename(victim, path), 0);
+    begin(1024, false); /* one of its own it writes again */
+}
+
 /* What the program closes, and opens at that number, is its own. */
 Test(trace_ring, the_file_is_none_of_the_programs)
 {

@@ -150,3 +150,14 @@ int place_run(char *errors, size_t size, char *const argv[])
     close(out[0]);
     return reap(&pid);
 }
+
+void place_outlast(const struct place *p)
+{
+    char socket[112], errors[256];
+    char *argv[] = {"cutind", "--socket", socket, "--idle-exit", "1", NULL};
+
+    snprintf(socket, sizeof(socket), "%s-idle", p->socket);
+    for (int i = 0; i < 2; i++)
+        if (place_run(errors, sizeof(errors), argv) != 0)
+            die(errors);
+}

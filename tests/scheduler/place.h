@@ -31,6 +31,10 @@ pid_t place_spawn(char *const argv[]);
  * `errors`. */
 int place_run(char *errors, size_t size, char *const argv[]);
 
+/* Until two daemons that nobody asks, begun one after the other, have ended by themselves after a
+ * second: one that has not ended now has somebody. */
+void place_outlast(const struct place *p);
+
 uint64_t now_ms(void);
 /* Waits for a condition, generously; fails the test if it never comes. */
 #define WAIT_UNTIL(condition)                                                                      \

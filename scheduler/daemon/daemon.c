@@ -19,6 +19,8 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -42,6 +44,7 @@ enum {
     ACCEPTS_PER_TURN = 256, /* most of many are turned away in microseconds */
     MESSAGES_PER_TURN = 32, /* so that one busy peer does not keep the others waiting */
     SILENT_S = 10,          /* a connection that never says HELLO or asks anything */
+    PID_FS = 0x50494446,    /* PID_FS_MAGIC of linux/magic.h */
 };
 
 /* ---- one peer -------------------------------------------------------------------------------- */
@@ -173,6 +176,18 @@ static bool gone_lives(struct daemon *d)
     return any;
 }
 
+/* Without a number for us by its pidfd, which is a file of its own since Linux 6.9. */
+static bool is_same_process(const struct gone *g, const struct subject *who)
+{
+    struct stat its, other;
+    struct statfs fs;
+
+    if (g->process < 0 || who->pid > 0 || g->pid > 0)
+        return g->process >= 0 && g->pid == who->pid;
+    return fstatfs(who->process, &fs) == 0 && fs.f_type == PID_FS && fstat(g->process, &its) == 0 &&
+           fstat(who->process, &other) == 0 && its.st_ino == other.st_ino;
+}
+
 /* `cutin run` only looks whether there is a daemon, and becomes a program that may read its data
  * for an hour before it uses the GPU. Each process once; of too many the last ones, and of the
  * daemon's user rather than of another, who may start as many as he likes. */
@@ -186,7 +201,7 @@ static void gone_remember(struct daemon *d, struct peer *p)
     for (g = d->gone; g < end; g++) {
         bool better = !place || (place->process >= 0 && place->unlimited > g->unlimited);
 
-        if (g->process >= 0 && p->who.pid > 0 && g->pid == p->who.pid)
+        if (is_same_process(g, &p->who))
             return;
         if (g->process < 0 || (better && p->unlimited >= g->unlimited))
             place = g;

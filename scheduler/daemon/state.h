@@ -19,7 +19,7 @@ enum { DAEMON_GONE = 32 };
 /* A process that was connected and may come again. */
 struct gone {
     int process; /* a pidfd; -1: none */
-    pid_t pid;
+    pid_t pid;   /* 0: of another PID namespace */
     bool unlimited; /* see struct peer */
 };
 

@@ -28,7 +28,8 @@
 
 /* ---- subjects -------------------------------------------------------------------------------- */
 
-/* The process at the other end, whoever has its number now; on an older kernel who has it now. */
+/* The process at the other end, whoever has its number now, and though it has none for us, in
+ * another PID namespace; on an older kernel who has it now. */
 static int peer_process(int socket, pid_t pid)
 {
     int fd;
@@ -93,7 +94,7 @@ static void find_cgroups(struct subject *who)
     struct proc_stat leader;
     char path[40];
 
-    if (who->process < 0)
+    if (who->process < 0 || who->pid <= 0)
         return;
     snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)who->pid);
     who->cgroups = cgroups_read(path);
@@ -156,7 +157,7 @@ int subject_of_socket(struct subject *who, int socket)
     who->uid = known_id(cred.uid, "/proc/self/uid_map");
     who->gid = known_id(cred.gid, "/proc/self/gid_map");
     who->pid = cred.pid;
-    who->process = who->pid > 0 ? peer_process(socket, who->pid) : -1;
+    who->process = peer_process(socket, who->pid);
     find_cgroups(who);
     /* The first call says how much room is needed; a kernel that knows no groups says nothing. */
     size = 0;

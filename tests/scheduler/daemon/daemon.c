@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/prctl.h>
 #include <sys/un.h>
@@ -220,10 +222,45 @@ Test(daemon, an_idle_daemon_ends_and_a_used_one_does_not)
     actor_new(&a, place.socket);
     actor_do(&a, DO_OPEN, 0, 0);
     WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
-    usleep(1500000); /* longer than it would wait: it must not have gone */
+    place_outlast(&place);
     cr_assert_eq(waitpid(pid, &status, WNOHANG), 0);
     actor_kill(&a);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* Asks so many times, and lives. */
+static pid_t asker_new(int times)
+{
+    int asked[2];
+    pid_t pid;
+    char byte;
+
+    cr_assert_eq(pipe(asked), 0);
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (times > 0)
+            times -= alive() || (usleep(1000), false);
+        cr_assert_eq(write(asked[1], "", 1), 1);
+        pause();
+    }
+    close(asked[1]);
+    cr_assert_eq(read(asked[0], &byte, 1), 1);
+    close(asked[0]);
+    return pid;
+}
+
+/* A daemon that ends by itself does so when that process has, and not before. */
+static void ends_with(pid_t daemon, pid_t process)
+{
+    int status;
+
+    place_outlast(&place);
+    cr_assert_eq(waitpid(daemon, &status, WNOHANG), 0);
+    kill(process, SIGKILL);
+    waitpid(process, &status, 0);
+    cr_assert_eq(waitpid(daemon, &status, 0), daemon);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
@@ -231,14 +268,9 @@ Test(daemon, an_idle_daemon_ends_and_a_used_one_does_not)
 Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
 {
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
-    pid_t pid = place_spawn(argv), asks = fork();
+    pid_t pid = place_spawn(argv), asks = asker_new(1);
     int status;
 
-    if (asks == 0) {
-        while (!alive())
-            usleep(1000);
-        pause();
-    }
     for (int i = 0; i < 40; i++) { /* others, which do not take its place */
         pid_t other = fork();
         if (other == 0) {
@@ -248,12 +280,34 @@ Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
         }
         waitpid(other, &status, 0);
     }
-    usleep(3000000); /* longer than it would wait: it must not have gone */
-    cr_assert_eq(waitpid(pid, &status, WNOHANG), 0);
-    kill(asks, SIGKILL);
-    waitpid(asks, &status, 0);
-    cr_assert_eq(waitpid(pid, &status, 0), pid);
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ends_with(pid, asks);
+}
+
+/* In a PID namespace, whose process 1 it is, as in a container. */
+static pid_t spawn_inside(char *const argv[])
+{
+    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
+
+    if (pid < 0)
+        cr_skip("no PID namespace can be made here");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execv(BIN_DIR "/cutind", argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* Who asks it from outside has no number there. */
+Test(daemon, whoever_has_asked_one_in_a_container_finds_it_as_long_as_he_lives)
+{
+    enum { OFTEN = 40 }; /* more than it remembers */
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    pid_t pid = spawn_inside(argv), asks = asker_new(1), another = asker_new(OFTEN);
+
+    kill(another, SIGKILL);
+    waitpid(another, NULL, 0);
+    ends_with(pid, asks);
 }
 
 /* Where those are few. */
@@ -264,24 +318,11 @@ Test(daemon, whoever_has_asked_it_leaves_descriptors_for_those_who_come)
     struct rlimit few = {FILES, FILES};
     pid_t asks[ASK];
     struct actor a;
-    int asked[2];
-    char byte;
 
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
     place.daemon = place_spawn(argv);
-    cr_assert_eq(pipe(asked), 0);
-    for (int i = 0; i < ASK; i++) {
-        asks[i] = fork();
-        if (asks[i] != 0)
-            continue;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (!alive())
-            usleep(1000);
-        cr_assert_eq(write(asked[1], "", 1), 1);
-        pause();
-    }
     for (int i = 0; i < ASK; i++)
-        cr_assert_eq(read(asked[0], &byte, 1), 1);
+        asks[i] = asker_new(1);
     actor_new(&a, place.socket);
     actor_do(&a, DO_OPEN, 0, 0);
     WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);

@@ -187,7 +187,7 @@ static void tell_ready(const struct command_line *line)
 static int serve(struct listener *l, const struct command_line *line, struct conf *conf,
                  int metrics)
 {
-    struct daemon *d = daemon_new(l->fd, (uint32_t)line->idle_exit, conf, line->config);
+    struct daemon *d = daemon_new(l, (uint32_t)line->idle_exit, conf, line->config);
     int rc;
 
     if (!d || daemon_serve_metrics(d, metrics) != 0) {
@@ -205,6 +205,8 @@ static int serve(struct listener *l, const struct command_line *line, struct con
     /* First the path, then the clients: whoever sees us go can start the next one at once. */
     listener_close(l);
     daemon_free(d);
+    if (rc == -EADDRINUSE)
+        return EXIT_OTHER_DAEMON;
     if (rc != 0)
         fprintf(stderr, "cutind: %s\n", strerror(-rc));
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

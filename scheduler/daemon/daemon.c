@@ -26,6 +26,7 @@
 
 #include "scheduler/daemon/http.h"
 #include "scheduler/daemon/limit.h"
+#include "scheduler/daemon/listener.h"
 #include "scheduler/daemon/notify.h"
 #include "scheduler/daemon/settings.h"
 #include "scheduler/daemon/state.h"
@@ -41,6 +42,7 @@
 enum {
     EVENTS = 64,
     IDLE_LOOK_MS = 500,
+    NAME_LOOK_MS = 1000,
     ACCEPTS_PER_TURN = 256, /* most of many are turned away in microseconds */
     MESSAGES_PER_TURN = 32, /* so that one busy peer does not keep the others waiting */
     SILENT_S = 10,          /* a connection that never says HELLO or asks anything */
@@ -133,6 +135,28 @@ static void listener_ready(void *daemon, uint32_t events)
             return;
         }
     }
+}
+
+/* Where somebody has removed the socket, nobody could reach this daemon, nor another one begin. */
+static int name_look(struct daemon *d, uint64_t now_ns)
+{
+    bool had = d->listener->fd >= 0;
+    char why[512];
+    int rc;
+
+    if (now_ns < d->listener_ns)
+        return 0;
+    d->listener_ns = now_ns + NAME_LOOK_MS * NS_PER_MS;
+    if (listener_is_named(d->listener))
+        return 0;
+    rc = listener_again(d->listener, d->conf, why, sizeof(why));
+    if (rc == 0)
+        rc = watch_begin(&d->listener_watch, d->epoll, d->listener->fd, listener_ready, d);
+    if (rc == 0)
+        log_line(LOG_WARN, "somebody removed %s: it is there again", d->listener->path);
+    else if (had || rc == -EADDRINUSE)
+        log_line(LOG_ERROR, "somebody removed %s: %s", d->listener->path, why);
+    return rc == -EADDRINUSE ? rc : 0;
 }
 
 /* ---- staying and going ----------------------------------------------------------------------- */
@@ -358,13 +382,16 @@ int daemon_run(struct daemon *d)
 {
     struct epoll_event events[EVENTS];
     uint64_t began = clock_ns();
+    int rc;
 
     d->idle_since_ns = began;
     for (;;) {
         int n, wait_ms;
 
         remove_dead(d);
-        wait_ms = housekeeping(d);
+        if ((rc = name_look(d, began)) != 0)
+            return rc;
+        wait_ms = sooner(housekeeping(d), d->listener->path[0] ? NAME_LOOK_MS : -1);
         if (d->stop)
             return 0;
         turn_note(d, began);
@@ -382,7 +409,7 @@ int daemon_run(struct daemon *d)
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
+struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struct conf *conf,
                           const char *conf_path)
 {
     struct daemon *d = calloc(1, sizeof(*d));
@@ -390,6 +417,7 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
 
     if (!d)
         return NULL;
+    d->listener = listener;
     d->conf = conf;
     d->conf_path = conf_path;
     d->idle_exit_s = idle_exit_s;
@@ -407,7 +435,7 @@ struct daemon *daemon_new(int listener, uint32_t idle_exit_s, struct conf *conf,
     sigprocmask(SIG_BLOCK, &set, NULL);
     d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (!d->topology || d->epoll < 0 || d->signals < 0 || d->spare < 0 ||
-        watch_begin(&d->listener_watch, d->epoll, listener, listener_ready, d) != 0 ||
+        watch_begin(&d->listener_watch, d->epoll, listener->fd, listener_ready, d) != 0 ||
         watch_begin(&d->signal_watch, d->epoll, d->signals, signal_ready, d) != 0) {
         daemon_free(d);
         return NULL;

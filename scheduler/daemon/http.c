@@ -42,6 +42,7 @@ struct http {
     const struct daemon *daemon;
     char address[128];
     bool ours, said; /* made here; said that it is not to be had */
+    ino_t file;      /* of ours: see metrics_file */
     uint64_t look_ns;
     struct text *fresh;
     struct connection connection[CONNECTIONS];
@@ -203,32 +204,42 @@ struct http *http_new(int epoll, const char *address, int socket, const struct d
     return h;
 }
 
-int http_look(struct http *h, uint64_t now_ns)
+static void listen_again(struct http *h)
 {
     char why[256];
-    int fd;
+    int fd = metrics_listen(h->address, why, sizeof(why));
+    int rc = fd < 0 ? fd : watch_begin(&h->listener, h->epoll, fd, listener_ready, h);
 
+    h->ours = rc == 0;
+    h->file = metrics_file(h->address);
+    if (fd >= 0 && rc != 0) {
+        snprintf(why, sizeof(why), "metrics at %s: %s", h->address, strerror(-rc));
+        h->listener = (struct watch){0};
+        metrics_unlisten(h->address);
+        close(fd);
+    }
+    if (h->ours && h->said)
+        log_line(LOG_WARN, "metrics are served at %s now", h->address);
+    else if (!h->ours && !h->said)
+        log_line(LOG_ERROR, "%s: going on without them, and trying again", why);
+    h->said = !h->ours;
+}
+
+int http_look(struct http *h, uint64_t now_ns)
+{
     if (now_ns < h->look_ns)
         return (int)((h->look_ns - now_ns) / NS_PER_MS) + 1;
     h->look_ns = now_ns + LOOK_MS * NS_PER_MS;
-    if (h->listener.user) {
-        watch_change(&h->listener, EPOLLIN);
-    } else {
-        fd = metrics_listen(h->address, why, sizeof(why));
-        int rc = fd < 0 ? fd : watch_begin(&h->listener, h->epoll, fd, listener_ready, h);
-        h->ours = rc == 0;
-        if (fd >= 0 && rc != 0) {
-            snprintf(why, sizeof(why), "metrics at %s: %s", h->address, strerror(-rc));
-            h->listener = (struct watch){0};
-            metrics_unlisten(h->address);
-            close(fd);
-        }
-        if (h->ours && h->said)
-            log_line(LOG_WARN, "metrics are served at %s now", h->address);
-        else if (!h->ours && !h->said)
-            log_line(LOG_ERROR, "%s: going on without them, and trying again", why);
-        h->said = !h->ours;
+    if (h->ours && metrics_file(h->address) != h->file) {
+        log_line(LOG_WARN, "somebody removed %s: making it again", h->address);
+        close(h->listener.fd);
+        h->listener = (struct watch){0};
+        h->ours = false;
     }
+    if (h->listener.user)
+        watch_change(&h->listener, EPOLLIN);
+    else
+        listen_again(h);
     for (struct connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
         if (c->watch.user && now_ns - c->since_ns > PATIENCE_NS)
             drop(c);
@@ -243,7 +254,7 @@ void http_free(struct http *h)
     text_put(h->fresh);
     if (h->listener.user)
         close(h->listener.fd);
-    if (h->ours)
+    if (h->ours && metrics_file(h->address) == h->file)
         metrics_unlisten(h->address);
     free(h);
 }

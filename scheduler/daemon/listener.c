@@ -131,6 +131,7 @@ static int remove_stale(const struct listener *l, const char *path, char *why, s
 static int bind_and_listen(struct listener *l, const char *path, const struct conf *conf)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat st;
     mode_t old;
     int rc;
 
@@ -141,8 +142,9 @@ static int bind_and_listen(struct listener *l, const char *path, const struct co
     old = umask(~conf->socket_mode & 0777);
     rc = bind(l->fd, (const struct sockaddr *)&address, sizeof(address));
     umask(old);
-    if (rc != 0)
+    if (rc != 0 || fstatat(l->folder, l->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return -errno;
+    l->file = st.st_ino;
     /* Still refusing connections: nobody can come in before the group is right. */
     if (conf->socket_group_given &&
         fchownat(l->folder, l->name, (uid_t)-1, conf->socket_group, AT_SYMLINK_NOFOLLOW) != 0)
@@ -182,6 +184,7 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
                 SOCKET_PATH_MAX - 1);
         return -ENAMETOOLONG;
     }
+    snprintf(l->path, sizeof(l->path), "%s", path);
     /* The folder part is "." or ends without a slash. */
     snprintf(l->name, sizeof(l->name), "%s", slash ? slash + 1 : path);
     if (slash)
@@ -217,11 +220,30 @@ void listener_adopt(struct listener *l, int fd)
     *l = (struct listener){.fd = fd, .folder = -1, .lock = -1};
 }
 
+bool listener_is_named(const struct listener *l)
+{
+    struct stat st;
+
+    return !l->path[0] || (l->fd >= 0 && stat(l->path, &st) == 0 && st.st_ino == l->file);
+}
+
+int listener_again(struct listener *l, const struct conf *conf, char *why, size_t why_size)
+{
+    const struct listener old = *l;
+    int rc;
+
+    release(l);
+    rc = listener_open(l, old.path, conf, why, why_size);
+    if (!l->made[0])
+        memcpy(l->made, old.made, sizeof(l->made));
+    return rc;
+}
+
 void listener_close(struct listener *l)
 {
     char path[SOCKET_PATH_MAX], mine[2 * SOCKET_PATH_MAX];
 
-    if (l->lock >= 0) {
+    if (l->lock >= 0 && listener_is_named(l)) {
         unlinkat(l->folder, l->name, 0);
         unlinkat(l->folder, l->lock_name, 0);
         snprintf(mine, sizeof(mine), "%s/%s", l->made, l->name);

@@ -7,6 +7,7 @@
 #ifndef CUTIN_SCHEDULER_DAEMON_LISTENER_H
 #define CUTIN_SCHEDULER_DAEMON_LISTENER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "scheduler/policy/conf.h"
@@ -14,7 +15,9 @@
 
 struct listener {
     int fd;
-    int folder, lock; /* -1: the socket was handed to us, and is not ours to remove */
+    int folder, lock;
+    ino_t file;                 /* that the path leads to */
+    char path[SOCKET_PATH_MAX]; /* "": the socket was handed to us, and is not ours to remove */
     char name[SOCKET_PATH_MAX];
     char lock_name[SOCKET_PATH_MAX + 8];
     char made[SOCKET_PATH_MAX]; /* the folder, if it was not there; "": it was */
@@ -26,6 +29,11 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
                   size_t why_size);
 /* Takes over a listening socket, from socket activation. */
 void listener_adopt(struct listener *l, int fd);
+/* The path leads to it. What others rename or remove, who may write there, does not any more. */
+bool listener_is_named(const struct listener *l);
+/* The same socket anew, in place of what is not named any more: it stops listening there. Returns
+ * like listener_open; -EADDRINUSE: somebody else has taken its place. */
+int listener_again(struct listener *l, const struct conf *conf, char *why, size_t why_size);
 /* Stops listening, removes socket and lock, and a folder that it made, if nothing else is in it. */
 void listener_close(struct listener *l);
 

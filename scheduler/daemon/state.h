@@ -13,13 +13,14 @@
 #include "scheduler/policy/policy.h"
 
 struct http;
+struct listener;
 
 enum { DAEMON_GONE = 32 };
 
 /* A process that was connected and may come again. */
 struct gone {
-    int process; /* a pidfd; -1: none */
-    pid_t pid;   /* 0: of another PID namespace */
+    int process;    /* a pidfd; -1: none */
+    pid_t pid;      /* 0: of another PID namespace */
     bool unlimited; /* see struct peer */
 };
 
@@ -33,8 +34,10 @@ struct daemon {
     uint32_t idle_exit_s;  /* end after that long without use; 0 = never */
     int epoll, signals;
     /* Whoever is connected. */
+    struct listener *listener;
     struct watch listener_watch;
-    int spare; /* a descriptor to give up when there are no more */
+    uint64_t listener_ns; /* when to look for its name again */
+    int spare;            /* a descriptor to give up when there are no more */
     struct peer *peers;
     uint32_t count, room; /* of peers; not counting those in reserve */
     uint64_t idle_since_ns;

@@ -135,6 +135,13 @@ int metrics_listen(const char *address, char *why, size_t why_size)
     return rc;
 }
 
+ino_t metrics_file(const char *address)
+{
+    struct stat st;
+
+    return strncmp(address, "unix:", 5) == 0 && lstat(address + 5, &st) == 0 ? st.st_ino : 0;
+}
+
 void metrics_unlisten(const char *address)
 {
     if (strncmp(address, "unix:", 5) == 0)

@@ -333,6 +333,44 @@ Test(daemon, whoever_has_asked_it_leaves_descriptors_for_those_who_come)
     }
 }
 
+Test(daemon, a_socket_that_somebody_removed_is_there_again)
+{
+    char lock[112];
+    struct actor a;
+
+    snprintf(lock, sizeof(lock), "%s.lock", place.socket);
+    place_start(&place);
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_OPEN, 0, 0);
+    cr_assert_eq(unlink(place.socket), 0);
+    WAIT_UNTIL(alive());
+    cr_assert_eq(unlink(place.socket) | unlink(lock), 0);
+    WAIT_UNTIL(alive());
+    cr_assert_eq(actor_do(&a, DO_CONNECTED, 0, 0), 1, "who was there has noticed nothing");
+    cr_assert_eq(run("--socket", place.socket), 3, "and it is the only one, as before");
+    actor_kill(&a);
+    cr_assert_eq(place_stop(&place), 0);
+    cr_assert_neq(access(place.socket, F_OK), 0);
+}
+
+Test(daemon, one_whose_place_another_one_has_taken_ends)
+{
+    struct place second = place;
+    char lock[112];
+    int status;
+
+    snprintf(lock, sizeof(lock), "%s.lock", place.socket);
+    place_start(&place);
+    cr_assert_eq(kill(place.daemon, SIGSTOP), 0);
+    cr_assert_eq(unlink(place.socket) | unlink(lock), 0);
+    place_start(&second);
+    cr_assert_eq(kill(place.daemon, SIGCONT), 0);
+    cr_assert_eq(waitpid(place.daemon, &status, 0), place.daemon);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    place = second;
+    cr_assert(alive());
+}
+
 Test(daemon, the_socket_has_the_right_mode)
 {
     struct stat st;

@@ -278,6 +278,30 @@ Test(metrics, an_address_that_somebody_else_has_does_not_keep_the_daemon_from_st
     cr_assert_eq(get("/metrics"), 200, "and it has it when it is free");
 }
 
+static bool is_open(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool open;
+
+    strcpy(address.sun_path, path);
+    open = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+    close(fd);
+    return open;
+}
+
+Test(metrics, a_socket_that_somebody_removed_is_there_again_and_another_ones_stays)
+{
+    place_start(&place);
+    cr_assert_eq(unlink(path), 0);
+    WAIT_UNTIL(is_open());
+    cr_assert_eq(get("/metrics"), 200);
+    cr_assert_eq(unlink(path), 0);
+    fclose(fopen(path, "w"));
+    cr_assert_eq(place_stop(&place), 0);
+    cr_assert_eq(access(path, F_OK), 0, "this is not its own");
+}
+
 Test(metrics, an_address_for_which_there_is_no_descriptor_says_so)
 {
     char why[256] = "";

@@ -357,18 +357,25 @@ struct client_lifted client_hold_lift(int dev, uint32_t level)
     struct client_lifted l = {.dev = dev, .level = level};
 
     pthread_mutex_lock(&self.lock);
+    self.hold_limit.lifted = true; /* the link's thread looks while this one waits */
     l.generation = atomic_load(&self.generation);
     l.bits = atomic_exchange((_Atomic uint32_t *)client_hold_word(dev, level), 0);
     pthread_mutex_unlock(&self.lock);
     return l;
 }
 
-/* Another page has its own holders. */
+/* Another page has its own holders, and a process that has left opens its words for good. */
 void client_hold_return(const struct client_lifted *l)
 {
     pthread_mutex_lock(&self.lock);
-    if (l->generation == atomic_load(&self.generation))
+    self.hold_limit.lifted = false;
+    if (l->generation == atomic_load(&self.generation) && atomic_load(&self.open)) {
         hold_limit_return(&self.page->device[l->dev], state_word(&self, l->level), l->bits);
+        if (self.link == LINK_UP) {
+            self.lifted = true;
+            link_ask(&self);
+        }
+    }
     pthread_mutex_unlock(&self.lock);
 }
 

@@ -88,8 +88,8 @@ bool client_shares(void);
  * client_open on. */
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level);
 /* Takes from that word, for a moment, whatever holds by it: for who looks at the word alone. What
- * comes meanwhile counts. The bits of a client that ends to hold meanwhile come back, until its
- * next hold ends or the daemon sees it, within a second. From one thread; takes a lock. */
+ * comes meanwhile counts. The bits of a client that ends to hold meanwhile come back until the
+ * daemon, which is told, has asked it to write them once more. From one thread; takes a lock. */
 struct client_lifted {
     int dev;
     uint32_t level, bits, generation;

@@ -96,7 +96,7 @@ static bool look(struct hold_limit *b, struct page_device *device, uint64_t *sin
         *until = now + window;
     if (*until || share)
         atomic_fetch_and(&device->hold[level], UNBOUNDED);
-    else
+    else if (!b->lifted)
         restore(device, level, now);
     return wanted;
 }

@@ -42,6 +42,7 @@ struct hold_limit {
     uint64_t open_until_ns[PAGE_DEVICES][PAGE_LEVELS];
     struct share share[PAGE_DEVICES];
     bool shares; /* there was one at the last look */
+    bool lifted; /* what was taken out of `hold` is to stay out: it is not restored */
 };
 
 /* One look, by the one thread that enforces the bound. True while something is held. */

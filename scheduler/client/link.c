@@ -159,6 +159,13 @@ static int send_due(struct client_state *self)
         memcpy(m.device.uuid, self->page->device[slot].uuid, 16);
         rc = connection_send(&self->connection, &m);
     }
+    if (self->lifted && rc == 0) {
+        union message m;
+
+        self->lifted = false;
+        message_init(&m, MESSAGE_LIFTED);
+        rc = connection_send(&self->connection, &m);
+    }
     return rc;
 }
 

@@ -68,6 +68,7 @@ struct client_state {
     } text[NOTICES]; /* for the client's thread to tell: the link's has no standard error */
     uint32_t texts;
     uint32_t devices_due; /* slots that the daemon is to be told of, a bit each */
+    bool lifted;          /* it is to be told that bits were taken out of the page, and are back */
     bool own_table;       /* the link's thread has one, and `connection` is there */
     bool beats_alone;     /* the client's thread has not since beat_ns, when the link's last did */
     uint64_t beat_ns;

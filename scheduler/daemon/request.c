@@ -13,6 +13,7 @@
 #include "scheduler/daemon/state.h"
 #include "scheduler/peers/hold.h"
 #include "scheduler/peers/log.h"
+#include "scheduler/peers/mend.h"
 #include "scheduler/peers/topology.h"
 #include "scheduler/peers/usage.h"
 #include "scheduler/policy/permission.h"
@@ -295,6 +296,14 @@ static int on_list(struct peer *p, const union message *m)
     return 0;
 }
 
+/* It took bits out of its page for a moment: an owner that cleared his meanwhile found none. */
+static int on_lifted(struct peer *p, const union message *m)
+{
+    if (p->client)
+        mend_lifted(p->daemon->topology, p->daemon->peers, p);
+    return p->client ? 0 : -EPROTO;
+}
+
 static int on_control(struct peer *p, const union message *m)
 {
     uint32_t count;
@@ -335,7 +344,7 @@ static int on_stop(struct peer *p, const union message *m)
 static int (*const handlers[MESSAGE_TYPES])(struct peer *p, const union message *m) = {
     [MESSAGE_HELLO] = on_hello,   [MESSAGE_BIT] = on_bit,   [MESSAGE_DEVICE] = on_device,
     [MESSAGE_JOINED] = on_joined, [MESSAGE_LIST] = on_list, [MESSAGE_CONTROL] = on_control,
-    [MESSAGE_POLICY] = on_policy, [MESSAGE_STOP] = on_stop,
+    [MESSAGE_POLICY] = on_policy, [MESSAGE_STOP] = on_stop, [MESSAGE_LIFTED] = on_lifted,
 };
 
 int request_run(struct peer *p, const union message *m)
@@ -345,6 +354,7 @@ int request_run(struct peer *p, const union message *m)
     /* As many messages as it costs: each walks all clients, or answers so many. */
     switch (m->header.type) {
     case MESSAGE_LIST:
+    case MESSAGE_LIFTED:
         cost += p->daemon->count;
         break;
     case MESSAGE_HELLO:

@@ -77,7 +77,8 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
         bits, (int)p->who.pid, who);
 }
 
-static void mend(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
+/* `seen`: what was wrong at the look before. Returns what was put right. */
+static uint32_t mend(struct topology *r, struct peer *p, uint32_t slot, uint32_t seen)
 {
     struct peer_device *mine = &p->device[slot];
     const struct device_owners *o = &mine->device->owners;
@@ -93,7 +94,7 @@ static void mend(struct topology *r, struct peer *peers, struct peer *p, uint32_
         if (!o->peer[bit] || o->peer[bit] == p || !is_wrong(r, p, slot, bit))
             continue;
         wrong |= 1u << bit;
-        if (!(mine->wrong >> bit & 1))
+        if (!(seen >> bit & 1))
             continue;
         said |= 1u << bit;
         if (!topology_words(r, o->peer[bit], p)) /* it does not write there */
@@ -102,17 +103,13 @@ static void mend(struct topology *r, struct peer *peers, struct peer *p, uint32_
             topology_remind(o->peer[bit]);
     }
     mine->wrong = wrong & ~said;
-    if (said)
-        say(r, peers, p, slot, said);
+    return said;
 }
 
-int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns)
+static void owners_find(struct peer *peers)
 {
-    bool any = false;
     struct peer *p;
 
-    if (now_ns < due_ns)
-        return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
     PEER_DEVICES (peers, p, slot)
         p->device[slot].device->owners = (struct device_owners){0};
     PEER_DEVICES (peers, p, slot) {
@@ -124,6 +121,24 @@ int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now
         theirs->device->owners.peer[bit] = p;
         theirs->device->owners.slot[bit] = slot;
     }
+}
+
+void mend_lifted(struct topology *r, struct peer *peers, struct peer *p)
+{
+    owners_find(peers);
+    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+        if (p->device[slot].device)
+            mend(r, p, slot, PAGE_BITS_CLIENTS);
+}
+
+int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns)
+{
+    bool any = false;
+    struct peer *p;
+
+    if (now_ns < due_ns)
+        return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
+    owners_find(peers);
     PEER_DEVICES (peers, p, slot) {
         struct page_device *page = &p->page->page->device[slot];
 
@@ -132,7 +147,9 @@ int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now
             page_write_bit(page, PAGE_BIT_NEW, 0, PAGE_WORDS, now_ns);
         if (!policed)
             page_write_bit(page, PAGE_BIT_POLICY, 0, PAGE_WORDS, now_ns);
-        mend(r, peers, p, slot);
+        uint32_t said = mend(r, p, slot, p->device[slot].wrong);
+        if (said)
+            say(r, peers, p, slot, said);
         any |= p->above > 0;
     }
     due_ns = now_ns + LOOK_MS * NS_PER_MS;

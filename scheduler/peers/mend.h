@@ -16,6 +16,9 @@
 /* `policed`: there is a policy that writes its own bit. Returns when to look again, in ms; -1:
  * nobody can be held. */
 int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns);
+/* `p` has put back what it had taken out of its words: what is no more as it should be is put right
+ * at once, and not said. */
+void mend_lifted(struct topology *r, struct peer *peers, struct peer *p);
 /* Somebody has gone who had pages of others. */
 void mend_soon(void);
 

@@ -23,6 +23,8 @@
  *           LEVEL ->         LEVEL, also unasked
  *           LIST ->          ROW ..., DONE
  *           STOP ->          DONE, then the daemon ends
+ *           LIFTED ->        BIT once more, to those whose bits in its page are not as they
+ *                            should be
  *           CONTROL ->       DONE; and ORDER to the client that it is about, to be carried out
  *                            or, if the daemon does that, to be told to the next daemon
  */
@@ -191,7 +193,8 @@ struct message_done {
     X(STOP, 12, TO_DAEMON, message_plain, stop, 8)                                                 \
     X(CONTROL, 13, TO_DAEMON, message_control, control, 32)                                        \
     X(REMOTE, 14, TO_CLIENT, message_remote, remote, 16)                                           \
-    X(POLICY, 15, TO_BOTH, message_policy, policy, 24)
+    X(POLICY, 15, TO_BOTH, message_policy, policy, 24)                                             \
+    X(LIFTED, 16, TO_DAEMON, message_plain, lifted, 8)
 
 enum message_type {
 #define MESSAGE_TYPE(type, number, direction, layout, member, bytes) MESSAGE_##type = number,

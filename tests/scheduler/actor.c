@@ -129,6 +129,20 @@ static int64_t do_hold(int64_t dev, int64_t level)
     return *client_hold_word((int)dev, (uint32_t)level) & ~PAGE_BIT_NEW;
 }
 
+static struct client_lifted lifted;
+
+static int64_t do_lift(int64_t dev, int64_t level)
+{
+    lifted = client_hold_lift((int)dev, (uint32_t)level);
+    return lifted.bits;
+}
+
+static int64_t do_return(int64_t x, int64_t y)
+{
+    client_hold_return(&lifted);
+    return 0;
+}
+
 static int64_t do_address(int64_t dev, int64_t level)
 {
     return (int64_t)(intptr_t)client_hold_word((int)dev, (uint32_t)level);

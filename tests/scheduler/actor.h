@@ -24,6 +24,8 @@ enum { ACTOR_SAID = 1024 };
     X(WAIT_BEGIN, do_wait_begin) /* dev, level */                                                  \
     X(WAIT_END, do_wait_end)     /* dev, level */                                                  \
     X(HOLD, do_hold)             /* dev, level -> hold word */                                     \
+    X(LIFT, do_lift)             /* dev, level: takes the bits out of the hold word */             \
+    X(RETURN, do_return)         /* and puts them back */                                          \
     X(ADDRESS, do_address)       /* dev, level -> its address */                                   \
     X(ABOVE, do_above)                                                                             \
     X(OWNERS, do_owners) /* -> how many words of `owner` in its page are not 0 */                  \

@@ -62,6 +62,21 @@ Test(bound, a_hold_that_ends_in_the_window_stays_open)
     cr_assert_eq(page->device[0].hold[0], 0);
 }
 
+/* As gates do, for longer than the bound's next look. */
+Test(bound, what_is_lifted_stays_so_until_it_is_put_back)
+{
+    page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
+    hold_limit_tick(&b, page, 1 * MS);
+    page->device[0].hold[0] = 0;
+    b.lifted = true;
+    hold_limit_tick(&b, page, 2 * MS);
+    cr_expect_eq(page->device[0].hold[0], 0);
+    b.lifted = false;
+    hold_limit_return(&page->device[0], 0, 1);
+    hold_limit_tick(&b, page, 3 * MS);
+    cr_expect_eq(page->device[0].hold[0], 1);
+}
+
 Test(bound, none_means_none)
 {
     struct hold_limit none = {0};

@@ -691,6 +691,65 @@ Test(hostile, bits_that_are_nobodys_are_cleared_in_time)
     actor_kill(&be);
 }
 
+static void join_held(struct actor *rt, struct actor *be)
+{
+    open_actor(be, 0);
+    open_actor(rt, 3);
+    WAIT_UNTIL(actor_do(be, DO_ABOVE, 0, 0) == 1);
+    actor_do(rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(be, DO_HOLD, 0, 0) != 0);
+}
+
+/* The daemon's own looks would find it, too, and say so. */
+Test(hostile, a_hold_that_ends_while_its_bit_is_lifted_is_over_when_that_is_back)
+{
+    struct actor rt, be;
+    int log = start_with_log();
+
+    join_held(&rt, &be);
+    cr_assert_neq(actor_do(&be, DO_LIFT, 0, 0), 0);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    actor_do(&be, DO_RETURN, 0, 0);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    cr_expect_eq(lines_of(log, "were not as their owners want them"), 0);
+    actor_kill(&rt);
+    actor_kill(&be);
+    close(log);
+}
+
+Test(hostile, a_holder_that_is_gone_while_its_bit_is_lifted_holds_nobody_when_that_is_back)
+{
+    struct actor rt, be;
+    int log = start_with_log();
+
+    join_held(&rt, &be);
+    cr_assert_neq(actor_do(&be, DO_LIFT, 0, 0), 0);
+    actor_kill(&rt);
+    WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
+    actor_do(&be, DO_RETURN, 0, 0);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    cr_expect_eq(lines_of(log, "were not as their owners want them"), 0);
+    actor_kill(&be);
+    close(log);
+}
+
+Test(hostile, a_hold_that_goes_on_while_its_bit_is_lifted_goes_on)
+{
+    struct actor rt, be;
+    int64_t bits;
+
+    place_start(&place);
+    join_held(&rt, &be);
+    bits = actor_do(&be, DO_LIFT, 0, 0);
+    cr_expect_eq(actor_do(&be, DO_HOLD, 0, 0), 0);
+    actor_do(&be, DO_RETURN, 0, 0);
+    cr_expect_eq(actor_do(&be, DO_HOLD, 0, 0), bits);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
 Test(hostile, bits_of_others_are_as_their_owners_want_them_again)
 {
     struct page_device *device = NULL;

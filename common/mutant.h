@@ -178,6 +178,7 @@ enum mutant {
 
 #ifdef CUTIN_MUTANTS
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,9 +216,17 @@ __attribute__((weak, visibility("default"))) void cutin_stop(const char *place);
         if (cutin_stop)                                                                            \
             cutin_stop(#place);                                                                    \
     } while (0)
+/* A time that a test may shorten, by an environment variable of this name, in ms. */
+static inline uint64_t mutant_ns(const char *name, uint64_t ns)
+{
+    const char *ms = getenv(name);
+    return ms ? (uint64_t)atoi(ms) * 1000000 : ns;
+}
+#define SHORTENED(name, ns) mutant_ns(#name, ns)
 #else
-#define MUTANT(name)  0
-#define VHQ_OVERTAKES 0u
+#define SHORTENED(name, ns) (ns)
+#define MUTANT(name)        0
+#define VHQ_OVERTAKES       0u
 #define STOP(place)                                                                                \
     do {                                                                                           \
     } while (0)

@@ -362,6 +362,7 @@ struct vhq_set {
     _Atomic uint32_t piece_ns; /* the longest command of late that stood between gates */
     uint32_t open;             /* see vhq_set_open; and the hold word of all vHQs then */
     bool opens;                /* it has been */
+    bool stand;                /* see vhq_set_stand */
     _Atomic uint32_t open_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
     struct vhq_ops ops;
@@ -708,6 +709,7 @@ void measure_scale(struct vhq_set *s, uint32_t scale);
 void measure_begin(struct vhq_set *s);
 void measure_tried(struct vhq_set *s); /* one more of the trials is over */
 void measure_relax(struct vhq_set *s);
+void measure_hold(struct vhq *q);
 /* So much of an estimate has surely run in `ns`. */
 static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 {

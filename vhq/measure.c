@@ -74,19 +74,29 @@ static void measure_above(struct vhq_set *s)
                           memory_order_relaxed);
 }
 
-/* All that others can hold, by this word; NULL: each by its own. Set's lock held. */
-static void hold_by(struct vhq_set *s, const _Atomic uint32_t *word)
+/* By a word of its own, or with all others of the set. Set's lock held. */
+void measure_hold(struct vhq *q)
+{
+    static const _Atomic uint32_t held = 1;
+    const struct vhq_set *s = q->set;
+    const _Atomic uint32_t *word = !q->desc.hold ? NULL
+                                   : s->stand    ? &held
+                                   : s->open     ? &s->open_word
+                                                 : q->desc.hold;
+    atomic_store_explicit(&q->hold, word, memory_order_relaxed);
+}
+
+static void hold_all(struct vhq_set *s)
 {
     for (struct vhq *q = s->all; q; q = q->next)
-        atomic_store_explicit(&q->hold, word && q->desc.hold ? word : q->desc.hold,
-                              memory_order_relaxed);
+        measure_hold(q);
 }
 
 void vhq_set_stand(struct vhq_set *set, bool stand)
 {
-    static const _Atomic uint32_t held = 1;
     set_lock(set);
-    hold_by(set, stand ? &held : set->open ? &set->open_word : NULL);
+    set->stand = stand;
+    hold_all(set);
     set_unlock(set);
 }
 
@@ -99,10 +109,10 @@ void vhq_set_open(struct vhq_set *set, uint32_t of)
         if (q->desc.hold)
             word |= atomic_load_explicit(q->desc.hold, memory_order_relaxed);
     atomic_store_explicit(&set->open_word, word & set->cfg.unbounded, memory_order_relaxed);
-    hold_by(set, of ? &set->open_word : NULL);
     if (of || set->open)
         gaps_shared(set, of, clock_ns());
     set->open = of;
+    hold_all(set);
     set->opens = true;
     measure_above(set);
     set_unlock(set);

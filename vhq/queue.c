@@ -414,6 +414,8 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
         }
         set->vhqs++;
         DL_APPEND(set->all, q);
+        if (set->stand)
+            measure_hold(q);
         set->wordless += !desc->done;
         gaps_of(set, desc);
         set->lowest = desc->level < set->lowest ? desc->level : set->lowest;

@@ -163,7 +163,8 @@ void vhq_set_park(struct vhq_set *set, bool park);
  * itself among them: of the time that it is busy it has that part. To be said again from time to
  * time while that is so: unbounded bits, and vHQs that come, are seen then. 0: that is over. */
 void vhq_set_open(struct vhq_set *set, uint32_t of);
-/* All its vHQs that others can hold are held, whatever their words say; and no more. */
+/* All its vHQs that others can hold are held, those that come too, whatever their words say; and no
+ * more. */
 void vhq_set_stand(struct vhq_set *set, bool stand);
 /* Has the device worked since then for nobody else whose turn it was, as far as looks tell? */
 bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns);

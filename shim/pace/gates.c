@@ -450,7 +450,8 @@ void gates_closed_look(struct shim_context *ctx)
     fly(ctx, &flying);
     if (!flying || !g->closed_ns)
         g->closed_ns = flying ? now_ns : 0;
-    if (!flying || now_ns - g->closed_ns < CLOSED_NS || MUTANT(gates_stay_closed))
+    if (!flying || now_ns - g->closed_ns < SHORTENED(LET_OUT_MS, CLOSED_NS) ||
+        MUTANT(gates_stay_closed))
         return;
     g->closed_ns = 0;
     let_out(g);

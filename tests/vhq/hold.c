@@ -31,6 +31,25 @@ Test(hold, nothing_goes_between_hold_and_release)
     world_free(w);
 }
 
+/* What stands at gates is let out meanwhile. */
+Test(hold, of_a_whole_set_is_one_of_streams_that_come_too)
+{
+    struct world *w = world_new(NULL);
+    int a = world_stream(w, VHQ_NONBLOCKING), before = launch(w, a, 1);
+    vhq_set_stand(w->set, true);
+    int b = world_stream(w, VHQ_NONBLOCKING), held[] = {launch(w, a, 1), launch(w, b, 1)};
+    dispatcher_looks(w);
+    cr_expect(submitted(w, before));
+    cr_expect_not(submitted(w, held[0]));
+    cr_expect_not(submitted(w, held[1]));
+    vhq_set_stand(w->set, false);
+    vhq_set_drain(w->set, false);
+    cr_expect(submitted(w, held[0]));
+    cr_expect(submitted(w, held[1]));
+    device_finish(w);
+    world_free(w);
+}
+
 /* However long it lasted, and however little time goes by: the clock stands. */
 Test(hold, what_was_held_goes_at_the_first_look_after_the_hold)
 {

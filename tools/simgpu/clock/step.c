@@ -29,9 +29,10 @@
 enum {
     SEATS = 512,
     SLACK_NS = 1000,      /* so far may who runs be ahead of the next one */
-    LOOK_NS = 20000000,   /* of the machine: how often those that wait look after who runs */
+    LOOK_NS = 20000000,   /* of the machine: how often who gave the turn looks after who has it */
+    SELDOM = 10,          /* so much longer do all others wait: who gave it may have been killed */
     SPIN_NS = 2000000000, /* of a processor, without a call: it spins */
-    MAGIC = 0x53544550,
+    MAGIC = 0x53544551,
     LOOKS = 25,
     PATIENCE = 100, /* looks that find the lock taken */
     GONE_LOOK_US = 50,
@@ -57,11 +58,12 @@ struct seat {
 
 struct step_shared {
     uint32_t magic;
-    _Atomic uint32_t lock; /* the owner's thread id */
-    uint32_t running;      /* place + 1; 0: nobody can run */
-    int32_t leaving;       /* a process: nobody goes on until it is gone */
-    uint32_t patient;      /* who runs waits for what comes from outside */
-    uint32_t spare;
+    _Atomic uint32_t lock;    /* the owner's thread id */
+    uint32_t running;         /* place + 1; 0: nobody can run */
+    int32_t leaving;          /* a process: nobody goes on until it is gone */
+    uint32_t patient;         /* who runs waits for what comes from outside */
+    uint32_t used;            /* seats: those behind are free */
+    _Atomic uint32_t gave;    /* who gave the turn last: place + 1 */
     uint64_t now_ns;          /* of the last turn */
     _Atomic uint64_t next_ns; /* when somebody else can run */
     uint64_t turns, orders, lost;
@@ -238,11 +240,16 @@ static char thread_state(int pid, int tid)
 
 static void seats_mend(void);
 
+static uint32_t my_tid(void)
+{
+    return me && me->tid ? (uint32_t)me->tid : (uint32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0);
+}
+
 /* Who was killed while it looked after the one that runs has it for ever. */
 static void lock(void)
 {
     enum { SPINS = 1000 };
-    uint32_t mine = (uint32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0), owner = 0;
+    uint32_t mine = my_tid(), owner = 0;
     for (int i = 1; !atomic_compare_exchange_weak_explicit(
              &shared->lock, &owner, mine, memory_order_acquire, memory_order_relaxed);
          i++) {
@@ -259,7 +266,7 @@ static void lock(void)
 /* For those who may as well look later: but who was killed has to be noticed. */
 static bool lock_soon(uint32_t *refused)
 {
-    uint32_t mine = (uint32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0), owner = 0;
+    uint32_t mine = my_tid(), owner = 0;
     if (atomic_compare_exchange_strong(&shared->lock, &owner, mine))
         return true;
     if (++*refused % PATIENCE != 0)
@@ -288,12 +295,17 @@ static uint64_t seat_due(const struct seat *s)
     }
 }
 
+static uint32_t place_of(const struct seat *s)
+{
+    return s ? (uint32_t)(s - shared->seats) + 1 : 0;
+}
+
 /* Who is the next one, and when it is another one's turn after that. */
 static struct seat *seat_next(void)
 {
     struct seat *next = NULL;
     uint64_t due = STEP_NEVER, after = STEP_NEVER;
-    for (uint32_t i = 0; i < SEATS; i++) {
+    for (uint32_t i = 0; i < shared->used; i++) {
         struct seat *s = &shared->seats[i];
         uint64_t is = seat_due(s);
         if (is < due) {
@@ -323,6 +335,8 @@ static void seat_free(struct seat *s)
     if (s->state == SEAT_WAITING)
         atomic_fetch_sub(&shared->waiting[s->wait], 1);
     s->state = SEAT_FREE;
+    while (shared->used && shared->seats[shared->used - 1].state == SEAT_FREE)
+        shared->used--;
 }
 
 /* Nobody runs: whose turn is it? NULL: nobody's. */
@@ -334,7 +348,8 @@ static struct seat *turn_take(void)
         return NULL;
     seat_ready(s, seat_due(s));
     s->state = SEAT_RUNNING;
-    shared->running = (uint32_t)(s - shared->seats) + 1;
+    shared->running = place_of(s);
+    shared->gave = place_of(me);
     shared->turns++;
     if (s->now_ns > shared->now_ns)
         shared->now_ns = s->now_ns;
@@ -354,7 +369,7 @@ static uint32_t wake_locked(enum step_wait wait, uint64_t key, int pid, uint32_t
     uint32_t woken = 0;
     for (; woken < most && atomic_load(&shared->waiting[wait]); woken++) {
         struct seat *first = NULL;
-        for (uint32_t i = 0; i < SEATS; i++) {
+        for (uint32_t i = 0; i < shared->used; i++) {
             struct seat *s = &shared->seats[i];
             if (s->state == SEAT_WAITING && s->wait == wait && s->key == key &&
                 (!pid || s->pid == pid) && (!first || s->order < first->order))
@@ -371,12 +386,13 @@ static uint32_t wake_locked(enum step_wait wait, uint64_t key, int pid, uint32_t
 /* What a process that is gone had; and who may see that it is. */
 static void process_remove(int pid, uint64_t ns)
 {
-    for (uint32_t i = 0; i < SEATS; i++)
+    for (uint32_t i = 0; i < shared->used; i++)
         if (shared->seats[i].state != SEAT_FREE && shared->seats[i].pid == pid)
             seat_free(&shared->seats[i]);
     wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, ns);
     wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, ns);
-    for (uint32_t i = 0; i < SEATS; i++) { /* robust ones tell it to the next one that asks */
+    /* Robust ones tell it to the next one that asks. */
+    for (uint32_t i = 0; i < shared->used; i++) {
         struct seat *s = &shared->seats[i];
         if (s->state == SEAT_WAITING && (s->wait == STEP_MUTEX || s->wait == STEP_SHARED)) {
             s->woken = true;
@@ -392,7 +408,7 @@ static void seats_mend(void)
     shared->running = 0;
     for (uint32_t i = 0; i <= STEP_CHILD; i++)
         atomic_store(&shared->waiting[i], 0);
-    for (uint32_t i = 0; i < SEATS; i++) {
+    for (uint32_t i = 0; i < shared->used; i++) {
         struct seat *s = &shared->seats[i];
         if (s->state == SEAT_RUNNING)
             shared->running = i + 1;
@@ -453,6 +469,12 @@ static void lost_say(const char *whom)
         SYSTEM(SYS_write, STDERR_FILENO, text, n, 0);
 }
 
+/* Of one look of the calling thread, in looks of who gave the turn. */
+static uint32_t looks_worth(void)
+{
+    return shared->gave == place_of(me) ? 1 : SELDOM;
+}
+
 /* A thread that waits has waited for long: what does the one do that runs? A few looks at the same
  * turn have to agree. */
 static struct seat *lost_look(void)
@@ -482,7 +504,7 @@ static struct seat *lost_look(void)
         seen.used_ns = used;
         seen.asleep = 0;
     }
-    seen.asleep = state == 'S' && !shared->patient ? seen.asleep + 1 : 0;
+    seen.asleep = state == 'S' && !shared->patient ? seen.asleep + looks_worth() : 0;
     seen.turns = shared->turns;
     if (seen.asleep >= LOOKS || used > seen.used_ns + SPIN_NS) {
         lost_note(s, state);
@@ -523,7 +545,7 @@ static void turn_wait(void)
 {
     uint32_t refused = 0;
     while (!__atomic_load_n(&me->go, __ATOMIC_ACQUIRE)) {
-        struct timespec look = {0, LOOK_NS};
+        struct timespec look = {0, LOOK_NS * looks_worth()};
         long rc = SYSTEM(SYS_futex, &me->go, FUTEX_WAIT, 0, &look);
         if (rc == -ETIMEDOUT && lock_soon(&refused)) {
             char whom[sizeof(shared->whom)] = "";
@@ -631,7 +653,8 @@ uint32_t step_wake(enum step_wait wait, uint64_t key, uint32_t most)
     if (!atomic_load(&shared->waiting[wait]))
         return 0;
     lock();
-    uint32_t woken = wake_locked(wait, key, everywhere ? 0 : (int)getpid(), most, step_now());
+    int pid = me ? me->pid : (int)getpid();
+    uint32_t woken = wake_locked(wait, key, everywhere ? 0 : pid, most, step_now());
     unlock();
     return woken;
 }
@@ -664,6 +687,7 @@ struct seat *step_reserve(uint64_t cost_ns)
         if (shared->seats[i].state == SEAT_FREE)
             s = &shared->seats[i];
     if (s) {
+        shared->used = place_of(s) < shared->used ? shared->used : place_of(s);
         *s = (struct seat){.pid = (int32_t)getpid(), .state = SEAT_READY};
         seat_ready(s, step_now() + cost_ns);
     }
@@ -706,7 +730,7 @@ bool step_seated(uint64_t key)
 {
     bool there = false;
     lock();
-    for (uint32_t i = 0; i < SEATS && !there; i++)
+    for (uint32_t i = 0; i < shared->used && !there; i++)
         there = shared->seats[i].state != SEAT_FREE && shared->seats[i].self == key &&
                 shared->seats[i].pid == (int32_t)getpid();
     unlock();
@@ -731,7 +755,7 @@ void step_leave_process(void)
     if (!me)
         return;
     lock();
-    for (uint32_t i = 0; i < SEATS; i++)
+    for (uint32_t i = 0; i < shared->used; i++)
         if (shared->seats[i].state != SEAT_FREE && shared->seats[i].pid == (int32_t)getpid())
             seat_free(&shared->seats[i]);
     shared->leaving = (int32_t)getpid(); /* who sees that it ended waits for that first */
@@ -768,7 +792,7 @@ static bool shared_map(void)
 static void shared_sweep(void)
 {
     bool any = false;
-    for (uint32_t i = 0; i < SEATS; i++) {
+    for (uint32_t i = 0; i < shared->used; i++) {
         struct seat *s = &shared->seats[i];
         if (s->state != SEAT_FREE && is_gone(s->pid))
             process_remove(s->pid, shared->now_ns);
@@ -787,7 +811,7 @@ static void shared_sweep(void)
 /* After an exec the seat is the one that it was. */
 static struct seat *seat_mine(void)
 {
-    for (uint32_t i = 0; i < SEATS; i++)
+    for (uint32_t i = 0; i < shared->used; i++)
         if ((shared->seats[i].state == SEAT_RUNNING || shared->seats[i].state == SEAT_LOST) &&
             shared->seats[i].pid == (int32_t)getpid())
             return &shared->seats[i];

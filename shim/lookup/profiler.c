@@ -1,49 +1,96 @@
 /*
- * profiler.c - whose functions of CUPTI are meant (see profiler.h). Two copies of CUPTI may be in
- * one process, those of two frameworks.
+ * profiler.c - whose functions of CUPTI are meant (see profiler.h).
  */
 #include "shim/lookup/profiler.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
 #include "shim/lookup/elf.h"
 #include "shim/lookup/shim.h"
 
-static const char *const names[PROFILER_CALLS] = {
-    [PROFILER_ENABLE] = "cuptiActivityEnable",
-    [PROFILER_DISABLE] = "cuptiActivityDisable",
-    [PROFILER_FINALIZE] = "cuptiFinalize",
+const char *const profiler_names[] = {
+#define X(function, effect, kind) #function,
+    PROFILER_FUNCTIONS(X)
+#undef X
 };
-static void *_Atomic looked_up[PROFILER_CALLS];
+
+struct copy {
+    const void *_Atomic base; /* NULL: free */
+    void *_Atomic found[PROFILER_CALLS];
+};
+static struct copy copies[PROFILER_COPIES];
 
 int profiler_find(const char *name)
 {
     if (name[0] != 'c' || name[1] != 'u' || name[2] != 'p')
         return -1;
     for (int i = 0; i < PROFILER_CALLS; i++)
-        if (elf_streq(name, names[i]))
+        if (elf_streq(name, profiler_names[i]))
             return i;
     return -1;
 }
 
-void *profiler_stand_in(enum profiler_call call, void *found)
+const void *profiler_base(const void *found)
 {
-    void *there = NULL;
+    struct link_map *map;
+    Dl_info info;
 
-    if (atomic_load_explicit(&shim_off, memory_order_relaxed))
-        return NULL;
-    if (atomic_compare_exchange_strong(&looked_up[call], &there, found) || there == found)
-        return profiler_stand_ins[call];
-    return NULL;
+    return dladdr1(found, &info, (void **)&map, RTLD_DL_LINKMAP) ? info.dli_fbase : NULL;
 }
 
-void *profiler_found(enum profiler_call call)
+/* Its place; PROFILER_COPIES: there is none. */
+static int copy_of(const void *base)
 {
-    return atomic_load(&looked_up[call]);
+    for (int i = 0; i < PROFILER_COPIES; i++) {
+        const void *there = NULL;
+
+        if (atomic_compare_exchange_strong(&copies[i].base, &there, base) || there == base)
+            return i;
+    }
+    return PROFILER_COPIES;
+}
+
+/* Of those that have been closed: whoever still had their functions could not call them either. */
+static void copies_look(void)
+{
+    for (int i = 0; i < PROFILER_COPIES; i++) {
+        const void *base = atomic_load(&copies[i].base);
+
+        if (!base || profiler_base(base) == base)
+            continue;
+        profiler_gone(base);
+        atomic_compare_exchange_strong(&copies[i].base, &base, NULL);
+    }
+}
+
+void *profiler_stand_in(enum profiler_call call, void *found)
+{
+    const void *base = profiler_base(found);
+    int copy;
+
+    if (!base || found == profiler_exports[call] ||
+        atomic_load_explicit(&shim_off, memory_order_relaxed))
+        return NULL;
+    copies_look();
+    copy = copy_of(base);
+    if (copy == PROFILER_COPIES) {
+        if (!(atomic_fetch_or(&calls_inline, (uint32_t)INLINE_UNKNOWN) & INLINE_UNKNOWN))
+            log_line(LOG_WARN, "more than %d copies of CUPTI: nothing is queued from now on",
+                     PROFILER_COPIES);
+        return NULL;
+    }
+    atomic_store(&copies[copy].found[call], found);
+    return profiler_stand_ins[call][copy];
+}
+
+void *profiler_found(int copy, enum profiler_call call)
+{
+    return atomic_load(&copies[copy].found[call]);
 }
 
 void *profiler_linked(enum profiler_call call, const void *caller)
 {
-    return lookup_without(profiler_exports[call], names[call], caller);
+    return lookup_without(profiler_exports[call], profiler_names[call], caller);
 }

@@ -3,100 +3,187 @@
  */
 #include "shim/lookup/profiler.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "shim/lookup/shim.h"
+#include "shim/objects/thread.h"
 #include "shim/path/drain.h"
 
 /* CUptiResult */
 enum { CUPTI_SUCCESS = 0, CUPTI_ERROR_UNKNOWN = 999 };
-enum { KINDS = 64 }; /* of records; CUDA 13 has less */
 
-typedef int kind_fn(int kind);
-typedef int finalize_fn(void);
+/* All of these functions, so far as their arguments are integers and addresses. */
+typedef int cupti_fn(uintptr_t a, uintptr_t b, uintptr_t c);
 
-static _Atomic uint64_t wanted;
+enum effect { BEGINS, ENDS, ENDS_ALL };
+static const struct {
+    enum effect effect;
+    int kind; /* the number of that argument */
+} calls[] = {
+#define X(function, effect, kind) {effect, kind},
+    PROFILER_FUNCTIONS(X)
+#undef X
+};
 
-/* Behind each change of it. */
-static void follow_wanted(void)
+/* Records of one kind that are wanted. */
+struct wanted {
+    const void *copy;
+    uintptr_t of; /* a context, a subscriber; 0: all */
+    uint32_t kind;
+    uint32_t asked; /* by calls under way */
+    bool recorded;
+};
+enum { WANTED = 256 };
+static struct wanted wanted[WANTED];
+static uint32_t count;
+static bool too_many; /* for good */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The lock is held, in all of these. */
+static struct wanted *wanted_find(const struct wanted *like)
 {
-    if (!atomic_load(&wanted))
-        atomic_fetch_and(&calls_inline, ~(uint32_t)INLINE_PROFILER);
-    if (atomic_load(&wanted))
+    for (struct wanted *w = wanted; w < wanted + count; w++)
+        if (w->copy == like->copy && w->of == like->of && w->kind == like->kind)
+            return w;
+    return NULL;
+}
+
+static void wanted_settle(struct wanted *w)
+{
+    if (!w->asked && !w->recorded)
+        *w = wanted[--count];
+    if (count || too_many)
         atomic_fetch_or(&calls_inline, (uint32_t)INLINE_PROFILER);
+    else
+        atomic_fetch_and(&calls_inline, ~(uint32_t)INLINE_PROFILER);
 }
 
-static void unwant(uint64_t kinds)
+static void wanted_ask(const struct wanted *like)
 {
-    atomic_fetch_and(&wanted, ~kinds);
-    follow_wanted();
+    struct wanted *w = wanted_find(like);
+
+    if (!w && count == WANTED) {
+        too_many = true;
+        return;
+    }
+    if (!w) {
+        w = &wanted[count++];
+        *w = *like;
+    }
+    w->asked++;
+    wanted_settle(w);
 }
 
-static uint64_t bit(int kind)
+static void wanted_answer(const struct wanted *like, bool recorded)
 {
-    return UINT64_C(1) << ((unsigned)kind < KINDS ? kind : KINDS - 1);
+    struct wanted *w = wanted_find(like);
+
+    if (!w || !w->asked)
+        return;
+    w->asked--;
+    w->recorded |= recorded;
+    wanted_settle(w);
+}
+
+static void wanted_end(const struct wanted *like, bool all)
+{
+    for (struct wanted *w = wanted + count; w-- > wanted;)
+        if (w->copy == like->copy && (w->of == like->of || (all && !like->of)) &&
+            (all || w->kind == like->kind)) {
+            w->recorded = false;
+            wanted_settle(w);
+        }
+}
+
+void profiler_gone(const void *base)
+{
+    pthread_mutex_lock(&lock);
+    wanted_end(&(struct wanted){.copy = base}, true);
+    pthread_mutex_unlock(&lock);
 }
 
 /* What the program has launched before is launched before. */
-static int enable(kind_fn *cupti, int kind)
+static int begin(cupti_fn *cupti, const struct wanted *w, const uintptr_t arg[3])
 {
+    pthread_mutex_lock(&lock);
+    wanted_ask(w);
+    pthread_mutex_unlock(&lock);
+    if (!thread_bypasses())
+        drain_all(false);
+    int result = cupti(arg[0], arg[1], arg[2]);
+    pthread_mutex_lock(&lock);
+    wanted_answer(w, result == CUPTI_SUCCESS);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static int end(cupti_fn *cupti, const struct wanted *w, const uintptr_t arg[3], bool all)
+{
+    int result = cupti(arg[0], arg[1], arg[2]);
+
+    pthread_mutex_lock(&lock);
+    if (result == CUPTI_SUCCESS)
+        wanted_end(w, all);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static int run(enum profiler_call call, void *found, uintptr_t a, uintptr_t b, uintptr_t c)
+{
+    cupti_fn *cupti = (cupti_fn *)found;
+    const uintptr_t arg[] = {a, b, c};
+    bool all = calls[call].effect == ENDS_ALL;
+    struct wanted w = {.of = calls[call].kind ? a : 0,
+                       .kind = all ? 0 : (uint32_t)arg[calls[call].kind]};
+
     if (!cupti)
         return CUPTI_ERROR_UNKNOWN;
-    uint64_t before = atomic_fetch_or(&wanted, bit(kind));
-    follow_wanted();
-    if (!before && !shim_bypassed())
-        drain_all(false);
-    int result = cupti(kind);
-    if (result != CUPTI_SUCCESS)
-        unwant(bit(kind) & ~before);
-    return result;
+    if (atomic_load(&shim_off)) /* as in a child, where the lock may be another thread's */
+        return cupti(a, b, c);
+    w.copy = profiler_base(found);
+    return calls[call].effect == BEGINS ? begin(cupti, &w, arg) : end(cupti, &w, arg, all);
 }
 
-static int disable(kind_fn *cupti, int kind)
-{
-    int result = cupti ? cupti(kind) : CUPTI_ERROR_UNKNOWN;
-    if (result == CUPTI_SUCCESS)
-        unwant(bit(kind));
-    return result;
-}
+#define X(function, effect, kind)                                                                  \
+    EXPORT int function(uintptr_t a, uintptr_t b, uintptr_t c);                                    \
+    EXPORT int function(uintptr_t a, uintptr_t b, uintptr_t c)                                     \
+    {                                                                                              \
+        void *found = profiler_linked(PROFILER_##function, __builtin_return_address(0));           \
+        return run(PROFILER_##function, found, a, b, c);                                           \
+    }
+PROFILER_FUNCTIONS(X)
+#undef X
 
-static int finalize(finalize_fn *cupti)
-{
-    int result = cupti ? cupti() : CUPTI_ERROR_UNKNOWN;
-    if (result == CUPTI_SUCCESS)
-        unwant(UINT64_MAX);
-    return result;
-}
+/* One for each copy. */
+#define FOUND(function, copy)                                                                      \
+    static int function##_##copy(uintptr_t a, uintptr_t b, uintptr_t c)                            \
+    {                                                                                              \
+        return run(PROFILER_##function, profiler_found(copy, PROFILER_##function), a, b, c);       \
+    }
+#define X(function, effect, kind)                                                                  \
+    FOUND(function, 0)                                                                             \
+    FOUND(function, 1)                                                                             \
+    FOUND(function, 2)                                                                             \
+    FOUND(function, 3)                                                                             \
+    FOUND(function, 4)                                                                             \
+    FOUND(function, 5)                                                                             \
+    FOUND(function, 6)                                                                             \
+    FOUND(function, 7)
+PROFILER_FUNCTIONS(X)
+#undef X
 
-EXPORT int cuptiActivityEnable(int kind)
-{
-    return enable(profiler_linked(PROFILER_ENABLE, __builtin_return_address(0)), kind);
-}
+void *const profiler_exports[] = {
+#define X(function, effect, kind) function,
+    PROFILER_FUNCTIONS(X)
+#undef X
+};
 
-EXPORT int cuptiActivityDisable(int kind)
-{
-    return disable(profiler_linked(PROFILER_DISABLE, __builtin_return_address(0)), kind);
-}
-
-EXPORT int cuptiFinalize(void)
-{
-    return finalize(profiler_linked(PROFILER_FINALIZE, __builtin_return_address(0)));
-}
-
-static int enable_found(int kind)
-{
-    return enable(profiler_found(PROFILER_ENABLE), kind);
-}
-
-static int disable_found(int kind)
-{
-    return disable(profiler_found(PROFILER_DISABLE), kind);
-}
-
-static int finalize_found(void)
-{
-    return finalize(profiler_found(PROFILER_FINALIZE));
-}
-
-void *const profiler_exports[] = {cuptiActivityEnable, cuptiActivityDisable, cuptiFinalize};
-void *const profiler_stand_ins[] = {enable_found, disable_found, finalize_found};
+void *const profiler_stand_ins[PROFILER_CALLS][PROFILER_COPIES] = {
+#define X(function, effect, kind)                                                                  \
+    {function##_0, function##_1, function##_2, function##_3,                                       \
+     function##_4, function##_5, function##_6, function##_7},
+    PROFILER_FUNCTIONS(X)
+#undef X
+};

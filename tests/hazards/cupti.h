@@ -6,8 +6,17 @@
 
 enum { CUPTI_STAND_IN_INVALID_KIND = 21 };
 
-__attribute__((visibility("default"))) int cuptiActivityEnable(int kind);
-__attribute__((visibility("default"))) int cuptiActivityDisable(int kind);
-__attribute__((visibility("default"))) int cuptiFinalize(void);
+#define CUPTI __attribute__((visibility("default"))) int
+CUPTI cuptiActivityEnable(int kind);
+CUPTI cuptiActivityEnableAndDump(int kind);
+CUPTI cuptiActivityEnableContext(void *context, int kind);
+CUPTI cuptiActivityEnable_v2(void *subscriber, int kind, void *config);
+CUPTI cuptiActivityEnableAndDump_v2(void *subscriber, int kind, void *config);
+CUPTI cuptiActivityDisable(int kind);
+CUPTI cuptiActivityDisableContext(void *context, int kind);
+CUPTI cuptiActivityDisable_v2(void *subscriber, int kind, void *config);
+CUPTI cuptiUnsubscribe(void *subscriber);
+CUPTI cuptiFinalize(void);
+#undef CUPTI
 
 #endif

@@ -89,11 +89,19 @@ HAZARD(every_name_is_found_after_work_was_held)
 /* Names that the library exports for the sake of programs that are linked with CUPTI. */
 HAZARD_RAW(cupti_is_found_where_there_is_one)
 {
-    static const char *const names[] = {"cuptiActivityEnable", "cuptiActivityDisable",
+    static const char *const names[] = {"cuptiActivityEnable",
+                                        "cuptiActivityEnableAndDump",
+                                        "cuptiActivityEnableContext",
+                                        "cuptiActivityEnable_v2",
+                                        "cuptiActivityEnableAndDump_v2",
+                                        "cuptiActivityDisable",
+                                        "cuptiActivityDisableContext",
+                                        "cuptiActivityDisable_v2",
+                                        "cuptiUnsubscribe",
                                         "cuptiFinalize"};
     void *program = dlopen(NULL, RTLD_NOW);
 
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         printf("%s: %d", names[i], !!dlsym(RTLD_DEFAULT, names[i]));
         printf(" %d", !!dlsym(RTLD_NEXT, names[i]));
         printf(" %d", !!dlsym(program, names[i]));

@@ -1,12 +1,14 @@
 /*
  * profiler.c - with a profiler attached nothing is buffered: it would see calls at another time and
  * in another thread than the program made them. And the same where the driver's launches block.
- * The program is linked with one copy of CUPTI, and opens another.
+ * The program is linked with one copy of CUPTI, and opens others.
  */
 #include "tests/hazards/cupti.h"
 #include "tests/hazards/hazard.h"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void return_when_the_hold_is_over(CUstream s, CUdeviceptr x)
 {
@@ -104,13 +106,18 @@ static struct cupti cupti_of(void *handle)
     return (struct cupti){(int (*)(int))enable, (int (*)(int))disable, (int (*)(void))finalize};
 }
 
-static struct cupti cupti_opened(void)
+static void *open_copy(const char *path)
 {
-    void *handle = dlopen(OTHER_CUPTI, RTLD_NOW | RTLD_LOCAL);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
     if (!handle)
-        give_up("the other CUPTI cannot be opened");
-    return cupti_of(handle);
+        give_up("another CUPTI cannot be opened");
+    return handle;
+}
+
+static struct cupti cupti_opened(void)
+{
+    return cupti_of(open_copy(OTHER_CUPTI));
 }
 
 HAZARD_RAW(nothing_is_buffered_while_cupti_that_it_is_linked_with_records)
@@ -133,11 +140,207 @@ HAZARD_RAW(nothing_is_buffered_while_cupti_that_it_has_found_records)
 
 HAZARD(each_copy_of_cupti_is_asked_by_who_has_it)
 {
-    struct cupti copies[] = {cupti_opened(), cupti_linked(), cupti_of(RTLD_DEFAULT)};
+    struct cupti copies[] = {cupti_opened(), cupti_linked(), cupti_of(RTLD_DEFAULT),
+                             cupti_of(open_copy(THIRD_CUPTI))};
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         printf("%d\n", copies[i].enable(DRIVER));
         printf("%d\n", copies[i].disable(DRIVER));
         printf("%d\n", copies[i].finalize());
     }
+}
+
+/* ---- several at a time ---------------------------------------------------------------------- */
+
+static CUstream stream;
+static CUdeviceptr x;
+
+static void begin(void)
+{
+    gpu_open();
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    warm(stream);
+}
+
+static void buffers(const char *when)
+{
+    printf("%s:\n", when);
+    are_buffered(stream, x);
+}
+
+static void records(const char *when)
+{
+    printf("%s:\n", when);
+    return_when_the_hold_is_over(stream, x);
+}
+
+HAZARD_RAW(nothing_is_buffered_while_one_of_several_copies_of_cupti_records)
+{
+    struct cupti copies[] = {cupti_opened(), cupti_of(open_copy(THIRD_CUPTI)), cupti_linked()};
+
+    begin();
+    for (int i = 0; i < 3; i++) {
+        const struct cupti *one = &copies[i], *other = &copies[(i + 1) % 3];
+        one->enable(DRIVER);
+        records("one");
+        other->enable(DRIVER);
+        one->disable(DRIVER);
+        records("the other");
+        one->finalize();
+        records("the other, and one has gone");
+        other->finalize();
+        buffers("none");
+    }
+    show("x", x);
+}
+
+HAZARD_RAW(nothing_is_buffered_while_any_of_many_kinds_is_recorded)
+{
+    struct cupti c = cupti_linked();
+
+    begin();
+    for (int kind = 0; kind < 130; kind++)
+        c.enable(kind);
+    for (int kind = 129; kind > 0; kind--)
+        c.disable(kind);
+    c.disable(200);
+    records("one is left");
+    c.enable(-1);
+    records("one was refused");
+    c.disable(0);
+    buffers("none");
+    for (int i = 0; i < 2; i++)
+        c.enable(64 + i);
+    c.disable(64);
+    records("one that there is not yet");
+    c.disable(65);
+    buffers("none");
+    show("x", x);
+}
+
+HAZARD_RAW(nothing_is_buffered_while_a_context_or_a_subscriber_has_records)
+{
+    int subscriber, other, *no_config = NULL;
+
+    begin();
+    cuptiActivityEnableAndDump(CONCURRENT_KERNEL);
+    records("with what there is");
+    cuptiActivityDisable(CONCURRENT_KERNEL);
+    buffers("none");
+    cuptiActivityEnableContext(&other, CONCURRENT_KERNEL);
+    records("of a context");
+    cuptiActivityDisable(CONCURRENT_KERNEL);
+    records("of a context still");
+    cuptiActivityDisableContext(&other, CONCURRENT_KERNEL);
+    buffers("none");
+    cuptiActivityEnable_v2(&subscriber, DRIVER, no_config);
+    cuptiActivityEnableAndDump_v2(&other, DRIVER, no_config);
+    records("of two subscribers");
+    cuptiActivityDisable_v2(&other, DRIVER, no_config);
+    records("of one");
+    cuptiActivityEnable_v2(&subscriber, CONCURRENT_KERNEL, no_config);
+    cuptiUnsubscribe(&other);
+    records("of one still");
+    cuptiUnsubscribe(&subscriber);
+    buffers("none");
+    show("x", x);
+}
+
+HAZARD_RAW(launches_are_buffered_again_when_cupti_is_gone_that_recorded)
+{
+    void *handle = open_copy(OTHER_CUPTI);
+
+    begin();
+    cupti_of(handle).enable(DRIVER);
+    records("one");
+    dlclose(handle);
+    cupti_of(open_copy(THIRD_CUPTI)).disable(DRIVER);
+    buffers("none");
+    show("x", x);
+}
+
+/* ---- from where nothing may wait ------------------------------------------------------------ */
+
+static void enable_here(void *user)
+{
+    cuptiActivityEnable(DRIVER);
+    *(_Atomic bool *)user = true;
+}
+
+/* What the host function would wait for is behind it. */
+HAZARD_RAW(cupti_is_asked_for_records_by_a_host_function)
+{
+    _Atomic bool asked = false;
+
+    hang_watch("the host function waits for what is behind it");
+    begin();
+    SAY(cuLaunchHostFunc(stream, until_told, NULL));
+    SAY(cuLaunchHostFunc(stream, enable_here, (void *)&asked));
+    hold(stream);
+    SAY(launch_mix(x, 7, 1, stream));
+    buffered(stream);
+    told = true;
+    UNTIL(asked);
+    still_held(stream);
+    release(stream);
+    SAY(cuStreamSynchronize(stream));
+    records("records");
+    cuptiActivityDisable(DRIVER);
+    buffers("none");
+    show("x", x);
+}
+
+static _Atomic bool asks;
+
+static void enable_too(void *unused)
+{
+    asks = true;
+    cuptiActivityEnable(DRIVER);
+}
+
+/* What was launched before the second asks is launched before it returns, too. */
+HAZARD_RAW(cupti_is_asked_for_records_by_two_threads_at_a_time)
+{
+    struct thread *t;
+
+    begin();
+    hold(stream);
+    SAY(launch_mix(x, 7, 1, stream));
+    buffered(stream);
+    t = thread_start(enable_too, NULL);
+    UNTIL(asks);
+    nap();
+    cuptiActivityEnable(DRIVER);
+    bool waits = held(stream);
+    thread_join(t);
+    printf("held: %d\n", waits);
+    release(stream);
+    cuptiActivityDisable(DRIVER);
+    buffers("none");
+    show("x", x);
+}
+
+/* The child has no work of its parent's, and asks for what it likes. */
+HAZARD_RAW(cupti_is_asked_for_records_by_the_child_of_one_that_records)
+{
+    int status = 0;
+    pid_t child;
+
+    begin();
+    cuptiActivityEnable(DRIVER);
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        cuptiActivityEnable(CONCURRENT_KERNEL);
+        cuptiFinalize();
+        fflush(stdout);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    printf("child: %d\n", status);
+    records("the parent");
+    cuptiActivityDisable(DRIVER);
+    buffers("none");
+    show("x", x);
 }

@@ -35,8 +35,13 @@ static bool is_ours(const char *name)
 /* Of CUPTI, which says by them that it records. */
 static bool is_cuptis(const char *name)
 {
-    return strcmp(name, "cuptiActivityEnable") == 0 || strcmp(name, "cuptiActivityDisable") == 0 ||
-           strcmp(name, "cuptiFinalize") == 0;
+    static const char *const says[] = {"cuptiActivityEnable", "cuptiActivityDisable",
+                                       "cuptiUnsubscribe", "cuptiFinalize"};
+
+    for (size_t i = 0; i < sizeof(says) / sizeof(says[0]); i++)
+        if (strncmp(name, says[i], strlen(says[i])) == 0)
+            return true;
+    return false;
 }
 
 static bool is_cudas(const char *name)

@@ -57,7 +57,11 @@ void cutin_test_use_all(void)
 }
 
 void *const profiler_exports[PROFILER_CALLS];
-void *const profiler_stand_ins[PROFILER_CALLS];
+void *const profiler_stand_ins[PROFILER_CALLS][PROFILER_COPIES];
+
+void profiler_gone(const void *base)
+{
+}
 
 void shim_exit_drain(void)
 {

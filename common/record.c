@@ -4,9 +4,12 @@
 #include "common/record.h"
 #include "common/profile_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -74,6 +77,8 @@ static int read_there(const struct place *place, const char *what, const uint8_t
     time_t now = time(NULL);
     r->age_s = now > st.st_mtime ? (uint64_t)(now - st.st_mtime) : 0;
     line[n > 0 ? n : 0] = '\0';
+    if (!strchr(line, '\n'))
+        return -EINVAL; /* it was cut short */
     line[strcspn(line, "\n")] = '\0';
     rest = word(line, r->version, sizeof(r->version));
     rest = rest ? word(rest, r->way, sizeof(r->way)) : NULL;
@@ -81,13 +86,19 @@ static int read_there(const struct place *place, const char *what, const uint8_t
     return rest ? 0 : -EINVAL;
 }
 
-int record_read(const char *what, const uint8_t key[16], struct record *r)
+int record_read(const char *what, const uint8_t key[16], const char *version, struct record *r)
 {
     const struct place user = place_user(), machine = place_machine();
     struct record own, shared;
     int rc = read_there(&user, what, key, &own), also = read_there(&machine, what, key, &shared);
+    bool both = rc == 0 && also == 0;
+    bool fits = both && strcmp(own.version, version) == 0;
+    bool shared_fits = both && strcmp(shared.version, version) == 0;
 
-    *r = also == 0 && (rc != 0 || shared.age_s < own.age_s) ? shared : own;
+    if (both ? fits != shared_fits ? shared_fits : shared.age_s < own.age_s : also == 0)
+        *r = shared;
+    else
+        *r = own;
     return also == 0 ? 0 : rc;
 }
 
@@ -99,10 +110,10 @@ static int write_there(const struct place *place, const char *what, const uint8_
 
     if (rc != 0)
         return rc;
-    snprintf(beside, sizeof(beside), "%s.%d", path, (int)getpid());
+    snprintf(beside, sizeof(beside), "%s.XXXXXX", path);
     int n = snprintf(line, sizeof(line), "%s %s%s%s\n", r->version, r->way, r->why[0] ? " " : "",
                      r->why);
-    fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    fd = mkostemp(beside, O_CLOEXEC);
     if (fd < 0)
         return -errno;
     rc = write(fd, line, (size_t)n) == n ? 0 : -EIO;
@@ -123,17 +134,61 @@ int record_write(const char *what, const uint8_t key[16], const struct record *r
     return rc ? rc : write_there(&user, what, key, r);
 }
 
-int record_share(const char *what, const uint8_t key[16])
+/* It is to be open to all, and nobody else's to write to: a name could lead to any file. */
+static int machine_folder(const char *folder)
+{
+    struct stat st;
+
+    if ((mkdir(folder, 0755) != 0 && errno != EEXIST) || stat(folder, &st) != 0)
+        return -errno;
+    if (st.st_uid != geteuid())
+        return -EPERM;
+    return chmod(folder, 0755) != 0 ? -errno : 0;
+}
+
+static int share(const char *what, const uint8_t key[16], const char *version)
 {
     const struct place user = place_user(), machine = place_machine();
     struct record r, there;
-    int rc = read_there(&user, what, key, &r);
 
-    if (read_there(&machine, what, key, &there) == 0 && (rc != 0 || there.age_s <= r.age_s))
+    if (read_there(&user, what, key, &r) != 0 || strcmp(r.version, version) != 0 ||
+        (read_there(&machine, what, key, &there) == 0 && strcmp(there.version, version) == 0 &&
+         there.age_s <= r.age_s))
         return 0;
-    if (rc == 0 && mkdir(machine.folder, 0755) == 0 && chmod(machine.folder, 0755) != 0)
-        rc = -errno;
+    int rc = machine_folder(machine.folder);
     return rc ? rc : write_there(&machine, what, key, &r);
+}
+
+/* The key of a record's file; false: it is none. */
+static bool key_of(uint8_t key[16], const char *file, const char *what)
+{
+    size_t n = strlen(what);
+
+    if (strncmp(file, what, n) != 0 || file[n] != '-' || strlen(file + n + 1) != 32)
+        return false;
+    for (int i = 0; i < 32; i++) {
+        const char digits[] = "0123456789abcdef", *at = strchr(digits, file[n + 1 + (size_t)i]);
+
+        if (!at)
+            return false;
+        key[i / 2] = (uint8_t)(i % 2 ? key[i / 2] << 4 | (at - digits) : at - digits);
+    }
+    return true;
+}
+
+int record_share(const char *what, const char *version)
+{
+    const struct place user = place_user();
+    DIR *folder = user.folder[0] ? opendir(user.folder) : NULL;
+    uint8_t key[16];
+    int rc = 0;
+
+    for (struct dirent *e; folder && rc == 0 && (e = readdir(folder));)
+        if (key_of(key, e->d_name, what))
+            rc = share(what, key, version);
+    if (folder)
+        closedir(folder);
+    return rc;
 }
 
 /* Not by sscanf: see config.c. */

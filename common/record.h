@@ -26,13 +26,14 @@ int record_gate_cost(const struct record *r);
 /* For all users. A container is to have it as its host does. */
 #define RECORD_MACHINE_FOLDER "/var/lib/cutin"
 
-/* The user's or the machine's, whichever is newer. 0; -ENOENT: there is none; -EINVAL: it makes no
- * sense. */
-int record_read(const char *what, const uint8_t key[16], struct record *r);
+/* The user's or the machine's: the one of this version of the driver, else the newer one. 0;
+ * -ENOENT: there is none; -EINVAL: it makes no sense. */
+int record_read(const char *what, const uint8_t key[16], const char *version, struct record *r);
 /* The user's. 0 or -errno. */
 int record_write(const char *what, const uint8_t key[16], const struct record *r);
-/* Makes the user's the machine's, too, where that is older, and its folder. 0 or -errno. */
-int record_share(const char *what, const uint8_t key[16]);
+/* Makes the user's of that version, of all GPUs, the machine's, too, where that is older or another
+ * version's, and its folder. 0 or -errno. */
+int record_share(const char *what, const char *version);
 void record_key(uint8_t key[16], const char *gpu_name);
 /* The driver as records of gates name it: CUDA's version, and the kernel module's. */
 void record_version(char out[64], int cuda_version);

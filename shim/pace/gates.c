@@ -77,11 +77,11 @@ static enum judgement record_judge(const struct gpu_device *gpu)
     uint8_t key[16];
     int cuda = 0;
     record_key(key, gpu->name);
-    if (record_read("gates", key, &r) != 0)
-        return UNSEEN;
-    atomic_store(&graph_gate_ns[gpu->index], record_gate_cost(&r));
     REAL(cuDriverGetVersion)(&cuda);
     record_version(version, cuda);
+    if (record_read("gates", key, version, &r) != 0)
+        return UNSEEN;
+    atomic_store(&graph_gate_ns[gpu->index], record_gate_cost(&r));
     return strcmp(version, r.version) != 0 ? OUTDATED
            : strcmp(r.way, "graphs") == 0  ? IN_GRAPHS
            : strcmp(r.way, "streams") == 0 ? IN_STREAMS

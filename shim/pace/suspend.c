@@ -77,7 +77,7 @@ static const char *objection(void)
 
 static const char *record_take(struct device *d, struct record *r)
 {
-    if (record_read("suspend", d->gpu->uuid, r) != 0)
+    if (record_read("suspend", d->gpu->uuid, groups_version(), r) != 0)
         return "not tested here yet; cutin doctor tests it";
     if (strcmp(r->version, groups_version()) != 0)
         return "tested with another driver; cutin doctor tests it again";

@@ -113,30 +113,79 @@ static const char *detail(json_t *root, const char *name)
     return "";
 }
 
-/* In a namespace whose /var/lib is empty. Who has no folder of his own goes by what root has
- * recorded, and without that by nothing. */
-Test(doctor, records_for_all_users_what_one_of_them_cannot)
+/* In a namespace whose /var/lib is empty: what root's commands print. */
+static void for_all(const char *commands, const char *expected)
 {
-    static const char script[] =
+    static const char begin[] =
         "mount -t tmpfs none /var/lib || exit 77\n"
         "umask 077\n"
+        "own=$XDG_CACHE_HOME/cutin all=/var/lib/cutin\n"
         "untested() { $1 run --sim -- $2 2>&1 | grep -c 'not tested here yet'; }\n"
-        "$1 doctor --sim --for-all >/dev/null || exit\n"
-        "find /var/lib/cutin -printf '%m\n' | sort\n"
-        "export XDG_CACHE_HOME=/proc/none\n"
-        "untested $1 \"$2\"\n"
-        "rm -r /var/lib/cutin\n"
-        "untested $1 \"$2\"\n";
-    struct process *p = process_run(
-        (const char *[]){"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script,
-                         "sh", CUTIN, BIN_DIR "/examples/be_training --steps 20", NULL},
-        (const char *[]){"CUTIN_LOG=info", NULL}, 200);
+        "objects() { LD_PRELOAD=" LIBRARY " LD_LIBRARY_PATH=" LIB_DIR "/simgpu $2 2>&1 |\n"
+        "    grep -o 'no gates: [^ ]* [^ ]*' || echo none; }\n";
+    char script[2048];
+    struct process *p;
 
+    snprintf(script, sizeof(script), "%s%s", begin, commands);
+    p = process_run((const char *[]){"unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+                                     script, "sh", CUTIN,
+                                     BIN_DIR "/examples/be_training --steps 20", NULL},
+                    (const char *[]){"CUTIN_LOG=info", NULL}, 200);
     if (strncmp(process_err(p), "unshare: ", 9) == 0 || p->status == 77)
         cr_skip("no /var/lib of one's own can be made here: %s", process_err(p));
     cr_expect_eq(p->status, 0, "status %d: %s", p->status, process_err(p));
-    cr_expect_str_eq(process_out(p), "644\n755\n0\n1\n", "%s%s", process_out(p), process_err(p));
+    cr_expect_str_eq(process_out(p), expected, "%s%s", process_out(p), process_err(p));
     process_free(p);
+}
+
+/* Who has no folder of his own goes by what root has recorded, and without that by nothing. */
+Test(doctor, records_for_all_users_what_one_of_them_cannot)
+{
+    for_all("$1 doctor --sim --for-all >/dev/null || exit\n"
+            "find $all -printf '%m\n' | sort\n"
+            "export XDG_CACHE_HOME=/proc/none\n"
+            "untested $1 \"$2\"\n"
+            "rm -r $all\n"
+            "untested $1 \"$2\"\n",
+            "644\n755\n0\n1\n");
+}
+
+/* Of whatever kind its GPUs are, and nothing of another driver or machine. The folder is root's
+ * again, if others could write to it. */
+Test(doctor, records_for_all_users_what_holds_on_each_gpu)
+{
+    for_all("$1 doctor --sim >/dev/null || exit\n"
+            "cp $own/gates-* $own/gates-0123456789abcdef0123456789abcdef\n"
+            "echo '1/other graphs' >$own/gates-00000000000000000000000000000000\n"
+            "cp $own/gates-0123456789abcdef0123456789abcdef $own/gates-0\n"
+            "mkdir -m 1777 $all\n"
+            "$1 doctor --sim --for-all >/dev/null || exit\n"
+            "find $all -printf '%m\n' | sort\n"
+            "ls $all | grep -c gates-0123\n",
+            "644\n644\n755\n1\n");
+}
+
+/* The user's record may be of a driver that another program of his has, in a container. */
+Test(doctor, goes_by_the_record_of_the_driver_at_hand)
+{
+    for_all("$1 doctor --sim --for-all >/dev/null || exit\n"
+            "cd $all && record=$(echo gates-*) && touch -d '1 hour ago' $record\n"
+            "objects $1 \"$2\"\n"
+            "echo '1/other graphs' >$own/$record\n"
+            "objects $1 \"$2\"\n"
+            "cp $record $own && echo '1/other graphs' >$record\n"
+            "objects $1 \"$2\"\n"
+            "echo '1/other graphs' >$own/$record\n"
+            "objects $1 \"$2\"\n",
+            "none\nnone\nnone\nno gates: tested with\n");
+}
+
+Test(doctor, leaves_a_record_that_was_cut_short)
+{
+    for_all("$1 doctor --sim >/dev/null || exit\n"
+            "cd $own && record=$(echo gates-*) && printf %s \"$(cut -c 1-24 $record)\" >$record\n"
+            "objects $1 \"$2\"\n",
+            "no gates: not tested\n");
 }
 
 Test(doctor, knows_what_a_misspelt_setting_was_meant_to_be)

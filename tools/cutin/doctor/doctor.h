@@ -56,6 +56,7 @@ struct suspended {
     double call_us;   /* 0: not measured */
     int record_error; /* of the record: 0 or -errno */
     uint8_t uuid[16]; /* of the GPU, where there is a record */
+    char driver[64];  /* "": there is none */
 };
 
 struct doctor {

@@ -32,12 +32,12 @@ static bool find_record(const struct probe *p, const uint8_t key[16], struct rec
     char version[64];
 
     record_version(version, p->driver_version);
-    return record_read("gates", key, r) == 0 && strcmp(r->version, version) == 0;
+    return record_read("gates", key, version, r) == 0 && strcmp(r->version, version) == 0;
 }
 
-static bool shared(const char *what, const uint8_t key[16], struct finding *f)
+static bool shared(const char *what, const char *version, struct finding *f)
 {
-    int rc = record_share(what, key);
+    int rc = record_share(what, version);
 
     if (rc != 0)
         find(f, VERDICT_WARN, "run cutin doctor --for-all as root",
@@ -60,7 +60,7 @@ void check_gates(const struct doctor *d, struct finding *f)
              "not used by CUTIN_GATES=auto: whether they hold cannot be recorded");
         return;
     }
-    if (d->for_all && !shared("gates", key, f))
+    if (d->for_all && !shared("gates", r.version, f))
         return;
     say_age(age, r.age_s);
     if (strcmp(r.way, "none") == 0)
@@ -92,6 +92,7 @@ void suspend_take(struct suspended *s)
         if (sscanf(uuid + (ptrdiff_t)2 * i, "%2hhx", &s->uuid[i]) != 1)
             return;
     snprintf(record.version, sizeof(record.version), "%s", driver);
+    snprintf(s->driver, sizeof(s->driver), "%s", driver);
     snprintf(record.way, sizeof(record.way), "%s", s->way ? s->way : "none");
     snprintf(record.why, sizeof(record.why), "%s", s->way ? "" : s->why);
     s->record_error = record_write("suspend", s->uuid, &record);
@@ -103,14 +104,14 @@ void check_suspend(const struct doctor *d, struct finding *f)
 
     if (!s->values)
         find(f, VERDICT_NOTE, NULL, "not used, because it was not tried");
+    else if (d->for_all && !s->record_error && s->driver[0] && !shared("suspend", s->driver, f))
+        return;
     else if (!s->way)
         find(f, VERDICT_NOTE, NULL, "not used, because %s", s->why);
     else if (s->record_error)
         find(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
              "by %s a kernel that runs stops, but that cannot be recorded: %s", s->way,
              strerror(-s->record_error));
-    else if (d->for_all && !shared("suspend", s->uuid, f))
-        return;
     else if (s->call_us > 0)
         find(f, VERDICT_OK, NULL,
              "a kernel that runs stops (by %s, a call of %.0f us) and goes on, and "

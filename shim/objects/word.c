@@ -145,26 +145,32 @@ static uint64_t event_round(CUstream stream, CUevent event)
     uint64_t began_ns = clock_ns(), ns = 0;
     CUresult r = REAL(cuEventRecord)(event, stream);
     while (r == CUDA_SUCCESS && (r = REAL(cuEventQuery)(event)) == CUDA_ERROR_NOT_READY &&
-           (ns = clock_ns() - began_ns) < BUSY_NS) {
+           ns < BUSY_NS) {
         r = CUDA_SUCCESS;
-        sched_yield();
+        ns = clock_ns() - began_ns;
+        if (ns > LATE_NS)
+            sched_yield();
     }
-    return r == CUDA_SUCCESS ? ns + 1 : 0;
+    return r == CUDA_SUCCESS && ns < BUSY_NS ? ns + 1 : 0;
 }
 
 /* A marker is late that is seen much later than an event would have told. No call of the driver in
- * between: it may bring what was written. */
-static bool word_round(CUstream stream, struct word_page *page, uint32_t value, uint64_t event_ns)
+ * between: it may bring what was written. And where the GPU is there at once the processor is not
+ * given away: on a busy host that takes milliseconds, and what is seen then is no proof that it
+ * came in time. Returns whether it is late; *soon: it surely was not. */
+static bool word_round(CUstream stream, struct word_page *page, uint32_t value, uint64_t event_ns,
+                       bool *soon)
 {
-    uint64_t began_ns = clock_ns();
-    if (word_write(stream, page->device, value) != CUDA_SUCCESS)
-        return false;
-    while (atomic_load(word_at(page, 0)) != value) {
-        if (clock_ns() - began_ns > LATE_NS + 2 * event_ns)
-            return false;
-        sched_yield();
+    uint64_t began_ns = clock_ns(), by_ns = LATE_NS + 2 * event_ns;
+    *soon = word_write(stream, page->device, value) != CUDA_SUCCESS;
+    while (!*soon && atomic_load(word_at(page, 0)) != value) {
+        if (clock_ns() - began_ns > by_ns)
+            return true;
+        if (event_ns > LATE_NS)
+            sched_yield();
     }
-    return true;
+    *soon |= event_ns <= LATE_NS && clock_ns() - began_ns <= by_ns;
+    return false;
 }
 
 /* Confidential computing and WSL2 may have something between the GPU and pinned memory. A busy
@@ -173,19 +179,22 @@ static bool words_late(CUstream stream, CUevent event, struct word_page *page)
 {
     static _Atomic bool said;
     uint64_t began_ns = clock_ns(), event_ns;
+    bool late = false, soon = false;
     if (MUTANT(words_believed))
         return false;
-    for (uint32_t i = 1; i <= ROUNDS || clock_ns() - began_ns < ROUNDS_NS; i++) {
+    for (uint32_t i = 1; !soon && (i <= ROUNDS || clock_ns() - began_ns < ROUNDS_NS); i++) {
         event_ns = event_round(stream, event);
         if (event_ns > LATE_NS) /* once more, now that the GPU has come */
             event_ns = event_round(stream, event);
-        if (!event_ns || word_round(stream, page, i, event_ns))
+        if (!event_ns)
             return false;
+        late |= word_round(stream, page, i, event_ns, &soon);
     }
-    if (!atomic_exchange(&said, true))
+    late &= !soon;
+    if (late && !atomic_exchange(&said, true))
         log_line(LOG_INFO, "the GPU's writes to pinned memory are seen late: completion is learned "
                            "from events, and there are no gates");
-    return true;
+    return late;
 }
 
 /*
@@ -194,10 +203,12 @@ static bool words_late(CUstream stream, CUevent event, struct word_page *page)
  */
 bool words_probe(struct shim_context *ctx)
 {
+    static _Atomic uint32_t known; /* devices whose writes are late, which takes 0.2 s to find */
+    const uint32_t device = ctx->gpu->index < 0 ? 0 : 1u << ctx->gpu->index;
     CUstream stream;
     CUevent event;
     bool works = false;
-    struct word_page *page = words_new(ctx);
+    struct word_page *page = atomic_load(&known) & device ? NULL : words_new(ctx);
     if (!page)
         return false;
     page->used = 1;
@@ -207,6 +218,8 @@ bool words_probe(struct shim_context *ctx)
         works = word_write(stream, page->device, 0) == CUDA_SUCCESS;
         if (works && REAL(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) {
             works = !words_late(stream, event, page);
+            if (!works)
+                atomic_fetch_or(&known, device);
             REAL(cuEventDestroy_v2)(event);
         }
         REAL(cuStreamDestroy_v2)(stream);

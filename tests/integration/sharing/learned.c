@@ -396,6 +396,40 @@ Test(learned, markers_that_are_seen_late_are_events)
     cr_expect_lt(believed, soon * 0.5, "%.2f, %.2f where they are seen at once", believed, soon);
 }
 
+static int is_mark(const struct device_work *w, const void *unused)
+{
+    return strcmp(w->kind, "mark") == 0;
+}
+
+/* Returns whether they are said to be late; *writes: so many were made to find out. */
+static bool are_late(const char *late_us, const char *contexts, int *writes)
+{
+    struct process *p;
+    bool said;
+
+    device_log_open();
+    *writes = device_log_count(is_mark, NULL);
+    setenv("SIMGPU_WORD_LATE_US", late_us, 1);
+    p = process_run((const char *[]){BIN_DIR "/tests/program_words", contexts, NULL},
+                    (const char *[]){PRELOAD, SIMULATOR, "CUTIN_LOG=info", NULL}, 60);
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    said = strstr(process_err(p), "pinned memory are seen late");
+    process_free(p);
+    *writes = device_log_count(is_mark, NULL) - *writes;
+    return said;
+}
+
+Test(learned, markers_that_are_late_are_found_on_a_busy_host_and_once)
+{
+    int soon, late, several;
+
+    cr_expect_not(are_late("0", "1", &soon));
+    cr_expect(are_late("2000", "1", &late));
+    cr_expect(are_late("2000", "8", &several));
+    cr_expect_gt(late, soon, "%d writes, %d where they are seen at once", late, soon);
+    cr_expect_eq(several, late);
+}
+
 /* One per 50 us takes as much at most, 6 % of the time. */
 Test(learned, markers_that_cost_the_device_much_take_no_more_than_that)
 {

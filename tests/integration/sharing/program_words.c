@@ -1,0 +1,35 @@
+/*
+ * program_words.c - a CUDA program that makes contexts, on a host whose processors go to others for
+ * milliseconds whenever one is given away, for learned.c: `program_words CONTEXTS`.
+ */
+#include "examples/common.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
+
+/* In front of libc's. */
+__attribute__((visibility("default"))) int sched_yield(void);
+int sched_yield(void)
+{
+    return nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    CUcontext context;
+    CUstream stream;
+    CUdevice device;
+
+    CHECK(cuInit(0));
+    CHECK(cuDeviceGet(&device, 0));
+    for (int i = 0; i < atoi(argv[1]); i++) {
+        CHECK(cuCtxCreate_v2(&context, 0, device));
+        CHECK(cuStreamCreate(&stream, 0));
+        CHECK(cuStreamDestroy(stream));
+        CHECK(cuCtxDestroy(context));
+    }
+    return EXIT_SUCCESS;
+}

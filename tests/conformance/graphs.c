@@ -3,6 +3,9 @@
  */
 #include "rig.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 TestSuite(graphs, .init = rig_open);
 
 static void launch_and_wait(CUgraphExec x)
@@ -419,6 +422,43 @@ Test(graphs, unfreed_memory_forbids_a_second_launch)
     OK(cuMemFreeAsync(params.dptr, CU_STREAM_PER_THREAD));
     launch_and_wait(x);
     OK(cuMemFree(params.dptr));
+}
+
+/* What drawing a graph writes to a file; free it. */
+static char *drawn(CUgraph g, unsigned int flags)
+{
+    char path[] = "/tmp/graph-XXXXXX", *text;
+    size_t room = 1 << 16;
+    int fd = mkstemp(path);
+
+    cr_assert_geq(fd, 0);
+    close(fd);
+    OK(cuGraphDebugDotPrint(g, path, flags));
+    FILE *f = fopen(path, "re");
+    cr_assert(f && (text = calloc(1, room)));
+    cr_assert_gt(fread(text, 1, room - 1, f), 0);
+    fclose(f);
+    unlink(path);
+    return text;
+}
+
+/* "prints DOT files describing graph structure"; "Output all debug data as if every debug flag is
+ * enabled" (cuda.h). */
+Test(graphs, can_be_drawn)
+{
+    CUgraph g = graph_new();
+    CUdeviceptr p = words_new(1);
+    CUgraphNode first = mix_node(g, NULL, 0, p, 2, 1);
+
+    mix_node(g, &first, 1, p, 3, 1);
+    char *plain = drawn(g, 0), *verbose = drawn(g, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
+    cr_expect(strncmp(plain, "digraph", 7) == 0, "%s", plain);
+    cr_expect_not_null(strstr(plain, "->"), "no edge: %s", plain);
+    cr_expect_gt(strlen(verbose), strlen(plain), "%s", verbose);
+    free(plain);
+    free(verbose);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphDebugDotPrint(NULL, "/tmp/graph-of-none", 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphDebugDotPrint(g, NULL, 0));
 }
 
 #if CUDA_VERSION >= 12020

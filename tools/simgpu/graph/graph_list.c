@@ -219,17 +219,19 @@ static void dot_graph(FILE *f, const struct sim_graph *g, int depth, bool verbos
 
 SIM_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int flags)
 {
+    CUresult rc = CUDA_ERROR_INVALID_VALUE;
     TRY(driver_ready());
-    FILE *f = path ? fopen(path, "we") : NULL;
-    if (!f)
-        return path ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
-    if (g) {
+    FILE *f = g && path ? fopen(path, "we") : NULL;
+    if (f) {
         fprintf(f, "digraph dot {\n");
         dot_graph(f, g, 1, flags & CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
         fprintf(f, "}\n");
+        rc = fclose(f) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+    } else if (g && path) {
+        rc = CUDA_ERROR_OPERATING_SYSTEM;
     }
     pthread_mutex_unlock(&graph_lock);
-    return fclose(f) == 0 && g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return rc;
 }

@@ -160,32 +160,41 @@ struct account {
     UT_hash_handle hh;
 };
 
-static struct account *account_of(struct daemon *d, uid_t uid, const struct device *device)
+static struct account *account_find(struct daemon *d, uid_t uid, const struct device *device)
 {
     struct account_key key = {device, uid};
     struct account *account;
 
     HASH_FIND(hh, d->accounts, &key, sizeof(key), account);
-    if (account || !(account = calloc(1, sizeof(*account))))
-        return account;
-    account->key = key;
-    HASH_ADD(hh, d->accounts, key, sizeof(key), account);
     return account;
+}
+
+/* One more. */
+static bool account_tell(struct daemon *d, uid_t uid, const struct device *device)
+{
+    struct account *account = account_find(d, uid, device);
+
+    if (!account) {
+        if (!(account = calloc(1, sizeof(*account))))
+            return false;
+        account->key = (struct account_key){device, uid};
+        HASH_ADD(hh, d->accounts, key, sizeof(account->key), account);
+    }
+    account->told++;
+    return true;
 }
 
 static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
 {
     struct daemon *d = p->daemon;
     struct peer_device *mine = &p->device[slot];
-    struct account *device;
+    const struct account *device;
     bool any_told = false;
 
     if (p->unlimited)
         return true;
-    device = account_of(d, p->who.uid, mine->device);
-    if (!device)
-        return false;
-    if (device->told >= d->conf->clients_per_device) {
+    device = account_find(d, p->who.uid, mine->device);
+    if (device && device->told >= d->conf->clients_per_device) {
         if (p->turned_away) /* once for each client */
             return false;
         p->turned_away = true;
@@ -201,9 +210,8 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
         any_told |= p->device[s].told;
     if (!any_told && !rate_take(&p->user->told_ns, now, TOLD_NS, TOLD_BURST))
         return false;
-    device->told++;
-    mine->counted = true;
-    return true;
+    mine->counted = account_tell(d, p->who.uid, mine->device);
+    return mine->counted;
 }
 
 bool limit_device(struct peer *p, uint32_t slot, uint64_t now_ns)
@@ -244,7 +252,7 @@ void limit_leave(struct peer *p)
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
         struct peer_device *mine = &p->device[slot];
         struct account *account =
-            mine->counted ? account_of(p->daemon, p->who.uid, mine->device) : NULL;
+            mine->counted ? account_find(p->daemon, p->who.uid, mine->device) : NULL;
 
         if (account && --account->told == 0) {
             HASH_DEL(p->daemon->accounts, account);

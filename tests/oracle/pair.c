@@ -98,6 +98,31 @@ static void side_suspend(struct side *s, bool under_cutin)
     side_set(s, "CUTIN_SUSPEND_AFTER_US", "1");
 }
 
+/* What gates and markers cost, how soon they are seen, and what goes with them: drawn, but the same
+ * for programs that share a setting. And how soon what stands at gates is let out. */
+static void side_unkind(struct side *s, uint64_t seed, bool under_cutin)
+{
+    static const struct {
+        const char *name, *value[4];
+    } knobs[] = {
+        {"SIMGPU_WAIT_NS", {"800", "0", "5000", "50000"}},
+        {"SIMGPU_WRITE_NS", {"500", "0", "3000", "20000"}},
+        {"SIMGPU_GRAPH_WAIT_NS", {"0", "2000", "5000", "40000"}},
+        {"SIMGPU_POLL_US", {"20", "1", "200", "2000"}},
+        {"SIMGPU_WORD_LATE_US", {"0", "0", "50", "2000"}},
+        {"SIMGPU_ACQUIRE_YIELDS", {"1", "1", "1", "0"}},
+        {"SIMGPU_HOST_REGISTER", {"1", "1", "1", "0"}},
+        {"SIMGPU_EVENT_NS", {"0", "0", "5000", "50000"}},
+        {"SIMGPU_LOAD_US", {"0", "0", "200", "2000"}},
+        {"LET_OUT_MS", {"1", "1", "10", "1000"}},
+    };
+    uint64_t state = seed / SETTING_SEEDS;
+    for (size_t i = 0; i < sizeof(knobs) / sizeof(knobs[0]); i++)
+        side_set(s, knobs[i].name, knobs[i].value[random_next(&state) % 4]);
+    if (under_cutin && random_next(&state) % 2)
+        side_set(s, "ORACLE_PROFILER", "1");
+}
+
 static void side_settings(struct side *s, const struct pair_of_texts *set, size_t n)
 {
     for (size_t i = 0; i < n && set[i].name; i++)
@@ -121,6 +146,8 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
     side_settings(&side, setting_both[setting], 2);
     if (gates_mirrored())
         side_set(&side, "SIMGPU_HOST_REGISTER", "0");
+    if (pair.config->unkind)
+        side_unkind(&side, seed, under_cutin);
     if (pair.config->suspend)
         side_suspend(&side, under_cutin);
     if (under_cutin) {
@@ -312,6 +339,8 @@ int pair_open(struct pair_config *config, uint64_t seed)
     snprintf(text, sizeof(text), "%" PRIu64, seed);
     char *toggler[] = {(char *)pair.config->worker, "--toggler", pair.socket, text, NULL};
     side_simulator(&side, "-cutin", false);
+    if (config->unkind)
+        side_set(&side, "ORACLE_LONG_HOLDS", "1");
     pair.toggler = spawn(toggler, side.env);
     return pair.daemon > 0 && pair.toggler > 0 ? 0 : -ECHILD;
 }

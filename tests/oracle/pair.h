@@ -17,6 +17,7 @@ struct pair_config {
     const char *mutant;    /* deliberate bug that the library is to have; NULL: none */
     const char *gates;     /* auto, on, off, mirrored; NULL: auto */
     const char *distance;  /* CUTIN_DISTANCE_US; NULL: none */
+    bool unkind;           /* settings of the simulated device are drawn, and holds are long */
     bool suspend;          /* CUTIN_SUSPEND=on, on the simulated driver */
     char id[64];           /* names everything this run makes */
     char directory[128];   /* private, removed by pair_close */

@@ -65,7 +65,7 @@ void side_set(struct side *s, const char *name, const char *value)
     int i = 0;
     while (s->env[i])
         i++;
-    assert(i < 24);
+    assert(i < 32);
     snprintf(s->text[i], sizeof(s->text[i]), "%s=%s", name, value);
     s->env[i] = s->text[i];
 }

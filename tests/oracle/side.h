@@ -12,8 +12,8 @@ void nap_us(long us);
 char *beside(const char *relative);
 
 struct side { /* environment of one side */
-    char text[24][512];
-    const char *env[25];
+    char text[32][512];
+    const char *env[33];
 };
 void side_set(struct side *s, const char *name, const char *value);
 

@@ -36,9 +36,17 @@ static int device_index(int ordinal)
     return client_device((const uint8_t *)uuid.bytes);
 }
 
+/* Long ones, some of them, where what stands at gates is let out after a while. */
+static uint64_t activity_us(uint64_t *state, bool long_ones)
+{
+    uint64_t most = long_ones ? 60000 : 5000;
+    return random_us(state, random_us(state, 8) == 1 ? most : 400);
+}
+
 int toggler_main(int argc, char **argv)
 {
     int index[DEVICES], count = 1;
+    bool long_ones = getenv("ORACLE_LONG_HOLDS");
     if (argc != 4)
         return 2;
     uint64_t state = strtoull(argv[3], NULL, 10);
@@ -53,7 +61,7 @@ int toggler_main(int argc, char **argv)
         for (uint64_t left = random_us(&state, SESSION); left > 0; left--) {
             int at = index[random_us(&state, 3) == 1 ? count - 1 : 0];
             client_active(at, 3);
-            nap_us(random_us(&state, random_us(&state, 8) == 1 ? 5000 : 400));
+            nap_us(activity_us(&state, long_ones));
             client_idle(at, 3);
             nap_us(random_us(&state, random_us(&state, 4) == 1 ? 2000 : 200));
         }

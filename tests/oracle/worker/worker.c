@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "profiler.h"
 #include "toggler.h"
 
 static void *heart_main(void *arg)
@@ -36,6 +37,8 @@ static int programs_main(int argc, char **argv)
     if (b == MAP_FAILED || pthread_create(&heart, NULL, heart_main, b) || run_open())
         return 1;
     pthread_detach(heart);
+    if (getenv("ORACLE_PROFILER") && profiler_start(seed))
+        return 1;
     for (unsigned i = 0; i < count; i++) {
         program_draw(&p, seed + (uint64_t)step * i);
         program_lower(&p, mask);

@@ -269,7 +269,7 @@ static bool dispatch(struct vhq_set *s)
     if (unlikely(s->ops.room))
         s->room = s->ops.room(s->user);
     set_lock(s);
-    struct job job = order_next(s);
+    struct job job = order_next(s, kick);
     bool stop = s->stage != SET_OPEN && set_idle(s);
     if (unlikely(job_may_wait(s, &job)) && (peek(s->spares) != 0 || spare_start(s)))
         lent = role_lend(s);

@@ -67,16 +67,17 @@ void heads_next(struct vhq *q, bool behind_turn)
     heads_note(q->set, ring_head(&q->ring));
 }
 
-void heads_first_is(struct vhq_set *s, uint64_t ticket)
+void heads_is(struct vhq_set *s, uint32_t place, uint64_t ticket)
 {
-    s->head[0].ticket = ticket;
-    sink(s, 0);
+    s->head[place].ticket = ticket;
+    sink(s, place);
 }
 
-void heads_first_leaves(struct vhq_set *s)
+void heads_leaves(struct vhq_set *s, uint32_t place)
 {
-    s->head[0] = s->head[--s->heads];
-    sink(s, 0);
+    s->head[place] = s->head[--s->heads];
+    rise(s, place);
+    sink(s, place);
 }
 
 void heads_order(struct vhq_set *s)
@@ -91,8 +92,7 @@ void heads_forget(struct vhq *q)
     heads_adopt(s);
     for (uint32_t i = 0; i < s->heads; i++)
         if (s->head[i].q == q) {
-            s->head[i] = s->head[--s->heads];
-            heads_order(s);
+            heads_leaves(s, i);
             return;
         }
 }

@@ -67,7 +67,9 @@ enum {
     LOOSE_BESIDE_NS = 3 * 1000 * 1000,
     LOOSE_PART = 4,   /* ... and a marker behind such a part of it in a stream */
     PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
-    SHORT_LOOKS = 16, /* between looks at all heads, or as many as there are */
+    SHORT_LOOKS = 16, /* between looks at all heads, or so many for each of them */
+    SHORT_LOOKS_PER_HEAD = 8,
+    NEAR_LOOKS = 16, /* heads that such a look goes through, in the order of calls */
     /* The same while the cap blocks: so long, and so much for each of them. */
     SHORT_LOOKS_US = 200,
     SHORT_LOOKS_EACH_NS = 2000,
@@ -398,6 +400,9 @@ struct vhq_set {
     uint32_t short_looks; /* so many may follow the last look at all heads; see order_short */
     bool plain;           /* at that no head was uncounted, held or a turn, nor is one since */
     uint64_t all_ns;      /* when that was; 0: it did not ask for the time */
+    /* At that all of them were held, the last one since then, and `kick` was this; 0: not. */
+    uint64_t held_since_ns;
+    uint32_t held_kick;
     _Atomic uint32_t in_flight_count; /* read without the lock */
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
@@ -821,6 +826,8 @@ bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);
  * as far as the next write that somebody outside may wait for. Else *wake_ns becomes no later than
  * when that is due. Set's lock held. */
 bool peer_release(struct vhq *q, uint64_t ticket, uint64_t now, uint64_t *wake_ns);
+/* Any command that counts may be such a write. */
+bool peer_rings(const struct vhq_set *s);
 
 /* ---- heads.c, order.c, dispatcher.c ---------------------------------------------------------- */
 
@@ -838,15 +845,15 @@ bool heads_reserve(struct vhq_set *s);
 void heads_adopt(struct vhq_set *s);
 /* It has another head, or none, which may stand behind a call that is in the driver. */
 void heads_next(struct vhq *q, bool behind_turn);
-/* The first of the heap has this ticket now; is empty and leaves. */
-void heads_first_is(struct vhq_set *s, uint64_t ticket);
-void heads_first_leaves(struct vhq_set *s);
+/* The one at this place has a later ticket now; is empty and leaves. */
+void heads_is(struct vhq_set *s, uint32_t place, uint64_t ticket);
+void heads_leaves(struct vhq_set *s, uint32_t place);
 /* Makes it a heap again, whatever has been done to it. */
 void heads_order(struct vhq_set *s);
 /* It is about to go. */
 void heads_forget(struct vhq *q);
-/* What to do next. Set's lock held. Grants turns by itself. */
-struct job order_next(struct vhq_set *s);
+/* What to do next, as of this value of `kick`. Set's lock held. Grants turns by itself. */
+struct job order_next(struct vhq_set *s, uint32_t kick);
 static inline bool word_held(const struct vhq *q)
 {
     const _Atomic uint32_t *hold = peek(q->hold);

@@ -45,6 +45,9 @@ struct scan {
     bool pads;            /* a command that is held waits for room beside those who hold it */
     bool settles;         /* one is held, and what is in flight is to be known complete */
     bool plain;           /* no head is uncounted, held or a turn */
+    uint32_t held;        /* so many heads are held, ... */
+    bool by_word;         /* ... by nothing but the set's word, and the program, ... */
+    uint64_t held_since;  /* ... the last one since then */
     struct vhq *admitted; /* has the earliest command that the guard lets in */
 };
 
@@ -87,10 +90,10 @@ bool order_boost(_Atomic uint64_t *boost_below, uint64_t below)
 
 /* Nobody above is at work, only somebody else's turn: he does not mind a marker. Who has a least
  * share has to know what ran whoever minds. */
-static bool held_measured(const struct vhq *q)
+static bool held_measured(const struct vhq_set *s, const _Atomic uint32_t *hold)
 {
-    uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
-    return word != 0 && ((word & ~q->set->cfg.unbounded) == 0 || q->set->opens);
+    uint32_t word = hold ? atomic_load_explicit(hold, memory_order_relaxed) : 0;
+    return word != 0 && ((word & ~s->cfg.unbounded) == 0 || s->opens);
 }
 
 static bool fences_ready(const struct slot *slot)
@@ -152,6 +155,18 @@ static void boost_fences(struct scan *c, struct slot *slot)
 
 /* ---- the look -------------------------------------------------------------------------------- */
 
+/* A long hold is looked at less often: never later than 1 % of its length. */
+static void hold_look_at(struct scan *c, uint64_t since)
+{
+    uint64_t now = scan_now(c), look = (now - since) / 100;
+    if (look < HOLD_LOOK_US * NS_PER_US)
+        look = HOLD_LOOK_US * NS_PER_US;
+    if (look > HOLD_LOOK_MAX_US * NS_PER_US)
+        look = HOLD_LOOK_MAX_US * NS_PER_US;
+    if (now + look < c->job.wake_ns)
+        c->job.wake_ns = now + look;
+}
+
 static void hold_began(struct scan *c, struct vhq *q)
 {
     uint64_t now = scan_now(c);
@@ -166,14 +181,12 @@ static void hold_began(struct scan *c, struct vhq *q)
         cap_look(c->s, now);
         c->looked = true;
     }
-    /* A long hold is looked at less often: never later than 1 % of its length. */
-    uint64_t look = (now - q->held_since_ns) / 100;
-    if (look < HOLD_LOOK_US * NS_PER_US)
-        look = HOLD_LOOK_US * NS_PER_US;
-    if (look > HOLD_LOOK_MAX_US * NS_PER_US)
-        look = HOLD_LOOK_MAX_US * NS_PER_US;
-    if (now + look < c->job.wake_ns)
-        c->job.wake_ns = now + look;
+    c->held++;
+    c->held_since = q->held_since_ns > c->held_since ? q->held_since_ns : c->held_since;
+    c->by_word &= !c->s->gaps.several && peek(q->hold) == c->s->gaps.hold && peek(q->peers) == 0;
+    if (peek(q->own_hold) != 0 && peek(c->s->area_ns) == 0)
+        return; /* its end kicks */
+    hold_look_at(c, q->held_since_ns);
 }
 
 static void hold_ended(struct scan *c, struct vhq *q)
@@ -305,7 +318,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (held && !exempt) {
         hold_began(c, q);
-        c->settles |= held_measured(q);
+        c->settles |= held_measured(q->set, q->desc.hold);
         exempt = peer_release(q, slot->ticket, scan_now(c), &c->job.wake_ns);
         if (!exempt && (likely(c->s->room.parts == 0) || !scan_pads(c, q, slot)))
             return false;
@@ -528,11 +541,11 @@ static struct slot *scan_earliest(struct scan *c)
     while (s->heads != 0) {
         struct slot *slot = order_head(c, s->head[0].q);
         if (!slot)
-            heads_first_leaves(s);
+            heads_leaves(s, 0);
         else if (slot->ticket == s->head[0].ticket)
             return slot;
         else
-            heads_first_is(s, slot->ticket);
+            heads_is(s, 0, slot->ticket);
     }
     return NULL;
 }
@@ -546,14 +559,117 @@ static bool earliest_ready(const struct scan *c, const struct vhq *q, const stru
            ((slot->flags & VHQ_UNCOUNTED) || q->desc.priority == c->s->first);
 }
 
-/* Where it has no room nothing else may go either, if the others are plain. They may have come to
- * be boosted, or to be held one by one, since they were looked at: so all of them are looked at
- * every now and then, and that costs little of the time. */
+/* Where the cap blocks: heads may have come to be boosted, or to be held one by one, since all of
+ * them were looked at. So they are every now and then, and that costs little of the time. */
+static uint64_t all_due(const struct vhq_set *s)
+{
+    return s->all_ns + SHORT_LOOKS_US * NS_PER_US + s->heads * SHORT_LOOKS_EACH_NS;
+}
+
+static bool all_seen(struct scan *c)
+{
+    return scan_now(c) < all_due(c->s);
+}
+
+/* ---- near looks ------------------------------------------------------------------------------ */
+
+/* Places in the heap of heads, the smallest ticket first: what comes next in the order of calls. */
+struct near {
+    uint32_t place[NEAR_LOOKS + 2], n;
+};
+
+static void near_add(const struct vhq_set *s, struct near *near, uint32_t place)
+{
+    uint32_t i = near->n;
+    if (place >= s->heads)
+        return;
+    for (; i != 0 && s->head[near->place[i - 1]].ticket < s->head[place].ticket; i--)
+        near->place[i] = near->place[i - 1];
+    near->place[i] = place;
+    near->n++;
+}
+
+/* NULL: there are no more, or one was empty and has left, and there is to be another look. */
+static struct slot *near_next(struct scan *c, struct near *near, struct vhq **q)
+{
+    struct vhq_set *s = c->s;
+    while (near->n != 0) {
+        uint32_t place = near->place[--near->n];
+        struct slot *slot = order_head(c, s->head[place].q);
+        if (unlikely(!slot)) {
+            heads_leaves(s, place);
+            c->job.kind = JOB_AGAIN;
+            return NULL;
+        }
+        if (slot->ticket == s->head[place].ticket) {
+            *q = s->head[place].q;
+            near_add(s, near, 2 * place + 1);
+            near_add(s, near, 2 * place + 2);
+            return slot;
+        }
+        heads_is(s, place, slot->ticket); /* its place has another one now, which comes later */
+        near_add(s, near, place);
+    }
+    return NULL;
+}
+
+/* False: of this one a look at all heads has to tell. */
+static bool near_plain(const struct scan *c, struct vhq *q, const struct slot *slot)
+{
+    uint32_t running = atomic_load_explicit(&q->running, memory_order_acquire);
+    return slot->ticket < c->limit && running != RUN_TURN && !(slot->flags & SLOT_TURN) &&
+           ((slot->flags & VHQ_UNCOUNTED) || q->desc.priority == c->s->first) &&
+           !(running == RUN_NONE && order_dropping(c, q, slot));
+}
+
+/*
+ * The earliest may not go: so those that follow it in the order of calls, one after another. What
+ * each of them has to follow has been seen by then, so the first that may go is the next one, as it
+ * is in a look at all heads. False: none was found among so many.
+ */
+static __attribute__((noinline)) bool order_near(struct scan *c)
+{
+    struct vhq_set *s = c->s;
+    struct near near = {.n = 0};
+    struct slot *slot;
+    struct vhq *q;
+    const struct slot *full = NULL; /* the first that counts has no room: so none has */
+    if (s->stage != SET_OPEN || s->stands)
+        return false;
+    near_add(s, &near, 0);
+    for (uint32_t i = 0; i < NEAR_LOOKS && (slot = near_next(c, &near, &q)); i++) {
+        bool is_free = (slot->flags & VHQ_UNCOUNTED) != 0;
+        if (!near_plain(c, q, slot))
+            return false;
+        bool goes = peek(q->running) == RUN_NONE && (is_free || !full);
+        if (goes && !is_free)
+            slot_learn(slot);
+        if (goes && order_eligible(c, q, slot) && c->job.kind == JOB_SLEEP &&
+            (is_free || !scan_stream_full(c, q, slot->load))) {
+            if (is_free || order_room(c, q, slot)) {
+                s->passes = is_free ? s->passes : 0;
+                order_go(c, q, slot);
+                return true;
+            }
+            full = slot;
+        }
+        if (c->job.kind != JOB_SLEEP)
+            break;
+        least_note(&c->least, q, slot->ticket);
+    }
+    if (c->job.kind != JOB_SLEEP)
+        return true;
+    if (!full || near.n == 0 || !all_seen(c))
+        return false;
+    c->job.wake_ns = c->job.wake_ns < all_due(s) ? c->job.wake_ns : all_due(s);
+    order_capped(c, full);
+    return true;
+}
+
+/* Where it has no room nothing else may go either, if the others are plain. */
 static bool capped_short(struct scan *c)
 {
-    const struct vhq_set *s = c->s;
-    return s->plain && !s->stands &&
-           scan_now(c) - s->all_ns < SHORT_LOOKS_US * NS_PER_US + s->heads * SHORT_LOOKS_EACH_NS;
+    return c->s->plain && !c->s->stands && all_seen(c);
 }
 
 /* False: it takes a look at all heads. */
@@ -561,16 +677,18 @@ static bool order_short(struct scan *c)
 {
     struct slot *slot = scan_earliest(c);
     struct vhq *q = slot ? c->s->head[0].q : NULL;
-    if (!slot || !earliest_ready(c, q, slot))
+    if (!slot)
         return false;
+    if (!earliest_ready(c, q, slot))
+        return order_near(c);
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (!(slot->flags & VHQ_UNCOUNTED)) {
         slot_learn(slot);
         if (scan_stream_full(c, q, slot->load))
-            return false;
+            return order_near(c);
         if (!order_room(c, q, slot)) {
             if (!capped_short(c))
-                return false;
+                return order_near(c);
             order_capped(c, slot);
             return true;
         }
@@ -580,7 +698,33 @@ static bool order_short(struct scan *c)
     return true;
 }
 
-struct job order_next(struct vhq_set *s)
+/* Something may go all the same, or is to be looked at. */
+static bool held_moves(const struct vhq_set *s)
+{
+    return s->stage != SET_OPEN || peek(s->area_ns) != 0 || peek(s->loose) != 0 ||
+           s->room.parts != 0 || peer_rings(s);
+}
+
+/* At the last look at all heads each of them was held by the set's word, or by the program, which
+ * kicks; nobody has kicked since, and nothing is in flight: so the word tells what another look at
+ * all of them would. */
+static bool held_still(struct scan *c, uint32_t kick)
+{
+    struct vhq_set *s = c->s;
+    if (likely(s->held_since_ns == 0))
+        return false;
+    if (kick != s->held_kick || atomic_load_explicit(s->gaps.hold, memory_order_acquire) == 0 ||
+        held_moves(s)) {
+        s->held_since_ns = 0;
+        return false;
+    }
+    if (held_measured(s, s->gaps.hold))
+        scan_look(c);
+    hold_look_at(c, s->held_since_ns);
+    return true;
+}
+
+struct job order_next(struct vhq_set *s, uint32_t kick)
 {
     struct scan c = {
         .s = s,
@@ -588,7 +732,10 @@ struct job order_next(struct vhq_set *s)
         .least = least_none,
         .job = {.kind = JOB_SLEEP, .wake_ns = NEVER},
         .plain = true,
+        .by_word = true,
     };
+    if (held_still(&c, kick))
+        return c.job;
     heads_adopt(s);
     if (order_mark(&c, loose_next(s)))
         return c.job;
@@ -596,6 +743,7 @@ struct job order_next(struct vhq_set *s)
         s->short_looks--;
         return c.job;
     }
+    c.held = 0;
     scan_tickets(&c);
     if (c.job.kind == JOB_SLEEP) {
         order_choose(&c);
@@ -613,9 +761,16 @@ struct job order_next(struct vhq_set *s)
     }
     if (c.job.kind == JOB_SLEEP && c.again)
         c.job.kind = JOB_AGAIN;
-    s->short_looks = s->heads < SHORT_LOOKS ? SHORT_LOOKS : s->heads;
+    s->short_looks = s->heads * SHORT_LOOKS_PER_HEAD;
+    if (s->short_looks < SHORT_LOOKS)
+        s->short_looks = SHORT_LOOKS;
     s->plain = c.plain;
     s->all_ns = c.now;
+    if (c.job.kind == JOB_SLEEP && c.by_word && c.held != 0 && c.held == s->heads &&
+        c.job.wake_ns != NEVER && !held_moves(s)) {
+        s->held_since_ns = c.held_since;
+        s->held_kick = kick;
+    }
     return c.job;
 }
 

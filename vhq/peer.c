@@ -12,7 +12,7 @@
  */
 #include "vhq/internal.h"
 
-static bool peer_rings(const struct vhq_set *s)
+bool peer_rings(const struct vhq_set *s)
 {
     return s->cfg.rings && atomic_load_explicit(s->cfg.rings, memory_order_relaxed) != 0;
 }

@@ -222,11 +222,14 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
 {
     /* Once it is published the dispatcher may be done with it at once. */
     uint64_t ticket = slot->ticket;
+    bool peer = (slot->flags & VHQ_PEER) != 0;
     struct vhq_fence *signals = vhq_fence_get(slot->signals), *after = vhq_fence_get(slot->after);
     if (trace_on())
         traced_queue(TRACE_BUFFERED, q, ticket, 1, 0);
     ring_publish(&q->ring);
     dispatcher_ready(q);
+    if (unlikely(peer)) /* a hold keeps it back for so long and no longer */
+        dispatcher_kick(q->set);
     if (unlikely(signals || after)) {
         /* Somebody may have boosted the fences before the command was visible in the ring. */
         bool boosted = (signals && (atomic_load(&signals->state) & FENCE_BOOSTED)) ||

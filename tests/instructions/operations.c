@@ -509,9 +509,10 @@ static void collect_end(void *unused)
     submitted = true;
 }
 
-/* What was buffered, on its way from the queue to the driver. The other streams have something
- * buffered, too, which came later. */
-static void count_submitted(const char *group)
+/* What was buffered, on its way from the queue to the driver: of one stream, while the others have
+ * something buffered that came later; or of all of them in turns, which takes all looks that the
+ * dispatcher makes. With `stays` one stream is held, and has what came first. */
+static void count_submitted(const char *group, unsigned count, bool all, bool stays)
 {
     CUstream s = streams[0];
 
@@ -519,24 +520,28 @@ static void count_submitted(const char *group)
     for (unsigned i = 0; i < streams_count; i++)
         MUST(cutin_stream_hold(streams[i]));
     count_begin();
-    made = 0;
+    made = streams_count - 1;
+    if (stays)
+        launch();
     MUST(cuLaunchHostFunc(s, collect_wait, NULL));
+    made = 0;
     launch();
     MUST(cuLaunchHostFunc(s, collect_begin, NULL));
-    for (unsigned i = 0; i < FEW; i++)
+    for (unsigned i = 0; i < count; i++, made = all ? i % (streams_count - stays) : 0)
         launch();
     MUST(cuLaunchHostFunc(s, collect_end, NULL));
-    for (made = 1; made < streams_count; made++)
+    for (made = 1; !all && made < streams_count; made++)
         launch();
     MUST(cutin_stream_release(s));
     while (!begun)
         usleep(1000);
-    for (unsigned i = 1; i < streams_count; i++)
+    for (unsigned i = 1; i < streams_count - stays; i++)
         MUST(cutin_stream_release(streams[i]));
     released = true;
     while (!submitted)
         usleep(1000);
-    count_end(group, "launch submitted", FEW);
+    count_end(group, "launch submitted", count);
+    MUST(cutin_stream_release(streams[streams_count - 1]));
     MUST(cuCtxSynchronize());
 }
 
@@ -592,7 +597,7 @@ static void count_threads(const char *group, const struct operation *o)
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-enum kind { PLAIN, HELD, SUBMITTED, IN_THREADS };
+enum kind { PLAIN, HELD, SUBMITTED, OF_ALL, BESIDE_HELD, IN_THREADS };
 
 static const struct group {
     const char *name, *level, *others_level;
@@ -613,6 +618,13 @@ static const struct group {
     {"queue, alone, 100 streams", "be", NULL, 0, 100, 1, SUBMITTED, NULL},
     {"queue, alone, 1000 streams", "be", NULL, 0, 1000, 1, SUBMITTED, NULL},
     {"queue, contended, 1000 streams", "be", "rt", 1, 1000, 1, SUBMITTED, NULL},
+    {"queue of all, alone", "be", NULL, 0, 1, 1, OF_ALL, NULL},
+    {"queue of all, alone, 100 streams", "be", NULL, 0, 100, 1, OF_ALL, NULL},
+    {"queue of all, alone, 1000 streams", "be", NULL, 0, 1000, 1, OF_ALL, NULL},
+    {"queue of all, contended", "be", "rt", 1, 1, 1, OF_ALL, NULL},
+    {"queue of all, contended, 1000 streams", "be", "rt", 1, 1000, 1, OF_ALL, NULL},
+    {"queue beside held, alone, 10 streams", "be", NULL, 0, 10, 1, BESIDE_HELD, NULL},
+    {"queue beside held, alone, 1000 streams", "be", NULL, 0, 1000, 1, BESIDE_HELD, NULL},
     {"real time, 100 streams", "rt", NULL, 0, 100, 1, PLAIN, growing},
     {"real time, 1000 streams", "rt", NULL, 0, 1000, 1, PLAIN, growing},
     {"alone, 100 streams", "be", NULL, 0, 100, 1, PLAIN, growing},
@@ -740,7 +752,10 @@ static void group_run(const struct group *g)
     group_warm();
     CALLGRIND_START_INSTRUMENTATION;
     for (int i = 0; g->kind == SUBMITTED && i < ROUNDS; i++)
-        count_submitted(g->name);
+        count_submitted(g->name, FEW, false, false);
+    for (int i = 0; (g->kind == OF_ALL || g->kind == BESIDE_HELD) && i < ROUNDS; i++)
+        count_submitted(g->name, g->streams < 12 ? 48 : g->streams * 4, true,
+                        g->kind == BESIDE_HELD);
     if (g->kind == IN_THREADS)
         count_threads(g->name, o);
     for (; g->kind == PLAIN && o->name; o++)

@@ -152,6 +152,7 @@ extern void (*_Atomic wrap_after_unlock)(pthread_mutex_t *lock); /* called then,
 extern void (*_Atomic wrap_before_ready)(struct vhq *q);
 extern _Atomic long wrap_allocs; /* allocations so far, and those not freed */
 extern _Atomic long wrap_live;
+extern _Atomic long wrap_heads; /* so often has the head of a ring been looked at */
 
 /* Waits for a condition with a generous deadline; aborts the test when it passes. */
 #define WAIT_FOR(condition)                                                                        \

@@ -247,17 +247,104 @@ Test(order, leaves_what_a_look_may_have_seen_too_early)
     launch(w, a, 1); /* inline */
     world_call(w, &(struct call){.stream = legacy, .flags = VHQ_MUST_BUFFER | VHQ_UNCOUNTED});
     atomic_store(&s->issued, 0); /* the look began before the call */
-    cr_assert_eq(order_next(s).kind, JOB_AGAIN);
+    cr_assert_eq(order_next(s, 0).kind, JOB_AGAIN);
     atomic_store(&s->issued, 1);
-    struct job job = order_next(s);
+    struct job job = order_next(s, 0);
     cr_assert_eq(job.kind, JOB_RUN);
     cr_assert_eq(job.q, w->stream[legacy].q);
     job.slot->cmd.run(job.slot->cmd.payload);
     dispatcher_finish(job.q);
-    cr_assert_eq(order_next(s).kind, JOB_SLEEP);
+    cr_assert_eq(order_next(s, 0).kind, JOB_SLEEP);
     atomic_store(&s->thread_up, 0);
     device_finish(w);
     world_free(w);
+}
+
+/* ---- what a look costs: by hand, without a dispatcher ---------------------------------------- */
+
+/* Streams that share a hold word, each with so many commands buffered. */
+static struct world *crowd(int each)
+{
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = 1024});
+    for (int i = 0; i < STREAMS_MAX; i++) {
+        world_stream(w, VHQ_NONBLOCKING);
+        atomic_store(&w->stream[i].q->hold, &w->stream[0].hold);
+    }
+    w->set->gaps.several = false;
+    atomic_store(&w->set->thread_up, 1);
+    atomic_store(&w->stream[0].hold, 1);
+    for (int i = 0; i < each * STREAMS_MAX; i++)
+        launch(w, i % STREAMS_MAX, 1);
+    return w;
+}
+
+/* True: the next command has gone. */
+static bool goes(struct vhq_set *s)
+{
+    struct job job;
+    while ((job = order_next(s, atomic_load(&s->kick))).kind == JOB_AGAIN)
+        ;
+    if (job.kind != JOB_RUN)
+        return false;
+    job.slot->cmd.run(job.slot->cmd.payload);
+    dispatcher_finish(job.q);
+    return true;
+}
+
+static void crowd_free(struct world *w)
+{
+    atomic_store(&w->set->thread_up, 0);
+    device_finish(w);
+    world_free(w);
+}
+
+/* Heads are asked for twice or three times for each command, and all of them now and then. */
+enum { EACH = 8, MOST = 6 };
+
+Test(order, the_end_of_a_hold_has_no_look_at_all_streams_for_each_of_them)
+{
+    struct world *w = crowd(EACH);
+    cr_assert_not(goes(w->set));
+    atomic_store(&w->stream[0].hold, 0);
+    long before = atomic_load(&wrap_heads);
+    for (int i = 0; i < EACH * STREAMS_MAX; i++)
+        cr_assert(goes(w->set) && submitted(w, i), "command %d", i);
+    cr_assert_leq(atomic_load(&wrap_heads) - before, EACH * STREAMS_MAX * MOST);
+    crowd_free(w);
+}
+
+Test(order, a_stream_that_is_held_has_no_look_at_all_others_for_each_command)
+{
+    struct world *w = crowd(EACH);
+    vhq_hold(w->stream[0].q);
+    atomic_store(&w->stream[0].hold, 0);
+    long before = atomic_load(&wrap_heads);
+    for (int i = 0; i < EACH * (STREAMS_MAX - 1); i++)
+        cr_assert(goes(w->set));
+    cr_assert_leq(atomic_load(&wrap_heads) - before, EACH * STREAMS_MAX * MOST);
+    cr_assert_not(goes(w->set));
+    vhq_release(w->stream[0].q);
+    for (int i = 0; i < EACH; i++)
+        cr_assert(goes(w->set) && submitted(w, i * STREAMS_MAX));
+    crowd_free(w);
+}
+
+Test(order, while_one_word_holds_all_streams_it_alone_is_looked_at)
+{
+    struct world *w = crowd(1);
+    cr_assert_not(goes(w->set));
+    long before = atomic_load(&wrap_heads);
+    for (int i = 0; i < STREAMS_MAX; i++)
+        cr_assert_not(goes(w->set));
+    cr_assert_leq(atomic_load(&wrap_heads), before);
+    /* Whatever else may let one go kicks. */
+    order_boost(&w->stream[1].q->boost_below, atomic_load(&w->set->issued));
+    dispatcher_kick(w->set);
+    cr_assert(goes(w->set) && submitted(w, 1));
+    cr_assert_not(goes(w->set));
+    atomic_store(&w->stream[0].hold, 0);
+    cr_assert(goes(w->set) && submitted(w, 0));
+    crowd_free(w);
 }
 
 /* ---- the checker bites ----------------------------------------------------------------------- */

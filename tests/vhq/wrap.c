@@ -1,7 +1,8 @@
 /*
  * wrap.c - the linker puts these in front of libc for vhq and its tests (--wrap): a clock that can
  * be stopped and moved, threads that cannot be created, a hook where locks are released, and a
- * count of allocations. And one in front of vhq itself: a hook where a vHQ is about to be listed.
+ * count of allocations. And in front of vhq itself: a hook where a vHQ is about to be listed, and a
+ * count of looks at heads.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -10,9 +11,10 @@
 #include <time.h>
 
 #include "tests/vhq/fake.h"
+#include "vhq/internal.h"
 
 _Atomic int wrap_no_threads;
-_Atomic long wrap_allocs, wrap_live;
+_Atomic long wrap_allocs, wrap_live, wrap_heads;
 void (*_Atomic wrap_after_unlock)(pthread_mutex_t *lock);
 void (*_Atomic wrap_before_ready)(struct vhq *q);
 static _Atomic uint64_t frozen_ns, advanced_ns;
@@ -25,6 +27,8 @@ int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
 void __real_dispatcher_ready(struct vhq *q);
 void __wrap_dispatcher_ready(struct vhq *q);
+struct slot *__real_ring_head(struct ring *r);
+struct slot *__wrap_ring_head(struct ring *r);
 void *__real_malloc(size_t n);
 void *__wrap_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -72,6 +76,12 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
     if (hook)
         hook(lock);
     return ret;
+}
+
+struct slot *__wrap_ring_head(struct ring *r)
+{
+    wrap_heads++;
+    return __real_ring_head(r);
 }
 
 void __wrap_dispatcher_ready(struct vhq *q)

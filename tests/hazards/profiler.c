@@ -277,6 +277,7 @@ HAZARD_RAW(cupti_is_asked_for_records_by_a_host_function)
     begin();
     SAY(cuLaunchHostFunc(stream, until_told, NULL));
     SAY(cuLaunchHostFunc(stream, enable_here, (void *)&asked));
+    hold_for(20000);
     hold(stream);
     SAY(launch_mix(x, 7, 1, stream));
     buffered(stream);
@@ -284,6 +285,7 @@ HAZARD_RAW(cupti_is_asked_for_records_by_a_host_function)
     UNTIL(asked);
     still_held(stream);
     release(stream);
+    hold_for(25);
     SAY(cuStreamSynchronize(stream));
     records("records");
     cuptiActivityDisable(DRIVER);

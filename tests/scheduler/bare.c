@@ -93,7 +93,7 @@ int bare_wait(int fd, enum message_type type, union message *out)
         }
         if (rc != 0 && rc != -EAGAIN)
             return rc;
-        if (rc == -EAGAIN && poll(&p, 1, 20000) == 0)
+        if (rc == -EAGAIN && poll(&p, 1, 120000) == 0)
             return -ETIMEDOUT;
     }
 }

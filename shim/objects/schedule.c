@@ -222,11 +222,6 @@ void schedule_last(struct shim_stream *s, uint64_t epoch)
         schedule_idle(s, epoch);
 }
 
-bool schedule_all_complete(struct shim_stream *s)
-{
-    return atomic_load(&s->complete) == atomic_load(&s->epoch);
-}
-
 uint64_t schedule_progress(void)
 {
     return atomic_load_explicit(&progress, memory_order_relaxed);

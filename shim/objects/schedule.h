@@ -47,7 +47,10 @@ void schedule_last(struct shim_stream *s, uint64_t epoch);
 bool schedule_idle(struct shim_stream *s, uint64_t epoch);
 /* All calls of the application are known complete: what the driver still finds in the stream is the
  * shim's own, a marker or a sample. */
-bool schedule_all_complete(struct shim_stream *s);
+static inline bool schedule_all_complete(const struct shim_stream *s)
+{
+    return atomic_load(&s->complete) == atomic_load(&s->epoch);
+}
 /* How often a stream above best effort was seen complete. */
 uint64_t schedule_progress(void);
 /* The stream goes away. The caller ends its activity (client_idle) if it was busy: true. */

@@ -1,6 +1,6 @@
 /*
  * program_words.c - a CUDA program that makes contexts, on a host whose processors go to others for
- * milliseconds whenever one is given away, for learned.c: `program_words CONTEXTS`.
+ * milliseconds one time in fifty when one is given away, for learned.c: `program_words CONTEXTS`.
  */
 #include "examples/common.h"
 
@@ -14,7 +14,9 @@ CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 __attribute__((visibility("default"))) int sched_yield(void);
 int sched_yield(void)
 {
-    return nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    static unsigned int calls;
+
+    return nanosleep(&(struct timespec){.tv_nsec = ++calls % 50 ? 1 : 5000000}, NULL);
 }
 
 int main(int argc, char **argv)

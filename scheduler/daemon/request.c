@@ -291,7 +291,6 @@ static int on_list(struct peer *p, const union message *m)
     p->listing = true;
     p->row = p->daemon->peers;
     p->rows = 0;
-    p->since_ns = clock_ns();
     list_go_on(p);
     return 0;
 }
@@ -366,6 +365,8 @@ int request_run(struct peer *p, const union message *m)
         cost = 0;
     }
     limit_charge(p, cost);
+    if (!p->client) /* who asks now and then is not silent */
+        p->since_ns = clock_ns();
     return handlers[m->header.type](p, m);
 }
 

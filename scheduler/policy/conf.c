@@ -227,7 +227,10 @@ static char *next_line(char *text, int size, void *stream)
         return NULL;
     r->line++;
     if (!strchr(text, '\n') && !feof(r->in)) {
-        mistake(r, -EINVAL, "the line is longer than %d characters", size - 2);
+        if (strlen(text) + 1 < (size_t)size)
+            mistake(r, -EINVAL, "there is a NUL in the line");
+        else
+            mistake(r, -EINVAL, "the line is longer than %d characters", size - 2);
         return NULL;
     }
     return text;

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "scheduler/wire/query.h"
+
 static void die(const char *what)
 {
     perror(what);
@@ -149,6 +151,43 @@ int place_run(char *errors, size_t size, char *const argv[])
     errors[used] = '\0';
     close(out[0]);
     return reap(&pid);
+}
+
+pid_t place_asker(const struct place *p, uid_t uid, int times)
+{
+    int asked[2];
+    pid_t pid;
+    char byte;
+
+    if (pipe(asked) != 0)
+        die("pipe");
+    pid = fork();
+    if (pid < 0)
+        die("fork");
+    if (pid == 0) {
+        struct message_row *rows;
+        size_t n;
+
+        if (setresuid(uid, uid, uid) != 0)
+            die("setresuid");
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (times > 0) {
+            if (query_clients(p->socket, &rows, &n) != 0) {
+                usleep(1000);
+                continue;
+            }
+            free(rows);
+            times--;
+        }
+        if (write(asked[1], "", 1) != 1)
+            die("write");
+        pause();
+    }
+    close(asked[1]);
+    if (read(asked[0], &byte, 1) != 1)
+        die("who was to ask has not");
+    close(asked[0]);
+    return pid;
 }
 
 void place_outlast(const struct place *p)

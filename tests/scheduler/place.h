@@ -31,6 +31,8 @@ pid_t place_spawn(char *const argv[]);
  * `errors`. */
 int place_run(char *errors, size_t size, char *const argv[]);
 
+/* A process of that user, which has asked the daemon so often, and stays until it is killed. */
+pid_t place_asker(const struct place *p, uid_t uid, int times);
 /* Until two daemons that nobody asks, begun one after the other, have ended by themselves after a
  * second: one that has not ended now has somebody. */
 void place_outlast(const struct place *p);

@@ -229,28 +229,6 @@ Test(daemon, an_idle_daemon_ends_and_a_used_one_does_not)
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Asks so many times, and lives. */
-static pid_t asker_new(int times)
-{
-    int asked[2];
-    pid_t pid;
-    char byte;
-
-    cr_assert_eq(pipe(asked), 0);
-    pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (times > 0)
-            times -= alive() || (usleep(1000), false);
-        cr_assert_eq(write(asked[1], "", 1), 1);
-        pause();
-    }
-    close(asked[1]);
-    cr_assert_eq(read(asked[0], &byte, 1), 1);
-    close(asked[0]);
-    return pid;
-}
-
 /* A daemon that ends by itself does so when that process has, and not before. */
 static void ends_with(pid_t daemon, pid_t process)
 {
@@ -268,7 +246,7 @@ static void ends_with(pid_t daemon, pid_t process)
 Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
 {
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
-    pid_t pid = place_spawn(argv), asks = asker_new(1);
+    pid_t pid = place_spawn(argv), asks = place_asker(&place, getuid(), 1);
     int status;
 
     for (int i = 0; i < 40; i++) { /* others, which do not take its place */
@@ -303,7 +281,8 @@ Test(daemon, whoever_has_asked_one_in_a_container_finds_it_as_long_as_he_lives)
 {
     enum { OFTEN = 40 }; /* more than it remembers */
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
-    pid_t pid = spawn_inside(argv), asks = asker_new(1), another = asker_new(OFTEN);
+    pid_t pid = spawn_inside(argv), asks = place_asker(&place, getuid(), 1),
+          another = place_asker(&place, getuid(), OFTEN);
 
     kill(another, SIGKILL);
     waitpid(another, NULL, 0);
@@ -322,7 +301,7 @@ Test(daemon, whoever_has_asked_it_leaves_descriptors_for_those_who_come)
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
     place.daemon = place_spawn(argv);
     for (int i = 0; i < ASK; i++)
-        asks[i] = asker_new(1);
+        asks[i] = place_asker(&place, getuid(), 1);
     actor_new(&a, place.socket);
     actor_do(&a, DO_OPEN, 0, 0);
     WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -242,12 +243,31 @@ Test(hostile, answers_that_nobody_reads_cost_the_daemon_little)
         for (int i = 0; i < CONNECTIONS; i++)
             for (int k = 0; k < ASKS; k++)
                 ask(fds[i]);
+    close(root); /* who has said nothing for 10 s is let go */
+    root = bare_connect(place.socket, 0);
     settle(root);
     cr_assert_lt(daemon_kb() - before, MOST_KB, "the daemon has grown by %ld kB",
                  daemon_kb() - before);
     for (int i = 0; i < CONNECTIONS; i++)
         close(fds[i]);
     close(root);
+}
+
+Test(hostile, who_says_nothing_is_let_go_and_who_asks_is_not)
+{
+    int silent, asks;
+    char byte;
+
+    place_start(&place);
+    silent = bare_connect(place.socket, OTHER);
+    asks = bare_connect(place.socket, 0);
+    while (recv(silent, &byte, 1, MSG_DONTWAIT) != 0) {
+        settle(asks);
+        usleep(10000);
+    }
+    settle(asks);
+    close(asks);
+    close(silent);
 }
 
 /* What is sent to clients without their asking, by orders of their own user. */
@@ -813,32 +833,6 @@ Test(hostile, who_is_above_best_effort_or_wanted_to_be_is_in_the_log)
     close(log);
 }
 
-/* Waits, as that user, until the daemon answers, and for its end. */
-static pid_t asker_new(uid_t uid)
-{
-    int asked[2];
-    pid_t pid;
-    char byte;
-
-    cr_assert_eq(pipe(asked), 0);
-    pid = fork();
-    if (pid == 0) {
-        struct message_row *rows;
-        size_t n;
-
-        cr_assert_eq(setresuid(uid, uid, uid), 0);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (query_clients(place.socket, &rows, &n) != 0)
-            usleep(1000);
-        cr_assert_eq(write(asked[1], "", 1), 1);
-        pause();
-    }
-    close(asked[1]);
-    cr_assert_eq(read(asked[0], &byte, 1), 1);
-    close(asked[0]);
-    return pid;
-}
-
 static void asker_end(pid_t pid)
 {
     kill(pid, SIGKILL);
@@ -866,9 +860,9 @@ Test(hostile, who_has_asked_is_not_forgotten_for_others_of_another_user)
     pid_t owner, many[MANY];
 
     place.daemon = place_spawn(argv);
-    owner = asker_new(0);
+    owner = place_asker(&place, 0, 1);
     for (int i = 0; i < MANY; i++)
-        many[i] = asker_new(OTHER);
+        many[i] = place_asker(&place, OTHER, 1);
     for (int i = 0; i < MANY; i++)
         asker_end(many[i]);
     daemon_stays_for(owner);
@@ -918,7 +912,7 @@ Test(hostile, ten_thousand_who_ask_once_and_go_leave_nothing)
 
     keep_nothing_freed();
     place.daemon = place_spawn(argv);
-    owner = asker_new(0);
+    owner = place_asker(&place, 0, 1);
     descriptors = descriptors_of(place.daemon);
     for (int i = 0; i < ASK; i++) {
         if (i == ASK / 2) /* all that it needs at once it has needed */

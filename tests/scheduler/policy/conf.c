@@ -15,9 +15,9 @@
 static struct conf conf;
 static char why[512];
 
-static int parse(const char *text)
+static int parse_bytes(const char *text, size_t size)
 {
-    FILE *in = fmemopen((void *)text, strlen(text), "r");
+    FILE *in = fmemopen((void *)text, size, "r");
     int rc;
 
     cr_assert_not_null(in);
@@ -25,6 +25,11 @@ static int parse(const char *text)
     rc = conf_parse(&conf, in, "FILE", why, sizeof(why));
     fclose(in);
     return rc;
+}
+
+static int parse(const char *text)
+{
+    return parse_bytes(text, strlen(text));
 }
 
 static void set_up(void)
@@ -343,6 +348,14 @@ Test(conf, a_line_that_is_too_long_is_not_cut_in_two)
     strcpy(text + n + 300, "\n");
     cr_assert_eq(parse(text), -EINVAL);
     cr_assert_eq(strncmp(why, "FILE:2: the line is longer", 26), 0, "%s", why);
+}
+
+Test(conf, a_line_with_a_nul_is_said_to_have_one)
+{
+    static const char text[] = "[allow]\nrt = uid\0:5\n";
+
+    cr_assert_eq(parse_bytes(text, sizeof(text) - 1), -EINVAL);
+    cr_assert_str_eq(why, "FILE:2: there is a NUL in the line");
 }
 
 Test(conf, a_file_that_others_can_write_is_not_believed)

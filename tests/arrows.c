@@ -49,16 +49,16 @@ static const struct room {
     {"tools/cutin/worker",
      "tools/cutin tools/cutin/run tools/facts/driver.h examples/kernels_ptx.h"},
     {"tools/cutin/doctor",
-     "common tools/cutin tools/cutin/run tools/cutin/statistics/percentiles.h tools/facts "
+     "common tools/cutin tools/cutin/run tools/cutin/statistics/figures.h tools/facts "
      "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
      "shim/lookup/elf.h shim/lookup/misspelt.h cuda.h"},
     {"tools/cutin/trace", "common tools/cutin tools/cutin/run/child.h"},
-    {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/percentiles.h"},
+    {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/figures.h"},
     {"tools/cutin/latency",
      "common tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
      "tools/cutin/trace tools/cutin/plot scheduler/wire"},
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
-    {"tools/lab", "common tools/cutin tools/cutin/statistics/percentiles.h tools/cutin/plot "
+    {"tools/lab", "common tools/cutin tools/cutin/statistics/figures.h tools/cutin/plot "
                   "tools/cutin/worker/worker.h tools/cutin/latency/bench_options.h "
                   "tools/facts/driver.h examples/kernels_ptx.h"},
     {"tools/lab/disb",
@@ -72,7 +72,7 @@ static const struct room {
     {"tools/lab/report", "tools/lab/lab.h tools/cutin tools/cutin/plot"},
     {"tools/lab/predict", "tools/lab/lab.h tools/lab/record/workload.h tools/cutin/statistics"},
     {"tools/packaging", ""},
-    {"tools/facts", "tools/cutin/nap.h tools/cutin/statistics/percentiles.h shim/lookup/api.def "
+    {"tools/facts", "tools/cutin/nap.h tools/cutin/statistics/figures.h shim/lookup/api.def "
                     "shim/lookup/shim.h shim/suspend/groups.h examples/kernels_ptx.h cuda.h"},
 
     /* The simulated driver knows the names of the driver's functions, and nothing else of cutin.

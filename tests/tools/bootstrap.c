@@ -3,7 +3,7 @@
  */
 #include "tools/cutin/statistics/bootstrap.h"
 #include "tools/cutin/statistics/random.h"
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

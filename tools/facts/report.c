@@ -2,7 +2,7 @@
  * report.c - what a fact's process says to its parent: a line "key value" each, value in JSON.
  */
 #include "fact.h"
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 
 #include <errno.h>
 #include <signal.h>

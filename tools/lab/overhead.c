@@ -12,7 +12,7 @@
 #include "kernels_ptx.h"
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/paths.h"
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 #include "tools/cutin/worker/worker.h"
 #include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"

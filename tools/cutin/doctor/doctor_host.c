@@ -5,7 +5,7 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/run/image.h"
 #include "tools/cutin/nap.h"
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 
 #include <errno.h>
 #include <fcntl.h>

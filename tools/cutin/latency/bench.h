@@ -5,7 +5,7 @@
 #define CUTIN_TOOLS_CUTIN_LATENCY_BENCH_H
 
 #include "tools/cutin/daemon.h"
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/scratch.h"
 #include "tools/cutin/statistics/arrivals.h"

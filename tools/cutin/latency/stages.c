@@ -2,7 +2,7 @@
  * stages.c - part a cut-in (see stages.h).
  */
 #include "stages.h"
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
 #ifndef CUTIN_TOOLS_CUTIN_PLOT_RESULT_H
 #define CUTIN_TOOLS_CUTIN_PLOT_RESULT_H
 
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 #include "tools/cutin/subcommand.h"
 
 #include <jansson.h>

@@ -2,7 +2,7 @@
  * bootstrap.c - resample rounds, and samples within them (see bootstrap.h).
  */
 #include "bootstrap.h"
-#include "percentiles.h"
+#include "figures.h"
 #include "random.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #ifndef CUTIN_TOOLS_LAB_DISB_DISB_H
 #define CUTIN_TOOLS_LAB_DISB_DISB_H
 
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 #include "models.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/worker/worker.h"

@@ -5,7 +5,7 @@
 #define CUTIN_TOOLS_LAB_PREDICT_FORECAST_H
 
 #include "machine.h"
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 
 /* Requests of a program by a clock, instead of as they were recorded. */
 struct forecast_load {

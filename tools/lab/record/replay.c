@@ -5,7 +5,7 @@
  * request that waits behind a late one is late too.
  */
 #include "tools/lab/lab.h"
-#include "tools/cutin/statistics/percentiles.h"
+#include "tools/cutin/statistics/figures.h"
 #include "tools/cutin/statistics/random.h"
 #include "tools/cutin/paths.h"
 #include "player.h"

@@ -1,7 +1,7 @@
 /*
- * percentiles.c - percentiles and histograms.
+ * figures.c - percentiles and histograms.
  */
-#include "percentiles.h"
+#include "figures.h"
 
 #include <math.h>
 #include <stdlib.h>

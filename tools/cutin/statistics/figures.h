@@ -1,8 +1,8 @@
 /*
- * percentiles.h - what becomes of many latencies: percentiles, and a histogram for the terminal.
+ * figures.h - what becomes of many latencies: percentiles, and a histogram for the terminal.
  */
-#ifndef CUTIN_TOOLS_CUTIN_STATISTICS_PERCENTILES_H
-#define CUTIN_TOOLS_CUTIN_STATISTICS_PERCENTILES_H
+#ifndef CUTIN_TOOLS_CUTIN_STATISTICS_FIGURES_H
+#define CUTIN_TOOLS_CUTIN_STATISTICS_FIGURES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -419,7 +419,7 @@ static bool are_late(const char *late_us, const char *contexts, int *writes)
     return said;
 }
 
-Test(learned, markers_that_are_late_are_found_on_a_busy_host_and_once)
+Test(learned, markers_that_are_late_are_found_once_for_a_device)
 {
     int soon, late, several;
 

@@ -1,23 +1,13 @@
 /*
- * program_words.c - a CUDA program that makes contexts, on a host whose processors go to others for
- * milliseconds one time in fifty when one is given away, for learned.c: `program_words CONTEXTS`.
+ * program_words.c - a CUDA program that makes contexts, one after another, for learned.c:
+ * `program_words CONTEXTS`.
  */
 #include "examples/common.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 /* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
-
-/* In front of libc's. */
-__attribute__((visibility("default"))) int sched_yield(void);
-int sched_yield(void)
-{
-    static unsigned int calls;
-
-    return nanosleep(&(struct timespec){.tv_nsec = ++calls % 50 ? 1 : 5000000}, NULL);
-}
 
 int main(int argc, char **argv)
 {

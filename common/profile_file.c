@@ -158,19 +158,27 @@ void profile_folder(char out[PROFILE_PATH])
         out[0] = '\0';
 }
 
-/* The folder and its parent; what is above them is somebody else's to make. Where others can write,
- * a name could lead to any file of this user. */
+int folder_own(const char *folder, mode_t mode, mode_t *is)
+{
+    struct stat st;
+
+    if ((mkdir(folder, mode) != 0 && errno != EEXIST) || stat(folder, &st) != 0)
+        return -errno;
+    *is = st.st_mode;
+    return st.st_uid == geteuid() ? 0 : -EPERM;
+}
+
+/* The folder and its parent; what is above them is somebody else's to make. */
 static int make_folder(char *folder)
 {
     char *slash = strrchr(folder, '/');
-    struct stat st;
+    mode_t mode;
 
     *slash = '\0';
     mkdir(folder, 0700);
     *slash = '/';
-    if ((mkdir(folder, 0700) != 0 && errno != EEXIST) || stat(folder, &st) != 0)
-        return -errno;
-    return st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) ? 0 : -EPERM;
+    int rc = folder_own(folder, 0700, &mode);
+    return rc == 0 && mode & (S_IWGRP | S_IWOTH) ? -EPERM : rc;
 }
 
 int profile_folder_make(void)

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     PROFILE_ROWS = 2048,      /* of a file; those that were not used for longest go first */
@@ -56,6 +57,9 @@ struct profile_text {
 void profile_folder(char out[PROFILE_PATH]);
 /* Makes it. Returns 0 or -errno. */
 int profile_folder_make(void);
+/* Makes a folder with that mode, if there is none. 0, and the mode that it has; -EPERM: it is
+ * another user's; or -errno. Where others can write, a name could lead to any file of this user. */
+int folder_own(const char *folder, mode_t mode, mode_t *is);
 /* The file of a GPU in there; "" without a folder. */
 void profile_path(char out[PROFILE_PATH], const uint8_t uuid[16]);
 /* Reads a file: at most PROFILE_ROWS rows into `rows`, and their names. Returns the number of rows,

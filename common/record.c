@@ -134,16 +134,13 @@ int record_write(const char *what, const uint8_t key[16], const struct record *r
     return rc ? rc : write_there(&user, what, key, r);
 }
 
-/* It is to be open to all, and nobody else's to write to: a name could lead to any file. */
+/* It is to be open to all, and nobody else's to write to. */
 static int machine_folder(const char *folder)
 {
-    struct stat st;
+    mode_t mode;
+    int rc = folder_own(folder, 0755, &mode);
 
-    if ((mkdir(folder, 0755) != 0 && errno != EEXIST) || stat(folder, &st) != 0)
-        return -errno;
-    if (st.st_uid != geteuid())
-        return -EPERM;
-    return chmod(folder, 0755) != 0 ? -errno : 0;
+    return rc ? rc : chmod(folder, 0755) != 0 ? -errno : 0;
 }
 
 static int share(const char *what, const uint8_t key[16], const char *version)

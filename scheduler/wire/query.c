@@ -13,8 +13,8 @@
 #include "common/list.h"
 #include "scheduler/wire/socket.h"
 
-#define WAIT_NS (10000ull * NS_PER_MS) /* a busy machine's daemon may take seconds */
-#define TRY_NS  NS_PER_MS              /* between two tries to connect */
+#define WAIT_NS (QUERY_WAIT_MS * NS_PER_MS)
+#define TRY_NS  NS_PER_MS /* between two tries to connect */
 
 /* One more message before the deadline. */
 static int next_message(int fd, union message *m, uint64_t deadline_ns)

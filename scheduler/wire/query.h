@@ -1,7 +1,8 @@
 /*
  * query.h - ask the daemon who is there, and tell it what to do with running processes.
  *
- * Used by the tools, not by libcutin.so. Everything waits at most 2 s and returns 0 or -errno:
+ * Used by the tools, not by libcutin.so. Everything waits at most QUERY_WAIT_MS and returns 0 or
+ * -errno:
  *   -ENOENT, -ECONNREFUSED  no daemon there
  *   -ESRCH                  no such process under cutin
  *   -EPERM                  the process is another user's, or the level is above what you may have
@@ -18,6 +19,8 @@
 #include <stdint.h>
 
 #include "scheduler/wire/protocol.h"
+
+enum { QUERY_WAIT_MS = 10000 }; /* a busy machine's daemon may take seconds */
 
 /* There is work above best effort on any device. */
 bool row_active(const struct message_row *row);

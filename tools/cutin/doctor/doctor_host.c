@@ -213,7 +213,8 @@ void check_permission(const struct doctor *d, struct finding *f)
         rc = message_send(p.fd, &m, -1);
     }
     if (rc == 0)
-        rc = poll(&p, 1, 10000) == 1 ? message_receive(p.fd, TO_CLIENT, &m, NULL) : -ETIMEDOUT;
+        rc = poll(&p, 1, QUERY_WAIT_MS) == 1 ? message_receive(p.fd, TO_CLIENT, &m, NULL)
+                                             : -ETIMEDOUT;
     if (p.fd >= 0)
         close(p.fd);
     if (rc == 0 && m.header.type != MESSAGE_WELCOME)

@@ -108,6 +108,15 @@ static void become(const struct fact_run *run)
     execl(a->paths->command, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
 }
 
+/* An answer of a machine that was too busy to tell does not replace one of this driver. */
+static bool keeps(const uint8_t key[16], const struct record *now)
+{
+    struct record before;
+
+    return record_read("gates", key, now->version, &before) == 0 &&
+           strcmp(before.version, now->version) == 0;
+}
+
 /* Records the answer. `next`: there is such a device and it answers, so that another one may be
  * asked. */
 static bool ask(struct asked *a, bool *next)
@@ -115,16 +124,16 @@ static bool ask(struct asked *a, bool *next)
     static const struct fact fact = {.name = "gates", .limit_s = LIMIT_S};
     struct fact_run run = {.fact = &fact, .become = become, .user = a};
     const char *gpu = "", *why = "the driver did not answer";
-    int streams = false, graphs = false, driver = 0, cost_ns = 0;
+    int streams = false, graphs = false, unsure = false, driver = 0, cost_ns = 0;
     struct record r = {.why = ""};
     bool hold;
     uint8_t key[16];
 
     fact_run(&run, LIMIT_S);
     /* What was said before something went wrong counts. */
-    json_unpack(run.values, "{s?s, s?i, s?b, s?b, s?i, s?s}", "gpu", &gpu, "driver_version",
-                &driver, "streams", &streams, "graphs", &graphs, "graph_gate_ns", &cost_ns, "why",
-                &why);
+    json_unpack(run.values, "{s?s, s?i, s?b, s?b, s?b, s?i, s?s}", "gpu", &gpu, "driver_version",
+                &driver, "streams", &streams, "graphs", &graphs, "unsure", &unsure, "graph_gate_ns",
+                &cost_ns, "why", &why);
     if (gpu[0]) {
         record_key(key, gpu);
         record_version(r.version, driver);
@@ -133,7 +142,8 @@ static bool ask(struct asked *a, bool *next)
             snprintf(r.why, sizeof(r.why), RECORD_GATE_COST, cost_ns);
         else
             snprintf(r.why, sizeof(r.why), "%s", why);
-        record_write("gates", key, &r);
+        if (!unsure || !keeps(key, &r))
+            record_write("gates", key, &r);
     }
     hold = gpu[0] ? graphs : a->device > 0;
     *next = gpu[0] && strcmp(run.status, "hung") != 0;

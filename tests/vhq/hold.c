@@ -380,8 +380,10 @@ Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
     world_free(w);
 }
 
+/* On a clock that stands: the cap lifts where nothing progresses for a tenth of a second. */
 Test(hold, a_turn_waits_for_room_and_consumes_it)
 {
+    clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = 2});
     int a = world_stream(w, VHQ_NONBLOCKING);
     launch(w, a, 1);

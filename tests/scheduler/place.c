@@ -109,6 +109,7 @@ void place_kill(struct place *p)
 int place_stop(struct place *p)
 {
     kill(p->daemon, SIGTERM);
+    kill(p->daemon, SIGCONT); /* a test that failed may have left it stopped */
     return reap(&p->daemon);
 }
 

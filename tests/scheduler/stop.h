@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-/* Only its owner and root may (-EPERM). Returns when it has gone, or -ETIMEDOUT after 2 s. */
+/* Only its owner and root may (-EPERM). Returns when it has gone, or -ETIMEDOUT after 60 s. */
 static inline int daemon_stop(const char *socket)
 {
     struct pollfd p = {.fd = socket_connect(socket), .events = POLLIN};
@@ -24,7 +24,7 @@ static inline int daemon_stop(const char *socket)
     rc = message_send(p.fd, &m, -1);
     /* DONE; and the end, which comes when it closes its connections, last of all. */
     for (int i = 0; i < 2 && rc == 0; i++) {
-        rc = poll(&p, 1, 2000) == 1 ? message_receive(p.fd, TO_CLIENT, &m, NULL) : -ETIMEDOUT;
+        rc = poll(&p, 1, 60000) == 1 ? message_receive(p.fd, TO_CLIENT, &m, NULL) : -ETIMEDOUT;
         if (rc == 0)
             rc = i == 0 && m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
     }

@@ -47,7 +47,7 @@ HAZARD(recording_again_waits_for_an_earlier_wait_that_is_buffered)
     warm(c);
     CUevent e = event_new();
     hang_watch("a wait has seen the later record, which its stream cannot follow");
-    hold_for(2000);
+    hold_for(4000);
     hold(b);
     hold(a);
     SAY(launch_mix(x, 5, 7, a));
@@ -58,8 +58,7 @@ HAZARD(recording_again_waits_for_an_earlier_wait_that_is_buffered)
     SAY(cuStreamSynchronize(a));
     SAY(cuLaunchHostFunc(c, until_told, NULL));
     SAY(cuEventRecord(e, c));
-    for (int i = 0; i < 50; i++) /* for whoever would submit it */
-        nap();
+    time_to_go();
     buffered(b);
     release(b);
     SAY(cuStreamSynchronize(b));
@@ -281,6 +280,7 @@ HAZARD(elapsed_time_is_refused_before_anything_is_complete)
     MUST(cuEventCreate(&never, CU_EVENT_DEFAULT));
     MUST(cuEventRecord(timed, a));
     MUST(cuStreamSynchronize(a));
+    hold_for(20000);
     hold(a);
     SAY(launch_mix(x, 5, 7, a));
     SAY(cuEventRecord(timed, a));

@@ -424,6 +424,7 @@ HAZARD(graph_launched_into_a_capture_spoils_it)
     streams();
     CUgraphExec exec = exec_of(mixing(5, 7, &node));
     SAY(cuGraphLaunch(exec, other));
+    hold_for(20000);
     for (CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
          mode <= CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
         hold(other);

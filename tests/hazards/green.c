@@ -194,7 +194,7 @@ HAZARD(launch_into_a_green_stream_returns_while_it_is_held)
 {
     CUevent e = event_new();
     green_open();
-    hold_for(10000);
+    hold_for(100000);
     hold(stream);
     SAY(launch_mix(x, 5, 7, stream));
     SAY(cuEventRecord(e, stream));

@@ -252,6 +252,18 @@ void hold_for(unsigned int ms)
     hold_ms = profiled() ? 5 : ms;
 }
 
+/* A deliberate bug that is to be found (common/mutant.h). */
+static bool mutant(void)
+{
+    return !!getenv("CUTIN_MUTANT");
+}
+
+void time_to_go(void)
+{
+    for (int ms = mutant() ? 1000 : 50; ms > 0; ms--)
+        nap();
+}
+
 void hold(CUstream s)
 {
     struct held *h = holds;
@@ -417,6 +429,8 @@ void hang_watch(const char *why)
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (mutant()) /* what it does wrong is done while the stream is held, however late */
+        hold_ms = 500;
     for (struct hazard *h = hazards; h; h = h->next) {
         if (argc > 1 && strcmp(argv[1], "--list") == 0)
             puts(h->name);

@@ -107,6 +107,9 @@ extern unsigned int hold_ms;
 /* The same for what needs no patience to end; under a profiler, where the launches themselves wait
  * for the hold, it is a few milliseconds. */
 void hold_for(unsigned int ms);
+/* For whoever would submit what is not to go yet: some milliseconds, and a second for a deliberate
+ * bug, which is to be found on a busy machine, too. */
+void time_to_go(void);
 
 /* Runs fn(arg) in another thread with `context` current. */
 struct thread;

@@ -226,7 +226,7 @@ HAZARD(a_handler_jumps_out_of_a_call_that_waits)
         warm(s);
         atomic_store(&told, false);
         MUST(cuLaunchHostFunc(s, until_told, NULL));
-        hold_for(20000);
+        hold_for(100000);
         hold(s);
         MUST(launch_mix(x, 5, 7, s));
         MUST(cuEventRecord(event, s));
@@ -283,7 +283,7 @@ static void stand(bool holding)
 {
     atomic_store(&told, false);
     MUST(cuLaunchHostFunc(s, until_told, NULL));
-    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 20000; /* there launches wait for it */
+    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 100000; /* there launches wait for it */
     if (holding)
         hold(s);
 }

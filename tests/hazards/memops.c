@@ -82,11 +82,12 @@ HAZARD_RAW(graph_that_waits_for_a_value_that_a_held_stream_writes)
     SAY(cuGraphLaunch(exec, a));
     SAY(cuStreamSynchronize(a));
     *word = 0;
+    hold_for(4000);
     hold(b);
     SAY(launch_mix(x, 5, 7, b));
     SAY(cuStreamWriteValue32(b, at, 1, 0));
     SAY(cuGraphLaunch(exec, a));
-    nap(); /* in which it might go */
+    time_to_go();
     release(b);
     SAY(cuStreamSynchronize(a));
     show("x", x);

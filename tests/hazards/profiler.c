@@ -56,7 +56,9 @@ enum { DRIVER = 4, CONCURRENT_KERNEL = 10 };
 
 static void are_buffered(CUstream s, CUdeviceptr x)
 {
+    hold_for(20000);
     hold(s);
+    hold_for(25);
     SAY(launch_mix(x, 7, 1, s));
     buffered(s);
     still_held(s);

@@ -97,7 +97,7 @@ static void run_threads(uint32_t from, uint32_t to)
 static struct size size_after(const struct size *before)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    for (int i = 0; i < 2000 && entries("/proc/self/task") > before->threads; i++)
+    for (int i = 0; i < 20000 && entries("/proc/self/task") > before->threads; i++)
         nanosleep(&pause, NULL);
     return size_now();
 }

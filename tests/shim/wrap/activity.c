@@ -110,7 +110,5 @@ Test(activity_levels, a_stream_that_ends_while_it_begins_leaves_no_hold_behind,
     asked_enough = true;
     rig_join(&t);
     ok(cuStreamSynchronize(above));
-    for (int i = 0; i < 500 && rig_held(below); i++)
-        rig_nap();
-    cr_assert(!rig_held(below));
+    rig_until_open(below);
 }

@@ -75,7 +75,7 @@ static void settle(bool functions)
         watch_count(WATCH_cuFuncSetAttribute) + watch_count(WATCH_cuKernelSetAttribute);
     ok(cutin_stream_hold(u.stream));
     rig_start(&t, rounds, &u);
-    for (int i = 0; i < 5000 && !atomic_load(&t.returned); i++)
+    for (int i = rig_patience(); i > 0 && !atomic_load(&t.returned); i--)
         rig_nap();
     bool returned = atomic_load(&t.returned);
     ok(cutin_stream_release(u.stream));

@@ -245,3 +245,10 @@ void rig_until(_Atomic bool *flag)
         rig_nap();
     cr_assert(atomic_load(flag), "nothing happened for 200 s");
 }
+
+void rig_until_open(CUstream stream)
+{
+    for (int i = 0; i < 200000 && rig_held(stream); i++)
+        rig_nap();
+    cr_assert(!rig_held(stream), "held for 200 s");
+}

@@ -81,6 +81,9 @@ void rig_blocked(struct rig_thread *t);
 int rig_patience(void);
 /* Waits until `flag`, 200 s at most. */
 void rig_until(_Atomic bool *flag);
+/* Likewise until nobody holds `stream`: a thread that looks takes a hold away a moment after it has
+ * said that the stream above is idle. */
+void rig_until_open(CUstream stream);
 void rig_nap(void);
 uint64_t rig_now_ms(void); /* of the host's monotonic clock */
 

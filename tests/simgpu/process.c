@@ -105,21 +105,23 @@ Test(process, contexts_of_processes_share_by_time_slice)
     cr_expect_geq(span, busy, "one context at a time");
 }
 
-/* So many that the device may be seen late between the two waits: 100 ms of them. */
-enum { EACH = 200 };
+enum { EACH = 40 };
 
 static void kernels_of_a_stream_each(void)
 {
     CUstream s[2];
     _Atomic uint32_t *word;
     CUdeviceptr at;
+    CUevent begin; /* of both at the same moment, whenever the word is seen */
+    CHECK(cuEventCreate(&begin, CU_EVENT_DISABLE_TIMING));
     CHECK(cuMemHostAlloc((void **)&word, 4, CU_MEMHOSTALLOC_DEVICEMAP));
     CHECK(cuMemHostGetDevicePointer(&at, (void *)word, 0));
     *word = 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         CHECK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
-        CHECK(cuStreamWaitValue32(s[i], at, 1, CU_STREAM_WAIT_VALUE_EQ));
-    }
+    CHECK(cuStreamWaitValue32(s[0], at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK(cuEventRecord(begin, s[0]));
+    CHECK(cuStreamWaitEvent(s[1], begin, 0));
     for (int k = 0; k < EACH; k++)
         for (int i = 0; i < 2; i++)
             launch_spin(s[i], 100, 500 * US); /* 50 SMs */

@@ -194,7 +194,7 @@ pid_t place_asker(const struct place *p, uid_t uid, int times)
 void place_outlast(const struct place *p)
 {
     char socket[112], errors[256];
-    char *argv[] = {"cutind", "--socket", socket, "--idle-exit", "1", NULL};
+    char *argv[] = {"cutind", "--socket", socket, "--idle-exit", PLACE_IDLE_S, NULL};
 
     snprintf(socket, sizeof(socket), "%s-idle", p->socket);
     for (int i = 0; i < 2; i++)

@@ -19,6 +19,9 @@ void place_new(struct place *p);
 void place_configure(struct place *p, const char *text);
 /* Starts a daemon and waits until it listens. */
 void place_start(struct place *p);
+/* After so long a daemon ends that nobody asks: longer than a busy machine keeps those back who
+ * will. */
+#define PLACE_IDLE_S "3"
 /* SIGKILL, and waits for the process to be gone. */
 void place_kill(struct place *p);
 /* SIGTERM; returns the exit status. */

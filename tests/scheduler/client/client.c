@@ -562,7 +562,7 @@ Test(client, a_client_that_joins_while_one_above_is_stopped_is_held_once_it_goes
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
     join(&late, 0);
     WAIT_UNTIL(actor_do(&late, DO_ABOVE, 0, 0) == 1);
-    cr_assert_eq(actor_do(&late, DO_HOLD, 0, 0), 0);
+    WAIT_UNTIL(actor_do(&late, DO_HOLD, 0, 0) == 0);
     kill(rt.pid, SIGCONT);
     WAIT_UNTIL(actor_do(&late, DO_HOLD, 0, 0) != 0);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);

@@ -213,7 +213,7 @@ Test(daemon, of_many_started_at_once_exactly_one_stays)
 Test(daemon, an_idle_daemon_ends_and_a_used_one_does_not)
 {
     struct actor a;
-    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
     int status;
     pid_t pid;
 
@@ -245,7 +245,7 @@ static void ends_with(pid_t daemon, pid_t process)
 /* As `cutin run` does, which becomes a program that may use the GPU much later. */
 Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
 {
-    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
     pid_t pid = place_spawn(argv), asks = place_asker(&place, getuid(), 1);
     int status;
 
@@ -280,7 +280,7 @@ static pid_t spawn_inside(char *const argv[])
 Test(daemon, whoever_has_asked_one_in_a_container_finds_it_as_long_as_he_lives)
 {
     enum { OFTEN = 40 }; /* more than it remembers */
-    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
     pid_t pid = spawn_inside(argv), asks = place_asker(&place, getuid(), 1),
           another = place_asker(&place, getuid(), OFTEN);
 
@@ -293,7 +293,7 @@ Test(daemon, whoever_has_asked_one_in_a_container_finds_it_as_long_as_he_lives)
 Test(daemon, whoever_has_asked_it_leaves_descriptors_for_those_who_come)
 {
     enum { FILES = 40, ASK = 40 };
-    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
     struct rlimit few = {FILES, FILES};
     pid_t asks[ASK];
     struct actor a;

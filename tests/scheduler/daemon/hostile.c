@@ -885,7 +885,7 @@ static void daemon_stays_for(pid_t asker)
 Test(hostile, who_has_asked_is_not_forgotten_for_others_of_another_user)
 {
     enum { MANY = 40 };
-    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
     pid_t owner, many[MANY];
 
     place.daemon = place_spawn(argv);
@@ -908,7 +908,7 @@ enum { ASK = 10000 };
 Test(hostile, ten_thousand_who_ask_once_and_go_leave_nothing)
 {
     enum { AT_ONCE = 100, GROWS_KB = 512 };
-    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", "1", NULL};
+    char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
     uint32_t descriptors;
     long kb = 0;
     pid_t owner;

@@ -282,6 +282,18 @@ Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies, .timeout = 600)
     cr_assert(place_free(&place));
 }
 
+/* Reports 60 ms of GPU time, and is held for them: what has run, while more waits. That may be over
+ * unseen on a busy machine. */
+static bool had_its_share(struct actor *be)
+{
+    bool held = false;
+
+    actor_do(be, DO_GPU, 0, 60 * MS);
+    for (int i = 0; i < 1000 && !held; i++, usleep(500))
+        held = actor_do(be, DO_HOLD, 0, 0) != 0;
+    return held;
+}
+
 Test(policy, best_effort_gets_its_least_share, .timeout = 600)
 {
     struct place place;
@@ -296,8 +308,7 @@ Test(policy, best_effort_gets_its_least_share, .timeout = 600)
     join(&be, place.socket, 1);
     actor_do(&rt, DO_ACTIVE, 0, 3);
     for (int i = 0; i < 3; i++) {
-        actor_do(&be, DO_GPU, 0, 60 * MS); /* so much has run, and more waits */
-        WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+        WAIT_UNTIL(had_its_share(&be));
         WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
     }
     actor_kill(&rt);
@@ -318,12 +329,12 @@ Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end, .timeout = 60
     struct actor a;
     int64_t before, due;
 
-    join_real_time(&a, NULL, 1000);
+    join_real_time(&a, NULL, 60000);
     cr_assert_eq(actor_do(&a, DO_DUE, 0, 0), 0);
     before = (int64_t)now_ms() * MS;
     actor_do(&a, DO_ACTIVE, 0, 3);
     due = actor_do(&a, DO_DUE, 0, 0);
-    cr_assert(due >= before + 999ll * MS, "%lld", (long long)(due - before));
+    cr_assert(due >= before + 59999ll * MS, "%lld", (long long)(due - before));
     actor_do(&a, DO_ACTIVE, 0, 3);
     actor_do(&a, DO_IDLE, 0, 3);
     cr_assert_eq(actor_do(&a, DO_DUE, 0, 0), due, "still the same request");

@@ -147,9 +147,10 @@ static bool is_active(const struct message_row *row)
     return row_active(row);
 }
 
+/* For longer than the daemon itself holds who comes. */
 static bool is_held_now(const struct message_row *row)
 {
-    return row_held(row);
+    return row_held(row) && row->device[0].held_ns > 100000000;
 }
 
 /* One request a second, and a linger longer than that: best effort is held between requests too.

@@ -77,7 +77,7 @@
     X(prefetch_unsaid, "a question about prefetches goes ahead of those that are buffered")        \
     X(unknown_undrained, "a function that the table does not have overtakes buffered work")        \
     X(fork_forgotten, "a child goes on with locks that threads of its parent hold")                \
-    X(graph_straight_overtakes,                                                                    \
+    X(graph_unqueued_overtakes,                                                                    \
       "a graph in a stream without a queue goes before its own launch below")                      \
     X(capture_before_record, "a record that is buffered comes after one that a capture takes")     \
     X(arguments_late, "a memset is deferred whatever its arguments are")                           \

@@ -225,7 +225,7 @@ enum running {
     RUN_TURN, /* a thread is in the driver, see turn.c */
 };
 
-enum begun { BEGUN_NONE, BEGUN_INLINE, BEGUN_BUFFER, BEGUN_PLAIN };
+enum begun { BEGUN_NONE, BEGUN_INLINE, BEGUN_BUFFER, BEGUN_LOCKED };
 
 struct vhq {
     /* The producer side, under `lock`. */

@@ -292,7 +292,7 @@ bool vhq_lock(struct vhq *q, uint32_t flags)
     }
     if (flags & VHQ_UNCOUNTED)
         submit_before(q, VHQ_UNCOUNTED);
-    begun(q, BEGUN_PLAIN);
+    begun(q, BEGUN_LOCKED);
     return true;
 }
 
@@ -372,7 +372,7 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
             slot->cmd.run = NULL; /* given up; its place in the order remains */
         slot_publish(q, slot);
     } break;
-    case BEGUN_PLAIN: /* vhq_unlock's */
+    case BEGUN_LOCKED: /* vhq_unlock's */
     case BEGUN_NONE:
         break;
     }

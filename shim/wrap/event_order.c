@@ -56,7 +56,7 @@ static CUresult record_queued(struct call *c, struct shim_stream *s, struct shim
     return r;
 }
 
-static CUresult record_straight(struct call *c, struct shim_stream *s, struct shim_event *ev)
+static CUresult record_unqueued(struct call *c, struct shim_stream *s, struct shim_event *ev)
 {
     struct vhq_fence *old = NULL;
     bool waited = false;
@@ -120,7 +120,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     if (!context_same_base(ev->context, s->ctx) || a.flags)
         c.req.flags |= VHQ_MUST_INLINE;
     event_unseal(ev);
-    CUresult r = s->q ? record_queued(&c, s, ev) : record_straight(&c, s, ev);
+    CUresult r = s->q ? record_queued(&c, s, ev) : record_unqueued(&c, s, ev);
     event_note(ev, s, c.epoch);
     return r;
 }

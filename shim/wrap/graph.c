@@ -132,13 +132,13 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
 /* A stream without a queue goes at once, behind earlier launches of the same graph and, where its
  * nodes have events or memory, behind everything: other streams of the process may have those
  * buffered. */
-static CUresult graph_straight(const struct graph_call *a, struct call *c, struct shim_stream *s)
+static CUresult graph_unqueued(const struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     struct exec *exec = exec_find(a->handle);
     if (unlikely(atomic_load_explicit(&event_nodes_seen, memory_order_relaxed)) ||
         (exec && exec->memory))
         drain_all(true);
-    c->req.after = exec && !MUTANT(graph_straight_overtakes) ? exec_swap(exec, NULL) : NULL;
+    c->req.after = exec && !MUTANT(graph_unqueued_overtakes) ? exec_swap(exec, NULL) : NULL;
     c->req.flags |= waits_flag(a);
     CUresult r = call_on(c, s);
     vhq_fence_put(c->req.after);
@@ -167,7 +167,7 @@ static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_st
     c->now = wide_now;
     c->run = NULL;
     if (!s->q) {
-        r = graph_straight(a, c, s);
+        r = graph_unqueued(a, c, s);
         asides_joined(a->exec->asides, s, c->epoch);
         return r;
     }
@@ -217,7 +217,7 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     if (!s || capture_active(s))
         return call_on(&c, s);
     if (!s->q)
-        return graph_straight(a, &c, s);
+        return graph_unqueued(a, &c, s);
     if (!(a->exec = exec_of(a->handle))) {
         c.run = NULL;
         return call_on(&c, s);

@@ -157,3 +157,10 @@ Test(clock, a_program_gets_the_lowest_number_while_threads_look_after_it)
     struct text text = program_run_as("numbers");
     cr_expect_eq(took(&text, "others"), 0, "%s", text.at);
 }
+
+/* Their turns are nobody's. */
+Test(clock, threads_that_an_exec_has_ended_hold_up_nobody)
+{
+    alarm(120);
+    cr_expect(strstr(program_run_as("replaced").at, "went on"));
+}

@@ -5,6 +5,7 @@
  * `program_clock outside` waits for what the clock does not see, beside a child that looks after it
  * and whose messages nobody reads, and ends the child. `program_clock watched` ends while many
  * threads look after the one that runs, and `program_clock numbers` opens files meanwhile.
+ * `program_clock replaced` executes `program_clock again` from a thread, while others wait.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -282,6 +283,40 @@ static void wait_end(void)
     waitpid(pid, NULL, 0);
 }
 
+static void *become_again(void *unused)
+{
+    nap_us(5000);
+    execl("/proc/self/exe", "program_clock", "again", (char *)NULL);
+    return unused;
+}
+
+static void *sleep_often(void *unused)
+{
+    for (;;)
+        nap_us(1000);
+    return unused;
+}
+
+/* Those that wait have no threads any more. */
+static int be_replaced(void)
+{
+    pthread_t t;
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&t, NULL, i ? sleep_often : become_again, NULL) != 0)
+            return 1;
+    for (;;)
+        nap_us(1000);
+}
+
+static int go_on(void)
+{
+    nap_us(3600000000);
+    run_for_long();
+    nap_us(3600000000);
+    puts("went on");
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -297,6 +332,10 @@ int main(int argc, char **argv)
         return 1;
     if (argc > 1 && strcmp(argv[1], "numbers") == 0)
         return open_watched();
+    if (argc > 1 && strcmp(argv[1], "replaced") == 0)
+        return be_replaced();
+    if (argc > 1 && strcmp(argv[1], "again") == 0)
+        return go_on();
     if (argc > 1)
         return strcmp(argv[1], "watched") == 0 ? end_watched() : wait_outside();
     for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {

@@ -486,18 +486,19 @@ static struct seat *lost_look(void)
         return turn_take();
     if (s == me) /* who gave the turn was killed before it could say so */
         return s;
-    if (__atomic_load_n(&s->go, __ATOMIC_ACQUIRE) && !is_gone(s->pid))
-        return NULL; /* it waits for a processor */
-    if (!s->tid || (shared->patient && !is_gone(s->pid)))
-        return NULL; /* it is on its way */
-    char state = thread_state(s->pid, s->tid);
-    if (state == 'X' || state == 'Z') {
-        if (is_gone(s->pid))
-            process_remove(s->pid, shared->now_ns);
-        else
-            seat_free(s);
+    if (is_gone(s->pid)) {
+        process_remove(s->pid, shared->now_ns);
         return turn_take();
     }
+    if (!s->tid || shared->patient)
+        return NULL; /* it is on its way */
+    char state = thread_state(s->pid, s->tid);
+    if (state == 'X' || state == 'Z') { /* another thread has executed a program */
+        seat_free(s);
+        return turn_take();
+    }
+    if (state != 'S' && __atomic_load_n(&s->go, __ATOMIC_ACQUIRE))
+        state = '?'; /* it waits for a processor */
     if (state == '?' || !thread_used(s, &used))
         return NULL;
     if (before != shared->turns) {
@@ -808,14 +809,23 @@ static void shared_sweep(void)
     shared->next_ns = STEP_NEVER;
 }
 
-/* After an exec the seat is the one that it was. */
+/* After an exec the seat is the one that it was, and the process has no other thread. */
 static struct seat *seat_mine(void)
 {
-    for (uint32_t i = 0; i < shared->used; i++)
-        if ((shared->seats[i].state == SEAT_RUNNING || shared->seats[i].state == SEAT_LOST) &&
+    struct seat *mine = NULL;
+    for (uint32_t i = 0; i < shared->used; i++) {
+        struct seat *s = &shared->seats[i];
+        if (s->pid == (int32_t)getpid() &&
+            (s->state == SEAT_RUNNING || (s->state == SEAT_LOST && !mine)))
+            mine = s;
+    }
+    for (uint32_t i = shared->used; mine && i-- > 0;)
+        if (&shared->seats[i] != mine && shared->seats[i].state != SEAT_FREE &&
             shared->seats[i].pid == (int32_t)getpid())
-            return &shared->seats[i];
-    return NULL;
+            seat_free(&shared->seats[i]);
+    if (mine)
+        mine->tid = mine->pid;
+    return mine;
 }
 
 __attribute__((constructor(101))) static void process_begin(void)

@@ -90,7 +90,6 @@ static void release(void)
 /* On a busy machine a kernel may end before the program's thread has looked. */
 static void hold_until(const char *said)
 {
-    join();
     hold_begin();
     for (int i = 0; !strstr(process_err(test.be), said); i++) {
         cr_assert_lt(i, 100, "nothing is stopped: %s", process_err(test.be));
@@ -98,6 +97,7 @@ static void hold_until(const char *said)
         nap_ms(HOLD_MS / 2 + i * 7 % 30); /* at another phase of a kernel */
         hold_begin();
     }
+    test.held_ns = device_now_ns();
 }
 
 /* A kernel that was running when the hold came, and was off the device for a good part of it. */
@@ -159,17 +159,23 @@ static void expect_restored_without(struct process *killed)
 
 static void hold(void)
 {
+    join();
     hold_until("suspend on");
 }
 
-/* How many kernels a hold stops, where one runs for far longer than anybody takes to look. */
-static int stopped(const char *const env[])
+/* How many kernels a hold stops, where one runs for far longer than anybody takes to look. `on`:
+ * the program's thread is to have looked, however late. */
+static int stopped(bool on, const char *const env[])
 {
     start(env);
     join();
     sandbox_tell("long");
     cr_assert(process_says(test.be, "launched", 60), "%s", process_err(test.be));
-    hold_begin();
+    if (on)
+        hold_until("suspend on");
+    else
+        hold_begin();
+    nap_ms(HOLD_MS);
     release();
     finish();
     return device_log_count(stood_still, NULL);
@@ -177,38 +183,39 @@ static int stopped(const char *const env[])
 
 Test(suspend, a_hold_stops_the_kernel_that_runs)
 {
-    cr_expect_eq(stopped(SUSPENDING("accept", "on")), 1);
+    cr_expect_eq(stopped(true, SUSPENDING("accept", "on")), 1);
     cr_expect_eq(device_log_count(ended_while_held, NULL), 0);
     expect_said("suspend on: 1 channel groups stopped by schedule");
 }
 
 Test(suspend, is_off_unless_asked_for)
 {
-    cr_expect_eq(stopped(SUSPENDING("accept", "off")), 0);
+    cr_expect_eq(stopped(false, SUSPENDING("accept", "off")), 0);
     cr_expect_null(strstr(process_err(test.be), "suspend"));
 }
 
 Test(suspend, layouts_of_an_older_driver)
 {
-    cr_expect_eq(stopped(SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=550.163.01")), 1);
+    cr_expect_eq(stopped(true, SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=550.163.01")), 1);
 }
 
 Test(suspend, layouts_of_the_oldest_driver)
 {
-    cr_expect_eq(stopped(SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=525.60.11")), 1);
+    cr_expect_eq(stopped(true, SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=525.60.11")), 1);
 }
 
 /* ---- where it cannot be used ---------------------------------------------------------------- */
 
 Test(suspend, a_driver_of_an_unknown_version_is_left_alone)
 {
-    cr_expect_eq(stopped(SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=470.256.02")), 0);
+    cr_expect_eq(stopped(false, SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=470.256.02")), 0);
     expect_said("suspend off: the resource manager of driver 470.256.02 is not known");
 }
 
 Test(suspend, a_refusal_is_said_once)
 {
     start(SUSPENDING("refuse", "on"));
+    join();
     hold_until("suspend off");
     release();
     finish();
@@ -219,6 +226,7 @@ Test(suspend, a_refusal_is_said_once)
 Test(suspend, success_without_effect_is_seen)
 {
     start(SUSPENDING("ignore", "on"));
+    join();
     hold_until("suspend off");
     release();
     finish();
@@ -228,7 +236,7 @@ Test(suspend, success_without_effect_is_seen)
 
 Test(suspend, where_there_is_no_resource_manager)
 {
-    cr_expect_eq(stopped(SUSPENDING("off", "on")), 0);
+    cr_expect_eq(stopped(false, SUSPENDING("off", "on")), 0);
     expect_said("suspend off: no call of the driver to the resource manager was seen");
 }
 
@@ -346,27 +354,27 @@ Test(suspend, slices_are_as_long_as_before_without_the_daemon_or_real_time)
 
 Test(suspend, auto_needs_what_doctor_saw)
 {
-    cr_expect_eq(stopped(SUSPENDING("accept", "auto")), 0);
+    cr_expect_eq(stopped(false, SUSPENDING("accept", "auto")), 0);
     expect_said("suspend off: not tested here yet");
 }
 
 Test(suspend, auto_goes_by_what_doctor_saw)
 {
     record("580.65.06", "schedule", "");
-    cr_expect_eq(stopped(SUSPENDING("accept", "auto")), 1);
+    cr_expect_eq(stopped(true, SUSPENDING("accept", "auto")), 1);
 }
 
 Test(suspend, auto_says_what_doctor_saw_against_it)
 {
     record("580.65.06", "none", "the controls succeed and the kernel runs on");
-    cr_expect_eq(stopped(SUSPENDING("accept", "auto")), 0);
+    cr_expect_eq(stopped(false, SUSPENDING("accept", "auto")), 0);
     expect_said("suspend off: the controls succeed and the kernel runs on");
 }
 
 Test(suspend, auto_does_not_believe_what_doctor_saw_of_another_driver)
 {
     record("570.211.01", "schedule", "");
-    cr_expect_eq(stopped(SUSPENDING("accept", "auto")), 0);
+    cr_expect_eq(stopped(false, SUSPENDING("accept", "auto")), 0);
     expect_said("suspend off: tested with another driver");
 }
 
@@ -445,8 +453,8 @@ Test(suspend, gives_way_to_a_context_that_is_destroyed)
 
 Test(suspend, a_process_of_several_levels_is_not_stopped)
 {
-    cr_expect_eq(
-        stopped(SUSPENDING("accept", "on", "CUTIN_PRIORITY=1", "CUTIN_STREAM_PRIORITY=inherit")),
-        0);
+    cr_expect_eq(stopped(false, SUSPENDING("accept", "on", "CUTIN_PRIORITY=1",
+                                           "CUTIN_STREAM_PRIORITY=inherit")),
+                 0);
     expect_said("suspend off: streams of this process have different levels");
 }

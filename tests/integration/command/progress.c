@@ -64,8 +64,8 @@ static int left_behind(void)
     return n;
 }
 
-/* What it printed, after Ctrl-C once the terminal showed `word`. */
-static json_t *interrupted(const char *command, const char *word)
+/* What it printed, after Ctrl-C once the terminal showed `word`, and so much progress. */
+static json_t *interrupted(const char *command, const char *word, int percent)
 {
     struct terminal *t = start(command);
     json_error_t error;
@@ -73,6 +73,7 @@ static json_t *interrupted(const char *command, const char *word)
     int status;
 
     cr_assert(terminal_shows(t, word), "no %s in %s", word, t->seen);
+    cr_assert(terminal_comes_to(t, percent), "%d %% in %s", percent, t->seen);
     terminal_press(t, TERMINAL_CTRL_C);
     status = terminal_wait(t);
     cr_expect_eq(status, 128 + SIGINT, "status %d, %s", status, t->seen);
@@ -88,7 +89,8 @@ static json_t *interrupted(const char *command, const char *word)
 /* With 8 threads at work, 1 thread has all of its rounds. */
 Test(progress, overhead_ends_with_the_rounds_it_has)
 {
-    json_t *root = interrupted("cutin-lab overhead --json --calls 1000 --rounds 20", " 8 threads ");
+    json_t *root =
+        interrupted("cutin-lab overhead --json --calls 1000 --rounds 20", " 8 threads ", 0);
     json_t *first = json_array_get(json_object_get(root, "runs"), 0);
 
     cr_expect_eq(json_integer_value(json_object_get(first, "rounds")), 20);
@@ -99,24 +101,23 @@ Test(progress, overhead_ends_with_the_rounds_it_has)
 /* At 1 % the first of three modes has some of its samples. */
 Test(progress, latency_ends_with_the_samples_it_has)
 {
-    json_t *root =
-        interrupted("cutin latency --sim --json --samples 20000 --solo-ms 100", "]   1 %");
+    json_t *root = interrupted("cutin latency --sim --json --samples 20000 --solo-ms 100", " %", 1);
 
     cr_expect(json_is_object(json_object_get(json_object_get(root, "modes"), "alone")));
     json_decref(root);
 }
 
-/* Between 20 and 29 %, one of nine rows is complete. */
+/* At 20 % one of nine rows is complete. */
 Test(progress, the_ablation_ends_with_the_rows_it_has)
 {
     json_t *root = interrupted(
-        "cutin-lab ablation --sim --json --samples 100 --solo-ms 200 --be-kernel-us 200", "]  2");
+        "cutin-lab ablation --sim --json --samples 100 --solo-ms 200 --be-kernel-us 200", " %", 20);
 
     cr_expect_geq(json_array_size(json_object_get(root, "rows")), 1);
     json_decref(root);
 }
 
-/* Between 10 and 19 %, 2 to 4 s of requests. */
+/* At 10 %, 2 s of requests. */
 Test(progress, disb_ends_with_the_requests_it_has)
 {
     char command[600];
@@ -124,7 +125,7 @@ Test(progress, disb_ends_with_the_requests_it_has)
 
     snprintf(command, sizeof(command),
              "cutin-lab disb --sim --json --seconds 20 --mode rt-only --file %s", light());
-    root = interrupted(command, "]  1");
+    root = interrupted(command, " %", 10);
     modes = json_object_get(json_object_get(json_object_get(root, "workloads"), "light"), "modes");
     cr_expect(json_is_object(json_object_get(modes, "rt-only")));
     json_decref(root);
@@ -157,7 +158,7 @@ Test(progress, replay_shows_and_ends_within_a_request)
     json_t *root;
 
     snprintf(command, sizeof(command), "cutin-lab replay --sim --json %s", long_request());
-    root = interrupted(command, " replay ");
+    root = interrupted(command, " replay ", 0);
     cr_expect_eq(json_integer_value(json_object_get(root, "requests")), 0);
     cr_expect_gt(json_integer_value(json_object_get(root, "kernels")), 0);
     json_decref(root);

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 #include <pty.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -28,20 +29,42 @@ struct terminal *terminal_start(const char *const argv[])
     return t;
 }
 
-bool terminal_shows(struct terminal *t, const char *word)
+static bool read_more(struct terminal *t)
 {
     ssize_t got;
 
-    while (!strstr(t->seen, word)) {
-        if (t->n + 1 >= sizeof(t->seen) ||
-            (got = read(t->fd, t->seen + t->n, sizeof(t->seen) - 1 - t->n)) <= 0)
+    if (t->n + 1 >= sizeof(t->seen) ||
+        (got = read(t->fd, t->seen + t->n, sizeof(t->seen) - 1 - t->n)) <= 0)
+        return false;
+    for (ssize_t i = 0; i < got; i++, t->n++) /* texts are searched, control sequences are not */
+        if (!t->seen[t->n])
+            t->seen[t->n] = ' ';
+    t->seen[t->n] = '\0';
+    return true;
+}
+
+bool terminal_shows(struct terminal *t, const char *word)
+{
+    while (!strstr(t->seen, word))
+        if (!read_more(t))
             return false;
-        for (ssize_t i = 0; i < got;
-             i++, t->n++) /* texts are searched, control sequences are not */
-            if (!t->seen[t->n])
-                t->seen[t->n] = ' ';
-        t->seen[t->n] = '\0';
-    }
+    return true;
+}
+
+static int progress_of(const char *seen)
+{
+    int percent = 0;
+
+    while ((seen = strstr(seen, "] ")))
+        sscanf(++seen, "%d %%", &percent);
+    return percent;
+}
+
+bool terminal_comes_to(struct terminal *t, int percent)
+{
+    while (progress_of(t->seen) < percent)
+        if (!read_more(t))
+            return false;
     return true;
 }
 

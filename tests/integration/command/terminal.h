@@ -24,6 +24,8 @@ struct terminal {
 struct terminal *terminal_start(const char *const argv[]);
 /* Reads until `word` is among what came, or the program has closed its side: false. */
 bool terminal_shows(struct terminal *t, const char *word);
+/* The same until a progress of that many per cent, or more: a busy machine does not show each. */
+bool terminal_comes_to(struct terminal *t, int percent);
 void terminal_press(struct terminal *t, const char *keys);
 /* Reads to the end, and returns the exit status, or 128 + signal. What came stays in `seen`. */
 int terminal_wait(struct terminal *t);

@@ -60,54 +60,24 @@ struct row {
     struct figures wait; /* from the call to the first real-time kernel, with --stages */
 };
 
-/* What is not set is as the user has it. */
-static void set(const char *name, const char *value)
-{
-    if (value)
-        setenv(name, value, 1);
-}
-
-/* A variable that a variant set, as it was before. */
-struct kept {
-    const char *name;
-    char *value;
-};
-
-static struct kept keep(const char *name)
-{
-    const char *value = getenv(name);
-
-    return (struct kept){name, value ? strdup(value) : NULL};
-}
-
-static void restore(struct kept *k)
-{
-    if (k->value)
-        setenv(k->name, k->value, 1);
-    else
-        unsetenv(k->name);
-    free(k->value);
-}
-
+/* What a variant leaves out is as the user has it. */
 static int measure(struct bench *b, const struct variant *v)
 {
-    struct kept kept[] = {keep("CUTIN_GATES"), keep("CUTIN_DEPTH"), keep("CUTIN_BUDGET_US"),
-                          keep("CUTIN_ALONE"), keep("CUTIN_PAD"),   keep("CUTIN_SUSPEND"),
-                          keep("SIMGPU_RM")};
-    int rc;
+    bool suspends = strcmp(v->suspend, "on") == 0;
+    const struct variable set[] = {
+        {"CUTIN_GATES", v->gates},
+        {"CUTIN_DEPTH", v->depth},
+        {"CUTIN_BUDGET_US", v->budget_us},
+        {"CUTIN_ALONE", v->alone},
+        {"CUTIN_PAD", v->pad},
+        {"CUTIN_SUSPEND", v->suspend},
+        /* The real driver does not know it. */
+        {"SIMGPU_RM", suspends && !getenv("SIMGPU_RM") ? "accept" : NULL},
+        {0},
+    };
 
-    set("CUTIN_GATES", v->gates);
-    set("CUTIN_DEPTH", v->depth);
-    set("CUTIN_BUDGET_US", v->budget_us);
-    set("CUTIN_ALONE", v->alone);
-    set("CUTIN_PAD", v->pad);
-    set("CUTIN_SUSPEND", v->suspend);
-    if (strcmp(v->suspend, "on") == 0)
-        setenv("SIMGPU_RM", "accept", 0); /* the real driver does not know it */
-    rc = bench_run(b);
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        restore(&kept[i]);
-    return rc;
+    b->plan.set = set;
+    return bench_run(b);
 }
 
 static void print_heading(const struct bench_plan *plan)

@@ -434,7 +434,7 @@ static int prepare_trace(struct bench *b)
 
 static int prepare_environment(struct bench *b)
 {
-    struct worker_environment common = {0};
+    struct worker_environment common = {.set = b->plan.set};
     int rc;
 
     if (b->plan.sim && !b->paths.simulator[0])

@@ -35,6 +35,7 @@ struct bench_plan {
     uint32_t warm_up;              /* requests before the samples */
     uint32_t be_batch;             /* kernels between two waits of best effort; 0: enough */
     const char *depth, *budget_us; /* of best effort, where the user sets none; NULL: cutin's own */
+    const struct variable *set;    /* for all workers, while bench_run runs; NULL: none */
     struct arrivals arrivals;
     bool arrivals_given;
     double gap_us;     /* mean */

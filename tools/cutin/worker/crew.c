@@ -52,7 +52,6 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
     bool be = under && strcmp(priority, "be") == 0;
     const struct variable rows[] = {
         {"SIMGPU_ID", env->sim_id},
-        {"CUTIN_GATES", be ? env->gates : NULL},
         {"CUTIN_GRAPH_GATES", be ? env->graph_gates : NULL},
         {"CUTIN_DEPTH", be && !getenv("CUTIN_DEPTH") ? env->depth : NULL},
         {"CUTIN_BUDGET_US", be && !getenv("CUTIN_BUDGET_US") ? env->budget_us : NULL},
@@ -72,6 +71,8 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
         {0},
     };
 
+    if (env->set && environment_set(env->set) != 0)
+        return -ENOMEM;
     return environment_of(rows, env->library, env->simulator);
 }
 

@@ -91,12 +91,12 @@ struct worker {
 };
 
 struct worker_environment {
-    const char *library;   /* libcutin.so to preload, NULL: plain driver */
-    const char *socket;    /* of the daemon, with a library */
-    const char *simulator; /* folder in front of LD_LIBRARY_PATH, NULL: the machine's driver */
-    const char *sim_id;    /* SIMGPU_ID */
-    /* CUTIN_GATES and CUTIN_GRAPH_GATES of best effort; NULL: as the user has them. */
-    const char *gates, *graph_gates;
+    const char *library;        /* libcutin.so to preload, NULL: plain driver */
+    const char *socket;         /* of the daemon, with a library */
+    const char *simulator;      /* folder in front of LD_LIBRARY_PATH, NULL: the machine's driver */
+    const char *sim_id;         /* SIMGPU_ID */
+    const struct variable *set; /* whatever else is wanted; NULL: nothing */
+    const char *graph_gates;    /* CUTIN_GRAPH_GATES of best effort, NULL: as the user has it */
     /* With a library: CUTIN_TRACE and SIMGPU_LOG; NULL: as the user has them. `timed`: the trace
      * has the times of every kernel. */
     const char *depth, *budget_us; /* of best effort, where the user has none */

@@ -58,9 +58,8 @@ static const struct room {
      "common tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
      "tools/cutin/trace tools/cutin/plot scheduler/wire"},
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
-    {"tools/lab", "common tools/cutin tools/cutin/statistics/figures.h tools/cutin/plot "
-                  "tools/cutin/worker/worker.h tools/cutin/latency/bench_options.h "
-                  "tools/facts/driver.h examples/kernels_ptx.h"},
+    {"tools/lab", "common tools/cutin tools/cutin/plot tools/cutin/latency/bench_options.h "
+                  "tools/facts/driver.h tools/facts/fact.h examples/kernels_ptx.h"},
     {"tools/lab/disb",
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
      "tools/cutin/worker tools/cutin/plot tools/facts/driver.h "

@@ -9,11 +9,9 @@
  */
 #include "lab.h"
 #include "tools/facts/driver.h"
+#include "tools/facts/fact.h"
 #include "kernels_ptx.h"
-#include "tools/cutin/daemon.h"
 #include "tools/cutin/paths.h"
-#include "tools/cutin/statistics/figures.h"
-#include "tools/cutin/worker/worker.h"
 #include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
@@ -21,12 +19,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,7 +48,7 @@ enum {
     CHUNK = 500, /* calls between two synchronisations: fits a vHQ that is held */
     MOST_ROUNDS = 100,
     MOST_THREADS = 64,
-    LOOK_MS = 50, /* how soon a signal is noticed */
+    LIMIT_S = 86400,
 };
 
 struct figure {
@@ -234,7 +230,7 @@ static int worker_open(void)
     return bench.mode == BUFFERED && !bench.hold ? -ENOSYS : 0;
 }
 
-/* Times everything in this process and prints p50 and p99 of each call. */
+/* Times everything in this process and says it of each call. */
 static int worker(int mode, const struct plan *plan)
 {
     pthread_t threads[MOST_THREADS];
@@ -258,89 +254,63 @@ static int worker(int mode, const struct plan *plan)
         pthread_join(threads[i], &result);
         err |= (long)result;
     }
-    for (int call = 0; call < CALLS && !err; call++) {
-        struct figures f;
-
-        figures_make(&f, bench.ns + (size_t)call * n, n);
-        printf("%.0f %.0f\n", f.p50_us * 1000, f.p99_us * 1000);
-    }
+    for (int call = 0; call < CALLS && !err; call++)
+        fact_samples(call_names[call], bench.ns + (size_t)call * n, n);
     return err ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* ---- the parent ---------------------------------------------------------------------------- */
 
-_Noreturn static void become_worker(int mode, const struct plan *plan, const struct paths *paths)
+static void become_worker(const struct fact_run *run)
 {
+    const struct paths *paths = run->user;
+    const char *mode = run->fact->name;
     char calls[16], threads[16];
 
-    snprintf(calls, sizeof(calls), "%u", plan->calls);
-    snprintf(threads, sizeof(threads), "%u", plan->threads);
+    snprintf(calls, sizeof(calls), "%u", given.calls);
+    snprintf(threads, sizeof(threads), "%u", given.threads);
     environment_remove_preload("libcutin.so");
-    environment_set((struct variable[]){{"SIMGPU_NULL", plan->real ? NULL : "1"},
-                                        {"SIMGPU_LAUNCH_NS", plan->real ? NULL : "0"},
-                                        {"CUTIN_PRIORITY", mode == PASS_THROUGH ? "rt" : "be"},
-                                        {"CUTIN_SOCKET", ""},
-                                        {"CUTIN_PROFILE", "off"},
-                                        {0}});
-    environment_under(mode == BARE ? NULL : paths->library, plan->real ? NULL : paths->simulator);
-    execl(paths->self, "cutin-lab", "overhead", "--worker", mode_names[mode], "--calls", calls,
-          "--threads", threads, (char *)NULL);
-    _exit(EXIT_CANNOT_RUN);
+    environment_set((struct variable[]){
+        {"SIMGPU_NULL", given.real ? NULL : "1"},
+        {"SIMGPU_LAUNCH_NS", given.real ? NULL : "0"},
+        {"CUTIN_PRIORITY", strcmp(mode, mode_names[PASS_THROUGH]) == 0 ? "rt" : "be"},
+        {"CUTIN_SOCKET", ""},
+        {"CUTIN_PROFILE", "off"},
+        {0}});
+    environment_under(strcmp(mode, mode_names[BARE]) == 0 ? NULL : paths->library,
+                      given.real ? NULL : paths->simulator);
+    execl(paths->self, "cutin-lab", "overhead", "--worker", mode, "--calls", calls, "--threads",
+          threads, (char *)NULL);
 }
 
-/* The worker writes its figures at once, when it has all of them. */
-static int await_figures(int fd, const struct plan *plan)
+static bool show(void)
 {
-    struct pollfd pfd = {.fd = fd, .events = POLLIN};
     char what[32];
 
-    snprintf(what, sizeof(what), "%u thread%s", plan->threads, plan->threads == 1 ? "" : "s");
-    do {
-        if (progress_cancel)
-            return -ECANCELED;
-        progress_show(plan->measured, plan->measurements, what);
-    } while (poll(&pfd, 1, LOOK_MS) <= 0);
-    return 0;
-}
-
-static int read_figures(int fd, struct figure out[CALLS])
-{
-    FILE *in = fdopen(fd, "r");
-    int rc = in ? 0 : -errno;
-
-    for (int call = 0; call < CALLS && rc == 0; call++)
-        if (fscanf(in, "%lf %lf", &out[call].p50, &out[call].p99) != 2)
-            rc = -EIO;
-    if (in)
-        fclose(in);
-    else
-        close(fd);
-    return rc;
+    snprintf(what, sizeof(what), "%u thread%s", given.threads, given.threads == 1 ? "" : "s");
+    progress_show(given.measured, given.measurements, what);
+    return !progress_cancel;
 }
 
 static int measure(int mode, struct plan *plan, const struct paths *paths, struct figure out[CALLS])
 {
-    int ends[2], status, rc, read_rc;
-    pid_t pid;
+    const struct fact fact = {.name = mode_names[mode], .limit_s = LIMIT_S};
+    struct fact_run run = {.fact = &fact, .become = become_worker, .go_on = show, .user = paths};
+    double p50_us, p99_us;
+    int rc;
 
-    if (pipe(ends) != 0)
-        return -errno;
-    pid = own_fork(SIGKILL);
-    if (pid == 0) {
-        dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        become_worker(mode, plan, paths);
+    fact_run(&run, LIMIT_S);
+    rc = strcmp(run.status, "measured") == 0      ? 0
+         : strcmp(run.status, "interrupted") == 0 ? -ECANCELED
+                                                  : -EIO;
+    for (int call = 0; call < CALLS && rc == 0; call++) {
+        if (json_unpack(run.values, "{s:{s:F, s:F}}", call_names[call], "p50", &p50_us, "p99",
+                        &p99_us) != 0)
+            rc = -EIO;
+        else
+            out[call] = (struct figure){p50_us * 1000, p99_us * 1000};
     }
-    close(ends[1]);
-    rc = pid < 0 ? -errno : await_figures(ends[0], plan);
-    if (rc == -ECANCELED)
-        kill(pid, SIGKILL);
-    read_rc = read_figures(ends[0], out);
-    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (rc == 0)
-        rc = read_rc != 0 || status != 0 ? -EIO : 0;
+    json_decref(run.values);
     plan->measured++;
     return rc;
 }

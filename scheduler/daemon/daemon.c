@@ -36,6 +36,7 @@
 #include "scheduler/peers/mend.h"
 #include "scheduler/peers/policy_tick.h"
 #include "scheduler/peers/shifts.h"
+#include "scheduler/peers/stray.h"
 #include "scheduler/peers/usage.h"
 #include "scheduler/peers/witness.h"
 
@@ -71,7 +72,7 @@ static void socket_ready(void *peer, uint32_t events)
     for (int i = 0; i < MESSAGES_PER_TURN && rc == 0 && !p->dead && peer_is_read(p); i++) {
         if (limit_mutes(p, clock_ns()))
             break;
-        rc = message_receive(p->socket, TO_DAEMON, &m, NULL);
+        rc = stray_next(p->socket) ? -EPERM : message_receive(p->socket, TO_DAEMON, &m, NULL);
         if (rc == 0)
             rc = request_run(p, &m);
         else if (rc == -EPROTO)
@@ -98,7 +99,7 @@ static void add_peer(struct daemon *d, int fd)
 
     if (!p) {
         d->refused[REFUSED_CONNECTION]++;
-        close(fd);
+        stray_close(fd);
         return;
     }
     job_of_process(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, &p->who.job);
@@ -129,12 +130,19 @@ static void listener_ready(void *daemon, uint32_t events)
             close(d->spare);
             fd = accept4(d->listener_watch.fd, NULL, NULL, SOCK_CLOEXEC);
             if (fd >= 0)
-                close(fd);
+                stray_close(fd);
+            stray_end();
             d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
         } else if (errno != ECONNABORTED && errno != EINTR) {
             return;
         }
     }
+}
+
+static int listener_begin(struct daemon *d)
+{
+    stray_forbid(d->listener->fd);
+    return watch_begin(&d->listener_watch, d->epoll, d->listener->fd, listener_ready, d);
 }
 
 /* Where somebody has removed the socket, nobody could reach this daemon, nor another one begin. */
@@ -151,7 +159,7 @@ static int name_look(struct daemon *d, uint64_t now_ns)
         return 0;
     rc = listener_again(d->listener, d->conf, why, sizeof(why));
     if (rc == 0)
-        rc = watch_begin(&d->listener_watch, d->epoll, d->listener->fd, listener_ready, d);
+        rc = listener_begin(d);
     if (rc == 0)
         log_line(LOG_WARN, "somebody removed %s: it is there again", d->listener->path);
     else if (had || rc == -EADDRINUSE)
@@ -389,6 +397,7 @@ int daemon_run(struct daemon *d)
         int n, wait_ms;
 
         remove_dead(d);
+        stray_end();
         if ((rc = name_look(d, began)) != 0)
             return rc;
         wait_ms = sooner(housekeeping(d), d->listener->path[0] ? NAME_LOOK_MS : -1);
@@ -434,8 +443,7 @@ struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struc
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (!d->topology || d->epoll < 0 || d->signals < 0 || d->spare < 0 ||
-        watch_begin(&d->listener_watch, d->epoll, listener->fd, listener_ready, d) != 0 ||
+    if (!d->topology || d->epoll < 0 || d->signals < 0 || d->spare < 0 || listener_begin(d) != 0 ||
         watch_begin(&d->signal_watch, d->epoll, d->signals, signal_ready, d) != 0) {
         daemon_free(d);
         return NULL;
@@ -449,6 +457,7 @@ void daemon_free(struct daemon *d)
         http_free(d->http);
     while (d->peers)
         remove_peer(d, d->peers);
+    stray_end();
     for (int i = 0; i < DAEMON_GONE; i++)
         if (d->gone[i].process >= 0)
             close(d->gone[i].process);

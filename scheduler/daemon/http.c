@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/peers/peer.h"
+#include "scheduler/peers/stray.h"
 #include "scheduler/policy/metrics_address.h"
 
 #define PATIENCE_NS (5000ull * NS_PER_MS)
@@ -101,6 +102,7 @@ static void connection_ready(void *connection, uint32_t events);
 
 static void drop(struct connection *c)
 {
+    watch_end(&c->watch);
     close(c->watch.fd);
     text_put(c->text);
     memset(c, 0, sizeof(*c));
@@ -187,6 +189,12 @@ static void listener_ready(void *http, uint32_t events)
 
 /* ---- begin, end and time --------------------------------------------------------------------- */
 
+static int listen_begin(struct http *h, int socket)
+{
+    stray_forbid(socket);
+    return watch_begin(&h->listener, h->epoll, socket, listener_ready, h);
+}
+
 struct http *http_new(int epoll, const char *address, int socket, const struct daemon *daemon)
 {
     struct http *h = calloc(1, sizeof(*h));
@@ -196,7 +204,7 @@ struct http *http_new(int epoll, const char *address, int socket, const struct d
     h->epoll = epoll;
     snprintf(h->address, sizeof(h->address), "%s", address);
     h->daemon = daemon;
-    if (socket >= 0 && watch_begin(&h->listener, epoll, socket, listener_ready, h) != 0) {
+    if (socket >= 0 && listen_begin(h, socket) != 0) {
         free(h);
         return NULL;
     }
@@ -208,7 +216,7 @@ static void listen_again(struct http *h)
 {
     char why[256];
     int fd = metrics_listen(h->address, why, sizeof(why));
-    int rc = fd < 0 ? fd : watch_begin(&h->listener, h->epoll, fd, listener_ready, h);
+    int rc = fd < 0 ? fd : listen_begin(h, fd);
 
     h->ours = rc == 0;
     h->file = metrics_file(h->address);
@@ -232,6 +240,7 @@ int http_look(struct http *h, uint64_t now_ns)
     h->look_ns = now_ns + LOOK_MS * NS_PER_MS;
     if (h->ours && metrics_file(h->address) != h->file) {
         log_line(LOG_WARN, "somebody removed %s: making it again", h->address);
+        watch_end(&h->listener);
         close(h->listener.fd);
         h->listener = (struct watch){0};
         h->ours = false;

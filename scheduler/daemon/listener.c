@@ -15,6 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "scheduler/peers/stray.h"
+
 /* No more than the daemon has room for. Who comes too often is turned away in microseconds, so that
  * they are soon done with. */
 enum { BACKLOG = 1024 };
@@ -161,13 +163,13 @@ static int open_locked(struct listener *l, const char *folder, char *why, size_t
 
 static void release(struct listener *l)
 {
-    int *all[] = {&l->fd, &l->lock, &l->folder};
-
-    for (size_t i = 0; i < 3; i++) {
-        if (*all[i] >= 0)
-            close(*all[i]);
-        *all[i] = -1;
-    }
+    if (l->fd >= 0)
+        stray_close(l->fd);
+    if (l->lock >= 0)
+        close(l->lock);
+    if (l->folder >= 0)
+        close(l->folder);
+    l->fd = l->lock = l->folder = -1;
 }
 
 int listener_open(struct listener *l, const char *path, const struct conf *conf, char *why,

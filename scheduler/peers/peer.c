@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "scheduler/peers/stray.h"
 #include "scheduler/peers/witness.h"
 
 struct outgoing {
@@ -102,8 +103,12 @@ void peer_free(struct peer *p)
     while (p->first)
         pop(p);
     page_put(p->page);
+    /* A child of stray_end may have them open for a moment. */
+    watch_end(&p->socket_watch);
+    if (p->who.process >= 0)
+        watch_end(&p->process_watch);
     subject_clear(&p->who);
-    close(p->socket);
+    stray_close(p->socket);
     free(p);
 }
 

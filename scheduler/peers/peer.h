@@ -54,9 +54,10 @@ static inline int watch_change(struct watch *w, uint32_t events)
     return watch_control(w, EPOLL_CTL_MOD);
 }
 
+/* If it has begun. */
 static inline int watch_end(struct watch *w)
 {
-    return watch_control(w, EPOLL_CTL_DEL);
+    return w->ready ? watch_control(w, EPOLL_CTL_DEL) : 0;
 }
 
 struct daemon;

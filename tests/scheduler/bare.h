@@ -24,5 +24,8 @@ int bare_wait(int fd, enum message_type type, union message *m);
 uint32_t bare_count(int fd, enum message_type type);
 /* Thousands of connections need descriptors. */
 void bare_many(void);
+/* Sends with it the last descriptor of a TCP connection whose closing takes an hour. Returns 0, or
+ * -errno: it may not be sent. */
+int bare_send_lingering(int fd, const union message *m);
 
 #endif

@@ -3,17 +3,20 @@
  * when it is ready.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/scheduler/actor.h"
+#include "tests/scheduler/bare.h"
 #include "tests/scheduler/place.h"
 
 static int listen_at(const char *path, int type)
@@ -112,5 +115,43 @@ Test(activation, takes_the_socket_of_the_metrics_too, .timeout = 600)
     close(listener);
     close(metrics);
     unlink(address.sun_path);
+    cr_assert(place_free(&place));
+}
+
+/* Before the daemon could forbid it: alone, behind another message, and by who is not let in. */
+Test(activation, descriptors_that_were_sent_before_it_came_do_not_stop_it, .timeout = 600)
+{
+    enum { MANY = 20 };
+    int listener, fds[MANY];
+    struct place place;
+    union message m;
+    struct actor a;
+    pid_t pid;
+
+    place_new(&place);
+    listener = listen_at(place.socket, SOCK_SEQPACKET);
+    cr_assert_eq(listen(listener, MANY), 0);
+    cr_assert_eq(chmod(place.socket, 0666), 0);
+    actor_new(&a, place.socket);
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = bare_connect(place.socket, geteuid() == 0 ? 65534 : (uid_t)-1);
+        message_init(&m, i % 4 == 1 ? MESSAGE_JOINED : MESSAGE_POLICY);
+        if (i % 2)
+            cr_assert_eq(message_send(fds[i], &m, -1), 0);
+        cr_assert_eq(bare_send_lingering(fds[i], &m), 0);
+        if (i < MANY / 2)
+            close(fds[i]);
+    }
+    pid = start(listener, -1, NULL);
+    actor_do(&a, DO_OPEN, 3, 3);
+    WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1);
+    for (int i = MANY / 2; i < MANY; i++) {
+        cr_expect_eq(bare_wait(fds[i], MESSAGE_STOP, NULL), -ECONNRESET);
+        close(fds[i]);
+    }
+    kill(pid, SIGTERM);
+    waitpid(pid, NULL, 0);
+    actor_kill(&a);
+    close(listener);
     cr_assert(place_free(&place));
 }

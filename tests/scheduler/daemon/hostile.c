@@ -379,6 +379,28 @@ Test(hostile, who_connects_without_end_is_let_in_at_a_rate)
     close(join_as(0, 3, 0));
 }
 
+/* The kernel closes them in the name of who receives the message, or closes its socket: here behind
+ * one that ends the connection. */
+Test(hostile, descriptors_that_take_long_to_close_do_not_stop_the_daemon)
+{
+    union message m;
+    int root;
+
+    place_start(&place);
+    root = bare_connect(place.socket, 0);
+    for (int behind = 0; behind < 2; behind++) {
+        int fd = bare_connect(place.socket, OTHER);
+
+        message_init(&m, MESSAGE_JOINED);
+        if (behind)
+            message_send(fd, &m, -1);
+        bare_send_lingering(fd, &m);
+        close(fd);
+        settle(root);
+    }
+    close(root);
+}
+
 /* The daemon's log is a pipe that the test holds. */
 static int start_with_log(void)
 {

@@ -1,0 +1,66 @@
+/*
+ * stray.c - descriptors that nobody asked for (see stray.h).
+ */
+#include "scheduler/peers/stray.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* Linux 6.16 */
+#endif
+
+enum { ROOM = 256 };
+
+static int held[ROOM];
+static int count;
+
+void stray_forbid(int listener)
+{
+    setsockopt(listener, SOL_SOCKET, SO_PASSRIGHTS, &(int){0}, sizeof(int));
+}
+
+bool stray_next(int socket)
+{
+    struct msghdr next = {0};
+
+    return recvmsg(socket, &next, MSG_PEEK | MSG_DONTWAIT) >= 0 && (next.msg_flags & MSG_CTRUNC);
+}
+
+void stray_close(int socket)
+{
+    int may = 1;
+    socklen_t size = sizeof(may);
+
+    if (getsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &may, &size) == 0 && !may) {
+        close(socket);
+        return;
+    }
+    held[count++] = socket;
+    if (count == ROOM)
+        stray_end();
+}
+
+void stray_end(void)
+{
+    pid_t self = getpid(), child;
+
+    if (count == 0)
+        return;
+    signal(SIGCHLD, SIG_IGN); /* nobody has to wait for it */
+    child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (getppid() == self)
+            pause();
+        _exit(0);
+    }
+    if (child < 0 && count < ROOM) /* the next time */
+        return;
+    while (count > 0)
+        close(held[--count]);
+    if (child > 0)
+        kill(child, SIGKILL);
+}

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/printable.h"
 #include "scheduler/peers/log.h"
+#include "scheduler/peers/topology.h"
 
 enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 
@@ -48,6 +49,8 @@ const struct peer *hold_next(const struct peer *peers, const struct device *devi
 {
     const struct peer *p = from ? from->next : peers;
 
+    if (!(hold->bits & device->bits)) /* nobody's: the client wrote them itself */
+        return NULL;
     while (p && !holds(p, device, hold))
         p = p->next;
     return p;

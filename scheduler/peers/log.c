@@ -49,8 +49,12 @@ static void write_line(uint32_t severity, const char *text)
                      lost, mark, text);
     else
         n = snprintf(line, sizeof(line), "%s%s\n", mark, text);
-    if (write(STDERR_FILENO, line, (size_t)n) == n)
+    if (write(STDERR_FILENO, line, (size_t)n) == n) {
         lost = 0;
+    } else { /* a full disk */
+        lost++;
+        dropped++;
+    }
 }
 
 static void __attribute__((format(printf, 2, 0))) say(uint32_t severity, const char *format,

@@ -11,7 +11,7 @@ enum {
     APART_NS = 20000000, /* figures of one tick were published so long before or after others */
 };
 
-static uint64_t due_ns, serial;
+static uint64_t due_ns;
 
 struct members {
     struct policy_member members[MEMBERS];
@@ -69,25 +69,51 @@ static void take_back(struct members *r, struct device_excess *e, uint64_t now)
     e->ns -= (int64_t)back;
 }
 
+/* Clients device by device: with a walk through all for each, one user's sixteen devices of 128
+ * clients would keep the daemon busy. */
+static void chain(struct peer *peers)
+{
+    struct peer *p;
+
+    PEER_DEVICES (peers, p, slot)
+        p->device[slot].device->first = NULL;
+    PEER_DEVICES (peers, p, slot) {
+        struct peer_device *mine = &p->device[slot];
+        struct device *device = mine->device;
+
+        mine->after = NULL;
+        if (device->first) {
+            device->last->after = p;
+            device->last->after_slot = slot;
+        } else {
+            device->first = p;
+        }
+        device->last = mine;
+    }
+}
+
 static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
 {
     static struct members r;
-    struct peer *p, *other;
+    struct peer *p;
     int next = -1;
 
-    serial++;
+    chain(peers);
     PEER_DEVICES (peers, p, slot) {
         struct device *device = p->device[slot].device;
+        uint32_t at = slot;
         int after;
 
-        if (device->policy_tick == serial)
+        if (device->first != p)
             continue;
-        device->policy_tick = serial;
         r.n = 0;
-        /* All clients of one device; those before this one in the list have none of it. */
-        PEER_DEVICES (p, other, at)
-            if (other->device[at].device == device)
-                add(&r, other, at);
+        for (struct peer *other = p; other;) {
+            const struct peer_device *its = &other->device[at];
+
+            add(&r, other, at);
+            at = its->after_slot;
+            other = its->after;
+        }
         take_back(&r, &device->excess, now);
         after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
         for (uint32_t i = 0; i < r.n; i++)

@@ -47,7 +47,9 @@ struct device {
         uint64_t at_ns;
         int64_t ns;
     } excess;
-    uint64_t policy_tick; /* the last one that it was in */
+    /* Its clients, for policy_tick.c. */
+    struct peer *first;
+    struct peer_device *last;
 };
 
 struct topology *topology_new(void);

@@ -17,14 +17,16 @@
 
 #define PATIENCE_NS (5000ull * NS_PER_MS)
 #define FRESH_NS    (100ull * NS_PER_MS)
+#define EASE        10 /* times as long as one took to make, it is fresh, too */
 
 enum { CONNECTIONS = 16, LOOK_MS = 1000 };
 
-/* An answer, which those who ask at the same time share: one for all clients may have megabytes. */
+/* An answer, which those who ask at the same time share: one for all clients may have 17 MB. Nor is
+ * there a new one while somebody has not read the last, as long as that may take. */
 struct text {
     char *bytes; /* header and body */
-    size_t size;
-    uint64_t made_ns;
+    size_t size, room;
+    uint64_t made_ns, fresh_ns;
     uint32_t references;
 };
 
@@ -59,10 +61,33 @@ static void text_put(struct text *text)
     free(text);
 }
 
-static struct text *text_new(const char *status, const char *body, size_t size)
+/* Grows where it lies: open_memstream would have it twice meanwhile. */
+static ssize_t text_write(void *cookie, const char *bytes, size_t size)
+{
+    enum { GROWTH = 1 << 18 };
+    struct text *text = cookie;
+
+    if (text->size + size > text->room) {
+        char *grown = realloc(text->bytes, text->room + GROWTH + size);
+
+        if (!grown)
+            return 0;
+        text->bytes = grown;
+        text->room += GROWTH + size;
+    }
+    memcpy(text->bytes + text->size, bytes, size);
+    text->size += size;
+    return (ssize_t)size;
+}
+
+/* The daemon's figures, or `body`. */
+static struct text *text_new(const char *status, const char *body, const struct daemon *daemon)
 {
     struct text *text = calloc(1, sizeof(*text));
-    FILE *out = text ? open_memstream(&text->bytes, &text->size) : NULL;
+    FILE *out = text ? fopencookie(text, "w", (cookie_io_functions_t){.write = text_write}) : NULL;
+    char length[24];
+    int begin;
+    bool ok;
 
     if (!out) {
         free(text);
@@ -70,27 +95,41 @@ static struct text *text_new(const char *status, const char *body, size_t size)
     }
     text->references = 1;
     text->made_ns = clock_ns();
-    fprintf(out,
-            "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: %zu\r\n"
-            "Connection: close\r\n\r\n",
-            status, size);
-    fwrite(body, 1, size, out);
-    if (fclose(out) == 0)
-        return text;
-    text_put(text);
-    return NULL;
+    begin = fprintf(out,
+                    "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4\r\n"
+                    "Connection: close\r\nContent-Length: %10d\r\n\r\n",
+                    status, 0);
+    if (daemon)
+        metrics_print(out, daemon);
+    else
+        fputs(body, out);
+    ok = !ferror(out);
+    if (fclose(out) != 0 || !ok) {
+        text_put(text);
+        return NULL;
+    }
+    snprintf(length, sizeof(length), "%10zu", text->size - (size_t)begin);
+    memcpy(text->bytes + begin - 14, length, 10);
+    text->fresh_ns = (clock_ns() - text->made_ns) * EASE;
+    return text;
+}
+
+static bool is_old(const struct text *text)
+{
+    uint64_t age_ns = clock_ns() - text->made_ns;
+
+    return age_ns > FRESH_NS && age_ns > text->fresh_ns &&
+           (text->references == 1 || age_ns > PATIENCE_NS);
 }
 
 static struct text *figures(struct http *h)
 {
-    if (!h->fresh || clock_ns() - h->fresh->made_ns > FRESH_NS) {
-        size_t size = 0;
-        char *body = metrics_text(h->daemon, &size);
-
+    if (h->fresh && is_old(h->fresh)) {
         text_put(h->fresh);
-        h->fresh = body ? text_new("200 OK", body, size) : NULL;
-        free(body);
+        h->fresh = NULL;
     }
+    if (!h->fresh)
+        h->fresh = text_new("200 OK", NULL, h->daemon);
     if (h->fresh)
         h->fresh->references++;
     return h->fresh;
@@ -123,7 +162,7 @@ static bool read_request(struct connection *c)
         return n > 0 && (size_t)n < room;
     c->text = strncmp(c->request, wanted, sizeof(wanted) - 1) == 0
                   ? figures(c->http)
-                  : text_new("404 Not Found", none, sizeof(none) - 1);
+                  : text_new("404 Not Found", none, NULL);
     return c->text;
 }
 

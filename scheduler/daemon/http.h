@@ -12,8 +12,8 @@
 #ifndef CUTIN_SCHEDULER_DAEMON_HTTP_H
 #define CUTIN_SCHEDULER_DAEMON_HTTP_H
 
-#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct daemon;
 struct http;
@@ -25,8 +25,7 @@ struct http *http_new(int epoll, const char *address, int socket, const struct d
 int http_look(struct http *h, uint64_t now_ns);
 void http_free(struct http *h);
 
-/* metrics.c: figures of all clients and of the daemon as Prometheus text. The caller's to free();
- * NULL: no memory. */
-char *metrics_text(const struct daemon *d, size_t *size);
+/* metrics.c: figures of all clients and of the daemon as Prometheus text. */
+void metrics_print(FILE *out, const struct daemon *d);
 
 #endif

@@ -127,16 +127,12 @@ static void print_daemon(FILE *out, const struct daemon *d)
             turn / 1000000000, turn / 1000 % 1000000, log_dropped());
 }
 
-char *metrics_text(const struct daemon *d, size_t *size)
+void metrics_print(FILE *out, const struct daemon *d)
 {
     const struct peer *peers = d->peers;
-    char *text = NULL;
-    FILE *out = open_memstream(&text, size);
     uint32_t count[PAGE_LEVELS] = {0};
     const struct peer *p;
 
-    if (!out)
-        return NULL;
     DL_FOREACH (peers, p)
         if (p->client && !p->dead)
             count[p->level]++;
@@ -155,8 +151,4 @@ char *metrics_text(const struct daemon *d, size_t *size)
           out);
     PEER_DEVICES (peers, p, slot)
         print_held(out, peers, p, slot);
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
 }

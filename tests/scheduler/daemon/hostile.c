@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -379,6 +380,122 @@ Test(hostile, who_connects_without_end_is_let_in_at_a_rate)
     close(join_as(0, 3, 0));
 }
 
+/* Of the daemon's user, which no limit slows down. */
+static void take_devices(int *fds, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        union message m;
+
+        fds[i] = bare_connect(place.socket, 0);
+        bare_hello(fds[i], 0);
+        message_init(&m, MESSAGE_DEVICE);
+        m.device.uuid[0] = (uint8_t)i;
+        for (m.device.slot = 0; m.device.slot < PAGE_DEVICES; m.device.slot++) {
+            m.device.uuid[1] = (uint8_t)m.device.slot;
+            bare_send(fds[i], &m);
+        }
+        settle(fds[i]);
+    }
+}
+
+static void close_all(const int *fds, size_t n)
+{
+    while (n-- > 0)
+        close(fds[n]);
+}
+
+static uint64_t processor_ns(void)
+{
+    unsigned long long ns = 0;
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)place.daemon);
+    cr_assert_not_null(f = fopen(path, "r"));
+    cr_assert_eq(fscanf(f, "%llu", &ns), 1);
+    fclose(f);
+    return ns;
+}
+
+static uint64_t answering_ns(int fd)
+{
+    uint64_t before = processor_ns();
+
+    for (int i = 0; i < 100; i++)
+        settle(fd);
+    return processor_ns() - before;
+}
+
+/* Each has other ones than all others, of each of which the policy is asked. */
+Test(hostile, devices_without_number_do_not_make_a_policy_dear)
+{
+    enum { CLIENTS = 120, TIMES = 20 };
+    int fds[CLIENTS], root;
+    uint64_t fair, fixed;
+    union message m;
+
+    place_configure(&place, "[policy]\nname = fair\n");
+    place_start(&place);
+    root = bare_connect(place.socket, 0);
+    take_devices(fds, CLIENTS);
+    fair = answering_ns(root);
+    message_init(&m, MESSAGE_POLICY);
+    strcpy(m.policy.name, "fixed");
+    bare_send(root, &m);
+    fixed = answering_ns(root);
+    cr_expect_lt(fair, TIMES * fixed, "%llu ns, and %llu without a policy",
+                 (unsigned long long)fair, (unsigned long long)fixed);
+    close_all(fds, CLIENTS);
+    close(root);
+}
+
+static int ask_for_figures(const char *path)
+{
+    static const char request[] = "GET /metrics HTTP/1.1\r\n\r\n";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char byte;
+
+    strcpy(address.sun_path, path);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    cr_assert_gt(send(fd, request, sizeof(request) - 1, 0), 0);
+    cr_assert_eq(recv(fd, &byte, 1, 0), 1);
+    return fd;
+}
+
+/* Each asks when the last answer is old. */
+Test(hostile, figures_that_nobody_reads_cost_the_daemon_little)
+{
+    enum { CLIENTS = 100, READERS = 8, OLD = 12 };
+    int fds[CLIENTS], readers[READERS];
+    char path[80], conf[128], bytes[4096];
+    long before, kb = 0;
+
+    snprintf(path, sizeof(path), "%s/m", place.folder);
+    snprintf(conf, sizeof(conf), "[metrics]\nlisten = unix:%s\n", path);
+    keep_nothing_freed();
+    place_configure(&place, conf);
+    place_start(&place);
+    take_devices(fds, CLIENTS);
+    readers[0] = ask_for_figures(path);
+    for (ssize_t n; (n = recv(readers[0], bytes, sizeof(bytes), 0)) > 0;)
+        kb += n;
+    kb /= 1024;
+    close(readers[0]);
+    before = daemon_kb();
+    for (int i = 0; i < READERS; i++) {
+        uint64_t began = now_ms(), took;
+
+        readers[i] = ask_for_figures(path);
+        for (took = now_ms() - began; now_ms() - began < 150 + OLD * took;)
+            usleep(10000);
+    }
+    cr_expect_lt(daemon_kb() - before, 2 * kb, "%ld kB for answers of %ld", daemon_kb() - before,
+                 kb);
+    close_all(readers, READERS);
+    close_all(fds, CLIENTS);
+}
+
 /* The kernel closes them in the name of who receives the message, or closes its socket: here behind
  * one that ends the connection. */
 Test(hostile, descriptors_that_take_long_to_close_do_not_stop_the_daemon)
@@ -595,12 +712,6 @@ static void take_bits(int fds[PAGE_CLIENT_BITS], uid_t uid, uint32_t level)
         cr_assert_eq(bare_wait(fds[i], MESSAGE_BIT, &m), 0);
         cr_assert_neq(m.bit.bit, PROTOCOL_NO_BIT);
     }
-}
-
-static void close_all(const int *fds, size_t n)
-{
-    while (n-- > 0)
-        close(fds[n]);
 }
 
 static void actor_join(struct actor *a, int64_t level)

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,20 @@ Test(metrics, tell_of_the_daemon_itself)
     cr_assert(strstr(text, "\ncutin_log_dropped_total 0\n"), "%s", text);
     cr_assert_null(strstr(text, "\ncutin_loop_lag_seconds 0.000000\n"), "%s", text);
     actor_kill(&a);
+}
+
+Test(metrics, lines_that_find_no_room_on_the_disk_are_counted)
+{
+    int old = dup(2), full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    cr_assert_geq(full, 0);
+    dup2(full, 2);
+    place_start(&place);
+    dup2(old, 2);
+    close(old);
+    close(full);
+    cr_assert_eq(get("/metrics"), 200);
+    cr_assert_null(strstr(text, "cutin_log_dropped_total 0\n"), "%s", text);
 }
 
 Test(metrics, name_who_holds_whom)

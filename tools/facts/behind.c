@@ -4,10 +4,8 @@
  */
 #include "gpu.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "kernels_ptx.h"
 
@@ -39,49 +37,39 @@ struct behind {
     CUresult (*call)(void);
 };
 
-#define CALL(name, expression)                                                                     \
-    static CUresult name(void)                                                                     \
-    {                                                                                              \
-        return expression;                                                                         \
-    }
-
-CALL(launch_other, gpu_spin(it.other, 1, 1))
-CALL(launch_gated, gpu_spin(it.gated, 1, 1))
-CALL(launch_legacy, gpu_spin(NULL, 1, 1))
-CALL(module_load, gpu.cuModuleLoadData(&it.module, kernels_ptx))
-CALL(module_function, gpu.cuModuleGetFunction(&it.function, it.module, "spin"))
-CALL(module_unload, gpu.cuModuleUnload(it.module))
-CALL(first_launch, gpu.cuLaunchKernel(it.function, 1, 1, 1, 32, 1, 1, 0, it.other,
-                                      (void *[]){&(uint64_t){0}}, NULL))
-CALL(mem_alloc, gpu.cuMemAlloc(&it.memory, BYTES))
-CALL(mem_free, gpu.cuMemFree(it.memory))
-CALL(mem_alloc_large, gpu.cuMemAlloc(&it.memory, (size_t)BYTES * 256))
-CALL(mem_alloc_async, gpu.cuMemAllocAsync(&it.memory, BYTES, it.other))
-CALL(mem_free_async, gpu.cuMemFreeAsync(it.memory, it.other))
-CALL(mem_alloc_host, gpu.cuMemAllocHost(&it.host, BYTES))
-CALL(mem_free_host, gpu.cuMemFreeHost(it.host))
-CALL(mem_alloc_managed, gpu.cuMemAllocManaged(&it.memory, BYTES, CU_MEM_ATTACH_GLOBAL))
-CALL(host_register, gpu.cuMemHostRegister(it.pages, BYTES, CU_MEMHOSTREGISTER_PORTABLE))
-CALL(host_unregister, gpu.cuMemHostUnregister(it.pages))
-CALL(memset_sync, gpu.cuMemsetD8(it.used, 1, BYTES))
-CALL(copy_sync, gpu.cuMemcpyHtoD(it.used, it.pages, 4096))
-CALL(copy_pageable, gpu.cuMemcpyHtoDAsync(it.used, it.pages, BYTES, it.other))
-CALL(copy_pinned, gpu.cuMemcpyHtoDAsync(it.used, it.pinned, BYTES, it.other))
-CALL(stream_create, gpu.cuStreamCreate(&it.spare, CU_STREAM_NON_BLOCKING))
-CALL(stream_destroy, gpu.cuStreamDestroy(it.spare))
-CALL(stream_query, gpu.cuStreamQuery(it.gated))
-CALL(stream_sync_other, gpu.cuStreamSynchronize(it.other))
-CALL(stream_sync_legacy, gpu.cuStreamSynchronize(NULL))
-CALL(stream_sync_gated, gpu.cuStreamSynchronize(it.gated))
-CALL(context_sync, gpu.cuCtxSynchronize())
-CALL(event_create, gpu.cuEventCreate(&it.event, CU_EVENT_DISABLE_TIMING))
-CALL(event_destroy, gpu.cuEventDestroy(it.event))
-CALL(graph_launch, gpu.cuGraphLaunch(it.graph, it.other))
-
-static CUresult context_create(void)
-{
-    return gpu.cuCtxCreate_v2(&it.context, 0, gpu.device);
-}
+GPU_CALL(launch_other, gpu_spin(it.other, 1, 1))
+GPU_CALL(launch_gated, gpu_spin(it.gated, 1, 1))
+GPU_CALL(launch_legacy, gpu_spin(NULL, 1, 1))
+GPU_CALL(module_load, gpu.cuModuleLoadData(&it.module, kernels_ptx))
+GPU_CALL(module_function, gpu.cuModuleGetFunction(&it.function, it.module, "spin"))
+GPU_CALL(module_unload, gpu.cuModuleUnload(it.module))
+GPU_CALL(first_launch, gpu.cuLaunchKernel(it.function, 1, 1, 1, 32, 1, 1, 0, it.other,
+                                          (void *[]){&(uint64_t){0}}, NULL))
+GPU_CALL(mem_alloc, gpu.cuMemAlloc(&it.memory, BYTES))
+GPU_CALL(mem_free, gpu.cuMemFree(it.memory))
+GPU_CALL(mem_alloc_large, gpu.cuMemAlloc(&it.memory, (size_t)BYTES * 256))
+GPU_CALL(mem_alloc_async, gpu.cuMemAllocAsync(&it.memory, BYTES, it.other))
+GPU_CALL(mem_free_async, gpu.cuMemFreeAsync(it.memory, it.other))
+GPU_CALL(mem_alloc_host, gpu.cuMemAllocHost(&it.host, BYTES))
+GPU_CALL(mem_free_host, gpu.cuMemFreeHost(it.host))
+GPU_CALL(mem_alloc_managed, gpu.cuMemAllocManaged(&it.memory, BYTES, CU_MEM_ATTACH_GLOBAL))
+GPU_CALL(host_register, gpu.cuMemHostRegister(it.pages, BYTES, CU_MEMHOSTREGISTER_PORTABLE))
+GPU_CALL(host_unregister, gpu.cuMemHostUnregister(it.pages))
+GPU_CALL(memset_sync, gpu.cuMemsetD8(it.used, 1, BYTES))
+GPU_CALL(copy_sync, gpu.cuMemcpyHtoD(it.used, it.pages, 4096))
+GPU_CALL(copy_pageable, gpu.cuMemcpyHtoDAsync(it.used, it.pages, BYTES, it.other))
+GPU_CALL(copy_pinned, gpu.cuMemcpyHtoDAsync(it.used, it.pinned, BYTES, it.other))
+GPU_CALL(stream_create, gpu.cuStreamCreate(&it.spare, CU_STREAM_NON_BLOCKING))
+GPU_CALL(stream_destroy, gpu.cuStreamDestroy(it.spare))
+GPU_CALL(stream_query, gpu.cuStreamQuery(it.gated))
+GPU_CALL(stream_sync_other, gpu.cuStreamSynchronize(it.other))
+GPU_CALL(stream_sync_legacy, gpu.cuStreamSynchronize(NULL))
+GPU_CALL(stream_sync_gated, gpu.cuStreamSynchronize(it.gated))
+GPU_CALL(context_create, gpu.cuCtxCreate_v2(&it.context, 0, gpu.device))
+GPU_CALL(context_sync, gpu.cuCtxSynchronize())
+GPU_CALL(event_create, gpu.cuEventCreate(&it.event, CU_EVENT_DISABLE_TIMING))
+GPU_CALL(event_destroy, gpu.cuEventDestroy(it.event))
+GPU_CALL(graph_launch, gpu.cuGraphLaunch(it.graph, it.other))
 
 static CUresult load_function(void)
 {

@@ -4,8 +4,6 @@
  */
 #include "gpu.h"
 
-#include <string.h>
-
 enum {
     SAMPLES = 2048,
     QUICK_SAMPLES = 256,
@@ -22,41 +20,17 @@ static struct {
     uint32_t next;
 } it;
 
-static CUresult launch(void)
-{
-    return gpu_spin(it.stream, 1, 0);
-}
-
-static CUresult event_record(void)
-{
-    return gpu.cuEventRecord(it.event, it.stream);
-}
-
-static CUresult event_wait(void)
-{
-    return gpu.cuStreamWaitEvent(it.stream, it.done, 0);
-}
-
-static CUresult marker(void)
-{
-    return mark_queue(it.stream, it.mark.device, ++it.next);
-}
-
-static CUresult marker_no_barrier(void)
-{
-    return gpu.cuStreamWriteValue32(it.stream, it.mark.device, ++it.next,
-                                    CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
-}
-
-static CUresult open_gate(void)
-{
-    return gate_queue(it.stream, it.open.device);
-}
-
-static CUresult batch(void)
-{
-    return batch_queue(it.stream, it.mark.device, ++it.next, it.open.device);
-}
+GPU_CALL(launch, gpu_spin(it.stream, 1, 0))
+GPU_CALL(event_record, gpu.cuEventRecord(it.event, it.stream))
+GPU_CALL(event_wait, gpu.cuStreamWaitEvent(it.stream, it.done, 0))
+GPU_CALL(marker, mark_queue(it.stream, it.mark.device, ++it.next))
+GPU_CALL(marker_no_barrier, gpu.cuStreamWriteValue32(it.stream, it.mark.device, ++it.next,
+                                                     CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER))
+GPU_CALL(open_gate, gate_queue(it.stream, it.open.device))
+GPU_CALL(batch, batch_queue(it.stream, it.mark.device, ++it.next, it.open.device))
+GPU_CALL(copy, gpu.cuMemcpyHtoDAsync(it.memory, it.host, 64, it.stream))
+GPU_CALL(event_query, gpu.cuEventQuery(it.done))
+GPU_CALL(synchronize, gpu.cuStreamSynchronize(it.stream))
 
 static CUresult launch_and(CUresult (*other)(void))
 {
@@ -65,41 +39,15 @@ static CUresult launch_and(CUresult (*other)(void))
     return result ? result : other();
 }
 
-static CUresult launch_event(void)
-{
-    return launch_and(event_record);
-}
-
-static CUresult launch_marker(void)
-{
-    return launch_and(marker);
-}
-
-static CUresult launch_batch(void)
-{
-    return launch_and(batch);
-}
-
-static CUresult copy(void)
-{
-    return gpu.cuMemcpyHtoDAsync(it.memory, it.host, 64, it.stream);
-}
+GPU_CALL(launch_event, launch_and(event_record))
+GPU_CALL(launch_marker, launch_and(marker))
+GPU_CALL(launch_batch, launch_and(batch))
 
 static CUresult stream_query(void)
 {
     CUresult result = gpu.cuStreamQuery(it.stream);
 
     return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
-}
-
-static CUresult event_query(void)
-{
-    return gpu.cuEventQuery(it.done);
-}
-
-static CUresult synchronize(void)
-{
-    return gpu.cuStreamSynchronize(it.stream);
 }
 
 static const struct cost {

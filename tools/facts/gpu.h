@@ -33,6 +33,12 @@ extern struct gpu gpu;
 /* A call that has to succeed for the rest to make sense. */
 #define CU(name, ...) gpu_check(gpu.name(__VA_ARGS__), #name)
 void gpu_check(CUresult result, const char *call);
+/* A call as a function, for tables of them. */
+#define GPU_CALL(name, expression)                                                                 \
+    static CUresult name(void)                                                                     \
+    {                                                                                              \
+        return expression;                                                                         \
+    }
 const char *gpu_error(CUresult result);
 
 void gpu_load(void); /* the driver alone */

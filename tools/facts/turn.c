@@ -6,8 +6,6 @@
 
 #include "shim/suspend/groups.h"
 
-#include <string.h>
-
 enum peer_state { PEER_NONE, PEER_IDLE, PEER_GATED, PEER_BUSY };
 
 static struct shared {

@@ -28,17 +28,6 @@ static void arrivals_draw(uint64_t *ns, size_t n, const struct forecast_load *lo
     }
 }
 
-/* Without a clock all of it is one request. */
-static size_t requests_find(struct part *p, const struct workload *w, bool clocked)
-{
-    size_t n = 0;
-
-    for (size_t at = 0; clocked && at < w->ops; at = workload_request(w, at))
-        p->start[n++] = at;
-    p->start[clocked ? n : 1] = w->ops;
-    return clocked ? n : 1;
-}
-
 static int part_open(struct part *p, const struct machine *m, const struct workload *w,
                      const struct forecast_load *load)
 {
@@ -54,12 +43,14 @@ static int part_open(struct part *p, const struct machine *m, const struct workl
         return -ENOMEM;
     if (clocked)
         arrivals_draw(p->arrival_ns, requests, load);
+    else /* all of it is one request */
+        p->start[1] = w->ops;
     p->job = (struct rerun_job){.w = w,
                                 .device_ns = p->device_ns,
                                 .wait_ns = distance_delta_ns(&m->distance),
                                 .host_speed = m->host_speed,
                                 .start = p->start,
-                                .starts = requests_find(p, w, clocked),
+                                .starts = clocked ? workload_requests(w, p->start) : 1,
                                 .arrival_ns = p->arrival_ns,
                                 .requests = requests,
                                 .latency_ns = p->latency_ns};

@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};
@@ -71,21 +70,6 @@ struct replay {
 };
 
 /* ---- requests ------------------------------------------------------------------------------- */
-
-static int requests_find(struct replay *r)
-{
-    size_t n = 0;
-
-    for (size_t at = 0; at < r->w.ops; at = workload_request(&r->w, at))
-        n++;
-    r->start = calloc(n + 1, sizeof(*r->start));
-    if (!r->start)
-        return -ENOMEM;
-    for (size_t at = 0; at < r->w.ops; at = workload_request(&r->w, at))
-        r->start[r->starts++] = at;
-    r->start[r->starts] = r->w.ops;
-    return 0;
-}
 
 /* When the n-th request arrives, counted from the first; `last` is the one before. */
 static uint64_t arrival_ns(struct replay *r, size_t n, uint64_t last)
@@ -208,9 +192,11 @@ static int report(struct replay *r)
 static int prepare(struct replay *r)
 {
     const struct plan *p = r->plan;
-    int rc = requests_find(r);
 
-    if (rc == 0 && r->starts == 0) {
+    r->start = calloc(r->w.ops + 1, sizeof(*r->start));
+    if (r->start)
+        r->starts = workload_requests(&r->w, r->start);
+    if (r->start && r->starts == 0) {
         say(&subcommand_replay, "%s: the workload is empty", p->path);
         return -ENODATA;
     }
@@ -222,7 +208,7 @@ static int prepare(struct replay *r)
         r->wanted = MOST_REQUESTS;
     r->latency_ns = calloc(r->wanted, sizeof(*r->latency_ns));
     r->random = p->seed;
-    if (rc != 0 || !r->latency_ns) {
+    if (!r->start || !r->latency_ns) {
         say(&subcommand_replay, "no memory for %zu requests", r->wanted);
         return -ENOMEM;
     }

@@ -85,6 +85,16 @@ size_t workload_request(const struct workload *w, size_t from)
     return from;
 }
 
+size_t workload_requests(const struct workload *w, size_t *start)
+{
+    size_t n = 0;
+
+    for (size_t at = 0; at < w->ops; at = workload_request(w, at))
+        start[n++] = at;
+    start[n] = w->ops;
+    return n;
+}
+
 size_t workload_count(const struct workload *w, enum workload_kind kind, uint64_t *sum_ns)
 {
     size_t n = 0;

@@ -101,6 +101,9 @@ void workload_free(struct workload *w);
 
 /* One past the last op of the request that begins with op `from`. */
 size_t workload_request(const struct workload *w, size_t from);
+/* Where each begins, and behind the last one where that ends: room for w->ops + 1. Returns how many
+ * there are. */
+size_t workload_requests(const struct workload *w, size_t *start);
 /* How many ops are of this kind, and how long they take in sum. */
 size_t workload_count(const struct workload *w, enum workload_kind kind, uint64_t *sum_ns);
 

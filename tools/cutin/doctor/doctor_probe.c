@@ -8,7 +8,6 @@
 #include "tools/facts/gpu.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

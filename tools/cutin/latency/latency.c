@@ -18,7 +18,6 @@
 #include "tools/cutin/plot/result.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 static struct bench bench = {.plan = {.break_trace = "break.json",

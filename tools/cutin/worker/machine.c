@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 /* The last one that it may use: interrupts and whatever else was first tend to be on the first. */
 static int32_t pin(void)

@@ -16,11 +16,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 enum {
     WARM_UP = 2, /* first launches load kernels, and cutin learns how long they take */

@@ -4,7 +4,6 @@
 #include "machine.h"
 #include "shape.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* How many times as slow as the first row: by the clock's latency where there is one. */
 static double slowdown(const struct whatif_print *p, size_t row)

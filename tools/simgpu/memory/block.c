@@ -5,7 +5,6 @@
 #include "tools/simgpu/memory/space.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;

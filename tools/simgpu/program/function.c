@@ -4,8 +4,6 @@
 #include "tools/simgpu/program/module.h"
 #include "tools/simgpu/face/simconfig.h"
 
-#include <string.h>
-
 /* ---- occupancy ------------------------------------------------------------------------------- */
 
 int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem)

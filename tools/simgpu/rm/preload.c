@@ -4,7 +4,6 @@
 #include "tools/simgpu/rm/preload.h"
 
 #include <stdatomic.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

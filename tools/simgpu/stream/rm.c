@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* Handles are the client's to choose. */
 enum { CLIENT = 0xc1d00001, DEVICE = 0x5c000000, SUBDEVICE = 0x5d000000, GROUP = 0x5e000000 };

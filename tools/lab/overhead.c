@@ -329,7 +329,7 @@ static double median(double *v, uint32_t n)
 
 struct result {
     uint32_t threads, rounds;
-    struct figure bare[CALLS], added[MODES][CALLS];
+    struct figure of[MODES][CALLS]; /* bare, and what the others add */
 };
 
 static struct figure seen[MOST_ROUNDS][MODES][CALLS];
@@ -348,8 +348,7 @@ static void result_make(struct result *result, const struct plan *plan, uint32_t
                 p50[r] = seen[r][mode][call].p50 - (mode == BARE ? 0 : base->p50);
                 p99[r] = seen[r][mode][call].p99 - (mode == BARE ? 0 : base->p99);
             }
-            *(mode == BARE ? &result->bare[call] : &result->added[mode][call]) =
-                (struct figure){median(p50, rounds), median(p99, rounds)};
+            result->of[mode][call] = (struct figure){median(p50, rounds), median(p99, rounds)};
         }
 }
 
@@ -381,14 +380,12 @@ static json_t *result_json(const struct result *result)
     for (int mode = 0; mode < MODES; mode++) {
         mode_object = json_object();
         for (int call = 0; call < CALLS; call++) {
-            const struct figure *f =
-                mode == BARE ? &result->bare[call] : &result->added[mode][call];
+            const struct figure *f = &result->of[mode][call];
 
-            json_object_set_new(
-                mode_object, call_names[call],
-                mode == BARE
-                    ? json_pack("{s:f,s:f}", "ns_p50", f->p50, "ns_p99", f->p99)
-                    : json_pack("{s:f,s:f}", "added_ns_p50", f->p50, "added_ns_p99", f->p99));
+            json_object_set_new(mode_object, call_names[call],
+                                json_pack("{s:f,s:f}", mode == BARE ? "ns_p50" : "added_ns_p50",
+                                          f->p50, mode == BARE ? "ns_p99" : "added_ns_p99",
+                                          f->p99));
         }
         json_object_set_new(object, mode_names[mode], mode_object);
     }
@@ -423,8 +420,7 @@ static void print_table(const struct result *results, size_t n)
         for (int call = 0; call < CALLS; call++) {
             printf("\n%-18s", call_names[call]);
             for (int mode = 0; mode < MODES; mode++) {
-                const struct figure *f =
-                    mode == BARE ? &results[i].bare[call] : &results[i].added[mode][call];
+                const struct figure *f = &results[i].of[mode][call];
 
                 printf("%9.0f /%7.0f", f->p50, f->p99);
             }

@@ -29,9 +29,9 @@ struct subcommand;
 int daemon_failed(const struct subcommand *cmd, const char *path, int rc);
 /*
  * Make sure that a daemon answers at `path`: starts `program` in a session of its own, away from
- * the terminal and from every descriptor of the caller, and waits at most 2 s until it listens. The
- * caller gets no child that it did not ask for. Returns 0, or -errno and has said why, for whoever
- * runs a program in any case.
+ * the terminal and from every descriptor of the caller, and waits at most 10 s until it listens.
+ * The caller gets no child that it did not ask for. Returns 0, or -errno and has said why, for
+ * whoever runs a program in any case.
  */
 int daemon_want(const struct subcommand *cmd, const char *program, const char *path);
 

@@ -331,7 +331,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
         order[i - 1] = order[k];
         order[k] = last;
     }
-    /* Best effort by itself. Under cutin its real-time peer is not there yet: nobody is above. */
+    /* Best effort by itself. Under cutin its real-time worker is not there yet: nobody is above. */
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0 && !progress_cancel; m++)
         if (wanted(b, m))
             rc = solo_block(b, m, p->solo_ms / rounds);

@@ -19,7 +19,7 @@
 
 #include "scheduler/wire/query.h"
 
-static struct settings {
+static struct plan {
     const char *socket;
     double interval;
     bool once, json;
@@ -57,7 +57,7 @@ static void sort(struct clients *now, struct clients *before)
 
 /* ---- on stdout ------------------------------------------------------------------------------ */
 
-static int stream(const struct settings *s)
+static int stream(const struct plan *s)
 {
     struct clients before = {0}, now = {0};
     int rc = clients_get(s->socket, &before);
@@ -87,7 +87,7 @@ static int stream(const struct settings *s)
 
 /* ---- on the terminal ------------------------------------------------------------------------ */
 
-static void draw_summary(const struct settings *s, const struct clients *now)
+static void draw_summary(const struct plan *s, const struct clients *now)
 {
     char policy[PAGE_NAME] = "?", clock[32];
     time_t seconds = time(NULL);
@@ -122,7 +122,7 @@ static void draw_table(struct clients *now, struct clients *before)
     }
 }
 
-static int screen(const struct settings *s)
+static int screen(const struct plan *s)
 {
     struct clients before = {0}, now = {0};
     int rc = clients_get(s->socket, &now), key;

@@ -23,7 +23,7 @@
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 
-static struct settings {
+static struct plan {
     const char *level, *budget_us, *depth, *weight, *deadline_ms, *tags;
     char distance_us[OPTIONS_US]; /* "" = as the environment says */
     const char *socket;           /* NULL: as the environment says */
@@ -89,7 +89,7 @@ static bool is(const char *variable, const char *value)
     return false;
 }
 
-static int prepare(const struct settings *s, const struct paths *paths)
+static int prepare(const struct plan *s, const struct paths *paths)
 {
     const struct variable variables[] = {
         {"CUTIN_PRIORITY", s->level},

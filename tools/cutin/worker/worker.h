@@ -97,9 +97,9 @@ struct worker_environment {
     const char *sim_id;         /* SIMGPU_ID */
     const struct variable *set; /* whatever else is wanted; NULL: nothing */
     const char *graph_gates;    /* CUTIN_GRAPH_GATES of best effort, NULL: as the user has it */
+    const char *depth, *budget_us; /* of best effort, where the user has none */
     /* With a library: CUTIN_TRACE and SIMGPU_LOG; NULL: as the user has them. `timed`: the trace
      * has the times of every kernel. */
-    const char *depth, *budget_us; /* of best effort, where the user has none */
     const char *trace, *device_log;
     bool timed;
 };

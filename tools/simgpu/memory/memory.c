@@ -230,8 +230,6 @@ void memory_give(CUdeviceptr ptr)
         memory_release(&m);
 }
 
-/* The context's own memory ends with it. */
-
 /* ---- device memory --------------------------------------------------------------------------- */
 
 static CUresult alloc_begin(struct sim_context **ctx)
@@ -442,10 +440,10 @@ SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned i
     return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- how full the device is: counted by the device for all its processes
- * -------------------------------- Before the process has joined the device, in null mode and once
- * it is leaving, it counts alone.
- */
+/* ---- how full the device is ------------------------------------------------------------------ */
+
+/* Counted by the device for all its processes. Before the process has joined the device, in null
+ * mode and once it is leaving, it counts alone. */
 enum { DEVICES_MAX = 64 };
 static _Atomic size_t charged[DEVICES_MAX]; /* by this process */
 static _Atomic bool joined;
@@ -460,8 +458,8 @@ static size_t memory_limit(void)
     return (size_t)config_get()->mem_mb << 20;
 }
 
-/* What was taken before joining is made known now. The device is joined once, and stays so. */
-/* The process has joined the devices, which count its memory from now on. */
+/* The process has joined the devices, which count its memory from now on: what was taken before is
+ * made known now. They are joined once, and stay so. */
 static CUresult memory_join_device(struct sim_context *ctx)
 {
     if (config_get()->null_mode || atomic_exchange(&joined, true))
@@ -474,7 +472,7 @@ static CUresult memory_join_device(struct sim_context *ctx)
     return CUDA_SUCCESS;
 }
 
-/* The context is being destroyed: its memory goes with it. */
+/* The context is being destroyed: its own memory goes with it. */
 static void memory_context_gone(struct sim_context *ctx)
 {
     for (;;) {

@@ -78,6 +78,20 @@ struct driver {
     DRIVER_FUNCTIONS(DRIVER_MEMBER)
 };
 
+/* Of a graph: blocks and threads in one dimension, no shared memory. */
+static inline CUDA_KERNEL_NODE_PARAMS driver_kernel_node(CUfunction function, unsigned int blocks,
+                                                         unsigned int threads, void **params)
+{
+    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+                                     .gridDimX = blocks,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = threads,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = params};
+}
+
 struct device {
     CUdevice id;
     CUcontext context; /* the primary one */

@@ -271,14 +271,7 @@ static CUgraphExec chain(int kernels, CUstreamBatchMemOpParams *ops, unsigned in
     uint64_t ns = 20000;
     void *params[] = {&ns};
     CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {.ctx = gpu.context, .count = count, .paramArray = ops};
-    CUDA_KERNEL_NODE_PARAMS kernel = {.func = gpu.spin,
-                                      .gridDimX = 1,
-                                      .gridDimY = 1,
-                                      .gridDimZ = 1,
-                                      .blockDimX = 32,
-                                      .blockDimY = 1,
-                                      .blockDimZ = 1,
-                                      .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS kernel = driver_kernel_node(gpu.spin, 1, 32, params);
     CUgraph graph;
     CUgraphNode last = NULL;
     CUgraphExec exec;

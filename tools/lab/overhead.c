@@ -164,14 +164,7 @@ static CUresult make_graph(struct subject *s)
     uint64_t dst = s->device;
     uint32_t value = 1, n = 4;
     void *params[] = {&dst, &value, &n};
-    CUDA_KERNEL_NODE_PARAMS node = {.func = bench.function,
-                                    .gridDimX = 1,
-                                    .gridDimY = 1,
-                                    .gridDimZ = 1,
-                                    .blockDimX = 32,
-                                    .blockDimY = 1,
-                                    .blockDimZ = 1,
-                                    .kernelParams = params};
+    CUDA_KERNEL_NODE_PARAMS node = driver_kernel_node(bench.function, 1, 32, params);
     CUgraph graph;
     CUgraphNode first;
     CUresult r = bench.cu.cuGraphCreate(&graph, 0);

@@ -185,14 +185,7 @@ static int graph_warm_up(struct gpu *g)
     TRY(cuGraphCreate, &g->graph, 0);
     for (uint32_t k = 0; k < shared->be_graph; k++) {
         struct update u;
-        CUDA_KERNEL_NODE_PARAMS node = {.func = g->mix_spin,
-                                        .gridDimX = g->full,
-                                        .gridDimY = 1,
-                                        .gridDimZ = 1,
-                                        .blockDimX = THREADS,
-                                        .blockDimY = 1,
-                                        .blockDimZ = 1,
-                                        .kernelParams = u.args};
+        CUDA_KERNEL_NODE_PARAMS node = driver_kernel_node(g->mix_spin, g->full, THREADS, u.args);
         CUgraphNode after = last;
 
         update_make(g, mix_a(k), mix_b(k), &u);

@@ -436,8 +436,8 @@ Test(hostile, devices_without_number_do_not_make_a_policy_dear)
 
     place_configure(&place, "[policy]\nname = fair\n");
     place_start(&place);
-    root = bare_connect(place.socket, 0);
     take_devices(fds, CLIENTS);
+    root = bare_connect(place.socket, 0); /* who says nothing for 10 s is let go */
     fair = answering_ns(root);
     message_init(&m, MESSAGE_POLICY);
     strcpy(m.policy.name, "fixed");
@@ -466,10 +466,10 @@ static int ask_for_figures(const char *path)
 /* Each asks when the last answer is old. */
 Test(hostile, figures_that_nobody_reads_cost_the_daemon_little)
 {
-    enum { CLIENTS = 100, READERS = 8, OLD = 12 };
+    enum { CLIENTS = 40, READERS = 8, OLD = 12 };
     int fds[CLIENTS], readers[READERS];
     char path[80], conf[128], bytes[4096];
-    long before, kb = 0;
+    long before, most = 0, kb = 0;
 
     snprintf(path, sizeof(path), "%s/m", place.folder);
     snprintf(conf, sizeof(conf), "[metrics]\nlisten = unix:%s\n", path);
@@ -484,14 +484,14 @@ Test(hostile, figures_that_nobody_reads_cost_the_daemon_little)
     close(readers[0]);
     before = daemon_kb();
     for (int i = 0; i < READERS; i++) {
-        uint64_t began = now_ms(), took;
+        uint64_t spent = processor_ns();
 
         readers[i] = ask_for_figures(path);
-        for (took = now_ms() - began; now_ms() - began < 150 + OLD * took;)
-            usleep(10000);
+        spent = OLD * (processor_ns() - spent);
+        usleep(150000 + (useconds_t)(spent / 1000));
+        most = daemon_kb() > most ? daemon_kb() : most;
     }
-    cr_expect_lt(daemon_kb() - before, 2 * kb, "%ld kB for answers of %ld", daemon_kb() - before,
-                 kb);
+    cr_expect_lt(most - before, 2 * kb + 1024, "%ld kB for answers of %ld", most - before, kb);
     close_all(readers, READERS);
     close_all(fds, CLIENTS);
 }

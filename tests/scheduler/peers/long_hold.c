@@ -8,6 +8,7 @@
 
 #include "scheduler/peers/hold.h"
 #include "scheduler/peers/log.h"
+#include "scheduler/peers/topology.h"
 #include "common/clock.h"
 
 enum { STEP_MS = 100, RT_BIT = 3 };
@@ -33,11 +34,11 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
 
 static void set_up(void)
 {
-    static char gpu;
+    static struct device gpu = {.bits = 1u << RT_BIT};
 
     rt = (struct peer){.client = true, .who.pid = 11, .name = "service", .next = &be};
     be = (struct peer){.client = true, .who.pid = 22, .name = "job", .above = 1, .page = &shared};
-    rt.device[0].device = be.device[0].device = (struct device *)(void *)&gpu;
+    rt.device[0].device = be.device[0].device = &gpu;
     rt.device[0].bit = RT_BIT;
     rt.device[1].bit = be.device[0].bit = be.device[1].bit = PROTOCOL_NO_BIT;
 }

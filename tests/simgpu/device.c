@@ -6,11 +6,13 @@
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,6 +210,56 @@ Test(device, files_of_killed_processes_are_swept_by_the_next)
     cr_assert_eq(device_open(&other, name, &params), 0);
     cr_expect_not(file_exists(litter));
     device_close(&other, 1000000000);
+}
+
+/* Is what it has joined what others find under the name? */
+static bool is_named(const struct device *own, const char *which)
+{
+    char path[96];
+    struct stat has, named;
+    snprintf(path, sizeof(path), "/dev/shm%s", which);
+    return fstat(own->fd, &has) == 0 && stat(path, &named) == 0 && has.st_ino == named.st_ino;
+}
+
+/* A process that joins, and leaves or is killed. */
+static bool joins(const char *which, bool leaves)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct device own;
+        if (device_open(&own, which, &params) != 0 || !is_named(&own, which))
+            _exit(1);
+        sched_yield();
+        if (!is_named(&own, which))
+            _exit(1);
+        if (leaves)
+            device_close(&own, 1000000000);
+        _exit(0);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* While others leave, are killed, and sweep what those have left. */
+Test(device, who_joins_has_the_file_that_has_the_name)
+{
+    enum { WORKERS = 8, ROUNDS = 200 };
+    char crowded[80];
+    pid_t worker[WORKERS];
+    snprintf(crowded, sizeof(crowded), "%s-crowded", name);
+    for (int w = 0; w < WORKERS; w++)
+        if ((worker[w] = fork()) == 0) {
+            int wrong = 0;
+            for (int i = 0; i < ROUNDS; i++)
+                wrong += !joins(crowded, (i + w) % 3);
+            _exit(wrong > 100 ? 100 : wrong);
+        }
+    for (int w = 0; w < WORKERS; w++) {
+        int status;
+        cr_assert_eq(waitpid(worker[w], &status, 0), worker[w]);
+        cr_expect_eq(status, 0, "%d of %d had another file", status >> 8, ROUNDS);
+    }
+    shm_unlink(crowded);
 }
 
 Test(device, parameters_are_those_of_the_first_process_alive_and_devices_the_most_of_any)

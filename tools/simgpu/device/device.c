@@ -56,23 +56,6 @@ static void shared_init(struct device_shared *sh, const struct device_params *pa
  * the process ends: a file that nobody has locked is litter. A write lock on its first byte is the
  * door: one process at a time joins or leaves.
  */
-static int file_lease(const char *name)
-{
-    for (;;) {
-        struct stat st;
-        int fd = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        if (fd < 0)
-            return -errno;
-        int rc = flock(fd, LOCK_SH) == 0 && fstat(fd, &st) == 0 ? 0 : -errno;
-        if (rc == 0 && st.st_nlink > 0)
-            return fd;
-        close(fd);
-        if (rc != 0 && rc != -EINTR)
-            return rc;
-        /* Unlinked between opening and locking: look what the name means now. */
-    }
-}
-
 static int file_door(int fd, short type, bool patiently)
 {
     struct flock door = {.l_type = type, .l_whence = SEEK_SET, .l_len = 1};
@@ -83,7 +66,32 @@ static int file_door(int fd, short type, bool patiently)
     return rc < 0 ? -errno : 0;
 }
 
-/* Remove the files of devices whose processes were all killed. */
+static bool file_is_linked(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/* The file of that name, with a lease and the door. */
+static int file_enter(const char *name)
+{
+    for (;;) {
+        int fd = shm_open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return -errno;
+        int rc = flock(fd, LOCK_SH) == 0 ? file_door(fd, F_WRLCK, true) : -errno;
+        if (rc == 0 && file_is_linked(fd))
+            return fd;
+        file_door(fd, F_UNLCK, false); /* a child of fork may have it open, too */
+        close(fd);
+        if (rc != 0 && rc != -EINTR)
+            return rc;
+        /* Unlinked meanwhile, by who left it or swept: look what the name means now. */
+    }
+}
+
+/* Remove the files of devices whose processes were all killed. Who has locked one that has its name
+ * still is the only one who may take it away: the name of one that has none may be another's. */
 static void files_sweep(const char *name)
 {
     char path[sizeof("/dev/shm/") + NAME_MAX];
@@ -96,7 +104,7 @@ static void files_sweep(const char *name)
             continue;
         snprintf(path, sizeof(path), "/dev/shm/%s", e->d_name);
         int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && file_is_linked(fd))
             unlink(path);
         if (fd >= 0)
             close(fd);
@@ -248,12 +256,10 @@ int device_open(struct device *d, const char *name, const struct device_params *
 {
     snprintf(d->name, sizeof(d->name), "%s", name);
     files_sweep(name);
-    d->fd = file_lease(name);
+    d->fd = file_enter(name);
     if (d->fd < 0)
         return d->fd;
-    int rc = file_door(d->fd, F_WRLCK, true);
-    if (rc == 0)
-        rc = file_map(d->fd, &d->shared);
+    int rc = file_map(d->fd, &d->shared);
     if (rc == 0) {
         rc = shared_join(d, params);
         if (rc < 0)

@@ -32,7 +32,7 @@ static bool find_record(const struct probe *p, const uint8_t key[16], struct rec
     char version[64];
 
     record_version(version, p->driver_version);
-    return record_read("gates", key, version, r) == 0 && strcmp(r->version, version) == 0;
+    return gates_recorded(key, version, r);
 }
 
 static bool shared(const char *what, const char *version, struct finding *f)

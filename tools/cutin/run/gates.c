@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "common/profile_file.h"
-#include "common/record.h"
 #include "tools/facts/fact.h"
 
 /* A first cuInit on a big machine takes seconds. */
@@ -108,13 +107,9 @@ static void become(const struct fact_run *run)
     execl(a->paths->command, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
 }
 
-/* An answer of a machine that was too busy to tell does not replace one of this driver. */
-static bool keeps(const uint8_t key[16], const struct record *now)
+bool gates_recorded(const uint8_t key[16], const char *version, struct record *r)
 {
-    struct record before;
-
-    return record_read("gates", key, now->version, &before) == 0 &&
-           strcmp(before.version, now->version) == 0;
+    return record_read("gates", key, version, r) == 0 && strcmp(r->version, version) == 0;
 }
 
 /* Records the answer. `next`: there is such a device and it answers, so that another one may be
@@ -125,7 +120,7 @@ static bool ask(struct asked *a, bool *next)
     struct fact_run run = {.fact = &fact, .become = become, .user = a};
     const char *gpu = "", *why = "the driver did not answer";
     int streams = false, graphs = false, unsure = false, driver = 0, cost_ns = 0;
-    struct record r = {.why = ""};
+    struct record r = {.why = ""}, before;
     bool hold;
     uint8_t key[16];
 
@@ -142,7 +137,8 @@ static bool ask(struct asked *a, bool *next)
             snprintf(r.why, sizeof(r.why), RECORD_GATE_COST, cost_ns);
         else
             snprintf(r.why, sizeof(r.why), "%s", why);
-        if (!unsure || !keeps(key, &r))
+        /* A machine that was too busy to tell does not replace what was seen of this driver. */
+        if (!unsure || !gates_recorded(key, r.version, &before))
             record_write("gates", key, &r);
     }
     hold = gpu[0] ? graphs : a->device > 0;

@@ -383,12 +383,20 @@ static uint32_t wake_locked(enum step_wait wait, uint64_t key, int pid, uint32_t
     return woken;
 }
 
+/* Those of a process, but for one. */
+static void seats_free(int pid, const struct seat *but)
+{
+    for (uint32_t i = 0; i < shared->used; i++) {
+        struct seat *s = &shared->seats[i];
+        if (s != but && s->state != SEAT_FREE && s->pid == pid)
+            seat_free(s);
+    }
+}
+
 /* What a process that is gone had; and who may see that it is. */
 static void process_remove(int pid, uint64_t ns)
 {
-    for (uint32_t i = 0; i < shared->used; i++)
-        if (shared->seats[i].state != SEAT_FREE && shared->seats[i].pid == pid)
-            seat_free(&shared->seats[i]);
+    seats_free(pid, NULL);
     wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, ns);
     wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, ns);
     /* Robust ones tell it to the next one that asks. */
@@ -498,7 +506,7 @@ static struct seat *lost_look(void)
         return turn_take();
     }
     if (state != 'S' && __atomic_load_n(&s->go, __ATOMIC_ACQUIRE))
-        state = '?'; /* it waits for a processor */
+        return NULL; /* it waits for a processor */
     if (state == '?' || !thread_used(s, &used))
         return NULL;
     if (before != shared->turns) {
@@ -756,9 +764,7 @@ void step_leave_process(void)
     if (!me)
         return;
     lock();
-    for (uint32_t i = 0; i < shared->used; i++)
-        if (shared->seats[i].state != SEAT_FREE && shared->seats[i].pid == (int32_t)getpid())
-            seat_free(&shared->seats[i]);
+    seats_free((int32_t)getpid(), NULL);
     shared->leaving = (int32_t)getpid(); /* who sees that it ended waits for that first */
     wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, me->now_ns);
     wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, me->now_ns);
@@ -819,12 +825,10 @@ static struct seat *seat_mine(void)
             (s->state == SEAT_RUNNING || (s->state == SEAT_LOST && !mine)))
             mine = s;
     }
-    for (uint32_t i = shared->used; mine && i-- > 0;)
-        if (&shared->seats[i] != mine && shared->seats[i].state != SEAT_FREE &&
-            shared->seats[i].pid == (int32_t)getpid())
-            seat_free(&shared->seats[i]);
-    if (mine)
+    if (mine) {
+        seats_free(mine->pid, mine);
         mine->tid = mine->pid;
+    }
     return mine;
 }
 

@@ -203,3 +203,19 @@ void place_outlast(const struct place *p)
         if (place_run(errors, sizeof(errors), argv) != 0)
             die(errors);
 }
+
+unsigned long place_proc(const struct place *p, const char *file, int at)
+{
+    unsigned long number = 0;
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)p->daemon, file);
+    if (!(f = fopen(path, "r")))
+        die(path);
+    for (int i = 0; i <= at; i++)
+        if (fscanf(f, "%lu", &number) != 1)
+            die(path);
+    fclose(f);
+    return number;
+}

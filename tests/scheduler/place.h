@@ -39,6 +39,8 @@ pid_t place_asker(const struct place *p, uid_t uid, int times);
 /* Until two daemons that nobody asks, begun one after the other, have ended by themselves after a
  * second: one that has not ended now has somebody. */
 void place_outlast(const struct place *p);
+/* Of a file of the daemon's in /proc (proc(5)) the number in this place, from 0. */
+unsigned long place_proc(const struct place *p, const char *file, int at);
 
 uint64_t now_ms(void);
 /* Waits for a condition, generously; fails the test if it never comes. */

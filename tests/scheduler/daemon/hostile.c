@@ -201,15 +201,7 @@ static uint32_t descriptors_of(pid_t pid)
 
 static long daemon_kb(void)
 {
-    char path[64];
-    long pages = 0;
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%d/statm", (int)place.daemon);
-    cr_assert_not_null(f = fopen(path, "r"));
-    cr_assert_eq(fscanf(f, "%*d %ld", &pages), 1);
-    fclose(f);
-    return pages * sysconf(_SC_PAGESIZE) / 1024;
+    return (long)place_proc(&place, "statm", 1) * sysconf(_SC_PAGESIZE) / 1024;
 }
 
 Test(hostile, lists_that_nobody_reads_cost_the_daemon_nothing)
@@ -406,15 +398,7 @@ static void close_all(const int *fds, size_t n)
 
 static uint64_t processor_ns(void)
 {
-    unsigned long long ns = 0;
-    char path[64];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)place.daemon);
-    cr_assert_not_null(f = fopen(path, "r"));
-    cr_assert_eq(fscanf(f, "%llu", &ns), 1);
-    fclose(f);
-    return ns;
+    return place_proc(&place, "schedstat", 0);
 }
 
 static uint64_t answering_ns(int fd)

@@ -74,15 +74,7 @@ static rlim_t daemon_limit(int what, rlim_t value)
 
 static rlim_t daemon_memory(void)
 {
-    unsigned long pages = 0;
-    char path[64];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "/proc/%d/statm", (int)place.daemon);
-    cr_assert_not_null(f = fopen(path, "r"));
-    cr_assert_eq(fscanf(f, "%lu", &pages), 1);
-    fclose(f);
-    return pages * (rlim_t)sysconf(_SC_PAGESIZE);
+    return place_proc(&place, "statm", 0) * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
 /* No descriptor for the socket, or for the page that comes through it. */

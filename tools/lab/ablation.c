@@ -76,8 +76,12 @@ static int measure(struct bench *b, const struct variant *v)
         {0},
     };
 
+    int rc;
+
     b->plan.set = set;
-    return bench_run(b);
+    rc = bench_run(b);
+    b->plan.set = NULL;
+    return rc;
 }
 
 static void print_heading(const struct bench_plan *plan)

@@ -21,6 +21,7 @@
 #include "shim/objects/context.h"
 
 enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
+enum { SOON_PART = 10 };
 /* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
  * alloc_channel.h of NVIDIA's kernel modules). */
 #define CLOSED_NS (10000 * NS_PER_MS)
@@ -399,15 +400,18 @@ static void open_any(struct shim_context *ctx, void *flying)
     fly(ctx, flying);
 }
 
-/* Until no more than `few` commands are in the driver, for a time. */
-static void run_out(void (*look)(struct shim_context *ctx, void *flying), uint32_t few, int looks)
+/* Until no more than `few` commands are in the driver, for a time. Returns whether it came to
+ * that. */
+static bool run_out(void (*look)(struct shim_context *ctx, void *flying), uint32_t few, int looks)
 {
-    for (uint32_t flying = few + 1; looks > 0 && flying > few; looks--) {
+    uint32_t flying = few + 1;
+    for (; looks > 0 && flying > few; looks--) {
         flying = 0;
         context_each(look, &flying);
         if (flying > few)
             clock_nap(RUN_OUT_NAP_NS);
     }
+    return flying <= few;
 }
 
 /* Others write to the page until they have heard that this process left. */
@@ -423,38 +427,40 @@ static void stand(struct shim_context *ctx, void *stands)
 }
 
 /* What the driver has runs out, up to 20 ms of it, and nothing follows. The 20 ms begin when the
- * first has landed: a host that has no processor to spare may see the open gate, or that, late. */
-static void let_out(const struct gates *g)
+ * first has landed: a host that has no processor to spare may see the open gate, or that, late.
+ * Returns whether any has. */
+static bool let_out(const struct gates *g)
 {
     static _Atomic bool said;
-    bool stands = true;
+    bool stands = true, landed;
     uint32_t flying = 0;
     struct client_lifted lifted;
     context_each(stand, &stands);
     context_each(fly, &flying);
     lifted = client_hold_lift(g->device, g->level);
-    run_out(fly, flying ? flying - 1 : 0, FIRST_LOOKS);
-    run_out(fly, 0, RUN_OUT_LOOKS);
+    landed = run_out(fly, flying ? flying - 1 : 0, FIRST_LOOKS);
+    if (landed)
+        run_out(fly, 0, RUN_OUT_LOOKS);
     client_hold_return(&lifted);
     stands = false;
     context_each(stand, &stands);
     if (!atomic_exchange(&said, true))
         log_line(LOG_INFO, "a hold lasted so long that what stood at gates was let out");
+    return landed;
 }
 
 void gates_closed_look(struct shim_context *ctx)
 {
     struct gates *g = atomic_load(&ctx->gates);
-    uint64_t now_ns = clock_ns();
+    uint64_t now_ns = clock_ns(), limit_ns = SHORTENED(LET_OUT_MS, CLOSED_NS);
     uint32_t flying = 0;
     fly(ctx, &flying);
     if (!flying || !g->closed_ns)
         g->closed_ns = flying ? now_ns : 0;
-    if (!flying || now_ns - g->closed_ns < SHORTENED(LET_OUT_MS, CLOSED_NS) ||
-        MUTANT(gates_stay_closed))
+    if (!flying || now_ns - g->closed_ns < limit_ns || MUTANT(gates_stay_closed))
         return;
-    g->closed_ns = 0;
-    let_out(g);
+    /* A device that did not look at its word meanwhile is given another chance soon. */
+    g->closed_ns = let_out(g) ? 0 : clock_ns() - limit_ns + limit_ns / SOON_PART;
 }
 
 void gates_pause(struct shim_context *ctx, bool pause)

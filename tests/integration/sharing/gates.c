@@ -242,14 +242,14 @@ static int is_kernel(const struct device_work *w, const void *unused)
     return strcmp(w->kind, "kernel") == 0;
 }
 
-/* It is held for longer than that, and goes on only when the hold ends. The GPU looks at a word
- * that a stream has waited for so long only once in 100 ms. Returns whether its results are right.
- */
+/* It is held for longer than that, and goes on only when the hold ends. The GPU looks at its word
+ * once a second, less often than a gate is open for a let-out that sees nothing pass. Returns
+ * whether its results are right. */
 static bool outlasts_the_limit(const char *preload, const char *mutant)
 {
     const char *const env[] = {"CUTIN_GATES=on",
                                "SIMGPU_ACQUIRE_LIMIT_MS=18000",
-                               "SIMGPU_POLL_US=10000",
+                               "SIMGPU_POLL_US=1000000",
                                mutant,
                                preload,
                                SIMULATOR,

@@ -54,7 +54,7 @@ static const struct variable variables[] = {
     {"WORD_LATE_US", INTEGER, AT(word_late_us), 0, 10000000, 0, NULL},
     {"ACQUIRE_YIELDS", SWITCH, AT(acquire_yields), 0, 1, 1, NULL},
     {"ACQUIRE_LIMIT_MS", INTEGER, AT(acquire_limit_ms), 0, 10000000, 0, NULL},
-    {"POLL_US", INTEGER, AT(poll_us), 1, 10000, 20, NULL},
+    {"POLL_US", INTEGER, AT(poll_us), 1, 1000000, 20, NULL},
     {"HOST_REGISTER", SWITCH, AT(host_register), 0, 1, 1, NULL},
     {"MEMOPS", SWITCH, AT(memops), 0, 1, 1, NULL},
     {"WAITS", CHOICE, AT(waits), 0, 0, 0, "honour pass stick"},

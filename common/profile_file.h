@@ -10,6 +10,7 @@
 #define CUTIN_COMMON_PROFILE_FILE_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -35,6 +36,11 @@ struct profile_row {
     uint32_t at_most; /* 1: no sample was exact, and it may be much shorter */
 };
 static_assert(sizeof(struct profile_row) == 144, "profile_row");
+/* One of an hour that is to come is not: somebody set the clock back. */
+static inline bool profile_row_aged(const struct profile_row *row, uint32_t now_h)
+{
+    return now_h > row->used_h && now_h - row->used_h >= PROFILE_AGED_H;
+}
 
 struct profile_header {
     char magic[8];

@@ -227,7 +227,7 @@ uint64_t profile_find(struct profile_key *key, CUfunction handle, const char *na
     key->name = p ? names_add(&p->names, name) : 0;
     for (uint32_t bucket = 0; p && bucket < buckets; bucket++) {
         const struct profile_row *row = row_find(p, hash, bucket, false);
-        if (row && row->mean_ns && now_h() - row->used_h < PROFILE_AGED_H)
+        if (row && row->mean_ns && !profile_row_aged(row, now_h()))
             found[bucket] = *row;
     }
     pthread_mutex_unlock(&lock);

@@ -6,10 +6,12 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -204,6 +206,44 @@ Test(profile_file, it_is_bounded_and_the_oldest_go)
     cr_assert_eq(rows[77].launches, 32);
     cr_assert_eq(stat(path, &st), 0);
     cr_assert_lt(st.st_size, 512 * 1024);
+}
+
+Test(profile_file, a_clock_that_is_set_back_makes_nothing_old)
+{
+    struct profile_row row = row_make(1, 2000);
+
+    row.used_h = 500000;
+    cr_expect(!profile_row_aged(&row, 500000 - 1));
+    cr_expect(!profile_row_aged(&row, 500000 + 24));
+    cr_expect(profile_row_aged(&row, 500000 + PROFILE_AGED_H));
+}
+
+/* A disk of 64 kB, which something else fills up. */
+Test(profile_file, a_full_disk_keeps_what_there_was)
+{
+    static char zeros[1 << 16];
+    static struct profile_row many[PROFILE_ROWS];
+    char other[PROFILE_PATH + 8];
+    int fd;
+
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", folder, "tmpfs", 0, "size=64k") != 0)
+        cr_skip("no disk can be mounted here: %s", strerror(errno));
+    cr_assert_eq(merge_one(1, 2000), 0);
+    for (uint32_t i = 0; i < PROFILE_ROWS; i++)
+        many[i] = row_make(i + 1, 1000);
+    cr_expect_eq(profile_merge(uuid, "a GPU", many, PROFILE_ROWS, names), -ENOSPC);
+    cr_expect_eq(profile_read(path, NULL, rows, &text), 1);
+    snprintf(other, sizeof(other), "%s/other", folder);
+    fd = open(other, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    while (write(fd, zeros, sizeof(zeros)) > 0)
+        ;
+    close(fd);
+    cr_expect_eq(merge_one(2, 3000), -ENOSPC);
+    cr_expect_eq(profile_read(path, NULL, rows, &text), 1);
+    snprintf(other, sizeof(other), "%s.new", path);
+    cr_expect_neq(access(other, F_OK), 0);
+    cr_assert_eq(umount2(folder, MNT_DETACH), 0);
 }
 
 Test(profile_file, writers_take_turns_and_lose_nothing)

@@ -224,6 +224,7 @@ int main(int argc, char **argv)
     if (rc != 0)
         return rc > 0 ? EXIT_SUCCESS : EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN); /* --ready-fd may be a pipe that nobody reads any more */
+    signal(SIGXFSZ, SIG_IGN); /* of a shell that limits files: log and pages are such */
     conf_default(&conf, id_is_outside(geteuid(), "/proc/self/uid_map") ? ID_UNKNOWN : geteuid());
     if (conf_load(&conf, line.config, why, sizeof(why)) != 0) {
         fprintf(stderr, "cutind: %s\n", why);

@@ -42,6 +42,11 @@ void place_outlast(const struct place *p);
 /* Of a file of the daemon's in /proc (proc(5)) the number in this place, from 0. */
 unsigned long place_proc(const struct place *p, const char *file, int at);
 
+/* Makes a cgroup that has that file, below the first one that is mounted for writing. */
+enum { PLACE_CGROUP = 560 };
+bool place_cgroup(char folder[PLACE_CGROUP], const char *file);
+void place_enter(const char *cgroup, pid_t pid);
+
 uint64_t now_ms(void);
 /* Waits for a condition, generously; fails the test if it never comes. */
 #define WAIT_UNTIL(condition)                                                                      \

@@ -215,49 +215,19 @@ Test(permission, a_bad_file_keeps_the_daemon_from_starting)
     cr_assert_eq(place_run(errors, sizeof(errors), argv), 2);
 }
 
-/* A cgroup below the first one that is mounted for writing. */
-static bool cgroup_make(char *folder, size_t size)
-{
-    char line[1024], at[512], kind[32];
-    FILE *mounts = fopen("/proc/self/mounts", "re");
-    bool made = false;
-
-    while (mounts && !made && fgets(line, sizeof(line), mounts))
-        if (sscanf(line, "%*s %511s %31s", at, kind) == 2 && strncmp(kind, "cgroup", 6) == 0 &&
-            !strstr(line, "cpuset")) { /* of version 1: takes nobody before it has processors */
-            snprintf(folder, size, "%s/cutin-test-%d", at, (int)getpid());
-            made = mkdir(folder, 0755) == 0;
-        }
-    if (mounts)
-        fclose(mounts);
-    return made;
-}
-
-static void cgroup_enter(const char *folder, pid_t pid)
-{
-    char path[600];
-    FILE *procs;
-
-    snprintf(path, sizeof(path), "%s/cgroup.procs", folder);
-    procs = fopen(path, "we");
-    cr_assert_not_null(procs);
-    cr_assert_gt(fprintf(procs, "%d\n", (int)pid), 0);
-    cr_assert_eq(fclose(procs), 0);
-}
-
 Test(permission, a_cgroup_decides_whatever_the_user)
 {
-    char folder[560], text[256];
+    char folder[PLACE_CGROUP], text[256];
     struct actor in, out;
 
-    if (!cgroup_make(folder, sizeof(folder)))
+    if (!place_cgroup(folder, "cgroup.procs"))
         cr_skip("no cgroup can be made here");
     snprintf(text, sizeof(text),
              "[allow]\n2 = cgroup:/cutin-test-%d\ncontained = cgroup:/cutin-*\n", (int)getpid());
     place_configure(&place, text);
     place_start(&place);
     actor_new(&in, place.socket);
-    cgroup_enter(folder, in.pid);
+    place_enter(folder, in.pid);
     actor_do(&in, DO_OPEN, 3, 3); /* as root, which may be anything elsewhere */
     cr_assert_eq(actor_do(&in, DO_LEVEL, 0, 0), 2);
     cr_assert(strstr(in.said, "no rule gives the cgroup of process"), "%s", in.said);
@@ -272,11 +242,11 @@ Test(permission, a_cgroup_decides_whatever_the_user)
 /* Anybody to whom a cgroup is delegated names those below it. */
 Test(permission, what_a_cgroup_is_called_does_no_harm_in_the_log)
 {
-    char folder[560], below[640], log[4096] = "";
+    char folder[PLACE_CGROUP], below[640], log[4096] = "";
     int fd = memfd_create("stderr", MFD_CLOEXEC), old = dup(2);
     struct actor a;
 
-    if (!cgroup_make(folder, sizeof(folder)))
+    if (!place_cgroup(folder, "cgroup.procs"))
         cr_skip("no cgroup can be made here");
     snprintf(below, sizeof(below), "%s/the-longest-of-all-that-it-is-in-so-that-it-is-named\033[2J",
              folder);
@@ -286,7 +256,7 @@ Test(permission, what_a_cgroup_is_called_does_no_harm_in_the_log)
     place_start(&place);
     dup2(old, 2);
     actor_new(&a, place.socket);
-    cgroup_enter(below, a.pid);
+    place_enter(below, a.pid);
     actor_do(&a, DO_OPEN, 3, 3);
     actor_kill(&a);
     WAIT_UNTIL(pread(fd, log, sizeof(log) - 1, 0) > 0 && strstr(log, "runs at level be"));
@@ -319,12 +289,12 @@ static void *say_level_granted(void *out)
 
 Test(permission, who_has_ended_his_main_thread_does_not_leave_his_cgroup_by_that)
 {
-    char folder[560], text[256], level = -1;
+    char folder[PLACE_CGROUP], text[256], level = -1;
     pthread_t thread;
     int out[2];
     pid_t pid;
 
-    if (!cgroup_make(folder, sizeof(folder)))
+    if (!place_cgroup(folder, "cgroup.procs"))
         cr_skip("no cgroup can be made here");
     snprintf(text, sizeof(text), "[allow]\ncontained = cgroup:/cutin-test-%d\n", (int)getpid());
     place_configure(&place, text);
@@ -332,7 +302,7 @@ Test(permission, who_has_ended_his_main_thread_does_not_leave_his_cgroup_by_that
     cr_assert_eq(pipe(out), 0);
     pid = fork();
     if (pid == 0) {
-        cgroup_enter(folder, getpid());
+        place_enter(folder, getpid());
         pthread_create(&thread, NULL, say_level_granted, &out[1]);
         pthread_exit(NULL);
     }

@@ -120,14 +120,15 @@ static void tell(struct peer *p, uint32_t kind, uint32_t value)
     peer_send(p, &m, NULL);
 }
 
-/* Nobody raises a process above what he himself may have. */
+/* Nobody raises a process above what it may have, but those who control all: a job's process would
+ * give its level to others of its user. */
 static int set_level(const struct peer *from, struct peer *p, uint32_t value)
 {
     bool control = permission_control(from->daemon->conf, &from->who);
 
-    if (!control && permission_level(from->daemon->conf, &from->who, value) != value)
+    if (!control && permission_level(from->daemon->conf, &p->who, value) != value)
         return -EPERM;
-    p->remote = true;
+    p->remote = control;
     tell(p, CONTROL_LEVEL, value);
     level_change(p, value);
     return 0;

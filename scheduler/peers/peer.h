@@ -123,7 +123,7 @@ struct peer {
     bool turned_away; /* it was told that its user has too many clients of a device */
     bool flat;        /* all of its streams have its level */
     bool bounded;     /* it enforces a bound on the length of its holds */
-    bool remote;      /* its level was given by somebody who may, whatever its own user may have */
+    bool remote; /* its level was given by somebody who controls all, whatever it may have itself */
     bool queues; /* its streams can be held: it was not real time when it came, or has deadlines */
     bool paused;
     bool expects;         /* its page counts one above it that there may be */

@@ -141,6 +141,58 @@ Test(permission, an_account_counts_in_the_processes_of_its_jobs_alone)
     rmdir(jobs);
 }
 
+static int raise_as_other(const struct actor *a)
+{
+    int fd = bare_connect(place.socket, OTHER);
+    union message m;
+
+    message_init(&m, MESSAGE_CONTROL);
+    m.control.pid = a->pid;
+    m.control.kind = CONTROL_LEVEL;
+    m.control.value = 3;
+    bare_send(fd, &m);
+    cr_assert_eq(bare_wait(fd, MESSAGE_DONE, &m), 0);
+    close(fd);
+    return m.done.error;
+}
+
+Test(permission, a_process_of_a_job_gives_its_level_to_no_other_of_its_user)
+{
+    char jobs[96], text[256];
+    struct actor before, in;
+
+    snprintf(jobs, sizeof(jobs), "%s/jobs", place.folder);
+    snprintf(text, sizeof(text), "[allow]\nrt = account:inference\n[jobs]\nfolder = %s\n", jobs);
+    place_configure(&place, text);
+    place_start(&place);
+    join_as_other(&before, 0);
+    cr_assert_eq(job_begin(jobs, OTHER, &(struct job){.account = "inference", .id = "1"}), 0);
+    join_as_other(&in, 0);
+    cr_expect_eq(raise_as_other(&before), -EPERM);
+    cr_expect_eq(raise_as_other(&in), 0);
+    WAIT_UNTIL(actor_do(&in, DO_LEVEL, 0, 0) == 3);
+    cr_expect_eq(actor_do(&before, DO_LEVEL, 0, 0), 0);
+    actor_kill(&before);
+    actor_kill(&in);
+    job_end(jobs);
+    rmdir(jobs);
+}
+
+Test(permission, a_level_that_a_user_gave_himself_goes_with_its_rule)
+{
+    struct actor a;
+
+    place_configure(&place, "[allow]\nrt = uid:65534\n");
+    place_start(&place);
+    join_as_other(&a, 0);
+    cr_assert_eq(raise_as_other(&a), 0);
+    WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 3);
+    place_configure(&place, "[allow]\nrt = uid:1\n");
+    kill(place.daemon, SIGHUP);
+    WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 0);
+    actor_kill(&a);
+}
+
 Test(permission, limits_are_per_user_and_said)
 {
     struct actor a[3], mine;

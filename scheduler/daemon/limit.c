@@ -63,18 +63,20 @@ static void forget_users(struct daemon *d, uint64_t now)
         }
 }
 
-static struct user *user_of(struct daemon *d, uid_t uid)
+static struct user *user_of(struct daemon *d, uid_t uid, uint64_t cgroup)
 {
+    struct user_key key = {uid, cgroup};
     struct user *user;
 
-    HASH_FIND(hh, d->users, &uid, sizeof(uid), user);
+    HASH_FIND(hh, d->users, &key, sizeof(key), user);
     if (user)
         return user;
     forget_users(d, clock_ns());
     if (!(user = calloc(1, sizeof(*user))))
         return NULL;
+    user->key = key;
     user->uid = uid;
-    HASH_ADD(hh, d->users, uid, sizeof(uid), user);
+    HASH_ADD(hh, d->users, key, sizeof(key), user);
     return user;
 }
 
@@ -83,10 +85,11 @@ static bool too_often(struct daemon *d, struct user *user)
     return !rate_take(&user->connect_ns, clock_ns(), CONNECT_NS, d->conf->connections_per_user);
 }
 
-/* Whoever looks like root or the owner may be that in a container alone: limit_connection knows. */
-static bool looks_trusted(const struct daemon *d, uid_t uid)
+/* Whoever looks like root or the owner may be that in a container alone, and of two containers each
+ * has its own limits: limit_connection knows. */
+static bool known_later(const struct daemon *d, uid_t uid)
 {
-    return uid == 0 || uid == d->conf->owner;
+    return uid == 0 || uid == d->conf->owner || d->conf->contained.count > 0;
 }
 
 bool limit_comes(struct daemon *d, int socket)
@@ -97,22 +100,22 @@ bool limit_comes(struct daemon *d, int socket)
 
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &from, &size) != 0)
         return true;
-    if (looks_trusted(d, from.uid))
+    if (known_later(d, from.uid))
         return false;
-    user = user_of(d, from.uid);
+    user = user_of(d, from.uid, 0);
     return !user || too_often(d, user);
 }
 
 bool limit_connection(struct daemon *d, struct peer *new)
 {
-    struct user *user = user_of(d, new->who.uid);
+    struct user *user = user_of(d, new->who.uid, permission_cgroup(d->conf, &new->who));
 
     new->user = user;
     new->unlimited = permission_control(d->conf, &new->who);
     if (!user || d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0))
         return true;
     if (!new->unlimited && (user->connections >= d->conf->connections_per_user ||
-                            (looks_trusted(d, user->uid) && too_often(d, user))))
+                            (known_later(d, user->uid) && too_often(d, user))))
         return true;
     user->connections++;
     return false;
@@ -151,7 +154,7 @@ bool limit_client(struct peer *p)
 /* A user's clients of a device. */
 struct account_key {
     const struct device *device;
-    uint64_t uid;
+    const struct user *user;
 };
 
 struct account {
@@ -160,9 +163,10 @@ struct account {
     UT_hash_handle hh;
 };
 
-static struct account *account_find(struct daemon *d, uid_t uid, const struct device *device)
+static struct account *account_find(struct daemon *d, const struct user *user,
+                                    const struct device *device)
 {
-    struct account_key key = {device, uid};
+    struct account_key key = {device, user};
     struct account *account;
 
     HASH_FIND(hh, d->accounts, &key, sizeof(key), account);
@@ -170,14 +174,14 @@ static struct account *account_find(struct daemon *d, uid_t uid, const struct de
 }
 
 /* One more. */
-static bool account_tell(struct daemon *d, uid_t uid, const struct device *device)
+static bool account_tell(struct daemon *d, const struct user *user, const struct device *device)
 {
-    struct account *account = account_find(d, uid, device);
+    struct account *account = account_find(d, user, device);
 
     if (!account) {
         if (!(account = calloc(1, sizeof(*account))))
             return false;
-        account->key = (struct account_key){device, uid};
+        account->key = (struct account_key){device, user};
         HASH_ADD(hh, d->accounts, key, sizeof(account->key), account);
     }
     account->told++;
@@ -193,7 +197,7 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
 
     if (p->unlimited)
         return true;
-    device = account_find(d, p->who.uid, mine->device);
+    device = account_find(d, p->user, mine->device);
     if (device && device->told >= d->conf->clients_per_device) {
         if (p->turned_away) /* once for each client */
             return false;
@@ -210,7 +214,7 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
         any_told |= p->device[s].told;
     if (!any_told && !rate_take(&p->user->told_ns, now, TOLD_NS, TOLD_BURST))
         return false;
-    mine->counted = account_tell(d, p->who.uid, mine->device);
+    mine->counted = account_tell(d, p->user, mine->device);
     return mine->counted;
 }
 
@@ -252,7 +256,7 @@ void limit_leave(struct peer *p)
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
         struct peer_device *mine = &p->device[slot];
         struct account *account =
-            mine->counted ? account_find(p->daemon, p->who.uid, mine->device) : NULL;
+            mine->counted ? account_find(p->daemon, p->user, mine->device) : NULL;
 
         if (account && --account->told == 0) {
             HASH_DEL(p->daemon->accounts, account);

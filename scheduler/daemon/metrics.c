@@ -101,6 +101,23 @@ static void print_held(FILE *out, const struct peer *peers, const struct peer *p
     }
 }
 
+/* Of a user id, which several contained cgroups may have: at the first of them, and 0 at others. */
+static uint32_t connections_of(const struct user *users, const struct user *first)
+{
+    bool found = false;
+    uint32_t n = 0;
+
+    for (const struct user *u = users; u; u = u->hh.next) {
+        if (u->uid != first->uid)
+            continue;
+        if (!found && u != first)
+            return 0;
+        found = true;
+        n += u->connections;
+    }
+    return n;
+}
+
 static void print_daemon(FILE *out, const struct daemon *d)
 {
     static const char *const refused[REFUSALS] = {"connection", "client", "level"};
@@ -110,9 +127,12 @@ static void print_daemon(FILE *out, const struct daemon *d)
           "cutin_build_info{version=\"" CUTIN_VERSION "\"} 1\n"
           "# HELP cutin_connections Processes connected.\n# TYPE cutin_connections gauge\n",
           out);
-    for (const struct user *u = d->users; u; u = u->hh.next)
-        if (u->connections)
-            fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)u->uid, u->connections);
+    for (const struct user *u = d->users; u; u = u->hh.next) {
+        uint32_t n = connections_of(d->users, u);
+
+        if (n)
+            fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)u->uid, n);
+    }
     fputs("# HELP cutin_refused_total What users were refused.\n"
           "# TYPE cutin_refused_total counter\n",
           out);

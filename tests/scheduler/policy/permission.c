@@ -291,6 +291,40 @@ Test(permission, a_cgroup_decides_whatever_the_user)
     WAIT_UNTIL(rmdir(folder) == 0);
 }
 
+/* All are root, as users of containers often are. */
+Test(permission, who_is_contained_takes_no_room_from_another_cgroup)
+{
+    enum { MOST = 2 };
+    char folder[PLACE_CGROUP], below[2][PLACE_CGROUP + 2];
+    struct actor in[MOST + 1], other;
+
+    if (!place_cgroup(folder, "cgroup.procs"))
+        cr_skip("no cgroup can be made here");
+    for (int i = 0; i < 2; i++) {
+        snprintf(below[i], sizeof(below[i]), "%s/%d", folder, i);
+        cr_assert_eq(mkdir(below[i], 0755), 0);
+    }
+    place_configure(&place,
+                    "[allow]\ncontained = cgroup:/cutin-*\n[limits]\nclients_per_user = 2\n");
+    place_start(&place);
+    for (int i = 0; i <= MOST; i++) {
+        actor_new(&in[i], place.socket);
+        place_enter(below[0], in[i].pid);
+        actor_do(&in[i], DO_OPEN, 0, 0);
+        cr_expect_eq(actor_do(&in[i], DO_CONNECTED, 0, 0), i < MOST);
+    }
+    actor_new(&other, place.socket);
+    place_enter(below[1], other.pid);
+    actor_do(&other, DO_OPEN, 0, 0);
+    cr_expect_eq(actor_do(&other, DO_CONNECTED, 0, 0), 1, "%s", other.said);
+    for (int i = 0; i <= MOST; i++)
+        actor_kill(&in[i]);
+    actor_kill(&other);
+    WAIT_UNTIL(rmdir(below[0]) == 0);
+    WAIT_UNTIL(rmdir(below[1]) == 0);
+    WAIT_UNTIL(rmdir(folder) == 0);
+}
+
 /* Anybody to whom a cgroup is delegated names those below it. */
 Test(permission, what_a_cgroup_is_called_does_no_harm_in_the_log)
 {

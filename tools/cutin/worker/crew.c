@@ -24,28 +24,36 @@ enum {
     SLICE_MS = 50,    /* how soon a signal is noticed */
 };
 
-int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
+int worker_memory(const char *name, size_t bytes, void **at)
 {
-    size_t bytes = sizeof(*w->shared) + capacity * sizeof(struct worker_sample);
-    int fd = memfd_create("cutin-latency", MFD_CLOEXEC);
-    void *at;
+    int fd = memfd_create(name, MFD_CLOEXEC);
 
     if (fd < 0)
         return -errno;
-    at = ftruncate(fd, (off_t)bytes) == 0
-             ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
-             : MAP_FAILED;
-    if (at == MAP_FAILED) {
-        close(fd);
-        return -ENOMEM;
-    }
+    *at = ftruncate(fd, (off_t)bytes) == 0
+              ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+              : MAP_FAILED;
+    if (*at != MAP_FAILED)
+        return fd;
+    close(fd);
+    return -ENOMEM;
+}
+
+int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
+{
+    size_t bytes = sizeof(*w->shared) + capacity * sizeof(struct worker_sample);
+    void *at;
+    int fd = worker_memory("cutin-latency", bytes, &at);
+
+    if (fd < 0)
+        return fd;
     *w = (struct worker){
         .role = role, .socket = -1, .shared_fd = fd, .shared = at, .shared_bytes = bytes};
     w->shared->capacity = capacity;
     return 0;
 }
 
-int worker_environment_set(const struct worker_environment *env, const char *priority)
+static int environment_make(const struct worker_environment *env, const char *priority)
 {
     const char *under = env->library, *traced = under ? env->trace : NULL;
     bool be = under && strcmp(priority, "be") == 0;
@@ -75,23 +83,21 @@ int worker_environment_set(const struct worker_environment *env, const char *pri
     return environment_of(rows, env->library, env->simulator);
 }
 
-/* In the forked child; only async-signal-safe calls are needed: the command has one thread. */
-_Noreturn static void become_worker(struct worker *w, const struct worker_environment *env,
-                                    int socket)
+/* Only async-signal-safe calls are needed: the command has one thread. */
+void worker_become(const struct worker_environment *env, const char *priority, int shared_fd,
+                   int socket, const char *program, const char *const words[])
 {
-    struct paths paths;
     /* Out of the way of the two fixed numbers first. */
-    int s = fcntl(socket, F_DUPFD, WORKER_SHARED_FD + 1);
-    int m = fcntl(w->shared_fd, F_DUPFD, WORKER_SHARED_FD + 1);
+    int m = fcntl(shared_fd, F_DUPFD, WORKER_SOCKET_FD + 1);
+    int s = socket < 0 ? m : fcntl(socket, F_DUPFD, WORKER_SOCKET_FD + 1);
 
-    if (s < 0 || m < 0 || dup2(s, WORKER_SOCKET_FD) < 0 || dup2(m, WORKER_SHARED_FD) < 0 ||
-        worker_environment_set(env, w->role) != 0)
+    if (s < 0 || m < 0 || dup2(m, WORKER_SHARED_FD) < 0 || dup2(s, WORKER_SOCKET_FD) < 0 ||
+        environment_make(env, priority) != 0)
         _exit(EXIT_CANNOT_RUN);
-    close_range(WORKER_SHARED_FD + 1, ~0U, 0);
-    paths_find(&paths);
+    close_range(socket < 0 ? WORKER_SOCKET_FD : WORKER_SOCKET_FD + 1, ~0U, 0);
     /* stdout carries the command's own figures alone. */
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    execl(paths.command, "cutin", "latency", "--worker", w->role, (char *)NULL);
+    execv(program, (char *const *)(uintptr_t)words);
     _exit(EXIT_CANNOT_RUN);
 }
 
@@ -102,17 +108,17 @@ int worker_start(struct worker *w, const struct worker_environment *env,
     struct paths paths;
     int pair[2], rc;
 
-    if (env->library && strcmp(w->role, "be") == 0) {
-        paths_find(&paths);
+    paths_find(&paths);
+    if (env->library && strcmp(w->role, "be") == 0)
         gates_learn(&paths, env->simulator, false);
-    }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
         snprintf(why, why_bytes, "cannot start a worker: %s", strerror(errno));
         return -errno;
     }
     w->pid = own_fork(SIGKILL);
     if (w->pid == 0)
-        become_worker(w, env, pair[1]);
+        worker_become(env, w->role, w->shared_fd, pair[1], paths.command,
+                      (const char *const[]){"cutin", "latency", "--worker", w->role, NULL});
     rc = w->pid < 0 ? -errno : 0;
     close(pair[1]);
     w->socket = pair[0];

@@ -391,20 +391,16 @@ static int serve(struct gpu *g)
     } while (true);
 }
 
-static int map_shared(void)
+void *worker_map(size_t *least)
 {
     struct stat st;
     void *at;
 
-    if (fstat(WORKER_SHARED_FD, &st) != 0 || st.st_size < (off_t)sizeof(*shared))
-        return -EINVAL;
-    at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_SHARED_FD, 0);
-    if (at == MAP_FAILED)
-        return -errno;
-    shared = at;
-    if ((size_t)st.st_size < sizeof(*shared) + shared->capacity * sizeof(struct worker_sample))
-        return -EINVAL;
-    return 0;
+    if (fstat(WORKER_SHARED_FD, &st) != 0 || st.st_size < (off_t)*least)
+        return NULL;
+    *least = (size_t)st.st_size;
+    at = mmap(NULL, *least, PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_SHARED_FD, 0);
+    return at != MAP_FAILED ? at : NULL;
 }
 
 int worker_main(const char *role)
@@ -412,8 +408,10 @@ int worker_main(const char *role)
     static struct gpu gpu;
     bool rt = strcmp(role, "rt") == 0;
     struct worker_reply bad = {0};
+    size_t bytes = sizeof(*shared);
 
-    if (map_shared() != 0) {
+    shared = worker_map(&bytes);
+    if (!shared || bytes < sizeof(*shared) + shared->capacity * sizeof(struct worker_sample)) {
         fprintf(stderr, "cutin latency: --worker is for cutin itself\n");
         return 2;
     }

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 /* Descriptors of a worker, from before its exec. */
-enum { WORKER_SOCKET_FD = 3, WORKER_SHARED_FD = 4 };
+enum { WORKER_SHARED_FD = 3, WORKER_SOCKET_FD = 4 };
 
 enum { WORKER_WORDS = 256 }; /* that best effort updates with every kernel */
 
@@ -104,8 +104,15 @@ struct worker_environment {
     bool timed;
 };
 
-/* The calling process, a child before its exec, gets this environment. 0 or -ENOMEM. */
-int worker_environment_set(const struct worker_environment *env, const char *priority);
+/* Memory that the command shares with its workers, zero. Its descriptor, or -errno. */
+int worker_memory(const char *name, size_t bytes, void **at);
+/* In a worker: that memory. NULL: there is none, or it has fewer bytes than that; `least` becomes
+ * how many it has. */
+void *worker_map(size_t *least);
+/* A child becomes a worker, with this environment and these descriptors (socket -1: none). */
+_Noreturn void worker_become(const struct worker_environment *env, const char *priority,
+                             int shared_fd, int socket, const char *program,
+                             const char *const words[]);
 /* The shared memory, zero but for its capacity; the caller fills in the parameters. 0 or -errno. */
 int worker_prepare(struct worker *w, const char *role, uint32_t capacity);
 /*

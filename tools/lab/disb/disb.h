@@ -22,7 +22,6 @@ enum {
     DISB_CLIENTS = 32,
     DISB_NAME = 32,
     DISB_CLOSED_SAMPLES = 65536, /* of a closed-loop client, who has no arrivals to count */
-    DISB_SHARED_FD = 3,
 };
 
 /* ---- modes --------------------------------------------------------------------------------- */

@@ -8,9 +8,7 @@
 #include "tools/cutin/subcommand.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -143,12 +141,9 @@ static int share(struct run *r, const struct disb_workload *w)
         if (takes_part(r->mode, &w->client[i]))
             bytes += seat_bytes(&w->client[i], model);
     }
-    r->fd = memfd_create("cutin-disb", MFD_CLOEXEC);
-    if (r->fd < 0 || ftruncate(r->fd, (off_t)bytes) != 0)
-        return fail(r, -errno, "no shared memory");
-    map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
-    if (map == MAP_FAILED)
-        return fail(r, -errno, "no shared memory");
+    r->fd = worker_memory("cutin-disb", bytes, &map);
+    if (r->fd < 0)
+        return fail(r, r->fd, "no shared memory");
     r->shared = map;
     r->shared->bytes = bytes;
     r->shared->sequential = r->mode->sequential;
@@ -177,10 +172,13 @@ static int start_daemon(struct run *r)
 
 _Noreturn static void become_worker(struct run *r, uint32_t process)
 {
-    struct worker_environment env = {0};
     char number[16];
     /* Streams of one process: its priorities are the levels. */
     bool inherit = r->mode->cutin && r->mode->processes == DISB_ONE;
+    const struct variable set[] = {{"CUTIN_STREAM_PRIORITY", inherit ? "inherit" : NULL},
+                                   {"CUTIN_PAD", r->mode->pad ? "on" : NULL},
+                                   {0}};
+    struct worker_environment env = {.set = set};
 
     if (r->d->sim) {
         env.simulator = r->d->paths.simulator;
@@ -190,17 +188,9 @@ _Noreturn static void become_worker(struct run *r, uint32_t process)
         env.library = r->d->paths.library;
         env.socket = r->daemon.socket;
     }
-    if (worker_environment_set(&env, process == 0 ? "rt" : "be") != 0 ||
-        environment_set((struct variable[]){{"CUTIN_STREAM_PRIORITY", inherit ? "inherit" : NULL},
-                                            {"CUTIN_PAD", r->mode->pad ? "on" : NULL},
-                                            {0}}) != 0 ||
-        (r->fd != DISB_SHARED_FD ? dup2(r->fd, DISB_SHARED_FD) < 0 : fcntl(r->fd, F_SETFD, 0) != 0))
-        _exit(EXIT_CANNOT_RUN);
-    close_range(DISB_SHARED_FD + 1, ~0U, 0);
     snprintf(number, sizeof(number), "%u", process);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout carries the command's own figures alone */
-    execl(r->d->paths.self, "cutin-lab", "disb", "--worker", number, (char *)NULL);
-    _exit(EXIT_CANNOT_RUN);
+    worker_become(&env, process == 0 ? "rt" : "be", r->fd, -1, r->d->paths.self,
+                  (const char *const[]){"cutin-lab", "disb", "--worker", number, NULL});
 }
 
 static int start_workers(struct run *r)

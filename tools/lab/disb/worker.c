@@ -16,9 +16,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 
 enum {
     WARM_UP = 2, /* first launches load kernels, and cutin learns how long they take */
@@ -362,20 +360,6 @@ static int gpu_open(void)
     return 0;
 }
 
-static int map_shared(void)
-{
-    struct stat st;
-    void *at;
-
-    if (fstat(DISB_SHARED_FD, &st) != 0 || st.st_size < (off_t)sizeof(*shared))
-        return -EINVAL;
-    at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, DISB_SHARED_FD, 0);
-    if (at == MAP_FAILED)
-        return -errno;
-    shared = at;
-    return shared->bytes == (uint64_t)st.st_size && shared->seats <= DISB_CLIENTS ? 0 : -EINVAL;
-}
-
 static void *shared_at(uint64_t offset)
 {
     return (char *)shared + offset;
@@ -385,9 +369,12 @@ int disb_worker_main(uint32_t process)
 {
     static struct client clients[DISB_CLIENTS];
     pthread_t threads[DISB_CLIENTS];
+    size_t bytes = sizeof(*shared);
     uint32_t n = 0;
 
-    if (map_shared() != 0 || process > DISB_CLIENTS) {
+    shared = worker_map(&bytes);
+    if (!shared || shared->bytes != bytes || shared->seats > DISB_CLIENTS ||
+        process > DISB_CLIENTS) {
         fprintf(stderr, "cutin: --worker is for the command itself\n");
         return EXIT_FAILURE;
     }

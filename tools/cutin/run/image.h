@@ -5,7 +5,6 @@
 #define CUTIN_TOOLS_CUTIN_RUN_IMAGE_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 
 struct image {

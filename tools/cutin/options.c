@@ -29,10 +29,7 @@ int say(const struct subcommand *cmd, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    if (cmd)
-        fprintf(stderr, "%s %s: %s\n", program_name, cmd->name, text);
-    else
-        fprintf(stderr, "%s: %s\n", program_name, text);
+    fprintf(stderr, "%s%s%s: %s\n", program_name, cmd ? " " : "", cmd ? cmd->name : "", text);
     return EXIT_FAILURE;
 }
 
@@ -44,10 +41,8 @@ _Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    if (cmd)
-        say(cmd, "%s; see `%s %s --help`", text, program_name, cmd->name);
-    else
-        say(cmd, "%s; see `%s help`", text, program_name);
+    say(cmd, "%s; see `%s %s%s`", text, program_name, cmd ? cmd->name : "help",
+        cmd ? " --help" : "");
     exit(EXIT_USAGE);
 }
 

@@ -30,7 +30,8 @@ struct cut {
     uint64_t call_ns, in_ns, out_ns; /* 0: not known */
     uint64_t begin_ns;               /* of its first kernel; 0: not known */
     uint32_t op;
-    pid_t by; /* whose kernel was in its way; 0: not known */
+    pid_t by;       /* whose kernel was in its way; 0: not known */
+    uint64_t by_ns; /* for so long */
     char kernel[96];
 };
 struct cuts {
@@ -104,8 +105,7 @@ static int add_record(struct cuts *c, const struct trace_clocks *clocks,
 
 /* ---- the device ----------------------------------------------------------------------------- */
 
-static void add_work(struct cuts *c, const struct device_work *w, pid_t pid, bool begins,
-                     uint64_t most_ns[])
+static void add_work(struct cuts *c, const struct device_work *w, pid_t pid, bool begins)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct cut *cut = &c->at[i];
@@ -114,8 +114,8 @@ static void add_work(struct cuts *c, const struct device_work *w, pid_t pid, boo
         uint64_t from_ns = w->start_ns > cut->in_ns ? w->start_ns : cut->in_ns,
                  to_ns = w->end_ns < cut->begin_ns ? w->end_ns : cut->begin_ns;
 
-        if (!begins && w->pid != pid && from_ns < to_ns && to_ns - from_ns > most_ns[i]) {
-            most_ns[i] = to_ns - from_ns;
+        if (!begins && w->pid != pid && from_ns < to_ns && to_ns - from_ns > cut->by_ns) {
+            cut->by_ns = to_ns - from_ns;
             cut->by = w->pid;
             snprintf(cut->kernel, sizeof(cut->kernel), "%s",
                      kernel_name(w->name, KERNEL_NAME_EVENT, false));
@@ -129,26 +129,23 @@ static void add_work(struct cuts *c, const struct device_work *w, pid_t pid, boo
 
 /* Begins of kernels of `pid`, and the kernel of another process that took the most of the time
  * until then. Twice: who was in the way is known when it is known when the kernel began. */
-static int cuts_read_log(struct cuts *c, FILE *log, pid_t pid)
+static void cuts_read_log(struct cuts *c, FILE *log, pid_t pid)
 {
-    uint64_t *most_ns = calloc(c->n + 1, sizeof(*most_ns));
     uint64_t first_ns = c->n ? c->at[0].in_ns : 0;
     struct device_work w;
     char *text = NULL;
     size_t room = 0;
 
-    for (size_t i = 0; most_ns && i < c->n; i++)
+    for (size_t i = 0; i < c->n; i++)
         c->at[i].begin_ns = 0;
-    for (int pass = 0; most_ns && pass < 2; pass++) {
+    for (int pass = 0; pass < 2; pass++) {
         rewind(log);
         while (getline(&text, &room, log) > 0)
             if (device_log_parse(text, &w) && strcmp(w.kind, "kernel") == 0 &&
                 w.end_ns + 1000000 >= first_ns)
-                add_work(c, &w, pid, pass == 0, most_ns);
+                add_work(c, &w, pid, pass == 0);
     }
     free(text);
-    free(most_ns);
-    return most_ns ? 0 : -ENOMEM;
 }
 
 /* ---- another trace -------------------------------------------------------------------------- */
@@ -323,7 +320,7 @@ static int read_files(struct attach *a)
     log = rc == 0 ? open_log(a->row->pid) : NULL;
     if (log) {
         a->logged = true;
-        rc = cuts_read_log(&a->cuts, log, a->row->pid);
+        cuts_read_log(&a->cuts, log, a->row->pid);
         fclose(log);
     }
     if (rc == 0)

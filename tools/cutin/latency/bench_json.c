@@ -150,8 +150,8 @@ static json_t *stages_json(const struct bench *b)
 
     for (int i = 0; i < STAGE_COUNT; i++) {
         json_t *one = result_brief(&b->stages.figures[i]);
-        put(one, "what", json_string(stage_texts[i]));
-        put(stages, stage_names[i], one);
+        put(one, "what", json_string(stage_rows[i].is));
+        put(stages, stage_rows[i].name, one);
     }
     return json_pack("{s:s, s:i, s:i, s:o}", "method", bench_trace_methods[b->plan.method],
                      "cut_ins", (int)b->stages.cut_ins, "paused", (int)b->stages.paused, "us",

@@ -198,7 +198,7 @@ void bench_print(const struct bench *b)
                "known");
         for (int i = 0; i < STAGE_COUNT; i++) {
             const struct figures *f = &s->figures[i];
-            printf("%-52s %9.1f %9.1f", stage_texts[i], f->p50_us, f->p90_us);
+            printf("%-52s %9.1f %9.1f", stage_rows[i].is, f->p50_us, f->p90_us);
             print_figure(s->n[i], f->p99_us, 99);
             printf(" %9.1f %8u\n", f->max_us, s->n[i]);
         }

@@ -6,15 +6,10 @@
 
 #include <stdlib.h>
 
-const char *const stage_names[STAGE_COUNT] = {
-#define STAGE_NAME(name, is) #name,
-    STAGES(STAGE_NAME)
-#undef STAGE_NAME
-};
-const char *const stage_texts[STAGE_COUNT] = {
-#define STAGE_TEXT(name, is) is,
-    STAGES(STAGE_TEXT)
-#undef STAGE_TEXT
+const struct stage_row stage_rows[STAGE_COUNT] = {
+#define STAGE_ROW(name, is) {#name, is},
+    STAGES(STAGE_ROW)
+#undef STAGE_ROW
 };
 
 /* ---- sources -------------------------------------------------------------------------------- */

@@ -32,7 +32,9 @@ enum stage {
 #undef STAGE_ENUM
         STAGE_COUNT
 };
-extern const char *const stage_names[STAGE_COUNT], *const stage_texts[STAGE_COUNT];
+extern const struct stage_row {
+    const char *name, *is;
+} stage_rows[STAGE_COUNT];
 
 /* What happened while samples were taken. */
 enum stage_source {

@@ -102,7 +102,6 @@ static void add_peer(struct daemon *d, int fd)
         stray_close(fd);
         return;
     }
-    job_of_process(d->conf->jobs, d->conf->owner, p->who.pid, p->who.uid, &p->who.job);
     if (limit_connection(d, p)) {
         d->refused[REFUSED_CONNECTION]++;
         peer_free(p);

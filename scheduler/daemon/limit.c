@@ -111,11 +111,15 @@ bool limit_connection(struct daemon *d, struct peer *new)
     struct user *user = user_of(d, new->who.uid, permission_cgroup(d->conf, &new->who));
 
     new->user = user;
-    new->unlimited = permission_control(d->conf, &new->who);
-    if (!user || d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0))
+    if (!user || (known_later(d, user->uid) && !permission_control(d->conf, &new->who) &&
+                  too_often(d, user)))
         return true;
-    if (!new->unlimited && (user->connections >= d->conf->connections_per_user ||
-                            (known_later(d, user->uid) && too_often(d, user))))
+    /* Up to 64 parents are looked at, but not for whoever comes without end. */
+    job_of_process(d->conf->jobs, d->conf->owner, new->who.pid, new->who.uid, &new->who.job);
+    new->unlimited = permission_control(d->conf, &new->who);
+    if (d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0))
+        return true;
+    if (!new->unlimited && user->connections >= d->conf->connections_per_user)
         return true;
     user->connections++;
     return false;

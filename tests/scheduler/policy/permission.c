@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -288,6 +289,79 @@ Test(permission, a_cgroup_decides_whatever_the_user)
     cr_assert_eq(actor_do(&out, DO_LEVEL, 0, 0), 3);
     actor_kill(&in);
     actor_kill(&out);
+    WAIT_UNTIL(rmdir(folder) == 0);
+}
+
+/* Of many parents, each of whom could have begun a job. */
+static void come_far_below(int depth, int times, int end)
+{
+    while (depth-- > 0) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            continue;
+        waitpid(pid, NULL, 0);
+        _exit(0);
+    }
+    while (times-- > 0)
+        close(bare_connect(place.socket, (uid_t)-1));
+    _exit(write(end, "", 1) != 1 ||
+          read(end, &times, 1) != 0); /* when they have all been looked at */
+}
+
+/* System calls of the daemon that read: of each parent one. */
+static unsigned long daemon_reads(void)
+{
+    unsigned long reads = 0;
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%d/io", (int)place.daemon);
+    cr_assert_not_null(f = fopen(path, "re"));
+    cr_assert_eq(fscanf(f, "rchar: %*u wchar: %*u syscr: %lu", &reads), 1);
+    fclose(f);
+    return reads;
+}
+
+Test(permission, who_is_contained_and_comes_too_often_is_not_looked_up)
+{
+    enum { TIMES = 1000, DEPTH = 50, AT_ONCE = 8, EACH_SECOND = 128, PARENTS = 64, FEW = 4 };
+    char folder[PLACE_CGROUP], jobs[96], text[256], byte;
+    unsigned long reads, most;
+    uint64_t began;
+    int fd, end[2];
+    pid_t pid;
+
+    if (!place_cgroup(folder, "cgroup.procs"))
+        cr_skip("no cgroup can be made here");
+    snprintf(jobs, sizeof(jobs), "%s/jobs", place.folder);
+    snprintf(text, sizeof(text),
+             "[allow]\ncontained = cgroup:/cutin-*\n[jobs]\nfolder = %s\n"
+             "[limits]\nconnections_per_user = 8\n",
+             jobs);
+    place_configure(&place, text);
+    cr_assert_eq(mkdir(jobs, 0755), 0);
+    place_start(&place);
+    began = now_ms();
+    reads = daemon_reads();
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, end), 0);
+    if ((pid = fork()) == 0) {
+        place_enter(folder, getpid());
+        close(end[1]);
+        come_far_below(DEPTH, TIMES, end[0]);
+    }
+    close(end[0]);
+    cr_assert_eq(read(end[1], &byte, 1), 1);
+    fd = bare_connect(place.socket, (uid_t)-1); /* behind them */
+    bare_hello(fd, 3);
+    cr_expect_eq(bare_wait(fd, MESSAGE_WELCOME, NULL), 0);
+    close(fd);
+    reads = daemon_reads() - reads;
+    most = TIMES * FEW + (AT_ONCE + 1 + EACH_SECOND * (now_ms() - began) / 1000) * PARENTS;
+    cr_expect_leq(reads, most, "%lu reads, of at most %lu", reads, most);
+    close(end[1]);
+    waitpid(pid, NULL, 0);
+    rmdir(jobs);
     WAIT_UNTIL(rmdir(folder) == 0);
 }
 

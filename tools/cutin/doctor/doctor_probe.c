@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { PATIENCE_S = 60 }; /* a first cuInit on a big machine takes seconds */
-enum { RETURNS_MS = 1000, HELD_MS = 30 };
+enum { RETURNS_MS = 5000, HELD_MS = 30 };
 
 /* ---- what there is ------------------------------------------------------------------------- */
 

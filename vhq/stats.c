@@ -48,6 +48,7 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     uint64_t est_ns = peek(set->gpu_ns);
     out->padded = peek(set->padded);
     out->peer_releases = peek(set->peer_releases);
+    out->in_flight_ns = peek(set->area_ns);
     for (struct vhq *q = set->all; q; q = q->next) {
         if (q->dead)
             continue;

@@ -382,6 +382,7 @@ struct vhq_stats {
     uint64_t gpu_ns;         /* that the device has worked for it, at most: see used.c; of sets */
     uint64_t sure_ns;        /* of these, what was not somebody else's turn */
     uint32_t buffered_now, in_flight_now;
+    uint64_t in_flight_ns; /* of the device, by the estimates; of sets */
     uint32_t long_ns; /* the longest of the commands that go one at a time; 0: there are none */
 };
 void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out);

@@ -21,7 +21,7 @@
 #include "shim/objects/context.h"
 
 enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
-enum { SOON_PART = 10 };
+enum { SOON_PART = 20 };
 /* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
  * alloc_channel.h of NVIDIA's kernel modules). */
 #define CLOSED_NS (10000 * NS_PER_MS)
@@ -380,16 +380,23 @@ void gates_open_stale(void)
     context_each(open_stale, NULL);
 }
 
-static void fly(struct shim_context *ctx, void *flying)
+struct flight {
+    uint32_t commands;
+    uint64_t ns; /* that they take, as far as is known */
+};
+
+static void fly(struct shim_context *ctx, void *flight)
 {
+    struct flight *sum = flight;
     struct vhq_stats stats;
     if (!atomic_load(&ctx->gates))
         return;
     vhq_set_stats(ctx->set, &stats);
-    *(uint32_t *)flying += stats.in_flight_now;
+    sum->commands += stats.in_flight_now;
+    sum->ns += stats.in_flight_ns;
 }
 
-static void open_any(struct shim_context *ctx, void *flying)
+static void open_any(struct shim_context *ctx, void *flight)
 {
     struct gates *g = atomic_load(&ctx->gates);
     if (!g)
@@ -397,21 +404,21 @@ static void open_any(struct shim_context *ctx, void *flying)
     atomic_store(&ctx->gates_usable, 0);
     for (; g; g = g->older)
         page_open(g);
-    fly(ctx, flying);
+    fly(ctx, flight);
 }
 
 /* Until no more than `few` commands are in the driver, for a time. Returns whether it came to
  * that. */
-static bool run_out(void (*look)(struct shim_context *ctx, void *flying), uint32_t few, int looks)
+static bool run_out(void (*look)(struct shim_context *ctx, void *flight), uint32_t few, int looks)
 {
-    uint32_t flying = few + 1;
-    for (; looks > 0 && flying > few; looks--) {
-        flying = 0;
-        context_each(look, &flying);
-        if (flying > few)
+    struct flight now = {few + 1, 0};
+    for (; looks > 0 && now.commands > few; looks--) {
+        now = (struct flight){0};
+        context_each(look, &now);
+        if (now.commands > few)
             clock_nap(RUN_OUT_NAP_NS);
     }
-    return flying <= few;
+    return now.commands <= few;
 }
 
 /* Others write to the page until they have heard that this process left. */
@@ -428,36 +435,36 @@ static void stand(struct shim_context *ctx, void *stands)
 
 /* What the driver has runs out, up to 20 ms of it, and nothing follows. The 20 ms begin when the
  * first has landed: a host that has no processor to spare may see the open gate, or that, late.
- * Returns whether any has. */
+ * Returns whether any has, or takes so long that it may be on its way. */
 static bool let_out(const struct gates *g)
 {
     static _Atomic bool said;
-    bool stands = true, landed;
-    uint32_t flying = 0;
+    bool stands = true, begun;
+    struct flight before = {0};
     struct client_lifted lifted;
     context_each(stand, &stands);
-    context_each(fly, &flying);
+    context_each(fly, &before);
     lifted = client_hold_lift(g->device, g->level);
-    landed = run_out(fly, flying ? flying - 1 : 0, FIRST_LOOKS);
-    if (landed)
+    begun = run_out(fly, before.commands ? before.commands - 1 : 0, FIRST_LOOKS);
+    if (begun)
         run_out(fly, 0, RUN_OUT_LOOKS);
     client_hold_return(&lifted);
     stands = false;
     context_each(stand, &stands);
     if (!atomic_exchange(&said, true))
         log_line(LOG_INFO, "a hold lasted so long that what stood at gates was let out");
-    return landed;
+    return begun || before.ns > RUN_OUT_LOOKS * (uint64_t)RUN_OUT_NAP_NS;
 }
 
 void gates_closed_look(struct shim_context *ctx)
 {
     struct gates *g = atomic_load(&ctx->gates);
     uint64_t now_ns = clock_ns(), limit_ns = SHORTENED(LET_OUT_MS, CLOSED_NS);
-    uint32_t flying = 0;
-    fly(ctx, &flying);
-    if (!flying || !g->closed_ns)
-        g->closed_ns = flying ? now_ns : 0;
-    if (!flying || now_ns - g->closed_ns < limit_ns || MUTANT(gates_stay_closed))
+    struct flight now = {0};
+    fly(ctx, &now);
+    if (!now.commands || !g->closed_ns)
+        g->closed_ns = now.commands ? now_ns : 0;
+    if (!now.commands || now_ns - g->closed_ns < limit_ns || MUTANT(gates_stay_closed))
         return;
     /* A device that did not look at its word meanwhile is given another chance soon. */
     g->closed_ns = let_out(g) ? 0 : clock_ns() - limit_ns + limit_ns / SOON_PART;

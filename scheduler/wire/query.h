@@ -5,7 +5,7 @@
  * -errno:
  *   -ENOENT, -ECONNREFUSED  no daemon there
  *   -ESRCH                  no such process under cutin
- *   -EPERM                  the process is another user's, or the level is above what you may have
+ *   -EPERM                  the process is another user's, or the level is above what it may have
  *   -EINVAL                 a value out of its bounds
  *   -EOPNOTSUPP             the process came as real time: its streams have no queues to hold
  *   -EPROTO                 a daemon of another version

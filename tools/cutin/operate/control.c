@@ -53,7 +53,7 @@ static int failed(const struct subcommand *cmd, struct control_target target, in
                    (int)target.pid);
     case -EPERM:
         return say(cmd,
-                   "not permitted: process %d is another user's, or the level is above what you "
+                   "not permitted: process %d is another user's, or the level is above what it "
                    "may have; `control` and the levels under [allow] in cutind.conf say who may",
                    (int)target.pid);
     case -EOPNOTSUPP:

@@ -64,7 +64,7 @@ Test(driver, no_such_device, .init = rig_init)
 /* cuda.h 13.5: NCCL asks for 153, CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_UNICAST_SUPPORTED, before it
  * starts, and goes on without where it is 0; the last is
  * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED. */
-Test(driver, knows_the_attributes_of_its_version, .init = rig_open_newest)
+Test(newest, driver_knows_the_attributes_of_its_version, .init = rig_open_newest)
 {
     int version, value = -1;
     OK(cuDriverGetVersion(&version));

@@ -195,7 +195,7 @@ typedef CUresult stream_resource(CUstream, CUdevResource *, CUdevResourceType);
 /* cuda.h 13.1, cuDevSmResourceSplit, examples 1 and 2: "the result will have 10 SMs ... The rest is
  * placed in the optional remainder"; cuStreamGetDevResource: "Get the type resources available to
  * the hStream". */
-Test(contexts, green_ones_have_what_was_split_off, .init = rig_open_newest)
+Test(newest, green_contexts_have_what_was_split_off, .init = rig_open_newest)
 {
     split *divide = (split *)rig_function("cuDevSmResourceSplit", 13010);
     stream_resource *of_stream = (stream_resource *)rig_function("cuStreamGetDevResource", 13010);

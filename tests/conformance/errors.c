@@ -3,6 +3,7 @@
  */
 #include "rig.h"
 
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,26 @@ Test(errors, a_refused_call_leaves_no_trace)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(NULL, 1));
     OK(launch_mix(NULL, p, 2, 2));
     words_are(p, 4);
+}
+
+/* "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES [...] OUT: Amount of log buffer filled with messages"
+ * (cuda.h): of a linker that cannot be made, too, whose caller prints so much of the buffer. */
+Test(errors, a_linkers_log_is_as_long_as_it_says)
+{
+    enum { ROOM = 512 };
+    char log[ROOM];
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)ROOM};
+    CUlinkState state;
+    memset(log, 0xff, sizeof(log)); /* of no text */
+    CUresult result = cuLinkCreate(2, options, values, &state);
+    if (result == CUDA_SUCCESS) {
+        OK(cuLinkDestroy(state));
+        return;
+    }
+    size_t filled = (uintptr_t)values[1];
+    cr_assert_leq(filled, ROOM);
+    cr_assert_null(memchr(log, 0xff, filled));
 }
 
 Test(errors, illegal_access_stays)

@@ -510,7 +510,7 @@ typedef CUresult node_graph(CUgraphNode, CUgraph *);
 
 /* cuda.h 13.1: "The local nodeId and graphId together can uniquely identify the node", "If hNode is
  * in a child graph, the child graph it is in is returned"; CUDA_ERROR_INVALID_VALUE. */
-Test(graphs, have_names_as_their_nodes_have, .init = rig_open_newest)
+Test(newest, graphs_have_names_as_their_nodes_have, .init = rig_open_newest)
 {
     graph_id *id_of = (graph_id *)rig_function("cuGraphGetId", 13010);
     exec_id *id_of_exec = (exec_id *)rig_function("cuGraphExecGetId", 13010);

@@ -12,6 +12,13 @@ static void open_pools(void)
 
 TestSuite(pools, .init = open_pools);
 
+static void open_pools_newest(void)
+{
+    rig_open_newest();
+    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED))
+        cr_skip_test("no memory pools");
+}
+
 static CUmemoryPool pool_new(void)
 {
     CUmemoryPool pool;
@@ -26,6 +33,34 @@ static uint64_t pool_amount(CUmemoryPool pool, CUmemPool_attribute which)
     cuuint64_t value = 0;
     OK(cuMemPoolGetAttribute(pool, which, &value));
     return value;
+}
+
+/* cuda.h 13.5: "The allocation type of the mempool", "Available export handle types", "The location
+ * id", "The location type", "Maximum size", "whether the pool has hardware compresssion enabled",
+ * "A value of -1 indicates that the mempool is not localized". Older headers have no names. */
+Test(newest, pools_say_what_they_were_made_of, .init = open_pools_newest)
+{
+    enum { ALLOCATION_TYPE = 9, HANDLE_TYPES, LOCATION_ID, LOCATION_TYPE, MOST, UNPACKS, DOMAIN };
+    CUmemoryPool pool = pool_new();
+    int version, value = -1;
+    OK(cuDriverGetVersion(&version));
+    if (version < 13050)
+        cr_skip_test("a driver before 13.5");
+    OK(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)ALLOCATION_TYPE, &value));
+    cr_assert_eq(value, CU_MEM_ALLOCATION_TYPE_PINNED);
+    OK(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)HANDLE_TYPES, &value));
+    cr_assert_eq(value, CU_MEM_HANDLE_TYPE_NONE);
+    OK(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)LOCATION_ID, &value));
+    cr_assert_eq(value, rig.dev);
+    OK(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)LOCATION_TYPE, &value));
+    cr_assert_eq(value, CU_MEM_LOCATION_TYPE_DEVICE);
+    pool_amount(pool, (CUmemPool_attribute)MOST);
+    OK(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)UNPACKS, &value));
+    OK(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)DOMAIN, &value));
+    cr_assert_eq(value, -1);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuMemPoolSetAttribute(pool, (CUmemPool_attribute)LOCATION_ID, &value));
+    OK(cuMemPoolDestroy(pool));
 }
 
 Test(pools, address_is_known_when_the_call_returns)

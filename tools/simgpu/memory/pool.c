@@ -46,7 +46,8 @@ enum {
     LOCATION_HOST = 2,
     LOCATION_HOST_NUMA = 3,
     TYPE_MANAGED = 2,
-    LOCATION_ID = 11, /* an attribute of 13.5 */
+    LOCATION_ID = 11, /* an attribute of 13.5 ... */
+    ATTRIBUTES = 16,  /* ... which has so many */
 };
 
 /* "In all other cases, the call returns ::CUDA_ERROR_INVALID_VALUE" (cuda.h): without a place only
@@ -152,6 +153,9 @@ static int property(const struct sim_pool *p, int attribute)
         p->shared ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,
         device ? p->place : 0,
         device ? CU_MEM_LOCATION_TYPE_DEVICE : location_types[p->place - PLACE_HOST],
+        0,  /* its greatest size, an amount */
+        0,  /* no hardware that decompresses */
+        -1, /* of no locality domain */
     };
     return values[attribute - LOCATION_ID + 2];
 }
@@ -159,7 +163,7 @@ static int property(const struct sim_pool *p, int attribute)
 /* Under lock. Integers for the reuse rules, 64 bits for amounts. */
 static CUresult attribute_read(const struct sim_pool *p, CUmemPool_attribute attribute, void *value)
 {
-    const uint64_t *const amounts[] = {
+    const uint64_t *const amounts[ATTRIBUTES] = {
         [CU_MEMPOOL_ATTR_RELEASE_THRESHOLD] = &p->threshold,
         [CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT] = &p->reserved,
         [CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH] = &p->reserved_high,
@@ -167,7 +171,7 @@ static CUresult attribute_read(const struct sim_pool *p, CUmemPool_attribute att
         [CU_MEMPOOL_ATTR_USED_MEM_HIGH] = &p->used_high,
         [LOCATION_ID + 2] = &p->most,
     };
-    size_t known = config_get()->driver_version >= 13050 ? LOCATION_ID + 3 : LOCATION_ID - 2;
+    size_t known = config_get()->driver_version >= 13050 ? ATTRIBUTES : LOCATION_ID - 2;
     if (attribute < 1 || attribute >= known)
         return CUDA_ERROR_INVALID_VALUE;
     if (amounts[attribute])

@@ -28,12 +28,13 @@ static void write_line(uint32_t severity, const char *text)
 {
     static const int priority[] = {3, 4, 6, 7}; /* of syslog(3) */
     static uint32_t lost;
+    static bool torn; /* what came last is no whole line */
     struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
     char mark[32] = "cutind: ", line[700];
     const char *stream = getenv("JOURNAL_STREAM");
     unsigned long long dev, ino;
     struct stat st;
-    int n;
+    ssize_t n, written;
 
     if (poll(&log, 1, 0) != 1 || !(log.revents & POLLOUT)) {
         lost++;
@@ -45,13 +46,17 @@ static void write_line(uint32_t severity, const char *text)
         st.st_dev == dev && st.st_ino == ino)
         snprintf(mark, sizeof(mark), "<%d>", priority[severity]);
     if (lost)
-        n = snprintf(line, sizeof(line), "%s%u lines are lost: nobody read this log\n%s%s\n", mark,
-                     lost, mark, text);
+        n = snprintf(line, sizeof(line),
+                     "%s%s%u lines are lost: nobody read this log, or its disk was full\n%s%s\n",
+                     torn ? "\n" : "", mark, lost, mark, text);
     else
         n = snprintf(line, sizeof(line), "%s%s\n", mark, text);
-    if (write(STDERR_FILENO, line, (size_t)n) == n) {
+    written = write(STDERR_FILENO, line, (size_t)n);
+    if (written == n) {
         lost = 0;
+        torn = false;
     } else { /* a full disk */
+        torn |= written > 0;
         lost++;
         dropped++;
     }

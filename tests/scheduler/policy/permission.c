@@ -421,7 +421,8 @@ Test(permission, what_a_cgroup_is_called_does_no_harm_in_the_log)
     actor_kill(&a);
     WAIT_UNTIL(pread(fd, log, sizeof(log) - 1, 0) > 0 && strstr(log, "runs at level be"));
     cr_expect(strstr(log, "named?[2J` under") && !strchr(log, '\033'), "%s", log);
-    WAIT_UNTIL(rmdir(below) == 0 && rmdir(folder) == 0);
+    WAIT_UNTIL(rmdir(below) == 0);
+    WAIT_UNTIL(rmdir(folder) == 0);
 }
 
 /* Once the main thread has ended. */

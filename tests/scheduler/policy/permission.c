@@ -369,7 +369,7 @@ Test(permission, who_is_contained_and_comes_too_often_is_not_looked_up)
 Test(permission, who_is_contained_takes_no_room_from_another_cgroup)
 {
     enum { MOST = 2 };
-    char folder[PLACE_CGROUP], below[2][PLACE_CGROUP + 2];
+    char folder[PLACE_CGROUP], below[2][PLACE_CGROUP + 16];
     struct actor in[MOST + 1], other;
 
     if (!place_cgroup(folder, "cgroup.procs"))

@@ -22,6 +22,7 @@
 
 enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
 enum { SOON_PART = 20 };
+#define SOON_NS (50 * NS_PER_MS) /* at least: owners write their bits anew in between */
 /* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
  * alloc_channel.h of NVIDIA's kernel modules). */
 #define CLOSED_NS (10000 * NS_PER_MS)
@@ -460,6 +461,7 @@ void gates_closed_look(struct shim_context *ctx)
 {
     struct gates *g = atomic_load(&ctx->gates);
     uint64_t now_ns = clock_ns(), limit_ns = SHORTENED(LET_OUT_MS, CLOSED_NS);
+    uint64_t soon_ns = limit_ns / SOON_PART;
     struct flight now = {0};
     fly(ctx, &now);
     if (!now.commands || !g->closed_ns)
@@ -467,7 +469,7 @@ void gates_closed_look(struct shim_context *ctx)
     if (!now.commands || now_ns - g->closed_ns < limit_ns || MUTANT(gates_stay_closed))
         return;
     /* A device that did not look at its word meanwhile is given another chance soon. */
-    g->closed_ns = let_out(g) ? 0 : clock_ns() - limit_ns + limit_ns / SOON_PART;
+    g->closed_ns = let_out(g) || soon_ns < SOON_NS ? 0 : clock_ns() - limit_ns + soon_ns;
 }
 
 void gates_pause(struct shim_context *ctx, bool pause)

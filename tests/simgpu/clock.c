@@ -164,3 +164,41 @@ Test(clock, threads_that_an_exec_has_ended_hold_up_nobody)
     alarm(120);
     cr_expect(strstr(program_run_as("replaced").at, "went on"));
 }
+
+Test(clock, a_process_that_is_stopped_does_not_stop_the_time)
+{
+    alarm(120);
+    cr_expect(strstr(program_run_as("stopped").at, "went on"));
+}
+
+Test(clock, one_that_was_lost_and_ends_makes_no_second_turn)
+{
+    alarm(240);
+    struct text text = program_run_as("one");
+    cr_expect(strstr(text.at, "at once 0\n"), "%s", text.at);
+}
+
+/* Each time is new, and made by whoever comes first of four. */
+Test(clock, its_first_processes_may_come_together)
+{
+    enum { TIMES = 100, TOGETHER = 4 };
+    char id[32];
+    alarm(240);
+    for (int i = 0; i < TIMES; i++) {
+        pid_t pid[TOGETHER];
+        int status;
+        id_new(id);
+        for (int k = 0; k < TOGETHER; k++)
+            if ((pid[k] = fork()) == 0) {
+                setenv("SIMGPU_CLOCK", "step", 1);
+                setenv("LD_PRELOAD", LIB_DIR "/simgpu/libsimgpu_clock.so", 1);
+                execlp("sleep", "sleep", "0.001", (char *)NULL);
+                _exit(1);
+            }
+        for (int k = 0; k < TOGETHER; k++) {
+            cr_assert_eq(waitpid(pid[k], &status, 0), pid[k]);
+            cr_assert_eq(status, 0, "time %d", i);
+        }
+        time_remove(id);
+    }
+}

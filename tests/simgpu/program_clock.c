@@ -6,6 +6,8 @@
  * and whose messages nobody reads, and ends the child. `program_clock watched` ends while many
  * threads look after the one that runs, and `program_clock numbers` opens files meanwhile.
  * `program_clock replaced` executes `program_clock again` from a thread, while others wait.
+ * `program_clock stopped` stops a child for some time. `program_clock one` says how often two of
+ * its processes ran at once, while a third one has waited outside of the time and ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +15,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -317,6 +321,63 @@ static int go_on(void)
     return 0;
 }
 
+static int stop_child(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        for (;;)
+            nap_us(10000);
+    nap_us(20000);
+    kill(child, SIGSTOP);
+    nap_us(100000);
+    kill(child, SIGCONT);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    puts("went on");
+    return 0;
+}
+
+/* Nobody but who has the turn is between the two additions. */
+static _Noreturn void be_one(_Atomic int *inside, _Atomic int *twice)
+{
+    for (int i = 0; i < 2000; i++) {
+        if (atomic_fetch_add(inside, 1) > 0)
+            atomic_fetch_add(twice, 1);
+        for (volatile int spin = 0; spin < 20000;)
+            spin = spin + 1;
+        atomic_fetch_sub(inside, 1);
+        nap_us(1);
+    }
+    _exit(0);
+}
+
+static int be_one_of_two(void)
+{
+    _Atomic int *shared =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t two[2];
+    char byte;
+    if (shared == MAP_FAILED || pipe(pipes) != 0)
+        return 1;
+    if (fork() == 0) {
+        close(pipes[1]);
+        /* Not by libc, whose calls are of the time. */
+        _exit((int)syscall(SYS_read, pipes[0], &byte, 1));
+    }
+    for (int i = 0; i < 2; i++)
+        if ((two[i] = fork()) == 0) {
+            close(pipes[1]);
+            be_one(&shared[0], &shared[1]);
+        }
+    for (int i = 0; i < 100; i++)
+        nap_us(1);
+    close(pipes[1]);
+    for (int i = 0; i < 2; i++)
+        waitpid(two[i], NULL, 0);
+    printf("at once %d\n", atomic_load(&shared[1]));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -336,6 +397,10 @@ int main(int argc, char **argv)
         return be_replaced();
     if (argc > 1 && strcmp(argv[1], "again") == 0)
         return go_on();
+    if (argc > 1 && strcmp(argv[1], "stopped") == 0)
+        return stop_child();
+    if (argc > 1 && strcmp(argv[1], "one") == 0)
+        return be_one_of_two();
     if (argc > 1)
         return strcmp(argv[1], "watched") == 0 ? end_watched() : wait_outside();
     for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {

@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -459,7 +460,10 @@ static void lost_note(const struct seat *s, char state)
 {
     char name[64], where[64], call[64];
     snprintf(shared->whom, sizeof(shared->whom), "thread %d of process %d (%s) %s (%s, call %s)",
-             s->tid, s->pid, thread_line(s, "comm", name), state == 'S' ? "waits" : "spins",
+             s->tid, s->pid, thread_line(s, "comm", name),
+             state == 'S'   ? "waits"
+             : state == 'T' ? "is stopped"
+                            : "spins",
              thread_line(s, "wchan", where), thread_line(s, "syscall", call));
 }
 
@@ -505,7 +509,8 @@ static struct seat *lost_look(void)
         seat_free(s);
         return turn_take();
     }
-    if (state != 'S' && __atomic_load_n(&s->go, __ATOMIC_ACQUIRE))
+    bool stands = state == 'S' || state == 'T'; /* asleep, or stopped by a signal */
+    if (!stands && __atomic_load_n(&s->go, __ATOMIC_ACQUIRE))
         return NULL; /* it waits for a processor */
     if (state == '?' || !thread_used(s, &used))
         return NULL;
@@ -513,7 +518,7 @@ static struct seat *lost_look(void)
         seen.used_ns = used;
         seen.asleep = 0;
     }
-    seen.asleep = state == 'S' && !shared->patient ? seen.asleep + looks_worth() : 0;
+    seen.asleep = stands && !shared->patient ? seen.asleep + looks_worth() : 0;
     seen.turns = shared->turns;
     if (seen.asleep >= LOOKS || used > seen.used_ns + SPIN_NS) {
         lost_note(s, state);
@@ -769,7 +774,9 @@ void step_leave_process(void)
     wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, me->now_ns);
     wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, me->now_ns);
     me = NULL;
-    struct seat *next = turn_take();
+    /* Of one that was lost another thread may have the turn. */
+    bool runs = shared->running && shared->seats[shared->running - 1].state == SEAT_RUNNING;
+    struct seat *next = runs ? NULL : turn_take();
     unlock();
     turn_give(next);
 }
@@ -807,10 +814,10 @@ static void shared_sweep(void)
     }
     if (shared->magic == MAGIC && any)
         return;
-    uint32_t owner = shared->lock;
-    memset(shared, 0, sizeof(*shared));
+    /* The lock stays: another process may be waiting for it. */
+    const size_t kept = offsetof(struct step_shared, running);
+    memset((char *)shared + kept, 0, sizeof(*shared) - kept);
     shared->magic = MAGIC;
-    shared->lock = owner;
     shared->now_ns = BEGIN_NS;
     shared->next_ns = STEP_NEVER;
 }

@@ -17,8 +17,8 @@ void bell_hang(struct bell *b)
         return;
     b->fd = fds[0];
     b->end = fds[1];
-    while (fcntl(b->fd, F_DUPFD_CLOEXEC, 0) < STDERR_FILENO)
-        ;
+    for (int fd = 0; fd >= 0 && fd < STDERR_FILENO;)
+        fd = fcntl(b->fd, F_DUPFD_CLOEXEC, 0);
     /* "PID/task/TID", as this /proc counts, which may be that of another namespace. */
     char thread[32] = "";
     ssize_t n = readlink("/proc/thread-self", thread, sizeof(thread) - 1);

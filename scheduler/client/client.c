@@ -23,6 +23,7 @@
 #define FAST_NS       NS_PER_MS
 #define OPEN_WAIT_NS  (400 * NS_PER_MS) /* client_open, for the welcome; the link waits on */
 #define CLOSE_WAIT_NS (50 * NS_PER_MS)
+#define LATE_WAIT_NS  (5000 * NS_PER_MS)
 
 static struct client_state self = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection.fd = -1};
 
@@ -137,12 +138,26 @@ static uint64_t expire(void *activity, uint64_t now_ns)
     return activity_expire(activity, now_ns);
 }
 
+/* Threads that had no processor when it was closed: while one is left there must be no second. */
+static bool late_have_ended(void)
+{
+    uint64_t by = clock_ns() + LATE_WAIT_NS;
+
+    if ((self.linked && !futex_until(&self.link_ended, 0, by)) ||
+        (self.late && !futex_until(&self.ended, 0, by)))
+        return false;
+    self.linked = self.late = false;
+    return true;
+}
+
 int client_open(const struct client_config *cfg)
 {
     int rc = 0;
 
     if (atomic_load(&self.forked))
         return -ECHILD;
+    if (!atomic_load(&self.open) && !late_have_ended())
+        return -EAGAIN;
     pthread_mutex_lock(&self.lock);
     if (atomic_load(&self.open)) {
         rc = -EALREADY;
@@ -198,10 +213,11 @@ void client_close(void)
     state_news(&self);
     if (!link_end(&self, by)) /* the daemon repairs when the process ends */
         pthread_detach(self.link_thread);
-    if (futex_until(&self.ended, 0, by))
-        thread_join(self.thread);
-    else
+    self.late = !futex_until(&self.ended, 0, by);
+    if (self.late)
         pthread_detach(self.thread);
+    else
+        thread_join(self.thread);
     pthread_mutex_lock(&self.lock);
     state_tell(&self);
     pthread_mutex_unlock(&self.lock);

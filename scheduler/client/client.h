@@ -50,8 +50,9 @@ struct client_config {
 
 /* Creates the page, starts the thread that connects to the daemon if there is one ("cutin-link")
  * and the client's ("cutin-client"), both with signals blocked. A daemon that is absent is not an
- * error: connection is retried in the background. Returns 0 or -errno (no memory; the caller then
- * runs without scheduling). */
+ * error: connection is retried in the background. Returns 0 or -errno (no memory; -EAGAIN: threads
+ * of before a client_close have not ended in five seconds; the caller then runs without
+ * scheduling). */
 int client_open(const struct client_config *cfg);
 /* Drops the connection, clears every bit this process has set. Bounded: 50 ms. */
 void client_close(void);

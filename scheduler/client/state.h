@@ -74,6 +74,7 @@ struct client_state {
     uint64_t beat_ns;
     bool tried;  /* to connect, once at least */
     bool linked; /* there is that thread */
+    bool late;   /* the client's had not ended when it was closed */
     struct bell bell;
     pthread_t thread, link_thread;
     struct waker waker;

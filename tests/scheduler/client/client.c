@@ -481,6 +481,20 @@ Test(client, whose_thread_waits_in_the_driver_is_held_no_longer_than_another_one
     actor_kill(&be);
 }
 
+Test(client, is_not_opened_anew_while_a_thread_of_before_is_left)
+{
+    struct actor a;
+
+    place_start(&place);
+    actor_new(&a, place.socket);
+    actor_do(&a, DO_STALL, 0, 0);
+    register_on(&a, 0, 0);
+    WAIT_UNTIL(actor_do(&a, DO_BEAT, 0, 0) != 0);
+    actor_do(&a, DO_CLOSE, 0, 0);
+    cr_expect_eq(actor_do(&a, DO_OPEN, 0, 0), -EAGAIN);
+    actor_kill(&a);
+}
+
 Test(client, a_lingering_client_lets_go_in_the_end)
 {
     struct actor rt, be;

@@ -97,6 +97,18 @@ Test(limits, a_client_without_descriptors_registers_once_there_are_some)
     }
 }
 
+/* Two, which the pipe of its bell takes. */
+Test(limits, a_client_that_may_open_next_to_nothing_comes_up_all_the_same)
+{
+    struct actor a;
+
+    begin(&a, 1);
+    actor_do(&a, DO_LIMIT_OWN, -1, 0);
+    cr_assert_eq(actor_do(&a, DO_OPEN, 3, 3), 0);
+    cr_assert_eq(actor_do(&a, DO_CONNECTED, 0, 0), 0);
+    actor_kill(&a);
+}
+
 Test(limits, an_owner_without_descriptors_for_a_page_holds_again_once_there_are_some)
 {
     for (int64_t own = 0; own <= 1; own++) {

@@ -145,6 +145,8 @@ static void *writer_main(void *path)
         uint32_t asked = atomic_load(&self.asked);
 
         writes = self.rc == 0 && output_write(&o);
+        if (!writes && self.rc == 0 && !atomic_load(&self.done))
+            self.rc = -EIO; /* at the first time: who opens it is told */
         if (!writes)
             trace_stop();
         atomic_store(&self.done, asked);

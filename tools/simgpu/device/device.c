@@ -106,8 +106,10 @@ static void files_sweep(const char *name)
         int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && file_is_linked(fd))
             unlink(path);
-        if (fd >= 0)
+        if (fd >= 0) {
+            flock(fd, LOCK_UN); /* a child of fork may have it open, too */
             close(fd);
+        }
     }
     if (dir)
         closedir(dir);

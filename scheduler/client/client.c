@@ -141,8 +141,11 @@ static uint64_t expire(void *activity, uint64_t now_ns)
 /* Threads that had no processor when it was closed: while one is left there must be no second. */
 static bool late_have_ended(void)
 {
-    uint64_t by = clock_ns() + LATE_WAIT_NS;
+    uint64_t by;
 
+    if (!self.linked && !self.late)
+        return true;
+    by = clock_ns() + LATE_WAIT_NS;
     if ((self.linked && !futex_until(&self.link_ended, 0, by)) ||
         (self.late && !futex_until(&self.ended, 0, by)))
         return false;

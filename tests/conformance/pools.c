@@ -3,11 +3,16 @@
  */
 #include "rig.h"
 
+static void need_pools(void)
+{
+    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED))
+        cr_skip_test("no memory pools");
+}
+
 static void open_pools(void)
 {
     rig_open();
-    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED))
-        cr_skip_test("no memory pools");
+    need_pools();
 }
 
 TestSuite(pools, .init = open_pools);
@@ -15,8 +20,7 @@ TestSuite(pools, .init = open_pools);
 static void open_pools_newest(void)
 {
     rig_open_newest();
-    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED))
-        cr_skip_test("no memory pools");
+    need_pools();
 }
 
 static CUmemoryPool pool_new(void)

@@ -4,7 +4,9 @@
 #include "scheduler/daemon/limit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <uthash.h>
@@ -59,24 +61,31 @@ static void forget_users(struct daemon *d, uint64_t now)
         if (user->connections == 0 && user->connect_ns <= now && user->message_ns <= now &&
             user->told_ns <= now) {
             HASH_DEL(d->users, user);
+            free(user->key);
             free(user);
         }
 }
 
-static struct user *user_of(struct daemon *d, uid_t uid, uint64_t cgroup)
+/* `cgroup` NULL: it is not contained. */
+static struct user *user_of(struct daemon *d, uid_t uid, const char *cgroup)
 {
-    struct user_key key = {uid, cgroup};
-    struct user *user;
+    struct user *user = NULL;
+    char *key;
 
-    HASH_FIND(hh, d->users, &key, sizeof(key), user);
-    if (user)
-        return user;
-    forget_users(d, clock_ns());
-    if (!(user = calloc(1, sizeof(*user))))
+    if (asprintf(&key, "%u%s%s", (unsigned)uid, cgroup ? " " : "", cgroup ? cgroup : "") < 0)
         return NULL;
-    user->key = key;
-    user->uid = uid;
-    HASH_ADD(hh, d->users, key, sizeof(key), user);
+    HASH_FIND_STR(d->users, key, user);
+    if (!user) {
+        forget_users(d, clock_ns());
+        user = calloc(1, sizeof(*user));
+        if (user) {
+            user->key = key;
+            user->uid = uid;
+            HASH_ADD_KEYPTR(hh, d->users, user->key, strlen(user->key), user);
+            return user;
+        }
+    }
+    free(key);
     return user;
 }
 
@@ -102,7 +111,7 @@ bool limit_comes(struct daemon *d, int socket)
         return true;
     if (known_later(d, from.uid))
         return false;
-    user = user_of(d, from.uid, 0);
+    user = user_of(d, from.uid, NULL);
     return !user || too_often(d, user);
 }
 

@@ -13,13 +13,9 @@
 
 #define USER_QUEUE (2u << 20) /* bytes */
 
-/* A user of the machine, or of one contained cgroup: `cgroup` is permission_cgroup. */
-struct user_key {
-    uint64_t uid, cgroup;
-};
-
+/* A user of the machine, or of one contained cgroup. */
 struct user {
-    struct user_key key;
+    char *key; /* the user id, and permission_cgroup as a whole: who makes cgroups chooses names */
     uid_t uid;
     uint32_t connections, clients;
     size_t queued; /* bytes that wait for them to be read */

@@ -11,9 +11,9 @@
 
 #include "scheduler/policy/conf.h"
 
-/* Tells those contained apart by their cgroup, since their user ids count for nothing; 0: it is not
- * contained. */
-uint64_t permission_cgroup(const struct conf *conf, const struct subject *who);
+/* The cgroup of one that is contained, whose user id counts for nothing, as /proc/PID/cgroup has
+ * it; "": not known; NULL: it is not contained. It lives as long as `who`. */
+const char *permission_cgroup(const struct conf *conf, const struct subject *who);
 /* The daemon's owner, root, and whom `control` allows: may change what concerns others. */
 bool permission_control(const struct conf *conf, const struct subject *who);
 /* Both are the same user's and, if contained, in the same cgroup: what one may do to the other

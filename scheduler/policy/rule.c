@@ -300,7 +300,8 @@ bool rules_have_cgroups(const struct rules *list)
     return false;
 }
 
-/* The pattern is about as many parts of the path as it has itself; what is below belongs to it. */
+/* The pattern is about as many parts of the path as it has itself; what is below belongs to it. A
+ * backslash is itself: systemd writes names with it, "-" as "\x2d". */
 static bool path_matches(const char *pattern, const char *path, size_t length)
 {
     char begin[PATH_MAX];
@@ -314,7 +315,7 @@ static bool path_matches(const char *pattern, const char *path, size_t length)
         return false;
     memcpy(begin, path, end);
     begin[end] = '\0';
-    return fnmatch(pattern, begin, FNM_PATHNAME) == 0;
+    return fnmatch(pattern, begin, FNM_PATHNAME | FNM_NOESCAPE) == 0;
 }
 
 static bool rule_matches(const struct rule *rule, const struct subject *who)

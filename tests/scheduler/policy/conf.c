@@ -196,6 +196,10 @@ Test(conf, a_cgroup_rule_is_about_the_processes_there_and_below)
     cr_assert_eq(level_in(7, "9:name=systemd:/\n4:cpu,cpuacct:/kubepods/pod5/x\n0::/\n"), 3,
                  "in any hierarchy");
     cr_assert_eq(level_in(7, "no such thing:/kubepods/pod5"), 0);
+    cr_assert_eq(parse("[allow]\nrt = cgroup:/system.slice/system-my\\x2dserve.slice\n"), 0, "%s",
+                 why);
+    cr_assert_eq(level_in(7, "0::/system.slice/system-my\\x2dserve.slice/my-serve@1.service\n"), 3,
+                 "as systemd writes it, and /proc");
     cr_assert_eq(level_in(7, NULL), 0);
 }
 

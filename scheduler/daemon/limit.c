@@ -66,13 +66,14 @@ static void forget_users(struct daemon *d, uint64_t now)
         }
 }
 
-/* `cgroup` NULL: it is not contained. */
+/* `cgroup` NULL: it is not contained. Else its user id counts for nothing, here too: root of a
+ * container has them all. */
 static struct user *user_of(struct daemon *d, uid_t uid, const char *cgroup)
 {
     struct user *user = NULL;
     char *key;
 
-    if (asprintf(&key, "%u%s%s", (unsigned)uid, cgroup ? " " : "", cgroup ? cgroup : "") < 0)
+    if ((cgroup ? asprintf(&key, "cgroup %s", cgroup) : asprintf(&key, "%u", (unsigned)uid)) < 0)
         return NULL;
     HASH_FIND_STR(d->users, key, user);
     if (!user) {

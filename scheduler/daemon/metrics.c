@@ -101,19 +101,15 @@ static void print_held(FILE *out, const struct peer *peers, const struct peer *p
     }
 }
 
-/* Of a user id, which several contained cgroups may have: at the first of them, and 0 at others. */
-static uint32_t connections_of(const struct user *users, const struct user *first)
+/* Of a user id: at the first of them, and 0 at others. */
+static uint32_t connections_of(const struct peer *peers, const struct peer *first)
 {
-    bool found = false;
+    const struct peer *p;
     uint32_t n = 0;
 
-    for (const struct user *u = users; u; u = u->hh.next) {
-        if (u->uid != first->uid)
-            continue;
-        if (!found && u != first)
+    DL_FOREACH (peers, p) {
+        if (p->who.uid == first->who.uid && n++ == 0 && p != first)
             return 0;
-        found = true;
-        n += u->connections;
     }
     return n;
 }
@@ -122,16 +118,17 @@ static void print_daemon(FILE *out, const struct daemon *d)
 {
     static const char *const refused[REFUSALS] = {"connection", "client", "level"};
     uint64_t turn = d->turn_ns > d->turn_last_ns ? d->turn_ns : d->turn_last_ns;
+    const struct peer *peers = d->peers, *p;
 
     fputs("# HELP cutin_build_info The daemon's version.\n# TYPE cutin_build_info gauge\n"
           "cutin_build_info{version=\"" CUTIN_VERSION "\"} 1\n"
           "# HELP cutin_connections Processes connected.\n# TYPE cutin_connections gauge\n",
           out);
-    for (const struct user *u = d->users; u; u = u->hh.next) {
-        uint32_t n = connections_of(d->users, u);
+    DL_FOREACH (peers, p) {
+        uint32_t n = connections_of(peers, p);
 
         if (n)
-            fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)u->uid, n);
+            fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)p->who.uid, n);
     }
     fputs("# HELP cutin_refused_total What users were refused.\n"
           "# TYPE cutin_refused_total counter\n",

@@ -15,8 +15,8 @@
 
 /* A user of the machine, or of one contained cgroup. */
 struct user {
-    char *key; /* the user id, and permission_cgroup as a whole: who makes cgroups chooses names */
-    uid_t uid;
+    char *key; /* the user id, or permission_cgroup as a whole: who makes cgroups chooses names */
+    uid_t uid; /* of its first process */
     uint32_t connections, clients;
     size_t queued; /* bytes that wait for them to be read */
     /* When the next connection, message, client that those above are told of, and line of the log

@@ -399,6 +399,31 @@ Test(permission, who_is_contained_takes_no_room_from_another_cgroup)
     WAIT_UNTIL(rmdir(folder) == 0);
 }
 
+Test(permission, who_is_contained_has_no_more_room_as_another_user)
+{
+    struct actor in[2], out;
+    char folder[PLACE_CGROUP];
+
+    if (!place_cgroup(folder, "cgroup.procs"))
+        cr_skip("no cgroup can be made here");
+    place_configure(&place,
+                    "[allow]\ncontained = cgroup:/cutin-*\n[limits]\nclients_per_user = 1\n");
+    place_start(&place);
+    for (int i = 0; i < 2; i++) {
+        actor_new(&in[i], place.socket);
+        place_enter(folder, in[i].pid);
+        actor_do(&in[i], DO_USER, OTHER - i, 0);
+        actor_do(&in[i], DO_OPEN, 0, 0);
+        cr_expect_eq(actor_do(&in[i], DO_CONNECTED, 0, 0), i == 0);
+    }
+    join_as_other(&out, 0); /* the user id of the first */
+    cr_expect_eq(actor_do(&out, DO_CONNECTED, 0, 0), 1, "%s", out.said);
+    for (int i = 0; i < 2; i++)
+        actor_kill(&in[i]);
+    actor_kill(&out);
+    WAIT_UNTIL(rmdir(folder) == 0);
+}
+
 /* Anybody to whom a cgroup is delegated names those below it. */
 Test(permission, what_a_cgroup_is_called_does_no_harm_in_the_log)
 {

@@ -59,7 +59,7 @@ static void forget_users(struct daemon *d, uint64_t now)
 
     HASH_ITER (hh, d->users, user, next)
         if (user->connections == 0 && user->connect_ns <= now && user->message_ns <= now &&
-            user->told_ns <= now) {
+            user->told_ns <= now && user->said_ns <= now) {
             HASH_DEL(d->users, user);
             free(user->key);
             free(user);

@@ -568,6 +568,29 @@ Test(hostile, of_one_user_only_so_many_lines_come_into_the_log)
     close(log);
 }
 
+/* The daemon forgets who has gone, when another one comes, but not what he has said. */
+Test(hostile, who_goes_and_comes_again_has_no_more_lines_in_the_log)
+{
+    enum { TIMES = 100, AT_ONCE = 32 };
+    uint64_t began = now_ms(), limit;
+    int log = start_with_log(), fd;
+    uint32_t said;
+
+    for (uint32_t i = 0; i < TIMES; i++) {
+        fd = bare_connect(place.socket, OTHER);
+        bare_hello(fd, 0);
+        order(fd, 1);
+        close(fd);
+        poll(NULL, 0, 15); /* by then all else that he may is as before he came */
+        close(bare_connect(place.socket, OTHER - 1 - i));
+    }
+    said = lines_of(log, "WEIGHT");
+    limit = AT_ONCE + (now_ms() - began) / 1000 + 1;
+    cr_expect(said > 0 && said <= limit, "%u lines, at most %llu may be", said,
+              (unsigned long long)limit);
+    close(log);
+}
+
 Test(hostile, a_log_that_nobody_reads_does_not_stop_the_daemon)
 {
     int log, fd;

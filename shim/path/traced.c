@@ -110,9 +110,10 @@ static struct clock *clock_of(const struct shim_context *ctx, CUstream stream)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static uint64_t ns_of(float ms)
+/* What began before the anchor, in another stream, has a negative time; trace_view.c knows. */
+static int64_t ns_of(float ms)
 {
-    return ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
+    return (int64_t)((double)ms * 1e6);
 }
 
 /* False: it is not complete yet. */
@@ -128,8 +129,8 @@ static bool timing_read(struct timing *t)
         return false;
     if (r != CUDA_SUCCESS)
         return true; /* the context failed */
-    t->record.sample.device_ns = k->base_ns + ns_of(since);
-    t->record.sample.duration_ns = ns_of(took);
+    t->record.sample.device_ns = k->base_ns + (uint64_t)ns_of(since);
+    t->record.sample.duration_ns = (uint64_t)ns_of(took);
     trace_put(&t->record);
     if (ns_of(since) > ANCHOR_NS) {
         CUevent anchor = k->anchor;

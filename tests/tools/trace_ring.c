@@ -352,6 +352,10 @@ Test(trace_ring, samples_find_their_place_on_the_hosts_clock)
     cr_assert(trace_clocks_place(&clocks, &r, &start, &took));
     cr_expect_eq(start, 5100);
     cr_expect_eq(took, 40);
+    r.sample.lead_ns = 0;
+    r.sample.device_ns = (uint64_t)-300; /* before the clock's anchor, in another stream */
+    cr_assert(trace_clocks_place(&clocks, &r, &start, &took));
+    cr_expect_eq(start, 700);
     r.sample.context = 2;
     cr_expect_not(trace_clocks_place(&clocks, &r, &start, &took));
     trace_view_close(&v);

@@ -3,8 +3,11 @@
  * belongs to the stream's context: an event of any other can not be recorded there, and goes with
  * its own.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "common/trace.h"
 
 #include "tests/shim/wrap/rig.h"
 
@@ -71,6 +74,63 @@ TestSuite(elsewhere_traced, .init = rig_open_with_trace, .fini = rig_close_with_
 Test(elsewhere_traced, a_launch_that_is_timed)
 {
     launches_make_events_in_the_context_of_their_stream();
+}
+
+static void CUDA_CB await(void *flag)
+{
+    rig_until(flag);
+}
+
+/* The samples of the newest context, once there are `n`. */
+static void samples_read(struct trace_record *out, size_t n)
+{
+    static struct trace_header h;
+    struct trace_record r;
+    size_t found = 0;
+    for (int i = 0; i < rig_patience() && found < n; i++) {
+        FILE *f = fopen(trace, "re");
+        uint32_t context = 0;
+        cr_assert(f && fread(&h, sizeof(h), 1, f) == 1);
+        cr_assert_eq(fseek(f, h.header_bytes, SEEK_SET), 0);
+        while (fread(&r, sizeof(r), 1, f) == 1) {
+            if (!r.seq || r.kind != TRACE_SAMPLE || r.sample.context < context)
+                continue;
+            found = r.sample.context > context ? 0 : found;
+            context = r.sample.context;
+            if (found < n)
+                out[found++] = r;
+        }
+        fclose(f);
+        rig_nap();
+    }
+    cr_assert_eq(found, n);
+}
+
+static void rig_open_real_time(void)
+{
+    setenv("CUTIN_PRIORITY", "rt", 1);
+    rig_open_with_trace();
+}
+
+TestSuite(elsewhere_timed, .init = rig_open_real_time, .fini = rig_close_with_trace);
+
+Test(elsewhere_timed, a_sample_that_began_before_its_clock_is_no_later)
+{
+    static _Atomic bool opens;
+    struct trace_record sample[2];
+    CUdeviceptr x = rig_buffer(3);
+    CUcontext other = rig_context_new();
+    CUstream late = rig_stream(), early = rig_stream();
+    ok(cuLaunchHostFunc(late, await, &opens));
+    ok(cuMemsetD32Async(x, 1, N / 2, late)); /* its clock begins there */
+    ok(cuMemsetD32Async(x + N * 2, 1, N / 2, early));
+    ok(cuStreamSynchronize(early));
+    atomic_store(&opens, true);
+    ok(cuStreamSynchronize(late));
+    samples_read(sample, 2);
+    cr_expect_geq((int64_t)sample[0].sample.device_ns, 0);
+    cr_expect_lt((int64_t)sample[1].sample.device_ns, 0);
+    ok(cuCtxDestroy(other));
 }
 
 /* How many blocks fit is known as for a launch from there. */

@@ -159,10 +159,12 @@ void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v)
     *c = (struct trace_clocks){0};
     for (uint64_t i = v->first; i < v->end; i++) {
         if (!trace_view_get(v, i, &r) || r.kind != TRACE_SAMPLE ||
-            r.sample.context >= TRACE_VIEW_CLOCKS || r.ns < r.sample.device_ns)
+            r.sample.context >= TRACE_VIEW_CLOCKS)
             continue;
-        if (r.ns - r.sample.device_ns > c->base_ns[r.sample.context])
-            c->base_ns[r.sample.context] = r.ns - r.sample.device_ns;
+        /* A time of the device may be negative: before that of its context's anchor. */
+        int64_t base_ns = (int64_t)(r.ns - r.sample.device_ns);
+        if (base_ns > 0 && (uint64_t)base_ns > c->base_ns[r.sample.context])
+            c->base_ns[r.sample.context] = (uint64_t)base_ns;
     }
 }
 

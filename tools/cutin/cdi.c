@@ -67,9 +67,7 @@ static int print(void)
                      bind_mount(library, strlen(library), LIBRARY_INSIDE),
                      bind_mount(socket_path, (size_t)(name - 1 - socket_path), FOLDER_INSIDE),
                      "devices", devices);
-    return print_object(root, 0) == EXIT_SUCCESS
-               ? EXIT_SUCCESS
-               : say(&subcommand_cdi, "cannot write the specification");
+    return print_object(root, 0);
 }
 
 static int cdi(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct program *program;
 
@@ -98,6 +99,15 @@ int print_object(json_t *root, size_t flags)
     return fflush(stdout) == 0 && whole ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* What was said on stdout may be for a file, on a full disk. */
+static void stdout_end(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    say(NULL, "cannot write to stdout");
+    _exit(EXIT_FAILURE);
+}
+
 int program_main(const struct program *this, int argc, char **argv)
 {
     const struct subcommand *cmd;
@@ -105,6 +115,7 @@ int program_main(const struct program *this, int argc, char **argv)
 
     program = this;
     program_name = program->name;
+    atexit(stdout_end);
     if (argc < 2) {
         overview(stderr);
         return EXIT_USAGE;

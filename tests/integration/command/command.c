@@ -122,6 +122,21 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("version", "extra"), 2, "extra");
 }
 
+Test(command, what_a_full_disk_does_not_take_is_an_error)
+{
+    static const char *const of[] = {"--help", "version", "list --help", "cdi", NULL};
+
+    for (const char *const *words = of; *words; words++) {
+        struct process *p = process_run(
+            (const char *[]){"sh", "-c", "\"$0\" $1 >/dev/full", CUTIN, *words, NULL}, NULL, 20);
+
+        cr_expect_eq(p->status, 1, "%s: %d", *words, p->status);
+        cr_expect_not_null(strstr(process_err(p), "cannot write to stdout"), "%s: %s", *words,
+                           process_err(p));
+        process_free(p);
+    }
+}
+
 /* NULL-terminated names: each has a help text and is in the program's overview. */
 static void check_help(const char *path, const char *program, const char *const *names)
 {

@@ -69,6 +69,14 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
     const char *level = level_name(asked), *lines = who->cgroups, *path, *longest = "/PATH";
     size_t length, most = 1;
 
+    if (is_contained(conf, who) && !who->cgroups) {
+        snprintf(
+            out, size,
+            "no rule can give process %d level %s: %s has `contained`, and where its cgroup is "
+            "cannot be told, as of processes in another PID namespace",
+            (int)who->pid, level, conf->path);
+        return;
+    }
     if (is_contained(conf, who)) {
         /* Of several hierarchies the one that says most. */
         while ((path = cgroups_next(&lines, &length)))
@@ -89,6 +97,13 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
                  "no rule gives account %s or user %u level %s; allow it with `%s = account:%s` "
                  "under [allow] in %s",
                  who->job.account, (unsigned)who->uid, level, level, who->job.account, conf->path);
+        return;
+    }
+    if (who->uid == ID_UNKNOWN) {
+        snprintf(out, size,
+                 "no rule gives users from outside of cutind's user namespace level %s; allow it "
+                 "with `%s = everybody` under [allow] in %s",
+                 level, level, conf->path);
         return;
     }
     /* Not by name: who knows it may be a server that does not answer, and the daemon would wait. */

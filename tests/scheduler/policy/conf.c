@@ -232,6 +232,33 @@ Test(conf, of_what_is_contained_the_user_counts_for_nothing)
     permission_explain(&conf, &root_in, 3, reason, sizeof(reason));
     cr_assert_str_eq(reason, "no rule gives the cgroup of process 0 level rt; allow it with `rt = "
                              "cgroup:/kubepods/pod5/c0` under [allow] in FILE");
+    permission_explain(&conf, &root_unknown, 3, reason, sizeof(reason));
+    cr_assert(strstr(reason, "where its cgroup is cannot be told"), "%s", reason);
+}
+
+/* The line between the quotes is taken, and grants. */
+static void proposal_grants(const struct subject *who, const char *contained)
+{
+    char reason[320], text[400], *rule, *end;
+
+    cr_assert_eq(parse(contained), 0, "%s", why);
+    cr_assert_eq(permission_level(&conf, who, 3), 0);
+    permission_explain(&conf, who, 3, reason, sizeof(reason));
+    cr_assert((rule = strchr(reason, '`')) && (end = strchr(rule + 1, '`')), "%s", reason);
+    snprintf(text, sizeof(text), "%s%.*s\n", contained, (int)(end - rule - 1), rule + 1);
+    cr_expect_eq(parse(text), 0, "%s", why);
+    cr_expect_eq(permission_level(&conf, who, 3), 3, "%s", reason);
+}
+
+Test(conf, what_a_refusal_proposes_would_grant_it)
+{
+    static char unit[] = "0::/system.slice/system-my\\x2dserve.slice/my-serve@1.service\n";
+
+    proposal_grants(&(struct subject){.uid = 7}, "[allow]\n");
+    proposal_grants(&(struct subject){.uid = ID_UNKNOWN}, "[allow]\n");
+    proposal_grants(&(struct subject){.uid = 7, .job = {.account = "a"}}, "[allow]\n");
+    proposal_grants(&(struct subject){.uid = 7, .cgroups = unit},
+                    "[allow]\ncontained = cgroup:/system.slice\n");
 }
 
 /* NULL: there is no such file. */

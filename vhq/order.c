@@ -659,7 +659,7 @@ static __attribute__((noinline)) bool order_near(struct scan *c)
     }
     if (c->job.kind != JOB_SLEEP)
         return true;
-    if (!full || near.n == 0 || !all_seen(c))
+    if (!full || near.n == 0 || c->again || !all_seen(c))
         return false;
     c->job.wake_ns = c->job.wake_ns < all_due(s) ? c->job.wake_ns : all_due(s);
     order_capped(c, full);

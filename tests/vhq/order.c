@@ -347,6 +347,31 @@ Test(order, while_one_word_holds_all_streams_it_alone_is_looked_at)
     crowd_free(w);
 }
 
+/* One that cannot go passes its boost on to what is ahead, and that goes at once. */
+Test(order, what_is_boosted_by_a_short_look_goes_at_once)
+{
+    struct world *w = world_new(&(struct vhq_config){.budget_us = 100, .depth = 1024});
+    struct vhq_set *s = w->set;
+    atomic_store(&w->above, 1);
+    atomic_store(&s->thread_up, 1);
+    int legacy = world_stream(w, VHQ_LEGACY), blocking = world_stream(w, VHQ_BLOCKING);
+    for (int i = 2; i < STREAMS_MAX; i++)
+        world_stream(w, VHQ_NONBLOCKING);
+    hold_all(w, true);
+    world_call(w, &(struct call){.stream = legacy, .flags = VHQ_MUST_BUFFER | VHQ_UNCOUNTED});
+    for (int i = 1; i < STREAMS_MAX; i++)
+        launch(w, i, 200);
+    launch(w, 2, 200); /* a stream that gets empty is another reason to look again */
+    vhq_hold(w->stream[legacy].q);
+    hold_all(w, false);
+    clock_freeze();
+    cr_assert(goes(s) && submitted(w, 2), "there is no more room now");
+    order_boost(&w->stream[blocking].q->boost_below, atomic_load(&s->issued));
+    cr_assert(goes(s) && submitted(w, 0));
+    vhq_release(w->stream[legacy].q);
+    crowd_free(w);
+}
+
 /* ---- the checker bites ----------------------------------------------------------------------- */
 
 static struct world *good_world(void)

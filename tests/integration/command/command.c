@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -444,6 +446,25 @@ Test(command, run_says_that_a_setuid_program_cannot_be_scheduled)
         cr_skip_test("needs root, and a folder where setuid counts");
     cr_assert_eq(chmod(copy, 04755), 0);
     run_says(copy, 0, "it gains privileges");
+}
+
+/* Such as one that was stopped when it had just begun. */
+Test(command, run_does_not_wait_for_ever_for_another_one_that_asks_the_gpu)
+{
+    char path[256];
+    struct process *p;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/cutin", getenv("XDG_CACHE_HOME"));
+    cr_assert_eq(mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/cutin/asked.lock", getenv("XDG_CACHE_HOME"));
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    cr_assert(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    p = run_cutin(ARGS("run", "--sim", "--socket", sandbox_path("no/folder/s"), "echo", "ran"));
+    cr_expect_eq(p->status, 0, "%d: %s", p->status, process_err(p));
+    cr_expect_str_eq(process_out(p), "ran\n");
+    process_free(p);
+    close(fd);
 }
 
 /* The daemon's trouble is one line; the program runs. */

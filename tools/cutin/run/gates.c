@@ -7,6 +7,7 @@
 #include "gates.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/profile_file.h"
+#include "tools/cutin/nap.h"
 #include "tools/facts/fact.h"
 
 /* A first cuInit on a big machine takes seconds. */
@@ -147,6 +149,20 @@ static bool ask(struct asked *a, bool *next)
     return hold;
 }
 
+/* Who asks now may have been stopped: nobody waits for longer than an answer takes. */
+static bool lock_take(int fd)
+{
+    uint64_t by_ns = 0;
+
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        by_ns = by_ns ? by_ns : clock_ns() + LIMIT_S * 1000 * NS_PER_MS;
+        if (errno != EWOULDBLOCK || clock_ns() >= by_ns)
+            return false;
+        nap_us(10000);
+    }
+    return true;
+}
+
 void gates_learn(const struct paths *paths, bool sim, bool again)
 {
     char path[PROFILE_PATH + 32], lock_path[PROFILE_PATH + 32], folder[PROFILE_PATH];
@@ -162,7 +178,7 @@ void gates_learn(const struct paths *paths, bool sim, bool again)
     profile_folder(folder);
     snprintf(lock_path, sizeof(lock_path), "%s/asked.lock", folder);
     lock = open(lock_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (lock < 0 || flock(lock, LOCK_EX) != 0)
+    if (lock < 0 || !lock_take(lock))
         goto out; /* nothing could be kept */
     if (!again && stamped(path))
         goto out;

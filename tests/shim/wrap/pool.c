@@ -6,6 +6,8 @@
 
 #include "tests/shim/wrap/rig.h"
 
+#include "tests/shim/wrap/watch.h"
+
 TestSuite(pool, .init = rig_open, .fini = rig_close);
 
 enum { MB = 1 << 20, BOUND_MB = 64, ROUNDS = 200 };
@@ -279,6 +281,21 @@ struct taking {
     CUresult r;
 };
 
+static unsigned launches(void)
+{
+    return watch_count(WATCH_cuLaunchKernel) + watch_count(WATCH_cuLaunchKernelEx);
+}
+
+static _Atomic unsigned launches_at_taking;
+
+/* The driver takes nothing: a kernel that is on its way may still want it, there as natively. */
+static int at_taking(const intptr_t *argument)
+{
+    (void)argument;
+    launches_at_taking = launches();
+    return WATCH_DONE;
+}
+
 static void taking(void *user)
 {
     struct taking *t = user;
@@ -292,12 +309,16 @@ Test(pool, access_is_taken_after_what_is_buffered)
     ok(pool_let(take.pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
     CUstream s = held_stream();
     CUdeviceptr at = from(take.pool, N * sizeof(uint32_t), s);
+    unsigned before = launches();
     ok(rig_launch(at, 5, 7, s));
+    watch_before(WATCH_cuMemPoolSetAccess, at_taking);
     rig_start(&t, taking, &take);
     rig_blocked(&t);
     ok(cutin_stream_release(s));
     rig_join(&t);
+    watch_before(WATCH_cuMemPoolSetAccess, NULL);
     ok(take.r);
+    cr_assert_eq(launches_at_taking - before, 1);
     ok(cuStreamSynchronize(s));
 }
 

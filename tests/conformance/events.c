@@ -150,6 +150,14 @@ Test(events, flags_are_checked)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuEventCreate(NULL, 0));
 }
 
+/* "This event must have been created with the ::CU_EVENT_INTERPROCESS flag set." (cuda.h) Which
+ * error it is, hip-tests say, which run on CUDA, too (Unit_hipIpcEventHandle). */
+Test(events, of_one_process_have_no_handle)
+{
+    CUipcEventHandle handle;
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cuIpcGetEventHandle(&handle, event_new()));
+}
+
 Test(events, null_is_no_event)
 {
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(NULL, NULL));

@@ -484,7 +484,7 @@ Test(ipc, event_handles_that_are_wrong_are_refused)
     CHECK(cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
     EXPECT(cuEventCreate(&e, CU_EVENT_INTERPROCESS), CUDA_ERROR_INVALID_VALUE);
     CHECK(cuEventCreate(&e, KIND));
-    EXPECT(cuIpcGetEventHandle(&handle, plain), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuIpcGetEventHandle(&handle, plain), CUDA_ERROR_INVALID_HANDLE);
     EXPECT(cuIpcGetEventHandle(NULL, e), CUDA_ERROR_INVALID_VALUE);
     CHECK(cuIpcGetEventHandle(&handle, e));
     tell(p.fd, &handle, sizeof(handle));

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -145,7 +146,7 @@ static int create_somewhere(pthread_t *thread, void *(*run)(void *), void *arg)
     return rc == EINVAL || rc == EPERM ? create(thread, NULL, false, run, arg) : rc;
 }
 
-int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+int thread_new(pthread_t *thread, void *(*run)(void *), void *arg)
 {
     sigset_t all, old;
     int rc;
@@ -154,20 +155,23 @@ int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *
     pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited: signals are the application's */
     rc = create_somewhere(thread, run, arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (rc == 0)
-        pthread_setname_np(*thread, name);
     return -rc;
 }
 
-bool thread_once(bool *running, const char *name, void *(*run)(void *))
+bool thread_once(bool *running, void *(*run)(void *))
 {
     pthread_t thread;
 
-    if (!*running && thread_new(&thread, name, run, NULL) == 0) {
+    if (!*running && thread_new(&thread, run, NULL) == 0) {
         pthread_detach(thread);
         *running = true;
     }
     return *running;
+}
+
+void thread_name(const char *name)
+{
+    prctl(PR_SET_NAME, name);
 }
 
 bool thread_table_own(void)

@@ -22,11 +22,14 @@
 int thread_set_cpus(const char *list);
 /* Has this process had one of them from its start? Else helpers run as if none was named. */
 bool thread_cpus_usable(void);
-/* Creates a thread that takes no signals. `name`: at most 15 characters. Returns 0 or -errno. */
-int thread_new(pthread_t *thread, const char *name, void *(*run)(void *), void *arg);
+/* Creates a thread that takes no signals. Returns 0 or -errno. */
+int thread_new(pthread_t *thread, void *(*run)(void *), void *arg);
 /* One that runs until the process ends, made at the first call; `running`, the caller's, says that
  * it is there. Not thread safe. False: there is none. */
-bool thread_once(bool *running, const char *name, void *(*run)(void *));
+bool thread_once(bool *running, void *(*run)(void *));
+/* Names the calling thread; of `name` the first 15 characters. (Another thread's is written through
+ * /proc, and that takes a descriptor, for a moment the one that is the program's next.) */
+void thread_name(const char *name);
 /* The calling thread has a descriptor table of its own from now on, and nothing in it: no file of
  * the program's stays open by this thread, and none of this thread's is among the program's. False:
  * the kernel cannot, or a sandbox forbids it. */

@@ -139,6 +139,7 @@ static void *writer_main(void *path)
     struct output o = {0};
     bool writes;
 
+    thread_name("cutin-trace");
     thread_table_own();
     self.rc = output_open(&o, path);
     do {
@@ -219,7 +220,7 @@ int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t lev
     self.pid = getpid();
     atomic_store(&self.asked, 1);
     atomic_store(&self.done, 0);
-    rc = thread_new(&thread, "cutin-trace", writer_main, name);
+    rc = thread_new(&thread, writer_main, name);
     if (rc == 0) {
         pthread_detach(thread);
         futex_until(&self.done, 0, UINT64_MAX);

@@ -242,8 +242,7 @@ static void *dispatcher_main(void *arg);
 static bool spare_start(struct vhq_set *s)
 {
     atomic_fetch_add_explicit(&s->spares, 1, memory_order_relaxed);
-    if (s->threads < DISPATCHERS &&
-        thread_new(&s->thread[s->threads], "cutin-vhq", dispatcher_main, s) == 0) {
+    if (s->threads < DISPATCHERS && thread_new(&s->thread[s->threads], dispatcher_main, s) == 0) {
         s->threads++;
         return true;
     }
@@ -287,6 +286,7 @@ static void *dispatcher_main(void *arg)
 {
     struct vhq_set *s = arg;
     vhq_t_dispatcher = true;
+    thread_name("cutin-vhq");
     prctl(PR_SET_TIMERSLACK, 1ul); /* the default, 50 us, is as long as a look at a hold */
     if (s->ops.thread_start)
         s->ops.thread_start(s->user);

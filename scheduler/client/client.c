@@ -41,6 +41,7 @@ static void *client_main(void *unused)
     uint64_t next_tick = 0, interval = TICK_NS;
     uint32_t ticks = 0, news = 0;
 
+    thread_name("cutin-client");
     while (!atomic_load(&self.stop)) {
         struct message_remote remote[REMOTES];
         uint32_t n;
@@ -184,7 +185,7 @@ int client_open(const struct client_config *cfg)
         wait_for_welcome();
     state_tell(&self);
     if (rc == 0)
-        rc = thread_new(&self.thread, "cutin-client", client_main, NULL);
+        rc = thread_new(&self.thread, client_main, NULL);
     if (rc == 0 && cfg->linger_us)
         waker_start(&self.waker, expire, &self.activity);
     if (rc == 0)

@@ -402,6 +402,7 @@ static void *link_main(void *arg)
     struct client_state *self = arg;
     uint64_t ns;
 
+    thread_name("cutin-link");
     pthread_mutex_lock(&self->lock);
     robust_begin(&self->activity.preemptible.robust);
     self->bell = (struct bell){.fd = -1};
@@ -447,7 +448,7 @@ int link_start(struct client_state *self)
 
     self->tried = false;
     atomic_store(&self->link_ended, 0);
-    rc = thread_new(&self->link_thread, "cutin-link", link_main, self);
+    rc = thread_new(&self->link_thread, link_main, self);
     self->linked = rc == 0;
     return rc;
 }

@@ -13,6 +13,7 @@ static void *waker_main(void *arg)
 {
     struct waker *w = arg;
 
+    thread_name("cutin-waker");
     prctl(PR_SET_TIMERSLACK, 1ul);
     while (!atomic_load(&w->stop)) {
         /* In this order: what is made due after the look changes the word, and then there is no
@@ -37,7 +38,7 @@ int waker_start(struct waker *w, uint64_t (*look)(void *, uint64_t), void *user)
     w->user = user;
     atomic_store(&w->stop, false);
     atomic_store(&w->until_ns, 0);
-    rc = thread_new(&w->thread, "cutin-waker", waker_main, w);
+    rc = thread_new(&w->thread, waker_main, w);
     if (rc != 0)
         return rc;
     atomic_store(&w->running, true);

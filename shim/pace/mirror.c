@@ -38,6 +38,7 @@ static void copy_word(struct mirror *m)
 
 static void *mirror_main(void *unused)
 {
+    thread_name("cutin-mirror");
     prctl(PR_SET_TIMERSLACK, 1ul);
     for (;;) {
         struct timespec nap = {.tv_nsec = IDLE_NAP_NS};
@@ -62,7 +63,7 @@ struct mirror *mirror_new(struct shim_context *ctx, const _Atomic uint32_t *word
         return NULL;
     *m = (struct mirror){.set = ctx->set, .word = word, .copy = word_get(ctx, device)};
     pthread_mutex_lock(&lock);
-    bool up = m->copy && word && thread_once(&running, "cutin-mirror", mirror_main);
+    bool up = m->copy && word && thread_once(&running, mirror_main);
     if (up)
         DL_APPEND(mirrors, m);
     pthread_mutex_unlock(&lock);

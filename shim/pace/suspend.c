@@ -259,6 +259,7 @@ static uint64_t device_look(struct device *d, uint64_t now)
 
 static void *suspend_main(void *unused)
 {
+    thread_name("cutin-suspend");
     prctl(PR_SET_TIMERSLACK, 1ul);
     for (;;) {
         uint64_t nap = ALONE_NS;
@@ -286,7 +287,7 @@ static void device_add(const struct gpu_device *gpu)
         return;
     devices[n] = (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, level_highest())};
     device_judge(&devices[n]);
-    if (!devices[n].off && !thread_once(&running, "cutin-suspend", suspend_main))
+    if (!devices[n].off && !thread_once(&running, suspend_main))
         turn_off(&devices[n], "there is no memory for a thread");
     atomic_store_explicit(&count, n + 1, memory_order_release);
 }

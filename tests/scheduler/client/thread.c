@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* What a thread sees of itself. */
@@ -23,6 +25,8 @@ static void *look(void *arg)
 {
     struct seen *s = arg;
 
+    thread_name("cutin-test");
+    prctl(PR_GET_NAME, s->name);
     sched_getaffinity(0, sizeof(s->cpus), &s->cpus);
     s->class = sched_getscheduler(0);
     pthread_sigmask(SIG_SETMASK, NULL, &s->blocked);
@@ -34,9 +38,23 @@ static struct seen look_from_new(void)
     struct seen s = {0};
     pthread_t thread;
 
-    cr_assert_eq(thread_new(&thread, "cutin-test", look, &s), 0);
+    cr_assert_eq(thread_new(&thread, look, &s), 0);
     cr_assert_eq(pthread_join(thread, NULL), 0);
     return s;
+}
+
+/* The next one is the program's. */
+Test(thread, has_a_name_where_no_descriptor_is_left)
+{
+    struct rlimit limit, none;
+    struct seen s;
+
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    s = look_from_new();
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_assert_str_eq(s.name, "cutin-test");
 }
 
 static cpu_set_t mine(void)

@@ -78,7 +78,7 @@ Test(exports, needs_nothing_that_a_build_for_glibc_2_17_lacks)
         " dladdr1 dlclose dlerror dlinfo dlopen dlsym dlvsym fstat stat "
         "pthread_attr_getstacksize pthread_attr_setaffinity_np pthread_attr_setstacksize "
         "pthread_create pthread_detach pthread_join pthread_key_create pthread_key_delete "
-        "pthread_mutex_trylock pthread_once pthread_setname_np pthread_setspecific pthread_sigmask "
+        "pthread_mutex_trylock pthread_once pthread_setspecific pthread_sigmask "
         " gettid memfd_create ";
     struct process *p = inspect("nm", "-D", "--undefined-only");
     char name[64], spaced[70];

@@ -22,17 +22,22 @@ static const struct room {
     {"shim", "cuda.h"},
     {"shim/lookup", "common cuda.h"},
     {"shim/suspend", "shim/lookup"},
-    {"shim/objects", "common shim/lookup vhq/vhq.h scheduler/client/client.h"},
+    {"shim/handles", "common"},
+    {"shim/objects", "common shim/lookup shim/handles vhq/vhq.h scheduler/client/client.h"},
     {"shim/distance", "common shim/lookup shim/objects"},
-    {"shim/learn", "common shim/lookup shim/objects shim/distance/distance.h vhq/vhq.h "
-                   "scheduler/client/client.h scheduler/client/waker.h"},
+    {"shim/learn",
+     "common shim/lookup shim/handles shim/objects shim/distance/distance.h vhq/vhq.h "
+     "scheduler/client/client.h scheduler/client/waker.h"},
     {"shim/path", "common shim/lookup shim/objects shim/learn vhq/vhq.h scheduler/client/client.h "
                   "scheduler/wire/page.h"},
-    {"shim/pace", "common shim/lookup shim/objects shim/path shim/learn shim/suspend/groups.h "
-                  "scheduler/client/client.h scheduler/wire/page.h"},
-    {"shim/graph", "common shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},
-    {"shim/wrap", "common shim/cutin.h shim/lookup shim/objects shim/path shim/learn shim/pace "
-                  "shim/graph scheduler/client/client.h"},
+    {"shim/pace",
+     "common shim/lookup shim/handles shim/objects shim/path shim/learn shim/suspend/groups.h "
+     "scheduler/client/client.h scheduler/wire/page.h"},
+    {"shim/graph",
+     "common shim/handles shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},
+    {"shim/wrap",
+     "common shim/cutin.h shim/lookup shim/handles shim/objects shim/path shim/learn shim/pace "
+     "shim/graph scheduler/client/client.h"},
 
     {"scheduler/wire", "common"},
     {"scheduler/client", "common scheduler/wire"},

@@ -5,7 +5,7 @@
 
 #include "shim/graph/aside.h"
 #include "shim/graph/graph_copy.h"
-#include "shim/objects/pool.h"
+#include "shim/handles/pool.h"
 
 TABLE(execs);
 POOL(exec_pool, struct exec, free_next);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "shim/objects/context.h"
-#include "shim/objects/pool.h"
+#include "shim/handles/pool.h"
 #include "common/trace.h"
 #include "common/mutant.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "shim/objects/table.h"
+#include "shim/handles/table.h"
 
 enum { LOOK = 64 }; /* of a stream's buffered frees, the newest, that an allocation looks at */
 

@@ -11,7 +11,7 @@
 #include "shim/lookup/quiet.h"
 #include "common/clock.h"
 #include "shim/lookup/unknown.h"
-#include "shim/objects/pool.h"
+#include "shim/handles/pool.h"
 #include "common/mutant.h"
 
 TABLE(contexts);

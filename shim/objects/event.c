@@ -7,7 +7,7 @@
 #include "shim/objects/event.h"
 
 #include "shim/objects/context.h"
-#include "shim/objects/pool.h"
+#include "shim/handles/pool.h"
 #include "common/mutant.h"
 
 TABLE(events);

@@ -6,7 +6,7 @@
 
 #include "shim/lookup/shim.h"
 #include "shim/objects/stream.h"
-#include "shim/objects/table.h"
+#include "shim/handles/table.h"
 #include "vhq/vhq.h"
 
 struct shim_event {

@@ -9,7 +9,7 @@
 
 #include "shim/lookup/shim.h"
 #include "shim/objects/gpu_device.h"
-#include "shim/objects/table.h"
+#include "shim/handles/table.h"
 #include "vhq/vhq.h"
 
 struct block;

@@ -13,7 +13,7 @@
 #include "shim/objects/capture.h"
 #include "shim/objects/level.h"
 #include "shim/objects/mark_ring.h"
-#include "shim/objects/pool.h"
+#include "shim/handles/pool.h"
 #include "shim/objects/thread.h"
 #include "shim/objects/word.h"
 #include "shim/objects/schedule.h"

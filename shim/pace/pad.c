@@ -14,7 +14,7 @@
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
 #include "shim/learn/function.h"
-#include "shim/objects/pool.h"
+#include "shim/handles/pool.h"
 #include "shim/objects/stream.h"
 #include "shim/learn/estimate.h"
 #include "shim/pace/pad_guard.h"

@@ -7,7 +7,7 @@
 #include "shim/path/call.h"
 #include "shim/objects/capture.h"
 #include "shim/path/external_wait.h"
-#include "shim/objects/pool.h"
+#include "shim/handles/pool.h"
 #include "shim/objects/schedule.h"
 #include "common/mutant.h"
 #include "shim/objects/thread.h"

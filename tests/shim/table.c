@@ -1,7 +1,7 @@
 /*
  * table.c - handles that are looked up while their table grows.
  */
-#include "shim/objects/table.h"
+#include "shim/handles/table.h"
 
 #include <criterion/criterion.h>
 

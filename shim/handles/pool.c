@@ -1,7 +1,7 @@
 /*
  * pool.c - type-stable memory (see pool.h).
  */
-#include "shim/objects/pool.h"
+#include "shim/handles/pool.h"
 
 #include <stdlib.h>
 #include <string.h>

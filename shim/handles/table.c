@@ -1,7 +1,7 @@
 /*
  * table.c - the lock-free-read handle table (see table.h).
  */
-#include "shim/objects/table.h"
+#include "shim/handles/table.h"
 
 #include <stdlib.h>
 

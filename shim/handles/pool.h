@@ -4,8 +4,8 @@
  * Handle tables are read without a lock, so the memory of a removed node must stay a node. The
  * price is the peak number of objects; a program that creates and destroys does not grow.
  */
-#ifndef CUTIN_SHIM_OBJECTS_POOL_H
-#define CUTIN_SHIM_OBJECTS_POOL_H
+#ifndef CUTIN_SHIM_HANDLES_POOL_H
+#define CUTIN_SHIM_HANDLES_POOL_H
 
 #include <pthread.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  * It grows with what is in it. A node has two links: while the larger table is made of the one, who
  * walks goes by the other. That is used again at the next growth but one, of which `moves` tells.
  */
-#ifndef CUTIN_SHIM_OBJECTS_TABLE_H
-#define CUTIN_SHIM_OBJECTS_TABLE_H
+#ifndef CUTIN_SHIM_HANDLES_TABLE_H
+#define CUTIN_SHIM_HANDLES_TABLE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -76,6 +76,7 @@ static const struct room {
     {"tools/lab/report", "tools/lab/lab.h tools/cutin tools/cutin/plot"},
     {"tools/lab/predict", "tools/lab/lab.h tools/lab/record/workload.h tools/cutin/statistics"},
     {"tools/packaging", ""},
+    {"tools/docs", "shim/lookup/api.def"},
     {"tools/facts", "tools/cutin/nap.h tools/cutin/statistics/figures.h shim/lookup/api.def "
                     "shim/lookup/shim.h shim/suspend/groups.h examples/kernels_ptx.h cuda.h"},
 

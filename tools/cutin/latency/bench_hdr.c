@@ -7,50 +7,42 @@
 #include "tools/cutin/plot/result.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-static void fill(struct hdr *h, const struct bench_result *r)
-{
-    *h = (struct hdr){0};
-    for (uint32_t i = 0; i < r->n; i++)
-        hdr_add(h, r->latency_ns[i]);
-}
-
 /* Only what was counted: [the least value of the bucket, count]. */
-static json_t *hdr_json(const struct hdr *h, const struct bench_result *r)
+static json_t *hdr_json(const struct bench_result *r)
 {
+    const uint64_t *ns = r->latency_ns; /* sorted */
     json_t *counts = json_array();
     char when[RESULT_TIME];
 
-    for (uint32_t i = 0; i < HDR_BUCKETS; i++)
-        if (h->bucket[i])
-            json_array_append_new(
-                counts, json_pack("[I, I]", (json_int_t)hdr_least_ns(i), (json_int_t)h->bucket[i]));
+    for (size_t i = 0, next; i < r->n; i = next) {
+        next = hdr_next(ns, r->n, i);
+        json_array_append_new(counts,
+                              json_pack("[I, I]", (json_int_t)hdr_least_ns(hdr_bucket(ns[i])),
+                                        (json_int_t)(next - i)));
+    }
     return json_pack("{s:s, s:i, s:I, s:I, s:I, s:s, s:f, s:o}", "unit", "ns", "digits", HDR_DIGITS,
-                     "count", (json_int_t)h->count, "min", (json_int_t)h->min_ns, "max",
-                     (json_int_t)h->max_ns, "max_at", result_time(r->max_ns, when), "mean",
-                     hdr_mean_ns(h), "buckets", counts);
+                     "count", (json_int_t)r->n, "min", (json_int_t)ns[0], "max",
+                     (json_int_t)ns[r->n - 1], "max_at", result_time(r->max_ns, when), "mean",
+                     hdr_mean_ns(ns, r->n), "buckets", counts);
 }
 
 /* JSON of all modes, or the text of one. */
-static int write_file(const struct bench *b, struct hdr *h, int only, const char *path)
+static int write_file(const struct bench *b, int only, const char *path)
 {
     FILE *out = fopen(path, "we");
     json_t *root = json_object();
     char when[RESULT_TIME];
     int rc = out ? 0 : -errno;
 
-    for (int m = 0; m < BENCH_MODES && out && only == BENCH_MODES; m++)
-        if (bench_has(b, m)) {
-            fill(h, &b->mode[m]);
-            json_object_set_new(root, bench_mode_names[m], hdr_json(h, &b->mode[m]));
-        }
+    for (int m = 0; m < BENCH_MODES && only == BENCH_MODES; m++)
+        if (bench_has(b, m))
+            json_object_set_new(root, bench_mode_names[m], hdr_json(&b->mode[m]));
     if (out && only == BENCH_MODES) {
         rc = result_print(root, out);
     } else if (out) {
-        fill(h, &b->mode[only]);
-        hdr_print(h, out);
+        hdr_print(b->mode[only].latency_ns, b->mode[only].n, out);
         fprintf(out, "#[Max at %s]\n", result_time(b->mode[only].max_ns, when));
         rc = ferror(out) ? -EIO : 0;
     }
@@ -61,23 +53,21 @@ static int write_file(const struct bench *b, struct hdr *h, int only, const char
 int bench_histogram(const struct bench *b, const char *path, char *why, size_t why_bytes)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-    struct hdr *h = malloc(sizeof(*h));
     char one[4096];
-    int rc = h ? 0 : -ENOMEM;
+    int rc = 0;
 
     if (!dot || (slash && dot < slash))
         dot = path + strlen(path);
     snprintf(one, sizeof(one), "%s", path);
-    if (rc == 0 && strcmp(dot, ".json") == 0)
-        rc = write_file(b, h, BENCH_MODES, path);
+    if (strcmp(dot, ".json") == 0)
+        rc = write_file(b, BENCH_MODES, path);
     else
         for (int m = 0; m < BENCH_MODES && rc == 0; m++)
             if (bench_has(b, m)) {
                 snprintf(one, sizeof(one), "%.*s.%s%s", (int)(dot - path), path,
                          bench_mode_names[m], dot);
-                rc = write_file(b, h, m, one);
+                rc = write_file(b, m, one);
             }
-    free(h);
     if (rc != 0)
         snprintf(why, why_bytes, "%s: %s", one, strerror(-rc));
     return rc;

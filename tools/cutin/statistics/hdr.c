@@ -1,9 +1,8 @@
 /*
- * hdr.c - count in buckets of three digits (see hdr.h).
+ * hdr.c - sorted samples in buckets of three digits (see hdr.h).
  */
 #include "hdr.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 enum { FIRST_BITS = 11 }; /* 2 * HDR_HALF = 2^11 */
@@ -39,51 +38,52 @@ static double middle_ns(uint32_t bucket)
     return (double)(least + (hdr_most_ns(bucket) + 1 - least) / 2);
 }
 
-void hdr_add(struct hdr *h, uint64_t ns)
+size_t hdr_next(const uint64_t *sorted_ns, size_t n, size_t from)
 {
-    h->bucket[hdr_bucket(ns)]++;
-    h->min_ns = h->count++ && h->min_ns < ns ? h->min_ns : ns;
-    h->max_ns = h->max_ns > ns ? h->max_ns : ns;
+    uint32_t bucket = hdr_bucket(sorted_ns[from]);
+
+    while (from < n && hdr_bucket(sorted_ns[from]) == bucket)
+        from++;
+    return from;
 }
 
-double hdr_mean_ns(const struct hdr *h)
+double hdr_mean_ns(const uint64_t *ns, size_t n)
 {
     double sum = 0;
 
-    for (uint32_t i = 0; i < HDR_BUCKETS; i++)
-        sum += (double)h->bucket[i] * middle_ns(i);
-    return h->count ? sum / (double)h->count : 0;
+    for (size_t i = 0; i < n; i++)
+        sum += middle_ns(hdr_bucket(ns[i]));
+    return n ? sum / (double)n : 0;
 }
 
 /* ---- the percentile distribution ------------------------------------------------------------ */
 
 enum { TICKS = 5 }; /* lines for each halving of what is left to 100 percent */
 
-void hdr_print(const struct hdr *h, FILE *out)
+void hdr_print(const uint64_t *sorted_ns, size_t n, FILE *out)
 {
-    double level = 0, reached, mean = hdr_mean_ns(h), squares = 0;
-    uint64_t sum = 0;
+    double level = 0, mean = hdr_mean_ns(sorted_ns, n), squares = 0;
 
     fprintf(out, "%12s %14s %10s %14s\n\n", "Value", "Percentile", "TotalCount",
             "1/(1-Percentile)");
-    for (uint32_t i = 0; i < HDR_BUCKETS && sum < h->count; i++) {
-        if (h->bucket[i] == 0)
-            continue;
-        sum += h->bucket[i];
-        reached = 100.0 * (double)sum / (double)h->count;
-        while (level <= reached && level < 100 && sum < h->count) {
-            fprintf(out, "%12.3f %2.12f %10" PRIu64 " %14.2f\n", (double)hdr_most_ns(i) / 1000,
-                    level / 100, sum, 1 / (1 - level / 100));
+    for (size_t i = 0, sum; i < n; i = sum) {
+        uint32_t bucket = hdr_bucket(sorted_ns[i]);
+        double most_us = (double)hdr_most_ns(bucket) / 1000, reached;
+
+        sum = hdr_next(sorted_ns, n, i);
+        reached = 100.0 * (double)sum / (double)n;
+        squares += (double)(sum - i) * pow(middle_ns(bucket) - mean, 2);
+        while (level <= reached && level < 100 && sum < n) {
+            fprintf(out, "%12.3f %2.12f %10zu %14.2f\n", most_us, level / 100, sum,
+                    1 / (1 - level / 100));
             level += 100 / (TICKS * pow(2, floor(log2(100 / (100 - level))) + 1));
         }
-        if (sum == h->count)
-            fprintf(out, "%12.3f %2.12f %10" PRIu64 "\n", (double)hdr_most_ns(i) / 1000, 1.0, sum);
+        if (sum == n)
+            fprintf(out, "%12.3f %2.12f %10zu\n", most_us, 1.0, sum);
     }
-    for (uint32_t i = 0; i < HDR_BUCKETS; i++)
-        squares += (double)h->bucket[i] * pow(middle_ns(i) - mean, 2);
     fprintf(out, "#[Mean    = %12.3f, StdDeviation   = %12.3f]\n", mean / 1000,
-            h->count ? sqrt(squares / (double)h->count) / 1000 : 0);
-    fprintf(out, "#[Max     = %12.3f, Total count    = %12" PRIu64 "]\n", (double)h->max_ns / 1000,
-            h->count);
+            n ? sqrt(squares / (double)n) / 1000 : 0);
+    fprintf(out, "#[Max     = %12.3f, Total count    = %12zu]\n",
+            n ? (double)sorted_ns[n - 1] / 1000 : 0, n);
     fprintf(out, "#[Buckets = %12d, SubBuckets     = %12d]\n", HDR_DOUBLINGS, 2 * HDR_HALF);
 }

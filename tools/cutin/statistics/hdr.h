@@ -11,6 +11,7 @@
 #ifndef CUTIN_TOOLS_CUTIN_STATISTICS_HDR_H
 #define CUTIN_TOOLS_CUTIN_STATISTICS_HDR_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -21,20 +22,15 @@ enum {
     HDR_BUCKETS = (HDR_DOUBLINGS + 1) * HDR_HALF
 };
 
-struct hdr {
-    uint64_t bucket[HDR_BUCKETS];
-    uint64_t count;
-    uint64_t min_ns, max_ns; /* as they were, not as their buckets are */
-};
-
-/* An empty one is all zero. What is above the range counts in the last bucket. */
-void hdr_add(struct hdr *h, uint64_t ns);
+/* What is above the range counts in the last bucket. */
 uint32_t hdr_bucket(uint64_t ns);
 /* The least and the greatest value of a bucket. */
 uint64_t hdr_least_ns(uint32_t bucket);
 uint64_t hdr_most_ns(uint32_t bucket);
-double hdr_mean_ns(const struct hdr *h);
+/* Behind the last of the sorted samples that is in one bucket with the one at `from`. */
+size_t hdr_next(const uint64_t *sorted_ns, size_t n, size_t from);
+double hdr_mean_ns(const uint64_t *ns, size_t n);
 /* HdrHistogram's percentile distribution, in microseconds: what its plotters read. */
-void hdr_print(const struct hdr *h, FILE *out);
+void hdr_print(const uint64_t *sorted_ns, size_t n, FILE *out);
 
 #endif

@@ -86,14 +86,30 @@ static void table_grow(struct table *t)
     moved(t);
 }
 
-void table_insert(struct table *t, struct table_node *node, const void *key)
+static inline __attribute__((always_inline)) void insert(struct table *t, struct table_node *node,
+                                                         const void *key)
 {
-    pthread_mutex_lock(&t->lock);
     if (2 * t->count++ > buckets(t)->mask)
         table_grow(t);
     atomic_store_explicit(&node->key, key, memory_order_relaxed);
     link_in(buckets(t), node, key);
+}
+
+void table_insert(struct table *t, struct table_node *node, const void *key)
+{
+    pthread_mutex_lock(&t->lock);
+    insert(t, node, key);
     pthread_mutex_unlock(&t->lock);
+}
+
+struct table_node *table_insert_once(struct table *t, struct table_node *node, const void *key)
+{
+    pthread_mutex_lock(&t->lock);
+    struct table_node *first = table_find(t, key);
+    if (!first)
+        insert(t, first = node, key);
+    pthread_mutex_unlock(&t->lock);
+    return first;
 }
 
 /* Those of one chain, in front of `taken`. A walk that went astray by the new next[0] has then seen

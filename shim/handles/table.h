@@ -55,6 +55,8 @@ struct table_node *table_find_where(struct table *t, const void *key, table_matc
                                     const void *user);
 /* Insert under `key`; the caller holds no other node of that key that the same look would find. */
 void table_insert(struct table *t, struct table_node *node, const void *key);
+/* The same unless there is one of that key, which is returned then; else `node`. */
+struct table_node *table_insert_once(struct table *t, struct table_node *node, const void *key);
 /* Remove; harmless when the node is not in the table. Returns whether it was. */
 int table_remove(struct table *t, struct table_node *node);
 /* Remove every node for which `is` holds, in one walk; or every one of `key`, of which there may be

@@ -121,14 +121,9 @@ static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int pr
                                                            : level_highest();
 }
 
-static struct shim_stream *stream_add(struct shim_context *ctx, CUstream handle, unsigned flags,
-                                      int priority)
-{
-    return stream_add_at(ctx, handle, flags, priority, level_of(ctx, handle, priority));
-}
-
-struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
-                                  int priority, uint32_t level)
+/* Its handle is not known yet. */
+static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle, unsigned flags,
+                                      int priority, uint32_t level)
 {
     struct shim_stream *s = pool_get(&stream_pool);
     if (!s)
@@ -149,23 +144,30 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
         atomic_fetch_add(&s->epoch, EPOCH_CALL);
     DL_APPEND(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);
-    if (stream_special(handle))
-        return s;
-    struct shim_stream *stale = stream_known(handle);
+    return s;
+}
+
+struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
+                                  int priority, uint32_t level)
+{
+    struct shim_stream *s = stream_new(ctx, handle, flags, priority, level);
+    struct shim_stream *stale = s ? stream_known(handle) : NULL;
     if (stale) /* its end went past us: the handle now means this stream */
         stream_unlink(stale);
-    table_insert(&streams, &s->node, handle);
+    if (s)
+        table_insert(&streams, &s->node, handle);
     return s;
 }
 
 static int legacy_begin(struct shim_context *ctx)
 {
-    ctx->legacy = stream_add(ctx, CU_STREAM_LEGACY, 0, 0);
+    ctx->legacy = stream_new(ctx, CU_STREAM_LEGACY, 0, 0, level_of(ctx, CU_STREAM_LEGACY, 0));
     return ctx->legacy ? 0 : -ENOMEM;
 }
 CONTEXT_BEGIN(CONTEXT_QUEUED, legacy_begin)
 
-/* A stream that was not created through us: ask the driver what it is. */
+/* A stream that was not created through us: ask the driver what it is. Of several threads that do
+ * so at a time the first one's counts: it may have buffered something already. */
 static struct shim_stream *stream_adopt(CUstream handle)
 {
     CUcontext owner = NULL;
@@ -177,7 +179,16 @@ static struct shim_stream *stream_adopt(CUstream handle)
     if (!ctx || REAL(cuStreamGetFlags)(handle, &flags) != CUDA_SUCCESS)
         return NULL;
     REAL(cuStreamGetPriority)(handle, &priority);
-    return stream_add(ctx, handle, flags, priority);
+    struct shim_stream *s =
+        stream_new(ctx, handle, flags, priority, level_of(ctx, handle, priority));
+    if (!s)
+        return NULL;
+    struct table_node *first = table_insert_once(&streams, &s->node, handle);
+    if (likely(first == &s->node))
+        return s;
+    stream_leave(s);
+    stream_end(s, false);
+    return (struct shim_stream *)(void *)first;
 }
 
 void stream_created(CUstream handle)
@@ -275,7 +286,8 @@ static __attribute__((noinline)) struct shim_stream *thread_stream_get(struct sh
     pthread_once(&once, make_key);
     if (key_failed || pthread_setspecific(key, slots) != 0)
         return NULL;
-    struct shim_stream *s = stream_add(ctx, CU_STREAM_PER_THREAD, 0, 0);
+    struct shim_stream *s =
+        stream_new(ctx, CU_STREAM_PER_THREAD, 0, 0, level_of(ctx, CU_STREAM_PER_THREAD, 0));
     if (!s)
         return NULL;
     slot = slot_free();

@@ -3,6 +3,7 @@
  * belongs to the stream's context: an event of any other can not be recorded there, and goes with
  * its own.
  */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -52,6 +53,55 @@ static void launches_make_events_in_the_context_of_their_stream(void)
 Test(elsewhere, a_launch_that_is_timed)
 {
     launches_make_events_in_the_context_of_their_stream();
+}
+
+/* ---- a stream that was made past cutin ----------------------------------------------------- */
+
+static _Atomic bool asked_first, waits;
+
+/* The first one that asks what the stream is comes back last. */
+static int who_asks_first_is_slow(const intptr_t *argument)
+{
+    if (!atomic_exchange(&asked_first, true))
+        rig_until(&waits);
+    return 0;
+}
+
+static void query(void *stream)
+{
+    cuStreamQuery(*(CUstream *)stream);
+}
+
+Test(elsewhere, of_two_threads_that_adopt_a_stream_none_loses_what_the_other_has_buffered)
+{
+    void *driver = dlopen(SIMULATOR, RTLD_NOW | RTLD_LOCAL);
+    CUresult (*create)(CUstream *, unsigned) = dlsym(driver, "cuStreamCreate");
+    struct rig_thread other;
+    CUdeviceptr x = rig_buffer(3);
+    CUstream held = rig_stream(), s;
+    CUevent e, behind, last;
+    rig_warm(held);
+    ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    ok(cuEventCreate(&behind, CU_EVENT_DISABLE_TIMING));
+    ok(cuEventCreate(&last, CU_EVENT_DISABLE_TIMING));
+    ok(cutin_stream_hold(held));
+    ok(rig_launch(x, 5, 7, held));
+    ok(cuEventRecord(e, held));
+    ok(create(&s, CU_STREAM_NON_BLOCKING));
+    watch_before(WATCH_cuStreamGetPriority, who_asks_first_is_slow);
+    rig_start(&other, query, &s);
+    rig_until(&asked_first);
+    ok(cuStreamWaitEvent(s, e, 0));
+    atomic_store(&waits, true);
+    rig_join(&other);
+    unsigned before = watch_count(WATCH_cuEventRecord);
+    ok(cuEventRecord(behind, s));
+    ok(cuEventRecord(last, rig_stream()));
+    ok(cuEventSynchronize(last));
+    cr_expect_eq(watch_count(WATCH_cuEventRecord), before + 1, "it overtook the wait");
+    ok(cutin_stream_release(held));
+    ok(cuEventSynchronize(behind));
+    rig_expect(x, rig_mixed(3, 5, 7), held);
 }
 
 static char trace[] = "/tmp/elsewhere.XXXXXX";

@@ -325,7 +325,21 @@ void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_contex
 
 void context_enter(struct shim_context *ctx)
 {
+    STOP(context_enter);
     atomic_fetch_add(&ctx->users, 1);
+}
+
+static void found_enter(struct table_node *node, void *found)
+{
+    *(struct shim_context **)found = (struct shim_context *)(void *)node;
+    context_enter(*(struct shim_context **)found);
+}
+
+struct shim_context *context_find_enter(CUcontext handle)
+{
+    struct shim_context *ctx = NULL;
+    table_each_key(&contexts, handle, found_enter, &ctx);
+    return ctx;
 }
 
 void context_leave(struct shim_context *ctx)

@@ -47,6 +47,8 @@ void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_contex
 
 /* A thread that waits in ctx->set keeps it from being freed. */
 void context_enter(struct shim_context *ctx);
+/* The same of one that another thread may close just now; NULL: it has. */
+struct shim_context *context_find_enter(CUcontext handle);
 void context_leave(struct shim_context *ctx);
 
 /* context_error.c: a deferred command failed. True: the context is of no use any more. */

@@ -231,12 +231,14 @@ static void slot_end(struct slot *slot)
     slot->stream = NULL;
     if (empty)
         return;
-    struct shim_context *ctx = context_find(s->ctx->handle);
-    if (!ctx || ctx->generation != slot->context)
+    /* Another thread may be about to destroy the context, and the stream with it. */
+    struct shim_context *ctx = context_find_enter(s->ctx->handle);
+    if (!ctx)
         return;
-    context_enter(ctx);
-    stream_leave(s);
-    stream_end(s, false); /* the driver's may have gone before */
+    if (ctx->generation == slot->context) {
+        stream_leave(s);
+        stream_end(s, false); /* the driver's may have gone before */
+    }
     context_leave(ctx);
 }
 

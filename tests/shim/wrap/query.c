@@ -13,12 +13,14 @@ TestSuite(query, .init = rig_open, .fini = rig_close);
 
 static _Atomic(const char *) place;
 static _Atomic bool stopped, resumed, interrupts;
+static _Thread_local bool ends; /* in a context others come and go all the time */
 
 __attribute__((visibility("default"))) void cutin_stop(const char *here);
 void cutin_stop(const char *here)
 {
     const char *wanted = atomic_load(&place);
-    if (!wanted || strcmp(wanted, here) != 0 || atomic_exchange(&stopped, true))
+    if (!wanted || strcmp(wanted, here) != 0 || (strcmp(here, "context_enter") == 0 && !ends) ||
+        atomic_exchange(&stopped, true))
         return;
     if (atomic_load(&interrupts))
         raise(SIGUSR1);
@@ -195,4 +197,35 @@ Test(query, a_handler_asks_for_the_event_that_its_thread_waits_for)
     ok(cutin_stream_release(stream));
     ok(cuStreamSynchronize(other));
     ok(cuEventQuery(event));
+}
+
+/* ---- a thread that ends, and another one that destroys its context --------------------------- */
+
+static void use_own_stream(void *context)
+{
+    ok(cuCtxSetCurrent(context));
+    CUdeviceptr x = rig_buffer(3);
+    ok(cuMemsetD32Async(x, 5, N, CU_STREAM_PER_THREAD));
+    ok(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    ends = true;
+}
+
+static void destroy(void *context)
+{
+    ok(cuCtxDestroy(context));
+}
+
+Test(query, a_context_outlasts_a_thread_that_ends_in_it)
+{
+    struct rig_thread destroying;
+    CUcontext other = rig_context_new();
+    ok(cuCtxSetCurrent(rig_context));
+    atomic_store(&place, "context_enter");
+    rig_start(&asking, use_own_stream, other);
+    rig_until(&stopped);
+    rig_start(&destroying, destroy, other);
+    rig_blocked(&destroying);
+    atomic_store(&resumed, true);
+    rig_join(&asking);
+    rig_join(&destroying);
 }

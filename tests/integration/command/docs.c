@@ -97,6 +97,7 @@ static char *test_sources(void)
 
     cr_assert_eq(glob(SOURCE_DIR "/tests/*/*.c", 0, NULL, &found), 0);
     cr_assert_eq(glob(SOURCE_DIR "/tests/*/*/*.c", GLOB_APPEND, NULL, &found), 0);
+    cr_assert_eq(glob(SOURCE_DIR "/tests/*/*/*/*.c", GLOB_APPEND, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         char *text = file_text(found.gl_pathv[i]);
 

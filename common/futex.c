@@ -32,10 +32,20 @@ bool futex_until(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns)
     return atomic_load(word) != seen;
 }
 
-void futex_wake(_Atomic uint32_t *word)
+/* The word may be gone by now: then there is nobody to wake. */
+static void wake(_Atomic uint32_t *word, int most)
 {
     int saved = errno;
-    /* The word may be gone by now: then there is nobody to wake. */
-    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, most, NULL, NULL, 0);
     errno = saved;
+}
+
+void futex_wake(_Atomic uint32_t *word)
+{
+    wake(word, INT32_MAX);
+}
+
+void futex_wake_one(_Atomic uint32_t *word)
+{
+    wake(word, 1);
 }

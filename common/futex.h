@@ -14,7 +14,8 @@
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 /* Until the word is another one: false, not by that time. */
 bool futex_until(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns);
-/* Whoever waits for the word looks at it. */
+/* Whoever waits for the word looks at it; or one of them. */
 void futex_wake(_Atomic uint32_t *word);
+void futex_wake_one(_Atomic uint32_t *word);
 
 #endif

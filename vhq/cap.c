@@ -292,29 +292,10 @@ static inline bool cap_tail_has(const struct vhq *q, uint32_t quarters)
            peek(q->tail_est_ns) >= (most_ns < TAIL_MOST_NS ? most_ns : TAIL_MOST_NS);
 }
 
-/* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
-static inline void cap_count_sent(struct vhq *q, uint32_t est_ns)
+void cap_loose_begin(struct vhq *q)
 {
-    PROBE2(submit, q->desc.stream, est_ns);
-    if (unlikely(peek(q->failed)))
-        atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
-    atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
-}
-
-/* Not counted, until there are so many that a marker pays: see loose.c. */
-void cap_sent_loose(struct vhq *q, uint32_t est_ns, int err)
-{
-    uint64_t ns = peek(q->loose_ns);
-    if (unlikely(err != 0))
-        return;
-    cap_count_sent(q, est_ns);
-    if (unlikely(ns == 0)) {
-        atomic_fetch_add_explicit(&q->set->loose, 1, memory_order_relaxed);
-        cap_in_flight_begin(q);
-    }
-    atomic_store_explicit(&q->loose_ns, ns += est_ns, memory_order_relaxed);
-    if (unlikely(ns >= peek(q->set->loose_unit_ns) || peek(q->want_mark)))
-        cap_mark(q);
+    atomic_fetch_add_explicit(&q->set->loose, 1, memory_order_relaxed);
+    cap_in_flight_begin(q);
 }
 
 void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)

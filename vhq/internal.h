@@ -49,6 +49,7 @@
 #include "common/clock.h"
 #include "common/futex.h"
 #include "common/likely.h"
+#include "common/probe.h"
 #include "common/trace.h"
 #include "vhq/lock.h"
 #include "vhq/vhq.h"
@@ -229,7 +230,7 @@ enum begun { BEGUN_NONE, BEGUN_INLINE, BEGUN_BUFFER, BEGUN_LOCKED };
 
 struct vhq {
     /* The producer side, under `lock`. */
-    pthread_mutex_t lock;
+    _Atomic uint32_t lock; /* see lock.h */
     struct vhq_set *set;
     struct vhq_desc desc;
     _Atomic(const _Atomic uint32_t *) hold; /* desc.hold, or the set's open_word */
@@ -463,16 +464,17 @@ static inline void set_unlock(struct vhq_set *s)
 /* The producer lock. */
 static inline void queue_lock(struct vhq *q)
 {
-    lock_take(&q->lock, RANK_QUEUE);
+    lock_word_take(&q->lock);
 }
 static inline bool queue_trylock(struct vhq *q)
 {
-    return lock_try(&q->lock, RANK_QUEUE);
+    return lock_word_try(&q->lock);
 }
-static inline void queue_unlock(struct vhq *q)
+static inline void queue_give(struct vhq *q)
 {
-    lock_give(&q->lock, RANK_QUEUE);
+    lock_word_give(&q->lock);
 }
+void queue_unlock(struct vhq *q); /* the same, but for launches, where a call counts */
 
 static inline bool set_idle(const struct vhq_set *s)
 {
@@ -630,7 +632,29 @@ bool cap_claim_tail(struct vhq *q);
 /* Submission right held: account a command that went to the driver; place a marker. `flags`:
  * VHQ_* and SLOT_*. */
 void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err);
-void cap_sent_loose(struct vhq *q, uint32_t est_ns, int err); /* it took no room */
+/* The first loose one of its stream. */
+void cap_loose_begin(struct vhq *q);
+enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
+enum mark cap_mark(struct vhq *q);
+/* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
+static inline __attribute__((always_inline)) void cap_count_sent(struct vhq *q, uint32_t est_ns)
+{
+    PROBE2(submit, q->desc.stream, est_ns);
+    if (unlikely(peek(q->failed)))
+        atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
+    atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
+}
+/* It took no room, and is not counted until there are so many that a marker pays: see loose.c. */
+static inline __attribute__((always_inline)) void cap_sent_loose(struct vhq *q, uint32_t est_ns)
+{
+    uint64_t ns = peek(q->loose_ns);
+    cap_count_sent(q, est_ns);
+    if (unlikely(ns == 0))
+        cap_loose_begin(q);
+    atomic_store_explicit(&q->loose_ns, ns += est_ns, memory_order_relaxed);
+    if (unlikely(ns >= peek(q->set->loose_unit_ns) || peek(q->want_mark)))
+        cap_mark(q);
+}
 static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int err)
 {
     if (!(flags & SLOT_LOOSE)) {
@@ -638,10 +662,9 @@ static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int er
         return;
     }
     q->tail_waits |= (flags & VHQ_WAITS) != 0;
-    cap_sent_loose(q, load_ns(load), err);
+    if (likely(err == 0))
+        cap_sent_loose(q, load_ns(load));
 }
-enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
-enum mark cap_mark(struct vhq *q);
 /* As cap_mark, by another function than ops->mark. */
 enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t));
 /* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */

@@ -8,7 +8,8 @@
 #ifndef CUTIN_VHQ_LOCK_H
 #define CUTIN_VHQ_LOCK_H
 
-#include "common/held.h"
+#include "common/futex.h"
+#include "common/likely.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -48,28 +49,18 @@ static inline void lock_none_inside(void)
 }
 #endif
 
-static inline void lock_had(const pthread_mutex_t *mutex, enum rank rank)
-{
-    lock_has(rank, 1);
-    if (rank == RANK_QUEUE)
-        lock_across_driver(mutex,
-                           "what is called for one stream comes to the driver in that order: "
-                           "others who call for that stream wait, as long as a command that "
-                           "is deferred may take in the driver");
-}
-
 static inline void lock_take(pthread_mutex_t *mutex, enum rank rank)
 {
     lock_may(rank);
     pthread_mutex_lock(mutex);
-    lock_had(mutex, rank);
+    lock_has(rank, 1);
 }
 
 static inline bool lock_try(pthread_mutex_t *mutex, enum rank rank)
 {
     if (pthread_mutex_trylock(mutex) != 0)
         return false;
-    lock_had(mutex, rank);
+    lock_has(rank, 1);
     return true;
 }
 
@@ -77,6 +68,39 @@ static inline void lock_give(pthread_mutex_t *mutex, enum rank rank)
 {
     lock_has(rank, -1);
     pthread_mutex_unlock(mutex);
+}
+
+/*
+ * A producer lock is a word, because each call takes one: free it costs an exchange, and a mutex of
+ * libc ten times as much. It alone is held across calls of the driver: what is called for one
+ * stream comes to the driver in that order, and others who call for that stream wait, as long as a
+ * command that is deferred may take in the driver.
+ */
+enum { WORD_FREE, WORD_TAKEN, WORD_AWAITED };
+void lock_word_await(_Atomic uint32_t *word);
+
+static inline bool lock_word_try(_Atomic uint32_t *word)
+{
+    uint32_t seen = WORD_FREE;
+    if (unlikely(!atomic_compare_exchange_strong_explicit(
+            word, &seen, WORD_TAKEN, memory_order_acquire, memory_order_relaxed)))
+        return false;
+    lock_has(RANK_QUEUE, 1);
+    return true;
+}
+
+static inline void lock_word_take(_Atomic uint32_t *word)
+{
+    lock_may(RANK_QUEUE);
+    if (unlikely(!lock_word_try(word)))
+        lock_word_await(word);
+}
+
+static inline void lock_word_give(_Atomic uint32_t *word)
+{
+    lock_has(RANK_QUEUE, -1);
+    if (unlikely(atomic_exchange_explicit(word, WORD_FREE, memory_order_release) == WORD_AWAITED))
+        futex_wake_one(word);
 }
 
 #endif

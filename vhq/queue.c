@@ -26,6 +26,11 @@ static_assert(!(VHQ_OVERTAKES & (0xffff | VHQ_IN_PARTS)), "a bit of its own");
 /* A command begun inside another one's run: its fence, until vhq_end. */
 static _Thread_local struct vhq_fence *t_nested __attribute__((tls_model("initial-exec")));
 
+void queue_unlock(struct vhq *q)
+{
+    queue_give(q);
+}
+
 /* ---- direct: must be buffered, where nothing can be -------------------------------------------
  */
 
@@ -179,7 +184,7 @@ static __attribute__((noinline)) void await_room(struct vhq *q, uint32_t bytes)
         uint64_t head = atomic_load_explicit(&q->ring.head_seq, memory_order_acquire);
         uint64_t buffered = peek(q->ring.tail_seq) - head;
         const struct goal g = {.what = WAIT_QUEUE, .q = q, .target = head + (buffered + 3) / 4};
-        queue_unlock(q);
+        queue_give(q);
         goal_wait(q->set, &g, NEVER);
         queue_lock(q);
     } while (!ring_fits(&q->ring, bytes));
@@ -281,19 +286,48 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     return VHQ_BUFFER;
 }
 
+/* With the lock, if nothing is in the way. */
+static bool lock_first(struct vhq *q)
+{
+    queue_lock(q);
+    if (likely((cap_loose_room(q->set) && inline_first(q, false)) || MUTANT(plain_overtakes)))
+        return true;
+    queue_give(q);
+    return false;
+}
+
 bool vhq_lock(struct vhq *q, uint32_t flags)
 {
-    if ((!(flags & VHQ_UNCOUNTED) && !cap_alone(q->set)) || passive())
+    if ((!(flags & VHQ_UNCOUNTED) && !cap_alone(q->set)) || passive() || !lock_first(q))
         return false;
-    queue_lock(q);
-    if (unlikely(!cap_loose_room(q->set) || !inline_first(q, false)) && !MUTANT(plain_overtakes)) {
-        queue_unlock(q);
-        return false;
-    }
     if (flags & VHQ_UNCOUNTED)
         submit_before(q, VHQ_UNCOUNTED);
     begun(q, BEGUN_LOCKED);
     return true;
+}
+
+static __attribute__((noinline)) bool lock_alone_late(struct vhq *q)
+{
+    if (!lock_first(q))
+        return false;
+    begun(q, BEGUN_LOCKED);
+    return true;
+}
+
+/* What is rare stands in functions that are called last, so that this one keeps no registers. */
+bool vhq_lock_alone(struct vhq *q)
+{
+    const struct vhq_set *s = q->set;
+    if (unlikely(!cap_alone(s)))
+        return false;
+    if (unlikely(!lock_word_try(&q->lock)))
+        return lock_alone_late(q);
+    if (likely(cap_loose_room(s) && inline_first(q, false))) {
+        begun(q, BEGUN_LOCKED);
+        return true;
+    }
+    queue_give(q);
+    return MUTANT(plain_overtakes) && lock_alone_late(q);
 }
 
 /* It may wait in the driver: without the lock. */
@@ -377,18 +411,43 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
         break;
     }
     begun(q, BEGUN_NONE);
-    queue_unlock(q);
+    queue_give(q);
+}
+
+static __attribute__((noinline)) void unlock_alone_rare(struct vhq *q, uint64_t est_ns, int result)
+{
+    if (result == 0)
+        cap_sent_loose(q, est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS);
+    bump(q->inlined, 1u);
+    begun(q, BEGUN_NONE);
+    queue_give(q);
+}
+
+void vhq_unlock_alone(struct vhq *q, uint64_t est_ns, int driver_result)
+{
+    uint64_t loose = peek(q->loose_ns), sum = loose + est_ns;
+    if (unlikely(driver_result != 0 || loose == 0 || est_ns >= MAX_EST_NS ||
+                 sum >= peek(q->set->loose_unit_ns) || peek(q->want_mark))) {
+        unlock_alone_rare(q, est_ns, driver_result);
+        return;
+    }
+    cap_count_sent(q, (uint32_t)est_ns);
+    atomic_store_explicit(&q->loose_ns, sum, memory_order_relaxed);
+    bump(q->inlined, 1u);
+    begun(q, BEGUN_NONE);
+    queue_give(q);
 }
 
 void vhq_unlock(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result)
 {
-    if (unlikely(flags & VHQ_UNCOUNTED))
-        cap_sent(q, VHQ_UNCOUNTED, 0, driver_result);
-    else
-        cap_sent_loose(q, est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS, driver_result);
+    if (likely(!(flags & VHQ_UNCOUNTED))) {
+        vhq_unlock_alone(q, est_ns, driver_result);
+        return;
+    }
+    cap_sent(q, VHQ_UNCOUNTED, 0, driver_result);
     bump(q->inlined, 1u);
     begun(q, BEGUN_NONE);
-    queue_unlock(q);
+    queue_give(q);
 }
 
 /* ---- birth and death ------------------------------------------------------------------------- */
@@ -398,7 +457,6 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     struct vhq *q = calloc(1, sizeof(*q));
     if (!q)
         return -ENOMEM;
-    pthread_mutex_init(&q->lock, NULL);
     q->set = set;
     q->pins = 1; /* vhq_destroy's */
     q->desc = *desc;
@@ -437,7 +495,6 @@ void *vhq_user(const struct vhq *q)
 void queue_free(struct vhq *q)
 {
     ring_free(&q->ring);
-    pthread_mutex_destroy(&q->lock);
     free(q);
 }
 
@@ -472,7 +529,7 @@ void vhq_destroy(struct vhq *q)
     q->dead = true;
     set_unlock(q->set);
     queue_await_nobody(q);
-    queue_unlock(q);
+    queue_give(q);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);
     while ((seen = atomic_load(&q->calls)) != 0)

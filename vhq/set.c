@@ -17,6 +17,13 @@ _Atomic bool vhq_forked;
 _Thread_local int32_t vhq_t_locks[RANKS] __attribute__((tls_model("initial-exec")));
 #endif
 
+void lock_word_await(_Atomic uint32_t *word)
+{
+    while (atomic_exchange_explicit(word, WORD_AWAITED, memory_order_acquire) != WORD_FREE)
+        futex_wait(word, WORD_AWAITED, NEVER);
+    lock_has(RANK_QUEUE, 1);
+}
+
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct vhq_set *registry;
 

@@ -22,12 +22,10 @@
 TABLE(streams);
 POOL(stream_pool, struct shim_stream, free_next);
 
-/* Bumped when a stream is unlinked: the one-entry caches of all threads are void then. */
-static _Atomic uint32_t generation = 1;
 static _Thread_local struct {
     CUstream handle;
     struct shim_stream *stream;
-    uint32_t generation;
+    uint32_t known; /* thread_known */
 } cache __attribute__((tls_model("initial-exec")));
 
 static void tell(enum stream_moment moment, struct shim_stream *s)
@@ -110,7 +108,7 @@ static void stream_unlink(struct shim_stream *s)
     capture_over(s);
     if (!stream_special(s->handle))
         table_remove(&streams, &s->node);
-    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+    thread_known_ends();
 }
 
 static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int priority)
@@ -334,7 +332,7 @@ static __attribute__((noinline)) struct shim_stream *stream_find(CUstream handle
     if (s) {
         cache.handle = handle;
         cache.stream = s;
-        cache.generation = now;
+        cache.known = now;
     }
     return s;
 }
@@ -342,8 +340,8 @@ static __attribute__((noinline)) struct shim_stream *stream_find(CUstream handle
 struct shim_stream *stream_of(CUstream handle)
 {
     /* pairs with the release in stream_unlink, by way of the application's own order */
-    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
-    bool cached = likely(cache.handle == handle && cache.generation == now);
+    uint32_t now = thread_known_now();
+    bool cached = likely(cache.handle == handle && cache.known == now);
     return cached ? cache.stream : stream_find(handle, now);
 }
 

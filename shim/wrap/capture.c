@@ -29,7 +29,7 @@ static int begin_now(void *args)
     if (!apart)
         capture_shut(b->known->ctx->legacy);
     capture_shut(b->known);
-    atomic_fetch_add(&capture_count, 1);
+    capture_comes();
     CUresult r = b->call(b->args);
     if (r == CUDA_SUCCESS)
         capture_begun(b->known);

@@ -369,10 +369,10 @@ static void *launches(void *unused)
     return NULL;
 }
 
-static void comes_back(pthread_mutex_t *lock)
+static void comes_back(struct vhq *q)
 {
     pthread_t thread;
-    if (lock != &returning->stream[0].q->lock)
+    if (q != returning->stream[0].q)
         return;
     atomic_store(&wrap_after_unlock, NULL);
     pthread_create(&thread, NULL, launches, NULL);

@@ -145,9 +145,9 @@ const char *check_cap(struct world *w, bool exact);
 /* ---- wrap.c ---------------------------------------------------------------------------------- */
 
 void clock_freeze(void);
-void clock_advance(uint64_t ns);                                 /* frozen or not */
-extern _Atomic int wrap_no_threads;                              /* pthread_create fails */
-extern void (*_Atomic wrap_after_unlock)(pthread_mutex_t *lock); /* called then, if not NULL */
+void clock_advance(uint64_t ns);                         /* frozen or not */
+extern _Atomic int wrap_no_threads;                      /* pthread_create fails */
+extern void (*_Atomic wrap_after_unlock)(struct vhq *q); /* called then, if not NULL */
 /* Called before a vHQ that is not empty any more comes into the lists, if not NULL. */
 extern void (*_Atomic wrap_before_ready)(struct vhq *q);
 extern _Atomic long wrap_allocs; /* allocations so far, and those not freed */

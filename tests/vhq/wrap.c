@@ -15,7 +15,7 @@
 
 _Atomic int wrap_no_threads;
 _Atomic long wrap_allocs, wrap_live, wrap_heads;
-void (*_Atomic wrap_after_unlock)(pthread_mutex_t *lock);
+void (*_Atomic wrap_after_unlock)(struct vhq *q);
 void (*_Atomic wrap_before_ready)(struct vhq *q);
 static _Atomic uint64_t frozen_ns, advanced_ns;
 
@@ -23,8 +23,8 @@ int __real_clock_gettime(clockid_t id, struct timespec *ts);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
 int __real_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg);
-int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
+void __real_queue_unlock(struct vhq *q);
+void __wrap_queue_unlock(struct vhq *q);
 void __real_dispatcher_ready(struct vhq *q);
 void __wrap_dispatcher_ready(struct vhq *q);
 struct slot *__real_ring_head(struct ring *r);
@@ -69,13 +69,12 @@ int __wrap_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void
     return wrap_no_threads ? EAGAIN : __real_pthread_create(t, a, f, arg);
 }
 
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+void __wrap_queue_unlock(struct vhq *q)
 {
-    int ret = __real_pthread_mutex_unlock(lock);
-    void (*hook)(pthread_mutex_t *) = wrap_after_unlock;
+    __real_queue_unlock(q);
+    void (*hook)(struct vhq *) = wrap_after_unlock;
     if (hook)
-        hook(lock);
-    return ret;
+        hook(q);
 }
 
 struct slot *__wrap_ring_head(struct ring *r)

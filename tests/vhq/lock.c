@@ -1,0 +1,35 @@
+/* lock.c - the producer lock: one has it, others wait, and each of them gets it. */
+#include "vhq/internal.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <sched.h>
+
+enum { WAITERS = 3 };
+static _Atomic uint32_t word, got;
+
+static void *take(void *unused)
+{
+    lock_word_take(&word);
+    atomic_fetch_add(&got, 1);
+    lock_word_give(&word);
+    return unused;
+}
+
+/* Nobody is told when they sleep: the word says so, which is not free meanwhile. */
+Test(vhq_lock, those_who_wait_get_it_when_it_is_given_back)
+{
+    pthread_t thread[WAITERS];
+    cr_assert(lock_word_try(&word));
+    cr_expect(!lock_word_try(&word));
+    for (int i = 0; i < WAITERS; i++)
+        pthread_create(&thread[i], NULL, take, NULL);
+    while (atomic_load(&word) != WORD_AWAITED)
+        sched_yield();
+    cr_expect_eq(atomic_load(&got), 0);
+    lock_word_give(&word);
+    for (int i = 0; i < WAITERS; i++)
+        pthread_join(thread[i], NULL);
+    cr_expect_eq(atomic_load(&got), WAITERS);
+    cr_expect_eq(atomic_load(&word), WORD_FREE);
+}

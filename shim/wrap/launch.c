@@ -567,11 +567,12 @@ static struct estimate *alike_find(const struct launch *l, struct shim_stream *s
     return e;
 }
 
-/* May it go past all that stands in the way of others? Then its queue is locked. */
+/* May it go past all that stands in the way of others? Then its queue is locked. An administrator
+ * may have raised it above others since it was remembered. */
 static inline __attribute__((always_inline)) bool alike_begin(struct shim_stream *s, struct vhq *q,
                                                               struct estimate *e)
 {
-    if (shim_bypassed() || unlikely(thread_in_callback != 0) ||
+    if (shim_bypassed() || unlikely(thread_in_callback != 0) || unlikely(s->tracked) ||
         unlikely(atomic_load_explicit(&s->overlaps, memory_order_relaxed)) ||
         unlikely(!estimate_first_done(e)) || !q || !vhq_lock_alone(q))
         return false;

@@ -50,8 +50,7 @@
     X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
     X(passing_forgotten, "what a thread that ended has at work in its own stream is complete")     \
     X(nothing_completes, "a copy of nothing counts as one that was waited for")                    \
-    X(event_told_late, "an event is not complete when it is asked for at first")                   \
-    X(known_for_ever, "a thread goes by what it remembers of streams, functions and launches")
+    X(event_told_late, "an event is not complete when it is asked for at first")
 
 /* The same, of rules about green contexts, which cuda.h has from 12.5 on. */
 #define MUTANTS_OF_GREEN(X)                                                                        \

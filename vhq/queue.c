@@ -286,48 +286,19 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     return VHQ_BUFFER;
 }
 
-/* With the lock, if nothing is in the way. */
-static bool lock_first(struct vhq *q)
-{
-    queue_lock(q);
-    if (likely((cap_loose_room(q->set) && inline_first(q, false)) || MUTANT(plain_overtakes)))
-        return true;
-    queue_give(q);
-    return false;
-}
-
 bool vhq_lock(struct vhq *q, uint32_t flags)
 {
-    if ((!(flags & VHQ_UNCOUNTED) && !cap_alone(q->set)) || passive() || !lock_first(q))
+    if ((!(flags & VHQ_UNCOUNTED) && !cap_alone(q->set)) || passive())
         return false;
+    queue_lock(q);
+    if (unlikely(!cap_loose_room(q->set) || !inline_first(q, false)) && !MUTANT(plain_overtakes)) {
+        queue_give(q);
+        return false;
+    }
     if (flags & VHQ_UNCOUNTED)
         submit_before(q, VHQ_UNCOUNTED);
     begun(q, BEGUN_LOCKED);
     return true;
-}
-
-static __attribute__((noinline)) bool lock_alone_late(struct vhq *q)
-{
-    if (!lock_first(q))
-        return false;
-    begun(q, BEGUN_LOCKED);
-    return true;
-}
-
-/* What is rare stands in functions that are called last, so that this one keeps no registers. */
-bool vhq_lock_alone(struct vhq *q)
-{
-    const struct vhq_set *s = q->set;
-    if (unlikely(!cap_alone(s)))
-        return false;
-    if (unlikely(!lock_word_try(&q->lock)))
-        return lock_alone_late(q);
-    if (likely(cap_loose_room(s) && inline_first(q, false))) {
-        begun(q, BEGUN_LOCKED);
-        return true;
-    }
-    queue_give(q);
-    return MUTANT(plain_overtakes) && lock_alone_late(q);
 }
 
 /* It may wait in the driver: without the lock. */
@@ -414,37 +385,12 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
     queue_give(q);
 }
 
-static __attribute__((noinline)) void unlock_alone_rare(struct vhq *q, uint64_t est_ns, int result)
-{
-    if (result == 0)
-        cap_sent_loose(q, est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS);
-    bump(q->inlined, 1u);
-    begun(q, BEGUN_NONE);
-    queue_give(q);
-}
-
-void vhq_unlock_alone(struct vhq *q, uint64_t est_ns, int driver_result)
-{
-    uint64_t loose = peek(q->loose_ns), sum = loose + est_ns;
-    if (unlikely(driver_result != 0 || loose == 0 || est_ns >= MAX_EST_NS ||
-                 sum >= peek(q->set->loose_unit_ns) || peek(q->want_mark))) {
-        unlock_alone_rare(q, est_ns, driver_result);
-        return;
-    }
-    cap_count_sent(q, (uint32_t)est_ns);
-    atomic_store_explicit(&q->loose_ns, sum, memory_order_relaxed);
-    bump(q->inlined, 1u);
-    begun(q, BEGUN_NONE);
-    queue_give(q);
-}
-
 void vhq_unlock(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result)
 {
-    if (likely(!(flags & VHQ_UNCOUNTED))) {
-        vhq_unlock_alone(q, est_ns, driver_result);
-        return;
-    }
-    cap_sent(q, VHQ_UNCOUNTED, 0, driver_result);
+    if (unlikely(flags & VHQ_UNCOUNTED))
+        cap_sent(q, VHQ_UNCOUNTED, 0, driver_result);
+    else if (likely(driver_result == 0))
+        cap_sent_loose(q, est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS);
     bump(q->inlined, 1u);
     begun(q, BEGUN_NONE);
     queue_give(q);

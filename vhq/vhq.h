@@ -273,9 +273,6 @@ void vhq_part(struct vhq *q);
  * alone. */
 bool vhq_lock(struct vhq *q, uint32_t flags);
 void vhq_unlock(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result);
-/* Both without flags, in a thread of the program's and no forked child. */
-bool vhq_lock_alone(struct vhq *q);
-void vhq_unlock_alone(struct vhq *q, uint64_t est_ns, int driver_result);
 
 /* True inside a command's `run`: the calling thread is this process's dispatcher. */
 extern _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));

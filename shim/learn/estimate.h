@@ -70,7 +70,7 @@ static inline bool estimate_first_done(const struct estimate *e)
 {
     return atomic_load_explicit(&e->launches, memory_order_relaxed) >= ESTIMATE_FIRST;
 }
-static inline __attribute__((always_inline)) void estimate_count(struct estimate *e)
+static inline void estimate_count(struct estimate *e)
 {
     uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
     atomic_store_explicit(&e->launches, n + 1, memory_order_relaxed);

@@ -7,7 +7,6 @@
 
 #include "shim/objects/context.h"
 #include "shim/handles/pool.h"
-#include "shim/objects/thread.h"
 #include "common/trace.h"
 #include "common/mutant.h"
 
@@ -30,12 +29,14 @@ TABLE(origins);
 TABLE(origins_of_library);
 POOL(origin_pool, struct origin, free_next);
 
+/* Bumped when functions are forgotten: the one-entry caches of all threads are void then. */
+static _Atomic uint32_t generation = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* adding and forgetting */
 static _Thread_local struct {
     CUfunction handle;
     const struct shim_context *context;
     struct shim_function *function;
-    uint32_t known; /* thread_known */
+    uint32_t generation;
 } cache __attribute__((tls_model("initial-exec")));
 
 /* ---- layout ------------------------------------------------------------------------------- */
@@ -214,14 +215,14 @@ function_find(CUfunction handle, const struct shim_context *ctx, uint32_t now)
     cache.handle = handle;
     cache.context = ctx;
     cache.function = f;
-    cache.known = f ? now : 0;
+    cache.generation = f ? now : 0;
     return f;
 }
 
 struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx)
 {
-    uint32_t now = thread_known_now();
-    bool cached = likely(cache.handle == handle && cache.context == ctx && cache.known == now);
+    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
+    bool cached = likely(cache.handle == handle && cache.context == ctx && cache.generation == now);
     return cached ? cache.function : function_find(handle, ctx, now);
 }
 
@@ -275,10 +276,8 @@ void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room)
 
 void function_accepted(struct shim_function *f, CUcontext base)
 {
-    if (atomic_exchange_explicit(&f->accepted, base, memory_order_relaxed) != base) {
+    if (atomic_exchange_explicit(&f->accepted, base, memory_order_relaxed) != base)
         shapes_forget(f);
-        thread_known_ends();
-    }
 }
 
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
@@ -308,7 +307,7 @@ static void forget_of_name(struct table_node *n, void *unused)
     attributes_forget(TABLE_OWNER(struct shim_function, of_name, n));
 }
 
-static void forget_attributes_of(CUfunction handle, struct shim_function *f)
+void function_attributes_forget(CUfunction handle, struct shim_function *f)
 {
     bool of_library = f && f->of_library;
     const void *module = f ? f->module : module_of(handle, &of_library);
@@ -324,12 +323,6 @@ static void forget_attributes_of(CUfunction handle, struct shim_function *f)
     }
     table_each_key(&functions_of_name, name_key(module, alike), forget_of_name, NULL);
     table_each_key(&functions_of_name, &unknown, forget_of_name, NULL);
-}
-
-void function_attributes_forget(CUfunction handle, struct shim_function *f)
-{
-    forget_attributes_of(handle, f);
-    thread_known_ends();
 }
 
 bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value)
@@ -411,7 +404,7 @@ void function_forget_module(const void *module)
         table_remove(&origins, &o->node);
         pool_put(&origin_pool, o);
     }
-    thread_known_ends();
+    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }
 
@@ -419,7 +412,7 @@ static void functions_end(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&lock);
     functions_forget(table_take(&functions_of_module, function_of_context, ctx->handle));
-    thread_known_ends();
+    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }
 CONTEXT_END(CONTEXT_ENDED, functions_end)

@@ -11,7 +11,6 @@
 #include "scheduler/client/client.h"
 #include "shim/learn/function.h"
 #include "shim/objects/gpu_device.h"
-#include "shim/objects/thread.h"
 
 enum { LONG_NS = 1000000 };
 
@@ -22,22 +21,16 @@ _Atomic bool waiting_possible;
 static _Atomic bool registered;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the name in the page */
 
-static void waiting_begins(void)
-{
-    atomic_store_explicit(&waiting_possible, true, memory_order_relaxed);
-    thread_known_ends();
-}
-
 void waiting_open(void)
 {
     if (config_get()->waiting_kernels[0])
-        waiting_begins();
+        atomic_store_explicit(&waiting_possible, true, memory_order_relaxed);
 }
 
 void waiting_registered(void)
 {
     atomic_store_explicit(&registered, true, memory_order_relaxed);
-    waiting_begins();
+    atomic_store_explicit(&waiting_possible, true, memory_order_relaxed);
 }
 
 /* Patterns of fnmatch(3), separated by commas. */

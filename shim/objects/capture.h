@@ -6,7 +6,6 @@
 
 #include "common/mutant.h"
 #include "shim/objects/object.h"
-#include "shim/objects/thread.h"
 
 /* Number of streams in which a capture began, by way of cuStreamBeginCapture*, and has not
  * ended. */
@@ -15,12 +14,6 @@ extern _Atomic uint32_t capture_count;
 static inline bool capture_any(void)
 {
     return unlikely(atomic_load_explicit(&capture_count, memory_order_relaxed) != 0);
-}
-/* One begins, or may. */
-static inline void capture_comes(void)
-{
-    atomic_fetch_add(&capture_count, 1);
-    thread_known_ends();
 }
 bool capture_ask(const struct shim_stream *s, CUstream handle);
 /* True when calls on the stream must go to the driver as they are: it captures, or the driver will

@@ -9,8 +9,6 @@
  */
 #include "shim/objects/context.h"
 
-#include "shim/objects/thread.h"
-
 /* The errors of which cuda.h says that the context or the process is of no use afterwards; as
  * numbers, since the oldest headers lack some. */
 static const int spoiling[] = {
@@ -44,10 +42,8 @@ static bool error_keep(struct shim_context *ctx, int err, bool lasts)
 {
     int seen = atomic_load(&ctx->error);
     while (lasts ? seen <= 0 : !seen)
-        if (atomic_compare_exchange_weak(&ctx->error, &seen, lasts ? err : -err)) {
-            thread_known_ends();
+        if (atomic_compare_exchange_weak(&ctx->error, &seen, lasts ? err : -err))
             return true;
-        }
     return false;
 }
 

@@ -39,11 +39,6 @@ bool schedule_busy(const struct shim_stream *s);
 /* The call that began with the epoch `before` was made. Returns the epoch that stands for it, 0 if
  * other calls overlapped with it. */
 uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel);
-/* The same of a kernel in a stream that is not tracked. */
-static inline void schedule_count(struct shim_stream *s)
-{
-    atomic_fetch_add(&s->epoch, EPOCH_CALL + EPOCH_KERNEL);
-}
 /* Everything that was submitted up to `epoch` is known complete; 0 says nothing. */
 void schedule_complete(struct shim_stream *s, uint64_t epoch);
 /* The stream has nothing to do but its last call, `epoch`, which needs no device. */

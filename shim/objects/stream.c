@@ -22,10 +22,12 @@
 TABLE(streams);
 POOL(stream_pool, struct shim_stream, free_next);
 
+/* Bumped when a stream is unlinked: the one-entry caches of all threads are void then. */
+static _Atomic uint32_t generation = 1;
 static _Thread_local struct {
     CUstream handle;
     struct shim_stream *stream;
-    uint32_t known; /* thread_known */
+    uint32_t generation;
 } cache __attribute__((tls_model("initial-exec")));
 
 static void tell(enum stream_moment moment, struct shim_stream *s)
@@ -108,7 +110,7 @@ static void stream_unlink(struct shim_stream *s)
     capture_over(s);
     if (!stream_special(s->handle))
         table_remove(&streams, &s->node);
-    thread_known_ends();
+    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
 }
 
 static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int priority)
@@ -332,7 +334,7 @@ static __attribute__((noinline)) struct shim_stream *stream_find(CUstream handle
     if (s) {
         cache.handle = handle;
         cache.stream = s;
-        cache.known = now;
+        cache.generation = now;
     }
     return s;
 }
@@ -340,8 +342,8 @@ static __attribute__((noinline)) struct shim_stream *stream_find(CUstream handle
 struct shim_stream *stream_of(CUstream handle)
 {
     /* pairs with the release in stream_unlink, by way of the application's own order */
-    uint32_t now = thread_known_now();
-    bool cached = likely(cache.handle == handle && cache.known == now);
+    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
+    bool cached = likely(cache.handle == handle && cache.generation == now);
     return cached ? cache.stream : stream_find(handle, now);
 }
 

@@ -6,4 +6,3 @@
 _Thread_local unsigned thread_in_callback __attribute__((tls_model("initial-exec")));
 _Thread_local uint32_t thread_level __attribute__((tls_model("initial-exec")));
 _Thread_local int thread_level_wanted __attribute__((tls_model("initial-exec"))) = -1;
-_Atomic uint32_t thread_known = 1;

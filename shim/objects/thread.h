@@ -4,7 +4,6 @@
 #ifndef CUTIN_SHIM_OBJECTS_THREAD_H
 #define CUTIN_SHIM_OBJECTS_THREAD_H
 
-#include "common/mutant.h"
 #include "shim/objects/object.h"
 
 /* Set while it runs a host function of the application. */
@@ -14,20 +13,6 @@ extern _Thread_local uint32_t thread_level __attribute__((tls_model("initial-exe
 /* Level that the program wants its streams to have; -1: none. */
 extern _Thread_local int thread_level_wanted __attribute__((tls_model("initial-exec")));
 
-/* What threads remember of streams, functions and launches is true as long as this is what it was
- * before they looked. It changes when one of them is forgotten, and when launches that nothing was
- * in the way of may meet something: a context's error, a capture, a trace, kernels that wait. */
-extern _Atomic uint32_t thread_known;
-static inline uint32_t thread_known_now(void)
-{
-    return atomic_load_explicit(&thread_known, memory_order_acquire);
-}
-static inline void thread_known_ends(void)
-{
-    if (!MUTANT(known_for_ever))
-        atomic_fetch_add_explicit(&thread_known, 1, memory_order_release);
-}
-
 /* A wait of this thread boosts the stream. */
 static inline bool thread_boosts(const struct shim_stream *s)
 {
@@ -36,7 +21,7 @@ static inline bool thread_boosts(const struct shim_stream *s)
 
 /* True where a wrapper must be plain pass-through: the shim is off, or the caller is a host
  * function, which the driver answers itself, or the dispatcher. */
-static inline __attribute__((always_inline)) bool thread_bypasses(void)
+static inline bool thread_bypasses(void)
 {
     return unlikely(shim_bypassed() || thread_in_callback || vhq_in_dispatcher());
 }

@@ -176,7 +176,7 @@ void shim_drain(enum drain_scope scope)
     if (thread_bypasses())
         return;
     if (scope == DRAIN_UNKNOWN_BEGIN) /* the end, which is known, will be counted */
-        capture_comes();
+        atomic_fetch_add(&capture_count, 1);
     if (!atomic_load_explicit(&context_count, memory_order_relaxed))
         return;
     if (scope == DRAIN_UNKNOWN || scope == DRAIN_UNKNOWN_BEGIN) {

@@ -16,7 +16,6 @@
 #include "shim/objects/capture.h"
 #include "shim/objects/context.h"
 #include "shim/objects/event.h"
-#include "shim/objects/thread.h"
 
 enum {
     TIMINGS = 2048, /* under way at most; a call that would be one more is not timed */
@@ -62,7 +61,6 @@ static void traced_open(void)
 
     if (cfg->trace[0])
         rc = trace_open(cfg->trace, cfg->trace_records, first, cfg->level);
-    thread_known_ends();
     if (rc == -EBUSY)
         log_line(LOG_WARN,
                  "no trace: another process writes CUTIN_TRACE=%.200s; put %%p in it for the "

@@ -29,7 +29,7 @@ static int begin_now(void *args)
     if (!apart)
         capture_shut(b->known->ctx->legacy);
     capture_shut(b->known);
-    capture_comes();
+    atomic_fetch_add(&capture_count, 1);
     CUresult r = b->call(b->args);
     if (r == CUDA_SUCCESS)
         capture_begun(b->known);

@@ -301,7 +301,7 @@ static uint64_t mix_bytes(uint64_t hash, const void *data, size_t bytes)
  * cooperative ones on all of the grid. */
 static uint64_t launch_shape(const struct launch *l)
 {
-    if (likely(l->shape)) /* a plain one's */
+    if (likely(l->shape)) /* launch_plain has asked */
         return l->shape;
     uint64_t hash = mix((uint64_t)l->kind + 1, l->block[0]);
     hash = mix(hash, (uint64_t)l->block[1] << 32 | l->block[2]);
@@ -506,99 +506,19 @@ static CUresult launch_go(struct launch *l, struct shim_stream *s)
     .block = {blockDimX, blockDimY, blockDimZ}, .shared = sharedMemBytes, .kind = (kind_),         \
     .params = kernelParams
 
-/*
- * While the process is alone all that is kept of a launch like others before is its estimate. So
- * each thread remembers some of its launches, with what there is to find for them. `known`:
- * thread_known when it was found.
- */
-enum { ALIKE = 32 };
-struct alike {
-    CUfunction function; /* NULL: nothing is remembered here */
-    CUstream handle;
-    unsigned grid[3], block[3], shared;
-    uint32_t known;
-    struct shim_stream *stream; /* best effort, with a queue */
-    struct estimate *estimate;
-};
-static_assert(sizeof(struct alike) == 64, "one cache line");
-static _Thread_local struct alike alike[ALIKE] __attribute__((tls_model("initial-exec")));
-
-/* Some thread remembers one: where nobody does, or nobody may go by it, nobody looks. */
-static _Atomic bool alike_any;
-
-static inline __attribute__((always_inline)) struct alike *alike_at(CUfunction f, unsigned grid,
-                                                                    CUstream handle)
+/* While the process is alone all that is kept of a launch like others before is its estimate. NULL:
+ * there is more to do. */
+static struct estimate *launch_alike(CUfunction f, const unsigned grid[3], uint64_t shape,
+                                     struct shim_stream *s)
 {
-    uintptr_t mixed = (uintptr_t)f >> 4 ^ (uintptr_t)f >> 9 ^ (uintptr_t)handle >> 8 ^ grid;
-    return &alike[mixed % ALIKE];
-}
-
-/* The estimate of one that may be remembered, and now it is, unless another one stands in its place
- * for a while still. NULL: there is more to do. */
-static struct estimate *alike_find(const struct launch *l, struct shim_stream *s)
-{
-    enum { STAYS = 4 };
-    uint32_t room, known = thread_known_now();
-    if (!vhq_set_alone(s->ctx->set)) {
-        atomic_store_explicit(&alike_any, false, memory_order_relaxed);
+    uint32_t room;
+    if (!shape || waiting_any() || atomic_load_explicit(&s->overlaps, memory_order_relaxed))
         return NULL;
-    }
-    if (trace_on() || capture_any() || waiting_any() || s->pad || s->tracked ||
-        stream_special(l->stream) || !l->shape ||
-        atomic_load_explicit(&s->ctx->error, memory_order_relaxed) != 0)
+    const struct launch l = {.known = function_of(f, s->ctx), .grid = {grid[0], grid[1], grid[2]}};
+    if (!l.known || !function_shape_known(l.known, shape, &room))
         return NULL;
-    const struct launch of = {.known = function_of(l->function, s->ctx),
-                              .grid = {l->grid[0], l->grid[1], l->grid[2]}};
-    if (!of.known || !function_shape_known(of.known, l->shape, &room))
-        return NULL;
-    struct estimate *e = launch_estimate(&of);
-    struct alike *a = alike_at(l->function, l->grid[0], l->stream);
-    if (a->known == known && atomic_load_explicit(&e->launches, memory_order_relaxed) % STAYS != 0)
-        return e;
-    *a = (struct alike){.function = l->function,
-                        .handle = l->stream,
-                        .grid = {l->grid[0], l->grid[1], l->grid[2]},
-                        .block = {l->block[0], l->block[1], l->block[2]},
-                        .shared = l->shared,
-                        .known = known,
-                        .stream = s,
-                        .estimate = e};
-    atomic_store_explicit(&alike_any, true, memory_order_relaxed);
-    return e;
-}
-
-/* May it go past all that stands in the way of others? Then its queue is locked. An administrator
- * may have raised it above others since it was remembered. */
-static inline __attribute__((always_inline)) bool alike_begin(struct shim_stream *s, struct vhq *q,
-                                                              struct estimate *e)
-{
-    if (shim_bypassed() || unlikely(thread_in_callback != 0) || unlikely(s->tracked) ||
-        unlikely(atomic_load_explicit(&s->overlaps, memory_order_relaxed)) ||
-        unlikely(!estimate_first_done(e)) || !q || !vhq_lock_alone(q))
-        return false;
-    thread_level = s->level;
-    estimate_count(e);
-    return true;
-}
-
-static inline __attribute__((always_inline)) CUresult alike_end(struct shim_stream *s,
-                                                                struct vhq *q,
-                                                                const struct estimate *e,
-                                                                CUresult r)
-{
-    if (likely(r == CUDA_SUCCESS))
-        schedule_count(s);
-    vhq_unlock_alone(q, estimate_ns(e), (int)r);
-    return likely(r == CUDA_SUCCESS) ? r : context_answer(s->ctx, r);
-}
-
-/* Of one that was not remembered. */
-static __attribute__((noinline)) CUresult alike_first(struct launch *l, struct shim_stream *s)
-{
-    struct vhq *q = s->q;
-    l->shape = function_shape_plain(l->block, l->shared);
-    struct estimate *e = alike_find(l, s);
-    return e && alike_begin(s, q, e) ? alike_end(s, q, e, driver_launch(l)) : launch_submit(l, s);
+    struct estimate *e = launch_estimate(&l);
+    return estimate_first_done(e) ? e : NULL;
 }
 
 /* Deliberate bugs. */
@@ -611,67 +531,35 @@ static void launch_mutants(const struct shim_stream *s)
         atomic_load_explicit(&s->busy, memory_order_relaxed);
 }
 
-#define PLAIN LAUNCH, (void **, extra)
-
-/* Most launches of real-time work: nothing of them is kept, so nothing is written down. */
-static inline __attribute__((always_inline)) CUresult launch_plain(bool ptds EACH(OP_PARAM_, PLAIN))
-{
-    struct shim_stream *s = call_stream(&hStream, ptds);
-    struct call_inline at_once = {.kernel = true};
-    launch_mutants(s);
-    if (s && !s->pad && !s->q && call_begin(&at_once, s))
-        return call_end(&at_once, s, REAL(cuLaunchKernel)(EACH_VALUE(PLAIN)));
-    struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra};
-    if (s && s->q)
-        return alike_first(&l, s);
-    return unlikely(s && s->pad) ? launch_go(&l, s) : launch_submit(&l, s);
-}
-
-static __attribute__((noinline)) CUresult launch_plain_legacy(EACH_PARAM(PLAIN))
-{
-    return launch_plain(false EACH(OP_VALUE_, PLAIN));
-}
-static __attribute__((noinline)) CUresult launch_plain_ptds(EACH_PARAM(PLAIN))
-{
-    return launch_plain(true EACH(OP_VALUE_, PLAIN));
-}
-
-/* Most of a process that is alone. `other`: for those that nothing is remembered of. Functions of
- * the same parameters, so that one that calls another one last keeps nothing. */
-static inline __attribute__((always_inline)) CUresult
-launch_remembered(__typeof__(launch_plain_legacy) *other EACH(OP_PARAM_, PLAIN))
-{
-    const struct alike *a = alike_at(f, gridDimX, hStream);
-    struct shim_stream *s = a->stream;
-    struct estimate *e = a->estimate;
-    if (a->function != f || a->handle != hStream || a->grid[0] != gridDimX ||
-        a->grid[1] != gridDimY || a->grid[2] != gridDimZ || a->block[0] != blockDimX ||
-        a->block[1] != blockDimY || a->block[2] != blockDimZ || a->shared != sharedMemBytes ||
-        a->known != thread_known_now())
-        return other(EACH_VALUE(PLAIN));
-    struct vhq *q = s->q; /* the stream may be destroyed while its call is in the driver */
-    launch_mutants(s);
-    if (unlikely(!alike_begin(s, q, e)))
-        return other(EACH_VALUE(PLAIN));
-    return alike_end(s, q, e, REAL(cuLaunchKernel)(EACH_VALUE(PLAIN)));
-}
-static __attribute__((noinline)) CUresult launch_remembered_legacy(EACH_PARAM(PLAIN))
-{
-    return launch_remembered(launch_plain_legacy EACH(OP_VALUE_, PLAIN));
-}
-static __attribute__((noinline)) CUresult launch_remembered_ptds(EACH_PARAM(PLAIN))
-{
-    return launch_remembered(launch_plain_ptds EACH(OP_VALUE_, PLAIN));
-}
-
+/* Most launches of real-time work, and of a process that is alone: nothing of them is kept, so
+ * nothing is written down. */
 static inline __attribute__((always_inline)) CUresult
 cuLaunchKernel_call(bool ptds EACH(OP_PARAM_, LAUNCH, (void **, extra)));
 BOTH(cuLaunchKernel, LAUNCH, (void **, extra))
 {
-    if (likely(!atomic_load_explicit(&alike_any, memory_order_relaxed)))
-        return ptds ? launch_plain_ptds(EACH_VALUE(PLAIN)) : launch_plain_legacy(EACH_VALUE(PLAIN));
-    return ptds ? launch_remembered_ptds(EACH_VALUE(PLAIN))
-                : launch_remembered_legacy(EACH_VALUE(PLAIN));
+    struct shim_stream *s = call_stream(&hStream, ptds);
+    const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ};
+    const unsigned block[3] = {blockDimX, blockDimY, blockDimZ};
+    struct call_inline at_once = {.kernel = true};
+    struct estimate *e = NULL;
+    uint64_t shape = 0;
+    launch_mutants(s);
+    if (s && s->q) {
+        shape = function_shape_plain(block, sharedMemBytes);
+        e = vhq_set_alone(s->ctx->set) ? launch_alike(f, grid, shape, s) : NULL;
+    }
+    if (s && !s->pad && (e || !s->q) && call_begin(&at_once, s)) {
+        if (e) {
+            estimate_count(e);
+            at_once.est_ns = estimate_ns(e);
+        }
+        return call_end(&at_once, s,
+                        REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
+                                             blockDimZ, sharedMemBytes, hStream, kernelParams,
+                                             extra));
+    }
+    struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra, .shape = shape};
+    return unlikely(s && s->pad) ? launch_go(&l, s) : launch_submit(&l, s);
 }
 
 BOTH(cuLaunchCooperativeKernel, LAUNCH)

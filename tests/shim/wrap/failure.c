@@ -26,7 +26,9 @@ static bool all_submitted(void)
     return state.buffered == 0;
 }
 
-static void prepare(void)
+/* Of two launches the first is refused when its turn comes; words are as if there was the second
+ * alone. */
+static void fail_later(void)
 {
     stream = rig_stream();
     rig_warm(stream);
@@ -34,12 +36,6 @@ static void prepare(void)
     graph = rig_graph(words, 1, 0, 1);
     ok(cuGraphLaunch(graph, stream));
     ok(cuStreamSynchronize(stream));
-}
-
-/* Of two launches the first is refused when its turn comes; words are as if there was the second
- * alone. */
-static void refuse_later(void)
-{
     watch_before(WATCH_cuGraphLaunch, no_memory);
     ok(cutin_stream_hold(stream));
     ok(cuGraphLaunch(graph, stream));
@@ -47,12 +43,6 @@ static void refuse_later(void)
     ok(cutin_stream_release(stream));
     while (!all_submitted())
         rig_nap();
-}
-
-static void fail_later(void)
-{
-    prepare();
-    refuse_later();
 }
 
 static void expect_works(void)
@@ -78,17 +68,6 @@ Test(failure, that_passes_is_the_answer_of_one_call_which_is_not_made)
     answers(CUDA_ERROR_OUT_OF_MEMORY, rig_launch(words, 11, 13, stream));
     ok(cuStreamSynchronize(stream));
     expect_works();
-}
-
-Test(failure, that_passes_is_the_answer_of_a_launch_that_the_thread_remembers)
-{
-    prepare();
-    for (int i = 0; i < 16; i++)
-        ok(rig_launch(words, 2, 1, stream));
-    refuse_later();
-    answers(CUDA_ERROR_OUT_OF_MEMORY, rig_launch(words, 2, 1, stream));
-    ok(rig_launch(words, 2, 1, stream));
-    ok(cuStreamSynchronize(stream));
 }
 
 Test(failure, that_passes_is_the_answer_of_one_record_which_nobody_waits_for)

@@ -474,7 +474,7 @@ static inline void queue_give(struct vhq *q)
 {
     lock_word_give(&q->lock);
 }
-void queue_unlock(struct vhq *q); /* the same, but for launches, where a call counts */
+void queue_unlock(struct vhq *q); /* the same as a call, where tests may come in between */
 
 static inline bool set_idle(const struct vhq_set *s)
 {

@@ -147,6 +147,13 @@ static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle,
     return s;
 }
 
+/* At the level that it has by its handle and priority. */
+static struct shim_stream *stream_new_plain(struct shim_context *ctx, CUstream handle,
+                                            unsigned flags, int priority)
+{
+    return stream_new(ctx, handle, flags, priority, level_of(ctx, handle, priority));
+}
+
 struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
                                   int priority, uint32_t level)
 {
@@ -161,7 +168,7 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
 
 static int legacy_begin(struct shim_context *ctx)
 {
-    ctx->legacy = stream_new(ctx, CU_STREAM_LEGACY, 0, 0, level_of(ctx, CU_STREAM_LEGACY, 0));
+    ctx->legacy = stream_new_plain(ctx, CU_STREAM_LEGACY, 0, 0);
     return ctx->legacy ? 0 : -ENOMEM;
 }
 CONTEXT_BEGIN(CONTEXT_QUEUED, legacy_begin)
@@ -179,8 +186,7 @@ static struct shim_stream *stream_adopt(CUstream handle)
     if (!ctx || REAL(cuStreamGetFlags)(handle, &flags) != CUDA_SUCCESS)
         return NULL;
     REAL(cuStreamGetPriority)(handle, &priority);
-    struct shim_stream *s =
-        stream_new(ctx, handle, flags, priority, level_of(ctx, handle, priority));
+    struct shim_stream *s = stream_new_plain(ctx, handle, flags, priority);
     if (!s)
         return NULL;
     struct table_node *first = table_insert_once(&streams, &s->node, handle);
@@ -288,8 +294,7 @@ static __attribute__((noinline)) struct shim_stream *thread_stream_get(struct sh
     pthread_once(&once, make_key);
     if (key_failed || pthread_setspecific(key, slots) != 0)
         return NULL;
-    struct shim_stream *s =
-        stream_new(ctx, CU_STREAM_PER_THREAD, 0, 0, level_of(ctx, CU_STREAM_PER_THREAD, 0));
+    struct shim_stream *s = stream_new_plain(ctx, CU_STREAM_PER_THREAD, 0, 0);
     if (!s)
         return NULL;
     slot = slot_free();

@@ -1,5 +1,6 @@
 # staged.cmake - what is done to the files of all packages that cpack is about to make: man pages are compressed, as
-# Debian's policy wants them, and the symbols of programs go into the package of symbols.
+# Debian's policy wants them, the symbols of programs go into the package of symbols, and all get the time of what is
+# packed (SOURCE_DATE_EPOCH): rpm changes later times alone.
 set(staged ${CPACK_TEMPORARY_INSTALL_DIRECTORY})
 file(GLOB_RECURSE pages ${staged}/*.[1-8])
 foreach(page ${pages})
@@ -25,3 +26,8 @@ foreach(program ${programs})
   file(CHMOD ${symbols} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
   execute_process(COMMAND ${CPACK_OBJCOPY} --strip-all ${program} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
+
+if(DEFINED ENV{SOURCE_DATE_EPOCH})
+  execute_process(COMMAND find ${staged} -exec touch -h -d @$ENV{SOURCE_DATE_EPOCH} {} +
+    COMMAND_ERROR_IS_FATAL ANY)
+endif()

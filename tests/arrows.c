@@ -328,8 +328,6 @@ static bool include_circles(const struct include *in)
            reaches[unit_of(in->target)][unit_of(in->file)];
 }
 
-TestSuite(arrows, .timeout = 60);
-
 Test(arrows, every_include_is_one_that_its_room_may)
 {
     includes_read();

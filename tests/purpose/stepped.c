@@ -28,7 +28,7 @@ static void teardown(void)
     rmdir(folder);
 }
 
-TestSuite(stepped, .init = setup, .fini = teardown, .timeout = 300);
+TestSuite(stepped, .init = setup, .fini = teardown);
 
 /* The event log of a workload that has a name, without the numbers of processes; and what
  * cutin-purpose prints of it. */

@@ -24,7 +24,7 @@ static void leave(void)
     cr_expect_eq(rmdir(folder), 0, "something was left in %s", folder);
 }
 
-TestSuite(trace_json, .init = enter, .fini = leave, .timeout = 600);
+TestSuite(trace_json, .init = enter, .fini = leave);
 
 static void put(enum trace_kind kind, uint64_t turn, uint64_t us)
 {

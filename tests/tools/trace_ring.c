@@ -31,7 +31,7 @@ static void leave(void)
     cr_expect_eq(rmdir(folder), 0, "something was left in %s", folder);
 }
 
-TestSuite(trace_ring, .init = enter, .fini = leave, .timeout = 600);
+TestSuite(trace_ring, .init = enter, .fini = leave);
 
 static void begin(uint32_t records, bool keep_first)
 {

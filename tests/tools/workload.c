@@ -24,7 +24,7 @@ static void leave(void)
     cr_expect_eq(rmdir(folder), 0, "something was left in %s", folder);
 }
 
-TestSuite(workload, .init = enter, .fini = leave, .timeout = 600);
+TestSuite(workload, .init = enter, .fini = leave);
 
 static void add(struct workload *w, const struct workload_op *op)
 {

@@ -12,7 +12,7 @@
 
 #define CUTIN BIN_DIR "/cutin"
 
-TestSuite(cdi, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(cdi, .init = sandbox_enter, .fini = sandbox_leave);
 
 static json_t *specification(const char *const argv[])
 {

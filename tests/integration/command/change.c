@@ -7,7 +7,7 @@
 
 #include "scheduler/wire/query.h"
 
-TestSuite(change, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(change, .init = sandbox_enter, .fini = sandbox_leave);
 
 static uint64_t submitted_before;
 

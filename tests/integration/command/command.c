@@ -26,7 +26,7 @@
 #define ARGS(...)     WORDS(CUTIN, __VA_ARGS__)
 #define LAB_ARGS(...) WORDS(LAB, __VA_ARGS__)
 
-TestSuite(command, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(command, .init = sandbox_enter, .fini = sandbox_leave);
 
 static struct process *run_cutin(const char *const *args)
 {

@@ -12,7 +12,7 @@
 
 #include "scheduler/policy/policy.h"
 
-TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* What bash offers behind `line`, whose first word is the program and whose last one is being
  * completed, as lines between newlines. */

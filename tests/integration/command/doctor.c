@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(doctor, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 850);
+TestSuite(doctor, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define TOO_BUSY "not used, because this machine is too busy to tell"
 

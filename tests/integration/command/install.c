@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(install, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(install, .init = sandbox_enter, .fini = sandbox_leave);
 
 static const char *prefix(const char *rest)
 {

@@ -11,7 +11,7 @@
 
 #include "common/machine_socket.h"
 
-TestSuite(machine, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(machine, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* What `body` prints there. `found` FOLDER: where `cutin run` has a program look for the daemon;
  * `daemon`: starts one, whose process id is $one; `list FOLDER`: what `cutin list` says. */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(names, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(names, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM BIN_DIR "/tests/program_names"
 

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(operate, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(operate, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define RUN(...) run((const char *[]){CUTIN, __VA_ARGS__, NULL})
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(profile, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(profile, .init = sandbox_enter, .fini = sandbox_leave);
 
 static void train(const char *setting, const char *expected)
 {

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(progress, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(progress, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define LIGHT                                                                                      \
     "{\"models\": {\"few\": {\"kernels\": [[4, 64, 200]]}}, \"workloads\": {\"light\": "           \

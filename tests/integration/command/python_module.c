@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-TestSuite(python_module, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(python_module, .init = sandbox_enter, .fini = sandbox_leave);
 
 static const char *const module[] = {"PYTHONPATH=" SOURCE_DIR "/tools/packaging",
                                      "PYTHONDONTWRITEBYTECODE=1", SIMULATOR, NULL};

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(cudart, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(cudart, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM BIN_DIR "/tests/program_cudart"
 #define SOURCE  SOURCE_DIR "/tests/integration/foreign/program_cudart.c"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(ioctl, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(ioctl, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM BIN_DIR "/tests/program_ioctl"
 static const char *const bare[] = {"LD_PRELOAD", NULL};

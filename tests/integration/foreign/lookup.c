@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(lookup, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(lookup, .init = sandbox_enter, .fini = sandbox_leave);
 
 static const char *const debug_env[] = {SIMULATOR, PRELOAD, "CUTIN_LOG=debug",
                                         "CUTIN_SOCKET=", NULL};

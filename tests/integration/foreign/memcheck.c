@@ -11,7 +11,7 @@
 
 #define STEPS "--steps", "4"
 
-TestSuite(memcheck, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(memcheck, .init = sandbox_enter, .fini = sandbox_leave);
 
 static void checksum(struct process *p, char *word, size_t size)
 {

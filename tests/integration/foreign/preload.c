@@ -13,7 +13,7 @@
 #define LIBRARY LIB_DIR "/libcutin.so"
 #define PRELOAD "LD_PRELOAD=" LIBRARY
 
-TestSuite(preload, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(preload, .init = sandbox_enter, .fini = sandbox_leave);
 
 static const char *const driver_names[] = {
 #define API_PASS(symbol, ...)  #symbol,

@@ -115,7 +115,7 @@ static bool has_counted(struct process *trace)
 }
 
 Test(probes, the_example_of_the_manual_page_shows_how_long_holds_took, .init = sandbox_enter,
-     .fini = sandbox_leave, .timeout = 600)
+     .fini = sandbox_leave)
 {
     struct process *daemon, *rt, *be, *trace;
     struct message_row row;

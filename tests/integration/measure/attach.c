@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(attach, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(attach, .init = sandbox_enter, .fini = sandbox_leave);
 
 static struct process *served, *training, *inference;
 static struct message_row real_time, best_effort;

@@ -15,7 +15,7 @@
 
 #include "scheduler/wire/socket.h"
 
-TestSuite(disb, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(disb, .init = sandbox_enter, .fini = sandbox_leave);
 
 static json_t *get(json_t *root, const char *path)
 {

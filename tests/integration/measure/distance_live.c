@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(distance_live, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(distance_live, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* So a busy host is never late; a sanitizer's run time stands where the clock would. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

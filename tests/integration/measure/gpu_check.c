@@ -13,7 +13,7 @@
 #define FACTS     BIN_DIR "/gpu-facts"
 #define GPU_CHECK SOURCE_DIR "/tools/gpu-check"
 
-TestSuite(gpu_check, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(gpu_check, .init = sandbox_enter, .fini = sandbox_leave);
 
 static json_t *parse(struct process *p)
 {

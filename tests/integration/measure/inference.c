@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(inference, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(inference, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* Of a request of three kernels: mark, copy, kernel, mark, two kernels, copy, mark. */
 enum {

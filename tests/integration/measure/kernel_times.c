@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(kernel_times, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(kernel_times, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM BIN_DIR "/tests/program_names"
 #define GEMM    "ampere_sgemm_128x64_nn"

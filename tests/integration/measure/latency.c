@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <string.h>
 
-TestSuite(latency, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(latency, .init = sandbox_enter, .fini = sandbox_leave);
 
 static json_t *get(json_t *root, const char *path)
 {

@@ -15,7 +15,7 @@
 
 #define CUTIN BIN_DIR "/cutin"
 
-TestSuite(latency_end, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(latency_end, .init = sandbox_enter, .fini = sandbox_leave);
 
 enum { MOST_CHILDREN = 16 };
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-TestSuite(record, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(record, .init = sandbox_enter, .fini = sandbox_leave);
 
 static char why[256];
 

@@ -17,7 +17,7 @@ static void enter(void)
     mkdir(sandbox_path("results"), 0755);
 }
 
-TestSuite(report, .init = enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(report, .init = enter, .fini = sandbox_leave);
 
 /* The page of the folder "results". */
 static char *make(void)

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-TestSuite(report_browser, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(report_browser, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* What the browser makes of the file; its console comes with the messages on stderr. */
 static struct process *browse(const char *path)

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(trace, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(trace, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* A training job that runs before the requests come and until they are answered. */
 static const char both[] =

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(whatif, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(whatif, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* 20 requests of 20 kernels of 50 us and more. */
 static const char *record(void)

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-TestSuite(alone, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+TestSuite(alone, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* As in program_alone.c. */
 enum { WARM = 8, ALONE = 10000, BEHIND = 100, CAPPED = 200, AGAIN = 1000 };

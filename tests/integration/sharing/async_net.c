@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(async_net, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 850);
+TestSuite(async_net, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define NET EXAMPLE("async_net")
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(defaults, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+TestSuite(defaults, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* What is recorded, and "" where nothing is. */
 static const char *record(void)

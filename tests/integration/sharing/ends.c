@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(ends, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+TestSuite(ends, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM BIN_DIR "/tests/program_ends"
 /* A look each tick alone, of 10 ms, would make it half a tick. */

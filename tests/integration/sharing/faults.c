@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-TestSuite(faults, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(faults, .init = sandbox_enter, .fini = sandbox_leave);
 
 enum { STEPS = 40 };
 

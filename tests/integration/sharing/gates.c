@@ -13,7 +13,7 @@
 
 #include "scheduler/wire/query.h"
 
-TestSuite(gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(gates, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM "program_gates"
 enum { STEPS = 120, QUIET_NS = 400000000 };

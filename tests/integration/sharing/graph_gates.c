@@ -13,7 +13,7 @@
 
 #include "scheduler/wire/query.h"
 
-TestSuite(graph_gates, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(graph_gates, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* Five kernels of 20 us lie between two gates; a longer estimate makes that fewer. */
 enum { KERNELS = 1000, BETWEEN = 5, BRANCHES = 8 };

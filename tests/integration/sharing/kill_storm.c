@@ -185,7 +185,7 @@ static void join_as_client(void)
     cr_assert_geq(storm.dev = client_device(row.device[0].uuid), 0);
 }
 
-TestSuite(kill_storm, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 1500);
+TestSuite(kill_storm, .init = sandbox_enter, .fini = sandbox_leave);
 
 static void rage(void)
 {

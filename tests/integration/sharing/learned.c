@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-TestSuite(learned, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(learned, .init = sandbox_enter, .fini = sandbox_leave);
 
 enum {
     JOBS = 4,

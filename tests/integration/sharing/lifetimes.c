@@ -8,7 +8,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-TestSuite(lifetimes, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+TestSuite(lifetimes, .init = sandbox_enter, .fini = sandbox_leave);
 
 enum { TIMES = 5, MOST_US = 3000 };
 

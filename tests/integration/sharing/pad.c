@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(pad, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+TestSuite(pad, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* As in program_pad.c. */
 enum { RT_KERNELS = 200, RT_NS = 200000, NARROW_NS = 50000, WIDE_NS = 90000, LONG_NS = 60000000 };

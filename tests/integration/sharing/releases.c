@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-TestSuite(releases, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(releases, .init = sandbox_enter, .fini = sandbox_leave);
 
 static const char *other(const char *name, const char *later)
 {

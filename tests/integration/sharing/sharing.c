@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(sharing, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(sharing, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* What one process had on the device: from when to when there was something of it in the driver. */
 static struct busy {

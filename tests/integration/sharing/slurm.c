@@ -58,7 +58,7 @@ static void tear_down(void)
     sandbox_leave();
 }
 
-TestSuite(slurm, .init = set_up, .fini = tear_down, .timeout = 900);
+TestSuite(slurm, .init = set_up, .fini = tear_down);
 
 #define AS_USER(...) ((const char *[]){sandbox_path("cutin/user"), __VA_ARGS__, NULL})
 #define SERVE                                                                                      \

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(storage, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(storage, .init = sandbox_enter, .fini = sandbox_leave);
 
 static void expect_equal(struct process *p)
 {

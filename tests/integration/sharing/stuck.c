@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-TestSuite(stuck, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+TestSuite(stuck, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define MS UINT64_C(1000000)
 /* The bound that is set, and what ticks of 7.5 to 10 ms make of it; what is in flight as a hold

@@ -15,7 +15,7 @@
 #include "scheduler/client/client.h"
 #include "common/record.h"
 
-TestSuite(suspend, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(suspend, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM "program_suspend"
 /* Longer than a kernel of the program, by far. */

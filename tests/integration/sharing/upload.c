@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(upload, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 300);
+TestSuite(upload, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* A large one takes 5.4 ms whole, and a small one 44 us. */
 #define LARGE_MB "128"

@@ -23,7 +23,6 @@ struct runner_test {
     /* Criterion's own names: set by `.init = ...` and so on. */
     void (*init)(void);
     void (*fini)(void);
-    double timeout;
     int signal, exit_code;
     bool disabled;
     const char *description;

@@ -27,7 +27,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(client, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(client, .init = set_up, .fini = tear_down);
 
 static void register_on(struct actor *a, uint32_t level, uint32_t lowest)
 {

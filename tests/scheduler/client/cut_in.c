@@ -79,7 +79,7 @@ static int run(const struct place *place, struct actor be[BELOW], void (*what)(v
     return status;
 }
 
-Test(cut_in, makes_no_system_call, .timeout = 600)
+Test(cut_in, makes_no_system_call)
 {
     struct actor be[BELOW];
     struct place place;

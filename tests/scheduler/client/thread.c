@@ -95,7 +95,7 @@ static void become_realtime(void)
         cr_skip_test("real-time scheduling classes are not allowed here");
 }
 
-Test(thread, runs_where_the_process_was_started, .timeout = 600)
+Test(thread, runs_where_the_process_was_started)
 {
     cpu_set_t all = mine();
     struct seen s;
@@ -106,7 +106,7 @@ Test(thread, runs_where_the_process_was_started, .timeout = 600)
     cr_assert(sigismember(&s.blocked, SIGTERM));
 }
 
-Test(thread, of_a_realtime_one_is_not, .timeout = 600)
+Test(thread, of_a_realtime_one_is_not)
 {
     cpu_set_t all = mine();
     struct seen s;
@@ -119,7 +119,7 @@ Test(thread, of_a_realtime_one_is_not, .timeout = 600)
     cr_assert(CPU_EQUAL(&s.cpus, &all), "it is pinned to nothing, and so is its helper");
 }
 
-Test(thread, of_a_pinned_realtime_one_runs_elsewhere, .timeout = 600)
+Test(thread, of_a_pinned_realtime_one_runs_elsewhere)
 {
     struct seen s;
     int cpu;
@@ -134,7 +134,7 @@ Test(thread, of_a_pinned_realtime_one_runs_elsewhere, .timeout = 600)
 }
 
 /* An idle-time program stays one. */
-Test(thread, keeps_a_class_below, .timeout = 600)
+Test(thread, keeps_a_class_below)
 {
     struct sched_param none = {0};
 
@@ -142,7 +142,7 @@ Test(thread, keeps_a_class_below, .timeout = 600)
     cr_assert_eq(look_from_new().class, SCHED_IDLE);
 }
 
-Test(thread, runs_where_it_is_told, .timeout = 600)
+Test(thread, runs_where_it_is_told)
 {
     cpu_set_t all = mine();
     char list[64];
@@ -156,7 +156,7 @@ Test(thread, runs_where_it_is_told, .timeout = 600)
     cr_assert(CPU_COUNT(&s.cpus) == 1 && CPU_ISSET(cpu, &s.cpus));
 }
 
-Test(thread, without_any_of_those_it_is_told_runs_all_the_same, .timeout = 600)
+Test(thread, without_any_of_those_it_is_told_runs_all_the_same)
 {
     cpu_set_t all = mine();
     struct seen s;
@@ -168,7 +168,7 @@ Test(thread, without_any_of_those_it_is_told_runs_all_the_same, .timeout = 600)
     cr_assert(CPU_EQUAL(&s.cpus, &all));
 }
 
-Test(thread, lists_that_are_none, .timeout = 600)
+Test(thread, lists_that_are_none)
 {
     static const char *const bad[] = {"",  ",",   "0,",   "3-1", "-1",    "1-",
                                       "a", "0x1", "8192", "1 2", "0-3-5", "99999999999999999999"};

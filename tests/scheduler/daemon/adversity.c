@@ -50,7 +50,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(adversity, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(adversity, .init = set_up, .fini = tear_down);
 
 static void open_actor(struct actor *a, int64_t level)
 {

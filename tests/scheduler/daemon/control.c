@@ -23,7 +23,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(control, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(control, .init = set_up, .fini = tear_down);
 
 static struct message_row row_of(pid_t pid)
 {

@@ -40,7 +40,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(daemon, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(daemon, .init = set_up, .fini = tear_down);
 
 static int run(const char *option, const char *value)
 {

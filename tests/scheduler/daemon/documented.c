@@ -95,7 +95,7 @@ static int start_each(const char *file)
     return n;
 }
 
-Test(documented, configurations_start_the_daemon, .timeout = 600)
+Test(documented, configurations_start_the_daemon)
 {
     for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++)
         cr_assert_eq(start_each(documents[i].file), documents[i].configurations, "%s",

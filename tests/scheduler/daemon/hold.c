@@ -31,7 +31,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(hold, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(hold, .init = set_up, .fini = tear_down);
 
 /* A daemon whose messages we read, and one that may hold the other. */
 static void start(void)

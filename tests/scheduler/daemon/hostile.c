@@ -44,7 +44,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(hostile, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(hostile, .init = set_up, .fini = tear_down);
 
 static int join_as(uid_t uid, uint32_t level, uint32_t slot)
 {
@@ -764,7 +764,7 @@ static uint32_t untold(struct actor *actors, uint32_t n)
     return untold;
 }
 
-Test(hostile, a_bit_is_given_back_before_a_higher_level_has_it, .timeout = 600)
+Test(hostile, a_bit_is_given_back_before_a_higher_level_has_it)
 {
     struct actor low[PAGE_CLIENT_BITS], rt, be;
 

@@ -25,7 +25,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(limits, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(limits, .init = set_up, .fini = tear_down);
 
 /* With a descriptor table of its own, or with the program's. */
 static void begin(struct actor *a, bool own)

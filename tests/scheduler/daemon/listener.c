@@ -32,7 +32,7 @@ static void tear_down(void)
     cr_expect(place_free(&place), "something is left in %s", place.folder);
 }
 
-TestSuite(listener, .init = set_up, .fini = tear_down, .timeout = 60);
+TestSuite(listener, .init = set_up, .fini = tear_down);
 
 /* In place of libc's: another daemon, whose folder it is, ends just then. */
 int mkdir(const char *name, mode_t mode)

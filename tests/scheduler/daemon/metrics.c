@@ -41,7 +41,7 @@ static void tear_down(void)
     cr_assert(place_free(&place));
 }
 
-TestSuite(metrics, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(metrics, .init = set_up, .fini = tear_down);
 
 static struct sockaddr_in tcp; /* where the daemon listens; port 0: at `path` */
 

@@ -40,7 +40,7 @@ static void tear_down(void)
         cr_assert(place_free(&place));
 }
 
-TestSuite(permission, .init = set_up, .fini = tear_down, .timeout = 600);
+TestSuite(permission, .init = set_up, .fini = tear_down);
 
 static void join_as_other(struct actor *a, uint32_t level)
 {

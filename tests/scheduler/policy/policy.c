@@ -255,7 +255,7 @@ static bool used_and_held(struct actor *a)
     return actor_do(a, DO_HOLD, 0, 0) == PAGE_BIT_POLICY;
 }
 
-Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies, .timeout = 600)
+Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies)
 {
     struct place place;
     struct actor a, b;
@@ -294,7 +294,7 @@ static bool had_its_share(struct actor *be)
     return held;
 }
 
-Test(policy, best_effort_gets_its_least_share, .timeout = 600)
+Test(policy, best_effort_gets_its_least_share)
 {
     struct place place;
     struct actor rt, be;
@@ -324,7 +324,7 @@ static void join_real_time(struct actor *a, const char *socket, int64_t deadline
     cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
 }
 
-Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end, .timeout = 600)
+Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end)
 {
     struct actor a;
     int64_t before, due;
@@ -352,7 +352,7 @@ Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end, .timeout = 60
     actor_kill(&a);
 }
 
-Test(policy, the_daemon_holds_later_deadlines, .timeout = 600)
+Test(policy, the_daemon_holds_later_deadlines)
 {
     struct place place;
     struct actor a, b, be;

@@ -27,7 +27,7 @@ static void setup(void)
     cr_assert_geq(dup2(captured, STDERR_FILENO), 0);
 }
 
-TestSuite(shim_config, .init = setup, .timeout = 600);
+TestSuite(shim_config, .init = setup);
 
 /* What was written to stderr. */
 static const char *said(void)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(dlsym, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(dlsym, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM       BIN_DIR "/tests/program_dlsym"
 #define LIBRARY(name) LIB_DIR "/tests/liblookup_" name ".so"

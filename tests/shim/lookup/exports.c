@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(exports, .timeout = 600);
-
 static const struct {
     const char *symbol;
     bool intercepted;

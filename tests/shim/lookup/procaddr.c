@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(procaddr, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(procaddr, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM BIN_DIR "/tests/program_procaddr"
 #define PRELOAD PRELOAD_FIRST CUTIN

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-TestSuite(shim_process, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(shim_process, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM   BIN_DIR "/tests/program_process"
 #define PRELOAD   PRELOAD_FIRST CUTIN

@@ -10,7 +10,7 @@
 
 #include "shim/lookup/unknown.h"
 
-TestSuite(unknown, .init = sandbox_enter, .fini = sandbox_leave, .timeout = 600);
+TestSuite(unknown, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM BIN_DIR "/tests/program_unknown"
 

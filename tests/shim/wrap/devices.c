@@ -36,7 +36,7 @@ static void devices_open(void)
     device_open(&one, 0);
 }
 
-TestSuite(devices, .init = devices_open, .fini = rig_close, .timeout = 600);
+TestSuite(devices, .init = devices_open, .fini = rig_close);
 
 /* Keeps real time busy on a device until it is opened: with a kernel, since work that waits for
  * others is no longer real time's after a while, and a host function ends a hold. Its device is

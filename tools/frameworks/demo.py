@@ -18,7 +18,7 @@ import tempfile
 import time
 
 import worklog
-from programs import Failed, Program, example, fail_cleanly
+from programs import Failed, Program, example, fail_cleanly, pace, progress
 
 READY_S, MORE_S, TRAIN_ALONE = 240, 60, 0.5
 ONCE_A_STEP = {"pytorch_train": "nll_loss_forward", "be_training": "copy_htod"}  # a work of the training step
@@ -116,14 +116,11 @@ class Demo:
         else:
             job.err.seek(0)
             lines = job.err.readlines()
-        fields = [line.split() for line in lines]
-        rows = [(int(f[0]), f[1], float(f[2])) for f in fields if len(f) == 3 and f[0].isdigit()]
-        within = [(step, at) for step, _, at in rows if began <= at <= ended]
-        if len(within) < 2:
+        rows = progress(lines)
+        steps_per_s = pace(rows, began, ended)
+        if steps_per_s is None:
             raise Failed(f"the training job ({mode}) made fewer than 20 steps in the time")
-        (first, since), (last, until) = within[0], within[-1]
-        return {**result, "steps_per_s": round((last - first) / (until - since), 2),
-                "losses": {step: loss for step, loss, _ in rows}}
+        return {**result, "steps_per_s": steps_per_s, "losses": {step: loss for step, _, loss in rows}}
 
     # ---- are the results the same? -----------------------------------------------------------------
 

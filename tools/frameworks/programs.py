@@ -119,6 +119,21 @@ class Program:
         raise Failed(f"{' '.join(self.argv[-4:])}: not ready after {seconds} s")
 
 
+def progress(lines):
+    """What a training job says of its steps: (step, seconds, loss) of every tenth."""
+    fields = [line.split() for line in lines]
+    return [(int(f[0]), float(f[2]), f[1]) for f in fields if len(f) == 3 and f[0].isdigit()]
+
+
+def pace(rows, began, ended):
+    """Steps per second between two times; None where it made fewer than 20."""
+    within = [(step, at) for step, at, _ in rows if began <= at <= ended]
+    if len(within) < 2:
+        return None
+    (first, since), (last, until) = within[0], within[-1]
+    return round((last - first) / (until - since), 2)
+
+
 def run(argv, level=None, sim=False, seconds=100, environment=None):
     return Program(argv, level, sim, environment).wait(seconds)
 

@@ -25,7 +25,7 @@ import threading
 
 PTX = pathlib.Path(__file__).resolve().parents[1] / "kernels.ptx"
 WORDS = 16  # in a question
-KERNELS = {"dense": 20, "small": 3}
+KERNELS = {"dense": 50, "small": 3}
 NON_BLOCKING = 1
 
 

@@ -22,11 +22,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = str(ROOT / "tools" / "frameworks"), str(ROOT / "examples" / "triton")
 import client
 import server
-from programs import SKIPPED, Failed, fail_cleanly, percentiles_ms
+from programs import Failed, Skipped, fail_cleanly, percentiles_ms
 
 BATCH = 4
 UNTIL_FULL_US = 600_000_000
 WAIT_US = 2000
+LOAD_KERNEL_US = 400  # a batch takes the device longer than Triton and Python on the host
 
 
 def free_port():
@@ -49,6 +50,9 @@ def options():
     return parser.parse_args()
 
 
+PERF_ANALYZER = pathlib.Path(sys.prefix) / "bin" / "perf_analyzer"
+
+
 def load(port, seconds):
     """Latencies of requests in seconds, and requests per second. The load is no part of the service, and so not under cutin."""
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
@@ -59,7 +63,7 @@ def load(port, seconds):
         environment["LD_LIBRARY_PATH"] += ":" + folder
         requests = pathlib.Path(folder) / "requests.json"
         # Three measurements, of which it is content with any.
-        done = subprocess.run([pathlib.Path(sys.prefix) / "bin" / "perf_analyzer", "-m", "dense", "-i", "grpc",
+        done = subprocess.run([PERF_ANALYZER, "-m", "dense", "-i", "grpc",
                                "-u", f"localhost:{port + 1}", "--concurrency-range", str(BATCH),
                                "--measurement-interval", str(int(seconds * 1000 / 3)), "--max-trials", "3",
                                "--stability-percentage", "999", "--profile-export-file", requests],
@@ -84,13 +88,16 @@ def serve(triton, port, seconds):
 
 def main():
     o, out = options(), sys.stdout
+    if o.seconds is not None and not PERF_ANALYZER.exists():
+        raise Skipped("triton_server.py needs perf_analyzer, which tritonclient 2.50.0 brings")
     port = free_port()
     try:
-        triton = server.Server(argparse.Namespace(port=port, batch=BATCH, instances=1, kernel_us=100,
-                                                  wait_us=UNTIL_FULL_US if o.seconds is None else WAIT_US))
+        settings = {"wait_us": UNTIL_FULL_US, "kernel_us": 100}
+        if o.seconds is not None:
+            settings = {"wait_us": WAIT_US, "kernel_us": LOAD_KERNEL_US}
+        triton = server.Server(argparse.Namespace(port=port, batch=BATCH, instances=1, **settings))
     except ImportError as why:
-        print(f"triton_server.py needs nvidia-pytriton: {why}", file=sys.stderr)
-        return SKIPPED
+        raise Skipped(f"triton_server.py needs nvidia-pytriton: {why}") from None
     with contextlib.redirect_stdout(sys.stderr), triton:  # pytriton prints Triton's log
         if o.seconds is None:
             return client.rounds(port, 2, BATCH, out)

@@ -110,14 +110,22 @@ def expected(words, model):
     return words
 
 
+def python_library():
+    """The folder of this Python's library: what Triton starts for a model is linked with it."""
+    package = "libpython{}.{}".format(*sys.version_info)
+    for part in "", sysconfig.get_config_var("MULTIARCH") or "":
+        folder = os.path.join(sysconfig.get_config_var("LIBDIR"), part)
+        if os.path.exists(os.path.join(folder, f"{package}.so.1.0")):
+            return folder
+    raise ImportError(f"there is no {package}.so.1.0, which it is linked with (Debian: {package})")
+
+
 class Server:
     """Triton, with both models, inside a `with`."""
 
     def __init__(self, o):
         from pytriton.triton import DEFAULT_PROTECTED_ENDPOINTS, Triton, TritonConfig, TritonSecurityConfig
-        # What Triton starts for a model is linked with this Python's library.
-        library = sysconfig.get_config_var("LIBDIR")
-        os.environ["LD_LIBRARY_PATH"] = f"{os.environ.get('LD_LIBRARY_PATH', '')}:{library}".lstrip(":")
+        os.environ["LD_LIBRARY_PATH"] = f"{os.environ.get('LD_LIBRARY_PATH', '')}:{python_library()}".lstrip(":")
         gpu = Gpu()
         private = [name for name in DEFAULT_PROTECTED_ENDPOINTS if name != "statistics"]  # perf_analyzer asks for them
         self.triton = Triton(config=TritonConfig(http_port=o.port, grpc_port=o.port + 1, metrics_port=o.port + 2),

@@ -73,7 +73,7 @@ static const struct room {
      "common tools/lab/lab.h tools/cutin tools/cutin/run/child.h tools/cutin/statistics "
      "tools/cutin/trace/trace_view.h tools/facts/driver.h "
      "examples/kernels_ptx.h"},
-    {"tools/lab/report", "tools/lab/lab.h tools/cutin tools/cutin/plot"},
+    {"tools/lab/report", "common tools/lab/lab.h tools/cutin tools/cutin/plot"},
     {"tools/lab/predict", "tools/lab/lab.h tools/lab/record/workload.h tools/cutin/statistics"},
     {"tools/packaging", ""},
     {"tools/docs", "shim/lookup/api.def"},

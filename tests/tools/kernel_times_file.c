@@ -7,9 +7,11 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static char path[] = "/tmp/cutin-times.XXXXXX", why[256];
@@ -83,5 +85,28 @@ Test(kernel_times_file, without_a_time_is_none)
     cr_expect_neq(access(path, F_OK), 0);
     add(&w, "k", 1, 1000);
     cr_expect_eq(kernel_times_write(&w, "/no/such/folder/x", &lines, why, sizeof(why)), -ENOENT);
+    workload_free(&w);
+}
+
+/* As on a disk that is full. */
+Test(kernel_times_file, is_as_before_where_there_is_no_room)
+{
+    struct workload w = {0};
+    struct rlimit size;
+    size_t lines;
+    FILE *f = fopen(path, "w");
+
+    cr_assert(f && fputs("before", f) >= 0 && fclose(f) == 0);
+    add(&w, "gemm", 100, 50000);
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &size), 0);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){16, size.rlim_max}), 0);
+    int rc = kernel_times_write(&w, path, &lines, why, sizeof(why));
+    setrlimit(RLIMIT_FSIZE, &size);
+    cr_expect_eq(rc, -EFBIG);
+    char there[8] = "";
+    f = fopen(path, "r");
+    cr_expect(f && fgets(there, sizeof(there), f) && fclose(f) == 0);
+    cr_expect_str_eq(there, "before");
     workload_free(&w);
 }

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/whole.h"
+
 enum {
     LAST_NS = 50000000,
     AFTER_NS = 1000000, /* what released them */
@@ -17,7 +19,9 @@ enum {
 
 static int write_trace(struct bench *b, const struct worker_sample *s, struct trace_view views[2])
 {
-    FILE *out = fopen(b->plan.break_trace, "we"), *log = fopen(b->trace.log, "re");
+    FILE *log = fopen(b->trace.log, "re");
+    struct whole whole;
+    FILE *out = whole_open(&whole, b->plan.break_trace);
     struct trace_json json;
     char name[96];
     int rc = -errno;
@@ -37,12 +41,10 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
             trace_json_add(&json, &views[i]);
         b->broke.works = log ? trace_json_add_log(&json, log) : 0;
         b->broke.events = json.events;
-        rc = trace_json_end(&json);
+        rc = whole_close(&whole, trace_json_end(&json));
     }
     if (log)
         fclose(log);
-    if (out && fclose(out) != 0)
-        rc = -errno;
     if (rc != 0)
         snprintf(b->why, sizeof(b->why), "%s: %s", b->plan.break_trace, strerror(-rc));
     return rc;

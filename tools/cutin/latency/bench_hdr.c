@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/whole.h"
+
 /* Only what was counted: [the least value of the bucket, count]. */
 static json_t *hdr_json(const struct bench_result *r)
 {
@@ -31,7 +33,8 @@ static json_t *hdr_json(const struct bench_result *r)
 /* JSON of all modes, or the text of one. */
 static int write_file(const struct bench *b, int only, const char *path)
 {
-    FILE *out = fopen(path, "we");
+    struct whole whole;
+    FILE *out = whole_open(&whole, path);
     json_t *root = json_object();
     char when[RESULT_TIME];
     int rc = out ? 0 : -errno;
@@ -44,10 +47,9 @@ static int write_file(const struct bench *b, int only, const char *path)
     } else if (out) {
         hdr_print(b->mode[only].latency_ns, b->mode[only].n, out);
         fprintf(out, "#[Max at %s]\n", result_time(b->mode[only].max_ns, when));
-        rc = ferror(out) ? -EIO : 0;
     }
     json_decref(root);
-    return out && fclose(out) != 0 ? -errno : rc;
+    return out ? whole_close(&whole, rc) : rc;
 }
 
 int bench_histogram(const struct bench *b, const char *path, char *why, size_t why_bytes)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "common/level.h"
+#include "common/whole.h"
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 
@@ -84,7 +85,8 @@ static int source_open(struct sources *s, const char *path)
 static int write_json(const struct sources *s, const char *path, bool mangled)
 {
     struct trace_json json;
-    FILE *out = fopen(path, "we");
+    struct whole whole;
+    FILE *out = whole_open(&whole, path);
     uint64_t works = 0, earliest = s->traces ? UINT64_MAX : 0;
     int rc;
 
@@ -101,11 +103,11 @@ static int write_json(const struct sources *s, const char *path, bool mangled)
         trace_json_add(&json, &s->trace[i]);
     for (size_t i = 0; i < s->logs; i++)
         works += trace_json_add_log(&json, s->log[i]);
-    rc = trace_json_end(&json);
+    rc = whole_close(&whole, trace_json_end(&json));
     progress_end();
-    if (fclose(out) != 0 || rc != 0) {
-        say(&subcommand_trace, "cannot write %s", path);
-        return -EIO;
+    if (rc != 0) {
+        say(&subcommand_trace, "cannot write %s: %s", path, strerror(-rc));
+        return rc;
     }
     fprintf(stderr,
             "cutin trace: %s: %zu process%s, %llu events, %llu of them on the simulated GPU; "

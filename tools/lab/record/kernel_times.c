@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/whole.h"
+
 /* One shape of one kernel. */
 struct shape {
     const struct workload_op *op; /* the first of them */
@@ -116,8 +118,8 @@ static int print_rest(FILE *out, const struct workload *w, const struct shapes *
 
 static int print_all(const char *path, const struct workload *w, const struct shapes *s)
 {
-    FILE *out = fopen(path, "we");
-    int rc;
+    struct whole whole;
+    FILE *out = whole_open(&whole, path);
 
     if (!out)
         return -errno;
@@ -128,12 +130,7 @@ static int print_all(const char *path, const struct workload *w, const struct sh
         CUTIN_VERSION, s->n, s->ops);
     for (size_t i = 0; i < s->n; i++)
         print_shape(out, w, &s->list[i]);
-    rc = print_rest(out, w, s);
-    if (ferror(out) && rc == 0)
-        rc = -EIO;
-    if (fclose(out) != 0 && rc == 0)
-        rc = -errno;
-    return rc;
+    return whole_close(&whole, print_rest(out, w, s));
 }
 
 int kernel_times_write(const struct workload *w, const char *path, size_t *lines, char *why,

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/whole.h"
+
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are written as they lie in memory");
 
 static const char magic[8] = "CUTINWL";
@@ -353,26 +355,10 @@ static bool write_parts(FILE *out, const struct workload *w)
 
 int workload_write(const struct workload *w, const char *path, char *why, size_t why_bytes)
 {
-    struct stat st;
-    bool file =
-        stat(path, &st) != 0 || S_ISREG(st.st_mode); /* no device or pipe, to be written into */
-    char *beside = NULL;
-    FILE *out = NULL;
-    bool ok;
-    int rc = 0;
+    struct whole whole;
+    int rc = whole_open(&whole, path) && write_parts(whole.out, w) ? 0 : -errno;
 
-    if (file && asprintf(&beside, "%s.%d.part", path, (int)getpid()) < 0)
-        return refuse(-ENOMEM, why, why_bytes, "%s: no memory", path);
-    out = file ? fopen(beside, "wxe") : fopen(path, "we");
-    ok = out && write_parts(out, w);
-    if (!ok)
-        rc = -errno;
-    if (out && fclose(out) != 0 && rc == 0)
-        rc = -errno;
-    if (rc == 0 && file && rename(beside, path) != 0)
-        rc = -errno;
-    if (rc != 0 && file && out)
-        unlink(beside);
-    free(beside);
+    if (whole.out)
+        rc = whole_close(&whole, rc);
     return rc == 0 ? 0 : refuse(rc, why, why_bytes, "%s: %s", path, strerror(-rc));
 }

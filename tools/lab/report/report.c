@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/whole.h"
+
 static const char *output;
 
 static const struct option_row options[] = {
@@ -92,13 +94,11 @@ static void fill_page(struct page *page, const struct report *r)
 /* 0, or -errno with one line in `why`. */
 static int write_text(const char *text, const char *path, char *why, size_t why_bytes)
 {
-    FILE *out = fopen(path, "we");
-    int rc = out ? 0 : -errno;
+    struct whole whole;
+    int rc = whole_open(&whole, path) && fputs(text, whole.out) >= 0 ? 0 : -errno;
 
-    if (out && fputs(text, out) < 0)
-        rc = -EIO;
-    if (out && fclose(out) != 0 && rc == 0)
-        rc = -errno;
+    if (whole.out)
+        rc = whole_close(&whole, rc);
     if (rc != 0)
         snprintf(why, why_bytes, "cannot write %s: %s", path, strerror(-rc));
     return rc;

@@ -1,0 +1,43 @@
+/*
+ * whole.c - files that others find whole or not at all (see whole.h).
+ */
+#include "common/whole.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+FILE *whole_open(struct whole *w, const char *path)
+{
+    struct stat st;
+    bool there = lstat(path, &st) == 0, file = !there || S_ISREG(st.st_mode);
+    int n = snprintf(w->beside, sizeof(w->beside), "%s.%d.part", path, (int)getpid());
+
+    w->path = path;
+    w->out = NULL;
+    if (!file)
+        w->beside[0] = '\0';
+    else if ((size_t)n >= sizeof(w->beside))
+        errno = ENAMETOOLONG;
+    if (!file || (size_t)n < sizeof(w->beside))
+        w->out = fopen(file ? w->beside : path, file ? "wxe" : "we");
+    if (w->out && there && file)
+        fchmod(fileno(w->out), st.st_mode & 0777);
+    return w->out;
+}
+
+int whole_close(struct whole *w, int rc)
+{
+    if (ferror(w->out) && rc == 0)
+        rc = -EIO;
+    if (fclose(w->out) != 0 && rc == 0)
+        rc = -errno;
+    if (!w->beside[0])
+        return rc;
+    if (rc == 0 && rename(w->beside, w->path) != 0)
+        rc = -errno;
+    if (rc != 0)
+        unlink(w->beside);
+    return rc;
+}

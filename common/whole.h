@@ -1,0 +1,20 @@
+/*
+ * whole.h - files that others find whole or not at all: written beside their place, and renamed
+ * when all of it is there. What stands there before stays until then.
+ */
+#ifndef CUTIN_COMMON_WHOLE_H
+#define CUTIN_COMMON_WHOLE_H
+
+#include <stdio.h>
+
+struct whole {
+    FILE *out;
+    const char *path;
+    char beside[4096]; /* "": it is written in place, as a link, a device or a pipe */
+};
+/* To be written into; NULL: errno says why. `path` is needed until the end. */
+FILE *whole_open(struct whole *w, const char *path);
+/* It is written, or `rc` says why not: then there is nothing of it. 0 or -errno. */
+int whole_close(struct whole *w, int rc);
+
+#endif

@@ -1,0 +1,107 @@
+/* whole.c - a file that is written beside its place: others find what was there, or all of it. */
+#include "common/whole.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/cutin-whole.XXXXXX", path[64], linked[64];
+
+static void put(FILE *f, const char *text)
+{
+    cr_assert(f && fputs(text, f) >= 0);
+}
+
+static void start(void)
+{
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/file", folder);
+    snprintf(linked, sizeof(linked), "%s/link", folder);
+    FILE *f = fopen(path, "w");
+    put(f, "before");
+    fclose(f);
+    cr_assert_eq(chmod(path, 0600), 0);
+}
+
+static void end(void)
+{
+    unlink(path);
+    unlink(linked);
+    rmdir(folder);
+}
+
+TestSuite(whole, .init = start, .fini = end);
+
+/* What is written beside it is another one. */
+static void nothing_beside(void)
+{
+    cr_assert_eq(unlink(path), 0);
+    cr_expect_eq(rmdir(folder), 0, "something is left beside it");
+}
+
+static void expect(const char *text)
+{
+    char there[64] = "";
+    FILE *f = fopen(path, "r");
+    cr_assert_not_null(f);
+    cr_expect(fgets(there, sizeof(there), f) != NULL);
+    cr_expect_str_eq(there, text);
+    fclose(f);
+}
+
+Test(whole, a_file_is_replaced_when_it_is_written_and_keeps_its_mode)
+{
+    struct whole w;
+    struct stat st;
+    put(whole_open(&w, path), "after");
+    fflush(w.out);
+    expect("before");
+    cr_expect_eq(whole_close(&w, 0), 0);
+    expect("after");
+    cr_assert_eq(stat(path, &st), 0);
+    cr_expect_eq(st.st_mode & 0777, 0600);
+}
+
+Test(whole, nothing_of_what_was_given_up_is_left)
+{
+    struct whole w;
+    put(whole_open(&w, path), "after");
+    cr_expect_eq(whole_close(&w, -EBADMSG), -EBADMSG);
+    expect("before");
+    nothing_beside();
+}
+
+/* Of a disk that is full, as by a limit of files' sizes. */
+Test(whole, nothing_is_left_of_what_has_no_room)
+{
+    struct whole w;
+    struct rlimit size, small;
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(getrlimit(RLIMIT_FSIZE, &size), 0);
+    small = (struct rlimit){16, size.rlim_max};
+    put(whole_open(&w, path), "after: more than there is room for");
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int rc = whole_close(&w, 0);
+    setrlimit(RLIMIT_FSIZE, &size);
+    cr_expect_eq(rc, -EFBIG);
+    expect("before");
+    nothing_beside();
+}
+
+/* As /dev/stdout is one. */
+Test(whole, a_link_stays_one)
+{
+    struct whole w;
+    struct stat st;
+    cr_assert_eq(symlink(path, linked), 0);
+    put(whole_open(&w, linked), "after");
+    cr_expect_eq(whole_close(&w, 0), 0);
+    expect("after");
+    cr_assert_eq(lstat(linked, &st), 0);
+    cr_expect(S_ISLNK(st.st_mode));
+}

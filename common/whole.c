@@ -15,13 +15,15 @@ FILE *whole_open(struct whole *w, const char *path)
     int n = snprintf(w->beside, sizeof(w->beside), "%s.%d.part", path, (int)getpid());
 
     w->path = path;
-    w->out = NULL;
-    if (!file)
-        w->beside[0] = '\0';
-    else if ((size_t)n >= sizeof(w->beside))
+    if ((size_t)n >= sizeof(w->beside)) {
         errno = ENAMETOOLONG;
-    if (!file || (size_t)n < sizeof(w->beside))
-        w->out = fopen(file ? w->beside : path, file ? "wxe" : "we");
+        return w->out = NULL;
+    }
+    if (file)
+        unlink(w->beside); /* of an earlier process with this number, which was killed */
+    else
+        w->beside[0] = '\0';
+    w->out = fopen(file ? w->beside : path, file ? "wxe" : "we");
     if (w->out && there && file)
         fchmod(fileno(w->out), st.st_mode & 0777);
     return w->out;

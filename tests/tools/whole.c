@@ -49,7 +49,7 @@ static void expect(const char *text)
     char there[64] = "";
     FILE *f = fopen(path, "r");
     cr_assert_not_null(f);
-    cr_expect(fgets(there, sizeof(there), f) != NULL);
+    cr_expect(fgets(there, sizeof(there), f));
     cr_expect_str_eq(there, text);
     fclose(f);
 }
@@ -104,4 +104,14 @@ Test(whole, a_link_stays_one)
     expect("after");
     cr_assert_eq(lstat(linked, &st), 0);
     cr_expect(S_ISLNK(st.st_mode));
+}
+
+Test(whole, what_a_killed_process_left_is_not_in_the_way)
+{
+    struct whole w;
+    put(whole_open(&w, path), "after");
+    fclose(w.out);
+    put(whole_open(&w, path), "after");
+    cr_expect_eq(whole_close(&w, 0), 0);
+    expect("after");
 }

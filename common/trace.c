@@ -58,11 +58,14 @@ uint32_t trace_op_next(void)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+enum { STUCK = 1000 }; /* ten seconds, nearly */
+
 /* In the table of the thread that writes it, where the program cannot close it. */
 struct output {
     int fd;
     struct stat made;
     uint64_t next;  /* the first record that was not there to be written */
+    uint32_t stuck; /* and was not the last so many times either */
     uint32_t names; /* bytes of them that are written */
 };
 
@@ -88,7 +91,8 @@ static bool output_put(const struct output *o, size_t at, const void *data, size
     return pwrite(o->fd, data, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
-/* Those that are being put come the next time, with what follows them. */
+/* Those that are being put come the next time, with what follows them. One that never comes, as
+ * when a handler of a signal has left its call by a jump, keeps what follows for STUCK times. */
 static bool output_records(struct output *o, uint64_t head)
 {
     uint64_t end = self.keep_first && head > self.records ? self.records : head, next = end;
@@ -101,12 +105,14 @@ static bool output_records(struct output *o, uint64_t head)
         for (; n < 64 && at < end && slot + n < self.records; n++, at++)
             if (!trace_get(self.memory->record, self.records, at, &part[n])) {
                 part[n].seq = 0;
-                next = at < next ? at : next;
+                if (at < next && (at != o->next || o->stuck < STUCK))
+                    next = at;
             }
         if (!output_put(o, offsetof(struct trace_file, record) + slot * sizeof(*part), part,
                         n * sizeof(*part)))
             return false;
     }
+    o->stuck = next < end && next == o->next ? o->stuck + 1 : 0;
     o->next = next;
     return true;
 }

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <stdio.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -103,6 +104,43 @@ Test(trace_ring, or_the_first_ones)
     cr_assert(trace_view_get(&v, 1023, &r));
     cr_expect_eq(r.copy.bytes, 1024);
     trace_view_close(&v);
+}
+
+static uint64_t bytes_of(uint64_t record, const uint64_t *write)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    off_t at = (off_t)(offsetof(struct trace_file, record[record]) +
+                       offsetof(struct trace_record, copy.bytes));
+    uint64_t bytes = 0;
+
+    cr_assert(!write || pwrite(fd, write, sizeof(*write), at) == (ssize_t)sizeof(*write));
+    cr_assert_eq(pread(fd, &bytes, sizeof(bytes), at), (ssize_t)sizeof(bytes));
+    close(fd);
+    return bytes;
+}
+
+/* Its writer has left by a jump. What is changed in the file shows what is written again. */
+Test(trace_ring, a_record_that_never_comes_has_the_rest_written_again_for_a_while_only)
+{
+    static const uint64_t changed = 4711;
+    uint64_t written;
+    int times = 0;
+
+    begin(1024, true);
+    put_numbered(1, 10);
+    atomic_fetch_add(&atomic_load(&trace_now)->header.head, 1);
+    put_numbered(11, 10);
+    do {
+        trace_sync();
+        written = bytes_of(12, NULL);
+        bytes_of(12, &changed);
+        trace_sync();
+    } while (bytes_of(12, NULL) == written && ++times < 5000);
+    cr_expect_gt(times, 1);
+    cr_expect_lt(times, 5000);
+    put_numbered(21, 1);
+    trace_sync();
+    cr_expect_eq(bytes_of(21, NULL), 21, "what comes later is written");
 }
 
 Test(trace_ring, names_are_kept_whole_and_once_and_never_overflow)

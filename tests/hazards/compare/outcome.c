@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* Far more than any takes beside much other work; and what a child that was left may take. */
-enum { LIMIT_MS = 400000, ORPHANS_MS = 5000 };
+enum { LIMIT_MS = 800000, ORPHANS_MS = 5000 };
 
 static uint64_t now_ms(void)
 {

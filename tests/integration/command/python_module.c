@@ -36,3 +36,19 @@ Test(python_module, says_what_the_header_says)
     says("True False False (0, True, 0)\n", UNDER("be"));
     says("True True True (3, False, 0)\n", UNDER("rt"));
 }
+
+/* Ray's plugin needs no Ray for its own part: a stub has its base class. */
+Test(python_module, ray_plugin_starts_workers_at_their_level_and_says_what_is_refused)
+{
+    struct process *daemon;
+
+    if (system("python3 -c ''") != 0)
+        cr_skip("no python3");
+    setenv("PATH", BIN_DIR ":/usr/local/bin:/usr/bin:/bin", 1);
+    daemon = daemon_start();
+    says("rt 2 True\n"
+         "level rt is refused on this node: rt = uid:1000 would grant it\n"
+         "no command `cutin` on this node: install the wheel where Ray runs, on each node\n",
+         (const char *[]){"python3", SOURCE_DIR "/tests/integration/command/ray_plugin.py", NULL});
+    process_free(daemon);
+}

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Actors of Ray that are killed and come back, at their levels, on two nodes with a simulated GPU and a daemon each.
+
+    pip install ray
+    PATH=build/bin:$PATH PYTHONPATH=tools/packaging python3 tools/frameworks/ray_actors.py
+
+Kills some of the actors in the middle of their work, waits for Ray to start them again, asks each node's daemon who
+is there at which level, and compares what actors have computed that have done as much. At last one node is removed. Exit status
+0 only when all came back, at their levels each time. Needs a build, and Ray; it sees no GPU of this machine.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--actors", type=int, default=20, help="on both nodes together (20)")
+parser.add_argument("--kills", type=int, default=200, help="in all (200)")
+parser.add_argument("--at-once", type=int, default=5, help="that are killed together (5)")
+parser.add_argument("--seed", type=int, default=1, help="of who is killed (1)")
+options = parser.parse_args()
+try:
+    import ray
+    from ray.cluster_utils import Cluster
+except ImportError as why:
+    print(f"ray_actors.py needs Ray: {why}", file=sys.stderr)
+    sys.exit(77)
+
+PATIENCE_S = 600
+LEVELS = ("rt", "be", "be", "2", "be")
+WORK = 20  # kernels of a work, of 0.2 ms
+
+
+class Actor:
+    """Work on the GPU, and who does it."""
+
+    def __init__(self):
+        import driver  # beside this file
+
+        self.chain = driver.Chain(driver.Gpu(), WORK, 200)
+        self.works = 0
+
+    def work(self):
+        self.chain.gpu.attach()
+        self.works += 1
+        self.chain.run(self.works)
+        return self.works, self.chain.checksum()
+
+    def pid(self):
+        return os.getpid()
+
+
+class Node:
+    """A device and a daemon, and what Ray is told of them."""
+
+    def __init__(self, folder, number):
+        self.socket = f"{folder}/{number}.sock"
+        self.daemon = subprocess.Popen([ROOT / "build/bin/cutind", "--socket", self.socket], stderr=subprocess.DEVNULL)
+        self.kind, self.node = f"node{number}", None
+        self.environment = {"SIMGPU_ID": f"ray-{os.getpid()}-{number}", "CUTIN_SOCKET": self.socket}
+
+    def join(self, cluster):
+        self.node = cluster.add_node(num_cpus=1, num_gpus=1, resources={self.kind: options.actors},
+                                     object_store_memory=100 << 20, include_dashboard=False, env_vars=self.environment)
+
+    def levels(self):
+        """{pid: level} of all clients, as the daemon has them."""
+        out = subprocess.run(["cutin", "list", "--json"], env={**os.environ, "CUTIN_SOCKET": self.socket},
+                             stdout=subprocess.PIPE, check=True).stdout
+        return {client["pid"]: client["level"] for client in json.loads(out)["clients"]}
+
+
+def ask(actor, method):
+    """Until it is there again: what was under way when it was killed is lost, as Ray says."""
+    by = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return ray.get(getattr(actor, method).remote(), timeout=PATIENCE_S)
+        except ray.exceptions.RayActorError:
+            if time.monotonic() > by:
+                raise
+
+
+def look(nodes, actors):
+    """Each actor is where it belongs, at its level, and each client is one of them. Returns their processes."""
+    pids = [ask(actor["handle"], "pid") for actor in actors]
+    wrong = []
+    for node in nodes:
+        there = node.levels()
+        mine = {pid: actor["level"] for pid, actor in zip(pids, actors) if actor["node"] is node}
+        wrong += [f"{pid} is not there" for pid in mine if pid not in there]
+        wrong += [f"{pid} is at {there[pid]}, not {level}" for pid, level in mine.items()
+                  if there.get(pid, level) != level]
+        wrong += [f"{pid} at {level} is none of the actors" for pid, level in there.items() if pid not in mine]
+    if wrong:
+        sys.exit("ray_actors.py: " + "; ".join(wrong))
+    return pids
+
+
+chance, folder = random.Random(options.seed), tempfile.TemporaryDirectory(prefix="cutin-ray.")
+os.environ["RAY_RUNTIME_ENV_PLUGINS"] = '[{"class": "cutin.ray.Priority", "priority": 100}]'
+os.environ["PYTHONPATH"] = f"{os.environ.get('PYTHONPATH', '')}:{ROOT / 'tools/frameworks'}"
+os.environ["LD_LIBRARY_PATH"] = str(ROOT / "build/lib/simgpu")
+begin, nodes = time.monotonic(), []
+cluster = Cluster()
+try:
+    for number in (1, 2):
+        nodes.append(Node(folder.name, number))
+        nodes[-1].join(cluster)
+    ray.init(address=cluster.address, log_to_driver=False)
+    actors = []
+    for i in range(options.actors):
+        node, level = nodes[i % 2], LEVELS[i // 2 % len(LEVELS)]
+        made = ray.remote(num_cpus=0, num_gpus=2 / options.actors, resources={node.kind: 1}, max_restarts=-1,
+                          runtime_env={"cutin": {"priority": level}})(Actor).remote()
+        actors.append({"node": node, "level": level, "handle": made})
+    look(nodes, actors)
+    print(f"{options.actors} actors after {time.monotonic() - begin:.0f} s", flush=True)
+    killed = works = 0
+    answers = {}  # what the n-th work of an actor makes, whoever it is
+    while killed < options.kills:
+        pids = look(nodes, actors)
+        under_way = [actor["handle"].work.remote() for actor in actors]
+        victims = chance.sample(range(len(actors)), min(options.at_once, options.kills - killed))
+        time.sleep(chance.random() * 0.02)
+        for victim in victims:
+            os.kill(pids[victim], signal.SIGKILL)
+        killed += len(victims)
+        for i, answer in enumerate(under_way):
+            try:
+                count, made = ray.get(answer, timeout=PATIENCE_S)
+                if answers.setdefault(count, made) != made:
+                    sys.exit(f"ray_actors.py: {count} works made two sums")
+                works += 1
+            except ray.exceptions.RayActorError:
+                if i not in victims:
+                    raise
+        if killed % 20 < len(victims):
+            print(f"{killed} kills, {works} works, {time.monotonic() - begin:.0f} s", flush=True)
+    look(nodes, actors)
+    cluster.remove_node(nodes[1].node)
+    rest = [actor for actor in actors if actor["node"] is nodes[0]]
+    for actor in rest:
+        ask(actor["handle"], "work")
+    look(nodes[:1], rest)
+    print(f"a node removed: {len(rest)} actors work on; {killed} kills, {works} works, "
+          f"levels right {killed // options.at_once + 3} times, {time.monotonic() - begin:.0f} s")
+finally:
+    ray.shutdown()
+    cluster.shutdown()
+    for node in nodes:
+        node.daemon.terminate()
+        node.daemon.wait()

@@ -189,15 +189,15 @@ int record_share(const char *what, const char *version)
 }
 
 /* Not by sscanf: see config.c. */
-int record_gate_cost(const struct record *r)
+int record_cost(const struct record *r, const char *format)
 {
-    const char *at = RECORD_GATE_COST, *digit = r->why;
+    size_t words = strcspn(format, "%");
+    const char *digit = r->why;
     int ns = 0;
 
-    for (; *at != '%'; at++, digit++)
-        if (*digit != *at)
-            return 0;
-    for (; *digit >= '0' && *digit <= '9' && ns < 10000000; digit++)
+    while (*digit && strncmp(digit, format, words) != 0)
+        digit++;
+    for (digit += *digit ? words : 0; *digit >= '0' && *digit <= '9' && ns < 10000000; digit++)
         ns = ns * 10 + *digit - '0';
     return ns;
 }

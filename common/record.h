@@ -15,13 +15,14 @@ struct record {
     char version[64]; /* the driver's */
     char way[16];     /* "suspend": one of groups_way_names; "gates": "streams", or "graphs" where
                          they hold there, too; or "none" */
-    char why[192];    /* with "none"; with "graphs", what a gate costs there */
+    char why[192];    /* with "none"; with "graphs", what gates cost there */
     uint64_t age_s;   /* when it was read */
 };
 
-/* Of gates in graphs, for printf; and what it says, ns. 0: it does not. */
+/* Of gates in graphs, for printf one behind the other; and what the one says, ns. 0: it does not. */
 #define RECORD_GATE_COST "a gate costs %d ns in a graph"
-int record_gate_cost(const struct record *r);
+#define RECORD_MARK_COST ", a marker %d ns"
+int record_cost(const struct record *r, const char *format);
 
 /* For all users. A container is to have it as its host does. */
 #define RECORD_MACHINE_FOLDER "/var/lib/cutin"

@@ -283,12 +283,12 @@ static inline void cap_in_flight_begin(struct vhq *q)
         in_flight_add(q);
 }
 
-/* Has the tail so many quarters of the budget, or half of the depth, and half as much again? */
-static inline bool cap_tail_has(const struct vhq *q, uint32_t quarters)
+/* Has the tail a quarter of the budget, or half of the depth? `more`: and so many quarters more? */
+static inline bool cap_tail_has(const struct vhq *q, uint32_t more)
 {
     struct limit l = cap_limit(q, false);
-    uint64_t most_ns = l.ns / 4 * quarters;
-    return q->tail_counted * 4 >= l.commands * (quarters + 1) ||
+    uint64_t most_ns = cap_apart_ns(q->set, l.ns / 4, l.ns) + l.ns / 4 * more;
+    return q->tail_counted * 4 >= l.commands * (2 + more) ||
            peek(q->tail_est_ns) >= (most_ns < TAIL_MOST_NS ? most_ns : TAIL_MOST_NS);
 }
 
@@ -329,7 +329,7 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
     /* A quarter of the budget: what no marker tells of when a hold begins counts as in flight when
      * it ends, though it has run. Half of the depth, for the other half goes on while the marker is
      * on its way. Where commands are few neither is reached, and nothing waits for them. */
-    if (likely(!(cap_tail_has(q, 1) || peek(q->want_mark) ||
+    if (likely(!(cap_tail_has(q, 0) || peek(q->want_mark) ||
                  (MUTANT(marker_too_many) && peek(q->sent) % 100 == 0))))
         return;
     /* Of commands that overlap, the next one may begin before its predecessor has ended, which a
@@ -337,7 +337,7 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
      * comes: so a marker that is due in a chain of such commands goes in front of the first one
      * that does not, as gates do, and no later than with half of the budget, or three quarters of
      * the depth, in front of it. */
-    q->mark_waits = unlikely(q->chain != 0) && !peek(q->want_mark) && !cap_tail_has(q, 2);
+    q->mark_waits = unlikely(q->chain != 0) && !peek(q->want_mark) && !cap_tail_has(q, 1);
     if (likely(!q->mark_waits))
         cap_mark(q);
 }

@@ -27,7 +27,8 @@ enum {
 static uint64_t gate_spacing(const struct vhq_set *s)
 {
     uint32_t streams = peek(s->in_flight_count);
-    uint64_t ns = cap_contended(s) ? peek(s->budget_ns) / VHQ_GATE_PART : ALONE_NS;
+    uint64_t budget = peek(s->budget_ns),
+             ns = cap_contended(s) ? cap_apart_ns(s, budget / VHQ_GATE_PART, budget) : ALONE_NS;
     ns /= streams > 1 ? streams : 1;
     return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
 }

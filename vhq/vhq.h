@@ -126,6 +126,9 @@ struct vhq_config {
     const _Atomic uint32_t *shift;
     /* How many others of its level or below there are on the device. NULL: it is not known. */
     const _Atomic uint32_t *beside;
+    /* Of estimated work between two markers, at least, so that they take little of the device; but
+     * three quarters of the budget at most. */
+    uint32_t marks_apart_ns;
     bool untried; /* estimates count as far too low until completions say otherwise */
     bool expects; /* somebody above may be about to be known: the first commands go as if he were */
 };

@@ -71,6 +71,7 @@ bool gates_mps(void)
 enum judgement { UNREAD, SHARED, UNSEEN, OUTDATED, REFUSED, IN_STREAMS, IN_GRAPHS };
 static _Atomic int judgements[PAGE_DEVICES];
 static _Atomic int graph_gate_ns[PAGE_DEVICES]; /* what one costs a graph */
+static _Atomic int mark_ns[PAGE_DEVICES];       /* what a marker costs */
 
 static enum judgement record_judge(const struct gpu_device *gpu)
 {
@@ -83,7 +84,8 @@ static enum judgement record_judge(const struct gpu_device *gpu)
     record_version(version, cuda);
     if (record_read("gates", key, version, &r) != 0)
         return UNSEEN;
-    atomic_store(&graph_gate_ns[gpu->index], record_gate_cost(&r));
+    atomic_store(&graph_gate_ns[gpu->index], record_cost(&r, RECORD_GATE_COST));
+    atomic_store(&mark_ns[gpu->index], record_cost(&r, RECORD_MARK_COST));
     return strcmp(version, r.version) != 0 ? OUTDATED
            : strcmp(r.way, "graphs") == 0  ? IN_GRAPHS
            : strcmp(r.way, "streams") == 0 ? IN_STREAMS
@@ -166,6 +168,14 @@ static uint64_t spacing_ns(const struct gpu_device *gpu)
         log_line(LOG_INFO, "a gate in a graph costs %d ns here: %s", cost_ns,
                  least_ns > FAR_NS ? "there are none" : "they are farther apart");
     return least_ns > FAR_NS ? 0 : least_ns;
+}
+
+uint32_t gates_marks_apart_ns(const struct gpu_device *gpu)
+{
+    if (gpu->index < 0 || MUTANT(marks_dear))
+        return 0;
+    recorded(gpu);
+    return 50 * (uint32_t)atomic_load(&mark_ns[gpu->index]);
 }
 
 uint64_t gates_graph_spacing_ns(const struct shim_context *ctx)

@@ -69,6 +69,7 @@ static int queues_open(struct shim_context *ctx)
                              .rings = memory_rings_word(),
                              .stands = MUTANT(marker_stands) ? NULL : &call_stands,
                              .beside = client_beside_word(),
+                             .marks_apart_ns = gates_marks_apart_ns(ctx->gpu),
                              .untried = true,
                              .expects = client_introduces()};
     if (!level_queues(level_lowest()))

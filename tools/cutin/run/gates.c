@@ -121,22 +121,22 @@ static bool ask(struct asked *a, bool *next)
     static const struct fact fact = {.name = "gates", .limit_s = LIMIT_S};
     struct fact_run run = {.fact = &fact, .become = become, .user = a};
     const char *gpu = "", *why = "the driver did not answer";
-    int streams = false, graphs = false, unsure = false, driver = 0, cost_ns = 0;
+    int streams = false, graphs = false, unsure = false, driver = 0, gate_ns = 0, mark_ns = 0;
     struct record r = {.why = ""}, before;
     bool hold;
     uint8_t key[16];
 
     fact_run(&run, LIMIT_S);
     /* What was said before something went wrong counts. */
-    json_unpack(run.values, "{s?s, s?i, s?b, s?b, s?b, s?i, s?s}", "gpu", &gpu, "driver_version",
-                &driver, "streams", &streams, "graphs", &graphs, "unsure", &unsure, "graph_gate_ns",
-                &cost_ns, "why", &why);
+    json_unpack(run.values, "{s?s, s?i, s?b, s?b, s?b, s?i, s?i, s?s}", "gpu", &gpu,
+                "driver_version", &driver, "streams", &streams, "graphs", &graphs, "unsure",
+                &unsure, "graph_gate_ns", &gate_ns, "graph_mark_ns", &mark_ns, "why", &why);
     if (gpu[0]) {
         record_key(key, gpu);
         record_version(r.version, driver);
         snprintf(r.way, sizeof(r.way), "%s", graphs ? "graphs" : streams ? "streams" : "none");
         if (graphs)
-            snprintf(r.why, sizeof(r.why), RECORD_GATE_COST, cost_ns);
+            snprintf(r.why, sizeof(r.why), RECORD_GATE_COST RECORD_MARK_COST, gate_ns, mark_ns);
         else
             snprintf(r.why, sizeof(r.why), "%s", why);
         /* A machine that was too busy to tell does not replace what was seen of this driver. */

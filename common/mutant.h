@@ -209,7 +209,7 @@ static inline bool mutant_is(enum mutant mutant)
 }
 #define MUTANT(name) mutant_is(MUTANT_##name)
 /* Flag of a request, beside vhq.h's and call.h's: vhq_begin does not ask what is buffered. */
-#define VHQ_OVERTAKES (1u << 19)
+#define VHQ_OVERTAKES (1u << 20)
 /* Where a test may stop a thread: the program says what happens there. */
 __attribute__((weak, visibility("default"))) void cutin_stop(const char *place);
 #define STOP(place)                                                                                \

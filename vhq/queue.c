@@ -286,17 +286,33 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     return VHQ_BUFFER;
 }
 
-bool vhq_lock(struct vhq *q, uint32_t flags)
+static inline bool lock_room(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks,
+                             uint32_t room)
 {
-    if ((!(flags & VHQ_UNCOUNTED) && !cap_alone(q->set)) || passive())
+    q->cur.flags = VHQ_UNCOUNTED;
+    if (flags & VHQ_UNCOUNTED)
+        return true;
+    if (cap_alone(q->set)) {
+        q->cur.flags = SLOT_LOOSE;
+        q->cur.load = est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS;
+        return cap_loose_room(q->set);
+    }
+    q->cur.flags = 0;
+    q->cur.load = load_make(est_ns, vhq_parts(blocks, room));
+    return !(flags & VHQ_ALONE) && cap_take(q, q->cur.load);
+}
+
+bool vhq_lock(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room)
+{
+    if (unlikely(vhq_t_turns != 0))
         return false;
     queue_lock(q);
-    if (unlikely(!cap_loose_room(q->set) || !inline_first(q, false)) && !MUTANT(plain_overtakes)) {
+    if (unlikely(!inline_first(q, false) && !MUTANT(plain_overtakes)) ||
+        unlikely(!lock_room(q, flags, est_ns, blocks, room))) {
         queue_give(q);
         return false;
     }
-    if (flags & VHQ_UNCOUNTED)
-        submit_before(q, VHQ_UNCOUNTED);
+    submit_before(q, q->cur.flags);
     begun(q, BEGUN_LOCKED);
     return true;
 }
@@ -385,12 +401,12 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
     queue_give(q);
 }
 
-void vhq_unlock(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result)
+void vhq_unlock(struct vhq *q, int driver_result)
 {
-    if (unlikely(flags & VHQ_UNCOUNTED))
-        cap_sent(q, VHQ_UNCOUNTED, 0, driver_result);
+    if (!(q->cur.flags & SLOT_LOOSE))
+        cap_sent_counted(q, q->cur.flags, q->cur.load, driver_result);
     else if (likely(driver_result == 0))
-        cap_sent_loose(q, est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS);
+        cap_sent_loose(q, q->cur.load);
     bump(q->inlined, 1u);
     begun(q, BEGUN_NONE);
     queue_give(q);

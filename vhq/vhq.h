@@ -50,6 +50,11 @@ struct vhq_cmd {
 
 /* The device is shared in so many parts: a multiprocessor or two each. */
 enum { VHQ_PARTS = 64 };
+/* Of these, that so many blocks take while they run, where `room` fit at a time. */
+static inline uint32_t vhq_parts(uint64_t blocks, uint32_t room)
+{
+    return blocks < room ? (uint32_t)blocks * VHQ_PARTS / room + 1 : VHQ_PARTS;
+}
 
 /* Beside what holds a vHQ its commands may take so many parts of the device, all of the set
  * together, if they end before `until_ns`. 0 parts: none may go. */
@@ -231,6 +236,7 @@ enum {
     VHQ_IN_PARTS = 1u << 18,
     VHQ_PEER = 1u << 7,   /* somebody outside the process may wait for it: see vhq_config.peer_us */
     VHQ_WAITS = 1u << 13, /* it waits for something: how long it takes says nothing of others */
+    VHQ_ALONE = 1u << 19, /* vhq_lock: only while there is no cap (vhq_set_alone) */
     VHQ_GATED = 1u << 15, /* it has gates of its own, as close to each other as its stream's */
 };
 
@@ -272,10 +278,10 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result);
 void vhq_part(struct vhq *q);
 /* The same for a command without fences that nothing is in the way of: true, and the producer lock
  * is held; the caller makes the driver call now, and gives it back. False: it is not, and vhq_begin
- * is to be asked. `flags`: VHQ_UNCOUNTED or 0; without it the command goes so while the set is
- * alone. */
-bool vhq_lock(struct vhq *q, uint32_t flags);
-void vhq_unlock(struct vhq *q, uint32_t flags, uint64_t est_ns, int driver_result);
+ * is to be asked. `flags`: VHQ_UNCOUNTED, VHQ_ALONE or 0. Of one that counts, `room`: so many of
+ * its blocks fit the device at a time. Not by the dispatcher, nor in a forked child. */
+bool vhq_lock(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room);
+void vhq_unlock(struct vhq *q, int driver_result);
 
 /* True inside a command's `run`: the calling thread is this process's dispatcher. */
 extern _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));

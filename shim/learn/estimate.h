@@ -63,6 +63,12 @@ uint64_t estimate_copy_ns(size_t bytes, bool on_device);
 /* The same from the host's memory, which a GPU at a distance reads slowly. */
 uint64_t estimate_upload_ns(size_t bytes);
 
+/* One of the launches up to now is to be sampled. */
+static inline bool estimate_due(const struct estimate *e)
+{
+    uint32_t n = atomic_load_explicit(&e->launches, memory_order_relaxed);
+    return (int32_t)(n - atomic_load_explicit(&e->next, memory_order_relaxed)) >= 0;
+}
 /* While the process is alone only the first launches are sampled, and others need no more than
  * this. */
 enum { ESTIMATE_FIRST = 4 };

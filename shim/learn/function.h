@@ -68,11 +68,6 @@ static inline uint64_t function_shape_plain(const unsigned block[3], unsigned sh
     uint64_t fields = ((uint64_t)block[0] << Y | block[1]) << Z | block[2];
     return (UINT64_C(1) << 63 | fields << SHARED | shared) * UINT64_C(0x9e3779b97f4a7c15);
 }
-/* Of the device, that so many blocks take while they run, where `room` fit at a time. */
-static inline uint32_t function_parts(uint64_t blocks, uint32_t room)
-{
-    return blocks < room ? (uint32_t)blocks * VHQ_PARTS / room + 1 : VHQ_PARTS;
-}
 /* Before a shape is added: in this context. In another one the driver refuses a module's
  * function. */
 void function_accepted(struct shim_function *f, CUcontext base);

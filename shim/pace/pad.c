@@ -96,7 +96,7 @@ static bool launch_read(const struct pad *p, uint32_t n, struct known *out)
     uint64_t plain = function_shape_plain(block, shape & 0x3ffff);
     if (!f || !plain || !function_shape_known(f, plain, &out->parts) || !out->parts)
         return false;
-    out->parts = function_parts(blocks, out->parts);
+    out->parts = vhq_parts(blocks, out->parts);
     out->ns = atomic_load_explicit(&f->estimate[estimate_bucket(blocks)].learned.mean_ns,
                                    memory_order_relaxed);
     return out->ns != 0;

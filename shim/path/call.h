@@ -44,10 +44,10 @@ static inline uint32_t align16(size_t bytes)
 
 /* A call without fences of which nothing is written down. */
 struct call_inline {
-    uint32_t flags;     /* VHQ_UNCOUNTED: it may go though the process is not alone.
-                           VHQ_MUST_INLINE: not into a stream with a queue */
-    bool kernel;        /* as of struct call */
-    uint64_t est_ns;    /* of one that counts, in a stream with a queue */
+    uint32_t flags;          /* as of vhq_lock. VHQ_MUST_INLINE: not into a stream with a queue */
+    bool kernel;             /* as of struct call */
+    uint64_t est_ns, blocks; /* of one that counts, in a stream with a queue */
+    uint32_t room;
     uint64_t epoch;     /* out: what schedule_end said; 0 after an error */
     struct vhq *locked; /* out: its producer lock is held until call_end; NULL: no lock is */
 };
@@ -71,7 +71,7 @@ static inline __attribute__((always_inline)) bool call_begin(struct call_inline 
             return false;
         if (s->tracked)
             schedule_begin(s);
-        if (!vhq_lock(q, c->flags))
+        if (!vhq_lock(q, c->flags, c->est_ns, c->blocks, c->room))
             return false;
     }
     c->locked = q;
@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) CUresult call_end(struct call_inlin
     bool went = likely(r == CUDA_SUCCESS);
     c->epoch = went ? schedule_end(s, c->epoch, c->kernel) : 0;
     if (c->locked)
-        vhq_unlock(c->locked, c->flags, c->est_ns, (int)r);
+        vhq_unlock(c->locked, (int)r);
     return went ? r : context_answer(s->ctx, r);
 }
 

@@ -34,6 +34,7 @@ struct launch {
     const void *extra_data;
     size_t extra_bytes;
     struct shim_function *known; /* NULL: on its way straight to the driver */
+    const struct vhq_learned *learned;
     struct estimate *estimate;
     bool beside; /* of a real-time stream, timed while best effort may go beside it */
     struct shim_context *ctx;
@@ -175,7 +176,7 @@ static void launch_pack(void *payload, const void *args)
     const struct launch *l = args;
     struct launch_copy *copy = payload;
     uint32_t attributes = launch_attributes(l);
-    *copy = (struct launch_copy){.learned = &launch_estimate(l)->learned,
+    *copy = (struct launch_copy){.learned = l->learned,
                                  .stream = l->stream,
                                  .function = l->function,
                                  .grid = {l->grid[0], l->grid[1], l->grid[2]},
@@ -194,8 +195,12 @@ static void launch_pack(void *payload, const void *args)
     unsigned char *params = copy->data + align16(attributes * sizeof(CUlaunchAttribute));
     if (l->extra && l->extra_bytes)
         memcpy(params, l->extra_data, l->extra_bytes);
-    for (uint32_t i = 0; !l->extra && i < l->known->params; i++)
-        memcpy(params + l->known->param[i].offset, l->params[i], l->known->param[i].size);
+    const struct profile_param *to = copy->layout;
+    for (uint32_t i = 0, n = l->extra ? 0 : copy->params; i < n; i++)
+        if (likely(to[i].size == sizeof(void *))) /* most are, and no call is made for them */
+            memcpy(params + to[i].offset, l->params[i], sizeof(void *));
+        else
+            memcpy(params + to[i].offset, l->params[i], to[i].size);
     if (MUTANT(stale_parameters) && !l->extra && l->known->params)
         memcpy(params, l->params, sizeof(*l->params));
 }
@@ -427,13 +432,14 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
             l->estimate = e;
         return;
     }
-    c->req.parts = function_parts((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], l->room);
+    c->req.parts = vhq_parts((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], l->room);
     if (l->room && estimate_known(e) && !l->waits)
         c->req.flags |= VHQ_BESIDE;
     if (timed && !l->waits) /* one that the driver may refuse is no sample */
         l->estimate = e;
     if (params_copyable(l)) {
         c->run = launch_run;
+        l->learned = &e->learned;
         if (unlikely(estimate_unsettled(e)) && !l->waits && !MUTANT(estimates_constant))
             c->req.flags |= VHQ_LEARNS;
         size_t params = l->extra ? l->extra_bytes : l->known->bytes;
@@ -490,7 +496,7 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
 static CUresult launch_go(struct launch *l, struct shim_stream *s)
 {
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = true};
-    if (!call_begin(&at_once, s))
+    if ((s && s->q) || !call_begin(&at_once, s))
         return launch_submit(l, s);
     if (unlikely(s->pad))
         launch_note(l, s);
@@ -506,19 +512,26 @@ static CUresult launch_go(struct launch *l, struct shim_stream *s)
     .block = {blockDimX, blockDimY, blockDimZ}, .shared = sharedMemBytes, .kind = (kind_),         \
     .params = kernelParams
 
-/* While the process is alone all that is kept of a launch like others before is its estimate. NULL:
- * there is more to do. */
-static struct estimate *launch_alike(CUfunction f, const unsigned grid[3], uint64_t shape,
-                                     struct shim_stream *s)
+/* A launch like others before, of which all that is kept is its estimate: what it counts as, and
+ * whether only while the process is alone. NULL: there is more to do. */
+static inline __attribute__((always_inline)) struct estimate *
+launch_alike(struct call_inline *c, CUfunction f, const unsigned grid[3], uint64_t shape,
+             const struct shim_stream *s)
 {
-    uint32_t room;
-    if (!shape || waiting_any() || atomic_load_explicit(&s->overlaps, memory_order_relaxed))
+    if (!shape || waiting_any() || atomic_load_explicit(&s->overlaps, memory_order_relaxed) ||
+        MUTANT(stream_uncounted) || MUTANT(estimates_constant))
         return NULL;
-    const struct launch l = {.known = function_of(f, s->ctx), .grid = {grid[0], grid[1], grid[2]}};
-    if (!l.known || !function_shape_known(l.known, shape, &room))
+    struct shim_function *known = function_of(f, s->ctx);
+    if (!known || !function_shape_known(known, shape, &c->room))
         return NULL;
-    struct estimate *e = launch_estimate(&l);
-    return estimate_first_done(e) ? e : NULL;
+    c->blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+    struct estimate *e = &known->estimate[estimate_bucket(c->blocks)];
+    if (!estimate_first_done(e))
+        return NULL;
+    if (estimate_due(e) || s->undeferred || calls_are_inline())
+        c->flags = VHQ_ALONE;
+    c->est_ns = estimate_ns(e);
+    return e;
 }
 
 /* Deliberate bugs. */
@@ -531,8 +544,26 @@ static void launch_mutants(const struct shim_stream *s)
         atomic_load_explicit(&s->busy, memory_order_relaxed);
 }
 
-/* Most launches of real-time work, and of a process that is alone: nothing of them is kept, so
- * nothing is written down. */
+/* Most launches go at once: nothing of them is kept, so nothing is written down. True: the caller
+ * makes the driver call now, and then call_end. Else the launch goes on by what it has found of the
+ * shape. */
+static inline __attribute__((always_inline)) bool
+launch_begin(struct call_inline *c, CUfunction f, const unsigned grid[3], const unsigned block[3],
+             unsigned shared, struct shim_stream *s, uint64_t *shape)
+{
+    struct estimate *e = NULL;
+    launch_mutants(s);
+    if (s && s->q) {
+        *shape = function_shape_plain(block, shared);
+        e = launch_alike(c, f, grid, *shape, s);
+    }
+    if (!s || s->pad || (s->q && !e) || !call_begin(c, s))
+        return false;
+    if (e)
+        estimate_count(e);
+    return true;
+}
+
 static inline __attribute__((always_inline)) CUresult
 cuLaunchKernel_call(bool ptds EACH(OP_PARAM_, LAUNCH, (void **, extra)));
 BOTH(cuLaunchKernel, LAUNCH, (void **, extra))
@@ -541,25 +572,14 @@ BOTH(cuLaunchKernel, LAUNCH, (void **, extra))
     const unsigned grid[3] = {gridDimX, gridDimY, gridDimZ};
     const unsigned block[3] = {blockDimX, blockDimY, blockDimZ};
     struct call_inline at_once = {.kernel = true};
-    struct estimate *e = NULL;
     uint64_t shape = 0;
-    launch_mutants(s);
-    if (s && s->q) {
-        shape = function_shape_plain(block, sharedMemBytes);
-        e = vhq_set_alone(s->ctx->set) ? launch_alike(f, grid, shape, s) : NULL;
-    }
-    if (s && !s->pad && (e || !s->q) && call_begin(&at_once, s)) {
-        if (e) {
-            estimate_count(e);
-            at_once.est_ns = estimate_ns(e);
-        }
+    if (launch_begin(&at_once, f, grid, block, sharedMemBytes, s, &shape))
         return call_end(&at_once, s,
                         REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
                                              blockDimZ, sharedMemBytes, hStream, kernelParams,
                                              extra));
-    }
     struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra, .shape = shape};
-    return unlikely(s && s->pad) ? launch_go(&l, s) : launch_submit(&l, s);
+    return launch_go(&l, s);
 }
 
 BOTH(cuLaunchCooperativeKernel, LAUNCH)
@@ -581,15 +601,23 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
         named.hStream = stream;
         config = &named;
     }
+    const unsigned grid[3] = {config->gridDimX, config->gridDimY, config->gridDimZ};
+    const unsigned block[3] = {config->blockDimX, config->blockDimY, config->blockDimZ};
+    struct call_inline at_once = {.kernel = true};
+    uint64_t shape = 0;
+    if (likely(!config->numAttrs) &&
+        launch_begin(&at_once, f, grid, block, config->sharedMemBytes, s, &shape))
+        return call_end(&at_once, s, REAL(cuLaunchKernelEx)(config, f, params, extra));
     struct launch l = {.stream = stream,
                        .function = f,
-                       .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
-                       .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                       .grid = {grid[0], grid[1], grid[2]},
+                       .block = {block[0], block[1], block[2]},
                        .shared = config->sharedMemBytes,
                        .kind = LAUNCH_EX,
                        .config = config,
                        .params = params,
-                       .extra = extra};
+                       .extra = extra,
+                       .shape = shape};
     if (unlikely(config->numAttrs) && s) {
         /* With attributes, of which some may name events. */
         if (!MUTANT(launch_event_unseen))

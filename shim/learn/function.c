@@ -29,15 +29,9 @@ TABLE(origins);
 TABLE(origins_of_library);
 POOL(origin_pool, struct origin, free_next);
 
-/* Bumped when functions are forgotten: the one-entry caches of all threads are void then. */
-static _Atomic uint32_t generation = 1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* adding and forgetting */
-static _Thread_local struct {
-    CUfunction handle;
-    const struct shim_context *context;
-    struct shim_function *function;
-    uint32_t generation;
-} cache __attribute__((tls_model("initial-exec")));
+_Atomic uint32_t function_generation = 1;
+_Thread_local struct function_last function_last __attribute__((tls_model("initial-exec")));
 
 /* ---- layout ------------------------------------------------------------------------------- */
 
@@ -204,26 +198,15 @@ static struct shim_function *function_add(CUfunction handle, const struct shim_c
     return f;
 }
 
-static __attribute__((noinline)) struct shim_function *
-function_find(CUfunction handle, const struct shim_context *ctx, uint32_t now)
+struct shim_function *function_find(CUfunction handle, const struct shim_context *ctx, uint32_t now)
 {
     if (!handle)
         return NULL;
     struct shim_function *f = function_known(handle, ctx);
     if (!f)
         f = function_add(handle, ctx);
-    cache.handle = handle;
-    cache.context = ctx;
-    cache.function = f;
-    cache.generation = f ? now : 0;
+    function_last = (struct function_last){handle, ctx, f, f ? now : 0};
     return f;
-}
-
-struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx)
-{
-    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
-    bool cached = likely(cache.handle == handle && cache.context == ctx && cache.generation == now);
-    return cached ? cache.function : function_find(handle, ctx, now);
 }
 
 uint32_t function_trace_name(struct shim_function *f, CUfunction handle)
@@ -252,16 +235,6 @@ void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_
 }
 
 /* ---- shapes ------------------------------------------------------------------------------- */
-
-bool function_shape_known(const struct shim_function *f, uint64_t shape, uint32_t *room)
-{
-    /* two places for each */
-    uint32_t at = (uint32_t)(shape >> 32) % FUNCTION_SHAPES;
-    if (atomic_load_explicit(&f->shape[at], memory_order_relaxed) != shape)
-        at ^= 1;
-    *room = atomic_load_explicit(&f->room[at], memory_order_relaxed);
-    return atomic_load_explicit(&f->shape[at], memory_order_relaxed) == shape;
-}
 
 void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room)
 {
@@ -404,7 +377,7 @@ void function_forget_module(const void *module)
         table_remove(&origins, &o->node);
         pool_put(&origin_pool, o);
     }
-    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+    atomic_fetch_add_explicit(&function_generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }
 
@@ -412,7 +385,7 @@ static void functions_end(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&lock);
     functions_forget(table_take(&functions_of_module, function_of_context, ctx->handle));
-    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+    atomic_fetch_add_explicit(&function_generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }
 CONTEXT_END(CONTEXT_ENDED, functions_end)

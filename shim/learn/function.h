@@ -49,14 +49,39 @@ struct shim_function {
     _Atomic uint32_t waits;      /* waiting.c's */
 };
 
+/* The one that a thread asked for last. Void when some have been forgotten since. */
+extern _Atomic uint32_t function_generation;
+extern _Thread_local struct function_last {
+    CUfunction handle;
+    const struct shim_context *context;
+    struct shim_function *function;
+    uint32_t generation;
+} function_last __attribute__((tls_model("initial-exec")));
+struct shim_function *function_find(CUfunction handle, const struct shim_context *ctx,
+                                    uint32_t now);
 /* The function of a handle that is being launched in `ctx`; NULL: no memory. */
-struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx);
+static inline struct shim_function *function_of(CUfunction handle, const struct shim_context *ctx)
+{
+    uint32_t now = atomic_load_explicit(&function_generation, memory_order_acquire);
+    bool last = likely(function_last.handle == handle && function_last.context == ctx &&
+                       function_last.generation == now);
+    return last ? function_last.function : function_find(handle, ctx, now);
+}
 /* The same, NULL where it has not been launched. */
 struct shim_function *function_known(CUfunction handle, const struct shim_context *ctx);
 /* The driver is sure to know the function: what the profile knows about it becomes its estimate. */
 void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 /* `room`: how many of its blocks fit the device at a time, 0 where that is not known. */
-bool function_shape_known(const struct shim_function *f, uint64_t shape, uint32_t *room);
+static inline bool function_shape_known(const struct shim_function *f, uint64_t shape,
+                                        uint32_t *room)
+{
+    /* two places for each */
+    uint32_t at = (uint32_t)(shape >> 32) % FUNCTION_SHAPES;
+    if (atomic_load_explicit(&f->shape[at], memory_order_relaxed) != shape)
+        at ^= 1;
+    *room = atomic_load_explicit(&f->room[at], memory_order_relaxed);
+    return atomic_load_explicit(&f->shape[at], memory_order_relaxed) == shape;
+}
 void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room); /* one not known */
 /* A launch without attributes, told by a number; 0: there is no room for it. Fields of 59 bits, and
  * what is spread over the word by an odd factor still differs where it differed. */

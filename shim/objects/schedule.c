@@ -133,16 +133,6 @@ void schedule_activate(struct shim_stream *s)
     client_idle(s->ctx->gpu->index, s->level);
 }
 
-uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
-{
-    uint64_t step = kernel ? EPOCH_CALL + EPOCH_KERNEL : EPOCH_CALL;
-    /* seq_cst with schedule_idle: either we see IDLE, or it sees our epoch. */
-    uint64_t epoch = atomic_fetch_add(&s->epoch, step);
-    if (s->tracked && unlikely(busy_is_idle(atomic_load(&s->busy))))
-        schedule_activate(s);
-    return epoch == before ? epoch + step : 0;
-}
-
 /* ---- what is complete along with it ------------------------------------------------------- */
 
 /* Threads may note, carry and overwrite at a time. A join is whole where its seal is made of its

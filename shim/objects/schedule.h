@@ -38,7 +38,15 @@ static inline void schedule_begin(struct shim_stream *s)
 bool schedule_busy(const struct shim_stream *s);
 /* The call that began with the epoch `before` was made. Returns the epoch that stands for it, 0 if
  * other calls overlapped with it. */
-uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel);
+static inline uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
+{
+    uint64_t step = kernel ? EPOCH_CALL + EPOCH_KERNEL : EPOCH_CALL;
+    /* seq_cst with schedule_idle: either we see IDLE, or it sees our epoch. */
+    uint64_t epoch = atomic_fetch_add(&s->epoch, step);
+    if (s->tracked && unlikely(busy_is_idle(atomic_load(&s->busy))))
+        schedule_activate(s);
+    return epoch == before ? epoch + step : 0;
+}
 /* Everything that was submitted up to `epoch` is known complete; 0 says nothing. */
 void schedule_complete(struct shim_stream *s, uint64_t epoch);
 /* The stream has nothing to do but its last call, `epoch`, which needs no device. */

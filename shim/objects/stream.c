@@ -22,13 +22,8 @@
 TABLE(streams);
 POOL(stream_pool, struct shim_stream, free_next);
 
-/* Bumped when a stream is unlinked: the one-entry caches of all threads are void then. */
-static _Atomic uint32_t generation = 1;
-static _Thread_local struct {
-    CUstream handle;
-    struct shim_stream *stream;
-    uint32_t generation;
-} cache __attribute__((tls_model("initial-exec")));
+_Atomic uint32_t stream_generation = 1;
+_Thread_local struct stream_last stream_last __attribute__((tls_model("initial-exec")));
 
 static void tell(enum stream_moment moment, struct shim_stream *s)
 {
@@ -110,7 +105,7 @@ static void stream_unlink(struct shim_stream *s)
     capture_over(s);
     if (!stream_special(s->handle))
         table_remove(&streams, &s->node);
-    atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+    atomic_fetch_add_explicit(&stream_generation, 1, memory_order_release);
 }
 
 static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int priority)
@@ -324,7 +319,7 @@ struct shim_stream *stream_known(CUstream handle)
     return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_find(ctx);
 }
 
-static __attribute__((noinline)) struct shim_stream *stream_find(CUstream handle, uint32_t now)
+struct shim_stream *stream_find(CUstream handle, uint32_t now)
 {
     if (stream_special(handle)) {
         bool queued = atomic_load_explicit(&context_queued, memory_order_relaxed) != 0;
@@ -336,20 +331,9 @@ static __attribute__((noinline)) struct shim_stream *stream_find(CUstream handle
     struct shim_stream *s = stream_known(handle);
     if (!s)
         s = stream_adopt(handle);
-    if (s) {
-        cache.handle = handle;
-        cache.stream = s;
-        cache.generation = now;
-    }
+    if (s)
+        stream_last = (struct stream_last){handle, s, now};
     return s;
-}
-
-struct shim_stream *stream_of(CUstream handle)
-{
-    /* pairs with the release in stream_unlink, by way of the application's own order */
-    uint32_t now = atomic_load_explicit(&generation, memory_order_acquire);
-    bool cached = likely(cache.handle == handle && cache.generation == now);
-    return cached ? cache.stream : stream_find(handle, now);
 }
 
 /* ---- and letting them go ------------------------------------------------------------------ */

@@ -16,9 +16,23 @@ static inline bool stream_special(CUstream handle)
     return handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 }
 
+/* The one that a thread asked for last. Void when one has been unlinked since. */
+extern _Atomic uint32_t stream_generation;
+extern _Thread_local struct stream_last {
+    CUstream handle;
+    struct shim_stream *stream;
+    uint32_t generation;
+} stream_last __attribute__((tls_model("initial-exec")));
+struct shim_stream *stream_find(CUstream handle, uint32_t now);
 /* The stream of a normalised handle; NULL when the driver does not know it either, or nothing is
  * scheduled. A handle of unknown origin is adopted. */
-struct shim_stream *stream_of(CUstream handle);
+static inline struct shim_stream *stream_of(CUstream handle)
+{
+    /* pairs with the release in stream_unlink, by way of the application's own order */
+    uint32_t now = atomic_load_explicit(&stream_generation, memory_order_acquire);
+    bool last = likely(stream_last.handle == handle && stream_last.generation == now);
+    return last ? stream_last.stream : stream_find(handle, now);
+}
 /* As above, and never adopts: NULL when unknown. */
 struct shim_stream *stream_known(CUstream handle);
 

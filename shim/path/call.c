@@ -169,12 +169,6 @@ CUresult call_on(struct call *c, struct shim_stream *s)
     return trace_on() ? call_traced(c, s) : call_go(c, s);
 }
 
-struct shim_stream *call_stream(CUstream *stream, bool ptds)
-{
-    *stream = stream_normal(*stream, ptds);
-    return thread_bypasses() ? NULL : stream_of(*stream);
-}
-
 CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits)
 {
     if (MUTANT(sync_copy_undrained))

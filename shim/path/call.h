@@ -93,7 +93,11 @@ static inline __attribute__((always_inline)) CUresult call_end(struct call_inlin
 CUresult call_on(struct call *c, struct shim_stream *s);
 
 /* The stream of a call, normalised in place; NULL: pass-through. */
-struct shim_stream *call_stream(CUstream *stream, bool ptds);
+static inline struct shim_stream *call_stream(CUstream *stream, bool ptds)
+{
+    *stream = stream_normal(*stream, ptds);
+    return thread_bypasses() ? NULL : stream_of(*stream);
+}
 /* A synchronous copy or memset on a default stream: in its turn, by the calling thread. `waits`:
  * the driver returns when the work is complete. */
 CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits);

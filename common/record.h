@@ -19,7 +19,7 @@ struct record {
     uint64_t age_s;   /* when it was read */
 };
 
-/* Of gates in graphs, for printf one behind the other; and what the one says, ns. 0: it does not. */
+/* Of gates in graphs, for printf one behind the other; and what the one says, ns. 0: nothing. */
 #define RECORD_GATE_COST "a gate costs %d ns in a graph"
 #define RECORD_MARK_COST ", a marker %d ns"
 int record_cost(const struct record *r, const char *format);

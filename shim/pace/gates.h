@@ -25,7 +25,7 @@ int gates_write(void *user, struct vhq *q, void *stream, uint32_t value);
 /* Makes the context's gates, tells when they may be used, and when no longer. In the client's
  * thread, every 10 ms, and once while the context is being made known. */
 void gates_look(struct shim_context *ctx);
-/* Estimated work between two markers so that they take 2 % of it; 0: what they cost is not known. */
+/* Estimated work between two markers so that they take 2 % of it; 0: their cost is not known. */
 uint32_t gates_marks_apart_ns(const struct gpu_device *gpu);
 /* Estimated work between two gates of a graph; 0: graphs are to have none. */
 uint64_t gates_graph_spacing_ns(const struct shim_context *ctx);

@@ -302,7 +302,7 @@ static double chain_us(CUgraphExec exec, CUstream s, CUevent from, CUevent to)
     return ms * 1000;
 }
 
-/* What an open gate and a marker cost a graph: of the shortest times, since others may use the GPU. */
+/* What an open gate and a marker cost a graph: of the shortest times, as others may use the GPU. */
 static void look_at_cost(void)
 {
     static const char *const fact[] = {"graph_mark_ns", "graph_gate_ns"};

@@ -1,12 +1,15 @@
-"""tools/frameworks/worklog.py: what it counts as the same order of works, and what it must not."""
+"""tools/frameworks/worklog.py and zoo/order.py: what they count as the same order of works, and what they must not."""
 
+import itertools
 import os
 import pathlib
 import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools" / "frameworks"))
+FRAMEWORKS = pathlib.Path(__file__).resolve().parents[3] / "tools" / "frameworks"
+sys.path[:0] = str(FRAMEWORKS), str(FRAMEWORKS / "zoo")
+import order
 import worklog
 
 
@@ -67,6 +70,41 @@ class Order(unittest.TestCase):
     def test_counts_by_name(self):
         of = works(line(1, "x_loss_y"), line(2, "b"), line(3, "x_loss_y"))
         self.assertEqual((of.count(), of.count("loss"), of.count("none")), (3, 2, 0))
+
+
+class Programs(unittest.TestCase):
+    """Each stream is a list of the names of its works."""
+
+    BARE = "abca", "bd", "aaa", "e"
+
+    def works(self, streams, pid):
+        return works(*(line(seq, name, stream=number, pid=pid) for number, names in enumerate(streams)
+                       for seq, name in enumerate(names)))
+
+    def equal(self, streams, sets=False):
+        return order.first_difference(self.works(self.BARE, 7), self.works(streams, 8), sets) is None
+
+    def test_equal_orders_are(self):
+        self.assertTrue(self.equal(self.BARE))
+        self.assertFalse(self.equal(("acba", *self.BARE[1:])))
+
+    def test_sets_are_equal_in_any_order_of_works_and_streams(self):
+        for streams in itertools.permutations(self.BARE):
+            self.assertTrue(self.equal([names[::-1] for names in streams], sets=True), streams)
+
+    def test_sets_differ_by_a_lost_doubled_other_or_moved_work(self):
+        of = [list(names) for names in reversed(self.BARE)]
+        for at, names in enumerate(of):
+            for work in range(len(names)):
+                rest = names[:work] + names[work + 1:]
+                for changed in rest, names + names[work:work + 1], rest + ["new"]:
+                    planted = [changed if i == at else other for i, other in enumerate(of)]
+                    self.assertFalse(self.equal([p for p in planted if p], sets=True), planted)
+                for to in range(len(of)):
+                    planted = [list(other) for other in of]
+                    planted[to].append(planted[at].pop(work))
+                    moved = sorted(map(sorted, planted)) != sorted(map(sorted, of))
+                    self.assertEqual(self.equal([p for p in planted if p], sets=True), not moved, planted)
 
 
 class Pipe(unittest.TestCase):

@@ -570,7 +570,7 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
 {
     s->progress_ns = cap_completed_at(s, began + est, now);
     /* Another thread has found it: the dispatcher may sleep until a time that was a guess. */
-    if (s->blocked_ns != 0 && !vhq_t_dispatcher)
+    if (s->blocked_ns != 0 && !vhq_in_dispatcher())
         dispatcher_kick(s);
     s->backoff_ns = 0;
     if (unlikely(s->blocked_ns != 0 || s->stands))

@@ -20,7 +20,7 @@
 
 enum { LENT_MS = 1 }; /* in a call for so long, a thread dispatches no more */
 
-_Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
+_Thread_local uint32_t vhq_t_inside __attribute__((tls_model("initial-exec")));
 
 void dispatcher_kick(struct vhq_set *s)
 {
@@ -285,7 +285,7 @@ static bool dispatch(struct vhq_set *s)
 static void *dispatcher_main(void *arg)
 {
     struct vhq_set *s = arg;
-    vhq_t_dispatcher = true;
+    vhq_t_inside = VHQ_DISPATCHER;
     thread_name("cutin-vhq");
     prctl(PR_SET_TIMERSLACK, 1ul); /* the default, 50 us, is as long as a look at a hold */
     if (s->ops.thread_start)

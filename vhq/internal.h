@@ -487,7 +487,7 @@ static inline bool set_idle(const struct vhq_set *s)
 extern _Atomic bool vhq_forked;
 static inline bool passive(void)
 {
-    return unlikely(vhq_t_dispatcher || atomic_load_explicit(&vhq_forked, memory_order_relaxed));
+    return unlikely(vhq_in_dispatcher() || atomic_load_explicit(&vhq_forked, memory_order_relaxed));
 }
 
 void registry_lock(void);

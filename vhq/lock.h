@@ -10,6 +10,7 @@
 
 #include "common/futex.h"
 #include "common/likely.h"
+#include "vhq/vhq.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -74,7 +75,7 @@ static inline void lock_give(pthread_mutex_t *mutex, enum rank rank)
  * A producer lock is a word, because each call takes one: free it costs an exchange, and a mutex of
  * libc ten times as much. It alone is held across calls of the driver: what is called for one
  * stream comes to the driver in that order, and others who call for that stream wait, as long as a
- * command that is deferred may take in the driver.
+ * command that is deferred may take in the driver. A thread knows how many it has: see vhq_inside.
  */
 enum { WORD_FREE, WORD_TAKEN, WORD_AWAITED };
 void lock_word_await(_Atomic uint32_t *word);
@@ -85,6 +86,7 @@ static inline bool lock_word_try(_Atomic uint32_t *word)
     if (unlikely(!atomic_compare_exchange_strong_explicit(
             word, &seen, WORD_TAKEN, memory_order_acquire, memory_order_relaxed)))
         return false;
+    vhq_t_inside++;
     lock_has(RANK_QUEUE, 1);
     return true;
 }
@@ -98,6 +100,7 @@ static inline void lock_word_take(_Atomic uint32_t *word)
 
 static inline void lock_word_give(_Atomic uint32_t *word)
 {
+    vhq_t_inside--;
     lock_has(RANK_QUEUE, -1);
     if (unlikely(atomic_exchange_explicit(word, WORD_FREE, memory_order_release) == WORD_AWAITED))
         futex_wake_one(word);

@@ -21,6 +21,7 @@ void lock_word_await(_Atomic uint32_t *word)
 {
     while (atomic_exchange_explicit(word, WORD_AWAITED, memory_order_acquire) != WORD_FREE)
         futex_wait(word, WORD_AWAITED, NEVER);
+    vhq_t_inside++;
     lock_has(RANK_QUEUE, 1);
 }
 

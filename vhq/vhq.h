@@ -283,11 +283,20 @@ void vhq_part(struct vhq *q);
 bool vhq_lock(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room);
 void vhq_unlock(struct vhq *q, int driver_result);
 
+/* How many producer locks the calling thread holds, and VHQ_DISPATCHER. */
+enum { VHQ_DISPATCHER = 1u << 16 };
+extern _Thread_local uint32_t vhq_t_inside __attribute__((tls_model("initial-exec")));
 /* True inside a command's `run`: the calling thread is this process's dispatcher. */
-extern _Thread_local bool vhq_t_dispatcher __attribute__((tls_model("initial-exec")));
 static inline bool vhq_in_dispatcher(void)
 {
-    return vhq_t_dispatcher;
+    return (vhq_t_inside & VHQ_DISPATCHER) != 0;
+}
+/* That, or a driver call is under way for which the thread has a vHQ to itself. What it calls
+ * meanwhile is called from within the driver, which tells a profiler of its calls: nothing of vhq
+ * may be asked for it. */
+static inline bool vhq_inside(void)
+{
+    return vhq_t_inside != 0;
 }
 
 /* ---- fences: what an event's latest record is, seen from the host ------------------------- */

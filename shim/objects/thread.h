@@ -20,10 +20,11 @@ static inline bool thread_boosts(const struct shim_stream *s)
 }
 
 /* True where a wrapper must be plain pass-through: the shim is off, or the caller is a host
- * function, which the driver answers itself, or the dispatcher. */
+ * function, which the driver answers itself, the dispatcher, or a profiler that the driver tells of
+ * a call of ours. */
 static inline bool thread_bypasses(void)
 {
-    return unlikely(shim_bypassed() || thread_in_callback || vhq_in_dispatcher());
+    return unlikely(shim_bypassed() || thread_in_callback || vhq_inside());
 }
 
 #endif

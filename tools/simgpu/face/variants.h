@@ -8,13 +8,23 @@
 #ifndef CUTIN_TOOLS_SIMGPU_FACE_VARIANTS_H
 #define CUTIN_TOOLS_SIMGPU_FACE_VARIANTS_H
 
+/* Told of each of these calls in its thread, before and behind it: what CUPTI tells subscribers of
+ * the driver's functions. A program sets it by dlsym. */
+typedef void sim_subscriber(const char *function, int behind);
+extern SIM_EXPORT sim_subscriber *cuSimgpuSubscriber;
+
 #define VARIANT(symbol, per_thread, params, call)                                                  \
     SIM_EXPORT CUresult symbol params;                                                             \
     SIM_EXPORT CUresult symbol params                                                              \
     {                                                                                              \
         const bool ptds = per_thread;                                                              \
         (void)ptds;                                                                                \
-        return call;                                                                               \
+        if (!cuSimgpuSubscriber)                                                                   \
+            return call;                                                                           \
+        cuSimgpuSubscriber(#symbol, 0);                                                            \
+        CUresult result = call;                                                                    \
+        cuSimgpuSubscriber(#symbol, 1);                                                            \
+        return result;                                                                             \
     }
 #define STREAM_API(symbol, params, call)                                                           \
     VARIANT(symbol, false, params, call)                                                           \

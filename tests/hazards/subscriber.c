@@ -1,0 +1,239 @@
+/*
+ * subscriber.c - a profiler that CUPTI, or the driver itself, tells of calls of the driver while they
+ * are made, in the thread that makes them; and which calls the driver there.
+ */
+#include "tests/hazards/hazard.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+typedef void subscriber(const char *function, int behind);
+
+enum { LAUNCHES = 8, WORDS = 4 };
+static CUstream s, other;
+static CUdeviceptr x, y, z;
+static _Thread_local bool inside;
+static const char *of; /* the call that is told */
+static void (*act)(void);
+static int when;
+static uint32_t seen[LAUNCHES][WORDS], times;
+static CUresult answer[LAUNCHES];
+
+/* Calls of its own are not told. */
+static void in_a_call(const char *function, int behind)
+{
+    if (inside || behind != when || strcmp(function, of) != 0 || times == LAUNCHES)
+        return;
+    inside = true;
+    act();
+    times++;
+    inside = false;
+}
+
+static void subscribe(subscriber *to)
+{
+    void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    subscriber **word = handle ? (subscriber **)dlsym(handle, "cuSimgpuSubscriber") : NULL;
+
+    if (!word)
+        give_up("the driver tells nobody of its calls");
+    *word = to;
+}
+
+static void opened(void (*what)(void), int behind)
+{
+    s = stream_new(CU_STREAM_NON_BLOCKING);
+    other = stream_new(CU_STREAM_NON_BLOCKING);
+    x = buffer_new(3);
+    y = buffer_new(5);
+    z = buffer_new(7);
+    warm(s);
+    warm(other);
+    act = what;
+    when = behind;
+    times = 0;
+    hang_watch("a call inside a call does not return");
+    subscribe(in_a_call);
+}
+
+static void launches_with(void (*what)(void), int behind)
+{
+    of = "cuLaunchKernel";
+    opened(what, behind);
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        if (i == LAUNCHES / 2)
+            hold(s);
+        SAY(launch_mix(x, 3, i, s));
+        if (i == LAUNCHES / 2)
+            release(s);
+    }
+    SAY(cuStreamSynchronize(s));
+    subscribe(NULL);
+    SAY(cuCtxSynchronize());
+    printf("%u times\n", times);
+    for (uint32_t i = 0; i < times; i++)
+        printf("%d %u\n", (int)answer[i], seen[i][0]);
+    show("x", x);
+    show("y", y);
+}
+
+static void synchronize(void)
+{
+    answer[times] = cuStreamSynchronize(s);
+    cuMemcpyDtoH(seen[times], x, sizeof(seen[0]));
+}
+
+static void synchronize_all(void)
+{
+    answer[times] = cuCtxSynchronize();
+    cuMemcpyDtoH(seen[times], x, sizeof(seen[0]));
+}
+
+static void launch(void)
+{
+    answer[times] = launch_mix(x, 5, 1, s);
+}
+
+static void launch_beside(void)
+{
+    CUevent e = event_new();
+
+    answer[times] = launch_mix(y, 5, times, other);
+    cuEventRecord(e, other);
+    cuStreamWaitEvent(s, e, 0);
+    cuEventDestroy(e);
+}
+
+static void copy(void)
+{
+    answer[times] = cuMemcpyDtoHAsync(seen[times], x, sizeof(seen[0]), s);
+    cuStreamSynchronize(s);
+}
+
+static void copy_into(void)
+{
+    uint32_t word = 17 + times;
+
+    answer[times] = cuMemcpyHtoD(y, &word, sizeof(word));
+}
+
+static void query(void)
+{
+    while ((answer[times] = cuStreamQuery(s)) == CUDA_ERROR_NOT_READY)
+        nap();
+}
+
+#define BOTH_SIDES(what)                                                                           \
+    HAZARD(in_front_of_a_launch_may_##what)                                                        \
+    {                                                                                              \
+        launches_with(what, 0);                                                                    \
+    }                                                                                              \
+    HAZARD(behind_a_launch_may_##what)                                                             \
+    {                                                                                              \
+        launches_with(what, 1);                                                                    \
+    }
+BOTH_SIDES(synchronize)
+BOTH_SIDES(synchronize_all)
+BOTH_SIDES(launch)
+BOTH_SIDES(launch_beside)
+BOTH_SIDES(copy)
+BOTH_SIDES(copy_into)
+BOTH_SIDES(query)
+
+/* ---- in calls of other kinds ------------------------------------------------------------------- */
+
+static uint32_t page[N];
+static CUevent event;
+static CUgraphExec graph;
+
+static CUresult memset_call(void)
+{
+    return cuMemsetD32Async(x, 3, N, s);
+}
+static CUresult upload_call(void)
+{
+    return cuMemcpyHtoDAsync(x, page, BYTES, s);
+}
+static CUresult upload_sync_call(void)
+{
+    return cuMemcpyHtoD(z, page, BYTES); /* nothing orders it with what the stream does */
+}
+static CUresult download_call(void)
+{
+    return cuMemcpyDtoHAsync(page, x, BYTES, s);
+}
+static CUresult record_call(void)
+{
+    return cuEventRecord(event, s);
+}
+static CUresult wait_call(void)
+{
+    return cuStreamWaitEvent(s, event, 0);
+}
+static CUresult graph_call(void)
+{
+    return cuGraphLaunch(graph, s);
+}
+static CUresult free_call(void)
+{
+    CUdeviceptr p;
+
+    MUST(cuMemAllocAsync(&p, BYTES, other));
+    MUST(cuStreamSynchronize(other));
+    return cuMemFreeAsync(p, s);
+}
+
+static const struct {
+    const char *function;
+    CUresult (*call)(void);
+} call[] = {{"cuMemsetD32Async", memset_call},     {"cuMemcpyHtoDAsync_v2", upload_call},
+            {"cuMemcpyHtoD_v2", upload_sync_call}, {"cuMemcpyDtoHAsync_v2", download_call},
+            {"cuEventRecord", record_call},        {"cuStreamWaitEvent", wait_call},
+            {"cuGraphLaunch", graph_call},         {"cuMemFreeAsync", free_call}};
+
+static void calls_with(void (*what)(void), int behind)
+{
+    struct mix_node m;
+    CUgraph g;
+    CUgraphNode node;
+
+    MUST(cuGraphCreate(&g, 0));
+    opened(what, behind);
+    event = event_new();
+    MUST(cuGraphAddKernelNode(&node, g, NULL, 0, mix_node(&m, y, 3, 1)));
+    MUST(cuGraphInstantiateWithFlags(&graph, g, 0));
+    for (size_t i = 0; i < sizeof(call) / sizeof(call[0]); i++) {
+        of = call[i].function;
+        if (what == launch && behind == 0 && strncmp(of, "cuMemcpy", 8) == 0)
+            continue; /* see docs/hazards.md */
+        for (int k = 0; k < 2; k++) {
+            times = 0;
+            if (k)
+                hold(s);
+            SAY(launch_mix(x, 3, (uint32_t)i, s));
+            SAY(call[i].call());
+            if (k)
+                release(s);
+            SAY(cuStreamSynchronize(s));
+            printf("%s, told of: %d, %d\n", of, times > 0, (int)answer[0]);
+        }
+    }
+    subscribe(NULL);
+    SAY(cuCtxSynchronize());
+    show("x", x);
+    show("y", y);
+}
+
+#define IN_CALLS(what)                                                                             \
+    HAZARD(in_front_of_calls_may_##what)                                                           \
+    {                                                                                              \
+        calls_with(what, 0);                                                                       \
+    }                                                                                              \
+    HAZARD(behind_calls_may_##what)                                                                \
+    {                                                                                              \
+        calls_with(what, 1);                                                                       \
+    }
+IN_CALLS(synchronize)
+IN_CALLS(synchronize_all)
+IN_CALLS(launch)
+IN_CALLS(launch_beside)

@@ -1,0 +1,7 @@
+/*
+ * variants.c - who is told of stream-ordered calls (see variants.h).
+ */
+#include "tools/simgpu/face/sim.h"
+#include "tools/simgpu/face/variants.h"
+
+sim_subscriber *cuSimgpuSubscriber;

@@ -297,7 +297,7 @@ static inline bool lock_room(struct vhq *q, uint32_t flags, uint64_t est_ns, uin
         q->cur.load = est_ns < MAX_EST_NS ? (uint32_t)est_ns | 1 : MAX_EST_NS;
         return cap_loose_room(q->set);
     }
-    q->cur.flags = 0;
+    q->cur.flags = (uint16_t)(flags & VHQ_GATED);
     q->cur.load = load_make(est_ns, vhq_parts(blocks, room));
     return !(flags & VHQ_ALONE) && cap_take(q, q->cur.load);
 }

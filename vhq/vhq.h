@@ -278,8 +278,8 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result);
 void vhq_part(struct vhq *q);
 /* The same for a command without fences that nothing is in the way of: true, and the producer lock
  * is held; the caller makes the driver call now, and gives it back. False: it is not, and vhq_begin
- * is to be asked. `flags`: VHQ_UNCOUNTED, VHQ_ALONE or 0. Of one that counts, `room`: so many of
- * its blocks fit the device at a time. Not by the dispatcher, nor in a forked child. */
+ * is to be asked. `flags`: VHQ_UNCOUNTED, or VHQ_ALONE and VHQ_GATED. Of one that counts, `room`:
+ * so many of its blocks fit the device at a time. Not by the dispatcher, nor in a forked child. */
 bool vhq_lock(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room);
 void vhq_unlock(struct vhq *q, int driver_result);
 

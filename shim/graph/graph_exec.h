@@ -35,6 +35,8 @@ extern _Atomic bool exec_waits_seen;
 
 /* The fence of the latest launch, in exchange for another; with the reference. */
 struct vhq_fence *exec_swap(struct exec *e, struct vhq_fence *fence);
+/* All its launches have been submitted. */
+bool exec_unfence(struct exec *e);
 /* The handle is about to go: nobody finds it any more. */
 void exec_remove(struct exec *e);
 /* Nobody uses the record any more. */

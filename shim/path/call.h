@@ -11,6 +11,7 @@
 #ifndef CUTIN_SHIM_PATH_CALL_H
 #define CUTIN_SHIM_PATH_CALL_H
 
+#include "shim/learn/estimate.h"
 #include "shim/objects/capture.h"
 #include "shim/objects/schedule.h"
 #include "shim/lookup/shim.h"
@@ -78,6 +79,15 @@ static inline __attribute__((always_inline)) bool call_begin(struct call_inline 
     c->epoch = atomic_load_explicit(&s->epoch, memory_order_relaxed);
     thread_level = s->level;
     return true;
+}
+/* Of a launch that may be timed: false, this one is to be, or may be one that waits in the driver;
+ * unless only while the process is alone, which it knows from now on. */
+static inline bool call_untimed(struct call_inline *c, const struct shim_stream *s,
+                                const struct estimate *e)
+{
+    if (estimate_due(e) || s->undeferred || calls_are_inline())
+        c->flags |= VHQ_ALONE;
+    return estimate_first_done(e);
 }
 static inline __attribute__((always_inline)) CUresult call_end(struct call_inline *c,
                                                                struct shim_stream *s, CUresult r)

@@ -194,6 +194,21 @@ static bool wide(struct graph_call *a, const struct shim_stream *s)
 
 /* ---- the call ------------------------------------------------------------------------------ */
 
+/* A launch like others before, with nothing to wait for: it goes at once, as those of kernels. */
+static bool graph_alike(struct graph_call *a, struct call_inline *c, const struct shim_stream *s)
+{
+    struct exec *e = a->upload ? NULL : exec_find(a->handle);
+    if (!e || e->memory || !atomic_load_explicit(&e->launched, memory_order_relaxed) ||
+        !exec_unfence(e))
+        return false;
+    a->exec = e;
+    a->ctx = s->ctx;
+    a->level = s->level;
+    c->flags = e->copy ? VHQ_GATED : 0;
+    c->est_ns = exec_estimate_ns(e);
+    return call_untimed(c, s, &e->estimate);
+}
+
 static CUresult graph_submit(struct graph_call *a, bool ptds)
 {
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = !a->upload};
@@ -211,9 +226,12 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
     if (unlikely(wide(a, s)))
         return wide_submit(a, &c, s);
     a->exec = NULL;
-    if (!atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) && likely(!a->waits) &&
-        call_begin(&at_once, s))
+    if (!atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) && likely(!a->waits) && s &&
+        (!s->q || graph_alike(a, &at_once, s)) && call_begin(&at_once, s)) {
+        if (a->exec)
+            estimate_count(&a->exec->estimate);
         return call_end(&at_once, s, (CUresult)graph_run(a));
+    }
     if (!s || capture_active(s))
         return call_on(&c, s);
     if (!s->q)

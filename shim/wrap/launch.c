@@ -526,12 +526,8 @@ launch_alike(struct call_inline *c, CUfunction f, const unsigned grid[3], uint64
         return NULL;
     c->blocks = (uint64_t)grid[0] * grid[1] * grid[2];
     struct estimate *e = &known->estimate[estimate_bucket(c->blocks)];
-    if (!estimate_first_done(e))
-        return NULL;
-    if (estimate_due(e) || s->undeferred || calls_are_inline())
-        c->flags = VHQ_ALONE;
     c->est_ns = estimate_ns(e);
-    return e;
+    return call_untimed(c, s, e) ? e : NULL;
 }
 
 /* Deliberate bugs. */

@@ -84,7 +84,8 @@ Test(probes, stand_in_the_manual_page)
     free(page);
 }
 
-/* The page's line, for the process `pid` with the library under test. */
+/* The page's line, for the process `pid` with the library under test; what it has counted is shown
+ * now and then, which bpftrace 0.23 does not do by SIGUSR1. */
 static void example_of(pid_t pid, char *line, size_t size)
 {
     static const char before[] = "bpftrace -p PID -e 'usdt:/usr/lib/libcutin.so:";
@@ -92,26 +93,15 @@ static void example_of(pid_t pid, char *line, size_t size)
 
     cr_assert_not_null(at);
     at += strlen(before);
-    snprintf(line, size, "exec bpftrace -p %d -e 'usdt:" LIBRARY ":%.*s", (int)pid,
-             (int)strcspn(at, "\n"), at);
+    snprintf(line, size,
+             "exec bpftrace -p %d -e 'usdt:" LIBRARY ":%.*s interval:ms:200 { print(@us); }'",
+             (int)pid, (int)strcspn(at, "'"), at);
     free(page);
 }
 
 static bool is_held_now_and_then(const struct message_row *row)
 {
     return client_holds(row) > 0;
-}
-
-/* "Attaching" says that it begins to: on a busy machine holds pass by before it has. Asks for what
- * it has counted until there is something. */
-static bool has_counted(struct process *trace)
-{
-    for (int i = 0; i < 100 && process_running(trace); i++) {
-        process_signal(trace, SIGUSR1);
-        if (process_says(trace, "@us:", 0.1))
-            return true;
-    }
-    return false;
 }
 
 Test(probes, the_example_of_the_manual_page_shows_how_long_holds_took, .init = sandbox_enter,
@@ -131,8 +121,7 @@ Test(probes, the_example_of_the_manual_page_shows_how_long_holds_took, .init = s
     cr_assert(client_wait("be_training", is_held_now_and_then, 60, &row));
     example_of(row.pid, line, sizeof(line));
     trace = process_start((const char *[]){"sh", "-c", line, NULL}, NULL);
-    cr_assert(process_says(trace, "Attaching", 30), "%s", process_err(trace));
-    cr_assert(has_counted(trace), "%s%s", process_out(trace), process_err(trace));
+    cr_assert(process_says(trace, "[", 60), "%s%s", process_out(trace), process_err(trace));
     process_signal(trace, SIGINT);
     process_wait(trace, 20);
     cr_expect(strstr(process_out(trace), "@us:") && strchr(process_out(trace), '|'), "%s%s",

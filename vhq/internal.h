@@ -688,13 +688,13 @@ bool cap_reached(struct vhq *q, uint32_t value);
 enum {
     PACE_ONE = 256, /* the device is as fast as the estimates say */
 };
-/* For all vHQs of the set together; and of one, what it has in flight by the estimates. */
 /* So much between two markers; more where they cost much: see vhq_config.marks_apart_ns. */
 static inline uint64_t cap_apart_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget)
 {
     uint64_t least = s->cfg.marks_apart_ns, most = budget / 4 * 3;
     return likely(least <= ns) ? ns : least < most ? least : most;
 }
+/* For all vHQs of the set together; and of one, what it has in flight by the estimates. */
 uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now);
 uint64_t cap_stream_ns(const struct vhq *q);
 uint64_t cap_stream_began(const struct vhq *q); /* since when its oldest unit has been running */

@@ -67,6 +67,8 @@ bool gates_mps(void)
     return secure_getenv("CUDA_MPS_PIPE_DIRECTORY") || access("/tmp/nvidia-mps/control", F_OK) == 0;
 }
 
+enum { APART = 50 }; /* times what one costs, so that they take 2 % of what lies between them */
+
 /* Of a device: what was recorded of it, which is read once. */
 enum judgement { UNREAD, SHARED, UNSEEN, OUTDATED, REFUSED, IN_STREAMS, IN_GRAPHS };
 static _Atomic int judgements[PAGE_DEVICES];
@@ -161,7 +163,7 @@ static uint64_t spacing_ns(const struct gpu_device *gpu)
     static _Atomic bool said;
     int cost_ns = atomic_load(&graph_gate_ns[gpu->index]);
     uint64_t ns = (uint64_t)remote_budget_us() * 1000 / VHQ_GATE_PART;
-    uint64_t least_ns = MUTANT(graph_gates_dear) ? 0 : 50 * (uint64_t)cost_ns;
+    uint64_t least_ns = MUTANT(graph_gates_dear) ? 0 : APART * (uint64_t)cost_ns;
     if (least_ns <= ns)
         return ns;
     if (!atomic_exchange(&said, true))
@@ -175,7 +177,7 @@ uint32_t gates_marks_apart_ns(const struct gpu_device *gpu)
     if (gpu->index < 0 || MUTANT(marks_dear))
         return 0;
     recorded(gpu);
-    return 50 * (uint32_t)atomic_load(&mark_ns[gpu->index]);
+    return APART * (uint32_t)atomic_load(&mark_ns[gpu->index]);
 }
 
 uint64_t gates_graph_spacing_ns(const struct shim_context *ctx)

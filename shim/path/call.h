@@ -80,8 +80,8 @@ static inline __attribute__((always_inline)) bool call_begin(struct call_inline 
     thread_level = s->level;
     return true;
 }
-/* Of a launch that may be timed: false, this one is to be, or may be one that waits in the driver;
- * unless only while the process is alone, which it knows from now on. */
+/* True: of launches like this one enough have been timed, and it may go at once; if it is to be
+ * timed, or may wait in the driver, only while the process is alone. */
 static inline bool call_untimed(struct call_inline *c, const struct shim_stream *s,
                                 const struct estimate *e)
 {

@@ -2,8 +2,8 @@
  * capture_end.c - captures that nobody ends. While one is under way calls ask the driver whether
  * their stream takes part, so the number of questions tells what cutin believes.
  */
-#include <pthread.h>
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include "tests/shim/wrap/rig.h"
 

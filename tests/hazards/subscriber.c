@@ -5,6 +5,7 @@
 #include "tests/hazards/hazard.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string.h>
 
 typedef void subscriber(const char *function, int behind);
@@ -12,29 +13,71 @@ typedef void subscriber(const char *function, int behind);
 enum { LAUNCHES = 8, WORDS = 4 };
 static CUstream s, other;
 static CUdeviceptr x, y, z;
-static _Thread_local bool inside;
-static const char *of; /* the call that is told */
+static uint32_t seen[LAUNCHES][WORDS];
+static CUresult answer[LAUNCHES];
+
+/* What is done in which calls, and how often; told by whoever calls, so under the lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const char *of;
 static void (*act)(void);
 static int when;
-static uint32_t most; /* so often */
-static uint32_t seen[LAUNCHES][WORDS], times;
-static CUresult answer[LAUNCHES];
+static uint32_t most, times, done;
+static _Thread_local bool inside;
+static _Thread_local uint32_t at; /* which time it is */
+
+static bool begins(const char *function, int behind)
+{
+    pthread_mutex_lock(&lock);
+    bool mine = behind == when && strcmp(function, of) == 0 && times < most;
+    if (mine)
+        at = times++;
+    pthread_mutex_unlock(&lock);
+    return mine;
+}
 
 /* Calls of its own are not told. */
 static void in_a_call(const char *function, int behind)
 {
-    if (inside || behind != when || strcmp(function, of) != 0 || times >= most)
+    if (inside || !begins(function, behind))
         return;
     inside = true;
     act();
-    times++;
     inside = false;
+    pthread_mutex_lock(&lock);
+    done++;
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch(const char *function, uint32_t how_often)
+{
+    pthread_mutex_lock(&lock);
+    of = function;
+    most = how_often;
+    times = done = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static bool all_done(void)
+{
+    pthread_mutex_lock(&lock);
+    bool all = done == most;
+    pthread_mutex_unlock(&lock);
+    return all;
+}
+
+/* Also of what is done behind a call that has been submitted, in the thread that did. */
+static void finish(void)
+{
+    SAY(cuStreamSynchronize(s));
+    UNTIL(all_done());
+    SAY(cuCtxSynchronize());
 }
 
 static void subscribe(subscriber *to)
 {
     void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    subscriber **word = handle ? (subscriber **)dlsym(handle, "cuSimgpuSubscriber") : NULL;
+    _Atomic(subscriber *) *word =
+        handle ? (_Atomic(subscriber *) *)dlsym(handle, "cuSimgpuSubscriber") : NULL;
 
     if (!word)
         give_up("the driver tells nobody of its calls");
@@ -52,16 +95,14 @@ static void opened(void (*what)(void), int behind)
     warm(other);
     act = what;
     when = behind;
-    times = 0;
     hang_watch("a call inside a call does not return");
-    subscribe(in_a_call);
 }
 
 static void launches_with(void (*what)(void), int behind)
 {
-    of = "cuLaunchKernel";
-    most = LAUNCHES;
     opened(what, behind);
+    watch("cuLaunchKernel", LAUNCHES);
+    subscribe(in_a_call);
     for (uint32_t i = 0; i < LAUNCHES; i++) {
         if (i == LAUNCHES / 2)
             hold(s);
@@ -69,9 +110,8 @@ static void launches_with(void (*what)(void), int behind)
         if (i == LAUNCHES / 2)
             release(s);
     }
-    SAY(cuStreamSynchronize(s));
+    finish();
     subscribe(NULL);
-    SAY(cuCtxSynchronize());
     printf("%u times\n", times);
     for (uint32_t i = 0; i < times; i++)
         printf("%d %u\n", (int)answer[i], seen[i][0]);
@@ -81,26 +121,26 @@ static void launches_with(void (*what)(void), int behind)
 
 static void synchronize(void)
 {
-    answer[times] = cuStreamSynchronize(s);
-    cuMemcpyDtoH(seen[times], x, sizeof(seen[0]));
+    answer[at] = cuStreamSynchronize(s);
+    cuMemcpyDtoH(seen[at], x, sizeof(seen[0]));
 }
 
 static void synchronize_all(void)
 {
-    answer[times] = cuCtxSynchronize();
-    cuMemcpyDtoH(seen[times], x, sizeof(seen[0]));
+    answer[at] = cuCtxSynchronize();
+    cuMemcpyDtoH(seen[at], x, sizeof(seen[0]));
 }
 
 static void launch(void)
 {
-    answer[times] = launch_mix(x, 5, 1, s);
+    answer[at] = launch_mix(x, 5, 1, s);
 }
 
 static void launch_beside(void)
 {
     CUevent e = event_new();
 
-    answer[times] = launch_mix(y, 5, times, other);
+    answer[at] = launch_mix(y, 5, at, other);
     cuEventRecord(e, other);
     cuStreamWaitEvent(s, e, 0);
     cuEventDestroy(e);
@@ -108,20 +148,20 @@ static void launch_beside(void)
 
 static void copy(void)
 {
-    answer[times] = cuMemcpyDtoHAsync(seen[times], x, sizeof(seen[0]), s);
+    answer[at] = cuMemcpyDtoHAsync(seen[at], x, sizeof(seen[0]), s);
     cuStreamSynchronize(s);
 }
 
 static void copy_into(void)
 {
-    uint32_t word = 17 + times;
+    uint32_t word = 17 + at;
 
-    answer[times] = cuMemcpyHtoD(y, &word, sizeof(word));
+    answer[at] = cuMemcpyHtoD(y, &word, sizeof(word));
 }
 
 static void query(void)
 {
-    while ((answer[times] = cuStreamQuery(s)) == CUDA_ERROR_NOT_READY)
+    while ((answer[at] = cuStreamQuery(s)) == CUDA_ERROR_NOT_READY)
         nap();
 }
 
@@ -200,31 +240,31 @@ static void calls_with(void (*what)(void), int behind)
     CUgraphNode node;
 
     MUST(cuGraphCreate(&g, 0));
-    most = 1;
     opened(what, behind);
     event = event_new();
     MUST(cuGraphAddKernelNode(&node, g, NULL, 0, mix_node(&m, y, 3, 1)));
     MUST(cuGraphInstantiateWithFlags(&graph, g, 0));
+    watch("", 0);
+    subscribe(in_a_call);
     for (size_t i = 0; i < sizeof(call) / sizeof(call[0]); i++) {
-        of = call[i].function;
+        const char *function = call[i].function;
         /* See docs/hazards.md; and records that time a kernel are told, too. */
-        if ((what == launch && behind == 0 && strncmp(of, "cuMemcpy", 8) == 0) ||
-            ((what == launch || what == launch_beside) && strcmp(of, "cuEventRecord") == 0))
+        if ((what == launch && behind == 0 && strncmp(function, "cuMemcpy", 8) == 0) ||
+            ((what == launch || what == launch_beside) && strcmp(function, "cuEventRecord") == 0))
             continue;
         for (int k = 0; k < 2; k++) {
-            times = 0;
+            watch(function, 1);
             if (k)
                 hold(s);
             SAY(launch_mix(x, 3, (uint32_t)i, s));
             SAY(call[i].call());
             if (k)
                 release(s);
-            SAY(cuStreamSynchronize(s));
-            printf("%s, told of: %d, %d\n", of, times > 0, (int)answer[0]);
+            finish();
+            printf("%s, told of: %d, %d\n", function, times > 0, (int)answer[0]);
         }
     }
     subscribe(NULL);
-    SAY(cuCtxSynchronize());
     show("x", x);
     show("y", y);
 }

@@ -4,4 +4,4 @@
 #include "tools/simgpu/face/sim.h"
 #include "tools/simgpu/face/variants.h"
 
-sim_subscriber *cuSimgpuSubscriber;
+_Atomic(sim_subscriber *) cuSimgpuSubscriber;

@@ -11,7 +11,7 @@
 /* Told of each of these calls in its thread, before and behind it: what CUPTI tells subscribers of
  * the driver's functions. A program sets it by dlsym. */
 typedef void sim_subscriber(const char *function, int behind);
-extern SIM_EXPORT sim_subscriber *cuSimgpuSubscriber;
+extern SIM_EXPORT _Atomic(sim_subscriber *) cuSimgpuSubscriber;
 
 #define VARIANT(symbol, per_thread, params, call)                                                  \
     SIM_EXPORT CUresult symbol params;                                                             \
@@ -19,11 +19,12 @@ extern SIM_EXPORT sim_subscriber *cuSimgpuSubscriber;
     {                                                                                              \
         const bool ptds = per_thread;                                                              \
         (void)ptds;                                                                                \
-        if (!cuSimgpuSubscriber)                                                                   \
+        sim_subscriber *told = cuSimgpuSubscriber;                                                 \
+        if (!told)                                                                                 \
             return call;                                                                           \
-        cuSimgpuSubscriber(#symbol, 0);                                                            \
+        told(#symbol, 0);                                                                          \
         CUresult result = call;                                                                    \
-        cuSimgpuSubscriber(#symbol, 1);                                                            \
+        told(#symbol, 1);                                                                          \
         return result;                                                                             \
     }
 #define STREAM_API(symbol, params, call)                                                           \

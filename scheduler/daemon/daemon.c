@@ -24,21 +24,10 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#include "scheduler/daemon/http.h"
-#include "scheduler/daemon/limit.h"
 #include "scheduler/daemon/listener.h"
-#include "scheduler/daemon/notify.h"
-#include "scheduler/daemon/settings.h"
-#include "scheduler/daemon/state.h"
-#include "scheduler/peers/heartbeat.h"
-#include "scheduler/peers/hold.h"
+#include "scheduler/peers/look.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/mend.h"
-#include "scheduler/peers/policy_tick.h"
-#include "scheduler/peers/shifts.h"
 #include "scheduler/peers/stray.h"
-#include "scheduler/peers/usage.h"
-#include "scheduler/peers/witness.h"
 
 enum {
     EVENTS = 64,

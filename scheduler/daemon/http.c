@@ -1,7 +1,15 @@
 /*
- * http.c - the metrics over HTTP, from the daemon's own loop.
+ * http.c - the metrics over HTTP, from the daemon's own loop: one request for each connection. Off
+ * unless cutind.conf names an address or a socket was handed to the daemon.
+ *
+ * Never on an address that another machine can reach: loopback or a UNIX socket. Where that cannot
+ * be had, because somebody else was first, the daemon goes on without, says so, and tries again.
+ *
+ * Anybody may connect to a port, so a connection has 5 s for all of it, and where there are too
+ * many the oldest goes. A request that is there when its connection is taken in is answered before
+ * the next one is.
  */
-#include "scheduler/daemon/http.h"
+#include "scheduler/daemon/daemon.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/peer.h"
 #include "scheduler/peers/stray.h"
 #include "scheduler/policy/metrics_address.h"
 

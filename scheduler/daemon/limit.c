@@ -1,7 +1,18 @@
 /*
- * limit.c - how many connections, clients, and clients of a device a user may have (see limit.h).
+ * limit.c - how many connections, clients, and clients of a device a user may have: cutind.conf's
+ * [limits]; how soon those above are told of his clients; and how often he may connect and ask.
+ *
+ * Connections beyond his rate are closed before anything is found out about them. Who asks more
+ * than the daemon answers in time is not read for a while: a question counts as many times as there
+ * are clients that it is about.
+ *
+ * A client below costs a real-time process some nanoseconds whenever it cuts in, and a mapping when
+ * it comes and goes. So of one user only so many clients of a device are told to those above
+ * (clients_per_device), and clients that come one after another at a rate. Who has to wait is
+ * registered all the same; it is held by nobody until its turn comes. Users who control others have
+ * no limit.
  */
-#include "scheduler/daemon/limit.h"
+#include "scheduler/daemon/daemon.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,10 +23,8 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "scheduler/daemon/state.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/permission.h"
-#include "common/clock.h"
 
 enum {
     MAX_PEERS = 1024,

@@ -1,20 +1,16 @@
 /*
  * metrics.c - figures of all clients and of the daemon as Prometheus text.
  */
-#include "scheduler/daemon/http.h"
+#include "scheduler/daemon/daemon.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "common/clock.h"
 #include "common/level.h"
-#include "scheduler/daemon/state.h"
-#include "scheduler/peers/hold.h"
+#include "scheduler/peers/look.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/topology.h"
-#include "scheduler/peers/usage.h"
 
 enum scale { PLAIN, SECONDS };
 

@@ -1,7 +1,8 @@
 /*
- * notify.c - what the daemon tells a service manager.
+ * notify.c - what the daemon tells a service manager: sd_notify(3), a variable and a datagram,
+ * documented as stable, so no library is needed.
  */
-#include "scheduler/daemon/notify.h"
+#include "scheduler/daemon/daemon.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -9,8 +10,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "common/clock.h"
 
 void notify(const char *state)
 {

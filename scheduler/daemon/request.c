@@ -7,15 +7,9 @@
 #include <sys/epoll.h>
 #include <utlist.h>
 
-#include "common/clock.h"
-#include "scheduler/daemon/limit.h"
-#include "scheduler/daemon/settings.h"
-#include "scheduler/daemon/state.h"
-#include "scheduler/peers/hold.h"
+#include "scheduler/daemon/daemon.h"
+#include "scheduler/peers/look.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/mend.h"
-#include "scheduler/peers/topology.h"
-#include "scheduler/peers/usage.h"
 #include "scheduler/policy/permission.h"
 
 /* ---- the answer to LIST: a row for each client -------------------------------------------------

@@ -1,15 +1,14 @@
 /*
  * settings.c - what clients get of cutind.conf, and changes for all while the daemon runs.
  */
-#include "scheduler/daemon/settings.h"
+#include "scheduler/daemon/daemon.h"
 
 #include <utlist.h>
 
 #include "common/level.h"
 #include "common/printable.h"
-#include "scheduler/daemon/state.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/policy_tick.h"
+#include "scheduler/peers/look.h"
 #include "scheduler/policy/permission.h"
 
 void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)

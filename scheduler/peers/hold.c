@@ -1,15 +1,21 @@
 /*
  * hold.c - who holds whom, and since when, as the pages say.
+ *
+ * Pages are written by their clients and by those above them: these are figures, which nothing is
+ * decided by.
+ *
+ * A hold has no bound of its own: what real time does may take long and be right, and where its
+ * kernel hangs, the GPU is not free for best effort either. But somebody should know. So the daemon
+ * says it where work has waited for hold_warning_s without a break, with both names and the
+ * settings that bound it.
  */
-#include "scheduler/peers/hold.h"
+#include "scheduler/peers/look.h"
 
 #include <stdio.h>
 #include <utlist.h>
 
-#include "common/clock.h"
 #include "common/printable.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/topology.h"
 
 enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 

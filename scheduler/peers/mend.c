@@ -1,11 +1,17 @@
 /*
  * mend.c - hold words that somebody wrote to whose bits they are not.
+ *
+ * Whoever is above a client has its page, and may write any bit of its words: bits that hold it for
+ * ever, or that end the hold of another. The daemon knows whose bits there are. Twice a second, and
+ * when somebody goes, it clears those that are nobody's, and writes what is the daemon's own anew.
+ * A bit whose owner says that it should be otherwise, in two looks in a row, the owner is told
+ * once more, so that it writes it as it should be. All of that is said, with those who could have
+ * done it.
  */
-#include "scheduler/peers/mend.h"
+#include "scheduler/peers/look.h"
 
 #include <stdio.h>
 
-#include "common/clock.h"
 #include "scheduler/peers/log.h"
 
 enum { LOOK_MS = 500, SOON_MS = 50 };

@@ -12,7 +12,6 @@
 
 #include "common/clock.h"
 #include "scheduler/peers/stray.h"
-#include "scheduler/peers/witness.h"
 
 struct outgoing {
     struct outgoing *next;

@@ -68,7 +68,7 @@ struct outgoing;
 struct shared_page {
     struct cutin_page *page;
     int fd;
-    void *witness; /* witness.h */
+    void *witness; /* witness.c */
     uint32_t references;
 };
 
@@ -81,7 +81,7 @@ struct peer_device {
     uint64_t gpu_ns, unsure_ns, memory; /* policy_tick.c's; memory: the policy's */
     struct peer *after;                 /* the next client of the device: policy_tick.c's */
     uint32_t after_slot;
-    bool told, counted; /* to clients above; among its user's: limit.h */
+    bool told, counted; /* to clients above; among its user's: limit.c */
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
      * before. */
     uint64_t held_from_ns, held_after;
@@ -105,7 +105,7 @@ struct peer {
     bool unlimited; /* its user controls others */
     bool client;    /* has said HELLO */
     bool dead;
-    bool stalled; /* see heartbeat.h */
+    bool stalled; /* see heartbeat.c */
     uint64_t since_ns;
     struct outgoing *first, **last; /* queue */
     size_t queued;                  /* bytes */
@@ -117,7 +117,7 @@ struct peer {
     uint32_t rows;
     /* The client. */
     uint64_t id, client_since_ns;
-    uint64_t hold_said_ns; /* not again before: hold.h */
+    uint64_t hold_said_ns; /* not again before: hold.c */
     uint32_t asked, level, lowest;
     uint32_t asked_lowest;
     bool turned_away; /* it was told that its user has too many clients of a device */
@@ -163,5 +163,16 @@ void peer_watch_output(struct peer *p, bool on);
 void peer_watch_input(struct peer *p);
 /* Gives the peer its page. Returns 0 or -errno. */
 int peer_make_page(struct peer *p);
+
+/* ---- witness.c ----------------------------------------------------------------------------- */
+
+#define WITNESS_LOOK_MS 100
+
+/* A witness for the page behind `fd`, before anybody else has it. NULL: none can be had (no more
+ * memory may be locked). */
+void *witness_new(int fd);
+void witness_free(void *witness);
+/* True for NULL, and where the kernel does not tell. */
+bool witness_intact(const void *witness);
 
 #endif

@@ -1,10 +1,7 @@
 /*
  * policy_tick.c - asks the policy who is to be held, and writes its answer into pages.
  */
-#include "scheduler/peers/policy_tick.h"
-
-#include "common/clock.h"
-#include "scheduler/peers/topology.h"
+#include "scheduler/peers/look.h"
 
 enum {
     MEMBERS = 1024 + 64, /* all that the daemon takes in */

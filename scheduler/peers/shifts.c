@@ -1,7 +1,13 @@
 /*
- * shifts.c - which clients below keep the device busy (see shifts.h).
+ * shifts.c - which clients below keep the device busy, and in which order they take shifts.
+ *
+ * Each process bounds what it has in flight, and several together have several times as much. Those
+ * that always have something for it to do go one after another, by the clock (page.h,
+ * vhq/shift.c). Here is found who that is: nothing but figures of their pages is needed, and nobody
+ * is told but by a word in his page. Whoever makes figures up gets shifts that he does not use, or
+ * goes without, as he would natively.
  */
-#include "scheduler/peers/shifts.h"
+#include "scheduler/peers/look.h"
 
 enum {
     PLACES = 255, /* that fit the word */

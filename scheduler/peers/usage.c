@@ -1,9 +1,12 @@
 /*
- * usage.c - how much of a device's time each client has had (see usage.h).
+ * usage.c - how much of a device's time each client has had, for `list` and `top`.
+ *
+ * A client tells the time that it was busy there at most, others' turns included, and what of that
+ * it is not sure of (page_counters). All of them together had no more than went by: what is too
+ * much comes off what they are not sure of, and then off all alike. Clients publish every 10 ms,
+ * each when it does, so this is done over longer times.
  */
-#include "scheduler/peers/usage.h"
-
-#include "common/clock.h"
+#include "scheduler/peers/look.h"
 
 /* Counters are the client's own, and may go backwards. */
 static uint64_t since(uint64_t now, uint64_t before)

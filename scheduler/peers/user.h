@@ -1,5 +1,5 @@
 /*
- * user.h - what all connections of one user cost the daemon together; limit.h says what of that
+ * user.h - what all connections of one user cost the daemon together; limit.c says what of that
  * they may.
  */
 #ifndef CUTIN_SCHEDULER_PEERS_USER_H

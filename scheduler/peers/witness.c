@@ -1,7 +1,15 @@
 /*
- * witness.c - has the memory of a page been taken away? (see witness.h)
+ * witness.c - has the memory of a page been taken away?
+ *
+ * A client has to be able to write to its page. So it can also give the page's memory back
+ * (fallocate(2) with FALLOC_FL_PUNCH_HOLE, madvise(2) with MADV_REMOVE): no seal forbids that
+ * without forbidding to map the page. Whoever holds it takes a page fault then, at every cut-in,
+ * which is some hundred times what a cut-in costs.
+ *
+ * It cannot be hidden. The kernel takes the memory out of all mappings, also out of one that the
+ * daemon has of each page, locks and never touches, and so nothing but that can empty it.
  */
-#include "scheduler/peers/witness.h"
+#include "scheduler/peers/peer.h"
 
 #include <fcntl.h>
 #include <stddef.h>

@@ -113,7 +113,7 @@ struct page_device {
 };
 
 /*
- * Clients of one level that always have work take shifts (scheduler/peers/shifts.h,
+ * Clients of one level that always have work take shifts (scheduler/peers/shifts.c,
  * vhq/shift.c): in bits 0..7 the place of this one, in bits 8..15 of how many; 0: nobody waits for
  * anybody. Bits 16..19 say how often a shift's length is doubled, because of long commands. The
  * bits above count up while work of others on the device gets on.

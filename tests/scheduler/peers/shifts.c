@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "scheduler/peers/shifts.h"
+#include "scheduler/peers/look.h"
 
 enum { PEERS = 4, SLOT = 2 /* everybody's */ };
 

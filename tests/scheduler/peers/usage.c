@@ -3,7 +3,7 @@
  */
 #include <criterion/criterion.h>
 
-#include "scheduler/peers/usage.h"
+#include "scheduler/peers/look.h"
 
 enum { PEERS = 3, SLOT = 2 /* everybody's */, MS = 1000000 };
 

@@ -57,20 +57,20 @@ static const struct room {
      "common tools/cutin tools/cutin/run tools/cutin/statistics/figures.h tools/facts "
      "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
      "shim/lookup/elf.h shim/lookup/misspelt.h cuda.h"},
-    {"tools/cutin/trace", "common tools/cutin tools/cutin/run/child.h"},
+    {"tools/cutin/trace", "common tools/cutin tools/cutin/run/run.h"},
     {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/figures.h"},
     {"tools/cutin/latency",
      "common tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
      "tools/cutin/trace tools/cutin/plot scheduler/wire"},
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
-    {"tools/lab", "common tools/cutin tools/cutin/plot tools/cutin/latency/bench_options.h "
+    {"tools/lab", "common tools/cutin tools/cutin/plot tools/cutin/latency/bench.h "
                   "tools/facts/driver.h tools/facts/fact.h examples/kernels_ptx.h"},
     {"tools/lab/disb",
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
      "tools/cutin/worker tools/cutin/plot tools/facts/driver.h "
      "examples/kernels_ptx.h"},
     {"tools/lab/record",
-     "common tools/lab/lab.h tools/cutin tools/cutin/run/child.h tools/cutin/statistics "
+     "common tools/lab/lab.h tools/cutin tools/cutin/run/run.h tools/cutin/statistics "
      "tools/cutin/trace/trace_view.h tools/facts/driver.h "
      "examples/kernels_ptx.h"},
     {"tools/lab/report", "common tools/lab/lab.h tools/cutin tools/cutin/plot"},

@@ -1,7 +1,6 @@
 /*
  * bootstrap.c - intervals hold what they are to hold, and are as wide as the samples are few.
  */
-#include "tools/cutin/statistics/bootstrap.h"
 #include "tools/cutin/statistics/random.h"
 #include "tools/cutin/statistics/figures.h"
 

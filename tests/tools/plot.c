@@ -1,7 +1,6 @@
 /*
  * plot.c - plots say what the figures say, and fail in one line that leaves no file.
  */
-#include "tools/cutin/plot/plot.h"
 #include "tests/integration/process.h"
 #include "tools/cutin/plot/result.h"
 

@@ -1,7 +1,7 @@
 /*
  * presets.c - what is known after so many late answers, and that presets are whole.
  */
-#include "tools/cutin/latency/presets.h"
+#include "tools/cutin/latency/bench.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

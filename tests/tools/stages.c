@@ -1,7 +1,7 @@
 /*
  * stages.c - a cut-in is parted at the right moments, and what is not known is not made up.
  */
-#include "tools/cutin/latency/stages.h"
+#include "tools/cutin/latency/bench.h"
 
 #include <criterion/criterion.h>
 

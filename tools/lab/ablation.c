@@ -6,8 +6,7 @@
  * by itself.
  */
 #include "lab.h"
-#include "tools/cutin/latency/bench_options.h"
-#include "tools/cutin/plot/plot.h"
+#include "tools/cutin/latency/bench.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
 

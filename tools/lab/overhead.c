@@ -12,7 +12,6 @@
 #include "tools/facts/fact.h"
 #include "kernels_ptx.h"
 #include "tools/cutin/paths.h"
-#include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
 #include "common/clock.h"

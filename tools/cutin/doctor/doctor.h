@@ -88,10 +88,6 @@ void probe_run(struct doctor *d);
 /* `cutin doctor --worker NAME`: never by hand. */
 int probe_main(const char *name);
 
-/* ---- doctor_functions.c -------------------------------------------------------------------- */
-
-/* Says the values "functions", "unknown" and "passing". */
-void functions_look(void *library);
 void check_functions(const struct doctor *d, struct finding *f);
 
 /* ---- doctor_records.c ---------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  */
 #include "doctor.h"
 #include "tools/cutin/daemon.h"
-#include "tools/cutin/run/image.h"
+#include "tools/cutin/run/run.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/statistics/figures.h"
 

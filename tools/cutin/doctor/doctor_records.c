@@ -4,7 +4,7 @@
  */
 #include "doctor.h"
 #include "common/record.h"
-#include "tools/cutin/run/gates.h"
+#include "tools/cutin/run/run.h"
 
 #include <stdio.h>
 #include <string.h>

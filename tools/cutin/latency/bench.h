@@ -9,9 +9,9 @@
 #include "tools/cutin/paths.h"
 #include "tools/cutin/scratch.h"
 #include "tools/cutin/statistics/arrivals.h"
-#include "stages.h"
-#include "tools/cutin/statistics/bootstrap.h"
 #include "tools/cutin/worker/worker.h"
+#include "tools/cutin/trace/trace_view.h"
+#include "tools/cutin/subcommand.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -20,6 +20,62 @@
 /* Ungated: as cutin, with CUDA graphs that have no gates. */
 enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_MODES };
 extern const char *const bench_mode_names[]; /* NULL-terminated */
+
+/* ---- stages.c: the parts of a cut-in ----------------------------------------------------------
+ *
+ * What a request's time was spent on, from its arrival until best effort goes again. When things
+ * happened on the device is said by the device: the simulator's log, or timing events. When the
+ * library did something is in its traces, when the program did is what it noted itself. */
+
+/* X(name, what it is) */
+#define STAGES(X)                                                                                  \
+    X(call, "arrival -> call entered")                                                             \
+    X(hold, "call entered -> hold bits set")                                                       \
+    X(submit, "hold bits set -> last best-effort command submitted")                               \
+    X(residue, "hold bits set -> last best-effort kernel ended")                                   \
+    X(begin, "call entered -> first real-time kernel began")                                       \
+    X(run, "first real-time kernel began -> last one ended")                                       \
+    X(release, "last one ended -> hold bits cleared")                                              \
+    X(known, "last one ended -> known to the program")                                             \
+    X(again, "hold bits cleared -> next best-effort kernel began")
+
+enum stage {
+#define STAGE_ENUM(name, is) STAGE_##name,
+    STAGES(STAGE_ENUM)
+#undef STAGE_ENUM
+        STAGE_COUNT
+};
+extern const struct stage_row {
+    const char *name, *is;
+} stage_rows[STAGE_COUNT];
+
+/* What happened while samples were taken. */
+enum stage_source {
+    SOURCE_RT, /* kernels on the device */
+    SOURCE_BE,
+    SOURCE_CUT_IN, /* moments of real time */
+    SOURCE_CUT_OUT,
+    SOURCE_SUBMIT, /* and of best effort */
+    SOURCES
+};
+struct stage_sources {
+    struct trace_spans of[SOURCES];
+};
+
+/* Into the order of time, of begins. To be called before stages_of. */
+void stage_sources_sort(struct stage_sources *s);
+void stage_sources_free(struct stage_sources *s);
+
+/* The stages of one request; one that is not known is STAGE_NONE. */
+#define STAGE_NONE UINT64_MAX
+struct stage_sample {
+    uint64_t ns[STAGE_COUNT];
+    bool paused; /* a best-effort kernel stood still while real time ran: nothing waited for it */
+};
+void stages_of(const struct stage_sources *s, const struct worker_sample *sample,
+               struct stage_sample *out);
+
+/* ---- the measurement ----------------------------------------------------------------------- */
 
 struct preset;
 
@@ -191,7 +247,7 @@ static inline bool bench_traced(const struct bench *b)
 {
     return b->plan.stages || b->plan.break_us > 0;
 }
-/* bench_stages.c: a folder for the traces, and room for the stages; the trace of a process; the
+/* stages.c: a folder for the traces, and room for the stages; the trace of a process; the
  * stages of a block's samples, while its processes are there; what they come to. 0, or -errno with
  * b->why. */
 int bench_stages_open(struct bench *b);
@@ -204,14 +260,14 @@ void bench_stages_free(struct bench *b);
  * or -errno with b->why. */
 int bench_break_write(struct bench *b, const struct worker_sample *s);
 
-/* bench_hdr.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its
+/* bench_json.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its
  * own, with its name before FILE's ending. 0, or -errno with one line in `why`. */
 int bench_histogram(const struct bench *b, const char *path, char *why, size_t why_bytes);
 
 /* latency_print.c: table and histogram on stdout. */
 void bench_print(const struct bench *b);
 
-/* bench_json.c: all of it as one object. NULL: no memory. */
+/* All of it as one object. NULL: no memory. */
 json_t *bench_json(const struct bench *b);
 json_t *bench_config_json(const struct bench *b); /* its member `config` */
 
@@ -223,5 +279,98 @@ struct attach_plan {
     bool json;
 };
 int attach_run(const struct attach_plan *plan, int argc, char **argv);
+
+/* ---- presets.c: the protocols by which others measured, and what they report ------------------
+ *
+ * A preset is a set of options; what is given beside it counts. Its rows stand beside what the
+ * papers report, of other machines and other GPUs: they are no comparison of the systems. */
+
+enum preset_metric {
+    PRESET_RESIDUE_KERNELS, /* p99 of what real time waited for, in best-effort kernels */
+    PRESET_PREEMPT_P50,     /* from the call until the first kernel began, us */
+    PRESET_PREEMPT_P99,
+    PRESET_CUTIN_RATIO, /* p99 against alone */
+    PRESET_NATIVE_RATIO,
+    PRESET_MEAN_ADDED,  /* to the mean of alone, percent */
+    PRESET_P99_SAVED,   /* cutin's p99 below that of native, percent */
+    PRESET_BE_OVERHEAD, /* with nobody above, percent of native */
+    PRESET_BE_LOST,     /* beside real time, percent of native beside it */
+    PRESET_LATE,        /* requests beyond the bound, percent */
+    PRESET_LATE_LIMIT,  /* and how many there may be, with 99 % confidence */
+};
+
+struct preset_row {
+    enum preset_metric metric;
+    const char *what, *paper, *machine;
+};
+
+enum { PRESET_ROWS = 5 };
+
+struct preset {
+    const char *name;
+    const char *about, *differs; /* from the original; one line each */
+    const char *arrivals;
+    double rate, bound_us; /* 0: none */
+    uint32_t be_kernel_us, be_graph, be_batch, rt_kernels, rt_kernel_us, warm_up, samples;
+    const char *depth, *budget_us; /* of best effort; NULL: cutin's own */
+    struct preset_row row[PRESET_ROWS];
+};
+
+extern const struct preset presets[]; /* ends with one without a name */
+extern const char *const preset_names[];
+
+/* Puts into the plan what was not given (0). */
+void preset_fill(struct bench_plan *p, const struct preset *preset);
+/* NAN: it was not measured. */
+double preset_value(const struct bench *b, enum preset_metric metric);
+/* At most so many percent of all requests are late, with 99 % confidence, where `late` of `n` were:
+ * Clopper and Pearson's limit. */
+double preset_late_limit(uint32_t late, uint32_t n);
+void preset_print(const struct bench *b);
+/* NULL: no preset. */
+json_t *preset_json(const struct bench *b);
+
+/* The options that every command has which runs benches: first rows of its table. */
+/* Of the bench_plan `p`. `arrivals`: what they are where they are not given. */
+#define BENCH_OPTION_ROWS(p, default_arrivals)                                                     \
+    {"sim", NULL, "run on a private simulated GPU", TAKE_FLAG((p).sim)},                           \
+        {"rt-kernels", "N", "real-time kernels per sample (1)",                                    \
+         TAKE_NUMBER((p).rt_kernels, 1, 1000)},                                                    \
+        {"rt-kernel-us", "N", "duration of each real-time kernel (20)",                            \
+         TAKE_NUMBER((p).rt_kernel_us, 1, 1000000)},                                               \
+        {"arrivals", "KIND",                                                                       \
+         "poisson, uniform[:SPREAD], gamma:SHAPE or trace:FILE: latency counts from\n"             \
+         "the scheduled arrival; closed: the next request comes a pause after the\n"               \
+         "answer, and latency counts from its launch (" default_arrivals ")",                      \
+         TAKE_BY(bench_take_arrivals, p)},                                                         \
+        {"rate", "N", "mean requests per second (200)", TAKE_BY(bench_take_rate, (p).gap_us)},     \
+        {"gap-us", "N",                                                                            \
+         "mean gap between requests, instead of --rate; with closed arrivals the\n"                \
+         "mean pause (2000)",                                                                      \
+         TAKE_NUMBER((p).gap_us, 1, 10000000)},                                                    \
+        {"solo-ms", "N", "how long best effort also runs without real time, per mode (1500)",      \
+         TAKE_NUMBER((p).solo_ms, 0, 600000)},                                                     \
+        {"distance", "TIME",                                                                       \
+         "run every mode as if the GPU were this round trip away, such as 8us",                    \
+         TAKE_US((p).distance_us, 10000)},                                                         \
+        {"warm-up", "N", "requests per mode that are not measured (0)",                            \
+         TAKE_NUMBER((p).warm_up, 0, 1000000)},                                                    \
+        {"stages", "METHOD",                                                                       \
+         "break down each cut-in's time; device times from the simulated device's\n"               \
+         "log (log) or from timing events behind every kernel (events); auto: log\n"               \
+         "with --sim, else events",                                                                \
+         TAKE_BY(bench_take_stages, p)},                                                           \
+        {"seed", "N", "random seed of arrivals (1)", TAKE_NUMBER((p).seed, 0, UINT64_MAX)},        \
+        {"json", NULL, "one JSON object on stdout, instead of tables", TAKE_FLAG((p).json)},       \
+    {                                                                                              \
+        "plot", "FILE", "draw the figures to FILE.png or FILE.svg (needs gnuplot)",                \
+            TAKE_TEXT((p).plot)                                                                    \
+    }
+
+void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan);
+void bench_take_rate(const struct subcommand *cmd, int row, void *gap_us);
+void bench_take_stages(const struct subcommand *cmd, int row, void *plan);
+/* What was not given and follows from the rest. */
+void bench_options_fill(struct bench_plan *p);
 
 #endif

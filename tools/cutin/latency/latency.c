@@ -10,10 +10,8 @@
  * them. Best effort also runs by itself in each round: what it loses with nobody above. Its updates
  * do not commute, so its checksum tells whether one was lost, repeated or swapped.
  */
-#include "bench_options.h"
-#include "presets.h"
+#include "bench.h"
 #include "tools/cutin/subcommand.h"
-#include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
 

@@ -2,7 +2,6 @@
  * latency_print.c - the figures of `cutin latency` for people.
  */
 #include "bench.h"
-#include "presets.h"
 #include "tools/cutin/plot/result.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /*
- * top.c - `cutin top`: what the processes that the daemon knows do now, again and again.
+ * top.c - the processes that the daemon knows: `cutin list`, what they have done since they began,
+ * and `cutin top`, what they do now, again and again.
  *
  * Every figure is a difference of two readings of the daemon's; nothing is asked of the processes.
  */
@@ -33,6 +34,56 @@ static const struct option_row options[] = {
     {"json", NULL, "JSON on stdout, one object per interval and line", TAKE_FLAG(given.json)},
     {0},
 };
+
+static const struct option_row list_options[] = {
+    {"socket", "PATH", "the daemon's socket", TAKE_TEXT(given.socket)},
+    {"json", NULL, "one JSON object on stdout", TAKE_FLAG(given.json)},
+    {0},
+};
+
+static int list(int argc, char **argv)
+{
+    struct clients clients;
+    int rc;
+
+    given.socket = daemon_socket();
+    options_read(&subcommand_list, argc, argv);
+    options_no_operands(&subcommand_list, argc, argv);
+    rc = clients_get(given.socket, &clients);
+    if (rc != 0)
+        return daemon_failed(&subcommand_list, given.socket, rc);
+    if (given.json) {
+        rc = print_object(clients_json(&clients, NULL), 0);
+    } else if (clients.n == 0) {
+        puts("no process runs under cutin");
+    } else {
+        clients_print(&clients, NULL);
+        clients_waits(&clients);
+    }
+    clients_free(&clients);
+    return rc;
+}
+
+const struct subcommand subcommand_list = {
+    .name = "list",
+    .summary = "list the processes under cutin on this machine",
+    .synopsis = "[--socket PATH] [--json]",
+    .about =
+        "Rates, shares and times are averages since each process started; `cutin top` shows "
+        "current ones.\n"
+        "LEVEL: the granted level, and the requested one in brackets where it differs.\n"
+        "STATE: held (by a process above), active (has work on the GPU), idle, paused, stopped, "
+        "or\n"
+        "stuck (completed nothing for CUTIN_STUCK_MS, and holds nobody any more).\n"
+        "DEVICE: the first digits of the GPU's UUID, where there are several.\n"
+        "HOLD50, HOLD99: median and p99 hold duration.\n"
+        "PRE50, PRE99: median and p99 time from a hold until nothing was in flight.\n"
+        "HELD BY: who has held it for how long. WAITS IN: its kernel that waits for its own I/O.",
+    .options = list_options,
+    .run = list,
+};
+
+/* ---- again and again ------------------------------------------------------------------------ */
 
 /* High levels first, then who uses the GPU most. */
 static int compare(const void *a, const void *b, void *before)

@@ -1,7 +1,7 @@
 /*
  * plot.c - run gnuplot.
  */
-#include "plot.h"
+#include "result.h"
 #include "tools/cutin/paths.h"
 
 #include <errno.h>

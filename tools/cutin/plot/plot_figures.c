@@ -5,7 +5,6 @@
  * Strings from the object stand in single quotes, where gnuplot knows no escapes but the quote
  * itself; figures are printed by us. So no file of figures can make gnuplot run anything.
  */
-#include "plot.h"
 #include "result.h"
 
 #include <math.h>

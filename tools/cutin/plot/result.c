@@ -2,7 +2,6 @@
  * result.c - what the JSON objects of the measuring commands have in common.
  */
 #include "result.h"
-#include "plot.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * result.h - what the JSON objects of the measuring commands have in common.
+ * result.h - what the JSON objects of the measuring commands have in common, and their pictures.
  *
  * Every one has `config`, with the version, the machine and what the environment may have changed.
  */
@@ -10,6 +10,8 @@
 #include "tools/cutin/subcommand.h"
 
 #include <jansson.h>
+#include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 
 /* Three digits behind the point: nanoseconds of a microsecond, and no noise of binary fractions. */
@@ -35,5 +37,45 @@ json_t *result_get(const json_t *root, const char *path);
 int result_give(const struct subcommand *cmd, json_t *root, bool json, const char *plot);
 /* One object, arrays of plain numbers on one line each, and a newline. Returns 0 or -EIO. */
 int result_print(const json_t *root, FILE *out);
+
+/* ---- pictures of results: a script of data/, run by gnuplot as a child on figures of ours ------
+ *
+ * What kind of result an object is shows in its keys; plot_figures.c has the table. Pictures have
+ * a white background of their own, line styles and fills that differ without colour, and say which
+ * machine they come from. */
+enum plot_format { PLOT_PNG, PLOT_SVG, PLOT_FORMATS };
+
+/* A kind of result: groups (workloads, runs) of members (modes, variants) that have figures. */
+struct result_kind {
+    const char *name; /* of its script in data/ */
+    const char *title;
+    const char *groups;  /* where they are, NULL: the result itself is the only one */
+    const char *members; /* where they are in a group */
+    const char *label;   /* which member of it names the element of an array of groups or members */
+    const char *sign;    /* of the result, or of its first element: tells it from others */
+    const char *figures[5]; /* of a member; ends with NULL */
+    const char *cdf;
+};
+extern const struct result_kind result_kinds[]; /* ends with a row without a name */
+/* NULL: none of ours that can be drawn. */
+const struct result_kind *result_kind_of(const json_t *root);
+
+/* What the script of `kind` draws of `root`, a result of that kind. */
+void plot_figures(FILE *script, const struct result_kind *kind, const json_t *root);
+/* A variable of the script. */
+void plot_text(FILE *script, const char *name, const char *text);
+
+/* Where a file of data/ lies, installed beside the command: scripts of gnuplot, and the parts of
+ * the page ("": their folder). 0, or -errno with one line in `why`. */
+int data_path(const char *name, char path[PATH_MAX], char *why, size_t why_bytes);
+/*
+ * Can FILE be drawn at all: its name ends with .png or .svg, and gnuplot is there. To be called
+ * before a long measurement. Returns 0, -EINVAL or -ENOENT with one line in `why`.
+ */
+int plot_check(const char *file, char *why, size_t why_bytes);
+/* Draws `root` into FILE. 0, or -errno with one line in `why`; no half a file is left then. */
+int plot_write(const json_t *root, const char *file, char *why, size_t why_bytes);
+/* The same into an open file, from its current position on. */
+int plot_draw(const json_t *root, enum plot_format format, int fd, char *why, size_t why_bytes);
 
 #endif

@@ -1,11 +1,9 @@
 /*
- * child.c - run a program, wait for it and take its traces (see child.h).
+ * child.c - run a program, wait for it and take its traces (see run.h).
  */
-#include "child.h"
+#include "run.h"
 #include "tools/cutin/daemon.h"
-#include "gates.h"
 #include "tools/cutin/paths.h"
-#include "image.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/scratch.h"
 

@@ -1,10 +1,10 @@
 /*
- * gates.c - see gates.h.
+ * gates.c - ask the GPU once (see run.h).
  *
  * That it was asked is a file of its own, named by what may change the answer: without a driver
  * call nobody knows whose records to look for.
  */
-#include "gates.h"
+#include "run.h"
 
 #include <dirent.h>
 #include <errno.h>

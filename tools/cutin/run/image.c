@@ -1,7 +1,7 @@
 /*
- * image.c - see image.h. It is the loader that preloads, so a program's file tells.
+ * image.c - see run.h. It is the loader that preloads, so a program's file tells.
  */
-#include "image.h"
+#include "run.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/subcommand.h"
 

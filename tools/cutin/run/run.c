@@ -6,9 +6,8 @@
  */
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/daemon.h"
-#include "gates.h"
+#include "run.h"
 #include "tools/cutin/paths.h"
-#include "image.h"
 #include "shim/lookup/conf.h"
 
 #include <errno.h>

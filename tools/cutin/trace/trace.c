@@ -4,7 +4,7 @@
  * Every process that the program starts writes a trace of its own into a private folder, and the
  * simulator its event log; when the program has ended they become one file.
  */
-#include "tools/cutin/run/child.h"
+#include "tools/cutin/run/run.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/progress.h"

@@ -3,7 +3,7 @@
  */
 #include "worker.h"
 #include "tools/cutin/daemon.h"
-#include "tools/cutin/run/gates.h"
+#include "tools/cutin/run/run.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/subcommand.h"

@@ -1,7 +1,7 @@
 /*
- * machine.c - pin, lock, SCHED_FIFO; spin, and look for gaps (see machine.h).
+ * machine.c - pin, lock, SCHED_FIFO; spin, and look for gaps (see worker.h).
  */
-#include "machine.h"
+#include "worker.h"
 #include "tools/cutin/nap.h"
 
 #include <sched.h>

@@ -8,7 +8,6 @@
  */
 #include "disb.h"
 #include "tools/lab/lab.h"
-#include "tools/cutin/plot/plot.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
 

@@ -5,7 +5,7 @@
  * trace that keeps its first records and has every call timed by events. What the trace says about
  * the process that asked most of the GPU becomes the workload.
  */
-#include "tools/cutin/run/child.h"
+#include "tools/cutin/run/run.h"
 #include "tools/cutin/paths.h"
 #include "tools/lab/lab.h"
 #include "kernel_times.h"

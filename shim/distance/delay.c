@@ -7,7 +7,6 @@
 #include "shim/distance/delay.h"
 
 #include "shim/distance/link.h"
-#include "shim/objects/capture.h"
 #include "shim/objects/stream.h"
 
 /* The simulated driver knows it by its name. */

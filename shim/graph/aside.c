@@ -7,9 +7,6 @@
 
 #include "scheduler/client/client.h"
 #include "shim/path/call.h"
-#include "shim/objects/schedule.h"
-#include "shim/objects/context.h"
-#include "shim/objects/stream.h"
 
 struct aside {
     struct shim_context *ctx;

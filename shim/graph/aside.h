@@ -11,7 +11,6 @@
 #ifndef CUTIN_SHIM_GRAPH_ASIDE_H
 #define CUTIN_SHIM_GRAPH_ASIDE_H
 
-#include "shim/objects/context.h"
 #include "shim/graph/graph_nodes.h"
 
 struct asides;

@@ -7,8 +7,6 @@
 
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
-#include "common/mutant.h"
-#include "shim/objects/context.h"
 
 struct place {
     CUgraphNode app, own; /* the application's node, and the one that stands for it */

@@ -12,7 +12,6 @@
 
 #include "common/list.h"
 #include "shim/learn/function.h"
-#include "shim/objects/context.h"
 
 enum { DEEPEST = 16, DEVICE_UPDATABLE = 13 /* CU_LAUNCH_ATTRIBUTE_..._KERNEL_NODE, 12.4 */ };
 #define TYPE_CONDITIONAL ((CUgraphNodeType)13) /* CU_GRAPH_NODE_TYPE_CONDITIONAL, from 12.3 on */

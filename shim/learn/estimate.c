@@ -9,15 +9,11 @@
 #include <pthread.h>
 
 #include "scheduler/client/client.h"
-#include "shim/objects/capture.h"
-#include "shim/objects/context.h"
 #include "shim/objects/event.h"
 #include "shim/learn/profile.h"
 #include "shim/objects/level.h"
 #include "shim/distance/distance.h"
 #include "common/clock.h"
-#include "common/mutant.h"
-#include "vhq/vhq.h"
 
 enum {
     SAMPLES = 32,

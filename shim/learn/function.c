@@ -8,7 +8,6 @@
 #include "shim/objects/context.h"
 #include "shim/handles/pool.h"
 #include "common/trace.h"
-#include "common/mutant.h"
 
 TABLE(functions);
 TABLE(functions_of_module);

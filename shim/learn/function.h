@@ -7,9 +7,7 @@
 
 #include "shim/learn/estimate.h"
 #include "shim/learn/profile.h"
-#include "shim/lookup/shim.h"
 #include "shim/handles/table.h"
-#include "vhq/vhq.h"
 
 struct gpu_device;
 struct shim_context;

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "shim/handles/table.h"
-
 enum { LOOK = 64 }; /* of a stream's buffered frees, the newest, that an allocation looks at */
 
 struct block {

@@ -12,7 +12,6 @@
 #include "common/clock.h"
 #include "shim/lookup/unknown.h"
 #include "shim/handles/pool.h"
-#include "common/mutant.h"
 
 TABLE(contexts);
 POOL(context_pool, struct shim_context, free_next);

@@ -6,9 +6,7 @@
  */
 #include "shim/objects/event.h"
 
-#include "shim/objects/context.h"
 #include "shim/handles/pool.h"
-#include "common/mutant.h"
 
 TABLE(events);
 POOL(event_pool, struct shim_event, free_next);

@@ -4,10 +4,7 @@
 #ifndef CUTIN_SHIM_OBJECTS_EVENT_H
 #define CUTIN_SHIM_OBJECTS_EVENT_H
 
-#include "shim/lookup/shim.h"
 #include "shim/objects/stream.h"
-#include "shim/handles/table.h"
-#include "vhq/vhq.h"
 
 struct shim_event {
     struct table_node node; /* by CUevent */

@@ -8,16 +8,13 @@
 #include <utlist.h>
 
 #include "common/clock.h"
-#include "common/mutant.h"
 #include "scheduler/client/client.h"
-#include "shim/objects/capture.h"
 #include "shim/objects/level.h"
 #include "shim/objects/mark_ring.h"
 #include "shim/handles/pool.h"
 #include "shim/objects/thread.h"
 #include "shim/objects/word.h"
 #include "shim/objects/schedule.h"
-#include "shim/objects/context.h"
 
 TABLE(streams);
 POOL(stream_pool, struct shim_stream, free_next);

@@ -8,8 +8,6 @@
 #include <utlist.h>
 
 #include "common/clock.h"
-#include "common/mutant.h"
-#include "shim/objects/context.h"
 
 /* One page of pinned memory, a cache line per word: the host polls one while the GPU writes
  * others. */

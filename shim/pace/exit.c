@@ -2,11 +2,8 @@
  * exit.c - the process ends, or is the child of a fork (process.c).
  */
 #include "common/clock.h"
-#include "common/mutant.h"
-#include "common/trace.h"
 #include "scheduler/client/client.h"
 #include "shim/learn/profile.h"
-#include "shim/objects/context.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/suspend.h"
 #include "shim/path/traced.h"

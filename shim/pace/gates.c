@@ -8,17 +8,13 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/mutant.h"
 #include "scheduler/client/client.h"
 #include "shim/pace/mark.h"
 #include "shim/pace/mirror.h"
 #include "shim/pace/remote.h"
 #include "common/record.h"
-#include "shim/objects/schedule.h"
-#include "shim/objects/stream.h"
 #include "shim/objects/word.h"
 #include "shim/objects/level.h"
-#include "shim/objects/context.h"
 
 enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
 enum { SOON_PART = 20 };

@@ -12,10 +12,7 @@
 
 #include "scheduler/client/client.h"
 #include "shim/learn/estimate.h"
-#include "shim/objects/capture.h"
 #include "shim/objects/late.h"
-#include "shim/objects/context.h"
-#include "shim/objects/stream.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/remote.h"
 #include "shim/pace/rivals.h"
@@ -23,7 +20,6 @@
 #include "shim/path/counters.h"
 #include "shim/path/external_wait.h"
 #include "common/clock.h"
-#include "common/mutant.h"
 
 /* Dense looks: so far apart at first, later a sixteenth of how long what was called last has
  * lasted, so that a hold outlasts its work by as much at most; and never so often that they take

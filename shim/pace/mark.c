@@ -3,12 +3,8 @@
  */
 #include "shim/pace/mark.h"
 
-#include "common/mutant.h"
-#include "shim/objects/capture.h"
 #include "shim/objects/mark_ring.h"
 #include "shim/objects/word.h"
-#include "shim/objects/context.h"
-#include "shim/objects/stream.h"
 
 /* The application's thread may have another context current, or none. */
 static struct context_scope context_here(const struct shim_stream *s)

@@ -15,8 +15,6 @@
 #include "scheduler/wire/page.h"
 #include "shim/learn/function.h"
 #include "shim/handles/pool.h"
-#include "shim/objects/stream.h"
-#include "shim/learn/estimate.h"
 #include "shim/pace/pad_guard.h"
 #include "shim/objects/schedule.h"
 #include "common/clock.h"

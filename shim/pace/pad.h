@@ -13,7 +13,6 @@
 #ifndef CUTIN_SHIM_PACE_PAD_H
 #define CUTIN_SHIM_PACE_PAD_H
 
-#include "shim/lookup/shim.h"
 #include "shim/objects/stream.h"
 
 enum {

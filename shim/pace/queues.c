@@ -11,14 +11,11 @@
 #include "shim/learn/profile.h"
 #include "shim/pace/remote.h"
 #include "shim/pace/rivals.h"
-#include "shim/objects/schedule.h"
 #include "shim/pace/suspend.h"
 #include "shim/learn/waiting.h"
 #include "shim/path/call.h"
 #include "shim/path/counters.h"
-#include "common/mutant.h"
 #include "shim/objects/level.h"
-#include "shim/objects/context.h"
 
 static_assert(PAGE_SHIFT(1, 2) == 1 + 2 * VHQ_SHIFT_OF && PAGE_SHIFT_LONG == VHQ_SHIFT_LONG &&
                   PAGE_SHIFT_BEAT_ONE == VHQ_SHIFT_BEAT,

@@ -7,8 +7,6 @@
  */
 #include "shim/pace/remote.h"
 
-#include "shim/objects/context.h"
-#include "shim/objects/stream.h"
 #include "shim/path/counters.h"
 
 /* 0: as configured. */

@@ -8,9 +8,7 @@
 
 #include "scheduler/client/client.h"
 #include "shim/objects/stream.h"
-#include "shim/objects/schedule.h"
 #include "shim/objects/level.h"
-#include "shim/objects/context.h"
 
 enum { CALM = 100 /* looks */ };
 

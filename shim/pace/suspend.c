@@ -10,13 +10,11 @@
 
 #include "scheduler/client/client.h"
 #include "shim/pace/gates.h"
-#include "shim/objects/schedule.h"
 #include "common/record.h"
 #include "shim/suspend/groups.h"
 #include "common/clock.h"
 #include "common/thread.h"
 #include "shim/objects/level.h"
-#include "shim/objects/context.h"
 
 enum {
     LOOK_NS = 50 * 1000,        /* at the hold word, while something long runs */

@@ -5,14 +5,8 @@
 
 #include <string.h>
 
-#include "shim/objects/capture.h"
 #include "shim/path/drain.h"
-#include "shim/objects/schedule.h"
 #include "shim/path/traced.h"
-#include "shim/lookup/unknown.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
-#include "shim/objects/stream.h"
 
 /* Perhaps between timing events, where it is no launch. */
 static __attribute__((noinline)) int call_timed(struct call *c, struct shim_stream *s)

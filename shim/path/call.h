@@ -7,14 +7,14 @@
  * Most calls are inline, and nothing of them has to be written down: call_begin says whether such a
  * one may go at once. The others are written down in a struct call, and call_on takes them down all
  * of the road: without a queue what they must follow is drained, with one vhq_begin says which.
+ *
+ * Who includes this has streams, contexts, captures and the calling thread with it.
  */
 #ifndef CUTIN_SHIM_PATH_CALL_H
 #define CUTIN_SHIM_PATH_CALL_H
 
 #include "shim/learn/estimate.h"
-#include "shim/objects/capture.h"
 #include "shim/objects/schedule.h"
-#include "shim/lookup/shim.h"
 #include "shim/objects/stream.h"
 #include "shim/objects/thread.h"
 #include "common/trace.h"

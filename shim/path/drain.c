@@ -4,11 +4,8 @@
 #include "shim/path/drain.h"
 
 #include "shim/objects/thread.h"
-#include "shim/objects/capture.h"
 #include "shim/objects/event.h"
 #include "shim/objects/memory.h"
-#include "common/mutant.h"
-#include "shim/objects/context.h"
 
 /* One stream: and, for the legacy stream and the blocking ones, what CUDA orders before it. */
 static void drain_stream(struct shim_stream *s, bool boost)

@@ -10,12 +10,8 @@
 
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
-#include "shim/objects/capture.h"
 #include "shim/objects/schedule.h"
-#include "common/mutant.h"
 #include "shim/objects/level.h"
-#include "shim/objects/context.h"
-#include "shim/objects/stream.h"
 
 enum { WATCHES = 64 };
 

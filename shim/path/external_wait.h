@@ -11,7 +11,6 @@
 #ifndef CUTIN_SHIM_PATH_EXTERNAL_WAIT_H
 #define CUTIN_SHIM_PATH_EXTERNAL_WAIT_H
 
-#include "shim/objects/context.h"
 #include "shim/objects/stream.h"
 
 struct watch;

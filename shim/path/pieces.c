@@ -3,9 +3,7 @@
  */
 #include "shim/path/pieces.h"
 
-#include "shim/learn/estimate.h"
 #include "shim/objects/memory.h"
-#include "common/mutant.h"
 
 /* Some 80 us of a link of 25 GB/s, and of the memory within a device: so a budget of 200 us has
  * room for two and more, and the link does not run dry where the dispatcher comes late. How long

@@ -13,8 +13,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "shim/objects/capture.h"
-#include "shim/objects/context.h"
 #include "shim/objects/event.h"
 
 enum {

@@ -6,11 +6,6 @@
 #include "shim/objects/block.h"
 #include "shim/path/drain.h"
 #include "shim/wrap/op.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
-#include "shim/objects/schedule.h"
-#include "shim/objects/context.h"
-#include "shim/objects/stream.h"
 
 static __attribute__((noinline)) bool frees_drained(void)
 {

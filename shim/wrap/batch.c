@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "shim/wrap/op.h"
-#include "common/mutant.h"
 
 enum { BATCH_ARRAYS = 5, BATCH_MAX = 512, PREFER_OVERLAP = 1 /* a flag, 12.8 */ };
 

@@ -1,13 +1,8 @@
 /*
  * capture.c - begin and end of stream capture.
  */
-#include "shim/objects/capture.h"
-
-#include "common/mutant.h"
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/objects/thread.h"
-#include "shim/objects/stream.h"
 
 /* ---- begin -------------------------------------------------------------------------------- */
 

@@ -5,12 +5,9 @@
  */
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/objects/context.h"
 #include "shim/objects/late.h"
 #include "shim/pace/gates.h"
 #include "shim/objects/memory.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
 
 /* ---- current contexts --------------------------------------------------------------------- */
 

@@ -5,13 +5,9 @@
  */
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/objects/context.h"
 #include "shim/path/drain.h"
 #include "shim/objects/event.h"
-#include "shim/objects/stream.h"
 #include "shim/path/external_wait.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
 
 static void everything_first(bool leave)
 {

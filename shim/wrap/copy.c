@@ -4,9 +4,6 @@
  */
 #include "shim/wrap/op.h"
 #include "shim/path/pieces.h"
-#include "common/mutant.h"
-#include "shim/objects/context.h"
-#include "shim/objects/gpu_device.h"
 
 /* Far below what any device accepts is certain; and no sum of such overflows. */
 #define MAX_PITCH ((size_t)1 << 31)

@@ -2,10 +2,8 @@
  * copy_sync.c - copies and memsets on the default stream. The calling thread makes them, in their
  * turn: behind what is buffered before them, and not while they are held.
  */
-#include "shim/objects/memory.h"
 #include "shim/wrap/op.h"
 #include "shim/path/pieces.h"
-#include "common/mutant.h"
 
 #define GOES false /* within the device, or not known: the driver need not wait for it */
 

@@ -5,15 +5,10 @@
 
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/objects/capture.h"
-#include "shim/objects/context.h"
 #include "shim/objects/late.h"
 #include "shim/path/drain.h"
 #include "shim/path/external_wait.h"
-#include "shim/objects/schedule.h"
 #include "shim/path/traced.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {

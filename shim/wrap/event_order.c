@@ -5,12 +5,8 @@
 
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/objects/capture.h"
-#include "shim/objects/context.h"
 #include "shim/path/external_wait.h"
 #include "shim/path/drain.h"
-#include "shim/objects/schedule.h"
-#include "common/mutant.h"
 
 /* ---- record ------------------------------------------------------------------------------- */
 

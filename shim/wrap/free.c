@@ -9,14 +9,9 @@
 #include "shim/lookup/each.h"
 #include "shim/objects/block.h"
 #include "shim/path/call.h"
-#include "shim/objects/capture.h"
-#include "shim/objects/context.h"
 #include "shim/path/drain.h"
 #include "shim/objects/memory.h"
-#include "shim/objects/schedule.h"
-#include "common/mutant.h"
 #include "shim/objects/level.h"
-#include "shim/objects/thread.h"
 
 static void forget(void)
 {

@@ -7,7 +7,6 @@
 #include "shim/graph/aside.h"
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/objects/capture.h"
 #include "shim/objects/event.h"
 #include "shim/objects/late.h"
 #include "shim/objects/memory.h"
@@ -15,8 +14,6 @@
 #include "shim/path/external_wait.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
 
 /* ---- nodes with events --------------------------------------------------------------------- */
 

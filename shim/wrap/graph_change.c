@@ -8,9 +8,6 @@
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
 #include "shim/wrap/op.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
-#include "shim/objects/context.h"
 
 /* ---- instantiating --------------------------------------------------------------------------- */
 

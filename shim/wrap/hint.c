@@ -12,9 +12,6 @@
 #include "scheduler/client/client.h"
 #include "shim/objects/level.h"
 #include "shim/path/call.h"
-#include "shim/objects/thread.h"
-#include "shim/objects/context.h"
-#include "shim/objects/stream.h"
 
 /* The section that this thread is in. */
 static _Thread_local struct {

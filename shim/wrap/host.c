@@ -5,12 +5,8 @@
  */
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/objects/capture.h"
 #include "shim/path/external_wait.h"
 #include "shim/handles/pool.h"
-#include "shim/objects/schedule.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
 
 struct trampoline {
     CUhostFn function;

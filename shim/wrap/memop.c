@@ -6,11 +6,9 @@
  */
 #include <string.h>
 
-#include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
 #include "shim/wrap/op.h"
 #include "shim/path/external_wait.h"
-#include "common/mutant.h"
 
 /* ---- what is the driver sure to accept? ------------------------------------------------------ */
 

@@ -6,9 +6,6 @@
 #include "shim/path/drain.h"
 #include "shim/learn/function.h"
 #include "shim/objects/memory.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
-#include "shim/objects/context.h"
 
 /* ---- unload ------------------------------------------------------------------------------- */
 

@@ -15,10 +15,7 @@
 
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/learn/estimate.h"
 #include "shim/objects/memory.h"
-#include "shim/objects/schedule.h"
-#include "shim/objects/stream.h"
 
 /* The estimate of a copy, of which a trace wants to know the bytes too. In `est`. */
 #define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))

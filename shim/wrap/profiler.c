@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "shim/lookup/shim.h"
 #include "shim/objects/thread.h"
 #include "shim/path/drain.h"
 

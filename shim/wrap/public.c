@@ -6,8 +6,6 @@
 #include "scheduler/client/client.h"
 #include "shim/path/call.h"
 #include "shim/path/counters.h"
-#include "shim/objects/thread.h"
-#include "shim/objects/context.h"
 
 EXPORT const char *cutin_version(void)
 {

@@ -10,15 +10,9 @@
 #include "common/clock.h"
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
-#include "shim/objects/capture.h"
 #include "shim/path/drain.h"
 #include "shim/pace/mark.h"
-#include "shim/objects/schedule.h"
-#include "shim/objects/stream.h"
 #include "shim/path/traced.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
-#include "shim/objects/context.h"
 
 enum { PATIENCE_MS = 100, LOOK_US = 50 };
 

@@ -11,8 +11,6 @@
 #include "shim/pace/gates.h"
 #include "shim/learn/waiting.h"
 #include "shim/path/call.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
 
 static void shared(CUresult r)
 {

@@ -1,15 +1,10 @@
 /*
  * stream_api.c - streams come, change and go.
  */
-#include "shim/objects/capture.h"
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/path/drain.h"
 #include "shim/lookup/unknown.h"
-#include "common/mutant.h"
-#include "shim/objects/thread.h"
-#include "shim/objects/context.h"
-#include "shim/objects/stream.h"
 
 /* ---- create ------------------------------------------------------------------------------- */
 

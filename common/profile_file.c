@@ -250,25 +250,25 @@ struct merger {
     struct names names; /* of `text` */
 };
 
-static uint32_t row_find(const struct merger *m, uint64_t key, uint32_t bucket)
+/* Where the file has it; else an empty one, if need be in place of the oldest. */
+static uint32_t row_place(struct merger *m, uint64_t key, uint32_t bucket)
 {
-    uint32_t i = 0;
+    uint32_t at = 0;
 
-    while (i < m->header.rows && (m->row[i].key != key || m->row[i].bucket != bucket))
-        i++;
-    return i;
-}
-
-static uint32_t row_room(struct merger *m)
-{
-    uint32_t oldest = 0;
-
-    if (m->header.rows < PROFILE_ROWS)
-        return m->header.rows++;
-    for (uint32_t i = 1; i < PROFILE_ROWS; i++)
-        if (m->row[i].used_h < m->row[oldest].used_h)
-            oldest = i;
-    return oldest;
+    while (at < m->header.rows && (m->row[at].key != key || m->row[at].bucket != bucket))
+        at++;
+    if (at < m->header.rows)
+        return at;
+    if (at < PROFILE_ROWS)
+        m->header.rows++;
+    else {
+        at = 0;
+        for (uint32_t i = 1; i < PROFILE_ROWS; i++)
+            if (m->row[i].used_h < m->row[at].used_h)
+                at = i;
+    }
+    memset(&m->row[at], 0, sizeof(m->row[at]));
+    return at;
 }
 
 /* A process's rows have what it sampled and launched itself. */
@@ -350,11 +350,7 @@ int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_
 
             if (!rows[i].changed)
                 continue;
-            at = row_find(m, rows[i].key, rows[i].bucket);
-            if (at == m->header.rows) {
-                at = row_room(m);
-                memset(&m->row[at], 0, sizeof(m->row[at]));
-            }
+            at = row_place(m, rows[i].key, rows[i].bucket);
             row_merge(&m->row[at], &rows[i]);
             m->name[at] = rows[i].name ? text + rows[i].name : "";
         }

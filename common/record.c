@@ -17,31 +17,18 @@
 
 enum { LINE = 320 };
 
-/* Of the file, and whose it may be to read. */
-struct place {
-    char folder[PROFILE_PATH];
-    mode_t mode;
-};
+enum whose { USERS, MACHINES };
 
-static struct place place_user(void)
-{
-    struct place p = {.mode = 0600};
-
-    profile_folder(p.folder);
-    return p;
-}
-
-static struct place place_machine(void)
-{
-    return (struct place){RECORD_MACHINE_FOLDER, 0644};
-}
-
-static int record_path(char out[PROFILE_PATH], const struct place *place, const char *what,
+static int record_path(char out[PROFILE_PATH], enum whose whose, const char *what,
                        const uint8_t key[16])
 {
-    if (!place->folder[0])
+    char folder[PROFILE_PATH] = RECORD_MACHINE_FOLDER;
+
+    if (whose == USERS)
+        profile_folder(folder);
+    if (!folder[0])
         return -ENOENT;
-    int n = snprintf(out, PROFILE_PATH, "%s/%s-", place->folder, what);
+    int n = snprintf(out, PROFILE_PATH, "%s/%s-", folder, what);
     for (int i = 0; i < 16 && n > 0 && n < PROFILE_PATH - 3; i++)
         n += snprintf(out + n, PROFILE_PATH - (size_t)n, "%02x", key[i]);
     return 0;
@@ -59,11 +46,10 @@ static char *word(char *line, char *out, size_t room)
     return line + length + (line[length] == ' ');
 }
 
-static int read_there(const struct place *place, const char *what, const uint8_t key[16],
-                      struct record *r)
+static int read_there(enum whose whose, const char *what, const uint8_t key[16], struct record *r)
 {
     char path[PROFILE_PATH], line[LINE], *rest;
-    int fd, rc = record_path(path, place, what, key);
+    int fd, rc = record_path(path, whose, what, key);
     struct stat st = {0};
 
     if (rc != 0)
@@ -88,9 +74,8 @@ static int read_there(const struct place *place, const char *what, const uint8_t
 
 int record_read(const char *what, const uint8_t key[16], const char *version, struct record *r)
 {
-    const struct place user = place_user(), machine = place_machine();
     struct record own, shared;
-    int rc = read_there(&user, what, key, &own), also = read_there(&machine, what, key, &shared);
+    int rc = read_there(USERS, what, key, &own), also = read_there(MACHINES, what, key, &shared);
     bool both = rc == 0 && also == 0;
     bool fits = both && strcmp(own.version, version) == 0;
     bool shared_fits = both && strcmp(shared.version, version) == 0;
@@ -102,11 +87,11 @@ int record_read(const char *what, const uint8_t key[16], const char *version, st
     return also == 0 ? 0 : rc;
 }
 
-static int write_there(const struct place *place, const char *what, const uint8_t key[16],
+static int write_there(enum whose whose, const char *what, const uint8_t key[16],
                        const struct record *r)
 {
     char path[PROFILE_PATH], beside[PROFILE_PATH + 16], line[LINE];
-    int rc = record_path(path, place, what, key), fd;
+    int rc = record_path(path, whose, what, key), fd;
 
     if (rc != 0)
         return rc;
@@ -117,7 +102,7 @@ static int write_there(const struct place *place, const char *what, const uint8_
     if (fd < 0)
         return -errno;
     rc = write(fd, line, (size_t)n) == n ? 0 : -EIO;
-    if (rc == 0 && fchmod(fd, place->mode) != 0) /* whatever the umask is */
+    if (rc == 0 && fchmod(fd, whose == USERS ? 0600 : 0644) != 0) /* whatever the umask is */
         rc = -errno;
     if (close(fd) != 0 || (rc == 0 && rename(beside, path) != 0))
         rc = rc ? rc : -errno;
@@ -128,32 +113,25 @@ static int write_there(const struct place *place, const char *what, const uint8_
 
 int record_write(const char *what, const uint8_t key[16], const struct record *r)
 {
-    const struct place user = place_user();
     int rc = profile_folder_make();
 
-    return rc ? rc : write_there(&user, what, key, r);
-}
-
-/* It is to be open to all, and nobody else's to write to. */
-static int machine_folder(const char *folder)
-{
-    mode_t mode;
-    int rc = folder_own(folder, 0755, &mode);
-
-    return rc ? rc : chmod(folder, 0755) != 0 ? -errno : 0;
+    return rc ? rc : write_there(USERS, what, key, r);
 }
 
 static int share(const char *what, const uint8_t key[16], const char *version)
 {
-    const struct place user = place_user(), machine = place_machine();
     struct record r, there;
+    mode_t mode;
 
-    if (read_there(&user, what, key, &r) != 0 || strcmp(r.version, version) != 0 ||
-        (read_there(&machine, what, key, &there) == 0 && strcmp(there.version, version) == 0 &&
+    if (read_there(USERS, what, key, &r) != 0 || strcmp(r.version, version) != 0 ||
+        (read_there(MACHINES, what, key, &there) == 0 && strcmp(there.version, version) == 0 &&
          there.age_s <= r.age_s))
         return 0;
-    int rc = machine_folder(machine.folder);
-    return rc ? rc : write_there(&machine, what, key, &r);
+    /* It is to be open to all, and nobody else's to write to. */
+    int rc = folder_own(RECORD_MACHINE_FOLDER, 0755, &mode);
+    if (rc == 0 && chmod(RECORD_MACHINE_FOLDER, 0755) != 0)
+        rc = -errno;
+    return rc ? rc : write_there(MACHINES, what, key, &r);
 }
 
 /* The key of a record's file; false: it is none. */
@@ -175,11 +153,12 @@ static bool key_of(uint8_t key[16], const char *file, const char *what)
 
 int record_share(const char *what, const char *version)
 {
-    const struct place user = place_user();
-    DIR *folder = user.folder[0] ? opendir(user.folder) : NULL;
+    char path[PROFILE_PATH];
     uint8_t key[16];
     int rc = 0;
 
+    profile_folder(path);
+    DIR *folder = path[0] ? opendir(path) : NULL;
     for (struct dirent *e; folder && rc == 0 && (e = readdir(folder));)
         if (key_of(key, e->d_name, what))
             rc = share(what, key, version);

@@ -122,15 +122,17 @@ static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, voi
     return rc;
 }
 
-/* From the best place to the worst. What the kernel does not give is left out. */
-static int create_somewhere(pthread_t *thread, void *(*run)(void *), void *arg)
+int thread_new(pthread_t *thread, void *(*run)(void *), void *arg)
 {
     int class = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-
     bool rt = class == SCHED_FIFO || class == SCHED_RR || class == SCHED_DEADLINE;
     struct cpus mine = {0}, all, places[4] = {0};
+    sigset_t signals, old;
     int rc = EINVAL;
 
+    sigfillset(&signals);
+    pthread_sigmask(SIG_SETMASK, &signals, &old); /* inherited: signals are the application's */
+    /* From the best place to the worst. What the kernel does not give is left out. */
     if (rt)
         sched_getaffinity(0, sizeof(mine), (cpu_set_t *)(void *)&mine);
     memset(&all, 0xff, sizeof(all));
@@ -143,17 +145,8 @@ static int create_somewhere(pthread_t *thread, void *(*run)(void *), void *arg)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && rc == EINVAL; i++)
         rc = create(thread, &places[i], rt, run, arg);
     /* A sandbox may forbid all of that. */
-    return rc == EINVAL || rc == EPERM ? create(thread, NULL, false, run, arg) : rc;
-}
-
-int thread_new(pthread_t *thread, void *(*run)(void *), void *arg)
-{
-    sigset_t all, old;
-    int rc;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited: signals are the application's */
-    rc = create_somewhere(thread, run, arg);
+    if (rc == EINVAL || rc == EPERM)
+        rc = create(thread, NULL, false, run, arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return -rc;
 }

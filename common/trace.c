@@ -168,18 +168,15 @@ static void *writer_main(void *path)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static int path_fill(char *out, size_t bytes, const char *path)
+/* Shared, as the children of a fork are to cost no copies. */
+static int memory_make(uint32_t records, bool keep_first, uint32_t level)
 {
-    const char *mark = strstr(path, "%p");
-    int n =
-        mark ? snprintf(out, bytes, "%.*s%d%s", (int)(mark - path), path, (int)getpid(), mark + 2)
-             : snprintf(out, bytes, "%s", path);
-
-    return n >= 0 && (size_t)n < bytes ? 0 : -ENAMETOOLONG;
-}
-
-static void header_fill(struct trace_header *h, uint32_t records, bool keep_first, uint32_t level)
-{
+    self.bytes = sizeof(struct trace_file) + (size_t)records * sizeof(struct trace_record);
+    self.memory = mmap(NULL, self.bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (self.memory == MAP_FAILED)
+        return -errno;
+    struct trace_header *h = &self.memory->header;
     int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, h->program, sizeof(h->program) - 1) : 0;
 
@@ -189,27 +186,14 @@ static void header_fill(struct trace_header *h, uint32_t records, bool keep_firs
     h->version = TRACE_VERSION;
     h->header_bytes = offsetof(struct trace_file, record);
     h->name_bytes = TRACE_NAME_BYTES;
-    h->records = records;
+    h->records = self.records = records;
     h->pid = (uint32_t)getpid();
     h->level = level;
-    h->keep_first = keep_first;
+    h->keep_first = self.keep_first = keep_first;
     h->start_ns = trace_clock();
     memcpy(h->magic, TRACE_MAGIC, sizeof(h->magic));
-}
-
-/* Shared, as the children of a fork are to cost no copies. */
-static int memory_make(uint32_t records, bool keep_first, uint32_t level)
-{
-    self.bytes = sizeof(struct trace_file) + (size_t)records * sizeof(struct trace_record);
-    self.memory = mmap(NULL, self.bytes, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (self.memory == MAP_FAILED)
-        return -errno;
-    self.records = records;
-    self.keep_first = keep_first;
-    header_fill(&self.memory->header, records, keep_first, level);
     names_open(&names, self.memory->name, 0, TRACE_NAME_BYTES);
-    atomic_init(&self.memory->header.names, names.used);
+    atomic_init(&h->names, names.used);
     return 0;
 }
 
@@ -217,9 +201,13 @@ int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t lev
 {
     char name[4096];
     pthread_t thread;
-    int rc = path_fill(name, sizeof(name), path);
+    const char *mark = strstr(path, "%p");
+    int length = mark ? snprintf(name, sizeof(name), "%.*s%d%s", (int)(mark - path), path,
+                                 (int)getpid(), mark + 2)
+                      : snprintf(name, sizeof(name), "%s", path);
+    int rc = -ENAMETOOLONG;
 
-    if (rc == 0)
+    if (length >= 0 && (size_t)length < sizeof(name))
         rc = memory_make(records, keep_first, level);
     if (rc != 0)
         return rc;

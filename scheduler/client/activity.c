@@ -240,34 +240,25 @@ uint64_t activity_expire(struct activity *a, uint64_t now_ns)
     return next;
 }
 
-static void find_stall(struct activity *a, uint32_t dev, uint64_t now)
-{
-    struct activity_device *d = &a->device[dev];
-    uint64_t word = atomic_load(&d->external);
-
-    if (word != d->external_seen) {
-        d->external_seen = word;
-        d->external_since_ns = now;
-        return;
-    }
-    if (!(word & WAITS_PENDING) || (word & WAITS_STALLED) ||
-        now - d->external_since_ns < ACTIVITY_STALL_NS)
-        return;
-    if (atomic_compare_exchange_strong(&d->external, &word, word | WAITS_STALLED))
-        activity_refresh(a, dev);
-}
-
 void activity_tick(struct activity *a, uint64_t now_ns)
 {
     activity_expire(a, now_ns);
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {
-        uint64_t since = atomic_load(&a->device[dev].direct_since_ns);
+        struct activity_device *d = &a->device[dev];
+        uint64_t since = atomic_load(&d->direct_since_ns), word = atomic_load(&d->external);
 
         /* Fails if it has ended just now, and was counted. */
         if (since && now_ns > since &&
-            atomic_compare_exchange_strong(&a->device[dev].direct_since_ns, &since, now_ns))
+            atomic_compare_exchange_strong(&d->direct_since_ns, &since, now_ns))
             add_direct(a, dev, since, now_ns);
-        find_stall(a, dev, now_ns);
+        if (word != d->external_seen) {
+            d->external_seen = word;
+            d->external_since_ns = now_ns;
+        } else if ((word & WAITS_PENDING) && !(word & WAITS_STALLED) &&
+                   now_ns - d->external_since_ns >= ACTIVITY_STALL_NS &&
+                   atomic_compare_exchange_strong(&d->external, &word, word | WAITS_STALLED)) {
+            activity_refresh(a, dev);
+        }
     }
 }
 

@@ -8,19 +8,19 @@
 /* Not bounded: the administrator's pause, and turns that the daemon gives. */
 #define UNBOUNDED (PAGE_BIT_PAUSED | PAGE_BIT_POLICY)
 
-/* The owner of a bit may write both words between any two of these steps, so look again; what is
- * still wrong after that is put right by the next tick. */
-static void restore(struct page_device *device, uint32_t level, uint64_t now)
+/* Of these bits, what `want` has. The owner of a bit may write both words between any two of these
+ * steps, so look again; what is still wrong after that is put right by the next tick. */
+static void restore(struct page_device *device, uint32_t level, uint32_t bits, uint64_t now)
 {
     _Atomic uint32_t *hold = &device->hold[level];
 
     for (int i = 0; i < 8; i++) {
-        uint32_t want = atomic_load(&device->want[level]) & ~UNBOUNDED;
-        uint32_t seen = atomic_load(hold) & ~UNBOUNDED;
+        uint32_t want = atomic_load(&device->want[level]) & bits;
+        uint32_t seen = atomic_load(hold) & bits;
 
         if (seen == want)
             return;
-        if ((want & ~seen) && !atomic_load(hold))
+        if (now && (want & ~seen) && !atomic_load(hold))
             atomic_store_explicit(&device->hold_since_ns[level], now, memory_order_relaxed);
         if (want & ~seen)
             atomic_fetch_or(hold, want & ~seen);
@@ -34,15 +34,7 @@ void hold_limit_return(struct page_device *device, uint32_t level, uint32_t bits
     const uint32_t daemons = PAGE_BIT_NEW | PAGE_BIT_POLICY | PAGE_BIT_PAUSED;
 
     atomic_fetch_or(&device->hold[level], bits & ~daemons);
-    for (int i = 0; i < 8; i++) {
-        uint32_t want = atomic_load(&device->want[level]) & daemons;
-        uint32_t differ = (atomic_load(&device->hold[level]) & daemons) ^ want;
-
-        if (!differ)
-            return;
-        atomic_fetch_or(&device->hold[level], differ & want);
-        atomic_fetch_and(&device->hold[level], ~(differ & ~want));
-    }
+    restore(device, level, daemons, 0);
 }
 
 /* Best effort as a whole has the share, and is owed a quarter more: what it pays with may be too
@@ -97,7 +89,7 @@ static bool look(struct hold_limit *b, struct page_device *device, uint64_t *sin
     if (*until || share)
         atomic_fetch_and(&device->hold[level], UNBOUNDED);
     else if (!b->lifted)
-        restore(device, level, now);
+        restore(device, level, ~UNBOUNDED, now);
     return wanted;
 }
 

@@ -98,19 +98,6 @@ static size_t page_bytes(int fd)
     return (size_t)st.st_size < SIZE ? PAGE_LEAST : SIZE;
 }
 
-static int header_check(int fd)
-{
-    struct cutin_page *page = mmap(NULL, PAGE_LEAST, PROT_READ, MAP_SHARED, fd, 0);
-    bool ok;
-
-    if (page == MAP_FAILED)
-        return -errno;
-    ok = page->magic == PAGE_MAGIC && page->version == PAGE_VERSION && page->size >= PAGE_LEAST &&
-         page->devices == PAGE_DEVICES;
-    munmap(page, PAGE_LEAST);
-    return ok ? 0 : -EINVAL;
-}
-
 size_t page_tail(void)
 {
     return whole(SIZE);
@@ -145,11 +132,20 @@ void page_unmap_other(struct cutin_page *page)
 int page_map(int fd, struct cutin_page *at)
 {
     size_t bytes = page_bytes(fd);
-    int rc = bytes ? header_check(fd) : -EINVAL;
+    struct cutin_page *page;
+    bool ok;
+    int rc;
 
+    if (!bytes)
+        return -EINVAL;
+    page = mmap(NULL, PAGE_LEAST, PROT_READ, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    ok = page->magic == PAGE_MAGIC && page->version == PAGE_VERSION && page->size >= PAGE_LEAST &&
+         page->devices == PAGE_DEVICES;
+    munmap(page, PAGE_LEAST);
     /* All is checked and one mapping is to spare: this can hardly fail now. */
-    if (rc == 0)
-        rc = replace(at, bytes, MAP_SHARED, fd);
+    rc = ok ? replace(at, bytes, MAP_SHARED, fd) : -EINVAL;
     if (rc == 0 && whole(bytes) < SIZE)
         rc = replace((char *)at + whole(bytes), SIZE - whole(bytes), MAP_PRIVATE | MAP_ANONYMOUS,
                      -1);

@@ -35,11 +35,11 @@ static int next_message(int fd, union message *m, uint64_t deadline_ns)
     }
 }
 
-/* More want in than the daemon has let in so far: it will. */
-static int connect_by(const char *socket, uint64_t deadline_ns)
+static int ask(const char *socket, const union message *question, uint64_t deadline_ns)
 {
-    int fd;
+    int fd, rc;
 
+    /* More want in than the daemon has let in so far: it will. */
     while ((fd = socket_connect(socket)) == -EAGAIN) {
         uint64_t now = clock_ns();
 
@@ -47,13 +47,6 @@ static int connect_by(const char *socket, uint64_t deadline_ns)
             return -ETIMEDOUT;
         clock_sleep_until(now + TRY_NS);
     }
-    return fd;
-}
-
-static int ask(const char *socket, const union message *question, uint64_t deadline_ns)
-{
-    int fd = connect_by(socket, deadline_ns), rc;
-
     if (fd < 0)
         return fd;
     rc = message_send(fd, question, -1);

@@ -48,19 +48,6 @@ static bool refusal(CUresult r)
            r == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
-static CUresult kernel_make(CUlibrary *library, CUkernel *made)
-{
-    CUresult r = REAL(cuLibraryLoadData)(library, ptx, NULL, NULL, 0, NULL, NULL, 0);
-    if (r != CUDA_SUCCESS)
-        return r;
-    r = REAL(cuLibraryGetKernel)(made, *library, "distance");
-    if (r == CUDA_SUCCESS)
-        r = link_measure(*made);
-    if (r != CUDA_SUCCESS)
-        REAL(cuLibraryUnload)(*library);
-    return r;
-}
-
 /* No lock is held across the driver's calls: of threads that come at once one is first, the others
  * give back what they loaded. A capture in this thread must not notice. */
 static bool kernel_load(void)
@@ -68,10 +55,15 @@ static bool kernel_load(void)
     struct capture_scope scope = capture_relax();
     CUlibrary library;
     CUkernel made = NULL, none = NULL;
-    CUresult r = kernel_make(&library, &made);
+    CUresult r = REAL(cuLibraryLoadData)(&library, ptx, NULL, NULL, 0, NULL, NULL, 0);
+    bool loaded = r == CUDA_SUCCESS;
+    if (loaded)
+        r = REAL(cuLibraryGetKernel)(&made, library, "distance");
+    if (r == CUDA_SUCCESS)
+        r = link_measure(made);
     if (refusal(r))
         refused(r);
-    if (r == CUDA_SUCCESS && !atomic_compare_exchange_strong(&kernel, &none, made))
+    if (loaded && (r != CUDA_SUCCESS || !atomic_compare_exchange_strong(&kernel, &none, made)))
         REAL(cuLibraryUnload)(library);
     capture_restore(scope);
     return r == CUDA_SUCCESS;

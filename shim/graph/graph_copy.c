@@ -51,21 +51,12 @@ static CUDA_BATCH_MEM_OP_NODE_PARAMS gate_params(const struct graph_copy *c, CUd
 }
 
 /* What the node depends on becomes what the gate depends on, and the gate what the node does. */
-static CUresult gate_link(const struct graph_copy *c, CUgraph graph, CUgraphNode node,
-                          CUgraphNode *before, size_t count, CUgraphNode *gate)
-{
-    CUstreamBatchMemOpParams wait;
-    CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(c, c->word, &wait);
-    CUresult r = REAL(cuGraphAddBatchMemOpNode)(gate, graph, before, count, &p);
-    for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
-        r = REAL(cuGraphRemoveDependencies)(graph, &before[i], &node, 1);
-    return r == CUDA_SUCCESS ? REAL(cuGraphAddDependencies)(graph, gate, &node, 1) : r;
-}
-
 static CUresult gate_insert(struct copying *k, CUgraph graph, CUgraphNode node)
 {
     size_t count = 0;
     CUgraphNode gate = NULL;
+    CUstreamBatchMemOpParams wait;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(k->c, k->c->word, &wait);
     CUresult r = REAL(cuGraphNodeGetDependencies)(node, NULL, &count);
     CUgraphNode *before = calloc(count + 1, sizeof(CUgraphNode));
     if (r == CUDA_SUCCESS && !before)
@@ -73,7 +64,11 @@ static CUresult gate_insert(struct copying *k, CUgraph graph, CUgraphNode node)
     if (r == CUDA_SUCCESS && count)
         r = REAL(cuGraphNodeGetDependencies)(node, before, &count);
     if (r == CUDA_SUCCESS)
-        r = gate_link(k->c, graph, node, before, count, &gate);
+        r = REAL(cuGraphAddBatchMemOpNode)(&gate, graph, before, count, &p);
+    for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
+        r = REAL(cuGraphRemoveDependencies)(graph, &before[i], &node, 1);
+    if (r == CUDA_SUCCESS)
+        r = REAL(cuGraphAddDependencies)(graph, &gate, &node, 1);
     free(before);
     if (k->gate)
         k->gate[k->gates++] = gate;
@@ -286,11 +281,12 @@ static bool same_shape(const struct place *place, uint32_t count, const struct g
     return true;
 }
 
-/* A copy of `graph`, which is in the place of `count` nodes from `place` on, with gates where the
- * copy of those has them. NULL: it cannot be had. */
-static CUgraph copy_again(struct graph_copy *c, const struct place *place, uint32_t count,
-                          CUgraph graph)
+/* Applies a copy of `graph`, which is in the place of `count` nodes from `place` on, with gates
+ * where the copy of those has them. */
+static void follow(struct graph_copy *c, const struct place *place, uint32_t count, CUgraph graph,
+                   bool (*apply)(struct graph_copy *c, const struct place *place, CUgraph clone))
 {
+    struct context_scope scope = context_push(c->ctx);
     struct graph_nodes n;
     CUgraph clone = NULL;
     if (graph_nodes_read(&n, graph, c->ctx) == 0 && n.copyable && same_shape(place, count, &n)) {
@@ -298,14 +294,6 @@ static CUgraph copy_again(struct graph_copy *c, const struct place *place, uint3
         clone = clone_with_gates(&k, graph);
     }
     graph_nodes_free(&n);
-    return clone;
-}
-
-static void follow(struct graph_copy *c, const struct place *place, uint32_t count, CUgraph graph,
-                   bool (*apply)(struct graph_copy *c, const struct place *place, CUgraph clone))
-{
-    struct context_scope scope = context_push(c->ctx);
-    CUgraph clone = copy_again(c, place, count, graph);
     if (!clone || !apply(c, place, clone))
         copy_drop(c);
     if (clone)

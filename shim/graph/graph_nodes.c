@@ -132,22 +132,15 @@ static void read_pointer(struct graph_nodes *n, CUdeviceptr at, const struct shi
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static struct graph_node *node_add(struct graph_nodes *n, CUgraphNode handle)
-{
-    if (list_grow(&n->node, &n->room, n->count, sizeof(*n->node)) != 0)
-        return NULL;
-    n->node[n->count] = (struct graph_node){.handle = handle};
-    return &n->node[n->count++];
-}
-
 static int read_graph(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx, int depth);
 
 static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_context *ctx, int depth)
 {
     CUgraphNodeType type;
-    struct graph_node *node = node_add(n, handle);
-    if (!node)
+    if (list_grow(&n->node, &n->room, n->count, sizeof(*n->node)) != 0)
         return -ENOMEM;
+    struct graph_node *node = &n->node[n->count++];
+    *node = (struct graph_node){.handle = handle};
     if (REAL(cuGraphNodeGetType)(handle, &type) != CUDA_SUCCESS)
         return -EINVAL;
     n->copyable &= type_copyable(type);
@@ -210,21 +203,6 @@ void graph_nodes_free(struct graph_nodes *n)
 
 /* ---- waits ---------------------------------------------------------------------------------- */
 
-static bool nodes_wait(CUgraph graph, int depth);
-
-static bool node_waits(CUgraphNode node, int depth)
-{
-    CUgraphNodeType type;
-    CUgraph child;
-    if (REAL(cuGraphNodeGetType)(node, &type) != CUDA_SUCCESS)
-        return false;
-    if (type == CU_GRAPH_NODE_TYPE_GRAPH)
-        return REAL(cuGraphChildGraphNodeGetGraph)(node, &child) == CUDA_SUCCESS &&
-               nodes_wait(child, depth + 1);
-    return type == CU_GRAPH_NODE_TYPE_WAIT_EVENT || type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT ||
-           type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-}
-
 static bool nodes_wait(CUgraph graph, int depth)
 {
     size_t count = 0;
@@ -233,8 +211,18 @@ static bool nodes_wait(CUgraph graph, int depth)
         return false;
     CUgraphNode *node = calloc(count + 1, sizeof(*node));
     if (node && REAL(cuGraphGetNodes)(graph, node, &count) == CUDA_SUCCESS)
-        for (size_t i = 0; i < count && !waits; i++)
-            waits = node_waits(node[i], depth);
+        for (size_t i = 0; i < count && !waits; i++) {
+            CUgraphNodeType type;
+            CUgraph child;
+            if (REAL(cuGraphNodeGetType)(node[i], &type) != CUDA_SUCCESS)
+                continue;
+            waits = type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ||
+                    type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT ||
+                    type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ||
+                    (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+                     REAL(cuGraphChildGraphNodeGetGraph)(node[i], &child) == CUDA_SUCCESS &&
+                     nodes_wait(child, depth + 1));
+        }
     free(node);
     return waits;
 }

@@ -3,8 +3,7 @@
  */
 #include "shim/learn/function.h"
 
-#include <stdlib.h>
-
+#include "common/list.h"
 #include "shim/objects/context.h"
 #include "shim/handles/pool.h"
 #include "common/trace.h"
@@ -37,31 +36,19 @@ _Thread_local struct function_last function_last __attribute__((tls_model("initi
 /* 12.4 and later; both functions have this shape. */
 typedef CUresult (*param_info_fn)(const void *handle, size_t index, size_t *offset, size_t *size);
 
-static bool param_add(struct shim_function *f, size_t offset, size_t size)
-{
-    if (f->params == f->param_room) {
-        uint32_t room = f->param_room ? f->param_room * 2 : 16;
-        struct profile_param *grown = realloc(f->param, room * sizeof(*grown));
-        if (!grown)
-            return false;
-        f->param = grown;
-        f->param_room = room;
-    }
-    f->param[f->params++] = (struct profile_param){(uint32_t)offset, (uint32_t)size};
-    if (offset + size > f->bytes)
-        f->bytes = (uint32_t)(offset + size);
-    return true;
-}
-
 static void layout_ask(struct shim_function *f, const void *handle, param_info_fn info)
 {
     size_t offset, size;
     CUresult r;
     f->params = f->bytes = 0;
     f->copyable = false;
-    while ((r = info(handle, f->params, &offset, &size)) == CUDA_SUCCESS)
-        if (!param_add(f, offset, size))
+    while ((r = info(handle, f->params, &offset, &size)) == CUDA_SUCCESS) {
+        if (list_grow(&f->param, &f->param_room, f->params, sizeof(*f->param)) != 0)
             return;
+        f->param[f->params++] = (struct profile_param){(uint32_t)offset, (uint32_t)size};
+        if (offset + size > f->bytes)
+            f->bytes = (uint32_t)(offset + size);
+    }
     /* One past the last parameter. Any other answer: the driver cannot tell. */
     f->copyable = r == CUDA_ERROR_INVALID_VALUE;
 }
@@ -172,14 +159,6 @@ static const void *name_key(const void *module, uint64_t alike)
     return alike ? (const void *)((uintptr_t)module ^ (uintptr_t)alike) : &unknown;
 }
 
-static void function_insert(struct shim_function *f, CUfunction handle)
-{
-    table_insert(&functions_of_module, &f->of_module, f->module ? f->module : &unknown);
-    if (f->of_library || !f->module)
-        table_insert(&functions_of_name, &f->of_name, name_key(f->module, f->alike));
-    table_insert(&functions, &f->node, handle);
-}
-
 /* The driver is asked before the lock is taken: it may load a module. */
 static struct shim_function *function_add(CUfunction handle, const struct shim_context *ctx)
 {
@@ -189,8 +168,13 @@ static struct shim_function *function_add(CUfunction handle, const struct shim_c
     function_describe(fresh, handle, ctx);
     pthread_mutex_lock(&lock);
     struct shim_function *f = function_known(handle, ctx);
-    if (!f)
-        function_insert(f = fresh, handle);
+    if (!f) {
+        f = fresh;
+        table_insert(&functions_of_module, &f->of_module, f->module ? f->module : &unknown);
+        if (f->of_library || !f->module)
+            table_insert(&functions_of_name, &f->of_name, name_key(f->module, f->alike));
+        table_insert(&functions, &f->node, handle);
+    }
     pthread_mutex_unlock(&lock);
     if (f != fresh)
         pool_put(&function_pool, fresh);

@@ -27,7 +27,8 @@ struct shim_function {
     bool of_library; /* shares its attributes with a kernel and functions in other contexts ... */
     uint64_t alike;  /* ... of this name, hashed; 0: which ones is not known */
     struct profile_param *param;
-    uint32_t params, param_room;
+    uint32_t params;
+    size_t param_room;
     uint32_t bytes; /* of all parameters, packed as the kernel sees them */
     bool copyable;  /* the driver told the layout */
     /* Launch shapes that the driver has accepted (launch.c), hashed. Lock free, may forget. */

@@ -36,21 +36,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct profile *profiles[GPUS];
 static struct waker writer;
 
-/* Lock held. */
-static struct profile *profile_of(const struct gpu_device *gpu)
+/* Where the GPU's is, or belongs. Lock held. */
+static int profile_place(const struct gpu_device *gpu)
 {
-    for (int i = 0; i < GPUS && profiles[i]; i++)
-        if (memcmp(profiles[i]->uuid, gpu->uuid, 16) == 0)
-            return profiles[i];
-    return NULL;
-}
+    int i = 0;
 
-static struct profile *profile_at(int i)
-{
-    pthread_mutex_lock(&lock);
-    struct profile *p = profiles[i];
-    pthread_mutex_unlock(&lock);
-    return p;
+    while (i < GPUS && profiles[i] && memcmp(profiles[i]->uuid, gpu->uuid, 16) != 0)
+        i++;
+    return i;
 }
 
 /* ---- rows (lock held) ---------------------------------------------------------------------- */
@@ -102,12 +95,14 @@ static void take_file(struct profile *p, struct profile_row *from)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-static void write_one(struct profile *p, struct profile_row *copy)
+/* False: there is none at this place. */
+static bool write_one(int place, struct profile_row *copy)
 {
     uint32_t n = 0;
 
     pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < p->rows; i++)
+    struct profile *p = profiles[place];
+    for (uint32_t i = 0; p && i < p->rows; i++)
         if (p->row[i].changed)
             copy[n++] = p->row[i];
     pthread_mutex_unlock(&lock);
@@ -115,7 +110,7 @@ static void write_one(struct profile *p, struct profile_row *copy)
     if (rc != 0) {
         if (n && rc != -EAGAIN)
             log_line(LOG_DEBUG, "cannot save the profile of kernels: %s", strerror(-rc));
-        return;
+        return p;
     }
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < n; i++) {
@@ -128,15 +123,15 @@ static void write_one(struct profile *p, struct profile_row *copy)
             row->bin[b] = (uint16_t)(row->bin[b] - copy[i].bin[b]);
     }
     pthread_mutex_unlock(&lock);
+    return true;
 }
 
 static void write_all(void)
 {
     struct profile_row *copy = calloc(PROFILE_ROWS, sizeof(*copy));
-    struct profile *p;
 
-    for (int i = 0; copy && i < GPUS && (p = profile_at(i)); i++)
-        write_one(p, copy);
+    for (int i = 0; copy && i < GPUS && write_one(i, copy); i++)
+        ;
     free(copy);
 }
 
@@ -164,13 +159,11 @@ void profile_open(const struct gpu_device *gpu)
 {
     struct profile_row *from = NULL;
     struct profile *p = NULL;
-    int i = 0;
 
     if (config_get()->profile == PROFILE_OFF)
         return;
     pthread_mutex_lock(&lock);
-    while (i < GPUS && profiles[i] && memcmp(profiles[i]->uuid, gpu->uuid, 16) != 0)
-        i++;
+    int i = profile_place(gpu);
     if (i < GPUS && !profiles[i] && (p = calloc(1, sizeof(*p))) &&
         (from = calloc(PROFILE_ROWS, sizeof(*from)))) {
         memcpy(p->uuid, gpu->uuid, sizeof(p->uuid));
@@ -223,7 +216,8 @@ uint64_t profile_find(struct profile_key *key, CUfunction handle, const char *na
         hash = mix(hash, (uint64_t)param[i].offset << 32 | param[i].size);
     hash = resources_of(handle, hash) | 1; /* 0: none */
     pthread_mutex_lock(&lock);
-    struct profile *p = key->profile = profile_of(gpu);
+    int place = profile_place(gpu);
+    struct profile *p = key->profile = place < GPUS ? profiles[place] : NULL;
     key->name = p ? names_add(&p->names, name) : 0;
     for (uint32_t bucket = 0; p && bucket < buckets; bucket++) {
         const struct profile_row *row = row_find(p, hash, bucket, false);

@@ -110,34 +110,36 @@ static uint32_t connections_of(const struct peer *peers, const struct peer *firs
     return n;
 }
 
+static void print_head(FILE *out, const char *name, const char *type, const char *help)
+{
+    fprintf(out, "# HELP cutin_%s %s\n# TYPE cutin_%s %s\n", name, help, name, type);
+}
+
 static void print_daemon(FILE *out, const struct daemon *d)
 {
     static const char *const refused[REFUSALS] = {"connection", "client", "level"};
     uint64_t turn = d->turn_ns > d->turn_last_ns ? d->turn_ns : d->turn_last_ns;
     const struct peer *peers = d->peers, *p;
 
-    fputs("# HELP cutin_build_info The daemon's version.\n# TYPE cutin_build_info gauge\n"
-          "cutin_build_info{version=\"" CUTIN_VERSION "\"} 1\n"
-          "# HELP cutin_connections Processes connected.\n# TYPE cutin_connections gauge\n",
-          out);
+    print_head(out, "build_info", "gauge", "The daemon's version.");
+    fputs("cutin_build_info{version=\"" CUTIN_VERSION "\"} 1\n", out);
+    print_head(out, "connections", "gauge", "Processes connected.");
     DL_FOREACH (peers, p) {
         uint32_t n = connections_of(peers, p);
 
         if (n)
             fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)p->who.uid, n);
     }
-    fputs("# HELP cutin_refused_total What users were refused.\n"
-          "# TYPE cutin_refused_total counter\n",
-          out);
+    print_head(out, "refused_total", "counter", "What users were refused.");
     for (int i = 0; i < REFUSALS; i++)
         fprintf(out, "cutin_refused_total{what=\"%s\"} %" PRIu64 "\n", refused[i], d->refused[i]);
-    fprintf(out,
-            "# HELP cutin_loop_lag_seconds The longest that a message had to wait for others in "
-            "this minute and the last.\n# TYPE cutin_loop_lag_seconds gauge\n"
-            "cutin_loop_lag_seconds %" PRIu64 ".%06" PRIu64 "\n"
-            "# HELP cutin_log_dropped_total Lines of the log that are lost or were left out.\n"
-            "# TYPE cutin_log_dropped_total counter\ncutin_log_dropped_total %" PRIu64 "\n",
-            turn / 1000000000, turn / 1000 % 1000000, log_dropped());
+    print_head(out, "loop_lag_seconds", "gauge",
+               "The longest that a message had to wait for others in this minute and the last.");
+    fprintf(out, "cutin_loop_lag_seconds %" PRIu64 ".%06" PRIu64 "\n", turn / 1000000000,
+            turn / 1000 % 1000000);
+    print_head(out, "log_dropped_total", "counter",
+               "Lines of the log that are lost or were left out.");
+    fprintf(out, "cutin_log_dropped_total %" PRIu64 "\n", log_dropped());
 }
 
 void metrics_print(FILE *out, const struct daemon *d)
@@ -150,18 +152,15 @@ void metrics_print(FILE *out, const struct daemon *d)
         if (p->client && !p->dead)
             count[p->level]++;
     print_daemon(out, d);
-    fputs("# HELP cutin_clients Processes registered.\n# TYPE cutin_clients gauge\n", out);
+    print_head(out, "clients", "gauge", "Processes registered.");
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         fprintf(out, "cutin_clients{level=\"%s\"} %u\n", level_name(level), count[level]);
     for (const struct series *s = series; s < series + sizeof(series) / sizeof(*s); s++) {
-        fprintf(out, "# HELP cutin_%s %s\n# TYPE cutin_%s %s\n", s->name, s->help, s->name,
-                s->type);
+        print_head(out, s->name, s->type, s->help);
         PEER_DEVICES (peers, p, slot)
             print_value(out, p, slot, s);
     }
-    fputs("# HELP cutin_held_seconds How long a holder has held it without a break.\n"
-          "# TYPE cutin_held_seconds gauge\n",
-          out);
+    print_head(out, "held_seconds", "gauge", "How long a holder has held it without a break.");
     PEER_DEVICES (peers, p, slot)
         print_held(out, peers, p, slot);
 }

@@ -11,6 +11,8 @@
 #include "scheduler/peers/look.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/permission.h"
+#include "common/level.h"
+#include "common/printable.h"
 
 /* ---- the answer to LIST: a row for each client -------------------------------------------------
  *
@@ -99,6 +101,80 @@ void list_skip(struct peer *peers, const struct peer *gone)
     DL_FOREACH (peers, p)
         if (p->row == gone)
             p->row = gone->next;
+}
+
+/* ---- what clients get of cutind.conf, and changes for all while the daemon runs ------------- */
+
+/* Grants `asked` and `lowest`, or less where the client's user may not have that, unless somebody
+ * who may has ordered it. */
+static void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
+{
+    p->asked = asked;
+    p->asked_lowest = p->flat || lowest > asked ? asked : lowest;
+    p->level = p->remote ? asked : permission_level(p->daemon->conf, &p->who, asked);
+    p->lowest = p->asked_lowest < p->level ? p->asked_lowest : p->level;
+    atomic_store(&p->page->page->level, p->level);
+    atomic_store(&p->page->page->lowest, p->lowest);
+    /* So that it can be told later who was above best effort, and who wanted to be. Names are left
+     * out: they are the clients' own. */
+    struct user *user = p->unlimited ? NULL : p->user;
+    char reason[PROTOCOL_TEXT];
+
+    if (p->level < p->asked) {
+        p->daemon->refused[REFUSED_LEVEL]++;
+        permission_explain(p->daemon->conf, &p->who, p->asked, reason, sizeof(reason));
+        log_about(user, LOG_INFO, "process %d of user %u runs at level %s: %s", (int)p->who.pid,
+                  (unsigned)p->who.uid, level_name(p->level), printable(reason));
+    } else if (p->level > 0) {
+        log_about(user, LOG_INFO, "process %d of user %u runs at level %s%s%s", (int)p->who.pid,
+                  (unsigned)p->who.uid, level_name(p->level),
+                  p->who.job.account[0] ? ", account " : "", p->who.job.account);
+    }
+}
+
+/* The same, and tells the client and everybody concerned. */
+static void level_change(struct peer *p, uint32_t asked)
+{
+    union message reply;
+
+    level_grant(p, asked, p->asked_lowest);
+    message_init(&reply, MESSAGE_LEVEL);
+    reply.level.level = p->level;
+    reply.level.refused = p->level < p->asked;
+    if (reply.level.refused)
+        permission_explain(p->daemon->conf, &p->who, p->asked, reply.level.reason,
+                           sizeof(reply.level.reason));
+    peer_send(p, &reply, NULL);
+    topology_update(p->daemon->topology, p->daemon->peers, p);
+}
+
+static void settings_set_policy(struct daemon *d, const struct policy *policy)
+{
+    if (policy == d->policy)
+        return;
+    d->policy = policy;
+    policy_tick_reset(d->peers);
+    log_line(LOG_INFO, "policy %s: %s", policy->name, policy->help);
+}
+
+void settings_reload(struct daemon *d)
+{
+    struct peer *p;
+    char why[512];
+
+    if (conf_load(d->conf, d->conf_path, why, sizeof(why)) != 0) {
+        log_line(LOG_ERROR, "%s; keeping the previous configuration", why);
+        return;
+    }
+    log_set_level(d->conf->log);
+    settings_set_policy(d, d->conf->policy);
+    log_line(LOG_INFO, "configuration: %s", d->conf->loaded ? d->conf->path : "defaults");
+    DL_FOREACH (d->peers, p) {
+        p->unlimited = permission_control(d->conf, &p->who);
+        if (p->client && !p->dead && !p->remote &&
+            permission_level(d->conf, &p->who, p->asked) != p->level)
+            level_change(p, p->asked);
+    }
 }
 
 /* ---- orders -------------------------------------------------------------------------------- */
@@ -252,11 +328,8 @@ static int on_hello(struct peer *p, const union message *m)
 
 static int on_device(struct peer *p, const union message *m)
 {
-    int rc;
+    int rc = topology_device(p->daemon->topology, p, m->device.slot, m->device.uuid);
 
-    if (!p->client)
-        return -EPROTO;
-    rc = topology_device(p->daemon->topology, p, m->device.slot, m->device.uuid);
     if (rc != 0)
         return rc;
     if (p->paused) /* a pause holds there, too */
@@ -271,14 +344,12 @@ static int on_device(struct peer *p, const union message *m)
 /* The owner's bits now stand in the page that joined. */
 static int on_joined(struct peer *p, const union message *m)
 {
-    return p->client ? topology_joined(p->daemon->topology, p->daemon->peers, p, m->joined.client)
-                     : -EPROTO;
+    return topology_joined(p->daemon->topology, p->daemon->peers, p, m->joined.client);
 }
 
 static int on_bit(struct peer *p, const union message *m)
 {
-    return p->client ? topology_returned(p->daemon->topology, p->daemon->peers, p, m->bit.slot)
-                     : -EPROTO;
+    return topology_returned(p->daemon->topology, p->daemon->peers, p, m->bit.slot);
 }
 
 static int on_list(struct peer *p, const union message *m)
@@ -293,9 +364,8 @@ static int on_list(struct peer *p, const union message *m)
 /* It took bits out of its page for a moment: an owner that cleared his meanwhile found none. */
 static int on_lifted(struct peer *p, const union message *m)
 {
-    if (p->client)
-        mend_lifted(p->daemon->topology, p->daemon->peers, p);
-    return p->client ? 0 : -EPROTO;
+    mend_lifted(p->daemon->topology, p->daemon->peers, p);
+    return 0;
 }
 
 static int on_control(struct peer *p, const union message *m)
@@ -343,10 +413,12 @@ static int (*const handlers[MESSAGE_TYPES])(struct peer *p, const union message 
 
 int request_run(struct peer *p, const union message *m)
 {
-    uint32_t cost = 1;
+    uint32_t type = m->header.type, cost = 1;
+    bool of_client = type == MESSAGE_DEVICE || type == MESSAGE_JOINED || type == MESSAGE_BIT ||
+                     type == MESSAGE_LIFTED;
 
     /* As many messages as it costs: each walks all clients, or answers so many. */
-    switch (m->header.type) {
+    switch (type) {
     case MESSAGE_LIST:
     case MESSAGE_LIFTED:
         cost += p->daemon->count;
@@ -362,7 +434,7 @@ int request_run(struct peer *p, const union message *m)
     limit_charge(p, cost);
     if (!p->client) /* who asks now and then is not silent */
         p->since_ns = clock_ns();
-    return handlers[m->header.type](p, m);
+    return of_client && !p->client ? -EPROTO : handlers[type](p, m);
 }
 
 int request_unknown(struct peer *p)

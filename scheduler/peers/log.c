@@ -62,28 +62,9 @@ static void write_line(uint32_t severity, const char *text)
     }
 }
 
-static void __attribute__((format(printf, 2, 0))) say(uint32_t severity, const char *format,
-                                                      va_list args)
-{
-    char text[512];
-
-    if (severity > level)
-        return;
-    vsnprintf(text, sizeof(text), format, args);
-    write_line(severity, text);
-}
-
-void log_line(uint32_t severity, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    say(severity, format, args);
-    va_end(args);
-}
-
 void log_about(struct user *user, uint32_t severity, const char *format, ...)
 {
+    char text[512];
     va_list args;
 
     if (user && !rate_take(&user->said_ns, clock_ns(), SAY_NS, SAY_BURST)) {
@@ -96,9 +77,12 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
                  (unsigned)user->uid);
     if (user)
         user->unsaid = 0;
+    if (severity > level)
+        return;
     va_start(args, format);
-    say(severity, format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    write_line(severity, text);
 }
 
 uint64_t log_dropped(void)

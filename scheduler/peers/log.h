@@ -13,11 +13,11 @@
 #include "scheduler/peers/user.h"
 
 void log_set_level(uint32_t most); /* the last severity still said */
-void log_line(uint32_t severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What a user's processes made happen (NULL: of one without limits): 32 lines at once, and then one
- * a second. The next one is preceded by how many were left out. */
+/* What a user's processes made happen (NULL: of one without limits, or nobody's): 32 lines at once,
+ * and then one a second. The next one is preceded by how many were left out. */
 void log_about(struct user *user, uint32_t severity, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+#define log_line(...) log_about(NULL, __VA_ARGS__)
 /* Lines that nobody read, or that were left out, since the beginning. */
 uint64_t log_dropped(void);
 

@@ -21,7 +21,6 @@
 #include "common/bounds.h"
 #include "scheduler/policy/job.h"
 #include "scheduler/slurm/site.h"
-#include "scheduler/slurm/request.h"
 
 SPANK_PLUGIN(cutin, 1)
 

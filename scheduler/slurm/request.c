@@ -1,7 +1,7 @@
 /*
  * request.c - levels and numbers as users write them, and as a job's comment shows them.
  */
-#include "scheduler/slurm/request.h"
+#include "scheduler/slurm/site.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
 
 #include "common/machine_socket.h"
 #include "scheduler/policy/job.h"
-#include "scheduler/slurm/request.h"
 
 struct argument;
 typedef int take_function(struct site *site, const struct argument *a, const char *value);

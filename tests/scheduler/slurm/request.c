@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "scheduler/slurm/request.h"
+#include "scheduler/slurm/site.h"
 
 Test(request, levels_are_the_words_of_cutin_run_and_off)
 {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "scheduler/slurm/site.h"
-#include "scheduler/slurm/request.h"
 
 static struct site site;
 static char why[256];

@@ -1,7 +1,7 @@
 /*
  * trace_json.c - the picture of a trace: what two threads recorded in any order.
  */
-#include "tools/cutin/trace/trace_json.h"
+#include "tools/cutin/trace/trace_view.h"
 
 #include <criterion/criterion.h>
 #include <jansson.h>

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "scheduler/wire/socket.h"
-#include "scratch.h"
+#include "paths.h"
 
 /* How long a daemon that `cutin run` has started outlives the programs that it serves. */
 #define DAEMON_IDLE_EXIT_S 10

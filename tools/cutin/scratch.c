@@ -1,7 +1,7 @@
 /*
- * scratch.c - a private folder (see scratch.h).
+ * scratch.c - a private folder (see paths.h).
  */
-#include "scratch.h"
+#include "paths.h"
 
 #include <dirent.h>
 #include <errno.h>

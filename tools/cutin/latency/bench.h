@@ -7,7 +7,6 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/statistics/figures.h"
 #include "tools/cutin/paths.h"
-#include "tools/cutin/scratch.h"
 #include "tools/cutin/statistics/arrivals.h"
 #include "tools/cutin/worker/worker.h"
 #include "tools/cutin/trace/trace_view.h"
@@ -255,10 +254,6 @@ void bench_trace_path(const struct bench *b, pid_t pid, char *out, size_t size);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 void bench_stages_describe(struct bench *b);
 void bench_stages_free(struct bench *b);
-
-/* bench_break.c: the trace of the last 50 ms before this one's answer; both processes are there. 0,
- * or -errno with b->why. */
-int bench_break_write(struct bench *b, const struct worker_sample *s);
 
 /* bench_json.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its
  * own, with its name before FILE's ending. 0, or -errno with one line in `why`. */

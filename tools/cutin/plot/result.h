@@ -40,7 +40,7 @@ int result_print(const json_t *root, FILE *out);
 
 /* ---- pictures of results: a script of data/, run by gnuplot as a child on figures of ours ------
  *
- * What kind of result an object is shows in its keys; plot_figures.c has the table. Pictures have
+ * What kind of result an object is shows in its keys; plot.c has the table. Pictures have
  * a white background of their own, line styles and fills that differ without colour, and say which
  * machine they come from. */
 enum plot_format { PLOT_PNG, PLOT_SVG, PLOT_FORMATS };

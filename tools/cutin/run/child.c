@@ -5,7 +5,6 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/scratch.h"
 
 #include <errno.h>
 #include <signal.h>

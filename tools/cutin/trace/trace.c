@@ -8,7 +8,7 @@
 #include "tools/cutin/paths.h"
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/progress.h"
-#include "trace_json.h"
+#include "trace_view.h"
 
 #include <errno.h>
 #include <getopt.h>

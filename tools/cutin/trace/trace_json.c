@@ -1,7 +1,7 @@
 /*
- * trace_json.c - traces as Trace Event Format (see trace_json.h).
+ * trace_json.c - traces as Trace Event Format (see trace_view.h).
  */
-#include "trace_json.h"
+#include "trace_view.h"
 #include "tools/cutin/kernel_name.h"
 #include "tools/cutin/progress.h"
 

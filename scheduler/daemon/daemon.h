@@ -5,15 +5,9 @@
 #ifndef CUTIN_SCHEDULER_DAEMON_DAEMON_H
 #define CUTIN_SCHEDULER_DAEMON_DAEMON_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "common/clock.h"
-#include "scheduler/peers/peer.h"
 #include "scheduler/peers/topology.h"
 #include "scheduler/policy/conf.h"
-#include "scheduler/policy/policy.h"
 
 struct http;
 struct listener;

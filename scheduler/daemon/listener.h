@@ -8,7 +8,6 @@
 #define CUTIN_SCHEDULER_DAEMON_LISTENER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "scheduler/policy/conf.h"
 #include "scheduler/wire/socket.h"

@@ -7,8 +7,6 @@
 #ifndef CUTIN_SCHEDULER_PEERS_LOG_H
 #define CUTIN_SCHEDULER_PEERS_LOG_H
 
-#include <stdint.h>
-
 #include "common/severity.h"
 #include "scheduler/peers/user.h"
 

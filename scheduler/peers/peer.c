@@ -3,12 +3,9 @@
  */
 #include "scheduler/peers/peer.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "scheduler/peers/stray.h"

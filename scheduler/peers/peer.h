@@ -10,8 +10,6 @@
 #define CUTIN_SCHEDULER_PEERS_PEER_H
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/epoll.h>
 #include <utlist.h>
 

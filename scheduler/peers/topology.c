@@ -3,7 +3,6 @@
  */
 #include "scheduler/peers/topology.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>

@@ -12,8 +12,6 @@
 #include "scheduler/peers/peer.h"
 
 #include <fcntl.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

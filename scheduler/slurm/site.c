@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/machine_socket.h"
 #include "scheduler/policy/job.h"

@@ -9,8 +9,6 @@
 
 #include <getopt.h>
 #include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/level.h"
 #include "common/machine_socket.h"

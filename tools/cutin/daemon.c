@@ -2,7 +2,6 @@
  * daemon.c - look for the scheduler daemon and start it on demand.
  */
 #include "daemon.h"
-#include "paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -4,7 +4,6 @@
 #ifndef CUTIN_TOOLS_CUTIN_DAEMON_H
 #define CUTIN_TOOLS_CUTIN_DAEMON_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -4,7 +4,6 @@
 #include "progress.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 

@@ -10,7 +10,6 @@
 #include "tools/cutin/progress.h"
 
 #include <cuda.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

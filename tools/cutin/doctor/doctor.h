@@ -10,9 +10,7 @@
 #define CUTIN_TOOLS_CUTIN_DOCTOR_DOCTOR_H
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
-#include <stddef.h>
 
 #include "tools/cutin/paths.h"
 

@@ -7,14 +7,11 @@
 #include "tools/cutin/nap.h"
 #include "tools/cutin/statistics/figures.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -23,10 +20,7 @@
 #include "common/level.h"
 #include "common/machine_socket.h"
 #include "common/printable.h"
-#include "scheduler/wire/page.h"
-#include "scheduler/wire/protocol.h"
 #include "scheduler/wire/query.h"
-#include "scheduler/wire/socket.h"
 #include "shim/lookup/conf.h"
 #include "shim/lookup/misspelt.h"
 

@@ -3,7 +3,6 @@
  * command writes; those of gates `cutin run` writes, too.
  */
 #include "doctor.h"
-#include "common/record.h"
 #include "tools/cutin/run/run.h"
 
 #include <stdio.h>

@@ -5,17 +5,13 @@
  */
 #include "bench.h"
 #include "tools/cutin/operate/clients.h"
-#include "tools/cutin/daemon.h"
 #include "tools/cutin/kernel_name.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
-#include "tools/cutin/trace/trace_view.h"
 
-#include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -3,12 +3,10 @@
  */
 #include "bench.h"
 #include "tools/cutin/statistics/random.h"
-#include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"
 
 #include "scheduler/wire/query.h"
-#include "tools/cutin/trace/trace_view.h"
 #include "common/whole.h"
 
 #include <errno.h>

@@ -6,15 +6,12 @@
 
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/statistics/figures.h"
-#include "tools/cutin/paths.h"
 #include "tools/cutin/statistics/arrivals.h"
 #include "tools/cutin/worker/worker.h"
 #include "tools/cutin/trace/trace_view.h"
 #include "tools/cutin/subcommand.h"
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 /* Ungated: as cutin, with CUDA graphs that have no gates. */
 enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_MODES };

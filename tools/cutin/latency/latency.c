@@ -11,7 +11,6 @@
  * do not commute, so its checksum tells whether one was lost, repeated or swapped.
  */
 #include "bench.h"
-#include "tools/cutin/subcommand.h"
 #include "tools/cutin/progress.h"
 #include "tools/cutin/plot/result.h"
 

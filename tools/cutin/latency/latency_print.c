@@ -5,7 +5,6 @@
 #include "tools/cutin/plot/result.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static void print_arrivals(const struct bench *b)
 {

@@ -7,7 +7,6 @@
 
 #include <getopt.h>
 #include <math.h>
-#include <stdio.h>
 
 #define XSCHED_GV100 "XSched, GV100"
 

@@ -2,7 +2,6 @@
  * stages.c - the parts of a cut-in, and of all cut-ins of a run.
  */
 #include "bench.h"
-#include "tools/cutin/statistics/figures.h"
 #include "tools/cutin/nap.h"
 
 #include <errno.h>

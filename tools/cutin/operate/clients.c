@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pwd.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

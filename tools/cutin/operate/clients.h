@@ -6,7 +6,6 @@
 #define CUTIN_TOOLS_CUTIN_OPERATE_CLIENTS_H
 
 #include <jansson.h>
-#include <stddef.h>
 
 #include "scheduler/wire/query.h"
 

@@ -18,8 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/wire/query.h"
-
 static struct plan {
     const char *socket;
     double interval;

@@ -11,8 +11,6 @@
 
 #include <jansson.h>
 #include <limits.h>
-#include <stddef.h>
-#include <stdio.h>
 
 /* Three digits behind the point: nanoseconds of a microsecond, and no noise of binary fractions. */
 json_t *result_number(double value);

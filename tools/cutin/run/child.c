@@ -3,11 +3,9 @@
  */
 #include "run.h"
 #include "tools/cutin/daemon.h"
-#include "tools/cutin/paths.h"
 #include "tools/cutin/progress.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

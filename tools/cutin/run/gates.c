@@ -9,17 +9,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "common/profile_file.h"
-#include "tools/cutin/nap.h"
 #include "tools/facts/fact.h"
 
 /* A first cuInit on a big machine takes seconds. */

@@ -2,8 +2,6 @@
  * image.c - see run.h. It is the loader that preloads, so a program's file tells.
  */
 #include "run.h"
-#include "tools/cutin/paths.h"
-#include "tools/cutin/subcommand.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -4,10 +4,8 @@
  * The command becomes the program (exec), so signals, job control and the exit status are the
  * program's own. Whatever is wrong with cutin itself is a warning: the program runs anyway.
  */
-#include "tools/cutin/subcommand.h"
 #include "tools/cutin/daemon.h"
 #include "run.h"
-#include "tools/cutin/paths.h"
 #include "shim/lookup/conf.h"
 
 #include <errno.h>

@@ -4,8 +4,6 @@
 #ifndef CUTIN_TOOLS_CUTIN_RUN_RUN_H
 #define CUTIN_TOOLS_CUTIN_RUN_RUN_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/stat.h>
 
 #include "tools/cutin/paths.h"

@@ -5,16 +5,12 @@
  * simulator its event log; when the program has ended they become one file.
  */
 #include "tools/cutin/run/run.h"
-#include "tools/cutin/paths.h"
-#include "tools/cutin/subcommand.h"
 #include "tools/cutin/progress.h"
 #include "trace_view.h"
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/level.h"
 #include "common/whole.h"

@@ -5,15 +5,9 @@
 #include "common/clock.h"
 #include "common/list.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 static const char *header_wrong(const struct trace_header *h, size_t bytes)
 {

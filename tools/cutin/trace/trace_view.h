@@ -7,9 +7,6 @@
 
 #include "common/trace.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

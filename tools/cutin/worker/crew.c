@@ -5,13 +5,10 @@
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/run/run.h"
 #include "tools/cutin/nap.h"
-#include "tools/cutin/paths.h"
-#include "tools/cutin/subcommand.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

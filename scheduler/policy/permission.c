@@ -3,6 +3,7 @@
  */
 #include "scheduler/policy/permission.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
                         char *out, size_t size)
 {
     const char *level = level_name(asked), *lines = who->cgroups, *path, *longest = "/PATH";
+    char name[JOB_ACCOUNT + 64], rule[PATH_MAX + 8];
     size_t length, most = 1;
 
     if (is_contained(conf, who) && !who->cgroups) {
@@ -86,28 +88,20 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
             }
         if (most == 1)
             most = strlen(longest);
-        snprintf(out, size,
-                 "no rule gives the cgroup of process %d level %s; allow it with `%s = "
-                 "cgroup:%.*s` under [allow] in %s",
-                 (int)who->pid, level, level, (int)most, longest, conf->path);
-        return;
+        snprintf(name, sizeof(name), "the cgroup of process %d", (int)who->pid);
+        snprintf(rule, sizeof(rule), "cgroup:%.*s", (int)most, longest);
+    } else if (who->job.account[0]) {
+        snprintf(name, sizeof(name), "account %s or user %u", who->job.account, (unsigned)who->uid);
+        snprintf(rule, sizeof(rule), "account:%s", who->job.account);
+    } else if (who->uid == ID_UNKNOWN) {
+        snprintf(name, sizeof(name), "users from outside of cutind's user namespace");
+        snprintf(rule, sizeof(rule), "everybody");
+    } else {
+        /* Not by name: who knows it may be a server that does not answer, and the daemon would
+         * wait. */
+        snprintf(name, sizeof(name), "user %u", (unsigned)who->uid);
+        snprintf(rule, sizeof(rule), "uid:%u", (unsigned)who->uid);
     }
-    if (who->job.account[0]) {
-        snprintf(out, size,
-                 "no rule gives account %s or user %u level %s; allow it with `%s = account:%s` "
-                 "under [allow] in %s",
-                 who->job.account, (unsigned)who->uid, level, level, who->job.account, conf->path);
-        return;
-    }
-    if (who->uid == ID_UNKNOWN) {
-        snprintf(out, size,
-                 "no rule gives users from outside of cutind's user namespace level %s; allow it "
-                 "with `%s = everybody` under [allow] in %s",
-                 level, level, conf->path);
-        return;
-    }
-    /* Not by name: who knows it may be a server that does not answer, and the daemon would wait. */
-    snprintf(out, size,
-             "no rule gives user %u level %s; allow it with `%s = uid:%u` under [allow] in %s",
-             (unsigned)who->uid, level, level, (unsigned)who->uid, conf->path);
+    snprintf(out, size, "no rule gives %s level %s; allow it with `%s = %s` under [allow] in %s",
+             name, level, level, rule, conf->path);
 }

@@ -88,11 +88,10 @@ static int environment_prepend(const char *name, const char *value)
     char *list = NULL;
     int rc;
 
-    if (!old || !*old)
-        return setenv(name, value, 1) == 0 ? 0 : -ENOMEM;
+    old = old ? old : "";
     if (strncmp(old, value, length) == 0 && (old[length] == '\0' || old[length] == ':'))
         return 0;
-    if (asprintf(&list, "%s:%s", value, old) < 0)
+    if (asprintf(&list, "%s%s%s", value, *old ? ":" : "", old) < 0)
         return -ENOMEM;
     rc = setenv(name, list, 1) == 0 ? 0 : -ENOMEM;
     free(list);

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const struct result_kind result_kinds[] = {
+static const struct result_kind result_kinds[] = {
     {.name = "latency",
      .title = "cutin latency",
      .members = "modes",
@@ -74,7 +74,8 @@ static void print_quoted(FILE *script, const char *text)
     fputc('\'', script);
 }
 
-void plot_text(FILE *script, const char *name, const char *text)
+/* A variable of the script. */
+static void plot_text(FILE *script, const char *name, const char *text)
 {
     fprintf(script, "%s = ", name);
     print_quoted(script, text);

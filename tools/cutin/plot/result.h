@@ -54,14 +54,11 @@ struct result_kind {
     const char *figures[5]; /* of a member; ends with NULL */
     const char *cdf;
 };
-extern const struct result_kind result_kinds[]; /* ends with a row without a name */
 /* NULL: none of ours that can be drawn. */
 const struct result_kind *result_kind_of(const json_t *root);
 
 /* What the script of `kind` draws of `root`, a result of that kind. */
 void plot_figures(FILE *script, const struct result_kind *kind, const json_t *root);
-/* A variable of the script. */
-void plot_text(FILE *script, const char *name, const char *text);
 
 /* Where a file of data/ lies, installed beside the command: scripts of gnuplot, and the parts of
  * the page ("": their folder). 0, or -errno with one line in `why`. */

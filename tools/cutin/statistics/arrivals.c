@@ -12,40 +12,33 @@
 
 enum { CLOSED_MOST_MEANS = 10 }; /* of a pause: the time that a closed loop takes stays bounded */
 
-static double poisson(double parameter, uint64_t *seed)
+/* As a multiple of the mean; not of a trace. */
+static double gap(const struct arrivals *a, uint64_t *seed)
 {
-    return random_exponential(seed);
-}
-
-static double uniform(double parameter, uint64_t *seed)
-{
-    return 1 + parameter * (2 * random_unit(seed) - 1);
-}
-
-static double gamma_gap(double parameter, uint64_t *seed)
-{
-    return random_gamma(seed, parameter);
-}
-
-/* Half of the pause always, so that best effort runs again; the rest exponential, so that no phase
- * of its kernels is favoured. */
-static double closed(double parameter, uint64_t *seed)
-{
-    return fmin(0.5 + 0.5 * random_exponential(seed), CLOSED_MOST_MEANS);
+    switch (a->kind) {
+    case ARRIVALS_UNIFORM:
+        return 1 + a->parameter * (2 * random_unit(seed) - 1);
+    case ARRIVALS_GAMMA:
+        return random_gamma(seed, a->parameter);
+    case ARRIVALS_CLOSED:
+        /* Half of the pause always, so that best effort runs again; the rest exponential, so that
+         * no phase of its kernels is favoured. */
+        return fmin(0.5 + 0.5 * random_exponential(seed), CLOSED_MOST_MEANS);
+    default:
+        return random_exponential(seed);
+    }
 }
 
 static const struct row {
     const char *name;
     bool has, needs; /* a parameter */
     double least, most, usual;
-    double (*gap)(double parameter, uint64_t *seed); /* as a multiple of the mean; NULL: a trace */
 } rows[ARRIVALS_KINDS] = {
-    [ARRIVALS_POISSON] = {"poisson", .gap = poisson},
-    [ARRIVALS_UNIFORM] = {"uniform", .has = true, .most = 1, .usual = 1, .gap = uniform},
-    [ARRIVALS_GAMMA] = {"gamma", .has = true, .needs = true, .least = 0.01, .most = 10000,
-                        .gap = gamma_gap},
+    [ARRIVALS_POISSON] = {"poisson"},
+    [ARRIVALS_UNIFORM] = {"uniform", .has = true, .most = 1, .usual = 1},
+    [ARRIVALS_GAMMA] = {"gamma", .has = true, .needs = true, .least = 0.01, .most = 10000},
     [ARRIVALS_TRACE] = {"trace", .has = true, .needs = true},
-    [ARRIVALS_CLOSED] = {"closed", .gap = closed},
+    [ARRIVALS_CLOSED] = {"closed"},
 };
 
 static int parse_parameter(struct arrivals *a, const struct row *r, const char *text, char *why,
@@ -53,7 +46,7 @@ static int parse_parameter(struct arrivals *a, const struct row *r, const char *
 {
     char *end;
 
-    if (!r->gap) {
+    if (a->kind == ARRIVALS_TRACE) {
         a->path = text;
         return 0;
     }
@@ -126,19 +119,19 @@ static int read_gaps(FILE *file, const char *path, uint64_t *gap_ns, uint32_t n,
 int arrivals_draw(const struct arrivals *a, double mean_ns, uint64_t seed, uint64_t *gap_ns,
                   uint32_t n, char *why, size_t why_bytes)
 {
-    const struct row *r = &rows[a->kind];
-    FILE *file = r->gap ? NULL : fopen(a->path, "re");
-    int rc = 0;
+    FILE *file;
+    int rc;
 
-    for (uint32_t i = 0; r->gap && i < n; i++)
-        gap_ns[i] = (uint64_t)(mean_ns * r->gap(a->parameter, &seed));
-    if (!r->gap && !file) {
+    for (uint32_t i = 0; a->kind != ARRIVALS_TRACE && i < n; i++)
+        gap_ns[i] = (uint64_t)(mean_ns * gap(a, &seed));
+    if (a->kind != ARRIVALS_TRACE)
+        return 0;
+    if (!(file = fopen(a->path, "re"))) {
         rc = -errno;
         snprintf(why, why_bytes, "%s: %s", a->path, strerror(-rc));
+        return rc;
     }
-    if (file) {
-        rc = read_gaps(file, a->path, gap_ns, n, why, why_bytes);
-        fclose(file);
-    }
+    rc = read_gaps(file, a->path, gap_ns, n, why, why_bytes);
+    fclose(file);
     return rc;
 }

@@ -78,7 +78,7 @@ static int source_open(struct sources *s, const char *path)
     return rc;
 }
 
-static int write_json(const struct sources *s, const char *path, bool mangled)
+static int write_json(const struct sources *s, const char *path)
 {
     struct trace_json json;
     struct whole whole;
@@ -94,7 +94,7 @@ static int write_json(const struct sources *s, const char *path, bool mangled)
         if (s->trace[i].file->header.start_ns < earliest)
             earliest = s->trace[i].file->header.start_ns;
     trace_json_begin(&json, out, earliest, s->traces + s->logs);
-    json.mangled = mangled;
+    json.mangled = given.mangled;
     for (size_t i = 0; i < s->traces; i++)
         trace_json_add(&json, &s->trace[i]);
     for (size_t i = 0; i < s->logs; i++)
@@ -118,20 +118,19 @@ static int write_json(const struct sources *s, const char *path, bool mangled)
 /* `take` of the child's plan. */
 static int merge(void *user, char *const *paths, size_t n)
 {
-    const struct plan *p = user;
     struct sources s = {.trace = calloc(n + 1, sizeof(*s.trace)),
                         .log = calloc(n + 1, sizeof(*s.log))};
     int rc = s.trace && s.log ? 0 : -ENOMEM;
 
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = source_open(&s, paths[i]);
-    if (rc == 0 && s.traces == 0 && !p->merge) {
+    if (rc == 0 && s.traces == 0 && !given.merge) {
         say(&subcommand_trace,
             "nothing was traced: none of its processes used the GPU under cutin");
         rc = -ENODATA;
     }
     if (rc == 0)
-        rc = write_json(&s, p->output, p->mangled);
+        rc = write_json(&s, given.output);
     for (size_t i = 0; i < s.traces; i++)
         trace_view_close(&s.trace[i]);
     for (size_t i = 0; i < s.logs; i++)
@@ -143,37 +142,31 @@ static int merge(void *user, char *const *paths, size_t n)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static int run(struct plan *p, char *const argv[])
-{
-    const struct variable set[] = {{"CUTIN_TRACE_KEEP", "newest"},
-                                   {"CUTIN_TRACE_RECORDS", p->records},
-                                   {"CUTIN_PRIORITY", p->level},
-                                   {0}};
-    struct child_plan plan = {.set = set,
-                              .sim = p->sim,
-                              .daemon = !p->no_daemon,
-                              .device_log = true,
-                              .take = merge,
-                              .user = p};
-
-    return child_run(&subcommand_trace, &plan, argv);
-}
-
 static int trace(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_trace;
 
     options_read(cmd, argc, argv);
+    const struct variable set[] = {{"CUTIN_TRACE_KEEP", "newest"},
+                                   {"CUTIN_TRACE_RECORDS", given.records},
+                                   {"CUTIN_PRIORITY", given.level},
+                                   {0}};
+    const struct child_plan plan = {.set = set,
+                                    .sim = given.sim,
+                                    .daemon = !given.no_daemon,
+                                    .device_log = true,
+                                    .take = merge};
+
     if (optind >= argc)
         fail_usage(cmd, given.merge ? "which files?" : "which program?");
     if (output_check(cmd, given.output) != 0)
         return EXIT_FAILURE;
     if (given.merge) {
         progress_begin();
-        return merge(&given, argv + optind, (size_t)(argc - optind)) == 0 ? EXIT_SUCCESS
-                                                                          : EXIT_FAILURE;
+        return merge(NULL, argv + optind, (size_t)(argc - optind)) == 0 ? EXIT_SUCCESS
+                                                                        : EXIT_FAILURE;
     }
-    return run(&given, argv + optind);
+    return child_run(cmd, &plan, argv + optind);
 }
 
 const struct subcommand subcommand_trace = {

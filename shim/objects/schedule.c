@@ -1,26 +1,13 @@
 /*
- * schedule.c - this process in front of the scheduler (see schedule.h).
+ * schedule.c - when streams are active (see schedule.h).
  */
 #include "shim/objects/schedule.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <string.h>
-
 #include "common/clock.h"
 #include "common/mutant.h"
-#include "common/thread.h"
 #include "common/trace.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic int state = 1; /* 1: not opened; else what client_open returned */
-
 static _Atomic uint64_t progress;
-
-static void schedule_log(int severity, const char *text)
-{
-    log_line(severity, "%s", text);
-}
 
 /* shim_stream.busy is odd while the stream is busy, and says how often it began or ended to be. A
  * stream that is forgotten stays so, whoever was looking at it: a count that it left behind would
@@ -71,50 +58,6 @@ bool schedule_idle(struct shim_stream *s, uint64_t epoch)
     client_idle(s->ctx->gpu->index, s->level);
     say_cut(TRACE_CUT_OUT, s, busy);
     return true;
-}
-
-int schedule_open(const struct schedule_ticks *ticks)
-{
-    int now = atomic_load_explicit(&state, memory_order_acquire);
-    if (now <= 0)
-        return now;
-    pthread_mutex_lock(&lock);
-    now = atomic_load_explicit(&state, memory_order_relaxed);
-    if (now > 0) {
-        const struct config *cfg = config_get();
-        /* Before the first thread of ours. */
-        if (cfg->cpus[0]) {
-            if (thread_set_cpus(cfg->cpus) != 0)
-                log_line(LOG_WARN,
-                         "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using the "
-                         "process's",
-                         cfg->cpus);
-            else if (!thread_cpus_usable())
-                log_line(LOG_WARN,
-                         "CUTIN_CPUS=%.64s: this process may use none of these; using its own",
-                         cfg->cpus);
-        }
-        bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
-        struct client_config client = {.level = cfg->level,
-                                       .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,
-                                       .weight = cfg->weight,
-                                       .linger_us = MUTANT(hold_ends_late) ? 1000 : cfg->linger_us,
-                                       .max_hold_ms = cfg->max_hold_ms,
-                                       .deadline_ms = cfg->deadline_ms,
-                                       .first_slot = page_first_slot((uint32_t)clock_ns()),
-                                       .direct = !cfg->deadline_ms,
-                                       .socket = cfg->socket[0] ? cfg->socket : NULL,
-                                       .tick = ticks->tick,
-                                       .look = ticks->look,
-                                       .remote = ticks->remote,
-                                       .log = schedule_log};
-        now = client_open(&client);
-        if (now < 0)
-            log_line(LOG_ERROR, "scheduling off: %s", strerror(-now));
-        atomic_store_explicit(&state, now < 0 ? now : 0, memory_order_release);
-    }
-    pthread_mutex_unlock(&lock);
-    return now < 0 ? now : 0;
 }
 
 /* Counted before it is busy: whoever finds it busy and complete takes the count away, which must be

@@ -1,5 +1,5 @@
 /*
- * schedule.h - this process in front of the scheduler, and when its streams are active.
+ * schedule.h - when streams are active, to the scheduler.
  */
 #ifndef CUTIN_SHIM_OBJECTS_SCHEDULE_H
 #define CUTIN_SHIM_OBJECTS_SCHEDULE_H
@@ -7,15 +7,6 @@
 #include "scheduler/client/client.h"
 #include "shim/objects/object.h"
 
-/* What the client's thread calls: see client.h. */
-struct schedule_ticks {
-    void (*tick)(void *user);
-    uint64_t (*look)(void *user);
-    void (*remote)(void *user, enum control_kind kind, uint32_t value);
-};
-/* Connects the process; done by the first context. Returns 0, or -errno: then nothing is scheduled
- * and every stream goes straight to the driver. Idempotent, thread safe. */
-int schedule_open(const struct schedule_ticks *ticks);
 /*
  * `epoch` counts the calls of a stream; `complete` is the newest epoch whose work is known
  * complete.

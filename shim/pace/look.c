@@ -1,5 +1,5 @@
 /*
- * look.c - the client's thread asks the driver for what nobody tells of.
+ * look.c - the client is connected, and its thread asks the driver for what nobody tells of.
  *
  * Most programs say when they find their work complete, by a synchronisation, a query or a host
  * function. One that learns it from memory that the device writes says nothing, nor does one whose
@@ -8,6 +8,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "scheduler/client/client.h"
@@ -20,6 +21,7 @@
 #include "shim/path/counters.h"
 #include "shim/path/external_wait.h"
 #include "common/clock.h"
+#include "common/thread.h"
 
 /* Dense looks: so far apart at first, later a sixteenth of how long what was called last has
  * lasted, so that a hold outlasts its work by as much at most; and never so often that they take
@@ -88,20 +90,17 @@ static bool departed_stuck(const struct departed *d)
     return d->ticks >= departed_stuck_ticks();
 }
 
-static void departed_close(const struct shim_context *ctx, struct departed *d, bool alive)
-{
-    if (!departed_stuck(d))
-        client_idle(ctx->gpu->index, d->level);
-    if (d->end && alive)
-        REAL(cuEventDestroy_v2)(d->end);
-    free(d);
-}
-
 static void departed_close_all(const struct shim_context *ctx, struct departed **all, bool alive)
 {
     struct departed *d, *next;
     LL_FOREACH_SAFE(*all, d, next)
-    departed_close(ctx, d, alive);
+    {
+        if (!departed_stuck(d))
+            client_idle(ctx->gpu->index, d->level);
+        if (d->end && alive)
+            REAL(cuEventDestroy_v2)(d->end);
+        free(d);
+    }
     *all = NULL;
 }
 
@@ -346,9 +345,56 @@ static uint64_t look_dense(void *user)
     return cost > next ? cost : next;
 }
 
+static void look_log(int severity, const char *text)
+{
+    log_line(severity, "%s", text);
+}
+
+/* Connects the process, for its first context. Returns 0, or -errno: then nothing is scheduled and
+ * every stream goes straight to the driver. */
 static int look_open(struct shim_context *none)
 {
-    static const struct schedule_ticks ticks = {look_tick, look_dense, remote_take};
-    return schedule_open(&ticks);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static _Atomic int state = 1; /* 1: not opened; else what client_open returned */
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    if (now <= 0)
+        return now;
+    pthread_mutex_lock(&lock);
+    now = atomic_load_explicit(&state, memory_order_relaxed);
+    if (now > 0) {
+        const struct config *cfg = config_get();
+        /* Before the first thread of ours. */
+        if (cfg->cpus[0]) {
+            if (thread_set_cpus(cfg->cpus) != 0)
+                log_line(LOG_WARN,
+                         "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using the "
+                         "process's",
+                         cfg->cpus);
+            else if (!thread_cpus_usable())
+                log_line(LOG_WARN,
+                         "CUTIN_CPUS=%.64s: this process may use none of these; using its own",
+                         cfg->cpus);
+        }
+        bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
+        struct client_config client = {.level = cfg->level,
+                                       .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,
+                                       .weight = cfg->weight,
+                                       .linger_us = MUTANT(hold_ends_late) ? 1000 : cfg->linger_us,
+                                       .max_hold_ms = cfg->max_hold_ms,
+                                       .deadline_ms = cfg->deadline_ms,
+                                       .first_slot = page_first_slot((uint32_t)clock_ns()),
+                                       .direct = !cfg->deadline_ms,
+                                       .socket = cfg->socket[0] ? cfg->socket : NULL,
+                                       .tick = look_tick,
+                                       .look = look_dense,
+                                       .remote = remote_take,
+                                       .log = look_log};
+        now = client_open(&client);
+        if (now < 0)
+            log_line(LOG_ERROR, "scheduling off: %s", strerror(-now));
+        atomic_store_explicit(&state, now < 0 ? now : 0, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    return now < 0 ? now : 0;
 }
 CONTEXT_BEGIN(CONTEXT_WANTED, look_open)

@@ -3,7 +3,7 @@
  * graphs, memsets; and copies (copy.h).
  */
 #include "shim/distance/copy.h"
-#include "shim/distance/delay.h"
+#include "shim/distance/distance.h"
 
 static void delay(CUstream stream)
 {

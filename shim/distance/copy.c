@@ -5,9 +5,7 @@
  * pageable memory and rectangles, is delayed for as long.
  */
 #include "shim/distance/copy.h"
-
-#include "shim/distance/delay.h"
-#include "shim/distance/link.h"
+#include "shim/distance/distance.h"
 
 enum way { WITHIN, TO_DEVICE, TO_HOST };
 

@@ -1,12 +1,10 @@
 /*
- * delay.c - delays in stream order (see delay.h).
+ * delay.c - delays in stream order (see distance.h).
  *
  * The delay is a kernel of one thread that looks at the clock. It is a CUkernel of a library, so it
  * belongs to no context: nothing has to be followed when contexts come and go.
  */
-#include "shim/distance/delay.h"
-
-#include "shim/distance/link.h"
+#include "shim/distance/distance.h"
 #include "shim/objects/stream.h"
 
 /* The simulated driver knows it by its name. */

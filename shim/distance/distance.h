@@ -23,4 +23,16 @@ static inline struct distance distance_get(void)
 /* The driver's own function, in one that stands in front of it. */
 #define DRIVER(symbol) ((__typeof__(&symbol))api_driver[API_##symbol])
 
+/* False: what goes into this stream goes as it is; it captures, say. */
+bool distance_applies(CUstream stream);
+/* Puts a delay, on the device, into a stream to which it applies. */
+void distance_delay(CUstream stream, uint64_t ns);
+
+/* Measures how copies go as near as the GPU is, once, before the first command: so nothing of the
+ * process runs that it could wait for. The error of the first delay, if there is one. `kernel`
+ * delays. */
+CUresult link_measure(CUkernel kernel);
+struct distance_link link_get(void);
+CUresult link_delay(CUkernel kernel, CUstream stream, uint64_t ns);
+
 #endif

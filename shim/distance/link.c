@@ -1,10 +1,9 @@
 /*
- * link.c - the way to the GPU that is here (see link.h).
+ * link.c - the way to the GPU that is here: how long copies take without a distance.
  */
-#include "shim/distance/link.h"
+#include "shim/distance/distance.h"
 
 #include "common/trace.h"
-#include "shim/distance/distance.h"
 #include "shim/objects/event.h"
 
 enum { SMALL = 4096, LARGE = 256 * 1024, TIMES = 8, ROUNDS = 12, GOOD = 3 };

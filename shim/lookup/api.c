@@ -49,10 +49,9 @@ static const uint16_t by_symbol[] = {
 #undef API_BY_SYMBOL
 };
 
-static const struct {
-    uint16_t first, count;
-} by_name[] = {
-#define API_BY_NAME(name, first, count) {API_##first, count},
+/* The first row of each, and how many they are. */
+static const uint16_t by_name[] = {
+#define API_BY_NAME(name, first, count) API_##first, count,
 #include "api_index.h"
 #undef API_BY_NAME
 };
@@ -64,42 +63,42 @@ static int compare(const char *a, const char *b)
     return (unsigned char)*a - (unsigned char)*b;
 }
 
-int api_find(const char *symbol)
+/* Where a table that is in the order of names or symbols, with `step` numbers for each, has one. */
+static const uint16_t *find(const char *text, bool names, const uint16_t *table, size_t high,
+                            size_t step)
 {
-    size_t low = 0, high = sizeof(by_symbol) / sizeof(*by_symbol);
+    size_t low = 0;
 
-    if (symbol[0] != 'c' || symbol[1] != 'u')
-        return -1; /* nearly every lookup of nearly every program */
     while (low < high) {
         size_t middle = (low + high) / 2;
-        int order = compare(symbol, api_rows[by_symbol[middle]].symbol);
+        const uint16_t *at = &table[middle * step];
+        int order = compare(text, names ? api_rows[*at].name : api_rows[*at].symbol);
         if (order == 0)
-            return by_symbol[middle];
+            return at;
         if (order < 0)
             high = middle;
         else
             low = middle + 1;
     }
-    return -1;
+    return NULL;
+}
+
+int api_find(const char *symbol)
+{
+    if (symbol[0] != 'c' || symbol[1] != 'u')
+        return -1; /* nearly every lookup of nearly every program */
+    const uint16_t *found =
+        find(symbol, false, by_symbol, sizeof(by_symbol) / sizeof(*by_symbol), 1);
+    return found ? *found : -1;
 }
 
 int api_find_name(const char *name, int *count)
 {
-    size_t low = 0, high = sizeof(by_name) / sizeof(*by_name);
+    const uint16_t *found = find(name, true, by_name, sizeof(by_name) / sizeof(*by_name) / 2, 2);
 
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = compare(name, api_rows[by_name[middle].first].name);
-        if (order == 0) {
-            *count = by_name[middle].count;
-            return by_name[middle].first;
-        }
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return -1;
+    if (found)
+        *count = found[1];
+    return found ? *found : -1;
 }
 
 /* ---- the driver --------------------------------------------------------------------------- */

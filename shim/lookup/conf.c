@@ -35,23 +35,17 @@ bool conf_next(const char **text, struct conf_part *part)
     return true;
 }
 
-static bool has_its_own(const char *variable)
+bool conf_key(const char *variable, char key[CONF_KEY])
 {
     static const char *const own[] = {"CUTIN_PRIORITY", "CUTIN_SOCKET", "CUTIN_LOG", "CUTIN_TRACE",
                                       "CUTIN_DISABLE"};
-
-    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-        if (strcmp(variable, own[i]) == 0)
-            return true;
-    return false;
-}
-
-bool conf_key(const char *variable, char key[CONF_KEY])
-{
     const char *name = variable + sizeof("CUTIN_") - 1;
     size_t length = strlen(name);
 
-    if (has_its_own(variable) || length >= CONF_KEY)
+    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+        if (strcmp(variable, own[i]) == 0)
+            return false;
+    if (length >= CONF_KEY)
         return false;
     for (size_t i = 0; i <= length; i++)
         key[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] - 'A' + 'a' : name[i]);

@@ -47,25 +47,19 @@ static bool takes_a_line(void)
 
 /* Read here, not by config_get: that one has messages of its own, CUTIN_LOG's bad values included.
  */
-static int threshold(void)
+bool log_enabled(int severity)
 {
     static _Atomic int known = -1;
     int value = atomic_load_explicit(&known, memory_order_relaxed);
-    const char *text;
 
-    if (likely(value >= 0))
-        return value;
-    text = secure_getenv("CUTIN_LOG");
-    value = text ? word_index(LOG_WORDS, text) : -1;
-    if (value < 0)
-        value = LOG_WARN;
-    atomic_store_explicit(&known, value, memory_order_relaxed);
-    return value;
-}
-
-bool log_enabled(int severity)
-{
-    return severity <= threshold();
+    if (unlikely(value < 0)) {
+        const char *text = secure_getenv("CUTIN_LOG");
+        value = text ? word_index(LOG_WORDS, text) : -1;
+        if (value < 0)
+            value = LOG_WARN;
+        atomic_store_explicit(&known, value, memory_order_relaxed);
+    }
+    return severity <= value;
 }
 
 void log_line(int severity, const char *format, ...)

@@ -136,19 +136,15 @@ static struct link_map *caller_map(const struct query *q)
     return dladdr1(q->caller, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
-/* A handle of the loaded object that contains the caller, not the main program's; or NULL. */
-static void *caller_handle(const struct query *q)
-{
-    struct link_map *map = caller_map(q);
-
-    return map && map->l_name[0] ? dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-}
-
-/* What the object that contains the caller finds in itself and in what it was linked with. */
+/* What the object that contains the caller finds in itself and in what it was linked with; the main
+ * program does not count. */
 static void *ask_caller_scope(const struct query *q, const char *name)
 {
-    void *handle = caller_handle(q), *found = NULL;
+    struct link_map *map = caller_map(q);
+    void *handle = NULL, *found = NULL;
 
+    if (map && map->l_name[0])
+        handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
     if (handle) {
         found = ask(q, handle, name);
         if (found) /* on failure the loader's message must stay the last one */
@@ -179,15 +175,6 @@ static void *find_in_front(const struct link_map *first, const char *name)
     return NULL;
 }
 
-static const struct link_map *first_map(void)
-{
-    const struct link_map *map = elf_self();
-
-    while (map && map->l_prev)
-        map = map->l_prev;
-    return map;
-}
-
 /*
  * RTLD_DEFAULT searches the global order, then what the calling object was linked with. Asked from
  * here it finds ours even where somebody in front of us has the name: -Bsymbolic puts us first in
@@ -197,22 +184,18 @@ static void *ask_default(const struct query *q)
 {
     void *found = ask(q, RTLD_DEFAULT, q->name);
 
-    if (found == q->ours)
-        found = find_in_front(first_map(), q->name);
+    if (found == q->ours) {
+        const struct link_map *first = elf_self();
+
+        while (first && first->l_prev)
+            first = first->l_prev;
+        found = find_in_front(first, q->name);
+    }
     if (!found)
         found = ask_behind(q, q->name);
     if (!found)
         found = ask_caller_scope(q, q->name);
     return found;
-}
-
-static void *ask_handle(const struct query *q)
-{
-    void *found = ask(q, q->handle, q->name);
-
-    if (found != q->ours || q->handle == elf_self())
-        return found; /* who opens libcutin.so by name means us */
-    return ask_behind(q, q->name);
 }
 
 /* A walk over the loaded objects in load order, under the loader's lock. */
@@ -279,7 +262,12 @@ static void *ask_any(const struct query *q, bool *jump)
 {
     if (q->handle == RTLD_NEXT)
         return ask_next(q, jump);
-    return q->handle == RTLD_DEFAULT ? ask_default(q) : ask_handle(q);
+    if (q->handle == RTLD_DEFAULT)
+        return ask_default(q);
+    void *found = ask(q, q->handle, q->name);
+    if (found != q->ours || q->handle == elf_self())
+        return found; /* who opens libcutin.so by name means us */
+    return ask_behind(q, q->name);
 }
 
 static struct step answer(const struct query *q, int row, void *displaced)

@@ -75,26 +75,16 @@ static const char *nearest(const char *text, size_t length, size_t *is)
     return *is < LONGEST ? name : NULL;
 }
 
-/* The setting that a name was probably meant to be; NULL where it is one, or is near none. */
-static const char *setting_meant(const char *name, size_t length)
-{
-    const char *meant;
-    size_t is;
-
-    if (length <= PREFIX || memcmp(name, prefix, PREFIX) != 0)
-        return NULL;
-    meant = nearest(name + PREFIX, length - PREFIX, &is);
-    return is == 0 ? NULL : meant;
-}
-
 bool setting_misspelt(size_t *at, char *text, size_t size)
 {
     while (!getauxval(AT_SECURE) && environ && environ[*at]) {
         const char *row = environ[(*at)++];
-        size_t length = strcspn(row, "=");
-        const char *meant = setting_meant(row, length);
+        size_t length = strcspn(row, "="), is = 0;
+        const char *meant = NULL;
 
-        if (!meant)
+        if (length > PREFIX && memcmp(row, prefix, PREFIX) == 0)
+            meant = nearest(row + PREFIX, length - PREFIX, &is);
+        if (!meant || is == 0)
             continue;
         snprintf(text, size, "%.*s is not a setting; did you mean %s?", (int)least(length, SAID),
                  row, meant);

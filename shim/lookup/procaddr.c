@@ -28,14 +28,6 @@ static int row_by_table(int first, int count, int version, bool per_thread)
     return best;
 }
 
-static int row_by_address(int first, int count, const void *address)
-{
-    for (int row = first; row < first + count; row++)
-        if (api_rows[row].intercepted && api_driver[row] == address)
-            return row;
-    return -1;
-}
-
 /* What the driver would answer for the newest version in the table. */
 static bool same_as_known(const char *name, cuuint64_t flags, const void *address)
 {
@@ -62,9 +54,9 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
     row = row_by_table(first, count, version, per_thread);
     if (row >= 0 && api_rows[row].intercepted && api_driver[row] == address)
         return row; /* several versions may share one address: the one that was asked for */
-    int exported = row_by_address(first, count, address);
-    if (exported >= 0)
-        return exported;
+    for (int i = first; i < first + count; i++)
+        if (api_rows[i].intercepted && api_driver[i] == address)
+            return i;
     if (row >= 0 && !api_rows[row].intercepted)
         return ROW_PASS;
     if (row < 0 || (version > API_TABLE_VERSION && !same_as_known(name, flags, address))) {

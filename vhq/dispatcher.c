@@ -82,11 +82,6 @@ void dispatcher_retire(struct vhq *q, enum running running)
         waiter_check(s, q);
 }
 
-void dispatcher_finish(struct vhq *q)
-{
-    dispatcher_retire(q, RUN_NONE);
-}
-
 /* The head stays where it is, so all that follows it goes on doing so. */
 void dispatcher_part(struct vhq *q, struct slot *slot)
 {
@@ -106,7 +101,7 @@ static void job_retire(const struct job *job, bool lost)
     set_lock(s);
     if (lost)
         cap_forget(q);
-    dispatcher_finish(q);
+    dispatcher_retire(q, RUN_NONE);
     set_unlock(s);
 }
 

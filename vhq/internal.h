@@ -907,9 +907,8 @@ void dispatcher_join(struct vhq_set *s); /* of a set that is closed */
 void dispatcher_kick(struct vhq_set *s);
 /* The producer published a command: make sure that the dispatcher sees it. */
 void dispatcher_ready(struct vhq *q);
-/* The ring's head went to the driver, or was dropped: remove it. Set's lock held. */
-void dispatcher_finish(struct vhq *q);
-/* The same, and the submission right is another one from now on. */
+/* The ring's head went to the driver, or was dropped: remove it. Whose the submission right is from
+ * now on. Set's lock held. */
 void dispatcher_retire(struct vhq *q, enum running running);
 /* A part of the ring's head went, and another follows. No lock held. */
 void dispatcher_part(struct vhq *q, struct slot *slot);

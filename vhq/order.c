@@ -120,18 +120,13 @@ static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t tic
 
 /* ---- boosts ---------------------------------------------------------------------------------- */
 
-static void boost_legacy_rule(struct scan *c, const struct vhq *q, uint64_t ticket)
+/* All heads, or those that are ahead by the legacy rule. */
+static void boost_heads(struct scan *c, const struct vhq *q, uint64_t ticket, bool all)
 {
     enum vhq_kind ahead = q->desc.kind == VHQ_LEGACY ? VHQ_BLOCKING : VHQ_LEGACY;
     for (uint32_t i = 0; i < c->s->heads; i++)
-        if (c->s->head[i].q->desc.kind == ahead)
+        if (all || c->s->head[i].q->desc.kind == ahead)
             c->again |= order_boost(&c->s->head[i].q->boost_below, ticket);
-}
-
-static void boost_all(struct scan *c, uint64_t ticket)
-{
-    for (uint32_t i = 0; i < c->s->heads; i++)
-        c->again |= order_boost(&c->s->head[i].q->boost_below, ticket);
 }
 
 /* What a boosted command waits for outside its vHQ. Fences are boosted by the dispatcher after this
@@ -329,12 +324,12 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     exempt = exempt || (q->desc.level > c->s->lowest && !MUTANT(level_inverted));
     if (!legacy_ready(c, q, slot->ticket)) {
         if (exempt)
-            boost_legacy_rule(c, q, slot->ticket);
+            boost_heads(c, q, slot->ticket, false);
         return false;
     }
     if ((slot->flags & VHQ_AFTER_ALL) && c->least.earliest < slot->ticket) {
         if (exempt)
-            boost_all(c, slot->ticket);
+            boost_heads(c, q, slot->ticket, true);
         return false;
     }
     if (!fences_ready(slot)) {
@@ -351,15 +346,6 @@ static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
         return false;
     scan_look(c);
     return cap_stream_full(q, load, scan_now(c));
-}
-
-/* The one of highest priority, unless that passed the earliest once too often. */
-static struct vhq *order_prefer(struct scan *c, struct vhq *first, struct vhq *earliest)
-{
-    if (c->s->passes >= PASSES_MOST)
-        first = earliest;
-    c->passes = first != earliest;
-    return first;
 }
 
 /* When it was buffered less was known of its time. */
@@ -425,7 +411,9 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
             }
         }
     }
-    *next = order_prefer(c, first, earliest);
+    /* The one of highest priority, unless that passed the earliest once too often. */
+    *next = c->s->passes >= PASSES_MOST ? earliest : first;
+    c->passes = *next != earliest;
 }
 
 /* A turn needs no command: the thread that waits for it submits by itself. */
@@ -451,15 +439,6 @@ static void order_go(struct scan *c, struct vhq *q, struct slot *slot)
     c->job.slot = slot;
 }
 
-static bool order_take(struct scan *c, struct vhq *q, const struct slot *slot)
-{
-    if (slot->flags & SLOT_LOOSE ? cap_loose_room(c->s) : cap_take(q, slot->load))
-        return true;
-    scan_look(c);
-    return slot->flags & SLOT_LOOSE ? cap_loose_room(c->s)
-                                    : cap_take_looked(q, slot->load, scan_now(c));
-}
-
 /* It has no room. */
 static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
 {
@@ -476,11 +455,15 @@ static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
 
 static bool order_room(struct scan *c, struct vhq *q, struct slot *slot)
 {
+    bool loose = cap_alone(c->s);
     slot->flags &= (uint16_t)~SLOT_LOOSE;
-    if (cap_alone(c->s))
+    if (loose)
         slot->flags |= SLOT_LOOSE;
-    if (!order_take(c, q, slot))
-        return false;
+    if (!(loose ? cap_loose_room(c->s) : cap_take(q, slot->load))) {
+        scan_look(c);
+        if (!(loose ? cap_loose_room(c->s) : cap_take_looked(q, slot->load, scan_now(c))))
+            return false;
+    }
     if (unlikely(c->s->blocked_ns != 0))
         blocked_room(c->s, scan_now(c));
     return true;
@@ -666,12 +649,6 @@ static __attribute__((noinline)) bool order_near(struct scan *c)
     return true;
 }
 
-/* Where it has no room nothing else may go either, if the others are plain. */
-static bool capped_short(struct scan *c)
-{
-    return c->s->plain && !c->s->stands && all_seen(c);
-}
-
 /* False: it takes a look at all heads. */
 static bool order_short(struct scan *c)
 {
@@ -687,7 +664,8 @@ static bool order_short(struct scan *c)
         if (scan_stream_full(c, q, slot->load))
             return order_near(c);
         if (!order_room(c, q, slot)) {
-            if (!capped_short(c))
+            /* Nothing else may go either, if the others are plain. */
+            if (!c->s->plain || c->s->stands || !all_seen(c))
                 return order_near(c);
             order_capped(c, slot);
             return true;

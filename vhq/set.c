@@ -130,20 +130,6 @@ void vhq_set_tighten(struct vhq_set *set)
         dispatcher_kick(set);
 }
 
-/* A thread is in the driver for one of them, and comes back. */
-static bool set_in_driver(struct vhq_set *s)
-{
-    bool called = false;
-    set_lock(s);
-    for (struct vhq *q = s->all; q; q = q->next) {
-        q->dead = true;
-        turn_pass(q);
-        called |= atomic_load_explicit(&q->turns, memory_order_acquire) != 0;
-    }
-    set_unlock(s);
-    return called;
-}
-
 static void set_close(struct vhq_set *s, enum set_stage stage)
 {
     if (!s || atomic_load(&vhq_forked))
@@ -157,7 +143,15 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
     registry_lock();
     DL_DELETE(registry, s);
     registry_unlock();
-    if (unlikely(set_in_driver(s)))
+    bool called = false; /* a thread is in the driver for one of them, and comes back */
+    set_lock(s);
+    for (struct vhq *q = s->all; q; q = q->next) {
+        q->dead = true;
+        turn_pass(q);
+        called |= atomic_load_explicit(&q->turns, memory_order_acquire) != 0;
+    }
+    set_unlock(s);
+    if (unlikely(called))
         return; /* it needs what is here */
     struct vhq *q, *next;
     DL_FOREACH_SAFE(s->all, q, next)

@@ -237,7 +237,7 @@ static void parts_end(struct turn *t, int err)
     cap_sent(q, slot->flags, slot->load, err);
     slot_release(q, slot);
     set_lock(s);
-    dispatcher_finish(q);
+    dispatcher_retire(q, RUN_NONE);
     atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
     set_unlock(s);
     dispatcher_kick(s); /* what this command kept back may go */

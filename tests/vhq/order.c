@@ -253,7 +253,7 @@ Test(order, leaves_what_a_look_may_have_seen_too_early)
     cr_assert_eq(job.kind, JOB_RUN);
     cr_assert_eq(job.q, w->stream[legacy].q);
     job.slot->cmd.run(job.slot->cmd.payload);
-    dispatcher_finish(job.q);
+    dispatcher_retire(job.q, RUN_NONE);
     cr_assert_eq(order_next(s, 0).kind, JOB_SLEEP);
     atomic_store(&s->thread_up, 0);
     device_finish(w);
@@ -287,7 +287,7 @@ static bool goes(struct vhq_set *s)
     if (job.kind != JOB_RUN)
         return false;
     job.slot->cmd.run(job.slot->cmd.payload);
-    dispatcher_finish(job.q);
+    dispatcher_retire(job.q, RUN_NONE);
     return true;
 }
 

@@ -26,7 +26,7 @@ static _Thread_local struct range ranges[RANGES] __attribute__((tls_model("initi
 
 static _Atomic uint32_t generation = 1;
 
-static _Atomic uint32_t rings_noted;
+_Atomic uint32_t memory_rings;
 
 /* ---- what the program has registered -------------------------------------------------------- */
 
@@ -86,16 +86,6 @@ bool memory_registered(CUdeviceptr address)
             address >= registered[i].start && address - registered[i].start < registered[i].size;
     pthread_mutex_unlock(&registered_lock);
     return found;
-}
-
-void memory_note_rings(void)
-{
-    atomic_store_explicit(&rings_noted, 1, memory_order_relaxed);
-}
-
-const _Atomic uint32_t *memory_rings_word(void)
-{
-    return &rings_noted;
 }
 
 void memory_forget(void)

@@ -43,11 +43,9 @@ void memory_registered_remove(CUdeviceptr device);
 void memory_registered_look(void);
 bool memory_registered(CUdeviceptr address);
 
-/* The program has registered memory of another device, or has some in common with another process:
- * its kernels may ring doorbells, or write what somebody waits for. And the word that is not 0
- * then. */
-void memory_note_rings(void);
-const _Atomic uint32_t *memory_rings_word(void);
+/* Not 0: the program has registered memory of another device, or has some in common with another
+ * process: its kernels may ring doorbells, or write what somebody waits for. */
+extern _Atomic uint32_t memory_rings;
 
 /* Does the driver return from a synchronous copy only when it is complete? Into host memory, yes;
  * from pinned memory, yes; from pageable memory it may have staged the rest; within a device it

@@ -105,14 +105,6 @@ static void stream_unlink(struct shim_stream *s)
     atomic_fetch_add_explicit(&stream_generation, 1, memory_order_release);
 }
 
-static uint32_t level_of(const struct shim_context *ctx, CUstream handle, int priority)
-{
-    if (thread_level_wanted < 0 || handle == CU_STREAM_LEGACY)
-        return level_of_priority(ctx, priority);
-    return (uint32_t)thread_level_wanted < level_highest() ? (uint32_t)thread_level_wanted
-                                                           : level_highest();
-}
-
 /* Its handle is not known yet. */
 static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle, unsigned flags,
                                       int priority, uint32_t level)
@@ -139,11 +131,16 @@ static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle,
     return s;
 }
 
-/* At the level that it has by its handle and priority. */
+/* At the level that it has by its handle, its priority and what its thread wants. */
 static struct shim_stream *stream_new_plain(struct shim_context *ctx, CUstream handle,
                                             unsigned flags, int priority)
 {
-    return stream_new(ctx, handle, flags, priority, level_of(ctx, handle, priority));
+    uint32_t level = (uint32_t)thread_level_wanted, most = level_highest();
+    if (thread_level_wanted < 0 || handle == CU_STREAM_LEGACY)
+        level = level_of_priority(ctx, priority);
+    else if (level > most)
+        level = most;
+    return stream_new(ctx, handle, flags, priority, level);
 }
 
 struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,

@@ -26,16 +26,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mirror *mirrors;
 static bool running;
 
-/* Only what differs is written: the GPU may be looking at it. */
-static void copy_word(struct mirror *m)
-{
-    if (m->paused)
-        return;
-    uint32_t now = atomic_load(m->word);
-    if (atomic_load_explicit(m->copy, memory_order_relaxed) != now)
-        atomic_store(m->copy, now);
-}
-
 static void *mirror_main(void *unused)
 {
     thread_name("cutin-mirror");
@@ -45,7 +35,10 @@ static void *mirror_main(void *unused)
         struct mirror *m;
         pthread_mutex_lock(&lock);
         DL_FOREACH (mirrors, m) {
-            copy_word(m);
+            uint32_t now = atomic_load(m->word);
+            /* Only what differs is written: the GPU may be looking at it. */
+            if (!m->paused && atomic_load_explicit(m->copy, memory_order_relaxed) != now)
+                atomic_store(m->copy, now);
             if (vhq_set_in_flight(m->set))
                 nap.tv_nsec = BUSY_NAP_NS;
         }

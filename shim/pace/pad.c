@@ -32,18 +32,6 @@ static struct pad_guard guard; /* under the lock */
 /* Streams above best effort that have no ring: those with queues, for one. */
 static _Atomic uint32_t unseen;
 
-static struct pad *pad_new(const struct shim_stream *s)
-{
-    struct pad *p = s->q ? NULL : pool_get(&pads);
-    if (!p)
-        return NULL;
-    *p = (struct pad){.stream = s, .seen = EPOCH_KERNELS(atomic_load(&s->epoch))};
-    pthread_mutex_lock(&lock);
-    DL_APPEND(all, p);
-    pthread_mutex_unlock(&lock);
-    return p;
-}
-
 /* Without a ring what it does leaves nothing. */
 static void pad_open(struct shim_stream *s)
 {
@@ -51,10 +39,17 @@ static void pad_open(struct shim_stream *s)
     s->unseen = false;
     if (config_get()->pad != PAD_ON || !s->ctx->set || !s->tracked)
         return;
-    s->pad = pad_new(s);
-    s->unseen = !s->pad;
-    if (s->unseen)
+    struct pad *p = s->q ? NULL : pool_get(&pads);
+    s->unseen = !p;
+    if (!p) {
         atomic_fetch_add(&unseen, 1);
+        return;
+    }
+    *p = (struct pad){.stream = s, .seen = EPOCH_KERNELS(atomic_load(&s->epoch))};
+    pthread_mutex_lock(&lock);
+    DL_APPEND(all, p);
+    pthread_mutex_unlock(&lock);
+    s->pad = p;
 }
 STREAM_NOTE(STREAM_BEGINS, pad_open)
 

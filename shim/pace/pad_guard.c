@@ -14,8 +14,13 @@ bool pad_guard_open(const struct pad_guard *g, uint64_t now_ns)
     return now_ns >= g->until_ns;
 }
 
-static bool guard_judge(struct pad_guard *g, uint64_t now_ns)
+bool pad_guard_add(struct pad_guard *g, uint32_t ns, uint32_t learned_ns, uint64_t now_ns)
 {
+    if (!pad_guard_open(g, now_ns))
+        return false; /* from before the pause */
+    g->slow += ns > (uint64_t)learned_ns + learned_ns / 50 + SLACK_NS;
+    if (++g->samples < PAD_GUARD_SAMPLES)
+        return false;
     bool slow = g->slow > PAD_GUARD_SLOW_MOST;
     g->samples = g->slow = 0;
     if (!slow) {
@@ -27,12 +32,4 @@ static bool guard_judge(struct pad_guard *g, uint64_t now_ns)
         g->pause_ns = PAUSE_MOST_NS;
     g->until_ns = now_ns + g->pause_ns;
     return true;
-}
-
-bool pad_guard_add(struct pad_guard *g, uint32_t ns, uint32_t learned_ns, uint64_t now_ns)
-{
-    if (!pad_guard_open(g, now_ns))
-        return false; /* from before the pause */
-    g->slow += ns > (uint64_t)learned_ns + learned_ns / 50 + SLACK_NS;
-    return ++g->samples >= PAD_GUARD_SAMPLES && guard_judge(g, now_ns);
 }

@@ -63,7 +63,7 @@ static int queues_open(struct shim_context *ctx)
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
                              .shift =
                                  MUTANT(shifts_unknown) ? NULL : client_shift_word(ctx->gpu->index),
-                             .rings = memory_rings_word(),
+                             .rings = &memory_rings,
                              .stands = MUTANT(marker_stands) ? NULL : &call_stands,
                              .beside = client_beside_word(),
                              .marks_apart_ns = gates_marks_apart_ns(ctx->gpu),

@@ -70,42 +70,21 @@ static void publish(struct shim_context *ctx, void *unused)
     context_look_end(ctx);
 }
 
-static void take_level(uint32_t value)
-{
-    if (value > CUTIN_LEVEL_BE)
-        context_each(track, NULL);
-}
-
-static void take_budget(uint32_t value)
-{
-    atomic_store(&budget_us, value);
-    context_each(configure, NULL);
-}
-
-static void take_depth(uint32_t value)
-{
-    atomic_store(&depth, value);
-    context_each(configure, NULL);
-}
-
-static void take_reset(uint32_t value)
+void remote_take(void *user, enum control_kind kind, uint32_t value)
 {
     struct reset r = {.wanted = value};
 
-    context_each(reset, &r);
-    context_each(publish, NULL);
-    log_line(LOG_INFO, "a reset from outside dropped %u commands", r.dropped);
-}
-
-static void (*const takers[CONTROL_KIND_COUNT])(uint32_t value) = {
-    [CONTROL_LEVEL] = take_level,
-    [CONTROL_BUDGET_US] = take_budget,
-    [CONTROL_DEPTH] = take_depth,
-    [CONTROL_RESET] = take_reset,
-};
-
-void remote_take(void *user, enum control_kind kind, uint32_t value)
-{
-    if (!shim_bypassed() && takers[kind])
-        takers[kind](value);
+    if (shim_bypassed())
+        return;
+    if (kind == CONTROL_LEVEL && value > CUTIN_LEVEL_BE)
+        context_each(track, NULL);
+    if (kind == CONTROL_BUDGET_US || kind == CONTROL_DEPTH) {
+        atomic_store(kind == CONTROL_DEPTH ? &depth : &budget_us, value);
+        context_each(configure, NULL);
+    }
+    if (kind == CONTROL_RESET) {
+        context_each(reset, &r);
+        context_each(publish, NULL);
+        log_line(LOG_INFO, "a reset from outside dropped %u commands", r.dropped);
+    }
 }

@@ -273,29 +273,24 @@ static void *suspend_main(void *unused)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-/* Lock held. */
-static void device_add(const struct gpu_device *gpu)
-{
-    static bool running;
-    uint32_t n = atomic_load_explicit(&count, memory_order_relaxed);
-    for (uint32_t i = 0; i < n; i++)
-        if (devices[i].gpu == gpu)
-            return;
-    if (n == DEVICES)
-        return;
-    devices[n] = (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, level_highest())};
-    device_judge(&devices[n]);
-    if (!devices[n].off && !thread_once(&running, suspend_main))
-        turn_off(&devices[n], "there is no memory for a thread");
-    atomic_store_explicit(&count, n + 1, memory_order_release);
-}
-
 void suspend_open(struct shim_context *ctx)
 {
-    if (config_get()->suspend == SUSPEND_OFF || ctx->gpu->index < 0)
+    static bool running;
+    const struct gpu_device *gpu = ctx->gpu;
+    if (config_get()->suspend == SUSPEND_OFF || gpu->index < 0)
         return;
     pthread_mutex_lock(&lock);
-    device_add(ctx->gpu);
+    uint32_t n = atomic_load_explicit(&count, memory_order_relaxed), at = 0;
+    while (at < n && devices[at].gpu != gpu)
+        at++;
+    if (at == n && n < DEVICES) {
+        struct device *d = &devices[n];
+        *d = (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, level_highest())};
+        device_judge(d);
+        if (!d->off && !thread_once(&running, suspend_main))
+            turn_off(d, "there is no memory for a thread");
+        atomic_store_explicit(&count, n + 1, memory_order_release);
+    }
     pthread_mutex_unlock(&lock);
 }
 

@@ -51,16 +51,21 @@ void drain_displaced(struct vhq_fence *fence)
         drain_all(true);
 }
 
-void drain_recorded(CUevent event)
+void drain_record(struct shim_event *ev)
 {
     bool waited;
-    struct shim_event *ev = event_find(event);
-    if (!ev)
-        return;
     struct vhq_fence *old = event_swap(ev, NULL, &waited);
     if (old && (waited || !vhq_fence_submitted(old)))
         drain_displaced(old);
     vhq_fence_put(old);
+}
+
+void drain_recorded(CUevent event)
+{
+    struct shim_event *ev = event_find(event);
+    if (!ev)
+        return;
+    drain_record(ev);
     event_note(ev, NULL, 0);
 }
 

@@ -35,8 +35,10 @@ void drain_legacy_order(struct shim_stream *s);
  * wait. */
 void drain_siblings(struct shim_context *ctx);
 void drain_displaced(struct vhq_fence *fence);
-/* Something else than a record of a stream is about to record the event, at once: an earlier record
- * of it that is buffered, and waits for that, go before. */
+struct shim_event;
+/* An earlier record of the event that is buffered, and waits for that, go before what follows. */
+void drain_record(struct shim_event *ev);
+/* Likewise; something else than a record of a stream is about to record it, at once. */
 void drain_recorded(CUevent event);
 
 #endif

@@ -92,18 +92,15 @@ static void watch_end(struct watch *w)
 }
 
 /* Another context than the stream's may be current, and an event is of one context. */
-static bool event_make(const struct watch *w, CUevent *event)
-{
-    struct context_scope scope = context_push(w->ctx);
-    CUresult r = REAL(cuEventCreate)(event, CU_EVENT_DISABLE_TIMING);
-    context_pop(scope);
-    return r == CUDA_SUCCESS;
-}
-
 static bool record(const struct watch *w, CUevent *event)
 {
-    return (*event || event_make(w, event)) &&
-           REAL(cuEventRecord)(*event, w->handle) == CUDA_SUCCESS;
+    CUresult r = CUDA_SUCCESS;
+    if (!*event) {
+        struct context_scope scope = context_push(w->ctx);
+        r = REAL(cuEventCreate)(event, CU_EVENT_DISABLE_TIMING);
+        context_pop(scope);
+    }
+    return r == CUDA_SUCCESS && REAL(cuEventRecord)(*event, w->handle) == CUDA_SUCCESS;
 }
 
 /* ---- around a wait --------------------------------------------------------------------------- */
@@ -162,14 +159,6 @@ struct watch *external_wait_begin_context(struct shim_context *ctx)
     return found ? external_wait_begin(found) : NULL;
 }
 
-static bool stream_there(const struct watch *w)
-{
-    pthread_mutex_lock(&lock);
-    bool there = w->stream;
-    pthread_mutex_unlock(&lock);
-    return there;
-}
-
 static void watch_close(struct watch *w)
 {
     pthread_mutex_lock(&lock);
@@ -185,7 +174,10 @@ void external_wait_end(struct watch *w)
 {
     if (!w)
         return;
-    if (stream_there(w) && record(w, &w->after))
+    pthread_mutex_lock(&lock);
+    bool there = w->stream;
+    pthread_mutex_unlock(&lock);
+    if (there && record(w, &w->after))
         watch_close(w);
     else
         watch_end(w);

@@ -187,31 +187,22 @@ CONTEXT_END(CONTEXT_ENDED, timings_end)
 
 /* ---- timing a call -------------------------------------------------------------------------- */
 
-/* Makes sure that the slot has events of this clock's context. */
-static bool timing_events(struct timing *t, struct clock *k)
-{
-    if (t->clock == k)
-        return true;
-    if (t->clock) { /* events of another context */
-        REAL(cuEventDestroy_v2)(t->start);
-        REAL(cuEventDestroy_v2)(t->end);
-        t->clock = NULL;
-    }
-    if (event_pair(&t->start, &t->end))
-        t->clock = k;
-    return t->clock;
-}
-
 /* The next place of the ring, with events. Lock held. */
 static struct timing *timing_take(const struct shim_context *ctx, CUstream stream)
 {
     struct timing *t = &timings[(oldest + count) % TIMINGS];
     struct context_scope scope = context_push_other(ctx);
     struct clock *k = count < TIMINGS ? clock_of(ctx, stream) : NULL;
-    bool ready = k && timing_events(t, k);
 
+    if (k && t->clock && t->clock != k) { /* it has events of another context */
+        REAL(cuEventDestroy_v2)(t->start);
+        REAL(cuEventDestroy_v2)(t->end);
+        t->clock = NULL;
+    }
+    if (k && !t->clock && event_pair(&t->start, &t->end))
+        t->clock = k;
     context_pop(scope);
-    if (!ready)
+    if (!k || !t->clock)
         return NULL;
     atomic_store_explicit(&t->state, TIMING_TAKEN, memory_order_relaxed);
     count++;

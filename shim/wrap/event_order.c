@@ -102,13 +102,9 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     if (atomic_load_explicit(&ev->captured, memory_order_relaxed) != captures)
         atomic_store(&ev->captured, captures);
     if (captures) {
-        bool waited;
         /* A record that is buffered would come behind the one that a capture takes, and undo it. */
-        struct vhq_fence *old =
-            MUTANT(capture_before_record) ? NULL : event_swap(ev, NULL, &waited);
-        if (old && (waited || !vhq_fence_submitted(old)))
-            drain_displaced(old);
-        vhq_fence_put(old);
+        if (!MUTANT(capture_before_record))
+            drain_record(ev);
         return call_on(&c, NULL);
     }
     /* What the driver refuses while the caller waits must not be deferred: flags, which are for

@@ -72,16 +72,6 @@ static CUresult graph_launch(const struct graph_call *a, CUgraphExec handle)
     return r;
 }
 
-static CUresult copy_launch(const struct graph_call *a, struct graph_copy *copy, CUgraphExec chosen)
-{
-    CUresult r = graph_copy_before(copy, chosen, a->stream);
-    if (r == CUDA_SUCCESS)
-        r = graph_launch(a, chosen);
-    if (r == CUDA_SUCCESS)
-        graph_copy_after(copy, chosen, a->stream);
-    return r;
-}
-
 static int graph_run(void *payload)
 {
     const struct graph_call *a = payload;
@@ -89,7 +79,12 @@ static int graph_run(void *payload)
     CUgraphExec chosen = copy ? graph_copy_choose(copy, a->handle, a->ctx, a->level) : a->handle;
     if (a->upload)
         return (int)REAL(cuGraphUpload)(chosen, a->stream);
-    return (int)(copy ? copy_launch(a, copy, chosen) : graph_launch(a, chosen));
+    CUresult r = copy ? graph_copy_before(copy, chosen, a->stream) : CUDA_SUCCESS;
+    if (r == CUDA_SUCCESS)
+        r = graph_launch(a, chosen);
+    if (r == CUDA_SUCCESS && copy)
+        graph_copy_after(copy, chosen, a->stream);
+    return (int)r;
 }
 
 /* As a stream's own wait for a value: it may stop a hardware queue. */

@@ -15,7 +15,7 @@
 static void shared(CUresult r)
 {
     if (r == CUDA_SUCCESS && !thread_bypasses() && !MUTANT(shared_memory_unseen)) {
-        memory_note_rings();
+        atomic_store_explicit(&memory_rings, 1, memory_order_relaxed);
         gates_note_peer();
     }
 }
@@ -42,7 +42,7 @@ static void registered(CUresult r, void *p, size_t bytes, unsigned int flags)
         memory_registered_add(p, bytes);
     if (r == CUDA_SUCCESS && flags & CU_MEMHOSTREGISTER_IOMEMORY) {
         waiting_registered();
-        memory_note_rings();
+        atomic_store_explicit(&memory_rings, 1, memory_order_relaxed);
         gates_note_peer();
     }
 }

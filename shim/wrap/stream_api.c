@@ -45,15 +45,11 @@ CREATES(cuGreenCtxStreamCreate, (CUstream *, stream), (CUgreenCtx, green), (unsi
 
 /* ---- destroy ------------------------------------------------------------------------------ */
 
-struct stream_destroy {
-    struct shim_stream *stream;
-};
-
 /* The last command of its vHQ. The driver's destroy comes from stream_reap: until the vHQ is gone,
  * somebody may want to put a marker into the stream. */
 static int destroy_run(void *payload)
 {
-    struct shim_stream *s = ((struct stream_destroy *)payload)->stream;
+    struct shim_stream *s = *(struct shim_stream **)payload;
     atomic_store(&s->ctx->reap, true);
     atomic_store(&s->state, STREAM_DESTROYED);
     return 0;
@@ -75,13 +71,12 @@ static CUresult stream_destroy(CUstream handle)
         vhq_release(s->q); /* nobody can name it any more to end its own hold */
     if (s->q && vhq_busy(s->q)) {
         struct vhq_cmd *cmd;
-        struct vhq_req req = {.bytes = sizeof(struct stream_destroy),
-                              .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER};
+        struct vhq_req req = {.bytes = sizeof(s), .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER};
         struct vhq *q = s->q;
         vhq_begin(q, &req, &cmd);
         cmd->run = destroy_run;
         cmd->drop = NULL;
-        ((struct stream_destroy *)cmd->payload)->stream = s;
+        *(struct shim_stream **)cmd->payload = s;
         vhq_end(q, NULL, 0);
         return CUDA_SUCCESS;
     }

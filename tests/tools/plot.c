@@ -3,6 +3,7 @@
  */
 #include "tests/integration/process.h"
 #include "tools/cutin/plot/result.h"
+#include "tools/lab/lab.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -94,7 +95,8 @@ Test(plot, other_objects_are_no_results_of_ours)
     char why[256];
 
     cr_expect_null(result_kind_of(root));
-    cr_expect_eq(plot_write(root, sandbox_path("x.svg"), why, sizeof(why)), -EINVAL);
+    cr_expect_eq(plot_write(result_kind_of(root), root, sandbox_path("x.svg"), why, sizeof(why)),
+                 -EINVAL);
     cr_expect_neq(access(sandbox_path("x.svg"), F_OK), 0);
     json_decref(root);
 }
@@ -132,7 +134,8 @@ Test(plot, without_gnuplot_one_line_says_what_to_install)
     setenv("PATH", sandbox_folder(), 1);
     cr_expect_eq(plot_check("x.png", why, sizeof(why)), -ENOENT);
     cr_expect_not_null(strstr(why, "gnuplot-nox"));
-    cr_expect_eq(plot_write(root, sandbox_path("x.png"), why, sizeof(why)), -ENOENT);
+    cr_expect_eq(plot_write(result_kind_of(root), root, sandbox_path("x.png"), why, sizeof(why)),
+                 -ENOENT);
     cr_expect_null(strchr(why, '\n'));
     cr_expect_neq(access(sandbox_path("x.png"), F_OK), 0, "half a file is left");
     json_decref(root);
@@ -150,7 +153,8 @@ Test(plot, a_gnuplot_that_fails_leaves_no_file)
     chmod(program, 0755);
     setenv("PATH", sandbox_folder(), 1);
     cr_expect_eq(plot_check("x.png", why, sizeof(why)), 0);
-    cr_expect_eq(plot_write(root, sandbox_path("x.png"), why, sizeof(why)), -EIO);
+    cr_expect_eq(plot_write(result_kind_of(root), root, sandbox_path("x.png"), why, sizeof(why)),
+                 -EIO);
     cr_expect_neq(access(sandbox_path("x.png"), F_OK), 0);
     json_decref(root);
 }
@@ -160,7 +164,8 @@ static char *draw(const char *text, const char *name, const char *begins)
     json_t *root = load(text);
     char why[256], *drawn;
 
-    cr_expect_eq(plot_write(root, sandbox_path(name), why, sizeof(why)), 0, "%s", why);
+    cr_expect_eq(plot_write(result_kind_of(root), root, sandbox_path(name), why, sizeof(why)), 0,
+                 "%s", why);
     drawn = file_text(sandbox_path(name));
     cr_expect_eq(strncmp(drawn, begins, strlen(begins)), 0, "%s begins with %.8s", name, drawn);
     json_decref(root);

@@ -73,15 +73,6 @@ void progress_show(double done, double total, const char *what)
     show();
 }
 
-void progress_sleep_until(uint64_t ns)
-{
-    for (uint64_t at_ns = clock_ns(); at_ns < ns && !progress_cancel; at_ns = clock_ns()) {
-        clock_sleep_until(ns - at_ns > EVERY_NS ? at_ns + EVERY_NS : ns);
-        if (on_terminal)
-            show();
-    }
-}
-
 void progress_end(void)
 {
     if (visible)

@@ -21,9 +21,6 @@ void progress_begin(void);
 /* `done` of `total`, and what is being done; the time so far where it is not known (0) how much
  * there is. */
 void progress_show(double done, double total, const char *what);
-/* As above after a pause until then, on the monotonic clock, or until the flag is set. The line
- * goes on meanwhile: it is what was shown last. */
-void progress_sleep_until(uint64_t ns);
 /* Takes the line away; what is shown next is another one. */
 void progress_end(void);
 

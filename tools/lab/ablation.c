@@ -183,7 +183,8 @@ static int run(const struct bench_plan *plan, int argc, char **argv)
         json_object_set_new(config, "command", result_command(argc, argv));
     if (json_array_size(rows) == 0)
         json_decref(root);
-    else if (result_give(&subcommand_ablation, root, plan->json, plan->plot) != EXIT_SUCCESS)
+    else if (result_give(&subcommand_ablation, result_kind_of(root), root, plan->json,
+                         plan->plot) != EXIT_SUCCESS)
         rc = -EIO;
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

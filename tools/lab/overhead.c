@@ -424,12 +424,12 @@ static void print_table(const struct result *results, size_t n)
 static int report(const struct plan *plan, const struct result *results, size_t n, int argc,
                   char **argv)
 {
+    json_t *root = all_json(plan, results, n, argc, argv);
     int rc;
 
     if (!plan->json)
         print_table(results, n);
-    rc = result_give(&subcommand_overhead, all_json(plan, results, n, argc, argv), plan->json,
-                     plan->plot);
+    rc = result_give(&subcommand_overhead, result_kind_of(root), root, plan->json, plan->plot);
     if (progress_cancel)
         say(&subcommand_overhead, "interrupted; the figures are of what was measured");
     return rc;

@@ -481,7 +481,7 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv)
     if (rc == EXIT_SUCCESS && read_files(&a) != 0)
         rc = say(&subcommand_latency, "no memory for its cut-ins");
     if (rc == EXIT_SUCCESS && plan->json)
-        rc = result_give(&subcommand_latency, to_json(&a, argc, argv), true, NULL);
+        rc = result_give(&subcommand_latency, &result_latency, to_json(&a, argc, argv), true, NULL);
     else if (rc == EXIT_SUCCESS)
         print(&a);
     free(a.cuts.at);

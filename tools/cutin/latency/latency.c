@@ -107,7 +107,7 @@ static int report(struct bench *b, int argc, char **argv)
     json_object_set_new(json_object_get(root, "config"), "command", result_command(argc, argv));
     if (!b->plan.json)
         bench_print(b);
-    rc = result_give(&subcommand_latency, root, b->plan.json, b->plan.plot);
+    rc = result_give(&subcommand_latency, &result_latency, root, b->plan.json, b->plan.plot);
     if (b->plan.histogram && bench_histogram(b, b->plan.histogram, b->why, sizeof(b->why)) != 0)
         rc = say(&subcommand_latency, "%s", b->why);
     if (b->cancelled && rc == EXIT_SUCCESS)

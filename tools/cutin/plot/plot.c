@@ -1,6 +1,6 @@
 /*
- * plot.c - what the gnuplot scripts draw: kinds of results, and their figures as variables and data
- * of gnuplot (data/common.gp says which); and to run it.
+ * plot.c - what the gnuplot scripts draw: figures of a result as variables and data of gnuplot
+ * (data/common.gp says which); and to run it.
  *
  * Strings from the object stand in single quotes, where gnuplot knows no escapes but the quote
  * itself; figures are printed by us. So no file of figures can make gnuplot run anything.
@@ -18,48 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct result_kind result_kinds[] = {
-    {.name = "latency",
-     .title = "cutin latency",
-     .members = "modes",
-     .sign = "added_us",
-     .figures = {"p50_us", "p99_us"},
-     .cdf = "cdf_us"},
-    {.name = "overhead",
-     .title = "cutin-lab overhead",
-     .groups = "runs",
-     .members = "",
-     .label = "threads",
-     .sign = "pass_through",
-     .figures = {"launch.added_ns_p50", "event_record.added_ns_p50", "memcpy_async.added_ns_p50"}},
-    {.name = "disb",
-     .title = "cutin-lab disb",
-     .groups = "workloads",
-     .members = "modes",
-     .sign = "models",
-     .figures = {"rt_vs_alone", "throughput_vs_rt_only"},
-     .cdf = "rt.cdf_us"},
-    {.name = "ablation",
-     .title = "cutin-lab ablation",
-     .members = "rows",
-     .label = "variant",
-     .sign = "added_us",
-     .figures = {"added_us.p50", "added_us.p99", "be_throughput_ratio", "be_kernel_us"}},
-    {0},
-};
-
-const struct result_kind *result_kind_of(const json_t *root)
-{
-    for (const struct result_kind *kind = result_kinds; kind->name; kind++) {
-        const json_t *all = result_get(root, kind->groups ? kind->groups : kind->members);
-
-        if (json_is_array(all)
-                ? kind->label && result_get(json_array_get(all, 0), kind->sign)
-                : !kind->label && json_object_size(all) > 0 && result_get(root, kind->sign))
-            return kind;
-    }
-    return NULL;
-}
+const struct result_kind result_latency = {.name = "latency",
+                                           .title = "cutin latency",
+                                           .members = "modes",
+                                           .sign = "added_us",
+                                           .figures = {"p50_us", "p99_us"},
+                                           .cdf = "cdf_us"};
 
 /* ---- what gnuplot reads -------------------------------------------------------------------- */
 
@@ -322,9 +286,9 @@ static int run_gnuplot(int script, int out)
     return status == 0 ? 0 : -EIO;
 }
 
-int plot_draw(const json_t *root, enum plot_format format, int fd, char *why, size_t why_bytes)
+int plot_draw(const struct result_kind *kind, const json_t *root, enum plot_format format, int fd,
+              char *why, size_t why_bytes)
 {
-    const struct result_kind *kind = result_kind_of(root);
     char name[64], path[PATH_MAX];
     int script, rc;
 
@@ -350,7 +314,8 @@ int plot_draw(const json_t *root, enum plot_format format, int fd, char *why, si
     return rc;
 }
 
-int plot_write(const json_t *root, const char *file, char *why, size_t why_bytes)
+int plot_write(const struct result_kind *kind, const json_t *root, const char *file, char *why,
+               size_t why_bytes)
 {
     int format = format_of(file), rc, fd;
 
@@ -362,7 +327,7 @@ int plot_write(const json_t *root, const char *file, char *why, size_t why_bytes
         snprintf(why, why_bytes, "cannot write %s: %s", file, strerror(-rc));
         return rc;
     }
-    rc = plot_draw(root, (enum plot_format)format, fd, why, why_bytes);
+    rc = plot_draw(kind, root, (enum plot_format)format, fd, why, why_bytes);
     close(fd);
     if (rc != 0)
         unlink(file);

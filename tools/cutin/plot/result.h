@@ -30,17 +30,15 @@ json_t *result_environment(void);
 json_t *result_command(int argc, char **argv);
 /* The member at a dotted path, e.g. "config.machine.cpu"; NULL where there is none. Borrowed. */
 json_t *result_get(const json_t *root, const char *path);
-/* What a measuring command ends with: the object on stdout where `json`, its picture in the file
- * `plot` (NULL: none). Takes the reference; returns the exit status, and has said what failed. */
-int result_give(const struct subcommand *cmd, json_t *root, bool json, const char *plot);
 /* One object, arrays of plain numbers on one line each, and a newline. Returns 0 or -EIO. */
 int result_print(const json_t *root, FILE *out);
 
 /* ---- pictures of results: a script of data/, run by gnuplot as a child on figures of ours ------
  *
- * What kind of result an object is shows in its keys; plot.c has the table. Pictures have
- * a white background of their own, line styles and fills that differ without colour, and say which
- * machine they come from. */
+ * What kind of result an object is shows in its keys; tools/lab/kinds.c has the others. Pictures
+ * have a white background of their own, line styles and fills that differ without colour, and say
+ * which machine they come from. */
+
 enum plot_format { PLOT_PNG, PLOT_SVG, PLOT_FORMATS };
 
 /* A kind of result: groups (workloads, runs) of members (modes, variants) that have figures. */
@@ -54,8 +52,7 @@ struct result_kind {
     const char *figures[5]; /* of a member; ends with NULL */
     const char *cdf;
 };
-/* NULL: none of ours that can be drawn. */
-const struct result_kind *result_kind_of(const json_t *root);
+extern const struct result_kind result_latency;
 
 /* What the script of `kind` draws of `root`, a result of that kind. */
 void plot_figures(FILE *script, const struct result_kind *kind, const json_t *root);
@@ -69,8 +66,14 @@ int data_path(const char *name, char path[PATH_MAX], char *why, size_t why_bytes
  */
 int plot_check(const char *file, char *why, size_t why_bytes);
 /* Draws `root` into FILE. 0, or -errno with one line in `why`; no half a file is left then. */
-int plot_write(const json_t *root, const char *file, char *why, size_t why_bytes);
+int plot_write(const struct result_kind *kind, const json_t *root, const char *file, char *why,
+               size_t why_bytes);
 /* The same into an open file, from its current position on. */
-int plot_draw(const json_t *root, enum plot_format format, int fd, char *why, size_t why_bytes);
+int plot_draw(const struct result_kind *kind, const json_t *root, enum plot_format format, int fd,
+              char *why, size_t why_bytes);
+/* What a measuring command ends with: the object on stdout where `json`, its picture in the file
+ * `plot` (NULL: none). Takes the reference; returns the exit status, and has said what failed. */
+int result_give(const struct subcommand *cmd, const struct result_kind *kind, json_t *root,
+                bool json, const char *plot);
 
 #endif

@@ -319,7 +319,7 @@ static int report(struct plan *p, json_t *workloads, int argc, char **argv)
     json_t *root =
         json_pack("{s:o, s:o, s:b, s:o}", "workloads", workloads, "models", models_json(&p->disb),
                   "interrupted", (int)progress_cancel, "config", config_json(p, argc, argv));
-    int rc = result_give(&subcommand_disb, root, p->json, p->plot);
+    int rc = result_give(&subcommand_disb, result_kind_of(root), root, p->json, p->plot);
 
     if (progress_cancel)
         say(&subcommand_disb, "interrupted; the figures are of what was measured");

@@ -15,7 +15,8 @@
 enum {
     MOST_COPY = 64 << 20, /* larger copies are made in parts */
     SHORT_NS = 20000,     /* pauses up to here are as long as a sleep would be late */
-    TICK_OPS = 256,       /* ops between two looks at progress_cancel */
+    TICK_NS = 100000000,
+    TICK_OPS = 256, /* ops between two looks at progress_cancel */
     PLAIN_SHARED = 48 << 10,
 };
 
@@ -187,6 +188,12 @@ static bool tick(struct player *p)
     return progress_cancel != 0;
 }
 
+void player_sleep_until(struct player *p, uint64_t ns)
+{
+    for (uint64_t at_ns = clock_ns(); at_ns < ns && !tick(p); at_ns = clock_ns())
+        clock_sleep_until(ns - at_ns > TICK_NS ? at_ns + TICK_NS : ns);
+}
+
 int player_run(struct player *p, size_t from, size_t to, bool paced)
 {
     uint64_t origin_ns = clock_ns() - (from < to ? p->w->op[from].at_ns : 0);
@@ -196,7 +203,7 @@ int player_run(struct player *p, size_t from, size_t to, bool paced)
         const struct workload_op *op = &p->w->op[i];
 
         if (paced && clock_ns() + SHORT_NS < origin_ns + op->at_ns)
-            progress_sleep_until(origin_ns + op->at_ns);
+            player_sleep_until(p, origin_ns + op->at_ns);
         if ((paced || i % TICK_OPS == 0) && tick(p))
             rc = -ECANCELED;
         else if (op->kind == WORKLOAD_KERNEL)

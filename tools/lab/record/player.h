@@ -41,5 +41,7 @@ void player_close(struct player *p);
  * progress_cancel was set, with what was launched complete.
  */
 int player_run(struct player *p, size_t from, size_t to, bool paced);
+/* Sleeps until then, or until progress_cancel is set, and ticks meanwhile. */
+void player_sleep_until(struct player *p, uint64_t ns);
 
 #endif

@@ -112,8 +112,7 @@ static int serve(struct replay *r)
         arrival = p->arrivals == CLOSED ? clock_ns() - begin_ns : arrival_ns(r, r->served, arrival);
         if (p->seconds && arrival > p->seconds * 1000000000u)
             break;
-        show(r);
-        progress_sleep_until(begin_ns + arrival);
+        player_sleep_until(&r->player, begin_ns + arrival);
         rc = player_run(&r->player, r->start[k], r->start[k + 1], p->arrivals == TRACED);
         if (rc != 0)
             break;

@@ -41,7 +41,8 @@ static json_t *texts_of(json_t *config)
 }
 
 /* What gnuplot draws, without what makes it a file of its own; NULL with one line in `why`. */
-static json_t *plot_json(const json_t *root, char *why, size_t why_bytes)
+static json_t *plot_json(const struct result_kind *kind, const json_t *root, char *why,
+                         size_t why_bytes)
 {
     int fd = memfd_create("cutin-report", MFD_CLOEXEC);
     char *text = NULL, *svg;
@@ -49,7 +50,7 @@ static json_t *plot_json(const json_t *root, char *why, size_t why_bytes)
     struct stat st;
 
     snprintf(why, why_bytes, progress_cancel ? "interrupted: no plot" : "no memory");
-    if (!progress_cancel && fd >= 0 && plot_draw(root, PLOT_SVG, fd, why, why_bytes) == 0 &&
+    if (!progress_cancel && fd >= 0 && plot_draw(kind, root, PLOT_SVG, fd, why, why_bytes) == 0 &&
         fstat(fd, &st) == 0)
         text = calloc(1, (size_t)st.st_size + 1);
     if (text && pread(fd, text, (size_t)st.st_size, 0) == st.st_size &&
@@ -65,7 +66,7 @@ void page_add_result(struct page *page, const char *file, const struct result_ki
                      json_t *root)
 {
     char why[256];
-    json_t *plot = plot_json(root, why, sizeof(why));
+    json_t *plot = plot_json(kind, root, why, sizeof(why));
 
     if (!plot && !page->why[0])
         snprintf(page->why, sizeof(page->why), "%s", why);

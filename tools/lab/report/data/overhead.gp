@@ -3,7 +3,7 @@ width = 1000
 height = 480
 load folder.'/common.gp'
 
-array ROW[3] = ['launch', 'event_record', 'memcpy_async'] # the figures, in plot_figures.c's order
+array ROW[3] = ['launch', 'event_record', 'memcpy_async'] # the figures, in kinds.c's order
 array COLUMN[3] = ['pass_through', 'inline', 'buffered']
 member(name) = sum [i=1:|MEMBER|] (MEMBER[i] eq name ? i : 0)
 added(run, call, mode) = member(COLUMN[mode]) ? figure(run, member(COLUMN[mode]), call) : NaN

@@ -1,0 +1,45 @@
+/*
+ * kinds.c - which kind of result an object is: the table of those of the laboratory.
+ */
+#include "lab.h"
+#include "tools/cutin/plot/result.h"
+
+static const struct result_kind kinds[] = {
+    {.name = "overhead",
+     .title = "cutin-lab overhead",
+     .groups = "runs",
+     .members = "",
+     .label = "threads",
+     .sign = "pass_through",
+     .figures = {"launch.added_ns_p50", "event_record.added_ns_p50", "memcpy_async.added_ns_p50"}},
+    {.name = "disb",
+     .title = "cutin-lab disb",
+     .groups = "workloads",
+     .members = "modes",
+     .sign = "models",
+     .figures = {"rt_vs_alone", "throughput_vs_rt_only"},
+     .cdf = "rt.cdf_us"},
+    {.name = "ablation",
+     .title = "cutin-lab ablation",
+     .members = "rows",
+     .label = "variant",
+     .sign = "added_us",
+     .figures = {"added_us.p50", "added_us.p99", "be_throughput_ratio", "be_kernel_us"}},
+};
+
+static bool is(const struct result_kind *kind, const json_t *root)
+{
+    const json_t *all = result_get(root, kind->groups ? kind->groups : kind->members);
+
+    return json_is_array(all)
+               ? kind->label && result_get(json_array_get(all, 0), kind->sign)
+               : !kind->label && json_object_size(all) > 0 && result_get(root, kind->sign);
+}
+
+const struct result_kind *result_kind_of(const json_t *root)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (is(&kinds[i], root))
+            return &kinds[i];
+    return is(&result_latency, root) ? &result_latency : NULL;
+}

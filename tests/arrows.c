@@ -51,8 +51,7 @@ static const struct room {
     {"tools/cutin/run", "common tools/cutin tools/facts/fact.h shim/lookup/conf.h"},
     {"tools/cutin/statistics", ""},
     {"tools/cutin/operate", "common tools/cutin scheduler/wire scheduler/policy/policy.h"},
-    {"tools/cutin/worker",
-     "tools/cutin tools/cutin/run tools/facts/driver.h examples/kernels_ptx.h"},
+    {"tools/cutin/worker", "tools/cutin tools/facts/driver.h examples/kernels_ptx.h"},
     {"tools/cutin/doctor",
      "common tools/cutin tools/cutin/run tools/cutin/statistics/figures.h tools/facts "
      "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
@@ -60,8 +59,8 @@ static const struct room {
     {"tools/cutin/trace", "common tools/cutin tools/cutin/run/run.h"},
     {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/figures.h"},
     {"tools/cutin/latency",
-     "common tools/cutin tools/cutin/statistics tools/cutin/worker tools/cutin/operate/clients.h "
-     "tools/cutin/trace tools/cutin/plot scheduler/wire"},
+     "common tools/cutin tools/cutin/run/run.h tools/cutin/statistics tools/cutin/worker "
+     "tools/cutin/operate/clients.h tools/cutin/trace tools/cutin/plot scheduler/wire"},
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
     {"tools/lab", "common tools/cutin tools/cutin/plot tools/cutin/latency/bench.h "
                   "tools/facts/driver.h tools/facts/fact.h examples/kernels_ptx.h"},

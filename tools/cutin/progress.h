@@ -10,7 +10,6 @@
 #define CUTIN_TOOLS_CUTIN_PROGRESS_H
 
 #include <signal.h>
-#include <stdint.h>
 
 /* The signal that came, once progress_begin was called; the command exits with 128 more. */
 extern volatile sig_atomic_t progress_cancel;

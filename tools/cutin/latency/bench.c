@@ -5,6 +5,7 @@
 #include "tools/cutin/statistics/random.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"
+#include "tools/cutin/run/run.h"
 
 #include "scheduler/wire/query.h"
 #include "common/whole.h"
@@ -13,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@ const char *const bench_mode_names[] = {"alone", "native", "ungated", "cutin", N
 enum {
     LEAST_PER_ROUND = 25,
     UNITS_PER_ROUND = 10,
+    START_MS = 60000,    /* a first cuInit on a big machine takes seconds */
     PATIENCE_MS = 30000, /* beyond what a block should take */
     SLICE_US = 1000,
     COUNTED_US = 25000, /* counters are summed up every 10 ms */
@@ -367,9 +370,69 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-static int start(struct bench *b, struct worker *w, int side)
+/* Runs in the new process. The library is what makes the distance, so natively it is there, too:
+ * without a daemon processes know nothing of each other, and one that is alone is not capped. */
+_Noreturn static void become(const struct bench *b, const struct worker *w, int mode, int socket)
 {
-    return worker_start(w, &b->environment[side], &progress_cancel, b->why, sizeof(b->why));
+    const struct bench_plan *p = &b->plan;
+    bool under = side_of(mode) == BENCH_CUTIN, traced = under && bench_traced(b);
+    bool be = under && strcmp(w->role, "be") == 0;
+    bool timed = p->stages && p->method == BENCH_TRACE_EVENTS;
+    const char *library = under || p->distance_us[0] ? b->paths.library : NULL;
+    const struct variable rows[] = {
+        {"SIMGPU_ID", p->sim ? b->sim_id : NULL},
+        {"CUTIN_GRAPH_GATES", be && mode == BENCH_UNGATED ? "off" : NULL},
+        {"CUTIN_DEPTH", be && !getenv("CUTIN_DEPTH") ? p->depth : NULL},
+        {"CUTIN_BUDGET_US", be && !getenv("CUTIN_BUDGET_US") ? p->budget_us : NULL},
+        {"SIMGPU_LOG", traced && !timed ? b->trace.log : NULL},
+        {"CUTIN_TRACE", traced ? b->trace.pattern : NULL},
+        /* Room for what a block of samples leaves; with times only the first records are kept, so
+         * for all. */
+        {"CUTIN_TRACE_KEEP", !traced ? NULL
+                             : timed ? "first"
+                                     : "newest"},
+        {"CUTIN_TRACE_RECORDS", !traced ? NULL
+                                : timed ? "1048576"
+                                        : "262144"},
+        {"CUTIN_PRIORITY", library ? w->role : NULL},
+        {"CUTIN_PROFILE", library ? "off" : NULL},
+        {"CUTIN_SOCKET", under     ? b->daemon.socket
+                         : library ? ""
+                                   : NULL},
+        {0},
+    };
+
+    if (p->set && environment_set(p->set) != 0)
+        _exit(EXIT_CANNOT_RUN);
+    worker_become(rows, library, p->sim ? b->paths.simulator : NULL, w->shared_fd, socket,
+                  b->paths.command,
+                  (const char *const[]){"cutin", "latency", "--worker", w->role, NULL});
+}
+
+/* Until the worker is ready: the kernels are loaded. It is in a process group of its own, out of
+ * reach of the terminal's Ctrl-C, and dies with us. */
+static int start(struct bench *b, struct worker *w, int mode)
+{
+    struct worker_reply reply;
+    int pair[2], rc;
+
+    if ((side_of(mode) == BENCH_CUTIN || b->plan.distance_us[0]) && strcmp(w->role, "be") == 0)
+        gates_learn(&b->paths, b->plan.sim, false);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return fail(b, -errno, "cannot start a worker: %s", strerror(errno));
+    w->pid = own_fork(SIGKILL);
+    if (w->pid == 0)
+        become(b, w, mode, pair[1]);
+    rc = w->pid < 0 ? -errno : 0;
+    close(pair[1]);
+    w->socket = pair[0];
+    if (rc == 0)
+        rc = worker_reply(w, &reply, START_MS, &progress_cancel);
+    if (rc == 0 || rc == -ECANCELED)
+        return rc;
+    fail(b, rc, "the %s worker did not start: %s", w->role, worker_error(w, rc));
+    worker_end(w, WORKER_GIVEN_UP_MS);
+    return rc;
 }
 
 static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
@@ -479,54 +542,22 @@ static int draw_arrivals(struct bench *b)
     return rc;
 }
 
-static int prepare_trace(struct bench *b)
-{
-    struct worker_environment *env = &b->environment[BENCH_CUTIN];
-    int rc = bench_stages_open(b);
-
-    if (rc != 0)
-        return fail(b, rc, "no place for traces: %s", strerror(-rc));
-    b->rt[BENCH_CUTIN].shared->break_ns = (uint64_t)(b->plan.break_us * 1000);
-    env->trace = b->trace.pattern;
-    env->timed = b->plan.stages && b->plan.method == BENCH_TRACE_EVENTS;
-    env->device_log = env->timed ? NULL : b->trace.log;
-    return 0;
-}
-
 static int prepare_environment(struct bench *b)
 {
-    struct worker_environment common = {.set = b->plan.set};
-    int rc;
+    int rc = bench_traced(b) ? bench_stages_open(b) : 0;
 
     if (b->plan.sim && !b->paths.simulator[0])
         return fail(b, -ENOENT, "the simulated driver is not installed beside cutin");
-    if (b->plan.sim) {
-        snprintf(b->sim_id, sizeof(b->sim_id), "latency-%d", (int)getpid());
-        common.simulator = b->paths.simulator;
-        common.sim_id = b->sim_id;
-    }
-    b->environment[BENCH_NATIVE] = common;
-    b->environment[BENCH_CUTIN] = common;
-    /* The library is what makes the distance, so natively it is there, too: without a daemon
-     * processes know nothing of each other, and one that is alone is not capped. */
-    if (b->plan.distance_us[0]) {
-        if (!b->paths.library[0])
-            return fail(b, -ENOENT, "libcutin.so is not installed beside cutin: no --distance");
-        b->environment[BENCH_NATIVE].library = b->paths.library;
-        b->environment[BENCH_NATIVE].socket = "";
-        if (setenv("CUTIN_DISTANCE_US", b->plan.distance_us, 1) != 0)
-            return -ENOMEM;
-    }
-    b->environment[BENCH_CUTIN].library = b->paths.library;
-    b->environment[BENCH_CUTIN].socket = b->daemon.socket;
-    b->environment[BENCH_CUTIN].depth = b->plan.depth;
-    b->environment[BENCH_CUTIN].budget_us = b->plan.budget_us;
-    if (bench_traced(b) && (rc = prepare_trace(b)) != 0)
-        return rc;
-    b->environment[BENCH_UNGATED] = b->environment[BENCH_CUTIN];
-    b->environment[BENCH_UNGATED].graph_gates = "off";
+    snprintf(b->sim_id, sizeof(b->sim_id), "latency-%d", (int)getpid());
+    if (b->plan.distance_us[0] && !b->paths.library[0])
+        return fail(b, -ENOENT, "libcutin.so is not installed beside cutin: no --distance");
+    if (b->plan.distance_us[0] && setenv("CUTIN_DISTANCE_US", b->plan.distance_us, 1) != 0)
+        return -ENOMEM;
+    if (rc != 0)
+        return fail(b, rc, "no place for traces: %s", strerror(-rc));
     if (!under_cutin(b))
         return 0;
+    b->rt[BENCH_CUTIN].shared->break_ns = (uint64_t)(b->plan.break_us * 1000);
     if (!b->paths.library[0] || !b->paths.daemon[0])
         return fail(b, -ENOENT, "%s is not installed beside cutin; try --mode native --mode alone",
                     b->paths.library[0] ? "cutind" : "libcutin.so");

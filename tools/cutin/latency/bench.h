@@ -192,7 +192,6 @@ struct bench {
     } trace;
     char sim_id[32];
     struct daemon_own daemon;
-    struct worker_environment environment[BENCH_MODES];
     struct worker be[BENCH_MODES], rt[BENCH_MODES]; /* alone uses native's */
 };
 

@@ -1,25 +1,21 @@
 /*
- * crew.c - start, ask and end the worker processes of `cutin latency`.
+ * crew.c - make, ask and end the worker processes of `cutin latency`.
  */
 #include "worker.h"
 #include "tools/cutin/daemon.h"
-#include "tools/cutin/run/run.h"
 #include "tools/cutin/nap.h"
+#include "tools/cutin/subcommand.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum {
-    START_MS = 60000, /* a first cuInit on a big machine takes seconds */
-    SLICE_MS = 50,    /* how soon a signal is noticed */
-};
+enum { SLICE_MS = 50 }; /* how soon a signal is noticed */
 
 int worker_memory(const char *name, size_t bytes, void **at)
 {
@@ -50,82 +46,22 @@ int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
     return 0;
 }
 
-static int environment_make(const struct worker_environment *env, const char *priority)
-{
-    const char *under = env->library, *traced = under ? env->trace : NULL;
-    bool be = under && strcmp(priority, "be") == 0;
-    const struct variable rows[] = {
-        {"SIMGPU_ID", env->sim_id},
-        {"CUTIN_GRAPH_GATES", be ? env->graph_gates : NULL},
-        {"CUTIN_DEPTH", be && !getenv("CUTIN_DEPTH") ? env->depth : NULL},
-        {"CUTIN_BUDGET_US", be && !getenv("CUTIN_BUDGET_US") ? env->budget_us : NULL},
-        {"SIMGPU_LOG", traced ? env->device_log : NULL},
-        {"CUTIN_TRACE", traced},
-        /* Room for what a block of samples leaves; with times only the first records are kept, so
-         * for all. */
-        {"CUTIN_TRACE_KEEP", !traced      ? NULL
-                             : env->timed ? "first"
-                                          : "newest"},
-        {"CUTIN_TRACE_RECORDS", !traced      ? NULL
-                                : env->timed ? "1048576"
-                                             : "262144"},
-        {"CUTIN_PRIORITY", under ? priority : NULL},
-        {"CUTIN_PROFILE", under ? "off" : NULL},
-        {"CUTIN_SOCKET", under ? env->socket : NULL},
-        {0},
-    };
-
-    if (env->set && environment_set(env->set) != 0)
-        return -ENOMEM;
-    return environment_of(rows, env->library, env->simulator);
-}
-
 /* Only async-signal-safe calls are needed: the command has one thread. */
-void worker_become(const struct worker_environment *env, const char *priority, int shared_fd,
-                   int socket, const char *program, const char *const words[])
+void worker_become(const struct variable *rows, const char *library, const char *simulator,
+                   int shared_fd, int socket, const char *program, const char *const words[])
 {
     /* Out of the way of the two fixed numbers first. */
     int m = fcntl(shared_fd, F_DUPFD, WORKER_SOCKET_FD + 1);
     int s = socket < 0 ? m : fcntl(socket, F_DUPFD, WORKER_SOCKET_FD + 1);
 
     if (s < 0 || m < 0 || dup2(m, WORKER_SHARED_FD) < 0 || dup2(s, WORKER_SOCKET_FD) < 0 ||
-        environment_make(env, priority) != 0)
+        environment_of(rows, library, simulator) != 0)
         _exit(EXIT_CANNOT_RUN);
     close_range(socket < 0 ? WORKER_SOCKET_FD : WORKER_SOCKET_FD + 1, ~0U, 0);
     /* stdout carries the command's own figures alone. */
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execv(program, (char *const *)(uintptr_t)words);
     _exit(EXIT_CANNOT_RUN);
-}
-
-int worker_start(struct worker *w, const struct worker_environment *env,
-                 const volatile sig_atomic_t *cancel, char *why, size_t why_bytes)
-{
-    struct worker_reply reply;
-    struct paths paths;
-    int pair[2], rc;
-
-    paths_find(&paths);
-    if (env->library && strcmp(w->role, "be") == 0)
-        gates_learn(&paths, env->simulator, false);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-        snprintf(why, why_bytes, "cannot start a worker: %s", strerror(errno));
-        return -errno;
-    }
-    w->pid = own_fork(SIGKILL);
-    if (w->pid == 0)
-        worker_become(env, w->role, w->shared_fd, pair[1], paths.command,
-                      (const char *const[]){"cutin", "latency", "--worker", w->role, NULL});
-    rc = w->pid < 0 ? -errno : 0;
-    close(pair[1]);
-    w->socket = pair[0];
-    if (rc == 0)
-        rc = worker_reply(w, &reply, START_MS, cancel);
-    if (rc == 0 || rc == -ECANCELED)
-        return rc;
-    snprintf(why, why_bytes, "the %s worker did not start: %s", w->role, worker_error(w, rc));
-    worker_end(w, WORKER_GIVEN_UP_MS);
-    return rc;
 }
 
 int worker_ask(struct worker *w, enum worker_op op, uint32_t count)

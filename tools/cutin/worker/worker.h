@@ -9,6 +9,8 @@
 #ifndef CUTIN_TOOLS_CUTIN_WORKER_WORKER_H
 #define CUTIN_TOOLS_CUTIN_WORKER_WORKER_H
 
+#include "tools/cutin/paths.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -124,38 +126,17 @@ struct worker {
     size_t shared_bytes;
 };
 
-struct worker_environment {
-    const char *library;        /* libcutin.so to preload, NULL: plain driver */
-    const char *socket;         /* of the daemon, with a library */
-    const char *simulator;      /* folder in front of LD_LIBRARY_PATH, NULL: the machine's driver */
-    const char *sim_id;         /* SIMGPU_ID */
-    const struct variable *set; /* whatever else is wanted; NULL: nothing */
-    const char *graph_gates;    /* CUTIN_GRAPH_GATES of best effort, NULL: as the user has it */
-    const char *depth, *budget_us; /* of best effort, where the user has none */
-    /* With a library: CUTIN_TRACE and SIMGPU_LOG; NULL: as the user has them. `timed`: the trace
-     * has the times of every kernel. */
-    const char *trace, *device_log;
-    bool timed;
-};
-
 /* Memory that the command shares with its workers, zero. Its descriptor, or -errno. */
 int worker_memory(const char *name, size_t bytes, void **at);
 /* In a worker: that memory. NULL: there is none, or it has fewer bytes than that; `least` becomes
  * how many it has. */
 void *worker_map(size_t *least);
-/* A child becomes a worker, with this environment and these descriptors (socket -1: none). */
-_Noreturn void worker_become(const struct worker_environment *env, const char *priority,
-                             int shared_fd, int socket, const char *program,
+/* A child becomes a worker, as environment_of says, with these descriptors (socket -1: none). */
+_Noreturn void worker_become(const struct variable *rows, const char *library,
+                             const char *simulator, int shared_fd, int socket, const char *program,
                              const char *const words[]);
 /* The shared memory, zero but for its capacity; the caller fills in the parameters. 0 or -errno. */
 int worker_prepare(struct worker *w, const char *role, uint32_t capacity);
-/*
- * Starts the process and waits until it is ready: the kernels are loaded. It is in a process group
- * of its own, out of reach of the terminal's Ctrl-C, and dies with the parent. Returns 0, or -errno
- * with one line in `why`; -ECANCELED once *cancel is nonzero.
- */
-int worker_start(struct worker *w, const struct worker_environment *env,
-                 const volatile sig_atomic_t *cancel, char *why, size_t why_bytes);
 int worker_ask(struct worker *w, enum worker_op op, uint32_t count);
 /* The reply to worker_ask. -EPIPE: the worker is gone; -ETIMEDOUT; -ECANCELED once *cancel. */
 int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_ms,

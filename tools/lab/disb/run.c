@@ -175,21 +175,19 @@ _Noreturn static void become_worker(struct run *r, uint32_t process)
     char number[16];
     /* Streams of one process: its priorities are the levels. */
     bool inherit = r->mode->cutin && r->mode->processes == DISB_ONE;
-    const struct variable set[] = {{"CUTIN_STREAM_PRIORITY", inherit ? "inherit" : NULL},
-                                   {"CUTIN_PAD", r->mode->pad ? "on" : NULL},
-                                   {0}};
-    struct worker_environment env = {.set = set};
+    const struct variable rows[] = {{"CUTIN_STREAM_PRIORITY", inherit ? "inherit" : NULL},
+                                    {"CUTIN_PAD", r->mode->pad ? "on" : NULL},
+                                    {"SIMGPU_ID", r->d->sim ? r->sim_id : NULL},
+                                    {"CUTIN_PRIORITY", !r->mode->cutin ? NULL
+                                                       : process == 0  ? "rt"
+                                                                       : "be"},
+                                    {"CUTIN_PROFILE", r->mode->cutin ? "off" : NULL},
+                                    {"CUTIN_SOCKET", r->mode->cutin ? r->daemon.socket : NULL},
+                                    {0}};
 
-    if (r->d->sim) {
-        env.simulator = r->d->paths.simulator;
-        env.sim_id = r->sim_id;
-    }
-    if (r->mode->cutin) {
-        env.library = r->d->paths.library;
-        env.socket = r->daemon.socket;
-    }
     snprintf(number, sizeof(number), "%u", process);
-    worker_become(&env, process == 0 ? "rt" : "be", r->fd, -1, r->d->paths.self,
+    worker_become(rows, r->mode->cutin ? r->d->paths.library : NULL,
+                  r->d->sim ? r->d->paths.simulator : NULL, r->fd, -1, r->d->paths.self,
                   (const char *const[]){"cutin-lab", "disb", "--worker", number, NULL});
 }
 

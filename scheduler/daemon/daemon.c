@@ -9,24 +9,21 @@
  */
 #include "scheduler/daemon/daemon.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #include "scheduler/daemon/listener.h"
 #include "scheduler/peers/look.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/stray.h"
+#include "scheduler/peers/peer.h"
 
 enum {
     EVENTS = 64,

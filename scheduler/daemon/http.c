@@ -11,15 +11,13 @@
  */
 #include "scheduler/daemon/daemon.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "scheduler/peers/log.h"
-#include "scheduler/peers/stray.h"
-#include "scheduler/policy/metrics_address.h"
+#include "scheduler/peers/peer.h"
 
 #define PATIENCE_NS (5000ull * NS_PER_MS)
 #define FRESH_NS    (100ull * NS_PER_MS)

@@ -15,7 +15,6 @@
 #include "scheduler/daemon/daemon.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -24,7 +23,6 @@
 #include <utlist.h>
 
 #include "scheduler/peers/log.h"
-#include "scheduler/policy/permission.h"
 
 enum {
     MAX_PEERS = 1024,

@@ -3,7 +3,6 @@
  */
 #include "scheduler/daemon/listener.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "scheduler/peers/stray.h"
+#include "scheduler/peers/peer.h"
 
 /* No more than the daemon has room for. Who comes too often is turned away in microseconds, so that
  * they are soon done with. */

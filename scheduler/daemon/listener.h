@@ -7,8 +7,6 @@
 #ifndef CUTIN_SCHEDULER_DAEMON_LISTENER_H
 #define CUTIN_SCHEDULER_DAEMON_LISTENER_H
 
-#include <stdbool.h>
-
 #include "scheduler/policy/conf.h"
 #include "scheduler/wire/socket.h"
 

@@ -10,7 +10,6 @@
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/peers/look.h"
 #include "scheduler/peers/log.h"
-#include "scheduler/policy/permission.h"
 #include "common/level.h"
 #include "common/printable.h"
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
+#include "scheduler/peers/peer.h"
 
 #define SAY_NS    1000000000ull
 #define SAY_BURST 32u

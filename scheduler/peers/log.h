@@ -7,8 +7,11 @@
 #ifndef CUTIN_SCHEDULER_PEERS_LOG_H
 #define CUTIN_SCHEDULER_PEERS_LOG_H
 
+#include <stdint.h>
+
 #include "common/severity.h"
-#include "scheduler/peers/user.h"
+
+struct user;
 
 void log_set_level(uint32_t most); /* the last severity still said */
 /* What a user's processes made happen (NULL: of one without limits, or nobody's): 32 lines at once,

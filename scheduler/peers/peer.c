@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "common/clock.h"
-#include "scheduler/peers/stray.h"
 
 struct outgoing {
     struct outgoing *next;

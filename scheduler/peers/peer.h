@@ -11,11 +11,45 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/types.h>
+#include <uthash.h>
 #include <utlist.h>
 
-#include "scheduler/peers/user.h"
 #include "scheduler/policy/rule.h"
 #include "scheduler/wire/protocol.h"
+
+/* ---- users: what all connections of one cost the daemon together ---------------------------
+ *
+ * limit.c says what of that they may. */
+
+#define USER_QUEUE (2u << 20) /* bytes */
+
+/* A user of the machine, or of one contained cgroup. */
+struct user {
+    char *key; /* the user id, or permission_cgroup as a whole: who makes cgroups chooses names */
+    uid_t uid; /* of its first process */
+    uint32_t connections, clients;
+    size_t queued; /* bytes that wait for them to be read */
+    /* When the next connection, message, client that those above are told of, and line of the log
+     * is due, were there no bursts. */
+    uint64_t connect_ns, message_ns, told_ns, said_ns;
+    uint32_t unsaid; /* lines left out since the last one */
+    UT_hash_handle hh;
+};
+
+/* One more of what may come each `each_ns`, and `burst` of them at once, by the generic cell rate
+ * algorithm. False: not yet. */
+static inline bool rate_take(uint64_t *due_ns, uint64_t now_ns, uint64_t each_ns, uint32_t burst)
+{
+    uint64_t due = *due_ns > now_ns ? *due_ns : now_ns;
+
+    if (due - now_ns > (burst - 1) * each_ns)
+        return false;
+    *due_ns = due + each_ns;
+    return true;
+}
+
+/* ---- peers --------------------------------------------------------------------------------- */
 
 #define PEER_QUEUE (256u << 10) /* bytes */
 /* And so many in its socket, twice that by the kernel's count: memory of the daemon's cgroup. */
@@ -172,5 +206,15 @@ void *witness_new(int fd);
 void witness_free(void *witness);
 /* True for NULL, and where the kernel does not tell. */
 bool witness_intact(const void *witness);
+
+/* ---- stray.c ------------------------------------------------------------------------------- */
+
+/* On connections that `listener` takes from now on. */
+void stray_forbid(int listener);
+/* The next message has descriptors with it: it is not to be received. */
+bool stray_next(int socket);
+/* Closes it now, or in stray_end, if there could be some in it. */
+void stray_close(int socket);
+void stray_end(void);
 
 #endif

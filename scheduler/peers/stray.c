@@ -1,7 +1,14 @@
 /*
- * stray.c - descriptors that nobody asked for (see stray.h).
+ * stray.c - descriptors that somebody sends with a message, which the daemon has no use for.
+ *
+ * The kernel closes them in the name of whoever receives the message without taking them, or closes
+ * the socket that it waits in. That may take as long as the sender likes: a TCP connection whose
+ * other end reads nothing ends after its SO_LINGER. So nobody may send any, where the kernel can
+ * forbid it (Linux 6.16). Elsewhere, and where they were sent before there was this daemon, such a
+ * message is not received, and its socket is closed by a child that is killed: a process that ends
+ * waits for no connection.
  */
-#include "scheduler/peers/stray.h"
+#include "scheduler/peers/peer.h"
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -17,7 +17,6 @@
 
 #include "common/severity.h"
 #include "common/words.h"
-#include "scheduler/policy/metrics_address.h"
 
 struct reading {
     FILE *in;

@@ -8,6 +8,7 @@
 #define CUTIN_SCHEDULER_POLICY_CONF_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "scheduler/policy/policy.h"
 #include "scheduler/policy/rule.h"
@@ -42,5 +43,36 @@ int conf_load(struct conf *conf, const char *path, char *why, size_t why_size);
 /* The same from an open stream called `name`; for conf_load and the fuzzer. */
 int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t why_size);
 void conf_clear(struct conf *conf);
+
+/* ---- permission.c -----------------------------------------------------------------------------
+ *
+ * Who may do what at the daemon: its owner and root everything, everybody else what a rule of
+ * cutind.conf allows. */
+/* The cgroup of one that is contained, whose user id counts for nothing, as /proc/PID/cgroup has
+ * it; "": not known; NULL: it is not contained. It lives as long as `who`. */
+const char *permission_cgroup(const struct conf *conf, const struct subject *who);
+/* The daemon's owner, root, and whom `control` allows: may change what concerns others. */
+bool permission_control(const struct conf *conf, const struct subject *who);
+/* Both are the same user's and, if contained, in the same cgroup: what one may do to the other
+ * needs no `control`. */
+bool permission_same(const struct conf *conf, const struct subject *a, const struct subject *b);
+/* The highest level up to `asked` that this subject may have. */
+uint32_t permission_level(const struct conf *conf, const struct subject *who, uint32_t asked);
+/* A rule gives this subject more than everybody has without any. */
+bool permission_named(const struct conf *conf, const struct subject *who);
+/* Why `asked` was not granted, and which line of which file would grant it. */
+void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
+                        char *out, size_t size);
+
+/* ---- metrics_address.c: where metrics may be: nowhere that another machine can reach ------- */
+
+/* Is it "127.0.0.1:PORT", "[::1]:PORT" or "unix:/PATH"? Returns 0, or -EINVAL and why not. */
+int metrics_check(const char *address, char *why, size_t why_size);
+/* A listening, non-blocking socket there, or -errno and why. */
+int metrics_listen(const char *address, char *why, size_t why_size);
+/* The file that a UNIX socket's path leads to now; 0: there is none, or it is a port. */
+ino_t metrics_file(const char *address);
+/* Removes that file. */
+void metrics_unlisten(const char *address);
 
 #endif

@@ -1,12 +1,11 @@
 /*
  * metrics_address.c - where metrics may be served: nowhere that another machine can reach.
  */
-#include "scheduler/policy/metrics_address.h"
+#include "scheduler/policy/conf.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,9 @@
 /*
  * permission.c - who may do what at the daemon.
  */
-#include "scheduler/policy/permission.h"
+#include "scheduler/policy/conf.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/level.h"

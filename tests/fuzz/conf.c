@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "scheduler/policy/conf.h"
-#include "scheduler/policy/permission.h"
 
 struct passwd *getpwnam(const char *name)
 {

@@ -20,7 +20,7 @@
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/policy/job.h"
-#include "scheduler/policy/metrics_address.h"
+#include "scheduler/policy/conf.h"
 
 static struct place place;
 static char path[128], text[65536];

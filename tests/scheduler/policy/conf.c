@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "scheduler/policy/conf.h"
-#include "scheduler/policy/permission.h"
 
 static struct conf conf;
 static char why[512];

@@ -13,8 +13,6 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

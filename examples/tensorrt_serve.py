@@ -19,9 +19,11 @@ import gc
 import json
 import math
 import os
+import queue
 import random
 import signal
 import sys
+import threading
 import time
 
 stopped = []
@@ -45,13 +47,18 @@ def options():
     parser.add_argument("--dimension", type=int, default=1, help="what dimensions are that the model leaves open (1)")
     parser.add_argument("--engine", metavar="FILE", help="read the engine from it; where it is not there, build and "
                                                          "write it")
+    parser.add_argument("--contexts", type=int, default=1, help="execution contexts, a stream and a thread each, that "
+                                                                "take requests from one queue (1)")
     parser.add_argument("--graph", action="store_true", help="one CUDA graph per request, by TensorRT's own means")
     parser.add_argument("--rate", type=float, default=50, help="requests per second, on average (50)")
     parser.add_argument("--seconds", type=float, default=10, help="how long; 0: build the engine and end (10)")
     parser.add_argument("--arrivals", choices=("even", "poisson"), default="poisson", help="(poisson)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    return parser.parse_args()
+    o = parser.parse_args()
+    if o.contexts < 1:
+        parser.error("--contexts: at least one")
+    return o
 
 
 if __name__ == "__main__":
@@ -186,33 +193,40 @@ class Tensor:
         context.set_tensor_address(name, self.device.value)
 
 
-class Service:
+class Engine:
     def __init__(self, o):
-        call("cuInit", 0)
-        call("cuCtxSetCurrent", made("cuDevicePrimaryCtxRetain", 0))
         logger = trt.Logger(trt.Logger.ERROR)
         self.runtime, plan = trt.Runtime(logger), plan_of(o, logger)
         self.engine = self.runtime.deserialize_cuda_engine(plan)
         if not self.engine:
             raise Failed("TensorRT cannot read the engine: it was built by another version, or for another GPU")
+        self.names = [self.engine.get_tensor_name(i) for i in range(self.engine.num_io_tensors)]
+
+    def context(self, graph):
         config = self.engine.create_runtime_config()
         config.dynamic_shapes_kernel_specialization_strategy = trt.DynamicShapesKernelSpecializationStrategy.NONE
-        if o.graph:
+        if graph:
             config.cuda_graph_strategy = trt.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
-        self.context = self.engine.create_execution_context(config)
+        return self.engine.create_execution_context(config)
+
+
+class Context:
+    """An execution context with tensors and a stream of its own: one answer at a time."""
+
+    def __init__(self, engine, o):
+        self.context = engine.context(o.graph)
         self.stream = made("cuStreamCreate", NON_BLOCKING)
         self.began, self.ended = made("cuEventCreate", 0), made("cuEventCreate", 0)
-        self.open_tensors()
+        self.open_tensors(engine.engine, engine.names)
         self.make_questions(o.seed)
         for _ in range(3):  # loads kernels, makes the graph
             self.expected = [self.answer(number)[0] for number in range(QUESTIONS)]
 
-    def open_tensors(self):
-        names = [self.engine.get_tensor_name(i) for i in range(self.engine.num_io_tensors)]
+    def open_tensors(self, engine, names):
         for name in names:
-            if self.engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT:
-                self.context.set_input_shape(name, self.engine.get_tensor_profile_shape(name, 0)[1])
-        tensors = [Tensor(self.engine, self.context, name) for name in names]
+            if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT:
+                self.context.set_input_shape(name, engine.get_tensor_profile_shape(name, 0)[1])
+        tensors = [Tensor(engine, self.context, name) for name in names]
         self.inputs, self.outputs = [t for t in tensors if t.input], [t for t in tensors if not t.input]
 
     def make_questions(self, seed):
@@ -260,17 +274,48 @@ def wait_until(due):
     return False
 
 
-def serve(service, o):
-    """Latencies in ms from each request's arrival, the same by the device's clock, how many answers were wrong."""
-    latencies, device, wrong, start = [], [], 0, time.monotonic()
-    for number, due in enumerate(arrivals(o)):
-        if not wait_until(start + due):
-            break
-        answer, took = service.answer(number % QUESTIONS)
-        latencies.append((time.monotonic() - start - due) * 1e3)
-        device.append(took)
-        wrong += answer != service.expected[number % QUESTIONS]
-    return latencies, device, wrong, (start, time.monotonic())
+class Service:
+    """Contexts that answer requests from one queue: the first in this thread, each other in one of its own."""
+
+    def __init__(self, o):
+        call("cuInit", 0)
+        self.primary = made("cuDevicePrimaryCtxRetain", 0)
+        call("cuCtxSetCurrent", self.primary)
+        engine = Engine(o)
+        self.contexts = [Context(engine, o) for _ in range(o.contexts)]
+        self.requests, self.answers, self.failed = queue.SimpleQueue(), [], []
+
+    def work(self, context):
+        """Takes requests, each before it arrives, until there is none. Notes the latency from its arrival in ms, the
+        same by the device's clock, and whether the answer was right."""
+        try:
+            call("cuCtxSetCurrent", self.primary)
+            while not self.failed:
+                number, due = self.requests.get_nowait()
+                if not wait_until(due):
+                    return
+                answer, took = context.answer(number % QUESTIONS)
+                self.answers.append(((time.monotonic() - due) * 1e3, took,
+                                     answer == self.contexts[0].expected[number % QUESTIONS]))
+        except queue.Empty:
+            pass
+        except Failed as why:
+            self.failed.append(why)
+
+    def serve(self, o):
+        """From when until when."""
+        start = time.monotonic()
+        for number, due in enumerate(arrivals(o)):
+            self.requests.put((number, start + due))
+        others = [threading.Thread(target=self.work, args=[context]) for context in self.contexts[1:]]
+        for thread in others:
+            thread.start()
+        self.work(self.contexts[0])
+        for thread in others:
+            thread.join()
+        if self.failed:
+            raise self.failed[0]
+        return start, time.monotonic()
 
 
 def percentile(values, percent):
@@ -285,12 +330,13 @@ def main(o):
         gc.freeze()
         gc.disable()  # a collection takes as long as a request
         print("serving", file=sys.stderr, flush=True)
-        latencies, device, wrong, (began, ended) = serve(service, o)
+        began, ended = service.serve(o)
     except Failed as why:
         print(f"tensorrt_serve.py: {why}", file=sys.stderr)
         return 1
+    latencies, device, right = zip(*service.answers) if service.answers else ((), (), ())
     result = {
-        "gpu": device_name(), "version": trt.__version__, "requests": len(latencies), "wrong": wrong,
+        "gpu": device_name(), "version": trt.__version__, "requests": len(latencies), "wrong": right.count(False),
         "p50_ms": percentile(latencies, 50), "p99_ms": percentile(latencies, 99), "max_ms": percentile(latencies, 100),
         "device_p50_ms": percentile(device, 50), "device_p99_ms": percentile(device, 99),
         "began_s": began, "ended_s": ended,

@@ -61,17 +61,6 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     set_unlock(set);
 }
 
-static void company_add(struct vhq_company *out, const struct vhq *q, const void *stream)
-{
-    uint64_t ns = cap_stream_ns(q) + peek(q->loose_ns);
-    if (q->desc.stream == stream) {
-        out->own = true;
-        return;
-    }
-    out->others++;
-    out->others_ns = ns > out->others_ns ? ns : out->others_ns;
-}
-
 void vhq_set_company(struct vhq_set *set, const void *stream, struct vhq_company *out)
 {
     enum { FEW = 8 }; /* of more there are others in any case, and a launch looks at none */
@@ -81,8 +70,15 @@ void vhq_set_company(struct vhq_set *set, const void *stream, struct vhq_company
     if (peek(set->in_flight_count) > FEW)
         out->others = peek(set->in_flight_count);
     else
-        for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next)
-            company_add(out, q, stream);
+        for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next) {
+            uint64_t ns = cap_stream_ns(q) + peek(q->loose_ns);
+            if (q->desc.stream == stream) {
+                out->own = true;
+                continue;
+            }
+            out->others++;
+            out->others_ns = ns > out->others_ns ? ns : out->others_ns;
+        }
     out->shift_end_ns = cap_contended(set) && shift_any(set) ? shift_own_ns(set, clock_ns()) : 0;
     set_unlock(set);
 }

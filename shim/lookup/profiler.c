@@ -40,41 +40,29 @@ const void *profiler_base(const void *found)
     return dladdr1(found, &info, (void **)&map, RTLD_DL_LINKMAP) ? info.dli_fbase : NULL;
 }
 
-/* Its place; PROFILER_COPIES: there is none. */
-static int copy_of(const void *base)
-{
-    for (int i = 0; i < PROFILER_COPIES; i++) {
-        const void *there = NULL;
-
-        if (atomic_compare_exchange_strong(&copies[i].base, &there, base) || there == base)
-            return i;
-    }
-    return PROFILER_COPIES;
-}
-
-/* Of those that have been closed: whoever still had their functions could not call them either. */
-static void copies_look(void)
-{
-    for (int i = 0; i < PROFILER_COPIES; i++) {
-        const void *base = atomic_load(&copies[i].base);
-
-        if (!base || profiler_base(base) == base)
-            continue;
-        profiler_gone(base);
-        atomic_compare_exchange_strong(&copies[i].base, &base, NULL);
-    }
-}
-
 void *profiler_stand_in(enum profiler_call call, void *found)
 {
     const void *base = profiler_base(found);
-    int copy;
+    int copy = 0;
 
     if (!base || found == profiler_exports[call] ||
         atomic_load_explicit(&shim_off, memory_order_relaxed))
         return NULL;
-    copies_look();
-    copy = copy_of(base);
+    /* Those that have been closed: whoever still had their functions could not call them either. */
+    for (int i = 0; i < PROFILER_COPIES; i++) {
+        const void *there = atomic_load(&copies[i].base);
+
+        if (!there || profiler_base(there) == there)
+            continue;
+        profiler_gone(there);
+        atomic_compare_exchange_strong(&copies[i].base, &there, NULL);
+    }
+    for (; copy < PROFILER_COPIES; copy++) {
+        const void *there = NULL;
+
+        if (atomic_compare_exchange_strong(&copies[copy].base, &there, base) || there == base)
+            break;
+    }
     if (copy == PROFILER_COPIES) {
         if (!(atomic_fetch_or(&calls_inline, (uint32_t)INLINE_UNKNOWN) & INLINE_UNKNOWN))
             log_line(LOG_WARN, "more than %d copies of CUPTI: nothing is queued from now on",

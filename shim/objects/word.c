@@ -55,24 +55,19 @@ static struct word_page *words_new(struct shim_context *ctx)
     return page;
 }
 
-static struct word_page *words_with_room(struct shim_context *ctx)
-{
-    for (struct word_page *page = ctx->words; page; page = page->next) {
-        if (page->used == UINT64_MAX)
-            words_reclaim(page);
-        if (page->used != UINT64_MAX)
-            return page;
-    }
-    return NULL;
-}
-
 _Atomic uint32_t *word_get(struct shim_context *ctx, CUdeviceptr *device)
 {
     if (!ctx->memops)
         return NULL;
     pthread_mutex_lock(&ctx->lock);
     _Atomic uint32_t *word = NULL;
-    struct word_page *page = words_with_room(ctx);
+    struct word_page *page = ctx->words;
+    for (; page; page = page->next) {
+        if (page->used == UINT64_MAX)
+            words_reclaim(page);
+        if (page->used != UINT64_MAX)
+            break;
+    }
     if (!page) {
         pthread_mutex_unlock(&ctx->lock);
         page = words_new(ctx);

@@ -212,25 +212,20 @@ static int group_slice(struct object *o, uint64_t us)
     return rc;
 }
 
-/* Lock held. What is off the run list may come back to it: its slice is set back, too. */
+/* Lock held. What is off the run list may come back to it: its slice is set back, too. Counted as a
+ * stop: no group ends meanwhile, nor does another take its place. */
 static int slice(const uint8_t uuid[16], uint64_t us)
 {
-    int rc = -ENOENT;
+    atomic_fetch_add(&objects_stopped, 1);
+    bool changing = atomic_load(&objects_changing) != 0;
+    int rc = changing ? -EBUSY : -ENOENT;
 
-    for (struct object *o = NULL; (o = group_next(o, uuid));) {
+    for (struct object *o = NULL; !changing && (o = group_next(o, uuid));) {
         if (us && !atomic_load(&o->scheduled))
             continue;
         int one = o->standing_us == us ? 0 : group_slice(o, us);
         rc = rc == 0 || rc == -ENOENT ? one : rc;
     }
-    return rc;
-}
-
-/* Counted as a stop: no group ends meanwhile, nor does another take its place. */
-static int slice_alone(const uint8_t uuid[16], uint64_t us)
-{
-    atomic_fetch_add(&objects_stopped, 1);
-    int rc = atomic_load(&objects_changing) ? -EBUSY : slice(uuid, us);
     atomic_fetch_sub(&objects_stopped, 1);
     return rc;
 }
@@ -238,7 +233,7 @@ static int slice_alone(const uint8_t uuid[16], uint64_t us)
 int groups_slice(const uint8_t uuid[16], uint64_t us)
 {
     pthread_mutex_lock(&lock);
-    int rc = ended ? -ENOENT : slice_alone(uuid, us);
+    int rc = ended ? -ENOENT : slice(uuid, us);
     pthread_mutex_unlock(&lock);
     return rc;
 }
@@ -272,6 +267,6 @@ void groups_end(void)
     pthread_mutex_lock(&lock);
     ended = true;
     go(NULL);
-    slice_alone(NULL, 0);
+    slice(NULL, 0);
     pthread_mutex_unlock(&lock);
 }

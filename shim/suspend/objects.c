@@ -144,7 +144,6 @@ static void control_learn(const struct nvrm_control *call)
 /* ---- ioctl ----------------------------------------------------------------------------------- */
 
 struct seen {
-    int fd;
     uint32_t number, bytes;
     void *arg;
 };
@@ -188,7 +187,7 @@ static bool changes_groups(const struct seen *c)
 
 static int ioctl_managed(int fd, unsigned long request, void *arg)
 {
-    struct seen call = {.fd = fd};
+    struct seen call = {0};
     bool seen = seen_call(&call, request, arg), changes = seen && changes_groups(&call);
 
     if (changes) {
@@ -199,7 +198,7 @@ static int ioctl_managed(int fd, unsigned long request, void *arg)
     int rc = objects_ioctl(fd, request, arg), saved = errno;
     if (seen && rc == 0) {
         if (call.number == NVRM_ALLOC)
-            alloc_learn(call.fd, call.arg, call.bytes);
+            alloc_learn(fd, call.arg, call.bytes);
         else if (call.number == NVRM_CONTROL)
             control_learn(call.arg);
         else if (call.number == NVRM_FREE && ((const struct nvrm_free *)call.arg)->status == 0)

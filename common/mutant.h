@@ -118,7 +118,7 @@
     X(graph_waits_unordered, "a graph that waits goes before what was called first elsewhere")
 
 /* What programs see is right, and comes late or costs too much: found by tools/bench
- * --instructions, tests/vhq and tests/shim/wrap/level.c. */
+ * --instructions, tests/vhq, tests/shim/wrap/level.c and tests/shim/calm.c. */
 #define MUTANTS_OF_COST(X)                                                                         \
     X(cut_in_slow, "a cut-in takes 5 us longer")                                                   \
     X(launch_longer, "a launch executes some 40 instructions more")                                \
@@ -126,7 +126,9 @@
     X(attributes_forget_all, "an attribute of one kernel is forgotten with another one's")         \
     X(marker_too_many, "one marker too many goes with 100 commands")                               \
     X(hold_opens_late, "what was held goes 1 ms after the hold has ended")                         \
-    X(hold_ends_late, "a hold ends 1 ms after the work that held")
+    X(hold_ends_late, "a hold ends 1 ms after the work that held")                                 \
+    X(ticks_for_ever, "a process that does nothing looks 100 times a second all the same")         \
+    X(calm_unended, "a call does not wake the thread that sleeps because none came")
 
 /* Programs see the right results, and real time waits, or best effort does: found by cutin-purpose.
  */

@@ -76,6 +76,8 @@ enum {
     SHORT_LOOKS_EACH_NS = 2000,
     HOLD_LOOK_US = 50,
     HOLD_LOOK_MAX_US = 250,
+    HOLD_LONG_MS = 1000,
+    HOLD_LOOK_LONG_US = 100 * 1000,
     PAD_LOOK_US = 25, /* a kernel may be as short */
     GUARD_MS = 100,   /* no progress for so long lets a command in */
     DISPATCHERS = 16, /* threads of a set, of which one dispatches */

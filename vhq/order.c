@@ -150,14 +150,17 @@ static void boost_fences(struct scan *c, struct slot *slot)
 
 /* ---- the look -------------------------------------------------------------------------------- */
 
-/* A long hold is looked at less often: never later than 1 % of its length. */
+/* A long hold is looked at less often: never later than 1 % of its length; nor, in its first
+ * second, than real time may well pause between two requests. */
 static void hold_look_at(struct scan *c, uint64_t since)
 {
-    uint64_t now = scan_now(c), look = (now - since) / 100;
+    uint64_t now = scan_now(c), held = now - since, look = held / 100;
+    uint64_t most = held < HOLD_LONG_MS * NS_PER_MS || MUTANT(ticks_for_ever) ? HOLD_LOOK_MAX_US
+                                                                              : HOLD_LOOK_LONG_US;
     if (look < HOLD_LOOK_US * NS_PER_US)
         look = HOLD_LOOK_US * NS_PER_US;
-    if (look > HOLD_LOOK_MAX_US * NS_PER_US)
-        look = HOLD_LOOK_MAX_US * NS_PER_US;
+    if (look > most * NS_PER_US)
+        look = most * NS_PER_US;
     if (now + look < c->job.wake_ns)
         c->job.wake_ns = now + look;
 }

@@ -272,6 +272,15 @@ bool activity_lingering(const struct activity *a)
     return false;
 }
 
+bool activity_any(const struct activity *a)
+{
+    for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++)
+        if (highest(a, dev) < PAGE_LEVELS ||
+            (atomic_load(&a->device[dev].external) & WAITS_PENDING))
+            return true;
+    return false;
+}
+
 void activity_clear(struct activity *a)
 {
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {

@@ -81,6 +81,8 @@ uint64_t activity_expire(struct activity *a, uint64_t now_ns);
 /* For the client's thread: the same, and finds stalled external waits. */
 void activity_tick(struct activity *a, uint64_t now_ns);
 bool activity_lingering(const struct activity *a);
+/* Anything is active, lingers or is announced, or waits for the outside. */
+bool activity_any(const struct activity *a);
 /* Forgets all activity, and clears the bits. */
 void activity_clear(struct activity *a);
 

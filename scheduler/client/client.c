@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/futex.h"
+#include "common/mutant.h"
 #include "scheduler/client/link.h"
 #include "scheduler/client/state.h"
 #include "common/thread.h"
@@ -34,7 +35,43 @@ static bool usable(int dev, uint32_t level)
            !atomic_load_explicit(&self.forked, memory_order_relaxed);
 }
 
+void client_stir(void)
+{
+    if (self.page && !MUTANT(calm_unended) &&
+        !atomic_load_explicit(&self.forked, memory_order_relaxed) && calm_end(self.page))
+        state_news(&self);
+}
+
 /* ---- the thread ------------------------------------------------------------------------------ */
+
+/* For how long the thread may sleep. A daemon that takes a process whose beat is late for a stopped
+ * one must not find it calm. */
+static uint64_t calm_for(void)
+{
+    bool may;
+
+    pthread_mutex_lock(&self.lock);
+    may = self.remote_count == 0 &&
+          (self.link == LINK_UP ? self.asks && self.own_table : self.link == LINK_NONE);
+    pthread_mutex_unlock(&self.lock);
+    return may && self.cfg.idle ? self.cfg.idle(self.cfg.user) : 0;
+}
+
+/* Nothing is under way, and until a call comes nothing will be: for how long to sleep. */
+static uint64_t calm_look(uint64_t now, bool busy)
+{
+    if (!calm_due(&self.calm, now))
+        return 0;
+    pthread_mutex_lock(&self.lock);
+    bool calm = !busy && !MUTANT(ticks_for_ever) && calm_begin(&self.calm, self.page, now);
+    pthread_mutex_unlock(&self.lock);
+    uint64_t ns = calm ? calm_for() : 0;
+    if (!ns || activity_any(&self.activity)) {
+        calm_end(self.page);
+        return 0;
+    }
+    return ns < CALM_SLEEP_NS ? ns : CALM_SLEEP_NS;
+}
 
 static void *client_main(void *unused)
 {
@@ -82,6 +119,9 @@ static void *client_main(void *unused)
 
         interval = interval < until_tick ? interval : until_tick;
         interval = look && look < interval ? look : interval;
+        uint64_t calm = calm_look(now, held || look);
+
+        interval = calm ? calm : interval;
     }
     atomic_store(&self.ended, 1);
     futex_wake(&self.ended);
@@ -125,6 +165,8 @@ static void configure(const struct client_config *cfg)
     self.activity.linger_ns = cfg->linger_us * 1000ull;
     self.activity.deadline_ns = cfg->deadline_ms * (uint64_t)NS_PER_MS;
     atomic_store(&self.activity.hint_due_ns, 0);
+    self.calm = (struct calm){0};
+    calm_end(self.page);
     self.hold_limit.max_ns = cfg->max_hold_ms * (uint64_t)NS_PER_MS;
     self.backoff_ns = LINK_BACKOFF_MIN_NS;
     atomic_store(&self.activity.flat, self.cfg.lowest == self.cfg.level);
@@ -292,6 +334,7 @@ int client_device(const uint8_t uuid[16])
     }
 out:
     pthread_mutex_unlock(&self.lock);
+    client_note_call();
     return dev;
 }
 
@@ -318,6 +361,7 @@ void client_active(int dev, uint32_t level)
 {
     if (usable(dev, level)) /* best effort holds nobody, but it may rise */
         activity_begin(&self.activity, (uint32_t)dev, level);
+    client_note_call(); /* behind the count, which calm_look reads once the word says calm */
 }
 
 void client_idle(int dev, uint32_t level)
@@ -337,6 +381,7 @@ void client_soon(int dev, uint32_t level, uint32_t us)
         pthread_mutex_unlock(&self.lock);
     }
     activity_soon(&self.activity, (uint32_t)dev, level, us ? clock_ns() + us * 1000ull : 0);
+    client_note_call();
 }
 
 void client_hint_deadline(uint32_t us)
@@ -349,6 +394,7 @@ void client_external_wait(int dev, uint32_t level, bool begins)
 {
     if (level > 0 && usable(dev, level))
         activity_wait(&self.activity, (uint32_t)dev, begins);
+    client_note_call();
 }
 
 uint32_t client_share_open(int dev)
@@ -440,6 +486,7 @@ void client_note_stream(uint32_t level, bool begins)
     atomic_fetch_add(&self.page->above, now - self.above_own);
     self.above_own = now;
     pthread_mutex_unlock(&self.lock);
+    client_note_call();
 }
 
 void client_after_fork(void)

@@ -7,7 +7,8 @@
  * bits in the pages of the clients below.
  *
  * Thread safety: everything but client_open may be called from any thread. client_active and
- * client_idle are the real-time path: no lock, no system call, no allocation.
+ * client_idle are the real-time path: no lock, no allocation, and no system call but one futex_wake
+ * after a pause (client_note_call).
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_CLIENT_H
 #define CUTIN_SCHEDULER_CLIENT_CLIENT_H
@@ -35,6 +36,9 @@ struct client_config {
     /* Called from the client's thread about every CLIENT_TICK_MS, and once when activity begins
      * after a pause: lets the owner find finished work (client_idle). May be NULL. */
     void (*tick)(void *user);
+    /* From the same thread: for how long no tick would find anything, unless a call comes, which
+     * says so by client_note_call; in nanoseconds. 0: the next one may. NULL: it always may. */
+    uint64_t (*idle)(void *user);
     /* From the same thread, as often as it wakes. Returns when it wants to look again, in
      * nanoseconds; 0: no sooner than that thread comes by itself. May be NULL. */
     uint64_t (*look)(void *user);
@@ -123,6 +127,17 @@ void client_soon(int dev, uint32_t level, uint32_t us);
 /* The request under way on any device, or else the next one, is to be done `us` microseconds from
  * now; 0 takes a hint for the next one back. No lock, no system call. */
 void client_hint_deadline(uint32_t us);
+
+/* A call of the program that may give the owner's ticks something to look for. Any thread, and the
+ * launch path: a look at one word, but for the first call after a pause of a second or more, which
+ * wakes the client's thread (calm.h). */
+extern _Atomic uint32_t client_calm;
+void client_stir(void);
+static inline void client_note_call(void)
+{
+    if (__builtin_expect(atomic_load_explicit(&client_calm, memory_order_relaxed) != 0, 0))
+        client_stir();
+}
 
 /* True while registered with a daemon, or about to be: somebody above may be there, of whom nothing
  * is known yet. Takes a lock. */

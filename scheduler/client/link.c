@@ -196,6 +196,7 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
     }
     self->id = m->welcome.client;
     self->share_percent = m->welcome.share_percent;
+    self->asks = m->welcome.asks;
     state_grant(self, m->welcome.level);
     state_refill(self, &old);
     self->link = LINK_UP;
@@ -285,11 +286,17 @@ static int on_remote(struct client_state *self, const union message *m, int fd)
     return 0;
 }
 
+/* It was late, and has come already: this thread beats whenever it wakes. */
+static int on_beat(struct client_state *self, const union message *m, int fd)
+{
+    return 0;
+}
+
 static int (*const handlers[MESSAGE_TYPES])(struct client_state *self, const union message *m,
                                             int fd) = {
     [MESSAGE_WELCOME] = on_welcome, [MESSAGE_BIT] = on_bit,     [MESSAGE_JOIN] = on_join,
     [MESSAGE_LEAVE] = on_leave,     [MESSAGE_LEVEL] = on_level, [MESSAGE_DONE] = on_done,
-    [MESSAGE_REMOTE] = on_remote,
+    [MESSAGE_REMOTE] = on_remote,   [MESSAGE_BEAT] = on_beat,
 };
 
 /* Everything that has arrived. Returns 0, or why the connection is of no more use. */
@@ -356,6 +363,10 @@ static void beat(struct client_state *self)
 {
     _Atomic uint64_t *at = &self->page->heartbeat_ns;
 
+    if (calm_stands()) {
+        self->beats_alone = false;
+        return;
+    }
     self->beats_alone = atomic_load_explicit(at, memory_order_relaxed) == self->beat_ns;
     self->beat_ns = clock_ns();
     atomic_store_explicit(at, self->beat_ns, memory_order_relaxed);
@@ -369,18 +380,20 @@ static uint64_t sleep_ns(const struct client_state *self)
 {
     uint64_t now = clock_ns(), by = self->link == LINK_NONE    ? self->retry_ns
                                     : self->link == LINK_HELLO ? self->welcome_by_ns
-                                                               : now + LOOK_NS;
+                                                               : now + CALM_SLEEP_NS;
+    uint64_t most = calm_stands() && self->bell.name[0] ? CALM_SLEEP_NS : LOOK_NS;
 
     if (!self->own_table || self->link == LINK_DRAIN || self->activity.preemptible.dead ||
         self->beats_alone)
         return OFTEN_NS;
-    return by <= now ? 0 : by - now < LOOK_NS ? by - now : LOOK_NS;
+    return by <= now ? 0 : by - now < most ? by - now : most;
 }
 
 /* Or until the end, of which link_end tells. True: something has come. */
 static bool sleep_until_news(struct client_state *self, uint64_t ns)
 {
-    struct timespec limit = {.tv_nsec = (long)ns};
+    struct timespec limit = {.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
     struct pollfd p[] = {{.fd = -1, .events = POLLIN}, {.fd = self->bell.fd, .events = POLLIN}};
     bool came;
 

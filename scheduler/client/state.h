@@ -15,6 +15,7 @@
 #include "common/severity.h"
 #include "scheduler/client/activity.h"
 #include "scheduler/client/bell.h"
+#include "scheduler/client/calm.h"
 #include "scheduler/client/hold_limit.h"
 #include "scheduler/client/client.h"
 #include "scheduler/wire/connection.h"
@@ -70,6 +71,7 @@ struct client_state {
     uint32_t devices_due; /* slots that the daemon is to be told of, a bit each */
     bool lifted;          /* it is to be told that bits were taken out of the page, and are back */
     bool own_table;       /* the link's thread has one, and `connection` is there */
+    bool asks;            /* the daemon does, for a beat that is late */
     bool beats_alone;     /* the client's thread has not since beat_ns, when the link's last did */
     uint64_t beat_ns;
     bool tried;  /* to connect, once at least */
@@ -78,6 +80,7 @@ struct client_state {
     struct bell bell;
     pthread_t thread, link_thread;
     struct waker waker;
+    struct calm calm;       /* the client's thread's */
     _Atomic uint32_t level; /* granted */
     _Atomic bool open, forked, broken;
     _Atomic uint32_t news; /* for the client's thread, a futex */

@@ -285,6 +285,7 @@ static void welcome(struct peer *p)
     reply.welcome.level = p->level;
     reply.welcome.refused = p->level < p->asked;
     reply.welcome.share_percent = conf->min_share_percent;
+    reply.welcome.asks = 1;
     if (reply.welcome.refused)
         permission_explain(conf, &p->who, p->asked, reply.welcome.reason,
                            sizeof(reply.welcome.reason));

@@ -4,7 +4,9 @@
  * A process that was stopped (SIGSTOP, a debugger, a frozen container) keeps its socket, so nothing
  * tells the daemon, and what it holds would stay held. Every client's thread writes the time into
  * its page at least every 10 ms. While it waits in the driver, which keeps it for as long as a full
- * ring takes to drain, the thread of the link does, after 50 ms at most. A client whose beat is
+ * ring takes to drain, the thread of the link does, after 50 ms at most. Where nothing is under way
+ * both sleep for seconds, with a beat in the future; whose beat is older than HEARTBEAT_ASK_NS is
+ * asked for one, which wakes the link's thread if it still sleeps. A client whose beat is
  * older than HEARTBEAT_STALE_NS and whom the kernel calls stopped is stalled: the daemon takes its
  * bits out of the pages below, as if it had died, and looks every HEARTBEAT_LOOK_MS, so a hold of a
  * stopped process opens within 100 ms. When it beats again it is told its bits once more, and
@@ -27,16 +29,36 @@
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/proc.h"
 
-/* A beat alone cannot tell a stopped process from one that waits for a processor. NULL: it runs. */
-static const char *silence(const struct peer *p, uint64_t now)
+/* For how long it has not beaten. One that is calm (scheduler/client/calm.h) says when it will. */
+static uint64_t silent_for(const struct peer *p, uint64_t now)
 {
-    uint64_t beat = page_read(&p->page->page->heartbeat_ns), silent;
-    enum proc proc;
+    uint64_t beat = page_read(&p->page->page->heartbeat_ns);
 
+    if (beat > now + HEARTBEAT_AHEAD_NS)
+        beat = 0; /* nobody sleeps for as long */
     /* Since it connected, at the earliest: its thread may not have had its first turn yet. */
     if (beat < p->since_ns)
         beat = p->since_ns;
-    silent = beat < now ? now - beat : 0;
+    return beat < now ? now - beat : 0;
+}
+
+/* Once for each silence. */
+static void ask(struct peer *p, uint64_t silent)
+{
+    union message m;
+
+    if (silent > HEARTBEAT_ASK_NS && !p->asked_for_beat) {
+        message_init(&m, MESSAGE_BEAT);
+        peer_send(p, &m, NULL);
+    }
+    p->asked_for_beat = silent > HEARTBEAT_ASK_NS;
+}
+
+/* A beat alone cannot tell a stopped process from one that waits for a processor. NULL: it runs. */
+static const char *silence(const struct peer *p, uint64_t silent)
+{
+    enum proc proc;
+
     if (silent <= HEARTBEAT_STALE_NS)
         return NULL;
     proc = proc_look(p->who.pid);
@@ -55,11 +77,14 @@ bool heartbeat_look(struct peer *peers, uint64_t now_ns)
 
     DL_FOREACH (peers, p) {
         const char *why;
+        uint64_t silent;
 
         if (!p->client || p->dead || (p->below == 0 && !p->stalled))
             continue;
         any = true;
-        why = silence(p, now_ns);
+        silent = silent_for(p, now_ns);
+        ask(p, silent);
+        why = silence(p, silent);
         if (why && !p->stalled)
             log_about(p->user, LOG_INFO, "process %d %s: it holds nobody any more", (int)p->who.pid,
                       why);

@@ -137,7 +137,7 @@ struct peer {
     bool unlimited; /* its user controls others */
     bool client;    /* has said HELLO */
     bool dead;
-    bool stalled; /* see heartbeat.c */
+    bool stalled, asked_for_beat; /* see heartbeat.c */
     uint64_t since_ns;
     struct outgoing *first, **last; /* queue */
     size_t queued;                  /* bytes */

@@ -63,7 +63,7 @@ static bool fields_ok(const union message *m)
                (!m->hello.flat || m->hello.lowest == m->hello.level) &&
                m->hello.remote_level <= PAGE_LEVELS && name_ok(m->hello.name);
     case MESSAGE_WELCOME:
-        return m->welcome.level < PAGE_LEVELS && m->welcome.refused <= 1 &&
+        return m->welcome.level < PAGE_LEVELS && m->welcome.refused <= 1 && m->welcome.asks <= 1 &&
                m->welcome.share_percent <= 90 && text_ok(m->welcome.reason);
     case MESSAGE_DEVICE:
         return m->device.slot < PAGE_DEVICES;

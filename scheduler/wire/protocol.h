@@ -23,6 +23,7 @@
  *           LEVEL ->         LEVEL, also unasked
  *           LIST ->          ROW ..., DONE
  *           STOP ->          DONE, then the daemon ends
+ *                            BEAT, to whose page has none of late: it is to say that it runs
  *           LIFTED ->        BIT once more, to those whose bits in its page are not as they
  *                            should be
  *           CONTROL ->       DONE; and ORDER to the client that it is about, to be carried out
@@ -69,7 +70,7 @@ struct message_welcome {
     uint32_t level;         /* granted */
     uint32_t refused;       /* 1: the level asked for needs a permission that this user lacks */
     uint32_t share_percent; /* least share of best effort, see hold_limit.h */
-    uint32_t reserved;
+    uint32_t asks;          /* 1: it sends BEAT to whose beat is late */
     char reason[PROTOCOL_TEXT]; /* if refused: why, and what would grant it */
 };
 
@@ -194,7 +195,8 @@ struct message_done {
     X(CONTROL, 13, TO_DAEMON, message_control, control, 32)                                        \
     X(REMOTE, 14, TO_CLIENT, message_remote, remote, 16)                                           \
     X(POLICY, 15, TO_BOTH, message_policy, policy, 24)                                             \
-    X(LIFTED, 16, TO_DAEMON, message_plain, lifted, 8)
+    X(LIFTED, 16, TO_DAEMON, message_plain, lifted, 8)                                             \
+    X(BEAT, 17, TO_CLIENT, message_plain, beat, 8)
 
 enum message_type {
 #define MESSAGE_TYPE(type, number, direction, layout, member, bytes) MESSAGE_##type = number,

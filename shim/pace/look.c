@@ -30,6 +30,8 @@
 #define DENSE_NS       UINT64_C(150000)
 #define DENSE_QUIET_NS (1000 * NS_PER_MS)
 enum { DENSE_PART = 16, DENSE_COST = 16 };
+/* Between looks at what is held, of which the program adds nothing. */
+#define BUFFERED_NS (50 * NS_PER_MS)
 
 /* The client's thread's. */
 static uint64_t dense_until_ns;
@@ -320,6 +322,42 @@ static void look_tick(void *user)
     external_wait_look();
 }
 
+enum under_way { NOTHING, BUFFERED, UNKNOWN };
+
+/* Of what a tick would look for, the most. What is buffered while nothing is in flight waits for
+ * others, and of their end nobody tells. */
+static void context_under_way(struct shim_context *ctx, void *most)
+{
+    enum under_way found = NOTHING;
+    struct vhq_stats stats = {0};
+    if (ctx->set)
+        vhq_set_stats(ctx->set, &stats);
+    pthread_mutex_lock(&ctx->lock);
+    if (ctx->departed || ctx->lates || atomic_load(&ctx->reap) || stats.in_flight_now)
+        found = UNKNOWN;
+    for (struct shim_stream *s = ctx->streams; s && found != UNKNOWN; s = s->next) {
+        if (schedule_busy(s) || s->stuck || atomic_load(&s->state) == STREAM_GONE ||
+            (s->q && vhq_loose(s->q)))
+            found = UNKNOWN;
+        else if (s->q && vhq_busy(s->q))
+            found = BUFFERED;
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    if (found > *(enum under_way *)most)
+        *(enum under_way *)most = found;
+}
+
+static uint64_t look_idle(void *user)
+{
+    enum under_way most = NOTHING;
+    if (shim_bypassed())
+        return UINT64_MAX;
+    context_each(context_under_way, &most);
+    if (most == UNKNOWN || external_wait_any())
+        return 0;
+    return most == BUFFERED ? BUFFERED_NS : UINT64_MAX;
+}
+
 static uint64_t look_dense(void *user)
 {
     static uint64_t since_ns, progress;
@@ -386,6 +424,7 @@ static int look_open(struct shim_context *none)
                                        .direct = !cfg->deadline_ms,
                                        .socket = cfg->socket[0] ? cfg->socket : NULL,
                                        .tick = look_tick,
+                                       .idle = look_idle,
                                        .look = look_dense,
                                        .remote = remote_take,
                                        .log = look_log};

@@ -106,7 +106,10 @@ CUresult call_on(struct call *c, struct shim_stream *s);
 static inline struct shim_stream *call_stream(CUstream *stream, bool ptds)
 {
     *stream = stream_normal(*stream, ptds);
-    return thread_bypasses() ? NULL : stream_of(*stream);
+    struct shim_stream *s = thread_bypasses() ? NULL : stream_of(*stream);
+    if (s && s->q) /* of the others the scheduler hears when they begin to be busy */
+        client_note_call();
+    return s;
 }
 /* A synchronous copy or memset on a default stream: in its turn, by the calling thread. `waits`:
  * the driver returns when the work is complete. */

@@ -265,6 +265,7 @@ void external_wait_asked(const struct shim_context *ctx)
     if (level_highest() != CUTIN_LEVEL_BE && !MUTANT(thread_waits_untold) &&
         !(atomic_load_explicit(&asked, memory_order_relaxed) & bit))
         atomic_fetch_or(&asked, bit);
+    client_note_call();
 }
 
 static void asked_look(void)
@@ -280,6 +281,12 @@ static void asked_look(void)
     else if (devices)
         watch_stand(&asking, asking.standing | followers(devices));
     asking.progress = progress;
+}
+
+bool external_wait_any(void)
+{
+    return atomic_load_explicit(&watched, memory_order_relaxed) ||
+           atomic_load_explicit(&asked, memory_order_relaxed);
 }
 
 void external_wait_look(void)

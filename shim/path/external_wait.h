@@ -36,5 +36,7 @@ static inline void external_wait_follow(const struct shim_stream *s,
 }
 /* From the client's thread, every tick. */
 void external_wait_look(void);
+/* That has something to look at. Any thread. */
+bool external_wait_any(void);
 
 #endif

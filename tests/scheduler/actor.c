@@ -66,6 +66,36 @@ static int64_t do_connected(int64_t x, int64_t y)
     return !!shared;
 }
 
+static _Atomic int64_t ticks;
+
+static void count_tick(void *user)
+{
+    ticks++;
+}
+
+static uint64_t never(void *user)
+{
+    return 0;
+}
+
+static uint64_t ever(void *user)
+{
+    return UINT64_MAX;
+}
+
+static int64_t do_ticks(int64_t idle, int64_t y)
+{
+    config.tick = count_tick;
+    config.idle = idle ? ever : never;
+    return ticks;
+}
+
+/* Its beat stands in the future. */
+static int64_t do_calm(int64_t x, int64_t y)
+{
+    return atomic_load(&client_page()->heartbeat_ns) > clock_ns();
+}
+
 static int64_t do_open(int64_t level, int64_t lowest)
 {
     int rc;

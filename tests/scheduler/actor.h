@@ -18,6 +18,10 @@ enum { ACTOR_SAID = 1024 };
 #define ORDERS(X)                                                                                  \
     X(OPEN, do_open) /* level, lowest */                                                           \
     X(CLOSE, do_close)                                                                             \
+    X(TICKS,                                                                                       \
+      do_ticks) /* idle, for a later OPEN: its owner counts ticks, and has nothing else to  \
+                          do -> how many there were */      \
+    X(CALM, do_calm)                                                                               \
     X(DEVICE, do_device)         /* number of the device: its uuid is 16 times that byte */        \
     X(ACTIVE, do_active)         /* dev, level */                                                  \
     X(IDLE, do_idle)             /* dev, level */                                                  \

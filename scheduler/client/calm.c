@@ -1,0 +1,53 @@
+/*
+ * calm.c - a process that does nothing is left alone (see calm.h).
+ */
+#include "scheduler/client/calm.h"
+
+#include "common/mutant.h"
+
+#define QUIET_NS   (1000 * NS_PER_MS)  /* without a call; before that a second goes unwatched */
+#define PROMISE_NS (10000 * NS_PER_MS) /* by then it beats again, on the busiest of machines */
+
+/* Most calls only look at the word, which is why it is watched for one second of two. */
+enum { UNWATCHED, WATCHED, CALM };
+
+_Atomic uint32_t client_calm;
+
+bool calm_stands(void)
+{
+    return atomic_load(&client_calm) == CALM;
+}
+
+bool calm_due(struct calm *c, uint64_t now_ns)
+{
+    uint32_t now = atomic_load(&client_calm);
+
+    if (now != c->seen || !c->since_ns)
+        *c = (struct calm){now, now_ns};
+    if (now == UNWATCHED && now_ns - c->since_ns >= QUIET_NS) {
+        atomic_store(&client_calm, WATCHED);
+        *c = (struct calm){WATCHED, now_ns};
+    }
+    return now == CALM || (now == WATCHED && now_ns - c->since_ns >= QUIET_NS);
+}
+
+bool calm_begin(struct calm *c, struct cutin_page *page, uint64_t now_ns)
+{
+    uint32_t watched = WATCHED;
+
+    atomic_store(&page->heartbeat_ns, now_ns + PROMISE_NS);
+    if (!atomic_compare_exchange_strong(&client_calm, &watched, CALM) && watched != CALM) {
+        atomic_store(&page->heartbeat_ns, now_ns);
+        return false;
+    }
+    c->seen = CALM;
+    return true;
+}
+
+/* The beat first: from then on the process may hold others, and be stopped. */
+bool calm_end(struct cutin_page *page)
+{
+    if (calm_stands())
+        atomic_store(&page->heartbeat_ns, clock_ns());
+    return atomic_exchange(&client_calm, UNWATCHED) == CALM;
+}

@@ -1,0 +1,147 @@
+/*
+ * idle.c - a program under cutin that does nothing hardly wakes a processor, and one that is held
+ * wakes it seldom. Counted in seconds of the host: a busy machine only makes fewer of them.
+ */
+#include "tests/integration/gpu.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(idle, .init = sandbox_enter, .fini = sandbox_leave);
+
+/* As in program_alone.c: what the third of its steps launches stays buffered while it is held. */
+enum { SECONDS = 60 };
+
+static void launched(struct process *program, int step)
+{
+    char file[16], said[32];
+
+    snprintf(file, sizeof(file), "%d", step);
+    snprintf(said, sizeof(said), "launched %d.", step);
+    sandbox_tell(file);
+    cr_assert(process_says(program, said, 60), "stderr: %s", process_err(program));
+}
+
+static bool read_line(const char *path, const char *begin, char *line, int bytes)
+{
+    FILE *f = fopen(path, "r");
+    bool found = false;
+
+    while (f && !found && fgets(line, bytes, f))
+        found = strncmp(line, begin, strlen(begin)) == 0;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* How often the library's threads have gone to sleep so far. */
+static long sleeps(pid_t pid)
+{
+    char folder[64], path[384], line[256];
+    long sum = 0;
+
+    snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(folder);
+
+    for (struct dirent *task; tasks && (task = readdir(tasks));) {
+        snprintf(path, sizeof(path), "%s/%s/status", folder, task->d_name);
+        if (task->d_name[0] != '.' && read_line(path, "Name:\tcutin-", line, sizeof(line)) &&
+            read_line(path, "voluntary_ctxt_switches:", line, sizeof(line)))
+            sum += strtol(strchr(line, ':') + 1, NULL, 10);
+    }
+    if (tasks)
+        closedir(tasks);
+    return sum;
+}
+
+/* Comes to sleep no more often than that within a second. */
+static bool comes_down_to(const struct process *program, long most)
+{
+    for (int i = 0; i < SECONDS; i++) {
+        long before = sleeps(program->pid);
+
+        sleep(1);
+        if (sleeps(program->pid) - before <= most)
+            return true;
+    }
+    return false;
+}
+
+static void runs(const char *level)
+{
+    char priority[32];
+
+    snprintf(priority, sizeof(priority), "CUTIN_PRIORITY=%s", level);
+    sandbox_tell("0");
+    struct process *program =
+        process_start((const char *[]){BIN_DIR "/tests/program_alone", sandbox_path("."), NULL},
+                      (const char *[]){PRELOAD, SIMULATOR, priority, NULL});
+
+    launched(program, 0);
+    cr_expect(comes_down_to(program, 2), "level %s", level);
+    launched(program, 1); /* it is there again */
+    cr_expect(comes_down_to(program, 2), "level %s, once more", level);
+    sandbox_tell("end");
+    cr_expect_eq(process_wait(program, 60), 0, "stderr: %s", process_err(program));
+    cr_expect_not_null(strstr(process_out(program), "right"));
+    process_free(program);
+}
+
+Test(idle, real_time_that_does_nothing_wakes_twice_a_second)
+{
+    struct process *daemon = daemon_start();
+
+    runs("rt");
+    process_free(daemon);
+}
+
+Test(idle, best_effort_that_does_nothing_wakes_twice_a_second)
+{
+    struct process *daemon = daemon_start();
+
+    runs("be");
+    process_free(daemon);
+}
+
+Test(idle, without_a_daemon_it_is_the_same)
+{
+    runs("be");
+}
+
+/* After the first seconds. The pause holds it without end. */
+Test(idle, what_is_held_wakes_forty_times_a_second)
+{
+    struct process *daemon = daemon_start(), *cutin;
+
+    sandbox_tell("0");
+    struct process *program =
+        process_start((const char *[]){BIN_DIR "/tests/program_alone", sandbox_path("."), NULL},
+                      (const char *[]){PRELOAD, SIMULATOR, "CUTIN_PRIORITY=be", NULL});
+
+    launched(program, 0);
+    launched(program, 1);
+    sandbox_tell("begin");
+    launched(program, 2);
+    char pid[16];
+
+    snprintf(pid, sizeof(pid), "%d", (int)program->pid);
+    cutin = process_start((const char *[]){CUTIN, "pause", pid, NULL}, NULL);
+    cr_assert_eq(process_wait(cutin, 60), 0, "%s", process_err(cutin));
+    process_free(cutin);
+    launched(program, 3);
+    cr_expect(client_wait(NULL, client_paused, 20, NULL), "it is paused, and its work is held");
+    cr_expect(comes_down_to(program, 40));
+    cutin = process_start((const char *[]){CUTIN, "resume", pid, NULL}, NULL);
+    cr_assert_eq(process_wait(cutin, 60), 0, "%s", process_err(cutin));
+    process_free(cutin);
+    launched(program, 4);
+    sandbox_tell("end");
+    cr_expect_eq(process_wait(program, 60), 0, "stderr: %s", process_err(program));
+    cr_expect_not_null(strstr(process_out(program), "right"));
+    process_free(program);
+    process_free(daemon);
+}

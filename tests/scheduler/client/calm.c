@@ -1,0 +1,124 @@
+/*
+ * calm.c - a client that does nothing is left alone, and is there at once when it does something.
+ */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/scheduler/actor.h"
+#include "tests/scheduler/bare.h"
+#include "tests/scheduler/place.h"
+
+static struct place place;
+
+static void set_up(void)
+{
+    place_new(&place);
+    place_start(&place);
+}
+
+static void tear_down(void)
+{
+    cr_assert(place_free(&place));
+}
+
+TestSuite(calm, .init = set_up, .fini = tear_down);
+
+/* On device 0x11, and its owner says whether it is idle. */
+static void join(struct actor *a, const char *socket, uint32_t level, bool idle)
+{
+    actor_new(a, socket);
+    actor_do(a, DO_TICKS, idle, 0);
+    cr_assert_eq(actor_do(a, DO_OPEN, level, level), 0);
+    cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
+}
+
+static int64_t ticks(struct actor *a)
+{
+    return actor_do(a, DO_TICKS, 0, 0);
+}
+
+/* How many ticks `a` has while one that is not idle has 300. */
+static int64_t ticks_meanwhile(struct actor *a, struct actor *busy)
+{
+    int64_t before = ticks(a), from = ticks(busy);
+
+    WAIT_UNTIL(ticks(busy) >= from + 300);
+    return ticks(a) - before;
+}
+
+Test(calm, who_does_nothing_looks_less_than_once_in_a_second)
+{
+    const char *sockets[] = {place.socket, NULL}; /* with a daemon, and without */
+    struct actor a, busy;
+
+    join(&busy, place.socket, 0, false);
+    for (int i = 0; i < 2; i++) {
+        join(&a, sockets[i], 3, true);
+        WAIT_UNTIL(actor_do(&a, DO_CALM, 0, 0));
+        cr_assert_leq(ticks_meanwhile(&a, &busy), 3);
+        actor_kill(&a);
+    }
+    cr_assert_eq(actor_do(&busy, DO_CALM, 0, 0), 0);
+    actor_kill(&busy);
+}
+
+/* Whatever begins: its beat is of now by the time the call has returned. */
+Test(calm, ends_with_the_call)
+{
+    struct actor rt, be;
+
+    join(&rt, place.socket, 3, true);
+    join(&be, place.socket, 0, true);
+    for (int i = 0; i < 3; i++) {
+        WAIT_UNTIL(actor_do(&rt, DO_CALM, 0, 0) && actor_do(&be, DO_CALM, 0, 0));
+        int64_t before = ticks(&rt);
+
+        actor_do(&rt, DO_ACTIVE, 0, 3);
+        cr_assert_eq(actor_do(&rt, DO_CALM, 0, 0), 0);
+        cr_assert_neq(actor_do(&be, DO_HOLD, 0, 0), 0, "one that is calm is held as others are");
+        WAIT_UNTIL(ticks(&rt) >= before + 10);
+        cr_assert_eq(actor_do(&rt, DO_CALM, 0, 0), 0);
+        actor_do(&rt, DO_IDLE, 0, 3);
+        cr_assert_eq(actor_do(&be, DO_HOLD, 0, 0), 0);
+    }
+    actor_do(&rt, DO_WAIT_BEGIN, 0, 3);
+    WAIT_UNTIL(!actor_do(&rt, DO_CALM, 0, 0));
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
+/* No beat has to get old for seconds first, although the last one was far ahead. */
+Test(calm, who_is_stopped_just_behind_it_holds_nobody)
+{
+    struct actor rt, be;
+
+    join(&rt, place.socket, 3, true);
+    join(&be, place.socket, 0, true);
+    WAIT_UNTIL(actor_do(&rt, DO_CALM, 0, 0));
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    kill(rt.pid, SIGSTOP);
+    uint64_t stopped = now_ms();
+
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    cr_log_info("the hold of a stopped client opened after %d ms", (int)(now_ms() - stopped));
+    kill(rt.pid, SIGCONT);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    actor_kill(&rt);
+    actor_kill(&be);
+}
+
+/* The link's thread may sleep still, while the client's waits in the driver: the daemon asks. */
+Test(calm, a_beat_that_is_late_is_asked_for)
+{
+    int fd = bare_connect(place.socket, (uid_t)-1);
+    struct actor be;
+
+    bare_hello(fd, 3);
+    bare_device(fd, 0, 0x11);
+    cr_assert_eq(bare_wait(fd, MESSAGE_BIT, NULL), 0);
+    join(&be, place.socket, 0, false);
+    cr_assert_eq(bare_wait(fd, MESSAGE_BEAT, NULL), 0);
+    close(fd);
+    actor_kill(&be);
+}

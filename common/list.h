@@ -11,7 +11,7 @@
 static inline int list_grow(void *list, size_t *room, size_t used, size_t size)
 {
     void **at = list, *more;
-    size_t n = *room ? *room * 2 : 64;
+    size_t n = *room ? *room * 2 : 16;
 
     if (used < *room)
         return 0;

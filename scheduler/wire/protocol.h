@@ -67,10 +67,10 @@ struct message_hello {
 struct message_welcome {
     struct message_header header;
     uint64_t client;
-    uint32_t level;         /* granted */
-    uint32_t refused;       /* 1: the level asked for needs a permission that this user lacks */
-    uint32_t share_percent; /* least share of best effort, see hold_limit.h */
-    uint32_t asks;          /* 1: it sends BEAT to whose beat is late */
+    uint32_t level;             /* granted */
+    uint32_t refused;           /* 1: the level asked for needs a permission that this user lacks */
+    uint32_t share_percent;     /* least share of best effort, see hold_limit.h */
+    uint32_t asks;              /* 1: it sends BEAT to whose beat is late */
     char reason[PROTOCOL_TEXT]; /* if refused: why, and what would grant it */
 };
 

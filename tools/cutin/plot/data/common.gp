@@ -1,7 +1,7 @@
 # common.gp - what all pictures share. The caller has set width and height, pixels of an SVG; a PNG
 # has twice as many.
 #
-# plot_figures.c has written what is drawn: GROUP[] and MEMBER[], names; $figures, a line for each
+# plot.c has written what is drawn: GROUP[] and MEMBER[], names; $figures, a line for each
 # member of each group; $cdf, a block for each; and config_*, what the result says of itself.
 
 if (format eq 'png') {

@@ -157,7 +157,7 @@ static int open_listener(struct listener *l, struct command_line *line, const st
     int rc;
 
     if (given >= 0) {
-        listener_adopt(l, given);
+        *l = (struct listener){.fd = given, .folder = -1, .lock = -1};
         return 0;
     }
     if (!line->socket[0] && socket_default_path(line->socket, sizeof(line->socket)) != 0) {

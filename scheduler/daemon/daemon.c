@@ -453,6 +453,6 @@ void daemon_free(struct daemon *d)
         close(d->signals);
     if (d->topology)
         topology_free(d->topology);
-    limit_free(d);
+    limit_forget(d, UINT64_MAX);
     free(d);
 }

@@ -114,8 +114,8 @@ void limit_device_again(struct daemon *d, uint64_t now_ns);
 void limit_ban(const struct peer *p, uint64_t now_ns);
 /* The connection goes. */
 void limit_leave(struct peer *p);
-/* All have gone. */
-void limit_free(struct daemon *d);
+/* Forgets users without a connection of whom nothing is to be remembered any more by then. */
+void limit_forget(struct daemon *d, uint64_t now);
 
 /* ---- http.c -------------------------------------------------------------------------------- */
 

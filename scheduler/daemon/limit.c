@@ -60,7 +60,7 @@ void limit_room(struct daemon *d)
     d->room = peers < MAX_PEERS ? (uint32_t)peers : MAX_PEERS;
 }
 
-static void forget_users(struct daemon *d, uint64_t now)
+void limit_forget(struct daemon *d, uint64_t now)
 {
     struct user *user, *next;
 
@@ -84,7 +84,7 @@ static struct user *user_of(struct daemon *d, uid_t uid, const char *cgroup)
         return NULL;
     HASH_FIND_STR(d->users, key, user);
     if (!user) {
-        forget_users(d, clock_ns());
+        limit_forget(d, clock_ns());
         user = calloc(1, sizeof(*user));
         if (user) {
             user->key = key;
@@ -145,7 +145,7 @@ bool limit_connection(struct daemon *d, struct peer *new)
 bool limit_mutes(struct peer *p, uint64_t now_ns)
 {
     p->muted = !p->unlimited && p->user->message_ns > now_ns + MESSAGE_BURST_NS;
-    peer_watch_input(p);
+    peer_watch_output(p, p->socket_watch.events & EPOLLOUT);
     return p->muted;
 }
 
@@ -287,9 +287,4 @@ void limit_leave(struct peer *p)
     }
     p->user->clients -= p->client;
     p->user->connections--;
-}
-
-void limit_free(struct daemon *d)
-{
-    forget_users(d, UINT64_MAX);
 }

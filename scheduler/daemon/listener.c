@@ -216,11 +216,6 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
     return rc;
 }
 
-void listener_adopt(struct listener *l, int fd)
-{
-    *l = (struct listener){.fd = fd, .folder = -1, .lock = -1};
-}
-
 bool listener_is_named(const struct listener *l)
 {
     struct stat st;

@@ -24,8 +24,6 @@ struct listener {
  * -EADDRINUSE: another daemon is alive. Not while other threads run: it changes the umask. */
 int listener_open(struct listener *l, const char *path, const struct conf *conf, char *why,
                   size_t why_size);
-/* Takes over a listening socket, from socket activation. */
-void listener_adopt(struct listener *l, int fd);
 /* The path leads to it. What others rename or remove, who may write there, does not any more. */
 bool listener_is_named(const struct listener *l);
 /* The same socket anew, in place of what is not named any more: it stops listening there. Returns

@@ -138,7 +138,7 @@ static void print_daemon(FILE *out, const struct daemon *d)
             turn / 1000 % 1000000);
     print_head(out, "log_dropped_total", "counter",
                "Lines of the log that are lost or were left out.");
-    fprintf(out, "cutin_log_dropped_total %" PRIu64 "\n", log_dropped());
+    fprintf(out, "cutin_log_dropped_total %" PRIu64 "\n", log_dropped);
 }
 
 void metrics_print(FILE *out, const struct daemon *d)

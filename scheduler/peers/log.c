@@ -16,7 +16,7 @@
 #define SAY_BURST 32u
 
 static uint32_t level = LOG_INFO;
-static uint64_t dropped;
+uint64_t log_dropped;
 
 void log_set_level(uint32_t most)
 {
@@ -38,7 +38,7 @@ static void write_line(uint32_t severity, const char *text)
 
     if (poll(&log, 1, 0) != 1 || !(log.revents & POLLOUT)) {
         lost++;
-        dropped++;
+        log_dropped++;
         return;
     }
     /* systemd names device and inode of the journal's end of our stderr. */
@@ -58,7 +58,7 @@ static void write_line(uint32_t severity, const char *text)
     } else { /* a full disk */
         torn |= written > 0;
         lost++;
-        dropped++;
+        log_dropped++;
     }
 }
 
@@ -69,7 +69,7 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
 
     if (user && !rate_take(&user->said_ns, clock_ns(), SAY_NS, SAY_BURST)) {
         user->unsaid++;
-        dropped++;
+        log_dropped++;
         return;
     }
     if (user && user->unsaid)
@@ -83,9 +83,4 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
     write_line(severity, text);
-}
-
-uint64_t log_dropped(void)
-{
-    return dropped;
 }

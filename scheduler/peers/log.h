@@ -20,6 +20,6 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 #define log_line(...) log_about(NULL, __VA_ARGS__)
 /* Lines that nobody read, or that were left out, since the beginning. */
-uint64_t log_dropped(void);
+extern uint64_t log_dropped;
 
 #endif

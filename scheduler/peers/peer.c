@@ -121,11 +121,6 @@ void peer_watch_output(struct peer *p, bool on)
         p->dead = true;
 }
 
-void peer_watch_input(struct peer *p)
-{
-    peer_watch_output(p, p->socket_watch.events & EPOLLOUT);
-}
-
 void peer_send(struct peer *p, const union message *m, struct shared_page *page)
 {
     struct outgoing *o = NULL;

@@ -191,8 +191,6 @@ static inline bool peer_is_read(const struct peer *p)
 }
 /* Has epoll report what there is to read, if it is read, and that there is room, or no more. */
 void peer_watch_output(struct peer *p, bool on);
-/* The first alone. */
-void peer_watch_input(struct peer *p);
 /* Gives the peer its page. Returns 0 or -errno. */
 int peer_make_page(struct peer *p);
 

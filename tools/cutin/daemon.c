@@ -80,11 +80,6 @@ const char *daemon_trouble(const char *path, int rc)
     return text;
 }
 
-int daemon_failed(const struct subcommand *cmd, const char *path, int rc)
-{
-    return say(cmd, "%s", daemon_trouble(path, rc));
-}
-
 /* Runs in the new process; never returns. */
 _Noreturn static void become_daemon(const char *program, const char *path, int ready, int idle_s)
 {
@@ -220,7 +215,7 @@ int daemon_own_start(struct daemon_own *own, const char *program, const char *na
         snprintf(why, why_bytes, "cannot make a folder for the daemon: %s", strerror(-rc));
         return rc;
     }
-    scratch_path(&own->folder, "cutin.sock", own->socket, sizeof(own->socket));
+    snprintf(own->socket, sizeof(own->socket), "%.96s/cutin.sock", own->folder.folder);
     rc = start(program, own->socket, &own->pid);
     if (rc != 0)
         snprintf(why, why_bytes, "%s did not start: %s", program, strerror(-rc));

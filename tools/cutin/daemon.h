@@ -23,9 +23,6 @@ int daemon_probe(const char *path);
  * call; not thread safe. */
 const char *daemon_trouble(const char *path, int rc);
 struct subcommand;
-/* Says why a question to the daemon failed (a -errno of query.h), and what to do.
- * Returns the exit status. */
-int daemon_failed(const struct subcommand *cmd, const char *path, int rc);
 /*
  * Make sure that a daemon answers at `path`: starts `program` in a session of its own, away from
  * the terminal and from every descriptor of the caller, and waits at most 10 s until it listens.

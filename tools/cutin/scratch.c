@@ -25,11 +25,6 @@ int scratch_make(struct scratch *s, const char *name, size_t most)
     return rc;
 }
 
-void scratch_path(const struct scratch *s, const char *name, char *out, size_t bytes)
-{
-    snprintf(out, bytes, "%s/%s", s->folder, name);
-}
-
 static int is_file(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';

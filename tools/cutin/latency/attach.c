@@ -446,10 +446,10 @@ static int look(struct attach *a)
 {
     const struct message_row *then;
     uint64_t until_ns;
-    int rc = clients_get(a->socket, &a->before);
+    int rc = query_clients(a->socket, &a->before.rows, &a->before.n);
 
     if (rc != 0)
-        return daemon_failed(&subcommand_latency, a->socket, rc);
+        return say(&subcommand_latency, "%s", daemon_trouble(a->socket, rc));
     then = find(&a->before, a->plan->who);
     if (!then || then->level == 0)
         return say(&subcommand_latency,
@@ -465,9 +465,9 @@ static int look(struct attach *a)
     progress_end();
     a->to_ns = clock_ns();
     nap_us(LOG_SETTLES_US); /* what was under way ends */
-    rc = clients_get(a->socket, &a->after);
+    rc = query_clients(a->socket, &a->after.rows, &a->after.n);
     if (rc != 0)
-        return daemon_failed(&subcommand_latency, a->socket, rc);
+        return say(&subcommand_latency, "%s", daemon_trouble(a->socket, rc));
     a->row = clients_find(&a->after, then->client);
     a->n = cut_ins(a->row) - cut_ins(then);
     return a->row ? EXIT_SUCCESS : say(&subcommand_latency, "process %d has ended", (int)then->pid);

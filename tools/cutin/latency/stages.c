@@ -133,8 +133,8 @@ int bench_stages_open(struct bench *b)
     struct bench_trace *t = &b->trace;
     int rc = scratch_make(&t->scratch, "cutin", sizeof(t->scratch.folder));
 
-    scratch_path(&t->scratch, "%p.trace", t->pattern, sizeof(t->pattern));
-    scratch_path(&t->scratch, "device.log", t->log, sizeof(t->log));
+    snprintf(t->pattern, sizeof(t->pattern), "%s/%%p.trace", t->scratch.folder);
+    snprintf(t->log, sizeof(t->log), "%s/device.log", t->scratch.folder);
     for (int i = 0; i < STAGE_COUNT && rc == 0; i++) {
         b->stages.ns[i] = calloc(b->plan.samples, sizeof(uint64_t));
         rc = b->stages.ns[i] ? 0 : -ENOMEM;

@@ -17,11 +17,6 @@
 #include "common/level.h"
 #include "common/printable.h"
 
-int clients_get(const char *socket, struct clients *now)
-{
-    return query_clients(socket, &now->rows, &now->n);
-}
-
 void clients_free(struct clients *c)
 {
     free(c->rows);

@@ -15,8 +15,7 @@ struct clients {
     size_t n;
 };
 
-/* Asks the daemon. Returns 0, or -errno as query_clients does; to be given back to clients_free. */
-int clients_get(const char *socket, struct clients *now);
+/* What query_clients has filled in. */
 void clients_free(struct clients *c);
 
 /* What one process did between two moments, or since it came. */

@@ -62,7 +62,7 @@ static int failed(const struct subcommand *cmd, struct control_target target, in
                    "and raise it with `cutin set --priority rt`",
                    (int)target.pid);
     default:
-        return daemon_failed(cmd, socket_path, rc);
+        return say(cmd, "%s", daemon_trouble(socket_path, rc));
     }
 }
 
@@ -219,7 +219,7 @@ static int policy(int argc, char **argv)
                        "`control` in cutind.conf");
         /* The same error for no such policy and no such socket: ask whether there is a daemon. */
         if (rc != -ENOENT || !name || daemon_probe(socket_path) != 0)
-            return daemon_failed(&subcommand_policy, socket_path, rc);
+            return say(&subcommand_policy, "%s", daemon_trouble(socket_path, rc));
         return say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all",
                    name);
     }

@@ -47,9 +47,9 @@ static int list(int argc, char **argv)
     given.socket = daemon_socket();
     options_read(&subcommand_list, argc, argv);
     options_no_operands(&subcommand_list, argc, argv);
-    rc = clients_get(given.socket, &clients);
+    rc = query_clients(given.socket, &clients.rows, &clients.n);
     if (rc != 0)
-        return daemon_failed(&subcommand_list, given.socket, rc);
+        return say(&subcommand_list, "%s", daemon_trouble(given.socket, rc));
     if (given.json) {
         rc = print_object(clients_json(&clients, NULL), 0);
     } else if (clients.n == 0) {
@@ -109,11 +109,11 @@ static void sort(struct clients *now, struct clients *before)
 static int stream(const struct plan *s)
 {
     struct clients before = {0}, now = {0};
-    int rc = clients_get(s->socket, &before);
+    int rc = query_clients(s->socket, &before.rows, &before.n);
 
     while (rc == 0) {
         nap_us((uint64_t)(s->interval * 1e6));
-        rc = clients_get(s->socket, &now);
+        rc = query_clients(s->socket, &now.rows, &now.n);
         if (rc != 0)
             break;
         if (s->json) {
@@ -131,7 +131,7 @@ static int stream(const struct plan *s)
             break;
     }
     clients_free(&before);
-    return rc == 0 ? EXIT_SUCCESS : daemon_failed(&subcommand_top, s->socket, rc);
+    return rc == 0 ? EXIT_SUCCESS : say(&subcommand_top, "%s", daemon_trouble(s->socket, rc));
 }
 
 /* ---- on the terminal ------------------------------------------------------------------------ */
@@ -174,11 +174,11 @@ static void draw_table(struct clients *now, struct clients *before)
 static int screen(const struct plan *s)
 {
     struct clients before = {0}, now = {0};
-    int rc = clients_get(s->socket, &now), key;
+    int rc = query_clients(s->socket, &now.rows, &now.n), key;
     SCREEN *terminal;
 
     if (rc != 0)
-        return daemon_failed(&subcommand_top, s->socket, rc);
+        return say(&subcommand_top, "%s", daemon_trouble(s->socket, rc));
     progress_begin(); /* before ncurses, which exits with 1 */
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {
@@ -207,7 +207,7 @@ static int screen(const struct plan *s)
         key = getch();
         if (key == 'q' || key == 'Q' || key == 27 || progress_cancel)
             break;
-        rc = clients_get(s->socket, &now);
+        rc = query_clients(s->socket, &now.rows, &now.n);
     } while (true);
     endwin();
     delscreen(terminal);

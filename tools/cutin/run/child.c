@@ -41,8 +41,8 @@ _Noreturn static void become(const struct subcommand *cmd, const struct child_pl
     int rc;
 
     signals_set(SIG_DFL, SIG_DFL);
-    scratch_path(scratch, "%p.trace", trace, sizeof(trace));
-    scratch_path(scratch, "device.log", log, sizeof(log));
+    snprintf(trace, sizeof(trace), "%s/%%p.trace", scratch->folder);
+    snprintf(log, sizeof(log), "%s/device.log", scratch->folder);
     rc =
         environment_set((struct variable[]){{"CUTIN_TRACE", trace},
                                             {"CUTIN_SOCKET", plan->daemon ? daemon_socket() : NULL},

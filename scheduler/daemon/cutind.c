@@ -228,7 +228,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "cutind: %s\n", why);
         return EXIT_USAGE;
     }
-    log_set_level(conf.log);
+    log_most = conf.log;
     given = activation_sockets();
     rc = open_listener(&listener, &line, &conf, given.clients);
     if (rc == 0) {

@@ -165,7 +165,7 @@ void settings_reload(struct daemon *d)
         log_line(LOG_ERROR, "%s; keeping the previous configuration", why);
         return;
     }
-    log_set_level(d->conf->log);
+    log_most = d->conf->log;
     settings_set_policy(d, d->conf->policy);
     log_line(LOG_INFO, "configuration: %s", d->conf->loaded ? d->conf->path : "defaults");
     DL_FOREACH (d->peers, p) {

@@ -15,13 +15,8 @@
 #define SAY_NS    1000000000ull
 #define SAY_BURST 32u
 
-static uint32_t level = LOG_INFO;
+uint32_t log_most = LOG_INFO;
 uint64_t log_dropped;
-
-void log_set_level(uint32_t most)
-{
-    level = most;
-}
 
 /* One write of less than PIPE_BUF, where there is room for one: so it never waits. */
 static void write_line(uint32_t severity, const char *text)
@@ -77,7 +72,7 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
                  (unsigned)user->uid);
     if (user)
         user->unsaid = 0;
-    if (severity > level)
+    if (severity > log_most)
         return;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);

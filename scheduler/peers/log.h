@@ -13,7 +13,7 @@
 
 struct user;
 
-void log_set_level(uint32_t most); /* the last severity still said */
+extern uint32_t log_most; /* the last severity still said */
 /* What a user's processes made happen (NULL: of one without limits, or nobody's): 32 lines at once,
  * and then one a second. The next one is preceded by how many were left out. */
 void log_about(struct user *user, uint32_t severity, const char *format, ...)

@@ -316,7 +316,7 @@ static int break_write(struct bench *b, const struct worker_sample *s)
     int rc = 0;
 
     for (int i = 0; i < 2 && rc == 0; i++) {
-        bench_trace_path(b, pids[i], path, sizeof(path));
+        snprintf(path, sizeof(path), "%s/%d.trace", b->trace.scratch.folder, (int)pids[i]);
         rc = trace_view_until(&views[i], path, s->end_ns + AFTER_NS, b->why, sizeof(b->why));
     }
     if (rc == 0)
@@ -467,7 +467,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     }
     pid = rt->pid;
     rc = end_worker(b, rt, rc);
-    bench_trace_path(b, pid, path, sizeof(path));
+    snprintf(path, sizeof(path), "%s/%d.trace", b->trace.scratch.folder, (int)pid);
     if (bench_traced(b))
         unlink(path); /* it was read */
     return rc;

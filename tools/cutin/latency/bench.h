@@ -242,11 +242,10 @@ static inline bool bench_traced(const struct bench *b)
 {
     return b->plan.stages || b->plan.break_us > 0;
 }
-/* stages.c: a folder for the traces, and room for the stages; the trace of a process; the
+/* stages.c: a folder for the traces, and room for the stages; the
  * stages of a block's samples, while its processes are there; what they come to. 0, or -errno with
  * b->why. */
 int bench_stages_open(struct bench *b);
-void bench_trace_path(const struct bench *b, pid_t pid, char *out, size_t size);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 void bench_stages_describe(struct bench *b);
 void bench_stages_free(struct bench *b);

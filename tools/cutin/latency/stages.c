@@ -142,17 +142,7 @@ int bench_stages_open(struct bench *b)
     return rc;
 }
 
-void bench_trace_path(const struct bench *b, pid_t pid, char *out, size_t size)
-{
-    snprintf(out, size, "%s/%d.trace", b->trace.scratch.folder, (int)pid);
-}
-
 /* ---- reading -------------------------------------------------------------------------------- */
-
-static int add_time(struct trace_spans *t, uint64_t ns)
-{
-    return trace_spans_add(t, ns, ns);
-}
 
 /* With events, the one before a kernel is when its stream had come to it, the one behind it when it
  * ended: it took `kernel_ns`, as it does by itself. */
@@ -162,11 +152,11 @@ static int add_record(struct stage_sources *out, bool rt, uint64_t kernel_ns,
     uint64_t start_ns, took_ns;
 
     if (rt && r->kind == TRACE_CUT_IN)
-        return add_time(&out->of[SOURCE_CUT_IN], r->ns);
+        return trace_spans_add(&out->of[SOURCE_CUT_IN], r->ns, r->ns);
     if (rt && r->kind == TRACE_CUT_OUT)
-        return add_time(&out->of[SOURCE_CUT_OUT], r->ns);
+        return trace_spans_add(&out->of[SOURCE_CUT_OUT], r->ns, r->ns);
     if (!rt && r->kind == TRACE_SUBMITTED)
-        return add_time(&out->of[SOURCE_SUBMIT], r->ns);
+        return trace_spans_add(&out->of[SOURCE_SUBMIT], r->ns, r->ns);
     if (r->kind != TRACE_SAMPLE || !kernel_ns ||
         !trace_clocks_place(clocks, r, &start_ns, &took_ns))
         return 0;
@@ -187,7 +177,8 @@ static int read_trace(struct bench *b, bool rt, uint64_t from_ns)
     char path[300];
     int rc;
 
-    bench_trace_path(b, (rt ? b->rt : b->be)[BENCH_CUTIN].pid, path, sizeof(path));
+    snprintf(path, sizeof(path), "%s/%d.trace", b->trace.scratch.folder,
+             (int)(rt ? b->rt : b->be)[BENCH_CUTIN].pid);
     rc = trace_view_until(&v, path, clock_ns(), b->why, sizeof(b->why));
     if (rc != 0)
         return rc;

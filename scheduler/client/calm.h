@@ -30,8 +30,7 @@ struct calm {
  * second. */
 bool calm_due(struct calm *c, uint64_t now_ns);
 /* Where that is so, and nothing is under way: the process is calm from now on, and its beat stands
- * in the future. Not where a call has come meanwhile: false. The caller looks again for what may be
- * under way, and ends the calm if something is. */
+ * in the future. Not where a call has come since calm_due: false. */
 bool calm_begin(struct calm *c, struct cutin_page *page, uint64_t now_ns);
 /* Any thread. True: it was calm, and the client's thread is to be woken. */
 bool calm_end(struct cutin_page *page);

@@ -57,19 +57,21 @@ static uint64_t calm_for(void)
     return may && self.cfg.idle ? self.cfg.idle(self.cfg.user) : 0;
 }
 
-/* Nothing is under way, and until a call comes nothing will be: for how long to sleep. */
+/* Nothing is under way, and until a call comes nothing will be: for how long to sleep. A call that
+ * comes behind these looks finds the word watched, and calm_begin fails. */
 static uint64_t calm_look(uint64_t now, bool busy)
 {
+    uint64_t ns;
+
     if (!calm_due(&self.calm, now))
         return 0;
+    ns = busy || MUTANT(ticks_for_ever) || activity_any(&self.activity) ? 0 : calm_for();
     pthread_mutex_lock(&self.lock);
-    bool calm = !busy && !MUTANT(ticks_for_ever) && calm_begin(&self.calm, self.page, now);
+    if (ns && !calm_begin(&self.calm, self.page, now))
+        ns = 0;
     pthread_mutex_unlock(&self.lock);
-    uint64_t ns = calm ? calm_for() : 0;
-    if (!ns || activity_any(&self.activity)) {
+    if (!ns)
         calm_end(self.page);
-        return 0;
-    }
     return ns < CALM_SLEEP_NS ? ns : CALM_SLEEP_NS;
 }
 
@@ -361,7 +363,7 @@ void client_active(int dev, uint32_t level)
 {
     if (usable(dev, level)) /* best effort holds nobody, but it may rise */
         activity_begin(&self.activity, (uint32_t)dev, level);
-    client_note_call(); /* behind the count, which calm_look reads once the word says calm */
+    client_note_call(); /* behind the count: see calm_look */
 }
 
 void client_idle(int dev, uint32_t level)

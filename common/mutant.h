@@ -118,7 +118,7 @@
     X(graph_waits_unordered, "a graph that waits goes before what was called first elsewhere")
 
 /* What programs see is right, and comes late or costs too much: found by tools/bench
- * --instructions, tests/vhq, tests/shim/wrap/level.c and tests/shim/calm.c. */
+ * --instructions, tests/vhq, tests/shim/wrap/level.c and tests/scheduler/client/calm.c. */
 #define MUTANTS_OF_COST(X)                                                                         \
     X(cut_in_slow, "a cut-in takes 5 us longer")                                                   \
     X(launch_longer, "a launch executes some 40 instructions more")                                \

@@ -151,10 +151,13 @@ static void boost_fences(struct scan *c, struct slot *slot)
 /* ---- the look -------------------------------------------------------------------------------- */
 
 /* A long hold is looked at less often: never later than 1 % of its length; nor, in its first
- * second, than real time may well pause between two requests. */
-static void hold_look_at(struct scan *c, uint64_t since)
+ * second, than real time may well pause between two requests. A hold that ended and began anew
+ * between two looks is a new one. */
+static void hold_look_at(struct scan *c, uint64_t since, const _Atomic uint64_t *began)
 {
-    uint64_t now = scan_now(c), held = now - since, look = held / 100;
+    uint64_t now = scan_now(c), newest = began ? peek(*began) : 0;
+    uint64_t from = newest > since ? newest : since;
+    uint64_t held = now > from ? now - from : 0, look = held / 100;
     uint64_t most = held < HOLD_LONG_MS * NS_PER_MS || MUTANT(ticks_for_ever) ? HOLD_LOOK_MAX_US
                                                                               : HOLD_LOOK_LONG_US;
     if (look < HOLD_LOOK_US * NS_PER_US)
@@ -184,7 +187,7 @@ static void hold_began(struct scan *c, struct vhq *q)
     c->by_word &= !c->s->gaps.several && peek(q->hold) == c->s->gaps.hold && peek(q->peers) == 0;
     if (peek(q->own_hold) != 0 && peek(c->s->area_ns) == 0)
         return; /* its end kicks */
-    hold_look_at(c, q->held_since_ns);
+    hold_look_at(c, q->held_since_ns, q->desc.hold_since);
 }
 
 static void hold_ended(struct scan *c, struct vhq *q)
@@ -701,7 +704,7 @@ static bool held_still(struct scan *c, uint32_t kick)
     }
     if (held_measured(s, s->gaps.hold))
         scan_look(c);
-    hold_look_at(c, s->held_since_ns);
+    hold_look_at(c, s->held_since_ns, s->gaps.since);
     return true;
 }
 

@@ -3,7 +3,8 @@
  *
  * The client's thread looks every CLIENT_TICK_MS, since of most of what it looks for nobody tells.
  * Where no call has come for a second and nothing of the process is under way, there is nothing to
- * look for: both threads sleep for CALM_SLEEP_NS at a time, until a call comes (client_note_call).
+ * look for: the client's thread sleeps for CALM_SLEEP_NS at a time, until a call comes
+ * (client_note_call), and the link's for half as long.
  *
  * Its beat stands in the future meanwhile, so that no daemon, of whichever release, takes it for a
  * stopped process. Whoever ends the calm writes the present. The link's thread, which beats while

@@ -361,9 +361,12 @@ bool client_is_active(void)
 
 void client_active(int dev, uint32_t level)
 {
+    /* Before it holds anybody, so that its beat is of now if it is stopped then; and behind the
+     * count: see calm_look. */
+    client_note_call();
     if (usable(dev, level)) /* best effort holds nobody, but it may rise */
         activity_begin(&self.activity, (uint32_t)dev, level);
-    client_note_call(); /* behind the count: see calm_look */
+    client_note_call();
 }
 
 void client_idle(int dev, uint32_t level)

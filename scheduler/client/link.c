@@ -25,6 +25,7 @@
 #define WELCOME_NS     (2000ull * NS_PER_MS) /* a busy machine's daemon is late, not gone */
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
 #define LOOK_NS        (50 * NS_PER_MS) /* where the bell cannot be rung */
+#define CALM_LOOK_NS   (1000 * NS_PER_MS)
 #define OFTEN_NS       (10 * NS_PER_MS) /* where there is none, or nobody else beats */
 
 static void retry_later(struct client_state *self)
@@ -380,8 +381,8 @@ static uint64_t sleep_ns(const struct client_state *self)
 {
     uint64_t now = clock_ns(), by = self->link == LINK_NONE    ? self->retry_ns
                                     : self->link == LINK_HELLO ? self->welcome_by_ns
-                                                               : now + CALM_SLEEP_NS;
-    uint64_t most = calm_stands() && self->bell.name[0] ? CALM_SLEEP_NS : LOOK_NS;
+                                                               : now + CALM_LOOK_NS;
+    uint64_t most = calm_stands() && self->bell.name[0] ? CALM_LOOK_NS : LOOK_NS;
 
     if (!self->own_table || self->link == LINK_DRAIN || self->activity.preemptible.dead ||
         self->beats_alone)

@@ -153,3 +153,36 @@ Test(gaps, that_are_short_change_nothing)
     requests(40, 200);
     cr_expect_eq(goes(), 1, "%u", in_device());
 }
+
+/* In how many microseconds the dispatcher would look again, were it to look now. */
+static uint64_t next_look_us(void)
+{
+    set_lock(w->set);
+    struct job job = order_next(w->set, atomic_load(&w->set->kick));
+    set_unlock(w->set);
+    cr_assert_eq(job.kind, JOB_SLEEP);
+    return (job.wake_ns - clock_ns()) / 1000;
+}
+
+/* Real time that worked for long may well pause from then on, and between two looks may have. */
+Test(gaps, a_long_hold_is_looked_at_less_often_until_another_one_begins)
+{
+    atomic_store(&w->stream[a].hold_since, clock_ns());
+    atomic_store(&w->stream[a].hold, 1);
+    int k = launch(w, a, 1);
+    for (int round = 0; round < 2; round++) {
+        dispatcher_looks(w);
+        cr_expect_leq(next_look_us(), 250);
+        clock_advance(900 * NS_PER_MS);
+        cr_expect_leq(next_look_us(), 250);
+        clock_advance(4100 * NS_PER_MS);
+        uint64_t us = next_look_us();
+        cr_expect(us > 40000 && us <= 60000, "%lu us", (unsigned long)us);
+        clock_advance(60000 * NS_PER_MS);
+        cr_expect_leq(next_look_us(), 100000);
+        atomic_store(&w->stream[a].hold_since, clock_ns());
+    }
+    atomic_store(&w->stream[a].hold, 0);
+    dispatcher_looks(w);
+    cr_expect(submitted(w, k));
+}

@@ -151,15 +151,13 @@ static void boost_fences(struct scan *c, struct slot *slot)
 /* ---- the look -------------------------------------------------------------------------------- */
 
 /* A long hold is looked at less often: never later than 1 % of its length; nor, in its first
- * second, than real time may well pause between two requests. A hold that ended and began anew
- * between two looks is a new one. */
+ * second, than real time may well pause between two requests. Where a hold has begun since this one
+ * was seen real time comes and goes, and its pauses may be short. */
 static void hold_look_at(struct scan *c, uint64_t since, const _Atomic uint64_t *began)
 {
-    uint64_t now = scan_now(c), newest = began ? peek(*began) : 0;
-    uint64_t from = newest > since ? newest : since;
-    uint64_t held = now > from ? now - from : 0, look = held / 100;
-    uint64_t most = held < HOLD_LONG_MS * NS_PER_MS || MUTANT(ticks_for_ever) ? HOLD_LOOK_MAX_US
-                                                                              : HOLD_LOOK_LONG_US;
+    uint64_t now = scan_now(c), held = now - since, look = held / 100;
+    bool often = held < HOLD_LONG_MS * NS_PER_MS || (began && peek(*began) > since);
+    uint64_t most = often || MUTANT(ticks_for_ever) ? HOLD_LOOK_MAX_US : HOLD_LOOK_LONG_US;
     if (look < HOLD_LOOK_US * NS_PER_US)
         look = HOLD_LOOK_US * NS_PER_US;
     if (look > most * NS_PER_US)

@@ -47,7 +47,12 @@ bool calm_begin(struct calm *c, struct cutin_page *page, uint64_t now_ns)
 /* The beat first: from then on the process may hold others, and be stopped. */
 bool calm_end(struct cutin_page *page)
 {
-    if (calm_stands())
+    bool stood = calm_stands(), calm;
+
+    if (stood)
         atomic_store(&page->heartbeat_ns, clock_ns());
-    return atomic_exchange(&client_calm, UNWATCHED) == CALM;
+    calm = atomic_exchange(&client_calm, UNWATCHED) == CALM;
+    if (calm && !stood) /* it began just now */
+        atomic_store(&page->heartbeat_ns, clock_ns());
+    return calm;
 }

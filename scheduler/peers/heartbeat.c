@@ -29,13 +29,12 @@
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/proc.h"
 
-/* For how long it has not beaten. One that is calm (scheduler/client/calm.h) says when it will. */
+/* For how long it has not beaten. One that is calm (scheduler/client/calm.h) says when it will; the
+ * clock of one in a time namespace may be ahead. */
 static uint64_t silent_for(const struct peer *p, uint64_t now)
 {
     uint64_t beat = page_read(&p->page->page->heartbeat_ns);
 
-    if (beat > now + HEARTBEAT_AHEAD_NS)
-        beat = 0; /* nobody sleeps for as long */
     /* Since it connected, at the earliest: its thread may not have had its first turn yet. */
     if (beat < p->since_ns)
         beat = p->since_ns;

@@ -14,7 +14,6 @@
 
 #define HEARTBEAT_STALE_NS  (60ull * NS_PER_MS)
 #define HEARTBEAT_ASK_NS    (30ull * NS_PER_MS)
-#define HEARTBEAT_AHEAD_NS  (60000ull * NS_PER_MS)
 #define HEARTBEAT_SILENT_NS (1000ull * NS_PER_MS)
 #define HEARTBEAT_LOOK_MS   20
 

@@ -335,6 +335,16 @@ static void set_attribute(void)
                               kernels[made % 2], 0));
 }
 
+/* The first ones allocate, for which malloc may look through all that is free. */
+static void set_attributes_first(void)
+{
+    static bool done;
+
+    for (unsigned i = 0; i < 8 && !done; i++, made++)
+        set_attribute();
+    done = true;
+}
+
 static void event_create(void)
 {
     MUST(cuEventCreate(&another, CU_EVENT_DISABLE_TIMING));
@@ -436,7 +446,7 @@ static const struct operation growing[] = {
 /* What is made and ends in a program that has so many others. */
 static const struct operation ends[] = {
     {"module unload", unload, load, NULL},
-    {"attribute of a kernel", set_attribute, NULL, NULL},
+    {"attribute of a kernel", set_attribute, set_attributes_first, NULL},
     {"event create", event_create, NULL, event_destroy},
     {"event destroy", event_destroy, event_create, NULL},
     {"context destroy", context_destroy, context_create, NULL},

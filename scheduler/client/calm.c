@@ -3,8 +3,6 @@
  */
 #include "scheduler/client/calm.h"
 
-#include "common/mutant.h"
-
 #define QUIET_NS   (1000 * NS_PER_MS)  /* without a call; before that a second goes unwatched */
 #define PROMISE_NS (10000 * NS_PER_MS) /* by then it beats again, on the busiest of machines */
 

@@ -13,8 +13,25 @@
 
 TestSuite(idle, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* As in program_alone.c: what the third of its steps launches stays buffered while it is held. */
 enum { SECONDS = 60 };
+
+static struct process *program_start(const char *level)
+{
+    char priority[32];
+
+    snprintf(priority, sizeof(priority), "CUTIN_PRIORITY=%s", level);
+    sandbox_tell("0");
+    return process_start((const char *[]){BIN_DIR "/tests/program_alone", sandbox_path("."), NULL},
+                         (const char *[]){PRELOAD, SIMULATOR, priority, NULL});
+}
+
+static void program_end(struct process *program)
+{
+    sandbox_tell("end");
+    cr_expect_eq(process_wait(program, 60), 0, "stderr: %s", process_err(program));
+    cr_expect_not_null(strstr(process_out(program), "right"));
+    process_free(program);
+}
 
 static void launched(struct process *program, int step)
 {
@@ -73,22 +90,13 @@ static bool comes_down_to(const struct process *program, long most)
 
 static void runs(const char *level)
 {
-    char priority[32];
-
-    snprintf(priority, sizeof(priority), "CUTIN_PRIORITY=%s", level);
-    sandbox_tell("0");
-    struct process *program =
-        process_start((const char *[]){BIN_DIR "/tests/program_alone", sandbox_path("."), NULL},
-                      (const char *[]){PRELOAD, SIMULATOR, priority, NULL});
+    struct process *program = program_start(level);
 
     launched(program, 0);
     cr_expect(comes_down_to(program, 2), "level %s", level);
     launched(program, 1); /* it is there again */
     cr_expect(comes_down_to(program, 2), "level %s, once more", level);
-    sandbox_tell("end");
-    cr_expect_eq(process_wait(program, 60), 0, "stderr: %s", process_err(program));
-    cr_expect_not_null(strstr(process_out(program), "right"));
-    process_free(program);
+    program_end(program);
 }
 
 Test(idle, real_time_that_does_nothing_wakes_twice_a_second)
@@ -112,36 +120,34 @@ Test(idle, without_a_daemon_it_is_the_same)
     runs("be");
 }
 
-/* After the first seconds. The pause holds it without end. */
+/* `cutin pause` or `cutin resume`. */
+static void ask(const char *verb, const struct process *program)
+{
+    char pid[16];
+
+    snprintf(pid, sizeof(pid), "%d", (int)program->pid);
+    struct process *cutin = process_start((const char *[]){CUTIN, verb, pid, NULL}, NULL);
+
+    cr_assert_eq(process_wait(cutin, 60), 0, "%s", process_err(cutin));
+    process_free(cutin);
+}
+
+/* After the first seconds. The pause holds it without end: what the third of the program's steps
+ * launches stays buffered. */
 Test(idle, what_is_held_wakes_forty_times_a_second)
 {
-    struct process *daemon = daemon_start(), *cutin;
-
-    sandbox_tell("0");
-    struct process *program =
-        process_start((const char *[]){BIN_DIR "/tests/program_alone", sandbox_path("."), NULL},
-                      (const char *[]){PRELOAD, SIMULATOR, "CUTIN_PRIORITY=be", NULL});
+    struct process *daemon = daemon_start(), *program = program_start("be");
 
     launched(program, 0);
     launched(program, 1);
     sandbox_tell("begin");
     launched(program, 2);
-    char pid[16];
-
-    snprintf(pid, sizeof(pid), "%d", (int)program->pid);
-    cutin = process_start((const char *[]){CUTIN, "pause", pid, NULL}, NULL);
-    cr_assert_eq(process_wait(cutin, 60), 0, "%s", process_err(cutin));
-    process_free(cutin);
+    ask("pause", program);
     launched(program, 3);
     cr_expect(client_wait(NULL, client_paused, 20, NULL), "it is paused, and its work is held");
     cr_expect(comes_down_to(program, 40));
-    cutin = process_start((const char *[]){CUTIN, "resume", pid, NULL}, NULL);
-    cr_assert_eq(process_wait(cutin, 60), 0, "%s", process_err(cutin));
-    process_free(cutin);
+    ask("resume", program);
     launched(program, 4);
-    sandbox_tell("end");
-    cr_expect_eq(process_wait(program, 60), 0, "stderr: %s", process_err(program));
-    cr_expect_not_null(strstr(process_out(program), "right"));
-    process_free(program);
+    program_end(program);
     process_free(daemon);
 }

@@ -130,7 +130,7 @@ static struct graph_copy *copy_new(struct shim_context *ctx, CUgraph graph,
     c->ctx = ctx;
     c->handle = ctx->handle;
     c->generation = ctx->generation;
-    c->word = gates_word(ctx);
+    c->word = gates_word_to_be(ctx);
     c->gate = calloc(n->gates, sizeof(*c->gate));
     c->gates = n->gates;
     c->count = n->count;

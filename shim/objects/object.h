@@ -52,6 +52,7 @@ struct shim_context {
     uint32_t lates;
     struct word_page *words;
     struct gates *_Atomic gates;
+    _Atomic CUdeviceptr open_word; /* that stays 0, for gates made before there was a scheduler */
     _Atomic uint32_t gates_usable; /* nonzero: they may be used (vhq_config.gates) */
     _Atomic uint64_t graph_gates;  /* in graphs that were launched */
     bool memops;                   /* the driver has accepted a marker here */

@@ -319,10 +319,32 @@ int gates_write(void *user, struct vhq *q, void *stream, uint32_t value)
     return mark_write_gate(s, value, g->word) == CUDA_SUCCESS ? 0 : VHQ_NO_GATE;
 }
 
-CUdeviceptr gates_word(struct shim_context *ctx)
+static CUdeviceptr gates_word(struct shim_context *ctx)
 {
     struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
     return g && !gate_stale(g) ? g->word : 0;
+}
+
+/* Who loses the race gives its word back. */
+static CUdeviceptr open_word(struct shim_context *ctx)
+{
+    CUdeviceptr none = 0, device = atomic_load(&ctx->open_word);
+    _Atomic uint32_t *word = device ? NULL : word_get(ctx, &device);
+    if (!word)
+        return device;
+    if (atomic_compare_exchange_strong(&ctx->open_word, &none, device))
+        return device;
+    word_put(ctx, word, 0);
+    return none;
+}
+
+CUdeviceptr gates_word_to_be(struct shim_context *ctx)
+{
+    const struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
+    if (g && !g->word)
+        return 0;
+    CUdeviceptr word = gates_word(ctx);
+    return word || MUTANT(early_graphs_ungated) ? word : open_word(ctx);
 }
 
 CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level)
@@ -507,6 +529,7 @@ static void pass_last(struct shim_context *ctx, struct gates *gates)
 /* All work of the context is complete. */
 static void gates_end(struct shim_context *ctx, bool alive)
 {
+    atomic_store(&ctx->open_word, 0);
     struct gates *g = atomic_exchange(&ctx->gates, NULL), *older;
     atomic_store(&ctx->gates_usable, 0);
     if (g && alive)

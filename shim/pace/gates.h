@@ -29,9 +29,11 @@ void gates_look(struct shim_context *ctx);
 uint32_t gates_marks_apart_ns(const struct gpu_device *gpu);
 /* Estimated work between two gates of a graph; 0: graphs are to have none. */
 uint64_t gates_graph_spacing_ns(const struct shim_context *ctx);
-/* Where the GPU finds the hold word of the context's gates; 0: it does not. */
-CUdeviceptr gates_word(struct shim_context *ctx);
-/* The same for a gate in what is about to go into a stream of this level; 0: it must have none. */
+/* Where the GPU finds the hold word of the context's gates, or, as long as there is no scheduler, a
+ * word that stays 0; 0: the driver refuses gates. */
+CUdeviceptr gates_word_to_be(struct shim_context *ctx);
+/* Where the hold word is for a gate in what is about to go into a stream of this level; 0: it must
+ * have none. */
 CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level);
 /* Streams of this context may stand at a gate, now. */
 bool gates_closed(const struct shim_context *ctx);

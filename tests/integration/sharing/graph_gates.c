@@ -218,6 +218,39 @@ static bool has_more_gates(const struct message_row *row)
     return row->devices > 0 && row->device[0].gates > before + 10 * KERNELS / BETWEEN;
 }
 
+/* Whether a graph that was made without a daemon has gates once there is one. `library`: of
+ * mutants, or as it is. */
+static bool has_gates_later(const char *library, const char *mutant)
+{
+    struct process *be, *daemon;
+    struct message_row row;
+    bool has;
+
+    device_log_open();
+    be = process_start(
+        (const char *[]){BIN_DIR "/tests/" PROGRAM, "loop", sandbox_path("go on"), NULL},
+        (const char *[]){GATES, library, SIMULATOR, mutant, NULL});
+    cr_assert(process_says(be, "ready", 60), "stderr: %s", process_err(be));
+    daemon = daemon_start();
+    cr_assert(client_wait(PROGRAM, has_launched, 20, &row), "stderr: %s", process_err(be));
+    has = client_wait(PROGRAM, has_graph_gates, mutant ? 1 : 20, &row);
+    cr_expect_eq(row.device[0].ungated_graphs, mutant ? 1 : 0);
+    program_end(be);
+    process_free(daemon);
+    return has;
+}
+
+Test(graph_gates, come_with_the_daemon_to_a_graph_that_was_there_before)
+{
+    cr_expect(has_gates_later(PRELOAD, NULL));
+}
+
+Test(graph_gates, that_only_later_graphs_have_are_found)
+{
+    cr_expect_not(has_gates_later("LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",
+                                  "CUTIN_MUTANT=early_graphs_ungated"));
+}
+
 /* The hold word is elsewhere with another daemon. */
 Test(graph_gates, come_back_with_the_daemon)
 {

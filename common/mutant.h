@@ -158,6 +158,7 @@
     X(call_timed, "what lies between a kernel's events counts as its time")                        \
     X(loading_timed, "what a kernel's first launch takes to load it counts as its time")           \
     X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
+    X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
     X(early_graphs_ungated, "graphs made before there is a scheduler never have gates")            \
     X(graph_gates_dear, "gates in graphs are as close as the budget says, whatever they cost")     \
     X(gates_stay_closed, "gates stay closed for as long as somebody holds")                        \

@@ -393,6 +393,12 @@ bool vhq_loose(const struct vhq *q)
     return peek(q->loose_ns) != 0;
 }
 
+bool vhq_untold(const struct vhq *q)
+{
+    bool tail = peek(q->tail_est_ns) != 0 && peek(q->newest) == peek(q->complete_mark);
+    return vhq_loose(q) || (tail && !MUTANT(tail_unasked));
+}
+
 uint64_t vhq_sent(const struct vhq *q)
 {
     return atomic_load_explicit(&q->sent, memory_order_acquire);
@@ -401,7 +407,7 @@ uint64_t vhq_sent(const struct vhq *q)
 void vhq_settle(struct vhq *q, uint64_t sent)
 {
     struct vhq_set *s = q->set;
-    if (peek(q->loose_ns) == 0 || passive() || !queue_trylock(q))
+    if (!vhq_untold(q) || passive() || !queue_trylock(q))
         return;
     bool mine = claim_locked(q) && set_trylock(s);
     if (mine && peek(q->sent) == sent)

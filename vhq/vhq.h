@@ -358,9 +358,11 @@ void vhq_sync(struct vhq *q, bool boost);
 void vhq_set_sync(struct vhq_set *set, bool boost);
 /* The same before the completion words go, however long it takes. */
 void vhq_set_finish(struct vhq_set *set);
-/* What went to the driver while the set was alone is not known complete. The driver may be asked:
- * what vhq_sent said before it was asked is complete if it says so. */
+/* What went to the driver while the set was alone is not known complete; or that, or what went last
+ * beside others, and no marker will tell. The driver may be asked: what vhq_sent said before it was
+ * asked is complete if it says so. */
 bool vhq_loose(const struct vhq *q);
+bool vhq_untold(const struct vhq *q);
 uint64_t vhq_sent(const struct vhq *q);
 void vhq_settle(struct vhq *q, uint64_t sent);
 /* NOT_READY logic of stream queries: true while something is buffered, or inline work that

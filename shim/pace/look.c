@@ -213,11 +213,11 @@ static void stream_look(struct shim_stream *s, bool tick)
     }
 }
 
-/* Nobody knows when what went while the process was alone is complete, unless it asks. A stream
- * that is busy says so by itself; one that has been quiet for a tick is asked. */
-static bool loose_quiet(struct shim_stream *s)
+/* Nobody knows when what no marker tells of is complete, unless it asks. A stream that is busy says
+ * so by itself; one that has been quiet for a tick is asked. */
+static bool untold_quiet(struct shim_stream *s)
 {
-    if (!s->q || !vhq_loose(s->q) || s->undeferred)
+    if (!s->q || !vhq_untold(s->q) || s->undeferred)
         return false;
     uint64_t sent = vhq_sent(s->q);
     bool quiet = s->settling == sent;
@@ -233,8 +233,8 @@ static void streams_look(struct shim_context *ctx, bool tick)
     for (struct shim_stream *s = ctx->streams; s; s = s->next) {
         if (atomic_load(&s->state) != STREAM_LIVE)
             continue;
-        bool busy = schedule_busy(s) && (tick || !s->undeferred), loose = tick && loose_quiet(s);
-        if (!busy && !loose && !(tick && s->stuck))
+        bool busy = schedule_busy(s) && (tick || !s->undeferred), untold = tick && untold_quiet(s);
+        if (!busy && !untold && !(tick && s->stuck))
             continue;
         s->asked++;
         pthread_mutex_unlock(&ctx->lock);
@@ -247,7 +247,7 @@ static void streams_look(struct shim_context *ctx, bool tick)
                 !schedule_busy(s) && stream_ask(s, &captures) == CUDA_ERROR_NOT_READY && !captures;
             stuck += s->stuck;
         }
-        if (loose) {
+        if (untold) {
             bool captures;
             CUresult r = capture_query(s, &captures);
             if (r != CUDA_ERROR_NOT_READY && !captures)
@@ -337,7 +337,7 @@ static void context_under_way(struct shim_context *ctx, void *most)
         found = UNKNOWN;
     for (struct shim_stream *s = ctx->streams; s && found != UNKNOWN; s = s->next) {
         if (schedule_busy(s) || s->stuck || atomic_load(&s->state) == STREAM_GONE ||
-            (s->q && vhq_loose(s->q)))
+            (s->q && vhq_untold(s->q)))
             found = UNKNOWN;
         else if (s->q && vhq_busy(s->q))
             found = BUFFERED;

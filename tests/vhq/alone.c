@@ -225,6 +225,25 @@ Test(alone, what_the_driver_said_is_complete_needs_no_marker)
     world_free(w);
 }
 
+/* Beside somebody a marker follows only when room is wanted, so none follows the last commands. */
+Test(alone, nor_does_what_went_last_beside_others)
+{
+    struct world *w = world_new(&config);
+    struct vhq_stats stats;
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&above, 1);
+    cr_assert(w->command[launch(w, a, 1)].inlined);
+    uint64_t sent = vhq_sent(w->stream[a].q);
+    cr_assert(vhq_untold(w->stream[a].q));
+    device_finish(w);
+    vhq_settle(w->stream[a].q, sent);
+    vhq_set_stats(w->set, &stats);
+    cr_assert_eq(stats.in_flight_now, 0);
+    cr_assert_not(vhq_untold(w->stream[a].q));
+    cr_assert_eq(w->mark_calls, 0);
+    world_free(w);
+}
+
 Test(alone, a_stream_that_is_found_idle_needs_no_marker)
 {
     struct world *w = world_new_asked(&config);

@@ -9,20 +9,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 TestSuite(idle, .init = sandbox_enter, .fini = sandbox_leave);
 
 enum { SECONDS = 60 };
 
-static struct process *program_start(const char *level)
+/* With gates, in a folder of the sandbox where it waits for its steps; `kernels`: what it launches
+ * at each without a wait, or NULL (see program_alone.c). */
+static struct process *program_in(const char *folder, const char *level, const char *kernels)
 {
     char priority[32];
 
     snprintf(priority, sizeof(priority), "CUTIN_PRIORITY=%s", level);
+    return process_start(
+        (const char *[]){BIN_DIR "/tests/program_alone", sandbox_path(folder), kernels, NULL},
+        (const char *[]){PRELOAD, SIMULATOR, priority, "CUTIN_GATES=on", NULL});
+}
+
+static struct process *program_start(const char *level, const char *kernels)
+{
     sandbox_tell("0");
-    return process_start((const char *[]){BIN_DIR "/tests/program_alone", sandbox_path("."), NULL},
-                         (const char *[]){PRELOAD, SIMULATOR, priority, NULL});
+    return program_in(".", level, kernels);
 }
 
 static void program_end(struct process *program)
@@ -90,7 +99,7 @@ static bool comes_down_to(const struct process *program, long most)
 
 static void runs(const char *level)
 {
-    struct process *program = program_start(level);
+    struct process *program = program_start(level, NULL);
 
     launched(program, 0);
     cr_expect(comes_down_to(program, 2), "level %s", level);
@@ -120,6 +129,27 @@ Test(idle, without_a_daemon_it_is_the_same)
     runs("be");
 }
 
+/* Real time is there, so that what the other one launches counts; of the last of it nobody asks. */
+Test(idle, what_has_launched_beside_real_time_and_asked_nothing_wakes_twice_a_second)
+{
+    struct process *daemon = daemon_start(), *rt, *be;
+
+    cr_assert_eq(mkdir(sandbox_path("above"), 0700), 0);
+    sandbox_tell("above/0");
+    rt = program_in("above", "rt", NULL);
+    launched(rt, 0);
+    be = program_start("be", "1");
+    launched(be, 0);
+    cr_expect(comes_down_to(be, 2));
+    launched(be, 1);
+    cr_expect(comes_down_to(be, 2));
+    program_end(be);
+    sandbox_tell("above/end");
+    cr_expect_eq(process_wait(rt, 60), 0, "stderr: %s", process_err(rt));
+    process_free(rt);
+    process_free(daemon);
+}
+
 /* `cutin pause` or `cutin resume`. */
 static void ask(const char *verb, const struct process *program)
 {
@@ -136,7 +166,7 @@ static void ask(const char *verb, const struct process *program)
  * launches stays buffered. */
 Test(idle, what_is_held_wakes_forty_times_a_second)
 {
-    struct process *daemon = daemon_start(), *program = program_start("be");
+    struct process *daemon = daemon_start(), *program = program_start("be", NULL);
 
     launched(program, 0);
     launched(program, 1);

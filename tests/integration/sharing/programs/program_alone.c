@@ -1,12 +1,12 @@
 /*
  * program_alone.c - a CUDA program that launches when it is told to, for alone.c: `program_alone
- * FOLDER`.
+ * FOLDER [KERNELS]`.
  *
  * It says when it has a context, and waits for the file FOLDER/0 before it uses it. For each file
  * FOLDER/1, FOLDER/2 ... it says the number when it has launched what stands in `steps`, from the
- * last of these on the same again and again. A host function in its stream
- * returns when there is a file FOLDER/begin. With FOLDER/end it prints "right" if the kernels,
- * whose order shows, have done what they should.
+ * last of these on the same again and again; with KERNELS as many short ones each time, and it
+ * waits for none. A host function in its stream returns when there is a file FOLDER/begin. With
+ * FOLDER/end it prints "right" if the kernels, whose order shows, have done what they should.
  */
 #include "examples/common.h"
 
@@ -73,9 +73,10 @@ int main(int argc, char **argv)
     CUdeviceptr x;
     uint64_t k = 0;
 
-    if (argc != 2)
+    if (argc < 2)
         return EXIT_FAILURE;
     folder = argv[1];
+    const struct step given = {.kernels = argc > 2 ? atoi(argv[2]) : 0, .ns = 5000};
     gpu_open(&gpu);
     printf("opened.\n");
     fflush(stdout);
@@ -92,7 +93,7 @@ int main(int argc, char **argv)
     CHECK(cuStreamSynchronize(stream));
     said(0);
     for (int i = 1; wait_for_step(i); i++) {
-        const struct step *s = &steps[i < STEPS ? i - 1 : STEPS - 1];
+        const struct step *s = argc > 2 ? &given : &steps[i < STEPS ? i - 1 : STEPS - 1];
 
         if (s->behind_host)
             CHECK(cuLaunchHostFunc(stream, wait_to_begin, NULL));

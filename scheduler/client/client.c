@@ -58,17 +58,22 @@ static uint64_t calm_for(void)
 }
 
 /* Nothing is under way, and until a call comes nothing will be: for how long to sleep. A call that
- * comes behind these looks finds the word watched, and calm_begin fails. */
-static uint64_t calm_look(uint64_t now, bool busy)
+ * comes behind these looks finds the word watched, and calm_begin fails. `held`: as long as nothing
+ * waits for the end of that, nobody need bound it. */
+static uint64_t calm_look(uint64_t now, bool held, bool looks)
 {
     uint64_t ns;
 
     if (!calm_due(&self.calm, now))
         return 0;
-    ns = busy || MUTANT(ticks_for_ever) || activity_any(&self.activity) ? 0 : calm_for();
+    ns = looks || MUTANT(ticks_for_ever) || activity_any(&self.activity) ? 0 : calm_for();
     pthread_mutex_lock(&self.lock);
+    if (held && (ns != UINT64_MAX || hold_limit_opens(&self.hold_limit)))
+        ns = 0;
     if (ns && !calm_begin(&self.calm, self.page, now))
         ns = 0;
+    if (ns)
+        hold_limit_begin(&self.hold_limit);
     pthread_mutex_unlock(&self.lock);
     if (!ns)
         calm_end(self.page);
@@ -121,7 +126,7 @@ static void *client_main(void *unused)
 
         interval = interval < until_tick ? interval : until_tick;
         interval = look && look < interval ? look : interval;
-        uint64_t calm = calm_look(now, held || look);
+        uint64_t calm = calm_look(now, held, look != 0);
 
         interval = calm ? calm : interval;
     }

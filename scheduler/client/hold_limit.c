@@ -111,9 +111,26 @@ bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now
     return held;
 }
 
-void hold_limit_reset(struct hold_limit *b)
+bool hold_limit_opens(const struct hold_limit *b)
+{
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
+        if (b->share[d].open)
+            return true;
+        for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+            if (b->open_until_ns[d][l])
+                return true;
+    }
+    return false;
+}
+
+void hold_limit_begin(struct hold_limit *b)
 {
     memset(b->since_ns, 0, sizeof(b->since_ns));
+}
+
+void hold_limit_reset(struct hold_limit *b)
+{
+    hold_limit_begin(b);
     memset(b->open_until_ns, 0, sizeof(b->open_until_ns));
     memset(b->share, 0, sizeof(b->share));
 }

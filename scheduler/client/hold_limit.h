@@ -15,7 +15,8 @@
  * (hold_limit_share).
  *
  * Looks are a millisecond apart while something is held; a break shorter than that may go unseen,
- * which opens a hold early, never late.
+ * which opens a hold early, never late. Who has nothing that waits need not look: to him a hold
+ * begins when he has.
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_HOLD_LIMIT_H
 #define CUTIN_SCHEDULER_CLIENT_HOLD_LIMIT_H
@@ -56,6 +57,10 @@ static inline uint32_t hold_limit_share(const struct hold_limit *b, uint32_t dev
 /* Puts back into `hold` what was taken from it: the daemon's bits as they are in `want`, which the
  * daemon always writes, too. */
 void hold_limit_return(struct page_device *device, uint32_t level, uint32_t bits);
+/* A hold stands open, which is to be closed again. */
+bool hold_limit_opens(const struct hold_limit *b);
+/* Nothing has waited until now. */
+void hold_limit_begin(struct hold_limit *b);
 /* The page is another one now. */
 void hold_limit_reset(struct hold_limit *b);
 

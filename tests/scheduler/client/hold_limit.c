@@ -39,6 +39,21 @@ Test(bound, opens_after_the_bound_and_closes_again)
     cr_assert_eq(page->device[1].want[0], 1);
 }
 
+Test(bound, a_hold_begins_when_something_waits)
+{
+    page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
+    hold_limit_tick(&b, page, 1 * MS);
+    hold_limit_begin(&b);
+    for (uint64_t t = 40; t < 90; t++) {
+        cr_assert(hold_limit_tick(&b, page, t * MS));
+        cr_assert_eq(page->device[0].hold[0], 1);
+    }
+    cr_assert_not(hold_limit_opens(&b));
+    hold_limit_tick(&b, page, 90 * MS);
+    cr_assert_eq(page->device[0].hold[0], 0);
+    cr_assert(hold_limit_opens(&b));
+}
+
 Test(bound, a_pause_by_the_administrator_is_not_bounded)
 {
     page_write_bit(&page->device[0], PAGE_BIT_PAUSED, PAGE_BOTH(0x1), PAGE_WORDS, 5);

@@ -344,7 +344,8 @@ CUdeviceptr gates_word_to_be(struct shim_context *ctx)
     if (g && !g->word)
         return 0;
     CUdeviceptr word = gates_word(ctx);
-    return word || MUTANT(early_graphs_ungated) ? word : open_word(ctx);
+    bool never = !config_get()->socket[0] || MUTANT(early_graphs_ungated);
+    return word || never ? word : open_word(ctx);
 }
 
 CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level)

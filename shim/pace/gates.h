@@ -30,7 +30,7 @@ uint32_t gates_marks_apart_ns(const struct gpu_device *gpu);
 /* Estimated work between two gates of a graph; 0: graphs are to have none. */
 uint64_t gates_graph_spacing_ns(const struct shim_context *ctx);
 /* Where the GPU finds the hold word of the context's gates, or, as long as there is no scheduler, a
- * word that stays 0; 0: the driver refuses gates. */
+ * word that stays 0; 0: the driver refuses gates, or there will never be one. */
 CUdeviceptr gates_word_to_be(struct shim_context *ctx);
 /* Where the hold word is for a gate in what is about to go into a stream of this level; 0: it must
  * have none. */

@@ -337,7 +337,7 @@ static void context_under_way(struct shim_context *ctx, void *most)
         found = UNKNOWN;
     for (struct shim_stream *s = ctx->streams; s && found != UNKNOWN; s = s->next) {
         if (schedule_busy(s) || s->stuck || atomic_load(&s->state) == STREAM_GONE ||
-            (s->q && vhq_untold(s->q)))
+            (s->q && vhq_loose(s->q)))
             found = UNKNOWN;
         else if (s->q && vhq_busy(s->q))
             found = BUFFERED;

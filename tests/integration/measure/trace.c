@@ -232,6 +232,12 @@ Test(trace, files_are_merged_by_hand_and_foreign_ones_refused)
     cr_assert_not_null(root);
     cr_expect_geq(count(json_object_get(root, "traceEvents"), "X", "mix_spin", "call"), 5);
     json_decref(root);
+    cr_assert_eq(unlink(out), 0);
+    p = process_run((const char *[]){CUTIN, "trace", "--merge", "--report", trace, NULL}, NULL, 30);
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_not_null(strstr(process_out(p), "the GPU "), "%s", process_out(p));
+    cr_expect_str_eq(process_err(p), "");
+    process_free(p);
     p = process_run((const char *[]){CUTIN, "trace", "--merge", "-o", out, CUTIN, NULL}, NULL, 30);
     cr_expect_eq(p->status, 1);
     cr_expect_not_null(strstr(process_err(p), "neither"), "%s", process_err(p));

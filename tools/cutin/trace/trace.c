@@ -1,12 +1,13 @@
 /*
- * trace.c - `cutin trace`: what happened in a program and on its GPU, as a file for a trace viewer.
+ * trace.c - `cutin trace`: what happened in a program and on its GPU, as a file for a trace viewer,
+ * or as a table of what was lost.
  *
  * Every process that the program starts writes a trace of its own into a private folder, and the
  * simulator its event log; when the program has ended they become one file.
  */
 #include "tools/cutin/run/run.h"
 #include "tools/cutin/progress.h"
-#include "trace_view.h"
+#include "idle.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -19,8 +20,8 @@ static const char *const levels[] = {LEVEL_NAMES, NULL};
 
 static struct plan {
     const char *output, *level, *records;
-    bool sim, no_daemon, merge, mangled;
-} given = {.output = "trace.json", .records = "65536"};
+    bool sim, no_daemon, merge, mangled, report;
+} given = {.records = "65536"};
 
 static const struct option_row options[] = {
     {"output", "FILE", "the JSON file (trace.json)", 'o', TAKE_TEXT(given.output)},
@@ -37,6 +38,10 @@ static const struct option_row options[] = {
      "merge these traces (CUTIN_TRACE) and event logs of the\n"
      "simulator (SIMGPU_LOG)",
      TAKE_FLAG(given.merge)},
+    {"report", NULL,
+     "print where the GPU idled while a process had work for it,\n"
+     "and why; without --output, no file is written",
+     TAKE_FLAG(given.report)},
     {0},
 };
 
@@ -115,6 +120,19 @@ static int write_json(const struct sources *s, const char *path)
     return 0;
 }
 
+static int report(const struct sources *s)
+{
+    struct idle *idle = calloc(s->traces + 1, sizeof(*idle));
+    int rc = idle ? idle_read(s->trace, s->traces, s->log, s->logs, idle) : -ENOMEM;
+
+    if (rc == 0)
+        idle_print(stdout, s->trace, s->traces, s->logs > 0, idle);
+    else
+        say(&subcommand_trace, "%s", strerror(-rc));
+    free(idle);
+    return rc;
+}
+
 /* `take` of the child's plan. */
 static int merge(void *user, char *const *paths, size_t n)
 {
@@ -129,8 +147,10 @@ static int merge(void *user, char *const *paths, size_t n)
             "nothing was traced: none of its processes used the GPU under cutin");
         rc = -ENODATA;
     }
-    if (rc == 0)
+    if (rc == 0 && given.output)
         rc = write_json(&s, given.output);
+    if (rc == 0 && given.report)
+        rc = report(&s);
     for (size_t i = 0; i < s.traces; i++)
         trace_view_close(&s.trace[i]);
     for (size_t i = 0; i < s.logs; i++)
@@ -159,7 +179,9 @@ static int trace(int argc, char **argv)
 
     if (optind >= argc)
         fail_usage(cmd, given.merge ? "which files?" : "which program?");
-    if (output_check(cmd, given.output) != 0)
+    if (!given.output && !given.report)
+        given.output = "trace.json";
+    if (given.output && output_check(cmd, given.output) != 0)
         return EXIT_FAILURE;
     if (given.merge) {
         progress_begin();
@@ -173,12 +195,15 @@ const struct subcommand subcommand_trace = {
     .name = "trace",
     .summary = "write a timeline of a program for a trace viewer",
     .synopsis = "[OPTIONS] [--] PROGRAM [ARGUMENT...]\n"
-                "       cutin trace --merge [--mangled] [-o FILE] FILE...",
+                "       cutin trace --merge [--report] [--mangled] [-o FILE] FILE...",
     .about =
         "Runs PROGRAM, traces each of its processes that uses CUDA, and merges the traces into\n"
         "one JSON file for Perfetto or Chrome: calls, buffered and in-flight commands, holds and\n"
         "cut-ins, and the GPU's timeline where it is simulated or timed. The exit status is\n"
-        "PROGRAM's; 125 to 127 as with env(1).",
+        "PROGRAM's; 125 to 127 as with env(1).\n"
+        "\n"
+        "--report says what work lost beside other work. Trace both: with a PROGRAM that starts\n"
+        "both, or with CUTIN_TRACE set for each, and --merge.",
     .options = options,
     .run = trace,
 };

@@ -194,7 +194,7 @@ bool device_log_parse(char *text, struct device_work *w)
     return sscanf(text, "pid=%d context=%*u stream=%" SCNu32 " seq=%*u kind=%15s", &w->pid,
                   &w->stream, w->kind) == 3 &&
            sscanf(behind + 1,
-                  "submit=%*u start=%" SCNu64 " end=%" SCNu64 " cost=%" SCNu64 " ran=%d",
-                  &w->start_ns, &w->end_ns, &w->cost_ns, &ran) == 4 &&
+                  "submit=%" SCNu64 " start=%" SCNu64 " end=%" SCNu64 " cost=%" SCNu64 " ran=%d",
+                  &w->submit_ns, &w->start_ns, &w->end_ns, &w->cost_ns, &ran) == 5 &&
            ran && strcmp(w->kind, "mark") != 0 && w->end_ns > w->start_ns;
 }

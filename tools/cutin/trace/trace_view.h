@@ -64,7 +64,7 @@ struct device_work {
     uint32_t stream;
     char kind[16];
     const char *name; /* of any length, in the line itself */
-    uint64_t start_ns, end_ns, cost_ns;
+    uint64_t submit_ns, start_ns, end_ns, cost_ns;
 };
 
 /* Writes into the text. False: it is no such line, or there is nothing to see: marks take no time.

@@ -1,0 +1,191 @@
+/*
+ * idle_causes.c - what a process lost beside another, cause by cause: made-up traces of the two
+ * and a made-up log of the GPU, in microseconds.
+ */
+#include "tools/cutin/trace/idle.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+enum { BE, RT, PROCESSES, RECORDS = 1024 };
+
+static struct trace_view view[PROCESSES];
+static struct idle idle[PROCESSES];
+static char device[8192];
+
+static void enter(void)
+{
+    for (int i = 0; i < PROCESSES; i++) {
+        struct trace_file *file = calloc(1, sizeof(*file) + RECORDS * sizeof(file->record[0]));
+
+        cr_assert_not_null(file);
+        file->header.records = RECORDS;
+        file->header.pid = (uint32_t)i + 1;
+        file->header.level = i == RT ? 3 : 0;
+        strcpy(file->header.program, i == RT ? "serve" : "train");
+        view[i] = (struct trace_view){.file = file};
+    }
+    device[0] = '\0';
+}
+
+static void leave(void)
+{
+    for (int i = 0; i < PROCESSES; i++)
+        free(view[i].file);
+}
+
+TestSuite(idle_causes, .init = enter, .fini = leave);
+
+static struct trace_record *put(int process, enum trace_kind kind, uint64_t us)
+{
+    struct trace_record *r = &view[process].file->record[view[process].end++];
+
+    cr_assert_leq(view[process].end, RECORDS);
+    *r = (struct trace_record){
+        .seq = view[process].end, .ns = 1000 * us, .kind = (uint16_t)kind, .stream = 1};
+    return r;
+}
+
+static void queue(int process, enum trace_kind kind, uint64_t us, uint32_t buffered,
+                  uint32_t in_flight)
+{
+    struct trace_record *r = put(process, kind, us);
+
+    r->queue.buffered = buffered;
+    r->queue.in_flight = in_flight;
+}
+
+static void turn(enum trace_kind kind, uint64_t us, uint64_t number)
+{
+    put(RT, kind, us)->cut.turn = number;
+}
+
+static void work(int process, const char *kind, uint64_t submit, uint64_t start, uint64_t end)
+{
+    size_t n = strlen(device);
+
+    snprintf(device + n, sizeof(device) - n,
+             "pid=%d context=1 stream=1 seq=1 kind=%s name=k submit=%llu000 start=%llu000 "
+             "end=%llu000 cost=1000 ran=1 id=1\n",
+             process + 1, kind, (unsigned long long)submit, (unsigned long long)start,
+             (unsigned long long)end);
+}
+
+/* What best effort lost: of each cause in its order, "us/times". */
+static void expect(bool logged, const char *expected)
+{
+    FILE *log = fmemopen(device, strlen(device) + 1, "r");
+    char said[256] = "";
+
+    cr_assert_not_null(log);
+    cr_assert_eq(idle_read(view, PROCESSES, &log, logged, idle), 0);
+    fclose(log);
+    for (int why = 0; why < IDLE_CAUSE_COUNT; why++) {
+        size_t n = strlen(said);
+
+        snprintf(said + n, sizeof(said) - n, "%s%.3g/%llu", n ? " " : "",
+                 (double)idle[BE].by[why].ns / 1e3, (unsigned long long)idle[BE].by[why].times);
+    }
+    cr_expect_str_eq(said, expected);
+}
+
+/* From 0 to 1,000 us: a kernel ends at 100, which is seen at 110; another is submitted at 115 and
+ * starts at 118. A hold from 200 on lets it run until 230; the work above starts at 240, and stops
+ * from 260 to 270 between two of its kernels; it ends at 300, which is seen at 340; the hold's end
+ * is seen at 390, and the next kernel is submitted at 391 and starts at once. */
+static void happen(void)
+{
+    queue(BE, TRACE_BUFFERED, 0, 5, 1);
+    queue(BE, TRACE_COMPLETED, 110, 5, 0);
+    queue(BE, TRACE_SUBMITTED, 115, 4, 1);
+    put(BE, TRACE_HELD, 205);
+    queue(BE, TRACE_COMPLETED, 235, 4, 0);
+    put(BE, TRACE_RELEASED, 390);
+    queue(BE, TRACE_SUBMITTED, 391, 3, 1);
+    put(BE, TRACE_SYNC, 1000);
+    turn(TRACE_CUT_IN, 200, 1);
+    turn(TRACE_CUT_OUT, 340, 1);
+    put(RT, TRACE_SYNC, 1000);
+    work(BE, "kernel", 0, 0, 100);
+    work(BE, "kernel", 115, 118, 230);
+    work(RT, "kernel", 201, 240, 260);
+    work(RT, "copy", 202, 270, 300);
+    work(BE, "kernel", 391, 391, 1000);
+}
+
+Test(idle_causes, each_cause_has_its_time)
+{
+    happen();
+    expect(true, "20/2 40/1 50/1 3/1 10/1 6/2");
+    cr_expect_eq(idle[BE].traced_ns, 1000000);
+    /* Real time's first work waits for best effort's last, then a switch; its second follows. */
+    for (int why = 0; why < IDLE_CAUSE_COUNT; why++)
+        cr_expect_eq(idle[RT].by[why].ns, why == IDLE_START ? 20000 : 0);
+}
+
+Test(idle_causes, without_a_log_there_is_what_the_processes_knew)
+{
+    happen();
+    /* Held until 340; then its end, and from 110 to 115 nothing was in flight. */
+    expect(false, "0/0 0/0 50/1 0/0 0/0 6/2");
+}
+
+Test(idle_causes, what_another_process_runs_is_no_idle_time)
+{
+    happen();
+    work(41, "kernel", 0, 0, 120);
+    work(41, "kernel", 0, 220, 400);
+    expect(true, "0/0 0/0 0/0 0/0 0/0 0/0");
+}
+
+Test(idle_causes, a_stream_that_waits_occupies_nothing)
+{
+    happen();
+    work(BE, "wait", 0, 0, 1000);
+    work(RT, "host", 0, 0, 1000);
+    expect(true, "20/2 40/1 50/1 3/1 10/1 6/2");
+}
+
+Test(idle_causes, nothing_is_lost_where_nothing_waits)
+{
+    queue(BE, TRACE_SUBMITTED, 0, 0, 1);
+    put(BE, TRACE_SYNC, 1000);
+    work(BE, "kernel", 0, 0, 100);
+    work(RT, "kernel", 500, 500, 600);
+    expect(true, "0/0 0/0 0/0 0/0 0/0 0/0");
+}
+
+/* The service's trace begins at 300: what was before has no holder any more. */
+Test(idle_causes, what_was_overwritten_in_one_trace_is_left_out_of_all)
+{
+    happen();
+    view[RT].end = 0;
+    turn(TRACE_CUT_OUT, 300, 1);
+    turn(TRACE_CUT_IN, 310, 2);
+    turn(TRACE_CUT_OUT, 340, 2);
+    put(RT, TRACE_SYNC, 1000);
+    view[RT].lost = 1;
+    expect(true, "0/0 30/1 60/2 0/0 0/0 1/1");
+    cr_expect_eq(idle[BE].traced_ns, 700000);
+}
+
+Test(idle_causes, is_printed_in_milliseconds_per_second)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    happen();
+    expect(true, "20/2 40/1 50/1 3/1 10/1 6/2");
+    idle_print(out, view, PROCESSES, true, idle);
+    fclose(out);
+    cr_expect_not_null(strstr(text, "train, 1 (be): the GPU idled while it had work, in 0.0 s\n"),
+                       "%s", text);
+    cr_expect_not_null(strstr(text, "held, and work above has ended unnoticed         40.0"
+                                    "        1       40\n"),
+                       "%s", text);
+    cr_expect_not_null(strstr(text, "all of it                                       129.0\n"),
+                       "%s", text);
+    cr_expect_not_null(strstr(text, "\nserve, 2 (rt):"), "%s", text);
+    free(text);
+}

@@ -1,0 +1,331 @@
+/*
+ * idle.c - where a GPU idled although a process had work for it (see idle.h): one walk through all
+ * that happened, in the order of time.
+ */
+#include "idle.h"
+#include "common/level.h"
+#include "common/list.h"
+#include "common/printable.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { MOST_STREAMS = 65536 }; /* of one process; what is beyond is left out */
+
+/* What a moment changes. */
+enum what { RUNNING, PENDING, BUFFERED, IN_FLIGHT, HELD, ACTIVE, WHATS };
+
+struct moment {
+    uint64_t ns;
+    uint32_t order; /* moments of one time, as they were put */
+    uint16_t process, what;
+    int64_t change;
+};
+
+struct moments {
+    struct moment *at;
+    size_t n, room;
+};
+
+struct process {
+    uint32_t pid, level;
+    uint64_t from_ns, to_ns;
+    int64_t now[WHATS];
+    enum idle_cause why;              /* the GPU idles, and that is why */
+    uint64_t undecided_ns, undecided; /* above is active: to start work, or ended it? */
+};
+
+/* ---- what happened -------------------------------------------------------------------------- */
+
+static int put(struct moments *m, uint64_t ns, size_t process, enum what what, int64_t change)
+{
+    int rc = change ? list_grow(&m->at, &m->room, m->n, sizeof(*m->at)) : 0;
+
+    if (rc == 0 && change) {
+        m->at[m->n] = (struct moment){ns, (uint32_t)m->n, (uint16_t)process, what, change};
+        m->n++;
+    }
+    return rc;
+}
+
+/* What a stream had when it was seen last. */
+struct stream {
+    uint32_t buffered, in_flight;
+    struct trace_open held, active;
+};
+
+static int put_span(struct moments *m, size_t process, enum what what, uint64_t from_ns,
+                    uint64_t to_ns)
+{
+    int rc = put(m, from_ns, process, what, 1);
+
+    return rc == 0 ? put(m, to_ns, process, what, -1) : rc;
+}
+
+static int put_record(struct moments *m, size_t process, struct stream *s,
+                      const struct trace_record *r)
+{
+    uint64_t ns = r->ns + r->queue.took_ns;
+    struct trace_span span;
+    int rc;
+
+    switch ((enum trace_kind)r->kind) {
+    case TRACE_BUFFERED:
+    case TRACE_SUBMITTED:
+    case TRACE_DROPPED:
+    case TRACE_COMPLETED:
+        rc = put(m, ns, process, BUFFERED, (int64_t)r->queue.buffered - s->buffered);
+        s->buffered = r->queue.buffered;
+        if (rc == 0)
+            rc = put(m, ns, process, IN_FLIGHT, (int64_t)r->queue.in_flight - s->in_flight);
+        s->in_flight = r->queue.in_flight;
+        return rc;
+    case TRACE_HELD:
+    case TRACE_RELEASED:
+        return trace_open_follow(&s->held, r, &span)
+                   ? put_span(m, process, HELD, span.from_ns, span.to_ns)
+                   : 0;
+    case TRACE_CUT_IN:
+    case TRACE_CUT_OUT:
+        return trace_open_follow(&s->active, r, &span)
+                   ? put_span(m, process, ACTIVE, span.from_ns, span.to_ns)
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+static int put_trace(struct moments *m, size_t process, struct process *p,
+                     const struct trace_view *v)
+{
+    struct stream *streams = calloc(MOST_STREAMS, sizeof(*streams));
+    int rc = streams ? 0 : -ENOMEM;
+    struct trace_record r;
+
+    *p = (struct process){.pid = v->file->header.pid,
+                          .level = v->file->header.level,
+                          .from_ns = UINT64_MAX,
+                          .why = IDLE_NONE};
+    for (uint64_t i = v->first; i < v->end && rc == 0; i++) {
+        if (!trace_view_get(v, i, &r) || r.stream >= MOST_STREAMS)
+            continue;
+        p->from_ns = r.ns < p->from_ns ? r.ns : p->from_ns;
+        p->to_ns = r.ns > p->to_ns ? r.ns : p->to_ns;
+        rc = put_record(m, process, &streams[r.stream], &r);
+    }
+    for (uint32_t i = 0; i < MOST_STREAMS && rc == 0; i++) {
+        if (streams[i].held.from_ns)
+            rc = put_span(m, process, HELD, streams[i].held.from_ns, p->to_ns);
+        if (streams[i].active.from_ns && rc == 0)
+            rc = put_span(m, process, ACTIVE, streams[i].active.from_ns, p->to_ns);
+    }
+    free(streams);
+    return rc;
+}
+
+/* Waits of a stream and functions of the host occupy nothing. A work of no process here may run,
+ * and is nobody's. */
+static int put_log(struct moments *m, const struct process *p, size_t n, FILE *log)
+{
+    struct device_work w;
+    char *text = NULL;
+    size_t room = 0;
+    int rc = 0;
+
+    rewind(log);
+    while (rc == 0 && getline(&text, &room, log) > 0) {
+        size_t of = 0;
+
+        if (!device_log_parse(text, &w) || strcmp(w.kind, "wait") == 0 ||
+            strcmp(w.kind, "host") == 0)
+            continue;
+        while (of < n && p[of].pid != (uint32_t)w.pid)
+            of++;
+        if (of < n)
+            rc = put_span(m, of, PENDING, w.submit_ns, w.start_ns);
+        if (rc == 0)
+            rc = put_span(m, of, RUNNING, w.start_ns, w.end_ns);
+    }
+    free(text);
+    return rc;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct moment *x = a, *y = b;
+
+    if (x->ns != y->ns)
+        return x->ns < y->ns ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+/* ---- the walk ------------------------------------------------------------------------------- */
+
+struct walk {
+    struct process *p;
+    size_t n;
+    bool logged;
+    int64_t running;
+    struct idle *idle;
+};
+
+static bool is_above(const struct process *p, const struct process *other)
+{
+    return other->level > p->level;
+}
+
+static bool busy(const struct walk *w)
+{
+    for (size_t i = 0; i < w->n && !w->logged; i++)
+        if (w->p[i].now[IN_FLIGHT] > 0 || w->p[i].now[ACTIVE] > 0)
+            return true;
+    return w->running > 0;
+}
+
+/* ABOVE_STARTS also where that is open. */
+static enum idle_cause look(const struct walk *w, const struct process *p)
+{
+    if (p->now[BUFFERED] <= 0 && p->now[PENDING] <= 0)
+        return IDLE_NONE;
+    for (size_t i = 0; i < w->n; i++)
+        if (is_above(p, &w->p[i]) && w->p[i].now[ACTIVE] > 0)
+            return IDLE_ABOVE_STARTS;
+    if (p->now[PENDING] > 0)
+        return IDLE_START;
+    if (p->now[HELD] > 0)
+        return IDLE_RELEASE;
+    return p->now[IN_FLIGHT] > 0 ? IDLE_END : IDLE_SUBMISSION;
+}
+
+/* What was lost from `from_ns` to `to_ns`, in which nothing changed. */
+static void account(struct walk *w, uint64_t from_ns, uint64_t to_ns)
+{
+    bool idles = !busy(w);
+
+    for (size_t i = 0; i < w->n; i++) {
+        struct process *p = &w->p[i];
+        enum idle_cause why = idles ? look(w, p) : IDLE_NONE;
+
+        if (from_ns < p->from_ns || to_ns > p->to_ns)
+            continue;
+        if (why == IDLE_ABOVE_STARTS) {
+            p->undecided_ns += to_ns - from_ns;
+            p->undecided += p->why != why;
+        } else if (why != IDLE_NONE) {
+            w->idle[i].by[why].ns += to_ns - from_ns;
+            w->idle[i].by[why].times += p->why != why;
+        }
+        p->why = why;
+    }
+}
+
+/* Work of `above` started, or it has no more of it: what its holds cost until now. */
+static void decide(struct walk *w, const struct process *above, enum idle_cause why)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        struct process *p = &w->p[i];
+
+        if (!is_above(p, above))
+            continue;
+        w->idle[i].by[why].ns += p->undecided_ns;
+        w->idle[i].by[why].times += p->undecided;
+        p->undecided_ns = p->undecided = 0;
+    }
+}
+
+static void change(struct walk *w, const struct moment *m)
+{
+    struct process *p = m->process < w->n ? &w->p[m->process] : NULL;
+
+    if (m->what == RUNNING)
+        w->running += m->change;
+    if (!p)
+        return;
+    p->now[m->what] += m->change;
+    if (m->what == RUNNING && m->change > 0)
+        decide(w, p, IDLE_ABOVE_STARTS);
+    if (m->what == ACTIVE && p->now[ACTIVE] <= 0)
+        decide(w, p, IDLE_ABOVE_ENDED);
+}
+
+/* What was overwritten in one trace is of no use in the others either. */
+static void cut(struct process *p, const struct trace_view *views, size_t n, struct idle *idle)
+{
+    uint64_t from_ns = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (views[i].lost && !views[i].file->header.keep_first && p[i].from_ns > from_ns)
+            from_ns = p[i].from_ns;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i].from_ns < from_ns)
+            p[i].from_ns = from_ns;
+        if (p[i].from_ns < p[i].to_ns)
+            idle[i].traced_ns = p[i].to_ns - p[i].from_ns;
+    }
+}
+
+int idle_read(const struct trace_view *views, size_t n, FILE *const *logs, size_t logs_n,
+              struct idle *idle)
+{
+    struct process *p = calloc(n + 1, sizeof(*p));
+    struct walk w = {.p = p, .n = n, .logged = logs_n > 0, .idle = idle};
+    int rc = p && n < UINT16_MAX ? 0 : -ENOMEM;
+    struct moments m = {0};
+
+    memset(idle, 0, n * sizeof(*idle));
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = put_trace(&m, i, &p[i], &views[i]);
+    for (size_t i = 0; i < logs_n && rc == 0; i++)
+        rc = put_log(&m, p, n, logs[i]);
+    if (rc == 0)
+        cut(p, views, n, idle);
+    if (rc == 0 && m.n)
+        qsort(m.at, m.n, sizeof(*m.at), compare);
+    for (size_t i = 0; i < m.n && rc == 0; i++) {
+        if (i > 0 && m.at[i].ns > m.at[i - 1].ns)
+            account(&w, m.at[i - 1].ns, m.at[i].ns);
+        change(&w, &m.at[i]);
+    }
+    free(m.at);
+    free(p);
+    return rc;
+}
+
+/* ---- for people ----------------------------------------------------------------------------- */
+
+static const char *const says[] = {
+#define IDLE_CAUSE(cause, says) says,
+    IDLE_CAUSES(IDLE_CAUSE)
+#undef IDLE_CAUSE
+};
+
+void idle_print(FILE *out, const struct trace_view *views, size_t n, bool logged,
+                const struct idle *idle)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct trace_header *h = &views[i].file->header;
+        double seconds = (double)idle[i].traced_ns / 1e9, all = 0;
+        char program[sizeof(h->program) + 1];
+
+        for (int why = 0; why < IDLE_CAUSE_COUNT; why++)
+            all += (double)idle[i].by[why].ns;
+        if (all <= 0 || seconds <= 0)
+            continue;
+        snprintf(program, sizeof(program), "%.*s", (int)sizeof(h->program), h->program);
+        fprintf(out, "%s%s, %" PRIu32 " (%s): the GPU idled while it had work, in %.1f s%s\n",
+                any ? "\n" : "", printable(program), h->pid, level_name(h->level), seconds,
+                logged ? "" : " (as the processes knew it)");
+        fprintf(out, "  %-44s %8s %8s %8s\n", "", "ms/s", "times", "mean us");
+        for (int why = 0; why < IDLE_CAUSE_COUNT; why++)
+            if (idle[i].by[why].times)
+                fprintf(out, "  %-44s %8.1f %8" PRIu64 " %8.0f\n", says[why],
+                        (double)idle[i].by[why].ns / 1e6 / seconds, idle[i].by[why].times,
+                        (double)idle[i].by[why].ns / 1e3 / (double)idle[i].by[why].times);
+        fprintf(out, "  %-44s %8.1f\n", "all of it", all / 1e6 / seconds);
+        any = true;
+    }
+    if (!any)
+        fputs("the GPU never idled while work waited for it\n", out);
+}

@@ -128,6 +128,7 @@
     X(hold_opens_late, "what was held goes 1 ms after the hold has ended")                         \
     X(hold_ends_late, "a hold ends 1 ms after the work that held")                                 \
     X(ticks_for_ever, "a process that does nothing looks 100 times a second all the same")         \
+    X(held_looks, "a held process with nothing waiting looks at its hold words all the same")      \
     X(calm_unended, "a call does not wake the thread that sleeps because none came")
 
 /* Programs see the right results, and real time waits, or best effort does: found by cutin-purpose.

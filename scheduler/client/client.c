@@ -66,7 +66,8 @@ static uint64_t calm_look(uint64_t now, bool held, bool looks)
 
     if (!calm_due(&self.calm, now))
         return 0;
-    ns = looks || MUTANT(ticks_for_ever) || activity_any(&self.activity) ? 0 : calm_for();
+    looks |= MUTANT(ticks_for_ever) || (held && MUTANT(held_looks));
+    ns = looks || activity_any(&self.activity) ? 0 : calm_for();
     pthread_mutex_lock(&self.lock);
     if (held && (ns != UINT64_MAX || hold_limit_opens(&self.hold_limit)))
         ns = 0;

@@ -48,10 +48,14 @@ static size_t channel_bytes(CUarray_format format)
     }
 }
 
+size_t array_element(CUarray_format format, unsigned int channels)
+{
+    return channels == 1 || channels == 2 || channels == 4 ? channel_bytes(format) * channels : 0;
+}
+
 static bool desc_valid(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-    return d->Width != 0 && channel_bytes(d->Format) != 0 &&
-           (d->NumChannels == 1 || d->NumChannels == 2 || d->NumChannels == 4) &&
+    return d->Width != 0 && array_element(d->Format, d->NumChannels) != 0 &&
            (d->Depth == 0 || d->Height != 0 || (d->Flags & CUDA_ARRAY3D_LAYERED) != 0);
 }
 
@@ -67,7 +71,7 @@ static struct sim_array *array_new(struct sim_context *ctx, const CUDA_ARRAY3D_D
         return NULL;
     a->desc = *d;
     struct array_view *v = &a->view;
-    v->element = channel_bytes(d->Format) * d->NumChannels;
+    v->element = array_element(d->Format, d->NumChannels);
     v->row_bytes = d->Width * v->element;
     v->rows = at_least_one(d->Height);
     v->layers = at_least_one(d->Depth);
@@ -253,6 +257,14 @@ static struct sim_mipmap *mipmap_live(CUmipmappedArray handle)
     while (m && (void *)m != (void *)handle)
         m = m->next;
     return m;
+}
+
+bool mipmap_find(CUmipmappedArray handle)
+{
+    pthread_mutex_lock(&lock);
+    bool live = mipmap_live(handle);
+    pthread_mutex_unlock(&lock);
+    return live;
 }
 
 SIM_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray handle,

@@ -16,5 +16,9 @@ struct array_view {
 
 /* CUDA_ERROR_INVALID_HANDLE for anything that is not a live array. */
 CUresult array_find(CUarray handle, struct array_view *out);
+/* Is it a live one? */
+bool mipmap_find(CUmipmappedArray handle);
+/* Bytes of an element; 0: no such element is simulated. */
+size_t array_element(CUarray_format format, unsigned int channels);
 
 #endif

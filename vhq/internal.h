@@ -317,7 +317,7 @@ struct vhq {
     uint16_t ahead[UNITS];
     uint8_t wide[UNITS];
 
-    _Atomic uint64_t inlined, markers, gates, dropped, completed, holds, hold_ns;
+    _Atomic uint64_t inlined, markers, gates, dropped, completed, holds;
 };
 static_assert(sizeof(struct vhq) <= 1056, "thousands of streams never buffer");
 
@@ -406,6 +406,8 @@ struct vhq_set {
     /* At that all of them were held, the last one since then, and `kick` was this; 0: not. */
     uint64_t held_since_ns;
     uint32_t held_kick;
+    uint32_t held;                    /* vHQs that are, as far as the dispatcher saw */
+    uint64_t held_from_ns, held_ns;   /* since when without a break; all such times before */
     _Atomic uint32_t in_flight_count; /* read without the lock */
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */

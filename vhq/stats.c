@@ -17,7 +17,6 @@ void stats_add(struct vhq_stats *sum, struct vhq *q)
     sum->markers += peek(q->markers);
     sum->gates += peek(q->gates);
     sum->holds += peek(q->holds);
-    sum->hold_ns += peek(q->hold_ns);
     sum->buffered_now += (uint32_t)(published > left ? published - left : 0);
     sum->in_flight_now += peek(q->counted) - peek(q->complete);
 }
@@ -43,8 +42,10 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     if (stats_none(out))
         return;
     set_lock(set);
-    cap_look(set, clock_ns());
+    uint64_t now = clock_ns();
+    cap_look(set, now);
     *out = set->past;
+    out->held_ns = set->held_ns + (set->held ? now - set->held_from_ns : 0);
     uint64_t est_ns = peek(set->gpu_ns);
     out->padded = peek(set->padded);
     out->peer_releases = peek(set->peer_releases);

@@ -16,12 +16,15 @@ static void count(const struct vhq_times *t, _Atomic uint32_t *times, uint64_t n
 
 void times_hold_begins(struct vhq *q, uint64_t now)
 {
+    struct vhq_set *s = q->set;
     const _Atomic uint64_t *since = q->desc.hold_since;
     bool by_word =
         since && q->desc.hold && atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
     uint64_t began = by_word ? atomic_load_explicit(since, memory_order_relaxed) : now;
-    bool fresh = now - q->set->looked_ns < FRESH_NS;
+    bool fresh = now - s->looked_ns < FRESH_NS;
 
+    if (s->held++ == 0)
+        s->held_from_ns = now;
     q->held_since_ns = now;
     q->padded = false;
     q->stopping_since_ns = began != 0 && began < now ? began : now;
@@ -30,11 +33,13 @@ void times_hold_begins(struct vhq *q, uint64_t now)
 
 uint64_t times_hold_ends(struct vhq *q, uint64_t now)
 {
-    const struct vhq_times *t = q->set->cfg.times;
+    struct vhq_set *s = q->set;
+    const struct vhq_times *t = s->cfg.times;
     uint64_t held = now - q->held_since_ns;
 
     bump(q->holds, 1u);
-    bump(q->hold_ns, held);
+    if (--s->held == 0)
+        s->held_ns += now - s->held_from_ns;
     q->held_since_ns = 0;
     if (!t)
         return held;

@@ -395,7 +395,8 @@ uint32_t vhq_reset(struct vhq *q);
 struct vhq_stats {
     uint64_t inlined, buffered, submitted, completed, dropped;
     uint64_t markers, gates; /* gates have a marker each, which counts */
-    uint64_t holds, hold_ns; /* finished holds that found work buffered, and their total time */
+    uint64_t holds;          /* that found work buffered, and are over */
+    uint64_t held_ns;        /* in which buffered work was held; of sets */
     uint64_t cap_lifts;      /* progress guard */
     uint64_t peer_releases;  /* times that held commands went by vhq_config.peer_us; of sets */
     uint64_t padded;         /* went beside what held them, by ops->room; of sets */

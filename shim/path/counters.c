@@ -35,7 +35,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     add(&c->inlined, now.inlined, before->inlined);
     add(&c->in_flight, now.in_flight_now, before->in_flight_now);
     add(&c->holds, now.holds, before->holds);
-    add(&c->hold_ns, now.hold_ns, before->hold_ns);
+    add(&c->hold_ns, now.held_ns, before->held_ns);
     add(&c->gpu_ns, now.gpu_ns, before->gpu_ns);
     add(&c->unsure_ns, now.gpu_ns - now.sure_ns, before->gpu_ns - before->sure_ns);
     add(&c->waiting, now.buffered_now, before->buffered_now);

@@ -96,3 +96,36 @@ Test(times, what_was_not_seen_in_time_is_not_counted)
     cr_assert_eq(total(stop_times), 0, "nobody looked for nine milliseconds");
     world_free(w);
 }
+
+static uint64_t held_us(struct world *w)
+{
+    struct vhq_stats st;
+
+    vhq_set_stats(w->set, &st);
+    return st.held_ns / US;
+}
+
+Test(times, what_is_held_in_two_streams_at_once_is_held_once)
+{
+    struct world *w = timed();
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+
+    hold(w, a);
+    launch(w, a, 100);
+    dispatcher_looks(w);
+    clock_advance(100 * US);
+    cr_expect_eq(held_us(w), 100, "a hold that lasts counts until now");
+    hold(w, b);
+    launch(w, b, 100);
+    dispatcher_looks(w);
+    clock_advance(200 * US);
+    release(w, a);
+    clock_advance(400 * US);
+    release(w, b);
+    cr_expect_eq(held_us(w), 700);
+    clock_advance(800 * US);
+    hold(w, a); /* and nothing of it waits */
+    clock_advance(1600 * US);
+    cr_expect_eq(held_us(w), 700);
+    world_free(w);
+}

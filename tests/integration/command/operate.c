@@ -162,8 +162,8 @@ static void check_json(struct process *p)
 static void check_table(struct process *p, const char *order)
 {
     static const char *const titles[] = {
-        "PID",    "USER",   "LEVEL",  "WEIGHT", "STATE", "GPU%",    "KERN/S",   "FLIGHT", "BUFFER",
-        "HOLD/S", "HOLD50", "HOLD99", "PRE50",  "PRE99", "HELD BY", "WAITS IN", "COMMAND"};
+        "PID",   "USER",   "LEVEL",  "WEIGHT", "STATE", "GPU%",  "KERN/S",  "FLIGHT",   "BUFFER",
+        "HELD%", "HOLD/S", "HOLD50", "HOLD99", "PRE50", "PRE99", "HELD BY", "WAITS IN", "COMMAND"};
     const char *at = process_out(p), *first, *second;
 
     cr_expect_eq(p->status, 0, "%s", process_err(p));

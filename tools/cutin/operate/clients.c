@@ -120,7 +120,7 @@ const struct message_row *clients_find(const struct clients *c, uint64_t id)
 }
 
 struct sums {
-    uint64_t gpu_ns, kernels, holds, in_flight, buffered;
+    uint64_t gpu_ns, held_ns, kernels, holds, in_flight, buffered;
 };
 
 static struct sums sum_devices(const struct message_row *row)
@@ -129,6 +129,7 @@ static struct sums sum_devices(const struct message_row *row)
 
     for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++) {
         s.gpu_ns += row->device[i].gpu_ns;
+        s.held_ns += row->device[i].hold_ns;
         s.kernels += row->device[i].kernels;
         s.holds += row->device[i].holds;
         s.in_flight += row->device[i].in_flight;
@@ -167,6 +168,7 @@ void clients_figures(const struct message_row *now, const struct clients *before
     *out = (struct activity_figures){
         .seconds = s,
         .gpu_share = rate(b.gpu_ns, a.gpu_ns, s) / 1e9,
+        .held_share = rate(b.held_ns, a.held_ns, s) / 1e9,
         .kernels_per_s = rate(b.kernels, a.kernels, s),
         .holds_per_s = rate(b.holds, a.holds, s),
         .in_flight = (double)b.in_flight,
@@ -182,7 +184,7 @@ struct line {
     const struct clients *all;
     const struct message_row *row;
     struct activity_figures figures;
-    double pid, weight, gpu_percent;
+    double pid, weight, gpu_percent, held_percent;
 };
 
 enum { CELL = 64 };
@@ -307,6 +309,7 @@ static const struct column {
     {"KERN/S", 7, 7, FIGURE(figures.kernels_per_s), "%.0f"},
     {"FLIGHT", 6, 2, FIGURE(figures.in_flight), "%.0f"},
     {"BUFFER", 6, 4, FIGURE(figures.buffered), "%.0f"},
+    {"HELD%", 6, 12, FIGURE(held_percent), "%.1f"},
     {"HOLD/S", 7, 8, FIGURE(figures.holds_per_s), "%.1f"},
     {"HOLD50", 7, 5, FIGURE(figures.hold.p50_ns), NULL},
     {"HOLD99", 7, 11, FIGURE(figures.hold.p99_ns), NULL},
@@ -356,6 +359,7 @@ void clients_line(uint32_t shown, const struct clients *all, const struct messag
         l.pid = row->pid;
         l.weight = row->weight;
         l.gpu_percent = l.figures.gpu_share * 100;
+        l.held_percent = l.figures.held_share * 100;
     }
     for (size_t i = 0; i < COLUMNS && used < CLIENTS_LINE; i++) {
         const struct column *c = &columns[i];
@@ -467,18 +471,19 @@ static json_t *row_json(const struct clients *all, const struct message_row *row
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
         json_array_append_new(devices, device_json(all, row, i));
     return json_pack(
-        "{s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:I, "
+        "{s:I, s:i, s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:b, s:b, s:b, s:f, s:f, s:f, s:f, "
+        "s:I, "
         "s:I, s:f, s:o, s:o, s:I, s:I, s:I, s:o}",
         "id", (json_int_t)row->client, "pid", (int)row->pid, "uid", (json_int_t)row->uid, "user",
         user, "name", name, "command", command, "level", level_name(row->level), "asked",
         level_name(row->asked), "weight", (json_int_t)row->weight, "state", state_name(row),
         "paused", (row->state & ROW_PAUSED), "stopped", (row->state & ROW_STOPPED), "queues",
-        (row->state & ROW_QUEUES), "seconds", f.seconds, "gpu_share", f.gpu_share, "kernels_per_s",
-        f.kernels_per_s, "in_flight", (json_int_t)f.in_flight, "buffered", (json_int_t)f.buffered,
-        "holds_per_s", f.holds_per_s, "hold_us", quantiles_json(&f.hold), "preemption_us",
-        quantiles_json(&f.preemption), "above", (json_int_t)row->above, "below",
-        (json_int_t)row->below, "heartbeat_age_ms", (json_int_t)row->heartbeat_age_ms, "devices",
-        devices);
+        (row->state & ROW_QUEUES), "seconds", f.seconds, "gpu_share", f.gpu_share, "held_share",
+        f.held_share, "kernels_per_s", f.kernels_per_s, "in_flight", (json_int_t)f.in_flight,
+        "buffered", (json_int_t)f.buffered, "holds_per_s", f.holds_per_s, "hold_us",
+        quantiles_json(&f.hold), "preemption_us", quantiles_json(&f.preemption), "above",
+        (json_int_t)row->above, "below", (json_int_t)row->below, "heartbeat_age_ms",
+        (json_int_t)row->heartbeat_age_ms, "devices", devices);
 }
 
 json_t *clients_json(const struct clients *now, const struct clients *before)

@@ -160,6 +160,9 @@
     X(loading_timed, "what a kernel's first launch takes to load it counts as its time")           \
     X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
     X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
+    X(stander_has_turns, "a policy gives turns to work that gets nowhere")                         \
+    X(gated_tail_unmarked, "what went last before gates closed gets no marker")                    \
+    X(failed_in_flight, "what was in flight in a context that failed counts as such for ever")     \
     X(early_graphs_ungated, "graphs made before there is a scheduler never have gates")            \
     X(graph_gates_dear, "gates in graphs are as close as the budget says, whatever they cost")     \
     X(gates_stay_closed, "gates stay closed for as long as somebody holds")                        \

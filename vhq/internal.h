@@ -363,11 +363,12 @@ struct vhq_set {
     _Atomic uint64_t budget_ns;        /* the same by estimates that are right; see measure.c */
     _Atomic uint32_t loose_most_ns;    /* so is this */
     _Atomic uint32_t loose_unit_ns;
-    _Atomic uint32_t beside;   /* as of that */
-    _Atomic uint32_t piece_ns; /* the longest command of late that stood between gates */
-    uint32_t open;             /* see vhq_set_open; and the hold word of all vHQs then */
-    bool opens;                /* it has been */
-    bool stand;                /* see vhq_set_stand */
+    _Atomic uint32_t beside;    /* as of that */
+    _Atomic uint32_t mark_last; /* see vhq_set_mark_last */
+    _Atomic uint32_t piece_ns;  /* the longest command of late that stood between gates */
+    uint32_t open;              /* see vhq_set_open; and the hold word of all vHQs then */
+    bool opens;                 /* it has been */
+    bool stand;                 /* see vhq_set_stand */
     _Atomic uint32_t open_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
     struct vhq_ops ops;

@@ -721,6 +721,12 @@ struct job order_next(struct vhq_set *s, uint32_t kick)
     heads_adopt(s);
     if (order_mark(&c, loose_next(s)))
         return c.job;
+    if (unlikely(peek(s->mark_last) != 0)) {
+        cap_adopt(s);
+        if (order_mark(&c, cap_unmarked(s)))
+            return c.job;
+        atomic_store(&s->mark_last, 0);
+    }
     if (s->short_looks != 0 && order_short(&c)) {
         s->short_looks--;
         return c.job;

@@ -130,6 +130,15 @@ void vhq_set_tighten(struct vhq_set *set)
         dispatcher_kick(set);
 }
 
+void vhq_set_mark_last(struct vhq_set *set)
+{
+    if (atomic_load(&vhq_forked))
+        return;
+    atomic_store(&set->mark_last, 1);
+    if (dispatcher_start(set))
+        dispatcher_kick(set);
+}
+
 static void set_close(struct vhq_set *s, enum set_stage stage)
 {
     if (!s || atomic_load(&vhq_forked))

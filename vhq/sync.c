@@ -393,10 +393,15 @@ bool vhq_loose(const struct vhq *q)
     return peek(q->loose_ns) != 0;
 }
 
+bool vhq_in_flight(const struct vhq *q)
+{
+    return vhq_loose(q) || (cap_in_flight(q) && !MUTANT(tail_unasked));
+}
+
 bool vhq_untold(const struct vhq *q)
 {
-    bool tail = peek(q->tail_est_ns) != 0 && peek(q->newest) == peek(q->complete_mark);
-    return vhq_loose(q) || (tail && !MUTANT(tail_unasked));
+    bool marked = q->desc.done && peek(q->newest) != peek(q->complete_mark);
+    return vhq_loose(q) || (!marked && vhq_in_flight(q));
 }
 
 uint64_t vhq_sent(const struct vhq *q)
@@ -407,7 +412,7 @@ uint64_t vhq_sent(const struct vhq *q)
 void vhq_settle(struct vhq *q, uint64_t sent)
 {
     struct vhq_set *s = q->set;
-    if (!vhq_untold(q) || passive() || !queue_trylock(q))
+    if (!vhq_in_flight(q) || passive() || !queue_trylock(q))
         return;
     bool mine = claim_locked(q) && set_trylock(s);
     if (mine && peek(q->sent) == sent)

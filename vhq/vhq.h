@@ -178,6 +178,8 @@ void vhq_set_stand(struct vhq_set *set, bool stand);
 bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns);
 /* From time to time: where that has ended, streams that stay quiet are closed off, too. */
 void vhq_set_tighten(struct vhq_set *set);
+/* What went last in each stream is to have a marker behind it: the driver cannot be asked. */
+void vhq_set_mark_last(struct vhq_set *set);
 
 struct vhq_desc {
     enum vhq_kind kind;
@@ -358,11 +360,12 @@ void vhq_sync(struct vhq *q, bool boost);
 void vhq_set_sync(struct vhq_set *set, bool boost);
 /* The same before the completion words go, however long it takes. */
 void vhq_set_finish(struct vhq_set *set);
-/* What went to the driver while the set was alone is not known complete; or that, or what went last
- * beside others, and no marker will tell. The driver may be asked: what vhq_sent said before it was
- * asked is complete if it says so. */
+/* What went to the driver while the set was alone is not known complete; that, or what went last
+ * beside others, and no marker will tell; anything at all. The driver may be asked: what vhq_sent
+ * said before it was asked is complete if it says so. */
 bool vhq_loose(const struct vhq *q);
 bool vhq_untold(const struct vhq *q);
+bool vhq_in_flight(const struct vhq *q);
 uint64_t vhq_sent(const struct vhq *q);
 void vhq_settle(struct vhq *q, uint64_t sent);
 /* NOT_READY logic of stream queries: true while something is buffered, or inline work that

@@ -111,7 +111,8 @@ struct peer_device {
     bool wants;                         /* a bit, and there is none */
     uint32_t wrong;                     /* bits of its words, at the last look of mend.c */
     uint64_t gpu_ns, unsure_ns, memory; /* policy_tick.c's; memory: the policy's */
-    struct peer *after;                 /* the next client of the device: policy_tick.c's */
+    uint64_t submitted, looked_ns, stood_ns; /* its too: see stands */
+    struct peer *after;                      /* the next client of the device: policy_tick.c's */
     uint32_t after_slot;
     bool told, counted; /* to clients above; among its user's: limit.c */
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended

@@ -3,9 +3,12 @@
  */
 #include "scheduler/peers/look.h"
 
+#include "common/mutant.h"
+
 enum {
-    MEMBERS = 1024 + 64, /* all that the daemon takes in */
-    APART_NS = 20000000, /* figures of one tick were published so long before or after others */
+    MEMBERS = 1024 + 64,    /* all that the daemon takes in */
+    APART_NS = 20000000,    /* figures of one tick were published so long before or after others */
+    STANDS_NS = 2000000000, /* longer than most kernels */
 };
 
 static uint64_t due_ns;
@@ -17,12 +20,39 @@ struct members {
     uint32_t n;
 };
 
-static void add(struct members *r, struct peer *p, uint32_t slot)
+static bool held(const struct page_device *page)
+{
+    uint32_t bits = 0;
+
+    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+        bits |= atomic_load_explicit(&page->want[l], memory_order_relaxed);
+    return bits;
+}
+
+/* What it has in flight has got nowhere for so long, though nobody holds it: it waits for the host,
+ * or for one of those that are held for its sake. Until something of it moves it wants nothing. */
+static bool stands(struct peer_device *mine, const struct page_device *page, uint64_t gpu_ns,
+                   uint64_t now)
+{
+    uint64_t submitted = page_read(&page->counters.submitted);
+    bool any = page_read(&page->counters.in_flight) || page_read(&page->counters.waiting);
+
+    if (!any || gpu_ns != mine->gpu_ns || submitted != mine->submitted)
+        mine->stood_ns = 0;
+    else if (mine->looked_ns && !held(page))
+        mine->stood_ns += now - mine->looked_ns;
+    mine->submitted = submitted;
+    mine->looked_ns = now;
+    return mine->stood_ns >= STANDS_NS && !MUTANT(stander_has_turns);
+}
+
+static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
 {
     struct peer_device *mine = &p->device[slot];
     struct page_device *page = &p->page->page->device[slot];
     uint64_t gpu_ns = page_read(&page->counters.gpu_ns);
     uint64_t unsure_ns = page_read(&page->counters.unsure_ns);
+    bool stuck = stands(mine, page, gpu_ns, now);
 
     if (r->n == MEMBERS)
         return;
@@ -32,7 +62,7 @@ static void add(struct members *r, struct peer *p, uint32_t slot)
         .level = p->level,
         .weight = p->weight,
         .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : 0,
-        .wants = !p->stalled && !p->paused &&
+        .wants = !p->stalled && !p->paused && !stuck &&
                  (page_read(&page->counters.in_flight) || page_read(&page->counters.waiting) ||
                   gpu_ns != mine->gpu_ns),
         .gives_deadlines = p->deadline_ms > 0,
@@ -107,7 +137,7 @@ static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
         for (struct peer *other = p; other;) {
             const struct peer_device *its = &other->device[at];
 
-            add(&r, other, at);
+            add(&r, other, at, now);
             at = its->after_slot;
             other = its->after;
         }

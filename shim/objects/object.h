@@ -124,8 +124,9 @@ struct shim_stream {
     uint64_t looked;
     uint32_t quiet;
     bool stuck;
-    uint64_t fed;      /* epoch at the last look of any kind; the client's thread's */
-    uint64_t settling; /* vhq_sent at the last tick, while it is loose; the client's thread's */
+    uint64_t fed;        /* epoch at the last look of any kind; the client's thread's */
+    uint64_t settling;   /* vhq_sent at the last tick, while something is in flight */
+    uint32_t quiet_sent; /* and for how many ticks it was that; the client's thread's */
     struct stream_counters published; /* under the lock of the context */
 
     struct join join[JOINS]; /* by the source's id */

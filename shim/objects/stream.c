@@ -71,6 +71,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->tracked = false;
     s->asked = 0;
     s->settling = 0;
+    s->quiet_sent = 0;
     atomic_store(&s->overlaps, 0);
     join_forget(s);
     atomic_store(&s->captures, 0);

@@ -17,7 +17,7 @@
 #include "shim/objects/level.h"
 
 enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
-enum { SOON_PART = 20 };
+enum { SOON_PART = 20, MARK_PART = 10 };
 #define SOON_NS (50 * NS_PER_MS) /* at least: owners write their bits anew in between */
 /* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
  * alloc_channel.h of NVIDIA's kernel modules). */
@@ -33,6 +33,7 @@ struct gates {
     struct mirror *mirror;
     _Atomic uint32_t *proof; /* PROVEN: the GPU has passed a gate. NULL: that is known */
     uint64_t closed_ns;      /* something may stand at one since; 0: nothing does */
+    bool marked;             /* and since then what has no marker was given one */
     struct gates *older;     /* of pages that were there before */
 };
 
@@ -495,8 +496,17 @@ void gates_closed_look(struct shim_context *ctx)
     uint64_t soon_ns = limit_ns / SOON_PART;
     struct flight now = {0};
     fly(ctx, &now);
-    if (!now.commands || !g->closed_ns)
+    if (!now.commands || !g->closed_ns) {
         g->closed_ns = now.commands ? now_ns : 0;
+        g->marked = false;
+    }
+    /* What went last may be complete for long, with no marker to tell, and the driver is not asked
+     * while gates are closed. */
+    if (now.commands && !g->marked && ctx->set && now_ns - g->closed_ns >= limit_ns / MARK_PART) {
+        g->marked = true;
+        if (!MUTANT(gated_tail_unmarked))
+            vhq_set_mark_last(ctx->set);
+    }
     if (!now.commands || now_ns - g->closed_ns < limit_ns || MUTANT(gates_stay_closed))
         return;
     /* A device that did not look at its word meanwhile is given another chance soon. */

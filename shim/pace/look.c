@@ -214,15 +214,29 @@ static void stream_look(struct shim_stream *s, bool tick)
 }
 
 /* Nobody knows when what no marker tells of is complete, unless it asks. A stream that is busy says
- * so by itself; one that has been quiet for a tick is asked. */
+ * so by itself; one that has been quiet for a tick is asked. Less often one that only its own
+ * thread can name, for which others answer; and one whose markers do not come, for its context may
+ * have failed. */
 static bool untold_quiet(struct shim_stream *s)
 {
-    if (!s->q || !vhq_untold(s->q) || s->undeferred)
+    if (!s->q || !vhq_in_flight(s->q)) {
+        s->quiet_sent = 0;
         return false;
+    }
     uint64_t sent = vhq_sent(s->q);
-    bool quiet = s->settling == sent;
+    uint32_t apart = vhq_untold(s->q) && !s->undeferred ? 1 : THREAD_QUIET;
+    s->quiet_sent = s->settling == sent ? s->quiet_sent + 1 : 0;
     s->settling = sent;
-    return quiet;
+    return s->quiet_sent != 0 && s->quiet_sent % apart == 0;
+}
+
+/* Nobody answers for a green context's default stream. */
+static void untold_ask(struct shim_stream *s)
+{
+    bool captures = false, own = s->undeferred && !s->per_thread;
+    CUresult r = own ? CUDA_SUCCESS : stream_ask(s, &captures);
+    if (r != CUDA_ERROR_NOT_READY && !captures)
+        vhq_settle(s->q, s->settling);
 }
 
 /* The lock of the list is not held while the driver is asked, which may take its time: threads
@@ -247,12 +261,8 @@ static void streams_look(struct shim_context *ctx, bool tick)
                 !schedule_busy(s) && stream_ask(s, &captures) == CUDA_ERROR_NOT_READY && !captures;
             stuck += s->stuck;
         }
-        if (untold) {
-            bool captures;
-            CUresult r = capture_query(s, &captures);
-            if (r != CUDA_ERROR_NOT_READY && !captures)
-                vhq_settle(s->q, s->settling);
-        }
+        if (untold)
+            untold_ask(s);
         pthread_mutex_lock(&ctx->lock);
         s->asked--;
     }
@@ -333,7 +343,9 @@ static void context_under_way(struct shim_context *ctx, void *most)
     if (ctx->set)
         vhq_set_stats(ctx->set, &stats);
     pthread_mutex_lock(&ctx->lock);
-    if (ctx->departed || ctx->lates || atomic_load(&ctx->reap) || stats.in_flight_now)
+    /* Of what is in flight in a context that failed nothing is heard any more. */
+    bool flies = stats.in_flight_now && (!context_spoilt(ctx) || MUTANT(failed_in_flight));
+    if (ctx->departed || ctx->lates || atomic_load(&ctx->reap) || flies)
         found = UNKNOWN;
     for (struct shim_stream *s = ctx->streams; s && found != UNKNOWN; s = s->next) {
         if (schedule_busy(s) || s->stuck || atomic_load(&s->state) == STREAM_GONE ||

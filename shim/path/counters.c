@@ -9,6 +9,7 @@
 #include "shim/learn/estimate.h"
 #include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
+#include "common/mutant.h"
 
 static void add(_Atomic uint64_t *counter, uint64_t now, uint64_t before)
 {
@@ -24,9 +25,16 @@ static struct page_counters *counters_of(const struct shim_context *ctx)
 static void publish_queues(struct shim_context *ctx, struct page_counters *c)
 {
     struct vhq_stats now, *before = &ctx->published;
-    /* After a fault markers come no more, and a reset has the driver free the words they go to. */
-    if (context_spoilt(ctx))
+    /* After a fault markers come no more, and a reset has the driver free the words they go to.
+     * What was in flight is over, and what is buffered will not run: nobody is held for it. */
+    if (context_spoilt(ctx)) {
+        if (MUTANT(failed_in_flight))
+            return;
+        add(&c->in_flight, 0, before->in_flight_now);
+        add(&c->waiting, 0, before->buffered_now);
+        before->in_flight_now = before->buffered_now = 0;
         return;
+    }
     vhq_set_weigh(ctx->set, estimate_weights());
     vhq_set_stats(ctx->set, &now);
     now.gates += atomic_load_explicit(&ctx->graph_gates, memory_order_relaxed);

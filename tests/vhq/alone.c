@@ -244,6 +244,29 @@ Test(alone, nor_does_what_went_last_beside_others)
     world_free(w);
 }
 
+/* Gates are closed, and whoever asked would wait. */
+Test(alone, unless_the_driver_cannot_be_asked)
+{
+    struct world *w = world_new(&config);
+    struct vhq_stats stats;
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&above, 1);
+    cr_assert(w->command[launch(w, a, 1)].inlined);
+    cr_assert(w->command[launch(w, b, 1)].inlined);
+    cr_assert_eq(w->mark_calls, 0);
+    vhq_set_mark_last(w->set);
+    dispatcher_looks(w);
+    cr_expect_eq(w->mark_calls, 2);
+    device_finish(w);
+    vhq_set_stats(w->set, &stats);
+    cr_expect_eq(stats.in_flight_now, 0);
+    launch(w, a, 1);
+    dispatcher_looks(w);
+    cr_expect_eq(w->mark_calls, 2, "it was for once");
+    device_finish(w);
+    world_free(w);
+}
+
 Test(alone, a_stream_that_is_found_idle_needs_no_marker)
 {
     struct world *w = world_new_asked(&config);

@@ -16,22 +16,24 @@ TestSuite(idle, .init = sandbox_enter, .fini = sandbox_leave);
 
 enum { SECONDS = 60 };
 
-/* With gates, in a folder of the sandbox where it waits for its steps; `kernels`: what it launches
- * at each without a wait, or NULL (see program_alone.c). */
-static struct process *program_in(const char *folder, const char *level, const char *kernels)
+/* With gates; what it does, see program_alone.c. */
+struct program {
+    const char *folder; /* of the sandbox, where it waits for its steps; NULL: the sandbox */
+    const char *level, *kernels, *us, *stream;
+    const char *variable; /* in its environment */
+};
+
+static struct process *program_start(const struct program *p)
 {
     char priority[32];
 
-    snprintf(priority, sizeof(priority), "CUTIN_PRIORITY=%s", level);
+    if (!p->folder)
+        sandbox_tell("0");
+    snprintf(priority, sizeof(priority), "CUTIN_PRIORITY=%s", p->level);
     return process_start(
-        (const char *[]){BIN_DIR "/tests/program_alone", sandbox_path(folder), kernels, NULL},
-        (const char *[]){PRELOAD, SIMULATOR, priority, "CUTIN_GATES=on", NULL});
-}
-
-static struct process *program_start(const char *level, const char *kernels)
-{
-    sandbox_tell("0");
-    return program_in(".", level, kernels);
+        (const char *[]){BIN_DIR "/tests/program_alone", sandbox_path(p->folder ? p->folder : "."),
+                         p->kernels, p->us, p->stream, NULL},
+        (const char *[]){PRELOAD, SIMULATOR, priority, "CUTIN_GATES=on", p->variable, NULL});
 }
 
 static void program_end(struct process *program)
@@ -99,7 +101,7 @@ static bool comes_down_to(const struct process *program, long most)
 
 static void runs(const char *level)
 {
-    struct process *program = program_start(level, NULL);
+    struct process *program = program_start(&(struct program){.level = level});
 
     launched(program, 0);
     cr_expect(comes_down_to(program, 2), "level %s", level);
@@ -129,24 +131,86 @@ Test(idle, without_a_daemon_it_is_the_same)
     runs("be");
 }
 
-/* Real time is there, so that what the other one launches counts; of the last of it nobody asks. */
-Test(idle, what_has_launched_beside_real_time_and_asked_nothing_wakes_twice_a_second)
+/* Real time is there, so that what the other one launches counts. */
+static struct process *above_start(void)
 {
-    struct process *daemon = daemon_start(), *rt, *be;
+    struct process *rt;
 
     cr_assert_eq(mkdir(sandbox_path("above"), 0700), 0);
     sandbox_tell("above/0");
-    rt = program_in("above", "rt", NULL);
+    rt = program_start(&(struct program){.folder = "above", .level = "rt"});
     launched(rt, 0);
-    be = program_start("be", "1");
+    return rt;
+}
+
+static void above_end(struct process *rt)
+{
+    sandbox_tell("above/end");
+    cr_expect_eq(process_wait(rt, 60), 0, "stderr: %s", process_err(rt));
+    process_free(rt);
+}
+
+/* ... and of the last of it nobody asks. */
+static void launches_and_asks_nothing(struct program what)
+{
+    struct process *daemon = daemon_start(), *rt = above_start(), *be;
+
+    what.level = "be";
+    be = program_start(&what);
     launched(be, 0);
     cr_expect(comes_down_to(be, 2));
     launched(be, 1);
     cr_expect(comes_down_to(be, 2));
     program_end(be);
-    sandbox_tell("above/end");
-    cr_expect_eq(process_wait(rt, 60), 0, "stderr: %s", process_err(rt));
-    process_free(rt);
+    above_end(rt);
+    process_free(daemon);
+}
+
+Test(idle, what_has_launched_beside_real_time_and_asked_nothing_wakes_twice_a_second)
+{
+    launches_and_asks_nothing((struct program){.kernels = "1"});
+}
+
+/* Nobody but its thread can ask for it. */
+Test(idle, what_has_launched_into_its_thread_s_default_stream_and_asked_nothing_does_too)
+{
+    launches_and_asks_nothing((struct program){.kernels = "3", .us = "5", .stream = "per-thread"});
+}
+
+/* Markers are events there, which nobody looks at while nothing happens. */
+Test(idle, what_has_launched_on_a_driver_without_memory_operations_does_too)
+{
+    launches_and_asks_nothing((struct program){.kernels = "3", .variable = "SIMGPU_MEMOPS=0"});
+}
+
+static bool best_effort_has_landed(const struct message_row *row)
+{
+    uint64_t sum = row->level;
+
+    for (uint32_t i = 0; i < row->devices; i++)
+        sum += row->device[i].in_flight + row->device[i].waiting;
+    return sum == 0;
+}
+
+/* It fails at the second of three kernels: what is behind that never comes, and is in nobody's way,
+ * though the program lives on. */
+Test(idle, whose_context_has_failed_has_nothing_in_flight)
+{
+    struct process *daemon = daemon_start(), *rt = above_start(), *be;
+
+    be = program_start(
+        &(struct program){.level = "be",
+                          .kernels = "3",
+                          .us = "20000",
+                          .stream = "failing",
+                          .variable = "SIMGPU_FAULT=kernel=mix_spin:nth=10:error=700"});
+    launched(be, 0);
+    launched(be, 1);
+    cr_expect_not_null(strstr(process_out(be), "error 700."));
+    cr_expect(comes_down_to(be, 2));
+    cr_expect(client_wait("program_alone", best_effort_has_landed, 60, NULL));
+    process_free(be);
+    above_end(rt);
     process_free(daemon);
 }
 
@@ -166,7 +230,8 @@ static void ask(const char *verb, const struct process *program)
  * launches stays buffered. */
 Test(idle, what_is_held_wakes_forty_times_a_second)
 {
-    struct process *daemon = daemon_start(), *program = program_start("be", NULL);
+    struct process *daemon = daemon_start(),
+                   *program = program_start(&(struct program){.level = "be"});
 
     launched(program, 0);
     launched(program, 1);
@@ -178,6 +243,21 @@ Test(idle, what_is_held_wakes_forty_times_a_second)
     cr_expect(comes_down_to(program, 40));
     ask("resume", program);
     launched(program, 4);
+    program_end(program);
+    process_free(daemon);
+}
+
+/* Gates are closed, so the driver cannot be asked; and nothing waits. */
+Test(idle, what_was_paused_with_its_last_kernel_in_flight_wakes_twice_a_second)
+{
+    struct process *daemon = daemon_start(), *program;
+
+    program = program_start(&(struct program){.level = "be", .kernels = "1", .us = "2000000"});
+    launched(program, 0);
+    launched(program, 1);
+    ask("pause", program);
+    cr_expect(comes_down_to(program, 2));
+    ask("resume", program);
     program_end(program);
     process_free(daemon);
 }

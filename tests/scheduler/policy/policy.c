@@ -282,6 +282,27 @@ Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies)
     cr_assert(place_free(&place));
 }
 
+/* The one that is behind has something in flight that gets nowhere: it may wait for the other. */
+Test(policy, who_gets_nowhere_keeps_nobody_waiting)
+{
+    struct place place;
+    struct actor a, b;
+
+    place_new(&place);
+    place_configure(&place, "[policy]\nname = fair\n");
+    place_start(&place);
+    join(&a, place.socket, 1);
+    join(&b, place.socket, 1);
+    actor_do(&b, DO_GPU, 0, 0);
+    WAIT_UNTIL(used_and_held(&a));
+    WAIT_UNTIL(actor_do(&a, DO_HOLD, 0, 0) == 0);
+    actor_do(&b, DO_GPU, 0, 1 * MS); /* it has got somewhere */
+    WAIT_UNTIL(used_and_held(&a));
+    actor_kill(&a);
+    actor_kill(&b);
+    cr_assert(place_free(&place));
+}
+
 /* Reports 60 ms of GPU time, and is held for them: what has run, while more waits. That may be over
  * unseen on a busy machine. */
 static bool had_its_share(struct actor *be)

@@ -1,17 +1,20 @@
 /*
  * program_alone.c - a CUDA program that launches when it is told to, for alone.c: `program_alone
- * FOLDER [KERNELS]`.
+ * FOLDER [KERNELS [MICROSECONDS [per-thread | failing]]]`.
  *
  * It says when it has a context, and waits for the file FOLDER/0 before it uses it. For each file
  * FOLDER/1, FOLDER/2 ... it says the number when it has launched what stands in `steps`, from the
- * last of these on the same again and again; with KERNELS as many short ones each time, and it
- * waits for none. A host function in its stream returns when there is a file FOLDER/begin. With
- * FOLDER/end it prints "right" if the kernels, whose order shows, have done what they should.
+ * last of these on the same again and again; with KERNELS as many each time, of 5 us or so many, in
+ * a stream of its own or its thread's default one, and it waits for none; or it asks until there is
+ * an answer, and says that. A host function in its stream returns when there is a file
+ * FOLDER/begin. With FOLDER/end it prints "right" if the kernels, whose order shows, have done what
+ * they should.
  */
 #include "examples/common.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -76,7 +79,8 @@ int main(int argc, char **argv)
     if (argc < 2)
         return EXIT_FAILURE;
     folder = argv[1];
-    const struct step given = {.kernels = argc > 2 ? atoi(argv[2]) : 0, .ns = 5000};
+    const struct step given = {.kernels = argc > 2 ? atoi(argv[2]) : 0,
+                               .ns = argc > 3 ? 1000 * strtoull(argv[3], NULL, 10) : 5000};
     gpu_open(&gpu);
     printf("opened.\n");
     fflush(stdout);
@@ -84,7 +88,11 @@ int main(int argc, char **argv)
         gpu_close(&gpu);
         return EXIT_SUCCESS;
     }
-    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    bool failing = argc > 4 && strcmp(argv[4], "failing") == 0;
+    if (argc > 4 && !failing)
+        stream = CU_STREAM_PER_THREAD;
+    else
+        CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
     CHECK(cuMemsetD32(x, 1, ELEMENTS));
     CHECK(cuCtxSynchronize());
@@ -99,6 +107,13 @@ int main(int argc, char **argv)
             CHECK(cuLaunchHostFunc(stream, wait_to_begin, NULL));
         for (int n = 0; n < s->kernels; n++, k++)
             gpu_mix(&gpu, stream, x, k, ELEMENTS, s->ns);
+        if (failing) {
+            CUresult r;
+
+            while ((r = cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
+                nap();
+            printf("error %d.\n", (int)r);
+        }
         if (s->waits)
             CHECK(cuStreamSynchronize(stream));
         said(i);

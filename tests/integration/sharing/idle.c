@@ -177,6 +177,12 @@ Test(idle, what_has_launched_into_its_thread_s_default_stream_and_asked_nothing_
     launches_and_asks_nothing((struct program){.kernels = "3", .us = "5", .stream = "per-thread"});
 }
 
+/* Nobody at all can, while that is not current. */
+Test(idle, what_has_launched_into_a_green_context_s_default_stream_does_too)
+{
+    launches_and_asks_nothing((struct program){.kernels = "3", .us = "5", .stream = "green"});
+}
+
 /* Markers are events there, which nobody looks at while nothing happens. */
 Test(idle, what_has_launched_on_a_driver_without_memory_operations_does_too)
 {

@@ -1,14 +1,14 @@
 /*
  * program_alone.c - a CUDA program that launches when it is told to, for alone.c: `program_alone
- * FOLDER [KERNELS [MICROSECONDS [per-thread | failing]]]`.
+ * FOLDER [KERNELS [MICROSECONDS [per-thread | green | failing]]]`.
  *
  * It says when it has a context, and waits for the file FOLDER/0 before it uses it. For each file
  * FOLDER/1, FOLDER/2 ... it says the number when it has launched what stands in `steps`, from the
  * last of these on the same again and again; with KERNELS as many each time, of 5 us or so many, in
- * a stream of its own or its thread's default one, and it waits for none; or it asks until there is
- * an answer, and says that. A host function in its stream returns when there is a file
- * FOLDER/begin. With FOLDER/end it prints "right" if the kernels, whose order shows, have done what
- * they should.
+ * a stream of its own, its thread's or a green context's default one, and it waits for none; or it
+ * asks until there is an answer, and says that. A host function in its stream returns when there is
+ * a file FOLDER/begin. With FOLDER/end it prints "right" if the kernels, whose order shows, have
+ * done what they should.
  */
 #include "examples/common.h"
 
@@ -69,10 +69,34 @@ static void said(int step)
     fflush(stdout);
 }
 
+/* In whose default stream it is from then on. */
+static void green_open(const struct gpu *gpu)
+{
+#if CUDA_VERSION >= 12050
+    CUdevResource all, part;
+    CUdevResourceDesc desc;
+    CUgreenCtx green;
+    CUcontext context;
+    unsigned int parts = 1;
+
+    CHECK(cuDeviceGetDevResource(gpu->device, &all, CU_DEV_RESOURCE_TYPE_SM));
+    CHECK(cuDevSmResourceSplitByCount(&part, &parts, &all, NULL, 0, 16));
+    CHECK(cuDevResourceGenerateDesc(&desc, &part, 1));
+    CHECK(cuGreenCtxCreate(&green, desc, gpu->device, CU_GREEN_CTX_DEFAULT_STREAM));
+    CHECK(cuCtxFromGreenCtx(&context, green));
+    CHECK(cuCtxSetCurrent(context));
+#endif
+}
+
+static bool is(const char *word, int argc, char **argv)
+{
+    return argc > 4 && strcmp(argv[4], word) == 0;
+}
+
 int main(int argc, char **argv)
 {
     struct gpu gpu;
-    CUstream stream;
+    CUstream stream = NULL;
     CUdeviceptr x;
     uint64_t k = 0;
 
@@ -88,9 +112,10 @@ int main(int argc, char **argv)
         gpu_close(&gpu);
         return EXIT_SUCCESS;
     }
-    bool failing = argc > 4 && strcmp(argv[4], "failing") == 0;
-    if (argc > 4 && !failing)
+    if (is("per-thread", argc, argv))
         stream = CU_STREAM_PER_THREAD;
+    else if (is("green", argc, argv))
+        green_open(&gpu);
     else
         CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
@@ -107,7 +132,7 @@ int main(int argc, char **argv)
             CHECK(cuLaunchHostFunc(stream, wait_to_begin, NULL));
         for (int n = 0; n < s->kernels; n++, k++)
             gpu_mix(&gpu, stream, x, k, ELEMENTS, s->ns);
-        if (failing) {
+        if (is("failing", argc, argv)) {
             CUresult r;
 
             while ((r = cuStreamQuery(stream)) == CUDA_ERROR_NOT_READY)
@@ -118,6 +143,7 @@ int main(int argc, char **argv)
             CHECK(cuStreamSynchronize(stream));
         said(i);
     }
+    CHECK(cuCtxSynchronize());
     mix_expect(x, ELEMENTS, k);
     gpu_close(&gpu);
     return EXIT_SUCCESS;

@@ -26,7 +26,7 @@ static struct texture *textures; /* live ones; under lock */
 static size_t limit(const struct sim_context *ctx, CUdevice_attribute attribute)
 {
     int value = 0;
-    return attribute_get(attribute, ctx->ordinal, &value) == 0 ? (size_t)value : 0;
+    return attribute_get((int)attribute, ctx->ordinal, &value) == 0 ? (size_t)value : 0;
 }
 
 static bool at_most(const struct sim_context *ctx, CUdevice_attribute most, size_t n)

@@ -42,7 +42,8 @@ static int put(struct moments *m, uint64_t ns, size_t process, enum what what, i
     int rc = change ? list_grow(&m->at, &m->room, m->n, sizeof(*m->at)) : 0;
 
     if (rc == 0 && change) {
-        m->at[m->n] = (struct moment){ns, (uint32_t)m->n, (uint16_t)process, what, change};
+        m->at[m->n] =
+            (struct moment){ns, (uint32_t)m->n, (uint16_t)process, (uint16_t)what, change};
         m->n++;
     }
     return rc;

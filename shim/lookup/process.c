@@ -20,7 +20,7 @@
 _Atomic bool shim_off;
 struct shim_life shim_life;
 
-/* Weak: drain.c and the libraries of the queues and the scheduler bring them. */
+/* Weak: pace/exit.c and the libraries of the queues and the scheduler bring them. */
 __attribute__((weak, visibility("hidden"))) void shim_exit_drain(void);
 __attribute__((weak, visibility("hidden"))) void shim_fork_child(void);
 

@@ -166,9 +166,9 @@ void shim_end(void);
 
 /* The driver was found: warn about bad settings, watch exit. Called once by api.c. */
 void process_cuda_seen(void);
-/* Implemented by drain.c. At exit: submit what is buffered, for at most 2 s in all. */
+/* Implemented by pace/exit.c. At exit: submit what is buffered, for at most 2 s in all. */
 void shim_exit_drain(void);
-/* Implemented by drain.c, if it has anything to do: in a forked child, after shim_end.
+/* Implemented by pace/exit.c, if it has anything to do: in a forked child, after shim_end.
  * Forget threads, queues and the connection (vhq_after_fork, client_after_fork); free nothing. */
 void shim_fork_child(void);
 

@@ -3,6 +3,7 @@
  * and `cutin top`, what they do now, again and again.
  *
  * Every figure is a difference of two readings of the daemon's; nothing is asked of the processes.
+ * Columns are in clients.c.
  */
 #include "clients.h"
 #include "tools/cutin/subcommand.h"

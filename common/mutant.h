@@ -161,6 +161,9 @@
     X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
     X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
     X(stander_has_turns, "a policy gives turns to work that gets nowhere")                         \
+    X(stopped_has_turns, "a stopped process keeps its turn, or its deadline, under a policy")      \
+    X(turns_of_other_level, "under fair what was used at another level counts at the new one")     \
+    X(long_uncounted, "under fair a kernel of a second counts as what estimates know of it")       \
     X(gated_tail_unmarked, "what went last before gates closed gets no marker")                    \
     X(failed_in_flight, "what was in flight in a context that failed counts as such for ever")     \
     X(early_graphs_ungated, "graphs made before there is a scheduler never have gates")            \

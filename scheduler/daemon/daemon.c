@@ -340,7 +340,7 @@ static int housekeeping(struct daemon *d)
         d->stop |= idle_for_long(d, now);
     }
     wait_ms = sooner(wait_ms, policy_tick(d->peers, d->policy, now));
-    if (heartbeat_look(d->peers, now)) {
+    if (heartbeat_look(d->peers, d->policy->decide, now)) {
         if (now >= d->shifts_ns) {
             d->shifts_ns = now + SHIFTS_LOOK_MS * NS_PER_MS;
             shifts_look(d->peers);

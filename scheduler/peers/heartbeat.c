@@ -28,6 +28,7 @@
 
 #include "scheduler/peers/log.h"
 #include "scheduler/policy/proc.h"
+#include "common/mutant.h"
 
 /* For how long it has not beaten. One that is calm (scheduler/client/calm.h) says when it will; the
  * clock of one in a time namespace may be ahead. */
@@ -69,7 +70,21 @@ static const char *silence(const struct peer *p, uint64_t silent)
     return "has stopped";
 }
 
-bool heartbeat_look(struct peer *peers, uint64_t now_ns)
+/* Others are held for its sake, by the policy. */
+static bool takes_turns(const struct peer *p)
+{
+    bool works = false;
+
+    for (uint32_t i = 0; i < PAGE_DEVICES && !works; i++) {
+        const struct page_device *device = &p->page->page->device[i];
+
+        works = page_read(&device->counters.in_flight) || page_read(&device->counters.waiting) ||
+                page_read(&device->deadline_ns);
+    }
+    return works && !MUTANT(stopped_has_turns);
+}
+
+bool heartbeat_look(struct peer *peers, bool turns, uint64_t now_ns)
 {
     bool any = false;
     struct peer *p;
@@ -78,7 +93,7 @@ bool heartbeat_look(struct peer *peers, uint64_t now_ns)
         const char *why;
         uint64_t silent;
 
-        if (!p->client || p->dead || (p->below == 0 && !p->stalled))
+        if (!p->client || p->dead || (p->below == 0 && !p->stalled && !(turns && takes_turns(p))))
             continue;
         any = true;
         silent = silent_for(p, now_ns);

@@ -17,8 +17,9 @@
 #define HEARTBEAT_SILENT_NS (1000ull * NS_PER_MS)
 #define HEARTBEAT_LOOK_MS   20
 
-/* One look at all clients. True while there is one that may hold others: then look again. */
-bool heartbeat_look(struct peer *peers, uint64_t now_ns);
+/* One look at all clients. True while there is one that may hold others, or has work where a policy
+ * gives turns: then look again. */
+bool heartbeat_look(struct peer *peers, bool turns, uint64_t now_ns);
 
 /* ---- hold.c -------------------------------------------------------------------------------- */
 

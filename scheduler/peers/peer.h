@@ -112,6 +112,7 @@ struct peer_device {
     uint32_t wrong;                     /* bits of its words, at the last look of mend.c */
     uint64_t gpu_ns, unsure_ns, memory; /* policy_tick.c's; memory: the policy's */
     uint64_t submitted, looked_ns, stood_ns; /* its too: see stands */
+    uint32_t policy_level;                   /* at which `memory` was gathered */
     struct peer *after;                      /* the next client of the device: policy_tick.c's */
     uint32_t after_slot;
     bool told, counted; /* to clients above; among its user's: limit.c */

@@ -9,6 +9,7 @@ enum {
     MEMBERS = 1024 + 64,    /* all that the daemon takes in */
     APART_NS = 20000000,    /* figures of one tick were published so long before or after others */
     STANDS_NS = 2000000000, /* longer than most kernels */
+    COUNTED_NS = 100000000,
 };
 
 static uint64_t due_ns;
@@ -46,22 +47,35 @@ static bool stands(struct peer_device *mine, const struct page_device *page, uin
     return mine->stood_ns >= STANDS_NS && !MUTANT(stander_has_turns);
 }
 
+/* Of work that gets nowhere for longer than figures come apart nobody's estimate knows: a kernel of
+ * a second. What it has had is what the clock says; others' figures take back what they had. */
+static uint64_t uncounted(const struct peer_device *mine, uint64_t stood_ns)
+{
+    return mine->stood_ns > COUNTED_NS && !MUTANT(long_uncounted) ? mine->stood_ns - stood_ns : 0;
+}
+
 static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
 {
     struct peer_device *mine = &p->device[slot];
     struct page_device *page = &p->page->page->device[slot];
     uint64_t gpu_ns = page_read(&page->counters.gpu_ns);
     uint64_t unsure_ns = page_read(&page->counters.unsure_ns);
+    uint64_t stood_ns = mine->stood_ns;
     bool stuck = stands(mine, page, gpu_ns, now);
+    uint64_t more = uncounted(mine, stood_ns);
 
     if (r->n == MEMBERS)
         return;
+    /* What it used among others is nothing to those of its new level. */
+    if (mine->policy_level != p->level && !MUTANT(turns_of_other_level))
+        mine->memory = 0;
+    mine->policy_level = p->level;
     r->pages[r->n] = page;
-    r->unsure_ns[r->n] = unsure_ns > mine->unsure_ns ? unsure_ns - mine->unsure_ns : 0;
+    r->unsure_ns[r->n] = unsure_ns > mine->unsure_ns ? unsure_ns - mine->unsure_ns : more;
     r->members[r->n++] = (struct policy_member){
         .level = p->level,
         .weight = p->weight,
-        .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : 0,
+        .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : more,
         .wants = !p->stalled && !p->paused && !stuck &&
                  (page_read(&page->counters.in_flight) || page_read(&page->counters.waiting) ||
                   gpu_ns != mine->gpu_ns),

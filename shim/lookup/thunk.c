@@ -25,7 +25,7 @@ void *thunk_enter(uint32_t index)
     return real;
 }
 
-/* path/drain.c has the strong one; without it (a build of the lookup alone) nothing is ever buffered. */
+/* path/drain.c has the strong one; without it (a build of the lookup alone) nothing is buffered. */
 __attribute__((weak)) void shim_drain(enum drain_scope scope)
 {
     (void)scope;

@@ -3,6 +3,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -303,6 +304,39 @@ Test(policy, who_gets_nowhere_keeps_nobody_waiting)
     cr_assert(place_free(&place));
 }
 
+static void join_real_time(struct actor *a, const char *socket, int64_t deadline_ms)
+{
+    actor_new(a, socket);
+    actor_do(a, DO_DEADLINE, deadline_ms, 0);
+    cr_assert_eq(actor_do(a, DO_OPEN, 3, 3), 0);
+    cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
+}
+
+/* Both want the device, and the one that is behind has been stopped. */
+Test(policy, who_is_stopped_keeps_nobody_waiting)
+{
+    struct place place;
+    struct actor a, b, c;
+
+    place_new(&place);
+    place_configure(&place, "[policy]\nname = edf\n");
+    place_start(&place);
+    join(&c, place.socket, 1);
+    join_real_time(&a, place.socket, 60000);
+    join_real_time(&b, place.socket, 120000);
+    actor_kill(&c); /* nobody is below them */
+    actor_do(&a, DO_ACTIVE, 0, 3);
+    actor_do(&b, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&b, DO_HOLD, 0, 3) == PAGE_BIT_POLICY);
+    cr_assert_eq(kill(a.pid, SIGSTOP), 0);
+    WAIT_UNTIL(actor_do(&b, DO_HOLD, 0, 3) == 0);
+    cr_assert_eq(kill(a.pid, SIGCONT), 0);
+    WAIT_UNTIL(actor_do(&b, DO_HOLD, 0, 3) == PAGE_BIT_POLICY);
+    actor_kill(&a);
+    actor_kill(&b);
+    cr_assert(place_free(&place));
+}
+
 /* Reports 60 ms of GPU time, and is held for them: what has run, while more waits. That may be over
  * unseen on a busy machine. */
 static bool had_its_share(struct actor *be)
@@ -335,14 +369,6 @@ Test(policy, best_effort_gets_its_least_share)
     actor_kill(&rt);
     actor_kill(&be);
     cr_assert(place_free(&place));
-}
-
-static void join_real_time(struct actor *a, const char *socket, int64_t deadline_ms)
-{
-    actor_new(a, socket);
-    actor_do(a, DO_DEADLINE, deadline_ms, 0);
-    cr_assert_eq(actor_do(a, DO_OPEN, 3, 3), 0);
-    cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
 }
 
 Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end)

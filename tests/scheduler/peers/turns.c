@@ -1,0 +1,118 @@
+/*
+ * turns.c - who has the turns of the policy fair, by pages and a clock of the test's own.
+ */
+#include <criterion/criterion.h>
+
+#include "scheduler/peers/look.h"
+#include "scheduler/policy/policy.h"
+
+enum { PEERS = 2, SLOT = 2 /* everybody's */, MS = 1000000 };
+
+static struct topology *topology;
+static struct cutin_page page[PEERS];
+static struct shared_page shared[PEERS];
+static struct peer peer[PEERS];
+static uint64_t now = 1000ull * MS;
+
+void peer_send(struct peer *p, const union message *m, struct shared_page *with)
+{
+}
+
+static void set_up(void)
+{
+    static const uint8_t gpu[16] = {1};
+
+    topology = topology_new();
+    for (uint32_t i = 0; i < PEERS; i++) {
+        shared[i].page = &page[i];
+        peer[i] = (struct peer){.client = true,
+                                .weight = 1,
+                                .queues = true,
+                                .page = &shared[i],
+                                .next = i + 1 < PEERS ? &peer[i + 1] : NULL};
+        cr_assert_eq(topology_device(topology, &peer[i], SLOT, gpu), 0);
+    }
+}
+
+TestSuite(turns, .init = set_up);
+
+static struct page_counters *of(uint32_t i)
+{
+    return &page[i].device[SLOT].counters;
+}
+
+static bool held(uint32_t i)
+{
+    return atomic_load(&page[i].device[SLOT].want[0]) & PAGE_BIT_POLICY;
+}
+
+/* A millisecond, in which whoever is not held works; `long_ms`: the first one's kernels take so
+ * long, and no estimate knows that. Returns who worked. */
+static uint32_t millisecond(uint32_t long_ms)
+{
+    static uint32_t into;
+    uint32_t who = !held(0) ? 0 : 1;
+
+    if (who == 1 || !long_ms) {
+        of(who)->gpu_ns += MS;
+        of(who)->submitted++;
+    } else if (++into == long_ms) {
+        of(0)->gpu_ns += MS;
+        of(0)->submitted++;
+        into = 0;
+    }
+    policy_tick(peer, &policy_fair, now += MS);
+    return who;
+}
+
+static uint32_t second_of(uint32_t ms, uint32_t long_ms)
+{
+    uint32_t second = 0;
+
+    for (uint32_t i = 0; i < ms; i++)
+        second += millisecond(long_ms);
+    return second;
+}
+
+static void both_have_work(void)
+{
+    of(0)->in_flight = of(1)->in_flight = 1;
+    of(0)->waiting = of(1)->waiting = 1;
+}
+
+Test(turns, are_as_many_for_each)
+{
+    both_have_work();
+    cr_expect_leq(abs((int)second_of(10000, 0) - 5000), 500);
+}
+
+/* A kernel that began in a turn goes on, so the other has what is left of the time. */
+Test(turns, of_kernels_that_no_estimate_knows_are_counted_by_the_clock)
+{
+    both_have_work();
+    cr_expect_geq(second_of(10000, 1500), 3000);
+}
+
+Test(turns, do_not_count_what_was_used_at_another_level)
+{
+    both_have_work();
+    peer[0].level = 2;
+    for (uint32_t i = 0; i < 20000; i++) {
+        of(1)->submitted++;
+        millisecond(0);
+    }
+    peer[0].level = 0;
+    cr_expect_leq(second_of(2000, 0), 1200);
+}
+
+/* It waits for the host, or for the other, which is held no more. */
+Test(turns, are_not_for_work_that_gets_nowhere)
+{
+    both_have_work();
+    second_of(5000, UINT32_MAX);
+    for (uint32_t i = 0; i < 5000; i++) {
+        of(1)->submitted++;
+        millisecond(UINT32_MAX);
+        cr_assert_not(held(1));
+    }
+}

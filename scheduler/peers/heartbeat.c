@@ -78,8 +78,7 @@ static bool takes_turns(const struct peer *p)
     for (uint32_t i = 0; i < PAGE_DEVICES && !works; i++) {
         const struct page_device *device = &p->page->page->device[i];
 
-        works = page_read(&device->counters.in_flight) || page_read(&device->counters.waiting) ||
-                page_read(&device->deadline_ns);
+        works = look_works(device) || page_read(&device->deadline_ns);
     }
     return works && !MUTANT(stopped_has_turns);
 }

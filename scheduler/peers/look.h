@@ -10,6 +10,12 @@
 #include "scheduler/peers/topology.h"
 #include "scheduler/policy/conf.h"
 
+/* Something of its client is in flight there, or waits to be. */
+static inline bool look_works(const struct page_device *device)
+{
+    return page_read(&device->counters.in_flight) || page_read(&device->counters.waiting);
+}
+
 /* ---- heartbeat.c --------------------------------------------------------------------------- */
 
 #define HEARTBEAT_STALE_NS  (60ull * NS_PER_MS)

@@ -36,9 +36,8 @@ static bool stands(struct peer_device *mine, const struct page_device *page, uin
                    uint64_t now)
 {
     uint64_t submitted = page_read(&page->counters.submitted);
-    bool any = page_read(&page->counters.in_flight) || page_read(&page->counters.waiting);
 
-    if (!any || gpu_ns != mine->gpu_ns || submitted != mine->submitted)
+    if (!look_works(page) || gpu_ns != mine->gpu_ns || submitted != mine->submitted)
         mine->stood_ns = 0;
     else if (mine->looked_ns && !held(page))
         mine->stood_ns += now - mine->looked_ns;
@@ -76,9 +75,8 @@ static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
         .level = p->level,
         .weight = p->weight,
         .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : more,
-        .wants = !p->stalled && !p->paused && !stuck &&
-                 (page_read(&page->counters.in_flight) || page_read(&page->counters.waiting) ||
-                  gpu_ns != mine->gpu_ns),
+        .wants =
+            !p->stalled && !p->paused && !stuck && (look_works(page) || gpu_ns != mine->gpu_ns),
         .gives_deadlines = p->deadline_ms > 0,
         .deadline_ns = p->stalled || p->paused ? 0 : page_read(&page->deadline_ns),
         .can_be_held = p->queues,

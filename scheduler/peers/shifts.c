@@ -38,7 +38,6 @@ static bool takes_shifts(const struct peer_device *mine)
 /* Two looks in a row that find nothing: it has done all. */
 static void look(struct peer *p, uint32_t slot)
 {
-    const struct page_counters *c = &p->page->page->device[slot].counters;
     struct peer_device *mine = &p->device[slot];
     uint32_t of = mine->device->work.clients[p->lowest % PAGE_LEVELS], makes_up;
     bool lacked = mine->lacks;
@@ -46,7 +45,7 @@ static void look(struct peer *p, uint32_t slot)
     /* Buffered, or in flight: who launches a few commands and waits for them has nothing
      * buffered. */
     mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
-                  page_read(&c->waiting) + page_read(&c->in_flight) == 0;
+                  !look_works(&p->page->page->device[slot]);
     /* The work of one that takes shifts runs out in its own alone, which is one of `of`: so one
      * look that found none stands for as many. */
     makes_up = LACK / MADE_UP_BY / (of ? of : 1);

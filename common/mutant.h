@@ -158,6 +158,7 @@
     X(wait_taken_for_kernel, "what a kernel waits for another stream counts as its own time")      \
     X(call_timed, "what lies between a kernel's events counts as its time")                        \
     X(loading_timed, "what a kernel's first launch takes to load it counts as its time")           \
+    X(late_never_timed, "a launch whose call took long is no sample, however many were so")        \
     X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
     X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
     X(stander_has_turns, "a policy gives turns to work that gets nowhere")                         \

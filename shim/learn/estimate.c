@@ -20,6 +20,7 @@ enum {
     MIX = 32,
     EVERY = 32,
     LATE_NS = 100 * 1000, /* a call that took so long: what it loaded, or was interrupted by */
+    LATE_TIMES = 8,       /* in a row: they always do, on a machine that has little time */
 };
 
 struct sample {
@@ -66,6 +67,7 @@ void estimate_reset(struct estimate *e)
     atomic_store_explicit(&e->settled, false, memory_order_relaxed);
     e->spread = (struct spread){0};
     e->counted = 0;
+    e->late = 0;
     e->owner = NULL;
     pthread_mutex_unlock(&lock);
 }
@@ -209,17 +211,30 @@ static uint32_t sample_ns(const struct sample *s, uint32_t ns)
     return sample_others(s) && ns > s->device.others_ns ? ns - ns / 3 : ns;
 }
 
-/* Its first launches are timed again where the calls took too long; later ones only count. */
-static bool sample_late(struct sample *s)
+/* What the pair has of the call is much, or a load. */
+static bool sample_late(const struct sample *s)
 {
-    if (s->waited || s->call_ns < LATE_NS || MUTANT(loading_timed))
+    return !s->waited && s->call_ns >= LATE_NS && !MUTANT(loading_timed);
+}
+
+/* Its first launches are timed again where the calls took too long; later ones only count. Not for
+ * ever: where none is quicker, the least of them is all that can be known. */
+static bool sample_again(struct sample *s)
+{
+    struct estimate *e = s->estimate;
+    if (!sample_late(s)) {
+        e->late = 0;
         return false;
-    if (estimate_known(s->estimate)) {
+    }
+    if (e->late >= LATE_TIMES && !MUTANT(late_never_timed))
+        return false;
+    e->late++;
+    if (estimate_known(e)) {
         sample_keep(s, 0);
     } else {
-        atomic_store_explicit(&s->estimate->launches, 0, memory_order_relaxed);
-        atomic_store_explicit(&s->estimate->next, 0, memory_order_relaxed);
-        s->estimate->counted = 0;
+        atomic_store_explicit(&e->launches, 0, memory_order_relaxed);
+        atomic_store_explicit(&e->next, 0, memory_order_relaxed);
+        e->counted = 0;
     }
     return true;
 }
@@ -228,7 +243,7 @@ static bool sample_late(struct sample *s)
 static void sample_learn(struct sample *s, uint32_t pair_ns)
 {
     uint32_t ns = sample_ns(s, pair_ns);
-    if (sample_late(s) || sample_padded(s, ns))
+    if (sample_again(s) || sample_padded(s, ns))
         return;
     /* It began as soon as it could: nothing else of the process was at work, and it stood behind
      * another one of its stream, without a gate between the two unless others wait for their
@@ -236,7 +251,7 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
     bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);
     bool behind = s->waited && !s->gated && (s->device.own || MUTANT(wait_taken_for_kernel));
     bool exact =
-        !turns && ((!sample_others(s) && (behind || !s->company)) || sample_in_shift(s, ns));
+        !turns && !sample_late(s) && ((!sample_others(s) && (behind || !s->company)) || sample_in_shift(s, ns));
     if (exact && sample_in_shift(s, ns))
         spread_add_sure(&s->estimate->spread, ns);
     else

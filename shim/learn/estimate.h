@@ -25,6 +25,7 @@ struct estimate {
     struct spread spread; /* what it is learned from */
     uint32_t doubt_ns;    /* of the mean */
     uint32_t counted;     /* launches that the profile knows of; estimate.c's */
+    uint32_t late;        /* samples in a row whose calls took too long; estimate.c's */
     uint32_t bucket;
     _Atomic bool settled;            /* all the times that are kept are there */
     const struct profile_key *owner; /* NULL: not kept */

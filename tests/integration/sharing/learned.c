@@ -284,8 +284,8 @@ Test(learned, kernels_of_a_training_step_are_known_by_what_the_device_took)
 
 /* ---- what a driver does within a call ------------------------------------------------------- */
 
-/* What the i-th job, which is alone, learns of its kernels of 10 us, by how much it is wrong. */
-static double alone_error(int i, const char *variable, const char *value, const char *mutant)
+/* The i-th job, which is alone, learns of its kernels of 10 us. */
+static void run_alone(int i, const char *variable, const char *value, const char *mutant)
 {
     enum { ALONE = 100 };
     char fault[64] = "CUTIN_MUTANT=";
@@ -304,6 +304,12 @@ static double alone_error(int i, const char *variable, const char *value, const 
     cr_expect_eq(process_wait(job, 60), 0, "stderr: %s", process_err(job));
     process_free(job);
     process_free(daemon);
+}
+
+/* By how much that is wrong. */
+static double alone_error(int i, const char *variable, const char *value, const char *mutant)
+{
+    run_alone(i, variable, value, mutant);
     return mean_error(i, "mix_spin");
 }
 
@@ -318,6 +324,17 @@ Test(learned, loading_a_kernel_is_not_taken_for_its_time)
     }
     double error = alone_error(3, "SIMGPU_LOAD_US", "1000", "loading_timed");
     cr_expect_gt(error, 4, "%.2f", error);
+}
+
+/* As on a machine that has no time: all that can be said is what the call took. */
+Test(learned, a_driver_whose_calls_always_take_long_is_no_reason_to_know_nothing)
+{
+    run_alone(0, "SIMGPU_LAUNCH_NS", "300000", NULL);
+    double us = known_us(0, "mix_spin", "mean_us");
+
+    cr_expect(us > 10 && us < 300 + 10, "%.1f us", us);
+    run_alone(1, "SIMGPU_LAUNCH_NS", "300000", "late_never_timed");
+    cr_expect_eq(known_us(1, "mix_spin", "mean_us"), 0);
 }
 
 /* On an idle stream: the pair has the time between the two in it. */

@@ -250,8 +250,8 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
      * shifts; or nobody else had the device. Else it may have waited for its process's turn. */
     bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);
     bool behind = s->waited && !s->gated && (s->device.own || MUTANT(wait_taken_for_kernel));
-    bool exact =
-        !turns && !sample_late(s) && ((!sample_others(s) && (behind || !s->company)) || sample_in_shift(s, ns));
+    bool exact = !turns && !sample_late(s) &&
+                 ((!sample_others(s) && (behind || !s->company)) || sample_in_shift(s, ns));
     if (exact && sample_in_shift(s, ns))
         spread_add_sure(&s->estimate->spread, ns);
     else

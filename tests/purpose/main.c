@@ -130,7 +130,7 @@ static void environment_make(const struct workload *w, uint32_t who)
     setenv("SIMGPU_DATA", "0", 1); /* half a gigabyte at a time */
     setenv("LD_LIBRARY_PATH", options.simulator, 1);
     setenv("CUTIN_PROFILE", "off", 1);
-    /* Whatever is recorded of them in the user's cache. */
+    setenv("XDG_CACHE_HOME", options.folder, 1); /* what a marker costs is not in the user's */
     setenv("CUTIN_GATES", w->gates ? "on" : "off", 1);
     path_of("s", text);
     setenv("CUTIN_SOCKET", text, 1);

@@ -9,16 +9,21 @@
 
 #include <stdlib.h>
 
-static void sink(struct vhq_set *s, uint32_t i)
+static void sink(struct vhq_set *s, size_t i)
 {
-    struct head moved = s->head[i];
-    for (uint32_t below; (below = 2 * i + 1) < s->heads; i = below) {
-        below += below + 1 < s->heads && s->head[below + 1].ticket < s->head[below].ticket;
-        if (s->head[below].ticket >= moved.ticket)
+    struct head *heap = s->head, moved = heap[i], *to = heap + i;
+    size_t heads = s->heads;
+    for (size_t below; (below = 2 * i + 1) < heads; i = below) {
+        struct head *least = heap + below;
+        if (below + 1 < heads && least[1].ticket < least->ticket)
+            least++;
+        if (least->ticket >= moved.ticket)
             break;
-        s->head[i] = s->head[below];
+        *to = *least;
+        to = least;
+        below = (size_t)(least - heap);
     }
-    s->head[i] = moved;
+    *to = moved;
 }
 
 static void rise(struct vhq_set *s, uint32_t i)

@@ -5,6 +5,7 @@
  * event log. A seed gives the same workload again.
  */
 #include "judge.h"
+#include "side.h"
 #include "common/mutant.h"
 
 #include <errno.h>
@@ -31,6 +32,8 @@ static const char help[] =
     "  --seed S       seed of the first one (default 1)\n"
     "  --case NAME    this workload, which is not drawn; all: each of them\n"
     "  --seconds N    no new one after so many seconds (default 0: no limit)\n"
+    "  --jobs N       so many at once (default: as there are processors), each in a time of its\n"
+    "                 own; one with the host's clock\n"
     "  --clock WHOSE  step: time that moves when nobody can run, the same in every run and on a\n"
     "                 busy machine; host: the machine's (default step)\n"
     "  --native       the same without cutin, for comparison; nothing fails\n"
@@ -57,7 +60,8 @@ static struct {
     char worker[NAME], daemon[NAME], command[NAME], simulator[NAME], library[NAME], clock[NAME],
         folder[NAME], with_mutants[NAME];
     uint64_t seed;
-    uint32_t programs, seconds, sets;
+    uint32_t programs, seconds, sets, jobs;
+    int result; /* file to which the verdict goes; 0: none */
     double budget_us, slack_us, allowed[RULE_COUNT];
     bool native, print, stepped;
 } options = {.programs = 20, .seed = 1, .budget_us = 200, .slack_us = 150, .stepped = true};
@@ -130,7 +134,7 @@ static void environment_make(const struct workload *w, uint32_t who)
     setenv("SIMGPU_DATA", "0", 1); /* half a gigabyte at a time */
     setenv("LD_LIBRARY_PATH", options.simulator, 1);
     setenv("CUTIN_PROFILE", "off", 1);
-    setenv("XDG_CACHE_HOME", options.folder, 1); /* what a marker costs is not in the user's */
+    setenv("XDG_CACHE_HOME", "/dev/null", 1); /* what gates and markers cost is recorded there */
     setenv("CUTIN_GATES", w->gates ? "on" : "off", 1);
     path_of("s", text);
     setenv("CUTIN_SOCKET", text, 1);
@@ -434,37 +438,36 @@ static bool allow(const char *text)
     return false;
 }
 
-static int run(void)
+struct result {
+    bool judged; /* else it could not run */
+    bool broken;
+    struct verdict verdict;
+};
+
+static void workload_say(const struct workload *w, struct result *r)
 {
-    struct tally tally[RULE_COUNT] = {0};
-    uint64_t until = options.seconds ? machine_ns() + options.seconds * 1000000000ull : UINT64_MAX;
-    uint32_t broken = 0, unable = 0, ran = 0;
-    for (uint32_t i = 0; i < options.programs && machine_ns() < until; i++, ran++) {
+    uint64_t begin_ns;
+    char text[1024];
+    int rc = workload_run(w, &r->verdict, &begin_ns);
+    r->judged = rc == 0;
+    if (r->judged) {
+        r->broken = verdict_print(w, &r->verdict, begin_ns);
+        return;
+    }
+    workload_print(w, text, sizeof(text));
+    printf("%s could not run: %s: %s\n", seed_text(w->seed), strerror(-rc), text);
+}
+
+static int print(void)
+{
+    for (uint32_t i = 0; i < options.programs; i++) {
         struct workload w;
-        struct verdict v;
-        uint64_t begin_ns;
         char text[1024];
         workload_draw(&w, options.seed + i);
         workload_print(&w, text, sizeof(text));
-        if (options.print) {
-            printf("%s %s\n", seed_text(w.seed), text);
-            continue;
-        }
-        int rc = workload_run(&w, &v, &begin_ns);
-        if (rc < 0) {
-            printf("seed %" PRIu64 " could not run: %s: %s\n", w.seed, strerror(-rc), text);
-            unable++;
-            continue;
-        }
-        broken += verdict_print(&w, &v, begin_ns);
-        tally_add(tally, &v, &w);
+        printf("%s %s\n", seed_text(w.seed), text);
     }
-    if (options.print)
-        return 0;
-    bool allowed = tally_print(tally) && !unable;
-    printf("%u workloads hold, %u broken%s\n", ran - broken - unable, broken,
-           broken && allowed ? ", no more than allowed" : "");
-    return allowed ? 0 : 1;
+    return 0;
 }
 
 /* ---- deliberate bugs ------------------------------------------------------------------------- */
@@ -552,17 +555,95 @@ static bool mutant_find(uint32_t m)
     return false;
 }
 
-static int run_mutants(const char *wanted)
+static bool mutant_find_named(const char *name)
 {
-    uint32_t asked = 0, found = 0;
-    for (uint32_t i = 0; i < MUTANTS_HERE; i++) {
-        if (strcmp(wanted, "all") && strcmp(wanted, mutants[i].name))
-            continue;
-        asked++;
-        found += mutant_find(i);
+    for (uint32_t i = 0; i < MUTANTS_HERE; i++)
+        if (strcmp(name, mutants[i].name) == 0)
+            return mutant_find(i);
+    printf("%s is no bug of these\n", name);
+    return false;
+}
+
+/* ---- side by side ---------------------------------------------------------------------------- */
+
+/* The same command for the i-th workload or bug alone. */
+static void work_of(uint32_t i, char *args[SIDE_ARGUMENTS])
+{
+    static char seed[24];
+    snprintf(seed, sizeof(seed), "%" PRIu64, options.seed + i);
+    args[0] = options.mutant ? "--mutant" : "--seed";
+    args[1] = options.mutant ? (char *)mutants[i].name : seed;
+    args[2] = options.mutant ? NULL : "--programs";
+    args[3] = options.mutant ? NULL : "1";
+}
+
+static struct side side_of(uint32_t many, int argc, char **argv)
+{
+    return (struct side){.many = many,
+                         .at_once = options.jobs,
+                         .argc = argc,
+                         .argv = argv,
+                         .work = work_of,
+                         .size = sizeof(struct result)};
+}
+
+/* Each on the stepped clock in a process of its own: a seed gives the same alone and among others.
+ * On the host's clock one after the other, here. */
+static int run(int argc, char **argv)
+{
+    struct tally tally[RULE_COUNT] = {0};
+    uint64_t until = options.seconds ? machine_ns() + options.seconds * 1000000000ull : UINT64_MAX;
+    uint32_t broken = 0, unable = 0, ran = 0;
+    struct side side = side_of(options.programs, argc, argv);
+    for (uint32_t i = 0; i < options.programs; i++, ran++) {
+        struct workload w;
+        struct result r = {0};
+        if (machine_ns() >= until)
+            side_stop(&side);
+        if (options.stepped ? !side_next(&side, i, &r) : machine_ns() >= until)
+            break;
+        workload_draw(&w, options.seed + i);
+        if (!options.stepped)
+            workload_say(&w, &r);
+        unable += !r.judged;
+        broken += r.judged && r.broken;
+        if (r.judged)
+            tally_add(tally, &r.verdict, &w);
     }
-    printf("%u of %u deliberate bugs found\n", found, asked);
-    return asked && found == asked ? 0 : 1;
+    bool allowed = tally_print(tally) && !unable;
+    printf("%u workloads hold, %u broken%s\n", ran - broken - unable, broken,
+           broken && allowed ? ", no more than allowed" : "");
+    return allowed ? 0 : 1;
+}
+
+static int run_mutants(int argc, char **argv)
+{
+    struct side side = side_of(MUTANTS_HERE, argc, argv);
+    struct result r;
+    uint32_t found = 0;
+    for (uint32_t i = 0; side_next(&side, i, &r); i++)
+        found += r.judged && !r.broken;
+    printf("%u of %u deliberate bugs found\n", found, MUTANTS_HERE);
+    return found == MUTANTS_HERE ? 0 : 1;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+/* Here, of one workload or bug; who started this as one of many reads what came of it. */
+static int run_one(void)
+{
+    struct workload w;
+    struct result r = {0};
+    if (options.mutant) {
+        r.judged = true;
+        r.broken = !mutant_find_named(options.mutant);
+    } else {
+        workload_draw(&w, options.seed);
+        workload_say(&w, &r);
+    }
+    if (options.result && write(options.result, &r, sizeof(r)) != sizeof(r))
+        return 2;
+    return r.broken;
 }
 
 static void paths_make(void)
@@ -638,6 +719,8 @@ int main(int argc, char **argv)
     static const struct option table[] = {{"programs", 1, NULL, 'n'},
                                           {"seed", 1, NULL, 's'},
                                           {"seconds", 1, NULL, 't'},
+                                          {"jobs", 1, NULL, 'j'},
+                                          {"result", 1, NULL, 'R'},
                                           {"native", 0, NULL, 'N'},
                                           {"preload", 1, NULL, 'p'},
                                           {"mutant", 1, NULL, 'm'},
@@ -663,6 +746,12 @@ int main(int argc, char **argv)
             break;
         case 't':
             options.seconds = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'j':
+            options.jobs = (uint32_t)strtoul(optarg, NULL, 10);
+            break;
+        case 'R':
+            options.result = (int)strtol(optarg, NULL, 10);
             break;
         case 'N':
             options.native = true;
@@ -719,15 +808,27 @@ int main(int argc, char **argv)
         fprintf(stderr, "cutin-purpose: %s is not wanted\n", argv[optind]);
         return 2;
     }
+    if (!options.jobs)
+        options.jobs = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     if (!options.rules)
         options.rules = options.stepped ? "abscdef" : "absef";
+    if (options.print)
+        return print();
+    bool all = options.mutant && strcmp(options.mutant, "all") == 0,
+         one = options.result || (options.mutant && !all);
+    if (all)
+        return run_mutants(argc, argv);
+    if (options.stepped && !one)
+        return run(argc, argv);
     if (options.stepped)
         clock_enter(argv);
+    if (options.result)
+        fcntl(options.result, F_SETFD, FD_CLOEXEC);
     if (!mkdtemp(options.folder)) {
         fprintf(stderr, "cutin-purpose: %s: %s\n", options.folder, strerror(errno));
         return 2;
     }
-    int rc = options.mutant ? run_mutants(options.mutant) : run();
+    int rc = one ? run_one() : run(argc, argv);
     folder_remove();
     return rc;
 }

@@ -97,6 +97,26 @@ Test(stepped, event_logs_are_equal_beside_busy_loops)
     free(busy);
 }
 
+static void output_of(const char *arguments, char *said, size_t room)
+{
+    char command[512];
+    snprintf(command, sizeof(command), BIN_DIR "/cutin-purpose %s 2>&1", arguments);
+    FILE *f = popen(command, "r");
+    said[fread(said, 1, room - 1, f)] = '\0';
+    pclose(f);
+}
+
+Test(stepped, a_seed_gives_the_same_alone_and_among_others)
+{
+    static char among[16384], alone[8192];
+    output_of("--jobs 3 --programs 5 --seed 100046", among, sizeof(among));
+    output_of("--programs 1 --seed 100049", alone, sizeof(alone));
+    char *end = strstr(alone, "\n\n");
+    cr_assert(end, "%s", alone);
+    *end = '\0';
+    cr_expect(strstr(among, alone), "%s, and among others\n%s", alone, among);
+}
+
 /* ---- what a cut-in costs --------------------------------------------------------------------- */
 
 struct kernel {
@@ -174,12 +194,9 @@ static void several_expect(const char *gates)
     static const char *const jobs[] = {"one_job", "two_jobs", "four_jobs", "eight_jobs"};
     double one = 0;
     for (int i = 0; i < 4; i++) {
-        char command[512], said[4096];
-        snprintf(command, sizeof(command), BIN_DIR "/cutin-purpose --case %s%s 2>&1", jobs[i],
-                 gates);
-        FILE *f = popen(command, "r");
-        said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
-        pclose(f);
+        char arguments[128], said[4096];
+        snprintf(arguments, sizeof(arguments), "--case %s%s", jobs[i], gates);
+        output_of(arguments, said, sizeof(said));
         double p50 = figure(said, " p50 ");
         one = i == 0 ? p50 : one;
         cr_expect_leq(p50, one * 1.3, "%s", said);

@@ -839,12 +839,25 @@ static struct seat *seat_mine(void)
     return mine;
 }
 
+/* Who executes a program still runs. */
+static bool turn_kept(void)
+{
+    uint32_t running = shared->running;
+    return running && shared->seats[running - 1].pid == (int32_t)getpid();
+}
+
 __attribute__((constructor(101))) static void process_begin(void)
 {
     const char *mode = getenv("SIMGPU_CLOCK");
     if (!mode || strcmp(mode, "step") != 0 || !shared_map())
         return;
+    /* The thread that reads may have to wait for a processor for long. */
+    bool kept = turn_kept();
+    if (kept)
+        step_patient(true);
     reader_begin();
+    if (kept)
+        step_patient(false);
     lock();
     shared_sweep();
     struct seat *s = seat_mine();

@@ -161,6 +161,11 @@
     X(late_never_timed, "a launch whose call took long is no sample, however many were so")        \
     X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
     X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
+    X(known_long_clamped, "what is known to be very long counts as half a second where it stands") \
+    X(longest_unlearned, "kernels of over four seconds are never known")                           \
+    X(stalled_for_good, "beside one wait that stands nothing of a process holds anybody")          \
+    X(held_by_want_only, "a policy takes a client for held by one of its words alone")             \
+    X(usage_goes_back, "what a client is said to have had of a device is taken back")              \
     X(stander_has_turns, "a policy gives turns to work that gets nowhere")                         \
     X(stopped_has_turns, "a stopped process keeps its turn, or its deadline, under a policy")      \
     X(turns_of_other_level, "under fair what was used at another level counts at the new one")     \

@@ -10,6 +10,7 @@ enum {
     LOOK_MOST_NS = 100 * 1000,
     LOOKS = 32,
     DUE_SLACK_NS = 5 * 1000, /* a due time as near as this has come */
+    LONGEST_TIMES = 16,      /* a command may take so much longer than estimates can say */
     GLANCES = 8,             /* one wait of so many has a look half-way */
 };
 
@@ -99,8 +100,11 @@ static bool blocked_behind(const struct vhq_set *s)
  */
 static bool blocked_guard(struct vhq_set *s, uint64_t now)
 {
-    /* A kernel that is known to be long is no reason. */
-    uint64_t most = GUARD_MS * NS_PER_MS + s->longest_est_ns;
+    /* A kernel that is known to be long is no reason; of the longest no more is known than that. */
+    uint64_t longest = s->longest_est_ns;
+    if (longest + LOAD_NS >= MAX_EST_NS && !MUTANT(known_long_clamped))
+        longest *= LONGEST_TIMES;
+    uint64_t most = GUARD_MS * NS_PER_MS + longest;
     if (s->blocked_ns == 0) {
         s->blocked_ns = s->quiet_ns = now;
         s->beat = shift_beat(s);

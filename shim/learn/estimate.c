@@ -20,6 +20,7 @@ enum {
     MIX = 32,
     EVERY = 32,
     LATE_NS = 100 * 1000, /* a call that took so long: what it loaded, or was interrupted by */
+    MOST_MS = 4000,       /* what took longer counts as that: 32 bits */
     LATE_TIMES = 8,       /* in a row: they always do, on a machine that has little time */
 };
 
@@ -296,8 +297,9 @@ static bool sample_read(struct sample *s)
     if (r == CUDA_ERROR_NOT_READY)
         return false;
     pthread_mutex_lock(&lock);
-    if (r == CUDA_SUCCESS && s->recorded && ms >= 0 && ms < 4000 && s->estimate && !s->gone)
-        sample_learn(s, (uint32_t)(ms * 1e6f));
+    if (r == CUDA_SUCCESS && s->recorded && ms >= 0 && s->estimate && !s->gone &&
+        !(ms >= MOST_MS && MUTANT(longest_unlearned)))
+        sample_learn(s, ms < MOST_MS ? (uint32_t)(ms * 1e6f) : MOST_MS * 1000000u);
     s->recorded = false;
     pthread_mutex_unlock(&lock);
     return true;

@@ -692,6 +692,29 @@ Test(cap, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
     world_free(w);
 }
 
+/* Half a second is all that an estimate in flight can say. */
+Test(cap, what_is_known_to_take_seconds_does_not_lift_it_each_half_second)
+{
+    struct vhq_stats st;
+    clock_freeze();
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, 3000 * 1000);
+    dispatcher_is_blocked(w);
+    for (int i = 0; i < 14; i++) {
+        clock_advance(500 * 1000000);
+        dispatcher_looks(w);
+    }
+    cr_assert_leq(in_device(w, a), 2, "%u after 7 s", in_device(w, a));
+    clock_advance(3000 * 1000000ull);
+    WAIT_FOR(in_device(w, a) > 2);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.cap_lifts, 1);
+    settle(w);
+    world_free(w);
+}
+
 /* Real-time requests come more often than the guard's time: it must not begin anew each time. */
 Test(cap, lifts_although_holds_come_and_go)
 {

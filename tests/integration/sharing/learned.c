@@ -284,26 +284,31 @@ Test(learned, kernels_of_a_training_step_are_known_by_what_the_device_took)
 
 /* ---- what a driver does within a call ------------------------------------------------------- */
 
-/* The i-th job, which is alone, learns of its kernels of 10 us. */
-static void run_alone(int i, const char *variable, const char *value, const char *mutant)
+/* The i-th job, which is alone, learns of its kernels, which take as long, from so many of them. */
+static void run_alone_of(int i, const char *us, int launches, const char *mutant)
 {
-    enum { ALONE = 100 };
     char fault[64] = "CUTIN_MUTANT=";
     struct process *daemon = daemon_start(), *job;
 
     if (mutant)
         strcat(fault, mutant);
-    setenv(variable, value, 1);
     device_log_open();
     job = process_start(
-        (const char *[]){BIN_DIR "/tests/program_turns", "10", "1", "1", NULL},
+        (const char *[]){BIN_DIR "/tests/program_turns", us, "1", "1", NULL},
         (const char *[]){SIMULATOR, cache(i), fault, mutant ? MUTANTS : PRELOAD, NULL});
     job_pid[i] = job->pid;
-    kernels_run(job, ALONE);
+    kernels_run(job, launches);
     process_signal(job, SIGTERM);
     cr_expect_eq(process_wait(job, 60), 0, "stderr: %s", process_err(job));
     process_free(job);
     process_free(daemon);
+}
+
+/* Kernels of 10 us, on such a device. */
+static void run_alone(int i, const char *variable, const char *value, const char *mutant)
+{
+    setenv(variable, value, 1);
+    run_alone_of(i, "10", 100, mutant);
 }
 
 /* By how much that is wrong. */
@@ -334,6 +339,17 @@ Test(learned, a_driver_whose_calls_always_take_long_is_no_reason_to_know_nothing
 
     cr_expect(us > 10 && us < 300 + 10, "%.1f us", us);
     run_alone(1, "SIMGPU_LAUNCH_NS", "300000", "late_never_timed");
+    cr_expect_eq(known_us(1, "mix_spin", "mean_us"), 0);
+}
+
+/* As four seconds: no more than that can be kept. */
+Test(learned, kernels_of_many_seconds_are_known_to_be_long)
+{
+    run_alone_of(0, "6000000", 3, NULL);
+    double us = known_us(0, "mix_spin", "mean_us");
+
+    cr_expect(us > 3990000 && us < 4010000, "%.0f us", us);
+    run_alone_of(1, "6000000", 3, "longest_unlearned");
     cr_expect_eq(known_us(1, "mix_spin", "mean_us"), 0);
 }
 

@@ -5,20 +5,35 @@
 
 #include "common/probe.h"
 #include "common/clock.h"
+#include "common/likely.h"
+#include "common/mutant.h"
 
 #define WAITS_PENDING 0xffffull
 #define WAITS_STALLED (1ull << 16)
 #define WAITS_STEP    (1ull << 32)
 
+static uint32_t counts(const struct activity_device *d)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t level = 0; level < PAGE_LEVELS; level++)
+        sum += atomic_load(&d->count[level]);
+    return sum;
+}
+
+static bool stalled(const struct activity_device *d)
+{
+    return atomic_load(&d->external) & WAITS_STALLED;
+}
+
 /* PAGE_LEVELS: nothing is active. */
 static uint32_t highest(const struct activity *a, uint32_t dev)
 {
     const struct activity_device *d = &a->device[dev];
+    bool stands = stalled(d) && (counts(d) <= atomic_load(&d->stood) || MUTANT(stalled_for_good));
 
-    if (atomic_load(&d->external) & WAITS_STALLED)
-        return PAGE_LEVELS;
     for (uint32_t level = PAGE_LEVELS; level-- > 0;)
-        if (atomic_load(&d->count[level]) || atomic_load(&d->linger_until_ns[level]) ||
+        if ((!stands && atomic_load(&d->count[level])) || atomic_load(&d->linger_until_ns[level]) ||
             atomic_load(&d->soon_until_ns[level]))
             return level;
     return PAGE_LEVELS;
@@ -145,10 +160,26 @@ void activity_bit(struct activity *a, uint32_t dev, uint32_t bit)
     activity_refresh(a, dev);
 }
 
+/* Something has begun, or ended, while another wait stands. */
+static void beside_stalled(struct activity *a, uint32_t dev)
+{
+    struct activity_device *d = &a->device[dev];
+    uint32_t stood = atomic_load(&d->stood), sum;
+
+    atomic_fetch_add(&d->changes, 1);
+    while ((sum = counts(d)) < stood && !atomic_compare_exchange_weak(&d->stood, &stood, sum))
+        ;
+    activity_refresh(a, dev);
+}
+
 void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
 {
     /* Sequentially consistent, like everything `highest` reads: see the header. */
-    if (atomic_fetch_add(&a->device[dev].count[level], 1) != 0)
+    bool first = atomic_fetch_add(&a->device[dev].count[level], 1) == 0;
+
+    if (unlikely(stalled(&a->device[dev])))
+        beside_stalled(a, dev);
+    if (!first)
         return;
     if (atomic_load(&a->device[dev].soon_until_ns[level]))
         atomic_store(&a->device[dev].soon_met[level], true);
@@ -182,6 +213,8 @@ void activity_end(struct activity *a, uint32_t dev, uint32_t level)
         if (before == 0)
             return; /* forgotten by activity_clear */
     } while (!atomic_compare_exchange_weak(&d->count[level], &before, before - 1));
+    if (unlikely(stalled(d)))
+        beside_stalled(a, dev);
     if (before != 1)
         return;
     bool announced = atomic_exchange(&d->soon_met[level], false);
@@ -240,6 +273,21 @@ uint64_t activity_expire(struct activity *a, uint64_t now_ns)
     return next;
 }
 
+/* What has begun beside a stalled wait stands, too, where nothing begins or ends for as long. */
+static void beside_tick(struct activity *a, uint32_t dev, uint64_t now_ns)
+{
+    struct activity_device *d = &a->device[dev];
+    uint32_t changes = atomic_load(&d->changes), sum = counts(d);
+
+    if (changes != d->changes_seen || sum <= atomic_load(&d->stood)) {
+        d->changes_seen = changes;
+        d->changes_since_ns = now_ns;
+    } else if (now_ns - d->changes_since_ns >= ACTIVITY_STALL_NS) {
+        atomic_store(&d->stood, sum);
+        activity_refresh(a, dev);
+    }
+}
+
 void activity_tick(struct activity *a, uint64_t now_ns)
 {
     activity_expire(a, now_ns);
@@ -254,10 +302,12 @@ void activity_tick(struct activity *a, uint64_t now_ns)
         if (word != d->external_seen) {
             d->external_seen = word;
             d->external_since_ns = now_ns;
-        } else if ((word & WAITS_PENDING) && !(word & WAITS_STALLED) &&
-                   now_ns - d->external_since_ns >= ACTIVITY_STALL_NS &&
-                   atomic_compare_exchange_strong(&d->external, &word, word | WAITS_STALLED)) {
-            activity_refresh(a, dev);
+        } else if (word & WAITS_STALLED) {
+            beside_tick(a, dev, now_ns);
+        } else if ((word & WAITS_PENDING) && now_ns - d->external_since_ns >= ACTIVITY_STALL_NS) {
+            atomic_store(&d->stood, counts(d));
+            if (atomic_compare_exchange_strong(&d->external, &word, word | WAITS_STALLED))
+                activity_refresh(a, dev);
         }
     }
 }

@@ -323,6 +323,50 @@ Test(activity, a_stalled_external_wait_lets_go_and_progress_takes_back)
     page_unmap(other);
 }
 
+/* One stream waits for another process, and another one serves: that holds, as long as something
+ * of it ends now and then. */
+Test(activity, work_beside_a_stalled_external_wait_holds_until_it_stands_itself)
+{
+    struct cutin_page *other = join(1, 0);
+    uint64_t t = 1000000000, stall = ACTIVITY_STALL_NS;
+
+    activity_begin(&a, DEV, 3);
+    activity_wait(&a, DEV, true);
+    activity_tick(&a, t);
+    activity_tick(&a, t += stall);
+    assert_clear(other);
+    for (int request = 0; request < 5; request++) {
+        activity_begin(&a, DEV, 3);
+        cr_assert_eq(held(other, 0), MY_BIT, "request %d", request);
+        activity_tick(&a, t += stall / 2);
+        activity_tick(&a, t += stall / 2);
+        cr_assert_eq(held(other, 0), MY_BIT, "request %d", request);
+        activity_end(&a, DEV, 3);
+        assert_clear(other);
+    }
+    activity_begin(&a, DEV, 2);
+    activity_tick(&a, t += stall / 2);
+    activity_begin(&a, DEV, 2);
+    activity_tick(&a, t += stall);
+    cr_assert_eq(held(other, 0), MY_BIT, "one has begun");
+    activity_tick(&a, t += stall);
+    assert_clear(other);
+    activity_end(&a, DEV, 2);
+    assert_clear(other);
+    activity_end(&a, DEV, 3); /* what had stood */
+    activity_begin(&a, DEV, 3);
+    cr_assert_eq(held(other, 0), MY_BIT);
+    activity_end(&a, DEV, 3);
+    activity_soon(&a, DEV, 3, clock_ns() + 1000 * stall);
+    cr_assert_eq(held(other, 0), MY_BIT, "it will come");
+    activity_soon(&a, DEV, 3, 0);
+    assert_clear(other);
+    activity_end(&a, DEV, 2);
+    activity_wait(&a, DEV, false);
+    assert_clear(other);
+    page_unmap(other);
+}
+
 /* ---- many threads ---------------------------------------------------------------------------- */
 
 static pthread_barrier_t go;

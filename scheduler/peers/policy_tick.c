@@ -25,8 +25,12 @@ static bool held(const struct page_device *page)
 {
     uint32_t bits = 0;
 
+    /* Of most clients owners write one word alone; of one with a bound that opens for a moment. */
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
-        bits |= atomic_load_explicit(&page->want[l], memory_order_relaxed);
+        bits |= atomic_load_explicit(&page->want[l], memory_order_relaxed) |
+                (MUTANT(held_by_want_only)
+                     ? 0
+                     : atomic_load_explicit(&page->hold[l], memory_order_relaxed));
     return bits;
 }
 

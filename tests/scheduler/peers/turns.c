@@ -3,6 +3,8 @@
  */
 #include <criterion/criterion.h>
 
+#include <inttypes.h>
+
 #include "scheduler/peers/look.h"
 #include "scheduler/policy/policy.h"
 
@@ -114,5 +116,23 @@ Test(turns, are_not_for_work_that_gets_nowhere)
         of(1)->submitted++;
         millisecond(UINT32_MAX);
         cr_assert_not(held(1));
+    }
+}
+
+/* By somebody above, who writes one word of each of them. */
+Test(turns, are_not_used_by_who_is_held_meanwhile)
+{
+    enum { ABOVE = 1u << 20 };
+    both_have_work();
+    second_of(1000, 0);
+    uint64_t used[PEERS] = {peer[0].device[SLOT].memory, peer[1].device[SLOT].memory};
+    for (uint32_t i = 0; i < PEERS; i++)
+        atomic_fetch_or(&page[i].device[SLOT].hold[0], ABOVE);
+    for (uint32_t i = 0; i < 1500; i++)
+        policy_tick(peer, &policy_fair, now += MS);
+    for (uint32_t i = 0; i < PEERS; i++) {
+        /* In 16 ns, from bit 8 on: policy_fair.c. */
+        uint64_t more_ns = ((peer[i].device[SLOT].memory >> 8) - (used[i] >> 8)) * 16;
+        cr_expect_leq(more_ns, 20 * MS, "%u: %" PRIu64, i, more_ns);
     }
 }

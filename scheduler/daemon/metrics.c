@@ -63,7 +63,7 @@ static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
     fputc('"', out);
 }
 
-static void print_value(FILE *out, const struct peer *p, uint32_t slot, const struct series *s)
+static void print_value(FILE *out, struct peer *p, uint32_t slot, const struct series *s)
 {
     const char *counters = (const char *)&p->page->page->device[slot].counters;
     const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)(counters + s->at);
@@ -144,9 +144,9 @@ static void print_daemon(FILE *out, const struct daemon *d)
 
 void metrics_print(FILE *out, const struct daemon *d)
 {
-    const struct peer *peers = d->peers;
+    struct peer *peers = d->peers;
     uint32_t count[PAGE_LEVELS] = {0};
-    const struct peer *p;
+    struct peer *p;
 
     DL_FOREACH (peers, p)
         if (p->client && !p->dead)

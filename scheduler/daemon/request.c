@@ -18,7 +18,7 @@
  * A row has some kilobytes, and anybody may ask: rows are made as the socket takes them, and who
  * does not take them is not read any more. */
 
-static void row_device(struct message_row_device *row, const struct peer *p, uint32_t slot,
+static void row_device(struct message_row_device *row, struct peer *p, uint32_t slot,
                        const struct page_device *device, uint64_t now)
 {
     struct hold hold;
@@ -36,7 +36,7 @@ static void row_device(struct message_row_device *row, const struct peer *p, uin
     row->gpu_ns = usage_ns(p, slot);
 }
 
-static void send_row(struct peer *to, const struct peer *p, uint64_t now)
+static void send_row(struct peer *to, struct peer *p, uint64_t now)
 {
     const struct cutin_page *page = p->page->page;
     uint64_t beat = page_read(&page->heartbeat_ns), since = page_read(&page->counted_since_ns);
@@ -77,7 +77,7 @@ void list_go_on(struct peer *p)
     uint64_t now = clock_ns();
 
     while (p->listing && !p->first && !p->dead) {
-        const struct peer *other = p->row;
+        struct peer *other = p->row;
 
         if (!other) {
             p->listing = false;

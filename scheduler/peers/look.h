@@ -79,7 +79,7 @@ void shifts_leave(struct peer *peers, const struct peer *gone);
  * are on one device. */
 int usage_look(struct peer *peers, uint64_t now_ns);
 /* What the client has had of the device in that slot, ns: as of the last look, and what it tells
- * since then. */
-uint64_t usage_ns(const struct peer *p, uint32_t slot);
+ * since then. A look may take of that back, so what was returned once is the least. */
+uint64_t usage_ns(struct peer *p, uint32_t slot);
 
 #endif

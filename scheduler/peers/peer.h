@@ -125,7 +125,7 @@ struct peer_device {
     bool lacks;
     uint64_t others;
     /* usage.c's: what it has had, and what it had told by then. */
-    uint64_t used_ns, told_ns, told_unsure_ns;
+    uint64_t used_ns, told_ns, told_unsure_ns, shown_ns;
     bool past; /* what it had before it came is in them */
 };
 

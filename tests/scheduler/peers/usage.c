@@ -113,3 +113,21 @@ Test(usage, of_a_client_with_a_past_is_taken_from_nobody)
     had(0, 60);
     had(1, 40);
 }
+
+/* Who asks in between sees more than there will be: what he was told does not go down. */
+Test(usage, does_not_go_back_when_a_look_takes_of_it)
+{
+    look();
+    for (uint32_t i = 0; i < 20; i++) {
+        uint64_t shown[PEERS];
+
+        tells(0, 90, 45);
+        tells(1, 90, 45);
+        for (uint32_t k = 0; k < PEERS; k++)
+            shown[k] = usage_ns(&peer[k], SLOT);
+        look();
+        for (uint32_t k = 0; k < PEERS; k++)
+            cr_assert_geq(usage_ns(&peer[k], SLOT), shown[k], "client %u, look %u", k, i);
+    }
+    cr_expect_leq(usage_ns(&peer[0], SLOT), 20 * 50ull * MS + 40 * MS);
+}

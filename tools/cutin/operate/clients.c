@@ -120,7 +120,7 @@ const struct message_row *clients_find(const struct clients *c, uint64_t id)
 }
 
 struct sums {
-    uint64_t gpu_ns, held_ns, kernels, holds, in_flight, buffered;
+    uint64_t gpu_ns, kernels, holds, in_flight, buffered;
 };
 
 static struct sums sum_devices(const struct message_row *row)
@@ -129,7 +129,6 @@ static struct sums sum_devices(const struct message_row *row)
 
     for (uint32_t i = 0; row && i < row->devices && i < PAGE_DEVICES; i++) {
         s.gpu_ns += row->device[i].gpu_ns;
-        s.held_ns += row->device[i].hold_ns;
         s.kernels += row->device[i].kernels;
         s.holds += row->device[i].holds;
         s.in_flight += row->device[i].in_flight;
@@ -158,6 +157,20 @@ static double rate(uint64_t now, uint64_t before, double seconds)
     return now > before && seconds > 0 ? (double)(now - before) / seconds : 0;
 }
 
+/* On the device where it was held longest: on two at a time it is not held twice. */
+static double held_share(const struct message_row *now, const struct message_row *then, double s)
+{
+    double most = 0;
+
+    for (uint32_t i = 0; i < now->devices && i < PAGE_DEVICES; i++) {
+        uint64_t before = then && i < then->devices ? then->device[i].hold_ns : 0;
+        double share = rate(now->device[i].hold_ns, before, s) / 1e9;
+
+        most = share > most ? share : most;
+    }
+    return most;
+}
+
 void clients_figures(const struct message_row *now, const struct clients *before,
                      struct activity_figures *out)
 {
@@ -168,7 +181,7 @@ void clients_figures(const struct message_row *now, const struct clients *before
     *out = (struct activity_figures){
         .seconds = s,
         .gpu_share = rate(b.gpu_ns, a.gpu_ns, s) / 1e9,
-        .held_share = rate(b.held_ns, a.held_ns, s) / 1e9,
+        .held_share = held_share(now, then, s),
         .kernels_per_s = rate(b.kernels, a.kernels, s),
         .holds_per_s = rate(b.holds, a.holds, s),
         .in_flight = (double)b.in_flight,

@@ -23,7 +23,7 @@ struct activity_figures {
     double seconds; /* the time they are about */
     double
         gpu_share; /* of one GPU's time; more than 1 where there are several, or streams overlap */
-    double held_share; /* of the time; as above */
+    double held_share; /* of the time, on the device with the most */
     double kernels_per_s, holds_per_s;
     double in_flight, buffered; /* now */
     struct quantiles {

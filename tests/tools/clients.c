@@ -1,0 +1,27 @@
+/*
+ * clients.c - what `cutin list` makes of a process's counters.
+ */
+#include "tools/cutin/operate/clients.h"
+
+#include <criterion/criterion.h>
+
+enum { S = 1000000000 };
+
+/* Within a second, of which it was held on one device for half and on the other one for a third,
+ * behind a past that was the other way round. */
+Test(clients, held_on_two_devices_is_held_once)
+{
+    struct message_row then = {.client = 7, .devices = 2, .age_ms = 10000}, now = then;
+    const struct clients before = {&then, 1};
+    struct activity_figures f;
+
+    then.device[0].hold_ns = 9ull * S;
+    then.device[1].hold_ns = 1ull * S;
+    now.age_ms = 11000;
+    now.device[0].hold_ns = 9ull * S + S / 3;
+    now.device[1].hold_ns = 1ull * S + S / 2;
+    clients_figures(&now, &before, &f);
+    cr_expect_float_eq(f.held_share, 0.5, 1e-6, "%f", f.held_share);
+    clients_figures(&now, NULL, &f);
+    cr_expect_float_eq(f.held_share, (9 + 1 / 3.0) / 11, 1e-6, "%f", f.held_share);
+}

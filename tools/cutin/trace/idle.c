@@ -10,7 +10,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { MOST_STREAMS = 65536 }; /* of one process; what is beyond is left out */
+enum {
+    MOST_STREAMS = 65536
+}; /* of one process at a time: numbers of those that ended come again */
 
 /* What a moment changes. */
 enum what { RUNNING, PENDING, BUFFERED, IN_FLIGHT, HELD, ACTIVE, WHATS };
@@ -31,6 +33,7 @@ struct process {
     uint32_t pid, level;
     uint64_t from_ns, to_ns;
     int64_t now[WHATS];
+    bool by_above;                    /* one of those above was active since it is held */
     enum idle_cause why;              /* the GPU idles, and that is why */
     uint64_t undecided_ns, undecided; /* above is active: to start work, or ended it? */
 };
@@ -108,12 +111,14 @@ static int put_trace(struct moments *m, size_t process, struct process *p,
                           .from_ns = UINT64_MAX,
                           .why = IDLE_NONE};
     for (uint64_t i = v->first; i < v->end && rc == 0; i++) {
-        if (!trace_view_get(v, i, &r) || r.stream >= MOST_STREAMS)
+        if (!trace_view_get(v, i, &r))
             continue;
         p->from_ns = r.ns < p->from_ns ? r.ns : p->from_ns;
         p->to_ns = r.ns > p->to_ns ? r.ns : p->to_ns;
-        rc = put_record(m, process, &streams[r.stream], &r);
+        rc = put_record(m, process, &streams[r.stream % MOST_STREAMS], &r);
     }
+    if (p->to_ns && v->file->header.as_of_ns > p->to_ns) /* nothing has happened since */
+        p->to_ns = v->file->header.as_of_ns;
     for (uint32_t i = 0; i < MOST_STREAMS && rc == 0; i++) {
         if (streams[i].held.from_ns)
             rc = put_span(m, process, HELD, streams[i].held.from_ns, p->to_ns);
@@ -194,8 +199,16 @@ static enum idle_cause look(const struct walk *w, const struct process *p)
     if (p->now[PENDING] > 0)
         return IDLE_START;
     if (p->now[HELD] > 0)
-        return IDLE_RELEASE;
+        return p->by_above ? IDLE_RELEASE : IDLE_OTHERS;
     return p->now[IN_FLIGHT] > 0 ? IDLE_END : IDLE_SUBMISSION;
+}
+
+static bool above_active(const struct walk *w, const struct process *p)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (is_above(p, &w->p[i]) && w->p[i].now[ACTIVE] > 0)
+            return true;
+    return false;
 }
 
 /* What was lost from `from_ns` to `to_ns`, in which nothing changed. */
@@ -205,6 +218,7 @@ static void account(struct walk *w, uint64_t from_ns, uint64_t to_ns)
 
     for (size_t i = 0; i < w->n; i++) {
         struct process *p = &w->p[i];
+        p->by_above = p->now[HELD] > 0 && (p->by_above || above_active(w, p));
         enum idle_cause why = idles ? look(w, p) : IDLE_NONE;
 
         if (from_ns < p->from_ns || to_ns > p->to_ns)

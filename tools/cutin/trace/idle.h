@@ -11,6 +11,7 @@
 #define IDLE_CAUSES(X)                                                                             \
     X(ABOVE_STARTS, "held, and work above has not started")                                        \
     X(ABOVE_ENDED, "held, and work above has ended unnoticed")                                     \
+    X(OTHERS, "held, by none of these processes")                                                  \
     X(RELEASE, "released, and not noticed")                                                        \
     X(START, "submitted, and not started")                                                         \
     X(END, "ended, and not noticed")                                                               \

@@ -26,17 +26,28 @@ static bool stalled(const struct activity_device *d)
     return atomic_load(&d->external) & WAITS_STALLED;
 }
 
+static inline __attribute__((always_inline)) uint32_t highest_of(const struct activity_device *d,
+                                                                 bool counted)
+{
+    for (uint32_t level = PAGE_LEVELS; level-- > 0;)
+        if ((counted && atomic_load(&d->count[level])) || atomic_load(&d->linger_until_ns[level]) ||
+            atomic_load(&d->soon_until_ns[level]))
+            return level;
+    return PAGE_LEVELS;
+}
+
+/* Where nothing has begun since but what stands itself: what is announced, or lingers. */
+static __attribute__((noinline, cold)) uint32_t highest_stalled(const struct activity_device *d)
+{
+    return highest_of(d, counts(d) > atomic_load(&d->stood) && !MUTANT(stalled_for_good));
+}
+
 /* PAGE_LEVELS: nothing is active. */
 static uint32_t highest(const struct activity *a, uint32_t dev)
 {
     const struct activity_device *d = &a->device[dev];
-    bool stands = stalled(d) && (counts(d) <= atomic_load(&d->stood) || MUTANT(stalled_for_good));
 
-    for (uint32_t level = PAGE_LEVELS; level-- > 0;)
-        if ((!stands && atomic_load(&d->count[level])) || atomic_load(&d->linger_until_ns[level]) ||
-            atomic_load(&d->soon_until_ns[level]))
-            return level;
-    return PAGE_LEVELS;
+    return unlikely(stalled(d)) ? highest_stalled(d) : highest_of(d, true);
 }
 
 /* The level of the highest stream that is active; 0: none, or best effort. */
@@ -161,7 +172,7 @@ void activity_bit(struct activity *a, uint32_t dev, uint32_t bit)
 }
 
 /* Something has begun, or ended, while another wait stands. */
-static void beside_stalled(struct activity *a, uint32_t dev)
+static __attribute__((noinline, cold)) void beside_stalled(struct activity *a, uint32_t dev)
 {
     struct activity_device *d = &a->device[dev];
     uint32_t stood = atomic_load(&d->stood), sum;
@@ -175,12 +186,11 @@ static void beside_stalled(struct activity *a, uint32_t dev)
 void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
 {
     /* Sequentially consistent, like everything `highest` reads: see the header. */
-    bool first = atomic_fetch_add(&a->device[dev].count[level], 1) == 0;
-
-    if (unlikely(stalled(&a->device[dev])))
-        beside_stalled(a, dev);
-    if (!first)
+    if (atomic_fetch_add(&a->device[dev].count[level], 1) != 0) {
+        if (unlikely(stalled(&a->device[dev])))
+            beside_stalled(a, dev);
         return;
+    }
     if (atomic_load(&a->device[dev].soon_until_ns[level]))
         atomic_store(&a->device[dev].soon_met[level], true);
     count_cut_in(a, dev, level);
@@ -279,8 +289,9 @@ static void beside_tick(struct activity *a, uint32_t dev, uint64_t now_ns)
     struct activity_device *d = &a->device[dev];
     uint32_t changes = atomic_load(&d->changes), sum = counts(d);
 
-    if (changes != d->changes_seen || sum <= atomic_load(&d->stood)) {
+    if (changes != d->changes_seen || sum != d->sum_seen || sum <= atomic_load(&d->stood)) {
         d->changes_seen = changes;
+        d->sum_seen = sum;
         d->changes_since_ns = now_ns;
     } else if (now_ns - d->changes_since_ns >= ACTIVITY_STALL_NS) {
         atomic_store(&d->stood, sum);

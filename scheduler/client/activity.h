@@ -43,9 +43,9 @@ struct activity_device {
     /* The client's thread alone: when `external` was first seen with its present value. */
     uint64_t external_seen, external_since_ns;
     /* While one is stalled: how much of what counts stood when it was, and how often something has
-     * begun or ended since. What begins counts. */
+     * ended since, or begun where there was something. What begins counts. */
     _Atomic uint32_t stood, changes;
-    uint32_t changes_seen; /* as external_seen */
+    uint32_t changes_seen, sum_seen; /* as external_seen; of `changes` and of all counts */
     uint64_t changes_since_ns;
 };
 

@@ -166,6 +166,7 @@
     X(stalled_for_good, "beside one wait that stands nothing of a process holds anybody")          \
     X(held_by_want_only, "a policy takes a client for held by one of its words alone")             \
     X(usage_goes_back, "what a client is said to have had of a device is taken back")              \
+    X(gated_unheld, "what stands at gates with nothing buffered behind it is not held")            \
     X(stander_has_turns, "a policy gives turns to work that gets nowhere")                         \
     X(stopped_has_turns, "a stopped process keeps its turn, or its deadline, under a policy")      \
     X(turns_of_other_level, "under fair what was used at another level counts at the new one")     \

@@ -45,6 +45,7 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     uint64_t now = clock_ns();
     cap_look(set, now);
     *out = set->past;
+    out->at_ns = now;
     out->held_ns = set->held_ns + (set->held ? now - set->held_from_ns : 0);
     uint64_t est_ns = peek(set->gpu_ns);
     out->padded = peek(set->padded);

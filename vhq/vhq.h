@@ -399,6 +399,7 @@ struct vhq_stats {
     uint64_t inlined, buffered, submitted, completed, dropped;
     uint64_t markers, gates; /* gates have a marker each, which counts */
     uint64_t holds;          /* that found work buffered, and are over */
+    uint64_t at_ns;          /* when they were read; of sets */
     uint64_t held_ns;        /* in which buffered work was held; of sets */
     uint64_t cap_lifts;      /* progress guard */
     uint64_t peer_releases;  /* times that held commands went by vhq_config.peer_us; of sets */

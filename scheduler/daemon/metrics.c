@@ -24,7 +24,7 @@ static const struct series {
     {"kernels_total", "counter", "Kernels and graphs launched.", AT(kernels), PLAIN},
     {"dropped_total", "counter", "Commands dropped by resets.", AT(dropped), PLAIN},
     {"holds_total", "counter", "Times that buffered work was held.", AT(holds), PLAIN},
-    {"hold_seconds_total", "counter", "Time in which buffered work was held.", AT(hold_ns),
+    {"hold_seconds_total", "counter", "Time in which work waited because it was held.", AT(hold_ns),
      SECONDS},
     {"padded_total", "counter", "Commands that went beside the work that held them.", AT(padded),
      PLAIN},

@@ -64,7 +64,7 @@
     X(in_flight, "commands submitted and not known complete, now")                                 \
     X(inlined, "commands submitted by the calling thread")                                         \
     X(holds, "times that buffered work was held")                                                  \
-    X(hold_ns, "time in which buffered work was held")                                             \
+    X(hold_ns, "time in which work waited for a hold to end")                                      \
     X(cut_ins, "times that this client began to hold others")                                      \
     X(gpu_ns, "GPU time of what has run, at most; without queues: time active")                    \
     X(dropped, "commands dropped by resets")                                                       \

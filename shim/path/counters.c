@@ -7,6 +7,7 @@
 
 #include "scheduler/client/client.h"
 #include "shim/learn/estimate.h"
+#include "shim/objects/level.h"
 #include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
 #include "common/mutant.h"
@@ -20,6 +21,24 @@ static struct page_counters *counters_of(const struct shim_context *ctx)
 {
     struct cutin_page *page = client_page();
     return page && ctx->gpu->index >= 0 ? &page->device[ctx->gpu->index].counters : NULL;
+}
+
+/* Since the last look, where nothing buffered was held, but all that is in flight stands at gates:
+ * as of this look and the one before, or of a tick. */
+static uint64_t gated_ns(struct shim_context *ctx, const struct vhq_stats *now)
+{
+    enum { TICK_NS = 10000000 };
+    const struct vhq_stats *before = &ctx->published;
+    const _Atomic uint32_t *word = client_hold_word(ctx->gpu->index, level_lowest());
+    bool stands = word && atomic_load_explicit(word, memory_order_relaxed) != 0 &&
+                  atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
+                  now->in_flight_ns != 0 && !MUTANT(gated_unheld),
+         stood = ctx->stood;
+    uint64_t ns = now->at_ns - before->at_ns;
+    ctx->stood = stands;
+    if (!stands || now->held_ns != before->held_ns)
+        return 0;
+    return stood || ns < TICK_NS ? ns : TICK_NS;
 }
 
 static void publish_queues(struct shim_context *ctx, struct page_counters *c)
@@ -43,7 +62,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     add(&c->inlined, now.inlined, before->inlined);
     add(&c->in_flight, now.in_flight_now, before->in_flight_now);
     add(&c->holds, now.holds, before->holds);
-    add(&c->hold_ns, now.held_ns, before->held_ns);
+    add(&c->hold_ns, now.held_ns + gated_ns(ctx, &now), before->held_ns);
     add(&c->gpu_ns, now.gpu_ns, before->gpu_ns);
     add(&c->unsure_ns, now.gpu_ns - now.sure_ns, before->gpu_ns - before->sure_ns);
     add(&c->waiting, now.buffered_now, before->buffered_now);

@@ -319,3 +319,36 @@ Test(gates, a_driver_without_memory_operations_has_none)
     process_free(be);
     process_free(daemon);
 }
+
+static bool was_held_though_nothing_waits(const struct message_row *row)
+{
+    return row->devices > 0 && row->device[0].waiting == 0 && row->device[0].hold_ns > 500000000;
+}
+
+/* The program waits for what the driver has, all of it. */
+static bool counts_as_held(const char *preload, const char *fault, double seconds)
+{
+    const char *const env[] = {"CUTIN_GATES=on", preload, SIMULATOR, fault, NULL};
+    struct process *daemon = daemon_start(), *be;
+    struct message_row row;
+    bool held;
+
+    be = program_start(env, has_gates, &row);
+    stop(be, &row);
+    held = client_wait(PROGRAM, was_held_though_nothing_waits, seconds, NULL);
+    cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_RESUME, 0), 0);
+    program_check(be);
+    process_free(daemon);
+    return held;
+}
+
+Test(gates, what_stands_at_them_is_held)
+{
+    cr_expect(counts_as_held(PRELOAD, NULL, 20));
+}
+
+Test(gates, what_stands_at_them_is_not_held_without_a_look)
+{
+    cr_expect_not(counts_as_held("LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",
+                                 "CUTIN_MUTANT=gated_unheld", 2));
+}

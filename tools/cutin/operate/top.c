@@ -75,7 +75,7 @@ const struct subcommand subcommand_list = {
         "or\n"
         "stuck (completed nothing for CUTIN_STUCK_MS, and holds nobody any more).\n"
         "DEVICE: the first digits of the GPU's UUID, where there are several.\n"
-        "HELD%: share of the time in which buffered work was held, lost to waiting.\n"
+        "HELD%: share of the time in which work waited because it was held.\n"
         "HOLD50, HOLD99: median and p99 hold duration.\n"
         "PRE50, PRE99: median and p99 time from a hold until nothing was in flight.\n"
         "HELD BY: who has held it for how long. WAITS IN: its kernel that waits for its own I/O.",

@@ -1,39 +1,16 @@
 /*
  * turns.c - who has the turns of the policy fair, by pages and a clock of the test's own.
  */
-#include <criterion/criterion.h>
+enum { PEERS = 2 };
+#include "tests/scheduler/peers/made_up.h"
 
 #include <inttypes.h>
 
-#include "scheduler/peers/look.h"
 #include "scheduler/policy/policy.h"
-
-enum { PEERS = 2, SLOT = 2 /* everybody's */, MS = 1000000 };
-
-static struct topology *topology;
-static struct cutin_page page[PEERS];
-static struct shared_page shared[PEERS];
-static struct peer peer[PEERS];
-static uint64_t now = 1000ull * MS;
-
-void peer_send(struct peer *p, const union message *m, struct shared_page *with)
-{
-}
 
 static void set_up(void)
 {
-    static const uint8_t gpu[16] = {1};
-
-    topology = topology_new();
-    for (uint32_t i = 0; i < PEERS; i++) {
-        shared[i].page = &page[i];
-        peer[i] = (struct peer){.client = true,
-                                .weight = 1,
-                                .queues = true,
-                                .page = &shared[i],
-                                .next = i + 1 < PEERS ? &peer[i + 1] : NULL};
-        cr_assert_eq(topology_device(topology, &peer[i], SLOT, gpu), 0);
-    }
+    peers_make((struct peer){.client = true, .weight = 1, .queues = true});
 }
 
 TestSuite(turns, .init = set_up);

@@ -1,33 +1,14 @@
 /*
  * usage.c - how clients' figures add up to a device's time, by pages of the test's own.
  */
-#include <criterion/criterion.h>
+enum { PEERS = 3 };
+#include "tests/scheduler/peers/made_up.h"
 
-#include "scheduler/peers/look.h"
-
-enum { PEERS = 3, SLOT = 2 /* everybody's */, MS = 1000000 };
-
-static struct topology *topology;
-static struct cutin_page page[PEERS];
-static struct shared_page shared[PEERS];
-static struct peer peer[PEERS];
-static uint64_t now = 1000ull * MS, before[PEERS];
-
-void peer_send(struct peer *p, const union message *m, struct shared_page *with)
-{
-}
+static uint64_t before[PEERS];
 
 static void set_up(void)
 {
-    static const uint8_t gpu[16] = {1};
-
-    topology = topology_new();
-    for (uint32_t i = 0; i < PEERS; i++) {
-        shared[i].page = &page[i];
-        peer[i] = (struct peer){
-            .client = true, .page = &shared[i], .next = i + 1 < PEERS ? &peer[i + 1] : NULL};
-        cr_assert_eq(topology_device(topology, &peer[i], SLOT, gpu), 0);
-    }
+    peers_make((struct peer){.client = true});
     usage_look(peer, now);
 }
 

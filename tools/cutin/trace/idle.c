@@ -10,9 +10,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum {
-    MOST_STREAMS = 65536
-}; /* of one process at a time: numbers of those that ended come again */
+/* Of one process at a time: a number of one that has ended comes again. */
+enum { MOST_STREAMS = 65536 };
 
 /* What a moment changes. */
 enum what { RUNNING, PENDING, BUFFERED, IN_FLIGHT, HELD, ACTIVE, WHATS };
@@ -188,27 +187,26 @@ static bool busy(const struct walk *w)
     return w->running > 0;
 }
 
-/* ABOVE_STARTS also where that is open. */
-static enum idle_cause look(const struct walk *w, const struct process *p)
-{
-    if (p->now[BUFFERED] <= 0 && p->now[PENDING] <= 0)
-        return IDLE_NONE;
-    for (size_t i = 0; i < w->n; i++)
-        if (is_above(p, &w->p[i]) && w->p[i].now[ACTIVE] > 0)
-            return IDLE_ABOVE_STARTS;
-    if (p->now[PENDING] > 0)
-        return IDLE_START;
-    if (p->now[HELD] > 0)
-        return p->by_above ? IDLE_RELEASE : IDLE_OTHERS;
-    return p->now[IN_FLIGHT] > 0 ? IDLE_END : IDLE_SUBMISSION;
-}
-
 static bool above_active(const struct walk *w, const struct process *p)
 {
     for (size_t i = 0; i < w->n; i++)
         if (is_above(p, &w->p[i]) && w->p[i].now[ACTIVE] > 0)
             return true;
     return false;
+}
+
+/* ABOVE_STARTS also where that is open. */
+static enum idle_cause look(const struct walk *w, const struct process *p)
+{
+    if (p->now[BUFFERED] <= 0 && p->now[PENDING] <= 0)
+        return IDLE_NONE;
+    if (above_active(w, p))
+        return IDLE_ABOVE_STARTS;
+    if (p->now[PENDING] > 0)
+        return IDLE_START;
+    if (p->now[HELD] > 0)
+        return p->by_above ? IDLE_RELEASE : IDLE_OTHERS;
+    return p->now[IN_FLIGHT] > 0 ? IDLE_END : IDLE_SUBMISSION;
 }
 
 /* What was lost from `from_ns` to `to_ns`, in which nothing changed. */

@@ -1,0 +1,39 @@
+/*
+ * made_up.h - PEERS clients of one device, by pages and a clock of a test's own. PEERS is defined
+ * before; each test's program has these once.
+ */
+#ifndef TESTS_SCHEDULER_PEERS_MADE_UP_H
+#define TESTS_SCHEDULER_PEERS_MADE_UP_H
+
+#include <criterion/criterion.h>
+
+#include "scheduler/peers/look.h"
+
+enum { SLOT = 2 /* everybody's */, MS = 1000000 };
+
+static struct topology *topology;
+static struct cutin_page page[PEERS];
+static struct shared_page shared[PEERS];
+static struct peer peer[PEERS];
+static uint64_t now = 1000ull * MS;
+
+void peer_send(struct peer *p, const union message *m, struct shared_page *with)
+{
+}
+
+/* Each of them is like that one. */
+static void peers_make(struct peer like)
+{
+    static const uint8_t gpu[16] = {1};
+
+    topology = topology_new();
+    for (uint32_t i = 0; i < PEERS; i++) {
+        shared[i].page = &page[i];
+        peer[i] = like;
+        peer[i].page = &shared[i];
+        peer[i].next = i + 1 < PEERS ? &peer[i + 1] : NULL;
+        cr_assert_eq(topology_device(topology, &peer[i], SLOT, gpu), 0);
+    }
+}
+
+#endif

@@ -92,6 +92,13 @@ bool client_shares(void);
 /* The word whose nonzero value holds streams of `level` on `dev`. Address is stable from
  * client_open on. */
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level);
+/* Somebody holds them now. False for a device that has no number (`dev` < 0). */
+static inline bool client_held(int dev, uint32_t level)
+{
+    const _Atomic uint32_t *word = dev < 0 ? NULL : client_hold_word(dev, level);
+
+    return word && atomic_load_explicit(word, memory_order_acquire) != 0;
+}
 /* Takes from that word, for a moment, whatever holds by it: for who looks at the word alone. What
  * comes meanwhile counts. The bits of a client that ends to hold meanwhile come back until the
  * daemon, which is told, has asked it to write them once more. From one thread; takes a lock. */

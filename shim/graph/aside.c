@@ -101,9 +101,7 @@ void asides_wait(struct asides *a, uint32_t level)
 bool asides_held(const struct asides *a, uint32_t level)
 {
     for (uint32_t i = 0; i < a->count; i++) {
-        int device = a->at[i].ctx->gpu->index;
-        const _Atomic uint32_t *word = device < 0 ? NULL : client_hold_word(device, level);
-        if (word && atomic_load_explicit(word, memory_order_acquire))
+        if (client_held(a->at[i].ctx->gpu->index, level))
             return true;
     }
     return false;

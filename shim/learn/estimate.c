@@ -331,12 +331,6 @@ static struct sample *sample_take(const struct shim_context *ctx)
     return s;
 }
 
-static bool real_time_runs(const struct shim_context *ctx)
-{
-    const _Atomic uint32_t *word = client_hold_word(ctx->gpu->index, level_lowest());
-    return word && atomic_load_explicit(word, memory_order_relaxed) != 0;
-}
-
 static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
     struct sample *s = sample_take(ctx);
@@ -380,7 +374,9 @@ struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUst
     if (MUTANT(fixed_stride))
         step = EVERY;
     atomic_store_explicit(&e->next, n + step, memory_order_relaxed);
-    return capture_any() || real_time_runs(ctx) ? NULL : sample_begin(e, ctx, stream);
+    return capture_any() || client_held(ctx->gpu->index, level_lowest())
+               ? NULL
+               : sample_begin(e, ctx, stream);
 }
 
 struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ctx, CUstream stream,

@@ -48,9 +48,7 @@ STREAM_NOTE(STREAM_BEGINS, rivals_note_level)
 
 static void held_there(struct shim_context *ctx, void *user)
 {
-    const int dev = ctx->gpu->index;
-    const _Atomic uint32_t *word = dev < 0 ? NULL : client_hold_word(dev, level_lowest());
-    if (word && atomic_load_explicit(word, memory_order_relaxed))
+    if (client_held(ctx->gpu->index, level_lowest()))
         *(bool *)user = true;
 }
 

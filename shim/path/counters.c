@@ -10,6 +10,7 @@
 #include "shim/objects/level.h"
 #include "shim/objects/schedule.h"
 #include "shim/objects/stream.h"
+#include "common/clock.h"
 #include "common/mutant.h"
 
 static void add(_Atomic uint64_t *counter, uint64_t now, uint64_t before)
@@ -27,10 +28,9 @@ static struct page_counters *counters_of(const struct shim_context *ctx)
  * as of this look and the one before, or of a tick. */
 static uint64_t gated_ns(struct shim_context *ctx, const struct vhq_stats *now)
 {
-    enum { TICK_NS = 10000000 };
     const struct vhq_stats *before = &ctx->published;
-    const _Atomic uint32_t *word = client_hold_word(ctx->gpu->index, level_lowest());
-    bool stands = word && atomic_load_explicit(word, memory_order_relaxed) != 0 &&
+    const uint64_t tick_ns = CLIENT_TICK_MS * NS_PER_MS;
+    bool stands = client_held(ctx->gpu->index, level_lowest()) &&
                   atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
                   now->in_flight_ns != 0 && !MUTANT(gated_unheld),
          stood = ctx->stood;
@@ -38,7 +38,7 @@ static uint64_t gated_ns(struct shim_context *ctx, const struct vhq_stats *now)
     ctx->stood = stands;
     if (!stands || now->held_ns != before->held_ns)
         return 0;
-    return stood || ns < TICK_NS ? ns : TICK_NS;
+    return stood || ns < tick_ns ? ns : tick_ns;
 }
 
 static void publish_queues(struct shim_context *ctx, struct page_counters *c)

@@ -42,7 +42,6 @@ void paths_find(struct paths *paths)
     snprintf(folder, sizeof(folder), "%s", paths->self);
     dirname(folder);
     find_file(paths->command, folder, "cutin", NULL, false);
-    find_file(paths->lab, folder, "cutin-lab", NULL, false);
     find_file(paths->daemon, folder, "cutind", NULL, false);
     find_file(paths->library, folder, "../lib/libcutin.so", CUTIN_FROM_BIN_LIB "/libcutin.so",
               false);

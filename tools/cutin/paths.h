@@ -16,7 +16,6 @@ struct subcommand;
 struct paths {
     char self[PATH_MAX];      /* this executable */
     char command[PATH_MAX];   /* cutin, "" where there is none: the engine runs it as its worker */
-    char lab[PATH_MAX];       /* cutin-lab, "" where there is none */
     char library[PATH_MAX];   /* libcutin.so, "" where there is none */
     char daemon[PATH_MAX];    /* cutind, "" where there is none */
     char simulator[PATH_MAX]; /* folder of the simulated libcuda.so.1, "" where there is none */

@@ -245,45 +245,6 @@ Test(command, the_manuals_have_every_command_and_option)
     check_manual(LAB, "cutin-lab", 9, 50);
 }
 
-/* It does what the new one does, and one line on stderr names that. */
-static void is_now(const char *const *old, const char *const *new, const char *name)
-{
-    struct process *a = run_cutin(old), *b = run_cutin(new);
-
-    cr_expect_eq(a->status, 0, "%s", process_err(a));
-    cr_expect_str_eq(process_out(a), process_out(b));
-    cr_expect_eq(lines(process_err(a)), 1, "%s", process_err(a));
-    cr_expect_not_null(strstr(process_err(a), name), "no %s in %s", name, process_err(a));
-    cr_expect_str_eq(process_err(b), "");
-    process_free(a);
-    process_free(b);
-}
-
-Test(command, names_that_moved_to_the_laboratory_still_work)
-{
-    static const char *const moved[] = {"record", "replay", "disb", "overhead", "report", "whatif"};
-    char name[40];
-
-    for (size_t i = 0; i < sizeof(moved) / sizeof(*moved); i++) {
-        snprintf(name, sizeof(name), "`cutin-lab %s`", moved[i]);
-        is_now(ARGS(moved[i], "--help"), LAB_ARGS(moved[i], "--help"), name);
-        is_now(ARGS("help", moved[i]), LAB_ARGS("help", moved[i]), name);
-    }
-    is_now(ARGS("latency", "--sim", "--ablation", "--help"),
-           LAB_ARGS("ablation", "--sim", "--help"), "`cutin-lab ablation`");
-}
-
-Test(command, names_that_moved_say_where_to_when_the_laboratory_is_not_installed)
-{
-    struct process *p = process_run(WORDS("cp", CUTIN, sandbox_path("cutin")), NULL, 30);
-    const char *alone = sandbox_path("cutin");
-
-    cr_assert_eq(p->status, 0, "%s", process_err(p));
-    fails(WORDS(alone, "disb", "--sim"), 2, "`cutin-lab disb`");
-    fails(WORDS(alone, "latency", "--ablation"), 2, "not installed");
-    process_free(p);
-}
-
 Test(command, version_is_the_same_both_ways)
 {
     struct process *a = run_cutin(ARGS("version")), *b = run_cutin(ARGS("--version"));

@@ -47,7 +47,8 @@ static const struct room {
     {"scheduler/slurm", "common scheduler/policy/job.h"},
 
     {"examples", "shim/cutin.h cuda.h"},
-    {"tools/cutin", "common scheduler/wire tools/simgpu/face/simconfig.h"},
+    {"tools/cutin",
+     "common tools/cutin/statistics/figures.h scheduler/wire tools/simgpu/face/simconfig.h"},
     {"tools/cutin/run", "common tools/cutin tools/facts/fact.h shim/lookup/conf.h"},
     {"tools/cutin/statistics", ""},
     {"tools/cutin/operate", "common tools/cutin scheduler/wire scheduler/policy/policy.h"},
@@ -57,22 +58,21 @@ static const struct room {
      "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
      "shim/lookup/elf.h shim/lookup/misspelt.h cuda.h"},
     {"tools/cutin/trace", "common tools/cutin tools/cutin/run/run.h"},
-    {"tools/cutin/plot", "tools/cutin tools/cutin/statistics/figures.h"},
     {"tools/cutin/latency",
      "common tools/cutin tools/cutin/run/run.h tools/cutin/statistics tools/cutin/worker "
-     "tools/cutin/operate/clients.h tools/cutin/trace tools/cutin/plot scheduler/wire"},
+     "tools/cutin/operate/clients.h tools/cutin/trace scheduler/wire"},
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
-    {"tools/lab", "common tools/cutin tools/cutin/plot tools/cutin/latency/bench.h "
+    {"tools/lab", "common tools/cutin tools/cutin/latency/bench.h "
                   "tools/facts/driver.h tools/facts/fact.h examples/kernels_ptx.h"},
     {"tools/lab/disb",
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
-     "tools/cutin/worker tools/cutin/plot tools/facts/driver.h "
+     "tools/cutin/worker tools/facts/driver.h "
      "examples/kernels_ptx.h"},
     {"tools/lab/record",
      "common tools/lab/lab.h tools/cutin tools/cutin/run/run.h tools/cutin/statistics "
      "tools/cutin/trace/trace_view.h tools/facts/driver.h "
      "examples/kernels_ptx.h"},
-    {"tools/lab/report", "common tools/lab/lab.h tools/cutin tools/cutin/plot"},
+    {"tools/lab/report", "common tools/lab/lab.h tools/cutin"},
     {"tools/lab/predict", "tools/lab/lab.h tools/lab/record/workload.h tools/cutin/statistics"},
     {"tools/packaging", ""},
     {"tools/docs", "shim/lookup/api.def"},

@@ -31,8 +31,8 @@ static void find_file(char *out, const char *folder, const char *built, const ch
     out[0] = '\0';
 }
 
-/* CUTIN_FROM_BIN_LIB and _DATA come from the build: the way from the installed bin folder to the
- * libraries and to share. */
+/* CUTIN_FROM_BIN_LIB comes from the build: the way from the installed bin folder to the
+ * libraries. */
 void paths_find(struct paths *paths)
 {
     char folder[PATH_MAX];
@@ -47,7 +47,6 @@ void paths_find(struct paths *paths)
               false);
     find_file(paths->simulator, folder, "../lib/simgpu/libcuda.so.1",
               CUTIN_FROM_BIN_LIB "/cutin/simgpu/libcuda.so.1", true);
-    find_file(paths->data, folder, CUTIN_FROM_BIN_DATA "/cutin/report", NULL, false);
 }
 
 int output_error(const char *file)

@@ -19,7 +19,6 @@ struct paths {
     char library[PATH_MAX];   /* libcutin.so, "" where there is none */
     char daemon[PATH_MAX];    /* cutind, "" where there is none */
     char simulator[PATH_MAX]; /* folder of the simulated libcuda.so.1, "" where there is none */
-    char data[PATH_MAX];      /* folder of the report's scripts and page, "" where there is none */
 };
 void paths_find(struct paths *paths);
 /* The file that execvp takes for a program of that name. False: there is none. */

@@ -8,7 +8,7 @@
 #include "lab.h"
 #include "tools/cutin/latency/bench.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/plot/result.h"
+#include "tools/cutin/result.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -183,8 +183,7 @@ static int run(const struct bench_plan *plan, int argc, char **argv)
         json_object_set_new(config, "command", result_command(argc, argv));
     if (json_array_size(rows) == 0)
         json_decref(root);
-    else if (result_give(&subcommand_ablation, result_kind_of(root), root, plan->json,
-                         plan->plot) != EXIT_SUCCESS)
+    else if (result_give(root, plan->json) != EXIT_SUCCESS)
         rc = -EIO;
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -192,13 +191,10 @@ static int run(const struct bench_plan *plan, int argc, char **argv)
 static int ablation(int argc, char **argv)
 {
     const struct subcommand *cmd = &subcommand_ablation;
-    char why[512];
 
     options_read(cmd, argc, argv);
     options_no_operands(cmd, argc, argv);
     bench_options_fill(&given);
-    if (given.plot && plot_check(given.plot, why, sizeof(why)) != 0)
-        return say(cmd, "%s", why);
     progress_begin();
     return run(&given, argc, argv);
 }

@@ -13,7 +13,7 @@
 #include "kernels_ptx.h"
 #include "tools/cutin/paths.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/plot/result.h"
+#include "tools/cutin/result.h"
 #include "common/clock.h"
 
 #include <dlfcn.h>
@@ -57,7 +57,6 @@ static struct plan {
     uint32_t calls, rounds, threads; /* threads 0: 1, then 8 */
     int mode;                        /* of a worker; -1: this is none */
     bool sim, real, json;            /* sim changes nothing */
-    const char *plot;                /* file, or NULL */
     uint32_t measured, measurements; /* processes: so far, and in all */
 } given = {.calls = 20000, .rounds = 5, .mode = -1};
 
@@ -70,8 +69,6 @@ static const struct option_row options[] = {
     {"threads", "N", "use N threads, each with its own stream (1, then 8)",
      TAKE_NUMBER(given.threads, 1, MOST_THREADS)},
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(given.json)},
-    {"plot", "FILE", "draw the figures to FILE.png or FILE.svg (needs gnuplot)",
-     TAKE_TEXT(given.plot)},
     {"worker", "MODE", NULL, TAKE_WORD(given.mode, mode_names)},
     {0},
 };
@@ -429,7 +426,7 @@ static int report(const struct plan *plan, const struct result *results, size_t 
 
     if (!plan->json)
         print_table(results, n);
-    rc = result_give(&subcommand_overhead, result_kind_of(root), root, plan->json, plan->plot);
+    rc = result_give(root, plan->json);
     if (progress_cancel)
         say(&subcommand_overhead, "interrupted; the figures are of what was measured");
     return rc;
@@ -441,7 +438,6 @@ static int overhead(int argc, char **argv)
     static const uint32_t default_threads[] = {1, 8};
     struct result results[2];
     struct paths paths;
-    char why[512];
     size_t n = 0;
     int rc = 0;
 
@@ -449,8 +445,6 @@ static int overhead(int argc, char **argv)
     options_no_operands(cmd, argc, argv);
     if (given.mode >= 0)
         return worker(given.mode, &given);
-    if (given.plot && plot_check(given.plot, why, sizeof(why)) != 0)
-        return say(cmd, "%s", why);
     paths_find(&paths);
     if (!paths.library[0] || (!given.real && !paths.simulator[0]))
         return say(cmd, "libcutin.so%s not found beside this command",

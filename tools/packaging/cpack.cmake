@@ -66,7 +66,7 @@ package(symbols cutin-dbgsym debug "" "Debugging symbols of all packages of cuti
  Debuggers find them by the build ids of what is installed.")
 
 set(CPACK_DEBIAN_COMMANDS_PACKAGE_RECOMMENDS "systemd | systemd-standalone-sysusers")
-set(CPACK_DEBIAN_COMMANDS_PACKAGE_SUGGESTS "cutin-lab, cutin-simgpu, gnuplot-nox")
+set(CPACK_DEBIAN_COMMANDS_PACKAGE_SUGGESTS "cutin-lab, cutin-simgpu")
 set(CPACK_DEBIAN_LAB_PACKAGE_SUGGESTS gnuplot-nox)
 set(CPACK_DEBIAN_COMMANDS_PACKAGE_CONTROL_EXTRA ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
 set(CPACK_RPM_COMMANDS_POST_INSTALL_SCRIPT_FILE ${scripts}/postinst)

@@ -8,7 +8,7 @@
 #include "tools/cutin/kernel_name.h"
 #include "tools/cutin/nap.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/plot/result.h"
+#include "tools/cutin/result.h"
 
 #include <glob.h>
 #include <inttypes.h>
@@ -481,7 +481,7 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv)
     if (rc == EXIT_SUCCESS && read_files(&a) != 0)
         rc = say(&subcommand_latency, "no memory for its cut-ins");
     if (rc == EXIT_SUCCESS && plan->json)
-        rc = result_give(&subcommand_latency, &result_latency, to_json(&a, argc, argv), true, NULL);
+        rc = result_give(to_json(&a, argc, argv), true);
     else if (rc == EXIT_SUCCESS)
         print(&a);
     free(a.cuts.at);

@@ -97,8 +97,8 @@ struct bench_plan {
     bool sim, json;
     bool stages; /* part cut-ins under cutin, whose processes are traced for it */
     enum bench_trace_method method;
-    char distance_us[16];         /* "": as near as the GPU is */
-    const char *plot, *histogram; /* files, or NULL */
+    char distance_us[16];  /* "": as near as the GPU is */
+    const char *histogram; /* a file, or NULL */
     const char *break_trace;
 };
 
@@ -351,10 +351,8 @@ json_t *preset_json(const struct bench *b);
          "with --sim, else events",                                                                \
          TAKE_BY(bench_take_stages, p)},                                                           \
         {"seed", "N", "random seed of arrivals (1)", TAKE_NUMBER((p).seed, 0, UINT64_MAX)},        \
-        {"json", NULL, "one JSON object on stdout, instead of tables", TAKE_FLAG((p).json)},       \
     {                                                                                              \
-        "plot", "FILE", "draw the figures to FILE.png or FILE.svg (needs gnuplot)",                \
-            TAKE_TEXT((p).plot)                                                                    \
+        "json", NULL, "one JSON object on stdout, instead of tables", TAKE_FLAG((p).json)          \
     }
 
 void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan);

@@ -2,7 +2,7 @@
  * bench_json.c - the figures of `cutin latency` as one JSON object.
  */
 #include "bench.h"
-#include "tools/cutin/plot/result.h"
+#include "tools/cutin/result.h"
 #include "tools/cutin/statistics/hdr.h"
 #include "common/whole.h"
 

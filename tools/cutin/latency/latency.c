@@ -12,7 +12,7 @@
  */
 #include "bench.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/plot/result.h"
+#include "tools/cutin/result.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ static int report(struct bench *b, int argc, char **argv)
     json_object_set_new(json_object_get(root, "config"), "command", result_command(argc, argv));
     if (!b->plan.json)
         bench_print(b);
-    rc = result_give(&subcommand_latency, &result_latency, root, b->plan.json, b->plan.plot);
+    rc = result_give(root, b->plan.json);
     if (b->plan.histogram && bench_histogram(b, b->plan.histogram, b->why, sizeof(b->why)) != 0)
         rc = say(&subcommand_latency, "%s", b->why);
     if (b->cancelled && rc == EXIT_SUCCESS)
@@ -133,8 +133,6 @@ static int latency(int argc, char **argv)
     if (preset >= 0)
         bench.plan.preset = &presets[preset];
     check(&bench.plan);
-    if (bench.plan.plot && plot_check(bench.plan.plot, bench.why, sizeof(bench.why)) != 0)
-        return say(&subcommand_latency, "%s", bench.why);
     if (output_check(&subcommand_latency, bench.plan.histogram) != 0 ||
         (bench.plan.break_us > 0 && output_check(&subcommand_latency, bench.plan.break_trace) != 0))
         return EXIT_FAILURE;

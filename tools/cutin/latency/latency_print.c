@@ -2,7 +2,7 @@
  * latency_print.c - the figures of `cutin latency` for people.
  */
 #include "bench.h"
-#include "tools/cutin/plot/result.h"
+#include "tools/cutin/result.h"
 
 #include <inttypes.h>
 

@@ -3,7 +3,7 @@
  * docs/measuring.md.
  */
 #include "bench.h"
-#include "tools/cutin/plot/result.h"
+#include "tools/cutin/result.h"
 
 #include <getopt.h>
 #include <math.h>

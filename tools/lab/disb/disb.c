@@ -9,7 +9,7 @@
 #include "disb.h"
 #include "tools/lab/lab.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/plot/result.h"
+#include "tools/cutin/result.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -25,7 +25,7 @@ struct texts {
 
 static struct plan {
     struct disb disb;
-    const char *file, *plot;
+    const char *file;
     struct texts workload, model; /* none: all workloads */
     uint32_t modes;               /* a mask, 0: all */
     uint32_t percent, worker;
@@ -64,8 +64,6 @@ static const struct option_row options[] = {
     {"seed", "N", "random seed of arrivals and generated models (1)",
      TAKE_NUMBER(given.disb.seed, 0, UINT64_MAX)},
     {"json", NULL, "one JSON object on stdout, instead of tables", TAKE_FLAG(given.json)},
-    {"plot", "FILE", "draw the figures to FILE.png or FILE.svg (needs gnuplot)",
-     TAKE_TEXT(given.plot)},
     {"worker", "N", NULL, TAKE_NUMBER(given.worker, 0, DISB_CLIENTS)},
     {0},
 };
@@ -114,8 +112,6 @@ static int load(struct plan *p)
     struct disb *d = &p->disb;
     int rc;
 
-    if (p->plot && (rc = plot_check(p->plot, d->why, sizeof(d->why))) != 0)
-        return rc;
     p->definitions = disb_load(p->file, d->why, sizeof(d->why));
     if (!p->definitions)
         return -EINVAL;
@@ -319,7 +315,7 @@ static int report(struct plan *p, json_t *workloads, int argc, char **argv)
     json_t *root =
         json_pack("{s:o, s:o, s:b, s:o}", "workloads", workloads, "models", models_json(&p->disb),
                   "interrupted", (int)progress_cancel, "config", config_json(p, argc, argv));
-    int rc = result_give(&subcommand_disb, result_kind_of(root), root, p->json, p->plot);
+    int rc = result_give(root, p->json);
 
     if (progress_cancel)
         say(&subcommand_disb, "interrupted; the figures are of what was measured");

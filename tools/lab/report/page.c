@@ -3,7 +3,7 @@
  */
 #include "report.h"
 #include "tools/cutin/progress.h"
-#include "tools/cutin/plot/result.h"
+#include "tools/cutin/result.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef CUTIN_TOOLS_LAB_REPORT_REPORT_H
 #define CUTIN_TOOLS_LAB_REPORT_REPORT_H
 
-#include "tools/cutin/plot/result.h"
+#include "plot.h"
 
 #include <jansson.h>
 #include <stdbool.h>

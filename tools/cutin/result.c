@@ -6,7 +6,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -155,14 +154,10 @@ int result_print(const json_t *root, FILE *out)
     return ferror(out) ? -EIO : 0;
 }
 
-int result_give(const struct subcommand *cmd, const struct result_kind *kind, json_t *root,
-                bool json, const char *plot)
+int result_give(json_t *root, bool json)
 {
-    int rc = json && result_print(root, stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-    char why[512];
+    int rc = json ? result_print(root, stdout) : 0;
 
-    if (plot && plot_write(kind, root, plot, why, sizeof(why)) != 0)
-        rc = say(cmd, "%s", why);
     json_decref(root);
-    return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
+    return fflush(stdout) == 0 && rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

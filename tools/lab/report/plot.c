@@ -1,15 +1,18 @@
 /*
- * plot.c - what the gnuplot scripts draw: figures of a result as variables and data of gnuplot
- * (data/common.gp says which); and to run it.
+ * plot.c - `cutin-lab plot`, and what the gnuplot scripts draw: figures of a result as variables
+ * and data of gnuplot (data/common.gp says which).
  *
  * Strings from the object stand in single quotes, where gnuplot knows no escapes but the quote
  * itself; figures are printed by us. So no file of figures can make gnuplot run anything.
  */
-#include "result.h"
+#include "plot.h"
 #include "tools/cutin/paths.h"
+#include "tools/cutin/result.h"
+#include "tools/lab/lab.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,13 +20,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-const struct result_kind result_latency = {.name = "latency",
-                                           .title = "cutin latency",
-                                           .members = "modes",
-                                           .sign = "added_us",
-                                           .figures = {"p50_us", "p99_us"},
-                                           .cdf = "cdf_us"};
 
 /* ---- what gnuplot reads -------------------------------------------------------------------- */
 
@@ -201,41 +197,18 @@ static int format_of(const char *file)
     return -EINVAL;
 }
 
+/* CUTIN_FROM_BIN_DATA comes from the build: the way from the folder of the command. */
 int data_path(const char *name, char path[PATH_MAX], char *why, size_t why_bytes)
 {
     struct paths paths;
     int n;
 
     paths_find(&paths);
-    if (!paths.data[0]) {
-        snprintf(why, why_bytes,
-                 "the plot scripts are not installed beside %s: no folder share/cutin", paths.self);
-        return -ENOENT;
-    }
-    n = snprintf(path, PATH_MAX, "%s/%s", paths.data, name);
+    n = snprintf(path, PATH_MAX, "%s/" CUTIN_FROM_BIN_DATA "/cutin/report/%s", dirname(paths.self),
+                 name);
     if (n < PATH_MAX && access(path, R_OK) == 0)
         return 0;
     snprintf(why, why_bytes, "cannot read %s: %s", path, strerror(errno));
-    return -ENOENT;
-}
-
-int plot_check(const char *file, char *why, size_t why_bytes)
-{
-    char folder[PATH_MAX], program[PATH_MAX];
-    int rc;
-
-    if (format_of(file) < 0) {
-        snprintf(why, why_bytes, "%s ends neither with .png nor with .svg", file);
-        return -EINVAL;
-    }
-    rc = output_error(file);
-    if (rc != 0) {
-        snprintf(why, why_bytes, "%s: %s", file, strerror(-rc));
-        return rc;
-    }
-    if (program_find("gnuplot", program))
-        return data_path("", folder, why, why_bytes);
-    snprintf(why, why_bytes, "%s", absent);
     return -ENOENT;
 }
 
@@ -319,8 +292,10 @@ int plot_write(const struct result_kind *kind, const json_t *root, const char *f
 {
     int format = format_of(file), rc, fd;
 
-    if (format < 0)
-        return plot_check(file, why, why_bytes);
+    if (format < 0) {
+        snprintf(why, why_bytes, "%s ends neither with .png nor with .svg", file);
+        return format;
+    }
     fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) {
         rc = -errno;
@@ -333,3 +308,32 @@ int plot_write(const struct result_kind *kind, const json_t *root, const char *f
         unlink(file);
     return rc;
 }
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+static int plot(int argc, char **argv)
+{
+    const struct subcommand *cmd = &subcommand_plot;
+    char why[2 * PATH_MAX];
+    json_error_t error;
+    json_t *root;
+    int rc;
+
+    options_read(cmd, argc, argv);
+    if (optind + 2 != argc)
+        fail_usage(cmd, "give a file of figures and one for the picture");
+    root = json_load_file(argv[optind], 0, &error);
+    if (!root)
+        return say(cmd, "%s: %s", argv[optind], error.text);
+    rc = plot_write(result_kind_of(root), root, argv[optind + 1], why, sizeof(why));
+    json_decref(root);
+    return rc == 0 ? EXIT_SUCCESS : say(cmd, "%s", why);
+}
+
+const struct subcommand subcommand_plot = {
+    .name = "plot",
+    .summary = "draw the figures of a result",
+    .synopsis = "RESULT.json FILE.png|FILE.svg",
+    .about = "Draws what latency, overhead, ablation or disb printed with --json. Needs gnuplot.",
+    .run = plot,
+};

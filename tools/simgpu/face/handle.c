@@ -3,6 +3,7 @@
  */
 #include "tools/simgpu/face/handle.h"
 
+#include <string.h>
 #include <sys/mman.h>
 
 /* The leak checker does not look into mapped memory by itself; what a live object points to is no
@@ -58,6 +59,14 @@ void *handle_take(struct handle_pool *pool)
         atomic_store_explicit(&pool->used, used + 1, memory_order_release);
     }
     pthread_mutex_unlock(&pool->lock);
+    return h;
+}
+
+void *handle_take_zero(struct handle_pool *pool)
+{
+    struct handle *h = handle_take(pool);
+    if (h)
+        memset(h + 1, 0, pool->slot_bytes - sizeof(*h));
     return h;
 }
 

@@ -31,6 +31,8 @@ struct handle_pool {
 
 /* A slot, not live yet, its old content still there (zero at first); NULL when all are taken. */
 void *handle_take(struct handle_pool *pool);
+/* The same, of which all behind the handle is zero. */
+void *handle_take_zero(struct handle_pool *pool);
 /* Make it findable, once it is filled in. */
 void handle_publish(void *object);
 /* It is no handle any more. True for the one caller that ended its life. */

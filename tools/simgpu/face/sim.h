@@ -17,9 +17,11 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SIM_EXPORT __attribute__((visibility("default")))
@@ -44,6 +46,30 @@
         if (try_rc != CUDA_SUCCESS)                                                                \
             return try_rc;                                                                         \
     } while (0)
+
+/* Holds the mutex until the block ends, whichever way it is left. */
+#define HOLD(mutex)                                                                                \
+    pthread_mutex_t *held __attribute__((cleanup(hold_end), unused)) = hold_begin(mutex)
+
+static inline pthread_mutex_t *hold_begin(pthread_mutex_t *mutex)
+{
+    pthread_mutex_lock(mutex);
+    return mutex;
+}
+
+static inline void hold_end(pthread_mutex_t **held)
+{
+    pthread_mutex_unlock(*held);
+}
+
+/* Room for one more behind `count` items, doubled at powers of two: there is no capacity to keep.
+ * NULL: no memory, and the array is as it was. */
+static inline void *array_grow(void *array, size_t count, size_t bytes)
+{
+    if (count & (count - 1))
+        return array;
+    return realloc(array, (count ? count * 2 : 1) * bytes);
+}
 
 enum work_kind {
     WORK_KERNEL, /* occupies SMs for cost_ns */

@@ -18,11 +18,14 @@ bool capture_active(const struct sim_stream *s)
 
 /* ---- adding nodes ---------------------------------------------------------------------------- */
 
-/* Takes over w's reference if it succeeds. Under graph_lock. */
-static CUresult add_work(struct capture *c, const struct work *w)
+CUresult capture_add(struct sim_stream *s, const struct work *w)
 {
-    TRY(sequence_usable(c->sequence));
-    struct sim_node *node = node_new(c->sequence->graph, w->node_type, w);
+    HOLD(&graph_lock);
+    struct capture *c = s->capture;
+    struct work here = *w;
+    here.context = context_handle(s->context);
+    TRY(c ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE);
+    struct sim_node *node = node_new(c->sequence->graph, w->node_type, &here, 1);
     if (!node)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult rc = member_connect(c, node);
@@ -32,21 +35,9 @@ static CUresult add_work(struct capture *c, const struct work *w)
         sequence_invalidate(c->sequence);
         return rc;
     }
-    if (w->drop && w->hold) { /* the node has a reference of its own */
-        struct work gone = *w;
-        gone.drop(&gone);
-    }
+    if (w->drop && w->hold) /* the node has a reference of its own */
+        here.drop(&here);
     return CUDA_SUCCESS;
-}
-
-CUresult capture_add(struct sim_stream *s, const struct work *w)
-{
-    pthread_mutex_lock(&graph_lock);
-    struct work here = *w;
-    here.context = context_handle(s->context);
-    CUresult rc = s->capture ? add_work(s->capture, &here) : CUDA_ERROR_ILLEGAL_STATE;
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
 }
 
 /* ---- what a capture forbids ------------------------------------------------------------------ */
@@ -112,35 +103,28 @@ CUresult capture_forbids_stream(struct sim_stream *s)
 {
     if (!capture_active(s))
         return CUDA_SUCCESS;
-    pthread_mutex_lock(&graph_lock);
-    bool captured = s->capture;
-    if (captured)
-        sequence_invalidate(s->capture->sequence);
-    pthread_mutex_unlock(&graph_lock);
-    return captured ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    HOLD(&graph_lock);
+    if (!s->capture)
+        return CUDA_SUCCESS;
+    sequence_invalidate(s->capture->sequence);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 /* A capture that lost its origin can not be ended any more: it ends here. Others are free to go:
  * what they did is in the graph. */
 void capture_stream_gone(struct sim_stream *s)
 {
-    struct graph_object *released = NULL;
-    pthread_mutex_lock(&graph_lock);
-    if (s->capture) {
-        struct sequence *q = s->capture->sequence;
-        if (q->origin == s) {
-            sequence_invalidate(q);
-            struct sim_graph *g = q->graph;
-            bool ours = !q->into;
-            sequence_end(q);
-            if (ours)
-                graph_free(g, &released);
-        } else {
-            member_depart(s->capture);
-        }
+    RELEASED(released);
+    HOLD(&graph_lock);
+    struct sequence *q = s->capture ? s->capture->sequence : NULL;
+    if (q && q->origin != s) {
+        member_depart(s->capture);
+    } else if (q) {
+        struct sim_graph *ours = q->into ? NULL : q->graph;
+        sequence_end(q);
+        if (ours)
+            graph_free(ours, &released);
     }
-    pthread_mutex_unlock(&graph_lock);
-    graph_objects_release(released);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -155,15 +139,16 @@ static void mark_free(struct capture_mark *mark)
 
 void capture_event_forget(struct capture_mark **mark)
 {
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     mark_free(*mark);
     *mark = NULL;
-    pthread_mutex_unlock(&graph_lock);
 }
 
-static CUresult mark_set(const struct capture *c, struct capture_mark **mark)
+CUresult capture_event_record(struct sim_stream *s, struct capture_mark **mark)
 {
-    TRY(sequence_usable(c->sequence));
+    HOLD(&graph_lock);
+    const struct capture *c = s->capture;
+    TRY(c ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE);
     struct capture_mark *m = malloc(sizeof(*m) + c->count * sizeof(*m->nodes));
     if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -177,22 +162,14 @@ static CUresult mark_set(const struct capture *c, struct capture_mark **mark)
     return CUDA_SUCCESS;
 }
 
-CUresult capture_event_record(struct sim_stream *s, struct capture_mark **mark)
-{
-    pthread_mutex_lock(&graph_lock);
-    CUresult rc = s->capture ? mark_set(s->capture, mark) : CUDA_ERROR_ILLEGAL_STATE;
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
-}
-
 CUresult capture_event_check(struct capture_mark *const *mark)
 {
-    pthread_mutex_lock(&graph_lock);
-    bool captured = *mark;
-    if (captured && (*mark)->sequence->graph)
+    HOLD(&graph_lock);
+    if (!*mark)
+        return CUDA_SUCCESS;
+    if ((*mark)->sequence->graph)
         sequence_invalidate((*mark)->sequence);
-    pthread_mutex_unlock(&graph_lock);
-    return captured ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS;
+    return CUDA_ERROR_CAPTURED_EVENT;
 }
 
 /* The stream comes to depend on what the event saw, and joins the capture if it was outside. */
@@ -231,15 +208,10 @@ static CUresult event_wait_captured(struct sim_stream *s, const struct capture_m
 
 CUresult capture_event_wait(struct sim_stream *s, struct capture_mark *const *mark, bool *captured)
 {
-    CUresult rc = CUDA_SUCCESS;
     *captured = false;
     if (!capture_active(s) && !*mark)
-        return rc;
-    pthread_mutex_lock(&graph_lock);
-    if (s->capture || *mark) {
-        *captured = true;
-        rc = event_wait_captured(s, *mark);
-    }
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
+        return CUDA_SUCCESS;
+    HOLD(&graph_lock);
+    *captured = s->capture || *mark;
+    return *captured ? event_wait_captured(s, *mark) : CUDA_SUCCESS;
 }

@@ -16,28 +16,23 @@ struct begin {
     size_t count;
 };
 
-static CUresult begin_locked(struct sim_stream *s, CUstreamCaptureMode mode, const struct begin *b)
+static bool nodes_of(const struct sim_graph *g, const CUgraphNode *nodes, size_t n)
 {
-    if (s->capture)
-        return CUDA_ERROR_ILLEGAL_STATE;
-    struct sim_graph *g = b->graph ? graph_find(b->graph) : NULL;
-    if (b->graph && (!g || g->capturing))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < b->count; i++) {
-        const struct sim_node *n = node_find(b->nodes[i]);
-        if (!n || n->graph != g)
-            return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n; i++) {
+        const struct sim_node *node = node_find(nodes[i]);
+        if (!node || node->graph != g)
+            return false;
     }
-    struct sequence *q = sequence_new(s, mode, g);
-    struct capture *c = q ? member_add(q, s) : NULL;
-    bool ok = c;
-    for (size_t i = 0; ok && i < b->count; i++)
-        ok = member_depend(c, b->nodes[i], b->data ? b->data[i] : (struct edge_data){{0}});
-    if (ok)
-        return CUDA_SUCCESS;
-    if (q)
-        sequence_end(q);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return true;
+}
+
+static bool member_depend_all(struct capture *c, const CUgraphNode *nodes,
+                              const struct edge_data *data, size_t n)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = member_depend(c, nodes[i], data ? data[i] : (struct edge_data){{0}});
+    return ok;
 }
 
 static CUresult begin(CUstream hstream, bool ptds, CUstreamCaptureMode mode, const struct begin *b)
@@ -49,10 +44,19 @@ static CUresult begin(CUstream hstream, bool ptds, CUstreamCaptureMode mode, con
         return CUDA_ERROR_INVALID_VALUE;
     if (stream_is_legacy(s))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    pthread_mutex_lock(&graph_lock);
-    CUresult rc = begin_locked(s, mode, b);
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
+    HOLD(&graph_lock);
+    if (s->capture)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    struct sim_graph *g = b->graph ? graph_find(b->graph) : NULL;
+    if (b->graph && (!g || g->capturing || !nodes_of(g, b->nodes, b->count)))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sequence *q = sequence_new(s, mode, g);
+    struct capture *c = q ? member_add(q, s) : NULL;
+    if (c && member_depend_all(c, b->nodes, b->data, b->count))
+        return CUDA_SUCCESS;
+    if (q)
+        sequence_end(q);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static const struct begin fresh;
@@ -96,9 +100,22 @@ static bool joined(const struct sequence *q)
            all_joined(q->departed, q->origin->capture);
 }
 
-/* Why the capture may not end here; under graph_lock. */
-static CUresult end_check(const struct sim_stream *s)
+static bool wrong_thread(const struct sequence *q)
 {
+    return q->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(q->thread, pthread_self());
+}
+
+/* Whatever the result, the capture is over; a bad one takes its graph with it. But only the stream
+ * that began it may end it. */
+static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
+{
+    struct sim_context *ctx;
+    struct sim_stream *s;
+    RELEASED(released);
+    TRY(stream_enter(hstream, ptds, &ctx, &s));
+    if (out)
+        *out = NULL;
+    HOLD(&graph_lock);
     if (!s->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
     struct sequence *q = s->capture->sequence;
@@ -106,47 +123,16 @@ static CUresult end_check(const struct sim_stream *s)
         sequence_invalidate(q);
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
-    return CUDA_SUCCESS;
-}
-
-static bool wrong_thread(const struct sequence *q)
-{
-    return q->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(q->thread, pthread_self());
-}
-
-/* Whatever the result, the capture is over; a bad one takes its graph with it. */
-static CUresult end_locked(struct sim_stream *s, struct sim_graph **out,
-                           struct graph_object **released)
-{
-    struct sequence *q = s->capture->sequence;
     CUresult rc = wrong_thread(q) ? CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD : sequence_usable(q);
     if (rc == CUDA_SUCCESS && !joined(q))
         rc = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     struct sim_graph *g = q->graph;
     bool ours = !q->into;
     sequence_end(q);
-    if (rc == CUDA_SUCCESS)
-        *out = g;
-    else if (ours)
-        graph_free(g, released);
-    return rc;
-}
-
-static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
-{
-    struct sim_context *ctx;
-    struct sim_stream *s;
-    TRY(stream_enter(hstream, ptds, &ctx, &s));
-    struct sim_graph *g = NULL;
-    struct graph_object *released = NULL;
-    pthread_mutex_lock(&graph_lock);
-    CUresult rc = end_check(s);
-    if (rc == CUDA_SUCCESS)
-        rc = end_locked(s, &g, &released);
-    pthread_mutex_unlock(&graph_lock);
-    graph_objects_release(released);
-    if (out)
+    if (rc == CUDA_SUCCESS && out)
         *out = graph_handle(g);
+    else if (rc != CUDA_SUCCESS && ours)
+        graph_free(g, &released);
     return rc;
 }
 
@@ -175,12 +161,11 @@ static CUresult info_get(CUstream hstream, bool ptds, struct info *info)
     *info = (struct info){.status = CU_STREAM_CAPTURE_STATUS_NONE};
     if (rc != CUDA_SUCCESS || !capture_active(s))
         return rc;
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     const struct capture *c = s->capture;
     if (c)
         *info = (struct info){
             c->sequence->status, c->sequence->id, c->sequence->graph, c->nodes, c->data, c->count};
-    pthread_mutex_unlock(&graph_lock);
     return rc;
 }
 
@@ -238,24 +223,6 @@ STREAM_API(cuStreamGetCaptureInfo_v3,
 
 /* ---- changing what comes next ---------------------------------------------------------------- */
 
-/* Under graph_lock. */
-static CUresult update_locked(struct capture *c, const CUgraphNode *nodes,
-                              const struct edge_data *data, size_t n, unsigned int flags)
-{
-    TRY(c ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE);
-    for (size_t i = 0; i < n; i++) {
-        const struct sim_node *node = node_find(nodes[i]);
-        if (!node || node->graph != c->sequence->graph)
-            return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
-        c->count = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!member_depend(c, nodes[i], data ? data[i] : (struct edge_data){{0}}))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-    return CUDA_SUCCESS;
-}
-
 static CUresult update(CUstream hstream, bool ptds, const CUgraphNode *nodes,
                        const struct edge_data *data, size_t n, unsigned int flags)
 {
@@ -264,10 +231,14 @@ static CUresult update(CUstream hstream, bool ptds, const CUgraphNode *nodes,
     TRY(stream_enter(hstream, ptds, &ctx, &s));
     if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (n != 0 && !nodes))
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&graph_lock);
-    CUresult rc = update_locked(s->capture, nodes, data, n, flags);
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
+    HOLD(&graph_lock);
+    struct capture *c = s->capture;
+    TRY(c ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE);
+    if (!nodes_of(c->sequence->graph, nodes, n))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+        c->count = 0;
+    return member_depend_all(c, nodes, data, n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 STREAM_API(cuStreamUpdateCaptureDependencies,

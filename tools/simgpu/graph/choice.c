@@ -350,13 +350,11 @@ static bool node_copy(struct exec_node *to, const struct exec_node *from)
                              .ctx = from->ctx,
                              .lane = from->lane,
                              .disabled = from->disabled};
-    to->works = calloc(from->count + 1, sizeof(*to->works));
+    to->works = works_copy(from->works, from->count);
+    to->count = to->works ? from->count : 0;
     to->after = calloc(from->after_count + 1, sizeof(*to->after));
-    if (!to->works || !to->after)
+    if (to->count != from->count || !to->after)
         return false;
-    for (; to->count < from->count; to->count++)
-        if (!work_keep(&to->works[to->count], &from->works[to->count]))
-            return false;
     for (; to->after_count < from->after_count; to->after_count++)
         to->after[to->after_count] = from->after[to->after_count];
     return true;

@@ -93,16 +93,8 @@ void conditional_free(struct sim_node *n, struct graph_object **released)
 #if CUDA_VERSION >= 12030
 static bool size_valid(int type, unsigned int size)
 {
-    switch (type) {
-    case CONDITION_IF:
-        return size == 1 || size == 2;
-    case CONDITION_WHILE:
-        return size == 1;
-    case CONDITION_SWITCH:
-        return size > 0;
-    default:
-        return false;
-    }
+    return (type == CONDITION_IF && (size == 1 || size == 2)) ||
+           (type == CONDITION_WHILE && size == 1) || (type == CONDITION_SWITCH && size > 0);
 }
 
 /* Of the graph that the node is in, or of one around that, and no other node's. */
@@ -153,24 +145,18 @@ SIM_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out
                                                    unsigned int flags)
 {
     struct sim_context *ctx = context_find(context);
-    CUresult rc = driver_ready();
-    if (rc == CUDA_SUCCESS && !context)
-        rc = context_current(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(context ? driver_ready() : context_current(&ctx));
     if (!out || !ctx || (flags & ~(unsigned int)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     struct sim_graph *g = graph_find(graph);
-    struct condition *c =
-        g ? condition_make(ctx, initial, flags == CU_GRAPH_COND_ASSIGN_DEFAULT) : NULL;
-    if (c) {
-        c->graph = g;
-        LL_PREPEND(g->conditions, c);
-    }
-    pthread_mutex_unlock(&graph_lock);
+    if (!g)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct condition *c = condition_make(ctx, initial, flags == CU_GRAPH_COND_ASSIGN_DEFAULT);
     if (!c)
-        return !g ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    c->graph = g;
+    LL_PREPEND(g->conditions, c);
     *out = (uintptr_t)c;
     return CUDA_SUCCESS;
 }

@@ -17,14 +17,10 @@ static struct edge *edges_find(const struct edges *e, const struct sim_node *nod
 
 static bool edges_push(struct edges *e, struct sim_node *node, struct edge_data data)
 {
-    if (e->count == e->room) {
-        size_t room = e->room != 0 ? e->room * 2 : 4;
-        struct edge *items = realloc(e->items, room * sizeof(*items));
-        if (!items)
-            return false;
-        e->items = items;
-        e->room = room;
-    }
+    struct edge *items = array_grow(e->items, e->count, sizeof(*items));
+    if (!items)
+        return false;
+    e->items = items;
     e->items[e->count++] = (struct edge){node, data};
     return true;
 }
@@ -69,10 +65,10 @@ CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
 
 bool node_reaches(struct sim_node *from, const struct sim_node *to)
 {
-    /* Depth first with a worklist; under graph_lock, so one number tells this walk from others. */
+    /* Depth first; under graph_lock, so one number tells this walk from others. */
     static uint64_t visits;
-    size_t count = 1, room = 64;
-    struct sim_node **reached = malloc(room * sizeof(struct sim_node *));
+    size_t count = 1;
+    struct sim_node **reached = array_grow(NULL, 0, sizeof(struct sim_node *));
     if (!reached)
         return true; /* refuse rather than risk a circle */
     bool found = false;
@@ -84,15 +80,12 @@ bool node_reaches(struct sim_node *from, const struct sim_node *to)
             struct sim_node *next = reached[at]->out.items[i].node;
             if (next->visit == visits)
                 continue;
-            if (count == room) {
-                struct sim_node **more = realloc(reached, 2 * room * sizeof(struct sim_node *));
-                if (!more) {
-                    free(reached);
-                    return true;
-                }
-                reached = more;
-                room *= 2;
+            struct sim_node **more = array_grow(reached, count, sizeof(struct sim_node *));
+            if (!more) {
+                free(reached);
+                return true;
             }
+            reached = more;
             next->visit = visits;
             reached[count++] = next;
         }
@@ -103,10 +96,14 @@ bool node_reaches(struct sim_node *from, const struct sim_node *to)
 
 /* ---- API ------------------------------------------------------------------------------------- */
 
-/* Under lock. Stops at the first bad pair, with those before it done. */
+/* Stops at the first bad pair, with those before it done. */
 static CUresult edges_change(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
                              const struct edge_data *data, size_t n, bool add)
 {
+    TRY(driver_ready());
+    if (n != 0 && (!from || !to))
+        return CUDA_ERROR_INVALID_VALUE;
+    HOLD(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
     for (size_t i = 0; i < n; i++) {
         struct sim_node *a = node_find(from[i]), *b = node_find(to[i]);
@@ -123,24 +120,12 @@ static CUresult edges_change(CUgraph handle, const CUgraphNode *from, const CUgr
     return g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult edges_api(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
-                          const struct edge_data *data, size_t n, bool add)
-{
-    TRY(driver_ready());
-    if (n != 0 && (!from || !to))
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&graph_lock);
-    CUresult rc = edges_change(g, from, to, data, n, add);
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
-}
-
 SIM_CALL(cuGraphAddDependencies,
          (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n),
-         edges_api(g, from, to, NULL, n, true))
+         edges_change(g, from, to, NULL, n, true))
 SIM_CALL(cuGraphRemoveDependencies,
          (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n),
-         edges_api(g, from, to, NULL, n, false))
+         edges_change(g, from, to, NULL, n, false))
 
 #if CUDA_VERSION >= 12030
 _Static_assert(sizeof(struct edge_data) == sizeof(CUgraphEdgeData), "the same eight bytes");
@@ -149,9 +134,9 @@ _Static_assert(sizeof(struct edge_data) == sizeof(CUgraphEdgeData), "the same ei
 SIM_CALL(cuGraphAddDependencies_v2,
          (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
           size_t n),
-         edges_api(g, from, to, CONST_DATA(data), n, true))
+         edges_change(g, from, to, CONST_DATA(data), n, true))
 SIM_CALL(cuGraphRemoveDependencies_v2,
          (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
           size_t n),
-         edges_api(g, from, to, CONST_DATA(data), n, false))
+         edges_change(g, from, to, CONST_DATA(data), n, false))
 #endif

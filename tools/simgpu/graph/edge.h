@@ -21,7 +21,7 @@ struct edge {
 
 struct edges {
     struct edge *items;
-    size_t count, room;
+    size_t count;
 };
 
 /* One that is not there yet. False when memory is short. */

@@ -29,13 +29,9 @@ struct sim_node *node_find(CUgraphNode handle)
     return handle_find(&nodes, handle);
 }
 
-/* Everything behind the handle, which the pool needs. */
-#define CLEAR(object)                                                                              \
-    memset((char *)(object) + sizeof(struct handle), 0, sizeof(*(object)) - sizeof(struct handle))
-
 /* ---- works of one's own ---------------------------------------------------------------------- */
 
-bool work_keep(struct work *dst, const struct work *src)
+static bool work_keep(struct work *dst, const struct work *src)
 {
     *dst = *src;
     dst->blob = NULL;
@@ -50,37 +46,60 @@ bool work_keep(struct work *dst, const struct work *src)
     return true;
 }
 
-void work_discard(struct work *w)
+struct work *works_copy(const struct work *works, size_t count)
 {
-    if (w->drop)
-        w->drop(w);
-    free(w->blob);
-    memset(w, 0, sizeof(*w));
+    struct parts p = {count ? calloc(count, sizeof(*works)) : NULL, 0};
+    for (; p.works && p.count < count; p.count++)
+        if (!work_keep(&p.works[p.count], &works[p.count]))
+            parts_free(&p);
+    return p.works;
+}
+
+void parts_free(struct parts *p)
+{
+    for (size_t i = 0; p->works && i < p->count; i++) {
+        if (p->works[i].drop)
+            p->works[i].drop(&p->works[i]);
+        free(p->works[i].blob);
+    }
+    free(p->works);
+    *p = (struct parts){NULL, 0};
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct sim_graph *graph_new(void)
 {
-    struct sim_graph *g = handle_take(&graphs);
+    struct sim_graph *g = handle_take_zero(&graphs);
     if (!g)
         return NULL;
-    CLEAR(g);
     g->id = graph_next_id();
     handle_publish(g);
     return g;
 }
 
-struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struct work *w)
+static void node_empty(struct sim_node *n)
 {
-    struct sim_node *n = handle_take(&nodes);
+    parts_free(&(struct parts){n->works, n->count});
+    free(n->memops);
+    free(n->params);
+    n->works = NULL;
+    n->memops = NULL;
+    n->params = NULL;
+    n->count = 0;
+}
+
+struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struct work *works,
+                          size_t count)
+{
+    struct sim_node *n = handle_take_zero(&nodes);
     if (!n)
         return NULL;
-    CLEAR(n);
     n->id = graph_next_id();
     n->graph = g;
     n->type = type;
-    if (w && node_fill(n, w, 1) != CUDA_SUCCESS) {
+    if (node_fill(n, &(struct parts){works_copy(works, count), count}) != CUDA_SUCCESS) {
+        node_empty(n);
         handle_give(&nodes, n);
         return NULL;
     }
@@ -88,20 +107,6 @@ struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struc
     g->count++;
     handle_publish(n);
     return n;
-}
-
-static void node_empty(struct sim_node *n)
-{
-    work_discard(&n->work);
-    for (size_t i = 0; i < n->more_count; i++)
-        work_discard(&n->more[i]);
-    free(n->more);
-    free(n->memops);
-    free(n->params);
-    n->more = NULL;
-    n->memops = NULL;
-    n->params = NULL;
-    n->more_count = 0;
 }
 
 void node_free(struct sim_node *n, struct graph_object **released)
@@ -133,48 +138,34 @@ void graph_free(struct sim_graph *g, struct graph_object **released)
         handle_give(&graphs, g);
 }
 
-/* Keeps `count` works of a batch (1 for everything but memops) in place of what the node did
- * before. */
-CUresult node_fill(struct sim_node *n, const struct work *w, size_t count)
+/* What queries of it point to. */
+static bool node_lay_out(struct sim_node *n)
 {
-    struct work first, *more = NULL;
-    if (count > 1 && !(more = calloc(count - 1, sizeof(*more))))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    bool kept = work_keep(&first, w);
-    size_t done = 0;
-    while (kept && done + 1 < count && (kept = work_keep(&more[done], &w[done + 1])))
-        done++;
-    CUstreamBatchMemOpParams *memops = NULL;
-    if (kept && n->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
-        memops = calloc(count, sizeof(*memops));
-        kept = memops;
-        for (size_t i = 0; kept && i < count; i++)
-            memcpy(&memops[i], w[i].blob, sizeof(*memops));
+    if (n->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
+        n->memops = calloc(n->count + 1, sizeof(*n->memops));
+        for (size_t i = 0; n->memops && i < n->count; i++)
+            memcpy(&n->memops[i], n->works[i].blob, sizeof(*n->memops));
+        return n->memops;
     }
-    if (!kept) {
-        while (done > 0)
-            work_discard(&more[--done]);
-        free(more);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    node_empty(n);
-    n->work = first;
-    n->more = more;
-    n->more_count = count - 1;
-    n->memops = memops;
-    return node_params_layout(n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-bool node_params_layout(struct sim_node *n)
-{
-    if (n->type != CU_GRAPH_NODE_TYPE_KERNEL)
+    if (n->type != CU_GRAPH_NODE_TYPE_KERNEL || n->count == 0)
         return true;
-    const struct sim_function *f = n->work.func;
+    const struct sim_function *f = n->works[0].func;
     size_t count = f->entry->param_count;
     n->params = calloc(count + 1, sizeof(*n->params));
     for (size_t i = 0; n->params && i < count; i++)
-        n->params[i] = (char *)n->work.blob + function_param(f, i)->offset;
+        n->params[i] = (char *)n->works[0].blob + function_param(f, i)->offset;
     return n->params;
+}
+
+CUresult node_fill(struct sim_node *n, struct parts *p)
+{
+    if (p->count && !p->works)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    node_empty(n);
+    n->works = p->works;
+    n->count = p->count;
+    *p = (struct parts){NULL, 0};
+    return node_lay_out(n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 bool type_single(CUgraphNodeType type)
@@ -195,33 +186,21 @@ bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type))
 
 /* ---- cloning --------------------------------------------------------------------------------- */
 
-static struct sim_node *node_copy(const struct sim_node *n, struct sim_graph *into)
+static bool node_copy(const struct sim_node *n, struct sim_graph *into)
 {
-    struct sim_node *c = node_new(into, n->type, NULL);
+    struct sim_node *c = node_new(into, n->type, n->works, n->count);
     if (!c)
-        return NULL;
+        return false;
     c->origin = n->id;
-    c->attributes_set = n->attributes_set;
     memcpy(c->attributes, n->attributes, sizeof(c->attributes));
-    c->memop_flags = n->memop_flags;
-    struct work *all = calloc(n->more_count + 1, sizeof(*all));
-    bool ok = all;
-    if (ok) {
-        all[0] = n->work;
-        if (n->more_count != 0)
-            memcpy(all + 1, n->more, n->more_count * sizeof(*all));
-        ok = node_fill(c, all, n->more_count + 1) == CUDA_SUCCESS;
-    }
-    free(all);
-    if (ok && n->child) {
-        c->child = graph_copy(n->child);
-        ok = c->child;
-        if (ok) {
-            c->child->owner = c;
-            c->child->inner = n->child->inner;
-        }
-    }
-    return ok ? c : NULL;
+    if (!n->child)
+        return true;
+    c->child = graph_copy(n->child);
+    if (!c->child)
+        return false;
+    c->child->owner = c;
+    c->child->inner = n->child->inner;
+    return true;
 }
 
 static struct sim_node *copy_of(const struct sim_graph *clone, uint64_t id)
@@ -274,30 +253,23 @@ SIM_EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
     TRY(driver_ready());
     if (!out || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&graph_lock);
     struct sim_graph *g = graph_new();
-    pthread_mutex_unlock(&graph_lock);
     *out = graph_handle(g);
     return g ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 SIM_EXPORT CUresult cuGraphDestroy(CUgraph handle)
 {
-    struct graph_object *released = NULL;
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    pthread_mutex_lock(&graph_lock);
+    RELEASED(released);
+    TRY(driver_ready());
+    HOLD(&graph_lock);
     struct sim_graph *g = graph_find(handle);
     if (!g || g->owner)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    else if (g->capturing)
-        rc = CUDA_ERROR_ILLEGAL_STATE;
-    else
-        graph_free(g, &released);
-    pthread_mutex_unlock(&graph_lock);
-    graph_objects_release(released);
-    return rc;
+        return CUDA_ERROR_INVALID_VALUE;
+    if (g->capturing)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    graph_free(g, &released);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph original)
@@ -305,13 +277,11 @@ SIM_EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph original)
     TRY(driver_ready());
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     const struct sim_graph *g = graph_find(original);
-    bool single = g && graph_has(g, type_single);
-    struct sim_graph *clone = g && !single ? graph_copy(g) : NULL;
-    pthread_mutex_unlock(&graph_lock);
-    if (!g || single)
+    if (!g || graph_has(g, type_single))
         return !g ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    struct sim_graph *clone = graph_copy(g);
     *out = graph_handle(clone);
     return clone ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -319,11 +289,10 @@ SIM_EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph original)
 SIM_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph handle)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     const struct sim_node *n = node_find(original);
     const struct sim_graph *clone = graph_find(handle);
     struct sim_node *c = n && clone && clone->origin == n->graph->id ? copy_of(clone, n->id) : NULL;
-    pthread_mutex_unlock(&graph_lock);
     if (!out || !c)
         return CUDA_ERROR_INVALID_VALUE;
     *out = node_handle(c);
@@ -332,19 +301,14 @@ SIM_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode origina
 
 SIM_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
 {
-    struct graph_object *released = NULL;
-    CUresult rc = driver_ready();
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    pthread_mutex_lock(&graph_lock);
+    RELEASED(released);
+    TRY(driver_ready());
+    HOLD(&graph_lock);
     struct sim_node *n = node_find(handle);
     if (!n)
-        rc = CUDA_ERROR_INVALID_VALUE;
-    else if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-        rc = CUDA_ERROR_NOT_SUPPORTED; /* graphs with memory nodes keep them */
-    else
-        node_free(n, &released);
-    pthread_mutex_unlock(&graph_lock);
-    graph_objects_release(released);
-    return rc;
+        return CUDA_ERROR_INVALID_VALUE;
+    if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        return CUDA_ERROR_NOT_SUPPORTED; /* graphs with memory nodes keep them */
+    node_free(n, &released);
+    return CUDA_SUCCESS;
 }

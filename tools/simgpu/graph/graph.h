@@ -24,16 +24,13 @@ struct sim_node {
     uint64_t id;     /* unique in the process */
     uint64_t origin; /* of a node in a clone: the original's id */
     CUgraphNodeType type;
-    struct work work;  /* owned: blob and reference; of a batch memop: the first operation */
-    struct work *more; /* batch memop: the other operations */
-    size_t more_count;
-    CUstreamBatchMemOpParams *memops; /* batch memop: all operations, for queries */
-    unsigned int memop_flags;
-    void **params;                                      /* kernel: pointers into work.blob */
+    struct work *works; /* owned, with blobs and references: one, or a batch memop's operations */
+    size_t count;       /* 0: empty, or a graph inside */
+    CUstreamBatchMemOpParams *memops;                   /* batch memop: all of it, for queries */
+    void **params;                                      /* kernel: pointers into its work's blob */
     CUlaunchAttributeValue attributes[NODE_ATTRIBUTES]; /* kernel, by id */
-    uint32_t attributes_set;
-    struct sim_graph *child;         /* child graph node: owned */
-    struct conditional *conditional; /* conditional node: owned */
+    struct sim_graph *child;                            /* child graph node: owned */
+    struct conditional *conditional;                    /* conditional node: owned */
     struct edges in, out;
     size_t entry, exit; /* while an exec is being made: its places there */
     uint64_t visit;     /* the latest walk that came by */
@@ -58,6 +55,12 @@ struct sim_graph {
     struct condition *conditions; /* handles that were made for it */
 };
 
+/* What a node does, on its way there. Owned. */
+struct parts {
+    struct work *works; /* NULL where there should be some: memory was short */
+    size_t count;
+};
+
 extern pthread_mutex_t graph_lock;
 
 /* Under graph_lock, all of these. NULL for anything that is not live. */
@@ -74,8 +77,9 @@ struct sim_graph *graph_new(void);
  * unlocked. */
 void graph_free(struct sim_graph *g, struct graph_object **released);
 struct sim_graph *graph_copy(const struct sim_graph *g);
-/* A node without edges; takes no reference of w (see work_keep). NULL when memory is short. */
-struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struct work *w);
+/* A node without edges that does copies of these works. NULL when memory is short. */
+struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struct work *works,
+                          size_t count);
 void node_free(struct sim_node *n, struct graph_object **released);
 
 /* Is there a node of such a type in it, or in a graph inside? */
@@ -83,19 +87,20 @@ bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type));
 /* Of memory that the graph allocates, and conditions: no copy of the graph can have them. */
 bool type_single(CUgraphNodeType type);
 
-/* A work of one's own: blob copied, reference taken. false when memory is short. */
-bool work_keep(struct work *dst, const struct work *src);
-void work_discard(struct work *w);
+/* Works of one's own: blobs copied, references taken. NULL for none, and when memory is short. */
+struct work *works_copy(const struct work *works, size_t count);
+void parts_free(struct parts *p);
+/* Takes the parts, in place of what the node did before. */
+CUresult node_fill(struct sim_node *n, struct parts *p);
 
-/* node.c: what a node does, from the API's parameters. The work borrows; node_fill keeps. */
-CUresult node_fill(struct sim_node *n, const struct work *w, size_t count);
-/* Kernel nodes: lay out params again after work changed. */
-bool node_params_layout(struct sim_node *n);
-
-/* user_object.c. Takes and gives references; release calls the destructor: never under a lock. */
-void user_object_hold(struct user_object *o, unsigned int count);
-void user_object_release(struct user_object *o, unsigned int count);
+/* user_object.c: release calls destructors, never under a lock. */
 struct graph_object *graph_objects_copy(const struct graph_object *from);
 void graph_objects_release(struct graph_object *objects);
+static inline void graph_objects_end(struct graph_object **objects)
+{
+    graph_objects_release(*objects);
+}
+/* Objects that are let go when the block ends, behind a lock that was taken after them. */
+#define RELEASED(name) struct graph_object *name __attribute__((cleanup(graph_objects_end))) = NULL
 
 #endif

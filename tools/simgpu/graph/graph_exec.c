@@ -36,13 +36,11 @@ enum {
             CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
 };
 
-/* Slots come back with what they held before: only the lock outlives an exec. */
 static struct sim_exec *exec_new(struct sim_context *ctx, unsigned long long flags)
 {
-    struct sim_exec *x = handle_take(&execs);
+    struct sim_exec *x = handle_take_zero(&execs);
     if (!x)
         return NULL;
-    memset((char *)x + sizeof(x->handle), 0, sizeof(*x) - sizeof(x->handle));
     pthread_mutex_init(&x->lock, NULL);
     x->id = graph_next_id();
     x->ctx = ctx;
@@ -52,10 +50,9 @@ static struct sim_exec *exec_new(struct sim_context *ctx, unsigned long long fla
 
 static void choices_leave(const struct sim_exec *x)
 {
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     if (choices_free_for(x->nodes, x->count, x))
         choices_own(x->nodes, x->count, NULL);
-    pthread_mutex_unlock(&graph_lock);
 }
 
 static void exec_discard(struct sim_exec *x)
@@ -129,11 +126,9 @@ SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
 
 static bool handle_unused(CUgraph graph)
 {
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
-    bool unused = g && conditions_unused(g);
-    pthread_mutex_unlock(&graph_lock);
-    return unused;
+    return g && conditions_unused(g);
 }
 
 static CUresult instantiate_params(CUgraphExec *out, CUgraph graph,
@@ -209,10 +204,8 @@ static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
     if (!x || x->ctx != ctx)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(capture_forbids_stream(s));
-    pthread_mutex_lock(&x->lock);
-    CUresult rc = exec_launch(x, s);
-    pthread_mutex_unlock(&x->lock);
-    return rc;
+    HOLD(&x->lock);
+    return exec_launch(x, s);
 }
 
 STREAM_API(cuGraphLaunch, (CUgraphExec x, CUstream s), launch(x, s, ptds))
@@ -253,23 +246,16 @@ SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
+static CUresult exec_enter(CUgraphExec handle, const struct sim_exec **x)
 {
     TRY(driver_ready());
-    const struct sim_exec *x = exec_find(handle);
-    if (!x || !flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    *flags = x->flags;
-    return CUDA_SUCCESS;
+    *x = exec_find(handle);
+    return *x ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGraphExecGetId(CUgraphExec handle, unsigned int *out);
-SIM_EXPORT CUresult cuGraphExecGetId(CUgraphExec handle, unsigned int *out)
-{
-    TRY(driver_ready());
-    const struct sim_exec *x = exec_find(handle);
-    if (!x || !out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (unsigned int)x->id;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuGraphExecGetFlags, (CUgraphExec handle, cuuint64_t *flags), flags, x->flags,
+         const struct sim_exec *x;
+         TRY(exec_enter(handle, &x)))
+SIM_TELL(cuGraphExecGetId, (CUgraphExec handle, unsigned int *out), out, (unsigned int)x->id,
+         const struct sim_exec *x;
+         TRY(exec_enter(handle, &x)))

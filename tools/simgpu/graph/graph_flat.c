@@ -10,15 +10,13 @@
 
 struct flat {
     struct exec_node *nodes;
-    size_t count, room;
+    size_t count;
 };
 
 void exec_nodes_free(struct exec_node *nodes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < nodes[i].count; k++)
-            work_discard(&nodes[i].works[k]);
-        free(nodes[i].works);
+        parts_free(&(struct parts){nodes[i].works, nodes[i].count});
         free(nodes[i].after);
     }
     free(nodes);
@@ -26,31 +24,12 @@ void exec_nodes_free(struct exec_node *nodes, size_t count)
 
 static struct exec_node *flat_push(struct flat *f)
 {
-    if (f->count == f->room) {
-        size_t room = f->room != 0 ? f->room * 2 : 32;
-        struct exec_node *nodes = realloc(f->nodes, room * sizeof(*nodes));
-        if (!nodes)
-            return NULL;
-        f->nodes = nodes;
-        f->room = room;
-    }
-    struct exec_node *n = &f->nodes[f->count++];
-    memset(n, 0, sizeof(*n));
-    return n;
-}
-
-static bool works_keep(struct exec_node *x, const struct sim_node *n)
-{
-    if (!n->work.name && !n->work.effect && !n->work.poll)
-        return true; /* an empty node */
-    x->works = calloc(n->more_count + 1, sizeof(*x->works));
-    if (!x->works || !work_keep(&x->works[0], &n->work))
-        return false;
-    x->count = 1;
-    for (size_t i = 0; i < n->more_count; i++, x->count++)
-        if (!work_keep(&x->works[x->count], &n->more[i]))
-            return false;
-    return true;
+    struct exec_node *nodes = array_grow(f->nodes, f->count, sizeof(*nodes));
+    if (!nodes)
+        return NULL;
+    f->nodes = nodes;
+    nodes[f->count] = (struct exec_node){.id = 0};
+    return &nodes[f->count++];
 }
 
 /* Depends on the exits of what the node depends on; a root depends on `enter` (SIZE_MAX:
@@ -104,7 +83,9 @@ static CUresult flat_node(struct flat *f, struct sim_node *n, size_t enter)
     x->id = n->id;
     x->node = n;
     x->type = n->type;
-    if (!after_set(x, n, enter) || !works_keep(x, n))
+    x->works = works_copy(n->works, n->count);
+    x->count = x->works ? n->count : 0;
+    if (!after_set(x, n, enter) || x->count != n->count)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!n->child)
         return CUDA_SUCCESS;
@@ -145,7 +126,7 @@ static CUresult flat_graph(struct flat *f, const struct sim_graph *g, size_t ent
 
 CUresult flat_make(const struct sim_graph *g, struct exec_node **nodes, size_t *count)
 {
-    struct flat f = {NULL, 0, 0};
+    struct flat f = {NULL, 0};
     CUresult rc = flat_graph(&f, g, SIZE_MAX);
     if (rc != CUDA_SUCCESS) {
         exec_nodes_free(f.nodes, f.count);

@@ -32,12 +32,11 @@ static void list_put(struct list_out *l, struct sim_node *node, struct sim_node 
 
 static CUresult list_end(struct list_out *l, size_t *n)
 {
-    if (l->nodes)
-        for (size_t i = l->count; i < l->room; i++) {
-            l->nodes[i] = NULL;
-            if (l->others)
-                l->others[i] = NULL;
-        }
+    for (size_t i = l->count; l->nodes && i < l->room; i++) {
+        l->nodes[i] = NULL;
+        if (l->others)
+            l->others[i] = NULL;
+    }
     *n = l->nodes && l->room < l->count ? l->room : l->count;
     return CUDA_SUCCESS;
 }
@@ -57,17 +56,16 @@ static CUresult graph_list(CUgraph handle, CUgraphNode *out, size_t *n, bool roo
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     struct list_out l = {.nodes = out, .room = *n};
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
     struct sim_node *node;
-    if (g) {
-        DL_FOREACH (g->nodes, node) {
-            if (!roots || node->in.count == 0)
-                list_put(&l, node, NULL, NULL);
-        }
+    if (!g)
+        return CUDA_ERROR_INVALID_VALUE;
+    DL_FOREACH (g->nodes, node) {
+        if (!roots || node->in.count == 0)
+            list_put(&l, node, NULL, NULL);
     }
-    pthread_mutex_unlock(&graph_lock);
-    return g ? list_end(&l, n) : CUDA_ERROR_INVALID_VALUE;
+    return list_end(&l, n);
 }
 
 SIM_CALL(cuGraphGetNodes, (CUgraph g, CUgraphNode *out, size_t *n), graph_list(g, out, n, false))
@@ -79,22 +77,20 @@ static CUresult edge_list(CUgraph handle, struct list_out *l, size_t *n)
     if (!n || !l->nodes != !l->others)
         return CUDA_ERROR_INVALID_VALUE;
     l->room = *n;
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
-    CUresult rc = g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     struct sim_node *to;
-    if (g) {
-        DL_FOREACH (g->nodes, to) {
-            for (size_t i = 0; i < to->in.count; i++) {
-                const struct edge *e = &to->in.items[i];
-                if (l->nodes && lossy(l->data, e))
-                    rc = ERROR_LOSSY_QUERY;
-                list_put(l, e->node, to, &e->data);
-            }
+    if (!g)
+        return CUDA_ERROR_INVALID_VALUE;
+    DL_FOREACH (g->nodes, to) {
+        for (size_t i = 0; i < to->in.count; i++) {
+            const struct edge *e = &to->in.items[i];
+            if (l->nodes && lossy(l->data, e))
+                return ERROR_LOSSY_QUERY;
+            list_put(l, e->node, to, &e->data);
         }
     }
-    pthread_mutex_unlock(&graph_lock);
-    return rc == CUDA_SUCCESS ? list_end(l, n) : rc;
+    return list_end(l, n);
 }
 
 static CUresult neighbour_list(CUgraphNode handle, bool in, struct list_out *l, size_t *n)
@@ -103,54 +99,40 @@ static CUresult neighbour_list(CUgraphNode handle, bool in, struct list_out *l, 
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     l->room = *n;
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     const struct sim_node *node = node_find(handle);
-    CUresult rc = node ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    const struct edges *edges = node ? (in ? &node->in : &node->out) : NULL;
-    for (size_t i = 0; edges && i < edges->count; i++) {
+    if (!node)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct edges *edges = in ? &node->in : &node->out;
+    for (size_t i = 0; i < edges->count; i++) {
         if (l->nodes && lossy(l->data, &edges->items[i]))
-            rc = ERROR_LOSSY_QUERY;
+            return ERROR_LOSSY_QUERY;
         list_put(l, edges->items[i].node, NULL, &edges->items[i].data);
     }
-    pthread_mutex_unlock(&graph_lock);
-    return rc == CUDA_SUCCESS ? list_end(l, n) : rc;
+    return list_end(l, n);
 }
 
-SIM_EXPORT CUresult cuGraphGetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *n)
-{
-    return edge_list(g, &(struct list_out){.nodes = from, .others = to}, n);
-}
+/* Where they go. */
+#define EDGES(from, to, edge_data)                                                                 \
+    (&(struct list_out){.nodes = (from), .others = (to), .data = (void *)(edge_data)})
 
-SIM_EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *out, size_t *n)
-{
-    return neighbour_list(node, true, &(struct list_out){.nodes = out}, n);
-}
-
-SIM_EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *out, size_t *n)
-{
-    return neighbour_list(node, false, &(struct list_out){.nodes = out}, n);
-}
+SIM_CALL(cuGraphGetEdges, (CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *n),
+         edge_list(g, EDGES(from, to, NULL), n))
+SIM_CALL(cuGraphNodeGetDependencies, (CUgraphNode node, CUgraphNode *out, size_t *n),
+         neighbour_list(node, true, EDGES(out, NULL, NULL), n))
+SIM_CALL(cuGraphNodeGetDependentNodes, (CUgraphNode node, CUgraphNode *out, size_t *n),
+         neighbour_list(node, false, EDGES(out, NULL, NULL), n))
 
 #if CUDA_VERSION >= 12030
-#define DATA(p) ((struct edge_data *)(void *)(p))
-
-SIM_EXPORT CUresult cuGraphGetEdges_v2(CUgraph g, CUgraphNode *from, CUgraphNode *to,
-                                       CUgraphEdgeData *data, size_t *n)
-{
-    return edge_list(g, &(struct list_out){.nodes = from, .others = to, .data = DATA(data)}, n);
-}
-
-SIM_EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *out,
-                                                  CUgraphEdgeData *data, size_t *n)
-{
-    return neighbour_list(node, true, &(struct list_out){.nodes = out, .data = DATA(data)}, n);
-}
-
-SIM_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *out,
-                                                    CUgraphEdgeData *data, size_t *n)
-{
-    return neighbour_list(node, false, &(struct list_out){.nodes = out, .data = DATA(data)}, n);
-}
+SIM_CALL(cuGraphGetEdges_v2,
+         (CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *n),
+         edge_list(g, EDGES(from, to, data), n))
+SIM_CALL(cuGraphNodeGetDependencies_v2,
+         (CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *data, size_t *n),
+         neighbour_list(node, true, EDGES(out, NULL, data), n))
+SIM_CALL(cuGraphNodeGetDependentNodes_v2,
+         (CUgraphNode node, CUgraphNode *out, CUgraphEdgeData *data, size_t *n),
+         neighbour_list(node, false, EDGES(out, NULL, data), n))
 #endif
 
 /* ---- what they are called -------------------------------------------------------------------- */
@@ -161,26 +143,18 @@ SIM_EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNod
     SIM_EXPORT CUresult name(of handle, type *out)                                                 \
     {                                                                                              \
         TRY(driver_ready());                                                                       \
-        pthread_mutex_lock(&graph_lock);                                                           \
+        HOLD(&graph_lock);                                                                         \
         const struct sim_##kind *it = find(handle);                                                \
-        if (it && out)                                                                             \
-            *out = (type)(answer);                                                                 \
-        pthread_mutex_unlock(&graph_lock);                                                         \
-        return it && out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;                                \
+        if (!it || !out)                                                                           \
+            return CUDA_ERROR_INVALID_VALUE;                                                       \
+        *out = (type)(answer);                                                                     \
+        return CUDA_SUCCESS;                                                                       \
     }
 TELL(cuGraphNodeGetType, CUgraphNode, node, node_find, CUgraphNodeType, it->type)
 TELL(cuGraphGetId, CUgraph, graph, graph_find, unsigned int, it->id)
 TELL(cuGraphNodeGetToolsId, CUgraphNode, node, node_find, unsigned long long, it->id)
 TELL(cuGraphNodeGetContainingGraph, CUgraphNode, node, node_find, CUgraph, graph_handle(it->graph))
-
-CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned int *out);
-SIM_EXPORT CUresult cuGraphNodeGetLocalId(CUgraphNode handle, unsigned int *out)
-{
-    unsigned long long id;
-    TRY(cuGraphNodeGetToolsId(handle, out ? &id : NULL));
-    *out = (unsigned int)id;
-    return CUDA_SUCCESS;
-}
+TELL(cuGraphNodeGetLocalId, CUgraphNode, node, node_find, unsigned int, it->id)
 
 /* ---- a picture ------------------------------------------------------------------------------- */
 
@@ -190,8 +164,8 @@ static void dot_details(FILE *f, const struct sim_node *n)
 {
     fprintf(f, "\\ntype %d", (int)n->type);
     if (n->type == CU_GRAPH_NODE_TYPE_KERNEL)
-        fprintf(f, "\\nblocks %u threads %u smem %u", n->work.blocks, n->work.threads,
-                n->work.smem);
+        fprintf(f, "\\nblocks %u threads %u smem %u", n->works[0].blocks, n->works[0].threads,
+                n->works[0].smem);
 }
 
 static void dot_graph(FILE *f, const struct sim_graph *g, int depth, bool verbose)
@@ -200,9 +174,9 @@ static void dot_graph(FILE *f, const struct sim_graph *g, int depth, bool verbos
     fprintf(f, "%*slabel=\"graph %llu\";\n", depth * 2, "", (unsigned long long)g->id);
     DL_FOREACH (g->nodes, n) {
         fprintf(f, "%*s\"%llu\" [label=\"%s", depth * 2, "", (unsigned long long)n->id,
-                n->work.name ? n->work.name
-                : n->child   ? "graph"
-                             : "empty");
+                n->count   ? n->works[0].name
+                : n->child ? "graph"
+                           : "empty");
         if (verbose)
             dot_details(f, n);
         fprintf(f, "\"];\n");
@@ -219,19 +193,16 @@ static void dot_graph(FILE *f, const struct sim_graph *g, int depth, bool verbos
 
 SIM_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int flags)
 {
-    CUresult rc = CUDA_ERROR_INVALID_VALUE;
     TRY(driver_ready());
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
-    FILE *f = g && path ? fopen(path, "we") : NULL;
-    if (f) {
-        fprintf(f, "digraph dot {\n");
-        dot_graph(f, g, 1, flags & CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
-        fprintf(f, "}\n");
-        rc = fclose(f) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
-    } else if (g && path) {
-        rc = CUDA_ERROR_OPERATING_SYSTEM;
-    }
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
+    if (!g || !path)
+        return CUDA_ERROR_INVALID_VALUE;
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    fprintf(f, "digraph dot {\n");
+    dot_graph(f, g, 1, flags & CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE);
+    fprintf(f, "}\n");
+    return fclose(f) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }

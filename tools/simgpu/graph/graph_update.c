@@ -12,17 +12,8 @@
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
-/* The exec's copy of a graph's node. x->lock is held. */
+/* The exec's copy of a graph's node, inside conditional nodes too. x->lock is held. */
 static struct exec_node *exec_node_of(struct sim_exec *x, uint64_t id)
-{
-    for (size_t i = 0; i < x->count; i++)
-        if (x->nodes[i].id == id)
-            return &x->nodes[i];
-    return NULL;
-}
-
-/* The same inside conditional nodes too. */
-static struct exec_node *exec_node_within(struct sim_exec *x, uint64_t id)
 {
     struct exec_node *found = NULL;
     for (size_t i = 0; i < x->count && !found; i++)
@@ -30,14 +21,13 @@ static struct exec_node *exec_node_within(struct sim_exec *x, uint64_t id)
     return found;
 }
 
+/* 0: no node. */
 static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
 {
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     const struct sim_node *n = node_find(handle);
-    uint64_t id = n ? n->id : 0;
     *type = n ? n->type : CU_GRAPH_NODE_TYPE_EMPTY;
-    pthread_mutex_unlock(&graph_lock);
-    return id;
+    return n ? n->id : 0;
 }
 
 /* Moves the parts into the exec's node, in place of what it did. */
@@ -46,19 +36,10 @@ static CUresult exec_node_replace(struct exec_node *n, struct parts *p)
     const struct sim_context *ctx = context_find(p->works[0].context);
     if (ctx && context_base(ctx) != context_base(n->ctx))
         return CUDA_ERROR_INVALID_VALUE; /* a node stays where it is */
-    struct work *works = p->works;
-    if (works == &p->one) {
-        works = malloc(sizeof(*works));
-        if (!works)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        *works = p->one;
-    }
-    for (size_t i = 0; i < n->count; i++)
-        work_discard(&n->works[i]);
-    free(n->works);
-    n->works = works;
+    struct parts had = {n->works, n->count};
+    n->works = p->works;
     n->count = p->count;
-    *p = (struct parts){.count = 0};
+    *p = had; /* the caller frees it */
     return CUDA_SUCCESS;
 }
 
@@ -72,14 +53,12 @@ static CUresult exec_change(CUgraphExec handle, CUgraphNode node, CUgraphNodeTyp
     struct sim_exec *x = exec_find(handle);
     CUresult rc = CUDA_ERROR_INVALID_VALUE;
     if (x && id != 0 && now == type) {
-        pthread_mutex_lock(&x->lock);
-        struct exec_node *n = exec_node_within(x, id);
+        HOLD(&x->lock);
+        struct exec_node *n = exec_node_of(x, id);
         if (n)
             rc = exec_node_replace(n, p);
-        pthread_mutex_unlock(&x->lock);
     }
-    if (p->works)
-        parts_free(p);
+    parts_free(p);
     return rc;
 }
 
@@ -95,10 +74,8 @@ SIM_BODY(cuGraphExecKernelNodeSetParams_v2,
 SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec x, CUgraphNode node,
                                                    const CUDA_KERNEL_NODE_PARAMS_v1 *old)
 {
-    CUDA_KERNEL_NODE_PARAMS params = {.func = NULL};
-    if (!old)
-        return CUDA_ERROR_INVALID_VALUE;
-    memcpy(&params, old, sizeof(*old));
+    CUDA_KERNEL_NODE_PARAMS params;
+    TRY(node_kernel_v1(old, &params));
     return cuGraphExecKernelNodeSetParams_v2(x, node, &params);
 }
 
@@ -139,7 +116,6 @@ static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have
                                        const struct exec_node *want, size_t want_count,
                                        struct sim_node **where);
 
-/* Of conditional nodes. */
 static CUgraphExecUpdateResult compare_bodies(const struct exec_node *have,
                                               const struct exec_node *want, struct sim_node **where)
 {
@@ -224,10 +200,9 @@ static CUgraphExecUpdateResult exec_take(struct sim_exec *x, size_t first, size_
 /* `old`: what x had before. */
 static void choices_move(const struct sim_exec *x, const struct exec_node *old, size_t count)
 {
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     choices_own(old, count, NULL);
     choices_own(x->nodes, x->count, x);
-    pthread_mutex_unlock(&graph_lock);
 }
 
 static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResultInfo *info)
@@ -337,11 +312,13 @@ SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgra
     struct sim_node *where;
     size_t count = 0;
     pthread_mutex_lock(&x->lock);
-    struct exec_node *n = exec_node_of(x, id);
-    size_t at = n ? (size_t)(n - x->nodes) : 0;
+    size_t at = 0;
+    while (at < x->count && x->nodes[at].id != id)
+        at++;
     pthread_mutex_lock(&graph_lock);
     const struct sim_graph *g = graph_find(child);
-    CUresult rc = n && g ? child_flatten(g, at, &want, &count) : CUDA_ERROR_INVALID_VALUE;
+    CUresult rc =
+        at < x->count && g ? child_flatten(g, at, &want, &count) : CUDA_ERROR_INVALID_VALUE;
     if (rc == CUDA_SUCCESS)
         objects = exec_objects_copy(g, want, count);
     pthread_mutex_unlock(&graph_lock);
@@ -349,7 +326,7 @@ SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgra
                                   CU_GRAPH_EXEC_UPDATE_SUCCESS)
         rc = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     if (rc == CUDA_SUCCESS)
-        objects_swap(&n->objects, &objects);
+        objects_swap(&x->nodes[at].objects, &objects);
     struct point end = x->end;
     pthread_mutex_unlock(&x->lock);
     left_free(x, end, want, count, objects);
@@ -383,13 +360,12 @@ static CUresult enabled(CUgraphExec handle, CUgraphNode node, const unsigned int
         (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY &&
          type != CU_GRAPH_NODE_TYPE_MEMSET))
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&x->lock);
-    struct exec_node *n = exec_node_within(x, id);
+    HOLD(&x->lock);
+    struct exec_node *n = exec_node_of(x, id);
     if (n && set)
         n->disabled = *set == 0;
     if (n && get)
         *get = !n->disabled;
-    pthread_mutex_unlock(&x->lock);
     return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

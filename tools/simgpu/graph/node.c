@@ -17,25 +17,14 @@
 
 /* ---- builders: parameters -> one or more works, kept in a struct parts ----------------------- */
 
-void parts_free(struct parts *p)
-{
-    for (size_t i = 0; i < p->count; i++)
-        work_discard(&p->works[i]);
-    if (p->works != &p->one)
-        free(p->works);
-    *p = (struct parts){.count = 0};
-}
-
 /* Keeps `w`, whose reference (where it has one) is ours to pass on. */
 static CUresult parts_one(struct parts *p, struct work *w, CUgraphNodeType type)
 {
     w->node_type = type;
-    bool ok = work_keep(&p->one, w);
+    *p = (struct parts){works_copy(w, 1), 1};
     if (w->drop)
         w->drop(w);
-    p->works = &p->one;
-    p->count = ok ? 1 : 0;
-    return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return p->works ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The context that a node's parameters name; NULL: the current one. */
@@ -95,10 +84,10 @@ CUresult node_kernel_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *old, CUDA_KERNEL_NODE_
     return CUDA_SUCCESS;
 }
 
-void node_kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out)
+static void kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out)
 {
-    const uint64_t *a = n->work.args.u64;
-    const struct sim_function *f = n->work.func;
+    const uint64_t *a = n->works[0].args.u64;
+    const struct sim_function *f = n->works[0].func;
     *out = (CUDA_KERNEL_NODE_PARAMS){
         .func = function_handle(f),
         .gridDimX = (unsigned int)a[0],
@@ -110,7 +99,7 @@ void node_kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out)
         .sharedMemBytes = (unsigned int)a[6],
         .kernelParams = n->params,
         .kern = !f->module ? (CUkernel)(void *)function_handle(f) : NULL,
-        .ctx = n->work.context,
+        .ctx = n->works[0].context,
     };
 }
 
@@ -162,28 +151,18 @@ CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
     struct sim_context *ctx;
     if (!n || n->count == 0 || n->count > 256 || !n->paramArray || n->flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = node_context(n->ctx, &ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    *p = (struct parts){.works = calloc(n->count, sizeof(*p->works))};
-    if (!p->works)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    TRY(node_context(n->ctx, &ctx));
+    struct work *works = calloc(n->count, sizeof(*works));
+    CUresult rc = works ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     for (unsigned int i = 0; i < n->count && rc == CUDA_SUCCESS; i++) {
-        struct work w;
-        rc = memop_prepare(ctx, &n->paramArray[i], &w);
-        if (rc != CUDA_SUCCESS)
-            break;
-        w.node_type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
-        w.context = context_handle(ctx);
-        if (work_keep(&p->works[i], &w))
-            p->count++;
-        else
-            rc = CUDA_ERROR_OUT_OF_MEMORY;
-        if (w.drop)
-            w.drop(&w);
+        rc = memop_prepare(&n->paramArray[i], &works[i]);
+        works[i].context = context_handle(ctx);
     }
-    if (rc != CUDA_SUCCESS)
-        parts_free(p);
+    if (rc == CUDA_SUCCESS) {
+        *p = (struct parts){works_copy(works, n->count), n->count};
+        rc = p->works ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    free(works);
     return rc;
 }
 
@@ -223,10 +202,9 @@ static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_
 {
     if (built_rc != CUDA_SUCCESS)
         return built_rc;
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     struct sim_node *n = node_of(handle, type);
-    CUresult rc = n ? node_fill(n, p->works, p->count) : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_unlock(&graph_lock);
+    CUresult rc = n ? node_fill(n, p) : CUDA_ERROR_INVALID_VALUE;
     parts_free(p);
     return rc;
 }
@@ -241,15 +219,14 @@ static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_
     TRY(driver_ready());                                                                           \
     if (!(out_pointer))                                                                            \
         return CUDA_ERROR_INVALID_VALUE;                                                           \
-    pthread_mutex_lock(&graph_lock);                                                               \
+    HOLD(&graph_lock);                                                                             \
     const struct sim_node *n = node_of(node, CU_GRAPH_NODE_TYPE_##type);                           \
     if (n)                                                                                         \
         answer;                                                                                    \
-    pthread_mutex_unlock(&graph_lock);                                                             \
     return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE
 
 SIM_BODY(cuGraphKernelNodeGetParams_v2, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out),
-         GET(KERNEL, out, node_kernel_params(n, out)))
+         GET(KERNEL, out, kernel_params(n, out)))
 
 SIM_EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *out)
 {
@@ -273,11 +250,11 @@ SIM_EXPORT CUresult cuGraphKernelNodeSetParams(CUgraphNode node,
 }
 
 SIM_BODY(cuGraphMemcpyNodeGetParams, (CUgraphNode node, CUDA_MEMCPY3D *out),
-         GET(MEMCPY, out, memcpy(out, n->work.blob, sizeof(*out))))
+         GET(MEMCPY, out, memcpy(out, n->works[0].blob, sizeof(*out))))
 SIM_BODY(cuGraphMemcpyNodeSetParams, (CUgraphNode node, const CUDA_MEMCPY3D *in),
          SET(MEMCPY, parts_memcpy(in, NULL, &p)))
 SIM_BODY(cuGraphMemsetNodeGetParams, (CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *out),
-         GET(MEMSET, out, fill_params(&n->work, out)))
+         GET(MEMSET, out, fill_params(&n->works[0], out)))
 SIM_BODY(cuGraphMemsetNodeSetParams, (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *in),
          SET(MEMSET, parts_memset(in, NULL, &p)))
 
@@ -288,24 +265,22 @@ static void host_params(const struct work *w, CUDA_HOST_NODE_PARAMS *out)
 }
 
 SIM_BODY(cuGraphHostNodeGetParams, (CUgraphNode node, CUDA_HOST_NODE_PARAMS *out),
-         GET(HOST, out, host_params(&n->work, out)))
+         GET(HOST, out, host_params(&n->works[0], out)))
 SIM_BODY(cuGraphHostNodeSetParams, (CUgraphNode node, const CUDA_HOST_NODE_PARAMS *in),
          SET(HOST, parts_host(in, &p)))
 SIM_BODY(cuGraphEventRecordNodeGetEvent, (CUgraphNode node, CUevent *out),
-         GET(EVENT_RECORD, out, *out = n->work.args.ptr[0]))
+         GET(EVENT_RECORD, out, *out = n->works[0].args.ptr[0]))
 SIM_BODY(cuGraphEventRecordNodeSetEvent, (CUgraphNode node, CUevent event),
          SET(EVENT_RECORD, parts_event(event, true, &p)))
 SIM_BODY(cuGraphEventWaitNodeGetEvent, (CUgraphNode node, CUevent *out),
-         GET(WAIT_EVENT, out, *out = n->work.args.ptr[0]))
+         GET(WAIT_EVENT, out, *out = n->works[0].args.ptr[0]))
 SIM_BODY(cuGraphEventWaitNodeSetEvent, (CUgraphNode node, CUevent event),
          SET(WAIT_EVENT, parts_event(event, false, &p)))
 
 static void memop_params(const struct sim_node *n, CUDA_BATCH_MEM_OP_NODE_PARAMS *out)
 {
-    *out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = n->work.context,
-                                           .count = (unsigned int)n->more_count + 1,
-                                           .paramArray = n->memops,
-                                           .flags = n->memop_flags};
+    *out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
+        .ctx = n->works[0].context, .count = (unsigned int)n->count, .paramArray = n->memops};
 }
 
 SIM_BODY(cuGraphBatchMemOpNodeGetParams, (CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS *out),
@@ -325,9 +300,9 @@ static void alloc_params(const struct work *w, CUDA_MEM_ALLOC_NODE_PARAMS *out)
 }
 
 SIM_BODY(cuGraphMemAllocNodeGetParams, (CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *out),
-         GET(MEM_ALLOC, out, alloc_params(&n->work, out)))
+         GET(MEM_ALLOC, out, alloc_params(&n->works[0], out)))
 SIM_BODY(cuGraphMemFreeNodeGetParams, (CUgraphNode node, CUdeviceptr *out),
-         GET(MEM_FREE, out, *out = n->work.args.u64[ALLOC_PTR]))
+         GET(MEM_FREE, out, *out = n->works[0].args.u64[ALLOC_PTR]))
 SIM_BODY(cuGraphChildGraphNodeGetGraph, (CUgraphNode node, CUgraph *out),
          GET(GRAPH, out, *out = graph_handle(n->child)))
 
@@ -350,29 +325,24 @@ SIM_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNo
                                                   const CUkernelNodeAttrValue *value)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     struct sim_node *n = node_of(handle, CU_GRAPH_NODE_TYPE_KERNEL);
-    bool ok = n && value && attribute_valid(id);
-    if (ok) {
-        n->attributes[id] = *value;
-        n->attributes_set |= 1u << id;
-    }
-    pthread_mutex_unlock(&graph_lock);
-    return ok ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!n || !value || !attribute_valid(id))
+        return CUDA_ERROR_INVALID_VALUE;
+    n->attributes[id] = *value;
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     struct sim_node *to = node_of(dst, CU_GRAPH_NODE_TYPE_KERNEL);
     const struct sim_node *from = node_of(src, CU_GRAPH_NODE_TYPE_KERNEL);
-    if (to && from) {
-        memcpy(to->attributes, from->attributes, sizeof(to->attributes));
-        to->attributes_set = from->attributes_set;
-    }
-    pthread_mutex_unlock(&graph_lock);
-    return to && from ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!to || !from)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(to->attributes, from->attributes, sizeof(to->attributes));
+    return CUDA_SUCCESS;
 }
 
 /* ---- the calls for any type of node (12.2; with edge data 12.3) ------------------------------ */

@@ -9,13 +9,6 @@
 /* CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE and _MOVE, of which headers before 12.9 do not know. */
 enum { OWNERSHIP_COPY, OWNERSHIP_MOVE };
 
-/* One work, or for a batch of memory operations several. Owned. */
-struct parts {
-    struct work one, *works;
-    size_t count;
-};
-
-void parts_free(struct parts *p);
 CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p);
 CUresult parts_memcpy(const CUDA_MEMCPY3D *n, CUcontext ctx, struct parts *p);
 CUresult parts_memset(const CUDA_MEMSET_NODE_PARAMS *n, CUcontext ctx, struct parts *p);
@@ -29,6 +22,5 @@ CUresult parts_any(CUgraphNodeParams *n, struct parts *p);
 #endif
 /* Version 1 lacks the last two members. */
 CUresult node_kernel_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *old, CUDA_KERNEL_NODE_PARAMS *params);
-void node_kernel_params(const struct sim_node *n, CUDA_KERNEL_NODE_PARAMS *out);
 
 #endif

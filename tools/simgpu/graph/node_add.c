@@ -6,16 +6,17 @@
 
 #include <stdlib.h>
 
-struct place_in_graph {
+/* The first arguments of each call that adds a node. */
+struct place {
     CUgraphNode *out;
     CUgraph graph;
     const CUgraphNode *after;
-    const struct edge_data *data;
     size_t n;
+    const struct edge_data *data;
 };
 
 /* Under lock. */
-static CUresult node_connect(struct sim_node *node, const struct place_in_graph *at)
+static CUresult node_connect(struct sim_node *node, const struct place *at)
 {
     struct sim_node **from = calloc(at->n + 1, sizeof(*from));
     CUresult rc = from ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -37,18 +38,23 @@ static bool type_allowed(const struct sim_graph *g, CUgraphNodeType type)
                                                          type != CU_GRAPH_NODE_TYPE_MEM_FREE));
 }
 
-/* Under lock. */
-static CUresult node_add(const struct place_in_graph *at, CUgraphNodeType type,
-                         const struct parts *p, struct sim_node **out)
+static bool place_valid(const struct place *at)
+{
+    return at->out && (at->n == 0 || at->after);
+}
+
+/* Takes the parts (NULL: none) if it succeeds. Under lock. */
+static CUresult node_add(const struct place *at, CUgraphNodeType type, struct parts *p,
+                         struct sim_node **out)
 {
     struct graph_object *none = NULL;
     struct sim_graph *g = graph_find(at->graph);
     if (!g || !type_allowed(g, type))
         return CUDA_ERROR_INVALID_VALUE;
-    struct sim_node *node = node_new(g, type, NULL);
+    struct sim_node *node = node_new(g, type, NULL, 0);
     if (!node)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult rc = p ? node_fill(node, p->works, p->count) : CUDA_SUCCESS;
+    CUresult rc = p ? node_fill(node, p) : CUDA_SUCCESS;
     if (rc == CUDA_SUCCESS)
         rc = node_connect(node, at);
     if (rc == CUDA_SUCCESS) {
@@ -59,21 +65,15 @@ static CUresult node_add(const struct place_in_graph *at, CUgraphNodeType type,
     return rc;
 }
 
-/* Adds what was built (built_rc says how that went) and lets go of it. */
-static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
-                    const struct edge_data *data, size_t n, CUgraphNodeType type, CUresult built_rc,
+/* Adds what was built (built_rc says how that went). */
+static CUresult add(const struct place *at, CUgraphNodeType type, CUresult built_rc,
                     struct parts *p)
 {
+    struct sim_node *node;
     if (built_rc != CUDA_SUCCESS)
         return built_rc;
-    CUresult rc = CUDA_ERROR_INVALID_VALUE;
-    struct place_in_graph at = {out, graph, after, data, n};
-    struct sim_node *node;
-    if (out && (n == 0 || after)) {
-        pthread_mutex_lock(&graph_lock);
-        rc = node_add(&at, type, p, &node);
-        pthread_mutex_unlock(&graph_lock);
-    }
+    HOLD(&graph_lock);
+    CUresult rc = place_valid(at) ? node_add(at, type, p, &node) : CUDA_ERROR_INVALID_VALUE;
     if (p)
         parts_free(p);
     return rc;
@@ -82,8 +82,9 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 #define ADD(type, build)                                                                           \
     struct parts p = {.count = 0};                                                                 \
     TRY(driver_ready());                                                                           \
-    return add(out, g, after, NULL, n, CU_GRAPH_NODE_TYPE_##type, build, &p)
+    return add(AT, CU_GRAPH_NODE_TYPE_##type, build, &p)
 #define PLACE CUgraphNode *out, CUgraph g, const CUgraphNode *after, size_t n
+#define AT    (&(struct place){out, g, after, n, NULL})
 
 SIM_BODY(cuGraphAddKernelNode_v2, (PLACE, const CUDA_KERNEL_NODE_PARAMS *params),
          ADD(KERNEL, parts_kernel(params, &p)))
@@ -110,8 +111,7 @@ SIM_BODY(cuGraphAddBatchMemOpNode, (PLACE, const CUDA_BATCH_MEM_OP_NODE_PARAMS *
 SIM_BODY(cuGraphAddMemAllocNode, (PLACE, CUDA_MEM_ALLOC_NODE_PARAMS *params),
          ADD(MEM_ALLOC, parts_alloc(params, &p)))
 SIM_BODY(cuGraphAddMemFreeNode, (PLACE, CUdeviceptr ptr), ADD(MEM_FREE, parts_free_node(ptr, &p)))
-SIM_CALL(cuGraphAddEmptyNode, (PLACE),
-         add(out, g, after, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, driver_ready(), NULL))
+SIM_CALL(cuGraphAddEmptyNode, (PLACE), add(AT, CU_GRAPH_NODE_TYPE_EMPTY, driver_ready(), NULL))
 
 /* ---- graphs inside: copied, or moved with their handles -------------------------------------- */
 
@@ -137,12 +137,14 @@ static bool child_fits(const struct sim_graph *child, const struct sim_graph *in
     return !child->owner && !lies_inside(into, child) && !graph_has(child, type_condition);
 }
 
-/* Under lock. */
-static CUresult child_add(const struct place_in_graph *at, struct sim_graph *child, bool moved)
+static CUresult add_child(const struct place *at, CUgraph handle, bool moved)
 {
     struct graph_object *none = NULL;
     struct sim_node *node;
-    if (!child_fits(child, graph_find(at->graph), moved))
+    TRY(driver_ready());
+    HOLD(&graph_lock);
+    struct sim_graph *child = graph_find(handle);
+    if (!place_valid(at) || !child_fits(child, graph_find(at->graph), moved))
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_graph *own = moved ? child : graph_copy(child);
     CUresult rc =
@@ -156,84 +158,60 @@ static CUresult child_add(const struct place_in_graph *at, struct sim_graph *chi
     return rc;
 }
 
-static CUresult add_child(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
-                          const struct edge_data *data, size_t n, CUgraph child, bool moved)
-{
-    TRY(driver_ready());
-    if (!out || (n != 0 && !after))
-        return CUDA_ERROR_INVALID_VALUE;
-    struct place_in_graph at = {out, g, after, data, n};
-    pthread_mutex_lock(&graph_lock);
-    CUresult rc = child_add(&at, graph_find(child), moved);
-    pthread_mutex_unlock(&graph_lock);
-    return rc;
-}
-
-SIM_CALL(cuGraphAddChildGraphNode, (PLACE, CUgraph child),
-         add_child(out, g, after, NULL, n, child, false))
+SIM_CALL(cuGraphAddChildGraphNode, (PLACE, CUgraph child), add_child(AT, child, false))
 
 #if CUDA_VERSION >= 12020
 /* A structure from before 12.9 ends in front of the ownership, and what follows is zero: a copy. */
-static CUresult add_any_child(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
-                              const struct edge_data *data, size_t n,
-                              const CUgraphNodeParams *params)
+static CUresult add_any_child(const struct place *at, const CUgraphNodeParams *params)
 {
     int ownership;
     memcpy(&ownership, (const char *)&params->graph + sizeof(CUgraph), sizeof(ownership));
     if (ownership != OWNERSHIP_COPY && ownership != OWNERSHIP_MOVE)
         return CUDA_ERROR_INVALID_VALUE;
-    return add_child(out, g, after, data, n, params->graph.graph, ownership == OWNERSHIP_MOVE);
+    return add_child(at, params->graph.graph, ownership == OWNERSHIP_MOVE);
 }
 
 #if CUDA_VERSION >= 12030
-static CUresult add_conditional(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
-                                const struct edge_data *data, size_t n,
-                                CUDA_CONDITIONAL_NODE_PARAMS *params)
+static CUresult add_conditional(const struct place *at, CUDA_CONDITIONAL_NODE_PARAMS *params)
 {
     struct graph_object *none = NULL;
     struct sim_node *node;
-    struct place_in_graph at = {out, g, after, data, n};
-    if (!out || (n != 0 && !after))
+    if (!place_valid(at))
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&graph_lock);
-    CUresult rc = node_add(&at, TYPE_CONDITIONAL, NULL, &node);
-    if (rc == CUDA_SUCCESS) {
-        rc = conditional_make(node, params);
-        if (rc != CUDA_SUCCESS)
-            node_free(node, &none);
-    }
-    pthread_mutex_unlock(&graph_lock);
+    HOLD(&graph_lock);
+    TRY(node_add(at, TYPE_CONDITIONAL, NULL, &node));
+    CUresult rc = conditional_make(node, params);
+    if (rc != CUDA_SUCCESS)
+        node_free(node, &none);
     return rc;
 }
 #endif
 
-static CUresult add_any(CUgraphNode *out, CUgraph g, const CUgraphNode *after,
-                        const struct edge_data *data, size_t n, CUgraphNodeParams *params)
+static CUresult add_any(const struct place *at, CUgraphNodeParams *params)
 {
     TRY(driver_ready());
     if (!params)
         return CUDA_ERROR_INVALID_VALUE;
     if (params->type == CU_GRAPH_NODE_TYPE_EMPTY)
-        return add(out, g, after, data, n, CU_GRAPH_NODE_TYPE_EMPTY, CUDA_SUCCESS, NULL);
+        return add(at, CU_GRAPH_NODE_TYPE_EMPTY, CUDA_SUCCESS, NULL);
     if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        return add_any_child(out, g, after, data, n, params);
+        return add_any_child(at, params);
 #if CUDA_VERSION >= 12030
     if (params->type == TYPE_CONDITIONAL)
-        return add_conditional(out, g, after, data, n, &params->conditional);
+        return add_conditional(at, &params->conditional);
 #endif
     struct parts p = {.count = 0};
     CUresult rc = parts_any(params, &p);
-    return add(out, g, after, data, n, params->type, rc, &p);
+    return add(at, params->type, rc, &p);
 }
 
-SIM_CALL(cuGraphAddNode, (PLACE, CUgraphNodeParams *params),
-         add_any(out, g, after, NULL, n, params))
+SIM_CALL(cuGraphAddNode, (PLACE, CUgraphNodeParams *params), add_any(AT, params))
 
 #if CUDA_VERSION >= 12030
 SIM_CALL(cuGraphAddNode_v2,
          (CUgraphNode * out, CUgraph g, const CUgraphNode *after, const CUgraphEdgeData *data,
           size_t n, CUgraphNodeParams *params),
-         add_any(out, g, after, (const struct edge_data *)(const void *)data, n, params))
+         add_any(&(struct place){out, g, after, n, (const void *)data}, params))
 SIM_ALIAS(cuGraphAddNode_v3,
           (CUgraphNode * out, CUgraph g, const CUgraphNode *after, const CUgraphEdgeData *data,
            size_t n, CUgraphNodeParams *params),

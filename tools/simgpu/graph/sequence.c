@@ -58,18 +58,12 @@ bool member_depend(struct capture *c, CUgraphNode node, struct edge_data data)
     for (size_t i = 0; i < c->count; i++)
         if (c->nodes[i] == node)
             return true;
-    if (c->count == c->room) {
-        size_t room = c->room != 0 ? c->room * 2 : 8;
-        CUgraphNode *nodes = realloc(c->nodes, room * sizeof(*nodes));
-        if (nodes)
-            c->nodes = nodes;
-        struct edge_data *all = realloc(c->data, room * sizeof(*all));
-        if (all)
-            c->data = all;
-        if (!nodes || !all)
-            return false;
-        c->room = room;
-    }
+    CUgraphNode *nodes = array_grow(c->nodes, c->count, sizeof(*nodes));
+    c->nodes = nodes ? nodes : c->nodes;
+    struct edge_data *all = array_grow(c->data, c->count, sizeof(*all));
+    c->data = all ? all : c->data;
+    if (!nodes || !all)
+        return false;
     c->nodes[c->count] = node;
     c->data[c->count++] = data;
     return true;
@@ -86,13 +80,6 @@ bool member_is_behind(const struct capture *c, CUgraphNode node)
     return behind;
 }
 
-/* From here on the member's next node follows this one alone. */
-static bool member_follow(struct capture *c, struct sim_node *node)
-{
-    c->count = 0;
-    return member_depend(c, node_handle(node), (struct edge_data){{0}});
-}
-
 CUresult member_connect(struct capture *c, struct sim_node *node)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -101,7 +88,9 @@ CUresult member_connect(struct capture *c, struct sim_node *node)
             return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED; /* destroyed behind the capture's back */
         TRY(node_depend(node, &from, &c->data[i], 1));
     }
-    return member_follow(c, node) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    c->count = 0; /* from here on it follows this one alone */
+    return member_depend(c, node_handle(node), (struct edge_data){{0}}) ? CUDA_SUCCESS
+                                                                        : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sequence_usable(const struct sequence *q)
@@ -155,16 +144,15 @@ bool sequences_where(bool (*hit)(const struct sequence *q, const void *arg), con
     bool any = false;
     if (atomic_load(&open_count) == 0)
         return false;
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     struct sequence *q;
     DL_FOREACH (open_sequences, q) {
-        if (hit(q, arg)) {
-            if (spoil)
-                sequence_invalidate(q);
-            any = true;
-        }
+        if (!hit(q, arg))
+            continue;
+        if (spoil)
+            sequence_invalidate(q);
+        any = true;
     }
-    pthread_mutex_unlock(&graph_lock);
     return any;
 }
 

@@ -31,7 +31,7 @@ struct capture {
     struct sim_stream *stream;
     CUgraphNode *nodes;
     struct edge_data *data;
-    size_t count, room;
+    size_t count;
     struct capture *prev, *next;
 };
 

@@ -16,12 +16,7 @@ struct user_object {
 
 static struct handle_pool pool = HANDLE_POOL(struct user_object, 1 << 16);
 
-void user_object_hold(struct user_object *o, unsigned int count)
-{
-    atomic_fetch_add(&o->count, count);
-}
-
-void user_object_release(struct user_object *o, unsigned int count)
+static void object_release(struct user_object *o, unsigned int count)
 {
     if (atomic_fetch_sub(&o->count, count) != count || !handle_retire(o))
         return;
@@ -38,7 +33,7 @@ struct graph_object *graph_objects_copy(const struct graph_object *from)
         if (!o)
             break;
         *o = *from;
-        user_object_hold(o->object, o->count);
+        atomic_fetch_add(&o->object->count, o->count);
         LL_PREPEND(copy, o);
     }
     return copy;
@@ -48,7 +43,7 @@ void graph_objects_release(struct graph_object *objects)
 {
     while (objects) {
         struct graph_object *next = objects->next;
-        user_object_release(objects->object, objects->count);
+        object_release(objects->object, objects->count);
         free(objects);
         objects = next;
     }
@@ -83,7 +78,7 @@ SIM_EXPORT CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count)
 {
     struct user_object *o;
     TRY(object_check(handle, count, &o));
-    user_object_hold(o, count);
+    atomic_fetch_add(&o->count, count);
     return CUDA_SUCCESS;
 }
 
@@ -93,7 +88,7 @@ SIM_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count)
     TRY(object_check(handle, count, &o));
     if (count > atomic_load(&o->count))
         return CUDA_ERROR_INVALID_VALUE;
-    user_object_release(o, count);
+    object_release(o, count);
     return CUDA_SUCCESS;
 }
 
@@ -120,16 +115,14 @@ SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject handle, 
     TRY(object_check(handle, count, &o));
     if ((flags & ~(unsigned int)CU_GRAPH_USER_OBJECT_MOVE) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&graph_lock);
+    HOLD(&graph_lock);
     struct sim_graph *g = graph_find(graph);
     struct graph_object *e = g ? entry_of(g, o, true) : NULL;
-    if (e)
-        e->count += count;
-    pthread_mutex_unlock(&graph_lock);
     if (!e)
         return !g ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+    e->count += count;
     if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0)
-        user_object_hold(o, count); /* else the caller's references become the graph's */
+        atomic_fetch_add(&o->count, count); /* else the caller's references become the graph's */
     return CUDA_SUCCESS;
 }
 
@@ -148,6 +141,6 @@ SIM_EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject handle,
     pthread_mutex_unlock(&graph_lock);
     if (!fits)
         return CUDA_ERROR_INVALID_VALUE;
-    user_object_release(o, count);
+    object_release(o, count);
     return CUDA_SUCCESS;
 }

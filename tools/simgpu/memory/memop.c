@@ -163,9 +163,8 @@ static CUresult batch_check(const Op *ops, unsigned int count, unsigned int flag
     return CUDA_SUCCESS;
 }
 
-CUresult memop_prepare(struct sim_context *ctx, const Op *op, struct work *w)
+CUresult memop_prepare(const Op *op, struct work *w)
 {
-    (void)ctx;
     TRY(batch_check(op, 1, 0));
     batch_build(op, 1, w);
     w->cost_ns += op_waits(op) ? (uint64_t)config_get()->graph_wait_ns : 0;

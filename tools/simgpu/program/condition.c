@@ -7,10 +7,9 @@ static struct handle_pool conditions = HANDLE_POOL(struct condition, 1 << 16);
 
 struct condition *condition_make(struct sim_context *ctx, uint32_t initial, bool assigns)
 {
-    struct condition *c = handle_take(&conditions);
+    struct condition *c = handle_take_zero(&conditions);
     if (!c)
         return NULL;
-    memset((char *)c + sizeof(c->handle), 0, sizeof(*c) - sizeof(c->handle));
     atomic_store(&c->holders, 1);
     atomic_store(&c->value, initial);
     c->ctx = ctx;

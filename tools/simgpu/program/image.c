@@ -15,14 +15,6 @@
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static void *array_grow(void *array, size_t count, size_t bytes)
-{
-    /* Doubled at powers of two: no capacity to keep. */
-    if (count & (count - 1))
-        return array;
-    return realloc(array, (count ? count * 2 : 1) * bytes);
-}
-
 struct image_entry *image_add_entry(struct image *image, const char *name, size_t length)
 {
     struct image_entry *bigger =

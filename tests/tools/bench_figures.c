@@ -126,3 +126,18 @@ Test(bench_figures, too_few_samples_have_no_estimate)
     cr_expect(b.mode[BENCH_ALONE].estimate[BENCH_ASKED].known);
     cr_expect_eq(b.mode[BENCH_ALONE].estimate[BENCH_ASKED].us, 5);
 }
+
+/* 0.99 to the power of 459 is the first below 0.01. */
+Test(bench_figures, so_many_answers_without_a_late_one_show_one_percent)
+{
+    cr_expect_leq(bench_late_limit(0, 459), 1);
+    cr_expect_gt(bench_late_limit(0, 458), 1);
+}
+
+Test(bench_figures, late_answers_raise_the_limit)
+{
+    cr_expect_gt(bench_late_limit(1, 459), bench_late_limit(0, 459));
+    cr_expect_lt(bench_late_limit(10, 10000), bench_late_limit(1, 1000));
+    cr_expect_float_eq(bench_late_limit(5, 10), 85.0, 0.5); /* tables of the binomial */
+    cr_expect_eq(bench_late_limit(10, 10), 100);
+}

@@ -55,8 +55,7 @@ _cutin_words() { # WORD...: those that begin with what is there
 _cutin_choices() { # CUTIN COMMAND OPTION
     case "$2 $3" in
     'latency --attach') echo "$(_cutin_pids "$1")" 1 2 rt ;;
-    'latency --preset') echo xsched reef gpreempt mlperf-server ;;
-    'latency --mode') echo alone native cutin ungated ;;
+    'latency --mode' | 'preset --mode') echo alone native cutin ungated ;;
     *' --stages') echo auto log events ;;
     'replay --arrivals') echo traced periodic poisson closed ;;
     *' --arrivals') echo poisson uniform gamma: trace: closed ;;
@@ -110,6 +109,7 @@ _cutin_operand() { # CUTIN COMMAND
     replay | whatif | plot | report) _cutin_value "$1" "$2" '' FILE ;;
     set | pause | resume | reset) _cutin_words "$(_cutin_pids "$1")" ;;
     policy) _cutin_words "$(_cutin_policies "$1")" ;;
+    preset) _cutin_words xsched reef gpreempt mlperf-server ;;
     help) _cutin_words "$(_cutin_commands "$1")" ;;
     *) COMPREPLY=() ;;
     esac

@@ -168,8 +168,8 @@ Test(command, every_command_has_a_help_text)
                WORDS("run", "trace", "latency", "list", "doctor", "profile", "top", "set", "pause",
                      "resume", "reset", "policy", "cdi", "version", "help"));
     check_help(LAB, "cutin-lab",
-               WORDS("disb", "overhead", "ablation", "plot", "report", "record", "replay", "whatif",
-                     "version", "help"));
+               WORDS("disb", "overhead", "ablation", "preset", "plot", "report", "record", "replay",
+                     "whatif", "version", "help"));
 }
 
 static char *manual_text(const char *program)

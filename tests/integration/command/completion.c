@@ -137,7 +137,7 @@ Test(completion, values_and_operands_are_offered)
 Test(completion, what_an_option_chooses_from_is_offered_and_stands_in_its_help_text)
 {
     static const char *const lines[] = {
-        "cutin latency --preset ",     "cutin latency --stages ",    "cutin latency --mode ",
+        "cutin-lab preset ",           "cutin latency --stages ",    "cutin latency --mode ",
         "cutin latency --arrivals ",   "cutin-lab disb --mode ",     "cutin-lab disb --workload ",
         "cutin-lab whatif --pages ",   "cutin-lab whatif --blocks ", "cutin-lab whatif --pattern ",
         "cutin-lab replay --arrivals "};

@@ -404,17 +404,17 @@ Test(latency, a_preset_prints_others_figures_beside_its_own)
     static const char *const names[] = {"xsched", "reef", "gpreempt", "mlperf-server"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-        struct process *p =
-            process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--preset",
-                                         names[i], "--samples", "40", "--warm-up", "5", "--solo-ms",
-                                         "50", "--json", NULL},
-                        NULL, 80);
+        struct process *p = process_run(
+            (const char *[]){LAB, "preset", names[i], "--sim", "--floor-ms", "0", "--samples", "40",
+                             "--warm-up", "5", "--solo-ms", "50", "--json", NULL},
+            NULL, 80);
         json_t *root = printed(p), *rows = get(root, "preset.rows"), *row;
         size_t k;
         cr_expect_str_eq(json_string_value(get(root, "preset.name")), names[i]);
         cr_expect_eq(json_integer_value(get(root, "config.warm_up")), 5);
         cr_expect_eq(json_integer_value(get(root, "modes.cutin.samples")), 40);
         cr_expect_geq(json_array_size(rows), 3);
+        cr_expect_gt(json_integer_value(get(root, "config.rt_kernels")), 1);
         json_array_foreach(rows, k, row)
         {
             cr_expect(json_is_string(get(row, "paper")));
@@ -424,6 +424,21 @@ Test(latency, a_preset_prints_others_figures_beside_its_own)
         json_decref(root);
         process_free(p);
     }
+}
+
+Test(latency, what_a_preset_has_not_measured_is_no_figure)
+{
+    struct process *p =
+        process_run((const char *[]){LAB, "preset", "reef", "--sim", "--floor-ms", "0", "--samples",
+                                     "10", "--mode", "alone", "--json", NULL},
+                    NULL, 80);
+    json_t *root = printed(p), *row;
+    size_t k;
+
+    json_array_foreach(get(root, "preset.rows"), k, row) cr_expect(json_is_null(get(row, "here")));
+    cr_expect_eq(k, 4);
+    json_decref(root);
+    process_free(p);
 }
 
 /* ---- break ---------------------------------------------------------------------------------- */

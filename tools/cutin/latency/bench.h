@@ -73,14 +73,11 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
 
 /* ---- the measurement ----------------------------------------------------------------------- */
 
-struct preset;
-
 /* Where the device's times come from; auto: from its log where there is one. */
 enum bench_trace_method { BENCH_TRACE_LOG, BENCH_TRACE_EVENTS, BENCH_TRACE_AUTO };
 extern const char *const bench_trace_methods[]; /* as people read the first two */
 
 struct bench_plan {
-    const struct preset *preset; /* NULL: none */
     uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, solo_ms, floor_ms;
     uint32_t warm_up;              /* requests before the samples */
     uint32_t be_batch;             /* kernels between two waits of best effort; 0: enough */
@@ -233,6 +230,9 @@ static inline bool bench_p99_known(const struct bench *b, int mode)
 }
 /* What one graph of best effort takes by itself, in us; 0: it launches kernels one by one. */
 double bench_graph_us(const struct bench *b);
+/* At most so many percent of all requests are late, with 99 % confidence, where `late` of `n` were:
+ * Clopper and Pearson's limit. */
+double bench_late_limit(uint32_t late, uint32_t n);
 double bench_rate(const struct bench_work *work); /* kernels per second, 0 where none ran */
 /* Mean estimated work of best effort between two gates, beside real time; 0 without gates. */
 double bench_gate_us(const struct bench *b);
@@ -270,58 +270,10 @@ struct attach_plan {
 };
 int attach_run(const struct attach_plan *plan, int argc, char **argv);
 
-/* ---- presets.c: the protocols by which others measured, and what they report ------------------
- *
- * A preset is a set of options; what is given beside it counts. Its rows stand beside what the
- * papers report, of other machines and other GPUs: they are no comparison of the systems. */
+/* ---- bench_options.c ------------------------------------------------------------------------- */
 
-enum preset_metric {
-    PRESET_RESIDUE_KERNELS, /* p99 of what real time waited for, in best-effort kernels */
-    PRESET_PREEMPT_P50,     /* from the call until the first kernel began, us */
-    PRESET_PREEMPT_P99,
-    PRESET_CUTIN_RATIO, /* p99 against alone */
-    PRESET_NATIVE_RATIO,
-    PRESET_MEAN_ADDED,  /* to the mean of alone, percent */
-    PRESET_P99_SAVED,   /* cutin's p99 below that of native, percent */
-    PRESET_BE_OVERHEAD, /* with nobody above, percent of native */
-    PRESET_BE_LOST,     /* beside real time, percent of native beside it */
-    PRESET_LATE,        /* requests beyond the bound, percent */
-    PRESET_LATE_LIMIT,  /* and how many there may be, with 99 % confidence */
-};
-
-struct preset_row {
-    enum preset_metric metric;
-    const char *what, *paper, *machine;
-};
-
-enum { PRESET_ROWS = 5 };
-
-struct preset {
-    const char *name;
-    const char *about, *differs; /* from the original; one line each */
-    const char *arrivals;
-    double rate, bound_us; /* 0: none */
-    uint32_t be_kernel_us, be_graph, be_batch, rt_kernels, rt_kernel_us, warm_up, samples;
-    const char *depth, *budget_us; /* of best effort; NULL: cutin's own */
-    struct preset_row row[PRESET_ROWS];
-};
-
-extern const struct preset presets[]; /* ends with one without a name */
-extern const char *const preset_names[];
-
-/* Puts into the plan what was not given (0). */
-void preset_fill(struct bench_plan *p, const struct preset *preset);
-/* NAN: it was not measured. */
-double preset_value(const struct bench *b, enum preset_metric metric);
-/* At most so many percent of all requests are late, with 99 % confidence, where `late` of `n` were:
- * Clopper and Pearson's limit. */
-double preset_late_limit(uint32_t late, uint32_t n);
-void preset_print(const struct bench *b);
-/* NULL: no preset. */
-json_t *preset_json(const struct bench *b);
-
-/* The options that every command has which runs benches: first rows of its table. */
-/* Of the bench_plan `p`. `arrivals`: what they are where they are not given. */
+/* The options that every command has which runs benches: first rows of its table. Of the bench_plan
+ * `p`. `arrivals`: what they are where they are not given. */
 #define BENCH_OPTION_ROWS(p, default_arrivals)                                                     \
     {"sim", NULL, "run on a private simulated GPU", TAKE_FLAG((p).sim)},                           \
         {"rt-kernels", "N", "real-time kernels per sample (1)",                                    \
@@ -355,10 +307,54 @@ json_t *preset_json(const struct bench *b);
         "json", NULL, "one JSON object on stdout, instead of tables", TAKE_FLAG((p).json)          \
     }
 
+/* And those of a command that runs one, whose figures bench_command gives. */
+#define BENCH_ONE_OPTION_ROWS(p)                                                                   \
+    BENCH_OPTION_ROWS(p, "poisson"),                                                               \
+        {"samples", "N", "samples per mode (1000)", TAKE_NUMBER((p).samples, 1, 1000000)},         \
+        {"be-kernel-us", "N", "duration of best-effort kernels (200)",                             \
+         TAKE_NUMBER((p).be_kernel_us, 1, 1000000)},                                               \
+        {"be-graph", "N", "best effort launches CUDA graphs of N kernels",                         \
+         TAKE_NUMBER((p).be_graph, 1, 100000)},                                                    \
+        {"mode", "MODE",                                                                           \
+         "measure only this mode: alone, native, cutin or, with --be-graph, ungated;\n"            \
+         "may be repeated (all)",                                                                  \
+         TAKE_WORDS((p).modes, bench_mode_names)},                                                 \
+        {"floor-ms", "N",                                                                          \
+         "how long to measure the machine's own noise first; 0: not at all (300)",                 \
+         TAKE_NUMBER((p).floor_ms, 0, 600000)},                                                    \
+        {"percentile", "P",                                                                        \
+         "also print this percentile, such as 99.9, with its interval; needs enough\n"             \
+         "--samples",                                                                              \
+         TAKE_DECIMAL((p).percentile, 0.001, 99.9999)},                                            \
+        {"bound", "US", "count the answers that take longer",                                      \
+         TAKE_DECIMAL((p).bound_us, 0.001, 1e9)},                                                  \
+        {"break", "US",                                                                            \
+         "stop at the first answer under cutin that takes longer, and write a trace\n"             \
+         "of the last 50 ms of all processes for ui.perfetto.dev",                                 \
+         TAKE_DECIMAL((p).break_us, 0.001, 1e9)},                                                  \
+        {"break-trace", "FILE", "the trace of --break (break.json)", TAKE_TEXT((p).break_trace)},  \
+    {                                                                                              \
+        "histogram", "FILE",                                                                       \
+            "write the latencies as HDR histograms: to FILE.json, or as one text file\n"           \
+            "per mode for HdrHistogram's plotters (FILE.cutin.hgrm for FILE.hgrm)",                \
+            TAKE_TEXT((p).histogram)                                                               \
+    }
+/* What such a plan is before any option. */
+#define BENCH_ONE_PLAN                                                                             \
+    {.break_trace = "break.json",                                                                  \
+     .solo_ms = 1500,                                                                              \
+     .floor_ms = 300,                                                                              \
+     .method = BENCH_TRACE_AUTO,                                                                   \
+     .seed = 1}
+
 void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan);
 void bench_take_rate(const struct subcommand *cmd, int row, void *gap_us);
 void bench_take_stages(const struct subcommand *cmd, int row, void *plan);
 /* What was not given and follows from the rest. */
 void bench_options_fill(struct bench_plan *p);
+/* Checks the plan of one bench, measures by it, and gives the figures. `more`: what the command
+ * adds to them; NULL: nothing. Frees the bench; returns the exit status. */
+int bench_command(const struct subcommand *cmd, struct bench *b, int argc, char **argv,
+                  void (*more)(const struct bench *b, json_t *root));
 
 #endif

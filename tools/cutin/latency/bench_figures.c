@@ -5,6 +5,7 @@
 #include "tools/cutin/nap.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -208,6 +209,27 @@ double bench_graph_us(const struct bench *b)
             least = ns;
     }
     return (double)least / 1e3;
+}
+
+double bench_late_limit(uint32_t late, uint32_t n)
+{
+    double low = (double)late / n, high = 1;
+
+    if (late >= n)
+        return 100;
+    for (int i = 0; i < 60; i++) {
+        double p = (low + high) / 2, sum = 0;
+
+        /* That at most `late` of `n` are late where each is by the chance p. */
+        for (uint32_t k = 0; k <= late; k++)
+            sum += exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + k * log(p) +
+                       (n - k) * log1p(-p));
+        if (sum > 0.01)
+            low = p;
+        else
+            high = p;
+    }
+    return 100 * high;
 }
 
 double bench_rate(const struct bench_work *work)

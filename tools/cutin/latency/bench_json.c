@@ -56,7 +56,7 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
         put(mode, "bound",
             json_pack("{s:o, s:i, s:o}", "us", result_number(b->plan.bound_us), "late",
                       (int)r->late, "limit_percent",
-                      result_number(preset_late_limit(r->late, r->n))));
+                      result_number(bench_late_limit(r->late, r->n))));
     if (arrivals_open(&b->plan.arrivals))
         put(mode, "backlog",
             json_pack("{s:i, s:o, s:i}", "most", (int)r->backlog.most, "mean",
@@ -199,14 +199,14 @@ json_t *bench_json(const struct bench *b)
                                (json_int_t)e->cut_ins, "holds", (json_int_t)e->holds, "gates",
                                (json_int_t)e->gates);
     return json_pack(
-        "{s:o, s:o, s:o*, s:o, s:o*, s:{s:o, s:b, s:b}, s:o*, s:o*, s:o*, s:o*, s:b, "
-        "s:o, s:o}",
+        "{s:o, s:o, s:o*, s:o, s:o*, s:{s:o, s:b, s:b}, s:o*, s:o*, s:o*, s:b, s:o, "
+        "s:o}",
         "modes", modes, "added_us", added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL,
         "be", be_json(b), "floor", b->floor.measured ? floor_json(b) : NULL, "claim", "processor",
         c->cpu < 0 ? json_null() : json_integer(c->cpu), "locked", c->locked, "realtime",
         c->realtime, "engagement", engagement, "stages", b->plan.stages ? stages_json(b) : NULL,
-        "preset", preset_json(b), "broke", b->broke.broke ? broke_json(b) : NULL, "interrupted",
-        b->cancelled, "seconds", result_number(b->seconds), "config", bench_config_json(b));
+        "broke", b->broke.broke ? broke_json(b) : NULL, "interrupted", b->cancelled, "seconds",
+        result_number(b->seconds), "config", bench_config_json(b));
 }
 
 /* ---- histograms: of all modes as JSON, or of each as text ----------------------------------- */

@@ -150,7 +150,7 @@ static void print_table(const struct bench *b)
             printf("bound, %-7s   %u of %u later than %g us; with 99 %% confidence at most %.2f %% "
                    "of all\n",
                    bench_mode_names[m], b->mode[m].late, b->mode[m].n, b->plan.bound_us,
-                   preset_late_limit(b->mode[m].late, b->mode[m].n));
+                   bench_late_limit(b->mode[m].late, b->mode[m].n));
     print_break(b);
     for (int m = 0; m < BENCH_MODES; m++)
         if (bench_has(b, m))
@@ -205,8 +205,6 @@ void bench_print(const struct bench *b)
                    "for it\n",
                    s->paused);
     }
-    if (b->plan.preset)
-        preset_print(b);
     for (int m = 0; m < BENCH_MODES; m++)
         if (bench_has(b, m))
             columns[n++] = (struct histogram_column){bench_mode_names[m], b->mode[m].latency_ns,

@@ -1,16 +1,52 @@
 /*
- * presets.c - others' protocols and figures (see presets.h). Where figures come from is in
- * docs/measuring.md.
+ * preset.c - `cutin-lab preset`: the protocols by which others measured, and what they report.
+ *
+ * A preset is a set of options; what is given beside it counts. Its rows stand beside what the
+ * papers report, of other machines and other GPUs: they are no comparison of the systems. Where
+ * figures come from is in docs/measuring.md.
  */
-#include "bench.h"
+#include "lab.h"
+#include "tools/cutin/latency/bench.h"
 #include "tools/cutin/result.h"
 
 #include <getopt.h>
 #include <math.h>
+#include <string.h>
+
+enum metric {
+    RESIDUE_KERNELS, /* p99 of what real time waited for, in best-effort kernels */
+    PREEMPT_P50,     /* from the call until the first kernel began, us */
+    PREEMPT_P99,
+    CUTIN_RATIO, /* p99 against alone */
+    NATIVE_RATIO,
+    MEAN_ADDED,  /* to the mean of alone, percent */
+    P99_SAVED,   /* cutin's p99 below that of native, percent */
+    BE_OVERHEAD, /* with nobody above, percent of native */
+    BE_LOST,     /* beside real time, percent of native beside it */
+    LATE,        /* requests beyond the bound, percent */
+    LATE_LIMIT,  /* and how many there may be, with 99 % confidence */
+};
+
+struct row {
+    enum metric metric;
+    const char *what, *paper, *machine;
+};
+
+enum { ROWS = 5 };
+
+struct preset {
+    const char *name;
+    const char *about, *differs; /* from the original; one line each */
+    const char *arrivals;
+    double rate, bound_us; /* 0: none */
+    uint32_t be_kernel_us, be_graph, be_batch, rt_kernels, rt_kernel_us, warm_up, samples;
+    const char *depth, *budget_us; /* of best effort; NULL: cutin's own */
+    struct row row[ROWS];
+};
 
 #define XSCHED_GV100 "XSched, GV100"
 
-const struct preset presets[] = {
+static const struct preset presets[] = {
     {.name = "xsched",
      .about =
          "XSched: 64 kernels of 0.5 ms at a time, 8 in flight, foreground at 20 % of its peak with "
@@ -29,11 +65,11 @@ const struct preset presets[] = {
      .samples = 1000,
      .depth = "8",
      .budget_us = "1000000",
-     .row = {{PRESET_RESIDUE_KERNELS, "residue p99, kernels of 0.5 ms", "8 (L1), 1 (L2), 0.06 (L3)",
+     .row = {{RESIDUE_KERNELS, "residue p99, kernels of 0.5 ms", "8 (L1), 1 (L2), 0.06 (L3)",
               XSCHED_GV100},
-             {PRESET_CUTIN_RATIO, "real-time p99, x alone", "1.02 to 1.30", XSCHED_GV100},
-             {PRESET_NATIVE_RATIO, "the same natively", "1.60 to 2.19", XSCHED_GV100},
-             {PRESET_BE_OVERHEAD, "best effort loses with nobody above, %", "3.4 at most (L1)",
+             {CUTIN_RATIO, "real-time p99, x alone", "1.02 to 1.30", XSCHED_GV100},
+             {NATIVE_RATIO, "the same natively", "1.60 to 2.19", XSCHED_GV100},
+             {BE_OVERHEAD, "best effort loses with nobody above, %", "3.4 at most (L1)",
               XSCHED_GV100}}},
     {.name = "reef",
      .about = "REEF's DISB A: VGG-19, 71 kernels, 100 times a second beside ResNet-152's kernels",
@@ -47,12 +83,12 @@ const struct preset presets[] = {
      .rt_kernels = 71,
      .rt_kernel_us = 37,
      .samples = 1000,
-     .row = {{PRESET_PREEMPT_P50, "preemption latency p50, us", "71 to 288, means", "REEF-N, V100"},
-             {PRESET_PREEMPT_P99, "preemption latency p99, us", "40 at most, means",
+     .row = {{PREEMPT_P50, "preemption latency p50, us", "71 to 288, means", "REEF-N, V100"},
+             {PREEMPT_P99, "preemption latency p99, us", "40 at most, means",
               "REEF, MI50, patched driver"},
-             {PRESET_MEAN_ADDED, "added to the mean of alone, %", "2 at most",
+             {MEAN_ADDED, "added to the mean of alone, %", "2 at most",
               "REEF, MI50, patched driver"},
-             {PRESET_BE_OVERHEAD, "best effort loses with nobody above, %", "0.3 at most",
+             {BE_OVERHEAD, "best effort loses with nobody above, %", "0.3 at most",
               "REEF, MI50, 4 in flight"}}},
     {.name = "gpreempt",
      .about =
@@ -68,11 +104,11 @@ const struct preset presets[] = {
      .rt_kernels = 71,
      .rt_kernel_us = 37,
      .samples = 1000,
-     .row = {{PRESET_PREEMPT_P99, "preemption latency p99, us", "within 40",
+     .row = {{PREEMPT_P99, "preemption latency p99, us", "within 40",
               "GPreempt, A100, patched driver"},
-             {PRESET_P99_SAVED, "real-time p99 below native, %", "9.6 to 15.3",
+             {P99_SAVED, "real-time p99 below native, %", "9.6 to 15.3",
               "GPreempt as others ported it, RTX 5090"},
-             {PRESET_BE_LOST, "best effort loses beside real time, %", "9",
+             {BE_LOST, "best effort loses beside real time, %", "9",
               "GPreempt as others ported it, RTX 5090"}}},
     {.name = "mlperf-server",
      .about = "MLPerf inference, server scenario: Poisson arrivals, 99 % of answers within 15 ms",
@@ -86,56 +122,15 @@ const struct preset presets[] = {
      .rt_kernels = 53,
      .rt_kernel_us = 40,
      .samples = 1000,
-     .row = {{PRESET_LATE, "late under cutin, %", "1 at most", "the rule, any machine"},
-             {PRESET_LATE_LIMIT, "late with 99 % confidence, at most %", "1 at most",
+     .row = {{LATE, "late under cutin, %", "1 at most", "the rule, any machine"},
+             {LATE_LIMIT, "late with 99 % confidence, at most %", "1 at most",
               "the rule, any machine"},
-             {PRESET_CUTIN_RATIO, "real-time p99, x alone", "no figure", "no machine"}}},
+             {CUTIN_RATIO, "real-time p99, x alone", "no figure", "no machine"}}},
     {0},
 };
-const char *const preset_names[] = {"xsched", "reef", "gpreempt", "mlperf-server", NULL};
 
-/* ---- from options to the plan --------------------------------------------------------------- */
-
-void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan)
-{
-    struct bench_plan *p = plan;
-    char why[256];
-
-    if (arrivals_parse(&p->arrivals, optarg, why, sizeof(why)) != 0)
-        fail_usage(cmd, "--arrivals=%s", why);
-    p->arrivals_given = true;
-}
-
-void bench_take_rate(const struct subcommand *cmd, int row, void *gap_us)
-{
-    *(double *)gap_us = 1e6 / options_decimal(cmd, row, optarg, 0.001, 1000000);
-}
-
-void bench_take_stages(const struct subcommand *cmd, int row, void *plan)
-{
-    static const char *const methods[] = {[BENCH_TRACE_LOG] = "log",
-                                          [BENCH_TRACE_EVENTS] = "events",
-                                          [BENCH_TRACE_AUTO] = "auto",
-                                          NULL};
-    struct bench_plan *p = plan;
-
-    p->stages = true;
-    p->method = (enum bench_trace_method)options_word(cmd, row, optarg, methods);
-}
-
-void bench_options_fill(struct bench_plan *p)
-{
-    if (p->rt_kernels == 0)
-        p->rt_kernels = 1;
-    if (p->rt_kernel_us == 0)
-        p->rt_kernel_us = 20;
-    if (p->gap_us == 0)
-        p->gap_us = arrivals_open(&p->arrivals) ? 5000 : 2000;
-    if (p->method == BENCH_TRACE_AUTO)
-        p->method = p->sim ? BENCH_TRACE_LOG : BENCH_TRACE_EVENTS;
-}
-
-void preset_fill(struct bench_plan *p, const struct preset *preset)
+/* What was not given (0). */
+static void fill(struct bench_plan *p, const struct preset *preset)
 {
     char why[256];
 
@@ -157,30 +152,10 @@ void preset_fill(struct bench_plan *p, const struct preset *preset)
         arrivals_parse(&p->arrivals, preset->arrivals, why, sizeof(why));
     if (p->gap_us == 0)
         p->gap_us = 1e6 / preset->rate;
+    p->stages |= !p->modes || p->modes >> BENCH_CUTIN & 1;
 }
 
 /* ---- figures -------------------------------------------------------------------------------- */
-
-double preset_late_limit(uint32_t late, uint32_t n)
-{
-    double low = (double)late / n, high = 1;
-
-    if (late >= n)
-        return 100;
-    for (int i = 0; i < 60; i++) {
-        double p = (low + high) / 2, sum = 0;
-
-        /* That at most `late` of `n` are late where each is by the chance p. */
-        for (uint32_t k = 0; k <= late; k++)
-            sum += exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + k * log(p) +
-                       (n - k) * log1p(-p));
-        if (sum > 0.01)
-            low = p;
-        else
-            high = p;
-    }
-    return 100 * high;
-}
 
 static double ratio(const struct bench *b, int mode)
 {
@@ -213,73 +188,100 @@ static double less(double value, double of)
     return of > 0 ? 100 * (1 - value / of) : NAN;
 }
 
-double preset_value(const struct bench *b, enum preset_metric metric)
+/* NAN: it was not measured. */
+static double value_of(const struct bench *b, enum metric metric)
 {
     const struct bench_result *alone = &b->mode[BENCH_ALONE], *native = &b->mode[BENCH_NATIVE],
                               *cutin = &b->mode[BENCH_CUTIN];
 
     switch (metric) {
-    case PRESET_RESIDUE_KERNELS:
+    case RESIDUE_KERNELS:
         return stage_us(b, STAGE_residue, 99) / b->plan.be_kernel_us;
-    case PRESET_PREEMPT_P50:
+    case PREEMPT_P50:
         return stage_us(b, STAGE_begin, 50);
-    case PRESET_PREEMPT_P99:
+    case PREEMPT_P99:
         return stage_us(b, STAGE_begin, 99);
-    case PRESET_CUTIN_RATIO:
+    case CUTIN_RATIO:
         return ratio(b, BENCH_CUTIN);
-    case PRESET_NATIVE_RATIO:
+    case NATIVE_RATIO:
         return ratio(b, BENCH_NATIVE);
-    case PRESET_MEAN_ADDED:
+    case MEAN_ADDED:
         return -less(mean_us(cutin), mean_us(alone));
-    case PRESET_P99_SAVED:
+    case P99_SAVED:
         return bench_enough(b, BENCH_NATIVE, 99) && bench_enough(b, BENCH_CUTIN, 99)
                    ? less(cutin->figures.p99_us, native->figures.p99_us)
                    : NAN;
-    case PRESET_BE_OVERHEAD:
+    case BE_OVERHEAD:
         return less(bench_rate(&cutin->solo), bench_rate(&native->solo));
-    case PRESET_BE_LOST:
+    case BE_LOST:
         return less(bench_rate(&cutin->shared), bench_rate(&native->shared));
-    case PRESET_LATE:
+    case LATE:
         return cutin->n ? 100.0 * cutin->late / cutin->n : NAN;
-    case PRESET_LATE_LIMIT:
-        return cutin->n ? preset_late_limit(cutin->late, cutin->n) : NAN;
+    case LATE_LIMIT:
+        return cutin->n ? bench_late_limit(cutin->late, cutin->n) : NAN;
     }
     return NAN;
 }
 
-/* ---- output --------------------------------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------------------------- */
 
-void preset_print(const struct bench *b)
+static const struct preset *preset;
+static struct bench bench = {.plan = BENCH_ONE_PLAN};
+
+static const struct option_row options[] = {BENCH_ONE_OPTION_ROWS(bench.plan), {0}};
+
+/* The rows, as text or as a member of the object. */
+static void give_rows(const struct bench *b, json_t *root)
 {
-    const struct preset *p = b->plan.preset;
+    json_t *rows = json_array();
 
-    printf("\n%s\ndiffers: %s\n", p->about, p->differs);
-    if (b->plan.samples != p->samples)
-        printf("differs: %u requests of %u\n", b->plan.samples, p->samples);
-    printf("%-42s %12s   %-28s %s\n", "", "here", "their paper", "another machine");
-    for (const struct preset_row *r = p->row; r < p->row + PRESET_ROWS && r->what; r++) {
-        double value = preset_value(b, r->metric);
+    if (!b->plan.json) {
+        printf("\n%s\ndiffers: %s\n", preset->about, preset->differs);
+        if (b->plan.samples != preset->samples)
+            printf("differs: %u requests of %u\n", b->plan.samples, preset->samples);
+        printf("%-42s %12s   %-28s %s\n", "", "here", "their paper", "another machine");
+    }
+    for (const struct row *r = preset->row; r < preset->row + ROWS && r->what; r++) {
+        double value = value_of(b, r->metric);
         char here[32] = "-";
+
         if (!isnan(value))
             snprintf(here, sizeof(here), "%.2f", value);
-        printf("%-42s %12s   %-28s another machine: %s\n", r->what, here, r->paper, r->machine);
-    }
-}
-
-json_t *preset_json(const struct bench *b)
-{
-    const struct preset *p = b->plan.preset;
-    json_t *rows = p ? json_array() : NULL;
-
-    if (!p)
-        return NULL;
-    for (const struct preset_row *r = p->row; r < p->row + PRESET_ROWS && r->what; r++) {
-        double value = preset_value(b, r->metric);
+        if (!b->plan.json)
+            printf("%-42s %12s   %-28s another machine: %s\n", r->what, here, r->paper, r->machine);
         json_array_append_new(rows, json_pack("{s:s, s:o, s:s, s:s, s:b}", "what", r->what, "here",
                                               isnan(value) ? json_null() : result_number(value),
                                               "paper", r->paper, "paper_machine", r->machine,
                                               "another_machine", 1));
     }
-    return json_pack("{s:s, s:s, s:s, s:i, s:o}", "name", p->name, "about", p->about, "differs",
-                     p->differs, "samples", (int)p->samples, "rows", rows);
+    json_object_set_new(root, "preset",
+                        json_pack("{s:s, s:s, s:s, s:i, s:o}", "name", preset->name, "about",
+                                  preset->about, "differs", preset->differs, "samples",
+                                  (int)preset->samples, "rows", rows));
 }
+
+static int run(int argc, char **argv)
+{
+    const struct subcommand *cmd = &subcommand_preset;
+
+    options_read(cmd, argc, argv);
+    for (preset = presets; optind < argc && preset->name; preset++)
+        if (strcmp(preset->name, argv[optind]) == 0)
+            break;
+    if (optind + 1 != argc || !preset->name)
+        fail_usage(cmd, "give one of xsched, reef, gpreempt and mlperf-server");
+    fill(&bench.plan, preset);
+    return bench_command(cmd, &bench, argc, argv, give_rows);
+}
+
+const struct subcommand subcommand_preset = {
+    .name = "preset",
+    .summary = "measure latency by a published protocol, beside its figures",
+    .synopsis = "NAME [OPTIONS]",
+    .about = "Measures as `cutin latency` does, with the options of xsched, reef, gpreempt or\n"
+             "mlperf-server, and shows what their papers report, each of another machine.\n"
+             "Other options override the preset.",
+    .options = options,
+    .anywhere = true,
+    .run = run,
+};

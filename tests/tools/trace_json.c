@@ -130,59 +130,6 @@ Test(trace_json, what_began_before_the_trace_has_no_slice)
     put(TRACE_CUT_OUT, 8, 30);
     expect_active("20-30");
 }
-
-/* The same trace as that of a best-effort process. */
-static void copy_as_best_effort(const char *to)
-{
-    static _Alignas(struct trace_header) char block[65536];
-    FILE *in = fopen(path, "r"), *out = fopen(to, "w");
-    struct trace_header *h = (struct trace_header *)(void *)block;
-    size_t n;
-
-    cr_assert(in && out);
-    for (bool first = true; (n = fread(block, 1, sizeof(block), in)) > 0; first = false) {
-        if (first)
-            h->level = 0;
-        cr_assert_eq(fwrite(block, 1, n, out), n);
-    }
-    fclose(in);
-    fclose(out);
-}
-
-/* One stream was held from 12 to 25 us, the other active from 10 to 20; the picture ends at 40. */
-Test(trace_json, who_held_whom_is_the_time_of_both)
-{
-    struct trace_json j = {0};
-    struct trace_view v[2];
-    char why[256], other[100], *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    begin();
-    put(TRACE_CUT_IN, 1, 10);
-    put(TRACE_HELD, 0, 12);
-    put(TRACE_CUT_OUT, 1, 20);
-    put(TRACE_RELEASED, 0, 25);
-    put(TRACE_CUT_IN, 2, 50);
-    put(TRACE_HELD, 0, 50);
-    snprintf(other, sizeof(other), "%s/b.trace", folder);
-    trace_sync();
-    copy_as_best_effort(other);
-    cr_assert_eq(trace_view_open(&v[0], path, why, sizeof(why)), 0, "%s", why);
-    cr_assert_eq(trace_view_open(&v[1], other, why, sizeof(why)), 0, "%s", why);
-    trace_json_begin(&j, out, 0, 1);
-    j.end_ns = 40000;
-    cr_expect_eq(trace_holds_draw(&j, v, 2), 1);
-    cr_expect_eq(trace_json_end(&j), 0);
-    fclose(out);
-    cr_expect_not_null(strstr(text, "held by"), "%s", text);
-    cr_expect(strstr(text, "\"ts\":12.0,\"dur\":8.0"), "%s", text);
-    trace_view_close(&v[0]);
-    trace_view_close(&v[1]);
-    free(text);
-    unlink(other);
-}
-
 /* A submission that lasts beyond the end of the picture, and a mark before its begin. */
 Test(trace_json, nothing_begins_outside_of_the_picture)
 {

@@ -481,7 +481,7 @@ Test(latency, a_break_ends_the_run_and_leaves_the_last_50_ms)
     cr_expect(has_process(trace, "cutin (rt)"));
     cr_expect(has_process(trace, "cutin (be)"));
     cr_expect(has_process(trace, "GPU (simulated)"));
-    cr_expect(has_process(trace, "who held whom"));
+    cr_expect(has_process(trace, "the request that broke"));
     json_array_foreach(get(trace, "traceEvents"), i, event)
     {
         double at = json_number_value(get(event, "ts"));

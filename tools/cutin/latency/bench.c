@@ -292,7 +292,6 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
         trace_json_name(&json, REQUEST_PROCESS, 1, "arrival to answer");
         trace_json_slice(&json, REQUEST_PROCESS, 1, name, s->arrival_ns, s->end_ns);
         trace_json_mark(&json, REQUEST_PROCESS, 1, "call entered", s->start_ns);
-        b->broke.holds = trace_holds_draw(&json, views, 2);
         for (int i = 0; i < 2; i++)
             trace_json_add(&json, &views[i]);
         b->broke.works = log ? trace_json_add_log(&json, log) : 0;

@@ -167,7 +167,6 @@ struct bench {
         double us;
         uint64_t at_ns; /* its arrival, CLOCK_MONOTONIC */
         uint64_t events, works;
-        size_t holds; /* in the trace */
     } broke;
     struct bench_engagement engagement; /* beside real time under cutin */
     bool checked, identical;            /* best effort's checksum */

@@ -139,11 +139,10 @@ static json_t *broke_json(const struct bench *b)
 {
     char when[RESULT_TIME];
 
-    return json_pack(
-        "{s:o, s:i, s:o, s:s, s:s, s:I, s:I}", "bound_us", result_number(b->plan.break_us),
-        "request", (int)b->broke.sample, "us", result_number(b->broke.us), "arrived",
-        result_time(bench_since_1970_ns(b->broke.at_ns), when), "trace", b->plan.break_trace,
-        "events", (json_int_t)b->broke.events, "holds", (json_int_t)b->broke.holds);
+    return json_pack("{s:o, s:i, s:o, s:s, s:s, s:I}", "bound_us", result_number(b->plan.break_us),
+                     "request", (int)b->broke.sample, "us", result_number(b->broke.us), "arrived",
+                     result_time(bench_since_1970_ns(b->broke.at_ns), when), "trace",
+                     b->plan.break_trace, "events", (json_int_t)b->broke.events);
 }
 
 static json_t *stages_json(const struct bench *b)

@@ -37,11 +37,11 @@ static void print_break(const struct bench *b)
     if (b->broke.broke)
         printf("broke at request %u under cutin: %.1f us, arrived %s; the last 50 ms of all are "
                "in\n%s "
-               "(%" PRIu64 " events, %" PRIu64 " on the simulated GPU, %zu holds): "
+               "(%" PRIu64 " events, %" PRIu64 " on the simulated GPU): "
                "https://ui.perfetto.dev opens it\n",
                b->broke.sample + 1, b->broke.us,
                result_time(bench_since_1970_ns(b->broke.at_ns), when), b->plan.break_trace,
-               b->broke.events, b->broke.works, b->broke.holds);
+               b->broke.events, b->broke.works);
     else if (b->plan.break_us > 0)
         printf("no answer under cutin took longer than %g us: no trace was written\n",
                b->plan.break_us);

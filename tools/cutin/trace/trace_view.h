@@ -94,15 +94,12 @@ void trace_json_begin(struct trace_json *j, FILE *out, uint64_t origin_ns, size_
 void trace_json_add(struct trace_json *j, const struct trace_view *v);
 /* Lines of SIMGPU_LOG; what is none is passed over. Returns the number of works. */
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log);
-/* For pictures of more: a track by name, or the process where `tid` is 0; slices and marks in them.
- * False: the slice lies outside of the picture. */
+/* For pictures of more: a track by name, or the process where `tid` is 0; slices and marks in
+ * them. */
 void trace_json_name(struct trace_json *j, int64_t pid, int64_t tid, const char *name);
-bool trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char *name,
+void trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char *name,
                       uint64_t from_ns, uint64_t to_ns);
 void trace_json_mark(struct trace_json *j, int64_t pid, int64_t tid, const char *name, uint64_t ns);
-/* trace_holds.c: draws a process of its own: a slice for each time that one of these processes was
- * held while one of a higher level was active. Returns how many. */
-size_t trace_holds_draw(struct trace_json *j, const struct trace_view *views, size_t n);
 /* 0 or -errno: the disk was full. `out` stays open. A file that is not all of it says so by a
  * member "interrupted". */
 int trace_json_end(struct trace_json *j);

@@ -62,7 +62,7 @@ static const struct room {
      "common tools/cutin tools/cutin/run/run.h tools/cutin/statistics tools/cutin/worker "
      "tools/cutin/operate/clients.h tools/cutin/trace scheduler/wire"},
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
-    {"tools/lab", "common tools/cutin tools/cutin/latency/bench.h "
+    {"tools/lab", "common tools/cutin tools/cutin/latency/bench.h tools/cutin/statistics/figures.h "
                   "tools/facts/driver.h tools/facts/fact.h examples/kernels_ptx.h"},
     {"tools/lab/disb",
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "

@@ -1,7 +1,7 @@
 /*
  * hdr.c - histograms are exact to three digits.
  */
-#include "tools/cutin/statistics/hdr.h"
+#include "tools/lab/hdr.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

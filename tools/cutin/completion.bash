@@ -106,7 +106,7 @@ _cutin_operand() { # CUTIN COMMAND
             _cutin_program "$1" "$2"
         fi
         ;;
-    replay | whatif | plot | report) _cutin_value "$1" "$2" '' FILE ;;
+    replay | whatif | histogram | plot | report) _cutin_value "$1" "$2" '' FILE ;;
     set | pause | resume | reset) _cutin_words "$(_cutin_pids "$1")" ;;
     policy) _cutin_words "$(_cutin_policies "$1")" ;;
     preset) _cutin_words xsched reef gpreempt mlperf-server ;;

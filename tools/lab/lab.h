@@ -7,7 +7,7 @@
 #include "tools/cutin/subcommand.h"
 
 extern const struct subcommand subcommand_disb, subcommand_overhead, subcommand_ablation,
-    subcommand_preset, subcommand_plot, subcommand_report, subcommand_record, subcommand_replay,
-    subcommand_whatif;
+    subcommand_preset, subcommand_histogram, subcommand_plot, subcommand_report, subcommand_record,
+    subcommand_replay, subcommand_whatif;
 
 #endif

@@ -168,8 +168,8 @@ Test(command, every_command_has_a_help_text)
                WORDS("run", "trace", "latency", "list", "doctor", "profile", "top", "set", "pause",
                      "resume", "reset", "policy", "cdi", "version", "help"));
     check_help(LAB, "cutin-lab",
-               WORDS("disb", "overhead", "ablation", "preset", "plot", "report", "record", "replay",
-                     "whatif", "version", "help"));
+               WORDS("disb", "overhead", "ablation", "preset", "histogram", "plot", "report",
+                     "record", "replay", "whatif", "version", "help"));
 }
 
 static char *manual_text(const char *program)
@@ -489,6 +489,6 @@ Test(command, a_file_that_cannot_be_written_is_told_first)
 
     fails(ARGS("trace", "--no-daemon", "-o", file, "--", "touch", sandbox_path("ran")), 1, file);
     fails(LAB_ARGS("record", "-o", file, "--", "touch", sandbox_path("ran")), 1, file);
-    fails(ARGS("latency", "--sim", "--histogram", file), 1, file);
+    fails(ARGS("latency", "--sim", "--latencies", file), 1, file);
     cr_expect_neq(access(sandbox_path("ran"), F_OK), 0);
 }

@@ -304,18 +304,21 @@ static char *written(const char *name)
 
 Test(latency, histograms_hold_every_sample)
 {
-    char path[2][256], *text;
+    const char *latencies = sandbox_path("latencies"), *const files[] = {"h.json", "h.hgrm"};
     json_t *root, *counts, *pair;
     json_int_t sum = 0;
+    struct process *p =
+        process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
+                                     "60", "--solo-ms", "20", "--mode", "alone", "--mode", "cutin",
+                                     "--latencies", latencies, NULL},
+                    NULL, 80);
+    char *text;
     size_t i;
 
-    snprintf(path[0], sizeof(path[0]), "%s/h.json", sandbox_folder());
-    snprintf(path[1], sizeof(path[1]), "%s/h.hgrm", sandbox_folder());
+    cr_assert_eq(p->status, 0, "%s", process_err(p));
+    process_free(p);
     for (int k = 0; k < 2; k++) {
-        struct process *p =
-            process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
-                                         "60", "--solo-ms", "20", "--mode", "alone", "--mode",
-                                         "cutin", "--histogram", path[k], NULL},
+        p = process_run((const char *[]){LAB, "histogram", latencies, sandbox_path(files[k]), NULL},
                         NULL, 80);
         cr_assert_eq(p->status, 0, "%s", process_err(p));
         process_free(p);

@@ -18,8 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *const bench_mode_names[] = {"alone", "native", "ungated", "cutin", NULL};
-
 enum {
     LEAST_PER_ROUND = 25,
     UNITS_PER_ROUND = 10,

@@ -95,7 +95,7 @@ struct bench_plan {
     bool stages; /* part cut-ins under cutin, whose processes are traced for it */
     enum bench_trace_method method;
     char distance_us[16];  /* "": as near as the GPU is */
-    const char *histogram; /* a file, or NULL */
+    const char *latencies; /* a file, or NULL */
     const char *break_trace;
 };
 
@@ -203,6 +203,9 @@ void bench_free(struct bench *b);
 uint64_t bench_since_1970_ns(uint64_t monotonic_ns);
 /* What becomes of the samples. */
 void bench_describe(struct bench *b);
+/* Writes a line for every request: its mode, its arrival in nanoseconds since 1970, and its latency
+ * in nanoseconds. 0 or -errno. */
+int bench_latencies(const struct bench *b, const char *path);
 static inline bool bench_has(const struct bench *b, int mode)
 {
     return b->mode[mode].n > 0;
@@ -248,10 +251,6 @@ int bench_stages_open(struct bench *b);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 void bench_stages_describe(struct bench *b);
 void bench_stages_free(struct bench *b);
-
-/* bench_json.c: the latencies as histograms: FILE.json, or the text of each mode in a file of its
- * own, with its name before FILE's ending. 0, or -errno with one line in `why`. */
-int bench_histogram(const struct bench *b, const char *path, char *why, size_t why_bytes);
 
 /* latency_print.c: table and histogram on stdout. */
 void bench_print(const struct bench *b);
@@ -333,10 +332,10 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv);
          TAKE_DECIMAL((p).break_us, 0.001, 1e9)},                                                  \
         {"break-trace", "FILE", "the trace of --break (break.json)", TAKE_TEXT((p).break_trace)},  \
     {                                                                                              \
-        "histogram", "FILE",                                                                       \
-            "write the latencies as HDR histograms: to FILE.json, or as one text file\n"           \
-            "per mode for HdrHistogram's plotters (FILE.cutin.hgrm for FILE.hgrm)",                \
-            TAKE_TEXT((p).histogram)                                                               \
+        "latencies", "FILE",                                                                       \
+            "write every request's mode, arrival (ns since 1970) and latency (ns), one a\n"        \
+            "line; cutin-lab histogram reads it",                                                  \
+            TAKE_TEXT((p).latencies)                                                               \
     }
 /* What such a plan is before any option. */
 #define BENCH_ONE_PLAN                                                                             \

@@ -3,12 +3,16 @@
  */
 #include "bench.h"
 #include "tools/cutin/nap.h"
+#include "common/whole.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+const char *const bench_mode_names[] = {"alone", "native", "ungated", "cutin", NULL};
 
 /* A request's latency counts from when it was to come; in a closed loop it comes when it is
  * launched. */
@@ -36,6 +40,20 @@ uint64_t bench_since_1970_ns(uint64_t monotonic_ns)
 
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - clock_ns() + monotonic_ns;
+}
+
+int bench_latencies(const struct bench *b, const char *path)
+{
+    uint64_t from_ns = bench_since_1970_ns(0);
+    struct whole whole;
+    FILE *out = whole_open(&whole, path);
+
+    for (int m = 0; m < BENCH_MODES && out; m++)
+        for (const struct worker_sample *s = b->mode[m].sample;
+             s < b->mode[m].sample + b->mode[m].n; s++)
+            fprintf(out, "%s %" PRIu64 " %" PRIu64 "\n", bench_mode_names[m],
+                    from_ns + s->arrival_ns, latency_ns(s, arrivals_open(&b->plan.arrivals)));
+    return out ? whole_close(&whole, 0) : -errno;
 }
 
 static void describe_mode(struct bench_result *r, bool open, double bound_us)

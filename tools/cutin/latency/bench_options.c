@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan)
 {
@@ -76,7 +77,7 @@ static int report(const struct subcommand *cmd, struct bench *b, int argc, char 
                   void (*more)(const struct bench *b, json_t *root))
 {
     json_t *root = bench_json(b);
-    int rc;
+    int rc, wrote;
 
     json_object_set_new(json_object_get(root, "config"), "command", result_command(argc, argv));
     if (!b->plan.json)
@@ -84,8 +85,8 @@ static int report(const struct subcommand *cmd, struct bench *b, int argc, char 
     if (more)
         more(b, root);
     rc = result_give(root, b->plan.json);
-    if (b->plan.histogram && bench_histogram(b, b->plan.histogram, b->why, sizeof(b->why)) != 0)
-        rc = say(cmd, "%s", b->why);
+    if (b->plan.latencies && (wrote = bench_latencies(b, b->plan.latencies)) != 0)
+        rc = say(cmd, "%s: %s", b->plan.latencies, strerror(-wrote));
     if (b->cancelled && rc == EXIT_SUCCESS)
         say(cmd, "interrupted; the figures are of what was measured");
     if (b->checked && !b->identical)
@@ -104,7 +105,7 @@ int bench_command(const struct subcommand *cmd, struct bench *b, int argc, char 
     int rc;
 
     check(cmd, &b->plan);
-    if (output_check(cmd, b->plan.histogram) != 0 ||
+    if (output_check(cmd, b->plan.latencies) != 0 ||
         (b->plan.break_us > 0 && output_check(cmd, b->plan.break_trace) != 0))
         return EXIT_FAILURE;
     progress_begin();

@@ -5,11 +5,9 @@
  * The layout is HdrHistogram's with three digits (hdrhistogram.org, public domain): 2048 buckets of
  * 1 ns, and for each doubling above them 1024 more, each twice as wide. So histograms of any runs
  * can be added up, bucket by bucket, and those of other programs with the same digits, too.
- * Percentiles of samples that were kept come from these (figures.h); a histogram is what
- * outlives a run.
  */
-#ifndef CUTIN_TOOLS_CUTIN_STATISTICS_HDR_H
-#define CUTIN_TOOLS_CUTIN_STATISTICS_HDR_H
+#ifndef CUTIN_TOOLS_LAB_HDR_H
+#define CUTIN_TOOLS_LAB_HDR_H
 
 #include <stddef.h>
 #include <stdint.h>

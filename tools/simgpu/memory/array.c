@@ -2,30 +2,25 @@
  * array.c - CUDA arrays and their mipmapped kin: shape, storage, descriptors.
  */
 #include "tools/simgpu/memory/array.h"
+#include "tools/simgpu/face/handle.h"
 #include "tools/simgpu/memory/memory.h"
-#include "tools/simgpu/stream/capture.h"
 #include "tools/simgpu/stream/stream.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <utlist.h>
-
 struct sim_array {
+    struct handle handle;
     CUDA_ARRAY3D_DESCRIPTOR desc;
     struct array_view view;
     bool level; /* of a mipmapped array, which destroys it */
-    struct sim_array *next;
 };
 
 struct sim_mipmap {
+    struct handle handle;
     unsigned int count;
     struct sim_array *levels[32];
-    struct sim_mipmap *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sim_array *arrays; /* live ones; under lock */
-static struct sim_mipmap *mipmaps;
+static struct handle_pool arrays = HANDLE_POOL(struct sim_array, 1 << 20);
+static struct handle_pool mipmaps = HANDLE_POOL(struct sim_mipmap, 1 << 16);
 
 /* ---- shape ----------------------------------------------------------------------------------- */
 
@@ -66,7 +61,7 @@ static size_t at_least_one(size_t n)
 
 static struct sim_array *array_new(struct sim_context *ctx, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
-    struct sim_array *a = calloc(1, sizeof(*a));
+    struct sim_array *a = handle_take_zero(&arrays);
     if (!a)
         return NULL;
     a->desc = *d;
@@ -79,31 +74,18 @@ static struct sim_array *array_new(struct sim_context *ctx, const CUDA_ARRAY3D_D
     v->slice = v->pitch * v->rows;
     v->base = memory_take(ctx, v->slice * v->layers);
     if (v->base == 0) {
-        free(a);
+        handle_give(&arrays, a);
         return NULL;
     }
-    pthread_mutex_lock(&lock);
-    LL_PREPEND(arrays, a);
-    pthread_mutex_unlock(&lock);
-    return a;
-}
-
-/* Under lock. */
-static struct sim_array *array_live(CUarray handle)
-{
-    struct sim_array *a = arrays;
-    while (a && (void *)a != (void *)handle)
-        a = a->next;
+    handle_publish(a);
     return a;
 }
 
 CUresult array_find(CUarray handle, struct array_view *out)
 {
-    pthread_mutex_lock(&lock);
-    const struct sim_array *a = array_live(handle);
+    const struct sim_array *a = handle_find(&arrays, handle);
     if (a)
         *out = a->view;
-    pthread_mutex_unlock(&lock);
     return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -112,8 +94,7 @@ CUresult array_find(CUarray handle, struct array_view *out)
 SIM_EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
-    TRY(capture_forbids_unsafe());
+    TRY(memory_begin(&ctx));
     if (!out || !d || !desc_valid(d))
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_array *a = array_new(ctx, d);
@@ -132,18 +113,9 @@ SIM_EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *
 
 static void array_end(struct sim_array *a)
 {
-    pthread_mutex_lock(&lock);
-    LL_DELETE(arrays, a);
-    pthread_mutex_unlock(&lock);
+    handle_retire(a);
     memory_give(a->view.base);
-    free(a);
-}
-
-static CUresult destroy_begin(void)
-{
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
-    return capture_forbids_unsafe();
+    handle_give(&arrays, a);
 }
 
 /* Like freeing memory: waits for the work of its context, which may still use it. */
@@ -156,40 +128,31 @@ static void array_wait(CUdeviceptr base)
 
 SIM_EXPORT CUresult cuArrayDestroy(CUarray handle)
 {
-    TRY(destroy_begin());
-    pthread_mutex_lock(&lock);
-    struct sim_array *a = array_live(handle);
-    bool ours = a && !a->level;
-    pthread_mutex_unlock(&lock);
-    if (ours) {
-        array_wait(a->view.base);
-        array_end(a);
-    }
-    return ours ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-SIM_EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *out, CUarray handle)
-{
-    TRY(driver_ready());
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
-    const struct sim_array *a = array_live(handle);
-    if (a)
-        *out = a->desc;
-    pthread_mutex_unlock(&lock);
-    return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-SIM_EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *out, CUarray handle)
-{
-    CUDA_ARRAY3D_DESCRIPTOR full;
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    TRY(cuArray3DGetDescriptor_v2(&full, handle));
-    *out = (CUDA_ARRAY_DESCRIPTOR){full.Width, full.Height, full.Format, full.NumChannels};
+    struct sim_context *ctx;
+    TRY(memory_begin(&ctx));
+    struct sim_array *a = handle_find(&arrays, handle);
+    if (!a || a->level || !handle_retire(a))
+        return CUDA_ERROR_INVALID_HANDLE;
+    array_wait(a->view.base);
+    array_end(a);
     return CUDA_SUCCESS;
 }
+
+static CUresult array_enter(CUarray handle, const struct sim_array **a)
+{
+    TRY(driver_ready());
+    *a = handle_find(&arrays, handle);
+    return *a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+SIM_TELL(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * out, CUarray handle), out, a->desc,
+         const struct sim_array *a;
+         TRY(array_enter(handle, &a)))
+SIM_TELL(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * out, CUarray handle), out,
+         ((CUDA_ARRAY_DESCRIPTOR){a->desc.Width, a->desc.Height, a->desc.Format,
+                                  a->desc.NumChannels}),
+         const struct sim_array *a;
+         TRY(array_enter(handle, &a)))
 
 SIM_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out,
                                                  CUarray handle, CUdevice dev)
@@ -215,19 +178,19 @@ static void mipmap_end(struct sim_mipmap *m)
 {
     for (unsigned int i = 0; i < m->count; i++)
         array_end(m->levels[i]);
-    free(m);
+    handle_give(&mipmaps, m);
 }
 
 SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d,
                                            unsigned int count)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
-    TRY(capture_forbids_unsafe());
+    TRY(memory_begin(&ctx));
     if (!out || !d || !desc_valid(d) || count == 0 || count > 32)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sim_mipmap *m = calloc(1, sizeof(*m));
-    for (unsigned int i = 0; m && i < count; i++) {
+    struct sim_mipmap *m = handle_take_zero(&mipmaps);
+    for (; m && m->count < count; m->count++) {
+        unsigned int i = m->count;
         CUDA_ARRAY3D_DESCRIPTOR level = *d;
         level.Width = halved(d->Width, i);
         level.Height = halved(d->Height, i);
@@ -235,64 +198,40 @@ SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARR
         m->levels[i] = array_new(ctx, &level);
         if (!m->levels[i]) {
             mipmap_end(m);
-            m = NULL;
-            break;
+            return CUDA_ERROR_OUT_OF_MEMORY;
         }
         m->levels[i]->level = true;
-        m->count++;
     }
     if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&lock);
-    LL_PREPEND(mipmaps, m);
-    pthread_mutex_unlock(&lock);
+    handle_publish(m);
     *out = (CUmipmappedArray)(void *)m;
     return CUDA_SUCCESS;
 }
 
-/* Under lock. */
-static struct sim_mipmap *mipmap_live(CUmipmappedArray handle)
-{
-    struct sim_mipmap *m = mipmaps;
-    while (m && (void *)m != (void *)handle)
-        m = m->next;
-    return m;
-}
-
 bool mipmap_find(CUmipmappedArray handle)
 {
-    pthread_mutex_lock(&lock);
-    bool live = mipmap_live(handle);
-    pthread_mutex_unlock(&lock);
-    return live;
+    return handle_find(&mipmaps, handle);
 }
 
 SIM_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray handle,
                                              unsigned int level)
 {
-    if (!out)
+    const struct sim_mipmap *m = handle_find(&mipmaps, handle);
+    if (out && !m)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!out || level >= m->count)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = CUDA_ERROR_INVALID_HANDLE;
-    pthread_mutex_lock(&lock);
-    const struct sim_mipmap *m = mipmap_live(handle);
-    if (m) {
-        rc = level < m->count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-        if (rc == CUDA_SUCCESS)
-            *out = (CUarray)(void *)m->levels[level];
-    }
-    pthread_mutex_unlock(&lock);
-    return rc;
+    *out = (CUarray)(void *)m->levels[level];
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
 {
-    TRY(destroy_begin());
-    pthread_mutex_lock(&lock);
-    struct sim_mipmap *m = mipmap_live(handle);
-    if (m)
-        LL_DELETE(mipmaps, m);
-    pthread_mutex_unlock(&lock);
-    if (!m)
+    struct sim_context *ctx;
+    TRY(memory_begin(&ctx));
+    struct sim_mipmap *m = handle_find(&mipmaps, handle);
+    if (!m || !handle_retire(m))
         return CUDA_ERROR_INVALID_HANDLE;
     array_wait(m->levels[0]->view.base);
     mipmap_end(m);

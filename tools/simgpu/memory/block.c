@@ -82,11 +82,10 @@ CUresult pools_settle(CUresult rc)
     struct sim_pool *p;
     if (!any_pools)
         return rc;
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     LL_FOREACH (pools, p) {
         pool_trim(p, p->threshold);
     }
-    pthread_mutex_unlock(&pool_lock);
     return rc;
 }
 
@@ -97,7 +96,6 @@ static bool block_list(const struct block *b)
                        .kind = b->pool->kind,
                        .flags = b->pool->kind == MEMORY_MANAGED ? CU_MEM_ATTACH_GLOBAL : 0,
                        .ordinal = b->pool->place < POOL_DEVICES ? b->pool->place : CU_DEVICE_CPU,
-                       .id = memory_next_id(),
                        .owner = b->pool};
     return memory_add(&m) == 0;
 }

@@ -34,14 +34,6 @@ uint64_t copy_cost_ns(size_t bytes)
     return COPY_FIXED_NS + (uint64_t)bytes * 1000 / COPY_BYTES_PER_US;
 }
 
-/* One end of a copy, in a form that both ends share. */
-struct end {
-    CUmemorytype type;
-    uintptr_t address; /* host or device */
-    CUarray array;
-    size_t x, y, z, pitch, height;
-};
-
 #define MAX_PITCH ((size_t)2147483647) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH */
 
 struct place {
@@ -51,11 +43,6 @@ struct place {
     bool pageable; /* host memory that the device cannot reach */
     bool syncs;    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set */
 };
-
-static size_t span_bytes(size_t pitch, size_t slice, const CUDA_MEMCPY3D *p)
-{
-    return (p->Depth - 1) * slice + (p->Height - 1) * pitch + p->WidthInBytes;
-}
 
 /* Also what is mapped may be nobody's to read. A sandbox may forbid the question. */
 static bool byte_readable(uintptr_t at)
@@ -71,7 +58,7 @@ static bool host_readable(uintptr_t at, size_t bytes)
     return at >= 4096 && !space_has(at) && byte_readable(at) && byte_readable(at + bytes - 1);
 }
 
-static CUresult array_place(const struct end *e, const CUDA_MEMCPY3D *p, struct place *out)
+static CUresult array_place(const struct copy_end *e, const CUDA_MEMCPY3D *p, struct place *out)
 {
     struct array_view view;
     TRY(array_find(e->array, &view));
@@ -84,7 +71,7 @@ static CUresult array_place(const struct end *e, const CUDA_MEMCPY3D *p, struct 
 }
 
 /* `by`: whose device looks at it. */
-static CUresult linear_place(const struct end *e, const struct sim_context *by,
+static CUresult linear_place(const struct copy_end *e, const struct sim_context *by,
                              const CUDA_MEMCPY3D *p, struct place *out)
 {
     size_t pitch = e->pitch != 0 ? e->pitch : e->x + p->WidthInBytes;
@@ -96,8 +83,9 @@ static CUresult linear_place(const struct end *e, const struct sim_context *by,
     if (p->Depth > 1 && height < e->y + p->Height)
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct place){.pitch = pitch, .slice = pitch * height};
-    out->at = e->address + e->z * out->slice + e->y * pitch + e->x;
-    size_t span = span_bytes(out->pitch, out->slice, p);
+    uintptr_t base = e->type == CU_MEMORYTYPE_HOST ? (uintptr_t)e->host : e->device;
+    out->at = base + e->z * out->slice + e->y * pitch + e->x;
+    size_t span = (p->Depth - 1) * out->slice + (p->Height - 1) * pitch + p->WidthInBytes;
     struct memory m;
     bool known = memory_find(out->at, &m);
     if (known && !memory_contains(out->at, span))
@@ -112,39 +100,24 @@ static CUresult linear_place(const struct end *e, const struct sim_context *by,
     return known || host_readable(out->at, span) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult end_place(const struct end *e, const struct sim_context *by, const CUDA_MEMCPY3D *p,
-                          struct place *out)
+static CUresult end_place(const struct copy_end *e, const struct sim_context *by,
+                          const CUDA_MEMCPY3D *p, struct place *out)
 {
-    switch (e->type) {
-    case CU_MEMORYTYPE_HOST:
-    case CU_MEMORYTYPE_DEVICE:
-    case CU_MEMORYTYPE_UNIFIED:
-        return linear_place(e, by, p, out);
-    case CU_MEMORYTYPE_ARRAY:
+    if (e->type == CU_MEMORYTYPE_ARRAY)
         return array_place(e, p, out);
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-}
-
-static uintptr_t address_of(CUmemorytype type, const void *host, CUdeviceptr device)
-{
-    return type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : (uintptr_t)device;
+    return e->type == CU_MEMORYTYPE_HOST || e->type == CU_MEMORYTYPE_DEVICE ||
+                   e->type == CU_MEMORYTYPE_UNIFIED
+               ? linear_place(e, by, p, out)
+               : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult both_places(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst,
                             const struct sim_context *by_src, struct place *dst, struct place *src)
 {
-    struct end to = {p->dstMemoryType, address_of(p->dstMemoryType, p->dstHost, p->dstDevice),
-                     p->dstArray,      p->dstXInBytes,
-                     p->dstY,          p->dstZ,
-                     p->dstPitch,      p->dstHeight};
-    struct end from = {p->srcMemoryType, address_of(p->srcMemoryType, p->srcHost, p->srcDevice),
-                       p->srcArray,      p->srcXInBytes,
-                       p->srcY,          p->srcZ,
-                       p->srcPitch,      p->srcHeight};
-    TRY(end_place(&to, by_dst, p, dst));
-    return end_place(&from, by_src, p, src);
+    struct copy_end ends[2];
+    memcpy(ends, p, sizeof(ends));
+    TRY(end_place(&ends[1], by_dst, p, dst));
+    return end_place(&ends[0], by_src, p, src);
 }
 
 /* ---- carrying it out ------------------------------------------------------------------------- */
@@ -157,9 +130,9 @@ static void transfer_run(const struct transfer *t)
                     (const char *)t->src + z * t->src_slice + y * t->src_pitch, t->width);
 }
 
-static size_t transfer_span(const struct transfer *t, size_t pitch, size_t slice)
+static bool end_contained(const struct transfer *t, uintptr_t at, size_t pitch, size_t slice)
 {
-    return (t->depth - 1) * slice + (t->height - 1) * pitch + t->width;
+    return memory_contains(at, (t->depth - 1) * slice + (t->height - 1) * pitch + t->width);
 }
 
 static CUresult copy_effect(struct work *w)
@@ -167,11 +140,8 @@ static CUresult copy_effect(struct work *w)
     struct transfer t;
     memcpy(&t, w->args.u64, sizeof(t));
     uint64_t check = w->args.u64[ARG_DEVICE];
-    if ((check & DST_DEVICE) != 0 &&
-        !memory_contains(t.dst, transfer_span(&t, t.dst_pitch, t.dst_slice)))
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
-    if ((check & SRC_DEVICE) != 0 &&
-        !memory_contains(t.src, transfer_span(&t, t.src_pitch, t.src_slice)))
+    if ((check & DST_DEVICE && !end_contained(&t, t.dst, t.dst_pitch, t.dst_slice)) ||
+        (check & SRC_DEVICE && !end_contained(&t, t.src, t.src_pitch, t.src_slice)))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (config_get()->data)
         transfer_run(&t);
@@ -207,27 +177,20 @@ static CUresult copy_stage(struct work *w)
 
 /* ---- building and submitting ----------------------------------------------------------------- */
 
-static void work_direct(const struct place *dst, const struct place *src, struct work *w)
-{
-    w->engine = src->device == dst->device ? ENGINE_WITHIN
-                : dst->device              ? ENGINE_TO_DEVICE
-                                           : ENGINE_TO_HOST;
-    if (src->device)
-        w->name = dst->device ? "copy_dtod" : "copy_dtoh";
-    else
-        w->name = dst->device ? "copy_htod" : "copy_htoh";
-}
-
 static void work_fill(const CUDA_MEMCPY3D *p, const struct place *dst, const struct place *src,
                       struct work *w)
 {
+    static const char *const names[2][2] = {{"copy_htoh", "copy_htod"}, {"copy_dtoh", "copy_dtod"}};
     *w = (struct work){.kind = WORK_COPY,
+                       .name = names[src->device][dst->device],
+                       .engine = src->device == dst->device ? ENGINE_WITHIN
+                                 : dst->device              ? ENGINE_TO_DEVICE
+                                                            : ENGINE_TO_HOST,
                        .cost_ns = copy_cost_ns(p->WidthInBytes * p->Height * p->Depth),
                        .effect = copy_effect,
                        .blob = (void *)p,
                        .blob_bytes = sizeof(*p),
                        .node_type = CU_GRAPH_NODE_TYPE_MEMCPY};
-    work_direct(dst, src, w);
     struct transfer t = {dst->at,    src->at,         dst->pitch, src->pitch, dst->slice,
                          src->slice, p->WidthInBytes, p->Height,  p->Depth};
     memcpy(w->args.u64, &t, sizeof(t));

@@ -13,6 +13,20 @@ struct transfer {
     size_t width, height, depth; /* bytes, rows, layers */
 };
 
+/* One end of a copy, as CUDA_MEMCPY3D has them: the source's, and behind it the destination's. */
+struct copy_end {
+    size_t x, y, z, lod;
+    CUmemorytype type;
+    const void *host;
+    CUdeviceptr device;
+    CUarray array;
+    void *reserved;
+    size_t pitch, height;
+};
+_Static_assert(offsetof(CUDA_MEMCPY3D, dstXInBytes) == sizeof(struct copy_end) &&
+                   offsetof(CUDA_MEMCPY3D, WidthInBytes) == 2 * sizeof(struct copy_end),
+               "both ends are alike");
+
 /* How the call may return before the copy is complete. */
 enum copy_mode {
     COPY_SYNC,  /* waits, unless both ends are device memory */
@@ -34,6 +48,11 @@ CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream stream, bool ptds, enum co
 /* Does it, and these two contexts look at its ends; CUDA_ERROR_INVALID_CONTEXT: they are none. */
 CUresult copy_peer(const CUDA_MEMCPY3D *p, CUcontext dst, CUcontext src, CUstream stream, bool ptds,
                    enum copy_mode mode);
+
+/* What all batches have in common: they are not empty, and in no legacy stream; an attribute holds
+ * from its `first` copy to the next one's. */
+CUresult batch_check(CUstream stream, bool ptds, size_t count);
+bool batch_runs(const size_t *first, size_t n, size_t count);
 
 /* A memset, likewise. */
 CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w);

@@ -122,12 +122,20 @@ STREAM_API(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *p, CUstream s),
 /* ---- batches (12.8; 13.0 without the index of the failed copy) ------------------------------- */
 
 #if CUDA_VERSION >= 12080
-static CUresult batch_check(CUstream s, bool ptds, size_t count)
+CUresult batch_check(CUstream s, bool ptds, size_t count)
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
     TRY(stream_enter(s, ptds, &ctx, &stream));
     return stream_is_legacy(stream) || count == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+bool batch_runs(const size_t *first, size_t n, size_t count)
+{
+    bool rising = first && n != 0 && n <= count && first[0] == 0;
+    for (size_t i = 1; rising && i < n; i++)
+        rising = first[i] < count && first[i] > first[i - 1];
+    return rising;
 }
 
 static CUresult batch_failed(size_t *failed, size_t index, CUresult rc)
@@ -137,17 +145,13 @@ static CUresult batch_failed(size_t *failed, size_t index, CUresult rc)
     return rc;
 }
 
-static bool attributes_valid(const CUmemcpyAttributes *attrs, const size_t *first, size_t n,
-                             size_t count)
+static bool attributes_valid(const CUmemcpyAttributes *attrs, size_t n)
 {
-    if (!attrs || !first || n == 0 || n > count || first[0] != 0)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (attrs[i].srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
-            attrs[i].srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY || first[i] >= count ||
-            (i > 0 && first[i] <= first[i - 1]))
-            return false;
-    return true;
+    bool valid = attrs;
+    for (size_t i = 0; valid && i < n; i++)
+        valid = attrs[i].srcAccessOrder >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
+                attrs[i].srcAccessOrder <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+    return valid;
 }
 
 /* The copies of a batch have no order among each other; here they simply keep that of the
@@ -161,7 +165,7 @@ static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, con
     CUresult rc = batch_check(s, ptds, count);
     if (rc != CUDA_SUCCESS)
         return rc;
-    if (!dsts || !srcs || !sizes || !attributes_valid(attrs, first, n, count))
+    if (!dsts || !srcs || !sizes || !batch_runs(first, n, count) || !attributes_valid(attrs, n))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && rc == CUDA_SUCCESS; i++)
         rc = batch_failed(failed, i,
@@ -186,7 +190,7 @@ STREAM_API(cuMemcpyBatchAsync_v2,
 static CUresult copy_with(CUdeviceptr dst, CUdeviceptr src, size_t size,
                           const CUmemcpyAttributes *attr, CUstream s, bool ptds)
 {
-    if (!attributes_valid(attr, &(size_t){0}, 1, 1))
+    if (!attributes_valid(attr, 1))
         return CUDA_ERROR_INVALID_VALUE;
     return copy_submit(LINEAR(size, TO_ANY(dst), FROM_ANY(src)), s, ptds, COPY_ASYNC);
 }
@@ -196,43 +200,37 @@ STREAM_API(cuMemcpyWithAttributesAsync,
            copy_with(dst, src, size, attr, s, ptds))
 
 /* One operand of a 3D batch: linear memory counts bytes, an array its elements. */
-static CUresult operand_to_end(const CUmemcpy3DOperand *o, bool dst, CUDA_MEMCPY3D *box,
-                               size_t *element)
+static CUresult operand_end(const CUmemcpy3DOperand *o, struct copy_end *end, size_t *element)
 {
     struct array_view view = {.element = 1};
-    bool linear = o->type == CU_MEMCPY_OPERAND_TYPE_POINTER;
-    if (!linear && o->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
+    if (o->type == CU_MEMCPY_OPERAND_TYPE_POINTER) {
+        *end = (struct copy_end){.type = CU_MEMORYTYPE_UNIFIED,
+                                 .device = o->op.ptr.ptr,
+                                 .pitch = o->op.ptr.rowLength,
+                                 .height = o->op.ptr.layerHeight};
+        return CUDA_SUCCESS;
+    }
+    if (o->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
         return CUDA_ERROR_INVALID_VALUE;
-    TRY(linear ? CUDA_SUCCESS : array_find(o->op.array.array, &view));
+    TRY(array_find(o->op.array.array, &view));
     if (view.element > *element)
         *element = view.element;
-    size_t x = linear ? 0 : o->op.array.offset.x * view.element;
-    size_t y = linear ? 0 : o->op.array.offset.y, z = linear ? 0 : o->op.array.offset.z;
-    CUmemorytype type = linear ? CU_MEMORYTYPE_UNIFIED : CU_MEMORYTYPE_ARRAY;
-    if (dst) {
-        box->dstMemoryType = type, box->dstXInBytes = x, box->dstY = y, box->dstZ = z;
-        if (linear)
-            box->dstDevice = o->op.ptr.ptr, box->dstPitch = o->op.ptr.rowLength,
-            box->dstHeight = o->op.ptr.layerHeight;
-        else
-            box->dstArray = o->op.array.array;
-    } else {
-        box->srcMemoryType = type, box->srcXInBytes = x, box->srcY = y, box->srcZ = z;
-        if (linear)
-            box->srcDevice = o->op.ptr.ptr, box->srcPitch = o->op.ptr.rowLength,
-            box->srcHeight = o->op.ptr.layerHeight;
-        else
-            box->srcArray = o->op.array.array;
-    }
+    *end = (struct copy_end){.type = CU_MEMORYTYPE_ARRAY,
+                             .array = o->op.array.array,
+                             .x = o->op.array.offset.x * view.element,
+                             .y = o->op.array.offset.y,
+                             .z = o->op.array.offset.z};
     return CUDA_SUCCESS;
 }
 
 static CUresult copy_3d_op(const CUDA_MEMCPY3D_BATCH_OP *op, CUstream s, bool ptds)
 {
     CUDA_MEMCPY3D box = {.Height = op->extent.height, .Depth = op->extent.depth};
+    struct copy_end ends[2];
     size_t element = 1;
-    TRY(operand_to_end(&op->dst, true, &box, &element));
-    TRY(operand_to_end(&op->src, false, &box, &element));
+    TRY(operand_end(&op->dst, &ends[1], &element));
+    TRY(operand_end(&op->src, &ends[0], &element));
+    memcpy(&box, ends, sizeof(ends));
     box.WidthInBytes = op->extent.width * element;
     box.dstPitch *= element;
     box.srcPitch *= element;

@@ -17,12 +17,11 @@ bool graph_memory_is(const struct sim_pool *p)
 
 static struct block *graph_block_take(int ordinal, size_t bytes)
 {
-    pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p = graphs[ordinal] ? graphs[ordinal] : pool_new(ordinal, MEMORY_POOL, true);
-    struct block *b = p ? block_find(block_take(p, bytes, 0, NULL)) : NULL;
-    graphs[ordinal] = p;
-    pthread_mutex_unlock(&pool_lock);
-    return b;
+    HOLD(&pool_lock);
+    struct sim_pool **p = &graphs[ordinal];
+    if (!*p)
+        *p = pool_new(ordinal, MEMORY_POOL, true);
+    return *p ? block_find(block_take(*p, bytes, 0, NULL)) : NULL;
 }
 
 /* The graph's block at ptr, or NULL. Under lock. */
@@ -47,20 +46,17 @@ void graph_block_drop(struct block *b)
 
 void graph_memory_mark(CUdeviceptr ptr, bool in_use)
 {
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct block *b = graph_block(ptr);
     if (b)
         graph_block_mark(b, in_use);
-    pthread_mutex_unlock(&pool_lock);
 }
 
 bool graph_memory_in_use(CUdeviceptr ptr)
 {
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     const struct block *b = graph_block(ptr);
-    bool in_use = b && b->in_use;
-    pthread_mutex_unlock(&pool_lock);
-    return in_use;
+    return b && b->in_use;
 }
 
 /* ---- works: the address is taken with the node, and held by every copy of its work ----------- */
@@ -68,16 +64,14 @@ bool graph_memory_in_use(CUdeviceptr ptr)
 static void memory_hold(struct work *w)
 {
     struct block *b = w->args.ptr[ALLOC_MEMORY];
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     b->holders++;
-    pthread_mutex_unlock(&pool_lock);
 }
 
 static void memory_drop(struct work *w)
 {
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     graph_block_drop(w->args.ptr[ALLOC_MEMORY]);
-    pthread_mutex_unlock(&pool_lock);
 }
 
 static CUresult memory_work(struct work *w, const char *name, CUgraphNodeType type, struct block *b)
@@ -127,12 +121,11 @@ SIM_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attrib
     TRY(device_check(dev));
     if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     const struct sim_pool *p = graphs[dev];
     const uint64_t values[] = {p ? p->used : 0, p ? p->used_high : 0, p ? p->reserved : 0,
                                p ? p->reserved_high : 0};
     memcpy(value, &values[attribute], sizeof(values[0]));
-    pthread_mutex_unlock(&pool_lock);
     return CUDA_SUCCESS;
 }
 
@@ -145,12 +138,11 @@ SIM_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attrib
     if (!value || *(uint64_t *)value != 0 ||
         (!used && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct sim_pool *p = graphs[dev];
     if (p && used)
         p->used_high = p->used;
     else if (p)
         p->reserved_high = p->reserved;
-    pthread_mutex_unlock(&pool_lock);
     return CUDA_SUCCESS;
 }

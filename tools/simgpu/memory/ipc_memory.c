@@ -92,25 +92,24 @@ static void import_unmap(const struct import *i)
     munmap((void *)(uintptr_t)(i->ptr - head_of(&i->handle)), mapped_bytes(&i->handle));
 }
 
-static CUresult import_map(struct import *i, int fd)
+static bool import_map(struct import *i, int fd)
 {
     const struct memory_handle *h = &i->handle;
     char *p = mmap(NULL, mapped_bytes(h), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                    (off_t)(h->offset - head_of(h)));
     if (p == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return false;
     i->ptr = (CUdeviceptr)(uintptr_t)p + head_of(h);
     struct memory m = {.base = i->ptr,
                        .bytes = h->bytes,
                        .kind = MEMORY_IPC,
                        .ordinal = h->ordinal,
                        .ctx = i->ctx,
-                       .id = memory_next_id(),
                        .owner = i};
     if (memory_add(&m) == 0)
-        return CUDA_SUCCESS;
+        return true;
     import_unmap(i);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return false;
 }
 
 /* Under lock. */
@@ -124,24 +123,20 @@ static struct import *import_find(const struct memory_handle *h, const struct si
     return i;
 }
 
-/* Under lock. */
-static CUresult import_add(const struct memory_handle *h, struct sim_context *ctx,
-                           CUmemoryPool pool, int fd, struct import **out)
+/* Under lock. NULL: no memory. */
+static struct import *import_add(const struct memory_handle *h, struct sim_context *ctx,
+                                 CUmemoryPool pool, int fd)
 {
     struct import *i = calloc(1, sizeof(*i));
     if (!i)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    i->handle = *h;
-    i->ctx = ctx;
-    i->pool = pool;
-    CUresult rc = import_map(i, fd);
-    if (rc != CUDA_SUCCESS) {
+        return NULL;
+    *i = (struct import){.handle = *h, .ctx = ctx, .pool = pool};
+    if (!import_map(i, fd)) {
         free(i);
-        return rc;
+        return NULL;
     }
     LL_PREPEND(imports, i);
-    *out = i;
-    return rc;
+    return i;
 }
 
 static CUresult import_open(CUdeviceptr *out, const struct memory_handle *h,
@@ -150,16 +145,15 @@ static CUresult import_open(CUdeviceptr *out, const struct memory_handle *h,
     int fd = ipc_file_open(&h->file);
     if (fd < 0) /* the exporter itself has no use for it, and the driver none for such a wish */
         return fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct import *i = import_find(h, ctx, pool);
-    CUresult rc = i ? CUDA_SUCCESS : import_add(h, ctx, pool, fd, &i);
-    if (rc == CUDA_SUCCESS) {
-        i->opened++;
-        *out = i->ptr;
-    }
-    pthread_mutex_unlock(&lock);
+    i = i ? i : import_add(h, ctx, pool, fd);
     close(fd);
-    return rc;
+    if (!i)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    i->opened++;
+    *out = i->ptr;
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle,
@@ -203,16 +197,15 @@ static CUresult import_drop(CUdeviceptr ptr, bool pooled, struct import **last)
 {
     struct memory m;
     *last = NULL;
-    pthread_mutex_lock(&lock);
-    bool found = memory_find_base(ptr, &m) && m.kind == MEMORY_IPC;
-    struct import *i = found ? m.owner : NULL;
-    found = i && i->opened > 0 && !!i->pool == pooled;
-    if (found && --i->opened == 0) {
+    HOLD(&lock);
+    struct import *i = memory_find_base(ptr, &m) && m.kind == MEMORY_IPC ? m.owner : NULL;
+    if (!i || i->opened == 0 || !!i->pool != pooled)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (--i->opened == 0) {
         LL_DELETE(imports, i);
         *last = i;
     }
-    pthread_mutex_unlock(&lock);
-    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
 }
 
 static CUresult import_end(CUdeviceptr ptr, bool pooled)

@@ -3,6 +3,7 @@
  * nothing; what is left is its place in its stream's order, the argument checks, and the memory of
  * it.
  */
+#include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/face/variants.h"
@@ -106,7 +107,7 @@ static void advise(CUdeviceptr ptr, size_t bytes, int what, int place)
     struct memory m;
     if (!memory_find(ptr, &m))
         return;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     advice_cut(m.id, ptr);
     advice_cut(m.id, ptr + bytes);
     for (uintptr_t at = ptr, end; at < ptr + bytes; at = end) {
@@ -116,7 +117,6 @@ static void advise(CUdeviceptr ptr, size_t bytes, int what, int place)
         if (a)
             advice_change(a, what, place);
     }
-    pthread_mutex_unlock(&lock);
 }
 
 /* What all of it has in common. */
@@ -126,7 +126,7 @@ static struct advice advised(CUdeviceptr ptr, size_t bytes)
     struct advice all = UNADVISED;
     if (!memory_find(ptr, &m))
         return all;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     for (uintptr_t at = ptr, end; at < ptr + bytes; at = end) {
         end = ptr + bytes;
         const struct advice *a = advice_at(m.id, at, &end);
@@ -138,7 +138,6 @@ static struct advice advised(CUdeviceptr ptr, size_t bytes)
         all.preferred = all.preferred == a->preferred ? a->preferred : CU_DEVICE_INVALID;
         all.prefetched = all.prefetched == a->prefetched ? a->prefetched : CU_DEVICE_INVALID;
     }
-    pthread_mutex_unlock(&lock);
     return all;
 }
 
@@ -240,42 +239,24 @@ SIM_EXPORT CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t bytes, CUmem_advise a
 #endif
 
 #if CUDA_VERSION >= 13000
-static CUresult batch_places(const CUmemLocation *places, const size_t *first, size_t n,
-                             size_t count)
-{
-    if (!places || !first || n == 0 || n > count || first[0] != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < n; i++) {
-        CUdevice dev = 0;
-        if (first[i] >= count || (i > 0 && first[i] <= first[i - 1]))
-            return CUDA_ERROR_INVALID_VALUE;
-        TRY(place_device(places[i], &dev));
-        if (dev != CU_DEVICE_CPU && !device_valid(dev))
-            return CUDA_ERROR_INVALID_DEVICE;
-    }
-    return CUDA_SUCCESS;
-}
-
-/* No batch goes into the legacy stream. */
 static CUresult batch_hint(const char *name, const CUdeviceptr *ptrs, const size_t *sizes,
-                           size_t count, unsigned long long flags, CUstream handle, bool ptds)
+                           size_t count, unsigned long long flags, CUstream s, bool ptds)
 {
-    struct sim_context *ctx;
-    struct sim_stream *s;
-    TRY(stream_enter(handle, ptds, &ctx, &s));
-    if (flags != 0 || stream_is_legacy(s))
-        return CUDA_ERROR_INVALID_VALUE;
-    return ranges_hint(name, ptrs, sizes, count, handle, ptds);
+    TRY(batch_check(s, ptds, count));
+    return flags == 0 ? ranges_hint(name, ptrs, sizes, count, s, ptds) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult batch_to(const char *name, const CUdeviceptr *ptrs, const size_t *sizes,
                          size_t count, const CUmemLocation *places, const size_t *first, size_t n,
                          unsigned long long flags, CUstream s, bool ptds)
 {
-    TRY(batch_places(places, first, n, count));
+    CUdevice to = 0;
+    if (!places || !batch_runs(first, n, count))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n; i++)
+        TRY(place_device(places[i], &to));
     TRY(batch_hint(name, ptrs, sizes, count, flags, s, ptds));
     for (size_t i = 0, at = 0; i < count; i++) {
-        CUdevice to = 0;
         at += at + 1 < n && first[at + 1] == i;
         place_device(places[at], &to);
         advise(ptrs[i], sizes[i], PREFETCHED, to);

@@ -21,13 +21,7 @@
 
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct memory *table;
-static size_t count, room;
-static _Atomic unsigned long long next_id = 1;
-
-unsigned long long memory_next_id(void)
-{
-    return atomic_fetch_add(&next_id, 1);
-}
+static size_t count;
 
 /* Index of the first range with base > ptr. Under the lock. */
 static size_t table_above(uintptr_t ptr)
@@ -53,29 +47,27 @@ static struct memory *table_at(uintptr_t ptr)
     return ptr - m->base < m->bytes ? m : NULL;
 }
 
-int memory_add(const struct memory *m)
+static int table_insert(const struct memory *m)
 {
-    int rc = 0;
-    pthread_rwlock_wrlock(&table_lock);
+    static unsigned long long ids;
     size_t at = table_above(m->base);
     if ((at > 0 && m->base - table[at - 1].base < table[at - 1].bytes) ||
-        (at < count && table[at].base - m->base < m->bytes)) {
-        rc = -EEXIST;
-    } else if (count == room) {
-        size_t more = room != 0 ? room * 2 : 256;
-        struct memory *bigger = realloc(table, more * sizeof(*table));
-        if (bigger) {
-            table = bigger;
-            room = more;
-        } else {
-            rc = -ENOMEM;
-        }
-    }
-    if (rc == 0) {
-        memmove(&table[at + 1], &table[at], (count - at) * sizeof(*table));
-        table[at] = *m;
-        count++;
-    }
+        (at < count && table[at].base - m->base < m->bytes))
+        return -EEXIST;
+    struct memory *bigger = array_grow(table, count, sizeof(*table));
+    if (!bigger)
+        return -ENOMEM;
+    table = bigger;
+    memmove(&table[at + 1], &table[at], (count++ - at) * sizeof(*table));
+    table[at] = *m;
+    table[at].id = ++ids;
+    return 0;
+}
+
+int memory_add(const struct memory *m)
+{
+    pthread_rwlock_wrlock(&table_lock);
+    int rc = table_insert(m);
     pthread_rwlock_unlock(&table_lock);
     return rc;
 }
@@ -137,24 +129,17 @@ bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx
     return memory_contains(ptr, bytes) && memory_find(ptr, &m) && peer_reaches(ctx, &m);
 }
 
-bool memory_set_sync(CUdeviceptr ptr, bool sync_memops)
+bool memory_change(const struct memory *to)
 {
     pthread_rwlock_wrlock(&table_lock);
-    struct memory *m = table_at(ptr);
-    if (m)
-        m->sync_memops = sync_memops;
+    struct memory *m = table_at(to->base);
+    bool same = m && m->id == to->id;
+    if (same) {
+        m->sync_memops = to->sync_memops;
+        m->flags = to->flags;
+    }
     pthread_rwlock_unlock(&table_lock);
-    return m;
-}
-
-bool memory_set_flags(CUdeviceptr base, unsigned int flags)
-{
-    pthread_rwlock_wrlock(&table_lock);
-    struct memory *m = table_at(base);
-    if (m)
-        m->flags = flags;
-    pthread_rwlock_unlock(&table_lock);
-    return m;
+    return same;
 }
 
 /* ---- taking and giving ----------------------------------------------------------------------- */
@@ -170,16 +155,10 @@ static CUdeviceptr device_take(struct sim_context *ctx, size_t bytes, enum memor
 {
     int ordinal = ctx ? ctx->ordinal : 0;
     size_t whole = rounded(bytes, SPACE_GRAIN);
-    if (whole < bytes)
+    if (whole < bytes || !memory_charge(ordinal, whole))
         return 0;
-    if (!memory_charge(ordinal, whole))
-        return 0;
-    struct memory m = {.bytes = bytes,
-                       .kind = kind,
-                       .flags = flags,
-                       .ordinal = ordinal,
-                       .ctx = ctx,
-                       .id = memory_next_id()};
+    struct memory m = {
+        .bytes = bytes, .kind = kind, .flags = flags, .ordinal = ordinal, .ctx = ctx};
     m.base = space_take(whole, SPACE_GRAIN);
     if (m.base != 0 && memory_add(&m) != 0) {
         space_give(m.base, whole);
@@ -232,7 +211,7 @@ void memory_give(CUdeviceptr ptr)
 
 /* ---- device memory --------------------------------------------------------------------------- */
 
-static CUresult alloc_begin(struct sim_context **ctx)
+CUresult memory_begin(struct sim_context **ctx)
 {
     TRY(context_enter(ctx));
     return capture_forbids_unsafe();
@@ -241,10 +220,10 @@ static CUresult alloc_begin(struct sim_context **ctx)
 SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 {
     struct sim_context *ctx;
-    TRY(alloc_begin(&ctx));
+    TRY(memory_begin(&ctx));
     if (!out || bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = device_take(ctx, bytes, MEMORY_DEVICE, 0);
+    *out = memory_take(ctx, bytes);
     return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -285,7 +264,7 @@ static CUresult free_when_idle(CUdeviceptr ptr)
 SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
     struct sim_context *ctx;
-    CUresult rc = alloc_begin(&ctx);
+    CUresult rc = memory_begin(&ctx);
     if (rc != CUDA_SUCCESS || ptr == 0)
         return rc;
     struct memory m;
@@ -316,23 +295,28 @@ enum {
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED
 };
 
+/* memory_add's errors. */
+static int pinned_add(void *base, size_t bytes, enum memory_kind kind, unsigned int flags,
+                      struct sim_context *ctx)
+{
+    return memory_add(&(struct memory){.base = (uintptr_t)base,
+                                       .bytes = bytes,
+                                       .kind = kind,
+                                       .flags = flags,
+                                       .ordinal = ctx->ordinal,
+                                       .ctx = ctx});
+}
+
 SIM_EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 {
     struct sim_context *ctx;
-    TRY(alloc_begin(&ctx));
+    TRY(memory_begin(&ctx));
     if (!out || bytes == 0 || (flags & ~(unsigned int)HOSTALLOC_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct memory m = {.base = (uintptr_t)base,
-                       .bytes = bytes,
-                       .kind = MEMORY_HOST,
-                       .flags = flags,
-                       .ordinal = ctx->ordinal,
-                       .ctx = ctx,
-                       .id = memory_next_id()};
-    if (memory_add(&m) != 0) {
+    if (pinned_add(base, bytes, MEMORY_HOST, flags, ctx) != 0) {
         munmap(base, bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -345,7 +329,7 @@ SIM_CALL(cuMemAllocHost_v2, (void **out, size_t bytes), cuMemHostAlloc(out, byte
 SIM_EXPORT CUresult cuMemFreeHost(void *ptr)
 {
     struct sim_context *ctx;
-    CUresult rc = alloc_begin(&ctx);
+    CUresult rc = memory_begin(&ctx);
     if (rc != CUDA_SUCCESS || !ptr)
         return rc;
     struct memory m;
@@ -362,26 +346,15 @@ enum {
 SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 {
     struct sim_context *ctx;
-    TRY(alloc_begin(&ctx));
+    TRY(memory_begin(&ctx));
     if (!config_get()->host_register)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!ptr || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    struct memory m = {.base = (uintptr_t)ptr,
-                       .bytes = bytes,
-                       .kind = MEMORY_REGISTERED,
-                       .flags = flags,
-                       .ordinal = ctx->ordinal,
-                       .ctx = ctx,
-                       .id = memory_next_id()};
-    switch (memory_add(&m)) {
-    case 0:
-        return CUDA_SUCCESS;
-    case -EEXIST:
-        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    default:
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    int rc = pinned_add(ptr, bytes, MEMORY_REGISTERED, flags, ctx);
+    return rc == 0         ? CUDA_SUCCESS
+           : rc == -EEXIST ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                           : CUDA_ERROR_OUT_OF_MEMORY;
 }
 SIM_ALIAS(cuMemHostRegister, (void *ptr, size_t bytes, unsigned int flags), cuMemHostRegister_v2,
           ptr, bytes, flags)
@@ -389,7 +362,7 @@ SIM_ALIAS(cuMemHostRegister, (void *ptr, size_t bytes, unsigned int flags), cuMe
 SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
 {
     struct sim_context *ctx;
-    TRY(alloc_begin(&ctx));
+    TRY(memory_begin(&ctx));
     struct memory m;
     if (!ptr)
         return CUDA_ERROR_INVALID_VALUE;
@@ -433,7 +406,7 @@ SIM_EXPORT CUresult cuMemHostGetFlags(unsigned int *out, void *ptr)
 SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
 {
     struct sim_context *ctx;
-    TRY(alloc_begin(&ctx));
+    TRY(memory_begin(&ctx));
     if (!out || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     *out = device_take(ctx, bytes, MEMORY_MANAGED, flags);

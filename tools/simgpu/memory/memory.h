@@ -32,7 +32,8 @@ struct memory {
 /* All by value: another thread may free the range at any moment. false: no such memory. */
 bool memory_find(CUdeviceptr ptr, struct memory *out);       /* the range that ptr lies in */
 bool memory_find_base(CUdeviceptr base, struct memory *out); /* the range that begins there */
-int memory_add(const struct memory *m);                      /* 0, -EEXIST on overlap, -ENOMEM */
+/* Lists it, under an id of its own: 0, -EEXIST on overlap, -ENOMEM. */
+int memory_add(const struct memory *m);
 bool memory_remove(CUdeviceptr base, struct memory *out);
 /* Is [ptr, ptr + bytes) inside memory the device may touch: device, managed or pinned host
  * memory? */
@@ -43,10 +44,10 @@ CUdeviceptr memory_take_managed(size_t bytes); /* likewise, and of no context */
 void memory_give(CUdeviceptr ptr);
 /* Is [ptr, ptr + bytes) memory that kernels of that context may touch? */
 bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx);
-/* Changes what may change: flags, sync_memops. */
-bool memory_set_sync(CUdeviceptr ptr, bool sync_memops);
-bool memory_set_flags(CUdeviceptr base, unsigned int flags);
-unsigned long long memory_next_id(void);
+/* Changes what may change of a range that was found: flags, sync_memops. False: it is gone. */
+bool memory_change(const struct memory *m);
+/* What calls begin with that take or give memory: context_enter, and no capture forbids it. */
+CUresult memory_begin(struct sim_context **ctx);
 
 /* Device bytes in use, against SIMGPU_MEM_MB: false when the device is full. */
 bool memory_charge(int ordinal, size_t bytes);

@@ -17,7 +17,7 @@ struct access {
     struct access *next;
 };
 
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct access *accesses; /* under lock */
 
 bool devices_are_peers(int a, int b)
@@ -38,10 +38,8 @@ static struct access *access_find(const struct sim_context *from, const struct s
 
 static bool access_given(const struct sim_context *from, const struct sim_context *to)
 {
-    pthread_rwlock_rdlock(&lock);
-    bool given = access_find(from, to);
-    pthread_rwlock_unlock(&lock);
-    return given;
+    HOLD(&lock);
+    return access_find(from, to);
 }
 
 bool peer_reaches(const struct sim_context *ctx, const struct memory *m)
@@ -64,7 +62,7 @@ bool peer_reaches(const struct sim_context *ctx, const struct memory *m)
 static void peer_context_gone(struct sim_context *ctx)
 {
     struct access *a, *next;
-    pthread_rwlock_wrlock(&lock);
+    HOLD(&lock);
     LL_FOREACH_SAFE(accesses, a, next)
     {
         if (a->from != ctx && a->to != ctx)
@@ -72,7 +70,6 @@ static void peer_context_gone(struct sim_context *ctx)
         LL_DELETE(accesses, a);
         free(a);
     }
-    pthread_rwlock_unlock(&lock);
 }
 CONTEXT_PART(CONTEXT_MEMORY, NULL, peer_context_gone)
 
@@ -114,18 +111,15 @@ static CUresult two_contexts(CUcontext handle, struct sim_context **ctx, struct 
 
 static CUresult access_give(const struct sim_context *from, const struct sim_context *to)
 {
-    struct access *a = calloc(1, sizeof(*a));
+    HOLD(&lock);
+    if (access_find(from, to))
+        return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    struct access *a = malloc(sizeof(*a));
     if (!a)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *a = (struct access){.from = context_base(from), .to = context_base(to)};
-    pthread_rwlock_wrlock(&lock);
-    bool already = access_find(from, to);
-    if (!already)
-        LL_PREPEND(accesses, a);
-    pthread_rwlock_unlock(&lock);
-    if (already)
-        free(a);
-    return already ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_SUCCESS;
+    LL_PREPEND(accesses, a);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
@@ -142,11 +136,11 @@ SIM_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
 {
     struct sim_context *ctx, *peer;
     TRY(two_contexts(handle, &ctx, &peer));
-    pthread_rwlock_wrlock(&lock);
+    HOLD(&lock);
     struct access *a = access_find(ctx, peer);
-    if (a)
-        LL_DELETE(accesses, a);
-    pthread_rwlock_unlock(&lock);
+    if (!a)
+        return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    LL_DELETE(accesses, a);
     free(a);
-    return a ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    return CUDA_SUCCESS;
 }

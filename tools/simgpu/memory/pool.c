@@ -101,45 +101,41 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *pro
         place_of(&props->location, props->allocType, &managed, &place) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(handle_types_check(props, kind_of(managed, place)));
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct sim_pool *p = pool_new(place, kind_of(managed, place), false);
-    if (p)
-        p->shared = props->handleTypes != CU_MEM_HANDLE_TYPE_NONE;
-#if CUDA_VERSION >= 13000
-    if (p)
-        p->most = props->maxSize;
-#endif
-    pthread_mutex_unlock(&pool_lock);
     *out = (CUmemoryPool)(void *)p;
-    return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!p)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    p->shared = props->handleTypes != CU_MEM_HANDLE_TYPE_NONE;
+#if CUDA_VERSION >= 13000
+    p->most = props->maxSize;
+#endif
+    return CUDA_SUCCESS;
 }
 
 /* The place falls back to its default pool; live blocks stay until they are freed. */
 SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    bool ours = p && !p->fixed;
-    if (ours) {
-        struct sim_pool **current = &currents[p->kind == MEMORY_MANAGED][p->place];
-        p->destroyed = true;
-        if (*current == p)
-            *current = NULL;
-        pool_trim(p, 0);
-    }
-    pthread_mutex_unlock(&pool_lock);
-    return ours ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!p || p->fixed)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sim_pool **current = &currents[p->kind == MEMORY_MANAGED][p->place];
+    p->destroyed = true;
+    if (*current == p)
+        *current = NULL;
+    pool_trim(p, 0);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     if (p)
         pool_trim(p, keep);
-    pthread_mutex_unlock(&pool_lock);
     return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -215,22 +211,18 @@ SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribu
                                           void *value)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
-    CUresult rc = p && value ? attribute_read(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_unlock(&pool_lock);
-    return rc;
+    return p && value ? attribute_read(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attribute,
                                           void *value)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    CUresult rc = p && value ? attribute_write(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_unlock(&pool_lock);
-    return rc;
+    return p && value ? attribute_write(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
 bool pool_reaches(const struct sim_pool *p, int ordinal)
@@ -246,32 +238,32 @@ static bool host_reaches(const struct sim_pool *p)
 }
 
 /* A peer is given all or none, the owner always has all. */
-static CUresult access_store(struct sim_pool *p, const CUmemAccessDesc *map, size_t n)
+static CUresult access_check(const struct sim_pool *p, const CUmemAccessDesc *to)
 {
-    for (size_t i = 0; i < n; i++) {
-        int id = map[i].location.id;
-        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-            return CUDA_ERROR_INVALID_VALUE;
-        TRY(device_check(id));
-        if (p->place < POOL_DEVICES && id != p->place && !devices_are_peers(id, p->place))
-            return CUDA_ERROR_INVALID_DEVICE;
-        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
-            (id == p->place || map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE))
-            return CUDA_ERROR_NOT_SUPPORTED;
-    }
-    for (size_t i = 0; i < n; i++)
-        p->peers[map[i].location.id] = map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    return CUDA_SUCCESS;
+    int id = to->location.id;
+    if (to->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    TRY(device_check(id));
+    if (p->place < POOL_DEVICES && id != p->place && !devices_are_peers(id, p->place))
+        return CUDA_ERROR_INVALID_DEVICE;
+    return to->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+                   (id != p->place && to->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct sim_pool *p = pool_find(handle);
-    CUresult rc = p && (map || n == 0) ? access_store(p, map, n) : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_unlock(&pool_lock);
-    return rc;
+    if (!p || (!map && n != 0))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n; i++)
+        TRY(access_check(p, &map[i]));
+    for (size_t i = 0; i < n; i++)
+        p->peers[map[i].location.id] = map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool handle,
@@ -283,10 +275,9 @@ SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool hand
         return CUDA_ERROR_INVALID_VALUE;
     if (!host)
         TRY(device_check(location->id));
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
     bool reaches = p && (host ? host_reaches(p) : pool_reaches(p, location->id));
-    pthread_mutex_unlock(&pool_lock);
     *out = reaches ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -307,11 +298,9 @@ bool pool_shared(const struct sim_pool *p)
 
 bool pool_imports(CUmemoryPool handle, uint64_t file_number)
 {
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
-    bool imports = p && file_number != 0 && p->whose.number == file_number;
-    pthread_mutex_unlock(&pool_lock);
-    return imports;
+    return p && file_number != 0 && p->whose.number == file_number;
 }
 
 static CUresult shared_write(const struct shared_pool *content, int *out)
@@ -330,13 +319,11 @@ SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool han
                                                      unsigned long long flags)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
-    bool allowed = p && p->shared;
-    struct shared_pool content = {.ordinal = p ? p->place : 0};
-    pthread_mutex_unlock(&pool_lock);
-    if (!out || flags != 0 || !allowed || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    if (!out || flags != 0 || !p || !p->shared || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
+    struct shared_pool content = {.ordinal = p->place};
     memcpy(content.name, SHARED_NAME, sizeof(content.name));
     uint64_t offset;
     uintptr_t any = space_take(SPACE_GRAIN, SPACE_GRAIN); /* the file is made for the first one */
@@ -358,11 +345,10 @@ SIM_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *
         memcmp(content.name, SHARED_NAME, sizeof(content.name)) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(device_check(content.ordinal));
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct sim_pool *p = pool_new(content.ordinal, MEMORY_POOL, false);
     if (p)
         p->whose = content.whose;
-    pthread_mutex_unlock(&pool_lock);
     *out = (CUmemoryPool)(void *)p;
     return p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -375,21 +361,19 @@ static CUresult pool_tell(CUmemoryPool *out, bool managed, int place, pool_choic
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     *out = (CUmemoryPool)(void *)which(managed, place);
-    pthread_mutex_unlock(&pool_lock);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult pool_set(bool managed, int place, CUmemoryPool handle)
 {
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     bool fits =
         p && p->place == place && (p->kind == MEMORY_MANAGED) == managed && p->whose.number == 0;
     if (fits)
         currents[managed][place] = p;
-    pthread_mutex_unlock(&pool_lock);
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -14,22 +14,20 @@ static uint64_t next_ticket = 1; /* under pool_lock */
 static CUresult pool_alloc(CUdeviceptr *out, size_t bytes, struct sim_pool *p,
                            struct sim_stream *stream, struct point *after)
 {
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     *out = block_take(p, bytes, stream_tail(stream).stream, after);
-    pthread_mutex_unlock(&pool_lock);
     return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The free's effect: args.u64[0] the block's address, [1] the ticket. */
 static CUresult free_effect(struct work *w)
 {
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct block *b = block_find(w->args.u64[0]);
     if (b && b->holders != 0)
         graph_block_drop(b);
     else if (b && b->state == BLOCK_FREEING && b->ticket == w->args.u64[1])
         block_freed(b);
-    pthread_mutex_unlock(&pool_lock);
     return CUDA_SUCCESS;
 }
 
@@ -38,9 +36,7 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
-    CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(hstream, ptds, &ctx, &stream));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
@@ -53,10 +49,8 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
     struct point after[AWAITED_MAX] = {{0, 0}};
     if (capture_active(stream) && !device)
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (capture_active(stream))
-        rc = graph_memory_alloc(ctx, bytes, &w, out);
-    else
-        rc = pool_alloc(out, bytes, p, stream, after);
+    CUresult rc = capture_active(stream) ? graph_memory_alloc(ctx, bytes, &w, out)
+                                         : pool_alloc(out, bytes, p, stream, after);
     for (int i = 0; rc == CUDA_SUCCESS && i < AWAITED_MAX && (i == 0 || after[i].stream); i++)
         rc = work_submit_behind(stream, &w, after[i], NULL);
     return rc;
@@ -66,7 +60,7 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
  * graph's address stays the graph's, and the free is one more that holds it. */
 static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
 {
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct block *b = block_find(ptr);
     bool of_graph = b && graph_memory_is(b->pool);
     bool live = b && b->state == BLOCK_LIVE && (!of_graph || b->in_use);
@@ -79,14 +73,13 @@ static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
         b->ticket = next_ticket++;
     }
     *ticket = live ? b->ticket : 0;
-    pthread_mutex_unlock(&pool_lock);
     return live;
 }
 
 /* It stands at that point of its stream, or in none: then it is not freed. */
 static void free_placed(CUdeviceptr ptr, uint64_t ticket, struct point at)
 {
-    pthread_mutex_lock(&pool_lock);
+    HOLD(&pool_lock);
     struct block *b = block_find(ptr);
     if (b && b->holders != 0 && at.seq == 0) {
         b->in_use = true;
@@ -95,20 +88,17 @@ static void free_placed(CUdeviceptr ptr, uint64_t ticket, struct point at)
         b->freed.seq = at.seq;
         b->state = at.seq ? BLOCK_FREEING : BLOCK_LIVE;
     }
-    pthread_mutex_unlock(&pool_lock);
 }
 
 static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
-    CUresult rc = stream_enter(hstream, ptds, &ctx, &stream);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(hstream, ptds, &ctx, &stream));
     struct work w = {.kind = WORK_MARK, .name = "free", .effect = free_effect};
     if (capture_active(stream)) {
-        rc = graph_memory_free(ptr, &w);
-        return rc == CUDA_SUCCESS ? work_submit(hstream, ptds, &w) : rc;
+        TRY(graph_memory_free(ptr, &w));
+        return work_submit(hstream, ptds, &w);
     }
     if (ipc_memory_free_work(ptr, &w))
         return work_submit(hstream, ptds, &w);
@@ -116,7 +106,7 @@ static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
     if (!free_begin(ptr, stream_tail(stream).stream, &w.args.u64[1]))
         return CUDA_ERROR_INVALID_VALUE;
     struct point at = {0, 0};
-    rc = work_submit_stream(stream, &w, &at);
+    CUresult rc = work_submit_stream(stream, &w, &at);
     free_placed(ptr, w.args.u64[1], at);
     return rc;
 }

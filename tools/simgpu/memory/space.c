@@ -4,11 +4,9 @@
  */
 #include "tools/simgpu/memory/space.h"
 
+#include "tools/simgpu/face/sim.h"
 #include "tools/simgpu/face/simconfig.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,25 +21,20 @@ struct extent {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct extent *holes; /* sorted by base, never adjacent; all under lock */
-static size_t count, room;
+static size_t count;
 static uintptr_t stretch;
 static size_t stretch_bytes;
 static struct ipc_file file; /* number 0: the stretch is anonymous */
 
-static int holes_insert(size_t at, struct extent e)
+static bool holes_insert(size_t at, struct extent e)
 {
-    if (count == room) {
-        size_t more = room != 0 ? room * 2 : 64;
-        struct extent *bigger = realloc(holes, more * sizeof(*holes));
-        if (!bigger)
-            return -1;
-        holes = bigger;
-        room = more;
-    }
-    memmove(&holes[at + 1], &holes[at], (count - at) * sizeof(*holes));
+    struct extent *bigger = array_grow(holes, count, sizeof(*holes));
+    if (!bigger)
+        return false;
+    holes = bigger;
+    memmove(&holes[at + 1], &holes[at], (count++ - at) * sizeof(*holes));
     holes[at] = e;
-    count++;
-    return 0;
+    return true;
 }
 
 static void holes_remove(size_t at)
@@ -84,23 +77,18 @@ static void stretch_reserve(void)
     }
 }
 
-/* Cuts [start, start + bytes) out of hole `at`. */
-static int hole_cut(size_t at, uintptr_t start, size_t bytes)
+/* Cuts [start, start + bytes) out of hole `at`; false: no memory. */
+static bool hole_cut(size_t at, uintptr_t start, size_t bytes)
 {
     struct extent e = holes[at];
     size_t before = start - e.base, after = e.bytes - before - bytes;
-    if (before != 0 && after != 0) {
-        if (holes_insert(at + 1, (struct extent){start + bytes, after}) != 0)
-            return -1;
+    if (after != 0 && !holes_insert(at + 1, (struct extent){start + bytes, after}))
+        return false;
+    if (before != 0)
         holes[at].bytes = before;
-    } else if (before != 0) {
-        holes[at].bytes = before;
-    } else if (after != 0) {
-        holes[at] = (struct extent){start + bytes, after};
-    } else {
+    else
         holes_remove(at);
-    }
-    return 0;
+    return true;
 }
 
 uintptr_t space_take(size_t bytes, size_t align)
@@ -112,7 +100,7 @@ uintptr_t space_take(size_t bytes, size_t align)
         uintptr_t start = (holes[i].base + align - 1) & ~(uintptr_t)(align - 1);
         size_t lost = start - holes[i].base;
         if (holes[i].bytes >= lost && holes[i].bytes - lost >= bytes)
-            found = hole_cut(i, start, bytes) == 0 ? start : 0;
+            found = hole_cut(i, start, bytes) ? start : 0;
     }
     pthread_mutex_unlock(&lock);
     int garbage = config_get()->garbage;
@@ -148,7 +136,7 @@ void space_give(uintptr_t base, size_t bytes)
 {
     struct extent pages;
     pages_release(base, bytes, &pages);
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     size_t at = 0, high = count; /* the first hole above base */
     while (at < high) {
         size_t mid = (at + high) / 2;
@@ -157,27 +145,20 @@ void space_give(uintptr_t base, size_t bytes)
         else
             high = mid;
     }
-    int below = at > 0 && holes[at - 1].base + holes[at - 1].bytes == base;
-    int above = at < count && base + bytes == holes[at].base;
-    if (below) {
-        holes[at - 1].bytes += bytes + (above ? holes[at].bytes : 0);
-        if (above)
-            holes_remove(at);
-    } else if (above) {
-        holes[at].base = base;
-        holes[at].bytes += bytes;
-    } else {
-        holes_insert(at, (struct extent){base, bytes}); /* out of memory: the addresses are lost */
+    if (at < count && base + bytes == holes[at].base) { /* one with what is above, */
+        bytes += holes[at].bytes;
+        holes_remove(at);
     }
-    pthread_mutex_unlock(&lock);
+    if (at > 0 && holes[at - 1].base + holes[at - 1].bytes == base) /* and below */
+        holes[at - 1].bytes += bytes;
+    else
+        holes_insert(at, (struct extent){base, bytes}); /* out of memory: the addresses are lost */
 }
 
 bool space_has(uintptr_t at)
 {
-    pthread_mutex_lock(&lock);
-    bool has = at - stretch < stretch_bytes;
-    pthread_mutex_unlock(&lock);
-    return has;
+    HOLD(&lock);
+    return at - stretch < stretch_bytes;
 }
 
 bool space_file(uintptr_t base, struct ipc_file *out, uint64_t *offset)

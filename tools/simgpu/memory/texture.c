@@ -3,23 +3,19 @@
  * nothing, so there is nothing more to them.
  */
 #include "tools/simgpu/device/attribute.h"
+#include "tools/simgpu/face/handle.h"
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/memory/memory.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <utlist.h>
-
 struct texture {
+    struct handle handle;
     bool surface, viewed; /* viewed: it has a view */
     CUDA_RESOURCE_DESC resource;
     CUDA_TEXTURE_DESC sampling;
     CUDA_RESOURCE_VIEW_DESC view;
-    struct texture *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct texture *textures; /* live ones; under lock */
+static struct handle_pool textures = HANDLE_POOL(struct texture, 1 << 20);
 
 /* ---- what cuda.h demands of a resource ------------------------------------------------------- */
 
@@ -68,7 +64,6 @@ static bool pitch_valid(const struct sim_context *ctx, const CUDA_RESOURCE_DESC 
 static bool resource_valid(const struct sim_context *ctx, const CUDA_RESOURCE_DESC *r)
 {
     struct array_view view;
-
     if (r->flags != 0)
         return false;
     switch (r->resType) {
@@ -87,50 +82,42 @@ static bool resource_valid(const struct sim_context *ctx, const CUDA_RESOURCE_DE
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static CUresult texture_new(const struct texture *like, unsigned long long *out)
+static CUresult texture_new(bool surface, const CUDA_RESOURCE_DESC *resource,
+                            const CUDA_TEXTURE_DESC *sampling, const CUDA_RESOURCE_VIEW_DESC *view,
+                            unsigned long long *out)
 {
-    struct texture *t = malloc(sizeof(*t));
+    struct texture *t = handle_take_zero(&textures);
     if (!t)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *t = *like;
-    pthread_mutex_lock(&lock);
-    LL_PREPEND(textures, t);
-    pthread_mutex_unlock(&lock);
+    t->surface = surface;
+    t->viewed = view;
+    t->resource = *resource;
+    if (sampling)
+        t->sampling = *sampling;
+    if (view)
+        t->view = *view;
+    handle_publish(t);
     *out = (uintptr_t)t;
     return CUDA_SUCCESS;
 }
 
-/* Under lock. */
-static struct texture *texture_live(unsigned long long handle, bool surface)
+static CUresult texture_find(unsigned long long handle, bool surface, struct texture **out)
 {
-    struct texture *t = textures;
-    while (t && ((uintptr_t)t != handle || t->surface != surface))
-        t = t->next;
-    return t;
+    TRY(driver_ready());
+    *out = handle_find(&textures, (const void *)(uintptr_t)handle);
+    return *out && (*out)->surface == surface ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult texture_end(unsigned long long handle, bool surface)
 {
     struct sim_context *ctx;
+    struct texture *t;
     TRY(context_enter(&ctx));
-    pthread_mutex_lock(&lock);
-    struct texture *t = texture_live(handle, surface);
-    if (t)
-        LL_DELETE(textures, t);
-    pthread_mutex_unlock(&lock);
-    free(t);
-    return t ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult texture_find(unsigned long long handle, bool surface, struct texture *out)
-{
-    TRY(driver_ready());
-    pthread_mutex_lock(&lock);
-    const struct texture *t = texture_live(handle, surface);
-    if (t)
-        *out = *t;
-    pthread_mutex_unlock(&lock);
-    return t ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    TRY(texture_find(handle, surface, &t));
+    if (!handle_retire(t))
+        return CUDA_ERROR_INVALID_VALUE;
+    handle_give(&textures, t);
+    return CUDA_SUCCESS;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
@@ -145,46 +132,28 @@ SIM_EXPORT CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC
                                resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
     if (!out || !resource || !sampling || (view && !arrays) || !resource_valid(ctx, resource))
         return CUDA_ERROR_INVALID_VALUE;
-    struct texture t = {.resource = *resource, .sampling = *sampling, .viewed = view};
-    if (view)
-        t.view = *view;
-    return texture_new(&t, out);
+    return texture_new(false, resource, sampling, view, out);
 }
 
-SIM_EXPORT CUresult cuTexObjectDestroy(CUtexObject handle)
-{
-    return texture_end(handle, false);
-}
+SIM_CALL(cuTexObjectDestroy, (CUtexObject handle), texture_end(handle, false))
 
-SIM_EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *out, CUtexObject handle)
-{
-    struct texture t;
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    TRY(texture_find(handle, false, &t));
-    *out = t.resource;
-    return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *out, CUtexObject handle)
-{
-    struct texture t;
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    TRY(texture_find(handle, false, &t));
-    *out = t.sampling;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuTexObjectGetResourceDesc, (CUDA_RESOURCE_DESC * out, CUtexObject handle), out,
+         t->resource, struct texture *t;
+         TRY(texture_find(handle, false, &t)))
+SIM_TELL(cuTexObjectGetTextureDesc, (CUDA_TEXTURE_DESC * out, CUtexObject handle), out, t->sampling,
+         struct texture *t;
+         TRY(texture_find(handle, false, &t)))
+SIM_TELL(cuSurfObjectGetResourceDesc, (CUDA_RESOURCE_DESC * out, CUsurfObject handle), out,
+         t->resource, struct texture *t;
+         TRY(texture_find(handle, true, &t)))
 
 SIM_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *out, CUtexObject handle)
 {
-    struct texture t;
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
+    struct texture *t;
     TRY(texture_find(handle, false, &t));
-    if (!t.viewed)
+    if (!out || !t->viewed)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = t.view;
+    *out = t->view;
     return CUDA_SUCCESS;
 }
 
@@ -195,20 +164,7 @@ SIM_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *out, const CUDA_RESOURCE_DE
     if (!out || !resource || resource->resType != CU_RESOURCE_TYPE_ARRAY ||
         !resource_valid(ctx, resource))
         return CUDA_ERROR_INVALID_VALUE;
-    return texture_new(&(struct texture){.surface = true, .resource = *resource}, out);
+    return texture_new(true, resource, NULL, NULL, out);
 }
 
-SIM_EXPORT CUresult cuSurfObjectDestroy(CUsurfObject handle)
-{
-    return texture_end(handle, true);
-}
-
-SIM_EXPORT CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *out, CUsurfObject handle)
-{
-    struct texture t;
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    TRY(texture_find(handle, true, &t));
-    *out = t.resource;
-    return CUDA_SUCCESS;
-}
+SIM_CALL(cuSurfObjectDestroy, (CUsurfObject handle), texture_end(handle, true))

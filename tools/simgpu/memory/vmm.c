@@ -102,9 +102,8 @@ SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t a
         free(r);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     LL_PREPEND(reservations, r);
-    pthread_mutex_unlock(&lock);
     *out = r->base;
     return CUDA_SUCCESS;
 }
@@ -113,18 +112,16 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
 {
     TRY(driver_ready());
     struct memory m;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct reservation *r = reservations;
     while (r && (r->base != base || r->bytes != bytes))
         r = r->next;
-    for (size_t at = 0; r && at < bytes; at += GRANULARITY)
-        if (memory_find(base + at, &m))
-            r = NULL; /* still mapped */
-    if (r)
-        LL_DELETE(reservations, r);
-    pthread_mutex_unlock(&lock);
     if (!r)
         return CUDA_ERROR_INVALID_VALUE;
+    for (size_t at = 0; at < bytes; at += GRANULARITY)
+        if (memory_find(base + at, &m))
+            return CUDA_ERROR_INVALID_VALUE; /* still mapped */
+    LL_DELETE(reservations, r);
     munmap((void *)r->base, r->bytes);
     free(r);
     return CUDA_SUCCESS;
@@ -147,13 +144,21 @@ static int memory_file(size_t bytes, int ordinal)
     return fd;
 }
 
-static CUmemGenericAllocationHandle allocation_add(struct allocation *a)
+/* The file becomes the allocation's. */
+static CUresult allocation_add(struct allocation like, CUmemGenericAllocationHandle *out)
 {
-    pthread_mutex_lock(&lock);
-    a->handle = next_handle++;
+    struct allocation *a = like.fd >= 0 ? malloc(sizeof(*a)) : NULL;
+    if (!a) {
+        if (like.fd >= 0)
+            close(like.fd);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    HOLD(&lock);
+    *a = like;
+    a->handles = 1;
+    *out = a->handle = next_handle++;
     LL_PREPEND(allocations, a);
-    pthread_mutex_unlock(&lock);
-    return a->handle;
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
@@ -163,16 +168,12 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
     TRY(out && whole(bytes) && flags == 0 ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE);
     if (!memory_charge(prop->location.id, bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct allocation *a = calloc(1, sizeof(*a));
-    int fd = a ? memory_file(bytes, prop->location.id) : -1;
-    if (fd < 0) {
-        free(a);
+    struct allocation a = {
+        .bytes = bytes, .prop = *prop, .fd = memory_file(bytes, prop->location.id)};
+    CUresult rc = allocation_add(a, out);
+    if (rc != CUDA_SUCCESS)
         memory_uncharge(prop->location.id, bytes);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    *a = (struct allocation){.bytes = bytes, .prop = *prop, .fd = fd, .handles = 1};
-    *out = allocation_add(a);
-    return CUDA_SUCCESS;
+    return rc;
 }
 
 /* Under lock. A handle with no reference left is no handle, though mappings keep the bytes. */
@@ -199,14 +200,13 @@ static void allocation_release(struct allocation *a)
 SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct allocation *a = allocation_find(handle);
-    if (a) {
-        a->handles--;
-        allocation_release(a);
-    }
-    pthread_mutex_unlock(&lock);
-    return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!a)
+        return CUDA_ERROR_INVALID_VALUE;
+    a->handles--;
+    allocation_release(a);
+    return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *ptr)
@@ -215,10 +215,9 @@ SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ou
     if (!out || !memory_find((CUdeviceptr)ptr, &m) || m.kind != MEMORY_MAPPED)
         return CUDA_ERROR_INVALID_VALUE;
     struct allocation *a = m.owner;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     a->handles++;
     *out = a->handle;
-    pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
@@ -227,11 +226,10 @@ SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     const struct allocation *a = allocation_find(handle);
     if (a)
         *out = a->prop;
-    pthread_mutex_unlock(&lock);
     return a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -246,14 +244,11 @@ SIM_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocati
         return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     const struct allocation *a = allocation_find(handle);
-    bool allowed = a && (a->prop.requestedHandleTypes & type) != 0;
-    int fd = allowed ? fcntl(a->fd, F_DUPFD_CLOEXEC, 0) : -1;
-    pthread_mutex_unlock(&lock);
-    if (!allowed)
+    if (!a || (a->prop.requestedHandleTypes & type) == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    *(int *)out = fd;
+    int fd = *(int *)out = fcntl(a->fd, F_DUPFD_CLOEXEC, 0);
     return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
@@ -280,22 +275,14 @@ SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle 
     int fd = (int)(intptr_t)shared, ordinal = file_ordinal(fd);
     if (!out || ordinal < 0 || fstat(fd, &st) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    struct allocation *a = calloc(1, sizeof(*a));
-    int own = a ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-    if (own < 0) {
-        free(a);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    *a = (struct allocation){
+    struct allocation a = {
         .bytes = (size_t)st.st_size,
-        .fd = own,
-        .handles = 1,
+        .fd = fcntl(fd, F_DUPFD_CLOEXEC, 0),
         .imported = true,
         .prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                  .requestedHandleTypes = type,
                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal}}};
-    *out = allocation_add(a);
-    return CUDA_SUCCESS;
+    return allocation_add(a, out);
 }
 
 /* ---- mappings -------------------------------------------------------------------------------- */
@@ -311,16 +298,21 @@ static bool reserved(CUdeviceptr ptr, size_t bytes)
     return false;
 }
 
-/* Under lock. The pages become accessible here and now; cuMemSetAccess only records who may. */
-static CUresult map_locked(CUdeviceptr ptr, size_t bytes, size_t offset, struct allocation *a)
+/* The pages become accessible here and now; cuMemSetAccess only records who may. */
+SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
+                             CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
+    TRY(driver_ready());
+    if (!whole(bytes) || ptr % GRANULARITY != 0 || offset % GRANULARITY != 0 || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    HOLD(&lock);
+    struct allocation *a = allocation_find(handle);
     if (!a || offset + bytes > a->bytes || !reserved(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     struct memory m = {.base = ptr,
                        .bytes = bytes,
                        .kind = MEMORY_MAPPED,
                        .ordinal = a->prop.location.id,
-                       .id = memory_next_id(),
                        .owner = a};
     if (memory_add(&m) != 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -331,18 +323,6 @@ static CUresult map_locked(CUdeviceptr ptr, size_t bytes, size_t offset, struct 
     }
     a->mappings++;
     return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
-                             CUmemGenericAllocationHandle handle, unsigned long long flags)
-{
-    TRY(driver_ready());
-    if (!whole(bytes) || ptr % GRANULARITY != 0 || offset % GRANULARITY != 0 || flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
-    CUresult rc = map_locked(ptr, bytes, offset, allocation_find(handle));
-    pthread_mutex_unlock(&lock);
-    return rc;
 }
 
 /* Every mapping that begins in [ptr, ptr + bytes), which must consist of whole ones. */
@@ -362,9 +342,10 @@ static bool whole_mappings(CUdeviceptr ptr, size_t bytes)
 SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 {
     TRY(driver_ready());
-    pthread_mutex_lock(&lock);
-    bool fits = bytes != 0 && whole_mappings(ptr, bytes);
-    for (size_t at = 0; fits && at < bytes;) {
+    HOLD(&lock);
+    if (bytes == 0 || !whole_mappings(ptr, bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t at = 0; at < bytes;) {
         struct memory m;
         memory_remove(ptr + at, &m);
         map_nothing((void *)m.base, m.bytes, MAP_FIXED);
@@ -373,46 +354,39 @@ SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
         allocation_release(a);
         at += m.bytes;
     }
-    pthread_mutex_unlock(&lock);
-    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
 }
 
-static bool access_valid(const CUmemAccessDesc *d)
+static CUresult access_valid(const CUmemAccessDesc *d)
 {
-    return d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 &&
-           d->location.id < config_get()->devices &&
-           (d->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
-            d->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
-            d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    bool known = d->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+                 d->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+                 d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return known && d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 &&
+                   d->location.id < config_get()->devices
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Of whole mappings, and of no device that cannot reach them. */
-static CUresult access_check(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs, size_t n)
+/* Of whole mappings, and of no device that cannot reach them; looked at (set: false) before any is
+ * changed. */
+static CUresult access_walk(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs, size_t n,
+                            bool set)
 {
-    for (size_t at = 0; at < bytes;) {
-        struct memory m;
+    struct memory m;
+    for (size_t at = 0; at < bytes; at = m.base + m.bytes - ptr) {
         if (!memory_find(ptr + at, &m) || m.kind != MEMORY_MAPPED)
             return CUDA_ERROR_INVALID_VALUE;
         for (size_t i = 0; i < n; i++) {
             int ordinal = descs[i].location.id;
             if (ordinal != m.ordinal && !devices_are_peers(ordinal, m.ordinal))
                 return CUDA_ERROR_INVALID_DEVICE;
+            m.flags = mapping_allow(m.flags, ordinal, descs[i].flags);
         }
-        at = m.base + m.bytes - ptr;
+        if (set)
+            memory_change(&m);
     }
     return CUDA_SUCCESS;
-}
-
-static void access_set(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs, size_t n)
-{
-    struct memory m;
-    for (size_t at = 0; at < bytes && memory_find(ptr + at, &m);) {
-        unsigned int flags = m.flags;
-        for (size_t i = 0; i < n; i++)
-            flags = mapping_allow(flags, descs[i].location.id, descs[i].flags);
-        memory_set_flags(ptr + at, flags);
-        at = m.base + m.bytes - ptr;
-    }
 }
 
 SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs,
@@ -422,11 +396,9 @@ SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAcc
     if (!descs || n == 0 || bytes == 0 || !memory_contains(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++)
-        if (!access_valid(&descs[i]))
-            return CUDA_ERROR_INVALID_VALUE;
-    TRY(access_check(ptr, bytes, descs, n));
-    access_set(ptr, bytes, descs, n);
-    return CUDA_SUCCESS;
+        TRY(access_valid(&descs[i]));
+    TRY(access_walk(ptr, bytes, descs, n, false));
+    return access_walk(ptr, bytes, descs, n, true);
 }
 
 SIM_EXPORT CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation *where,

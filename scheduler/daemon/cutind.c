@@ -28,13 +28,12 @@ static const struct {
 } options[] = {
     {"socket", "PATH", "listen on this socket instead of the default"},
     {"config", "FILE", "read this configuration instead of the default"},
-    {"foreground", NULL, "stay in the foreground (always done)"},
     {"idle-exit", "SECONDS", "exit after this long without clients (0: never)"},
     {"ready-fd", "N", "write a byte to this file descriptor when ready"},
     {"version", NULL, "show the version"},
     {"help", NULL, "show this text"},
 };
-enum { SOCKET, CONFIG, FOREGROUND, IDLE_EXIT, READY_FD, VERSION, HELP, OPTIONS };
+enum { SOCKET, CONFIG, IDLE_EXIT, READY_FD, VERSION, HELP, OPTIONS };
 
 static void show_help(void)
 {
@@ -83,8 +82,6 @@ static int parse(struct command_line *line, int argc, char **argv)
             break;
         case CONFIG:
             line->config = optarg;
-            break;
-        case FOREGROUND: /* and there is no other way to run */
             break;
         case IDLE_EXIT:
             rc = take_number(&line->idle_exit, row, 1000000);

@@ -179,9 +179,6 @@ static void option_take(const struct subcommand *cmd, int row)
     case OPTION_U64:
         *(uint64_t *)p->at = number_at(cmd, row);
         break;
-    case OPTION_REAL:
-        *(double *)p->at = (double)number_at(cmd, row);
-        break;
     case OPTION_DECIMAL:
         *(double *)p->at = options_decimal(cmd, row, optarg, p->decimal[0], p->decimal[1]);
         break;

@@ -21,7 +21,6 @@ struct option_place {
         OPTION_NUMERAL, /* a number, kept as text */
         OPTION_U32,
         OPTION_U64,
-        OPTION_REAL,
         OPTION_DECIMAL,
         OPTION_US,
         OPTION_INDEX, /* of the word */
@@ -41,12 +40,9 @@ struct option_place {
 #define TAKE_FLAG(v) .place = {OPTION_FLAG, &(v)}
 #define TAKE_TEXT(v) .place = {OPTION_TEXT, &(v)}
 #define TAKE_NUMBER(v, least, most)                                                                \
-    .place = {_Generic((v),                                                                        \
-                  const char *: OPTION_NUMERAL,                                                    \
-                  uint32_t: OPTION_U32,                                                            \
-                  uint64_t: OPTION_U64,                                                            \
-                  double: OPTION_REAL),                                                            \
-              &(v), .number = {least, most}}
+    .place = {                                                                                     \
+        _Generic((v), const char *: OPTION_NUMERAL, uint32_t: OPTION_U32, uint64_t: OPTION_U64),   \
+        &(v), .number = {least, most}}
 #define TAKE_DECIMAL(v, least, most) .place = {OPTION_DECIMAL, &(v), .decimal = {least, most}}
 #define TAKE_US(v, most)             .place = {OPTION_US, v, .decimal = {0, most}}
 #define TAKE_WORD(v, list)                                                                         \

@@ -283,11 +283,10 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv);
          "the scheduled arrival; closed: the next request comes a pause after the\n"               \
          "answer, and latency counts from its launch (" default_arrivals ")",                      \
          TAKE_BY(bench_take_arrivals, p)},                                                         \
-        {"rate", "N", "mean requests per second (200)", TAKE_BY(bench_take_rate, (p).gap_us)},     \
-        {"gap-us", "N",                                                                            \
-         "mean gap between requests, instead of --rate; with closed arrivals the\n"                \
-         "mean pause (2000)",                                                                      \
-         TAKE_NUMBER((p).gap_us, 1, 10000000)},                                                    \
+        {"rate", "N",                                                                              \
+         "mean requests per second (200); with closed arrivals the mean pause is 1/N s\n"          \
+         "(500)",                                                                                  \
+         TAKE_BY(bench_take_rate, (p).gap_us)},                                                    \
         {"solo-ms", "N", "how long best effort also runs without real time, per mode (1500)",      \
          TAKE_NUMBER((p).solo_ms, 0, 600000)},                                                     \
         {"distance", "TIME",                                                                       \

@@ -48,7 +48,7 @@ static const struct option_row options[] = {
     {"sim", NULL, "run on private simulated GPUs", TAKE_FLAG(given.disb.sim)},
     {"workload", "NAME", "A, B, C, D, E, REAL, or one of --file; may be repeated (all)",
      TAKE_BY(take_another, given.workload)},
-    {"seconds", "N", "duration of each mode (5)", TAKE_NUMBER(given.disb.seconds, 1, 3600)},
+    {"seconds", "N", "duration of each mode (5)", TAKE_DECIMAL(given.disb.seconds, 1, 3600)},
     {"mode", "MODE",
      "rt-only, sequential, streams, priority-streams, native, cutin,\n"
      "cutin-streams or cutin-padding; may be repeated (all)",

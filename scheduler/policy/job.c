@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/whole.h"
 #include "scheduler/policy/proc.h"
 
 /* Parents that are asked for one client: what a hostile one can make the daemon read. */
@@ -56,26 +57,16 @@ static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
 /* In the folder, which is made if it is not there. A reader finds the whole line or no file. */
 static int line_write(const char *folder, const char *path, const char *line)
 {
-    char made[PATH_SIZE + 8];
-    size_t length = strlen(line);
-    int fd, rc = 0;
+    struct whole whole;
+    FILE *out;
 
     if (mkdir(folder, 0755) != 0 && errno != EEXIST)
         return -errno;
-    if ((size_t)snprintf(made, sizeof(made), "%s.new", path) >= sizeof(made))
-        return -ENAMETOOLONG;
-    unlink(made);
-    fd = open(made, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0)
+    out = whole_open(&whole, path);
+    if (!out)
         return -errno;
-    if (fchmod(fd, 0644) != 0 || write(fd, line, length) != (ssize_t)length)
-        rc = -EIO;
-    close(fd);
-    if (rc == 0 && rename(made, path) != 0)
-        rc = -errno;
-    if (rc != 0)
-        unlink(made);
-    return rc;
+    fputs(line, out);
+    return whole_close(&whole, fchmod(fileno(out), 0644) == 0 ? 0 : -errno);
 }
 
 static void own_path(char path[PATH_SIZE], const char *folder)

@@ -231,14 +231,6 @@ static void gone_remember(struct daemon *d, struct peer *p)
     p->who.process = -1;
 }
 
-/* Whether nobody has been connected for that long, and nobody who was may come again. */
-static bool idle_for_long(struct daemon *d, uint64_t now)
-{
-    if (gone_lives(d))
-        d->idle_since_ns = now;
-    return now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS;
-}
-
 static void remove_peer(struct daemon *d, struct peer *p)
 {
     list_skip(d->peers, p);
@@ -337,7 +329,9 @@ static int housekeeping(struct daemon *d)
     more |= d->waiting;
     if (d->idle_exit_s && !d->peers) {
         wait_ms = sooner(wait_ms, IDLE_LOOK_MS);
-        d->stop |= idle_for_long(d, now);
+        if (gone_lives(d)) /* who was connected may come again */
+            d->idle_since_ns = now;
+        d->stop |= now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS;
     }
     wait_ms = sooner(wait_ms, policy_tick(d->peers, d->policy, now));
     if (heartbeat_look(d->peers, d->policy->decide, now)) {

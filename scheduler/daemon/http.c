@@ -118,17 +118,12 @@ static struct text *text_new(const char *status, const char *body, const struct 
     return text;
 }
 
-static bool is_old(const struct text *text)
-{
-    uint64_t age_ns = clock_ns() - text->made_ns;
-
-    return age_ns > FRESH_NS && age_ns > text->fresh_ns &&
-           (text->references == 1 || age_ns > PATIENCE_NS);
-}
-
 static struct text *figures(struct http *h)
 {
-    if (h->fresh && is_old(h->fresh)) {
+    uint64_t age_ns = h->fresh ? clock_ns() - h->fresh->made_ns : 0;
+
+    if (age_ns > FRESH_NS && age_ns > h->fresh->fresh_ns &&
+        (h->fresh->references == 1 || age_ns > PATIENCE_NS)) {
         text_put(h->fresh);
         h->fresh = NULL;
     }

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* PATH_MAX bytes into `out`: the file, relative to the folder of the executable, where it lies in
@@ -49,22 +48,17 @@ void paths_find(struct paths *paths)
               CUTIN_FROM_BIN_LIB "/cutin/simgpu/libcuda.so.1", true);
 }
 
-int output_error(const char *file)
-{
-    char folder[PATH_MAX];
-
-    if (access(file, W_OK) == 0)
-        return 0;
-    if (errno != ENOENT)
-        return -errno;
-    snprintf(folder, sizeof(folder), "%s", file);
-    return access(dirname(folder), W_OK) == 0 ? 0 : -errno;
-}
-
 int output_check(const struct subcommand *cmd, const char *file)
 {
-    int rc = file ? output_error(file) : 0;
+    char folder[PATH_MAX];
+    int rc;
 
+    if (!file || access(file, W_OK) == 0)
+        return 0;
+    rc = -errno;
+    snprintf(folder, sizeof(folder), "%s", file);
+    if (rc == -ENOENT)
+        rc = access(dirname(folder), W_OK) == 0 ? 0 : -errno;
     if (rc != 0)
         say(cmd, "%s: %s", file, strerror(-rc));
     return rc;
@@ -124,24 +118,6 @@ int environment_of(const struct variable *rows, const char *library, const char 
     if (rc == 0)
         rc = environment_set(rows);
     return rc == 0 ? environment_under(library, simulator) : rc;
-}
-
-bool program_find(const char *name, char path[PATH_MAX])
-{
-    const char *folders = getenv("PATH");
-    struct stat is;
-
-    if (strchr(name, '/'))
-        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
-    for (const char *at = folders ? folders : "/bin:/usr/bin"; at; at = strchr(at, ':')) {
-        at += *at == ':';
-        int length = (int)strcspn(at, ":");
-
-        if (snprintf(path, PATH_MAX, "%.*s%s%s", length, at, length ? "/" : "", name) < PATH_MAX &&
-            stat(path, &is) == 0 && S_ISREG(is.st_mode) && access(path, X_OK) == 0)
-            return true;
-    }
-    return false;
 }
 
 int program_become(const struct subcommand *cmd, char *const argv[])

@@ -21,14 +21,11 @@ struct paths {
     char simulator[PATH_MAX]; /* folder of the simulated libcuda.so.1, "" where there is none */
 };
 void paths_find(struct paths *paths);
-/* The file that execvp takes for a program of that name. False: there is none. */
-bool program_find(const char *name, char path[PATH_MAX]);
 /* Becomes the program, or says why not. Returns the exit status. */
 int program_become(const struct subcommand *cmd, char *const argv[]);
 
-/* Can the file be written that a command is to leave? It stays as it is. Returns 0 or -errno. */
-int output_error(const char *file);
-/* The same, and says why not. NULL: none is left. */
+/* Can the file be written that a command is to leave (NULL: none)? It stays as it is. Returns 0, or
+ * -errno and has said why not. */
 int output_check(const struct subcommand *cmd, const char *file);
 
 /* An environment variable; a value of NULL leaves it as it is. */

@@ -33,15 +33,12 @@ static const struct option_row options[] = {
     {0},
 };
 
-static double total_ns(const struct profile_row *row)
-{
-    return (double)row->mean_ns * (double)row->launches;
-}
-
 /* What takes most of the GPU's time first. */
 static int by_time(const void *a, const void *b)
 {
-    double x = total_ns(a), y = total_ns(b);
+    const struct profile_row *m = a, *n = b;
+    double x = (double)m->mean_ns * (double)m->launches,
+           y = (double)n->mean_ns * (double)n->launches;
 
     return x < y ? 1 : x > y ? -1 : 0;
 }

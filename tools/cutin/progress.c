@@ -14,11 +14,6 @@ volatile sig_atomic_t progress_cancel;
 static uint64_t began_ns, shown_ns;
 static bool on_terminal, visible;
 
-static struct {
-    double done, total;
-    char what[25];
-} line;
-
 static void on_signal(int number)
 {
     struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -42,35 +37,24 @@ void progress_begin(void)
 }
 
 /* "[####......]  40 %  6 s left", or "12 s". */
-static void show(void)
+void progress_show(double done, double total, const char *what)
 {
     uint64_t at_ns = clock_ns();
-    double took_s = (double)(at_ns - began_ns) / 1e9;
-    double part = line.done > line.total ? 1 : line.done / line.total;
+    double took_s = (double)(at_ns - began_ns) / 1e9, part = done > total ? 1 : done / total;
     char left[32] = "";
 
     if (!on_terminal || at_ns - began_ns < QUIET_NS || at_ns - shown_ns < EVERY_NS)
         return;
     if (part > 0.02)
         snprintf(left, sizeof(left), "%.0f s left", took_s / part - took_s);
-    if (line.total <= 0)
-        fprintf(stderr, "\r%3.0f s  %-24s", took_s, line.what);
+    if (total <= 0)
+        fprintf(stderr, "\r%3.0f s  %-24.24s", took_s, what);
     else
-        fprintf(stderr, "\r[%.*s%.*s] %3.0f %%  %-10s %-24s", (int)(part * BAR),
+        fprintf(stderr, "\r[%.*s%.*s] %3.0f %%  %-10s %-24.24s", (int)(part * BAR),
                 "##############################", BAR - (int)(part * BAR),
-                "..............................", part * 100, left, line.what);
+                "..............................", part * 100, left, what);
     shown_ns = at_ns;
     visible = true;
-}
-
-void progress_show(double done, double total, const char *what)
-{
-    if (!on_terminal)
-        return;
-    line.done = done;
-    line.total = total;
-    snprintf(line.what, sizeof(line.what), "%s", what);
-    show();
 }
 
 void progress_end(void)

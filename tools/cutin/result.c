@@ -110,20 +110,6 @@ json_t *result_command(int argc, char **argv)
     return json_string_nocheck(text);
 }
 
-json_t *result_get(const json_t *root, const char *path)
-{
-    char key[64];
-
-    while (root && *path) {
-        size_t length = strcspn(path, ".");
-
-        snprintf(key, sizeof(key), "%.*s", (int)length, path);
-        root = json_object_get(root, key);
-        path += length + (path[length] == '.');
-    }
-    return (json_t *)(uintptr_t)root;
-}
-
 /* ---- printing ------------------------------------------------------------------------------ */
 
 /* An array without strings and without others within it is one line. */

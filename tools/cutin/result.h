@@ -28,8 +28,6 @@ json_t *result_machine(void);
 json_t *result_environment(void);
 /* The program's name and the words of a command line. */
 json_t *result_command(int argc, char **argv);
-/* The member at a dotted path, e.g. "config.machine.cpu"; NULL where there is none. Borrowed. */
-json_t *result_get(const json_t *root, const char *path);
 /* One object, arrays of plain numbers on one line each, and a newline. Returns 0 or -EIO. */
 int result_print(const json_t *root, FILE *out);
 

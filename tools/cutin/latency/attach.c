@@ -241,14 +241,12 @@ static FILE *open_log(pid_t pid)
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
-static uint64_t badness(const struct cut *c)
-{
-    return c->begin_ns ? cut_wait_ns(c) : cut_held_ns(c);
-}
-
+/* Where the begin is not known, by how long it held. */
 static int worse(const void *a, const void *b)
 {
-    uint64_t x = badness(a), y = badness(b);
+    const struct cut *c = a, *d = b;
+    uint64_t x = c->begin_ns ? cut_wait_ns(c) : cut_held_ns(c),
+             y = d->begin_ns ? cut_wait_ns(d) : cut_held_ns(d);
 
     return (x < y) - (x > y);
 }

@@ -303,15 +303,22 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
     return rc;
 }
 
-/* The trace of the last 50 ms before this one's answer; both processes are there. 0, or -errno with
- * b->why. */
-static int break_write(struct bench *b, const struct worker_sample *s)
+/* The last sample of a block is the one that ended it: its trace, while both processes are there.
+ * 0, or -errno with b->why. */
+static int look_for_break(struct bench *b)
 {
     const pid_t pids[] = {b->rt[BENCH_CUTIN].pid, b->be[BENCH_CUTIN].pid};
+    const struct bench_result *r = &b->mode[BENCH_CUTIN];
+    const struct worker_sample *s = r->sample + r->n - 1;
+    double us = r->n ? (double)(s->end_ns - s->arrival_ns) / 1000 : 0;
     struct trace_view views[2] = {0};
     char path[300];
     int rc = 0;
 
+    if (b->plan.break_us <= 0 || us <= b->plan.break_us)
+        return 0;
+    b->broke =
+        (struct bench_broke){.broke = true, .sample = r->n - 1, .us = us, .at_ns = s->arrival_ns};
     for (int i = 0; i < 2 && rc == 0; i++) {
         snprintf(path, sizeof(path), "%s/%d.trace", b->trace.scratch.folder, (int)pids[i]);
         rc = trace_view_until(&views[i], path, s->end_ns + AFTER_NS, b->why, sizeof(b->why));
@@ -321,20 +328,6 @@ static int break_write(struct bench *b, const struct worker_sample *s)
     for (int i = 0; i < 2; i++)
         trace_view_close(&views[i]);
     return rc;
-}
-
-/* The last sample of a block is the one that ended it. */
-static int look_for_break(struct bench *b)
-{
-    const struct bench_result *r = &b->mode[BENCH_CUTIN];
-    const struct worker_sample *s = r->sample + r->n - 1;
-    double us = r->n ? (double)(s->end_ns - s->arrival_ns) / 1000 : 0;
-
-    if (b->plan.break_us <= 0 || us <= b->plan.break_us)
-        return 0;
-    b->broke =
-        (struct bench_broke){.broke = true, .sample = r->n - 1, .us = us, .at_ns = s->arrival_ns};
-    return break_write(b, s);
 }
 
 static int sample_block(struct bench *b, int mode, uint32_t count)

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -114,6 +115,25 @@ static const char *hindrance(const struct image *image, const char *path)
         return "it gains privileges (setuid, setgid or capabilities), so the loader ignores "
                "LD_PRELOAD";
     return NULL;
+}
+
+/* The file that execvp takes for a program of that name. False: there is none. */
+static bool program_find(const char *name, char path[PATH_MAX])
+{
+    const char *folders = getenv("PATH");
+    struct stat is;
+
+    if (strchr(name, '/'))
+        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
+    for (const char *at = folders ? folders : "/bin:/usr/bin"; at; at = strchr(at, ':')) {
+        at += *at == ':';
+        int length = (int)strcspn(at, ":");
+
+        if (snprintf(path, PATH_MAX, "%.*s%s%s", length, at, length ? "/" : "", name) < PATH_MAX &&
+            stat(path, &is) == 0 && S_ISREG(is.st_mode) && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
 }
 
 void preload_check(const struct subcommand *cmd, const char *program)

@@ -2,7 +2,10 @@
  * kinds.c - which kind of result an object is.
  */
 #include "plot.h"
-#include "tools/cutin/result.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
 static const struct result_kind kinds[] = {
     {.name = "latency",
@@ -32,6 +35,20 @@ static const struct result_kind kinds[] = {
      .sign = "added_us",
      .figures = {"added_us.p50", "added_us.p99", "be_throughput_ratio", "be_kernel_us"}},
 };
+
+json_t *result_get(const json_t *root, const char *path)
+{
+    char key[64];
+
+    while (root && *path) {
+        size_t length = strcspn(path, ".");
+
+        snprintf(key, sizeof(key), "%.*s", (int)length, path);
+        root = json_object_get(root, key);
+        path += length + (path[length] == '.');
+    }
+    return (json_t *)(uintptr_t)root;
+}
 
 static bool is(const struct result_kind *kind, const json_t *root)
 {

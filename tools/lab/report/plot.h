@@ -26,6 +26,8 @@ struct result_kind {
     const char *cdf;
 };
 
+/* The member at a dotted path, e.g. "config.machine.cpu"; NULL where there is none. Borrowed. */
+json_t *result_get(const json_t *root, const char *path);
 /* Which kind of result an object is, by its keys. NULL: none of ours that can be drawn. */
 const struct result_kind *result_kind_of(const json_t *root);
 

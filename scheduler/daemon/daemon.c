@@ -145,7 +145,7 @@ static int name_look(struct daemon *d, uint64_t now_ns)
     if (rc == 0)
         rc = listener_begin(d);
     if (rc == 0)
-        log_line(LOG_WARN, "somebody removed %s: it is there again", d->listener->path);
+        log_line(LOG_WARN, "%s was removed, and is there again", d->listener->path);
     else if (had || rc == -EADDRINUSE)
         log_line(LOG_ERROR, "somebody removed %s: %s", d->listener->path, why);
     return rc == -EADDRINUSE ? rc : 0;
@@ -308,8 +308,8 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
             continue;
         log_about(
             p->user, LOG_WARN,
-            "scheduling off for process %d of user %u, and for a minute for all of that user's: it "
-            "took the memory of its page away, which costs real time page faults",
+            "scheduling off for process %d of user %u, and for a minute for all of that user: it "
+            "discarded the memory of its page, which costs real-time work page faults",
             (int)p->who.pid, (unsigned)p->who.uid);
         limit_ban(p, now);
         p->dead = true;

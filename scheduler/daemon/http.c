@@ -267,7 +267,7 @@ static void listen_again(struct http *h)
     if (h->ours && h->said)
         log_line(LOG_WARN, "metrics are served at %s now", h->address);
     else if (!h->ours && !h->said)
-        log_line(LOG_ERROR, "%s: going on without them, and trying again", why);
+        log_line(LOG_ERROR, "%s: continuing without metrics, and trying again", why);
     h->said = !h->ours;
 }
 
@@ -277,7 +277,7 @@ int http_look(struct http *h, uint64_t now_ns)
         return (int)((h->look_ns - now_ns) / NS_PER_MS) + 1;
     h->look_ns = now_ns + LOOK_MS * NS_PER_MS;
     if (h->ours && metrics_file(h->address) != h->file) {
-        log_line(LOG_WARN, "somebody removed %s: making it again", h->address);
+        log_line(LOG_WARN, "%s was removed: creating it again", h->address);
         watch_end(&h->listener);
         close(h->listener.fd);
         h->listener = (struct watch){0};

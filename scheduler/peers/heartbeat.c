@@ -99,8 +99,8 @@ bool heartbeat_look(struct peer *peers, bool turns, uint64_t now_ns)
         ask(p, silent);
         why = silence(p, silent);
         if (why && !p->stalled)
-            log_about(p->user, LOG_INFO, "process %d %s: it holds nobody any more", (int)p->who.pid,
-                      why);
+            log_about(p->user, LOG_INFO, "process %d %s: it no longer holds anybody",
+                      (int)p->who.pid, why);
         /* Every time: it may have gone on for a moment in between, in the middle of a write. */
         if (why)
             topology_open_holds(peers, p);

@@ -42,7 +42,7 @@ static void write_line(uint32_t severity, const char *text)
         snprintf(mark, sizeof(mark), "<%d>", priority[severity]);
     if (lost)
         n = snprintf(line, sizeof(line),
-                     "%s%s%u lines are lost: nobody read this log, or its disk was full\n%s%s\n",
+                     "%s%s%u lines were lost: nobody read this log, or its disk was full\n%s%s\n",
                      torn ? "\n" : "", mark, lost, mark, text);
     else
         n = snprintf(line, sizeof(line), "%s%s\n", mark, text);
@@ -68,7 +68,7 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
         return;
     }
     if (user && user->unsaid)
-        log_line(LOG_WARN, "%u lines about processes of user %u are left out", user->unsaid,
+        log_line(LOG_WARN, "%u lines about processes of user %u were left out", user->unsaid,
                  (unsigned)user->uid);
     if (user)
         user->unsaid = 0;

@@ -78,8 +78,8 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
     }
     log_about(
         p->user, LOG_WARN,
-        "hold bits 0x%x in the page of process %d were not as their owners want them, and are "
-        "again: %sitself or one that has gone has written them",
+        "hold bits 0x%x in the page of process %d did not match their owners, and do again: %sthe "
+        "process itself or one that has ended wrote them",
         bits, (int)p->who.pid, who);
 }
 

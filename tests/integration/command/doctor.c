@@ -215,7 +215,7 @@ Test(doctor, knows_how_settings_are_written_in_one_variable)
         0);
 
     says(root, "settings", "note");
-    cr_expect_str_eq(detail(root, "settings"), "settings have variables of their own: "
+    cr_expect_str_eq(detail(root, "settings"), "settings are in separate variables; "
                                                "CUTIN_CONF=depth=7,budget_us=100 says the same");
     json_decref(root);
     root = doctor((const char *[]){"CUTIN_CONF=depth=7", "CUTIN_PRIORITY=rt", NULL}, 0);

@@ -191,7 +191,7 @@ Test(adversity, a_limit_of_files_ends_neither_it_nor_its_clients)
         0);
     join_held(&rt, &be);
     WAIT_UNTIL(says(log, "cutind: ve\ncutind: "));
-    cr_expect(says(log, " lines are lost"));
+    cr_expect(says(log, " lines were lost"));
     leave(&rt, &be);
     close(log);
 }

@@ -563,7 +563,7 @@ Test(hostile, of_one_user_only_so_many_lines_come_into_the_log)
     limit = AT_ONCE + (now_ms() - began) / 1000 + 1;
     cr_assert(said > 0 && said <= limit, "%u lines, at most %llu may be", said,
               (unsigned long long)limit);
-    WAIT_UNTIL((order(fd, 1), lines_of(log, "lines about processes of user 65534 are left out")));
+    WAIT_UNTIL((order(fd, 1), lines_of(log, "lines about processes of user 65534 were left out")));
     close(fd);
     close(log);
 }
@@ -600,7 +600,7 @@ Test(hostile, a_log_that_nobody_reads_does_not_stop_the_daemon)
     order(fd, 5000);
     cr_assert_gt(lines_of(log, "WEIGHT"), 100);
     order(fd, 1);
-    cr_assert_eq(lines_of(log, "lines are lost: nobody read this log"), 1);
+    cr_assert_eq(lines_of(log, "lines were lost: nobody read this log"), 1);
     close(fd);
     close(log);
 }
@@ -888,7 +888,7 @@ Test(hostile, bits_that_are_nobodys_are_cleared_in_time)
                     0x0ffffff0u | PAGE_BIT_PAUSED | PAGE_BIT_POLICY | PAGE_BIT_NEW);
     close(fd);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    WAIT_UNTIL(lines_of(log, "were not as their owners want them") > 0);
+    WAIT_UNTIL(lines_of(log, "did not match their owners") > 0);
     page_unmap_other(page);
     close(log);
     actor_kill(&be);
@@ -914,7 +914,7 @@ Test(hostile, a_hold_that_ends_while_its_bit_is_lifted_is_over_when_that_is_back
     actor_do(&rt, DO_IDLE, 0, 3);
     actor_do(&be, DO_RETURN, 0, 0);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    cr_expect_eq(lines_of(log, "were not as their owners want them"), 0);
+    cr_expect_eq(lines_of(log, "did not match their owners"), 0);
     actor_kill(&rt);
     actor_kill(&be);
     close(log);
@@ -931,7 +931,7 @@ Test(hostile, a_holder_that_is_gone_while_its_bit_is_lifted_holds_nobody_when_th
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
     actor_do(&be, DO_RETURN, 0, 0);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    cr_expect_eq(lines_of(log, "were not as their owners want them"), 0);
+    cr_expect_eq(lines_of(log, "did not match their owners"), 0);
     actor_kill(&be);
     close(log);
 }

@@ -30,8 +30,7 @@ static const struct option_row options[] = {
     {"again", NULL, "test again whether gates hold, even if that is recorded",
      TAKE_FLAG(asked.again)},
     {"for-all", NULL,
-     "keep what holds here for all users, also where nobody runs cutin "
-     "(root, " RECORD_MACHINE_FOLDER ")",
+     "record the results for all users of this machine (as root, in\n" RECORD_MACHINE_FOLDER ")",
      TAKE_FLAG(asked.for_all)},
     {"json", NULL, "one JSON object on stdout", TAKE_FLAG(json)},
     {"worker", "KIND", NULL, TAKE_TEXT(worker)},
@@ -63,11 +62,12 @@ static void check_driver(const struct doctor *d, struct finding *f)
 
     if (p->stage < PROBE_DRIVER)
         find(f, VERDICT_FAIL,
-             "install the NVIDIA driver, of CUDA 12.0 or newer; --sim looks at the simulated GPU",
+             "install an NVIDIA driver for CUDA 12.0 or newer; --sim checks the simulated GPU",
              "%s", p->why);
     else if (p->stage >= PROBE_GPU && !p->param_info)
         find(f, VERDICT_WARN, "a driver of CUDA 12.4 or newer queues launches",
-             "CUDA %d.%d: it does not tell how parameters lie, so launches wait in their thread",
+             "CUDA %d.%d: it does not report how parameters lie, so held launches block their "
+             "thread",
              major, minor);
     else
         find(f, VERDICT_OK, NULL, "CUDA %d.%d", major, minor);
@@ -81,13 +81,12 @@ static void check_gpu(const struct doctor *d, struct finding *f)
         find(f, VERDICT_FAIL, "see the check of the driver", "not tried");
     else if (p->stage < PROBE_GPU)
         find(f, VERDICT_FAIL,
-             "see whether nvidia-smi shows a GPU; a container has to be started with it; --sim "
-             "looks at "
+             "check that nvidia-smi shows a GPU; a container must be started with it; --sim checks "
              "the simulated GPU",
              "%s", p->why);
     else if (p->compute_mode != CU_COMPUTEMODE_DEFAULT)
         find(f, VERDICT_FAIL, "as root: nvidia-smi -c DEFAULT",
-             "%s lets only one process in (its compute mode is not the default)", p->gpu);
+             "%s admits only one process (its compute mode is not the default)", p->gpu);
     else if (p->major < 6)
         find(f, VERDICT_FAIL, "a GPU of the Pascal generation or newer is needed",
              "%s has compute capability %d.%d", p->gpu, p->major, p->minor);
@@ -110,8 +109,8 @@ static void check_preload(const struct doctor *d, struct finding *f)
              "preload is ignored in set-user-id programs and static ones; see ld.so(8)",
              "LD_PRELOAD=%.200s did not reach the process", d->paths.library);
     else if (!p->in_front)
-        find(f, VERDICT_FAIL, "take other libraries that wrap libcuda out of LD_PRELOAD",
-             "libcutin.so is loaded, but another library answers for the driver");
+        find(f, VERDICT_FAIL, "remove other libraries that wrap libcuda from LD_PRELOAD",
+             "libcutin.so is loaded, but another library intercepts the driver before it");
     else if (strcmp(p->version, CUTIN_VERSION) != 0)
         find(f, VERDICT_WARN, "install one version of both",
              "libcutin.so is version %s, this command " CUTIN_VERSION, p->version);
@@ -132,11 +131,10 @@ static void check_hold(const struct doctor *d, struct finding *f)
         find(f, VERDICT_FAIL, "CUTIN_LOG=debug says more", "%s", p->why);
     else if (!p->held || !p->released)
         find(f, VERDICT_FAIL, "CUTIN_LOG=debug says more; please report it",
-             p->held ? "work of a stream that was released did not run"
-                     : "work of a held stream ran");
+             p->held ? "work on a released stream did not run" : "work on a held stream ran");
     else if (!p->buffered)
         find(f, VERDICT_WARN, "see the checks of driver and settings",
-             "a held launch kept its thread waiting: it could not be queued");
+             "a held launch blocked its thread: it could not be queued");
     else
         find(f, VERDICT_OK, NULL, "a held kernel waits in its queue, and runs when released");
 }
@@ -222,7 +220,7 @@ static void check_slices(const struct doctor *d, struct finding *f)
 
     if (p->slice_us > 0 && p->switch_us < 0)
         find(f, VERDICT_NOTE, NULL,
-             "contexts take turns of %.2f ms; too busy here to tell what a switch costs",
+             "contexts take turns of %.2f ms; this machine is too busy to tell what a switch costs",
              p->slice_us / 1e3);
     else if (p->slice_us > 0)
         find(f, p->switch_us < SWITCH_MOST_US ? VERDICT_OK : VERDICT_NOTE, NULL,
@@ -334,7 +332,7 @@ static int run(int argc, char **argv)
     }
     progress_end();
     if (progress_cancel)
-        say(cmd, "interrupted; the verdicts are of what was found");
+        say(cmd, "interrupted; the verdicts cover what was checked");
     for (size_t i = 0; i < CHECKS && !json; i++) {
         printf("%-8s %-13s %s\n", verdict_names[found[i].verdict], checks[i].name, found[i].detail);
         if (found[i].remedy[0])
@@ -343,7 +341,7 @@ static int run(int argc, char **argv)
     if (json && print_json(&asked, found, effective) != EXIT_SUCCESS)
         effective = false;
     else if (!json && progress_cancel)
-        printf("\nNot everything was looked at.\n");
+        printf("\nNot everything was checked.\n");
     else if (!json)
         printf("\nHolds are %seffective here.\n", effective ? "" : "NOT ");
     json_decref(asked.bare.values);

@@ -114,9 +114,9 @@ void check_settings(const struct doctor *d, struct finding *f)
             "a queue");
     else if (conf_with_variables(getenv("CUTIN_CONF"), together, sizeof(together)))
         find(f, VERDICT_NOTE, "put them into one variable, as above, and unset the others",
-             "settings have variables of their own: CUTIN_CONF=%s says the same", together);
+             "settings are in separate variables; CUTIN_CONF=%s says the same", together);
     else
-        find(f, VERDICT_OK, NULL, "nothing in the environment stands in the way");
+        find(f, VERDICT_OK, NULL, "no environment variable stands in the way");
 }
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
@@ -176,7 +176,7 @@ void check_daemon(const struct doctor *d, struct finding *f)
                  "none at %s yet", d->socket);
         else
             find(f, VERDICT_FAIL, "install cutind beside cutin",
-                 "none at %s, and none that could be started", d->socket);
+                 "none at %s, and cutind is not installed", d->socket);
         break;
     case -ENAMETOOLONG:
         find(f, VERDICT_FAIL, "set CUTIN_SOCKET or XDG_RUNTIME_DIR to something shorter",
@@ -323,11 +323,11 @@ void check_timers(const struct doctor *d, struct finding *f)
     late = (long)figures.p50_us;
     if (step.tv_sec || step.tv_nsec > 1000)
         find(f, VERDICT_WARN, "use a kernel with CONFIG_HIGH_RES_TIMERS",
-             "timers step by %ld us: holds open as late as that",
+             "timers tick every %ld us: holds end up to that much later",
              step.tv_sec * 1000000 + step.tv_nsec / 1000);
     else if (late > 500)
-        find(f, VERDICT_WARN, "leave dispatchers a processor that is not always busy",
-             "a thread wakes %ld us late: queues go on as late as that after a hold", late);
+        find(f, VERDICT_WARN, "leave a processor free for the dispatcher threads",
+             "a thread wakes %ld us late: queues resume that much later after a hold", late);
     else
         find(f, VERDICT_OK, NULL, "high resolution; a thread wakes %ld us late", late);
 }
@@ -341,7 +341,7 @@ void check_processors(const struct doctor *d, struct finding *f)
         find(f, VERDICT_WARN, "give the processes at least two",
              "one processor: real-time work and dispatchers wait for each other");
     else
-        find(f, VERDICT_OK, NULL, "%d may be used", n);
+        find(f, VERDICT_OK, NULL, "%d available", n);
 }
 
 /* The daemon looks into /proc to tell a stopped client from a busy machine. */

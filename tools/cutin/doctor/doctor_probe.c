@@ -92,7 +92,8 @@ void check_functions(const struct doctor *d, struct finding *f)
     if (p->stage < PROBE_DRIVER)
         find(f, VERDICT_WARN, "see the check of the driver", "not looked at");
     else if (unknown == 0)
-        find(f, VERDICT_OK, NULL, "this version knows all %d of the driver", p->functions);
+        find(f, VERDICT_OK, NULL, "this version knows all %d functions of the driver",
+             p->functions);
     else if (p->passing == 0)
         find(f, VERDICT_NOTE, NULL,
              "%d of %d are not known to this version; their calls wait for buffered work: %s",

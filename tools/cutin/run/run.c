@@ -43,14 +43,14 @@ static const struct option_row options[] = {
     {"depth", "N", "commands that may be in flight per stream",
      TAKE_NUMBER(given.depth, 1, DEPTH_MOST)},
     {"weight", "N",
-     "share among processes of its level, 1 to 1000, where the\n"
-     "policy is fair",
+     "share among processes of its level, 1 to 1000, under the\n"
+     "policy fair",
      TAKE_NUMBER(given.weight, 1, WEIGHT_MOST)},
     {"deadline-ms", "N",
-     "deadline of a request from its start, where the policy\n"
-     "is edf; 0: none",
+     "deadline of each request, from its start, under the policy\n"
+     "edf; 0: none",
      TAKE_NUMBER(given.deadline_ms, 0, 3600000)},
-    {"distance", "TIME", "run as if the GPU were this round trip away, such as 8us",
+    {"distance", "TIME", "run as if the GPU were this round-trip time away, such as 8us",
      TAKE_US(given.distance_us, 10000)},
     {"tags", "N", "reads that a GPU at a distance has in flight at once (140)",
      TAKE_NUMBER(given.tags, 1, 65536)},

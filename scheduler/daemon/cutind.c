@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/number.h"
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/listener.h"
 #include "scheduler/peers/log.h"
@@ -20,7 +21,8 @@ enum { EXIT_USAGE = 2, EXIT_OTHER_DAEMON = 3, FIRST_FD = 3 };
 struct command_line {
     char socket[4096];
     const char *config;
-    long idle_exit, ready_fd;
+    uint64_t idle_exit;
+    int ready_fd;
 };
 
 static const struct {
@@ -53,15 +55,11 @@ static void show_help(void)
 }
 
 /* Returns 0, or -1 and has said why. */
-static int take_number(long *out, int row, long most)
+static int take_number(uint64_t *out, int row, int most)
 {
-    char *end;
-
-    errno = 0;
-    *out = strtol(optarg, &end, 10);
-    if (!errno && end != optarg && !*end && *out >= 0 && *out <= most)
+    if (number_read(optarg, 0, (uint64_t)most, out))
         return 0;
-    fprintf(stderr, "cutind: --%s=%s is not a number from 0 to %ld\n", options[row].name, optarg,
+    fprintf(stderr, "cutind: --%s=%s is not a number from 0 to %d\n", options[row].name, optarg,
             most);
     return -1;
 }
@@ -70,6 +68,7 @@ static int take_number(long *out, int row, long most)
 static int parse(struct command_line *line, int argc, char **argv)
 {
     struct option table[OPTIONS + 1] = {0};
+    uint64_t number;
     int row, rc = 0;
 
     for (int i = 0; i < OPTIONS; i++)
@@ -87,7 +86,8 @@ static int parse(struct command_line *line, int argc, char **argv)
             rc = take_number(&line->idle_exit, row, 1000000);
             break;
         case READY_FD:
-            rc = take_number(&line->ready_fd, row, INT_MAX);
+            rc = take_number(&number, row, INT_MAX);
+            line->ready_fd = (int)number;
             break;
         case VERSION:
             printf("cutind %s\n", CUTIN_VERSION);
@@ -173,10 +173,10 @@ static void tell_ready(const struct command_line *line)
     notify("READY=1");
     if (line->ready_fd < 0)
         return;
-    if (write((int)line->ready_fd, "", 1) != 1)
-        fprintf(stderr, "cutind: --ready-fd %ld: %s\n", line->ready_fd, strerror(errno));
+    if (write(line->ready_fd, "", 1) != 1)
+        fprintf(stderr, "cutind: --ready-fd %d: %s\n", line->ready_fd, strerror(errno));
     if (line->ready_fd > 2)
-        close((int)line->ready_fd);
+        close(line->ready_fd);
 }
 
 static int serve(struct listener *l, const struct command_line *line, struct conf *conf,

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/number.h"
 #include "common/severity.h"
 #include "common/words.h"
 
@@ -65,12 +66,9 @@ static void *field(struct reading *r, const struct setting *s)
 
 static int take_number(struct reading *r, const struct setting *s, const char *value)
 {
-    char *end;
-    unsigned long n;
+    uint64_t n;
 
-    errno = 0;
-    n = strtoul(value, &end, 10);
-    if (errno || *value < '0' || *value > '9' || *end || n < s->least || n > s->most)
+    if (!number_read(value, s->least, s->most, &n))
         return mistake(r, -EINVAL, "%s = %.40s is not a number from %lu to %lu", s->name, value,
                        s->least, s->most);
     *(uint32_t *)field(r, s) = (uint32_t)n;

@@ -2,6 +2,7 @@
  * metrics_address.c - where metrics may be served: nowhere that another machine can reach.
  */
 #include "scheduler/policy/conf.h"
+#include "common/number.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,14 +29,13 @@ static int parse_inet(const char *text, union address *a, socklen_t *size)
 {
     const char *colon = strrchr(text, ':');
     bool six = text[0] == '[';
-    char host[64], *end;
-    unsigned long port;
+    char host[64];
+    uint64_t port;
     size_t n;
 
     if (!colon || (size_t)(colon - text) >= sizeof(host) || colon == text)
         return -EINVAL;
-    port = strtoul(colon + 1, &end, 10);
-    if (colon[1] < '0' || colon[1] > '9' || *end || port == 0 || port > 65535)
+    if (!number_read(colon + 1, 1, 65535, &port))
         return -EINVAL;
     n = (size_t)(colon - text) - (six ? 2 : 0);
     if (six && (colon - text < 3 || colon[-1] != ']'))

@@ -5,9 +5,9 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "common/machine_socket.h"
+#include "common/number.h"
 #include "scheduler/policy/job.h"
 #include "common/level.h"
 #include "common/words.h"
@@ -135,12 +135,9 @@ const char *request_level_name(int level)
 
 int request_number(const char *text, uint32_t most, uint32_t *number)
 {
-    unsigned long n;
-    char *end;
+    uint64_t n;
 
-    errno = 0;
-    n = strtoul(text, &end, 10);
-    if (errno || *text < '0' || *text > '9' || *end || n < 1 || n > most)
+    if (!number_read(text, 1, most, &n))
         return -EINVAL;
     *number = (uint32_t)n;
     return 0;

@@ -2,6 +2,7 @@
  * options.c - options of the subcommands from their tables: parsing, help text, error lines.
  */
 #include "subcommand.h"
+#include "common/number.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -145,14 +146,9 @@ int options_word(const struct subcommand *cmd, int row, const char *text, const 
 static uint64_t number_at(const struct subcommand *cmd, int row)
 {
     const uint64_t *bounds = cmd->options[row].place.number;
-    unsigned long long value;
-    char *end;
+    uint64_t value;
 
-    errno = 0;
-    value = strtoull(optarg, &end, 10);
-    /* strtoull takes "-1" for a huge number and skips blanks: only digits are a number here. */
-    if (optarg[0] < '0' || optarg[0] > '9' || *end || errno || value < bounds[0] ||
-        value > bounds[1])
+    if (!number_read(optarg, bounds[0], bounds[1], &value))
         fail_usage(cmd, "--%s=%s is not a number from %llu to %llu", cmd->options[row].name, optarg,
                    (unsigned long long)bounds[0], (unsigned long long)bounds[1]);
     return value;

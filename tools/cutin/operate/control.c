@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/level.h"
+#include "common/number.h"
 #include "scheduler/wire/query.h"
 #include "scheduler/policy/policy.h"
 
@@ -30,14 +31,11 @@ static void read_options(const struct subcommand *cmd, int argc, char **argv)
 /* The one operand. */
 static struct control_target operand_pid(const struct subcommand *cmd, int argc, char **argv)
 {
-    char *end;
-    long pid;
+    uint64_t pid;
 
     if (optind >= argc)
         fail_usage(cmd, "which process? A PID as `cutin list` shows it");
-    errno = 0;
-    pid = strtol(argv[optind], &end, 10);
-    if (errno || *end || pid < 1 || pid > INT32_MAX)
+    if (!number_read(argv[optind], 1, INT32_MAX, &pid))
         fail_usage(cmd, "%s is not a process id", argv[optind]);
     if (optind + 1 < argc)
         fail_usage(cmd, "unexpected argument %s", argv[optind + 1]);

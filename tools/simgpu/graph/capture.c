@@ -88,7 +88,7 @@ static bool in_context(const struct sequence *q, const void *ctx)
 {
     const struct capture *c;
     DL_FOREACH (q->members, c) {
-        if (stream_context(c->stream) == ctx)
+        if (c->stream->context == ctx)
             return true;
     }
     return q->ctx == ctx;

@@ -38,7 +38,7 @@ static void choice_put(struct choice *c)
         struct sim_exec *body = &c->bodies[i];
         for (int lane = 0; lane < body->lanes; lane++)
             if (body->branches[lane])
-                stream_branch_release(body->branches[lane]);
+                stream_destroy(body->branches[lane]);
         exec_nodes_free(body->nodes, body->count);
     }
     condition_put(c->condition);

@@ -175,7 +175,7 @@ static CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
     if ((x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0 && memory_left(x))
         return CUDA_ERROR_INVALID_VALUE;
     struct point *points = launch_points(x);
-    CUresult rc = points ? launch_branches(x, 1, stream_priority(s)) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult rc = points ? launch_branches(x, 1, s->priority) : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc != CUDA_SUCCESS) {
         free(points);
         return rc;
@@ -232,7 +232,7 @@ SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
     pthread_mutex_lock(&x->lock);
     for (int i = 1; i < x->lanes; i++)
         if (x->branches[i])
-            stream_branch_release(x->branches[i]);
+            stream_destroy(x->branches[i]);
     exec_objects_take(x->nodes, x->count, &x->objects);
     struct graph_object *objects = x->objects;
     struct point end = x->end;

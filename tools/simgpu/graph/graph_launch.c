@@ -15,7 +15,7 @@ CUresult launch_branches(struct sim_exec *x, int first, int priority)
 {
     for (int i = first; i < x->lanes; i++) {
         if (x->branches[i] && x->priority != priority) {
-            stream_branch_release(x->branches[i]);
+            stream_destroy(x->branches[i]);
             x->branches[i] = NULL;
         }
         if (!atomic_load(&x->lane_ctx[i]->alive))
@@ -76,7 +76,7 @@ static CUresult choice_launch(struct exec_node *n, struct sim_stream *s, const s
                               size_t count)
 {
     struct work w = n->works[0];
-    w.args.u64[LAUNCH_PRIORITY] = (uint64_t)stream_priority(s);
+    w.args.u64[LAUNCH_PRIORITY] = (uint64_t)s->priority;
     return work_launch(&w, s, after, count, &n->done);
 }
 

@@ -129,7 +129,7 @@ struct sequence *sequence_new(struct sim_stream *s, CUstreamCaptureMode mode,
     q->status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     q->thread = pthread_self();
     q->id = next_id++;
-    q->ctx = stream_context(s);
+    q->ctx = s->context;
     q->origin = s;
     q->holders = 1;
     q->graph->capturing = true;
@@ -160,7 +160,7 @@ bool sequence_blocks(const struct sequence *q, const void *ctx)
 {
     const struct capture *c;
     DL_FOREACH (q->members, c) {
-        if (stream_context(c->stream) == ctx && stream_is_blocking(c->stream))
+        if (c->stream->context == ctx && stream_is_blocking(c->stream))
             return true;
     }
     return false;

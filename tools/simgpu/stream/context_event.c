@@ -44,7 +44,7 @@ static CUresult context_record(struct sim_context *ctx, CUevent event)
     for (size_t i = 0; i < all.count; i++)
         tails[i] = stream_tail(all.at[i]);
     CUresult rc = event_record_after(event, branch, tails, all.count, NULL);
-    stream_branch_release(branch);
+    stream_destroy(branch);
     return rc;
 }
 
@@ -53,9 +53,9 @@ static CUresult context_wait(struct sim_context *ctx, CUevent event)
 {
     struct streams all;
     struct point at = {0, 0};
-    CUresult rc = capture_forbids_context(ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = event_last_point(event, &at);
+    CUresult rc = CUDA_SUCCESS;
+    TRY(capture_forbids_context(ctx));
+    TRY(event_last_point(event, &at));
     struct work w = event_wait_work(at);
     streams_of(ctx, &all);
     for (size_t i = 0; rc == CUDA_SUCCESS && i < all.count; i++)
@@ -69,17 +69,15 @@ static CUresult context_wait(struct sim_context *ctx, CUevent event)
 #define CONTEXT_EVENT(name, what)                                                                  \
     SIM_EXPORT CUresult cuCtx##name(CUcontext handle, CUevent event)                               \
     {                                                                                              \
-        CUresult rc = driver_ready();                                                              \
-        struct sim_context *ctx = rc == CUDA_SUCCESS ? context_find(handle) : NULL;                \
-        return rc == CUDA_SUCCESS && !ctx ? CUDA_ERROR_INVALID_CONTEXT                             \
-               : rc == CUDA_SUCCESS       ? what(ctx, event)                                       \
-                                          : rc;                                                    \
+        TRY(driver_ready());                                                                       \
+        struct sim_context *ctx = context_find(handle);                                            \
+        return ctx ? what(ctx, event) : CUDA_ERROR_INVALID_CONTEXT;                                \
     }                                                                                              \
     SIM_EXPORT CUresult cuGreenCtx##name(CUgreenCtx handle, CUevent event)                         \
     {                                                                                              \
         struct sim_context *ctx;                                                                   \
-        CUresult rc = green_find(handle, &ctx);                                                    \
-        return rc == CUDA_SUCCESS ? what(ctx, event) : rc;                                         \
+        TRY(green_find(handle, &ctx));                                                             \
+        return what(ctx, event);                                                                   \
     }
 CONTEXT_EVENT(RecordEvent, context_record)
 CONTEXT_EVENT(WaitEvent, context_wait)

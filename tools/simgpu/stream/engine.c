@@ -22,8 +22,6 @@
 #include <unistd.h>
 
 enum {
-    POLL_PART = 64,         /* looks at a long wait are this part of its length apart, */
-    POLL_MOST = 10,         /* but no more than so many polling intervals */
     LIVENESS_NS = 20000000, /* between looks for dead neighbours */
     STOP_PATIENCE_MS = 200,
 };
@@ -55,8 +53,8 @@ static struct {
     _Atomic(struct sim_stream *) lanes[DEVICE_STREAMS];
     /* The engine thread's own. */
     struct finished *finished;
-    struct waiting *waiting;
-    size_t finished_count, finished_room, waiting_count, waiting_room;
+    struct waiting waiting[DEVICE_STREAMS]; /* at most each stream's head */
+    size_t finished_count, finished_room, waiting_count;
     uint64_t looked_ns;
 } engine = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -80,6 +78,20 @@ void host_cost(uint64_t start_ns, uint64_t ns)
 struct device *engine_device(void)
 {
     return &engine.device;
+}
+
+uint64_t device_begin(void)
+{
+    device_lock(&engine.device);
+    uint64_t now = sim_now_ns();
+    device_advance(&engine.device, now);
+    return now;
+}
+
+void device_end(uint64_t now)
+{
+    device_advance(&engine.device, now);
+    device_unlock(&engine.device);
 }
 
 bool engine_stopped(void)
@@ -147,11 +159,9 @@ static void context_raise(struct sim_context *ctx, CUresult error)
     context_fail(ctx, error);
     if (config_get()->null_mode || !ctx->device_context || engine_stopped())
         return;
-    device_lock(&engine.device);
-    device_advance(&engine.device, sim_now_ns());
+    uint64_t now = device_begin();
     device_context_abort(&engine.device, ctx->device_context);
-    device_advance(&engine.device, sim_now_ns());
-    device_unlock(&engine.device);
+    device_end(now);
 }
 
 static bool work_runs(const struct work *w, const struct sim_context *ctx)
@@ -204,24 +214,22 @@ static void finished_run_all(void)
 
 /* ---- what the timeline has for this process (device locked) ---------------------------------- */
 
-static bool room_for_one(void **array, size_t count, size_t *room, size_t bytes)
+static bool finished_room(void)
 {
-    if (count < *room)
+    if (engine.finished_count < engine.finished_room)
         return true;
-    size_t more = *room ? *room * 2 : 64;
-    void *bigger = realloc(*array, more * bytes);
+    size_t more = engine.finished_room ? engine.finished_room * 2 : 64;
+    struct finished *bigger = realloc(engine.finished, more * sizeof(*bigger));
     if (!bigger)
         return false; /* what does not fit is found again next time */
-    *array = bigger;
-    *room = more;
+    engine.finished = bigger;
+    engine.finished_room = more;
     return true;
 }
 
 static void collect_done(struct device_stream *ds, struct sim_stream *s)
 {
-    while (ds->reaped + 1 < ds->head &&
-           room_for_one((void **)&engine.finished, engine.finished_count, &engine.finished_room,
-                        sizeof(*engine.finished))) {
+    while (ds->reaped + 1 < ds->head && finished_room()) {
         uint64_t seq = ds->reaped + 1;
         const struct op *op = stream_op(engine.device.shared, ds, seq);
         struct item **item = &s->items[seq % DEVICE_RING];
@@ -243,8 +251,7 @@ static void collect_handed(struct device_stream *ds, struct sim_stream *s, uint6
         resident_take(s->items[ds->head % DEVICE_RING], op, now);
         return;
     }
-    if (!room_for_one((void **)&engine.waiting, engine.waiting_count, &engine.waiting_room,
-                      sizeof(*engine.waiting)))
+    if (engine.waiting_count == DEVICE_STREAMS)
         return;
     op->flags |= OP_TAKEN;
     struct item *item = s->items[ds->head % DEVICE_RING];
@@ -320,11 +327,9 @@ static void hosts_dispatch(void)
 
 static uint64_t waits_due(uint64_t now)
 {
-    uint64_t due = DEVICE_NEVER, poll_ns = (uint64_t)config_get()->poll_us * 1000u;
+    uint64_t due = DEVICE_NEVER;
     for (size_t i = 0; i < engine.waiting_count; i++) {
-        uint64_t step = (now - engine.waiting[i].start_ns) / POLL_PART;
-        step = step < poll_ns ? poll_ns : step;
-        step = step > poll_ns * POLL_MOST ? poll_ns * POLL_MOST : step;
+        uint64_t step = poll_interval(now - engine.waiting[i].start_ns);
         due = now + step < due ? now + step : due;
     }
     return due;
@@ -391,11 +396,10 @@ static void engine_pass(struct device_client *self)
 
 static void started(enum engine_state state, CUresult result)
 {
-    pthread_mutex_lock(&engine.lock);
+    HOLD(&engine.lock);
     engine.state = state;
     engine.result = result;
     pthread_cond_broadcast(&engine.changed);
-    pthread_mutex_unlock(&engine.lock);
 }
 
 static int devices_join(void)
@@ -460,7 +464,7 @@ CUresult engine_start(void)
 {
     if (config_get()->null_mode)
         return CUDA_SUCCESS;
-    pthread_mutex_lock(&engine.lock);
+    HOLD(&engine.lock);
     if (engine.state == ENGINE_OFF || engine.state == ENGINE_FAILED) {
         engine.state = ENGINE_STARTING;
         engine.pid = getpid();
@@ -471,9 +475,7 @@ CUresult engine_start(void)
     }
     while (engine.state == ENGINE_STARTING)
         pthread_cond_wait(&engine.changed, &engine.lock);
-    CUresult rc = engine.result;
-    pthread_mutex_unlock(&engine.lock);
-    return rc;
+    return engine.result;
 }
 
 static void engine_wake(void)
@@ -513,12 +515,11 @@ static struct {
 
 static struct item *callback_pop(void)
 {
-    pthread_mutex_lock(&callbacks.lock);
+    HOLD(&callbacks.lock);
     while (!callbacks.first)
         pthread_cond_wait(&callbacks.more, &callbacks.lock);
     struct item *item = callbacks.first;
     callbacks.first = item->next;
-    pthread_mutex_unlock(&callbacks.lock);
     return item;
 }
 
@@ -532,12 +533,9 @@ static void callback_run(struct item *item)
         context_raise(ctx, rc);
     if (engine_stopped())
         return;
-    device_lock(&engine.device);
-    uint64_t now = sim_now_ns();
-    device_advance(&engine.device, now);
+    uint64_t now = device_begin();
     device_resolve(&engine.device, id, item->seq, now);
-    device_advance(&engine.device, now);
-    device_unlock(&engine.device);
+    device_end(now);
 }
 
 static void *callback_main(void *unused)
@@ -551,7 +549,7 @@ static void *callback_main(void *unused)
 
 void callback_push(struct item *item)
 {
-    pthread_mutex_lock(&callbacks.lock);
+    HOLD(&callbacks.lock);
     if (!callbacks.running)
         callbacks.running = engine_thread_start(callback_main, NULL) == 0;
     item->next = NULL;
@@ -560,5 +558,4 @@ void callback_push(struct item *item)
     *callbacks.last = item;
     callbacks.last = &item->next;
     pthread_cond_signal(&callbacks.more);
-    pthread_mutex_unlock(&callbacks.lock);
 }

@@ -25,6 +25,11 @@ bool engine_stopped(void);
 /* This process's hold on the devices; after engine_start. */
 struct device *engine_device(void);
 
+/* Locks the devices and brings them up to the present, which is returned; and, after a change made
+ * then, unlocks them. */
+uint64_t device_begin(void);
+void device_end(uint64_t now);
+
 /* Make up a device stream for s and let its points be found; false when there is none left. */
 bool engine_lane_open(struct sim_stream *s);
 void engine_lane_close(struct sim_stream *s);

@@ -43,9 +43,8 @@ struct sim_event *event_make(struct sim_context *ctx, unsigned int flags)
 
 static void event_hold(struct sim_event *e)
 {
-    pthread_mutex_lock(&e->lock);
+    HOLD(&e->lock);
     e->users++;
-    pthread_mutex_unlock(&e->lock);
 }
 
 /* The slot is used again only once no record is on its way to it. */
@@ -99,12 +98,11 @@ static CUresult record_effect(struct work *w)
 {
     struct sim_event *e = w->args.ptr[0];
     uint64_t record = w->args.u64[1];
-    pthread_mutex_lock(&e->lock);
+    HOLD(&e->lock);
     if (record > e->reached) {
         e->reached = record;
         e->reached_ns = w->end_ns;
     }
-    pthread_mutex_unlock(&e->lock);
     return CUDA_SUCCESS;
 }
 
@@ -131,61 +129,39 @@ static void event_prepare(struct sim_event *e, CUgraphNodeType type, struct work
 
 /* ---- record ---------------------------------------------------------------------------------- */
 
-/* Number a new record; it becomes what the event means once it is submitted. */
-static void record_number(struct sim_event *e, struct work *w)
-{
-    pthread_mutex_lock(&e->lock);
-    w->args.u64[1] = ++e->records;
-    pthread_mutex_unlock(&e->lock);
-}
-
-static void record_submitted(struct sim_event *e, const struct work *w, struct point at)
-{
-    pthread_mutex_lock(&e->lock);
-    if (w->args.u64[1] == e->records) {
-        e->at = at;
-        if (e->shared)
-            event_shared_store(e, at);
-    }
-    pthread_mutex_unlock(&e->lock);
-}
-
-CUresult event_record_in(struct sim_event *e, struct sim_stream *s)
+/* As the next work of the stream; `after`: without the rules of calls, behind those points too. A
+ * record has a number, and becomes what the event means once it is submitted. */
+static CUresult record_in(struct sim_event *e, struct sim_stream *s, const struct point *after,
+                          size_t n, struct point *at)
 {
     struct work w;
-    struct point at;
     event_prepare(e, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &w);
-    record_number(e, &w);
-    TRY(work_submit_stream(s, &w, &at));
-    record_submitted(e, &w, at);
+    pthread_mutex_lock(&e->lock);
+    w.args.u64[1] = ++e->records;
+    pthread_mutex_unlock(&e->lock);
+    TRY(after ? work_submit_after(s, &w, after, n, at) : work_submit_stream(s, &w, at));
+    HOLD(&e->lock);
+    if (w.args.u64[1] != e->records)
+        return CUDA_SUCCESS;
+    e->at = *at;
+    if (e->shared)
+        event_shared_store(e, *at);
     return CUDA_SUCCESS;
 }
 
 CUresult event_record_after(CUevent handle, struct sim_stream *s, const struct point *after,
                             size_t n, struct point *out)
 {
-    struct work w;
     struct point at;
     struct sim_event *e = event_find(handle);
-    if (!e)
-        return CUDA_ERROR_INVALID_HANDLE;
-    event_prepare(e, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &w);
-    record_number(e, &w);
-    CUresult rc = work_submit_after(s, &w, after, n, &at);
-    if (rc == CUDA_SUCCESS)
-        record_submitted(e, &w, at);
-    if (rc == CUDA_SUCCESS && out)
-        *out = at;
-    return rc;
+    return e ? record_in(e, s, after, n, out ? out : &at) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* An external record in a capture becomes a node; any other is only remembered by the capture. */
-static CUresult record_captured(struct sim_event *e, struct sim_stream *s, unsigned int flags)
+/* In a capture, of which it becomes a node. */
+static CUresult submit_external(struct sim_event *e, struct sim_stream *s, CUgraphNodeType type)
 {
-    if (!(flags & CU_EVENT_RECORD_EXTERNAL))
-        return capture_event_record(s, &e->capture_mark);
     struct work w;
-    event_prepare(e, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &w);
+    event_prepare(e, type, &w);
     return work_submit_stream(s, &w, NULL);
 }
 
@@ -193,6 +169,7 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
 {
     struct sim_context *ctx;
     struct sim_stream *s;
+    struct point at;
     TRY(context_enter(&ctx));
     struct sim_event *e = event_find(handle);
     if (!e)
@@ -202,13 +179,14 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
     TRY(stream_enter(stream, ptds, &ctx, &s));
     if (context_base(e->context) != context_base(ctx))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (capture_active(s))
-        return record_captured(e, s, flags);
     if (flags & CU_EVENT_RECORD_EXTERNAL)
-        return CUDA_ERROR_ILLEGAL_STATE;
+        return capture_active(s) ? submit_external(e, s, CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+                                 : CUDA_ERROR_ILLEGAL_STATE;
+    if (capture_active(s)) /* which only remembers it */
+        return capture_event_record(s, &e->capture_mark);
     if (e->capture_mark)
         capture_event_forget(&e->capture_mark);
-    CUresult rc = event_record_in(e, s);
+    CUresult rc = record_in(e, s, NULL, 0, &at);
     if (config_get()->event_ns)
         host_cost(sim_now_ns(), (uint64_t)config_get()->event_ns);
     return rc;
@@ -216,12 +194,11 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
 
 /* ---- wait ------------------------------------------------------------------------------------ */
 
-struct point event_point(struct sim_event *e)
+/* The last record's point, whichever process's; stream 0 when never recorded. */
+static struct point event_point(struct sim_event *e)
 {
-    pthread_mutex_lock(&e->lock);
-    struct point at = e->shared ? event_shared_point(e) : e->at;
-    pthread_mutex_unlock(&e->lock);
-    return at;
+    HOLD(&e->lock);
+    return e->shared ? event_shared_point(e) : e->at;
 }
 
 static bool elsewhere_done(struct work *w)
@@ -239,22 +216,6 @@ struct work event_wait_work(struct point at)
     w.args.u64[0] = at.stream;
     w.args.u64[1] = at.seq;
     return w;
-}
-
-CUresult event_wait_in(struct sim_event *e, struct sim_stream *s)
-{
-    struct point at = event_point(e);
-    if (point_done(at) || at.stream == stream_tail(s).stream)
-        return CUDA_SUCCESS;
-    struct work w = event_wait_work(at);
-    return work_submit_after(s, &w, &at, 1, NULL);
-}
-
-static CUresult wait_external(struct sim_event *e, struct sim_stream *s)
-{
-    struct work w;
-    event_prepare(e, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &w);
-    return work_submit_stream(s, &w, NULL);
 }
 
 CUresult event_last_point(CUevent handle, struct point *out)
@@ -277,12 +238,17 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
     if (flags & ~(unsigned int)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & CU_EVENT_WAIT_EXTERNAL)
-        return capture_active(s) ? wait_external(e, s) : CUDA_ERROR_ILLEGAL_STATE;
+        return capture_active(s) ? submit_external(e, s, CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+                                 : CUDA_ERROR_ILLEGAL_STATE;
     bool captured = false;
     CUresult rc = capture_event_wait(s, &e->capture_mark, &captured);
     if (rc != CUDA_SUCCESS || captured)
         return rc;
-    return event_wait_in(e, s);
+    struct point at = event_point(e);
+    if (point_done(at) || at.stream == stream_tail(s).stream)
+        return CUDA_SUCCESS;
+    struct work w = event_wait_work(at);
+    return work_submit_after(s, &w, &at, 1, NULL);
 }
 
 /* ---- query and time -------------------------------------------------------------------------- */
@@ -290,14 +256,11 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
 /* Common to query and synchronise: the event, and what a capture has against it. */
 static CUresult event_enter(CUevent handle, struct sim_event **out)
 {
-    struct sim_context *ctx;
     TRY(driver_ready());
-    struct sim_event *e = event_find(handle);
+    struct sim_event *e = *out = event_find(handle);
     if (!e)
         return CUDA_ERROR_INVALID_HANDLE;
-    ctx = e->context;
-    *out = e;
-    TRY(atomic_load(&ctx->error));
+    TRY(atomic_load(&e->context->error));
     return capture_event_check(&e->capture_mark);
 }
 

@@ -28,11 +28,6 @@ struct sim_event {
 
 /* A live event, or NULL. */
 struct sim_event *event_find(CUevent handle);
-/* Record into, or let wait, a stream that does not capture. For green contexts too. */
-CUresult event_record_in(struct sim_event *e, struct sim_stream *s);
-CUresult event_wait_in(struct sim_event *e, struct sim_stream *s);
-/* The last record's point, whichever process's; stream 0 when never recorded. */
-struct point event_point(struct sim_event *e);
 /* The work of a wait for a point: another process's has to be looked for. */
 struct work event_wait_work(struct point at);
 /* A fresh event of a context; NULL: too many. It has no handle before handle_publish. */

@@ -46,11 +46,10 @@ static bool words_make(void)
 
 bool event_share(struct sim_event *e)
 {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     bool room = words_make() && (unused_count || used < WORDS);
     if (room)
         e->shared = &words[unused_count ? unused[--unused_count] : used++];
-    pthread_mutex_unlock(&lock);
     return room;
 }
 
@@ -135,9 +134,8 @@ static _Atomic uint64_t *word_map(const struct event_handle *h, CUresult *rc)
 SIM_EXPORT CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    CUresult rc;
+    TRY(context_enter(&ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     struct event_handle h;

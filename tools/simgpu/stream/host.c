@@ -64,11 +64,8 @@ static CUresult add_callback(CUstream stream, CUstreamCallback fn, void *data, u
     struct sim_stream *s;
     if (!fn || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = stream_enter(stream, ptds, &ctx, &s);
-    if (rc == CUDA_SUCCESS)
-        rc = capture_forbids_stream(s); /* a graph cannot hold a callback */
-    if (rc != CUDA_SUCCESS)
-        return rc;
+    TRY(stream_enter(stream, ptds, &ctx, &s));
+    TRY(capture_forbids_stream(s)); /* a graph cannot hold a callback */
     w.args.ptr[0] = *(void **)&fn;
     w.args.ptr[1] = data;
     w.args.ptr[2] = stream;

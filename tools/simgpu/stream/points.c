@@ -107,14 +107,10 @@ CUresult point_wait(struct sim_context *ctx, struct point p)
 /* A whole look at the device: a stream's head is past what has ended. */
 static bool device_passed(struct point p)
 {
-    struct device *d = engine_device();
-    bool passed;
-
-    device_lock(d);
-    device_advance(d, sim_now_ns());
-    const struct device_stream *s = device_stream(d, p.stream);
-    passed = s->id == p.stream && s->head > p.seq;
-    device_unlock(d);
+    uint64_t now = device_begin();
+    const struct device_stream *s = device_stream(engine_device(), p.stream);
+    bool passed = s->id == p.stream && s->head > p.seq;
+    device_end(now);
     return passed;
 }
 
@@ -146,11 +142,10 @@ void points_of_context(struct sim_context *ctx, bool blocking_only, const struct
                        struct points *set)
 {
     struct context_queues *q = queues_of(ctx);
-    pthread_mutex_lock(&q->lock);
+    HOLD(&q->lock);
     for (struct sim_stream *s = q->streams; s; s = s->next)
         if (s != except && (!blocking_only || stream_is_blocking(s)))
             points_add(set, stream_tail(s));
-    pthread_mutex_unlock(&q->lock);
 }
 
 void points_of_legacy_order(struct sim_stream *s, struct points *set)

@@ -52,11 +52,10 @@ static CUresult queues_open(struct sim_context *ctx)
 /* NULL when the list is empty but for streams that are on their way out. */
 static struct sim_stream *stream_still_live(struct context_queues *q)
 {
-    pthread_mutex_lock(&q->lock);
+    HOLD(&q->lock);
     struct sim_stream *s = q->streams;
     while (s && !atomic_load(&s->handle.live))
         s = s->next;
-    pthread_mutex_unlock(&q->lock);
     return s;
 }
 
@@ -74,10 +73,9 @@ static void queues_close(struct sim_context *ctx)
     if (config_get()->null_mode || engine_stopped() || ctx->base)
         return;
     rm_group_close(ctx->device_context, ctx->ordinal);
-    device_lock(engine_device());
+    uint64_t now = device_begin();
     device_context_close(engine_device(), ctx->device_context);
-    device_advance(engine_device(), sim_now_ns());
-    device_unlock(engine_device());
+    device_end(now);
 }
 CONTEXT_PART(CONTEXT_STREAMS, queues_open, queues_close)
 

@@ -24,10 +24,10 @@ struct resident {
 static struct resident taken[DEVICE_STREAMS]; /* at most each stream's head */
 static size_t count;
 
-static uint64_t poll_interval(const struct work *w, uint64_t at_ns)
+uint64_t poll_interval(uint64_t waited_ns)
 {
     uint64_t least = (uint64_t)config_get()->poll_us * 1000u;
-    uint64_t part = (at_ns - w->poll_since_ns) / POLL_PART;
+    uint64_t part = waited_ns / POLL_PART;
     part = part < least ? least : part;
     return part < least * POLL_MOST ? part : least * POLL_MOST;
 }
@@ -38,7 +38,7 @@ uint64_t resident_step(struct work *w, uint64_t at_ns)
     if (ns == STEP_POLL) {
         if (!w->poll_ns)
             w->poll_since_ns = at_ns;
-        return w->poll_ns = poll_interval(w, at_ns);
+        return w->poll_ns = poll_interval(at_ns - w->poll_since_ns);
     }
     w->poll_ns = 0;
     if (ns == STEP_OVER) {

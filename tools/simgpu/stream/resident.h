@@ -9,6 +9,8 @@
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/stream/stream.h"
 
+/* From one look at what is waited for to the next one, when it was waited for so long. */
+uint64_t poll_interval(uint64_t waited_ns);
 /* One step, at a modelled instant. How long the kernel runs until the next one, as the device
  * counts time; STEP_OVER: it is over, and w->step NULL. */
 uint64_t resident_step(struct work *w, uint64_t at_ns);

@@ -99,20 +99,6 @@ static uint32_t permission(bool schedule)
     return schedule && config_get()->rm == SIM_RM_TIMESLICE ? NVRM_NOT_SUPPORTED : 0;
 }
 
-static uint64_t device_begin(void)
-{
-    device_lock(engine_device());
-    uint64_t now = sim_now_ns();
-    device_advance(engine_device(), now);
-    return now;
-}
-
-static void device_end(uint64_t now)
-{
-    device_advance(engine_device(), now);
-    device_unlock(engine_device());
-}
-
 static uint64_t preempt_ns(void)
 {
     return (uint64_t)config_get()->preempt_us * 1000;

@@ -8,64 +8,42 @@
 #include "tools/simgpu/face/simconfig.h"
 
 #include <string.h>
+#include <utlist.h>
 
 enum { STREAM_POOL = 65536 };
 
 static struct handle_pool pool = HANDLE_POOL(struct sim_stream, STREAM_POOL);
 static _Atomic unsigned long long next_id = 1;
 
-/* ---- hardware queues ------------------------------------------------------------------------- */
+/* ---- the context's streams ------------------------------------------------------------------- */
 
-/* Streams share the queues of their context: a new one takes the one with the fewest. Those of a
- * graph launch are the driver's own affair. 0: a queue to itself. */
-static uint32_t queue_take(struct context_queues *q, enum stream_role role)
+/* Streams share the hardware queues of their context: a new one takes the one with the fewest.
+ * Those of a graph launch are the driver's own affair, and have one to themselves. */
+static void queues_enter(struct sim_stream *s)
 {
+    struct context_queues *q = queues_of(s->context);
     uint32_t best = 0;
-    if (role == STREAM_BRANCH)
-        return 0;
-    pthread_mutex_lock(&q->lock);
+    HOLD(&q->lock);
+    DL_PREPEND(q->streams, s);
+    s->queue = 0;
+    if (s->role == STREAM_BRANCH)
+        return;
     for (uint32_t i = 1; i < (uint32_t)config_get()->connections; i++)
         best = q->sharing[i] < q->sharing[best] ? i : best;
     q->sharing[best]++;
-    pthread_mutex_unlock(&q->lock);
-    return best + 1;
+    s->queue = best + 1;
 }
 
-static void queue_give(struct context_queues *q, uint32_t queue)
+static void queues_leave(struct sim_stream *s)
 {
-    if (!queue)
-        return;
-    pthread_mutex_lock(&q->lock);
-    q->sharing[queue - 1]--;
-    pthread_mutex_unlock(&q->lock);
+    struct context_queues *q = queues_of(s->context);
+    HOLD(&q->lock);
+    DL_DELETE(q->streams, s);
+    if (s->queue)
+        q->sharing[s->queue - 1]--;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
-
-static void list_add(struct sim_stream *s)
-{
-    struct context_queues *q = queues_of(s->context);
-    pthread_mutex_lock(&q->lock);
-    s->prev = NULL;
-    s->next = q->streams;
-    if (s->next)
-        s->next->prev = s;
-    q->streams = s;
-    pthread_mutex_unlock(&q->lock);
-}
-
-static void list_remove(struct sim_stream *s)
-{
-    struct context_queues *q = queues_of(s->context);
-    pthread_mutex_lock(&q->lock);
-    if (s->prev)
-        s->prev->next = s->next;
-    else
-        q->streams = s->next;
-    if (s->next)
-        s->next->prev = s->prev;
-    pthread_mutex_unlock(&q->lock);
-}
 
 static void stream_reset(struct sim_stream *s)
 {
@@ -89,13 +67,12 @@ CUresult stream_create(struct sim_context *ctx, enum stream_role role, unsigned 
     s->role = role;
     s->flags = flags;
     s->priority = priority;
-    s->queue = queue_take(queues_of(ctx), role);
+    queues_enter(s);
     if (!engine_lane_open(s)) {
-        queue_give(queues_of(ctx), s->queue);
+        queues_leave(s);
         handle_give(&pool, s);
         return engine_stopped() ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_OUT_OF_MEMORY;
     }
-    list_add(s);
     handle_publish(s);
     *out = s;
     return CUDA_SUCCESS;
@@ -108,8 +85,7 @@ void stream_retire_if_done(struct sim_stream *s)
         return;
     if (!atomic_compare_exchange_strong(&s->closing, &closing, false))
         return; /* the engine and the destroyer both came; one takes it down */
-    list_remove(s);
-    queue_give(queues_of(s->context), s->queue);
+    queues_leave(s);
     engine_lane_close(s);
     handle_give(&pool, s);
 }
@@ -127,12 +103,13 @@ CUresult stream_branch_create(struct sim_context *ctx, int priority, struct sim_
     return stream_create(ctx, STREAM_BRANCH, CU_STREAM_NON_BLOCKING, priority, out);
 }
 
-void stream_branch_release(struct sim_stream *s)
-{
-    stream_destroy(s);
-}
-
 /* ---- handles --------------------------------------------------------------------------------- */
+
+bool stream_of_any_context(CUstream handle, struct sim_stream **out)
+{
+    *out = handle_find(&pool, handle);
+    return *out && (*out)->role == STREAM_CREATED;
+}
 
 CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
                         struct sim_stream **out)
@@ -143,21 +120,10 @@ CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
         *out = queues_of(ctx)->legacy;
         return CUDA_SUCCESS;
     }
-    struct sim_stream *s = handle_find(&pool, handle);
-    if (!s || s->role != STREAM_CREATED)
+    if (!stream_of_any_context(handle, out))
         return CUDA_ERROR_INVALID_HANDLE;
-    *out = s;
-    return context_base(s->context) == context_base(ctx) ? CUDA_SUCCESS
-                                                         : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-bool stream_of_any_context(CUstream handle, struct sim_stream **out)
-{
-    struct sim_stream *s = handle_find(&pool, handle);
-    if (!s || s->role != STREAM_CREATED)
-        return false;
-    *out = s;
-    return true;
+    return context_base((*out)->context) == context_base(ctx) ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* A created stream can be named while another context of the process is current, as NCCL does. */
@@ -172,21 +138,11 @@ CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx, stru
     return atomic_load(&(*ctx)->error);
 }
 
-struct sim_context *stream_context(const struct sim_stream *s)
-{
-    return s->context;
-}
-
 CUstream stream_handle(const struct sim_stream *s)
 {
     if (s->role == STREAM_LEGACY)
         return NULL;
     return s->role == STREAM_PER_THREAD ? CU_STREAM_PER_THREAD : (CUstream)(void *)(uintptr_t)s;
-}
-
-int stream_priority(const struct sim_stream *s)
-{
-    return s->priority;
 }
 
 bool stream_is_legacy(const struct sim_stream *s)
@@ -202,9 +158,8 @@ bool stream_is_blocking(const struct sim_stream *s)
 void stream_each(struct sim_context *ctx, void (*fn)(struct sim_stream *s, void *arg), void *arg)
 {
     struct context_queues *q = queues_of(ctx);
-    pthread_mutex_lock(&q->lock);
+    HOLD(&q->lock);
     for (struct sim_stream *s = q->streams; s; s = s->next)
         if (s->role != STREAM_BRANCH && atomic_load(&s->handle.live))
             fn(s, arg);
-    pthread_mutex_unlock(&q->lock);
 }

@@ -69,6 +69,7 @@ static inline struct context_queues *queues_of(struct sim_context *ctx)
 /* stream.c */
 CUresult stream_create(struct sim_context *ctx, enum stream_role role, unsigned int flags,
                        int priority, struct sim_stream **out);
+/* It goes away once its work is done. */
 void stream_destroy(struct sim_stream *s);
 /* Let a closed stream's slots go if all of it is done. Called by whoever makes either true. */
 void stream_retire_if_done(struct sim_stream *s);
@@ -90,18 +91,15 @@ CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
  * be the current one. The errors of both. */
 CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx,
                       struct sim_stream **out);
-struct sim_context *stream_context(const struct sim_stream *s);
 CUstream stream_handle(const struct sim_stream *s);
-int stream_priority(const struct sim_stream *s);
 bool stream_is_legacy(const struct sim_stream *s);
 /* Does it take part in legacy order (the legacy stream itself included)? */
 bool stream_is_blocking(const struct sim_stream *s);
 /* The last work submitted so far. */
 struct point stream_tail(const struct sim_stream *s);
 /* Internal non-blocking streams of ctx, invisible to the application: branches of a graph launch.
- * They count for context_wait_idle. A released one goes away once its work is done. */
+ * They count for context_wait_idle. */
 CUresult stream_branch_create(struct sim_context *ctx, int priority, struct sim_stream **out);
-void stream_branch_release(struct sim_stream *s);
 /* Call `fn` for each stream of the context that the application can name (legacy, per-thread and
  * created ones), holding the context's stream list lock: fn must not submit. */
 void stream_each(struct sim_context *ctx, void (*fn)(struct sim_stream *s, void *arg), void *arg);

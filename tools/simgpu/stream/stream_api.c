@@ -17,21 +17,22 @@ static int priority_clamped(int priority)
     return priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
 }
 
-SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
+static CUresult stream_make(CUstream *out, struct sim_context *ctx, unsigned int flags,
+                            int priority)
 {
-    struct sim_context *ctx;
     struct sim_stream *s;
-    TRY(context_enter(&ctx));
-    if (!out || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
-        return CUDA_ERROR_INVALID_VALUE;
     TRY(stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s));
     *out = stream_handle(s);
     return CUDA_SUCCESS;
 }
 
-static bool handle_is_default(CUstream handle)
+SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
 {
-    return !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+    struct sim_context *ctx;
+    TRY(context_enter(&ctx));
+    if (!out || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    return stream_make(out, ctx, flags, priority);
 }
 
 /* Returns at once; what is queued still runs. */
@@ -40,13 +41,10 @@ SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
     struct sim_context *ctx;
     struct sim_stream *s;
     CUresult rc = context_current(&ctx);
-    if (rc == CUDA_SUCCESS)
-        rc = handle_is_default(handle) ? CUDA_ERROR_INVALID_HANDLE
-                                       : stream_resolve(ctx, handle, false, &s);
     if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_INVALID_CONTEXT)
         return rc;
-    if (rc == CUDA_ERROR_INVALID_CONTEXT && !stream_of_any_context(handle, &s))
-        return rc;
+    if (!stream_of_any_context(handle, &s))
+        return rc == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : rc;
     if (capture_active(s))
         capture_stream_gone(s);
     stream_destroy(s);
@@ -64,16 +62,11 @@ static CUgreenCtx green_handle(struct sim_context *ctx)
 SIM_EXPORT CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int flags,
                                            int priority)
 {
-    struct sim_stream *s;
-    struct sim_context *ctx = context_find((CUcontext)(void *)green);
-    TRY(driver_ready());
-    if (!ctx || !ctx->base)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    struct sim_context *ctx;
+    TRY(green_find(green, &ctx));
     if (!out || flags != CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    TRY(stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s));
-    *out = stream_handle(s);
-    return CUDA_SUCCESS;
+    return stream_make(out, ctx, flags, priority);
 }
 #endif
 
@@ -87,9 +80,9 @@ SIM_ALIAS(cuStreamDestroy, (CUstream stream), cuStreamDestroy_v2, stream)
 static CUresult enter(CUstream handle, bool ptds, struct sim_stream **s)
 {
     struct sim_context *ctx;
-    if (!handle_is_default(handle) && stream_of_any_context(handle, s)) {
-        CUresult ready = driver_ready();
-        return ready == CUDA_SUCCESS ? atomic_load(&(*s)->context->error) : ready;
+    if (stream_of_any_context(handle, s)) {
+        TRY(driver_ready());
+        return atomic_load(&(*s)->context->error);
     }
     TRY(context_enter(&ctx));
     return stream_resolve(ctx, handle, ptds, s);
@@ -97,12 +90,9 @@ static CUresult enter(CUstream handle, bool ptds, struct sim_stream **s)
 
 static CUresult enter_uncaptured(CUstream handle, bool ptds, struct sim_stream **s)
 {
-    CUresult rc = enter(handle, ptds, s);
-    if (rc == CUDA_SUCCESS)
-        rc = capture_forbids_stream(*s);
-    if (rc == CUDA_SUCCESS && stream_is_legacy(*s))
-        rc = capture_forbids_legacy((*s)->context);
-    return rc;
+    TRY(enter(handle, ptds, s));
+    TRY(capture_forbids_stream(*s));
+    return stream_is_legacy(*s) ? capture_forbids_legacy((*s)->context) : CUDA_SUCCESS;
 }
 
 static CUresult query(CUstream handle, bool ptds)
@@ -135,10 +125,9 @@ static CUresult asked(CUstream handle, bool ptds, const void *out, struct sim_st
     static CUresult symbol##_answer(CUstream handle, type *out, bool ptds)                         \
     {                                                                                              \
         struct sim_stream *s;                                                                      \
-        CUresult rc = asked(handle, ptds, out, &s);                                                \
-        if (rc == CUDA_SUCCESS)                                                                    \
-            *out = (value);                                                                        \
-        return rc;                                                                                 \
+        TRY(asked(handle, ptds, out, &s));                                                         \
+        *out = (value);                                                                            \
+        return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
     STREAM_API(symbol, (CUstream s, type * out), symbol##_answer(s, out, ptds))
 ANSWER(cuStreamGetPriority, int, s->priority)
@@ -215,13 +204,11 @@ static CUresult set_attribute(CUstream handle, CUstreamAttrID id, const CUstream
                               bool ptds)
 {
     struct sim_stream *s;
-    CUresult rc = enter(handle, ptds, &s);
-    if (rc == CUDA_SUCCESS &&
-        (!value || !attribute_known(id) || id == CU_STREAM_ATTRIBUTE_PRIORITY))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        s->attributes[id] = *value;
-    return rc;
+    TRY(enter(handle, ptds, &s));
+    if (!value || !attribute_known(id) || id == CU_STREAM_ATTRIBUTE_PRIORITY)
+        return CUDA_ERROR_INVALID_VALUE;
+    s->attributes[id] = *value;
+    return CUDA_SUCCESS;
 }
 
 static CUresult copy_attributes(CUstream to, CUstream from, bool ptds)

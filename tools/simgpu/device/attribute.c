@@ -127,49 +127,37 @@ static const struct row rows[] = {
     {HOST_MEMORY_POOLS_SUPPORTED, 1},
 };
 
-/* What the configuration or the ordinal decides; -1 where the table does. */
-static int attribute_of_device(int attribute, int ordinal)
+static bool row_find(const struct row *from, size_t n, int attribute, int *value)
 {
-    const struct sim_compute *compute = simconfig_compute();
-    switch (attribute) {
-    case A(COMPUTE_CAPABILITY_MAJOR):
-        return (int)compute->arch / 10;
-    case A(COMPUTE_CAPABILITY_MINOR):
-        return (int)compute->arch % 10;
-    case A(MAX_THREADS_PER_MULTIPROCESSOR):
-        return (int)compute->sm_threads;
-    case A(MAX_BLOCKS_PER_MULTIPROCESSOR):
-        return (int)compute->sm_blocks;
-    case A(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR):
-        return (int)compute->sm_smem;
-    case A(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN):
-        return (int)compute->block_smem;
-    case A(MULTIPROCESSOR_COUNT):
-        return (int)config_get()->sms;
-    case A(PCI_BUS_ID):
-        return ordinal + 1;
-    case A(PCI_DEVICE_ID):
-    case A(PCI_DOMAIN_ID):
-        return 0;
-    case A(MULTI_GPU_BOARD_GROUP_ID):
-        return ordinal;
-    default:
-        return -1;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (from[i].attribute == attribute) {
+            *value = from[i].value;
+            return true;
+        }
+    return false;
 }
 
 int attribute_get(int attribute, int ordinal, int *value)
 {
+    const struct sim_compute *compute = simconfig_compute();
+    const struct row decided[] = {
+        /* by the configuration, or the ordinal */
+        {A(COMPUTE_CAPABILITY_MAJOR), (int)compute->arch / 10},
+        {A(COMPUTE_CAPABILITY_MINOR), (int)compute->arch % 10},
+        {A(MAX_THREADS_PER_MULTIPROCESSOR), (int)compute->sm_threads},
+        {A(MAX_BLOCKS_PER_MULTIPROCESSOR), (int)compute->sm_blocks},
+        {A(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR), (int)compute->sm_smem},
+        {A(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN), (int)compute->block_smem},
+        {A(MULTIPROCESSOR_COUNT), config_get()->sms},
+        {A(PCI_BUS_ID), ordinal + 1},
+        {A(MULTI_GPU_BOARD_GROUP_ID), ordinal},
+    };
     bool newer = config_get()->driver_version >= 13050;
     if (attribute <= 0 || attribute > (newer ? ATTRIBUTE_LAST_13_5 : ATTRIBUTE_LAST))
         return -1;
-    *value = attribute_of_device(attribute, ordinal);
-    if (*value >= 0)
-        return 0;
     *value = 0;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        if (rows[i].attribute == attribute)
-            *value = rows[i].value;
+    if (!row_find(decided, sizeof(decided) / sizeof(*decided), attribute, value))
+        row_find(rows, sizeof(rows) / sizeof(*rows), attribute, value);
     return 0;
 }
 

@@ -29,11 +29,10 @@ void context_fail(struct sim_context *ctx, CUresult error)
 
 struct sim_context *context_any(CUcontext handle)
 {
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     struct sim_context *ctx = all;
     while (ctx && context_handle(ctx) != handle)
         ctx = ctx->next;
-    pthread_mutex_unlock(&context_lock);
     return ctx;
 }
 
@@ -123,9 +122,8 @@ static CUresult context_introduce(struct sim_context *ctx, unsigned int flags)
         free(ctx);
         return rc;
     }
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     context_list(ctx);
-    pthread_mutex_unlock(&context_lock);
     return CUDA_SUCCESS;
 }
 
@@ -162,9 +160,7 @@ SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
     struct sim_context *ctx = handle ? context_any(handle) : NULL;
     if (!ctx || ctx->primary || ctx->base)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (!atomic_exchange(&ctx->alive, false))
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    context_end(ctx);
+    TRY(context_destroy(ctx));
     context_drop(ctx);
     return CUDA_SUCCESS;
 }
@@ -204,9 +200,8 @@ SIM_EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
     TRY(context_current(&ctx));
     if (!out || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     ctx->usage++;
-    pthread_mutex_unlock(&context_lock);
     *out = context_handle(ctx);
     return CUDA_SUCCESS;
 }
@@ -236,7 +231,7 @@ CUresult context_green_make(struct sim_context *base, struct sim_context **out)
     return CUDA_SUCCESS;
 }
 
-CUresult context_green_end(struct sim_context *ctx)
+CUresult context_destroy(struct sim_context *ctx)
 {
     if (!atomic_exchange(&ctx->alive, false))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -247,11 +242,10 @@ CUresult context_green_end(struct sim_context *ctx)
 void context_green_each(const struct sim_context *base,
                         void (*fn)(struct sim_context *green, void *arg), void *arg)
 {
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     for (struct sim_context *ctx = all; ctx; ctx = ctx->next)
         if (ctx->base == base && atomic_load(&ctx->alive))
             fn(ctx, arg);
-    pthread_mutex_unlock(&context_lock);
 }
 
 void context_greens_end(const struct sim_context *base)

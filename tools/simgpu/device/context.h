@@ -129,9 +129,10 @@ static inline const struct sim_context *context_base(const struct sim_context *c
 {
     return ctx->base ? ctx->base : ctx;
 }
-/* A green context beside the primary one, which is retained for it; and its end. */
+/* The end of one that is no primary one: CUDA_ERROR_CONTEXT_IS_DESTROYED where it was before. */
+CUresult context_destroy(struct sim_context *ctx);
+/* A green context beside the primary one, which is retained for it. */
 CUresult context_green_make(struct sim_context *base, struct sim_context **out);
-CUresult context_green_end(struct sim_context *ctx);
 /* Calls `fn` for the live green contexts of `base`, under the lock of the list. */
 void context_green_each(const struct sim_context *base,
                         void (*fn)(struct sim_context *green, void *arg), void *arg);

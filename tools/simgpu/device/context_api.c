@@ -7,20 +7,12 @@
 /* Of 12.5 and later headers. */
 enum { CIG_SHMEM_FALLBACK_ENABLED = 9, LIMIT_LAST = CIG_SHMEM_FALLBACK_ENABLED };
 
-static CUresult device_of(CUcontext handle, CUdevice *out)
-{
-    struct sim_context *ctx;
-    TRY(context_asked(handle, &ctx));
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = ctx->ordinal;
-    return CUDA_SUCCESS;
-}
-
-SIM_CALL(cuCtxGetDevice, (CUdevice * out), device_of(NULL, out))
-
+SIM_TELL(cuCtxGetDevice, (CUdevice * out), out, ctx->ordinal, struct sim_context *ctx;
+         TRY(context_asked(NULL, &ctx)))
 #if CUDA_VERSION >= 13000
-SIM_CALL(cuCtxGetDevice_v2, (CUdevice * out, CUcontext ctx), device_of(ctx, out))
+SIM_TELL(cuCtxGetDevice_v2, (CUdevice * out, CUcontext handle), out, ctx->ordinal,
+         struct sim_context *ctx;
+         TRY(context_asked(handle, &ctx)))
 #endif
 
 SIM_TELL(cuCtxGetFlags, (unsigned int *out), out, atomic_load(&ctx->flags), struct sim_context *ctx;
@@ -56,9 +48,8 @@ SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
     struct sim_context *ctx;
     TRY(context_enter(&ctx));
     TRY(limit_check(limit));
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     ctx->limits[limit] = value;
-    pthread_mutex_unlock(&context_lock);
     return CUDA_SUCCESS;
 }
 
@@ -69,9 +60,8 @@ SIM_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(limit_check(limit));
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     *out = ctx->limits[limit];
-    pthread_mutex_unlock(&context_lock);
     return CUDA_SUCCESS;
 }
 
@@ -107,9 +97,8 @@ SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinit
         TRY(context_enter(&ctx));                                                                  \
         if ((unsigned int)value > (unsigned int)(last))                                            \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
-        pthread_mutex_lock(&context_lock);                                                         \
+        HOLD(&context_lock);                                                                       \
         ctx->field = value;                                                                        \
-        pthread_mutex_unlock(&context_lock);                                                       \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
     SIM_EXPORT CUresult cuCtxGet##name(type *out)                                                  \
@@ -118,9 +107,8 @@ SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinit
         TRY(context_enter(&ctx));                                                                  \
         if (!out)                                                                                  \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
-        pthread_mutex_lock(&context_lock);                                                         \
+        HOLD(&context_lock);                                                                       \
         *out = ctx->field;                                                                         \
-        pthread_mutex_unlock(&context_lock);                                                       \
         return CUDA_SUCCESS;                                                                       \
     }
 HINT(CacheConfig, CUfunc_cache, cache_config, CU_FUNC_CACHE_PREFER_EQUAL)

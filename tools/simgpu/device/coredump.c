@@ -46,14 +46,13 @@ SIM_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings which, void 
 {
     TRY(driver_ready());
     size_t bytes = 0;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     const void *at = setting(&global, (int)which, &bytes);
     bool fits = at && size && (!value || *size >= bytes || bytes == TEXT);
     if (fits && value)
         memcpy(value, at, *size < bytes ? *size : bytes);
     else if (fits)
         *size = bytes;
-    pthread_mutex_unlock(&lock);
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -62,7 +61,7 @@ SIM_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings which, void 
 {
     TRY(driver_ready());
     size_t bytes = 0;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     void *at = setting(&global, (int)which, &bytes);
     bool text = bytes == TEXT;
     bool fits = at && value && size && (text ? *size < TEXT : *size >= bytes);
@@ -70,7 +69,6 @@ SIM_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings which, void 
         snprintf(at, TEXT, "%.*s", (int)*size, (const char *)value);
     else if (fits)
         memcpy(at, value, bytes);
-    pthread_mutex_unlock(&lock);
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -143,19 +143,22 @@ static void stream_id_set(struct device_stream *s, uint32_t id)
     __atomic_store_n(&s->id, id, __ATOMIC_RELEASE);
 }
 
+static void context_free(struct device_shared *sh, uint32_t slot)
+{
+    sh->contexts[slot].id = 0;
+    for (int g = 0; g < DEVICE_GPUS; g++)
+        if (sh->gpus[g].current == slot + 1)
+            sh->gpus[g] = (struct device_gpu){0};
+}
+
 static void client_remove(struct device_shared *sh, uint32_t client)
 {
     for (uint32_t i = 0; i < sh->streams_used; i++)
         if (sh->streams[i].id && sh->streams[i].client == client)
             stream_id_set(&sh->streams[i], 0);
-    for (uint32_t i = 0; i < DEVICE_CONTEXTS; i++) {
-        if (!sh->contexts[i].id || sh->contexts[i].client != client)
-            continue;
-        sh->contexts[i].id = 0;
-        for (int g = 0; g < DEVICE_GPUS; g++)
-            if (sh->gpus[g].current == i + 1)
-                sh->gpus[g] = (struct device_gpu){0};
-    }
+    for (uint32_t i = 0; i < DEVICE_CONTEXTS; i++)
+        if (sh->contexts[i].id && sh->contexts[i].client == client)
+            context_free(sh, i);
     sh->clients[client].sleep_until_ns = 0;
     device_publish();
     sh->clients[client].in_use = 0;
@@ -420,10 +423,7 @@ void device_context_close(struct device *d, uint32_t context)
     for (uint32_t i = 0; i < d->shared->streams_used; i++)
         if (d->shared->streams[i].id && d->shared->streams[i].context == slot)
             stream_id_set(&d->shared->streams[i], 0);
-    d->shared->contexts[slot].id = 0;
-    for (int g = 0; g < DEVICE_GPUS; g++)
-        if (d->shared->gpus[g].current == slot + 1)
-            d->shared->gpus[g] = (struct device_gpu){0};
+    context_free(d->shared, slot);
 }
 
 /* The slot's ring gets its memory now: an allocation can fail, a page fault in a full file

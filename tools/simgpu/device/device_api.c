@@ -73,28 +73,19 @@ CUresult device_check(CUdevice dev)
     return dev >= 0 && dev < config_get()->devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* The first lines of most calls here: the device exists, and there is somewhere to write to. */
-#define CHECK(dev, out)                                                                            \
-    do {                                                                                           \
-        CUresult check_rc = device_check(dev);                                                     \
-        if (check_rc != CUDA_SUCCESS)                                                              \
-            return check_rc;                                                                       \
-        if (!(out))                                                                                \
-            return CUDA_ERROR_INVALID_VALUE;                                                       \
-    } while (0)
+/* What most calls here begin with: the device exists, and there is somewhere to write to. */
+static CUresult asked(CUdevice dev, const void *out)
+{
+    TRY(device_check(dev));
+    return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
 SIM_TELL(cuDeviceGetCount, (int *count), count, config_get()->devices, TRY(driver_ready()))
-
-SIM_EXPORT CUresult cuDeviceGet(CUdevice *out, int ordinal)
-{
-    CHECK(ordinal, out);
-    *out = ordinal;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuDeviceGet, (CUdevice * out, int ordinal), out, ordinal, TRY(device_check(ordinal)))
 
 SIM_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
-    CHECK(dev, name);
+    TRY(asked(dev, name));
     if (len <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     snprintf(name, (size_t)len, DEVICE_NAME);
@@ -103,7 +94,7 @@ SIM_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 
 SIM_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
-    CHECK(dev, uuid);
+    TRY(asked(dev, uuid));
     attribute_uuid(dev, (uint8_t *)uuid->bytes);
     return CUDA_SUCCESS;
 }
@@ -111,13 +102,13 @@ SIM_ALIAS(cuDeviceGetUuid, (CUuuid * uuid, CUdevice dev), cuDeviceGetUuid_v2, uu
 
 SIM_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice dev)
 {
-    CHECK(dev, luid);
+    TRY(asked(dev, luid));
     return !mask ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED; /* Windows only */
 }
 
 SIM_EXPORT CUresult cuDeviceGetPCIBusId(char *out, int len, CUdevice dev)
 {
-    CHECK(dev, out);
+    TRY(asked(dev, out));
     if (len <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     snprintf(out, (size_t)len, "0000:%02x:00.0", dev + 1);
@@ -150,25 +141,20 @@ SIM_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *text)
 
 /* ---- what they are --------------------------------------------------------------------------- */
 
-SIM_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+static size_t memory_bytes(void)
 {
-    CHECK(dev, bytes);
-    *bytes = (size_t)config_get()->mem_mb << 20;
-    return CUDA_SUCCESS;
+    return (size_t)config_get()->mem_mb << 20;
 }
 
-SIM_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
-{
-    size_t all;
-    CHECK(dev, bytes);
-    CUresult rc = cuDeviceTotalMem_v2(&all, dev);
-    *bytes = all > UINT32_MAX ? UINT32_MAX : (unsigned int)all;
-    return rc;
-}
+SIM_TELL(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice dev), bytes, memory_bytes(),
+         TRY(device_check(dev)))
+SIM_TELL(cuDeviceTotalMem, (unsigned int *bytes, CUdevice dev), bytes,
+         memory_bytes() > UINT32_MAX ? UINT32_MAX : (unsigned int)memory_bytes(),
+         TRY(device_check(dev)))
 
 SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice dev)
 {
-    CHECK(dev, value);
+    TRY(asked(dev, value));
     return attribute_get((int)attribute, dev, value) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -181,7 +167,7 @@ static int attribute_of(CUdevice dev, CUdevice_attribute attribute)
 
 SIM_EXPORT CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice dev)
 {
-    CHECK(dev, p);
+    TRY(asked(dev, p));
     for (int i = 0; i < 3; i++) {
         p->maxThreadsDim[i] = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + (unsigned)i);
         p->maxGridSize[i] = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + (unsigned)i);
@@ -199,7 +185,7 @@ SIM_EXPORT CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice dev)
 
 SIM_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 {
-    CHECK(dev, major);
+    TRY(asked(dev, major));
     if (!minor)
         return CUDA_ERROR_INVALID_VALUE;
     *major = attribute_of(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
@@ -210,20 +196,15 @@ SIM_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
 SIM_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format,
                                                        unsigned channels, CUdevice dev)
 {
-    CHECK(dev, width);
+    TRY(asked(dev, width));
     if (channels != 1 && channels != 2 && channels != 4)
         return CUDA_ERROR_INVALID_VALUE;
     *width = (size_t)attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type,
-                                                   CUdevice dev)
-{
-    CHECK(dev, supported);
-    *supported = 0;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuDeviceGetExecAffinitySupport, (int *supported, CUexecAffinityType type, CUdevice dev),
+         supported, 0, TRY(device_check(dev)))
 
 SIM_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                                CUflushGPUDirectRDMAWritesScope scope)

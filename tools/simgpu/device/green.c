@@ -44,9 +44,7 @@ CUresult context_resource(const struct sim_context *ctx, CUdevResource *out, CUd
 SIM_EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *out,
                                            CUdevResourceType type)
 {
-    TRY(driver_ready());
-    if (device < 0 || device >= config_get()->devices)
-        return CUDA_ERROR_INVALID_DEVICE;
+    TRY(device_check(device));
     return resource_get(out, type, (unsigned int)config_get()->sms);
 }
 
@@ -166,16 +164,16 @@ SIM_EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CU
 
 CUresult green_find(CUgreenCtx handle, struct sim_context **out)
 {
-    CUresult rc = driver_ready();
-    *out = rc == CUDA_SUCCESS ? context_find((CUcontext)(void *)handle) : NULL;
-    return rc == CUDA_SUCCESS && (!*out || !(*out)->base) ? CUDA_ERROR_INVALID_CONTEXT : rc;
+    TRY(driver_ready());
+    *out = context_find((CUcontext)(void *)handle);
+    return *out && (*out)->base ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 SIM_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx handle)
 {
     struct sim_context *ctx;
     TRY(green_find(handle, &ctx));
-    TRY(context_green_end(ctx));
+    TRY(context_destroy(ctx));
     cuDevicePrimaryCtxRelease_v2(ctx->ordinal);
     return CUDA_SUCCESS;
 }

@@ -26,9 +26,8 @@ static struct sim_context *primary_of(CUdevice dev)
 CUresult context_primary(CUdevice dev, CUcontext *out)
 {
     TRY(device_check(dev));
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     struct sim_context *ctx = primary_of(dev);
-    pthread_mutex_unlock(&context_lock);
     *out = context_handle(ctx);
     return ctx ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -48,15 +47,12 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
     TRY(device_check(dev));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     struct sim_context *ctx = primary_of(dev);
-    CUresult rc = ctx ? primary_open(ctx) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (rc == CUDA_SUCCESS) {
-        ctx->usage++;
-        *out = context_handle(ctx);
-    }
-    pthread_mutex_unlock(&context_lock);
-    return rc;
+    TRY(ctx ? primary_open(ctx) : CUDA_ERROR_OUT_OF_MEMORY);
+    ctx->usage++;
+    *out = context_handle(ctx);
+    return CUDA_SUCCESS;
 }
 
 /* Gives up one retain, and ends the context with the last. A reset ends it and keeps the
@@ -78,10 +74,9 @@ static CUresult primary_give_up(CUdevice dev, bool reset)
     if (end) {
         context_greens_end(ctx);
         context_end(ctx);
-        pthread_mutex_lock(&context_lock);
+        HOLD(&context_lock);
         ctx->ending = false;
         pthread_cond_broadcast(&ended);
-        pthread_mutex_unlock(&context_lock);
     }
     return retained || reset ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -97,22 +92,11 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int fla
     TRY(device_check(dev));
     if (!context_flags_valid(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     primary_flags[dev] = flags;
     if (primaries[dev])
         atomic_store(&primaries[dev]->flags, flags);
-    pthread_mutex_unlock(&context_lock);
     return CUDA_SUCCESS;
-}
-
-/* Before 11.0 an active primary context kept its flags. */
-SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
-{
-    TRY(device_check(dev));
-    pthread_mutex_lock(&context_lock);
-    bool active = primaries[dev] && atomic_load(&primaries[dev]->alive);
-    pthread_mutex_unlock(&context_lock);
-    return active ? CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE : cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
 SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
@@ -120,9 +104,17 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags
     TRY(device_check(dev));
     if (!flags || !active)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&context_lock);
+    HOLD(&context_lock);
     *flags = primary_flags[dev];
     *active = primaries[dev] && atomic_load(&primaries[dev]->alive);
-    pthread_mutex_unlock(&context_lock);
     return CUDA_SUCCESS;
+}
+
+/* Before 11.0 an active primary context kept its flags. */
+SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+    unsigned int before;
+    int active;
+    TRY(cuDevicePrimaryCtxGetState(dev, &before, &active));
+    return active ? CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE : cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }

@@ -8,7 +8,6 @@
 #include "tools/simgpu/program/module.h"
 #include "tools/simgpu/memory/graph_memory.h"
 #include "tools/simgpu/memory/memop.h"
-#include "tools/simgpu/program/launch.h"
 #include "tools/simgpu/stream/event.h"
 #include "tools/simgpu/stream/host.h"
 

@@ -2,7 +2,7 @@
  * exchange.c - the kernel of examples/async_net that rings and waits by itself: its first block
  * sends and receives while the others move the rest of the field.
  */
-#include "tools/simgpu/program/exchange.h"
+#include "tools/simgpu/program/kernels.h"
 #include "tools/simgpu/memory/memory.h"
 
 #include <string.h>

@@ -33,13 +33,11 @@ SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *ou
                                                                          unsigned int flags)
 {
     struct sim_function *f;
-    CUresult rc = enter(handle, &f);
-    if (rc == CUDA_SUCCESS &&
-        (!out || threads < 1 || flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
-        rc = CUDA_ERROR_INVALID_VALUE;
-    if (rc == CUDA_SUCCESS)
-        *out = function_blocks_per_sm(f, (uint64_t)threads, smem);
-    return rc;
+    TRY(enter(handle, &f));
+    if (!out || threads < 1 || flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = function_blocks_per_sm(f, (uint64_t)threads, smem);
+    return CUDA_SUCCESS;
 }
 
 SIM_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor,
@@ -176,35 +174,21 @@ static int setting_of(CUfunction_attribute id)
     return -1;
 }
 
-/* Of what cannot be set, or is set and heeded by nobody. */
+/* Of what cannot be set, or is set and heeded by nobody: caching mode, other cluster properties. */
 static CUresult property_get(const struct sim_function *f, CUfunction_attribute id, int *out)
 {
-    switch (id) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *out = (int)f->entry->max_threads;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-        *out = (int)f->entry->static_smem;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-        *out = (int)image_of(f)->const_bytes;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-        *out = (int)f->entry->local_bytes;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS:
-        *out = (int)f->entry->registers;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-        *out = arch_or_device(image_of(f)->ptx_arch);
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-        *out = arch_or_device(image_of(f)->binary_arch);
-        return CUDA_SUCCESS;
-    default:
-        *out = 0; /* caching mode, other cluster properties */
-        return (int)id >= 0 && id < CU_FUNC_ATTRIBUTE_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    }
+    const int values[CU_FUNC_ATTRIBUTE_MAX] = {
+        [CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = (int)f->entry->max_threads,
+        [CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES] = (int)f->entry->static_smem,
+        [CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES] = (int)image_of(f)->const_bytes,
+        [CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES] = (int)f->entry->local_bytes,
+        [CU_FUNC_ATTRIBUTE_NUM_REGS] = (int)f->entry->registers,
+        [CU_FUNC_ATTRIBUTE_PTX_VERSION] = arch_or_device(image_of(f)->ptx_arch),
+        [CU_FUNC_ATTRIBUTE_BINARY_VERSION] = arch_or_device(image_of(f)->binary_arch),
+    };
+    bool known = (int)id >= 0 && id < CU_FUNC_ATTRIBUTE_MAX;
+    *out = known ? values[id] : 0;
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult setting_set(struct sim_function *f, int ordinal, CUfunction_attribute id, int value)
@@ -276,29 +260,30 @@ SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUk
     return setting_set(f, device, id, value);
 }
 
+static CUresult hint_check(unsigned int value, unsigned int last)
+{
+    return value > last ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 SIM_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
 {
     struct sim_function *f;
     TRY(kernel_enter(kernel, device, &f));
-    return (unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE
-                                                             : CUDA_SUCCESS;
+    return hint_check(config, CU_FUNC_CACHE_PREFER_EQUAL);
 }
 
 SIM_EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 {
     struct sim_function *f;
     TRY(enter(handle, &f));
-    return (unsigned int)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE
-                                                             : CUDA_SUCCESS;
+    return hint_check(config, CU_FUNC_CACHE_PREFER_EQUAL);
 }
 
 SIM_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)
 {
     struct sim_function *f;
     TRY(enter(handle, &f));
-    return (unsigned int)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
-               ? CUDA_ERROR_INVALID_VALUE
-               : CUDA_SUCCESS;
+    return hint_check(config, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
 }
 
 /* ---- what it is ------------------------------------------------------------------------------ */

@@ -4,7 +4,6 @@
  * symbols in .nv.global are variables. Fat binaries are fatbin.c's.
  */
 #include "tools/simgpu/program/image.h"
-#include "tools/simgpu/program/names.h"
 
 #include <elf.h>
 #include <fcntl.h>

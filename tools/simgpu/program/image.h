@@ -14,7 +14,7 @@ struct sim_param {
 };
 
 struct image_entry {
-    const char *name; /* of names.h */
+    const char *name; /* of name_keep */
     struct sim_param *params;
     size_t param_count;
     size_t packed_bytes;
@@ -52,6 +52,11 @@ CUresult ptx_parse(const char *text, size_t bytes, struct image *into);
 /* The same for one cubin (`bytes` 0: not known) and for a fat binary, without its wrapper. */
 CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into);
 CUresult fatbin_read(const unsigned char *data, size_t bytes, struct image *into);
+
+/* names.c: the one copy of these `length` bytes, as a string that lives as long as the process:
+ * works in flight, graph nodes and the event log go on naming kernels whose image is gone. NULL
+ * without memory. Thread-safe. */
+const char *name_keep(const char *text, size_t length);
 
 /* For the readers: append. The name is copied. NULL without memory. */
 struct image_entry *image_add_entry(struct image *image, const char *name, size_t length);

@@ -5,8 +5,6 @@
  */
 #include "tools/simgpu/program/kernels.h"
 #include "tools/simgpu/program/condition.h"
-#include "tools/simgpu/program/exchange.h"
-#include "tools/simgpu/program/storage.h"
 #include "tools/simgpu/memory/memory.h"
 
 #include <string.h>
@@ -19,10 +17,7 @@ static uint64_t touch_cost_ns(uint64_t bytes)
 }
 
 /* Parameters as the entries in kernels.ptx and conditions.ptx declare them: packed is PTX's layout,
- * and C's. */
-struct spin {
-    uint64_t ns;
-};
+ * and C's, though without what C puts behind the last one. */
 struct fill {
     uint32_t *p;
     uint32_t value, n;
@@ -72,17 +67,14 @@ static bool words_valid(const struct work *w, const void *p, uint32_t n)
 
 static uint64_t spin_cost(const void *packed)
 {
-    struct spin k;
-    memcpy(&k, packed, sizeof(k));
-    return k.ns;
+    return *(const uint64_t *)packed;
 }
 
 /* How long the kernel runs is read when it is submitted; a GPU reads it when the kernel starts. */
 static uint64_t spin_word_cost(const void *packed)
 {
+    const uint64_t *at = *(const uint64_t *const *)packed;
     uint64_t ns = 0;
-    const uint64_t *at;
-    memcpy(&at, packed, sizeof(at));
     if ((uintptr_t)at % sizeof(ns) == 0 && memory_contains((CUdeviceptr)(uintptr_t)at, sizeof(ns)))
         ns = __atomic_load_n(at, __ATOMIC_ACQUIRE);
     return ns;
@@ -90,64 +82,39 @@ static uint64_t spin_word_cost(const void *packed)
 
 static CUresult spin_word_effect(struct work *w)
 {
-    const void *at;
-    memcpy(&at, w->blob, sizeof(at));
-    return words_valid(w, at, 2) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
-}
-
-static uint64_t fill_cost(const void *packed)
-{
-    struct fill k;
-    memcpy(&k, packed, sizeof(k));
-    return touch_cost_ns((uint64_t)k.n * 4);
+    return words_valid(w, *(const void *const *)w->blob, 2) ? CUDA_SUCCESS
+                                                            : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
 /* A host may look at a word meanwhile, and see the old one or the new one. */
 static CUresult fill_effect(struct work *w)
 {
-    struct fill k;
-    memcpy(&k, w->blob, sizeof(k));
-    if (!words_valid(w, k.p, k.n))
+    const struct fill *k = w->blob;
+    if (!words_valid(w, k->p, k->n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    for (uint32_t i = 0; i < k.n; i++)
-        __atomic_store_n(&k.p[i], k.value, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < k->n; i++)
+        __atomic_store_n(&k->p[i], k->value, __ATOMIC_RELAXED);
     return CUDA_SUCCESS;
 }
 
 enum { AWAIT_MIX_PACKED = 36, COPY_PACKED = 20, MIX_PACKED = 20, SET_CONDITION_PACKED = 12 };
 
-static uint64_t copy_cost(const void *packed)
-{
-    struct copy k;
-    memcpy(&k, packed, COPY_PACKED);
-    return touch_cost_ns((uint64_t)k.n * 8);
-}
-
 static CUresult copy_effect(struct work *w)
 {
-    struct copy k;
-    memcpy(&k, w->blob, COPY_PACKED);
-    if (!words_valid(w, k.dst, k.n) || !words_valid(w, k.src, k.n))
+    const struct copy *k = w->blob;
+    if (!words_valid(w, k->dst, k->n) || !words_valid(w, k->src, k->n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    memmove(k.dst, k.src, k.n * sizeof(*k.dst));
+    memmove(k->dst, k->src, k->n * sizeof(*k->dst));
     return CUDA_SUCCESS;
-}
-
-static uint64_t axpy_cost(const void *packed)
-{
-    struct axpy k;
-    memcpy(&k, packed, sizeof(k));
-    return touch_cost_ns((uint64_t)k.n * 12);
 }
 
 static CUresult axpy_effect(struct work *w)
 {
-    struct axpy k;
-    memcpy(&k, w->blob, sizeof(k));
-    if (!words_valid(w, k.y, k.n) || !words_valid(w, k.x, k.n))
+    const struct axpy *k = w->blob;
+    if (!words_valid(w, k->y, k->n) || !words_valid(w, k->x, k->n))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    for (uint32_t i = 0; i < k.n; i++)
-        k.y[i] += k.a * k.x[i];
+    for (uint32_t i = 0; i < k->n; i++)
+        k->y[i] += k->a * k->x[i];
     return CUDA_SUCCESS;
 }
 
@@ -160,104 +127,85 @@ static CUresult mix_words(const struct work *w, uint32_t *x, uint32_t a, uint32_
     return CUDA_SUCCESS;
 }
 
-static uint64_t mix_cost(const void *packed)
-{
-    struct mix k;
-    memcpy(&k, packed, MIX_PACKED);
-    return touch_cost_ns((uint64_t)k.n * 8);
-}
-
+/* mix_spin's first parameters are mix's. */
 static CUresult mix_effect(struct work *w)
 {
-    struct mix k;
-    memcpy(&k, w->blob, MIX_PACKED);
-    return mix_words(w, k.x, k.a, k.b, k.n);
+    const struct mix *k = w->blob;
+    return mix_words(w, k->x, k->a, k->b, k->n);
 }
 
 static uint64_t mix_spin_cost(const void *packed)
 {
-    struct mix_spin k;
-    memcpy(&k, packed, sizeof(k));
-    return touch_cost_ns((uint64_t)k.n * 8) + k.ns;
-}
-
-static CUresult mix_spin_effect(struct work *w)
-{
-    struct mix_spin k;
-    memcpy(&k, w->blob, sizeof(k));
-    return mix_words(w, k.x, k.a, k.b, k.n);
+    const struct mix_spin *k = packed;
+    return touch_cost_ns((uint64_t)k->n * 8) + k->ns;
 }
 
 /* Resident: each round begins when the word has reached its number, and mixes at its end. */
 enum { ARG_ROUND = 7, ARG_MIXING }; /* of args.u64, behind the shape */
 
-static uint64_t await_mix_fail(struct work *w)
-{
-    w->step_error = CUDA_ERROR_ILLEGAL_ADDRESS;
-    return STEP_OVER;
-}
-
 static uint64_t await_mix_step(struct work *w, uint64_t at_ns)
 {
-    struct await_mix k;
+    const struct await_mix *k = w->blob;
     uint64_t *round = &w->args.u64[ARG_ROUND], *mixing = &w->args.u64[ARG_MIXING];
     (void)at_ns;
-    memcpy(&k, w->blob, AWAIT_MIX_PACKED);
-    if (!words_valid(w, k.word, 1))
-        return await_mix_fail(w);
-    if (*mixing && mix_words(w, k.x, k.a, k.b, k.n) != CUDA_SUCCESS)
-        return await_mix_fail(w);
+    if (!words_valid(w, k->word, 1) ||
+        (*mixing && mix_words(w, k->x, k->a, k->b, k->n) != CUDA_SUCCESS)) {
+        w->step_error = CUDA_ERROR_ILLEGAL_ADDRESS;
+        return STEP_OVER;
+    }
     *round += *mixing;
     *mixing = 0;
-    if (*round >= k.rounds)
+    if (*round >= k->rounds)
         return STEP_OVER;
-    uint32_t word = __atomic_load_n(k.word, __ATOMIC_ACQUIRE);
+    uint32_t word = __atomic_load_n(k->word, __ATOMIC_ACQUIRE);
     if ((int32_t)(word - (uint32_t)*round - 1) < 0)
         return STEP_POLL;
     *mixing = 1;
-    return touch_cost_ns((uint64_t)k.n * 8);
-}
-
-static uint64_t condition_cost(const void *packed)
-{
-    (void)packed;
-    return KERNEL_FIXED_NS;
+    return touch_cost_ns((uint64_t)k->n * 8);
 }
 
 static CUresult set_condition_effect(struct work *w)
 {
-    struct set_condition k;
-    memcpy(&k, w->blob, SET_CONDITION_PACKED);
-    return condition_set(k.handle, k.value, w->context);
+    const struct set_condition *k = w->blob;
+    return condition_set(k->handle, k->value, w->context);
 }
 
 static CUresult count_condition_effect(struct work *w)
 {
-    struct count_condition k;
-    memcpy(&k, w->blob, sizeof(k));
-    if (!words_valid(w, k.left, 1))
+    const struct count_condition *k = w->blob;
+    if (!words_valid(w, k->left, 1))
         return CUDA_ERROR_ILLEGAL_ADDRESS;
-    *k.left -= *k.left != 0;
-    return condition_set(k.handle, *k.left, w->context);
+    *k->left -= *k->left != 0;
+    return condition_set(k->handle, *k->left, w->context);
 }
 
+#define TOUCHES(kernel, each) .words_at = offsetof(struct kernel, n), .word_bytes = (each)
 static const struct kernel_model models[] = {
-    {"spin", sizeof(struct spin), false, spin_cost, NULL, NULL},
-    {"spin_word", sizeof(const uint64_t *), false, spin_word_cost, spin_word_effect, NULL},
-    {"distance", sizeof(struct spin), true, spin_cost, NULL, NULL}, /* cutin's own */
-    {"fill", sizeof(struct fill), false, fill_cost, fill_effect, NULL},
-    {"copy", COPY_PACKED, false, copy_cost, copy_effect, NULL},
-    {"axpy", sizeof(struct axpy), false, axpy_cost, axpy_effect, NULL},
-    {"mix", MIX_PACKED, false, mix_cost, mix_effect, NULL},
-    {"mix_spin", sizeof(struct mix_spin), false, mix_spin_cost, mix_spin_effect, NULL},
-    {"await_mix", AWAIT_MIX_PACKED, false, NULL, NULL, await_mix_step},
-    {"storage_search", STORAGE_PACKED, false, NULL, NULL, storage_search_step},
-    {"storage_flush", STORAGE_PACKED, false, NULL, NULL, storage_flush_step},
-    {"exchange", EXCHANGE_PACKED, false, NULL, NULL, exchange_step},
-    {"set_condition", SET_CONDITION_PACKED, false, condition_cost, set_condition_effect, NULL},
-    {"count_condition", sizeof(struct count_condition), false, condition_cost,
-     count_condition_effect, NULL},
+    {"spin", sizeof(uint64_t), .cost_ns = spin_cost},
+    {"spin_word", sizeof(const uint64_t *), .cost_ns = spin_word_cost, .effect = spin_word_effect},
+    {"distance", sizeof(uint64_t), .slight = true, .cost_ns = spin_cost}, /* cutin's own */
+    {"fill", sizeof(struct fill), TOUCHES(fill, 4), .effect = fill_effect},
+    {"copy", COPY_PACKED, TOUCHES(copy, 8), .effect = copy_effect},
+    {"axpy", sizeof(struct axpy), TOUCHES(axpy, 12), .effect = axpy_effect},
+    {"mix", MIX_PACKED, TOUCHES(mix, 8), .effect = mix_effect},
+    {"mix_spin", sizeof(struct mix_spin), .cost_ns = mix_spin_cost, .effect = mix_effect},
+    {"await_mix", AWAIT_MIX_PACKED, .step = await_mix_step},
+    {"storage_search", STORAGE_PACKED, .step = storage_search_step},
+    {"storage_flush", STORAGE_PACKED, .step = storage_flush_step},
+    {"exchange", EXCHANGE_PACKED, .step = exchange_step},
+    {"set_condition", SET_CONDITION_PACKED, .effect = set_condition_effect},
+    {"count_condition", sizeof(struct count_condition), .effect = count_condition_effect},
 };
+
+uint64_t kernel_model_cost_ns(const struct kernel_model *m, const void *packed)
+{
+    uint32_t words = 0;
+    if (m->cost_ns || m->step)
+        return m->cost_ns ? m->cost_ns(packed) : 0;
+    if (m->word_bytes)
+        memcpy(&words, (const char *)packed + m->words_at, sizeof(words));
+    return touch_cost_ns((uint64_t)words * m->word_bytes);
+}
 
 const struct kernel_model *kernel_model_find(const char *name, size_t packed_bytes)
 {

@@ -2,7 +2,6 @@
  * launch.c - kernel launches: checks them as the driver does before it returns, packs the
  * parameters into the function's layout, and submits the work.
  */
-#include "tools/simgpu/program/launch.h"
 #include "tools/simgpu/program/module.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/stream.h"
@@ -214,10 +213,7 @@ static void work_fill(const CUlaunchConfig *c, struct sim_function *f, void *pac
                        .node_type = CU_GRAPH_NODE_TYPE_KERNEL,
                        .func = f};
     w->name = f->entry->name;
-    if (!model)
-        w->cost_ns = unknown_cost_ns(c, f);
-    else if (model->cost_ns)
-        w->cost_ns = model->cost_ns(packed);
+    w->cost_ns = model ? kernel_model_cost_ns(model, packed) : unknown_cost_ns(c, f);
     w->effect = model ? model->effect : NULL;
     w->step = model ? model->step : NULL;
     w->slight = model && model->slight;
@@ -262,37 +258,24 @@ static CUresult attribute_events(const CUlaunchConfig *c, bool ptds)
     return rc;
 }
 
-/* In its own frame: the buffer is large, and most launches need little of it. */
-static CUresult launch_with(struct sim_context *ctx, struct sim_stream *s, const CUlaunchConfig *c,
-                            CUfunction f, void **params, void **extra, void *packed)
-{
-    struct work w;
-    TRY(launch_prepare(ctx, c, f, params, extra, packed, &w));
-    if (fault_hits(w.name))
-        w.effect = fault_effect, w.step = NULL;
-    return work_submit_stream(s, &w, NULL);
-}
-
-static CUresult launch_large(struct sim_context *ctx, struct sim_stream *s, const CUlaunchConfig *c,
-                             CUfunction f, void **params, void **extra)
-{
-    unsigned char *packed = malloc(LAUNCH_PACKED_MAX);
-    if (!packed)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult rc = launch_with(ctx, s, c, f, params, extra, packed);
-    free(packed);
-    return rc;
-}
-
+/* Most launches need little room for parameters. */
 static CUresult launch_in(struct sim_context *ctx, struct sim_stream *s, const CUlaunchConfig *c,
                           CUfunction handle, void **params, void **extra)
 {
     enum { SMALL = 1024 };
-    _Alignas(16) unsigned char packed[SMALL];
+    _Alignas(16) unsigned char small[SMALL];
     const struct sim_function *f = function_find(handle);
-    if (f && f->entry->packed_bytes > SMALL)
-        return launch_large(ctx, s, c, handle, params, extra);
-    return launch_with(ctx, s, c, handle, params, extra, packed);
+    void *large = f && f->entry->packed_bytes > SMALL ? malloc(LAUNCH_PACKED_MAX) : small;
+    struct work w;
+    CUresult rc =
+        large ? launch_prepare(ctx, c, handle, params, extra, large, &w) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc == CUDA_SUCCESS && fault_hits(w.name))
+        w.effect = fault_effect, w.step = NULL;
+    if (rc == CUDA_SUCCESS)
+        rc = work_submit_stream(s, &w, NULL);
+    if (large != small)
+        free(large);
+    return rc;
 }
 
 /* CUDA_LAUNCH_BLOCKING=1: a launch returns when it is complete. Not while it is recorded. */

@@ -18,11 +18,6 @@ static struct sim_library *library_find(CUlibrary handle)
     return handle_find(&pool, handle);
 }
 
-static CUkernel kernel_handle(const struct sim_function *f)
-{
-    return (CUkernel)(void *)(uintptr_t)f;
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* Its managed variables, which all contexts share. */
@@ -63,16 +58,12 @@ static CUresult library_make(struct image *image, CUlibrary *out)
     return CUDA_SUCCESS;
 }
 
-static CUresult load(CUlibrary *out, const void *data, const char *path, unsigned int options)
+static CUresult load(CUlibrary *out, const void *data, const char *path)
 {
     struct image *image;
-    CUresult rc = driver_ready();
-    (void)options;
-    if (rc == CUDA_SUCCESS)
-        rc = out ? image_open(data, path, &image) : CUDA_ERROR_INVALID_VALUE;
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    rc = library_make(image, out);
+    TRY(driver_ready());
+    TRY(out ? image_open(data, path, &image) : CUDA_ERROR_INVALID_VALUE);
+    CUresult rc = library_make(image, out);
     image_unshare(image);
     return rc;
 }
@@ -83,7 +74,7 @@ SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_op
 {
     if ((jit_count && (!jit || !jit_values)) || (count && !options))
         return CUDA_ERROR_INVALID_VALUE;
-    return load(out, code, NULL, count);
+    return load(out, code, NULL);
 }
 
 SIM_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *jit,
@@ -93,7 +84,7 @@ SIM_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUji
 {
     if ((jit_count && (!jit || !jit_values)) || (count && !options))
         return CUDA_ERROR_INVALID_VALUE;
-    return load(out, NULL, path, count);
+    return load(out, NULL, path);
 }
 
 SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
@@ -120,12 +111,7 @@ SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const ch
 {
     struct sim_library *l;
     TRY(enter(handle, &l));
-    if (!out || !name)
-        return CUDA_ERROR_INVALID_VALUE;
-    const struct sim_function *f = functions_find(l->kernels, l->image, name);
-    if (f)
-        *out = kernel_handle(f);
-    return f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return functions_get(l->kernels, l->image, name, (void *)out);
 }
 
 SIM_TELL(cuLibraryGetKernelCount, (unsigned int *out, CUlibrary handle), out,
@@ -137,18 +123,14 @@ SIM_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count,
 {
     struct sim_library *l;
     TRY(enter(handle, &l));
-    if (!out || !count)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count && i < l->image->entry_count; i++)
-        out[i] = kernel_handle(l->kernels[i]);
-    return CUDA_SUCCESS;
+    return functions_list(l->kernels, l->image, (void *)out, count);
 }
 
 static CUresult kernel_enter(CUkernel handle, struct sim_function **f)
 {
-    CUresult rc = driver_ready();
-    *f = rc == CUDA_SUCCESS ? function_find((CUfunction)(void *)handle) : NULL;
-    return rc == CUDA_SUCCESS && (!*f || !(*f)->library) ? CUDA_ERROR_INVALID_HANDLE : rc;
+    TRY(driver_ready());
+    *f = function_find((CUfunction)(void *)handle);
+    return *f && (*f)->library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 SIM_TELL(cuKernelGetLibrary, (CUlibrary * out, CUkernel handle), out, (CUlibrary)(void *)f->library,
@@ -160,15 +142,10 @@ SIM_TELL(cuKernelGetLibrary, (CUlibrary * out, CUkernel handle), out, (CUlibrary
 static CUresult instance(struct sim_library *l, struct sim_module **out)
 {
     struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
-    if (rc != CUDA_SUCCESS)
-        return rc;
-    pthread_mutex_lock(&instance_lock);
+    TRY(context_enter(&ctx));
+    HOLD(&instance_lock);
     *out = module_of_library(ctx, l);
-    if (!*out)
-        rc = module_make(ctx, l->image, l, out);
-    pthread_mutex_unlock(&instance_lock);
-    return rc;
+    return *out ? CUDA_SUCCESS : module_make(ctx, l->image, l, out);
 }
 
 SIM_EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle)
@@ -209,7 +186,7 @@ SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary
     struct sim_module *m;
     TRY(global_enter(at, bytes, handle, name, &l));
     TRY(instance(l, &m));
-    return module_global_find(m, name, at, bytes);
+    return global_find(m->image, m->globals, name, at, bytes);
 }
 
 /* No context need be current: the runtime asks before it has made one. */
@@ -217,18 +194,8 @@ SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *at, size_t *bytes, CUlibrar
                                         const char *name)
 {
     struct sim_library *l;
-    CUresult rc = global_enter(at, bytes, handle, name, &l);
-    for (size_t i = 0; rc == CUDA_SUCCESS && i < l->image->global_count; i++) {
-        const struct image_global *g = &l->image->globals[i];
-        if (!g->managed || strcmp(g->name, name) != 0)
-            continue;
-        if (at)
-            *at = l->managed[i];
-        if (bytes)
-            *bytes = g->bytes;
-        return CUDA_SUCCESS;
-    }
-    return rc == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : rc;
+    TRY(global_enter(at, bytes, handle, name, &l));
+    return global_find(l->image, l->managed, name, at, bytes);
 }
 
 SIM_EXPORT CUresult cuLibraryGetUnifiedFunction(void **out, CUlibrary handle, const char *symbol)

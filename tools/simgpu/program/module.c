@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 enum { MODULE_POOL = 65536, FUNCTION_POOL = 1 << 20 };
 
@@ -125,6 +126,27 @@ struct sim_function *functions_find(struct sim_function *const *list, const stru
     return NULL;
 }
 
+CUresult functions_get(struct sim_function *const *list, const struct image *image,
+                       const char *name, CUfunction *out)
+{
+    if (!out || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sim_function *f = functions_find(list, image, name);
+    if (f)
+        *out = function_handle(f);
+    return f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult functions_list(struct sim_function *const *list, const struct image *image,
+                        CUfunction *out, unsigned int count)
+{
+    if (!out || !count)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count && i < image->entry_count; i++)
+        out[i] = function_handle(list[i]);
+    return CUDA_SUCCESS;
+}
+
 /* ---- images ---------------------------------------------------------------------------------- */
 
 CUresult image_open(const void *data, const char *path, struct image **out)
@@ -138,9 +160,8 @@ CUresult image_open(const void *data, const char *path, struct image **out)
 
 struct image *image_share(struct image *image)
 {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     image->users++;
-    pthread_mutex_unlock(&lock);
     return image;
 }
 
@@ -176,54 +197,27 @@ CUdeviceptr global_make(struct sim_context *ctx, const struct image_global *g)
     return at;
 }
 
-static bool is_of_library(const struct sim_module *m, const struct image_global *g)
+static bool is_of_library(const struct sim_module *m, size_t global)
 {
-    return m->library && g->managed;
+    return m->library && m->image->globals[global].managed;
 }
 
 static void globals_free(struct sim_module *m)
 {
     for (size_t i = 0; m->globals && i < m->image->global_count; i++)
-        if (m->globals[i].address && !is_of_library(m, m->globals[i].global))
-            memory_give(m->globals[i].address);
+        if (m->globals[i] && !is_of_library(m, i))
+            memory_give(m->globals[i]);
     free(m->globals);
-    m->globals = NULL;
 }
 
 static bool globals_make(struct sim_module *m)
 {
-    m->globals = calloc(m->image->global_count + 1, sizeof(*m->globals));
-    for (size_t i = 0; m->globals && i < m->image->global_count; i++) {
-        const struct image_global *g = &m->image->globals[i];
-        CUdeviceptr at = is_of_library(m, g) ? m->library->managed[i] : global_make(m->context, g);
-        if (!at)
-            return false;
-        m->globals[i] = (struct module_global){g, at};
-    }
-    return m->globals;
-}
-
-static void list_add(struct sim_module *m)
-{
-    pthread_mutex_lock(&lock);
-    m->prev = NULL;
-    m->next = all;
-    if (all)
-        all->prev = m;
-    all = m;
-    pthread_mutex_unlock(&lock);
-}
-
-static void list_remove(struct sim_module *m)
-{
-    pthread_mutex_lock(&lock);
-    if (m->prev)
-        m->prev->next = m->next;
-    else
-        all = m->next;
-    if (m->next)
-        m->next->prev = m->prev;
-    pthread_mutex_unlock(&lock);
+    bool whole = (m->globals = calloc(m->image->global_count + 1, sizeof(*m->globals)));
+    for (size_t i = 0; whole && i < m->image->global_count; i++)
+        whole = (m->globals[i] = is_of_library(m, i)
+                                     ? m->library->managed[i]
+                                     : global_make(m->context, &m->image->globals[i])) != 0;
+    return whole;
 }
 
 static void module_free(struct sim_module *m)
@@ -249,7 +243,8 @@ CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_li
         module_free(m);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    list_add(m);
+    HOLD(&lock);
+    DL_PREPEND(all, m);
     handle_publish(m);
     *out = m;
     return CUDA_SUCCESS;
@@ -263,25 +258,21 @@ static CUresult module_end(struct sim_module *m)
         return CUDA_ERROR_INVALID_HANDLE;
     if (m->image->global_count)
         context_wait_idle(m->context);
-    list_remove(m);
+    pthread_mutex_lock(&lock);
+    DL_DELETE(all, m);
+    pthread_mutex_unlock(&lock);
     module_free(m);
     return CUDA_SUCCESS;
 }
 
-static bool module_matches(const struct sim_module *m, const struct sim_context *ctx,
-                           const struct sim_library *library)
-{
-    return (!ctx || m->context == ctx) && (!library || m->library == library);
-}
-
+/* NULL: of any context, of any library. */
 static struct sim_module *module_first(const struct sim_context *ctx,
                                        const struct sim_library *library)
 {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct sim_module *m = all;
-    while (m && !module_matches(m, ctx, library))
+    while (m && ((ctx && m->context != ctx) || (library && m->library != library)))
         m = m->next;
-    pthread_mutex_unlock(&lock);
     return m;
 }
 
@@ -312,17 +303,16 @@ struct sim_function *module_function(struct sim_module *m, const char *name)
     return functions_find(m->functions, m->image, name);
 }
 
-CUresult module_global_find(const struct sim_module *m, const char *name, CUdeviceptr *at,
-                            size_t *bytes)
+CUresult global_find(const struct image *image, const CUdeviceptr *addresses, const char *name,
+                     CUdeviceptr *at, size_t *bytes)
 {
-    for (size_t i = 0; i < m->image->global_count; i++) {
-        const struct module_global *g = &m->globals[i];
-        if (strcmp(g->global->name, name) != 0)
+    for (size_t i = 0; i < image->global_count; i++) {
+        if (!addresses[i] || strcmp(image->globals[i].name, name) != 0)
             continue;
         if (at)
-            *at = g->address;
+            *at = addresses[i];
         if (bytes)
-            *bytes = g->global->bytes;
+            *bytes = image->globals[i].bytes;
         return CUDA_SUCCESS;
     }
     return CUDA_ERROR_NOT_FOUND;
@@ -379,12 +369,7 @@ SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const 
 {
     struct sim_module *m;
     TRY(enter(handle, &m));
-    if (!out || !name)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct sim_function *f = module_function(m, name);
-    if (f)
-        *out = function_handle(f);
-    return f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return functions_get(m->functions, m->image, name, out);
 }
 
 SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodule handle,
@@ -394,7 +379,7 @@ SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodul
     TRY(enter(handle, &m));
     if (!name || (!at && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    return module_global_find(m, name, at, bytes);
+    return global_find(m->image, m->globals, name, at, bytes);
 }
 
 SIM_BODY(cuModuleGetGlobal,
@@ -413,11 +398,7 @@ SIM_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int cou
 {
     struct sim_module *m;
     TRY(enter(handle, &m));
-    if (!out || !count)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count && i < m->image->entry_count; i++)
-        out[i] = function_handle(m->functions[i]);
-    return CUDA_SUCCESS;
+    return functions_list(m->functions, m->image, out, count);
 }
 
 /* Linking is not simulated. "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES [...] OUT: Amount of log buffer

@@ -45,19 +45,14 @@ struct sim_function {
     struct old_launch *old;                                    /* NULL until used */
 };
 
-struct module_global {
-    const struct image_global *global;
-    CUdeviceptr address;
-};
-
 struct sim_module {
     struct handle handle;
     struct sim_context *context;
     struct sim_library *library; /* made from it; NULL otherwise */
     struct image *image;
     struct sim_function **functions; /* in the image's order */
-    struct module_global *globals;
-    struct sim_module *prev, *next; /* all modules */
+    CUdeviceptr *globals;            /* likewise */
+    struct sim_module *prev, *next;  /* all modules */
 };
 
 struct sim_library {
@@ -77,8 +72,9 @@ struct sim_function *module_function(struct sim_module *m, const char *name);
 void function_load(struct sim_function *f);
 /* A variable with its first value; 0: no memory. A managed one is of no context. */
 CUdeviceptr global_make(struct sim_context *ctx, const struct image_global *g);
-CUresult module_global_find(const struct sim_module *m, const char *name, CUdeviceptr *at,
-                            size_t *bytes);
+/* Of an image's variables the one of that name, if it has an address there. */
+CUresult global_find(const struct image *image, const CUdeviceptr *addresses, const char *name,
+                     CUdeviceptr *at, size_t *bytes);
 CUmodule module_handle(const struct sim_module *m);
 
 /* What a launch in the context heeds. */
@@ -91,6 +87,11 @@ void functions_end(struct sim_function **functions, size_t count);
 /* The one of that name among an image's; NULL: none. */
 struct sim_function *functions_find(struct sim_function *const *functions,
                                     const struct image *image, const char *name);
+/* What GetFunction and EnumerateFunctions answer; of kernels, whose handles are alike, too. */
+CUresult functions_get(struct sim_function *const *functions, const struct image *image,
+                       const char *name, CUfunction *out);
+CUresult functions_list(struct sim_function *const *functions, const struct image *image,
+                        CUfunction *out, unsigned int count);
 /* An image from memory, or from a file where `path` says so, with one user.
  * CUDA_ERROR_INVALID_VALUE: neither is given; image_read's errors. */
 CUresult image_open(const void *data, const char *path, struct image **out);
@@ -102,6 +103,16 @@ void image_unshare(struct image *image);
 struct sim_function *function_find(CUfunction handle);
 CUfunction function_handle(const struct sim_function *f);
 const struct sim_param *function_param(const struct sim_function *f, size_t index);
+
+/* launch.c: bytes of parameters, from CUDA 12.1 on. */
+enum { LAUNCH_PACKED_MAX = 32764 };
+/*
+ * Check a launch as cuLaunchKernelEx does and build its work: blob = `packed` (room for
+ * LAUNCH_PACKED_MAX), func, node_type, name, occupancy and modelled cost. config->hStream is not
+ * looked at. For kernel nodes of graphs too.
+ */
+CUresult launch_prepare(struct sim_context *ctx, const CUlaunchConfig *config, CUfunction f,
+                        void **params, void **extra, void *packed, struct work *w);
 
 /* function.c: how many blocks of so many threads fit an SM; 0 = none. */
 int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem);

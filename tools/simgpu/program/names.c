@@ -1,10 +1,5 @@
 /* names.c - a table of strings under one lock, never emptied. */
-#include "tools/simgpu/program/names.h"
-
-#include <pthread.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tools/simgpu/program/image.h"
 
 struct name {
     struct name *next;
@@ -39,7 +34,7 @@ static struct name *name_new(const char *text, size_t length)
 const char *name_keep(const char *text, size_t length)
 {
     struct name **bucket = &buckets[bucket_of(text, length)];
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct name *n = *bucket;
     while (n && (n->length != length || memcmp(n->text, text, length) != 0))
         n = n->next;
@@ -47,6 +42,5 @@ const char *name_keep(const char *text, size_t length)
         n->next = *bucket;
         *bucket = n;
     }
-    pthread_mutex_unlock(&lock);
     return n ? n->text : NULL;
 }

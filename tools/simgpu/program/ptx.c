@@ -293,12 +293,12 @@ static bool body(struct parser *p, struct image_entry *e)
     return true;
 }
 
+/* Of an external one nothing is kept. */
 static bool entry(struct parser *p, bool external)
 {
+    struct image *into = p->image;
     if (p->token.kind != TOKEN_WORD)
         return false;
-    struct image external_sink = {0};
-    struct image *into = external ? &external_sink : p->image;
     struct image_entry *e = image_add_entry(into, p->token.text, p->token.length);
     if (!e) {
         p->out_of_memory = true;
@@ -309,10 +309,7 @@ static bool entry(struct parser *p, bool external)
     if (good)
         good = is(p, ";") ? (next(p), true) : body(p, e);
     if (external)
-        for (size_t i = 0; i < external_sink.entry_count; i++)
-            free(external_sink.entries[i].params);
-    if (external)
-        free(external_sink.entries);
+        free(into->entries[--into->entry_count].params);
     return good;
 }
 
@@ -409,21 +406,6 @@ static bool module_shared(struct parser *p, bool external)
 
 /* ---- the module ------------------------------------------------------------------------------ */
 
-static bool skip_line_directive(struct parser *p)
-{
-    skip_line(p);
-    next(p);
-    return true;
-}
-
-static bool version(struct parser *p)
-{
-    if (p->token.kind != TOKEN_NUMBER)
-        return false;
-    next(p);
-    return true;
-}
-
 static bool targets(struct parser *p)
 {
     do {
@@ -436,29 +418,20 @@ static bool targets(struct parser *p)
     return true;
 }
 
-static bool section(struct parser *p)
+static bool skip_to(struct parser *p, const char *text)
 {
-    while (!is(p, "{"))
+    while (!is(p, text)) {
         if (p->token.kind == TOKEN_END)
             return false;
-        else
-            next(p);
-    return skip_brackets(p, "{", "}");
-}
-
-static bool statement_end(struct parser *p)
-{
-    while (!took(p, ";"))
-        if (p->token.kind == TOKEN_END)
-            return false;
-        else
-            next(p);
+        next(p);
+    }
     return true;
 }
 
 static bool directive(struct parser *p)
 {
     bool external = false;
+    size_t version;
     while (is(p, ".visible") || is(p, ".weak") || is(p, ".extern") || is(p, ".common")) {
         external = is(p, ".extern");
         next(p);
@@ -473,16 +446,19 @@ static bool directive(struct parser *p)
     if (took(p, ".shared"))
         return module_shared(p, external);
     if (took(p, ".version") || took(p, ".address_size"))
-        return version(p);
+        return number(p, &version);
     if (took(p, ".target"))
         return targets(p);
     if (took(p, ".section"))
-        return section(p);
+        return skip_to(p, "{") && skip_brackets(p, "{", "}");
     if (took(p, ".pragma") || took(p, ".alias"))
-        return statement_end(p);
-    if (is(p, ".file") || is(p, ".loc"))
-        return skip_line_directive(p);
-    return false;
+        return skip_to(p, ";") && took(p, ";");
+    bool line = is(p, ".file") || is(p, ".loc");
+    if (line) {
+        skip_line(p);
+        next(p);
+    }
+    return line;
 }
 
 CUresult ptx_parse(const char *text, size_t bytes, struct image *into)

@@ -3,7 +3,7 @@
  * (examples/storage.h). Warps run side by side, so a round of one step each takes as long as
  * one; a kernel none of whose warps can go on waits for storage.
  */
-#include "tools/simgpu/program/storage.h"
+#include "tools/simgpu/program/kernels.h"
 #include "tools/simgpu/memory/memory.h"
 
 #include "examples/storage.h"

@@ -42,11 +42,10 @@ CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *
     struct value *new = malloc(sizeof(*new));
     if (!new)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct value **at = value_find(ctx, key), *old = *at;
     *new = (struct value){ctx, key, value, destructor, old ? old->next : NULL};
     *at = new;
-    pthread_mutex_unlock(&lock);
     free(old);
     return CUDA_SUCCESS;
 }
@@ -54,11 +53,10 @@ CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *
 CUresult storage_delete(CUcontext ctx, void *key)
 {
     TRY(context_named(&ctx));
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct value **at = value_find(ctx, key), *old = *at;
     if (old)
         *at = old->next;
-    pthread_mutex_unlock(&lock);
     free(old);
     return old ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -68,24 +66,22 @@ CUresult storage_get(void **value, CUcontext ctx, void *key)
     TRY(context_named(&ctx));
     if (!value)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct value *found = *value_find(ctx, key);
     if (found)
         *value = found->value;
-    pthread_mutex_unlock(&lock);
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static struct value *value_take(CUcontext ctx)
 {
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     struct value **at = &values;
     while (*at && (*at)->ctx != ctx)
         at = &(*at)->next;
     struct value *taken = *at;
     if (taken)
         *at = taken->next;
-    pthread_mutex_unlock(&lock);
     return taken;
 }
 

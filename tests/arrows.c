@@ -88,7 +88,7 @@ static const struct room {
     {"tools/simgpu/device", "tools/simgpu/face"},
     {"tools/simgpu/stream",
      "tools/simgpu/face tools/simgpu/device tools/simgpu/rm shim/suspend/nvrm.h"},
-    {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream cuda.h"},
+    {"tools/simgpu/memory", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream"},
     {"tools/simgpu/program", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream "
                              "tools/simgpu/memory/memory.h examples/storage.h"},
     {"tools/simgpu/graph", "tools/simgpu/face tools/simgpu/device tools/simgpu/stream "

@@ -8,9 +8,6 @@
  */
 #include "tools/simgpu/device/context.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { CONTEXT_MAGIC = 0x43545831 };
 
 pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -69,7 +69,7 @@ struct context_part {
  * child, CUDA_ERROR_INVALID_CONTEXT with none, CUDA_ERROR_CONTEXT_IS_DESTROYED with a dead one. */
 CUresult context_current(struct sim_context **ctx);
 /* The same, and the context's sticky error where it has one: what nearly every API call begins
- * with. */
+ * with. NULL: whichever it is. */
 CUresult context_enter(struct sim_context **ctx);
 /* A context argument of calls: NULL means the current one. CUDA_ERROR_INVALID_CONTEXT,
  * CUDA_ERROR_CONTEXT_IS_DESTROYED, and what context_current says. */

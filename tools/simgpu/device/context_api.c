@@ -67,8 +67,7 @@ SIM_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
 
 SIM_EXPORT CUresult cuCtxResetPersistingL2Cache(void)
 {
-    struct sim_context *ctx;
-    return context_enter(&ctx);
+    return context_enter(NULL);
 }
 
 SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
@@ -84,8 +83,7 @@ SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 
 SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinityType type)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     return !out ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 

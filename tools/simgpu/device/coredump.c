@@ -4,7 +4,6 @@
 #include "tools/simgpu/device/context.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #if CUDA_VERSION >= 12010
@@ -75,8 +74,7 @@ SIM_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings which, void 
 /* A context has the global settings, unless it was given others: NOT_SUPPORTED here. */
 SIM_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings which, void *value, size_t *size)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     return cuCoredumpGetAttributeGlobal(which, value, size);
 }
 #endif

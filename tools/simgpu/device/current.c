@@ -3,8 +3,6 @@
  */
 #include "tools/simgpu/device/context.h"
 
-#include <stdlib.h>
-
 static _Thread_local struct stack {
     struct sim_context **items;
     size_t depth, room;
@@ -97,8 +95,11 @@ CUresult context_current(struct sim_context **out)
 
 CUresult context_enter(struct sim_context **out)
 {
-    TRY(context_current(out));
-    return atomic_load(&(*out)->error);
+    struct sim_context *ctx;
+    TRY(context_current(&ctx));
+    if (out)
+        *out = ctx;
+    return atomic_load(&ctx->error);
 }
 
 /* ---- API ------------------------------------------------------------------------------------- */

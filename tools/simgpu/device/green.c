@@ -5,8 +5,6 @@
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/face/simconfig.h"
 
-#include <string.h>
-
 #if CUDA_VERSION >= 12050
 
 enum { SMS_LEAST = 4, SMS_STEP = 2 };

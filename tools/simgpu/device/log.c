@@ -8,9 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { NAME_MOST = 8192 }; /* kernels of templates have names of thousands of characters */

@@ -4,8 +4,9 @@
  */
 #include "tools/simgpu/face/sim.h"
 #include "tools/simgpu/face/simconfig.h"
+#include "tools/simgpu/face/variants.h"
 
-#include <string.h>
+_Atomic(sim_subscriber *) cuSimgpuSubscriber;
 
 /* Addresses of all symbols, whatever their prototypes: declared by asm name, so that cuda.h's own
  * declarations do not collide. */
@@ -67,15 +68,6 @@ static struct match entry_find(const char *name, int version)
     return found;
 }
 
-/* The per-thread variant of a call, where it has one at all; else the plain one. A function whose
- * variant came later than the function keeps its plain form for callers older than that. */
-static const struct entry *entry_choose(const struct match *m, bool ptds)
-{
-    if (ptds && m->best[1])
-        return m->best[1];
-    return m->best[0];
-}
-
 SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int version,
                                         cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
@@ -84,8 +76,10 @@ SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
         version > config_get()->driver_version)
         return CUDA_ERROR_INVALID_VALUE;
     struct match m = entry_find(symbol, version);
-    const struct entry *e =
-        entry_choose(&m, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+    /* A function whose per-thread variant came later than the function keeps its plain form for
+     * callers older than that. */
+    bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && m.best[1];
+    const struct entry *e = m.best[per_thread];
     *address = e ? e->address : NULL;
     if (status)
         *status = e         ? CU_GET_PROC_ADDRESS_SUCCESS

@@ -6,7 +6,6 @@
 #include "tools/simgpu/graph/sequence.h"
 #include "tools/simgpu/stream/capture.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;

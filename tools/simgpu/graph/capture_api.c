@@ -37,9 +37,8 @@ static bool member_depend_all(struct capture *c, const CUgraphNode *nodes,
 
 static CUresult begin(CUstream hstream, bool ptds, CUstreamCaptureMode mode, const struct begin *b)
 {
-    struct sim_context *ctx;
     struct sim_stream *s;
-    TRY(stream_enter(hstream, ptds, &ctx, &s));
+    TRY(stream_enter(hstream, ptds, NULL, &s));
     if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (b->count != 0 && !b->nodes))
         return CUDA_ERROR_INVALID_VALUE;
     if (stream_is_legacy(s))
@@ -109,10 +108,9 @@ static bool wrong_thread(const struct sequence *q)
  * that began it may end it. */
 static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
 {
-    struct sim_context *ctx;
     struct sim_stream *s;
     RELEASED(released);
-    TRY(stream_enter(hstream, ptds, &ctx, &s));
+    TRY(stream_enter(hstream, ptds, NULL, &s));
     if (out)
         *out = NULL;
     HOLD(&graph_lock);
@@ -226,9 +224,8 @@ STREAM_API(cuStreamGetCaptureInfo_v3,
 static CUresult update(CUstream hstream, bool ptds, const CUgraphNode *nodes,
                        const struct edge_data *data, size_t n, unsigned int flags)
 {
-    struct sim_context *ctx;
     struct sim_stream *s;
-    TRY(stream_enter(hstream, ptds, &ctx, &s));
+    TRY(stream_enter(hstream, ptds, NULL, &s));
     if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (n != 0 && !nodes))
         return CUDA_ERROR_INVALID_VALUE;
     HOLD(&graph_lock);

@@ -7,16 +7,12 @@
  * whose condition no kernel has set in a whole round ends after it. The event log has a mark for
  * it.
  */
-#include "tools/simgpu/graph/choice.h"
 #include "tools/simgpu/graph/conditional.h"
-#include "tools/simgpu/graph/graph_flat.h"
-#include "tools/simgpu/graph/graph_launch.h"
+#include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/program/condition.h"
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/submit.h"
-
-#include <stdlib.h>
 
 /* Of the work; but for the first in a launch only. */
 enum { ARG_CHOICE, ARG_RUN, ARG_PRIORITY = LAUNCH_PRIORITY };
@@ -301,42 +297,32 @@ CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_
 
 /* ---- one executable graph at a time ---------------------------------------------------------- */
 
-/* Calls `fn` for each condition, until it says false. */
-static bool each_condition(const struct exec_node *nodes, size_t count,
-                           bool (*fn)(struct condition *c, const struct sim_exec *x),
-                           const struct sim_exec *x)
+/* May each condition go by `x`? With `own` they all do. */
+static bool conditions_go(const struct exec_node *nodes, size_t count, const struct sim_exec *x,
+                          bool own)
 {
     bool ok = true;
     for (size_t i = 0; i < count && ok; i++) {
         if (nodes[i].type != TYPE_CONDITIONAL)
             continue;
         const struct choice *c = choice_of(&nodes[i]);
-        ok = fn(c->condition, x);
+        if (own)
+            c->condition->exec = x;
+        ok = !c->condition->exec || c->condition->exec == x;
         for (unsigned int k = 0; k < c->size && ok; k++)
-            ok = each_condition(c->bodies[k].nodes, c->bodies[k].count, fn, x);
+            ok = conditions_go(c->bodies[k].nodes, c->bodies[k].count, x, own);
     }
     return ok;
 }
 
-static bool condition_free_for(struct condition *c, const struct sim_exec *x)
-{
-    return !c->exec || c->exec == x;
-}
-
-static bool condition_own(struct condition *c, const struct sim_exec *x)
-{
-    c->exec = x;
-    return true;
-}
-
 bool choices_free_for(const struct exec_node *nodes, size_t count, const struct sim_exec *x)
 {
-    return each_condition(nodes, count, condition_free_for, x);
+    return conditions_go(nodes, count, x, false);
 }
 
 void choices_own(const struct exec_node *nodes, size_t count, const struct sim_exec *x)
 {
-    each_condition(nodes, count, condition_own, x);
+    conditions_go(nodes, count, x, true);
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/program/condition.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 /* What CUDA_CONDITIONAL_NODE_PARAMS says of graphs inside. */

@@ -4,9 +4,6 @@
 #include "tools/simgpu/graph/edge.h"
 #include "tools/simgpu/graph/graph.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static struct edge *edges_find(const struct edges *e, const struct sim_node *node)
 {
     for (size_t i = 0; i < e->count; i++)

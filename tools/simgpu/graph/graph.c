@@ -5,8 +5,6 @@
 #include "tools/simgpu/graph/graph.h"
 #include "tools/simgpu/program/module.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 pthread_mutex_t graph_lock = PTHREAD_MUTEX_INITIALIZER;

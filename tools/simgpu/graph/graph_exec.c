@@ -4,20 +4,14 @@
  * Launches of one exec follow each other whatever stream they are in, and the context's submit lock
  * keeps everybody else's work out of the middle of one.
  */
-#include "tools/simgpu/graph/graph_exec.h"
-#include "tools/simgpu/graph/choice.h"
+#include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/graph/conditional.h"
-#include "tools/simgpu/graph/graph_flat.h"
-#include "tools/simgpu/graph/graph_launch.h"
 #include "tools/simgpu/memory/graph_memory.h"
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/capture.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/submit.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static struct handle_pool execs = HANDLE_POOL(struct sim_exec, 1 << 16);
 

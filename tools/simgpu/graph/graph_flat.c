@@ -2,10 +2,8 @@
  * graph_flat.c - from a graph to an array in launch order: child graphs are laid open between two
  * empty joints, and every node is given a lane.
  */
-#include "tools/simgpu/graph/graph_flat.h"
+#include "tools/simgpu/graph/exec.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 struct flat {

@@ -2,13 +2,11 @@
  * graph_launch.c - the nodes of an executable graph go into their lanes: lane 0 is the stream that
  * the graph is launched into, the others are streams of the exec's own, tied together by points.
  */
-#include "tools/simgpu/graph/graph_launch.h"
+#include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/stream/event.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/submit.h"
-
-#include <stdlib.h>
 
 /* The lanes of a launch have the priority of the stream that it is in. */
 CUresult launch_branches(struct sim_exec *x, int first, int priority)

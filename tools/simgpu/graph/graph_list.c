@@ -4,7 +4,6 @@
 #include "tools/simgpu/graph/graph.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <utlist.h>
 
 /*

@@ -2,13 +2,8 @@
  * graph_update.c - changing an executable graph: node by node, or as a whole from another graph of
  * the same shape. Launches already made keep what they were made with.
  */
-#include "tools/simgpu/graph/choice.h"
-#include "tools/simgpu/graph/graph_exec.h"
-#include "tools/simgpu/graph/graph_flat.h"
+#include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/graph/node.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
@@ -156,22 +151,18 @@ static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have
                                     : CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 }
 
+#define SWAP(a, b)                                                                                 \
+    do {                                                                                           \
+        __typeof__(a) had = (a);                                                                   \
+        (a) = (b);                                                                                 \
+        (b) = had;                                                                                 \
+    } while (0)
+
 static void works_swap(struct exec_node *a, struct exec_node *b)
 {
-    struct exec_node had = *a;
-    a->works = b->works;
-    a->count = b->count;
-    a->objects = b->objects;
-    b->works = had.works;
-    b->count = had.count;
-    b->objects = had.objects;
-}
-
-static void objects_swap(struct graph_object **a, struct graph_object **b)
-{
-    struct graph_object *had = *a;
-    *a = *b;
-    *b = had;
+    SWAP(a->works, b->works);
+    SWAP(a->count, b->count);
+    SWAP(a->objects, b->objects);
 }
 
 /* What is left of a change: what x had before, or what it could not take. */
@@ -185,12 +176,11 @@ static void left_free(const struct sim_exec *x, struct point end, struct exec_no
     exec_objects_release(x->ctx, end, objects);
 }
 
-/* Takes the works of [first, first + want_count) from `want`, if the shapes agree. */
-static CUgraphExecUpdateResult exec_take(struct sim_exec *x, size_t first, size_t have_count,
+/* Takes the works from `want`, if the shapes agree. */
+static CUgraphExecUpdateResult exec_take(struct exec_node *have, size_t have_count,
                                          struct exec_node *want, size_t want_count,
                                          struct sim_node **where)
 {
-    struct exec_node *have = x->nodes + first;
     CUgraphExecUpdateResult result = compare(have, have_count, want, want_count, where);
     for (size_t i = 0; result == CU_GRAPH_EXEC_UPDATE_SUCCESS && i < have_count; i++)
         works_swap(&have[i], &want[i]);
@@ -229,10 +219,10 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
         return rc;
     struct sim_node *where = NULL;
     pthread_mutex_lock(&x->lock);
-    info->result = exec_take(x, 0, x->count, want, count, &where);
+    info->result = exec_take(x->nodes, x->count, want, count, &where);
     if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
         choices_move(x, want, count);
-        objects_swap(&x->objects, &objects);
+        SWAP(x->objects, objects);
     }
     struct point end = x->end;
     pthread_mutex_unlock(&x->lock);
@@ -322,11 +312,11 @@ SIM_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec handle, CUgra
     if (rc == CUDA_SUCCESS)
         objects = exec_objects_copy(g, want, count);
     pthread_mutex_unlock(&graph_lock);
-    if (rc == CUDA_SUCCESS && exec_take(x, at + 1, child_count(x, at), want, count, &where) !=
-                                  CU_GRAPH_EXEC_UPDATE_SUCCESS)
+    if (rc == CUDA_SUCCESS && exec_take(x->nodes + at + 1, child_count(x, at), want, count,
+                                        &where) != CU_GRAPH_EXEC_UPDATE_SUCCESS)
         rc = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     if (rc == CUDA_SUCCESS)
-        objects_swap(&x->nodes[at].objects, &objects);
+        SWAP(x->nodes[at].objects, objects);
     struct point end = x->end;
     pthread_mutex_unlock(&x->lock);
     left_free(x, end, want, count, objects);

@@ -7,12 +7,8 @@
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/program/module.h"
 #include "tools/simgpu/memory/graph_memory.h"
-#include "tools/simgpu/memory/memop.h"
 #include "tools/simgpu/stream/event.h"
-#include "tools/simgpu/stream/host.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tools/simgpu/stream/submit.h"
 
 /* ---- builders: parameters -> one or more works, kept in a struct parts ----------------------- */
 

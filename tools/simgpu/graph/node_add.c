@@ -4,8 +4,6 @@
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/graph/node.h"
 
-#include <stdlib.h>
-
 /* The first arguments of each call that adds a node. */
 struct place {
     CUgraphNode *out;

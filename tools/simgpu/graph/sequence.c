@@ -3,7 +3,6 @@
  */
 #include "tools/simgpu/graph/sequence.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 static struct sequence *open_sequences; /* under graph_lock */

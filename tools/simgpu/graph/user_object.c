@@ -4,7 +4,6 @@
  */
 #include "tools/simgpu/graph/graph.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 struct user_object {

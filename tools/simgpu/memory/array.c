@@ -128,8 +128,7 @@ static void array_wait(CUdeviceptr base)
 
 SIM_EXPORT CUresult cuArrayDestroy(CUarray handle)
 {
-    struct sim_context *ctx;
-    TRY(memory_begin(&ctx));
+    TRY(memory_begin(NULL));
     struct sim_array *a = handle_find(&arrays, handle);
     if (!a || a->level || !handle_retire(a))
         return CUDA_ERROR_INVALID_HANDLE;
@@ -228,8 +227,7 @@ SIM_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray hand
 
 SIM_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
 {
-    struct sim_context *ctx;
-    TRY(memory_begin(&ctx));
+    TRY(memory_begin(NULL));
     struct sim_mipmap *m = handle_find(&mipmaps, handle);
     if (!m || !handle_retire(m))
         return CUDA_ERROR_INVALID_HANDLE;

@@ -4,7 +4,6 @@
 #include "tools/simgpu/memory/block.h"
 #include "tools/simgpu/memory/space.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -16,8 +16,6 @@
 #include "tools/simgpu/stream/submit.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 

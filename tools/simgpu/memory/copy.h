@@ -1,5 +1,6 @@
 /*
- * copy.h - copies: every form of the API becomes one CUDA_MEMCPY3D, and that becomes one work.
+ * copy.h - copies: every form of the API becomes one CUDA_MEMCPY3D, and that becomes one work. And
+ * what else touches memory in a stream: memsets, memory operations.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_MEMORY_COPY_H
 #define CUTIN_TOOLS_SIMGPU_MEMORY_COPY_H
@@ -57,5 +58,7 @@ bool batch_runs(const size_t *first, size_t n, size_t count);
 /* A memset, likewise. */
 CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w);
 void fill_params(const struct work *w, CUDA_MEMSET_NODE_PARAMS *p);
+/* The work of one memory operation, checked as cuStreamBatchMemOp does; blob points to `op`. */
+CUresult memop_prepare(const CUstreamBatchMemOpParams *op, struct work *w);
 
 #endif

@@ -124,9 +124,8 @@ STREAM_API(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *p, CUstream s),
 #if CUDA_VERSION >= 12080
 CUresult batch_check(CUstream s, bool ptds, size_t count)
 {
-    struct sim_context *ctx;
     struct sim_stream *stream;
-    TRY(stream_enter(s, ptds, &ctx, &stream));
+    TRY(stream_enter(s, ptds, NULL, &stream));
     return stream_is_legacy(stream) || count == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

@@ -8,8 +8,6 @@
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/submit.h"
 
-#include <string.h>
-
 /* work.args: the node parameters, one number each. */
 enum { ARG_DST, ARG_PITCH, ARG_VALUE, ARG_ELEMENT, ARG_WIDTH, ARG_HEIGHT };
 

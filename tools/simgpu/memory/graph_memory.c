@@ -4,8 +4,6 @@
 #include "tools/simgpu/memory/graph_memory.h"
 #include "tools/simgpu/memory/block.h"
 
-#include <string.h>
-
 static struct sim_pool *graphs[POOL_DEVICES]; /* by ordinal, made when needed; under pool_lock */
 
 bool graph_memory_is(const struct sim_pool *p)

@@ -3,16 +3,14 @@
  * Device memory is one file (space.c), so a handle is a stretch of it. Freeing in the exporter
  * while it is mapped here is undefined in CUDA; here the bytes are then zero.
  */
-#include "tools/simgpu/memory/ipc_memory.h"
 #include "tools/simgpu/device/ipc.h"
-#include "tools/simgpu/memory/peer.h"
+#include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/pool.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/stream/stream.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -57,8 +55,7 @@ static CUresult handle_make(const struct memory *m, void *out)
 /* Any address inside the allocation will do; the handle is the whole allocation's. */
 SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr ptr)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     struct memory m;
     if (!out || !memory_find(ptr, &m) || m.kind != MEMORY_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;

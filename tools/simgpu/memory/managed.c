@@ -10,7 +10,6 @@
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/submit.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 static bool managed_range(CUdeviceptr ptr, size_t bytes)
@@ -157,8 +156,7 @@ static bool device_valid(int ordinal)
 static CUresult ranges_hint(const char *name, const CUdeviceptr *ptrs, const size_t *sizes,
                             size_t n, CUstream s, bool ptds)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     if (!ptrs || !sizes || n == 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++)
@@ -188,8 +186,7 @@ static bool advice_placed(CUmem_advise advice)
 
 SIM_EXPORT CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUdevice dev)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
         !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
@@ -315,8 +312,7 @@ SIM_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_
                                            CUdeviceptr ptr, size_t bytes)
 {
     enum { MOSTLY = 1, PREFERRED, ACCESSED, PREFETCH, TYPE, ID, PREFETCH_TYPE, PREFETCH_ID };
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     if (!data || size < sizeof(int) || size % sizeof(int) != 0 || (int)which < MOSTLY ||
         (int)which > PREFETCH_ID || (size != sizeof(int) && (int)which != ACCESSED) ||
         !managed_range(ptr, bytes))

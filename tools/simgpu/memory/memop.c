@@ -2,7 +2,7 @@
  * memop.c - stream memory operations: waits for, and writes of, 32 and 64-bit words, one by one and
  * in batches. The words are ordinary memory of this process, which the CPU changes at any time.
  */
-#include "tools/simgpu/memory/memop.h"
+#include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
@@ -151,7 +151,7 @@ static void batch_build(const Op *ops, unsigned int count, struct work *w)
     w->args.u64[ARG_COUNT] = count;
 }
 
-static CUresult batch_check(const Op *ops, unsigned int count, unsigned int flags)
+static CUresult ops_check(const Op *ops, unsigned int count, unsigned int flags)
 {
     if (!config_get()->memops)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -165,7 +165,7 @@ static CUresult batch_check(const Op *ops, unsigned int count, unsigned int flag
 
 CUresult memop_prepare(const Op *op, struct work *w)
 {
-    TRY(batch_check(op, 1, 0));
+    TRY(ops_check(op, 1, 0));
     batch_build(op, 1, w);
     w->cost_ns += op_waits(op) ? (uint64_t)config_get()->graph_wait_ns : 0;
     return CUDA_SUCCESS;
@@ -197,10 +197,9 @@ static CUresult batch_submit(struct sim_stream *s, const Op *ops, unsigned int c
 static CUresult batch(CUstream stream, const Op *ops, unsigned int count, unsigned int flags,
                       bool ptds)
 {
-    struct sim_context *ctx;
     struct sim_stream *s;
-    TRY(stream_enter(stream, ptds, &ctx, &s));
-    TRY(batch_check(ops, count, flags));
+    TRY(stream_enter(stream, ptds, NULL, &s));
+    TRY(ops_check(ops, count, flags));
     return batch_submit(s, ops, count);
 }
 

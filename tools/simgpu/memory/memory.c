@@ -5,16 +5,12 @@
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/stream/late.h"
 #include "tools/simgpu/stream/engine.h"
-#include "tools/simgpu/memory/ipc_memory.h"
-#include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/memory/pool.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/stream/capture.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* ---- the table: sorted by base; many readers (every copy and kernel checks), few writers ----- */
@@ -263,8 +259,7 @@ static CUresult free_when_idle(CUdeviceptr ptr)
 
 SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
-    struct sim_context *ctx;
-    CUresult rc = memory_begin(&ctx);
+    CUresult rc = memory_begin(NULL);
     if (rc != CUDA_SUCCESS || ptr == 0)
         return rc;
     struct memory m;
@@ -276,8 +271,7 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 
 SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     struct memory m;
     if (!memory_find(ptr, &m))
         return CUDA_ERROR_NOT_FOUND;
@@ -328,8 +322,7 @@ SIM_CALL(cuMemAllocHost_v2, (void **out, size_t bytes), cuMemHostAlloc(out, byte
 
 SIM_EXPORT CUresult cuMemFreeHost(void *ptr)
 {
-    struct sim_context *ctx;
-    CUresult rc = memory_begin(&ctx);
+    CUresult rc = memory_begin(NULL);
     if (rc != CUDA_SUCCESS || !ptr)
         return rc;
     struct memory m;
@@ -361,8 +354,7 @@ SIM_ALIAS(cuMemHostRegister, (void *ptr, size_t bytes, unsigned int flags), cuMe
 
 SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
 {
-    struct sim_context *ctx;
-    TRY(memory_begin(&ctx));
+    TRY(memory_begin(NULL));
     struct memory m;
     if (!ptr)
         return CUDA_ERROR_INVALID_VALUE;
@@ -381,8 +373,7 @@ static bool pinned_find(void *ptr, struct memory *m)
 
 SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *ptr, unsigned int flags)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     struct memory m;
     if (!out || flags != 0 || !pinned_find(ptr, &m))
         return CUDA_ERROR_INVALID_VALUE;
@@ -392,8 +383,7 @@ SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *ptr, un
 
 SIM_EXPORT CUresult cuMemHostGetFlags(unsigned int *out, void *ptr)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     struct memory m;
     if (!out || !pinned_find(ptr, &m))
         return CUDA_ERROR_INVALID_VALUE;

@@ -53,6 +53,33 @@ CUresult memory_begin(struct sim_context **ctx);
 bool memory_charge(int ordinal, size_t bytes);
 void memory_uncharge(int ordinal, size_t bytes);
 
+/* ---- peer.c: which device reaches which other one's memory ----------------------------------- */
+
+/* May contexts on device a be given access to memory of device b? SIMGPU_PEERS=0: none. */
+bool devices_are_peers(int a, int b);
+/* May kernels of `ctx` touch that range? */
+bool peer_reaches(const struct sim_context *ctx, const struct memory *m);
+/* What a mapping allows each device: its flags are those of all, four bits each. */
+enum { ACCESS_BITS = 4, ACCESS_MASK = 15 };
+
+static inline CUmemAccess_flags mapping_access(unsigned int flags, int ordinal)
+{
+    return (CUmemAccess_flags)(flags >> (ordinal * ACCESS_BITS) & ACCESS_MASK);
+}
+
+/* ---- ipc_memory.c: memory that was imported from another process ----------------------------- */
+
+/* The range whose owner this is has left the table: unmap it. */
+void ipc_memory_release(void *owner);
+/* The imported pool that it is from; NULL: it was opened by a handle of its own. */
+CUmemoryPool ipc_memory_pool(const void *owner);
+/* cuMemFree of what is from an imported pool, and cuMemFreeAsync: the work that unmaps it. Refused:
+ * it is none such. */
+CUresult ipc_memory_free(CUdeviceptr ptr);
+bool ipc_memory_free_work(CUdeviceptr ptr, struct work *w);
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
 struct sim_pool;
 /* The pool that it is of, or NULL. */
 static inline struct sim_pool *memory_pool(const struct memory *m)

@@ -3,12 +3,10 @@
  * (cuCtxEnablePeerAccess), pool by pool, mapping by mapping, or with what is opened from another
  * process. Copies need none of it.
  */
-#include "tools/simgpu/memory/peer.h"
+#include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/pool.h"
 #include "tools/simgpu/face/simconfig.h"
-#include "tools/simgpu/memory/vmm.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 /* `from` may touch what `to` has allocated. */

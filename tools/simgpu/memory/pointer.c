@@ -1,10 +1,7 @@
 /*
  * pointer.c - what can be asked about a pointer: cuPointerGetAttribute and its kin.
  */
-#include "tools/simgpu/memory/ipc_memory.h"
 #include "tools/simgpu/memory/memory.h"
-
-#include <string.h>
 
 /* What is said of an attribute: its type, in bytes, and the value. */
 struct answer {

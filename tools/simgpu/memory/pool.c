@@ -3,11 +3,10 @@
  * destroyed, their attributes, and whom they let in.
  */
 #include "tools/simgpu/memory/block.h"
-#include "tools/simgpu/memory/peer.h"
+#include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/face/simconfig.h"
 
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

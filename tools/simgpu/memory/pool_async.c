@@ -3,7 +3,7 @@
  */
 #include "tools/simgpu/memory/block.h"
 #include "tools/simgpu/memory/graph_memory.h"
-#include "tools/simgpu/memory/ipc_memory.h"
+#include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/capture.h"
 #include "tools/simgpu/stream/stream.h"
@@ -92,9 +92,8 @@ static void free_placed(CUdeviceptr ptr, uint64_t ticket, struct point at)
 
 static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
 {
-    struct sim_context *ctx;
     struct sim_stream *stream;
-    TRY(stream_enter(hstream, ptds, &ctx, &stream));
+    TRY(stream_enter(hstream, ptds, NULL, &stream));
     struct work w = {.kind = WORK_MARK, .name = "free", .effect = free_effect};
     if (capture_active(stream)) {
         TRY(graph_memory_free(ptr, &w));

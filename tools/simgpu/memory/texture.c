@@ -110,9 +110,8 @@ static CUresult texture_find(unsigned long long handle, bool surface, struct tex
 
 static CUresult texture_end(unsigned long long handle, bool surface)
 {
-    struct sim_context *ctx;
     struct texture *t;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     TRY(texture_find(handle, surface, &t));
     if (!handle_retire(t))
         return CUDA_ERROR_INVALID_VALUE;

@@ -3,14 +3,11 @@
  * mapping shows the same bytes wherever it is, so an allocation is a memory file that is mapped for
  * real.
  */
-#include "tools/simgpu/memory/vmm.h"
 #include "tools/simgpu/memory/memory.h"
-#include "tools/simgpu/memory/peer.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -366,6 +363,12 @@ static CUresult access_valid(const CUmemAccessDesc *d)
                    d->location.id < config_get()->devices
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
+}
+
+static unsigned int mapping_allow(unsigned int flags, int ordinal, CUmemAccess_flags access)
+{
+    unsigned int at = (unsigned int)(ordinal * ACCESS_BITS);
+    return (flags & ~((unsigned int)ACCESS_MASK << at)) | (unsigned int)access << at;
 }
 
 /* Of whole mappings, and of no device that cannot reach them; looked at (set: false) before any is

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -217,14 +216,6 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlD
 }
 NVML_ALIAS(nvmlDeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2)
 
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *out)
-{
-    ENTER_DEVICE(device, out);
-    *out = (unsigned int)ordinal_of(device);
-    return NVML_SUCCESS;
-}
-NVML_ALIAS(nvmlDeviceGetMinorNumber, nvmlDeviceGetIndex)
-
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *out, unsigned int room)
 {
     ENTER_DEVICE(device, out);
@@ -327,7 +318,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
     return NVML_SUCCESS;
 }
 
-/* Answers that are the same for every device and at any time. */
+/* Answers that are one number, the same at any time. */
 #define CONSTANT(name, value)                                                                      \
     NVML_EXPORT nvmlReturn_t name(nvmlDevice_t device, unsigned int *out)                          \
     {                                                                                              \
@@ -352,14 +343,9 @@ CONSTANT(nvmlDeviceGetPowerManagementLimit, 250000) /* mW */
 CONSTANT(nvmlDeviceGetEnforcedPowerLimit, 250000)
 CONSTANT(nvmlDeviceGetPowerManagementDefaultLimit, 250000)
 CONSTANT(nvmlDeviceIsMigDeviceHandle, 0)
-
-NVML_EXPORT nvmlReturn_t nvmlDeviceGetNumGpuCores(nvmlDevice_t device, unsigned int *out)
-{
-    enum { CORES_OF_SM = 64 };
-    ENTER_DEVICE(device, out);
-    *out = (unsigned int)config_get()->sms * CORES_OF_SM;
-    return NVML_SUCCESS;
-}
+CONSTANT(nvmlDeviceGetNumGpuCores, (unsigned int)config_get()->sms * 64)
+CONSTANT(nvmlDeviceGetIndex, (unsigned int)ordinal_of(device))
+NVML_ALIAS(nvmlDeviceGetMinorNumber, nvmlDeviceGetIndex)
 
 /* Graphics, SM, memory, video: MHz. */
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned int type,

@@ -5,8 +5,6 @@
 #include "tools/simgpu/program/kernels.h"
 #include "tools/simgpu/memory/memory.h"
 
-#include <string.h>
-
 enum { START_NS = 3000, BYTES_PER_US = 1000000, ACCESS_NS = 1000 /* of memory of the host's */ };
 
 /* As in kernels.ptx. */

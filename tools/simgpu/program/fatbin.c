@@ -7,7 +7,6 @@
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/program/image.h"
 
-#include <stdlib.h>
 #ifdef HAVE_LZ4
 #include <lz4.h>
 #endif

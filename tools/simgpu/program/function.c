@@ -21,8 +21,7 @@ int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_
 
 static CUresult enter(CUfunction handle, struct sim_function **f)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     *f = function_find(handle);
     return *f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }

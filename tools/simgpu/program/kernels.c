@@ -7,8 +7,6 @@
 #include "tools/simgpu/program/condition.h"
 #include "tools/simgpu/memory/memory.h"
 
-#include <string.h>
-
 enum { KERNEL_FIXED_NS = 3000, KERNEL_BYTES_PER_US = 1000000 };
 
 static uint64_t touch_cost_ns(uint64_t bytes)

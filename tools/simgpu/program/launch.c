@@ -10,10 +10,7 @@
 #include "tools/simgpu/stream/submit.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
@@ -381,8 +378,7 @@ SIM_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *lis
         KNOWN = CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |
                 CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC
     };
-    struct sim_context *ctx;
-    CUresult rc = context_enter(&ctx);
+    CUresult rc = context_enter(NULL);
     if (rc == CUDA_SUCCESS && (!list || !count || count > (unsigned int)config_get()->devices ||
                                flags & ~(unsigned)KNOWN))
         rc = CUDA_ERROR_INVALID_VALUE;
@@ -395,8 +391,7 @@ SIM_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *lis
 
 static CUresult old_enter(CUfunction handle, struct sim_function **out)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     struct sim_function *f = function_find(handle);
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;

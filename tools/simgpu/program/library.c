@@ -4,9 +4,6 @@
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/program/module.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { LIBRARY_POOL = 65536 };
 
 static struct handle_pool pool = HANDLE_POOL(struct sim_library, LIBRARY_POOL);
@@ -168,7 +165,7 @@ SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(instance(f->library, &m));
-    *out = function_handle(module_function(m, f->entry->name));
+    *out = function_handle(m->functions[f->entry - m->image->entries]);
     return CUDA_SUCCESS;
 }
 

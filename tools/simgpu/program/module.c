@@ -6,8 +6,6 @@
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/stream/engine.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
 
 enum { MODULE_POOL = 65536, FUNCTION_POOL = 1 << 20 };
@@ -298,11 +296,6 @@ CONTEXT_PART(CONTEXT_MODULES, NULL, modules_close)
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
-struct sim_function *module_function(struct sim_module *m, const char *name)
-{
-    return functions_find(m->functions, m->image, name);
-}
-
 CUresult global_find(const struct image *image, const CUdeviceptr *addresses, const char *name,
                      CUdeviceptr *at, size_t *bytes)
 {
@@ -348,8 +341,7 @@ SIM_ALIAS(cuModuleLoadFatBinary, (CUmodule * out, const void *image), cuModuleLo
 
 SIM_EXPORT CUresult cuModuleUnload(CUmodule handle)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     struct sim_module *m = module_find(handle);
     return m && !m->library ? module_end(m) : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -359,8 +351,7 @@ SIM_TELL(cuModuleGetLoadingMode, (CUmoduleLoadingMode * out), out,
 
 static CUresult enter(CUmodule handle, struct sim_module **m)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     *m = module_find(handle);
     return *m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -406,8 +397,7 @@ SIM_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int cou
 SIM_EXPORT CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values,
                                     CUlinkState *out)
 {
-    struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_enter(NULL));
     if (!out || (count && (!options || !values)))
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; i++)

@@ -67,7 +67,6 @@ CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_li
                      struct sim_module **out);
 struct sim_module *module_of_library(struct sim_context *ctx, struct sim_library *library);
 void modules_of_library_end(struct sim_library *library);
-struct sim_function *module_function(struct sim_module *m, const char *name);
 /* What is loaded lazily is there from now on; the calling thread has waited for it. */
 void function_load(struct sim_function *f);
 /* A variable with its first value; 0: no memory. A managed one is of no context. */

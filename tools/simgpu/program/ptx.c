@@ -6,8 +6,6 @@
 #include "tools/simgpu/program/image.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum token_kind { TOKEN_END, TOKEN_WORD, TOKEN_NUMBER, TOKEN_STRING, TOKEN_PUNCTUATION };
 

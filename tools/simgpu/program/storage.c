@@ -8,8 +8,6 @@
 
 #include "examples/storage.h"
 
-#include <stdlib.h>
-
 enum {
     ROUND_NS = 2000, /* a step is a few accesses of memory, one after another */
     ROUNDS = 8,      /* between two instants, at most */

@@ -11,7 +11,6 @@
 #include "tools/simgpu/runtime/validity.h"
 #include "tools/simgpu/face/simconfig.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 static CUresult refuse(void)

@@ -4,9 +4,6 @@
  */
 #include "tools/simgpu/runtime/storage.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-
 struct value {
     CUcontext ctx;
     void *key, *value;

@@ -229,9 +229,8 @@ CUresult event_last_point(CUevent handle, struct point *out)
 
 static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int flags, bool ptds)
 {
-    struct sim_context *ctx;
     struct sim_stream *s;
-    TRY(stream_enter(stream, ptds, &ctx, &s));
+    TRY(stream_enter(stream, ptds, NULL, &s));
     struct sim_event *e = event_find(handle);
     if (!e)
         return CUDA_ERROR_INVALID_HANDLE;

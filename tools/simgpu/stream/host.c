@@ -2,7 +2,6 @@
  * host.c - host functions in streams: cuLaunchHostFunc, and the older cuStreamAddCallback, which is
  * called even when the context has failed.
  */
-#include "tools/simgpu/stream/host.h"
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/face/variants.h"
@@ -60,11 +59,10 @@ static CUresult add_callback(CUstream stream, CUstreamCallback fn, void *data, u
                      .effect = callback_effect,
                      .even_on_error = true,
                      .node_type = CU_GRAPH_NODE_TYPE_HOST};
-    struct sim_context *ctx;
     struct sim_stream *s;
     if (!fn || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    TRY(stream_enter(stream, ptds, &ctx, &s));
+    TRY(stream_enter(stream, ptds, NULL, &s));
     TRY(capture_forbids_stream(s)); /* a graph cannot hold a callback */
     w.args.ptr[0] = *(void **)&fn;
     w.args.ptr[1] = data;

@@ -2,10 +2,8 @@
  * per_thread.c - default streams of threads: one for each context that the thread names its own
  * stream in.
  */
-#include "tools/simgpu/stream/per_thread.h"
+#include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/engine.h"
-
-#include <stdlib.h>
 
 /* A thread has few contexts: a short list. The id tells whether the slot is still the same
  * stream. */

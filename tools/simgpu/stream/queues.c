@@ -3,13 +3,11 @@
  */
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/device/timeline.h"
-#include "tools/simgpu/stream/per_thread.h"
+#include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/rm.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/capture.h"
-
-#include <stdlib.h>
 
 static CUresult device_context_make(struct sim_context *ctx)
 {

@@ -8,8 +8,6 @@
 #include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/face/simconfig.h"
 
-#include <stdlib.h>
-
 enum {
     POLL_PART = 64, /* looks at what is waited for are this part of the wait apart, */
     POLL_MOST = 10, /* but no more than so many polling intervals */

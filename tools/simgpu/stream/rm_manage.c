@@ -11,10 +11,7 @@
 #include "tools/simgpu/stream/engine.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { OBJECTS = 1024, SHORTEST_SLICE_NS = 1000 };
 

@@ -4,10 +4,8 @@
  */
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/engine.h"
-#include "tools/simgpu/stream/per_thread.h"
 #include "tools/simgpu/face/simconfig.h"
 
-#include <string.h>
 #include <utlist.h>
 
 enum { STREAM_POOL = 65536 };
@@ -129,13 +127,17 @@ CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
 /* A created stream can be named while another context of the process is current, as NCCL does. */
 CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx, struct sim_stream **out)
 {
-    CUresult rc = context_enter(ctx);
+    struct sim_context *here;
+    CUresult rc = context_enter(&here);
     if (rc == CUDA_SUCCESS)
-        rc = stream_resolve(*ctx, handle, ptds, out);
-    if (rc != CUDA_ERROR_INVALID_CONTEXT || !stream_of_any_context(handle, out))
-        return rc;
-    *ctx = (*out)->context;
-    return atomic_load(&(*ctx)->error);
+        rc = stream_resolve(here, handle, ptds, out);
+    if (rc == CUDA_ERROR_INVALID_CONTEXT && stream_of_any_context(handle, out)) {
+        here = (*out)->context;
+        rc = atomic_load(&here->error);
+    }
+    if (ctx)
+        *ctx = here;
+    return rc;
 }
 
 CUstream stream_handle(const struct sim_stream *s)

@@ -88,7 +88,7 @@ bool stream_idle(struct sim_stream *s);
 CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
                         struct sim_stream **out);
 /* The stream that a call names and the context it works in: a created stream's own, which need not
- * be the current one. The errors of both. */
+ * be the current one; ctx may be NULL. The errors of both. */
 CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx,
                       struct sim_stream **out);
 CUstream stream_handle(const struct sim_stream *s);
@@ -103,6 +103,11 @@ CUresult stream_branch_create(struct sim_context *ctx, int priority, struct sim_
 /* Call `fn` for each stream of the context that the application can name (legacy, per-thread and
  * created ones), holding the context's stream list lock: fn must not submit. */
 void stream_each(struct sim_context *ctx, void (*fn)(struct sim_stream *s, void *arg), void *arg);
+/* per_thread.c: the calling thread's stream in the context, made if need be; stream_create's
+ * errors. */
+CUresult stream_per_thread(struct sim_context *ctx, struct sim_stream **out);
+/* Between a thread that ends and a context that is destroyed: who retires its stream. */
+extern pthread_mutex_t own_streams_lock;
 /* queues.c: cuCtxSynchronize, without the capture check. */
 CUresult context_wait_idle(struct sim_context *ctx);
 

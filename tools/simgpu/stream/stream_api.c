@@ -5,8 +5,6 @@
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/capture.h"
 
-#include <string.h>
-
 enum { PRIORITY_GREATEST = -5, PRIORITY_LEAST = 0 };
 
 /* ---- create and destroy ---------------------------------------------------------------------- */

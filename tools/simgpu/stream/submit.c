@@ -11,7 +11,6 @@
 #include "tools/simgpu/stream/capture.h"
 
 #include <sched.h>
-#include <stdlib.h>
 #include <time.h>
 
 /* SMs for the blocks of a kernel, by what one SM holds. */

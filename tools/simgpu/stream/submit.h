@@ -32,4 +32,7 @@ CUresult work_submit_stream(struct sim_stream *s, const struct work *w, struct p
 CUresult work_submit_behind(struct sim_stream *s, const struct work *w, struct point after,
                             struct point *out);
 
+/* host.c: the work of a host function; CUDA_ERROR_INVALID_VALUE without one. */
+CUresult host_prepare(CUhostFn fn, void *data, struct work *w);
+
 #endif

@@ -55,7 +55,7 @@ int daemon_probe(const char *path)
 
 const char *daemon_trouble(const char *path, int rc)
 {
-    static const char none[] = "; `cutin run` starts one, or `cutind --socket` and that path";
+    static const char none[] = "; `cutin run` starts one, or `cutind --socket` with that path";
     static const struct {
         int rc;
         const char *what, *which;
@@ -258,8 +258,8 @@ int daemon_want(const struct subcommand *cmd, const char *program, const char *p
         ((mkdir(dirname(folder), 0755) != 0 && errno != EEXIST) || access(folder, W_OK) != 0)) {
         rc = -errno;
         say(cmd,
-            "no daemon at %s, and its folder is not ours to use (%s): set XDG_RUNTIME_DIR%s to a "
-            "folder of yours, such as /run/user/%u, or have root `systemctl enable --now "
+            "no daemon at %s, and this user cannot use its folder (%s): set XDG_RUNTIME_DIR%s to a "
+            "folder of yours, such as /run/user/%u, or have root run `systemctl enable --now "
             "cutind.socket`" WITHOUT,
             path, strerror(-rc),
             getenv("XDG_RUNTIME_DIR") ? "" : ", which su, cron and containers leave out,",

@@ -493,15 +493,15 @@ Test(operate, errors_say_what_to_do)
     fails(RUN("policy"), "no daemon at", "cutin run");
     fails(RUN("policy", "fair"), "no daemon at", "cutin run");
     fails(RUN("top", "--once"), "no daemon at", "cutin run");
-    fails(RUN("top"), "no terminal", "--once");
+    fails(RUN("top"), "not a terminal", "--once");
     daemon = daemon_start();
     fails(RUN("pause", "1"), "no process 1 under cutin", "cutin list");
     fails(RUN("set", "1", "--weight", "2"), "no process 1 under cutin", "cutin list");
     fails(RUN("policy", "nonsense"), "no policy nonsense", "--list");
     rt = inference_start("60", "10");
     cr_assert(client_wait("rt_inference", has_launched, 60, NULL));
-    fails(RUN("pause", pid_text(rt->pid)), "came as rt", "lower level");
-    fails(RUN("reset", pid_text(rt->pid)), "came as rt", "lower level");
+    fails(RUN("pause", pid_text(rt->pid)), "started as rt", "lower level");
+    fails(RUN("reset", pid_text(rt->pid)), "started as rt", "lower level");
     inference_stop(rt);
     process_signal(daemon, SIGSTOP);
     fails(RUN("pause", "1"), "does not answer", "stopped");

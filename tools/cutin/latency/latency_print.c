@@ -62,7 +62,8 @@ static void print_floor(const struct bench *b)
            b->floor.launch.p50_us, b->floor.launch.p99_us, b->floor.launch.max_us);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_in_floor(b, m))
-            printf("%s: its p99 lies within the noise floor of %.1f us: no result of the GPU's\n",
+            printf("%s: its p99 lies within the noise floor of %.1f us and says nothing about the "
+                   "GPU\n",
                    bench_mode_names[m], bench_floor_us(b));
 }
 

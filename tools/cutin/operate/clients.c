@@ -427,7 +427,7 @@ void clients_waits(const struct clients *c)
                 continue;
             snprintf(kernel, sizeof(kernel), "%s", waiting_kernel(low));
             printf("%" PRId32 " runs beside %s of %" PRId32
-                   ", which waits for I/O of its own: a hold stops what comes behind it\n",
+                   ", which waits for its own I/O: a hold stops only what comes after it\n",
                    high->pid, printable(kernel), low->pid);
         }
 }

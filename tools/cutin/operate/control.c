@@ -56,8 +56,8 @@ static int failed(const struct subcommand *cmd, struct control_target target, in
                    (int)target.pid);
     case -EOPNOTSUPP:
         return say(cmd,
-                   "process %d came as rt: its streams have no queues; start it at a lower level "
-                   "and raise it with `cutin set --priority rt`",
+                   "process %d started as rt, so its streams have no queues; start it at a lower "
+                   "level and raise it with `cutin set --priority rt`",
                    (int)target.pid);
     default:
         return say(cmd, "%s", daemon_trouble(socket_path, rc));

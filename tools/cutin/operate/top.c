@@ -227,7 +227,7 @@ static int top(int argc, char **argv)
     if (given.once || given.json)
         return stream(&given);
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-        return say(&subcommand_top, "this is no terminal; try --once, or --json");
+        return say(&subcommand_top, "this is not a terminal; try --once or --json");
     return screen(&given);
 }
 

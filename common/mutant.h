@@ -162,6 +162,7 @@
     X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
     X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
     X(known_long_clamped, "what is known to be very long counts as half a second where it stands") \
+    X(guard_unbounded, "what the guard lets in may take as long as it stood")                      \
     X(longest_unlearned, "kernels of over four seconds are never known")                           \
     X(stalled_for_good, "beside one wait that stands nothing of a process holds anybody")          \
     X(held_by_want_only, "a policy takes a client for held by one of its words alone")             \

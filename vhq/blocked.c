@@ -12,6 +12,7 @@ enum {
     DUE_SLACK_NS = 5 * 1000, /* a due time as near as this has come */
     LONGEST_TIMES = 16,      /* a command may take so much longer than estimates can say */
     GLANCES = 8,             /* one wait of so many has a look half-way */
+    ADMITS_PART = 32, /* all that the guard lets in is to take so small a part of the stand */
 };
 
 /* ---- set's lock held, after a look ----------------------------------------------------------- */
@@ -90,9 +91,11 @@ static bool blocked_behind(const struct vhq_set *s)
 /*
  * What is in flight in a stream makes no progress for long: it may wait for what is buffered. Or it
  * is a long queue, behind which as much more would make the next look as late as this one, and so
- * on for ever. So one command is let in, and twice as many each further time, while all of them are
- * taken; while work of others gets on, it is one each time. They are of streams that stand, and
- * where nothing at all gets on also of those that have nothing in flight.
+ * on for ever. Or a host function sleeps. So one command is let in, and twice as many each further
+ * time, while all of them are taken and what was let in takes a small part of the time for which
+ * nothing got on: who comes when it does waits for little more than it has waited already. While
+ * work of others gets on, it is one each time. They are of streams that stand, and where nothing at
+ * all gets on also of those that have nothing in flight.
  *
  * What waits may stand in a few streams with thousands ahead of all others: so one of a stream that
  * has nothing in flight is let in, too, and the next such one as soon as that is complete: however
@@ -120,8 +123,14 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     s->past.cap_lifts++;
     if (trace_on())
         trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
+    uint64_t began = s->blocked_ns;
     s->blocked_ns = 0;
-    if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat)
+    if (s->admitted == 0) {
+        s->stood_ns = began;
+        s->admitted_ns = 0;
+    }
+    bool enough = s->admitted_ns * 2 * ADMITS_PART > now - s->stood_ns && !MUTANT(guard_unbounded);
+    if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat || enough)
         s->admitted = 1;
     else if (s->admitted < s->cfg.queue)
         s->admitted *= 2;

@@ -435,9 +435,11 @@ struct vhq_set {
     uint32_t beat;           /* shift_beat when that began */
     uint32_t admits;         /* so many commands the progress guard lets in ... */
     uint32_t admitted;       /* ... and did the last time, with what stood then still there */
-    bool admits_idle;        /* ... of streams that have nothing in flight, too ... */
-    bool admits_beside;      /* ... and of those one, and another one when that is complete */
-    uint64_t shift_ns;       /* see shift_look; as of the last command that looked for room */
+    uint64_t stood_ns;       /* since when that stands, and the estimates of all that was let in */
+    uint64_t admitted_ns;
+    bool admits_idle;   /* ... of streams that have nothing in flight, too ... */
+    bool admits_beside; /* ... and of those one, and another one when that is complete */
+    uint64_t shift_ns;  /* see shift_look; as of the last command that looked for room */
     uint64_t shift_end_ns;
     uint32_t long_ns;         /* the longest of late that was a unit by itself */
     uint64_t excused_ns;      /* holds and shifts until then are known to these */
@@ -888,6 +890,8 @@ void heads_order(struct vhq_set *s);
 void heads_forget(struct vhq *q);
 /* What to do next, as of this value of `kick`. Set's lock held. Grants turns by itself. */
 struct job order_next(struct vhq_set *s, uint32_t kick);
+/* The hold of a vHQ is over, or the vHQ is; nothing if it is not held. Set's lock held. */
+void order_hold_ends(struct vhq *q, uint64_t now);
 static inline bool word_held(const struct vhq *q)
 {
     const _Atomic uint32_t *hold = peek(q->hold);

@@ -188,18 +188,25 @@ static void hold_began(struct scan *c, struct vhq *q)
     hold_look_at(c, q->held_since_ns, q->desc.hold_since);
 }
 
+void order_hold_ends(struct vhq *q, uint64_t now)
+{
+    if (q->held_since_ns == 0)
+        return;
+    uint64_t held_ns = times_hold_ends(q, now);
+    if (gate_used(q->set))
+        blocked_held(q->set, held_ns, now);
+    PROBE2(release, q->desc.stream, held_ns);
+    if (trace_on())
+        traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
+}
+
 static void hold_ended(struct scan *c, struct vhq *q)
 {
     if (q->held_since_ns == 0)
         return;
     if (MUTANT(lost_on_release) && ring_head(&q->ring))
         ring_head(&q->ring)->cmd.run = NULL;
-    uint64_t held_ns = times_hold_ends(q, scan_now(c));
-    if (gate_used(c->s))
-        blocked_held(c->s, held_ns, scan_now(c));
-    PROBE2(release, q->desc.stream, held_ns);
-    if (trace_on())
-        traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
+    order_hold_ends(q, scan_now(c));
 }
 
 /* NULL: it is empty, and leaves the heads. Partner: dispatcher_ready. */
@@ -448,10 +455,13 @@ static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
     q->beside = c->s->admits_beside && !cap_in_flight(q);
-    if (q->beside)
+    if (q->beside) {
         c->s->admits_beside = false;
-    else
+    } else {
+        uint64_t est = load_ns(slot->load), least = peek(c->s->budget_us) * NS_PER_US / 2;
         c->s->admits--;
+        c->s->admitted_ns += est > least ? est : least; /* little may be known of it */
+    }
     slot->flags &= (uint16_t)~SLOT_LOOSE;
     cap_force(q, slot->load);
     order_go(c, q, slot);

@@ -499,6 +499,7 @@ void vhq_destroy(struct vhq *q)
     registry_lock(); /* fence_boost may be looking at it */
     set_lock(s);
     heads_forget(q);
+    order_hold_ends(q, clock_ns()); /* what the drain took along went during a hold */
     waiter_forget(s, q);
     cap_forget(q);
     cap_look(s, clock_ns());

@@ -441,6 +441,27 @@ Test(cap, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_time
     world_free(w);
 }
 
+/* A host function that sleeps needs nothing, and who cuts in behind it waits for all of that. */
+Test(cap, lets_in_what_takes_a_small_part_of_the_stand)
+{
+    enum { STANDS = 20, EACH_MS = 110 };
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 256; i++)
+        launch(w, a, 1000);
+    dispatcher_is_blocked(w);
+    uint32_t began = in_device(w, a), least = began;
+    for (int i = 0; i < STANDS; i++) {
+        clock_advance(EACH_MS * 1000000);
+        WAIT_FOR(in_device(w, a) > least); /* but never nothing */
+        dispatcher_is_blocked(w);
+        least = in_device(w, a);
+        cr_assert_leq(least - began, (uint32_t)(EACH_MS * (i + 1) / 32 + i + 1), "%u", least);
+    }
+    settle(w);
+    world_free(w);
+}
+
 /* What does not progress may have thousands behind it, ahead of all that others wait for. */
 Test(cap, lets_one_in_of_a_stream_that_is_done_where_another_has_more_ahead)
 {

@@ -209,34 +209,33 @@ static int file_read(const char *path, char *text, size_t room)
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
+/* A stat file from the state on: as the kernel has it; 'X': there is none; '?': it does not say. */
+static const char *stat_read(const char *path, char text[512])
+{
+    int rc = file_read(path, text, 512);
+    const char *name_end = rc ? NULL : strrchr(text, ')');
+    return name_end ? name_end + 2 : rc == -ENOENT || rc == -ESRCH ? "X" : "?";
+}
+
 /* The last of its threads, and so its descriptors; the first one is a zombie before. */
 static bool is_gone(int pid)
 {
     enum { THREADS = 17 }; /* words behind its state */
-    char path[32], text[512], *state;
+    char path[32], text[512];
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-    int rc = file_read(path, text, sizeof(text));
-    if (rc)
-        return rc == -ENOENT || rc == -ESRCH;
-    state = strrchr(text, ')');
-    if (!state || (state[2] != 'Z' && state[2] != 'X'))
-        return !state;
-    state += 2;
+    const char *state = stat_read(path, text);
+    if (*state != 'Z' && *state != 'X')
+        return false;
     for (int i = 0; i < THREADS && state; i++)
         state = strchr(state + 1, ' ');
     return !state || strtol(state, NULL, 10) <= 1;
 }
 
-/* As the kernel has it; 'X': there is none; '?': it does not say. */
 static char thread_state(int pid, int tid)
 {
-    char path[64], text[512], *state;
+    char path[64], text[512];
     snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-    int rc = file_read(path, text, sizeof(text));
-    if (rc)
-        return rc == -ENOENT || rc == -ESRCH ? 'X' : '?';
-    state = strrchr(text, ')');
-    return state ? state[2] : '?';
+    return *stat_read(path, text);
 }
 
 static void seats_mend(void);

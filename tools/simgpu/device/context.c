@@ -8,8 +8,6 @@
  */
 #include "tools/simgpu/device/context.h"
 
-enum { CONTEXT_MAGIC = 0x43545831 };
-
 pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_context *all; /* under context_lock */
 static _Atomic unsigned long long next_id = 1;
@@ -93,7 +91,6 @@ struct sim_context *context_new(int ordinal, bool primary, unsigned int version)
     struct sim_context *ctx = calloc(1, sizeof(*ctx));
     if (!ctx)
         return NULL;
-    ctx->magic = CONTEXT_MAGIC;
     ctx->ordinal = ordinal;
     ctx->primary = primary;
     ctx->version = version;

@@ -16,7 +16,6 @@
 struct sim_stream;
 
 struct sim_context {
-    uint32_t magic;
     int ordinal;
     bool primary;
     struct sim_context *base;   /* a green context's primary one; NULL: this is none (green.c) */

@@ -240,23 +240,15 @@ static void variable_standard(const struct variable *v)
         number_set(v, v->standard);
 }
 
+/* False: it was said that the value makes no sense. */
 static bool variable_read(const struct variable *v, const char *text)
 {
-    switch (v->type) {
-    case INTEGER:
-    case REAL:
-    case SWITCH:
-        return number_read(v, text);
-    case CHOICE:
-        return choice_read(v, text);
-    case WORD:
-        return word_read(v, text);
-    case PATH:
-        return path_read(v, text);
-    case FAULT:
-        return fault_read(v, text);
-    }
-    return true;
+    static bool (*const readers[])(const struct variable *v, const char *text) = {
+        [INTEGER] = number_read, [REAL] = number_read, [SWITCH] = number_read,
+        [CHOICE] = choice_read,  [WORD] = word_read,   [PATH] = path_read,
+        [FAULT] = fault_read,
+    };
+    return readers[v->type](v, text);
 }
 
 static const struct variable *variable_find(const char *name)

@@ -138,72 +138,44 @@ STREAM_API(cuStreamEndCapture, (CUstream s, CUgraph *out), end(s, ptds, out))
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-struct info {
-    CUstreamCaptureStatus status;
-    uint64_t id;
-    struct sim_graph *graph;
-    const CUgraphNode *nodes;
-    const struct edge_data *data;
-    size_t count;
-};
-
-/* The legacy stream never captures, but while a blocking stream does it may not even be asked; the
- * question does that capture no harm. */
-static CUresult info_get(CUstream hstream, bool ptds, struct info *info)
-{
-    struct sim_context *ctx;
-    struct sim_stream *s;
-    CUresult rc = stream_enter(hstream, ptds, &ctx, &s);
-    if (rc == CUDA_SUCCESS && stream_is_legacy(s) && sequences_where(sequence_blocks, ctx, false))
-        rc = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    *info = (struct info){.status = CU_STREAM_CAPTURE_STATUS_NONE};
-    if (rc != CUDA_SUCCESS || !capture_active(s))
-        return rc;
-    HOLD(&graph_lock);
-    const struct capture *c = s->capture;
-    if (c)
-        *info = (struct info){
-            c->sequence->status, c->sequence->id, c->sequence->graph, c->nodes, c->data, c->count};
-    return rc;
-}
-
-static CUresult is_capturing(CUstream s, bool ptds, CUstreamCaptureStatus *out)
-{
-    struct info info;
-    if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = info_get(s, ptds, &info);
-    *out = info.status;
-    return rc;
-}
-
-STREAM_API(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus *out),
-           is_capturing(s, ptds, out))
-
 #define PUT(pointer, value)                                                                        \
     do {                                                                                           \
         if (pointer)                                                                               \
             *(pointer) = (value);                                                                  \
     } while (0)
 
-static CUresult capture_info(CUstream s, bool ptds, CUstreamCaptureStatus *status, cuuint64_t *id,
-                             CUgraph *graph, const CUgraphNode **nodes,
+/* The legacy stream never captures, but while a blocking stream does it may not even be asked; the
+ * question does that capture no harm. */
+static CUresult capture_info(CUstream hstream, bool ptds, CUstreamCaptureStatus *status,
+                             cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
                              const struct edge_data **data, size_t *count)
 {
-    struct info info;
+    struct sim_context *ctx;
+    struct sim_stream *s;
     if (!status)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult rc = info_get(s, ptds, &info);
-    *status = info.status;
-    if (rc != CUDA_SUCCESS || info.status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        return rc;
-    PUT(id, info.id);
-    PUT(graph, graph_handle(info.graph));
-    PUT(nodes, info.nodes);
-    PUT(data, info.data);
-    PUT(count, info.count);
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    TRY(stream_enter(hstream, ptds, &ctx, &s));
+    if (stream_is_legacy(s) && sequences_where(sequence_blocks, ctx, false))
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (!capture_active(s))
+        return CUDA_SUCCESS;
+    HOLD(&graph_lock);
+    const struct capture *c = s->capture;
+    if (c)
+        *status = c->sequence->status;
+    if (!c || *status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        return CUDA_SUCCESS;
+    PUT(id, c->sequence->id);
+    PUT(graph, graph_handle(c->sequence->graph));
+    PUT(nodes, c->nodes);
+    PUT(data, c->data);
+    PUT(count, c->count);
     return CUDA_SUCCESS;
 }
+
+STREAM_API(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus *out),
+           capture_info(s, ptds, out, NULL, NULL, NULL, NULL, NULL))
 
 STREAM_API(cuStreamGetCaptureInfo, (CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id),
            capture_info(s, ptds, status, id, NULL, NULL, NULL, NULL))

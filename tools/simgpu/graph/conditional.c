@@ -96,14 +96,6 @@ static bool size_valid(int type, unsigned int size)
            (type == CONDITION_WHILE && size == 1) || (type == CONDITION_SWITCH && size > 0);
 }
 
-/* Of the graph that the node is in, or of one around that, and no other node's. */
-static bool condition_fits(const struct condition *c, const struct sim_graph *g)
-{
-    while (g != c->graph && g->owner)
-        g = g->owner->graph;
-    return g == c->graph && !c->node;
-}
-
 static bool bodies_make(struct sim_node *n)
 {
     struct conditional *c = n->conditional;
@@ -121,8 +113,9 @@ static bool bodies_make(struct sim_node *n)
 CUresult conditional_make(struct sim_node *n, CUDA_CONDITIONAL_NODE_PARAMS *p)
 {
     struct condition *condition = condition_find(p->handle);
-    if (!condition || !condition_fits(condition, n->graph) || !size_valid((int)p->type, p->size) ||
-        (p->ctx && context_find(p->ctx) != condition->ctx))
+    /* Of the graph that the node is in, or of one around that, and no other node's. */
+    if (!condition || condition->node || !graph_inside(n->graph, condition->graph) ||
+        !size_valid((int)p->type, p->size) || (p->ctx && context_find(p->ctx) != condition->ctx))
         return CUDA_ERROR_INVALID_VALUE;
     struct conditional *c = calloc(1, sizeof(*c));
     CUgraph *handles = calloc(p->size, sizeof(CUgraph));

@@ -172,6 +172,13 @@ bool type_single(CUgraphNodeType type)
            type == TYPE_CONDITIONAL;
 }
 
+bool graph_inside(const struct sim_graph *g, const struct sim_graph *of)
+{
+    while (g != of && g->owner)
+        g = g->owner->graph;
+    return g == of;
+}
+
 bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type))
 {
     const struct sim_node *n;

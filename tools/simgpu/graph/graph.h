@@ -82,6 +82,8 @@ struct sim_node *node_new(struct sim_graph *g, CUgraphNodeType type, const struc
                           size_t count);
 void node_free(struct sim_node *n, struct graph_object **released);
 
+/* Is it that graph, or one inside? */
+bool graph_inside(const struct sim_graph *g, const struct sim_graph *of);
 /* Is there a node of such a type in it, or in a graph inside? */
 bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type));
 /* Of memory that the graph allocates, and conditions: no copy of the graph can have them. */

@@ -118,13 +118,6 @@ SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
 /* CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, from 12.8 on */
 #define HANDLE_UNUSED ((CUgraphInstantiateResult)5)
 
-static bool handle_unused(CUgraph graph)
-{
-    HOLD(&graph_lock);
-    const struct sim_graph *g = graph_find(graph);
-    return g && conditions_unused(g);
-}
-
 static CUresult instantiate_params(CUgraphExec *out, CUgraph graph,
                                    CUDA_GRAPH_INSTANTIATE_PARAMS *p)
 {
@@ -134,7 +127,9 @@ static CUresult instantiate_params(CUgraphExec *out, CUgraph graph,
     CUresult rc = instantiate(out, graph, p->flags);
     p->result_out =
         rc == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
-    if (rc == CUDA_ERROR_INVALID_VALUE && handle_unused(graph))
+    HOLD(&graph_lock);
+    const struct sim_graph *g = graph_find(graph);
+    if (rc == CUDA_ERROR_INVALID_VALUE && g && conditions_unused(g))
         p->result_out = HANDLE_UNUSED;
     return rc;
 }

@@ -187,14 +187,6 @@ static CUgraphExecUpdateResult exec_take(struct exec_node *have, size_t have_cou
     return result;
 }
 
-/* `old`: what x had before. */
-static void choices_move(const struct sim_exec *x, const struct exec_node *old, size_t count)
-{
-    HOLD(&graph_lock);
-    choices_own(old, count, NULL);
-    choices_own(x->nodes, x->count, x);
-}
-
 static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResultInfo *info)
 {
     struct exec_node *want = NULL;
@@ -221,7 +213,9 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
     pthread_mutex_lock(&x->lock);
     info->result = exec_take(x->nodes, x->count, want, count, &where);
     if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
-        choices_move(x, want, count);
+        HOLD(&graph_lock);
+        choices_own(want, count, NULL); /* what x had before */
+        choices_own(x->nodes, x->count, x);
         SWAP(x->objects, objects);
     }
     struct point end = x->end;
@@ -260,23 +254,16 @@ static size_t child_count(const struct sim_exec *x, size_t at)
     return i - at - 2;
 }
 
-/* Dependencies inside a flat child count from its own beginning, its roots from the joint
- * before. */
-static void edges_shift(struct exec_node *nodes, size_t count, size_t by)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < nodes[i].after_count; k++)
-            nodes[i].after[k] += by;
-}
-
-/* `child` laid flat as it would be behind the node at `at`. Under graph_lock. */
+/* `child` laid flat as it would be behind the node at `at`: dependencies inside count from its own
+ * beginning, its roots from the joint before. Under graph_lock. */
 static CUresult child_flatten(const struct sim_graph *child, size_t at, struct exec_node **nodes,
                               size_t *count)
 {
     CUresult rc = exec_flatten(child, nodes, count);
     for (size_t i = 0; rc == CUDA_SUCCESS && i < *count; i++) {
         struct exec_node *n = &(*nodes)[i];
-        edges_shift(n, 1, at + 1);
+        for (size_t k = 0; k < n->after_count; k++)
+            n->after[k] += at + 1;
         if (n->after_count != 0)
             continue;
         n->after = malloc(sizeof(*n->after));

@@ -343,24 +343,14 @@ SIM_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode
 /* ---- the calls for any type of node (12.2; with edge data 12.3) ------------------------------ */
 
 #if CUDA_VERSION >= 12020
-/* Version 2 and 3 of a structure begin like the version of the typed call; only kernels differ
- * behind. */
+/* Version 2 and 3 of a structure begin like the version of the typed call. */
 static CUresult kernel_any(const CUDA_KERNEL_NODE_PARAMS_v3 *k, struct parts *p)
 {
-    CUDA_KERNEL_NODE_PARAMS params = {
-        .func = k->func,
-        .gridDimX = k->gridDimX,
-        .gridDimY = k->gridDimY,
-        .gridDimZ = k->gridDimZ,
-        .blockDimX = k->blockDimX,
-        .blockDimY = k->blockDimY,
-        .blockDimZ = k->blockDimZ,
-        .sharedMemBytes = k->sharedMemBytes,
-        .kernelParams = k->kernelParams,
-        .extra = k->extra,
-        .kern = k->kern,
-        .ctx = k->ctx,
-    };
+    CUDA_KERNEL_NODE_PARAMS params;
+    _Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, ctx) ==
+                       offsetof(CUDA_KERNEL_NODE_PARAMS_v3, ctx),
+                   "alike up to there");
+    memcpy(&params, k, sizeof(params));
     return parts_kernel(&params, p);
 }
 

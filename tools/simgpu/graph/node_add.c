@@ -118,13 +118,6 @@ static bool type_condition(CUgraphNodeType type)
     return type == TYPE_CONDITIONAL;
 }
 
-static bool lies_inside(const struct sim_graph *g, const struct sim_graph *of)
-{
-    while (g != of && g->owner)
-        g = g->owner->graph;
-    return g == of;
-}
-
 /* May it become a node of `into`? A copy has no allocations, and neither has conditions. */
 static bool child_fits(const struct sim_graph *child, const struct sim_graph *into, bool moved)
 {
@@ -132,7 +125,7 @@ static bool child_fits(const struct sim_graph *child, const struct sim_graph *in
         return false;
     if (!moved)
         return !graph_has(child, type_single);
-    return !child->owner && !lies_inside(into, child) && !graph_has(child, type_condition);
+    return !child->owner && !graph_inside(into, child) && !graph_has(child, type_condition);
 }
 
 static CUresult add_child(const struct place *at, CUgraph handle, bool moved)

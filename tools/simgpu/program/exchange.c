@@ -57,27 +57,26 @@ static bool arrived(const struct exchange *k)
 uint64_t exchange_step(struct work *w, uint64_t at_ns)
 {
     uint64_t *phase = &w->args.u64[ARG_PHASE];
-    struct exchange k;
+    const struct exchange *k = w->blob;
     (void)at_ns;
-    memcpy(&k, w->blob, EXCHANGE_PACKED);
-    if (!exchange_valid(w, &k)) {
+    if (!exchange_valid(w, k)) {
         w->step_error = CUDA_ERROR_ILLEGAL_ADDRESS;
         return STEP_OVER;
     }
     switch ((enum phase)(*phase)++) {
     case BEGIN:
-        return START_NS + move_ns(k.edge);
+        return START_NS + move_ns(k->edge);
     case PACK:
-        pack(&k);
+        pack(k);
         return ACCESS_NS;
     case WAIT:
-        if (arrived(&k))
-            return move_ns(k.edge);
+        if (arrived(k))
+            return move_ns(k->edge);
         *phase = WAIT;
         return STEP_POLL;
     case UNPACK:
         break;
     }
-    memcpy(k.to, k.in, k.edge * sizeof(uint32_t));
+    memcpy(k->to, k->in, k->edge * sizeof(uint32_t));
     return STEP_OVER;
 }

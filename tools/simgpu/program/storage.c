@@ -80,9 +80,8 @@ static uint64_t fail(struct work *w, CUresult error)
 
 static uint64_t kernel_step(struct work *w, warp_step *step)
 {
-    struct kernel k = {0};
-    memcpy(&k, w->blob, STORAGE_PACKED);
-    if (!storage_valid(w, k.storage))
+    const struct kernel *k = w->blob;
+    if (!storage_valid(w, k->storage))
         return fail(w, CUDA_ERROR_ILLEGAL_ADDRESS);
     if (!w->state)
         w->state = state_make(w);
@@ -90,7 +89,7 @@ static uint64_t kernel_step(struct work *w, warp_step *step)
     if (!state)
         return fail(w, CUDA_ERROR_LAUNCH_FAILED);
     uint64_t rounds = 0;
-    while (rounds < ROUNDS && state->over < state->count && round_run(state, &k, step))
+    while (rounds < ROUNDS && state->over < state->count && round_run(state, k, step))
         rounds++;
     if (rounds)
         return rounds * ROUND_NS;

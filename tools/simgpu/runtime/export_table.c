@@ -31,11 +31,6 @@ static CUresult primary_context(CUcontext *out, CUdevice dev)
     return out ? context_primary(dev, out) : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult module_load(CUmodule *out, const void *fat_binary)
-{
-    return cuModuleLoadData(out, fat_binary);
-}
-
 /* 11.8; its further arguments have been zero whenever it was seen. */
 static CUresult module_load_more(CUmodule *out, const void *fat_binary, void *a, void *b,
                                  unsigned int c)
@@ -109,7 +104,7 @@ static CUresult validity(uint32_t version, uint64_t unix_seconds, uint64_t answe
 #define BYTES(slots) (const void *)((slots) * sizeof(void *))
 
 static const void *const runtime_interface[13] = {
-    BYTES(13),          module_load,      primary_context,
+    BYTES(13),          cuModuleLoadData, primary_context,
     REFUSE_3,           module_load_more, agree, /* 11.8, after the module */
     module_load_header, REFUSE_3,         agree, /* 13.2: load the compilers */
 };

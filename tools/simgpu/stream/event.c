@@ -41,12 +41,6 @@ struct sim_event *event_make(struct sim_context *ctx, unsigned int flags)
     return e;
 }
 
-static void event_hold(struct sim_event *e)
-{
-    HOLD(&e->lock);
-    e->users++;
-}
-
 /* The slot is used again only once no record is on its way to it. */
 static void event_release(struct sim_event *e)
 {
@@ -113,7 +107,9 @@ static void work_drop(struct work *w)
 
 static void work_hold(struct work *w)
 {
-    event_hold(w->args.ptr[0]);
+    struct sim_event *e = w->args.ptr[0];
+    HOLD(&e->lock);
+    e->users++;
 }
 
 /* ptr[0] is the event's handle too, for graphs that hold external records and waits. */
@@ -124,7 +120,7 @@ static void event_prepare(struct sim_event *e, CUgraphNodeType type, struct work
     w->name = record ? "event_record" : "event_wait";
     w->effect = record ? record_effect : NULL;
     w->args.ptr[0] = e;
-    event_hold(e);
+    work_hold(w);
 }
 
 /* ---- record ---------------------------------------------------------------------------------- */

@@ -140,17 +140,12 @@ static uint32_t group_preempt(const struct object *o)
     return 0;
 }
 
-static uint32_t schedule_bytes(void)
-{
-    return branch() < 575 ? 2 : 3;
-}
-
 static uint32_t group_control(struct object *o, const struct nvrm_control *call)
 {
     void *p = (void *)(uintptr_t)call->params;
     switch (call->command) {
     case NVRM_GROUP_SCHEDULE:
-        return call->bytes == schedule_bytes() ? group_schedule(o, p) : NVRM_INVALID_PARAMS;
+        return call->bytes == (branch() < 575 ? 2 : 3) ? group_schedule(o, p) : NVRM_INVALID_PARAMS;
     case NVRM_GROUP_SET_TIMESLICE:
         return call->bytes == sizeof(struct nvrm_timeslice) ? group_timeslice(o, p)
                                                             : NVRM_INVALID_PARAMS;

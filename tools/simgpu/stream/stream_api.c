@@ -9,17 +9,13 @@ enum { PRIORITY_GREATEST = -5, PRIORITY_LEAST = 0 };
 
 /* ---- create and destroy ---------------------------------------------------------------------- */
 
-static int priority_clamped(int priority)
-{
-    priority = priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
-    return priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
-}
-
 static CUresult stream_make(CUstream *out, struct sim_context *ctx, unsigned int flags,
                             int priority)
 {
     struct sim_stream *s;
-    TRY(stream_create(ctx, STREAM_CREATED, flags, priority_clamped(priority), &s));
+    priority = priority < PRIORITY_GREATEST ? PRIORITY_GREATEST : priority;
+    priority = priority > PRIORITY_LEAST ? PRIORITY_LEAST : priority;
+    TRY(stream_create(ctx, STREAM_CREATED, flags, priority, &s));
     *out = stream_handle(s);
     return CUDA_SUCCESS;
 }

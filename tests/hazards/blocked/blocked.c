@@ -43,6 +43,7 @@ static void call(const struct symbol *s, enum company company, bool all)
     world_clear(company);
     printf("%s%s%s\t%s\t%d%s\n", s->name, s->what ? " " : "", s->what ? s->what : "",
            waits_name[f->waits], (int)r, waited ? ", waits" : "");
+    fflush(stdout); /* it gets on: see outcome.c */
     if (all && !waited && r != CUDA_ERROR_NOT_SUPPORTED)
         give_up("the table says that it waits");
 }

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* Far more than any takes beside much other work; and what a child that was left may take. */
-enum { LIMIT_MS = 800000, ORPHANS_MS = 5000 };
+enum { SILENCE_MS = 600000, ORPHANS_MS = 5000 };
 
 static uint64_t now_ms(void)
 {
@@ -127,11 +127,14 @@ static void go_on(pid_t pid, int status, struct outcome *r)
         ptrace(PTRACE_CONT, pid, NULL, event ? NULL : (void *)(intptr_t)number);
 }
 
-/* SIGCHLD is blocked, and comes with each of its stops too. */
-static void await(pid_t pid, struct outcome *r)
+/* SIGCHLD is blocked, and comes with each of its stops too. Who writes something now and then gets
+ * on, however slow the machine is. */
+static void await(pid_t pid, int out, struct outcome *r)
 {
     const struct timespec second = {.tv_sec = 1};
-    uint64_t by_ms = now_ms() + LIMIT_MS;
+    uint64_t by_ms = now_ms() + SILENCE_MS;
+    struct stat now;
+    off_t written = 0;
     bool late = false;
     sigset_t news;
     sigemptyset(&news);
@@ -142,6 +145,9 @@ static void await(pid_t pid, struct outcome *r)
             go_on(pid, r->status, r);
         } else if (came != 0) {
             break;
+        } else if (!late && fstat(out, &now) == 0 && now.st_size != written) {
+            written = now.st_size;
+            by_ms = now_ms() + SILENCE_MS;
         } else if (now_ms() >= by_ms) {
             late = true;
             kill(pid, SIGKILL);
@@ -263,7 +269,7 @@ void outcome_of(struct outcome *r, const char *folder, void (*enter)(const void 
     ptrace(PTRACE_SEIZE, pid, NULL, (void *)(intptr_t)PTRACE_O_TRACEEXIT);
     close(go[0]);
     close(go[1]);
-    await(pid, r);
+    await(pid, fds[0], r);
     r->ms = now_ms() - began_ms;
     children_left(r);
     text_of(fds[0], r->out);

@@ -16,7 +16,7 @@
 
 struct range {
     uintptr_t start, size;
-    bool managed, host;
+    unsigned kinds;       /* MEMORY_* */
     CUdevice pool_device; /* CU_DEVICE_INVALID: of no pool, or there is one device only */
     uint32_t generation;
 };
@@ -124,19 +124,19 @@ static bool range_ask(uintptr_t address, struct range *r)
         return false;
     r->start = (uintptr_t)start;
     r->size = size;
-    r->managed = managed != 0;
-    r->host = type == CU_MEMORYTYPE_HOST && !managed;
+    r->kinds = managed ? MEMORY_ANY : type == CU_MEMORYTYPE_HOST ? MEMORY_HOST : MEMORY_DEVICE;
     CUpointer_attribute of_pool[] = {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
                                      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
     CUmemoryPool pool = NULL;
     void *pool_data[] = {&pool, &r->pool_device};
     bool several = gpu_device_several();
-    if (!(several || r->host) ||
+    if (!(several || r->kinds == MEMORY_HOST) ||
         REAL(cuPointerGetAttributes)(2, of_pool, pool_data, (CUdeviceptr)address) != CUDA_SUCCESS)
         pool = NULL;
     if (!pool || !several)
         r->pool_device = CU_DEVICE_INVALID;
-    return (unsigned)type != 0 && size != 0 && (!pool || !r->host || host_pool_open(pool));
+    return (unsigned)type != 0 && size != 0 &&
+           (!pool || r->kinds != MEMORY_HOST || host_pool_open(pool));
 }
 
 void memory_registered_look(void)
@@ -167,22 +167,11 @@ static const struct range *range_of(uintptr_t address, size_t bytes)
     return r->generation && range_holds(r, address, bytes) ? r : NULL;
 }
 
-uint32_t memory_flags(const void *address, size_t bytes)
-{
-    bool known = MUTANT(pageable_deferred) || range_of((uintptr_t)address, bytes);
-    return known ? 0 : VHQ_MUST_INLINE;
-}
-
-uint32_t memory_host_flags(const void *address, size_t bytes)
+uint32_t memory_flags(CUdeviceptr address, size_t bytes, unsigned kinds)
 {
     const struct range *r = range_of((uintptr_t)address, bytes);
-    return r && (r->host || r->managed) ? 0 : VHQ_MUST_INLINE;
-}
-
-uint32_t memory_device_flags(CUdeviceptr address, size_t bytes)
-{
-    const struct range *r = range_of((uintptr_t)address, bytes);
-    return r && !r->host ? 0 : VHQ_MUST_INLINE;
+    bool fits = (r && (r->kinds & kinds)) || (kinds == MEMORY_ANY && MUTANT(pageable_deferred));
+    return fits ? 0 : VHQ_MUST_INLINE;
 }
 
 static bool range_elsewhere(CUdeviceptr address, const struct gpu_device *of_stream)
@@ -203,7 +192,7 @@ uint32_t memory_pool_flags(CUdeviceptr a, CUdeviceptr b, const struct gpu_device
 bool memory_host(CUdeviceptr address)
 {
     const struct range *r = range_of((uintptr_t)address, 1);
-    return !r || r->host;
+    return !r || r->kinds == MEMORY_HOST;
 }
 
 /* msync says so of pages that are not there, and with MS_ASYNC does nothing else. */
@@ -220,22 +209,17 @@ bool memory_mapped(const void *address, size_t bytes)
 bool memory_copy_waits(CUdeviceptr dst, CUdeviceptr src)
 {
     const struct range *to = range_of((uintptr_t)dst, 1);
-    if (!to || to->host)
+    if (!to || to->kinds == MEMORY_HOST)
         return true;
     const struct range *from = range_of((uintptr_t)src, 1);
-    return from && from->host;
-}
-
-uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes)
-{
-    const struct range *r = range_of((uintptr_t)address, bytes);
-    return r && r->managed ? 0 : VHQ_MUST_INLINE;
+    return from && from->kinds == MEMORY_HOST;
 }
 
 uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes)
 {
     const struct range *r = range_of((uintptr_t)address, bytes);
-    return r && r->managed && r->start == (uintptr_t)address && (!bytes || bytes == r->size)
+    return r && r->kinds == MEMORY_ANY && r->start == (uintptr_t)address &&
+                   (!bytes || bytes == r->size)
                ? 0
                : VHQ_MUST_INLINE;
 }

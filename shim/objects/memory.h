@@ -6,16 +6,12 @@
 
 #include "shim/lookup/shim.h"
 
-/* VHQ_MUST_INLINE unless all of it is memory that the driver knows (device, managed, pinned): then
- * a copy may be deferred. Pageable memory must be read, or written, before the call returns; and an
- * address that is no memory gives an error at the call. */
-uint32_t memory_flags(const void *address, size_t bytes);
-/* Likewise, unless it is the host's, or the device's; managed memory is both. */
-uint32_t memory_host_flags(const void *address, size_t bytes);
-uint32_t memory_device_flags(CUdeviceptr address, size_t bytes);
-/* Likewise, unless it is managed. */
-uint32_t memory_managed_flags(CUdeviceptr address, size_t bytes);
-/* Likewise, unless it is all of an allocation; 0 bytes stand for that. */
+/* VHQ_MUST_INLINE unless all of it is memory of one of these kinds that the driver knows: then a copy
+ * may be deferred. Pageable memory must be read, or written, before the call returns; and an address
+ * that is no memory gives an error at the call. Managed memory is the host's and the device's, too. */
+enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_MANAGED = 4, MEMORY_ANY = 7 };
+uint32_t memory_flags(CUdeviceptr address, size_t bytes, unsigned kinds);
+/* Likewise, unless it is all of a managed allocation; 0 bytes stand for that. */
 uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes);
 /* VHQ_MUST_INLINE where an end of a copy is memory of a pool that the driver may refuse: what
  * counts is the device of the context that is current in the call (CUDA Programming Guide, stream

@@ -94,6 +94,12 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
     return result;
 }
 
+/* The driver waits for nothing where there is nothing to copy. */
+static bool call_waits(const struct call *c)
+{
+    return c->waits && (c->bytes || MUTANT(nothing_completes));
+}
+
 static CUresult call_go(struct call *c, struct shim_stream *s)
 {
     if (capture_active(s))
@@ -117,7 +123,7 @@ static CUresult call_go(struct call *c, struct shim_stream *s)
     }
     if (unlikely(r != CUDA_SUCCESS))
         return context_answer(s->ctx, (CUresult)r);
-    if (c->waits)
+    if (call_waits(c))
         schedule_complete(s, c->epoch);
     return CUDA_SUCCESS;
 }
@@ -146,7 +152,7 @@ static __attribute__((noinline)) CUresult call_traced(struct call *c, struct shi
         return result;
     r->copy.took_ns = trace_took(r->ns);
     trace_put(r);
-    if (c->waits)
+    if (call_waits(c))
         traced_wait(c->name, trace_clock());
     return result;
 }
@@ -163,13 +169,11 @@ CUresult call_on(struct call *c, struct shim_stream *s)
     return trace_on() ? call_traced(c, s) : call_go(c, s);
 }
 
-CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits)
+CUresult call_sync(struct call *c, struct shim_stream *s)
 {
     if (MUTANT(sync_copy_undrained))
         return (CUresult)c->now(c->args);
     c->run = NULL;
     c->came_first = !capture_any();
-    c->req.est_ns = est_ns;
-    c->waits = waits;
     return call_on(c, s);
 }

@@ -29,12 +29,12 @@ struct call {
     struct vhq_req req; /* bytes, flags, estimate, fences */
     uint64_t epoch;     /* out: what schedule_end said */
     bool kernel;        /* a kernel, or a graph of them: counted */
-    bool waits;         /* the driver returns when the work is complete */
+    bool waits;         /* the driver returns when the work is complete, if there are bytes */
     bool came_first;    /* a capture that begins while it waits forbids it nothing */
-    /* For traces: a record to be completed, or a name and the bytes that are copied. */
+    uint64_t bytes;     /* that are copied */
+    /* For traces: a record to be completed, or a name. */
     struct trace_record *record;
     const char *name;
-    uint64_t bytes;
 };
 
 /* Of what lies in a copy. */
@@ -111,9 +111,8 @@ static inline struct shim_stream *call_stream(CUstream *stream, bool ptds)
         client_note_call();
     return s;
 }
-/* A synchronous copy or memset on a default stream: in its turn, by the calling thread. `waits`:
- * the driver returns when the work is complete. */
-CUresult call_sync(struct call *c, struct shim_stream *s, uint64_t est_ns, bool waits);
+/* A synchronous copy or memset on a default stream: in its turn, by the calling thread. */
+CUresult call_sync(struct call *c, struct shim_stream *s);
 
 /* A stream is about to wait for what may come later, from the program or from another one: the word
  * is not 0 from then on (vhq_config.stands). */

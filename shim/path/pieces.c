@@ -83,7 +83,7 @@ static void pieces_plan(struct call *c, const struct shim_stream *s, enum copy_w
 /* All of it is there. */
 static bool side_there(uintptr_t at, size_t bytes)
 {
-    return !memory_flags((const void *)at, bytes) || memory_mapped((const void *)at, bytes);
+    return !memory_flags(at, bytes, MEMORY_ANY) || memory_mapped((const void *)at, bytes);
 }
 
 /* ---- linear ------------------------------------------------------------------------------- */

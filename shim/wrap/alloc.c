@@ -218,7 +218,8 @@ OP_FIRST(cuStreamAttachMemAsync, attach_flags(dptr, length, flags), 0, (CUdevice
 
 static uint32_t prefetch_flags(CUdeviceptr at, size_t bytes, CUdevice to)
 {
-    return bytes ? memory_managed_flags(at, bytes) | memory_target_flags(to) : VHQ_MUST_INLINE;
+    return bytes ? memory_flags(at, bytes, MEMORY_MANAGED) | memory_target_flags(to)
+                 : VHQ_MUST_INLINE;
 }
 OP_LAST(cuMemPrefetchAsync, prefetch_flags(devPtr, count, dstDevice), OP_COPY(count, false),
         (CUdeviceptr, devPtr), (size_t, count), (CUdevice, dstDevice))

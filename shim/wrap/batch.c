@@ -119,8 +119,8 @@ static uint32_t copy_flags(const struct batch *b)
         return VHQ_MUST_INLINE;
     for (size_t i = 0; i < b->count && !flags; i++)
         flags = !sizes[i] ? VHQ_MUST_INLINE
-                          : memory_flags((const void *)(uintptr_t)dst[i], sizes[i]) |
-                                memory_flags((const void *)(uintptr_t)src[i], sizes[i]) |
+                          : memory_flags(dst[i], sizes[i], MEMORY_ANY) |
+                                memory_flags(src[i], sizes[i], MEMORY_ANY) |
                                 memory_pool_flags(dst[i], src[i], b->gpu);
     return flags;
 }
@@ -204,7 +204,7 @@ static uint32_t managed_flags(const struct batch *b)
     if (b->extra_count && (!b->bytes[2] || !b->bytes[3] || !batch_indexed(b, b->array[3])))
         return VHQ_MUST_INLINE;
     for (size_t i = 0; !flags && i < b->count; i++)
-        flags = sizes[i] ? memory_managed_flags(at[i], sizes[i]) : VHQ_MUST_INLINE;
+        flags = sizes[i] ? memory_flags(at[i], sizes[i], MEMORY_MANAGED) : VHQ_MUST_INLINE;
     for (size_t i = 0; !flags && i < b->extra_count; i++)
         flags = memory_target_flags(memory_target(where[i]));
     return flags;

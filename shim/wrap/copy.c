@@ -11,25 +11,23 @@
 /* What is not certain to be accepted is made by the calling thread: the driver's answer is the
  * call's, and no later call gets it. */
 
-/* Into pageable memory: the driver waits until it is there. For nothing it waits for nothing. */
-static uint32_t target_flags(struct call *c, const void *dst, size_t bytes)
+/* Into pageable memory: the driver waits until it is there. */
+static uint32_t target_flags(struct call *c, CUdeviceptr dst, size_t bytes)
 {
-    uint32_t flags = memory_flags(dst, bytes);
-    c->waits = flags && (bytes || MUTANT(nothing_completes));
+    uint32_t flags = memory_flags(dst, bytes, MEMORY_ANY);
+    c->waits = flags;
     return flags;
 }
 
 static uint32_t download_flags(struct call *c, void *dst, CUdeviceptr src, size_t bytes)
 {
-    return target_flags(c, dst, bytes) | memory_host_flags(dst, bytes) |
-           memory_device_flags(src, bytes);
+    return target_flags(c, ADDRESS(dst), bytes) | memory_flags(ADDRESS(dst), bytes, MEMORY_HOST) |
+           memory_flags(src, bytes, MEMORY_DEVICE);
 }
 
 /* Of the ends of a copy into stream `s`. */
 #define POOLS(a, b)                                                                                \
-    (!gpu_device_several() ? 0                                                                     \
-                           : memory_pool_flags((CUdeviceptr)(uintptr_t)(a),                        \
-                                               (CUdeviceptr)(uintptr_t)(b), s->ctx->gpu))
+    (!gpu_device_several() ? 0 : memory_pool_flags(ADDRESS(a), ADDRESS(b), s->ctx->gpu))
 
 /* ---- linear ------------------------------------------------------------------------------- */
 
@@ -41,8 +39,8 @@ static uint32_t download_flags(struct call *c, void *dst, CUdeviceptr src, size_
 
 PIECE(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void *)
 OP_LAST_CUT(cuMemcpyHtoDAsync_v2,
-            memory_host_flags(srcHost, ByteCount) | memory_device_flags(dstDevice, ByteCount) |
-                POOLS(dstDevice, srcHost),
+            memory_flags(ADDRESS(srcHost), ByteCount, MEMORY_HOST) |
+                memory_flags(dstDevice, ByteCount, MEMORY_DEVICE) | POOLS(dstDevice, srcHost),
             OP_UPLOAD(ByteCount), CUT(cuMemcpyHtoDAsync_v2, COPY_UP, dstDevice, srcHost),
             (CUdeviceptr, dstDevice), (const void *, srcHost), (size_t, ByteCount))
 PIECE(cuMemcpyDtoHAsync_v2, void *, CUdeviceptr)
@@ -52,14 +50,14 @@ OP_LAST_CUT(cuMemcpyDtoHAsync_v2,
             (void *, dstHost), (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr)
 OP_LAST_CUT(cuMemcpyDtoDAsync_v2,
-            memory_device_flags(dstDevice, ByteCount) | memory_device_flags(srcDevice, ByteCount) |
-                POOLS(dstDevice, srcDevice),
+            memory_flags(dstDevice, ByteCount, MEMORY_DEVICE) |
+                memory_flags(srcDevice, ByteCount, MEMORY_DEVICE) | POOLS(dstDevice, srcDevice),
             OP_COPY(ByteCount, true), CUT(cuMemcpyDtoDAsync_v2, COPY_WITHIN, dstDevice, srcDevice),
             (CUdeviceptr, dstDevice), (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr)
 OP_LAST_CUT(cuMemcpyAsync,
-            target_flags(&c, (const void *)(uintptr_t)dst, ByteCount) |
-                memory_flags((const void *)(uintptr_t)src, ByteCount) | POOLS(dst, src),
+            target_flags(&c, dst, ByteCount) | memory_flags(src, ByteCount, MEMORY_ANY) |
+                POOLS(dst, src),
             OP_UPLOAD(ByteCount), CUT(cuMemcpyAsync, copy_way(dst, src), dst, src),
             (CUdeviceptr, dst), (CUdeviceptr, src), (size_t, ByteCount))
 static uint32_t contexts_flags(CUcontext a, CUcontext b)
@@ -68,8 +66,8 @@ static uint32_t contexts_flags(CUcontext a, CUcontext b)
 }
 
 OP_LAST(cuMemcpyPeerAsync,
-        contexts_flags(dstContext, srcContext) | memory_device_flags(dstDevice, ByteCount) |
-            memory_device_flags(srcDevice, ByteCount),
+        contexts_flags(dstContext, srcContext) | memory_flags(dstDevice, ByteCount, MEMORY_DEVICE) |
+            memory_flags(srcDevice, ByteCount, MEMORY_DEVICE),
         OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (CUcontext, dstContext),
         (CUdeviceptr, srcDevice), (CUcontext, srcContext), (size_t, ByteCount))
 /* An array's extent is not looked up: the driver judges the first time, by the calling thread. */
@@ -84,24 +82,21 @@ OP_LAST(cuMemcpyAtoHAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), (void 
 static uint32_t side_flags(CUmemorytype type, const void *host, CUdeviceptr device, size_t x,
                            size_t y, size_t pitch, size_t rows, size_t width)
 {
-    const char *base =
-        type == CU_MEMORYTYPE_HOST ? (const char *)host : (const char *)(uintptr_t)device;
-    if (!rows || !width || pitch < x + width)
+    CUdeviceptr base = type == CU_MEMORYTYPE_HOST ? ADDRESS(host) : device;
+    unsigned kinds = type == CU_MEMORYTYPE_HOST      ? MEMORY_HOST
+                     : type == CU_MEMORYTYPE_DEVICE  ? MEMORY_DEVICE
+                     : type == CU_MEMORYTYPE_UNIFIED ? MEMORY_ANY
+                                                     : 0;
+    if (!kinds || !rows || !width || pitch < x + width ||
+        (x | y | width | rows | pitch) > MAX_PITCH)
         return VHQ_MUST_INLINE;
-    if ((x | y | width | rows | pitch) > MAX_PITCH)
-        return VHQ_MUST_INLINE;
-    base += y * pitch + x;
-    width += (rows - 1) * pitch;
-    return type == CU_MEMORYTYPE_HOST     ? memory_host_flags(base, width)
-           : type == CU_MEMORYTYPE_DEVICE ? memory_device_flags((CUdeviceptr)(uintptr_t)base, width)
-           : type == CU_MEMORYTYPE_UNIFIED ? memory_flags(base, width)
-                                           : VHQ_MUST_INLINE;
+    return memory_flags(base + y * pitch + x, width + (rows - 1) * pitch, kinds);
 }
 
 /* Into pageable memory: complete when the call returns. */
-static uint32_t into_flags(struct call *c, CUmemorytype type, uint32_t side, size_t bytes)
+static uint32_t into_flags(struct call *c, CUmemorytype type, uint32_t side)
 {
-    c->waits = side && bytes && type == CU_MEMORYTYPE_HOST;
+    c->waits = side && type == CU_MEMORYTYPE_HOST;
     return side;
 }
 
@@ -111,8 +106,7 @@ static uint32_t copy_2d_flags(struct call *c, const CUDA_MEMCPY2D *op)
                       op->srcPitch, op->Height, op->WidthInBytes) |
            into_flags(c, op->dstMemoryType,
                       side_flags(op->dstMemoryType, op->dstHost, op->dstDevice, op->dstXInBytes,
-                                 op->dstY, op->dstPitch, op->Height, op->WidthInBytes),
-                      op->WidthInBytes * op->Height);
+                                 op->dstY, op->dstPitch, op->Height, op->WidthInBytes));
 }
 
 /* 0: there are none, slices would overlap, or the driver works out how far apart they are. */
@@ -158,8 +152,8 @@ static uint32_t reserved_flags(const void *a, const void *b, size_t lod)
 
 OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
               reserved_flags(op->reserved0, op->reserved1, op->srcLOD | op->dstLOD) |
-                  SIDE_3D(op, src) |
-                  into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)) | BOX_POOLS(op),
+                  SIDE_3D(op, src) | into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst)) |
+                  BOX_POOLS(op),
               op->srcMemoryType == CU_MEMORYTYPE_HOST
                   ? OP_UPLOAD(bytes_3d(op))
                   : OP_COPY(bytes_3d(op), on_device(op->srcMemoryType, op->dstMemoryType)),
@@ -167,7 +161,7 @@ OP_STRUCT_CUT(cuMemcpy3DAsync_v2, CUDA_MEMCPY3D,
 OP_STRUCT(cuMemcpy3DPeerAsync, CUDA_MEMCPY3D_PEER,
           contexts_flags(op->dstContext, op->srcContext) |
               reserved_flags(NULL, NULL, op->srcLOD | op->dstLOD) | SIDE_3D(op, src) |
-              into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst), bytes_3d(op)),
+              into_flags(&c, op->dstMemoryType, SIDE_3D(op, dst)),
           OP_COPY(bytes_3d(op), false))
 
 /* ---- memset ------------------------------------------------------------------------------- */
@@ -180,7 +174,7 @@ static uint32_t set_flags(CUdeviceptr dst, size_t pitch, size_t element, size_t 
     if (!width || !height || width > MAX_PITCH || dst % element ||
         (height > 1 && (pitch > MAX_PITCH || pitch % element || pitch < width * element)))
         return VHQ_MUST_INLINE;
-    return memory_device_flags(dst, (height - 1) * pitch + width * element);
+    return memory_flags(dst, (height - 1) * pitch + width * element, MEMORY_DEVICE);
 }
 
 #define MEMSET(bits, type)                                                                         \

@@ -7,12 +7,6 @@
 
 #define GOES false /* within the device, or not known: the driver need not wait for it */
 
-/* A copy of nothing waits for nothing. */
-static bool host_waits(CUdeviceptr dst, const void *src, size_t bytes)
-{
-    return bytes && memory_copy_waits(dst, (CUdeviceptr)(uintptr_t)src);
-}
-
 #define SYNC_PIECE(sym, ...)                                                                       \
     (stream == CU_STREAM_PER_THREAD ? REAL(sym##_ptds)(__VA_ARGS__) : REAL(sym)(__VA_ARGS__))
 #define PIECE(sym, to, from)                                                                       \
@@ -22,11 +16,11 @@ static bool host_waits(CUdeviceptr dst, const void *src, size_t bytes)
     }
 
 PIECE(cuMemcpyHtoD_v2, CUdeviceptr, const void *)
-OP_SYNC_CUT(cuMemcpyHtoD_v2, host_waits(dstDevice, srcHost, ByteCount), OP_UPLOAD(ByteCount),
+OP_SYNC_CUT(cuMemcpyHtoD_v2, memory_copy_waits(dstDevice, ADDRESS(srcHost)), OP_UPLOAD(ByteCount),
             CUT(cuMemcpyHtoD_v2, COPY_UP, dstDevice, srcHost), (CUdeviceptr, dstDevice),
             (const void *, srcHost), (size_t, ByteCount))
 PIECE(cuMemcpyDtoH_v2, void *, CUdeviceptr)
-OP_SYNC_CUT(cuMemcpyDtoH_v2, ByteCount || MUTANT(nothing_completes), OP_COPY(ByteCount, false),
+OP_SYNC_CUT(cuMemcpyDtoH_v2, true, OP_COPY(ByteCount, false),
             CUT(cuMemcpyDtoH_v2, COPY_DOWN, dstHost, srcDevice), (void *, dstHost),
             (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyDtoD_v2, CUdeviceptr, CUdeviceptr)
@@ -34,7 +28,7 @@ OP_SYNC_CUT(cuMemcpyDtoD_v2, GOES, OP_COPY(ByteCount, true),
             CUT(cuMemcpyDtoD_v2, COPY_WITHIN, dstDevice, srcDevice), (CUdeviceptr, dstDevice),
             (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpy, CUdeviceptr, CUdeviceptr)
-OP_SYNC_CUT(cuMemcpy, ByteCount &&memory_copy_waits(dst, src), OP_UPLOAD(ByteCount),
+OP_SYNC_CUT(cuMemcpy, memory_copy_waits(dst, src), OP_UPLOAD(ByteCount),
             CUT(cuMemcpy, copy_way(dst, src), dst, src), (CUdeviceptr, dst), (CUdeviceptr, src),
             (size_t, ByteCount))
 OP_SYNC(cuMemcpyPeer, GOES, OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice),
@@ -46,8 +40,8 @@ OP_SYNC(cuMemcpyAtoD_v2, GOES, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice
         (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
 OP_SYNC(cuMemcpyHtoA_v2, GOES, OP_UPLOAD(ByteCount), (CUarray, dstArray), (size_t, dstOffset),
         (const void *, srcHost), (size_t, ByteCount))
-OP_SYNC(cuMemcpyAtoH_v2, ByteCount != 0, OP_COPY(ByteCount, false), (void *, dstHost),
-        (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoH_v2, true, OP_COPY(ByteCount, false), (void *, dstHost), (CUarray, srcArray),
+        (size_t, srcOffset), (size_t, ByteCount))
 OP_SYNC(cuMemcpyAtoA_v2, GOES, OP_COPY(ByteCount, true), (CUarray, dstArray), (size_t, dstOffset),
         (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
 
@@ -61,7 +55,7 @@ static bool waits_into(CUmemorytype type, CUdeviceptr dst)
     return type == CU_MEMORYTYPE_HOST ||
            (type == CU_MEMORYTYPE_UNIFIED && memory_copy_waits(dst, dst));
 }
-#define WAITS_INTO(c, bytes) (bytes) && waits_into((c)->dstMemoryType, (c)->dstDevice)
+#define WAITS_INTO(c) ((c) && waits_into((c)->dstMemoryType, (c)->dstDevice))
 
 #define bytes_3d(c) ((c) ? (c)->WidthInBytes * (c)->Height * (c)->Depth : 0)
 
@@ -71,13 +65,13 @@ static CUresult box_piece(const CUDA_MEMCPY3D *op, CUstream stream)
 }
 #define CUT_2D CUT_ROWS(bytes_2d(pCopy), box_of(pCopy))
 
-OP_SYNC_CUT(cuMemcpy2D_v2, WAITS_INTO(pCopy, bytes_2d(pCopy)), OP_COPY(bytes_2d(pCopy), false),
-            CUT_2D, (const CUDA_MEMCPY2D *, pCopy))
-OP_SYNC_CUT(cuMemcpy2DUnaligned_v2, WAITS_INTO(pCopy, bytes_2d(pCopy)),
-            OP_COPY(bytes_2d(pCopy), false), CUT_2D, (const CUDA_MEMCPY2D *, pCopy))
-OP_SYNC_CUT(cuMemcpy3D_v2, WAITS_INTO(pCopy, bytes_3d(pCopy)), OP_COPY(bytes_3d(pCopy), false),
+OP_SYNC_CUT(cuMemcpy2D_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false), CUT_2D,
+            (const CUDA_MEMCPY2D *, pCopy))
+OP_SYNC_CUT(cuMemcpy2DUnaligned_v2, WAITS_INTO(pCopy), OP_COPY(bytes_2d(pCopy), false), CUT_2D,
+            (const CUDA_MEMCPY2D *, pCopy))
+OP_SYNC_CUT(cuMemcpy3D_v2, WAITS_INTO(pCopy), OP_COPY(bytes_3d(pCopy), false),
             CUT_ROWS(bytes_3d(pCopy), *pCopy), (const CUDA_MEMCPY3D *, pCopy))
-OP_SYNC(cuMemcpy3DPeer, WAITS_INTO(pCopy, bytes_3d(pCopy)), OP_COPY(bytes_3d(pCopy), false),
+OP_SYNC(cuMemcpy3DPeer, WAITS_INTO(pCopy), OP_COPY(bytes_3d(pCopy), false),
         (const CUDA_MEMCPY3D_PEER *, pCopy))
 
 #define MEMSET(bits, type)                                                                         \

@@ -26,48 +26,43 @@ static void going(void)
         drain_all_unblocked();
 }
 
-/* Another thread may have asked about the address meanwhile. */
-static CUresult gone(CUresult r)
-{
-    forget();
-    return r;
-}
-
-#define GOES(sym, what, ...)                                                                       \
+/* In the driver's call another thread may begin a capture, which forbids it nothing. */
+#define GOES(sym, before, after, ...)                                                              \
     EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
         CUresult r;                                                                                \
         bool captures = capture_any();                                                             \
-        if (!(what))                                                                               \
-            return REAL(sym)(EACH_VALUE(__VA_ARGS__));                                             \
-        going();                                                                                   \
+        before;                                                                                    \
         CAPTURE_LATER(captures, r, REAL(sym)(EACH_VALUE(__VA_ARGS__)));                            \
-        return gone(r);                                                                            \
+        after;                                                                                     \
+        return r;                                                                                  \
     }
+/* Forgotten twice: another thread may have asked about the address meanwhile. */
+#define ENDS(sym, what, ...) GOES(sym, if (what) going(), forget(), __VA_ARGS__)
 
-EXPORT CUresult cuMemHostUnregister(void *p)
+static CUdeviceptr registered_at(void *p)
 {
     CUdeviceptr device = 0;
-    bool captures = capture_any();
-    if (!p)
-        return REAL(cuMemHostUnregister)(p);
-    if (REAL(cuMemHostGetDevicePointer_v2)(&device, p, 0) != CUDA_SUCCESS)
+    if (!p || REAL(cuMemHostGetDevicePointer_v2)(&device, p, 0) != CUDA_SUCCESS)
         device = (CUdeviceptr)(uintptr_t)p;
-    going();
-    CUresult r;
-    CAPTURE_LATER(captures, r, REAL(cuMemHostUnregister)(p));
-    if (gone(r) == CUDA_SUCCESS)
-        memory_registered_remove(device);
-    return r;
+    return device;
 }
-GOES(cuMemUnmap, ptr, (CUdeviceptr, ptr), (size_t, size))
-GOES(cuIpcCloseMemHandle, dptr, (CUdeviceptr, dptr))
-GOES(cuArrayDestroy, hArray, (CUarray, hArray))
-GOES(cuMipmappedArrayDestroy, hMipmappedArray, (CUmipmappedArray, hMipmappedArray))
-GOES(cuCtxDisablePeerAccess, peerContext, (CUcontext, peerContext))
-GOES(cuDestroyExternalMemory, extMem, (CUexternalMemory, extMem))
-GOES(cuDestroyExternalSemaphore, extSem, (CUexternalSemaphore, extSem))
-GOES(cuGraphicsUnregisterResource, resource, (CUgraphicsResource, resource))
+static void unregistered(CUresult r, CUdeviceptr device)
+{
+    forget();
+    if (r == CUDA_SUCCESS)
+        memory_registered_remove(device);
+}
+GOES(cuMemHostUnregister, CUdeviceptr device = registered_at(p);
+     if (p) going(), unregistered(r, device), (void *, p))
+ENDS(cuMemUnmap, ptr, (CUdeviceptr, ptr), (size_t, size))
+ENDS(cuIpcCloseMemHandle, dptr, (CUdeviceptr, dptr))
+ENDS(cuArrayDestroy, hArray, (CUarray, hArray))
+ENDS(cuMipmappedArrayDestroy, hMipmappedArray, (CUmipmappedArray, hMipmappedArray))
+ENDS(cuCtxDisablePeerAccess, peerContext, (CUcontext, peerContext))
+ENDS(cuDestroyExternalMemory, extMem, (CUexternalMemory, extMem))
+ENDS(cuDestroyExternalSemaphore, extSem, (CUexternalSemaphore, extSem))
+ENDS(cuGraphicsUnregisterResource, resource, (CUgraphicsResource, resource))
 
 /* ---- frees that wait ------------------------------------------------------------------------ */
 
@@ -103,15 +98,7 @@ static void freeing(CUdeviceptr at)
         drain_sync_context(owner);
 }
 
-#define FREES(sym, type)                                                                           \
-    EXPORT CUresult sym(type ptr)                                                                  \
-    {                                                                                              \
-        CUresult r;                                                                                \
-        bool captures = capture_any();                                                             \
-        freeing((CUdeviceptr)ptr);                                                                 \
-        CAPTURE_LATER(captures, r, REAL(sym)(ptr));                                                \
-        return gone(r);                                                                            \
-    }
+#define FREES(sym, type) GOES(sym, freeing((CUdeviceptr)ptr), forget(), (type, ptr))
 FREES(cuMemFree, CUdeviceptr_v1)
 FREES(cuMemFree_v2, CUdeviceptr)
 FREES(cuMemFreeHost, void *)
@@ -128,23 +115,14 @@ static bool access_grows(const CUmemAccessDesc *desc, size_t count)
     return true;
 }
 
-EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
-                               size_t count)
+static void access_changes(const CUmemAccessDesc *desc, size_t count)
 {
     if (MUTANT(access_waits))
         context_each(context_finish, NULL);
-    CUresult r;
-    bool captures = capture_any();
     if (!access_grows(desc, count))
         going();
-    CAPTURE_LATER(captures, r, REAL(cuMemSetAccess)(ptr, size, desc, count));
-    return r;
 }
-
-EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
-{
-    if (access_grows(map, count) || MUTANT(pool_access_overtakes))
-        return REAL(cuMemPoolSetAccess)(pool, map, count);
-    going();
-    return gone(REAL(cuMemPoolSetAccess)(pool, map, count));
-}
+GOES(cuMemSetAccess, access_changes(desc, count), , (CUdeviceptr, ptr), (size_t, size),
+     (const CUmemAccessDesc *, desc), (size_t, count))
+ENDS(cuMemPoolSetAccess, !access_grows(map, count) && !MUTANT(pool_access_overtakes),
+     (CUmemoryPool, pool), (const CUmemAccessDesc *, map), (size_t, count))

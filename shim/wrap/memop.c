@@ -35,7 +35,7 @@ static uint32_t memop_flags(const struct shim_context *ctx, uint64_t bit, CUdevi
     uint32_t flags = VHQ_UNCOUNTED;
     if (!seen || addr % bytes)
         return flags | VHQ_MUST_INLINE;
-    return flags | memory_flags((const void *)(uintptr_t)addr, bytes);
+    return flags | memory_flags(addr, bytes, MEMORY_ANY);
 }
 
 /* A write may be a doorbell, or what a stream of another process waits for. Memory that the driver

@@ -17,7 +17,7 @@
 #include "shim/path/call.h"
 #include "shim/objects/memory.h"
 
-/* The estimate of a copy, of which a trace wants to know the bytes too. In `est`. */
+/* The estimate of a copy, whose bytes matter otherwise too. In `est`. */
 #define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
 #define OP_UPLOAD(n)          (c.bytes = (n), estimate_upload_ns(n)) /* it may be from the host */
 
@@ -90,9 +90,9 @@
         cut_ return call_on(&c, s);                                                                \
     }
 
-/* `waits`: the call returns when its work is complete, so the stream is idle then. */
-#define OP_SYNC(sym, waits, est_, ...) OP_SYNC_CUT(sym, waits, est_, OP_NOTHING, __VA_ARGS__)
-#define OP_SYNC_CUT(sym, waits, est_, cut_, ...)                                                   \
+/* `waits`: the call returns when its work is complete, so the stream is idle then, if it has bytes. */
+#define OP_SYNC(sym, waits_, est_, ...) OP_SYNC_CUT(sym, waits_, est_, OP_NOTHING, __VA_ARGS__)
+#define OP_SYNC_CUT(sym, waits_, est_, cut_, ...)                                                  \
     OP_RUN(sym, OP_SYNC_CALL(sym, EACH(OP_USE_, __VA_ARGS__)), (bool, ptds), __VA_ARGS__)          \
     BOTH_WITH(sym, _ptds, __VA_ARGS__)                                                             \
     {                                                                                              \
@@ -100,7 +100,8 @@
         struct shim_stream *s = call_stream(&a.stream, ptds);                                      \
         OP_CALL(sym)                                                                               \
         c.req.est_ns = (est_);                                                                     \
-        cut_ return call_sync(&c, s, c.req.est_ns, waits);                                         \
+        c.waits = waits_;                                                                          \
+        cut_ return call_sync(&c, s);                                                              \
     }
 #define OP_SYNC_CALL(sym, ...)                                                                     \
     (a->ptds ? REAL(sym##_ptds)(OP_COMMAS(__VA_ARGS__)) : REAL(sym)(OP_COMMAS(__VA_ARGS__)))

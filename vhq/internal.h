@@ -1,29 +1,6 @@
 /*
  * internal.h - what the files of vhq share.
  *
- * turn.c        what a thread submits by itself, and may wait for inside the driver
- * queue.c       vhq_begin, vhq_end: the calling thread's side; birth and death of a vHQ
- * ring.c        byte ring of commands: one producer, one consumer
- * order.c       which command goes next (tickets, legacy rule, fences, holds, boosts)
- * cap.c         the budget in flight, markers, completion
- * shift.c       when this process's own shift is
- * measure.c     how long that really takes, against the estimates
- * gaps.c        when nobody above will come yet
- * gate.c        where a stream can be stopped behind the cap
- * pad.c         what may go beside those who hold it
- * left.c        what a stream that ends has in flight
- * peer.c        what goes in spite of a hold, because somebody outside waits for it
- * dispatcher.c  the thread that submits
- * fence.c       what events look like from the host
- * sync.c        drain and sync
- * reset.c       hold, release, reset
- * set.c         sets, their registry, fork
- * wait.c        waiters
- * stats.c       figures
- * times.c       how long holds last, and how soon the device stops
- * used.c        how long the device has worked for all this
- * traced.c      records for a trace, where one is written
- *
  * These files are one object in chapters, and call each other in circles: a queue wakes the
  * dispatcher, which asks order.c, the cap and the fences about the same queue, and what they find
  * wakes it again. What keeps them apart is not an order of calls but the rules below: who may write
@@ -928,9 +905,8 @@ void slot_release(struct vhq *q, const struct slot *slot);
 
 /* ---- wait.c ---------------------------------------------------------------------------------- */
 
-enum waits_for { WAIT_QUEUE, WAIT_SET, WAIT_RETURNED, WAIT_LEGACY, WAIT_UNBLOCKED };
 struct goal {
-    enum waits_for what;
+    enum vhq_drain what;
     struct vhq *q;
     uint64_t target; /* head_seq, ticket */
 };

@@ -183,7 +183,8 @@ static __attribute__((noinline)) void await_room(struct vhq *q, uint32_t bytes)
     do {
         uint64_t head = atomic_load_explicit(&q->ring.head_seq, memory_order_acquire);
         uint64_t buffered = peek(q->ring.tail_seq) - head;
-        const struct goal g = {.what = WAIT_QUEUE, .q = q, .target = head + (buffered + 3) / 4};
+        const struct goal g = {
+            .what = VHQ_DRAIN_QUEUE, .q = q, .target = head + (buffered + 3) / 4};
         queue_give(q);
         goal_wait(q->set, &g, NEVER);
         queue_lock(q);

@@ -61,7 +61,7 @@ void vhq_drain(struct vhq *q, bool boost)
         dispatcher_kick(q->set);
     }
     const struct goal g = {
-        .what = WAIT_QUEUE,
+        .what = VHQ_DRAIN_QUEUE,
         .q = q,
         .target = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire),
     };
@@ -69,7 +69,7 @@ void vhq_drain(struct vhq *q, bool boost)
 }
 
 /* `q`: of that vHQ and what goes ahead of it; NULL: of all. */
-static int set_drain(struct vhq_set *s, struct vhq *q, enum waits_for what, bool boost,
+static int set_drain(struct vhq_set *s, struct vhq *q, enum vhq_drain what, bool boost,
                      uint64_t deadline_ns)
 {
     if (set_idle(s) || passive())
@@ -83,34 +83,19 @@ static int set_drain(struct vhq_set *s, struct vhq *q, enum waits_for what, bool
     return goal_wait(s, &g, deadline_ns);
 }
 
-void vhq_set_drain(struct vhq_set *set, bool boost)
+void vhq_set_drain(struct vhq_set *set, enum vhq_drain what, bool boost)
 {
-    set_drain(set, NULL, WAIT_SET, boost, NEVER);
-}
-
-void vhq_set_drain_returned(struct vhq_set *set, bool boost)
-{
-    set_drain(set, NULL, WAIT_RETURNED, boost, NEVER);
-}
-
-void vhq_set_drain_legacy(struct vhq_set *set, bool boost)
-{
-    set_drain(set, NULL, MUTANT(legacy_drain_of_all) ? WAIT_RETURNED : WAIT_LEGACY, boost, NEVER);
-}
-
-void vhq_set_drain_unblocked(struct vhq_set *set, bool boost)
-{
-    set_drain(set, NULL, WAIT_UNBLOCKED, boost, NEVER);
+    set_drain(set, NULL, what, boost, NEVER);
 }
 
 void vhq_drain_unblocked(struct vhq *q, bool boost)
 {
-    set_drain(q->set, q, WAIT_UNBLOCKED, boost, NEVER);
+    set_drain(q->set, q, VHQ_DRAIN_UNBLOCKED, boost, NEVER);
 }
 
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms)
 {
-    return set_drain(set, NULL, WAIT_SET, false, clock_ns() + timeout_ms * NS_PER_MS);
+    return set_drain(set, NULL, VHQ_DRAIN_ALL, false, clock_ns() + timeout_ms * NS_PER_MS);
 }
 
 /* ---- the submission right, for a moment ------------------------------------------------------ */
@@ -447,7 +432,7 @@ void vhq_set_sync(struct vhq_set *set, bool boost)
 {
     if (passive())
         return;
-    vhq_set_drain(set, boost);
+    vhq_set_drain(set, VHQ_DRAIN_ALL, boost);
     if (!cap_alone(set)) /* or the caller asks the driver, whatever each of them has */
         set_sync(set, sync_needed, sync_queue);
 }
@@ -456,7 +441,7 @@ void vhq_set_finish(struct vhq_set *set)
 {
     if (passive())
         return;
-    vhq_set_drain(set, false);
+    vhq_set_drain(set, VHQ_DRAIN_ALL, false);
     set_sync(set, finish_needed, sync_marked);
     /* What was settled otherwise is still listed, and words of what is listed are looked at. */
     set_lock(set);

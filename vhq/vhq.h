@@ -338,19 +338,22 @@ bool vhq_set_blocking_idle(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */
 /* Wait until everything buffered when called was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
-void vhq_set_drain(struct vhq_set *set, bool boost);
-/* As above, but for calls that have not returned: other threads that wait for their turn
- * (VHQ_MUST_INLINE), or are inside the driver, maybe until the caller goes on. */
-void vhq_set_drain_returned(struct vhq_set *set, bool boost);
-/* As above, of blocking streams and the legacy one alone. */
-void vhq_set_drain_legacy(struct vhq_set *set, bool boost);
-/* As vhq_set_drain_returned, but for what cannot be submitted before such calls have their turn: in
- * front of a driver call that natively waits for nothing, and for the end of whose use the
- * application has waited itself. */
-void vhq_set_drain_unblocked(struct vhq_set *set, bool boost);
-/* The same of one vHQ, with the blocking ones where the legacy stream's rule is about it. */
+enum vhq_drain {
+    VHQ_DRAIN_QUEUE, /* of one vHQ: vhq_drain's own */
+    VHQ_DRAIN_ALL,
+    /* But for calls that have not returned: other threads that wait for their turn
+     * (VHQ_MUST_INLINE), or are inside the driver, maybe until the caller goes on. */
+    VHQ_DRAIN_RETURNED,
+    VHQ_DRAIN_LEGACY, /* of these, what blocking streams and the legacy one have */
+    /* As RETURNED, but for what cannot be submitted before such calls have their turn: in front of
+     * a driver call that natively waits for nothing, and for the end of whose use the application
+     * has waited itself. */
+    VHQ_DRAIN_UNBLOCKED,
+};
+void vhq_set_drain(struct vhq_set *set, enum vhq_drain what, bool boost);
+/* UNBLOCKED of one vHQ, with the blocking ones where the legacy stream's rule is about it. */
 void vhq_drain_unblocked(struct vhq *q, bool boost);
-/* As above, and no later than `timeout_ms`: returns 0 or -ETIMEDOUT. Used at process exit. */
+/* ALL, and no later than `timeout_ms`: returns 0 or -ETIMEDOUT. Used at process exit. */
 int vhq_set_drain_timeout(struct vhq_set *set, uint32_t timeout_ms);
 /* Drain, then wait until everything submitted through the vHQ is known complete. Never calls the
  * driver except ops->mark, ops->poll and ops->complete. Returns early when the vHQ has failed, and

@@ -28,15 +28,15 @@ static struct waiter waiters[WAITERS];
 static bool goal_reached(struct vhq_set *s, const struct goal *g)
 {
     switch (g->what) {
-    case WAIT_QUEUE:
+    case VHQ_DRAIN_QUEUE:
         return atomic_load_explicit(&g->q->ring.head_seq, memory_order_acquire) >= g->target;
-    case WAIT_SET:
+    case VHQ_DRAIN_ALL:
         return order_passed(s, g->target, true, false);
-    case WAIT_RETURNED:
+    case VHQ_DRAIN_RETURNED:
         return order_passed(s, g->target, false, false);
-    case WAIT_LEGACY:
-        return order_passed(s, g->target, false, true);
-    case WAIT_UNBLOCKED:
+    case VHQ_DRAIN_LEGACY:
+        return order_passed(s, g->target, false, !MUTANT(legacy_drain_of_all));
+    case VHQ_DRAIN_UNBLOCKED:
         return order_passed_unblocked(s, g->target, g->q);
     }
     return true;
@@ -118,7 +118,7 @@ void waiter_check(struct vhq_set *s, struct vhq *q)
     struct waiter *w, *next;
     DL_FOREACH_SAFE(s->waiters, w, next)
     {
-        if ((w->goal.what >= WAIT_SET || w->goal.q == q) && goal_reached(s, &w->goal))
+        if ((w->goal.what >= VHQ_DRAIN_ALL || w->goal.q == q) && goal_reached(s, &w->goal))
             waiter_end(s, w);
     }
 }

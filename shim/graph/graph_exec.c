@@ -33,7 +33,7 @@ struct exec *exec_of(CUgraphExec handle)
         e->copy = NULL;
         e->asides = NULL;
         atomic_store(&e->launched, false);
-        estimate_reset(&e->estimate);
+        estimate_reset(&e->estimate, NULL, 0);
         table_insert(&execs, &e->node, handle);
     }
     pthread_mutex_unlock(&adding);

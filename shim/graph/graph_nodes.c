@@ -132,6 +132,17 @@ static void read_pointer(struct graph_nodes *n, CUdeviceptr at, const struct shi
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
+/* For `free`, also after an error. 0 or -errno. */
+static int graph_handles(CUgraph graph, int depth, CUgraphNode **handles, size_t *count)
+{
+    *handles = NULL;
+    if (depth > DEEPEST || REAL(cuGraphGetNodes)(graph, NULL, count) != CUDA_SUCCESS)
+        return -EINVAL;
+    if (!(*handles = calloc(*count + 1, sizeof(**handles))))
+        return -ENOMEM;
+    return *count && REAL(cuGraphGetNodes)(graph, *handles, count) != CUDA_SUCCESS ? -EINVAL : 0;
+}
+
 static int read_graph(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx, int depth);
 
 static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_context *ctx, int depth)
@@ -177,12 +188,8 @@ static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_cont
 static int read_graph(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx, int depth)
 {
     size_t count = 0;
-    if (depth > DEEPEST || REAL(cuGraphGetNodes)(graph, NULL, &count) != CUDA_SUCCESS)
-        return -EINVAL;
-    CUgraphNode *handles = calloc(count + 1, sizeof(*handles));
-    int r = handles ? 0 : -ENOMEM;
-    if (!r && count && REAL(cuGraphGetNodes)(graph, handles, &count) != CUDA_SUCCESS)
-        r = -EINVAL;
+    CUgraphNode *handles;
+    int r = graph_handles(graph, depth, &handles, &count);
     for (size_t i = 0; i < count && !r; i++)
         r = read_node(n, handles[i], ctx, depth);
     free(handles);
@@ -207,22 +214,20 @@ static bool nodes_wait(CUgraph graph, int depth)
 {
     size_t count = 0;
     bool waits = false;
-    if (depth > DEEPEST || REAL(cuGraphGetNodes)(graph, NULL, &count) != CUDA_SUCCESS)
-        return false;
-    CUgraphNode *node = calloc(count + 1, sizeof(*node));
-    if (node && REAL(cuGraphGetNodes)(graph, node, &count) == CUDA_SUCCESS)
-        for (size_t i = 0; i < count && !waits; i++) {
-            CUgraphNodeType type;
-            CUgraph child;
-            if (REAL(cuGraphNodeGetType)(node[i], &type) != CUDA_SUCCESS)
-                continue;
-            waits = type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ||
-                    type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT ||
-                    type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ||
-                    (type == CU_GRAPH_NODE_TYPE_GRAPH &&
-                     REAL(cuGraphChildGraphNodeGetGraph)(node[i], &child) == CUDA_SUCCESS &&
-                     nodes_wait(child, depth + 1));
-        }
+    CUgraphNode *node;
+    int r = graph_handles(graph, depth, &node, &count);
+    for (size_t i = 0; i < count && !waits && !r; i++) {
+        CUgraphNodeType type;
+        CUgraph child;
+        if (REAL(cuGraphNodeGetType)(node[i], &type) != CUDA_SUCCESS)
+            continue;
+        waits = type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ||
+                type == CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT ||
+                type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ||
+                (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+                 REAL(cuGraphChildGraphNodeGetGraph)(node[i], &child) == CUDA_SUCCESS &&
+                 nodes_wait(child, depth + 1));
+    }
     free(node);
     return waits;
 }

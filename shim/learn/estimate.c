@@ -52,7 +52,7 @@ static struct {
     _Atomic uint32_t least, mean, most; /* against their estimates, in 256ths; 0: not known */
 } mix;
 
-void estimate_reset(struct estimate *e)
+void estimate_reset(struct estimate *e, const struct profile_key *owner, uint32_t bucket)
 {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < SAMPLES; i++)
@@ -69,14 +69,9 @@ void estimate_reset(struct estimate *e)
     e->spread = (struct spread){0};
     e->counted = 0;
     e->late = 0;
-    e->owner = NULL;
-    pthread_mutex_unlock(&lock);
-}
-
-void estimate_keep(struct estimate *e, const struct profile_key *owner, uint32_t bucket)
-{
-    e->bucket = bucket;
     e->owner = owner;
+    e->bucket = bucket;
+    pthread_mutex_unlock(&lock);
 }
 
 /* Lock held. */

@@ -34,9 +34,8 @@ struct estimate {
 struct shim_context;
 struct sample;
 
-void estimate_reset(struct estimate *e);
-/* Its samples are kept in the profile, under this function and grid. */
-void estimate_keep(struct estimate *e, const struct profile_key *owner, uint32_t bucket);
+/* Its samples are kept in the profile, under this function and grid. NULL: nowhere. */
+void estimate_reset(struct estimate *e, const struct profile_key *owner, uint32_t bucket);
 /* What is known from before, unless this process knows better. Not exact: that it is no longer. */
 void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool exact);
 /* Which of a function's estimates a grid of so many blocks belongs to. */

@@ -125,10 +125,8 @@ static void function_describe(struct shim_function *f, CUfunction handle,
     atomic_store_explicit(&f->only, kernel ? ctx->handle : NULL, memory_order_relaxed);
     attributes_forget(f);
     atomic_store_explicit(&f->accepted, NULL, memory_order_relaxed);
-    for (uint32_t i = 0; i < ESTIMATE_BUCKETS; i++) {
-        estimate_reset(&f->estimate[i]);
-        estimate_keep(&f->estimate[i], &f->key, i);
-    }
+    for (uint32_t i = 0; i < ESTIMATE_BUCKETS; i++)
+        estimate_reset(&f->estimate[i], &f->key, i);
     atomic_store(&f->key.hash, 0);
     atomic_store(&f->seeded, false);
     atomic_store_explicit(&f->trace_name, 0, memory_order_relaxed);
@@ -296,7 +294,7 @@ void function_attribute_set(struct shim_function *f, CUfunction_attribute which,
 
 /* ---- life cycle --------------------------------------------------------------------------- */
 
-static void origin_set(const void *handle, CUlibrary library, bool kernel)
+void function_made(const void *handle, CUlibrary library, bool kernel)
 {
     pthread_mutex_lock(&lock);
     struct origin *o = origin_of(handle);
@@ -314,21 +312,11 @@ static void origin_set(const void *handle, CUlibrary library, bool kernel)
     pthread_mutex_unlock(&lock);
 }
 
-void function_kernel_made(CUkernel kernel, CUlibrary library)
-{
-    origin_set(kernel, library, true);
-}
-
-void function_library_module(CUmodule module, CUlibrary library)
-{
-    origin_set(module, library, false);
-}
-
 void function_handle_made(const void *made, const void *of)
 {
     const struct origin *o = origin_of(of);
     if (o && made != of)
-        origin_set(made, o->library, false);
+        function_made(made, o->library, false);
 }
 
 static bool function_of_context(const struct table_node *node, const void *context)

@@ -113,8 +113,8 @@ const char *function_name(CUfunction handle);
 uint32_t function_trace_name(struct shim_function *f, CUfunction handle);
 
 /* Life cycle of what functions come from. */
-void function_kernel_made(CUkernel kernel, CUlibrary library);
-void function_library_module(CUmodule module, CUlibrary library);
+void function_made(const void *handle, CUlibrary library,
+                   bool kernel); /* else a module, a function */
 /* A function or a module that the driver told for a kernel or a function: of the same library. */
 void function_handle_made(const void *made, const void *of);
 void function_forget_module(const void *module);

@@ -43,6 +43,10 @@
         return r;                                                                                  \
     }
 
+/* The same of what the driver has done, where the shim looks. */
+#define NOTED(sym, note, ...)                                                                      \
+    WRAPPED(sym, , if (r == CUDA_SUCCESS && !thread_bypasses()) note, __VA_ARGS__)
+
 /* The body behind it is what both variants of a function do; `ptds`: this is the one whose default
  * stream is the thread's own. */
 #define BOTH(sym, ...) BOTH_WITH(sym, _ptsz, __VA_ARGS__)

@@ -391,7 +391,7 @@ void context_finish(struct shim_context *ctx, void *unused)
         return;
     context_enter(ctx);
     if (context_spoilt(ctx))
-        vhq_set_drain(ctx->set, false);
+        vhq_set_drain(ctx->set, VHQ_DRAIN_ALL, false);
     else
         vhq_set_finish(ctx->set);
     context_leave(ctx);

@@ -233,13 +233,6 @@ bool event_buffered(struct shim_event *ev)
     return buffered;
 }
 
-void event_record_begins(CUevent handle)
-{
-    struct shim_event *ev = event_find(handle);
-    if (ev)
-        event_note(ev, NULL, 0);
-}
-
 void event_recorded(CUevent handle)
 {
     struct shim_event *ev = event_find(handle);

@@ -68,8 +68,7 @@ struct event_seen event_see(const struct shim_event *ev);
  * record, too, may be theirs. */
 bool event_same(const struct shim_event *ev, const struct event_seen *seen);
 
-/* It is recorded in the driver, behind everything of some context, and stands for no stream. */
-void event_record_begins(CUevent handle);
+/* It was recorded in the driver by something else than a record of a stream. */
 void event_recorded(CUevent handle);
 
 /* Some graph of this process has nodes that record an event or wait for one, or had: one relaxed

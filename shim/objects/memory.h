@@ -6,9 +6,9 @@
 
 #include "shim/lookup/shim.h"
 
-/* VHQ_MUST_INLINE unless all of it is memory of one of these kinds that the driver knows: then a copy
- * may be deferred. Pageable memory must be read, or written, before the call returns; and an address
- * that is no memory gives an error at the call. Managed memory is the host's and the device's, too. */
+/* VHQ_MUST_INLINE unless all of it is memory of one of these kinds that the driver knows: then a
+ * copy may be deferred. Pageable memory must be read, or written, before the call returns; and what
+ * is no memory gives an error at the call. Managed memory is the host's and the device's, too. */
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_MANAGED = 4, MEMORY_ANY = 7 };
 uint32_t memory_flags(CUdeviceptr address, size_t bytes, unsigned kinds);
 /* Likewise, unless it is all of a managed allocation; 0 bytes stand for that. */

@@ -17,7 +17,7 @@ static void drain_stream(struct shim_stream *s, bool boost)
     /* The legacy stream completes after the blocking ones. They come and go under the list's lock,
      * and no lock is held while waiting: so by set. */
     if (s->kind == VHQ_LEGACY)
-        vhq_set_drain_legacy(set, boost);
+        vhq_set_drain(set, VHQ_DRAIN_LEGACY, boost);
     else if (s->q)
         vhq_drain(s->q, boost);
     context_leave(s->ctx);
@@ -29,7 +29,7 @@ void drain_legacy_order(struct shim_stream *s)
     if (s->kind == VHQ_BLOCKING && legacy && !vhq_idle(legacy))
         vhq_drain(legacy, true);
     else if (s->kind == VHQ_LEGACY)
-        vhq_set_drain_legacy(s->ctx->set, true);
+        vhq_set_drain(s->ctx->set, VHQ_DRAIN_LEGACY, true);
 }
 
 void drain_before_legacy(struct shim_stream *legacy)
@@ -38,7 +38,7 @@ void drain_before_legacy(struct shim_stream *legacy)
     if (!set || vhq_set_idle(set) || vhq_set_blocking_idle(set))
         return;
     context_enter(legacy->ctx);
-    vhq_set_drain_unblocked(set, thread_boosts(legacy));
+    vhq_set_drain(set, VHQ_DRAIN_UNBLOCKED, thread_boosts(legacy));
     context_leave(legacy->ctx);
 }
 
@@ -88,7 +88,7 @@ static void drain_each(struct shim_context *ctx, void *user)
 {
     const bool *boost = user;
     if (ctx->set && !vhq_set_idle(ctx->set))
-        vhq_set_drain_returned(ctx->set, *boost || context_boost(ctx));
+        vhq_set_drain(ctx->set, VHQ_DRAIN_RETURNED, *boost || context_boost(ctx));
 }
 
 void drain_context(struct shim_context *ctx, bool boost)
@@ -127,7 +127,7 @@ static void drain_unblocked(struct shim_context *ctx, void *user)
 {
     (void)user;
     if (ctx->set && !vhq_set_idle(ctx->set))
-        vhq_set_drain_unblocked(ctx->set, context_boost(ctx));
+        vhq_set_drain(ctx->set, VHQ_DRAIN_UNBLOCKED, context_boost(ctx));
 }
 
 void drain_all_unblocked(void)

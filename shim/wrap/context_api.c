@@ -60,15 +60,14 @@ static uint32_t count_down(_Atomic uint32_t *count)
     return was;
 }
 
-EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
+static void attached(CUcontext handle)
 {
+    struct shim_context *ctx = context_find(handle);
     context_switched();
-    CUresult r = REAL(cuCtxAttach)(pctx, flags);
-    struct shim_context *ctx = r == CUDA_SUCCESS && !thread_bypasses() ? context_find(*pctx) : NULL;
     if (ctx)
         atomic_fetch_add(&ctx->attached, 1);
-    return r;
 }
+NOTED(cuCtxAttach, attached(*pctx), (CUcontext *, pctx), (unsigned int, flags))
 
 /* One of several who attached it: the context lives on, and nothing waits. Where that is not known
  * it is closed, which costs one that lives on nothing but its estimates: it is made known again. */
@@ -146,10 +145,8 @@ static bool counted(CUdevice device)
     return device >= 0 && device < RETAINED;
 }
 
-WRAPPED(cuDevicePrimaryCtxRetain, ,
-        if (r == CUDA_SUCCESS && counted(dev) && !thread_bypasses())
-            atomic_fetch_add(&retained[dev], 1),
-        (CUcontext *, pctx), (CUdevice, dev))
+NOTED(cuDevicePrimaryCtxRetain, if (counted(dev)) atomic_fetch_add(&retained[dev], 1),
+      (CUcontext *, pctx), (CUdevice, dev))
 
 static bool primary_over(CUdevice device)
 {

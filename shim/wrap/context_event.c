@@ -39,8 +39,9 @@ static void record_begins(CUevent event)
     if (own)
         drain_context(own, false);
     everything_first(MUTANT(context_record_undrained));
-    if (!thread_bypasses())
-        event_record_begins(event);
+    struct shim_event *ev = thread_bypasses() ? NULL : event_find(event);
+    if (ev) /* behind everything of some context, and it stands for no stream */
+        event_note(ev, NULL, 0);
 }
 
 #define RECORDS(sym, type)                                                                         \

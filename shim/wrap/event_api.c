@@ -10,18 +10,15 @@
 #include "shim/path/external_wait.h"
 #include "shim/path/traced.h"
 
-EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
+static void created(CUevent handle, unsigned flags)
 {
-    CUresult r = REAL(cuEventCreate)(phEvent, Flags);
-    if (r == CUDA_SUCCESS && !thread_bypasses()) {
-        struct shim_event *ev = event_add(*phEvent);
-        if (ev) {
-            ev->interprocess = (Flags & CU_EVENT_INTERPROCESS) != 0;
-            ev->untimed = (Flags & CU_EVENT_DISABLE_TIMING) != 0;
-        }
-    }
-    return r;
+    struct shim_event *ev = event_add(handle);
+    if (!ev)
+        return;
+    ev->interprocess = (flags & CU_EVENT_INTERPROCESS) != 0;
+    ev->untimed = (flags & CU_EVENT_DISABLE_TIMING) != 0;
 }
+NOTED(cuEventCreate, created(*phEvent, Flags), (CUevent *, phEvent), (unsigned int, Flags))
 
 /* ---- query, synchronise, elapsed time ----------------------------------------------------- */
 
@@ -180,19 +177,15 @@ EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
     return event_destroy(hEvent);
 }
 
-WRAPPED(cuIpcGetEventHandle, , if (r == CUDA_SUCCESS && !thread_bypasses()) event_share(event),
-        (CUipcEventHandle *, pHandle), (CUevent, event))
+NOTED(cuIpcGetEventHandle, event_share(event), (CUipcEventHandle *, pHandle), (CUevent, event))
 
 /* Somebody outside records it. */
-static void opened(CUresult r, const CUevent *event)
+static void opened(CUevent event)
 {
-    if (r != CUDA_SUCCESS || thread_bypasses())
-        return;
-    event_add(*event);
-    event_share(*event);
+    event_add(event);
+    event_share(event);
 }
-WRAPPED(cuIpcOpenEventHandle, , opened(r, phEvent), (CUevent *, phEvent),
-        (CUipcEventHandle, handle))
+NOTED(cuIpcOpenEventHandle, opened(*phEvent), (CUevent *, phEvent), (CUipcEventHandle, handle))
 /* cudaEGL.h; an EGLSyncKHR is a pointer. */
-WRAPPED(cuEventCreateFromEGLSync, , opened(r, phEvent), (CUevent *, phEvent), (void *, eglSync),
-        (unsigned int, flags))
+NOTED(cuEventCreateFromEGLSync, opened(*phEvent), (CUevent *, phEvent), (void *, eglSync),
+      (unsigned int, flags))

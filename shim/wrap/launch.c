@@ -23,42 +23,40 @@ enum launch_kind { LAUNCH_PLAIN, LAUNCH_EX, LAUNCH_COOPERATIVE };
 enum { MAX_ATTRIBUTES = 32, PREFERRED_CLUSTER = 11 /* an attribute, 12.8 */ };
 #define COMPLETION_EVENT ((CUlaunchAttributeID)12) /* from 12.3 on */
 
-/* A launch as the application made it. */
-struct launch {
+/* The kernel, and where it goes. At the beginning of a copy: VHQ_LEARNS. */
+struct launched {
+    const struct vhq_learned *learned;
     CUstream stream;
     CUfunction function;
     unsigned grid[3], block[3], shared;
     enum launch_kind kind;
+    struct estimate *estimate;
+    struct shim_context *ctx;
+    struct traced_who who;
+};
+
+/* A launch as the application made it. */
+struct launch {
+    struct launched k;
     const CUlaunchConfig *config; /* LAUNCH_EX */
     void **params, **extra;
     const void *extra_data;
     size_t extra_bytes;
     struct shim_function *known; /* NULL: on its way straight to the driver */
-    const struct vhq_learned *learned;
-    struct estimate *estimate;
     bool beside; /* of a real-time stream, timed while best effort may go beside it */
-    struct shim_context *ctx;
     uint64_t shape;
     uint32_t room; /* see launch_room */
     bool accepted; /* the driver has accepted a launch of this shape */
     bool waits;    /* see waiting.h */
-    struct traced_who who;
 };
 
 /* The copy. Behind it lie the attributes, then the parameters. */
 struct launch_copy {
-    const struct vhq_learned *learned; /* at the beginning: VHQ_LEARNS */
-    CUstream stream;
-    CUfunction function;
-    unsigned grid[3], block[3], shared;
+    struct launched k;
     uint32_t attributes;
-    enum launch_kind kind;
     uint32_t params; /* 0xffffffff: `extra` */
     uint32_t param_bytes;
     const struct profile_param *layout; /* the function outlives its buffered launches */
-    struct estimate *estimate;
-    struct shim_context *ctx;
-    struct traced_who who;
     _Alignas(16) unsigned char data[];
 };
 #define PARAMS_EXTRA UINT32_MAX
@@ -68,40 +66,41 @@ struct launch_copy {
 /* Perhaps between the events of a record of the call, and those of a sample of its function. */
 static CUresult driver_launch(const struct launch *l)
 {
-    struct sample *sample = !l->estimate ? NULL
-                            : l->beside
-                                ? estimate_begin_beside(l->estimate, l->ctx, l->stream, pad_sample)
-                                : estimate_begin(l->estimate, l->ctx, l->stream);
-    struct timing *timing = unlikely(l->who.op) ? traced_begin(l->ctx, l->stream, &l->who) : NULL;
+    struct sample *sample =
+        !l->k.estimate ? NULL
+        : l->beside    ? estimate_begin_beside(l->k.estimate, l->k.ctx, l->k.stream, pad_sample)
+                       : estimate_begin(l->k.estimate, l->k.ctx, l->k.stream);
+    struct timing *timing =
+        unlikely(l->k.who.op) ? traced_begin(l->k.ctx, l->k.stream, &l->k.who) : NULL;
     CUresult r;
-    if (l->kind == LAUNCH_EX)
-        r = REAL(cuLaunchKernelEx)(l->config, l->function, l->params, l->extra);
-    else if (l->kind == LAUNCH_COOPERATIVE)
-        r = REAL(cuLaunchCooperativeKernel)(l->function, l->grid[0], l->grid[1], l->grid[2],
-                                            l->block[0], l->block[1], l->block[2], l->shared,
-                                            l->stream, l->params);
+    if (l->k.kind == LAUNCH_EX)
+        r = REAL(cuLaunchKernelEx)(l->config, l->k.function, l->params, l->extra);
+    else if (l->k.kind == LAUNCH_COOPERATIVE)
+        r = REAL(cuLaunchCooperativeKernel)(l->k.function, l->k.grid[0], l->k.grid[1], l->k.grid[2],
+                                            l->k.block[0], l->k.block[1], l->k.block[2],
+                                            l->k.shared, l->k.stream, l->params);
     else
-        r = REAL(cuLaunchKernel)(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                                 l->block[1], l->block[2], l->shared, l->stream, l->params,
-                                 l->extra);
+        r = REAL(cuLaunchKernel)(l->k.function, l->k.grid[0], l->k.grid[1], l->k.grid[2],
+                                 l->k.block[0], l->k.block[1], l->k.block[2], l->k.shared,
+                                 l->k.stream, l->params, l->extra);
     if (unlikely(timing))
-        traced_end(timing, l->stream, r);
+        traced_end(timing, l->k.stream, r);
     if (unlikely(sample))
-        estimate_end(sample, l->stream);
+        estimate_end(sample, l->k.stream);
     return r;
 }
 
 /* How many blocks of this shape fit the context's multiprocessors at a time. */
 static uint32_t launch_room(const struct launch *l)
 {
-    int each = 0, threads = (int)(l->block[0] * l->block[1] * l->block[2]);
-    struct context_scope scope = context_push_other(l->ctx);
-    CUresult r =
-        REAL(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&each, l->function, threads, l->shared);
+    int each = 0, threads = (int)(l->k.block[0] * l->k.block[1] * l->k.block[2]);
+    struct context_scope scope = context_push_other(l->k.ctx);
+    CUresult r = REAL(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&each, l->k.function, threads,
+                                                                   l->k.shared);
     context_pop(scope);
     if (r != CUDA_SUCCESS || each < 0)
         return 0;
-    return (uint32_t)each * l->ctx->processors;
+    return (uint32_t)each * l->k.ctx->processors;
 }
 
 static int launch_now(void *args)
@@ -111,11 +110,11 @@ static int launch_now(void *args)
     if (r == CUDA_SUCCESS && l->known && !l->accepted) {
         uint32_t room;
         if (!function_shape_known(l->known, l->shape, &room)) {
-            function_accepted(l->known, l->ctx->base);
-            function_cluster_ask(l->known, l->function, l->ctx->gpu);
+            function_accepted(l->known, l->k.ctx->base);
+            function_cluster_ask(l->known, l->k.function, l->k.ctx->gpu);
             function_shape_add(l->known, l->shape, launch_room(l));
         }
-        function_seed(l->known, l->function, l->ctx->gpu);
+        function_seed(l->known, l->k.function, l->k.ctx->gpu);
     }
     return (int)r;
 }
@@ -133,34 +132,27 @@ static int launch_run(void *payload)
         pointer[i] = params + copy->layout[i].offset;
     if (MUTANT(stale_parameters) && !packed && copy->params)
         memcpy(pointer, params, sizeof(*pointer));
-    CUlaunchConfig config = {.gridDimX = copy->grid[0],
-                             .gridDimY = copy->grid[1],
-                             .gridDimZ = copy->grid[2],
-                             .blockDimX = copy->block[0],
-                             .blockDimY = copy->block[1],
-                             .blockDimZ = copy->block[2],
-                             .sharedMemBytes = copy->shared,
-                             .hStream = copy->stream,
+    const struct launched *k = &copy->k;
+    CUlaunchConfig config = {.gridDimX = k->grid[0],
+                             .gridDimY = k->grid[1],
+                             .gridDimZ = k->grid[2],
+                             .blockDimX = k->block[0],
+                             .blockDimY = k->block[1],
+                             .blockDimZ = k->block[2],
+                             .sharedMemBytes = k->shared,
+                             .hStream = k->stream,
                              .attrs = (CUlaunchAttribute *)(void *)copy->data,
                              .numAttrs = copy->attributes};
-    struct launch l = {.stream = copy->stream,
-                       .function = copy->function,
+    struct launch l = {.k = *k,
                        .config = &config,
-                       .grid = {copy->grid[0], copy->grid[1], copy->grid[2]},
-                       .block = {copy->block[0], copy->block[1], copy->block[2]},
-                       .shared = copy->shared,
-                       .kind = copy->kind,
                        .params = packed || !copy->params ? NULL : pointer,
-                       .extra = packed ? extra : NULL,
-                       .estimate = copy->estimate,
-                       .ctx = copy->ctx,
-                       .who = copy->who};
+                       .extra = packed ? extra : NULL};
     return (int)driver_launch(&l);
 }
 
 static struct estimate *launch_estimate(const struct launch *l)
 {
-    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint64_t blocks = (uint64_t)l->k.grid[0] * l->k.grid[1] * l->k.grid[2];
     return &l->known->estimate[estimate_bucket(blocks)];
 }
 
@@ -176,20 +168,11 @@ static void launch_pack(void *payload, const void *args)
     const struct launch *l = args;
     struct launch_copy *copy = payload;
     uint32_t attributes = launch_attributes(l);
-    *copy = (struct launch_copy){.learned = l->learned,
-                                 .stream = l->stream,
-                                 .function = l->function,
-                                 .grid = {l->grid[0], l->grid[1], l->grid[2]},
-                                 .block = {l->block[0], l->block[1], l->block[2]},
-                                 .shared = l->shared,
+    *copy = (struct launch_copy){.k = l->k,
                                  .attributes = attributes,
-                                 .kind = l->kind,
                                  .params = l->extra ? PARAMS_EXTRA : l->known->params,
                                  .param_bytes = (uint32_t)l->extra_bytes,
-                                 .layout = l->known->param,
-                                 .estimate = l->estimate,
-                                 .ctx = l->ctx,
-                                 .who = l->who};
+                                 .layout = l->known->param};
     if (attributes)
         memcpy(copy->data, l->config->attrs, attributes * sizeof(CUlaunchAttribute));
     unsigned char *params = copy->data + align16(attributes * sizeof(CUlaunchAttribute));
@@ -308,16 +291,16 @@ static uint64_t launch_shape(const struct launch *l)
 {
     if (likely(l->shape)) /* launch_plain has asked */
         return l->shape;
-    uint64_t hash = mix((uint64_t)l->kind + 1, l->block[0]);
-    hash = mix(hash, (uint64_t)l->block[1] << 32 | l->block[2]);
-    hash = mix(hash, l->shared);
+    uint64_t hash = mix((uint64_t)l->k.kind + 1, l->k.block[0]);
+    hash = mix(hash, (uint64_t)l->k.block[1] << 32 | l->k.block[2]);
+    hash = mix(hash, l->k.shared);
     for (uint32_t i = 0; i < launch_attributes(l); i++) {
         const struct attribute *row = &attributes[l->config->attrs[i].id];
         hash = mix_bytes(mix(hash, (uint64_t)l->config->attrs[i].id),
                          (const char *)&l->config->attrs[i].value + row->from, row->bytes);
     }
-    if (l->kind == LAUNCH_COOPERATIVE || attributes_cooperative(l->config))
-        hash = mix_bytes(hash, l->grid, sizeof(l->grid));
+    if (l->k.kind == LAUNCH_COOPERATIVE || attributes_cooperative(l->config))
+        hash = mix_bytes(hash, l->k.grid, sizeof(l->k.grid));
     return hash | 1; /* 0: no shape */
 }
 
@@ -328,9 +311,9 @@ static bool grid_divides(const unsigned grid[3], unsigned x, unsigned y, unsigne
 
 static bool grid_valid(const struct launch *l)
 {
-    const uint32_t *most = l->ctx->gpu->max_grid;
+    const uint32_t *most = l->k.ctx->gpu->max_grid;
     for (int i = 0; i < 3; i++)
-        if (!l->grid[i] || l->grid[i] > most[i])
+        if (!l->k.grid[i] || l->k.grid[i] > most[i])
             return false;
     /* Clusters are whole: those of the launch, or else those of the function's code. */
     uint64_t own = atomic_load_explicit(&l->known->cluster, memory_order_relaxed);
@@ -339,11 +322,11 @@ static bool grid_valid(const struct launch *l)
         const __typeof__(a->value.clusterDim) *d = &a->value.clusterDim;
         if (a->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (int)a->id != PREFERRED_CLUSTER)
             continue;
-        if (!grid_divides(l->grid, d->x, d->y, d->z))
+        if (!grid_divides(l->k.grid, d->x, d->y, d->z))
             return false;
         own = 0;
     }
-    return !own || grid_divides(l->grid, own & 0xffff, own >> 16 & 0xffff, own >> 32 & 0xffff);
+    return !own || grid_divides(l->k.grid, own & 0xffff, own >> 16 & 0xffff, own >> 32 & 0xffff);
 }
 
 static bool params_copyable(struct launch *l)
@@ -383,7 +366,7 @@ static bool launch_known(struct launch *l)
     l->shape = launch_shape(l);
     l->accepted = function_shape_known(l->known, l->shape, &l->room);
     return l->accepted &&
-           (function_belongs(l->known, l->ctx->base) || MUTANT(kernel_shape_shared)) &&
+           (function_belongs(l->known, l->k.ctx->base) || MUTANT(kernel_shape_shared)) &&
            grid_valid(l);
 }
 
@@ -404,10 +387,10 @@ static bool launch_timed(bool close, struct shim_stream *s)
 
 static void launch_waits(struct launch *l, struct call *c, const struct estimate *e)
 {
-    l->waits = l->known && waiting_kernel(l->known, l->function, e);
+    l->waits = l->known && waiting_kernel(l->known, l->k.function, e);
     if (!l->waits)
         return;
-    waiting_show(l->known, l->function, l->ctx->gpu);
+    waiting_show(l->known, l->k.function, l->k.ctx->gpu);
     c->req.est_ns = (uint64_t)config_get()->budget_us * 1000;
     c->req.flags |= VHQ_WAITS;
     if (c->record)
@@ -417,8 +400,8 @@ static void launch_waits(struct launch *l, struct call *c, const struct estimate
 static void launch_prepare(struct launch *l, struct call *c, struct shim_stream *s)
 {
     bool close = attributes_close(l->config), timed = launch_timed(close, s);
-    l->ctx = s->ctx;
-    l->known = function_of(l->function, s->ctx);
+    l->k.ctx = s->ctx;
+    l->known = function_of(l->k.function, s->ctx);
     struct estimate *e = l->known ? launch_estimate(l) : NULL;
     c->req.est_ns = e && !MUTANT(estimates_constant) ? estimate_ns(e) : VHQ_UNKNOWN_NS;
     if (waiting_any())
@@ -429,17 +412,17 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
         c->req.flags |= VHQ_CLOSE;
     if (!launch_known(l)) { /* the driver may load it within the call, between the events */
         if (MUTANT(loading_timed) && timed)
-            l->estimate = e;
+            l->k.estimate = e;
         return;
     }
-    c->req.parts = vhq_parts((uint64_t)l->grid[0] * l->grid[1] * l->grid[2], l->room);
+    c->req.parts = vhq_parts((uint64_t)l->k.grid[0] * l->k.grid[1] * l->k.grid[2], l->room);
     if (l->room && estimate_known(e) && !l->waits)
         c->req.flags |= VHQ_BESIDE;
     if (timed && !l->waits) /* one that the driver may refuse is no sample */
-        l->estimate = e;
+        l->k.estimate = e;
     if (params_copyable(l)) {
         c->run = launch_run;
-        l->learned = &e->learned;
+        l->k.learned = &e->learned;
         if (unlikely(estimate_unsettled(e)) && !l->waits && !MUTANT(estimates_constant))
             c->req.flags |= VHQ_LEARNS;
         size_t params = l->extra ? l->extra_bytes : l->known->bytes;
@@ -453,18 +436,18 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
  * launches and those with attributes nothing is noted, so they leave nothing. */
 static void launch_note(struct launch *l, struct shim_stream *s)
 {
-    if (l->kind == LAUNCH_COOPERATIVE || launch_attributes(l) ||
-        !pad_note(s, l->function, l->grid, l->block, l->shared))
+    if (l->k.kind == LAUNCH_COOPERATIVE || launch_attributes(l) ||
+        !pad_note(s, l->k.function, l->k.grid, l->k.block, l->k.shared))
         return;
-    struct shim_function *f = function_of(l->function, s->ctx);
-    l->shape = function_shape_plain(l->block, l->shared);
-    l->ctx = s->ctx;
+    struct shim_function *f = function_of(l->k.function, s->ctx);
+    l->shape = function_shape_plain(l->k.block, l->k.shared);
+    l->k.ctx = s->ctx;
     if (!f || !l->shape)
         return;
     l->known = f;
     l->beside = true;
     if (pad_lesson(s, estimate_known(launch_estimate(l))))
-        l->estimate = launch_estimate(l);
+        l->k.estimate = launch_estimate(l);
 }
 
 static CUresult launch_submit(struct launch *l, struct shim_stream *s)
@@ -472,17 +455,17 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
     struct call c = {.now = launch_now, .pack = launch_pack, .args = l, .kernel = true};
     struct trace_record record;
     if (s && trace_on()) {
-        struct shim_function *f = function_of(l->function, s->ctx);
+        struct shim_function *f = function_of(l->k.function, s->ctx);
         record = (struct trace_record){.kind = TRACE_KERNEL,
-                                       .name = f ? function_trace_name(f, l->function) : 0};
+                                       .name = f ? function_trace_name(f, l->k.function) : 0};
         record.kernel.op = trace_op_next();
-        record.kernel.shared = l->shared;
+        record.kernel.shared = l->k.shared;
         for (int i = 0; i < 3; i++) {
-            record.kernel.grid[i] = l->grid[i];
-            record.kernel.block[i] = (uint16_t)(l->block[i] <= UINT16_MAX ? l->block[i] : 0);
+            record.kernel.grid[i] = l->k.grid[i];
+            record.kernel.block[i] = (uint16_t)(l->k.block[i] <= UINT16_MAX ? l->k.block[i] : 0);
         }
-        l->ctx = s->ctx;
-        l->who = (struct traced_who){s->id, record.name, record.kernel.op, (uint16_t)s->level};
+        l->k.ctx = s->ctx;
+        l->k.who = (struct traced_who){s->id, record.name, record.kernel.op, (uint16_t)s->level};
         c.record = &record;
     }
     if (s && s->q)
@@ -508,8 +491,12 @@ static CUresult launch_go(struct launch *l, struct shim_stream *s)
         (unsigned int, blockDimX), (unsigned int, blockDimY), (unsigned int, blockDimZ),           \
         (unsigned int, sharedMemBytes), (CUstream, hStream), (void **, kernelParams)
 #define LAUNCH_ARGS(kind_)                                                                         \
-    .stream = hStream, .function = f, .grid = {gridDimX, gridDimY, gridDimZ},                      \
-    .block = {blockDimX, blockDimY, blockDimZ}, .shared = sharedMemBytes, .kind = (kind_),         \
+    .k = {.stream = hStream,                                                                       \
+          .function = f,                                                                           \
+          .grid = {gridDimX, gridDimY, gridDimZ},                                                  \
+          .block = {blockDimX, blockDimY, blockDimZ},                                              \
+          .shared = sharedMemBytes,                                                                \
+          .kind = (kind_)},                                                                        \
     .params = kernelParams
 
 /* A launch like others before, of which all that is kept is its estimate: what it counts as, and
@@ -581,7 +568,7 @@ BOTH(cuLaunchKernel, LAUNCH, (void **, extra))
 BOTH(cuLaunchCooperativeKernel, LAUNCH)
 {
     struct launch l = {LAUNCH_ARGS(LAUNCH_COOPERATIVE)};
-    return launch_go(&l, call_stream(&l.stream, ptds));
+    return launch_go(&l, call_stream(&l.k.stream, ptds));
 }
 
 BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void **, params),
@@ -604,12 +591,12 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
     if (likely(!config->numAttrs) &&
         launch_begin(&at_once, f, grid, block, config->sharedMemBytes, s, &shape))
         return call_end(&at_once, s, REAL(cuLaunchKernelEx)(config, f, params, extra));
-    struct launch l = {.stream = stream,
-                       .function = f,
-                       .grid = {grid[0], grid[1], grid[2]},
-                       .block = {block[0], block[1], block[2]},
-                       .shared = config->sharedMemBytes,
-                       .kind = LAUNCH_EX,
+    struct launch l = {.k = {.stream = stream,
+                             .function = f,
+                             .grid = {grid[0], grid[1], grid[2]},
+                             .block = {block[0], block[1], block[2]},
+                             .shared = config->sharedMemBytes,
+                             .kind = LAUNCH_EX},
                        .config = config,
                        .params = params,
                        .extra = extra,
@@ -619,7 +606,7 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
         if (!MUTANT(launch_event_unseen))
             attributes_events(config, drain_recorded);
         CUresult r = launch_go(&l, s);
-        if (!capture_active_at(s, l.stream))
+        if (!capture_active_at(s, l.k.stream))
             attributes_events(config, event_recorded);
         return r;
     }

@@ -28,29 +28,24 @@ UNLOAD(cuLibraryUnload, CUlibrary)
 
 /* ---- handles that come from libraries -------------------------------------------------------- */
 
-#define MADE(sym, note, ...)                                                                       \
-    WRAPPED(sym, , if (r == CUDA_SUCCESS && !thread_bypasses()) note, __VA_ARGS__)
-MADE(cuLibraryGetKernel, function_kernel_made(*kernel, library), (CUkernel *, kernel),
-     (CUlibrary, library), (const char *, name))
-static void module_made(CUmodule module, CUlibrary library)
-{
-    if (!MUTANT(library_module_unknown))
-        function_library_module(module, library);
-}
-MADE(cuLibraryGetModule, module_made(*module, library), (CUmodule *, module), (CUlibrary, library))
-MADE(cuFuncGetModule, function_handle_made(*module, function), (CUmodule *, module),
-     (CUfunction, function))
-MADE(cuKernelGetFunction, function_handle_made(*function, kernel), (CUfunction *, function),
-     (CUkernel, kernel))
+NOTED(cuLibraryGetKernel, function_made(*kernel, library, true), (CUkernel *, kernel),
+      (CUlibrary, library), (const char *, name))
+NOTED(cuLibraryGetModule,
+      if (!MUTANT(library_module_unknown)) function_made(*module, library, false),
+      (CUmodule *, module), (CUlibrary, library))
+NOTED(cuFuncGetModule, function_handle_made(*module, function), (CUmodule *, module),
+      (CUfunction, function))
+NOTED(cuKernelGetFunction, function_handle_made(*function, kernel), (CUfunction *, function),
+      (CUkernel, kernel))
 
 static void kernels_made(const CUkernel *kernel, unsigned n, CUlibrary library)
 {
     for (unsigned i = 0; i < n; i++)
         if (kernel[i])
-            function_kernel_made(kernel[i], library);
+            function_made(kernel[i], library, true);
 }
-MADE(cuLibraryEnumerateKernels, kernels_made(kernel, n, library), (CUkernel *, kernel),
-     (unsigned int, n), (CUlibrary, library))
+NOTED(cuLibraryEnumerateKernels, kernels_made(kernel, n, library), (CUkernel *, kernel),
+      (unsigned int, n), (CUlibrary, library))
 
 /* ---- attributes --------------------------------------------------------------------------- */
 

@@ -90,7 +90,7 @@
         cut_ return call_on(&c, s);                                                                \
     }
 
-/* `waits`: the call returns when its work is complete, so the stream is idle then, if it has bytes. */
+/* `waits`: the call returns when its work is complete, so the stream is idle if it has bytes. */
 #define OP_SYNC(sym, waits_, est_, ...) OP_SYNC_CUT(sym, waits_, est_, OP_NOTHING, __VA_ARGS__)
 #define OP_SYNC_CUT(sym, waits_, est_, cut_, ...)                                                  \
     OP_RUN(sym, OP_SYNC_CALL(sym, EACH(OP_USE_, __VA_ARGS__)), (bool, ptds), __VA_ARGS__)          \

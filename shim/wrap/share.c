@@ -12,14 +12,12 @@
 #include "shim/learn/waiting.h"
 #include "shim/path/call.h"
 
-static void shared(CUresult r)
+static void shared(void)
 {
-    if (r == CUDA_SUCCESS && !thread_bypasses() && !MUTANT(shared_memory_unseen)) {
-        atomic_store_explicit(&memory_rings, 1, memory_order_relaxed);
-        gates_note_peer();
-    }
+    atomic_store_explicit(&memory_rings, 1, memory_order_relaxed);
+    gates_note_peer();
 }
-#define SHARES(sym, ...) WRAPPED(sym, , shared(r), __VA_ARGS__)
+#define SHARES(sym, ...) NOTED(sym, if (!MUTANT(shared_memory_unseen)) shared(), __VA_ARGS__)
 SHARES(cuIpcGetMemHandle, (CUipcMemHandle *, pHandle), (CUdeviceptr, dptr))
 SHARES(cuIpcOpenMemHandle, (CUdeviceptr *, pdptr), (CUipcMemHandle, handle), (unsigned int, Flags))
 SHARES(cuIpcOpenMemHandle_v2, (CUdeviceptr *, pdptr), (CUipcMemHandle, handle),
@@ -42,8 +40,7 @@ static void registered(CUresult r, void *p, size_t bytes, unsigned int flags)
         memory_registered_add(p, bytes);
     if (r == CUDA_SUCCESS && flags & CU_MEMHOSTREGISTER_IOMEMORY) {
         waiting_registered();
-        atomic_store_explicit(&memory_rings, 1, memory_order_relaxed);
-        gates_note_peer();
+        shared();
     }
 }
 #define REGISTERS(sym)                                                                             \

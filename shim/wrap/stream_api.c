@@ -29,7 +29,7 @@ static bool room_made(CUresult r)
     if (!ctx || !ctx->set)
         return false;
     context_enter(ctx);
-    vhq_set_drain(ctx->set, false);
+    vhq_set_drain(ctx->set, VHQ_DRAIN_ALL, false);
     stream_reap(ctx);
     context_leave(ctx);
     return true;

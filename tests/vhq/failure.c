@@ -16,7 +16,7 @@ Test(failure, of_a_deferred_command_is_reported_and_the_rest_goes_on)
         launch(w, i % 2 ? a : b, 10);
     device_start(w, 1);
     hold_all(w, false);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_assert_eq(w->fails, 2);
     cr_assert_eq(w->fail_code, 700);
     cr_assert(submitted(w, x));

@@ -42,7 +42,7 @@ Test(hold, of_a_whole_set_is_one_of_streams_that_come_too)
     cr_expect_not(submitted(w, held[0]));
     cr_expect_not(submitted(w, held[1]));
     vhq_set_stand(w->set, false);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_expect(submitted(w, held[0]));
     cr_expect(submitted(w, held[1]));
     device_finish(w);
@@ -86,7 +86,7 @@ Test(hold, a_wait_for_a_value_goes_behind_all_that_was_begun_before_it)
     cr_assert_not(submitted(w, early));
     cr_assert_not(submitted(w, wait));
     atomic_store(&w->stream[a].hold, 0);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_assert_lt(w->command[early].submitted, w->command[wait].submitted);
     device_finish(w);
     world_free(w);
@@ -157,7 +157,7 @@ static void turn_start(struct turn *t)
 
 static void *drain_returned(void *arg)
 {
-    vhq_set_drain_returned(arg, false);
+    vhq_set_drain(arg, VHQ_DRAIN_RETURNED, false);
     return NULL;
 }
 
@@ -171,7 +171,7 @@ Test(hold, a_drain_of_what_has_returned_waits_for_no_call_that_has_not)
     hold_all(w, true);
     turn_start(&t);
     WAIT_FOR(!vhq_set_idle(w->set));
-    vhq_set_drain_returned(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_RETURNED, false);
     cr_assert_not(atomic_load(&t.done));
     int k = launch(w, b, 1);
     pthread_create(&drainer, NULL, drain_returned, w->set);
@@ -193,7 +193,7 @@ static _Atomic bool drained;
 
 static void *drain_unblocked(void *arg)
 {
-    vhq_set_drain_unblocked(arg, false);
+    vhq_set_drain(arg, VHQ_DRAIN_UNBLOCKED, false);
     atomic_store(&drained, true);
     return NULL;
 }
@@ -217,7 +217,7 @@ Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has
     cr_assert_not(submitted(w, second) || submitted(w, third) || atomic_load(&t.done));
     hold_all(w, false);
     pthread_join(t.thread, NULL);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_assert(submitted(w, second) && submitted(w, third));
     device_finish(w);
     world_free(w);
@@ -255,7 +255,7 @@ Test(hold, a_drain_of_what_is_unblocked_sees_a_call_that_is_listed_late)
     cr_assert_not(submitted(w, second) || atomic_load(&t.done));
     hold_all(w, false);
     pthread_join(t.thread, NULL);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     device_finish(w);
     world_free(w);
 }
@@ -287,8 +287,8 @@ Test(hold, nothing_waits_for_a_call_that_has_its_turn)
     WAIT_FOR(atomic_load(&inside));
     int second = launch(w, legacy, 1), third = launch(w, b, 1);
     int last = world_call(w, &(struct call){.stream = free, .flags = VHQ_AFTER_ALL});
-    vhq_set_drain_unblocked(w->set, false);
-    vhq_set_drain_returned(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_UNBLOCKED, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_RETURNED, false);
     cr_assert(submitted(w, second) && submitted(w, third) && submitted(w, last));
     atomic_store(&may_leave, 1);
     pthread_join(thread, NULL);
@@ -312,7 +312,7 @@ Test(hold, a_drain_of_one_stream_waits_for_no_other)
     cr_assert(submitted(w, first));
     cr_assert_not(submitted(w, k));
     hold_all(w, false);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     device_finish(w);
     world_free(w);
 }
@@ -338,7 +338,7 @@ Test(hold, a_drain_of_one_stream_is_over_when_that_is_destroyed)
     pthread_join(drainer, NULL);
     cr_assert_not(submitted(w, k));
     hold_all(w, false);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     device_finish(w);
     world_free(w);
 }
@@ -350,11 +350,11 @@ Test(hold, a_drain_for_the_legacy_stream_waits_for_no_other)
     int b = world_stream(w, VHQ_BLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
     atomic_store(&w->stream[other].hold, 1);
     int k = launch(w, other, 1), blocking = launch(w, b, 1);
-    vhq_set_drain_legacy(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_LEGACY, false);
     cr_assert(submitted(w, blocking));
     cr_assert_not(submitted(w, k));
     atomic_store(&w->stream[other].hold, 0);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     device_finish(w);
     world_free(w);
 }
@@ -427,7 +427,7 @@ Test(hold, a_boosted_drain_of_the_set_takes_all_and_no_more)
     for (int i = 0; i < 20; i++)
         launch(w, i % 2 ? a : b, 1);
     vhq_hold(w->stream[a].q);
-    vhq_set_drain(w->set, true);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, true);
     cr_assert_eq(submitted_count(w), 20);
     int k = launch(w, a, 1);
     cr_assert_eq(vhq_set_drain_timeout(w->set, 20), -ETIMEDOUT);

@@ -31,7 +31,7 @@ Test(life, no_thread_before_something_is_buffered_and_none_afterwards)
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);
     launch(w, a, 1);
-    vhq_set_drain(w->set, true);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, true);
     cr_assert_eq(threads_named("cutin-vhq"), 0);
     hold_all(w, true);
     launch(w, a, 1);
@@ -195,7 +195,7 @@ static int child(struct world *w)
         world_call(w, &(struct call){.stream = 0, .what = i % 2 ? WAIT : RECORD});
     }
     vhq_drain(w->stream[0].q, true);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     vhq_sync(w->stream[0].q, false);
     vhq_set_sync(w->set, false);
     vhq_hold(w->stream[0].q);
@@ -228,7 +228,7 @@ Test(life, a_forked_child_passes_straight_through)
     cr_assert(WIFEXITED(status));
     cr_assert_eq(WEXITSTATUS(status), 0);
     hold_all(w, false);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_assert_eq(submitted_count(w), 10);
     world_free(w);
 }

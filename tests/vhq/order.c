@@ -136,7 +136,7 @@ static void exact_program(uint32_t seed)
         WAIT_FOR(submitted_count(w) >= m.count + round + 1);
         cr_assert(submitted(w, busy));
     }
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     compare(&m, seed);
     cr_assert_null(check_order(w), "seed %u: %s", seed, check_order(w));
     world_free(w);
@@ -386,7 +386,7 @@ static struct world *good_world(void)
     world_call(w, &(struct call){.stream = b, .what = WAIT});   /* 4 */
     world_call(w, &(struct call){.stream = a, .what = RECORD}); /* 5 */
     launch(w, legacy, 10);                                      /* 6 */
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     return w;
 }
 

@@ -88,7 +88,7 @@ Test(parts, what_follows_waits_for_the_last_and_others_do_not)
     cr_assert_not(submitted(w, next));
     cr_assert_not(submitted(w, after));
     device_start(w, 1);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     device_stop(w);
     cr_assert_eq(went(k), PARTS);
     cr_assert_lt(w->command[k].submitted, w->command[next].submitted);
@@ -101,7 +101,7 @@ Test(parts, of_a_command_that_has_begun_none_is_dropped)
     complete_one(k, 2);
     cr_assert_eq(vhq_reset(w->stream[a].q), 2);
     device_start(w, 1);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     device_stop(w);
     cr_assert_eq(went(k), PARTS);
     cr_assert_eq(went(next), 0);

@@ -30,7 +30,7 @@ Test(reset, what_it_drops_is_not_buffered_any_more)
     cr_assert_eq(st.buffered_now, 1, "%u", st.buffered_now);
     w->run_wait = 0;
     hold_all(w, false);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     device_finish(w);
     world_free(w);
 }
@@ -51,7 +51,7 @@ Test(reset, drops_what_is_buffered_and_counts_it)
     WAIT_FOR(dropped_count(w) == 30);
     cr_assert_not(submitted(w, other));
     hold_all(w, false);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_assert(submitted(w, later));
     cr_assert(submitted(w, other));
     cr_assert_null(check_order(w), "%s", check_order(w));
@@ -171,7 +171,7 @@ Test(reset, races_with_everything_and_loses_nothing)
     pthread_create(&t, NULL, resets, w);
     for (int i = 0; i < 1500; i++)
         launch(w, i % 5 ? a : b, 10);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     device_stop(w);
     pthread_join(t, &n);
     cr_assert_eq((int)(uintptr_t)n, dropped_count(w));

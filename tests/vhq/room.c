@@ -91,7 +91,7 @@ Test(room, several_streams_may_lack_it_at_a_time_and_again)
         WAIT_FOR(submitted(w, one));
         for (int i = 0; i < FULL; i++)
             make_room(w, a[i], last[i]);
-        vhq_set_drain(w->set, false);
+        vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
         device_finish(w);
         cr_assert_leq(w->set->threads, FULL + 1);
     }

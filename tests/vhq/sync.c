@@ -109,7 +109,7 @@ Test(sync, drain_of_a_set_does_not_wait_for_what_comes_later)
     WAIT_FOR(atomic_load(&w->in_run) == 1);
     cr_assert_eq(vhq_set_drain_timeout(w->set, 5), -ETIMEDOUT);
     atomic_store(&w->run_wait, 0);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     atomic_store(&w->stream[a].hold, 1);
     launch(w, a, 1);
     vhq_drain(w->stream[b].q, false); /* a's held command is none of its business */

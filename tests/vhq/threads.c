@@ -28,7 +28,7 @@ static void random_act(struct producer *p)
     else if (what == 1)
         vhq_sync(w->stream[stream].q, rnd(&p->seed, 2) == 0);
     else if (what == 2)
-        vhq_set_drain(w->set, false);
+        vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     struct call c = {
         .stream = stream,
         .bytes = rnd(&p->seed, 200),
@@ -135,7 +135,7 @@ Test(threads, the_dispatcher_sees_a_consistent_cut)
     for (int i = 0; i < 3000; i++)
         world_call(w, &(struct call){.stream = rnd(&seed, 2) ? legacy : 1 + (int)rnd(&seed, 3),
                                      .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER});
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_assert_null(check_order(w), "%s", check_order(w));
     world_free(w);
 }

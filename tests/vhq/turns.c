@@ -58,7 +58,7 @@ Test(turns, what_comes_behind_a_call_goes_when_that_returns)
     cr_assert_not(submitted(w, behind));
     cr_assert(vhq_calling(c.q));
     caller_end(&c);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_assert(submitted(w, behind));
     cr_assert_not(vhq_calling(c.q));
     device_finish(w);
@@ -88,7 +88,7 @@ static void follows_in_time(bool held)
     caller_end(&c);
     cr_assert_not(vhq_calling(c.q));
     int last = launch(w, a, 1);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_assert(submitted(w, last));
     device_finish(w);
     world_free(w);
@@ -194,7 +194,7 @@ Test(turns, are_left_by_a_reset_that_drops_what_is_around_them)
     atomic_store(&w->stream[a].hold, 0);
     vhq_release(c.q);
     caller_end(&c);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_assert_not(submitted(w, before) || submitted(w, behind));
     cr_assert(w->command[before].drops == 1 && w->command[behind].drops == 1);
     device_finish(w);

@@ -32,7 +32,7 @@ Test(used, what_is_in_flight_gets_a_marker_when_it_is_somebody_elses_turn)
     dispatcher_looks(w);
     cr_assert_eq(w->mark_calls, 1, "%d", w->mark_calls);
     atomic_store(&w->stream[a].hold, 0);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     device_finish(w);
     world_free(w);
 }
@@ -67,7 +67,7 @@ Test(used, a_thread_that_waits_for_a_place_in_the_ring_is_no_work_of_the_device)
     dispatcher_looks(w);
     device_start(w, 1);
     pthread_join(thread, NULL);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     world_free(w);
 }
 
@@ -88,7 +88,7 @@ Test(used, on_average_commands_are_under_the_relaxed_cap)
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 8 * 8, "%u", w->stream[a].in_flight);
     device_start(w, 1);
-    vhq_set_drain(w->set, false);
+    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     world_free(w);
 }
 

@@ -65,10 +65,13 @@ SIM_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
     return CUDA_SUCCESS;
 }
 
-SIM_EXPORT CUresult cuCtxResetPersistingL2Cache(void)
-{
-    return context_enter(NULL);
-}
+SIM_CALL(cuCtxResetPersistingL2Cache, (void), context_enter(NULL))
+
+/* cudaProfiler.h: there is never a profiler to be told. */
+SIM_CALL(cuProfilerInitialize, (const char *config, const char *output, int mode),
+         context_enter(NULL))
+SIM_CALL(cuProfilerStart, (void), context_enter(NULL))
+SIM_CALL(cuProfilerStop, (void), context_enter(NULL))
 
 SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {

@@ -41,16 +41,10 @@ CUresult capture_add(struct sim_stream *s, const struct work *w)
 
 /* ---- what a capture forbids ------------------------------------------------------------------ */
 
-static bool invalidate_where(bool (*hit)(const struct sequence *q, const void *arg),
-                             const void *arg)
-{
-    return sequences_where(hit, arg, true);
-}
-
 CUresult capture_forbids_legacy(struct sim_context *ctx)
 {
-    return invalidate_where(sequence_blocks, ctx) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
-                                                  : CUDA_SUCCESS;
+    return sequences_where(sequence_blocks, ctx, true) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+                                                       : CUDA_SUCCESS;
 }
 
 /* The rule of cuThreadExchangeStreamCaptureMode: a thread in relaxed mode may do anything; others
@@ -68,8 +62,8 @@ CUresult capture_forbids_unsafe(void)
 {
     if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return CUDA_SUCCESS;
-    return invalidate_where(forbids_this_thread, NULL) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                                                       : CUDA_SUCCESS;
+    return sequences_where(forbids_this_thread, NULL, true) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                            : CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
@@ -95,7 +89,8 @@ static bool in_context(const struct sequence *q, const void *ctx)
 
 CUresult capture_forbids_context(struct sim_context *ctx)
 {
-    return invalidate_where(in_context, ctx) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+    return sequences_where(in_context, ctx, true) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                  : CUDA_SUCCESS;
 }
 
 CUresult capture_forbids_stream(struct sim_stream *s)

@@ -77,6 +77,29 @@ STREAM_API(cuStreamBeginCaptureToGraph,
            (CUstream s, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data,
             size_t n, CUstreamCaptureMode mode),
            begin_into(s, ptds, graph, nodes, data, n, mode))
+
+/* A capture that takes the place of what a graph holds (CUDA 13.3). The nodes are made anew, so
+ * their handles change, and nobody is told what does not match. */
+static CUresult begin_again(CUstream s, bool ptds, CUgraph graph, CUstreamCaptureMode mode)
+{
+    CUgraphNode node;
+    size_t n = 1;
+    TRY(cuGraphGetNodes(graph, &node, &n));
+    while (n > 0) {
+        TRY(cuGraphDestroyNode(node));
+        n = 1;
+        TRY(cuGraphGetNodes(graph, &node, &n));
+    }
+    return begin_into(s, ptds, graph, NULL, NULL, 0, mode);
+}
+
+#if CUDA_VERSION < 13030
+typedef void *CUgraphRecaptureCallback;
+#endif
+STREAM_API(cuStreamBeginRecaptureToGraph,
+           (CUstream s, CUstreamCaptureMode mode, CUgraph graph, CUgraphRecaptureCallback changed,
+            void *user),
+           ((void)changed, (void)user, begin_again(s, ptds, graph, mode)))
 #endif
 
 /* ---- end ------------------------------------------------------------------------------------- */

@@ -365,31 +365,22 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
     return free_when_idle((CUdeviceptr)ptr);
 }
 
-static bool pinned_find(void *ptr, struct memory *m)
+static CUresult pinned_enter(void *ptr, struct memory *m)
 {
+    TRY(context_enter(NULL));
     return memory_find((CUdeviceptr)ptr, m) &&
-           (m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED);
+                   (m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *ptr, unsigned int flags)
-{
-    TRY(context_enter(NULL));
-    struct memory m;
-    if (!out || flags != 0 || !pinned_find(ptr, &m))
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUdeviceptr)ptr; /* unified addressing: the same */
-    return CUDA_SUCCESS;
-}
-
-SIM_EXPORT CUresult cuMemHostGetFlags(unsigned int *out, void *ptr)
-{
-    TRY(context_enter(NULL));
-    struct memory m;
-    if (!out || !pinned_find(ptr, &m))
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = m.flags | CU_MEMHOSTALLOC_DEVICEMAP; /* always mapped under unified addressing */
-    return CUDA_SUCCESS;
-}
+/* Unified addressing: the same, and always mapped. */
+SIM_TELL(cuMemHostGetDevicePointer_v2, (CUdeviceptr * out, void *ptr, unsigned int flags), out,
+         (CUdeviceptr)ptr, struct memory m;
+         TRY(flags == 0 ? pinned_enter(ptr, &m) : CUDA_ERROR_INVALID_VALUE))
+SIM_TELL(cuMemHostGetFlags, (unsigned int *out, void *ptr), out,
+         m.flags | CU_MEMHOSTALLOC_DEVICEMAP, struct memory m;
+         TRY(pinned_enter(ptr, &m)))
 
 /* ---- managed memory: allocation (what else it has is managed.c's) ---------------------------- */
 

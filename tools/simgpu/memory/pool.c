@@ -229,13 +229,6 @@ bool pool_reaches(const struct sim_pool *p, int ordinal)
     return p->kind == MEMORY_MANAGED || ordinal == p->place || atomic_load(&p->peers[ordinal]);
 }
 
-/* "In the case of pools created with ::CU_MEM_LOCATION_TYPE_HOST_NUMA or
- * ::CU_MEM_LOCATION_TYPE_HOST, their default accessibility will be from the host CPU" (cuda.h). */
-static bool host_reaches(const struct sim_pool *p)
-{
-    return p->kind != MEMORY_POOL;
-}
-
 /* A peer is given all or none, the owner always has all. */
 static CUresult access_check(const struct sim_pool *p, const CUmemAccessDesc *to)
 {
@@ -276,7 +269,10 @@ SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool hand
         TRY(device_check(location->id));
     HOLD(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
-    bool reaches = p && (host ? host_reaches(p) : pool_reaches(p, location->id));
+    /* "In the case of pools created with ::CU_MEM_LOCATION_TYPE_HOST_NUMA or
+     * ::CU_MEM_LOCATION_TYPE_HOST, their default accessibility will be from the host CPU"
+     * (cuda.h). */
+    bool reaches = p && (host ? p->kind != MEMORY_POOL : pool_reaches(p, location->id));
     *out = reaches ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -53,14 +53,10 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
                : CUDA_ERROR_INVALID_DEVICE;
 }
 
-SIM_EXPORT CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *prop,
-                                                  CUmemAllocationGranularity_flags option)
-{
-    TRY(driver_ready());
-    TRY(out ? prop_check(prop) : CUDA_ERROR_INVALID_VALUE);
-    *out = GRANULARITY;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuMemGetAllocationGranularity,
+         (size_t *out, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option),
+         out, GRANULARITY, TRY(driver_ready());
+         TRY(prop_check(prop)))
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 

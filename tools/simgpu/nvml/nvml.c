@@ -94,11 +94,6 @@ static uint64_t memory_used(int gpu)
     return used;
 }
 
-static uint64_t memory_total(void)
-{
-    return (uint64_t)config_get()->mem_mb << 20;
-}
-
 static bool stream_runs(const struct device_shared *sh, const struct device_stream *s, int gpu)
 {
     bool here = s->id != 0 && s->context < DEVICE_CONTEXTS &&
@@ -400,7 +395,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m)
 {
     ENTER_DEVICE(device, m);
-    m->total = memory_total();
+    m->total = (uint64_t)config_get()->mem_mb << 20;
     m->used = memory_used(ordinal_of(device));
     m->free = m->used < m->total ? m->total - m->used : 0;
     return NVML_SUCCESS;

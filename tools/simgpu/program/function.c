@@ -6,7 +6,8 @@
 
 /* ---- occupancy ------------------------------------------------------------------------------- */
 
-int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem)
+static int function_blocks_per_sm(const struct sim_function *f, uint64_t threads,
+                                  size_t dynamic_smem)
 {
     const struct sim_compute *most = simconfig_compute();
     size_t smem = f->entry->static_smem + dynamic_smem;
@@ -17,6 +18,12 @@ int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_
     uint64_t by_smem = most->sm_smem / (smem + BLOCK_SMEM_RESERVED);
     blocks = blocks < by_smem ? blocks : by_smem;
     return (int)(blocks < most->sm_blocks ? blocks : most->sm_blocks);
+}
+
+int launch_blocks_per_sm(const struct sim_function *f, const CUlaunchConfig *c)
+{
+    uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
+    return function_blocks_per_sm(f, threads, c->sharedMemBytes);
 }
 
 static CUresult enter(CUfunction handle, struct sim_function **f)
@@ -111,16 +118,10 @@ SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunct
 
 enum { CLUSTER_BLOCKS = 8 };
 
-SIM_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *out, CUfunction handle,
-                                                       const CUlaunchConfig *config)
-{
-    struct sim_function *f;
-    TRY(enter(handle, &f));
-    if (!out || !config)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = CLUSTER_BLOCKS;
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuOccupancyMaxPotentialClusterSize,
+         (int *out, CUfunction handle, const CUlaunchConfig *config), out, CLUSTER_BLOCKS,
+         struct sim_function *f;
+         TRY(enter(handle, &f)); TRY(config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))
 
 static uint64_t cluster_blocks(const CUlaunchConfig *c)
 {
@@ -141,9 +142,7 @@ SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int *out, CUfunction handle,
     uint64_t per_cluster = cluster_blocks(c);
     if (per_cluster == 0 || per_cluster > CLUSTER_BLOCKS)
         return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
-    uint64_t blocks = (uint64_t)function_blocks_per_sm(f, threads, c->sharedMemBytes) *
-                      (uint64_t)config_get()->sms;
+    uint64_t blocks = (uint64_t)launch_blocks_per_sm(f, c) * (uint64_t)config_get()->sms;
     *out = (int)(blocks / per_cluster);
     return CUDA_SUCCESS;
 }

@@ -88,9 +88,7 @@ static uint64_t blocks_of(const CUlaunchConfig *c)
 /* All blocks of a cooperative launch must be resident at once. */
 static CUresult cooperative_check(const CUlaunchConfig *c, const struct sim_function *f)
 {
-    uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
-    int per_sm = function_blocks_per_sm(f, threads, c->sharedMemBytes);
-    uint64_t most = (uint64_t)per_sm * config_context_sms();
+    uint64_t most = (uint64_t)launch_blocks_per_sm(f, c) * config_context_sms();
     return blocks_of(c) > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 
@@ -173,8 +171,7 @@ static void table_open(void)
 
 static struct times_shape shape_of(const CUlaunchConfig *c, const struct sim_function *f)
 {
-    uint64_t threads = (uint64_t)c->blockDimX * c->blockDimY * c->blockDimZ;
-    int per_sm = function_blocks_per_sm(f, threads, c->sharedMemBytes);
+    int per_sm = launch_blocks_per_sm(f, c);
     uint64_t wave = (uint64_t)(per_sm > 0 ? per_sm : 1) * config_context_sms();
     return (struct times_shape){.grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
                                 .block = {c->blockDimX, c->blockDimY, c->blockDimZ},

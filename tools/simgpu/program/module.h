@@ -113,8 +113,8 @@ enum { LAUNCH_PACKED_MAX = 32764 };
 CUresult launch_prepare(struct sim_context *ctx, const CUlaunchConfig *config, CUfunction f,
                         void **params, void **extra, void *packed, struct work *w);
 
-/* function.c: how many blocks of so many threads fit an SM; 0 = none. */
-int function_blocks_per_sm(const struct sim_function *f, uint64_t threads, size_t dynamic_smem);
+/* function.c: how many of a launch's blocks fit an SM; 0 = none. */
+int launch_blocks_per_sm(const struct sim_function *f, const CUlaunchConfig *c);
 
 enum {
     BLOCK_THREADS = 1024,

@@ -2,10 +2,7 @@
  * late.c - see late.h. In the order of writing: all are equally late, so the first is due first.
  */
 #include "tools/simgpu/stream/late.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "tools/simgpu/face/sim.h"
 
 enum { ROOM = 1024 };
 
@@ -40,26 +37,21 @@ void late_store(void *at, size_t bytes, uint64_t value, uint64_t due_ns)
         store(at, bytes, value);
         return;
     }
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     if (count == ROOM)
         first_store();
     late[(first + count) % ROOM] = (struct late){at, bytes, value, due_ns};
     count++;
-    pthread_mutex_unlock(&lock);
 }
 
 uint64_t late_run(uint64_t now_ns)
 {
-    uint64_t due_ns = UINT64_MAX;
     if (!count)
-        return due_ns;
-    pthread_mutex_lock(&lock);
+        return UINT64_MAX;
+    HOLD(&lock);
     while (count && late[first].due_ns <= now_ns)
         first_store();
-    if (count)
-        due_ns = late[first].due_ns;
-    pthread_mutex_unlock(&lock);
-    return due_ns;
+    return count ? late[first].due_ns : UINT64_MAX;
 }
 
 void late_reach(const void *at)

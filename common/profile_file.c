@@ -169,24 +169,20 @@ int folder_own(const char *folder, mode_t mode, mode_t *is)
 }
 
 /* The folder and its parent; what is above them is somebody else's to make. */
-static int make_folder(char *folder)
+int profile_folder_make(void)
 {
-    char *slash = strrchr(folder, '/');
+    char folder[PROFILE_PATH], *slash;
     mode_t mode;
 
+    profile_folder(folder);
+    if (!folder[0])
+        return -ENOENT;
+    slash = strrchr(folder, '/');
     *slash = '\0';
     mkdir(folder, 0700);
     *slash = '/';
     int rc = folder_own(folder, 0700, &mode);
     return rc == 0 && mode & (S_IWGRP | S_IWOTH) ? -EPERM : rc;
-}
-
-int profile_folder_make(void)
-{
-    char folder[PROFILE_PATH];
-
-    profile_folder(folder);
-    return folder[0] ? make_folder(folder) : -ENOENT;
 }
 
 void profile_path(char out[PROFILE_PATH], const uint8_t uuid[16])
@@ -319,14 +315,10 @@ static int merge_into(int fd, const char *path, const char *temporary, struct me
 int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_row *rows,
                   uint32_t n, const char *text)
 {
-    char folder[PROFILE_PATH], path[PROFILE_PATH], temporary[PROFILE_PATH + 8];
+    char path[PROFILE_PATH], temporary[PROFILE_PATH + 8];
     struct merger *m;
-    int fd, rc;
+    int fd, rc = profile_folder_make();
 
-    profile_folder(folder);
-    if (!folder[0])
-        return -ENOENT;
-    rc = make_folder(folder);
     if (rc != 0)
         return rc;
     profile_path(path, uuid);

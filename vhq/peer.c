@@ -28,11 +28,10 @@ static bool peer_bounded(const struct vhq *q)
  * a write is on its way into the ring. */
 static uint64_t peer_line(struct vhq *q)
 {
-    uint64_t left =
-        atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) - peek(q->ring.head_seq);
-    uint64_t line = 0, ns = 0, most_ns = peek(q->set->budget_ns);
+    uint32_t offset;
+    uint64_t left = ring_walk(&q->ring, &offset), line = 0, ns = 0;
+    uint64_t most_ns = peek(q->set->budget_ns);
     bool kernels = peek(q->peers) == 0;
-    uint32_t offset = ring_front(&q->ring);
     struct slot *slot = ring_at(&q->ring, &offset);
     for (; left; left--) {
         if (slot->flags & VHQ_PEER)

@@ -22,14 +22,6 @@ static int attribute(CUdevice device, CUdevice_attribute which, int otherwise)
     return REAL(cuDeviceGetAttribute)(&value, which, device) == CUDA_SUCCESS ? value : otherwise;
 }
 
-/* MIG instances have a UUID of their own, which only version 2 (11.4) answers. */
-static int device_uuid(CUdevice device, CUuuid *uuid)
-{
-    if (REAL(cuDeviceGetUuid_v2)(uuid, device) == CUDA_SUCCESS)
-        return 0;
-    return REAL(cuDeviceGetUuid)(uuid, device) == CUDA_SUCCESS ? 0 : -1;
-}
-
 static struct gpu_device *device_find(CUdevice device)
 {
     int count = atomic_load_explicit(&known, memory_order_acquire);
@@ -54,9 +46,10 @@ const struct gpu_device *gpu_device_current(void)
     int count = 1;
     REAL(cuDeviceGetCount)(&count);
     atomic_store_explicit(&gpu_device_count, count, memory_order_relaxed);
-    fresh.index = device_uuid(device, &uuid) == 0 && client_page()
-                      ? client_device((const uint8_t *)uuid.bytes)
-                      : -1;
+    /* MIG instances have a UUID of their own, which only version 2 (11.4) answers. */
+    bool named = REAL(cuDeviceGetUuid_v2)(&uuid, device) == CUDA_SUCCESS ||
+                 REAL(cuDeviceGetUuid)(&uuid, device) == CUDA_SUCCESS;
+    fresh.index = named && client_page() ? client_device((const uint8_t *)uuid.bytes) : -1;
     if (fresh.index < 0) {
         log_line(LOG_WARN, "scheduling off for device %d: %s", device,
                  client_page() ? "more than 16 devices" : "no page to share with others");

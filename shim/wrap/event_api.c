@@ -47,11 +47,6 @@ static __attribute__((noinline)) CUresult outside_wait(const struct shim_event *
     return r;
 }
 
-static inline CUresult wait_real(const struct shim_event *ev, CUevent handle)
-{
-    return unlikely(ev->interprocess) ? outside_wait(ev, handle) : REAL(cuEventSynchronize)(handle);
-}
-
 /* A deliberate bug. */
 static bool event_late(void)
 {
@@ -98,7 +93,9 @@ static CUresult event_synchronize(CUevent hEvent)
         vhq_fence_drain(fence, thread_boosts(seen.stream));
     vhq_fence_put(fence);
     CUresult r;
-    CAPTURE_LATER(captures, r, wait_real(ev, hEvent));
+    CAPTURE_LATER(captures, r,
+                  unlikely(ev->interprocess) ? outside_wait(ev, hEvent)
+                                             : REAL(cuEventSynchronize)(hEvent));
     if (r == CUDA_SUCCESS)
         event_completed(ev, &seen);
     return event_result(ev, r);

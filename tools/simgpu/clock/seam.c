@@ -403,20 +403,17 @@ static int descriptors_wait(struct pollfd *fds, nfds_t n, uint64_t until)
     return (int)fail(rc);
 }
 
-SEAM int poll(struct pollfd *fds, nfds_t n, int ms)
-{
-    struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
-    if (!step_here() || ms == 0)
-        return (int)fail(
-            step_syscall(SYS_ppoll, (long)fds, (long)n, ms < 0 ? 0 : (long)&t, 0, 0, 0));
-    return descriptors_wait(fds, n, ms < 0 ? STEP_NEVER : step_now() + spec_ns(&t));
-}
-
 SEAM int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *mask)
 {
     if (!step_here())
         return (int)fail(step_syscall(SYS_ppoll, (long)fds, (long)n, (long)t, (long)mask, 8, 0));
     return descriptors_wait(fds, n, t ? step_now() + spec_ns(t) : STEP_NEVER);
+}
+
+SEAM int poll(struct pollfd *fds, nfds_t n, int ms)
+{
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+    return ms == 0 ? (int)fail(looked(fds, n)) : ppoll(fds, n, ms < 0 ? NULL : &t, NULL);
 }
 
 static long epoll_looked(int epoll, struct epoll_event *events, int most)

@@ -6,7 +6,7 @@
  */
 #include "tools/simgpu/nvml/nvml.h"
 #include "tools/simgpu/device/attribute.h"
-#include "tools/simgpu/device/device.h"
+#include "tools/simgpu/device/shared.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <fcntl.h>

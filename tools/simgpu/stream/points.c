@@ -4,7 +4,6 @@
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/stream/late.h"
-#include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
  * queues.c - a context's streams as a whole: made with it, waited for, gone with it.
  */
 #include "tools/simgpu/stream/engine.h"
-#include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/rm.h"

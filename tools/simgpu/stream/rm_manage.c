@@ -6,7 +6,6 @@
 #include "shim/suspend/nvrm.h"
 #include "tools/simgpu/device/attribute.h"
 #include "tools/simgpu/device/group.h"
-#include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/stream/engine.h"
 

@@ -90,8 +90,9 @@ void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool
 {
     pthread_mutex_lock(&lock);
     if (!estimate_known(e)) {
-        spread_add(&e->spread, mean_ns, exact);
-        spread_add(&e->spread, upper_ns, exact);
+        enum spread_is is = exact ? SPREAD_IS_EXACT : SPREAD_AT_MOST;
+        spread_add(&e->spread, mean_ns, is);
+        spread_add(&e->spread, upper_ns, is);
         estimate_read(e);
     }
     pthread_mutex_unlock(&lock);
@@ -248,10 +249,10 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
     bool behind = s->waited && !s->gated && (s->device.own || MUTANT(wait_taken_for_kernel));
     bool exact = !turns && !sample_late(s) &&
                  ((!sample_others(s) && (behind || !s->company)) || sample_in_shift(s, ns));
-    if (exact && sample_in_shift(s, ns))
-        spread_add_sure(&s->estimate->spread, ns);
-    else
-        spread_add(&s->estimate->spread, ns, exact);
+    spread_add(&s->estimate->spread, ns,
+               !exact                   ? SPREAD_AT_MOST
+               : sample_in_shift(s, ns) ? SPREAD_IS_SURE
+                                        : SPREAD_IS_EXACT);
     estimate_read(s->estimate);
     mix_note(s->estimate);
     if (s->ctx->set) /* what is in flight is counted by both */

@@ -25,20 +25,15 @@ static uint32_t unpack(uint16_t time)
     return (uint32_t)(time & ((1u << DIGITS) - 1)) << (time >> DIGITS);
 }
 
-static void add_exact(struct spread *s, uint32_t ns, bool sure)
-{
-    s->time[s->next] = pack(ns);
-    s->sure = (s->sure & ~(1u << s->next)) | (uint32_t)sure << s->next;
-    s->next = (uint8_t)((s->next + 1) % SPREAD_TIMES);
-    s->times = (uint8_t)(s->times + (s->times < SPREAD_TIMES));
-}
-
-void spread_add(struct spread *s, uint32_t ns, bool exact)
+void spread_add(struct spread *s, uint32_t ns, enum spread_is is)
 {
     uint8_t newest = (uint8_t)((s->loose_next + SPREAD_LOOSE - 1) % SPREAD_LOOSE);
 
-    if (exact) {
-        add_exact(s, ns, false);
+    if (is != SPREAD_AT_MOST) {
+        s->time[s->next] = pack(ns);
+        s->sure = (s->sure & ~(1u << s->next)) | (uint32_t)(is == SPREAD_IS_SURE) << s->next;
+        s->next = (uint8_t)((s->next + 1) % SPREAD_TIMES);
+        s->times = (uint8_t)(s->times + (s->times < SPREAD_TIMES));
         return;
     }
     /* Most of them may have waited, so it takes many to have one that has not. */
@@ -51,11 +46,6 @@ void spread_add(struct spread *s, uint32_t ns, bool exact)
         return;
     }
     s->loose_time[newest] = pack(ns);
-}
-
-void spread_add_sure(struct spread *s, uint32_t ns)
-{
-    add_exact(s, ns, true);
 }
 
 static uint32_t longest_sure(const struct spread *s)

@@ -24,10 +24,12 @@ struct spread {
     uint16_t time[SPREAD_TIMES], loose_time[SPREAD_LOOSE]; /* see spread.c */
 };
 
-/* One that is not exact says how long the kernel takes at most, and counts while none is. */
-void spread_add(struct spread *s, uint32_t ns, bool exact);
-/* One that is exact, and nobody else can have had a turn in it. */
-void spread_add_sure(struct spread *s, uint32_t ns);
+enum spread_is {
+    SPREAD_AT_MOST, /* the kernel takes as long at most; counts while none is exact */
+    SPREAD_IS_EXACT,
+    SPREAD_IS_SURE, /* that, and nobody else can have had a turn in it */
+};
+void spread_add(struct spread *s, uint32_t ns, enum spread_is is);
 /* 0 both where nothing was added. */
 void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns);
 /* By how much the mean of times like these may be longer or shorter. 0 where none is exact. */

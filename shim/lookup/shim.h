@@ -1,14 +1,5 @@
 /*
  * shim.h - what the files of the shim share.
- *
- * lookup.c, dlsym_<arch>.S   how an application finds the driver, and how cutin gets in between
- * api.def, api.c             every driver symbol: what to do with it, and its real address
- * thunk_<arch>.S, thunk.c    drain thunks: drain, then tail-jump to the driver
- * unknown.c                  drain thunks for what api.def does not have
- * config.c, log.c            environment and messages
- * process.c                  start, fork, exit
- * ../objects, ../path, ../pace, ../graph   what stands behind the lookup (docs/design.md)
- * ../wrap                    typed wrappers, one file per kind of call
  */
 #ifndef CUTIN_SHIM_LOOKUP_SHIM_H
 #define CUTIN_SHIM_LOOKUP_SHIM_H

@@ -15,6 +15,19 @@ uint32_t level_highest(void)
     return client_level();
 }
 
+static _Atomic uint32_t levels; /* mask of those that streams had */
+
+void level_note(uint32_t level)
+{
+    atomic_fetch_or(&levels, 1u << level);
+}
+
+bool levels_mixed(void)
+{
+    uint32_t mask = atomic_load_explicit(&levels, memory_order_relaxed);
+    return (mask & (mask - 1)) != 0;
+}
+
 bool level_queues(uint32_t level)
 {
     return level < CUTIN_LEVEL_RT || config_get()->deadline_ms;

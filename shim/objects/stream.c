@@ -122,6 +122,7 @@ static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle,
     if (ctx->set && level_queues(s->level))
         stream_give_queue(s, priority);
     s->direct = !s->q;
+    level_note(s->level);
     tell(STREAM_BEGINS, s);
     client_note_stream(s->level, true);
     pthread_mutex_lock(&ctx->lock);

@@ -37,14 +37,7 @@ struct gates {
     struct gates *older;     /* of pages that were there before */
 };
 
-static _Atomic uint32_t levels; /* mask of those that streams had */
-static _Atomic bool peers;      /* somebody outside may wait for a write by a stream */
-
-bool gates_levels_mixed(void)
-{
-    uint32_t mask = atomic_load_explicit(&levels, memory_order_relaxed);
-    return (mask & (mask - 1)) != 0;
-}
+static _Atomic bool peers; /* somebody outside may wait for a write by a stream */
 
 bool gates_peers(void)
 {
@@ -53,7 +46,7 @@ bool gates_peers(void)
 
 static bool barred(void)
 {
-    return gates_levels_mixed() || gates_peers();
+    return levels_mixed() || gates_peers();
 }
 
 /* ---- whether ------------------------------------------------------------------------------ */
@@ -111,7 +104,7 @@ static const char *const unproven[] = {
 
 const char *gates_process_objection(void)
 {
-    if (level_lowest() != level_highest() || gates_levels_mixed())
+    if (level_lowest() != level_highest() || levels_mixed())
         return "streams of this process have different levels";
     if (gates_peers())
         return "others may wait for writes by streams of this process";
@@ -374,9 +367,8 @@ static void close_for_good(struct shim_context *ctx, void *user)
 /* With the second level there are no gates any more; waits for work that may stand at one. */
 static void gates_note_level(struct shim_stream *s)
 {
-    bool before = gates_levels_mixed();
-    atomic_fetch_or(&levels, 1u << s->level);
-    if (!before && gates_levels_mixed())
+    static _Atomic bool closed;
+    if (levels_mixed() && !atomic_exchange(&closed, true))
         context_each(close_for_good, NULL);
 }
 STREAM_NOTE(STREAM_BEGINS, gates_note_level)

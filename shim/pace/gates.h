@@ -57,7 +57,5 @@ bool gates_mps(void);
  * there are no gates any more from the first one on, and nothing is suspended. */
 void gates_note_peer(void);
 bool gates_peers(void);
-/* Streams of this process have, or had, different levels. */
-bool gates_levels_mixed(void);
 
 #endif

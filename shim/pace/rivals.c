@@ -12,14 +12,13 @@
 
 enum { CALM = 100 /* looks */ };
 
-static _Atomic uint32_t rivals, levels;
+static _Atomic uint32_t rivals;
 static unsigned calm = CALM;
 
 /* With deadlines an earlier one of another process may hold it, from one request to the next. */
 static bool always(void)
 {
-    uint32_t mask = atomic_load_explicit(&levels, memory_order_relaxed);
-    return (mask & (mask - 1)) != 0 || config_get()->deadline_ms || client_shares() ||
+    return levels_mixed() || config_get()->deadline_ms || client_shares() ||
            config_get()->alone == ALONE_CAPPED;
 }
 
@@ -40,7 +39,6 @@ const _Atomic uint32_t *rivals_word(void)
 
 static void rivals_note_level(struct shim_stream *s)
 {
-    atomic_fetch_or(&levels, 1u << s->level);
     if (always())
         rivals_set(true);
 }

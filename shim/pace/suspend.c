@@ -202,7 +202,7 @@ static void effect_look(struct device *d, uint64_t now)
 static bool device_held(const struct device *d)
 {
     return (atomic_load_explicit(d->hold, memory_order_acquire) & PAGE_BITS_CLIENTS) != 0 &&
-           !gates_levels_mixed() && !gates_peers() && !atomic_load(&ending);
+           !levels_mixed() && !gates_peers() && !atomic_load(&ending);
 }
 
 static uint64_t held_look(struct device *d, uint64_t now)

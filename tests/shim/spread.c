@@ -12,7 +12,7 @@ static uint32_t mean, upper;
 static void add(const uint32_t us[], uint32_t turns, uint32_t from, uint32_t n, bool exact)
 {
     for (uint32_t i = from; i < from + n; i++)
-        spread_add(&spread, us[i % turns] * 1000, exact);
+        spread_add(&spread, us[i % turns] * 1000, exact ? SPREAD_IS_EXACT : SPREAD_AT_MOST);
     spread_read(&spread, &mean, &upper);
 }
 
@@ -113,7 +113,7 @@ Test(spread, keeps_what_is_long_and_sure)
     spread = (struct spread){0};
     add(turns, 4, 0, 24, true);
     is_about(upper, 500);
-    spread_add_sure(&spread, 900 * 1000);
+    spread_add(&spread, 900 * 1000, SPREAD_IS_SURE);
     add(turns, 4, 0, 8, true);
     is_about(upper, 900);
     add(turns, 4, 0, 24, true);

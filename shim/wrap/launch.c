@@ -64,29 +64,28 @@ struct launch_copy {
 /* ---- to the driver ------------------------------------------------------------------------ */
 
 /* Perhaps between the events of a record of the call, and those of a sample of its function. */
-static CUresult driver_launch(const struct launch *l)
+static CUresult driver_launch(const struct launched *k, bool beside, const CUlaunchConfig *config,
+                              void **params, void **extra)
 {
-    struct sample *sample =
-        !l->k.estimate ? NULL
-        : l->beside    ? estimate_begin_beside(l->k.estimate, l->k.ctx, l->k.stream, pad_sample)
-                       : estimate_begin(l->k.estimate, l->k.ctx, l->k.stream);
-    struct timing *timing =
-        unlikely(l->k.who.op) ? traced_begin(l->k.ctx, l->k.stream, &l->k.who) : NULL;
+    struct sample *sample = !k->estimate ? NULL
+                            : beside
+                                ? estimate_begin_beside(k->estimate, k->ctx, k->stream, pad_sample)
+                                : estimate_begin(k->estimate, k->ctx, k->stream);
+    struct timing *timing = unlikely(k->who.op) ? traced_begin(k->ctx, k->stream, &k->who) : NULL;
     CUresult r;
-    if (l->k.kind == LAUNCH_EX)
-        r = REAL(cuLaunchKernelEx)(l->config, l->k.function, l->params, l->extra);
-    else if (l->k.kind == LAUNCH_COOPERATIVE)
-        r = REAL(cuLaunchCooperativeKernel)(l->k.function, l->k.grid[0], l->k.grid[1], l->k.grid[2],
-                                            l->k.block[0], l->k.block[1], l->k.block[2],
-                                            l->k.shared, l->k.stream, l->params);
+    if (k->kind == LAUNCH_EX)
+        r = REAL(cuLaunchKernelEx)(config, k->function, params, extra);
+    else if (k->kind == LAUNCH_COOPERATIVE)
+        r = REAL(cuLaunchCooperativeKernel)(k->function, k->grid[0], k->grid[1], k->grid[2],
+                                            k->block[0], k->block[1], k->block[2], k->shared,
+                                            k->stream, params);
     else
-        r = REAL(cuLaunchKernel)(l->k.function, l->k.grid[0], l->k.grid[1], l->k.grid[2],
-                                 l->k.block[0], l->k.block[1], l->k.block[2], l->k.shared,
-                                 l->k.stream, l->params, l->extra);
+        r = REAL(cuLaunchKernel)(k->function, k->grid[0], k->grid[1], k->grid[2], k->block[0],
+                                 k->block[1], k->block[2], k->shared, k->stream, params, extra);
     if (unlikely(timing))
-        traced_end(timing, l->k.stream, r);
+        traced_end(timing, k->stream, r);
     if (unlikely(sample))
-        estimate_end(sample, l->k.stream);
+        estimate_end(sample, k->stream);
     return r;
 }
 
@@ -106,7 +105,7 @@ static uint32_t launch_room(const struct launch *l)
 static int launch_now(void *args)
 {
     const struct launch *l = args;
-    CUresult r = driver_launch(l);
+    CUresult r = driver_launch(&l->k, l->beside, l->config, l->params, l->extra);
     if (r == CUDA_SUCCESS && l->known && !l->accepted) {
         uint32_t room;
         if (!function_shape_known(l->known, l->shape, &room)) {
@@ -143,11 +142,8 @@ static int launch_run(void *payload)
                              .hStream = k->stream,
                              .attrs = (CUlaunchAttribute *)(void *)copy->data,
                              .numAttrs = copy->attributes};
-    struct launch l = {.k = *k,
-                       .config = &config,
-                       .params = packed || !copy->params ? NULL : pointer,
-                       .extra = packed ? extra : NULL};
-    return (int)driver_launch(&l);
+    return (int)driver_launch(k, false, &config, packed || !copy->params ? NULL : pointer,
+                              packed ? extra : NULL);
 }
 
 static struct estimate *launch_estimate(const struct launch *l)

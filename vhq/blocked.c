@@ -88,14 +88,33 @@ static bool blocked_behind(const struct vhq_set *s)
     return behind;
 }
 
+/* A thread waits until something is submitted, and natively nobody waits for that. */
+static bool blocked_presses(const struct vhq_set *s)
+{
+    bool presses = waiter_presses(s);
+    for (const struct vhq *q = s->all; q && !presses; q = q->next)
+        presses = peek(q->turns) != 0 || peek(q->waiting) != 0;
+    return presses;
+}
+
+void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now)
+{
+    uint64_t est = load_ns(load), least = peek(s->budget_us) * NS_PER_US / 2;
+    s->admits--;
+    s->admitted_ns += est > least ? est : least; /* little may be known of it */
+    if (s->admits_part && s->admitted_ns * ADMITS_PART > now - s->stood_ns)
+        s->admits = 0;
+}
+
 /*
  * What is in flight in a stream makes no progress for long: it may wait for what is buffered. Or it
  * is a long queue, behind which as much more would make the next look as late as this one, and so
  * on for ever. Or a host function sleeps. So one command is let in, and twice as many each further
- * time, while all of them are taken and what was let in takes a small part of the time for which
- * nothing got on: who comes when it does waits for little more than it has waited already. While
- * work of others gets on, it is one each time. They are of streams that stand, and where nothing at
- * all gets on also of those that have nothing in flight.
+ * time, while all of them are taken; while work of others gets on, it is one each time. They are of
+ * streams that stand, and where nothing at all gets on also of those that have nothing in flight.
+ *
+ * Where somebody above is there and nobody waits for what is let in, that takes a small part of the
+ * time for which nothing got on: who comes when it does waits for little more than it did already.
  *
  * What waits may stand in a few streams with thousands ahead of all others: so one of a stream that
  * has nothing in flight is let in, too, and the next such one as soon as that is complete: however
@@ -129,7 +148,8 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
         s->stood_ns = began;
         s->admitted_ns = 0;
     }
-    bool enough = s->admitted_ns * 2 * ADMITS_PART > now - s->stood_ns && !MUTANT(guard_unbounded);
+    s->admits_part = cap_contended(s) && !blocked_presses(s) && !MUTANT(guard_unbounded);
+    bool enough = s->admits_part && s->admitted_ns * ADMITS_PART > now - s->stood_ns;
     if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat || enough)
         s->admitted = 1;
     else if (s->admitted < s->cfg.queue)

@@ -415,6 +415,7 @@ struct vhq_set {
     uint64_t stood_ns;       /* since when that stands, and the estimates of all that was let in */
     uint64_t admitted_ns;
     bool admits_idle;   /* ... of streams that have nothing in flight, too ... */
+    bool admits_part;   /* ... which are to take a small part of that ... */
     bool admits_beside; /* ... and of those one, and another one when that is complete */
     uint64_t shift_ns;  /* see shift_look; as of the last command that looked for room */
     uint64_t shift_end_ns;
@@ -707,7 +708,8 @@ void left_forget(struct vhq_set *s); /* set's lock held */
  * command that has room in its stream, and is blocked by what all have in flight; 0: there is none.
  * Set's lock held. */
 uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now);
-void blocked_end(struct vhq_set *s);                    /* nothing is buffered */
+void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now); /* the guard let one in */
+void blocked_end(struct vhq_set *s);                                   /* nothing is buffered */
 void blocked_room(struct vhq_set *s, uint64_t now);     /* the cap let a command in */
 void blocked_progress(struct vhq_set *s, uint64_t now); /* something is complete */
 void blocked_got_on(struct vhq *q); /* of this one, or it is gone. Where the set's `stands` */
@@ -907,12 +909,15 @@ void slot_release(struct vhq *q, const struct slot *slot);
 
 struct goal {
     enum vhq_drain what;
+    bool for_end; /* see vhq_drain_for_end */
     struct vhq *q;
     uint64_t target; /* head_seq, ticket */
 };
 /* Waits unless it is reached already; takes and drops the set's lock. 0 or -ETIMEDOUT. A signal
  * handler may jump out of it. */
 int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns);
+/* Does one of them wait for what natively nobody waits for? Set's lock held. */
+bool waiter_presses(const struct vhq_set *s);
 /* A command of q was retired. Set's lock held. */
 void waiter_check(struct vhq_set *s, struct vhq *q);
 /* q goes: nobody waits for it any more, though what is ahead of it by the legacy stream's rule is

@@ -455,13 +455,10 @@ static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
     q->beside = c->s->admits_beside && !cap_in_flight(q);
-    if (q->beside) {
+    if (q->beside)
         c->s->admits_beside = false;
-    } else {
-        uint64_t est = load_ns(slot->load), least = peek(c->s->budget_us) * NS_PER_US / 2;
-        c->s->admits--;
-        c->s->admitted_ns += est > least ? est : least; /* little may be known of it */
-    }
+    else
+        blocked_admitted(c->s, slot->load, scan_now(c));
     slot->flags &= (uint16_t)~SLOT_LOOSE;
     cap_force(q, slot->load);
     order_go(c, q, slot);

@@ -52,7 +52,7 @@ bool vhq_set_in_flight(const struct vhq_set *set)
     return peek(set->area_ns) != 0;
 }
 
-void vhq_drain(struct vhq *q, bool boost)
+static void queue_drain(struct vhq *q, bool boost, bool for_end)
 {
     if (ring_empty(&q->ring) || passive())
         return;
@@ -63,9 +63,20 @@ void vhq_drain(struct vhq *q, bool boost)
     const struct goal g = {
         .what = VHQ_DRAIN_QUEUE,
         .q = q,
+        .for_end = for_end,
         .target = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire),
     };
     goal_wait(q->set, &g, NEVER);
+}
+
+void vhq_drain(struct vhq *q, bool boost)
+{
+    queue_drain(q, boost, false);
+}
+
+void vhq_drain_for_end(struct vhq *q, bool boost)
+{
+    queue_drain(q, boost, true);
 }
 
 /* `q`: of that vHQ and what goes ahead of it; NULL: of all. */
@@ -368,7 +379,7 @@ void vhq_sync(struct vhq *q, bool boost)
 {
     if (passive())
         return;
-    vhq_drain(q, boost);
+    queue_drain(q, boost, true);
     if (sync_needed(q))
         sync_queue(q);
 }

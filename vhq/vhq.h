@@ -338,6 +338,9 @@ bool vhq_set_blocking_idle(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */
 /* Wait until everything buffered when called was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
+/* The same, of a caller who waits for the end of it then, as it does natively: so nothing needs to
+ * go sooner for its sake. */
+void vhq_drain_for_end(struct vhq *q, bool boost);
 enum vhq_drain {
     VHQ_DRAIN_QUEUE, /* of one vHQ: vhq_drain's own */
     VHQ_DRAIN_ALL,

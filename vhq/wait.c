@@ -113,6 +113,16 @@ static void waiter_end(struct vhq_set *s, struct waiter *w)
     futex_wake(&w->stay); /* another thread may have taken it by now, and sleeps on */
 }
 
+bool waiter_presses(const struct vhq_set *s)
+{
+    const struct waiter *w;
+    DL_FOREACH (s->waiters, w) {
+        if (!w->goal.for_end)
+            return true;
+    }
+    return false;
+}
+
 void waiter_check(struct vhq_set *s, struct vhq *q)
 {
     struct waiter *w, *next;

@@ -8,7 +8,7 @@
 #include "shim/objects/memory.h"
 
 /* One stream: and, for the legacy stream and the blocking ones, what CUDA orders before it. */
-static void drain_stream(struct shim_stream *s, bool boost)
+static void drain_stream(struct shim_stream *s, bool boost, void (*drain)(struct vhq *, bool))
 {
     struct vhq_set *set = s->ctx->set;
     if (!set || vhq_set_idle(set))
@@ -19,7 +19,7 @@ static void drain_stream(struct shim_stream *s, bool boost)
     if (s->kind == VHQ_LEGACY)
         vhq_set_drain(set, VHQ_DRAIN_LEGACY, boost);
     else if (s->q)
-        vhq_drain(s->q, boost);
+        drain(s->q, boost);
     context_leave(s->ctx);
 }
 
@@ -71,7 +71,7 @@ void drain_recorded(CUevent event)
 
 void drain_sync_stream(struct shim_stream *s, bool boost)
 {
-    drain_stream(s, boost);
+    drain_stream(s, boost, vhq_drain_for_end);
     if (!s->q || capture_any() || context_spoilt(s->ctx))
         return;
     context_enter(s->ctx);
@@ -206,7 +206,7 @@ void shim_drain(enum drain_scope scope)
         return;
     atomic_fetch_add(&ctx->foreign, 1);
     if (scope == DRAIN_LEGACY)
-        drain_stream(ctx->legacy, thread_boosts(ctx->legacy));
+        drain_stream(ctx->legacy, thread_boosts(ctx->legacy), vhq_drain);
     else
         drain_context(ctx, false);
 }

@@ -441,23 +441,112 @@ Test(cap, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_time
     world_free(w);
 }
 
+enum { STANDS_MS = 110 };
+
+/* What the guard lets in takes so small a part of what stands for two seconds. */
+static void lets_in_a_part(struct world *w, int a, uint32_t part)
+{
+    dispatcher_is_blocked(w);
+    uint32_t began = in_device(w, a), before = began;
+    for (uint32_t i = 1; i <= 20; i++) {
+        clock_advance(STANDS_MS * 1000000);
+        WAIT_FOR(in_device(w, a) > before); /* but never nothing */
+        dispatcher_is_blocked(w);
+        before = in_device(w, a);
+        cr_assert_leq(before - began, STANDS_MS * i / part + i, "%u", before);
+    }
+}
+
+static void lets_in_twice_as_many(struct world *w, int a)
+{
+    dispatcher_is_blocked(w);
+    clock_advance(2 * 1000000); /* as long as the first one is thought to take */
+    WAIT_FOR(in_device(w, a) == 2);
+    for (uint32_t in = 3, more = 2; more <= 64; in += more, more *= 2) {
+        dispatcher_is_blocked(w);
+        clock_advance(STANDS_MS * 1000000);
+        WAIT_FOR(in_device(w, a) == in);
+    }
+}
+
+static struct world *stands_before(int *a, const _Atomic uint32_t *above)
+{
+    clock_freeze();
+    struct world *w =
+        world_new(&(struct vhq_config){.budget_us = 100, .depth = 32, .above = above});
+    *a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 256; i++)
+        launch(w, *a, 1000);
+    return w;
+}
+
+static void *drains(void *q)
+{
+    vhq_drain(q, false);
+    return NULL;
+}
+
+static void *drains_for_end(void *q)
+{
+    vhq_drain_for_end(q, false);
+    return NULL;
+}
+
+static const _Atomic uint32_t somebody = 1;
+
 /* A host function that sleeps needs nothing, and who cuts in behind it waits for all of that. */
 Test(cap, lets_in_what_takes_a_small_part_of_the_stand)
 {
-    enum { STANDS = 20, EACH_MS = 110 };
+    int a;
+    struct world *w = stands_before(&a, &somebody);
+    lets_in_a_part(w, a, 32);
+    settle(w);
+    world_free(w);
+}
+
+/* The host function may wait for whoever waits there. */
+Test(cap, lets_twice_as_many_in_where_a_thread_waits_for_them)
+{
+    int a;
+    pthread_t drainer;
+    struct world *w = stands_before(&a, &somebody);
+    pthread_create(&drainer, NULL, drains, w->stream[a].q);
+    WAIT_FOR(somebody_waits(w));
+    lets_in_twice_as_many(w, a);
+    settle(w);
+    pthread_join(drainer, NULL);
+    world_free(w);
+}
+
+/* Natively it waits as long. */
+Test(cap, lets_no_more_in_for_who_waits_for_their_end)
+{
+    int a;
+    pthread_t drainer;
+    struct world *w = stands_before(&a, &somebody);
+    pthread_create(&drainer, NULL, drains_for_end, w->stream[a].q);
+    WAIT_FOR(somebody_waits(w));
+    lets_in_a_part(w, a, 32);
+    settle(w);
+    pthread_join(drainer, NULL);
+    world_free(w);
+}
+
+/* One round of what is longer than what went before. */
+Test(cap, lets_in_no_round_of_long_ones)
+{
+    int a;
     struct world *w = capped(100, 32);
-    int a = world_stream(w, VHQ_NONBLOCKING);
-    for (int i = 0; i < 256; i++)
-        launch(w, a, 1000);
-    dispatcher_is_blocked(w);
-    uint32_t began = in_device(w, a), least = began;
-    for (int i = 0; i < STANDS; i++) {
-        clock_advance(EACH_MS * 1000000);
-        WAIT_FOR(in_device(w, a) > least); /* but never nothing */
+    a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 64; i++)
+        launch(w, a, i < 16 ? 10 : 50 * 1000);
+    for (int i = 0; i < 12; i++) {
         dispatcher_is_blocked(w);
-        least = in_device(w, a);
-        cr_assert_leq(least - began, (uint32_t)(EACH_MS * (i + 1) / 32 + i + 1), "%u", least);
+        clock_advance(110 * 1000000);
+        dispatcher_looks(w);
     }
+    dispatcher_is_blocked(w);
+    cr_assert_leq(in_device(w, a), 16 + 12, "%u", in_device(w, a));
     settle(w);
     world_free(w);
 }

@@ -97,12 +97,18 @@ static bool blocked_presses(const struct vhq_set *s)
     return presses;
 }
 
+/* What was let in has taken its part. */
+static bool blocked_enough(const struct vhq_set *s, uint64_t now)
+{
+    return s->admits_part && s->admitted_ns * ADMITS_PART > now - s->stood_ns;
+}
+
 void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now)
 {
     uint64_t est = load_ns(load), least = peek(s->budget_us) * NS_PER_US / 2;
     s->admits--;
     s->admitted_ns += est > least ? est : least; /* little may be known of it */
-    if (s->admits_part && s->admitted_ns * ADMITS_PART > now - s->stood_ns)
+    if (blocked_enough(s, now))
         s->admits = 0;
 }
 
@@ -142,15 +148,13 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     s->past.cap_lifts++;
     if (trace_on())
         trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
-    uint64_t began = s->blocked_ns;
-    s->blocked_ns = 0;
     if (s->admitted == 0) {
-        s->stood_ns = began;
+        s->stood_ns = s->blocked_ns;
         s->admitted_ns = 0;
     }
+    s->blocked_ns = 0;
     s->admits_part = cap_contended(s) && !blocked_presses(s) && !MUTANT(guard_unbounded);
-    bool enough = s->admits_part && s->admitted_ns * ADMITS_PART > now - s->stood_ns;
-    if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat || enough)
+    if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat || blocked_enough(s, now))
         s->admitted = 1;
     else if (s->admitted < s->cfg.queue)
         s->admitted *= 2;

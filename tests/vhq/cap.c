@@ -469,11 +469,9 @@ static void lets_in_twice_as_many(struct world *w, int a)
     }
 }
 
-static struct world *stands_before(int *a, const _Atomic uint32_t *above)
+static struct world *stands_before(int *a)
 {
-    clock_freeze();
-    struct world *w =
-        world_new(&(struct vhq_config){.budget_us = 100, .depth = 32, .above = above});
+    struct world *w = capped(100, 32);
     *a = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 256; i++)
         launch(w, *a, 1000);
@@ -492,13 +490,11 @@ static void *drains_for_end(void *q)
     return NULL;
 }
 
-static const _Atomic uint32_t somebody = 1;
-
 /* A host function that sleeps needs nothing, and who cuts in behind it waits for all of that. */
 Test(cap, lets_in_what_takes_a_small_part_of_the_stand)
 {
     int a;
-    struct world *w = stands_before(&a, &somebody);
+    struct world *w = stands_before(&a);
     lets_in_a_part(w, a, 32);
     settle(w);
     world_free(w);
@@ -509,7 +505,7 @@ Test(cap, lets_twice_as_many_in_where_a_thread_waits_for_them)
 {
     int a;
     pthread_t drainer;
-    struct world *w = stands_before(&a, &somebody);
+    struct world *w = stands_before(&a);
     pthread_create(&drainer, NULL, drains, w->stream[a].q);
     WAIT_FOR(somebody_waits(w));
     lets_in_twice_as_many(w, a);
@@ -523,7 +519,7 @@ Test(cap, lets_no_more_in_for_who_waits_for_their_end)
 {
     int a;
     pthread_t drainer;
-    struct world *w = stands_before(&a, &somebody);
+    struct world *w = stands_before(&a);
     pthread_create(&drainer, NULL, drains_for_end, w->stream[a].q);
     WAIT_FOR(somebody_waits(w));
     lets_in_a_part(w, a, 32);

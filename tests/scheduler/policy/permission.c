@@ -60,7 +60,7 @@ Test(permission, without_a_rule_it_runs_as_best_effort_and_is_told_the_rule)
     join_as_other(&rt, 3);
     WAIT_UNTIL(actor_do(&rt, DO_CONNECTED, 0, 0) == 1);
     cr_assert_eq(actor_do(&rt, DO_LEVEL, 0, 0), 0);
-    cr_assert(strstr(rt.said, "CUTIN_PRIORITY=rt was not granted, running as be"), "%s", rt.said);
+    WAIT_UNTIL(strstr(rt.said, "CUTIN_PRIORITY=rt was not granted, running as be"));
     cr_assert(strstr(rt.said, "allow it with `rt = uid:65534` under [allow] in "
                               "/etc/cutin/cutind.conf"),
               "%s", rt.said);
@@ -88,7 +88,7 @@ Test(permission, a_rule_in_the_file_grants_and_names_the_file_to_others)
     actor_kill(&a);
     join_as_other(&a, 3);
     cr_assert_eq(actor_do(&a, DO_LEVEL, 0, 0), 2, "the highest it may have");
-    cr_assert(strstr(a.said, place.config), "%s", a.said);
+    WAIT_UNTIL(strstr(a.said, place.config));
     actor_kill(&a);
 }
 
@@ -283,7 +283,7 @@ Test(permission, a_cgroup_decides_whatever_the_user)
     place_enter(folder, in.pid);
     actor_do(&in, DO_OPEN, 3, 3); /* as root, which may be anything elsewhere */
     cr_assert_eq(actor_do(&in, DO_LEVEL, 0, 0), 2);
-    cr_assert(strstr(in.said, "no rule gives the cgroup of process"), "%s", in.said);
+    WAIT_UNTIL(strstr(in.said, "no rule gives the cgroup of process"));
     actor_new(&out, place.socket);
     actor_do(&out, DO_OPEN, 3, 3);
     cr_assert_eq(actor_do(&out, DO_LEVEL, 0, 0), 3);

@@ -13,7 +13,7 @@
 /* Of one process at a time: a number of one that has ended comes again. */
 enum { MOST_STREAMS = 65536 };
 
-/* What a moment changes. */
+/* What a moment changes. HELD and ACTIVE are in the order of enum trace_time. */
 enum what { RUNNING, PENDING, BUFFERED, IN_FLIGHT, HELD, ACTIVE, WHATS };
 
 struct moment {
@@ -54,7 +54,7 @@ static int put(struct moments *m, uint64_t ns, size_t process, enum what what, i
 /* What a stream had when it was seen last. */
 struct stream {
     uint32_t buffered, in_flight;
-    struct trace_open held, active;
+    struct trace_times times;
 };
 
 static int put_span(struct moments *m, size_t process, enum what what, uint64_t from_ns,
@@ -69,6 +69,7 @@ static int put_record(struct moments *m, size_t process, struct stream *s,
                       const struct trace_record *r)
 {
     uint64_t ns = r->ns + r->queue.took_ns;
+    enum trace_time time;
     struct trace_span span;
     int rc;
 
@@ -83,18 +84,10 @@ static int put_record(struct moments *m, size_t process, struct stream *s,
             rc = put(m, ns, process, IN_FLIGHT, (int64_t)r->queue.in_flight - s->in_flight);
         s->in_flight = r->queue.in_flight;
         return rc;
-    case TRACE_HELD:
-    case TRACE_RELEASED:
-        return trace_open_follow(&s->held, r, &span)
-                   ? put_span(m, process, HELD, span.from_ns, span.to_ns)
-                   : 0;
-    case TRACE_CUT_IN:
-    case TRACE_CUT_OUT:
-        return trace_open_follow(&s->active, r, &span)
-                   ? put_span(m, process, ACTIVE, span.from_ns, span.to_ns)
-                   : 0;
     default:
-        return 0;
+        time = trace_times_follow(&s->times, r, &span);
+        return time == TRACE_TIMES ? 0
+                                   : put_span(m, process, HELD + time, span.from_ns, span.to_ns);
     }
 }
 
@@ -118,11 +111,10 @@ static int put_trace(struct moments *m, size_t process, struct process *p,
     }
     if (p->to_ns && v->file->header.as_of_ns > p->to_ns) /* nothing has happened since */
         p->to_ns = v->file->header.as_of_ns;
-    for (uint32_t i = 0; i < MOST_STREAMS && rc == 0; i++) {
-        if (streams[i].held.from_ns)
-            rc = put_span(m, process, HELD, streams[i].held.from_ns, p->to_ns);
-        if (streams[i].active.from_ns && rc == 0)
-            rc = put_span(m, process, ACTIVE, streams[i].active.from_ns, p->to_ns);
+    for (uint32_t i = 0; i < MOST_STREAMS * TRACE_TIMES && rc == 0; i++) {
+        uint64_t from_ns = streams[i / TRACE_TIMES].times.open[i % TRACE_TIMES].from_ns;
+        if (from_ns)
+            rc = put_span(m, process, HELD + i % TRACE_TIMES, from_ns, p->to_ns);
     }
     free(streams);
     return rc;
@@ -174,11 +166,6 @@ struct walk {
     struct idle *idle;
 };
 
-static bool is_above(const struct process *p, const struct process *other)
-{
-    return other->level > p->level;
-}
-
 static bool busy(const struct walk *w)
 {
     for (size_t i = 0; i < w->n && !w->logged; i++)
@@ -190,7 +177,7 @@ static bool busy(const struct walk *w)
 static bool above_active(const struct walk *w, const struct process *p)
 {
     for (size_t i = 0; i < w->n; i++)
-        if (is_above(p, &w->p[i]) && w->p[i].now[ACTIVE] > 0)
+        if (w->p[i].level > p->level && w->p[i].now[ACTIVE] > 0)
             return true;
     return false;
 }
@@ -238,7 +225,7 @@ static void decide(struct walk *w, const struct process *above, enum idle_cause 
     for (size_t i = 0; i < w->n; i++) {
         struct process *p = &w->p[i];
 
-        if (!is_above(p, above))
+        if (above->level <= p->level)
             continue;
         w->idle[i].by[why].ns += p->undecided_ns;
         w->idle[i].by[why].times += p->undecided;

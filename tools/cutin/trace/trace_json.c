@@ -14,7 +14,7 @@
 #include "common/level.h"
 
 /* Tracks that are no threads: numbers above every thread id. Per stream, in the order of the
- * kinds. */
+ * kinds, of which the first two are those of enum trace_time. */
 enum track { TRACK_QUEUE, TRACK_ACTIVE, TRACK_DEVICE, TRACKS };
 static const char *const track_names[] = {"queue", "active", "GPU (timed)"};
 enum {
@@ -27,7 +27,7 @@ enum {
 
 /* What is open at a stream while its records are walked through. */
 struct open_stream {
-    struct trace_open held, active;
+    struct trace_times times;
     bool named[TRACKS];
 };
 
@@ -166,41 +166,21 @@ static void walk_counters(struct walk *w, const struct trace_record *r)
                         (int)r->queue.in_flight));
 }
 
-static void put_times(struct walk *w, uint32_t stream, bool cut, const struct trace_span *s)
-{
-    put_slice(w->j, w->pid, track(w, stream, cut ? TRACK_ACTIVE : TRACK_QUEUE),
-              cut ? "active" : "held", cut ? "cut in" : "hold", s->from_ns, s->to_ns - s->from_ns,
-              json_object());
-}
-
 /* Of being held, or active. */
-static void walk_times(struct walk *w, const struct trace_record *r)
+static void put_time(struct walk *w, uint32_t stream, enum trace_time time, uint64_t from_ns,
+                     uint64_t to_ns)
 {
-    bool cut = r->kind == TRACE_CUT_IN || r->kind == TRACE_CUT_OUT;
-    struct open_stream *s = &w->stream[r->stream];
-    struct trace_span span;
+    bool cut = time == TRACE_TIME_ACTIVE;
 
-    if (r->kind == TRACE_CUT_IN)
-        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
-    if (r->kind == TRACE_HELD)
-        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "hold", r->ns);
-    if (trace_open_follow(cut ? &s->active : &s->held, r, &span))
-        put_times(w, r->stream, cut, &span);
-}
-
-/* What had no end when the trace did. */
-static void close_times(struct walk *w, uint32_t stream, bool cut)
-{
-    const struct open_stream *s = &w->stream[stream];
-    uint64_t from_ns = cut ? s->active.from_ns : s->held.from_ns;
-
-    if (from_ns && w->last_ns >= from_ns)
-        put_times(w, stream, cut, &(struct trace_span){from_ns, w->last_ns});
+    put_slice(w->j, w->pid, track(w, stream, (enum track)time), cut ? "active" : "held",
+              cut ? "cut in" : "hold", from_ns, to_ns - from_ns, json_object());
 }
 
 static void walk_record(struct walk *w, const struct trace_record *r)
 {
     uint64_t start_ns, took_ns;
+    enum trace_time time;
+    struct trace_span span;
 
     if (r->stream >= MOST_STREAMS || !within(w->j, r->ns))
         return;
@@ -242,20 +222,22 @@ static void walk_record(struct walk *w, const struct trace_record *r)
         trace_json_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
         break;
     case TRACE_HELD:
-    case TRACE_RELEASED:
+        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "hold", r->ns);
+        break;
     case TRACE_CUT_IN:
-    case TRACE_CUT_OUT:
-        walk_times(w, r);
+        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
         break;
     case TRACE_SAMPLE:
         if (trace_clocks_place(&w->clocks, r, &start_ns, &took_ns) && within(w->j, start_ns))
             put_slice(w->j, w->pid, track(w, r->stream, TRACK_DEVICE), record_name(w, r), "device",
                       start_ns, took_ns, json_pack("{s:i}", "op", (int)r->sample.op));
         break;
-    case TRACE_NONE:
-    case TRACE_END:
+    default:
         break;
     }
+    time = trace_times_follow(&w->stream[r->stream].times, r, &span);
+    if (time != TRACE_TIMES)
+        put_time(w, r->stream, time, span.from_ns, span.to_ns);
 }
 
 void trace_json_add(struct trace_json *j, const struct trace_view *v)
@@ -285,9 +267,10 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
     j->source++;
     if (j->end_ns)
         w.last_ns = j->end_ns;
-    for (uint32_t s = 0; s < MOST_STREAMS; s++) {
-        close_times(&w, s, false);
-        close_times(&w, s, true);
+    for (uint32_t i = 0; i < MOST_STREAMS * TRACE_TIMES; i++) {
+        uint64_t from_ns = w.stream[i / TRACE_TIMES].times.open[i % TRACE_TIMES].from_ns;
+        if (from_ns && w.last_ns >= from_ns) /* it had no end when the trace did */
+            put_time(&w, i / TRACE_TIMES, i % TRACE_TIMES, from_ns, w.last_ns);
     }
     free(w.stream);
 }

@@ -129,19 +129,25 @@ int trace_spans_add(struct trace_spans *s, uint64_t from_ns, uint64_t to_ns)
 /* The records of a turn, and of the next one, come from threads that may have put them in any
  * order: a begin whose end, or the next begin, came before takes no time. Holds have no turns:
  * one thread puts both. */
-bool trace_open_follow(struct trace_open *o, const struct trace_record *r, struct trace_span *out)
+enum trace_time trace_times_follow(struct trace_times *t, const struct trace_record *r,
+                                   struct trace_span *out)
 {
-    bool begins = r->kind == TRACE_CUT_IN || r->kind == TRACE_HELD, known = o->from_ns != 0;
-    uint64_t turn =
-        r->kind == TRACE_CUT_IN || r->kind == TRACE_CUT_OUT ? r->cut.turn : o->turn + begins;
+    bool cut = r->kind == TRACE_CUT_IN || r->kind == TRACE_CUT_OUT;
+    bool begins = r->kind == TRACE_CUT_IN || r->kind == TRACE_HELD;
+    enum trace_time is = cut ? TRACE_TIME_ACTIVE : TRACE_TIME_HELD;
+    struct trace_open *o = &t->open[is];
+    uint64_t turn = cut ? r->cut.turn : o->turn + begins;
+    bool known = o->from_ns != 0;
 
+    if (!cut && !begins && r->kind != TRACE_RELEASED)
+        return TRACE_TIMES;
     *out = (struct trace_span){r->ns, r->ns};
     if (turn < o->turn || (begins && turn == o->turn))
-        return begins;
+        return begins ? is : TRACE_TIMES;
     if (known)
         *out = (struct trace_span){o->from_ns, r->ns > o->from_ns ? r->ns : o->from_ns};
     *o = (struct trace_open){begins ? r->ns : 0, turn};
-    return known;
+    return known ? is : TRACE_TIMES;
 }
 
 /* ---- clocks --------------------------------------------------------------------------------- */

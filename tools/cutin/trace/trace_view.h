@@ -38,14 +38,18 @@ struct trace_spans {
 /* 0 or -ENOMEM. */
 int trace_spans_add(struct trace_spans *s, uint64_t from_ns, uint64_t to_ns);
 
-/* A stream's times of being held (TRACE_HELD to TRACE_RELEASED), or above best effort and active
+/* A stream's times of being held (TRACE_HELD to TRACE_RELEASED), and above best effort and active
  * (TRACE_CUT_IN to TRACE_CUT_OUT), record by record. */
-struct trace_open {
-    uint64_t from_ns; /* of the one that has not ended; 0: none */
-    uint64_t turn;    /* the newest of which there was a record */
+enum trace_time { TRACE_TIME_HELD, TRACE_TIME_ACTIVE, TRACE_TIMES };
+struct trace_times {
+    struct trace_open {
+        uint64_t from_ns; /* of the one that has not ended; 0: none */
+        uint64_t turn;    /* the newest of which there was a record */
+    } open[TRACE_TIMES];
 };
-/* True: one of them is known, `out`. */
-bool trace_open_follow(struct trace_open *o, const struct trace_record *r, struct trace_span *out);
+/* Which of them is known by this record, `out`; TRACE_TIMES: none. */
+enum trace_time trace_times_follow(struct trace_times *t, const struct trace_record *r,
+                                   struct trace_span *out);
 
 /* How far the clock of a context lies behind the host's: nothing begins before it was asked for,
  * and what met an idle stream began just then. Contexts from 1 to TRACE_VIEW_CLOCKS - 1. */

@@ -23,18 +23,6 @@ static const struct option_row options[] = {
 
 enum { MOST_FILES = 256 };
 
-struct entry {
-    char *name;   /* of the file in the folder */
-    json_t *root; /* NULL: no JSON */
-    const struct result_kind *kind;
-};
-
-struct report {
-    const char *folder;
-    struct entry entry[MOST_FILES];
-    size_t entries;
-};
-
 /* ---- the folder ---------------------------------------------------------------------------- */
 
 static int is_json(const struct dirent *entry)
@@ -44,49 +32,41 @@ static int is_json(const struct dirent *entry)
     return length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
-static void read_entry(struct report *r, const char *name)
+/* Plots are what takes its time; an interrupt leaves out what is left of them. */
+static void add_file(struct page *page, const char *folder, const char *name)
 {
-    struct entry *e = &r->entry[r->entries++];
+    const struct result_kind *kind;
     char path[4352];
+    json_t *root; /* NULL: no JSON */
 
-    snprintf(path, sizeof(path), "%s/%s", r->folder, name);
-    e->name = strdup(name);
-    e->root = json_load_file(path, 0, NULL);
-    e->kind = e->root ? result_kind_of(e->root) : NULL;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    root = json_load_file(path, 0, NULL);
+    kind = root ? result_kind_of(root) : NULL;
+    if (kind)
+        page_add_result(page, name, kind, root);
+    if (trace_is(root))
+        page_add_trace(page, name, root);
+    if (!kind && !trace_is(root))
+        page_add_other(page, name);
+    json_decref(root);
 }
 
-static int read_folder(struct report *r)
+static int add_folder(struct page *page, const char *folder)
 {
     struct dirent **names;
-    int n = scandir(r->folder, &names, is_json, alphasort), rc = n < 0 ? -errno : 0;
+    int n = scandir(folder, &names, is_json, alphasort), rc = n < 0 ? -errno : 0;
 
     for (int i = 0; i < n; i++) {
-        if (r->entries < MOST_FILES)
-            read_entry(r, names[i]->d_name);
+        if (i < MOST_FILES) {
+            progress_show(i, n < MOST_FILES ? n : MOST_FILES, names[i]->d_name);
+            add_file(page, folder, names[i]->d_name);
+        }
         free(names[i]);
     }
+    progress_end();
     if (n >= 0)
         free(names);
     return rc;
-}
-
-/* ---- the page ------------------------------------------------------------------------------ */
-
-/* Plots are what takes its time; an interrupt leaves out what is left of them. */
-static void fill_page(struct page *page, const struct report *r)
-{
-    for (size_t i = 0; i < r->entries; i++) {
-        const struct entry *e = &r->entry[i];
-
-        progress_show((double)i, (double)r->entries, e->name);
-        if (e->kind)
-            page_add_result(page, e->name, e->kind, e->root);
-        if (trace_is(e->root))
-            page_add_trace(page, e->name, e->root);
-        if (!e->kind && !trace_is(e->root))
-            page_add_other(page, e->name);
-    }
-    progress_end();
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
@@ -104,69 +84,48 @@ static int write_text(const char *text, const char *path, char *why, size_t why_
     return rc;
 }
 
-static int write_page(const struct subcommand *cmd, const struct report *r, const char *path)
+static int write_page(const struct subcommand *cmd, const struct page *page, const char *path)
 {
-    struct page page = {json_array(), json_array(), json_array(), ""};
-    char why[2 * PATH_MAX] = "no memory", *text;
-    int rc = -ENOENT;
+    char why[2 * PATH_MAX] = "no memory", *text = page_make(page, why, sizeof(why));
+    int rc = text ? write_text(text, path, why, sizeof(why)) : -ENOENT;
 
-    fill_page(&page, r);
-    text = page_make(&page, why, sizeof(why));
-    if (text)
-        rc = write_text(text, path, why, sizeof(why));
     if (rc != 0) {
         say(cmd, "%s", why);
     } else {
-        if (page.why[0])
-            say(cmd, "%s", page.why);
+        if (page->why[0])
+            say(cmd, "%s", page->why);
         printf("%s\n", path);
     }
     free(text);
-    page_free(&page);
     return rc;
-}
-
-static void report_free(struct report *r)
-{
-    for (size_t i = 0; i < r->entries; i++) {
-        free(r->entry[i].name);
-        json_decref(r->entry[i].root);
-    }
-}
-
-static bool shows_something(const struct report *r)
-{
-    for (size_t i = 0; i < r->entries; i++)
-        if (r->entry[i].kind || trace_is(r->entry[i].root))
-            return true;
-    return false;
 }
 
 static int report(int argc, char **argv)
 {
-    static struct report r;
     const struct subcommand *cmd = &subcommand_report;
+    struct page page = {json_array(), json_array(), json_array(), ""};
+    const char *folder;
     char path[4352];
     int rc;
 
     options_read(cmd, argc, argv);
     if (optind + 1 != argc)
         fail_usage(cmd, "give one folder");
-    r.folder = argv[optind];
-    snprintf(path, sizeof(path), "%s%s", output ? output : r.folder, output ? "" : "/report.html");
+    folder = argv[optind];
+    snprintf(path, sizeof(path), "%s%s", output ? output : folder, output ? "" : "/report.html");
     progress_begin();
-    rc = read_folder(&r);
+    rc = add_folder(&page, folder);
     if (rc != 0) {
-        say(cmd, "cannot read %s: %s", r.folder, strerror(-rc));
-    } else if (!shows_something(&r)) {
+        say(cmd, "cannot read %s: %s", folder, strerror(-rc));
+    } else if (json_array_size(page.results) + json_array_size(page.traces) == 0) {
         say(cmd,
             "%s has no results of cutin; make some, as in `cutin latency --json >%s/latency.json`",
-            r.folder, r.folder);
+            folder, folder);
         rc = -ENOENT;
     } else {
-        rc = write_page(cmd, &r, path);
+        rc = write_page(cmd, &page, path);
     }
-    report_free(&r);
+    page_free(&page);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -30,10 +30,12 @@ struct stream {
 struct program {
     struct rerun_job *job;
     struct stream *stream;
-    uint32_t *next;   /* behind each op in its stream */
-    uint64_t *called; /* numbers the calls, and so orders them */
-    uint64_t *called_ns;
-    uint64_t *ready_ns; /* since when it heads its stream */
+    struct call {
+        uint32_t next;   /* behind it in its stream */
+        uint64_t number; /* counts the calls, and so orders them */
+        uint64_t ns;
+        uint64_t ready_ns; /* since when it heads its stream */
+    } *call;               /* of each op */
     struct ready kernels, copies;
     size_t at, request;   /* the next op, and whose */
     size_t outstanding;   /* called and not ended */
@@ -99,13 +101,13 @@ static void ready_put(struct state *s, struct program *p, uint32_t op)
     struct ready *r = p->job->w->op[op].kind == WORKLOAD_KERNEL ? &p->kernels : &p->copies;
     size_t i = r->n;
 
-    p->ready_ns[op] = s->now_ns;
+    p->call[op].ready_ns = s->now_ns;
     if (list_grow(&r->op, &r->room, r->n, sizeof(*r->op)) != 0) {
         s->failed = true;
         return;
     }
     r->n++;
-    for (; i && p->called[r->op[i - 1]] > p->called[op]; i--)
+    for (; i && p->call[r->op[i - 1]].number > p->call[op].number; i--)
         r->op[i] = r->op[i - 1];
     r->op[i] = op;
 }
@@ -119,15 +121,13 @@ static void stream_put(struct state *s, struct program *p, uint32_t op)
 {
     struct stream *stream = &p->stream[p->job->w->op[op].stream];
 
-    p->next[op] = NOBODY;
-    p->called[op] = s->calls++;
-    p->called_ns[op] = s->now_ns;
+    p->call[op] = (struct call){.next = NOBODY, .number = s->calls++, .ns = s->now_ns};
     p->outstanding++;
     if (stream->head == NOBODY) {
         stream->head = stream->tail = op;
         ready_put(s, p, op);
     } else {
-        p->next[stream->tail] = op;
+        p->call[stream->tail].next = op;
         stream->tail = op;
     }
 }
@@ -146,7 +146,7 @@ static bool allowed(struct state *s, const struct program *p, uint32_t op)
 
     if (!held(s, p))
         return true;
-    if (p->called_ns[op] >= s->held_ns || ns > s->allowed_ns)
+    if (p->call[op].ns >= s->held_ns || ns > s->allowed_ns)
         return false;
     s->allowed_ns -= ns;
     return true;
@@ -160,7 +160,7 @@ static bool displaced(const struct state *s, const struct program *p)
 
 static uint64_t op_ns(const struct state *s, struct program *p, uint32_t op)
 {
-    uint64_t ns = p->job->device_ns[op], waited_ns = s->now_ns - p->ready_ns[op];
+    uint64_t ns = p->job->device_ns[op], waited_ns = s->now_ns - p->call[op].ready_ns;
 
     if (!p->job->work_ns)
         return ns;
@@ -224,7 +224,7 @@ static void op_end(struct state *s, struct program *p, uint32_t op)
     } else {
         s->free_engines++;
     }
-    stream->head = p->next[op];
+    stream->head = p->call[op].next;
     if (stream->head != NOBODY)
         ready_put(s, p, stream->head);
     if (--p->outstanding == 0 && p->waiting)
@@ -320,17 +320,13 @@ static void host_go(struct state *s, struct program *p)
 static int program_open(struct state *s, size_t i, struct rerun_job *job)
 {
     struct program *p = &s->program[i];
-    size_t ops = job->w->ops + 1;
 
     p->job = job;
     job->served = 0;
     job->end_ns = 0;
     p->stream = calloc((size_t)job->w->streams + 1, sizeof(*p->stream));
-    p->next = calloc(ops, sizeof(*p->next));
-    p->called = calloc(ops, sizeof(*p->called));
-    p->called_ns = calloc(ops, sizeof(*p->called_ns));
-    p->ready_ns = calloc(ops, sizeof(*p->ready_ns));
-    if (!p->stream || !p->next || !p->called || !p->called_ns || !p->ready_ns)
+    p->call = calloc(job->w->ops + 1, sizeof(*p->call));
+    if (!p->stream || !p->call)
         return -ENOMEM;
     for (uint32_t k = 0; k <= job->w->streams; k++)
         p->stream[k].head = NOBODY;
@@ -342,10 +338,7 @@ static int program_open(struct state *s, size_t i, struct rerun_job *job)
 static void program_close(struct program *p)
 {
     free(p->stream);
-    free(p->next);
-    free(p->called);
-    free(p->called_ns);
-    free(p->ready_ns);
+    free(p->call);
     free(p->kernels.op);
     free(p->copies.op);
 }

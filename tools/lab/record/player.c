@@ -24,30 +24,18 @@ enum {
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-static size_t largest_copy(const struct workload *w)
-{
-    uint64_t most = 4;
-
-    for (size_t i = 0; i < w->ops; i++)
-        if (w->op[i].kind == WORKLOAD_COPY && w->op[i].bytes > most)
-            most = w->op[i].bytes;
-    return most < MOST_COPY ? (size_t)most : MOST_COPY;
-}
-
-static uint32_t largest_shared(const struct workload *w)
-{
-    uint32_t most = 0;
-
-    for (size_t i = 0; i < w->ops; i++)
-        if (w->op[i].kind == WORKLOAD_KERNEL && w->op[i].shared > most)
-            most = w->op[i].shared;
-    return most;
-}
-
 static int open_work(struct player *p)
 {
-    uint32_t shared = largest_shared(p->w);
+    uint64_t copied = 4; /* the largest of all copies, and what a block shares at most */
+    uint32_t shared = 0;
 
+    for (size_t i = 0; i < p->w->ops; i++) {
+        const struct workload_op *op = &p->w->op[i];
+        if (op->kind == WORKLOAD_COPY && op->bytes > copied)
+            copied = op->bytes;
+        if (op->kind == WORKLOAD_KERNEL && op->shared > shared)
+            shared = op->shared;
+    }
     p->waves = !strstr(p->device.name, "simulated");
     TRY(cuModuleLoadData, &p->module, kernels_ptx);
     TRY(cuModuleGetFunction, &p->spin, p->module, "spin");
@@ -59,7 +47,7 @@ static int open_work(struct player *p)
         return -ENOMEM;
     for (uint32_t i = 0; i <= p->w->streams; i++)
         TRY(cuStreamCreate, &p->stream[i], CU_STREAM_NON_BLOCKING);
-    p->memory_bytes = largest_copy(p->w);
+    p->memory_bytes = copied < MOST_COPY ? (size_t)copied : MOST_COPY;
     for (int i = 0; i < 2; i++)
         TRY(cuMemAlloc, &p->memory[i], p->memory_bytes);
     TRY(cuMemAllocHost, &p->host, p->memory_bytes);

@@ -10,13 +10,6 @@
 
 const uint64_t forecast_class_ns[FORECAST_CLASSES] = {10000, 50000, 200000, 800000, UINT64_MAX};
 
-/* A program with all that a rerun wants of it. */
-struct part {
-    struct rerun_job job;
-    uint64_t *device_ns, *arrival_ns, *latency_ns;
-    size_t *start;
-};
-
 static void arrivals_draw(uint64_t *ns, size_t n, const struct forecast_load *load)
 {
     uint64_t state = load->seed;
@@ -28,46 +21,43 @@ static void arrivals_draw(uint64_t *ns, size_t n, const struct forecast_load *lo
     }
 }
 
-static int part_open(struct part *p, const struct machine *m, const struct workload *w,
-                     const struct forecast_load *load)
+static int job_open(struct rerun_job *job, const struct machine *m, const struct workload *w,
+                    const struct forecast_load *load)
 {
     bool clocked = load->per_s > 0;
     size_t requests = clocked ? load->requests : 1;
 
-    *p = (struct part){0};
-    p->device_ns = calloc(w->ops + 1, sizeof(*p->device_ns));
-    p->start = calloc(w->ops + 2, sizeof(*p->start));
-    p->arrival_ns = calloc(requests + 1, sizeof(*p->arrival_ns));
-    p->latency_ns = calloc(requests + 1, sizeof(*p->latency_ns));
-    if (!p->device_ns || !p->start || !p->arrival_ns || !p->latency_ns)
+    *job = (struct rerun_job){.w = w,
+                              .device_ns = calloc(w->ops + 1, sizeof(*job->device_ns)),
+                              .wait_ns = distance_delta_ns(&m->distance),
+                              .host_speed = m->host_speed,
+                              .start = calloc(w->ops + 2, sizeof(*job->start)),
+                              .starts = 1,
+                              .arrival_ns = calloc(requests + 1, sizeof(*job->arrival_ns)),
+                              .requests = requests,
+                              .latency_ns = calloc(requests + 1, sizeof(*job->latency_ns))};
+    if (!job->device_ns || !job->start || !job->arrival_ns || !job->latency_ns)
         return -ENOMEM;
-    if (clocked)
-        arrivals_draw(p->arrival_ns, requests, load);
-    else /* all of it is one request */
-        p->start[1] = w->ops;
-    p->job = (struct rerun_job){.w = w,
-                                .device_ns = p->device_ns,
-                                .wait_ns = distance_delta_ns(&m->distance),
-                                .host_speed = m->host_speed,
-                                .start = p->start,
-                                .starts = clocked ? workload_requests(w, p->start) : 1,
-                                .arrival_ns = p->arrival_ns,
-                                .requests = requests,
-                                .latency_ns = p->latency_ns};
-    return machine_times(m, w, p->device_ns);
+    if (clocked) {
+        arrivals_draw(job->arrival_ns, requests, load);
+        job->starts = workload_requests(w, job->start);
+    } else { /* all of it is one request */
+        job->start[1] = w->ops;
+    }
+    return machine_times(m, w, job->device_ns);
 }
 
-static void part_close(struct part *p)
+static void job_close(struct rerun_job *job)
 {
-    free(p->device_ns);
-    free(p->start);
-    free(p->arrival_ns);
-    free(p->latency_ns);
+    free(job->device_ns);
+    free(job->start);
+    free(job->arrival_ns);
+    free(job->latency_ns);
 }
 
-static void classes_fill(struct forecast *out, const struct part *p)
+static void classes_fill(struct forecast *out, const struct rerun_job *job)
 {
-    const struct workload *w = p->job.w;
+    const struct workload *w = job->w;
 
     for (size_t i = 0; i < w->ops; i++) {
         size_t k = 0;
@@ -78,7 +68,7 @@ static void classes_fill(struct forecast *out, const struct part *p)
             k++;
         out->by_duration[k].kernels++;
         out->by_duration[k].recorded_ns += (double)w->op[i].duration_ns;
-        out->by_duration[k].ns += (double)p->device_ns[i];
+        out->by_duration[k].ns += (double)job->device_ns[i];
     }
 }
 
@@ -86,16 +76,16 @@ int forecast_calibrate(struct workload *w, const struct machine *recorded)
 {
     const struct rerun_device device = {.processors = recorded->processors};
     const struct forecast_load once = {0};
-    struct part part;
-    int rc = part_open(&part, recorded, w, &once);
+    struct rerun_job job;
+    int rc = job_open(&job, recorded, w, &once);
 
-    part.job.work_ns = part.device_ns; /* each is read before it is written */
+    job.work_ns = job.device_ns; /* each is read before it is written */
     if (rc == 0)
-        rc = rerun(&device, &part.job, 1);
+        rc = rerun(&device, &job, 1);
     for (size_t i = 0; i < w->ops && rc == 0; i++)
         if (w->op[i].kind != WORKLOAD_SYNC)
-            w->op[i].duration_ns = part.device_ns[i];
-    part_close(&part);
+            w->op[i].duration_ns = job.device_ns[i];
+    job_close(&job);
     return rc;
 }
 
@@ -104,27 +94,23 @@ int forecast_run(struct forecast *out, const struct machine *machine, const stru
                  const struct forecast_load *real_time_load, uint64_t budget_ns)
 {
     struct rerun_device device = {.processors = machine->processors, .budget_ns = budget_ns};
-    struct part part[2] = {0};
-    struct rerun_job jobs[2];
-    size_t n = real_time ? 2 : 1;
-    int rc = part_open(&part[0], machine, w, load);
+    struct rerun_job jobs[2] = {0};
+    int rc = job_open(&jobs[0], machine, w, load);
 
     *out = (struct forecast){0};
     if (rc == 0 && real_time)
-        rc = part_open(&part[1], machine, real_time, real_time_load);
-    for (size_t i = 0; i < n; i++)
-        jobs[i] = part[i].job;
+        rc = job_open(&jobs[1], machine, real_time, real_time_load);
     if (rc == 0)
-        rc = rerun(&device, jobs, n);
+        rc = rerun(&device, jobs, real_time ? 2 : 1);
     if (rc == 0) {
         out->total_ns = (double)jobs[0].end_ns;
-        classes_fill(out, &part[0]);
+        classes_fill(out, &jobs[0]);
         if (load->per_s > 0)
-            figures_make(&out->latency, part[0].latency_ns, jobs[0].served);
+            figures_make(&out->latency, jobs[0].latency_ns, jobs[0].served);
         if (real_time && jobs[1].served)
-            figures_make(&out->real_time, part[1].latency_ns, jobs[1].served);
+            figures_make(&out->real_time, jobs[1].latency_ns, jobs[1].served);
     }
     for (size_t i = 0; i < 2; i++)
-        part_close(&part[i]);
+        job_close(&jobs[i]);
     return rc;
 }

@@ -2,9 +2,8 @@
  * papers.c - the models beside their papers (see papers.h).
  */
 #include "papers.h"
-#include "machine.h"
+#include "forecast.h"
 #include "programs.h"
-#include "rerun.h"
 #include "training.h"
 
 #include <errno.h>
@@ -27,36 +26,19 @@ static void put(struct table *t, const char *model, const char *what, const char
 
 enum { V100_PROCESSORS = 80, COPY_BYTES = 256 << 20, TAGS = 140, REQUEST_BYTES = 128 };
 
-static struct distance away(uint64_t rtt_ns)
-{
-    return (struct distance){rtt_ns, 1200, TAGS, REQUEST_BYTES};
-}
-
 static double total_ns(struct table *t, const struct workload *w, uint64_t rtt_ns)
 {
-    struct machine m = {.recorded_processors = V100_PROCESSORS,
-                        .processors = V100_PROCESSORS,
-                        .speed = 1,
-                        .host_speed = 1,
-                        .distance = away(rtt_ns)};
-    struct rerun_device device = {.processors = V100_PROCESSORS};
-    uint64_t *ns = calloc(w->ops + 1, sizeof(*ns)), arrival_ns = 0;
-    size_t start[2] = {0, w->ops};
-    struct rerun_job job = {.w = w,
-                            .device_ns = ns,
-                            .wait_ns = distance_delta_ns(&m.distance),
-                            .host_speed = 1,
-                            .start = start,
-                            .starts = 1,
-                            .arrival_ns = &arrival_ns,
-                            .requests = 1};
+    const struct machine m = {.recorded_processors = V100_PROCESSORS,
+                              .processors = V100_PROCESSORS,
+                              .speed = 1,
+                              .host_speed = 1,
+                              .distance = {rtt_ns, 1200, TAGS, REQUEST_BYTES}};
+    const struct forecast_load once = {0};
+    struct forecast f = {0};
 
     if (t->rc == 0)
-        t->rc = ns ? machine_times(&m, w, ns) : -ENOMEM;
-    if (t->rc == 0)
-        t->rc = rerun(&device, &job, 1);
-    free(ns);
-    return t->rc == 0 ? (double)job.end_ns : 1;
+        t->rc = forecast_run(&f, &m, w, &once, NULL, NULL, 0);
+    return t->rc == 0 ? f.total_ns : 1;
 }
 
 /* Percent of the speed that training keeps. */

@@ -14,14 +14,14 @@
 
 struct rerun_job {
     const struct workload *w;
-    const uint64_t *device_ns; /* of each op */
-    uint64_t wait_ns;          /* what the end of a wait takes to reach the host */
-    double host_speed;         /* recorded pauses are divided by it */
+    uint64_t *device_ns; /* of each op */
+    uint64_t wait_ns;    /* what the end of a wait takes to reach the host */
+    double host_speed;   /* recorded pauses are divided by it */
     /* Requests: number k is the ops from start[k % starts] to before start[k % starts + 1]. It
      * begins at its arrival, or when the one before is done. */
-    const size_t *start;
+    size_t *start;
     size_t starts;
-    const uint64_t *arrival_ns;
+    uint64_t *arrival_ns;
     size_t requests;
     /* Times of the device count from when an op heads its stream, as events measure them, and what
      * an op waits for room is in them. What is left goes here; NULL: they are the work alone. */

@@ -8,7 +8,7 @@
  *
  *   be_training --seconds 10
  *   cutin run -- be_training --steps 2000 --json
- *   cutin run --sim --distance 6.8us -- be_training --steps 20 --batch 64
+ *   cutin-lab distance --sim --rtt 6.8us -- be_training --steps 20 --batch 64
  */
 #include "common.h"
 

@@ -23,11 +23,10 @@ static const struct room {
     {"shim/lookup", "common cuda.h"},
     {"shim/suspend", "shim/lookup"},
     {"shim/handles", "common"},
-    {"shim/objects", "common shim/lookup shim/handles vhq/vhq.h scheduler/client/client.h"},
-    {"shim/distance", "common shim/lookup shim/objects"},
-    {"shim/learn",
-     "common shim/lookup shim/handles shim/objects shim/distance/distance.h vhq/vhq.h "
-     "scheduler/client/client.h scheduler/client/waker.h"},
+    {"shim/objects",
+     "common shim/front.h shim/lookup shim/handles vhq/vhq.h scheduler/client/client.h"},
+    {"shim/learn", "common shim/lookup shim/handles shim/objects vhq/vhq.h "
+                   "scheduler/client/client.h scheduler/client/waker.h"},
     {"shim/path", "common shim/lookup shim/objects shim/learn vhq/vhq.h scheduler/client/client.h "
                   "scheduler/wire/page.h"},
     {"shim/pace",
@@ -62,8 +61,10 @@ static const struct room {
      "common tools/cutin tools/cutin/run/run.h tools/cutin/statistics tools/cutin/worker "
      "tools/cutin/operate/clients.h tools/cutin/trace scheduler/wire"},
     /* The laboratory stands on cutin's engine; no room of cutin knows it. */
-    {"tools/lab", "common tools/cutin tools/cutin/latency/bench.h tools/cutin/statistics/figures.h "
-                  "tools/facts/driver.h tools/facts/fact.h examples/kernels_ptx.h"},
+    {"tools/lab", "common tools/cutin tools/cutin/run/run.h tools/cutin/latency/bench.h "
+                  "tools/cutin/statistics/figures.h tools/facts/driver.h tools/facts/fact.h "
+                  "examples/kernels_ptx.h"},
+    {"tools/lab/distance", "common shim/front.h shim/lookup/each.h shim/lookup/newer.h cuda.h"},
     {"tools/lab/disb",
      "tools/lab/lab.h tools/lab/record/workload.h tools/cutin tools/cutin/statistics "
      "tools/cutin/worker tools/facts/driver.h "

@@ -11,8 +11,8 @@
 #include "scheduler/client/client.h"
 #include "shim/objects/event.h"
 #include "shim/learn/profile.h"
+#include "shim/objects/front.h"
 #include "shim/objects/level.h"
-#include "shim/distance/distance.h"
 #include "common/clock.h"
 
 enum {
@@ -101,16 +101,16 @@ void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool
 /* 12 GB/s across PCIe and 500 GB/s within the device, plus what any copy costs. */
 uint64_t estimate_copy_ns(size_t bytes, bool on_device)
 {
-    const struct distance d = distance_get();
-    return 1500 + distance_delta_ns(&d) + (on_device ? bytes / 500 : bytes / 12);
+    return 1500 + atomic_load_explicit(&front_copy_ns, memory_order_relaxed) +
+           (on_device ? bytes / 500 : bytes / 12);
 }
 
 uint64_t estimate_upload_ns(size_t bytes)
 {
-    const struct distance d = distance_get();
-    uint64_t near_ns = estimate_copy_ns(bytes, false);
-    uint64_t far_ns = 1500 + distance_delta_ns(&d) + distance_read_ns(&d, bytes);
-    return distance_delta_ns(&d) && far_ns > near_ns ? far_ns : near_ns;
+    uint64_t near_ns = estimate_copy_ns(bytes, false), fixed_ns = estimate_copy_ns(0, false);
+    uint64_t read_ps = atomic_load_explicit(&front_read_ps, memory_order_relaxed);
+    uint64_t far_ns = fixed_ns + bytes * read_ps / 1000;
+    return far_ns > near_ns ? far_ns : near_ns;
 }
 
 /* ---- samples ------------------------------------------------------------------------------ */

@@ -60,7 +60,7 @@ static inline bool estimate_unsettled(const struct estimate *e)
     return !atomic_load_explicit(&e->settled, memory_order_relaxed);
 }
 uint64_t estimate_copy_ns(size_t bytes, bool on_device);
-/* The same from the host's memory, which a GPU at a distance reads slowly. */
+/* The same from the host's memory, which a modelled GPU may read slowly (objects/front.h). */
 uint64_t estimate_upload_ns(size_t bytes);
 
 /* One of the launches up to now is to be sampled. */

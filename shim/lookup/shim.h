@@ -37,7 +37,7 @@ enum api_index {
 extern void *api_real[API_COUNT], *api_driver[API_COUNT];
 
 /* A function that stands in front of the driver's for this row, or NULL. Asked when the driver is
- * found; whoever has some implements it (path/distance.c). */
+ * found; objects/front.c asks a preloaded library. */
 void *shim_stand_in(int row);
 
 /* The driver's own function, typed. The wrapper was called, so the driver was loaded, or the call

@@ -435,6 +435,12 @@ int main(int argc, char **argv)
         default:
             return 2;
         }
+    char both[1200];
+    if (config.distance) {
+        snprintf(both, sizeof(both), "%s:%s", config.preload,
+                 beside("../lib/libcutin_distance.so"));
+        config.preload = both;
+    }
     if (o.repeat > BATCH_MAX) {
         fprintf(stderr, "cutin-oracle: --repeat is %d at most\n", BATCH_MAX);
         return 2;

@@ -10,7 +10,7 @@
 #include "tests/oracle/worker/run.h"
 
 struct pair_config {
-    const char *preload;   /* libcutin.so to test */
+    const char *preload;   /* libcutin.so to test, and what is preloaded beside it */
     const char *simulator; /* folder of the simulated libcuda.so.1; NULL: the real driver */
     const char *worker;    /* oracle-worker */
     const char *daemon;    /* cutind */

@@ -44,6 +44,8 @@ void paths_find(struct paths *paths)
     find_file(paths->daemon, folder, "cutind", NULL, false);
     find_file(paths->library, folder, "../lib/libcutin.so", CUTIN_FROM_BIN_LIB "/libcutin.so",
               false);
+    find_file(paths->distance, folder, "../lib/libcutin_distance.so",
+              CUTIN_FROM_BIN_LIB "/cutin/libcutin_distance.so", false);
     find_file(paths->simulator, folder, "../lib/simgpu/libcuda.so.1",
               CUTIN_FROM_BIN_LIB "/cutin/simgpu/libcuda.so.1", true);
 }

@@ -17,6 +17,7 @@ struct paths {
     char self[PATH_MAX];      /* this executable */
     char command[PATH_MAX];   /* cutin, "" where there is none: the engine runs it as its worker */
     char library[PATH_MAX];   /* libcutin.so, "" where there is none */
+    char distance[PATH_MAX];  /* the laboratory's libcutin_distance.so, "" where there is none */
     char daemon[PATH_MAX];    /* cutind, "" where there is none */
     char simulator[PATH_MAX]; /* folder of the simulated libcuda.so.1, "" where there is none */
 };
@@ -38,7 +39,7 @@ int environment_set(const struct variable *rows);
  * SIMGPU_RM asks for one, stands behind what is preloaded. Before libcutin.so is put in front.
  * Returns 0 or -ENOMEM. */
 int environment_simulate(const char *folder);
-/* What is started next runs on the simulated driver of this folder, with this libcutin.so in front;
+/* What is started next runs on the simulated driver of this folder, with this library in front;
  * NULL or "": without. 0 or -ENOMEM. */
 int environment_under(const char *library, const char *simulator);
 /* The same for a process of ours, which has these variables and no other libcutin.so. */

@@ -8,6 +8,6 @@
 
 extern const struct subcommand subcommand_disb, subcommand_overhead, subcommand_ablation,
     subcommand_preset, subcommand_histogram, subcommand_plot, subcommand_report, subcommand_record,
-    subcommand_replay, subcommand_whatif;
+    subcommand_replay, subcommand_whatif, subcommand_distance;
 
 #endif

@@ -6,8 +6,8 @@
 static const struct subcommand *const measuring[] = {
     &subcommand_disb,      &subcommand_overhead, &subcommand_ablation, &subcommand_preset,
     &subcommand_histogram, &subcommand_plot,     &subcommand_report,   NULL};
-static const struct subcommand *const recordings[] = {&subcommand_record, &subcommand_replay,
-                                                      &subcommand_whatif, NULL};
+static const struct subcommand *const recordings[] = {
+    &subcommand_record, &subcommand_replay, &subcommand_whatif, &subcommand_distance, NULL};
 static const struct subcommand *const others[] = {&subcommand_version, &subcommand_help, NULL};
 
 static const struct group groups[] = {

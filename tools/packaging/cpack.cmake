@@ -54,8 +54,9 @@ package(commands cutin utils libcutin0 "Commands and scheduler daemon of cutin.
  Best-effort GPU programs run until real-time ones have work, and then wait.")
 package(lab cutin-lab utils cutin "Benchmarks, recordings and predictions of cutin.
  The REEF paper's benchmark, overhead and ablation; programs that are
- recorded, replayed, and predicted for machines that are not there; the
- results as a page. Nobody needs it who only serves.")
+ recorded, replayed, and predicted for machines that are not there, or
+ run as if their GPU were far away; the results as a page. Nobody needs it
+ who only serves.")
 package(library libcutin0 libs "" "Library that cutin loads into GPU programs.
  It stands in front of the CUDA driver and needs no change of a program.")
 package(dev cutin-dev libdevel libcutin0 "Header with which programs tell cutin more.

@@ -104,8 +104,10 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("list", "--frobnicate"), 2, "--frobnicate");
     fails(ARGS("run", "--weight", "0", "true"), 2, "--weight=0");
     fails(ARGS("run", "--deadline-ms", "soon", "true"), 2, "soon");
-    fails(ARGS("run", "--distance", "far", "true"), 2, "far");
-    fails(ARGS("run", "--tags", "0", "true"), 2, "tags");
+    fails(LAB_ARGS("distance", "--rtt", "far", "true"), 2, "far");
+    fails(LAB_ARGS("distance", "--rtt", "8us", "--tags", "0", "true"), 2, "tags");
+    fails(LAB_ARGS("distance", "true"), 2, "--rtt");
+    fails(LAB_ARGS("distance", "--rtt", "8us"), 2, "program");
     fails(ARGS("top", "--interval", "0"), 2, "--interval=0");
     fails(ARGS("top", "--interval", "nan"), 2, "nan");
     fails(ARGS("set", "7"), 2, "nothing to set");
@@ -169,7 +171,7 @@ Test(command, every_command_has_a_help_text)
                      "resume", "reset", "policy", "cdi", "version", "help"));
     check_help(LAB, "cutin-lab",
                WORDS("disb", "overhead", "ablation", "preset", "histogram", "plot", "report",
-                     "record", "replay", "whatif", "version", "help"));
+                     "record", "replay", "whatif", "distance", "version", "help"));
 }
 
 static char *manual_text(const char *program)
@@ -242,7 +244,7 @@ static void check_manual(const char *path, const char *program, int least_comman
 Test(command, the_manuals_have_every_command_and_option)
 {
     check_manual(CUTIN, "cutin", 13, 50);
-    check_manual(LAB, "cutin-lab", 9, 50);
+    check_manual(LAB, "cutin-lab", 10, 50);
 }
 
 Test(command, version_is_the_same_both_ways)
@@ -331,10 +333,11 @@ Test(command, run_sets_what_the_options_say)
     prints(ARGS("run", "--no-daemon", "--weight", "12", "--deadline-ms", "40",
                 ECHO("$CUTIN_WEIGHT $CUTIN_DEADLINE_MS")),
            NULL, "[12 40]");
-    prints(ARGS("run", "--no-daemon", "--distance", "6.8us", "--tags", "70",
-                ECHO("$CUTIN_DISTANCE_US $CUTIN_DISTANCE_TAGS")),
+    prints(LAB_ARGS("distance", "--rtt", "6.8us", "--tags", "70", "--",
+                    ECHO("$CUTIN_DISTANCE_US $CUTIN_DISTANCE_TAGS")),
            NULL, "[6.8 70]");
-    prints(ARGS("run", "--no-daemon", "--distance", "8", ECHO("$CUTIN_DISTANCE_US")), NULL, "[8]");
+    prints(LAB_ARGS("distance", "--rtt", "8", ECHO("$LD_PRELOAD")), NULL,
+           "/lib/libcutin_distance.so");
     prints(ARGS("run", "--no-daemon", ECHO("${CUTIN_SOCKET-unset}")), NULL, "[]");
     prints(ARGS("run", "--no-daemon", "--sim", ECHO("$LD_LIBRARY_PATH")),
            ENV("LD_LIBRARY_PATH=/some/where"), "/simgpu:/some/where]");

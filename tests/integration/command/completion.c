@@ -108,7 +108,7 @@ static int check_program(const char *program, int least)
 
 Test(completion, every_command_and_every_option_is_offered)
 {
-    int all = check_program("cutin", 13) + check_program("cutin-lab", 9);
+    int all = check_program("cutin", 13) + check_program("cutin-lab", 10);
 
     cr_expect_geq(all, 50, "only %d options", all);
 }

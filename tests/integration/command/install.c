@@ -68,7 +68,8 @@ Test(install, everything_is_in_its_place)
                                          "lib/tmpfiles.d/cutin.conf",
                                          "bin/cutind"};
     static const char *const libraries[] = {"libcutin.so", "pkgconfig/cutin.pc",
-                                            "cutin/simgpu/libcuda.so.1"};
+                                            "cutin/simgpu/libcuda.so.1",
+                                            "cutin/libcutin_distance.so"};
 
     install_tree();
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)

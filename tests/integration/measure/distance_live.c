@@ -44,9 +44,21 @@ static uint64_t end_of(const char *log, int n)
 static double step_us(const char *batch, const char *distance, char checksum[32])
 {
     char log[512];
-    const char *const argv[] = {CUTIN,        "run",    "--sim",   "--no-daemon",
-                                "--distance", distance, "--",      BIN_DIR "/examples/be_training",
-                                "--batch",    batch,    "--steps", "14",
+    const char *const argv[] = {LAB,
+                                "distance",
+                                "--rtt",
+                                distance,
+                                "--",
+                                CUTIN,
+                                "run",
+                                "--sim",
+                                "--no-daemon",
+                                "--",
+                                BIN_DIR "/examples/be_training",
+                                "--batch",
+                                batch,
+                                "--steps",
+                                "14",
                                 NULL};
     const char *const env[] = {log, STEPPED, NULL};
     struct process *p;
@@ -101,4 +113,32 @@ Test(distance_live, larger_batches_keep_more)
         cr_expect_gt(kept, before);
         before = kept;
     }
+}
+
+/* ---- where it cannot be --------------------------------------------------------------------- */
+
+/* The program runs as it would, and one line says why it is near. */
+static void goes_without(const char *preload, const char *why)
+{
+    const char *const argv[] = {
+        CUTIN,     "run", "--sim", "--no-daemon", BIN_DIR "/examples/be_training",
+        "--steps", "2",   NULL};
+    const char *const env[] = {"CUTIN_DISTANCE_US=8", preload, NULL};
+    struct process *p = process_run(argv, env, 60);
+    const char *said = strstr(process_err(p), why);
+
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    cr_assert(said, "%s", process_err(p));
+    cr_expect_null(strstr(said + 1, why), "%s", process_err(p));
+    process_free(p);
+}
+
+Test(distance_live, without_its_library_one_line_says_so)
+{
+    goes_without(NULL, "CUTIN_DISTANCE_US has no effect");
+}
+
+Test(distance_live, a_library_of_another_release_is_not_used)
+{
+    goes_without("LD_PRELOAD=" LIB_DIR "/tests/libfront_other.so", "libcutin.so 1: without it");
 }

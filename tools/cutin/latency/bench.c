@@ -539,9 +539,11 @@ static int prepare_environment(struct bench *b)
     if (b->plan.sim && !b->paths.simulator[0])
         return fail(b, -ENOENT, "the simulated driver is not installed beside cutin");
     snprintf(b->sim_id, sizeof(b->sim_id), "latency-%d", (int)getpid());
-    if (b->plan.distance_us[0] && !b->paths.library[0])
-        return fail(b, -ENOENT, "libcutin.so is not installed beside cutin: no --distance");
-    if (b->plan.distance_us[0] && setenv("CUTIN_DISTANCE_US", b->plan.distance_us, 1) != 0)
+    if (b->plan.distance_us[0] && (!b->paths.library[0] || !b->paths.distance[0]))
+        return fail(b, -ENOENT, "%s is not installed beside cutin: no --distance",
+                    b->paths.library[0] ? "libcutin_distance.so (of cutin-lab)" : "libcutin.so");
+    if (b->plan.distance_us[0] && (setenv("CUTIN_DISTANCE_US", b->plan.distance_us, 1) != 0 ||
+                                   environment_under(b->paths.distance, NULL) != 0))
         return -ENOMEM;
     if (rc != 0)
         return fail(b, rc, "no place for traces: %s", strerror(-rc));

@@ -21,9 +21,8 @@
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 
 static struct plan {
-    const char *level, *budget_us, *depth, *weight, *deadline_ms, *tags;
-    char distance_us[OPTIONS_US]; /* "" = as the environment says */
-    const char *socket;           /* NULL: as the environment says */
+    const char *level, *budget_us, *depth, *weight, *deadline_ms;
+    const char *socket; /* NULL: as the environment says */
     bool sim, no_daemon;
 } given;
 
@@ -50,10 +49,6 @@ static const struct option_row options[] = {
      "deadline of each request, from its start, under the policy\n"
      "edf; 0: none",
      TAKE_NUMBER(given.deadline_ms, 0, 3600000)},
-    {"distance", "TIME", "run as if the GPU were this round-trip time away, such as 8us",
-     TAKE_US(given.distance_us, 10000)},
-    {"tags", "N", "reads that a GPU at a distance has in flight at once (140)",
-     TAKE_NUMBER(given.tags, 1, 65536)},
     {0},
 };
 
@@ -94,8 +89,6 @@ static int prepare(const struct plan *s, const struct paths *paths)
         {"CUTIN_DEPTH", s->depth},
         {"CUTIN_WEIGHT", s->weight},
         {"CUTIN_DEADLINE_MS", s->deadline_ms},
-        {"CUTIN_DISTANCE_US", s->distance_us[0] ? s->distance_us : NULL},
-        {"CUTIN_DISTANCE_TAGS", s->tags},
         {0},
     };
     /* Finds or starts the daemon, and tells the program where: what it starts may have another

@@ -1,10 +1,9 @@
 /*
  * link.c - the way to the GPU that is here: how long copies take without a distance.
  */
-#include "shim/distance/distance.h"
+#include "tools/lab/distance/distance.h"
 
-#include "common/trace.h"
-#include "shim/objects/event.h"
+#include "common/clock.h"
 
 enum { SMALL = 4096, LARGE = 256 * 1024, TIMES = 8, ROUNDS = 12, GOOD = 3 };
 enum { HEAD_START_NS = 100000, MOST_NS = 3200000, PATIENCE_NS = 20000000 };
@@ -22,11 +21,22 @@ struct rig {
     void *host; /* kept: giving it back may wait for whatever runs */
 };
 
+/* Two events that tell times. False: the driver gives none. */
+static bool events_make(struct rig *rig)
+{
+    if (DRIVER(cuEventCreate)(&rig->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+        return false;
+    if (DRIVER(cuEventCreate)(&rig->end, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
+        return true;
+    DRIVER(cuEventDestroy_v2)(rig->start);
+    return false;
+}
+
 /* Gives up on a device that is kept from ending a few copies. */
 static bool wait_for(CUevent event)
 {
-    for (uint64_t from = trace_clock(); trace_clock() - from < PATIENCE_NS;) {
-        CUresult r = REAL(cuEventQuery)(event);
+    for (uint64_t from = clock_ns(); clock_ns() - from < PATIENCE_NS;) {
+        CUresult r = DRIVER(cuEventQuery)(event);
         if (r != CUDA_ERROR_NOT_READY)
             return r == CUDA_SUCCESS;
     }
@@ -44,16 +54,16 @@ CUresult link_delay(CUkernel k, CUstream stream, uint64_t ns)
  * False: the device does not come to it. */
 static bool round_ms(struct rig *rig, size_t bytes, float *ms)
 {
-    uint64_t from = trace_clock();
+    uint64_t from = clock_ns();
     link_delay(rig->kernel, rig->stream, rig->head_start_ns);
-    REAL(cuEventRecord)(rig->start, rig->stream);
+    DRIVER(cuEventRecord)(rig->start, rig->stream);
     for (int i = 0; i < TIMES && bytes; i++)
         DRIVER(cuMemcpyHtoDAsync_v2)(rig->device, rig->host, bytes, rig->stream);
     for (int i = 0; i < TIMES && !bytes; i++)
         link_delay(rig->kernel, rig->stream, 0);
-    REAL(cuEventRecord)(rig->end, rig->stream);
-    bool queued = trace_clock() - from < rig->head_start_ns; /* it has not ended yet */
-    if (!wait_for(rig->end) || REAL(cuEventElapsedTime)(ms, rig->start, rig->end) != CUDA_SUCCESS)
+    DRIVER(cuEventRecord)(rig->end, rig->stream);
+    bool queued = clock_ns() - from < rig->head_start_ns; /* it has not ended yet */
+    if (!wait_for(rig->end) || DRIVER(cuEventElapsedTime)(ms, rig->start, rig->end) != CUDA_SUCCESS)
         return false;
     if (queued)
         return true;
@@ -90,28 +100,28 @@ CUresult link_measure(CUkernel kernel)
     struct rig rig = {.kernel = kernel, .head_start_ns = HEAD_START_NS};
     if (!atomic_compare_exchange_strong(&measuring, &nobody, 1))
         return CUDA_SUCCESS;
-    CUresult r = REAL(cuStreamCreate)(&rig.stream, CU_STREAM_NON_BLOCKING);
+    CUresult r = DRIVER(cuStreamCreate)(&rig.stream, CU_STREAM_NON_BLOCKING);
     if (r == CUDA_SUCCESS)
         r = link_delay(kernel, rig.stream, 0);
     if (r == CUDA_SUCCESS) {
         native = assumed;
-        if (event_pair(&rig.start, &rig.end)) {
-            if (REAL(cuMemHostAlloc)(&rig.host, LARGE, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS &&
-                REAL(cuMemAllocAsync)(&rig.device, LARGE, rig.stream) == CUDA_SUCCESS) {
+        if (events_make(&rig)) {
+            if (DRIVER(cuMemHostAlloc)(&rig.host, LARGE, CU_MEMHOSTALLOC_PORTABLE) ==
+                    CUDA_SUCCESS &&
+                DRIVER(cuMemAllocAsync)(&rig.device, LARGE, rig.stream) == CUDA_SUCCESS) {
                 link_learn(&rig);
-                REAL(cuMemFreeAsync)(rig.device, rig.stream);
+                DRIVER(cuMemFreeAsync)(rig.device, rig.stream);
             }
-            REAL(cuEventDestroy_v2)(rig.end);
-            REAL(cuEventDestroy_v2)(rig.start);
+            DRIVER(cuEventDestroy_v2)(rig.end);
+            DRIVER(cuEventDestroy_v2)(rig.start);
         }
-        log_line(LOG_INFO,
-                 "measured without distance: copies to the device take %u ns and 1 us per %u "
-                 "bytes, an empty delay %u ns",
-                 (unsigned)native.fixed_ns, (unsigned)native.bytes_per_us,
-                 (unsigned)native.delay_ns);
+        SAY(LOG_INFO,
+            "measured without distance: copies to the device take %u ns and 1 us per %u bytes, an "
+            "empty delay %u ns",
+            (unsigned)native.fixed_ns, (unsigned)native.bytes_per_us, (unsigned)native.delay_ns);
     }
     if (rig.stream)
-        REAL(cuStreamDestroy_v2)(rig.stream);
+        DRIVER(cuStreamDestroy_v2)(rig.stream);
     atomic_store_explicit(&measuring, r == CUDA_SUCCESS ? 2 : 0, memory_order_release);
     return r;
 }

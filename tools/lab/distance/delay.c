@@ -4,8 +4,7 @@
  * The delay is a kernel of one thread that looks at the clock. It is a CUkernel of a library, so it
  * belongs to no context: nothing has to be followed when contexts come and go.
  */
-#include "shim/distance/distance.h"
-#include "shim/objects/stream.h"
+#include "tools/lab/distance/distance.h"
 
 /* The simulated driver knows it by its name. */
 static const char ptx[] = ".version 6.5\n"
@@ -31,9 +30,9 @@ static _Atomic bool off;         /* the driver does not take it */
 static void refused(CUresult why)
 {
     if (!atomic_exchange(&off, true))
-        log_line(LOG_WARN,
-                 "CUTIN_DISTANCE_US has no effect: the driver refuses the delay kernel (error %d)",
-                 (int)why);
+        SAY(LOG_WARN,
+            "CUTIN_DISTANCE_US has no effect: the driver refuses the delay kernel (error %d)",
+            (int)why);
 }
 
 /* The driver knows no libraries (before CUDA 12.0), or cannot translate the kernel, which is found
@@ -50,27 +49,28 @@ static bool refusal(CUresult r)
  * give back what they loaded. A capture in this thread must not notice. */
 static bool kernel_load(void)
 {
-    struct capture_scope scope = capture_relax();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool relaxed = DRIVER(cuThreadExchangeStreamCaptureMode)(&mode) == CUDA_SUCCESS;
     CUlibrary library;
     CUkernel made = NULL, none = NULL;
-    CUresult r = REAL(cuLibraryLoadData)(&library, ptx, NULL, NULL, 0, NULL, NULL, 0);
+    CUresult r = DRIVER(cuLibraryLoadData)(&library, ptx, NULL, NULL, 0, NULL, NULL, 0);
     bool loaded = r == CUDA_SUCCESS;
     if (loaded)
-        r = REAL(cuLibraryGetKernel)(&made, library, "distance");
+        r = DRIVER(cuLibraryGetKernel)(&made, library, "distance");
     if (r == CUDA_SUCCESS)
         r = link_measure(made);
     if (refusal(r))
         refused(r);
     if (loaded && (r != CUDA_SUCCESS || !atomic_compare_exchange_strong(&kernel, &none, made)))
-        REAL(cuLibraryUnload)(library);
-    capture_restore(scope);
+        DRIVER(cuLibraryUnload)(library);
+    if (relaxed)
+        DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
     return r == CUDA_SUCCESS;
 }
 
 bool distance_applies(CUstream stream)
 {
-    if (atomic_load_explicit(&off, memory_order_relaxed) || shim_bypassed() ||
-        (capture_any() && capture_active_at(stream_known(stream), stream)))
+    if (atomic_load_explicit(&off, memory_order_relaxed) || !distance_behind()->applies(stream))
         return false;
     return atomic_load_explicit(&kernel, memory_order_acquire) || kernel_load();
 }

@@ -1,7 +1,7 @@
 /*
  * distance_model.c - the arithmetic of a GPU at a distance, against the figures of its paper.
  */
-#include "shim/distance/model.h"
+#include "tools/lab/distance/model.h"
 
 #include <criterion/criterion.h>
 

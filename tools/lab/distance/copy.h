@@ -2,14 +2,14 @@
  * copy.h - what stands in front of the driver's copies, and how that is made: a function that does
  * `before_`, for its `stream`, and then what the driver does.
  */
-#ifndef CUTIN_SHIM_DISTANCE_COPY_H
-#define CUTIN_SHIM_DISTANCE_COPY_H
+#ifndef CUTIN_TOOLS_LAB_DISTANCE_COPY_H
+#define CUTIN_TOOLS_LAB_DISTANCE_COPY_H
 
 #include "shim/lookup/each.h"
-#include "shim/lookup/shim.h"
+#include "tools/lab/distance/distance.h"
 
 struct stand_in {
-    enum api_index row;
+    const char *symbol;
     void *function; /* NULL: the end of a table */
 };
 extern const struct stand_in distance_copies[];
@@ -31,8 +31,7 @@ extern const struct stand_in distance_copies[];
     SYNC_ON(sym, , CU_STREAM_LEGACY, before_, __VA_ARGS__)                                         \
     SYNC_ON(sym, _ptds, CU_STREAM_PER_THREAD, before_, __VA_ARGS__)
 
-#define ROW_ASYNC(sym, ...) {API_##sym, (void *)far_##sym},
-#define ROW_SYNC(sym, ...)                                                                         \
-    {API_##sym, (void *)far_##sym}, {API_##sym##_ptds, (void *)far_##sym##_ptds},
+#define ROW_ASYNC(sym, ...) {#sym, (void *)far_##sym},
+#define ROW_SYNC(sym, ...)  {#sym, (void *)far_##sym}, {#sym "_ptds", (void *)far_##sym##_ptds},
 
 #endif

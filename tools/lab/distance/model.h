@@ -5,8 +5,8 @@
  * trip grows; writes to the host are posted, so half of the round trip is added and the rate stays.
  * Arithmetic alone: no driver and no settings.
  */
-#ifndef CUTIN_SHIM_DISTANCE_MODEL_H
-#define CUTIN_SHIM_DISTANCE_MODEL_H
+#ifndef CUTIN_TOOLS_LAB_DISTANCE_MODEL_H
+#define CUTIN_TOOLS_LAB_DISTANCE_MODEL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,34 @@
 /*
- * command.c - what stands in front of the driver where there is a distance: launches of kernels and
+ * front.c - what stands in front of the driver where there is a distance: launches of kernels and
  * graphs, memsets; and copies (copy.h).
  */
-#include "shim/distance/copy.h"
-#include "shim/distance/distance.h"
+#include "tools/lab/distance/copy.h"
+
+#include <string.h>
+
+static _Atomic(const struct cutin_behind *) behind;
+static _Atomic uint32_t rtt_ns, tags;
+
+struct distance distance_get(void)
+{
+    return (struct distance){.rtt_ns = atomic_load_explicit(&rtt_ns, memory_order_relaxed),
+                             .tags = atomic_load_explicit(&tags, memory_order_relaxed)};
+}
+
+const struct cutin_behind *distance_behind(void)
+{
+    return atomic_load_explicit(&behind, memory_order_relaxed);
+}
+
+void *distance_driver(void **kept, const char *symbol)
+{
+    void *own = __atomic_load_n(kept, __ATOMIC_RELAXED);
+    if (unlikely(!own)) {
+        own = distance_behind()->driver(symbol);
+        __atomic_store_n(kept, own, __ATOMIC_RELAXED);
+    }
+    return own;
+}
 
 static void delay(CUstream stream)
 {
@@ -58,25 +83,40 @@ MEMSETS(32, unsigned int)
 #define ROWS(sym) ROW_ASYNC(sym##Async) ROW_SYNC(sym##_v2)
 
 static const struct stand_in commands[] = {
-    {API_cuLaunchKernel, (void *)far_launch},
-    {API_cuLaunchCooperativeKernel, (void *)far_cooperative},
-    {API_cuLaunchKernelEx, (void *)far_launch_ex},
-    {API_cuGraphLaunch, (void *)far_graph},
+    {"cuLaunchKernel", (void *)far_launch},
+    {"cuLaunchCooperativeKernel", (void *)far_cooperative},
+    {"cuLaunchKernelEx", (void *)far_launch_ex},
+    {"cuGraphLaunch", (void *)far_graph},
     ROWS(cuMemsetD8) ROWS(cuMemsetD16) ROWS(cuMemsetD32)       //
     ROWS(cuMemsetD2D8) ROWS(cuMemsetD2D16) ROWS(cuMemsetD2D32) //
-    {0, NULL},
+    {NULL, NULL},
 };
 
-static void *find(const struct stand_in *table, int row)
+static void *find(const struct stand_in *table, const char *symbol)
 {
-    while (table->function && (int)table->row != row)
+    while (table->symbol && strcmp(table->symbol, symbol) != 0)
         table++;
     return table->function;
 }
 
-void *shim_stand_in(int row)
+static void *stand_in(const char *symbol)
 {
     const struct distance d = distance_get();
-    void *found = distance_delta_ns(&d) ? find(commands, row) : NULL;
-    return found || !distance_delta_ns(&d) ? found : find(distance_copies, row);
+    void *found = distance_delta_ns(&d) ? find(commands, symbol) : NULL;
+    return found || !distance_delta_ns(&d) ? found : find(distance_copies, symbol);
 }
+
+static struct cutin_front_cost begin(const struct cutin_behind *libcutin, uint32_t given_rtt_ns,
+                                     uint32_t given_tags)
+{
+    const struct distance d = {.rtt_ns = given_rtt_ns, .tags = given_tags};
+    struct cutin_front_cost cost = {.copy_ns = distance_delta_ns(&d)};
+    if (cost.copy_ns)
+        cost.read_ps = (uint32_t)(distance_read_ns(&d, 1000000) / 1000);
+    atomic_store_explicit(&behind, libcutin, memory_order_relaxed);
+    atomic_store_explicit(&rtt_ns, given_rtt_ns, memory_order_relaxed);
+    atomic_store_explicit(&tags, given_tags, memory_order_relaxed);
+    return cost;
+}
+
+const struct cutin_front cutin_front = {CUTIN_FRONT_VERSION, begin, stand_in};

@@ -4,15 +4,14 @@
  * way is taken for that long; in stream order nobody can tell. What cannot be copied again,
  * pageable memory and rectangles, is delayed for as long.
  */
-#include "shim/distance/copy.h"
-#include "shim/distance/distance.h"
+#include "tools/lab/distance/copy.h"
 
 enum way { WITHIN, TO_DEVICE, TO_HOST };
 
 static bool is_host(CUdeviceptr address, bool *pinned)
 {
     CUmemorytype type = CU_MEMORYTYPE_HOST;
-    *pinned = REAL(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ==
+    *pinned = DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ==
               CUDA_SUCCESS;
     return type == CU_MEMORYTYPE_HOST;
 }
@@ -170,5 +169,5 @@ const struct stand_in distance_copies[] = {
     COPIES_OF(ROW_ASYNC, ROW_SYNC)                                 //
     ROW_ASYNC(cuMemcpyBatchAsync) ROW_ASYNC(cuMemcpyBatchAsync_v2) //
     ROW_ASYNC(cuMemcpyWithAttributesAsync)                         //
-    {0, NULL},
+    {NULL, NULL},
 };

@@ -85,27 +85,14 @@ static const char *process_of(const struct trace *t, const json_t *event)
     return name_of(t, "process_name", sscanf(track, "process %ld,", &owner) == 1 ? owner : pid, 0);
 }
 
-/* Was somebody held while it lasted? */
-static bool held_somebody(json_t *holds, const json_t *active)
+/* Was there one of these slices in that time, and of somebody else than real time? */
+static bool met_somebody(const struct trace *t, json_t *slices, double from_us, double to_us)
 {
-    json_t *hold;
+    json_t *slice;
     size_t i;
 
-    json_array_foreach(holds, i,
-                       hold) if (overlaps(hold, at(active, "ts"),
-                                          at(active, "ts") + at(active, "dur"))) return true;
-    return false;
-}
-
-/* Did a kernel of somebody else run when it began? */
-static bool found_somebody(const struct trace *t, json_t *kernels, const json_t *active)
-{
-    json_t *kernel;
-    size_t i;
-
-    json_array_foreach(kernels, i,
-                       kernel) if (overlaps(kernel, at(active, "ts"), at(active, "ts")) &&
-                                   !strstr(process_of(t, kernel), "(rt)")) return true;
+    json_array_foreach(slices, i, slice) if (overlaps(slice, from_us, to_us) &&
+                                             !strstr(process_of(t, slice), "(rt)")) return true;
     return false;
 }
 
@@ -120,10 +107,11 @@ static const json_t *choose(const struct trace *t)
     for (size_t n = 0; n < 2 * all && n < MOST_CANDIDATES; n++) {
         size_t step = (n + 1) / 2, i = n % 2 ? all / 2 - step : all / 2 + step;
         json_t *active = json_array_get(actives, i); /* NULL where it wrapped below 0 */
-        if (!active || !held_somebody(holds, active))
+        double ts = at(active, "ts");
+        if (!active || !met_somebody(t, holds, ts, ts + at(active, "dur")))
             continue;
         chosen = chosen ? chosen : active;
-        if (found_somebody(t, kernels, active)) {
+        if (met_somebody(t, kernels, ts, ts)) {
             chosen = active;
             break;
         }

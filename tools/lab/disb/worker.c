@@ -70,11 +70,9 @@ static int fail_for(const char *why)
 
 static int fail(const char *what, CUresult result)
 {
-    const char *text = NULL;
     char why[sizeof(own_failure->why)];
 
-    gpu.cu.cuGetErrorString(result, &text);
-    snprintf(why, sizeof(why), "%s: %s (%d)", what, text ? text : "unknown", (int)result);
+    driver_check(&gpu.cu, result, what, why, sizeof(why));
     return fail_for(why);
 }
 

@@ -2,6 +2,7 @@
  * spans.c - how long kernels took by themselves (see spans.h).
  */
 #include "spans.h"
+#include "tools/cutin/statistics/figures.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,13 +17,6 @@ static int by_end(const void *a, const void *b)
     const struct span *x = a, *y = b;
 
     return order(x->until_ns, y->until_ns);
-}
-
-static int by_begin(const void *a, const void *b)
-{
-    const struct span *x = a, *y = b;
-
-    return order(x->from_ns, y->from_ns);
 }
 
 static int by_shape(const void *a, const void *b)
@@ -86,7 +80,7 @@ uint64_t spans_busy_ns(struct span *list, size_t n)
 {
     uint64_t busy = 0, until = 0;
 
-    qsort(list, n, sizeof(*list), by_begin);
+    qsort(list, n, sizeof(*list), figures_compare); /* by from_ns */
     for (size_t i = 0; i < n; i++) {
         uint64_t from = list[i].from_ns > until ? list[i].from_ns : until;
 

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 struct span {
-    uint64_t from_ns, until_ns;
-    uint64_t shape; /* the same for kernels of one name, grid and block */
+    uint64_t from_ns, until_ns; /* from_ns first: they are sorted by it */
+    uint64_t shape;             /* the same for kernels of one name, grid and block */
     uint32_t stream;
     uint64_t least_ns, *took_ns;
 };

@@ -30,6 +30,7 @@ void line_cache_clear(struct line_cache *c)
 bool line_cache_touch(struct line_cache *c, uint32_t line)
 {
     uint32_t *set;
+    bool there;
     int way = 0;
 
     if (!c->sets)
@@ -37,12 +38,8 @@ bool line_cache_touch(struct line_cache *c, uint32_t line)
     set = &c->line[line * UINT64_C(0x9e3779b97f4a7c15) / 65536 % c->sets * WAYS];
     while (way < WAYS - 1 && set[way] != line + 1)
         way++;
-    if (set[way] == line + 1) {
-        memmove(set + 1, set, (size_t)way * sizeof(*set));
-        set[0] = line + 1;
-        return true;
-    }
-    memmove(set + 1, set, (WAYS - 1) * sizeof(*set));
+    there = set[way] == line + 1; /* otherwise the last one goes */
+    memmove(set + 1, set, (size_t)way * sizeof(*set));
     set[0] = line + 1;
-    return false;
+    return there;
 }

@@ -248,24 +248,17 @@ static void print_workload(const struct disb_workload *w, const struct disb_resu
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-static uint32_t runs_of_workload(const struct plan *p)
-{
-    uint32_t n = 0;
-
-    for (int m = 0; m < DISB_MODES; m++)
-        n += wanted_mode(p, m);
-    return n;
-}
-
 static uint32_t runs_of_all(const struct plan *p)
 {
+    uint32_t workloads = 0, modes = 0;
     const json_t *definition;
     const char *name;
-    uint32_t n = 0;
 
-    json_object_foreach(json_object_get(p->definitions, "workloads"), name, definition) n +=
-        wanted(p, name) ? runs_of_workload(p) : 0;
-    return n;
+    json_object_foreach(json_object_get(p->definitions, "workloads"), name, definition) workloads +=
+        wanted(p, name);
+    for (int m = 0; m < DISB_MODES; m++)
+        modes += wanted_mode(p, m);
+    return workloads * modes;
 }
 
 /* All modes of one workload. What was measured is printed or goes into `out`, also on the way to an

@@ -26,6 +26,7 @@ struct moment {
 struct moments {
     struct moment *at;
     size_t n, room;
+    int rc; /* once it is -ENOMEM nothing is put any more */
 };
 
 struct process {
@@ -39,16 +40,15 @@ struct process {
 
 /* ---- what happened -------------------------------------------------------------------------- */
 
-static int put(struct moments *m, uint64_t ns, size_t process, enum what what, int64_t change)
+static void put(struct moments *m, uint64_t ns, size_t process, enum what what, int64_t change)
 {
-    int rc = change ? list_grow(&m->at, &m->room, m->n, sizeof(*m->at)) : 0;
-
-    if (rc == 0 && change) {
-        m->at[m->n] =
-            (struct moment){ns, (uint32_t)m->n, (uint16_t)process, (uint16_t)what, change};
-        m->n++;
-    }
-    return rc;
+    if (m->rc != 0 || !change)
+        return;
+    m->rc = list_grow(&m->at, &m->room, m->n, sizeof(*m->at));
+    if (m->rc != 0)
+        return;
+    m->at[m->n] = (struct moment){ns, (uint32_t)m->n, (uint16_t)process, (uint16_t)what, change};
+    m->n++;
 }
 
 /* What a stream had when it was seen last. */
@@ -57,80 +57,76 @@ struct stream {
     struct trace_times times;
 };
 
-static int put_span(struct moments *m, size_t process, enum what what, uint64_t from_ns,
-                    uint64_t to_ns)
+static void put_span(struct moments *m, size_t process, enum what what, uint64_t from_ns,
+                     uint64_t to_ns)
 {
-    int rc = put(m, from_ns, process, what, 1);
-
-    return rc == 0 ? put(m, to_ns, process, what, -1) : rc;
+    put(m, from_ns, process, what, 1);
+    put(m, to_ns, process, what, -1);
 }
 
-static int put_record(struct moments *m, size_t process, struct stream *s,
-                      const struct trace_record *r)
+static void put_record(struct moments *m, size_t process, struct stream *s,
+                       const struct trace_record *r)
 {
     uint64_t ns = r->ns + r->queue.took_ns;
     enum trace_time time;
     struct trace_span span;
-    int rc;
 
     switch ((enum trace_kind)r->kind) {
     case TRACE_BUFFERED:
     case TRACE_SUBMITTED:
     case TRACE_DROPPED:
     case TRACE_COMPLETED:
-        rc = put(m, ns, process, BUFFERED, (int64_t)r->queue.buffered - s->buffered);
+        put(m, ns, process, BUFFERED, (int64_t)r->queue.buffered - s->buffered);
+        put(m, ns, process, IN_FLIGHT, (int64_t)r->queue.in_flight - s->in_flight);
         s->buffered = r->queue.buffered;
-        if (rc == 0)
-            rc = put(m, ns, process, IN_FLIGHT, (int64_t)r->queue.in_flight - s->in_flight);
         s->in_flight = r->queue.in_flight;
-        return rc;
+        break;
     default:
         time = trace_times_follow(&s->times, r, &span);
-        return time == TRACE_TIMES ? 0
-                                   : put_span(m, process, HELD + time, span.from_ns, span.to_ns);
+        if (time != TRACE_TIMES)
+            put_span(m, process, HELD + time, span.from_ns, span.to_ns);
     }
 }
 
-static int put_trace(struct moments *m, size_t process, struct process *p,
-                     const struct trace_view *v)
+static void put_trace(struct moments *m, size_t process, struct process *p,
+                      const struct trace_view *v)
 {
     struct stream *streams = calloc(MOST_STREAMS, sizeof(*streams));
-    int rc = streams ? 0 : -ENOMEM;
     struct trace_record r;
 
+    if (!streams)
+        m->rc = -ENOMEM;
     *p = (struct process){.pid = v->file->header.pid,
                           .level = v->file->header.level,
                           .from_ns = UINT64_MAX,
                           .why = IDLE_NONE};
-    for (uint64_t i = v->first; i < v->end && rc == 0; i++) {
+    for (uint64_t i = v->first; i < v->end && m->rc == 0; i++) {
         if (!trace_view_get(v, i, &r))
             continue;
         p->from_ns = r.ns < p->from_ns ? r.ns : p->from_ns;
         p->to_ns = r.ns > p->to_ns ? r.ns : p->to_ns;
-        rc = put_record(m, process, &streams[r.stream % MOST_STREAMS], &r);
+        put_record(m, process, &streams[r.stream % MOST_STREAMS], &r);
     }
     if (p->to_ns && v->file->header.as_of_ns > p->to_ns) /* nothing has happened since */
         p->to_ns = v->file->header.as_of_ns;
-    for (uint32_t i = 0; i < MOST_STREAMS * TRACE_TIMES && rc == 0; i++) {
+    for (uint32_t i = 0; i < MOST_STREAMS * TRACE_TIMES && m->rc == 0; i++) {
         uint64_t from_ns = streams[i / TRACE_TIMES].times.open[i % TRACE_TIMES].from_ns;
         if (from_ns)
-            rc = put_span(m, process, HELD + i % TRACE_TIMES, from_ns, p->to_ns);
+            put_span(m, process, HELD + i % TRACE_TIMES, from_ns, p->to_ns);
     }
     free(streams);
-    return rc;
 }
 
 /* Waits of a stream and functions of the host occupy nothing. A work of no process here may run,
  * and is nobody's. */
-static int put_log(struct moments *m, const struct process *p, size_t n, FILE *log)
+static void put_log(struct moments *m, const struct process *p, size_t n, FILE *log)
 {
     struct device_work w;
     char *text = NULL;
     size_t room = 0;
-    int rc = 0;
 
     rewind(log);
-    while (rc == 0 && getline(&text, &room, log) > 0) {
+    while (m->rc == 0 && getline(&text, &room, log) > 0) {
         size_t of = 0;
 
         if (!device_log_parse(text, &w) || strcmp(w.kind, "wait") == 0 ||
@@ -139,12 +135,10 @@ static int put_log(struct moments *m, const struct process *p, size_t n, FILE *l
         while (of < n && p[of].pid != (uint32_t)w.pid)
             of++;
         if (of < n)
-            rc = put_span(m, of, PENDING, w.submit_ns, w.start_ns);
-        if (rc == 0)
-            rc = put_span(m, of, RUNNING, w.start_ns, w.end_ns);
+            put_span(m, of, PENDING, w.submit_ns, w.start_ns);
+        put_span(m, of, RUNNING, w.start_ns, w.end_ns);
     }
     free(text);
-    return rc;
 }
 
 static int compare(const void *a, const void *b)
@@ -269,26 +263,25 @@ int idle_read(const struct trace_view *views, size_t n, FILE *const *logs, size_
 {
     struct process *p = calloc(n + 1, sizeof(*p));
     struct walk w = {.p = p, .n = n, .logged = logs_n > 0, .idle = idle};
-    int rc = p && n < UINT16_MAX ? 0 : -ENOMEM;
-    struct moments m = {0};
+    struct moments m = {.rc = p && n < UINT16_MAX ? 0 : -ENOMEM};
 
     memset(idle, 0, n * sizeof(*idle));
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = put_trace(&m, i, &p[i], &views[i]);
-    for (size_t i = 0; i < logs_n && rc == 0; i++)
-        rc = put_log(&m, p, n, logs[i]);
-    if (rc == 0)
+    for (size_t i = 0; i < n && m.rc == 0; i++)
+        put_trace(&m, i, &p[i], &views[i]);
+    for (size_t i = 0; i < logs_n && m.rc == 0; i++)
+        put_log(&m, p, n, logs[i]);
+    if (m.rc == 0)
         cut(p, views, n, idle);
-    if (rc == 0 && m.n)
+    if (m.rc == 0 && m.n)
         qsort(m.at, m.n, sizeof(*m.at), compare);
-    for (size_t i = 0; i < m.n && rc == 0; i++) {
+    for (size_t i = 0; i < m.n && m.rc == 0; i++) {
         if (i > 0 && m.at[i].ns > m.at[i - 1].ns)
             account(&w, m.at[i - 1].ns, m.at[i].ns);
         change(&w, &m.at[i]);
     }
     free(m.at);
     free(p);
-    return rc;
+    return m.rc;
 }
 
 /* ---- for people ----------------------------------------------------------------------------- */

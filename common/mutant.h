@@ -169,6 +169,8 @@
     X(usage_goes_back, "what a client is said to have had of a device is taken back")              \
     X(gated_unheld, "what stands at gates with nothing buffered behind it is not held")            \
     X(stander_has_turns, "a policy gives turns to work that gets nowhere")                         \
+    X(stander_has_shifts, "work that gets nowhere has shifts beside that of others")               \
+    X(guarded_gets_on, "what the guard lets in behind what stands is taken for progress")          \
     X(stopped_has_turns, "a stopped process keeps its turn, or its deadline, under a policy")      \
     X(turns_of_other_level, "under fair what was used at another level counts at the new one")     \
     X(long_uncounted, "under fair a kernel of a second counts as what estimates know of it")       \

@@ -337,7 +337,7 @@ static int housekeeping(struct daemon *d)
     if (heartbeat_look(d->peers, d->policy->decide, now)) {
         if (now >= d->shifts_ns) {
             d->shifts_ns = now + SHIFTS_LOOK_MS * NS_PER_MS;
-            shifts_look(d->peers);
+            shifts_look(d->peers, now);
         }
         wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);
     }

@@ -67,9 +67,18 @@ void policy_tick_reset(struct peer *peers);
 #define SHIFTS_BACKLOG 3 /* so many looks in a row that found work */
 
 /* One look at all clients. */
-void shifts_look(struct peer *peers);
+void shifts_look(struct peer *peers, uint64_t now_ns);
 /* One that is not among them any more: until the next look its shifts would be nobody's. */
 void shifts_leave(struct peer *peers, const struct peer *gone);
+
+/* ---- stand.c ------------------------------------------------------------------------------- */
+
+/* One look: how long all that the client has in flight there has got nowhere, ns, times in which
+ * somebody held it left out; 0: it gets on, or has nothing. */
+uint64_t stand_look(struct peer *p, uint32_t slot, uint64_t now_ns);
+/* Grows as long as the client's work gets on. What it submits says nothing of that: the progress
+ * guard (vhq/blocked.c) lets more in behind what stands. */
+uint64_t stand_done(const struct peer *p, uint32_t slot);
 
 /* ---- usage.c ------------------------------------------------------------------------------- */
 

@@ -104,6 +104,11 @@ struct shared_page {
     uint32_t references;
 };
 
+/* stand.c's: how far it had got at the last look, and for how long no further. */
+struct peer_stand {
+    uint64_t done, looked_ns, ns;
+};
+
 struct peer_device {
     struct device *device;              /* NULL: no such slot */
     uint32_t bit, lost;                 /* 0..27 or PROTOCOL_NO_BIT; lost: taken, not returned */
@@ -111,11 +116,12 @@ struct peer_device {
     bool wants;                         /* a bit, and there is none */
     uint32_t wrong;                     /* bits of its words, at the last look of mend.c */
     uint64_t gpu_ns, unsure_ns, memory; /* policy_tick.c's; memory: the policy's */
-    uint64_t submitted, looked_ns, stood_ns; /* its too: see stands */
-    uint32_t policy_level;                   /* at which `memory` was gathered */
-    struct peer *after;                      /* the next client of the device: policy_tick.c's */
+    uint64_t stood_ns;                  /* its too: of `stand`, at the last decision */
+    uint32_t policy_level;              /* at which `memory` was gathered */
+    struct peer *after;                 /* the next client of the device: policy_tick.c's */
     uint32_t after_slot;
     bool told, counted; /* to clients above; among its user's: limit.c */
+    struct peer_stand stand;
     /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
      * before. */
     uint64_t held_from_ns, held_after;

@@ -21,40 +21,22 @@ struct members {
     uint32_t n;
 };
 
-static bool held(const struct page_device *page)
+/* Until something of it moves, work that stands wants nothing. */
+static bool stuck(const struct peer_device *mine)
 {
-    uint32_t bits = 0;
-
-    /* Of most clients owners write one word alone; of one with a bound that opens for a moment. */
-    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
-        bits |= atomic_load_explicit(&page->want[l], memory_order_relaxed) |
-                (MUTANT(held_by_want_only)
-                     ? 0
-                     : atomic_load_explicit(&page->hold[l], memory_order_relaxed));
-    return bits;
-}
-
-/* What it has in flight has got nowhere for so long, though nobody holds it: it waits for the host,
- * or for one of those that are held for its sake. Until something of it moves it wants nothing. */
-static bool stands(struct peer_device *mine, const struct page_device *page, uint64_t gpu_ns,
-                   uint64_t now)
-{
-    uint64_t submitted = page_read(&page->counters.submitted);
-
-    if (!look_works(page) || gpu_ns != mine->gpu_ns || submitted != mine->submitted)
-        mine->stood_ns = 0;
-    else if (mine->looked_ns && !held(page))
-        mine->stood_ns += now - mine->looked_ns;
-    mine->submitted = submitted;
-    mine->looked_ns = now;
-    return mine->stood_ns >= STANDS_NS && !MUTANT(stander_has_turns);
+    return mine->stand.ns >= STANDS_NS && !MUTANT(stander_has_turns);
 }
 
 /* Of work that gets nowhere for longer than figures come apart nobody's estimate knows: a kernel of
  * a second. What it has had is what the clock says; others' figures take back what they had. */
-static uint64_t uncounted(const struct peer_device *mine, uint64_t stood_ns)
+static uint64_t uncounted(struct peer_device *mine)
 {
-    return mine->stood_ns > COUNTED_NS && !MUTANT(long_uncounted) ? mine->stood_ns - stood_ns : 0;
+    uint64_t stood_ns = mine->stood_ns, ns = mine->stand.ns;
+
+    mine->stood_ns = ns;
+    if (ns <= COUNTED_NS || MUTANT(long_uncounted))
+        return 0;
+    return ns > stood_ns ? ns - stood_ns : 0;
 }
 
 static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
@@ -63,10 +45,10 @@ static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
     struct page_device *page = &p->page->page->device[slot];
     uint64_t gpu_ns = page_read(&page->counters.gpu_ns);
     uint64_t unsure_ns = page_read(&page->counters.unsure_ns);
-    uint64_t stood_ns = mine->stood_ns;
-    bool stuck = stands(mine, page, gpu_ns, now);
-    uint64_t more = uncounted(mine, stood_ns);
+    uint64_t more;
 
+    stand_look(p, slot, now);
+    more = uncounted(mine);
     if (r->n == MEMBERS)
         return;
     /* What it used among others is nothing to those of its new level. */
@@ -79,8 +61,8 @@ static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
         .level = p->level,
         .weight = p->weight,
         .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : more,
-        .wants =
-            !p->stalled && !p->paused && !stuck && (look_works(page) || gpu_ns != mine->gpu_ns),
+        .wants = !p->stalled && !p->paused && !stuck(mine) &&
+                 (look_works(page) || gpu_ns != mine->gpu_ns),
         .gives_deadlines = p->deadline_ms > 0,
         .deadline_ns = p->stalled || p->paused ? 0 : page_read(&page->deadline_ns),
         .can_be_held = p->queues,

@@ -9,10 +9,13 @@
  */
 #include "scheduler/peers/look.h"
 
+#include "common/mutant.h"
+
 enum {
     PLACES = 255, /* that fit the word */
     SHIFT_US = 3900,
     SHIFTS_DOUBLED = 5,
+    STANDS_NS = 400000000,
     COMMANDS = 64, /* that a shift has room for: at its end as much as one is lost, at most */
     /* Of what a client leaves idle in its own shifts: one look that found no work is made up for by
      * four that found some, so a fifth may be idle. Who lacks eight more is out until they are. */
@@ -22,30 +25,42 @@ enum {
     DEBT_OUT = 16 * LACK,
 };
 
-/* Grows as long as the client's work gets on. Without queues nobody counts what is complete. */
-static uint64_t done(const struct peer *p, uint32_t slot)
-{
-    const struct page_counters *c = &p->page->page->device[slot].counters;
-
-    return p->queues ? page_read(&c->submitted) - page_read(&c->in_flight) : page_read(&c->kernels);
-}
-
 static bool takes_shifts(const struct peer_device *mine)
 {
     return mine->backlog >= SHIFTS_BACKLOG && !mine->lacks && mine->debt <= DEBT_MOST;
 }
 
+/* So often a shift's length is doubled. */
+static uint32_t doubled(const struct device_work *work, uint32_t level)
+{
+    uint32_t n = 0;
+
+    while (n < SHIFTS_DOUBLED && work->long_us[level] * COMMANDS > (uint64_t)SHIFT_US << n)
+        n++;
+    return n;
+}
+
+/* In two shifts of its own and some time nothing of it has got on: they are lost on it. */
+static bool stands(struct peer *p, uint32_t slot, uint64_t now)
+{
+    const struct device_work *work = &p->device[slot].device->work;
+    uint32_t level = p->lowest % PAGE_LEVELS;
+    uint64_t round_ns = ((uint64_t)SHIFT_US << doubled(work, level)) * 1000 * work->clients[level];
+
+    return stand_look(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
+}
+
 /* Two looks in a row that find nothing: it has done all. */
-static void look(struct peer *p, uint32_t slot)
+static void look(struct peer *p, uint32_t slot, uint64_t now)
 {
     struct peer_device *mine = &p->device[slot];
     uint32_t of = mine->device->work.clients[p->lowest % PAGE_LEVELS], makes_up;
-    bool lacked = mine->lacks;
+    bool lacked = mine->lacks, standing = stands(p, slot, now);
 
     /* Buffered, or in flight: who launches a few commands and waits for them has nothing
      * buffered. */
     mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
-                  !look_works(&p->page->page->device[slot]);
+                  !look_works(&p->page->page->device[slot]) || standing;
     /* The work of one that takes shifts runs out in its own alone, which is one of `of`: so one
      * look that found none stands for as many. */
     makes_up = LACK / MADE_UP_BY / (of ? of : 1);
@@ -74,7 +89,7 @@ static void place(struct peer *p, uint32_t slot)
         if (us > work->long_us[p->lowest])
             work->long_us[p->lowest] = us;
     }
-    work->done += done(p, slot);
+    work->done += stand_done(p, slot);
 }
 
 static void tell(struct peer *p, uint32_t slot)
@@ -83,16 +98,14 @@ static void tell(struct peer *p, uint32_t slot)
     const struct device_work *work = &mine->device->work;
     _Atomic uint32_t *shift = &p->page->page->shift[slot];
     uint32_t old = atomic_load_explicit(shift, memory_order_relaxed), word = old & PAGE_SHIFT_BEAT;
-    uint64_t others = work->done - done(p, slot), long_us = work->long_us[p->lowest % PAGE_LEVELS];
-    uint32_t doubled = 0;
+    uint64_t others = work->done - stand_done(p, slot);
 
-    while (doubled < SHIFTS_DOUBLED && long_us * COMMANDS > (uint64_t)SHIFT_US << doubled)
-        doubled++;
     if (others != mine->others)
         word += PAGE_SHIFT_BEAT_ONE;
     mine->others = others;
     if (takes_shifts(mine) && work->clients[p->lowest] > 1 && work->clients[p->lowest] <= PLACES)
-        word |= PAGE_SHIFT(mine->place, work->clients[p->lowest]) | doubled * PAGE_SHIFT_LONG;
+        word |= PAGE_SHIFT(mine->place, work->clients[p->lowest]) |
+                doubled(work, p->lowest) * PAGE_SHIFT_LONG;
     if (word != old)
         atomic_store_explicit(shift, word, memory_order_relaxed);
 }
@@ -109,12 +122,12 @@ static void arrange(struct peer *peers)
         tell(p, slot);
 }
 
-void shifts_look(struct peer *peers)
+void shifts_look(struct peer *peers, uint64_t now_ns)
 {
     struct peer *p;
 
     PEER_DEVICES (peers, p, slot)
-        look(p, slot);
+        look(p, slot, now_ns);
     arrange(peers);
 }
 

@@ -209,8 +209,10 @@ static int64_t do_gpu(int64_t dev, int64_t ns)
     struct page_counters *counters = &client_page()->device[dev].counters;
 
     atomic_store(&counters->in_flight, ns >= 0);
-    if (ns > 0)
+    if (ns > 0) {
+        atomic_fetch_add(&counters->submitted, 2); /* all but what is in flight is complete */
         atomic_fetch_add(&counters->gpu_ns, (uint64_t)ns);
+    }
     return 0;
 }
 

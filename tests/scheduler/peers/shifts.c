@@ -48,10 +48,17 @@ static uint32_t shift(uint32_t i)
     return page[i].shift[SLOT] & ~PAGE_SHIFT_BEAT;
 }
 
+static uint32_t stander; /* gets nowhere, others that have work do */
+
 static void looks(int n)
 {
-    while (n-- > 0)
-        shifts_look(peer);
+    static uint64_t now = 1000 * NS_PER_MS;
+
+    while (n-- > 0) {
+        for (uint32_t i = 1; i < PEERS; i++)
+            counters(i)->submitted += i != stander && look_works(&page[i].device[SLOT]);
+        shifts_look(peer, now += SHIFTS_LOOK_MS * NS_PER_MS);
+    }
 }
 
 Test(shifts, are_for_those_that_always_have_work_waiting)
@@ -121,6 +128,31 @@ Test(shifts, are_not_for_one_that_has_done_all_until_it_goes_on_for_as_long_as_a
     cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
 }
 
+/* It waits for the host. The progress guard lets more in behind it. */
+Test(shifts, are_not_for_one_that_gets_nowhere)
+{
+    counters(1)->in_flight = counters(1)->waiting = counters(2)->waiting = 1;
+    stander = 1;
+    looks(10);
+    cr_expect_neq(shift(1), 0, "one long kernel, perhaps");
+    for (int i = 0; i < 30; i++) {
+        counters(1)->in_flight++;
+        counters(1)->submitted++;
+        looks(1);
+    }
+    cr_expect_eq(shift(1), 0, "%x", shift(1));
+    cr_expect_eq(shift(2), 0, "it has the device to itself: %x", shift(2));
+    stander = 0;
+    looks(SHIFTS_BACKLOG);
+    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "it gets on: %x", shift(1));
+    counters(1)->in_flight = 0;
+    counters(1)->waiting = 0;
+    looks(1000);
+    counters(1)->in_flight = 1;
+    looks(SHIFTS_BACKLOG);
+    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "idle is not standing: %x", shift(1));
+}
+
 /* Nothing would run in those of one that has ended. */
 Test(shifts, of_one_that_ends_are_the_others_at_once)
 {
@@ -184,6 +216,7 @@ Test(shifts, tell_whether_the_work_of_others_gets_on)
         beat[i] = page[i].shift[SLOT];
     counters(1)->submitted = 10;
     counters(1)->in_flight = 10;
+    stander = 1;
     looks(1);
     cr_expect_eq(page[2].shift[SLOT], beat[2], "nothing is complete");
     counters(1)->in_flight = 9;

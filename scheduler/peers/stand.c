@@ -1,0 +1,45 @@
+/*
+ * stand.c - for how long what a client has in flight has got nowhere, though nobody held it.
+ *
+ * It waits for the host, or for one of those that are held for its sake; or it is one long kernel.
+ */
+#include "scheduler/peers/look.h"
+
+#include "common/mutant.h"
+
+static bool held(const struct page_device *page)
+{
+    uint32_t bits = 0;
+
+    /* Of most clients owners write one word alone; of one with a bound that opens for a moment. */
+    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
+        bits |= atomic_load_explicit(&page->want[l], memory_order_relaxed) |
+                (MUTANT(held_by_want_only)
+                     ? 0
+                     : atomic_load_explicit(&page->hold[l], memory_order_relaxed));
+    return bits;
+}
+
+uint64_t stand_done(const struct peer *p, uint32_t slot)
+{
+    const struct page_counters *c = &p->page->page->device[slot].counters;
+    uint64_t in_flight = MUTANT(guarded_gets_on) ? 0 : page_read(&c->in_flight);
+
+    /* Without queues nobody counts what is complete. */
+    return p->queues ? page_read(&c->submitted) - in_flight : page_read(&c->kernels);
+}
+
+uint64_t stand_look(struct peer *p, uint32_t slot, uint64_t now_ns)
+{
+    const struct page_device *page = &p->page->page->device[slot];
+    struct peer_stand *s = &p->device[slot].stand;
+    uint64_t done = stand_done(p, slot);
+
+    if (!look_works(page) || done != s->done)
+        s->ns = 0;
+    else if (s->looked_ns && !held(page))
+        s->ns += now_ns - s->looked_ns;
+    s->done = done;
+    s->looked_ns = now_ns;
+    return s->ns;
+}

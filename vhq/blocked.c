@@ -191,17 +191,18 @@ static struct due due_of(const struct vhq_set *s, uint64_t began_ns, uint64_t ns
  * wake-up feeds more than one short one; of a cap by number, half of what there is. */
 static struct due due_first(struct vhq_set *s, uint32_t load, uint64_t budget)
 {
-    bool all = load != 0;
+    bool all = load != 0, alone = cap_alone(s);
     struct due first = {0};
     if (all)
         first =
             due_of(s, cap_began(s), peek(s->area_ns), cap_lead_ns(s, load_area_ns(load), budget));
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
         const struct slot *head = ring_head(&q->ring);
-        if (!head || q->held_since_ns != 0 || !cap_stream_full(q, head->load, 0))
+        if (!head || q->held_since_ns != 0 || !(alone || cap_stream_full(q, head->load, 0)))
             continue;
-        struct due d = due_of(s, cap_stream_began(q), cap_stream_ns(q),
-                              cap_lead_ns(s, load_ns(head->load), budget));
+        struct due d =
+            due_of(s, cap_stream_began(q), cap_stream_ns(q),
+                   alone ? peek(s->loose_unit_ns) : cap_lead_ns(s, load_ns(head->load), budget));
         if (!all || d.soonest_ns < first.soonest_ns)
             first = d;
         all = true;

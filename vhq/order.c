@@ -38,17 +38,17 @@ struct scan {
     struct least least;
     uint64_t now; /* 0: not read yet */
     struct job job;
-    bool again;           /* something changed that this look has not seen */
-    bool stream_full;     /* a command waits for room in its own vHQ */
-    bool looked;          /* at all completion words */
-    bool passes;          /* the command that may go next passes an earlier one */
-    bool pads;            /* a command that is held waits for room beside those who hold it */
-    bool settles;         /* one is held, and what is in flight is to be known complete */
-    bool plain;           /* no head is uncounted, held or a turn */
-    uint32_t held;        /* so many heads are held, ... */
-    bool by_word;         /* ... by nothing but the set's word, and the program, ... */
-    uint64_t held_since;  /* ... the last one since then */
-    struct vhq *admitted; /* has the earliest command that the guard lets in */
+    bool again;              /* something changed that this look has not seen */
+    const struct slot *full; /* the first command that waits for room in its own vHQ */
+    bool looked;             /* at all completion words */
+    bool passes;             /* the command that may go next passes an earlier one */
+    bool pads;               /* a command that is held waits for room beside those who hold it */
+    bool settles;            /* one is held, and what is in flight is to be known complete */
+    bool plain;              /* no head is uncounted, held or a turn */
+    uint32_t held;           /* so many heads are held, ... */
+    bool by_word;            /* ... by nothing but the set's word, and the program, ... */
+    uint64_t held_since;     /* ... the last one since then */
+    struct vhq *admitted;    /* has the earliest command that the guard lets in */
 };
 
 static uint64_t scan_now(struct scan *c)
@@ -351,12 +351,18 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     return true;
 }
 
+static bool loose_room(struct scan *c, const struct vhq *q)
+{
+    return cap_loose_room(c->s) || cap_loose_beside(q, scan_now(c));
+}
+
 static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
 {
-    if (cap_alone(c->s) || !cap_stream_full(q, load, 0))
+    bool alone = cap_alone(c->s);
+    if (!(alone ? !cap_loose_room(c->s) : cap_stream_full(q, load, 0)))
         return false;
     scan_look(c);
-    return cap_stream_full(q, load, scan_now(c));
+    return alone ? !loose_room(c, q) : cap_stream_full(q, load, scan_now(c));
 }
 
 /* When it was buffered less was known of its time. */
@@ -410,7 +416,8 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
             best_free = ticket;
             *first_free = q;
         } else if (scan_stream_full(c, q, slot->load)) {
-            c->stream_full = true;
+            if (!c->full || ticket < c->full->ticket)
+                c->full = slot;
         } else {
             if (before) {
                 first = q;
@@ -472,7 +479,7 @@ static bool order_room(struct scan *c, struct vhq *q, struct slot *slot)
         slot->flags |= SLOT_LOOSE;
     if (!(loose ? cap_loose_room(c->s) : cap_take(q, slot->load))) {
         scan_look(c);
-        if (!(loose ? cap_loose_room(c->s) : cap_take_looked(q, slot->load, scan_now(c))))
+        if (!(loose ? loose_room(c, q) : cap_take_looked(q, slot->load, scan_now(c))))
             return false;
     }
     if (unlikely(c->s->blocked_ns != 0))
@@ -494,6 +501,8 @@ static void order_capped(struct scan *c, const struct slot *first)
     if (order_mark(c, cap_unmarked(s)))
         return;
     s->poll_due = s->wordless != 0 || s->asking;
+    if (!first && cap_alone(s))
+        first = c->full; /* which waits for either */
     uint64_t due = blocked_due(s, first ? first->load : 0, scan_now(c));
     if (due < c->job.wake_ns)
         c->job.wake_ns = due;
@@ -516,7 +525,7 @@ static void order_choose(struct scan *c)
     } else if (unlikely(c->admitted) &&
                (!cap_contended(c->s) || shift_look(c->s, scan_now(c)) <= c->now)) {
         order_admit(c, c->admitted);
-    } else if (slot || c->stream_full) {
+    } else if (slot || c->full) {
         order_capped(c, slot);
     } else if (c->pads || c->settles) {
         scan_look(c);

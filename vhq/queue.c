@@ -128,12 +128,19 @@ static __attribute__((noinline)) bool inline_room_looked(struct vhq *q, uint32_t
     return room;
 }
 
-static __attribute__((noinline)) bool loose_room_looked(struct vhq_set *s)
+static __attribute__((noinline)) bool loose_room_looked(struct vhq *q)
 {
+    struct vhq_set *s = q->set;
+    if (cap_loose_beside(q, 0))
+        return true;
+    if (peek(q->loose_ns) != 0)
+        cap_mark(q); /* some of it may be complete */
+    uint64_t now = clock_ns();
     set_lock(s);
-    cap_look(s, clock_ns());
+    cap_look(s, now);
+    bool room = cap_loose_room(s) || cap_loose_beside(q, now);
     set_unlock(s);
-    return cap_loose_room(s);
+    return room;
 }
 
 static inline bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_t *flags)
@@ -145,7 +152,7 @@ static inline bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_
     if (!cap_alone(q->set))
         return likely(cap_take(q, q->cur.load)) || inline_room_looked(q, req->flags);
     *flags |= SLOT_LOOSE;
-    return likely(cap_loose_room(q->set)) || loose_room_looked(q->set);
+    return likely(cap_loose_room(q->set)) || loose_room_looked(q);
 }
 
 /*

@@ -65,6 +65,35 @@ Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
     world_free(w);
 }
 
+/* Streams run side by side: what one of them has in the driver is no reason for another to wait. */
+Test(alone, streams_go_beside_one_that_has_all_the_room)
+{
+    clock_freeze();
+    struct world *w = world_new(&config);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING),
+        c = world_stream(w, VHQ_NONBLOCKING), n = LOOSE_MOST_NS / (20 * 1000),
+        part = n / LOOSE_PART;
+    for (int i = 0; i < 2 * n; i++)
+        launch(w, a, 20);
+    for (int i = 0; i < 2 * part; i++)
+        launch(w, b, 20);
+    int first = launch(w, c, LOOSE_MOST_NS / 1000), next = launch(w, c, 20);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), (uint32_t)n, "%u", in_device(w, a));
+    cr_assert_eq(in_device(w, b), (uint32_t)part, "%u", in_device(w, b));
+    cr_assert(submitted(w, first), "however long it is");
+    cr_assert_not(submitted(w, next), "its stream has enough");
+    complete(w, c, 1);
+    WAIT_FOR(submitted(w, next));
+    complete(w, b, (uint32_t)part);
+    WAIT_FOR(in_device(w, b) == (uint32_t)part);
+    cr_assert_eq(in_device(w, a), (uint32_t)n, "it has not got on: %u", in_device(w, a));
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    cr_assert_null(check_order(w), "%s", check_order(w));
+    world_free(w);
+}
+
 /* Each of those that share the device has it for a time slice, and a client who comes waits for
  * what all of them have there. */
 Test(alone, less_is_in_the_device_with_others_beside_it)

@@ -161,6 +161,8 @@
     X(late_never_timed, "a launch whose call took long is no sample, however many were so")        \
     X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
     X(loose_in_line, "while alone a stream waits until there is room for all of them")             \
+    X(streams_in_line, "where room is short a stream waits for all earlier commands of others")    \
+    X(narrow_in_line, "narrow commands wait for each other's time")                                \
     X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
     X(known_long_clamped, "what is known to be very long counts as half a second where it stands") \
     X(guard_unbounded, "what the guard lets in may take as long as it stood")                      \

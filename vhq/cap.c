@@ -230,6 +230,13 @@ static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
     return ran * s->oldest_area_ns / s->oldest_est_ns;
 }
 
+/* With all that runs beside it no more than half of the device. */
+static bool cap_narrow(const struct vhq *q, uint32_t parts)
+{
+    return parts <= VHQ_PARTS / 2 && pad_parts(q, parts) <= VHQ_PARTS / 2 &&
+           !MUTANT(narrow_in_line);
+}
+
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
 {
     struct vhq_set *s = q->set;
@@ -246,6 +253,7 @@ bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
     do {
         uint64_t remaining = sub_floor(sum, credit);
         if (sum != 0 && remaining + area_ns > budget && remaining > lead &&
+            !cap_narrow(q, load_parts(load)) &&
             !cap_behind_fits(s, sum, s->oldest_area_ns, area_ns, budget))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&s->area_ns, &sum, sum + area_ns,

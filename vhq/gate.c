@@ -63,8 +63,7 @@ bool gate_crowded(const struct vhq *q)
 
 bool gate_crowds(const struct vhq *q, uint32_t parts)
 {
-    uint32_t own = cap_wide(q);
-    return gate_crowded(q) && pad_taken(q->set, q) + (own > parts ? own : parts) > VHQ_PARTS;
+    return gate_crowded(q) && pad_parts(q, parts) > VHQ_PARTS;
 }
 
 static bool gate_place(struct vhq *q)

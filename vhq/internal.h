@@ -45,6 +45,7 @@ enum {
     LOOSE_BESIDE_NS = 3 * 1000 * 1000,
     LOOSE_PART = 4,   /* ... and a marker behind such a part of it in a stream */
     PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
+    ROUND_MOST = 8,   /* streams among which room goes round */
     SHORT_LOOKS = 16, /* between looks at all heads, or so many for each of them */
     SHORT_LOOKS_PER_HEAD = 8,
     NEAR_LOOKS = 16, /* heads that such a look goes through, in the order of calls */
@@ -244,6 +245,7 @@ struct vhq {
     uint64_t stopping_after_ns; /* completions seen later than this belong to the hold */
     uint64_t complete_ns;       /* a completion was last seen */
     uint64_t began_ns; /* and when it was, by the estimates: what follows has been running since */
+    uint64_t went;     /* the first ticket after its last command went */
     uint64_t peer_below;     /* a hold keeps a write back that has a smaller ticket ... */
     uint64_t peer_since_ns;  /* ... since then */
     struct vhq *prev, *next; /* all vHQs of the set */
@@ -391,6 +393,7 @@ struct vhq_set {
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
     uint32_t lowest;         /* level that any vHQ ever had */
     int first;               /* priority of those that go before all others */
+    struct vhq *went_last;   /* a command of it; it may be gone */
     uint32_t passes;         /* of the earliest command, since it last was the next one */
     bool poll_due;
 
@@ -833,8 +836,9 @@ static inline void submit_before(struct vhq *q, uint16_t flags)
 
 /* ---- pad.c ----------------------------------------------------------------------------------- */
 
-/* Parts of the device that the set has in flight, but for one stream. Set's lock held. */
-uint32_t pad_taken(const struct vhq_set *s, const struct vhq *but);
+/* Parts of the device that the set has in flight with one of so many in that stream. Set's lock
+ * held. */
+uint32_t pad_parts(const struct vhq *with, uint32_t parts);
 /* May this command, the head of a vHQ that is held, go beside those who hold it? As of a look just
  * made, with the set's lock held. */
 bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);

@@ -10,6 +10,10 @@
  * behind it for ever. Nor is an early one of low priority passed more than PASSES_MOST times in a
  * row. Commands that do not consume the cap may pass.
  *
+ * Where room is what all of them wait for it goes round. The device begins the next kernel of a
+ * stream when the one before it has ended, and by then those of other streams have begun: so a
+ * stream whose command went last comes after all others, and after what was called since.
+ *
  * A wait for a value may stop a queue of the device that other streams share, so what was begun
  * before it must not come behind it there: it goes when it is the earliest of all.
  *
@@ -386,11 +390,19 @@ static __attribute__((noinline)) bool guard_admits(const struct vhq_set *s, cons
     return s->admits != 0 && q->stands == STANDS_GUARDED;
 }
 
+/* All of few wait for room: with many a look at all heads would cost too much. */
+static bool order_rounds(const struct vhq_set *s)
+{
+    return s->blocked_ns != 0 && s->heads > 1 && s->heads <= ROUND_MOST && !MUTANT(streams_in_line);
+}
+
 /* Second pass: the next command that may go, and the smallest ticket among those that do not
  * consume the cap. */
 static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_free)
 {
+    const struct vhq_set *s = c->s;
     struct vhq *first = NULL, *earliest = NULL;
+    int32_t first_priority = 0;
     uint64_t best_free = NEVER, best_first = NEVER, best_early = NEVER, best_admitted = NEVER;
     bool admits = unlikely(c->s->stands) && (c->s->admits_beside || c->s->admits != 0);
     for (uint32_t i = 0; i < c->s->heads; i++) {
@@ -401,9 +413,12 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
         if (ticket >= c->limit || peek(q->running) != RUN_NONE || ticket > best_free)
             continue;
         slot_learn(slot);
-        bool before = !first || q->desc.priority < first->desc.priority ||
-                      (q->desc.priority == first->desc.priority && ticket < best_first),
-             early = ticket < best_early,
+        bool last = order_rounds(s) && q == s->went_last;
+        uint64_t turn = order_rounds(s) && q->went > ticket ? q->went : ticket;
+        int32_t priority = last ? INT32_MAX : q->desc.priority;
+        bool before = !first || priority < first_priority ||
+                      (priority == first_priority && turn < best_first),
+             early = !earliest || (turn < best_early && !last),
              admitted =
                  unlikely(admits) && !is_free && ticket < best_admitted && guard_admits(c->s, q);
         if ((!is_free && !before && !early && !admitted) || !order_eligible(c, q, slot))
@@ -421,11 +436,12 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
         } else {
             if (before) {
                 first = q;
-                best_first = ticket;
+                first_priority = priority;
+                best_first = turn;
             }
             if (early) {
                 earliest = q;
-                best_early = ticket;
+                best_early = last ? NEVER : turn;
             }
         }
     }
@@ -448,6 +464,10 @@ static void order_go(struct scan *c, struct vhq *q, struct slot *slot)
     if (unlikely(slot->flags & SLOT_PADDED) && !(slot->flags & VHQ_UNCOUNTED)) {
         bump(c->s->padded, 1u);
         q->padded = true;
+    }
+    if (!(slot->flags & VHQ_UNCOUNTED)) {
+        c->s->went_last = q;
+        q->went = atomic_load_explicit(&c->s->issued, memory_order_relaxed);
     }
     atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
     c->job.kind = order_grant(q, slot) ? JOB_AGAIN : JOB_RUN;
@@ -743,7 +763,7 @@ struct job order_next(struct vhq_set *s, uint32_t kick)
             return c.job;
         atomic_store(&s->mark_last, 0);
     }
-    if (s->short_looks != 0 && order_short(&c)) {
+    if (s->short_looks != 0 && !order_rounds(s) && order_short(&c)) {
         s->short_looks--;
         return c.job;
     }

@@ -10,11 +10,11 @@
  */
 #include "vhq/internal.h"
 
-uint32_t pad_taken(const struct vhq_set *s, const struct vhq *but)
+uint32_t pad_parts(const struct vhq *with, uint32_t parts)
 {
-    uint32_t sum = 0;
-    for (const struct vhq *q = s->in_flight; q; q = q->in_flight_next)
-        sum += q == but ? 0 : cap_wide(q);
+    uint32_t own = cap_wide(with), sum = own > parts ? own : parts;
+    for (const struct vhq *q = with->set->in_flight; q; q = q->in_flight_next)
+        sum += q == with ? 0 : cap_wide(q);
     return sum;
 }
 
@@ -25,8 +25,7 @@ bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now)
         return false;
     if (slot->flags & VHQ_UNCOUNTED)
         return true;
-    uint32_t own = cap_wide(q), parts = load_parts(slot->load);
-    if (pad_taken(q->set, q) + (own > parts ? own : parts) > room->parts)
+    if (pad_parts(q, load_parts(slot->load)) > room->parts)
         return false;
     return now + cap_stream_left(q, now) + load_ns(slot->load) <= room->until_ns;
 }

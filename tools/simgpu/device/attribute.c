@@ -161,6 +161,13 @@ int attribute_get(int attribute, int ordinal, int *value)
     return 0;
 }
 
+int attribute_of(int ordinal, int attribute)
+{
+    int value = 0;
+    attribute_get(attribute, ordinal, &value);
+    return value;
+}
+
 /* FNV-1a, twice. */
 void attribute_uuid(int ordinal, uint8_t uuid[16])
 {

@@ -487,21 +487,12 @@ bool device_completed(const struct device *d, struct op_point p)
 
 /* ---- memory: who has taken how much ---------------------------------------------------------- */
 
-static uint64_t memory_sum(const struct device_shared *sh, uint32_t gpu)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < DEVICE_CLIENTS; i++)
-        if (sh->clients[i].in_use)
-            sum += sh->clients[i].memory[gpu];
-    return sum;
-}
-
 bool device_memory_take(struct device *d, uint32_t gpu, uint64_t bytes, uint64_t limit)
 {
     device_lock(d);
-    bool fits = bytes <= limit && memory_sum(d->shared, gpu) <= limit - bytes;
+    bool fits = bytes <= limit && memory_taken(d->shared, gpu) <= limit - bytes;
     if (!fits && bytes <= limit && device_bury(d))
-        fits = memory_sum(d->shared, gpu) <= limit - bytes;
+        fits = memory_taken(d->shared, gpu) <= limit - bytes;
     if (fits)
         d->shared->clients[d->client].memory[gpu] += bytes;
     device_unlock(d);
@@ -518,7 +509,7 @@ void device_memory_give(struct device *d, uint32_t gpu, uint64_t bytes)
 uint64_t device_memory_taken(struct device *d, uint32_t gpu)
 {
     device_lock(d);
-    uint64_t sum = memory_sum(d->shared, gpu);
+    uint64_t sum = memory_taken(d->shared, gpu);
     device_unlock(d);
     return sum;
 }

@@ -156,19 +156,12 @@ SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribut
     return attribute_get((int)attribute, dev, value) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static int attribute_of(CUdevice dev, CUdevice_attribute attribute)
-{
-    int value = 0;
-    attribute_get((int)attribute, dev, &value);
-    return value;
-}
-
 SIM_EXPORT CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice dev)
 {
     TRY(asked(dev, p));
     for (int i = 0; i < 3; i++) {
-        p->maxThreadsDim[i] = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + (unsigned)i);
-        p->maxGridSize[i] = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + (unsigned)i);
+        p->maxThreadsDim[i] = attribute_of(dev, (int)CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+        p->maxGridSize[i] = attribute_of(dev, (int)CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
     }
     p->maxThreadsPerBlock = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
     p->sharedMemPerBlock = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);

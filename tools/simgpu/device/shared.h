@@ -152,6 +152,16 @@ static inline struct op *stream_op(struct device_shared *sh, const struct device
     return &sh->rings[s - sh->streams][seq % DEVICE_RING];
 }
 
+/* What is taken of a GPU's memory. */
+static inline uint64_t memory_taken(const struct device_shared *sh, uint32_t gpu)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < DEVICE_CLIENTS; i++)
+        if (sh->clients[i].in_use)
+            sum += sh->clients[i].memory[gpu];
+    return sum;
+}
+
 /* Program order is all that a killed writer leaves; keep the compiler to it. */
 static inline void device_publish(void)
 {

@@ -19,20 +19,14 @@ static struct handle_pool textures = HANDLE_POOL(struct texture, 1 << 20);
 
 /* ---- what cuda.h demands of a resource ------------------------------------------------------- */
 
-static size_t limit(const struct sim_context *ctx, CUdevice_attribute attribute)
-{
-    int value = 0;
-    return attribute_get((int)attribute, ctx->ordinal, &value) == 0 ? (size_t)value : 0;
-}
-
 static bool at_most(const struct sim_context *ctx, CUdevice_attribute most, size_t n)
 {
-    return n <= limit(ctx, most);
+    return n <= (size_t)attribute_of(ctx->ordinal, (int)most);
 }
 
 static bool aligned(const struct sim_context *ctx, CUdevice_attribute to, uint64_t n)
 {
-    return n % limit(ctx, to) == 0;
+    return n % (uint64_t)attribute_of(ctx->ordinal, (int)to) == 0;
 }
 
 static bool memory_valid(const struct sim_context *ctx, CUdeviceptr p)

@@ -79,21 +79,6 @@ static void shared_unmap(const struct device_shared *sh)
         munmap((void *)(uintptr_t)sh, sizeof(*sh));
 }
 
-static uint64_t memory_of(const struct device_shared *sh, int client, int gpu)
-{
-    return sh->clients[client].in_use ? sh->clients[client].memory[gpu] : 0;
-}
-
-static uint64_t memory_used(int gpu)
-{
-    const struct device_shared *sh = shared_map();
-    uint64_t used = 0;
-    for (int i = 0; sh && i < DEVICE_CLIENTS; i++)
-        used += memory_of(sh, i, gpu);
-    shared_unmap(sh);
-    return used;
-}
-
 static bool stream_runs(const struct device_shared *sh, const struct device_stream *s, int gpu)
 {
     bool here = s->id != 0 && s->context < DEVICE_CONTEXTS &&
@@ -250,13 +235,6 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_
     return NVML_ERROR_NOT_FOUND;
 }
 
-static int attribute_of(int ordinal, int attribute)
-{
-    int value = 0;
-    attribute_get(attribute, ordinal, &value);
-    return value;
-}
-
 /* What _v2 and before have in common with _v3. */
 static void pci_fill(int ordinal, nvmlPciInfo_t *p)
 {
@@ -395,8 +373,10 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m)
 {
     ENTER_DEVICE(device, m);
+    const struct device_shared *sh = shared_map();
     m->total = (uint64_t)config_get()->mem_mb << 20;
-    m->used = memory_used(ordinal_of(device));
+    m->used = sh ? memory_taken(sh, (uint32_t)ordinal_of(device)) : 0;
+    shared_unmap(sh);
     m->free = m->used < m->total ? m->total - m->used : 0;
     return NVML_SUCCESS;
 }
@@ -433,7 +413,7 @@ static nvmlReturn_t processes(nvmlDevice_t device, unsigned int *count, void *in
     int gpu = ordinal_of(device);
     for (int i = 0; sh && i < DEVICE_CLIENTS; i++) {
         unsigned int pid = (unsigned int)sh->clients[i].pid;
-        uint64_t used = memory_of(sh, i, gpu);
+        uint64_t used = sh->clients[i].memory[gpu];
         if (!sh->clients[i].in_use)
             continue;
         if (n < room && v1)

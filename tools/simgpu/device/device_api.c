@@ -54,8 +54,6 @@ SIM_EXPORT CUresult cuInit(unsigned int flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (atomic_load(&state) == STATE_FORKED)
         return CUDA_ERROR_NOT_INITIALIZED;
-    if (config_get()->devices == 0)
-        return CUDA_ERROR_NO_DEVICE;
     pthread_once(&fork_once, fork_watch);
     atomic_store_explicit(&state, STATE_READY, memory_order_release);
     return CUDA_SUCCESS;
@@ -71,11 +69,11 @@ CUresult device_check(CUdevice dev)
     return dev >= 0 && dev < config_get()->devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* What most calls here begin with: the device exists, and there is somewhere to write to. */
-static CUresult asked(CUdevice dev, const void *out)
+/* What most calls here begin with: the device exists, and the other arguments make sense. */
+static CUresult asked(CUdevice dev, bool good)
 {
     TRY(device_check(dev));
-    return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_TELL(cuDeviceGetCount, (int *count), count, config_get()->devices, TRY(driver_ready()))
@@ -83,9 +81,7 @@ SIM_TELL(cuDeviceGet, (CUdevice * out, int ordinal), out, ordinal, TRY(device_ch
 
 SIM_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
-    TRY(asked(dev, name));
-    if (len <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    TRY(asked(dev, name && len > 0));
     snprintf(name, (size_t)len, DEVICE_NAME);
     return CUDA_SUCCESS;
 }
@@ -100,15 +96,13 @@ SIM_ALIAS(cuDeviceGetUuid, (CUuuid * uuid, CUdevice dev), cuDeviceGetUuid_v2, uu
 
 SIM_EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice dev)
 {
-    TRY(asked(dev, luid));
-    return !mask ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED; /* Windows only */
+    TRY(asked(dev, luid && mask));
+    return CUDA_ERROR_NOT_SUPPORTED; /* Windows only */
 }
 
 SIM_EXPORT CUresult cuDeviceGetPCIBusId(char *out, int len, CUdevice dev)
 {
-    TRY(asked(dev, out));
-    if (len <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
+    TRY(asked(dev, out && len > 0));
     snprintf(out, (size_t)len, "0000:%02x:00.0", dev + 1);
     return CUDA_SUCCESS;
 }
@@ -176,9 +170,7 @@ SIM_EXPORT CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice dev)
 
 SIM_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 {
-    TRY(asked(dev, major));
-    if (!minor)
-        return CUDA_ERROR_INVALID_VALUE;
+    TRY(asked(dev, major && minor));
     *major = attribute_of(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     *minor = attribute_of(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     return CUDA_SUCCESS;
@@ -187,9 +179,7 @@ SIM_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice d
 SIM_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format,
                                                        unsigned channels, CUdevice dev)
 {
-    TRY(asked(dev, width));
-    if (channels != 1 && channels != 2 && channels != 4)
-        return CUDA_ERROR_INVALID_VALUE;
+    TRY(asked(dev, width && (channels == 1 || channels == 2 || channels == 4)));
     *width = (size_t)attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
     return CUDA_SUCCESS;
 }

@@ -38,10 +38,10 @@ static nvmlDevice_t handle_of(unsigned int ordinal)
         if (atomic_load(&users) == 0)                                                              \
             return NVML_ERROR_UNINITIALIZED;                                                       \
     } while (0)
-#define ENTER_DEVICE(device, out)                                                                  \
+#define ENTER_DEVICE(device, good)                                                                 \
     do {                                                                                           \
         ENTER;                                                                                     \
-        if (ordinal_of(device) < 0 || !(out))                                                      \
+        if (ordinal_of(device) < 0 || !(good))                                                     \
             return NVML_ERROR_INVALID_ARGUMENT;                                                    \
     } while (0)
 
@@ -267,9 +267,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *text, nvml
 {
     unsigned int domain, bus, device;
     ENTER;
-    if (!text || !out)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    if (sscanf(text, "%x:%x:%x", &domain, &bus, &device) != 3)
+    if (!text || !out || sscanf(text, "%x:%x:%x", &domain, &bus, &device) != 3)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (domain != 0 || device != 0 || bus == 0 || bus > (unsigned int)config_get()->devices)
         return NVML_ERROR_NOT_FOUND;
@@ -283,9 +281,7 @@ NVML_ALIAS(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2)
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
                                                             int *minor)
 {
-    ENTER_DEVICE(device, major);
-    if (!minor)
-        return NVML_ERROR_INVALID_ARGUMENT;
+    ENTER_DEVICE(device, major && minor);
     *major = (int)simconfig_compute()->arch / 10;
     *minor = (int)simconfig_compute()->arch % 10;
     return NVML_SUCCESS;
@@ -325,9 +321,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned in
                                                 unsigned int *out)
 {
     enum { MEMORY = 2, LAST = 3, KHZ = 1000 };
-    ENTER_DEVICE(device, out);
-    if (type > LAST)
-        return NVML_ERROR_INVALID_ARGUMENT;
+    ENTER_DEVICE(device, out && type <= LAST);
     *out = (unsigned int)attribute_of(0, type == MEMORY ? CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE
                                                         : CU_DEVICE_ATTRIBUTE_CLOCK_RATE) /
            KHZ;
@@ -339,9 +333,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvm
                                                              unsigned int *out)
 {
     enum { INTERNAL = 0, SYSTEM = 50 };
-    ENTER_DEVICE(a, out);
-    if (ordinal_of(b) < 0)
-        return NVML_ERROR_INVALID_ARGUMENT;
+    ENTER_DEVICE(a, out && ordinal_of(b) >= 0);
     *out = a == b ? INTERNAL : SYSTEM;
     return NVML_SUCCESS;
 }
@@ -350,9 +342,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, 
                                                 unsigned int *out)
 {
     enum { OK = 0, STATUS_NOT_SUPPORTED = 5, READ = 0, WRITE = 1 };
-    ENTER_DEVICE(a, out);
-    if (ordinal_of(b) < 0)
-        return NVML_ERROR_INVALID_ARGUMENT;
+    ENTER_DEVICE(a, out && ordinal_of(b) >= 0);
     bool peers = config_get()->peers && (which == READ || which == WRITE);
     *out = a == b || peers ? OK : STATUS_NOT_SUPPORTED;
     return NVML_SUCCESS;

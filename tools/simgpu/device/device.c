@@ -212,14 +212,6 @@ static int client_claim(struct device *d)
     return -EUSERS;
 }
 
-/* Nobody alive: what the dead left, their parameters included, goes. Under the file lock. */
-static void shared_renew(struct device_shared *sh, const struct device_params *params)
-{
-    sh->params = *params;
-    sh->clock = 0;
-    memset(sh->gpus, 0, sizeof(sh->gpus));
-}
-
 static void futex_wake_all(uint32_t *word)
 {
     __atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
@@ -246,8 +238,11 @@ static int shared_join(struct device *d, const struct device_params *params)
     d->client = DEVICE_CLIENTS;
     device_lock(d);
     device_bury(d);
-    if (!device_shared_now(d))
-        shared_renew(sh, params);
+    if (!device_shared_now(d)) { /* what the dead left, their parameters included, goes */
+        sh->params = *params;
+        sh->clock = 0;
+        memset(sh->gpus, 0, sizeof(sh->gpus));
+    }
     if (params->gpus > sh->params.gpus) /* or what is put into the others never runs */
         sh->params.gpus = params->gpus;
     int rc = client_claim(d);
@@ -288,28 +283,23 @@ static void lock_taken(struct device *d, int rc)
     pthread_mutex_consistent(&d->shared->lock);
 }
 
-/* libtsan knows that an untimed lock of a dead owner's mutex takes it, and not that a timed one
- * does. */
-static void dead_owner_told(pthread_mutex_t *lock)
-{
-#ifdef __SANITIZE_THREAD__
-    __tsan_mutex_pre_lock(lock, __tsan_mutex_try_lock);
-    __tsan_mutex_post_lock(lock, __tsan_mutex_try_lock, 0);
-#else
-    (void)lock;
-#endif
-}
-
 static int lock_timed(struct device *d, uint64_t patience_ns)
 {
+    pthread_mutex_t *lock = &d->shared->lock;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     uint64_t ns = (uint64_t)until.tv_nsec + patience_ns;
     until.tv_sec += (time_t)(ns / 1000000000u);
     until.tv_nsec = (long)(ns % 1000000000u);
-    int rc = pthread_mutex_timedlock(&d->shared->lock, &until);
-    if (rc == EOWNERDEAD)
-        dead_owner_told(&d->shared->lock);
+    int rc = pthread_mutex_timedlock(lock, &until);
+#ifdef __SANITIZE_THREAD__
+    /* libtsan knows that an untimed lock of a dead owner's mutex takes it, and not that a timed one
+     * does. */
+    if (rc == EOWNERDEAD) {
+        __tsan_mutex_pre_lock(lock, __tsan_mutex_try_lock);
+        __tsan_mutex_post_lock(lock, __tsan_mutex_try_lock, 0);
+    }
+#endif
     return rc;
 }
 
@@ -325,15 +315,6 @@ void device_lock(struct device *d)
     while (rc == EBUSY || rc == ETIMEDOUT)
         rc = lock_timed(d, LOCK_LOOK_NS);
     lock_taken(d, rc);
-}
-
-static bool device_lock_patiently(struct device *d, uint64_t patience_ns)
-{
-    int rc = lock_timed(d, patience_ns);
-    if (rc != 0 && rc != EOWNERDEAD)
-        return false;
-    lock_taken(d, rc);
-    return true;
 }
 
 /* Engines that sleep past their next event; they count as awake from here on. */
@@ -368,7 +349,9 @@ void device_close(struct device *d, uint64_t patience_ns)
     /* The mapping stays: other threads of an exiting process may be on their way into it. Joiners
      * are not waited for: the file then goes with them. */
     bool alone = file_door(d->fd, F_WRLCK, false) == 0;
-    if (device_lock_patiently(d, patience_ns)) {
+    int rc = lock_timed(d, patience_ns);
+    if (rc == 0 || rc == EOWNERDEAD) {
+        lock_taken(d, rc);
         client_remove(sh, d->client);
         device_bury(d);
         if (alone && !device_shared_now(d))

@@ -5,7 +5,7 @@
 
 static _Thread_local struct stack {
     struct sim_context **items;
-    size_t depth, room;
+    size_t depth;
 } stack;
 
 static pthread_key_t stack_key;
@@ -14,7 +14,7 @@ static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
 /* At the end of a thread; another destructor may still call CUDA, and then has no context. */
 static void stack_free(void *items)
 {
-    stack = (struct stack){NULL, 0, 0};
+    stack = (struct stack){NULL, 0};
     free(items);
 }
 
@@ -30,16 +30,12 @@ static struct sim_context *stack_top(void)
 
 CUresult context_push(struct sim_context *ctx)
 {
-    if (stack.depth == stack.room) {
-        size_t room = stack.room != 0 ? stack.room * 2 : 8;
-        struct sim_context **items = realloc(stack.items, room * sizeof(*items));
-        if (!items)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        stack.items = items;
-        stack.room = room;
-        pthread_once(&stack_once, stack_key_make);
-        pthread_setspecific(stack_key, items);
-    }
+    struct sim_context **items = array_grow(stack.items, stack.depth, sizeof(*items));
+    if (!items)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_once(&stack_once, stack_key_make);
+    pthread_setspecific(stack_key, items);
+    stack.items = items;
     stack.items[stack.depth++] = ctx;
     return CUDA_SUCCESS;
 }

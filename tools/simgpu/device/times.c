@@ -69,13 +69,6 @@ static const char *word_read(struct line *l, size_t at, const char *word)
     return "is neither grid=X,Y,Z nor block=X,Y,Z";
 }
 
-static void line_free(struct line *l)
-{
-    if (l)
-        free(l->pattern);
-    free(l);
-}
-
 /* NULL: it says nothing (`bad` stays NULL), or makes no sense: what, and which word. */
 static struct line *line_read(char *text, const char **bad, const char **why)
 {
@@ -83,21 +76,20 @@ static struct line *line_read(char *text, const char **bad, const char **why)
     struct line *l;
     if (!word || *word == '#' || !(l = calloc(1, sizeof(*l))))
         return NULL;
-    for (size_t at = 0; word; at++, word = strtok_r(NULL, " \t\r\n", &save)) {
+    size_t at = 0;
+    do {
         *bad = word;
-        if ((*why = word_read(l, at, word))) {
-            line_free(l);
-            return NULL;
-        }
-        if (at == 0)
-            *why = "has no time behind it";
-        else
-            *bad = NULL;
+        *why = word_read(l, at++, word);
+    } while (!*why && (word = strtok_r(NULL, " \t\r\n", &save)));
+    if (!*why && at == 1)
+        *why = "has no time behind it";
+    if (*why) {
+        free(l->pattern);
+        free(l);
+        return NULL;
     }
-    if (!*bad)
-        return l;
-    line_free(l);
-    return NULL;
+    *bad = NULL;
+    return l;
 }
 
 static void file_read(struct times *t, FILE *f, const char *path)

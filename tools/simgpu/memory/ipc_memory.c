@@ -6,7 +6,6 @@
 #include "tools/simgpu/device/ipc.h"
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/pool.h"
-#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/memory/space.h"
 #include "tools/simgpu/stream/stream.h"
 
@@ -164,8 +163,7 @@ SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handl
     memcpy(&h, &handle, sizeof(h));
     if (h.bytes == 0)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (h.ordinal < 0 || h.ordinal >= config_get()->devices)
-        return CUDA_ERROR_INVALID_DEVICE;
+    TRY(device_check(h.ordinal));
     if (h.ordinal != ctx->ordinal && !devices_are_peers(h.ordinal, ctx->ordinal))
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     return import_open(out, &h, ctx, NULL);

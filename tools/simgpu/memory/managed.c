@@ -5,7 +5,6 @@
  */
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/memory/memory.h"
-#include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/face/variants.h"
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/submit.h"
@@ -148,11 +147,6 @@ static CUresult hint_submit(const char *name, CUstream s, bool ptds)
     return work_submit(s, ptds, &w);
 }
 
-static bool device_valid(int ordinal)
-{
-    return ordinal >= 0 && ordinal < config_get()->devices;
-}
-
 static CUresult ranges_hint(const char *name, const CUdeviceptr *ptrs, const size_t *sizes,
                             size_t n, CUstream s, bool ptds)
 {
@@ -167,8 +161,8 @@ static CUresult ranges_hint(const char *name, const CUdeviceptr *ptrs, const siz
 
 static CUresult prefetch(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream s, bool ptds)
 {
-    if (dev != CU_DEVICE_CPU && !device_valid(dev))
-        return CUDA_ERROR_INVALID_DEVICE;
+    if (dev != CU_DEVICE_CPU)
+        TRY(device_check(dev));
     TRY(ranges_hint("prefetch", &ptr, &bytes, 1, s, ptds));
     advise(ptr, bytes, PREFETCHED, dev);
     return CUDA_SUCCESS;
@@ -190,8 +184,8 @@ SIM_EXPORT CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advi
     if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
         !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    if (advice_placed(advice) && dev != CU_DEVICE_CPU && !device_valid(dev))
-        return CUDA_ERROR_INVALID_DEVICE;
+    if (advice_placed(advice) && dev != CU_DEVICE_CPU)
+        TRY(device_check(dev));
     advise(ptr, bytes, (int)advice, dev);
     return CUDA_SUCCESS;
 }
@@ -202,7 +196,7 @@ static CUresult place_device(CUmemLocation where, CUdevice *dev)
     switch ((int)where.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
         *dev = where.id;
-        return device_valid(where.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+        return device_check(where.id);
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:

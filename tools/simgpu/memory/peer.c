@@ -75,10 +75,8 @@ CONTEXT_PART(CONTEXT_MEMORY, NULL, peer_context_gone)
 
 static CUresult two_devices(CUdevice a, CUdevice b)
 {
-    int devices = config_get()->devices;
-    TRY(driver_ready());
-    return a >= 0 && a < devices && b >= 0 && b < devices ? CUDA_SUCCESS
-                                                          : CUDA_ERROR_INVALID_DEVICE;
+    TRY(device_check(a));
+    return device_check(b);
 }
 
 SIM_TELL(cuDeviceCanAccessPeer, (int *can, CUdevice dev, CUdevice peer), can,

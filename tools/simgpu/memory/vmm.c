@@ -48,9 +48,7 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         (prop->requestedHandleTypes & ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
         return CUDA_ERROR_NOT_SUPPORTED;
-    return prop->location.id >= 0 && prop->location.id < config_get()->devices
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_DEVICE;
+    return device_check(prop->location.id);
 }
 
 SIM_TELL(cuMemGetAllocationGranularity,
@@ -350,15 +348,16 @@ SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
     return CUDA_SUCCESS;
 }
 
-static CUresult access_valid(const CUmemAccessDesc *d)
+static bool is_device(const CUmemLocation *where)
 {
-    bool known = d->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
-                 d->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
-                 d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    return known && d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 &&
-                   d->location.id < config_get()->devices
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;
+    return where->type == CU_MEM_LOCATION_TYPE_DEVICE && device_check(where->id) == CUDA_SUCCESS;
+}
+
+static bool access_valid(const CUmemAccessDesc *d)
+{
+    return is_device(&d->location) && (d->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+                                       d->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+                                       d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 
 static unsigned int mapping_allow(unsigned int flags, int ordinal, CUmemAccess_flags access)
@@ -395,7 +394,8 @@ SIM_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t bytes, const CUmemAcc
     if (!descs || n == 0 || bytes == 0 || !memory_contains(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++)
-        TRY(access_valid(&descs[i]));
+        if (!access_valid(&descs[i]))
+            return CUDA_ERROR_INVALID_VALUE;
     TRY(access_walk(ptr, bytes, descs, n, false));
     return access_walk(ptr, bytes, descs, n, true);
 }
@@ -405,10 +405,7 @@ SIM_EXPORT CUresult cuMemGetAccess(unsigned long long *out, const CUmemLocation 
 {
     TRY(driver_ready());
     struct memory m;
-    if (!out || !where || !memory_find(ptr, &m) || m.kind != MEMORY_MAPPED)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (where->type != CU_MEM_LOCATION_TYPE_DEVICE || where->id < 0 ||
-        where->id >= config_get()->devices)
+    if (!out || !where || !is_device(where) || !memory_find(ptr, &m) || m.kind != MEMORY_MAPPED)
         return CUDA_ERROR_INVALID_VALUE;
     *out = mapping_access(m.flags, where->id);
     return CUDA_SUCCESS;

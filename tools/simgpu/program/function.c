@@ -234,7 +234,7 @@ static CUresult kernel_enter(CUkernel handle, CUdevice device, struct sim_functi
         return CUDA_ERROR_INVALID_HANDLE;
     if ((*f)->kernel)
         *f = (*f)->kernel;
-    return device >= 0 && device < config_get()->devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return device_check(device);
 }
 
 SIM_EXPORT CUresult cuKernelGetAttribute(int *out, CUfunction_attribute id, CUkernel kernel,

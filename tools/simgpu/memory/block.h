@@ -53,8 +53,8 @@ extern pthread_mutex_t pool_lock;
 /* A pool without blocks. It is never freed, so that a stale handle is recognised; a destroyed one
  * lives on in name until its last block is gone. NULL: no memory. */
 struct sim_pool *pool_new(int place, enum memory_kind kind, bool fixed);
-/* pool.c: whichever the device allocates from, made if need be; NULL: no memory. */
-struct sim_pool *pool_current(int ordinal);
+/* pool.c: whichever the place allocates from, made if need be; NULL: no memory. */
+struct sim_pool *pool_current(bool managed, int place);
 /* NULL for anything that is not a live pool. */
 struct sim_pool *pool_find(CUmemoryPool handle);
 /* Gives free blocks back to the device until at most `keep` bytes are reserved. */

@@ -26,17 +26,12 @@ static struct sim_pool *pool_default(bool managed, int place)
     return *p;
 }
 
-static struct sim_pool *pool_current_of(bool managed, int place)
+struct sim_pool *pool_current(bool managed, int place)
 {
     struct sim_pool **p = &currents[managed][place];
     if (!*p)
         *p = pool_default(managed, place);
     return *p;
-}
-
-struct sim_pool *pool_current(int ordinal)
-{
-    return pool_current_of(false, ordinal);
 }
 
 /* Numbers of 12.2 and 13.0, so that older headers do. */
@@ -352,8 +347,13 @@ SIM_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *
 
 typedef struct sim_pool *(*pool_choice)(bool managed, int place);
 
-static CUresult pool_tell(CUmemoryPool *out, bool managed, int place, pool_choice which)
+static CUresult pool_tell(CUmemoryPool *out, const CUmemLocation *where, CUmemAllocationType type,
+                          pool_choice which)
 {
+    bool managed;
+    int place;
+    TRY(driver_ready());
+    TRY(place_of(where, type, &managed, &place));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     HOLD(&pool_lock);
@@ -361,8 +361,12 @@ static CUresult pool_tell(CUmemoryPool *out, bool managed, int place, pool_choic
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult pool_set(bool managed, int place, CUmemoryPool handle)
+static CUresult pool_set(const CUmemLocation *where, CUmemAllocationType type, CUmemoryPool handle)
 {
+    bool managed;
+    int place;
+    TRY(driver_ready());
+    TRY(place_of(where, type, &managed, &place));
     HOLD(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     bool fits =
@@ -372,48 +376,22 @@ static CUresult pool_set(bool managed, int place, CUmemoryPool handle)
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice dev)
-{
-    TRY(device_check(dev));
-    return pool_tell(out, false, dev, pool_default);
-}
+#define OF_DEVICE(dev)                                                                             \
+    &(CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (dev)},                            \
+        CU_MEM_ALLOCATION_TYPE_PINNED
 
-SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice dev)
-{
-    TRY(device_check(dev));
-    return pool_tell(out, false, dev, pool_current_of);
-}
-
-SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
-{
-    TRY(device_check(dev));
-    return pool_set(false, dev, handle);
-}
+SIM_CALL(cuDeviceGetDefaultMemPool, (CUmemoryPool * out, CUdevice dev),
+         pool_tell(out, OF_DEVICE(dev), pool_default))
+SIM_CALL(cuDeviceGetMemPool, (CUmemoryPool * out, CUdevice dev),
+         pool_tell(out, OF_DEVICE(dev), pool_current))
+SIM_CALL(cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool handle), pool_set(OF_DEVICE(dev), handle))
 
 #if CUDA_VERSION >= 13000
-static CUresult pool_of_place(CUmemoryPool *out, const CUmemLocation *where,
-                              CUmemAllocationType type, pool_choice which)
-{
-    bool managed;
-    int place;
-    TRY(driver_ready());
-    TRY(place_of(where, type, &managed, &place));
-    return pool_tell(out, managed, place, which);
-}
-
 SIM_CALL(cuMemGetDefaultMemPool,
          (CUmemoryPool * out, CUmemLocation *where, CUmemAllocationType type),
-         pool_of_place(out, where, type, pool_default))
+         pool_tell(out, where, type, pool_default))
 SIM_CALL(cuMemGetMemPool, (CUmemoryPool * out, CUmemLocation *where, CUmemAllocationType type),
-         pool_of_place(out, where, type, pool_current_of))
-
-SIM_EXPORT CUresult cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type,
-                                    CUmemoryPool pool)
-{
-    bool managed;
-    int place;
-    TRY(driver_ready());
-    TRY(place_of(where, type, &managed, &place));
-    return pool_set(managed, place, pool);
-}
+         pool_tell(out, where, type, pool_current))
+SIM_CALL(cuMemSetMemPool, (CUmemLocation * where, CUmemAllocationType type, CUmemoryPool pool),
+         pool_set(where, type, pool))
 #endif

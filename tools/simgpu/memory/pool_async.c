@@ -40,7 +40,7 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
-    struct sim_pool *p = from_pool ? pool_find(handle) : pool_current(ctx->ordinal);
+    struct sim_pool *p = from_pool ? pool_find(handle) : pool_current(false, ctx->ordinal);
     bool imported = p && p->whose.number != 0, device = p && p->kind == MEMORY_POOL;
     pthread_mutex_unlock(&pool_lock);
     if (!p || imported) /* "Imported memory pools do not support creating new allocations" */

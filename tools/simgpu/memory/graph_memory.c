@@ -108,10 +108,8 @@ CUresult graph_memory_free(CUdeviceptr ptr, struct work *w)
 
 /* ---- API ------------------------------------------------------------------------------------- */
 
-SIM_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
-{
-    return device_check(dev); /* given back with the graphs already */
-}
+/* Memory is given back with the graphs already. */
+SIM_CALL(cuDeviceGraphMemTrim, (CUdevice dev), device_check(dev))
 
 SIM_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute,
                                                  void *value)

@@ -50,15 +50,13 @@ static bool op_flags_valid(const Op *op)
            op->flushRemoteWrites.flags == 0;
 }
 
-/* waitValue and writeValue have their address at the same place. */
-static bool op_valid(const Op *op)
+/* waitValue and writeValue have their address at the same place. Memory may have been freed since
+ * the call: on a GPU that is a fault, here too. */
+static bool op_faults(const Op *op)
 {
-    if (!op_flags_valid(op))
-        return false;
-    if (!op_waits(op) && !op_writes(op))
-        return true;
     CUdeviceptr at = op->waitValue.address;
-    return at % op_bytes(op) == 0 && memory_contains(at, op_bytes(op));
+    return (op_waits(op) || op_writes(op)) &&
+           (at % op_bytes(op) != 0 || !memory_contains(at, op_bytes(op)));
 }
 
 static uint64_t word_load(const Op *op)
@@ -106,12 +104,6 @@ static bool word_passes(const Op *op)
 
 enum { ARG_COUNT, ARG_DONE }; /* of args.u64 */
 
-/* Memory may have been freed since: on a GPU that is a fault, here too. */
-static bool op_faults(const Op *op)
-{
-    return (op_waits(op) || op_writes(op)) && !memory_contains(op->waitValue.address, op_bytes(op));
-}
-
 /* Carry out as many as go; true when all did, or one faulted, which the effect then reports. */
 static bool batch_poll(struct work *w)
 {
@@ -158,7 +150,7 @@ static CUresult ops_check(const Op *ops, unsigned int count, unsigned int flags)
     if (count > BATCH_MAX || flags != 0 || (count && !ops))
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; i++)
-        if (!op_valid(&ops[i]))
+        if (!op_flags_valid(&ops[i]) || op_faults(&ops[i]))
             return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }

@@ -190,12 +190,8 @@ static void memory_release(const struct memory *m)
 
 CUdeviceptr memory_take(struct sim_context *ctx, size_t bytes)
 {
-    return device_take(ctx, bytes, MEMORY_DEVICE, 0);
-}
-
-CUdeviceptr memory_take_managed(size_t bytes)
-{
-    return device_take(NULL, bytes, MEMORY_MANAGED, CU_MEM_ATTACH_GLOBAL);
+    return ctx ? device_take(ctx, bytes, MEMORY_DEVICE, 0)
+               : device_take(NULL, bytes, MEMORY_MANAGED, CU_MEM_ATTACH_GLOBAL);
 }
 
 void memory_give(CUdeviceptr ptr)

@@ -38,9 +38,9 @@ bool memory_remove(CUdeviceptr base, struct memory *out);
 /* Is [ptr, ptr + bytes) inside memory the device may touch: device, managed or pinned host
  * memory? */
 bool memory_contains(CUdeviceptr ptr, size_t bytes);
-/* Memory of the device for the driver's own ends (module globals); NULL when it is full. */
+/* Memory of the device for the driver's own ends (module globals), managed where it is of no
+ * context; 0 when it is full. */
 CUdeviceptr memory_take(struct sim_context *ctx, size_t bytes);
-CUdeviceptr memory_take_managed(size_t bytes); /* likewise, and of no context */
 void memory_give(CUdeviceptr ptr);
 /* Is [ptr, ptr + bytes) memory that kernels of that context may touch? */
 bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx);

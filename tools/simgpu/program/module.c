@@ -187,7 +187,7 @@ static struct sim_module *module_find(CUmodule handle)
 CUdeviceptr global_make(struct sim_context *ctx, const struct image_global *g)
 {
     size_t bytes = g->bytes ? g->bytes : 1;
-    CUdeviceptr at = g->managed ? memory_take_managed(bytes) : memory_take(ctx, bytes);
+    CUdeviceptr at = memory_take(g->managed ? NULL : ctx, bytes);
     if (at && g->initial)
         memcpy((void *)(uintptr_t)at, g->initial, g->bytes);
     else if (at)

@@ -377,14 +377,13 @@ static bool is_regular(int fd)
 }
 
 /* Something may have come to somebody. */
-static void told(int fd)
+static long told(int fd, long rc)
 {
-    int saved = errno;
     if (step_here())
         step_spend(STEP_CALL);
     if (step_process() && step_awaited(STEP_DESCRIPTOR) && !is_regular(fd))
         step_wake(STEP_DESCRIPTOR, 0, UINT32_MAX);
-    errno = saved;
+    return fail(rc);
 }
 
 static long looked(struct pollfd *fds, nfds_t n)
@@ -416,11 +415,6 @@ SEAM int poll(struct pollfd *fds, nfds_t n, int ms)
     return ms == 0 ? (int)fail(looked(fds, n)) : ppoll(fds, n, ms < 0 ? NULL : &t, NULL);
 }
 
-static long epoll_looked(int epoll, struct epoll_event *events, int most)
-{
-    return step_syscall(SYS_epoll_pwait, epoll, (long)events, most, 0, 0, 8);
-}
-
 SEAM int epoll_wait(int epoll, struct epoll_event *events, int most, int ms)
 {
     long rc;
@@ -428,7 +422,7 @@ SEAM int epoll_wait(int epoll, struct epoll_event *events, int most, int ms)
         return (int)fail(step_syscall(SYS_epoll_pwait, epoll, (long)events, most, ms, 0, 8));
     uint64_t until = ms < 0 ? STEP_NEVER : step_now() + (uint64_t)ms * 1000000;
     step_spend(STEP_SEND);
-    while ((rc = epoll_looked(epoll, events, most)) == 0 && ms != 0)
+    while ((rc = step_syscall(SYS_epoll_pwait, epoll, (long)events, most, 0, 0, 8)) == 0 && ms != 0)
         if (!step_block(STEP_DESCRIPTOR, 0, until))
             ms = 0;
     return (int)fail(rc);
@@ -456,37 +450,27 @@ SEAM ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 
 SEAM ssize_t send(int fd, const void *from, size_t bytes, int flags)
 {
-    ssize_t rc = fail(step_syscall(SYS_sendto, fd, (long)from, (long)bytes, flags, 0, 0));
-    told(fd);
-    return rc;
+    return told(fd, step_syscall(SYS_sendto, fd, (long)from, (long)bytes, flags, 0, 0));
 }
 
 SEAM ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 {
-    ssize_t rc = fail(step_syscall(SYS_sendmsg, fd, (long)m, flags, 0, 0, 0));
-    told(fd);
-    return rc;
+    return told(fd, step_syscall(SYS_sendmsg, fd, (long)m, flags, 0, 0, 0));
 }
 
 SEAM ssize_t write(int fd, const void *from, size_t bytes)
 {
-    ssize_t rc = fail(step_syscall(SYS_write, fd, (long)from, (long)bytes, 0, 0, 0));
-    told(fd);
-    return rc;
+    return told(fd, step_syscall(SYS_write, fd, (long)from, (long)bytes, 0, 0, 0));
 }
 
 SEAM int connect(int fd, const struct sockaddr *address, socklen_t bytes)
 {
-    int rc = (int)fail(step_syscall(SYS_connect, fd, (long)address, bytes, 0, 0, 0));
-    told(fd);
-    return rc;
+    return (int)told(fd, step_syscall(SYS_connect, fd, (long)address, bytes, 0, 0, 0));
 }
 
 SEAM int shutdown(int fd, int how)
 {
-    int rc = (int)fail(step_syscall(SYS_shutdown, fd, how, 0, 0, 0, 0));
-    told(fd);
-    return rc;
+    return (int)told(fd, step_syscall(SYS_shutdown, fd, how, 0, 0, 0, 0));
 }
 
 SEAM int close(int fd)

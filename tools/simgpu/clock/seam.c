@@ -525,7 +525,7 @@ static __thread struct seat *child_seat __attribute__((tls_model("initial-exec")
 static void child_sits(void)
 {
     if (child_seat)
-        step_sit_child(child_seat);
+        step_sit(child_seat);
     child_seat = NULL;
 }
 

@@ -727,16 +727,12 @@ void step_seat_of(struct seat *seat, int pid)
 
 void step_sit(struct seat *seat)
 {
+    if (reader.pid != (int32_t)getpid()) /* a child has none yet */
+        reader_begin();
     me = seat;
     me->pid = (int32_t)getpid();
     me->tid = (int32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0);
     turn_wait();
-}
-
-void step_sit_child(struct seat *seat)
-{
-    reader_begin();
-    step_sit(seat);
 }
 
 bool step_seated(uint64_t key)

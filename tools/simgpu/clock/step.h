@@ -67,7 +67,6 @@ void step_name(struct seat *seat, uint64_t key);
 void step_seat_of(struct seat *seat, int pid);
 /* In the new thread, or the child: takes the seat and waits for its turn. */
 void step_sit(struct seat *seat);
-void step_sit_child(struct seat *seat);
 /* Is there still a thread of this process with that key? */
 bool step_seated(uint64_t key);
 /* The calling thread ends. */

@@ -300,6 +300,12 @@ static uint32_t place_of(const struct seat *s)
     return s ? (uint32_t)(s - shared->seats) + 1 : 0;
 }
 
+/* Whose turn it is; NULL: nobody's, or of who has left. */
+static struct seat *seat_running(void)
+{
+    return shared->running ? &shared->seats[shared->running - 1] : NULL;
+}
+
 /* Who is the next one, and when it is another one's turn after that. */
 static struct seat *seat_next(void)
 {
@@ -339,9 +345,12 @@ static void seat_free(struct seat *s)
         shared->used--;
 }
 
-/* Nobody runs: whose turn is it? NULL: nobody's. */
+/* If nobody runs: whose turn is it? NULL: nobody's. */
 static struct seat *turn_take(void)
 {
+    const struct seat *runs = seat_running();
+    if (runs && runs->state == SEAT_RUNNING)
+        return NULL;
     struct seat *s = seat_next();
     shared->running = 0;
     if (!s)
@@ -490,7 +499,7 @@ static uint32_t looks_worth(void)
  * turn have to agree. */
 static struct seat *lost_look(void)
 {
-    struct seat *s = shared->running ? &shared->seats[shared->running - 1] : NULL;
+    struct seat *s = seat_running();
     uint64_t used, before = seen.turns;
     seen.turns = 0; /* until it has been looked at */
     if (!s)
@@ -599,22 +608,14 @@ bool step_process(void)
 static void come_back(void)
 {
     lock();
-    if (me->state != SEAT_LOST) {
-        unlock();
+    if (me->state == SEAT_LOST && seat_running() != me) {
+        seat_ready(me, shared->now_ns);
+        turn_pass();
         return;
     }
-    if (shared->running && &shared->seats[shared->running - 1] == me) {
-        me->state = SEAT_RUNNING; /* who took it for lost was killed before it passed the turn */
-        unlock();
-        return;
-    }
-    seat_ready(me, shared->now_ns);
-    if (shared->running) {
-        unlock();
-        turn_wait();
-        return;
-    }
-    turn_pass();
+    if (me->state == SEAT_LOST) /* who took it for lost was killed before it passed the turn */
+        me->state = SEAT_RUNNING;
+    unlock();
 }
 
 bool step_here(void)
@@ -750,11 +751,10 @@ void step_leave(void)
 {
     lock();
     uint64_t ns = me->now_ns, key = me->self;
-    bool ran = me->state == SEAT_RUNNING;
     seat_free(me);
     me = NULL;
     wake_locked(STEP_JOIN, key, (int)getpid(), UINT32_MAX, ns);
-    struct seat *next = ran ? turn_take() : NULL;
+    struct seat *next = turn_take();
     unlock();
     turn_give(next);
 }
@@ -769,9 +769,7 @@ void step_leave_process(void)
     wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, me->now_ns);
     wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, me->now_ns);
     me = NULL;
-    /* Of one that was lost another thread may have the turn. */
-    bool runs = shared->running && shared->seats[shared->running - 1].state == SEAT_RUNNING;
-    struct seat *next = runs ? NULL : turn_take();
+    struct seat *next = turn_take(); /* of one that was lost another thread may have it */
     unlock();
     turn_give(next);
 }
@@ -834,20 +832,15 @@ static struct seat *seat_mine(void)
     return mine;
 }
 
-/* Who executes a program still runs. */
-static bool turn_kept(void)
-{
-    uint32_t running = shared->running;
-    return running && shared->seats[running - 1].pid == (int32_t)getpid();
-}
-
 __attribute__((constructor(101))) static void process_begin(void)
 {
     const char *mode = getenv("SIMGPU_CLOCK");
     if (!mode || strcmp(mode, "step") != 0 || !shared_map())
         return;
-    /* The thread that reads may have to wait for a processor for long. */
-    bool kept = turn_kept();
+    /* The thread that reads may have to wait for a processor for long; who executes a program still
+     * runs. */
+    const struct seat *runs = seat_running();
+    bool kept = runs && runs->pid == (int32_t)getpid();
     if (kept)
         step_patient(true);
     reader_begin();
@@ -866,10 +859,5 @@ __attribute__((constructor(101))) static void process_begin(void)
     lock();
     me = s;
     me->tid = (int32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0);
-    if (shared->running) {
-        unlock();
-        turn_wait();
-        return;
-    }
     turn_pass();
 }

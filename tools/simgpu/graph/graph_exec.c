@@ -205,7 +205,7 @@ static CUresult upload(CUgraphExec handle, CUstream hstream, bool ptds)
     struct work w = {
         .kind = WORK_MARK, .name = "graph_upload", .node_type = CU_GRAPH_NODE_TYPE_EMPTY};
     TRY(driver_ready());
-    return exec_find(handle) ? work_submit(hstream, ptds, &w) : CUDA_ERROR_INVALID_VALUE;
+    return exec_find(handle) ? work_submit(hstream, ptds, &w, false) : CUDA_ERROR_INVALID_VALUE;
 }
 
 STREAM_API(cuGraphUpload, (CUgraphExec x, CUstream s), upload(x, s, ptds))

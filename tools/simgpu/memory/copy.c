@@ -234,11 +234,10 @@ static CUresult copy_by(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst
     struct work w;
     TRY(both_places(p, by_dst ? by_dst : current, by_src ? by_src : current, &dst, &src));
     work_fill(p, &dst, &src, &w);
-    if (copy_waits(ctx, mode, &dst, &src))
-        return work_submit_sync(hstream, ptds, &w);
-    if (mode != COPY_GRAPH && src.pageable)
+    bool waits = copy_waits(ctx, mode, &dst, &src);
+    if (!waits && mode != COPY_GRAPH && src.pageable)
         TRY(copy_stage(&w));
-    return work_submit(hstream, ptds, &w);
+    return work_submit(hstream, ptds, &w, waits);
 }
 
 CUresult copy_submit(const CUDA_MEMCPY3D *p, CUstream stream, bool ptds, enum copy_mode mode)

@@ -87,7 +87,7 @@ static CUresult fill_submit(const CUDA_MEMSET_NODE_PARAMS *p, CUstream s, bool p
     struct memory m;
     bool known = memory_find(p->dst, &m);
     bool waits = (known && (!memory_is_device_kind(m.kind) || m.sync_memops)) || context_syncs(ctx);
-    return waits && !async ? work_submit_sync(s, ptds, &w) : work_submit(s, ptds, &w);
+    return work_submit(s, ptds, &w, waits && !async);
 }
 
 #define AREA(dst, pitch, value, bits, width, height)                                               \

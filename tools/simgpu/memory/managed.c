@@ -144,7 +144,7 @@ static CUresult hint_submit(const char *name, CUstream s, bool ptds)
 {
     struct work w = {.kind = WORK_MARK, .node_type = CU_GRAPH_NODE_TYPE_EMPTY};
     w.name = name;
-    return work_submit(s, ptds, &w);
+    return work_submit(s, ptds, &w, false);
 }
 
 static CUresult ranges_hint(const char *name, const CUdeviceptr *ptrs, const size_t *sizes,

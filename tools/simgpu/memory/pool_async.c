@@ -97,10 +97,10 @@ static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
     struct work w = {.kind = WORK_MARK, .name = "free", .effect = free_effect};
     if (capture_active(stream)) {
         TRY(graph_memory_free(ptr, &w));
-        return work_submit(hstream, ptds, &w);
+        return work_submit(hstream, ptds, &w, false);
     }
     if (ipc_memory_free_work(ptr, &w))
-        return work_submit(hstream, ptds, &w);
+        return work_submit(hstream, ptds, &w, false);
     w.args.u64[0] = ptr;
     if (!free_begin(ptr, stream_tail(stream).stream, &w.args.u64[1]))
         return CUDA_ERROR_INVALID_VALUE;

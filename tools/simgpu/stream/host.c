@@ -33,7 +33,7 @@ static CUresult launch_host(CUstream stream, CUhostFn fn, void *data, bool ptds)
 {
     struct work w;
     TRY(host_prepare(fn, data, &w));
-    return work_submit(stream, ptds, &w);
+    return work_submit(stream, ptds, &w, false);
 }
 STREAM_API(cuLaunchHostFunc, (CUstream s, CUhostFn fn, void *data), launch_host(s, fn, data, ptds))
 

@@ -264,7 +264,7 @@ CUresult work_submit_stream(struct sim_stream *s, const struct work *w, struct p
     return work_submit_behind(s, w, (struct point){0, 0}, out);
 }
 
-static CUresult submit_in_current(CUstream handle, bool ptds, const struct work *w, bool sync)
+CUresult work_submit(CUstream handle, bool ptds, const struct work *w, bool sync)
 {
     struct sim_context *ctx;
     struct sim_stream *s = NULL;
@@ -278,14 +278,4 @@ static CUresult submit_in_current(CUstream handle, bool ptds, const struct work 
         return work_refuse(w, rc);
     rc = work_submit_stream(s, w, &at);
     return rc == CUDA_SUCCESS && sync ? point_wait(ctx, at) : rc;
-}
-
-CUresult work_submit(CUstream stream, bool ptds, const struct work *w)
-{
-    return submit_in_current(stream, ptds, w, false);
-}
-
-CUresult work_submit_sync(CUstream stream, bool ptds, const struct work *w)
-{
-    return submit_in_current(stream, ptds, w, true);
 }

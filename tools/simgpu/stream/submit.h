@@ -12,11 +12,11 @@
  * Returns what the driver returns: invalid handle, capture errors, the context's sticky error.
  * Takes over w's reference whatever the result: where it fails, w->drop has been called. The blob
  * is copied; the caller's stays the caller's.
+ *
+ * With `sync` it waits until the work completed (synchronous copies on the legacy stream), and is
+ * refused while a capture forbids it. Returns the sticky error if one was raised.
  */
-CUresult work_submit(CUstream stream, bool ptds, const struct work *w);
-/* The same, then waits until it completed (synchronous copies on the legacy stream). Refused while
- * a capture forbids it. Returns the sticky error if one was raised. */
-CUresult work_submit_sync(CUstream stream, bool ptds, const struct work *w);
+CUresult work_submit(CUstream stream, bool ptds, const struct work *w, bool sync);
 /* Submit to this very stream after the n points too, without the capture and legacy rules of
  * work_submit (an uncaptured stream only). `out` (may be NULL): the new work's point. Takes w over
  * like work_submit. */

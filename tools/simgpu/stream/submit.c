@@ -106,18 +106,14 @@ static uint64_t ring_put(struct sim_stream *s, const struct op *op, struct item 
     return seq;
 }
 
-/* Another thread has destroyed it, and all its work is done. */
-static bool stream_gone(const struct sim_stream *s)
-{
-    return atomic_load(&s->device_stream) == 0;
-}
-
 /* The same, waiting for room: the real driver blocks the thread past 1024 launches too. 0: the
- * stream is gone, or the engine stops. Takes and leaves the device locked. */
+ * engine stops, or the stream is gone: another thread has destroyed it, and all its work is done.
+ * Takes and leaves the device locked. */
 static uint64_t ring_put_patiently(struct sim_stream *s, const struct op *op, struct item *item)
 {
     uint64_t seq;
-    while ((seq = ring_put(s, op, item)) == 0 && !engine_stopped() && !stream_gone(s)) {
+    while ((seq = ring_put(s, op, item)) == 0 && !engine_stopped() &&
+           atomic_load(&s->device_stream)) {
         device_advance(engine_device(), sim_now_ns());
         bool shared = queue_full(s); /* whose work makes room first is not known */
         device_unlock(engine_device());
@@ -152,14 +148,6 @@ static bool dependencies_put(struct sim_stream *s, struct op *last, const struct
     return true;
 }
 
-/* What the device ran up to its clock it ran without this command, even if the calling thread stood
- * still between its look at the time and the lock. Device locked. */
-static uint64_t later_than_seen(uint64_t now)
-{
-    uint64_t clock = engine_device()->shared->clock;
-    return now > clock ? now : clock;
-}
-
 static CUresult stream_queue(struct sim_stream *s, const struct work *w, const struct points *after,
                              struct point *out)
 {
@@ -170,7 +158,10 @@ static CUresult stream_queue(struct sim_stream *s, const struct work *w, const s
     struct op op = op_of(w, now);
     item->work.cost_ns = op.cost_ns;
     device_lock(engine_device());
-    now = later_than_seen(now);
+    /* What the device ran up to its clock it ran without this command, even if the calling thread
+     * stood still between its look at the time and the lock. */
+    uint64_t clock = engine_device()->shared->clock;
+    now = now > clock ? now : clock;
     item->work.submit_ns = op.submit_ns = now;
     uint64_t seq = 0;
     if (dependencies_put(s, &op, after))

@@ -157,6 +157,8 @@ CUresult event_record_after(CUevent handle, struct sim_stream *s, const struct p
 static CUresult submit_external(struct sim_event *e, struct sim_stream *s, CUgraphNodeType type)
 {
     struct work w;
+    if (!capture_active(s))
+        return CUDA_ERROR_ILLEGAL_STATE;
     event_prepare(e, type, &w);
     return work_submit_stream(s, &w, NULL);
 }
@@ -176,8 +178,7 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
     if (context_base(e->context) != context_base(ctx))
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags & CU_EVENT_RECORD_EXTERNAL)
-        return capture_active(s) ? submit_external(e, s, CU_GRAPH_NODE_TYPE_EVENT_RECORD)
-                                 : CUDA_ERROR_ILLEGAL_STATE;
+        return submit_external(e, s, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
     if (capture_active(s)) /* which only remembers it */
         return capture_event_record(s, &e->capture_mark);
     if (e->capture_mark)
@@ -233,8 +234,7 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
     if (flags & ~(unsigned int)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & CU_EVENT_WAIT_EXTERNAL)
-        return capture_active(s) ? submit_external(e, s, CU_GRAPH_NODE_TYPE_WAIT_EVENT)
-                                 : CUDA_ERROR_ILLEGAL_STATE;
+        return submit_external(e, s, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
     bool captured = false;
     CUresult rc = capture_event_wait(s, &e->capture_mark, &captured);
     if (rc != CUDA_SUCCESS || captured)

@@ -93,25 +93,16 @@ CUresult context_wait_idle(struct sim_context *ctx)
     return points_wait(ctx, &set);
 }
 
-static CUresult synchronize(struct sim_context *ctx)
+static CUresult synchronize(CUcontext handle)
 {
+    struct sim_context *ctx;
+    TRY(context_argument(handle, &ctx));
     TRY(atomic_load(&ctx->error));
     TRY(capture_forbids_context(ctx));
     return pools_settle(context_wait_idle(ctx));
 }
 
-SIM_EXPORT CUresult cuCtxSynchronize(void)
-{
-    struct sim_context *ctx;
-    TRY(context_current(&ctx));
-    return synchronize(ctx);
-}
-
+SIM_CALL(cuCtxSynchronize, (void), synchronize(NULL))
 #if CUDA_VERSION >= 13000
-SIM_EXPORT CUresult cuCtxSynchronize_v2(CUcontext handle)
-{
-    struct sim_context *ctx;
-    TRY(context_argument(handle, &ctx));
-    return synchronize(ctx);
-}
+SIM_CALL(cuCtxSynchronize_v2, (CUcontext handle), synchronize(handle))
 #endif

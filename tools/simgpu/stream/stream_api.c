@@ -155,13 +155,9 @@ STREAM_API(cuStreamGetDevResource, (CUstream s, CUdevResource *out, CUdevResourc
 #endif
 
 #if CUDA_VERSION >= 12040
-SIM_EXPORT CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *out)
-{
-    struct sim_stream *s;
-    TRY(asked(handle, false, out, &s));
-    *out = green_handle(s->context);
-    return CUDA_SUCCESS;
-}
+SIM_TELL(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *out), out, green_handle(s->context),
+         struct sim_stream *s;
+         TRY(enter(handle, false, &s)))
 #endif
 
 /* ---- attributes ------------------------------------------------------------------------------ */

@@ -49,12 +49,18 @@ static void choices_leave(const struct sim_exec *x)
         choices_own(x->nodes, x->count, NULL);
 }
 
-static void exec_discard(struct sim_exec *x)
+/* At once, but behind the last launch for what it refers to. */
+static void exec_end(struct sim_exec *x)
 {
-    choices_leave(x);
+    pthread_mutex_lock(&x->lock);
+    for (int i = 1; i < x->lanes; i++)
+        if (x->branches[i])
+            stream_destroy(x->branches[i]);
     exec_objects_take(x->nodes, x->count, &x->objects);
-    graph_objects_release(x->objects);
+    choices_leave(x);
     exec_nodes_free(x->nodes, x->count);
+    pthread_mutex_unlock(&x->lock);
+    exec_objects_release(x->ctx, x->end, x->objects);
     pthread_mutex_destroy(&x->lock);
     handle_give(&execs, x);
 }
@@ -85,7 +91,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     if (rc == CUDA_SUCCESS)
         rc = exec_assign_lanes(x);
     if (rc != CUDA_SUCCESS) {
-        exec_discard(x);
+        exec_end(x);
         return rc;
     }
     handle_publish(x);
@@ -210,7 +216,7 @@ static CUresult upload(CUgraphExec handle, CUstream hstream, bool ptds)
 
 STREAM_API(cuGraphUpload, (CUgraphExec x, CUstream s), upload(x, s, ptds))
 
-/* ---- destroy: at once for the application, behind the last launch for what it refers to ------ */
+/* ---- destroy and ask ------------------------------------------------------------------------- */
 
 SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
 {
@@ -218,20 +224,7 @@ SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
     struct sim_exec *x = exec_find(handle);
     if (!x || !handle_retire(x))
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&x->lock);
-    for (int i = 1; i < x->lanes; i++)
-        if (x->branches[i])
-            stream_destroy(x->branches[i]);
-    exec_objects_take(x->nodes, x->count, &x->objects);
-    struct graph_object *objects = x->objects;
-    struct point end = x->end;
-    struct sim_context *ctx = x->ctx;
-    choices_leave(x);
-    exec_nodes_free(x->nodes, x->count);
-    pthread_mutex_unlock(&x->lock);
-    exec_objects_release(ctx, end, objects);
-    pthread_mutex_destroy(&x->lock);
-    handle_give(&execs, x);
+    exec_end(x);
     return CUDA_SUCCESS;
 }
 

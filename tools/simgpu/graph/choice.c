@@ -55,7 +55,8 @@ static void run_put(struct run *r)
 static CUresult body_run(struct run *r, unsigned int which)
 {
     struct sim_exec *body = &r->choice->bodies[which];
-    TRY(exec_body_run(body, r->priority));
+    TRY(launch_branches(body, 0, r->priority));
+    TRY(launch_nodes(body, body->branches[0], (struct point){0, 0}));
     return point_wait(body->ctx, body->end);
 }
 

@@ -169,24 +169,18 @@ static CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
 {
     if ((x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0 && memory_left(x))
         return CUDA_ERROR_INVALID_VALUE;
-    struct point *points = launch_points(x);
-    CUresult rc = points ? launch_branches(x, 1, s->priority) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (rc != CUDA_SUCCESS) {
-        free(points);
-        return rc;
-    }
+    TRY(launch_branches(x, 1, s->priority));
     struct work start = {.kind = WORK_MARK, .name = "graph_start"};
     struct point begun;
     pthread_rwlock_wrlock(&x->ctx->submit_lock);
-    rc = work_submit_locked(s, &start, &x->end, 1, &begun);
+    CUresult rc = work_submit_locked(s, &start, &x->end, 1, &begun);
     if (rc == CUDA_SUCCESS)
         rc = choices_begin(x, s, &begun);
     if (rc == CUDA_SUCCESS)
-        rc = launch_nodes(x, s, begun, points);
+        rc = launch_nodes(x, s, begun);
     pthread_rwlock_unlock(&x->ctx->submit_lock);
     if (rc == CUDA_SUCCESS)
         memory_marks(x);
-    free(points);
     return rc;
 }
 

@@ -105,22 +105,8 @@ static size_t lane_ends(const struct sim_exec *x, struct point *ends)
     return count;
 }
 
-/* With the submit lock held alone, and the start in the stream. */
-CUresult launch_nodes(struct sim_exec *x, struct sim_stream *s, struct point start,
-                      struct point *points)
-{
-    CUresult rc = CUDA_SUCCESS;
-    for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
-        struct exec_node *n = &x->nodes[i];
-        size_t count = node_points(x, n, start, points);
-        rc = node_launch(n, n->lane == 0 ? s : x->branches[n->lane], points, count);
-    }
-    struct point ends[LANES_MAX];
-    size_t count = rc == CUDA_SUCCESS ? lane_ends(x, ends) : 0;
-    return rc == CUDA_SUCCESS ? mark_launch("graph_end", s, ends, count, &x->end) : rc;
-}
-
-struct point *launch_points(const struct sim_exec *x)
+/* Room for what one node waits for. NULL: no memory. */
+static struct point *points_make(const struct sim_exec *x)
 {
     size_t most = 1;
     for (size_t i = 0; i < x->count; i++)
@@ -128,13 +114,15 @@ struct point *launch_points(const struct sim_exec *x)
     return calloc(most + 1, sizeof(struct point));
 }
 
-CUresult exec_body_run(struct sim_exec *x, int priority)
+CUresult launch_nodes(struct sim_exec *x, struct sim_stream *s, struct point start)
 {
-    const struct point now = {0, 0};
-    struct point *points = launch_points(x);
-    CUresult rc = points ? launch_branches(x, 0, priority) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (rc == CUDA_SUCCESS)
-        rc = launch_nodes(x, x->branches[0], now, points);
+    struct point *points = points_make(x), ends[LANES_MAX];
+    CUresult rc = points ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
+        struct exec_node *n = &x->nodes[i];
+        size_t count = node_points(x, n, start, points);
+        rc = node_launch(n, n->lane == 0 ? s : x->branches[n->lane], points, count);
+    }
     free(points);
-    return rc;
+    return rc == CUDA_SUCCESS ? mark_launch("graph_end", s, ends, lane_ends(x, ends), &x->end) : rc;
 }

@@ -285,8 +285,9 @@ CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_
 {
     struct exec_node *flat;
     size_t n;
-    TRY(flat_make(g, &flat, &n));
-    CUresult rc = choices_make(flat, n);
+    CUresult rc = flat_make(g, &flat, &n);
+    if (rc == CUDA_SUCCESS)
+        rc = choices_make(flat, n);
     if (rc != CUDA_SUCCESS) {
         exec_nodes_free(flat, n);
         return rc;

@@ -56,8 +56,9 @@ struct sim_exec *exec_find(CUgraphExec handle);
 
 /* ---- graph_flat.c ---------------------------------------------------------------------------- */
 
-/* A flat copy of the graph in `nodes`; conditional nodes have no work yet, which choice.c makes.
- * Under graph_lock. CUDA_ERROR_INVALID_VALUE for a circle. */
+/* A flat copy of the graph in `nodes`, which the caller frees if it fails, too; conditional nodes
+ * have no work yet, which choice.c makes. Under graph_lock. CUDA_ERROR_INVALID_VALUE for a
+ * circle. */
 CUresult flat_make(const struct sim_graph *g, struct exec_node **nodes, size_t *count);
 void exec_nodes_free(struct exec_node *nodes, size_t count);
 /* Gives each node a lane. CUDA_ERROR_NOT_SUPPORTED: it has more contexts than there are lanes. */

@@ -126,13 +126,9 @@ CUresult flat_make(const struct sim_graph *g, struct exec_node **nodes, size_t *
 {
     struct flat f = {NULL, 0};
     CUresult rc = flat_graph(&f, g, SIZE_MAX);
-    if (rc != CUDA_SUCCESS) {
-        exec_nodes_free(f.nodes, f.count);
-        return rc;
-    }
     *nodes = f.nodes;
     *count = f.count;
-    return CUDA_SUCCESS;
+    return rc;
 }
 
 /* ---- lanes ----------------------------------------------------------------------------------- */

@@ -82,15 +82,14 @@ STREAM_API(cuStreamBeginCaptureToGraph,
  * their handles change, and nobody is told what does not match. */
 static CUresult begin_again(CUstream s, bool ptds, CUgraph graph, CUstreamCaptureMode mode)
 {
-    CUgraphNode node;
-    size_t n = 1;
-    TRY(cuGraphGetNodes(graph, &node, &n));
-    while (n > 0) {
-        TRY(cuGraphDestroyNode(node));
-        n = 1;
+    for (;;) {
+        CUgraphNode node;
+        size_t n = 1;
         TRY(cuGraphGetNodes(graph, &node, &n));
+        if (n == 0)
+            return begin_into(s, ptds, graph, NULL, NULL, 0, mode);
+        TRY(cuGraphDestroyNode(node));
     }
-    return begin_into(s, ptds, graph, NULL, NULL, 0, mode);
 }
 
 #if CUDA_VERSION < 13030

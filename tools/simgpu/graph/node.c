@@ -13,9 +13,8 @@
 /* ---- builders: parameters -> one or more works, kept in a struct parts ----------------------- */
 
 /* Keeps `w`, whose reference (where it has one) is ours to pass on. */
-static CUresult parts_one(struct parts *p, struct work *w, CUgraphNodeType type)
+static CUresult parts_one(struct parts *p, struct work *w)
 {
-    w->node_type = type;
     *p = (struct parts){works_copy(w, 1), 1};
     if (w->drop)
         w->drop(w);
@@ -64,7 +63,7 @@ CUresult parts_kernel(const CUDA_KERNEL_NODE_PARAMS *n, struct parts *p)
                          : CUDA_ERROR_OUT_OF_MEMORY;
     if (rc == CUDA_SUCCESS) {
         w.context = context_handle(ctx);
-        rc = parts_one(p, &w, CU_GRAPH_NODE_TYPE_KERNEL);
+        rc = parts_one(p, &w);
     }
     free(packed);
     return rc;
@@ -105,7 +104,7 @@ CUresult parts_memcpy(const CUDA_MEMCPY3D *n, CUcontext named, struct parts *p)
     TRY(node_context(named, &ctx));
     TRY(copy_work(ctx, n, &w));
     w.context = context_handle(ctx);
-    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMCPY);
+    return parts_one(p, &w);
 }
 
 CUresult parts_memset(const CUDA_MEMSET_NODE_PARAMS *n, CUcontext named, struct parts *p)
@@ -115,7 +114,7 @@ CUresult parts_memset(const CUDA_MEMSET_NODE_PARAMS *n, CUcontext named, struct 
     TRY(node_context(named, &ctx));
     TRY(fill_work(n, &w));
     w.context = context_handle(ctx);
-    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEMSET);
+    return parts_one(p, &w);
 }
 
 CUresult parts_host(const CUDA_HOST_NODE_PARAMS *n, struct parts *p)
@@ -124,7 +123,7 @@ CUresult parts_host(const CUDA_HOST_NODE_PARAMS *n, struct parts *p)
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(host_prepare(n->fn, n->userData, &w));
-    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_HOST);
+    return parts_one(p, &w);
 }
 
 /* Recording and waiting need the event's state at launch, so there is no work to prepare: only its
@@ -133,12 +132,12 @@ CUresult parts_event(CUevent event, bool record, struct parts *p)
 {
     struct point last;
     TRY(event_last_point(event, &last));
-    struct work w = {.kind = WORK_MARK, .name = "event_wait"};
-    if (record)
-        w.name = "event_record";
+    struct work w = {.kind = WORK_MARK,
+                     .name = record ? "event_record" : "event_wait",
+                     .node_type =
+                         record ? CU_GRAPH_NODE_TYPE_EVENT_RECORD : CU_GRAPH_NODE_TYPE_WAIT_EVENT};
     w.args.ptr[0] = event;
-    return parts_one(p, &w,
-                     record ? CU_GRAPH_NODE_TYPE_EVENT_RECORD : CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+    return parts_one(p, &w);
 }
 
 CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
@@ -174,14 +173,14 @@ CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
         return CUDA_ERROR_INVALID_VALUE;
     struct work w;
     TRY(graph_memory_alloc(ctx, n->bytesize, &w, &n->dptr));
-    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    return parts_one(p, &w);
 }
 
 CUresult parts_free_node(CUdeviceptr ptr, struct parts *p)
 {
     struct work w;
     TRY(graph_memory_free(ptr, &w));
-    return parts_one(p, &w, CU_GRAPH_NODE_TYPE_MEM_FREE);
+    return parts_one(p, &w);
 }
 
 /* ---- asking and changing --------------------------------------------------------------------- */

@@ -141,7 +141,7 @@ static CUresult instance(struct sim_library *l, struct sim_module **out)
     struct sim_context *ctx;
     TRY(context_enter(&ctx));
     HOLD(&instance_lock);
-    *out = module_of_library(ctx, l);
+    *out = module_newest(ctx, l);
     return *out ? CUDA_SUCCESS : module_make(ctx, l->image, l, out);
 }
 

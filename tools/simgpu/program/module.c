@@ -55,7 +55,7 @@ int function_setting(const struct sim_function *f, struct sim_context *ctx, int 
 {
     struct sim_module *m = NULL;
     if (atomic_load(&f->overridden))
-        m = module_of_library(ctx, f->library);
+        m = module_newest(ctx, f->library);
     if (m)
         f = m->functions[f->entry - m->image->entries];
     int value = atomic_load(&f->settings[ctx->ordinal][setting]);
@@ -115,24 +115,17 @@ struct sim_function **functions_make(struct image *image, struct sim_module *m,
     return list;
 }
 
-struct sim_function *functions_find(struct sim_function *const *list, const struct image *image,
-                                    const char *name)
-{
-    for (size_t i = 0; i < image->entry_count; i++)
-        if (!strcmp(image->entries[i].name, name))
-            return list[i];
-    return NULL;
-}
-
 CUresult functions_get(struct sim_function *const *list, const struct image *image,
                        const char *name, CUfunction *out)
 {
     if (!out || !name)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct sim_function *f = functions_find(list, image, name);
-    if (f)
-        *out = function_handle(f);
-    return f ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    for (size_t i = 0; i < image->entry_count; i++)
+        if (!strcmp(image->entries[i].name, name)) {
+            *out = function_handle(list[i]);
+            return CUDA_SUCCESS;
+        }
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult functions_list(struct sim_function *const *list, const struct image *image,
@@ -263,9 +256,7 @@ static CUresult module_end(struct sim_module *m)
     return CUDA_SUCCESS;
 }
 
-/* NULL: of any context, of any library. */
-static struct sim_module *module_first(const struct sim_context *ctx,
-                                       const struct sim_library *library)
+struct sim_module *module_newest(const struct sim_context *ctx, const struct sim_library *library)
 {
     HOLD(&lock);
     struct sim_module *m = all;
@@ -274,22 +265,17 @@ static struct sim_module *module_first(const struct sim_context *ctx,
     return m;
 }
 
-struct sim_module *module_of_library(struct sim_context *ctx, struct sim_library *library)
-{
-    return module_first(ctx, library);
-}
-
 void modules_of_library_end(struct sim_library *library)
 {
     struct sim_module *m;
-    while ((m = module_first(NULL, library)) && module_end(m) == CUDA_SUCCESS)
+    while ((m = module_newest(NULL, library)) && module_end(m) == CUDA_SUCCESS)
         ;
 }
 
 static void modules_close(struct sim_context *ctx)
 {
     struct sim_module *m;
-    while ((m = module_first(ctx, NULL)) && module_end(m) == CUDA_SUCCESS)
+    while ((m = module_newest(ctx, NULL)) && module_end(m) == CUDA_SUCCESS)
         ;
 }
 CONTEXT_PART(CONTEXT_MODULES, NULL, modules_close)

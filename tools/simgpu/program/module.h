@@ -65,7 +65,8 @@ struct sim_library {
 /* module.c */
 CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_library *library,
                      struct sim_module **out);
-struct sim_module *module_of_library(struct sim_context *ctx, struct sim_library *library);
+/* The newest of that context and library; NULL: of any. */
+struct sim_module *module_newest(const struct sim_context *ctx, const struct sim_library *library);
 void modules_of_library_end(struct sim_library *library);
 /* What is loaded lazily is there from now on; the calling thread has waited for it. */
 void function_load(struct sim_function *f);
@@ -83,9 +84,6 @@ int function_setting(const struct sim_function *f, struct sim_context *ctx, int 
 struct sim_function **functions_make(struct image *image, struct sim_module *m,
                                      struct sim_library *l);
 void functions_end(struct sim_function **functions, size_t count);
-/* The one of that name among an image's; NULL: none. */
-struct sim_function *functions_find(struct sim_function *const *functions,
-                                    const struct image *image, const char *name);
 /* What GetFunction and EnumerateFunctions answer; of kernels, whose handles are alike, too. */
 CUresult functions_get(struct sim_function *const *functions, const struct image *image,
                        const char *name, CUfunction *out);

@@ -14,26 +14,20 @@
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* CU_LAUNCH_PARAM_BUFFER_POINTER p, CU_LAUNCH_PARAM_BUFFER_SIZE &n, CU_LAUNCH_PARAM_END. */
-static CUresult extra_read(void **extra, const void **buffer, size_t *bytes)
-{
-    for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
-            *buffer = extra[i + 1];
-        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[i + 1])
-            *bytes = *(const size_t *)extra[i + 1];
-        else
-            return CUDA_ERROR_INVALID_VALUE;
-    }
-    return CUDA_SUCCESS;
-}
-
-/* A buffer shorter than the parameters is legal: NCCL gives 144 bytes of 4096. */
+/* CU_LAUNCH_PARAM_BUFFER_POINTER p, CU_LAUNCH_PARAM_BUFFER_SIZE &n, CU_LAUNCH_PARAM_END. A buffer
+ * shorter than the parameters is legal: NCCL gives 144 bytes of 4096. */
 static CUresult pack_extra(const struct image_entry *e, void **extra, void *packed)
 {
     const void *buffer = NULL;
     size_t bytes = 0;
-    TRY(extra_read(extra, &buffer, &bytes));
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[1];
+        else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
+            bytes = *(const size_t *)extra[1];
+        else
+            return CUDA_ERROR_INVALID_VALUE;
+    }
     if (e->packed_bytes && !buffer)
         return CUDA_ERROR_INVALID_VALUE;
     if (bytes < e->packed_bytes)

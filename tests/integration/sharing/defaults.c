@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,6 +244,8 @@ static void has_none(const char *const command[], const char *const env[], const
     p = launches(command, env, has_run, &row);
     if (command == under_run)
         skip_if_given_up();
+    if (!clock_steps() && strstr(process_err(p), "are seen late"))
+        cr_skip_test("this host was too busy to see the GPU's writes in time");
     cr_expect_eq(row.device[0].gates, 0);
     cr_expect_not_null(strstr(process_err(p), why), "%s", process_err(p));
     process_free(p);
@@ -285,17 +288,32 @@ static int is_wait(const struct device_work *w, const void *unused)
     return strcmp(w->kind, "wait") == 0;
 }
 
+/* What was learned is not nearly so: by the host's clock, and others had the host. */
+static void skip_if_mismeasured(uint64_t wait_ns)
+{
+    static const char says[] = " graphs a gate costs ";
+    const char *at = strstr(record(), says);
+    uint64_t ns = at ? strtoull(at + sizeof(says) - 1, NULL, 10) : 0;
+
+    if (!clock_steps() && (ns < wait_ns / 2 || ns > wait_ns * 2))
+        cr_skip_test("too noisy to say: a gate of %" PRIu64 " ns was measured as %" PRIu64, wait_ns,
+                     ns);
+}
+
 /* What part of the time of its kernels, of 20 us each, a program of graphs has its gates for.
  * `says`: what it says of them. */
-static double graph_gates_part(const char *wait, const char *preload, const char *mutant,
+static double graph_gates_part(uint64_t wait_ns, const char *preload, const char *mutant,
                                const char *says)
 {
     enum { KERNELS = 10000, KERNEL_NS = 23000 };
+    char wait[64];
     const char *const env[] = {wait, mutant, preload, "CUTIN_LOG=info", SIMULATOR, NULL};
     struct process *daemon = daemon_start(), *p;
     int kernels;
 
+    snprintf(wait, sizeof(wait), "SIMGPU_GRAPH_WAIT_NS=%" PRIu64, wait_ns);
     run_asks((const char *[]){wait, NULL});
+    skip_if_mismeasured(wait_ns);
     device_log_open();
     p = process_start(
         (const char *[]){BIN_DIR "/tests/program_graphs", "loop", "/nonexistent", NULL}, env);
@@ -320,24 +338,21 @@ Test(defaults, gates_that_cost_a_graph_much_are_farther_apart)
     if (!clock_steps())
         cr_skip_test("a sanitizer's launches take longer than kernels");
 
-    double part = graph_gates_part("SIMGPU_GRAPH_WAIT_NS=5000", PRELOAD,
-                                   "CUTIN_MUTANT=", "they are farther apart");
+    double part = graph_gates_part(5000, PRELOAD, "CUTIN_MUTANT=", "they are farther apart");
 
     cr_expect(part > 0.005 && part < 0.025, "%.4f of the time", part);
 }
 
 Test(defaults, gates_that_cost_a_graph_too_much_are_left_out)
 {
-    double part =
-        graph_gates_part("SIMGPU_GRAPH_WAIT_NS=50000", PRELOAD, "CUTIN_MUTANT=", "there are none");
+    double part = graph_gates_part(50000, PRELOAD, "CUTIN_MUTANT=", "there are none");
 
     cr_expect_lt(part, 0.002, "%.4f of the time", part);
 }
 
 Test(defaults, gates_in_graphs_whose_cost_is_ignored_are_found)
 {
-    double part = graph_gates_part("SIMGPU_GRAPH_WAIT_NS=5000",
-                                   "LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",
+    double part = graph_gates_part(5000, "LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",
                                    "CUTIN_MUTANT=graph_gates_dear", NULL);
 
     cr_expect_gt(part, 0.04, "%.4f of the time", part);

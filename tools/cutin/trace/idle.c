@@ -84,7 +84,7 @@ static void put_record(struct moments *m, size_t process, struct stream *s,
     default:
         time = trace_times_follow(&s->times, r, &span);
         if (time != TRACE_TIMES)
-            put_span(m, process, HELD + time, span.from_ns, span.to_ns);
+            put_span(m, process, HELD + (uint32_t)time, span.from_ns, span.to_ns);
     }
 }
 

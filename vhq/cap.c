@@ -188,10 +188,10 @@ uint64_t cap_lead_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget)
     return likely(ns <= budget + budget / 2 || late > budget / 2) ? budget / 2 : late;
 }
 
-bool cap_loose_beside(const struct vhq *q, uint64_t now)
+bool cap_loose_looked(const struct vhq *q, uint64_t now)
 {
     uint64_t left = (now ? cap_stream_left(q, now) : cap_stream_ns(q)) + peek(q->loose_ns);
-    return left < peek(q->set->loose_unit_ns) && !MUTANT(loose_in_line);
+    return cap_loose_room(q->set) || (left < peek(q->set->loose_unit_ns) && !MUTANT(loose_in_line));
 }
 
 /* Acquire: what was folded is in area_ns by then. Partner: loose_end. */

@@ -588,10 +588,10 @@ static inline bool cap_loose_room(const struct vhq_set *s)
 {
     return peek(s->area_ns) < peek(s->loose_most_ns);
 }
-/* There is none; but streams run side by side, so each of them has some of its own: a command goes
- * where less than a part is in flight. `now`: as of a look just made; 0: without one. Submission
- * right or set's lock held. */
-bool cap_loose_beside(const struct vhq *q, uint64_t now);
+/* Or this stream has some of its own, since streams run side by side: a command goes where less
+ * than a part is in flight. `now`: as of a look just made; 0: without one. Submission right or
+ * set's lock held. */
+bool cap_loose_looked(const struct vhq *q, uint64_t now);
 /* Takes room for a command, lock-free, from what is known to be complete. */
 bool cap_take(struct vhq *q, uint32_t load);
 /* The same as of a look just made, giving credit for the time that the oldest unit has been

@@ -355,18 +355,13 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
     return true;
 }
 
-static bool loose_room(struct scan *c, const struct vhq *q)
-{
-    return cap_loose_room(c->s) || cap_loose_beside(q, scan_now(c));
-}
-
 static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
 {
     bool alone = cap_alone(c->s);
-    if (!(alone ? !cap_loose_room(c->s) : cap_stream_full(q, load, 0)))
+    if (alone ? cap_loose_room(c->s) : !cap_stream_full(q, load, 0))
         return false;
     scan_look(c);
-    return alone ? !loose_room(c, q) : cap_stream_full(q, load, scan_now(c));
+    return alone ? !cap_loose_looked(q, scan_now(c)) : cap_stream_full(q, load, scan_now(c));
 }
 
 /* When it was buffered less was known of its time. */
@@ -499,7 +494,8 @@ static bool order_room(struct scan *c, struct vhq *q, struct slot *slot)
         slot->flags |= SLOT_LOOSE;
     if (!(loose ? cap_loose_room(c->s) : cap_take(q, slot->load))) {
         scan_look(c);
-        if (!(loose ? loose_room(c, q) : cap_take_looked(q, slot->load, scan_now(c))))
+        if (!(loose ? cap_loose_looked(q, scan_now(c))
+                    : cap_take_looked(q, slot->load, scan_now(c))))
             return false;
     }
     if (unlikely(c->s->blocked_ns != 0))

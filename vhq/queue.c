@@ -131,14 +131,14 @@ static __attribute__((noinline)) bool inline_room_looked(struct vhq *q, uint32_t
 static __attribute__((noinline)) bool loose_room_looked(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    if (cap_loose_beside(q, 0))
+    if (cap_loose_looked(q, 0))
         return true;
     if (peek(q->loose_ns) != 0)
         cap_mark(q); /* some of it may be complete */
     uint64_t now = clock_ns();
     set_lock(s);
     cap_look(s, now);
-    bool room = cap_loose_room(s) || cap_loose_beside(q, now);
+    bool room = cap_loose_looked(q, now);
     set_unlock(s);
     return room;
 }

@@ -15,7 +15,7 @@ enum {
     PLACES = 255, /* that fit the word */
     SHIFT_US = 3900,
     SHIFTS_DOUBLED = 5,
-    STANDS_NS = 400000000,
+    STANDS_NS = 400000000, /* and two rounds of shifts */
     COMMANDS = 64, /* that a shift has room for: at its end as much as one is lost, at most */
     /* Of what a client leaves idle in its own shifts: one look that found no work is made up for by
      * four that found some, so a fifth may be idle. Who lacks eight more is out until they are. */
@@ -45,7 +45,8 @@ static bool stands(struct peer *p, uint32_t slot, uint64_t now)
 {
     const struct device_work *work = &p->device[slot].device->work;
     uint32_t level = p->lowest % PAGE_LEVELS;
-    uint64_t round_ns = ((uint64_t)SHIFT_US << doubled(work, level)) * 1000 * work->clients[level];
+    uint64_t round_ns =
+        ((uint64_t)SHIFT_US << doubled(work, level)) * NS_PER_US * work->clients[level];
 
     return stand_look(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
 }

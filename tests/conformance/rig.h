@@ -84,9 +84,10 @@ void gate_open(struct gate *g);
 #define UNTIL(condition)                                                                           \
     do {                                                                                           \
         int until_tries = 0;                                                                       \
-        while (!(condition) && until_tries++ < 20000)                                              \
+        bool until_came;                                                                           \
+        while (!(until_came = (condition)) && until_tries++ < 20000)                               \
             rig_pause();                                                                           \
-        cr_assert(condition, "%s did not come true", #condition);                                  \
+        cr_assert(until_came, "%s did not come true", #condition);                                 \
     } while (0)
 void rig_pause(void); /* 1 ms */
 

@@ -77,12 +77,14 @@ void warm(CUstream s);
 /* Prints a buffer as a checksum, after a synchronous copy on the legacy stream. */
 void show(const char *what, CUdeviceptr x);
 void show_host(const char *what, const uint32_t *x);
-/* Waits for a condition, 20 s at most. */
+/* Waits for a condition, 20 s at most: asked once each time, as what came may go again. */
 #define UNTIL(condition)                                                                           \
     do {                                                                                           \
-        for (int until_i = 0; !(condition) && until_i < 20000; until_i++)                          \
+        int until_tries = 0;                                                                       \
+        bool until_came;                                                                           \
+        while (!(until_came = (condition)) && until_tries++ < 20000)                               \
             nap();                                                                                 \
-        if (!(condition))                                                                          \
+        if (!until_came)                                                                           \
             give_up(#condition " did not come true");                                              \
     } while (0)
 void nap(void); /* 1 ms */

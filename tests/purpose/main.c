@@ -4,23 +4,18 @@
  * Draws workloads, runs them under cutin on a simulated GPU, and judges each from the device's
  * event log. A seed gives the same workload again.
  */
-#include "judge.h"
 #include "side.h"
+#include "trial.h"
 #include "common/mutant.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/personality.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,18 +48,16 @@ static const char help[] =
     "  --help         this text\n"
     "Exit status: 0 no rule is broken more often than allowed, 1 one is, 2 bad usage.\n";
 
-enum { SETS = 16, NAME = 512 };
-
 static struct {
-    const char *preload, *mutant, *keep, *rules, *set[SETS];
-    char worker[NAME], daemon[NAME], command[NAME], simulator[NAME], library[NAME], clock[NAME],
-        folder[NAME], with_mutants[NAME];
+    struct trial trial;
+    const char *rules;
     uint64_t seed;
-    uint32_t programs, seconds, sets, jobs;
+    uint32_t programs, seconds, jobs;
     int result; /* file to which the verdict goes; 0: none */
-    double budget_us, slack_us, allowed[RULE_COUNT];
-    bool native, print, stepped;
-} options = {.programs = 20, .seed = 1, .budget_us = 200, .slack_us = 150, .stepped = true};
+    double allowed[RULE_COUNT];
+    bool print;
+} options = {
+    .trial = {.budget_us = 200, .slack_us = 150, .stepped = true}, .programs = 20, .seed = 1};
 
 struct tally {
     uint32_t judged, failed;
@@ -80,270 +73,12 @@ static const struct {
 #undef X
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
 /* The machine's, for who waits for this command. */
 static uint64_t machine_ns(void)
 {
-    return clock_ns(CLOCK_BOOTTIME);
-}
-
-static void sleep_until(uint64_t ns)
-{
-    struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
-        ;
-}
-
-/* ---- processes ------------------------------------------------------------------------------- */
-
-static void path_of(const char *name, char path[NAME + 32])
-{
-    snprintf(path, NAME + 32, "%s/%s", options.folder, name);
-}
-
-/* In the child: nothing of cutin's and the simulator's but what is said here. */
-static void environment_make(const struct workload *w, uint32_t who)
-{
-    extern char **environ;
-    char text[2 * NAME + 32];
-    for (char **e = environ; *e;) {
-        if (!strncmp(*e, "CUTIN_", 6) || !strncmp(*e, "SIMGPU_", 7)) {
-            snprintf(text, sizeof(text), "%.*s", (int)strcspn(*e, "="), *e);
-            unsetenv(text);
-        } else {
-            e++;
-        }
-    }
-    snprintf(text, sizeof(text), "purpose-%d", (int)getppid());
-    setenv("SIMGPU_ID", text, 1);
-    path_of("log", text);
-    setenv("SIMGPU_LOG", text, 1);
-    if (options.stepped)
-        setenv("SIMGPU_CLOCK", "step", 1);
-    setenv("SIMGPU_DATA", "0", 1); /* half a gigabyte at a time */
-    setenv("LD_LIBRARY_PATH", options.simulator, 1);
-    setenv("CUTIN_PROFILE", "off", 1);
-    setenv("XDG_CACHE_HOME", "/dev/null", 1); /* what gates and markers cost is recorded there */
-    setenv("CUTIN_GATES", w->gates ? "on" : "off", 1);
-    path_of("s", text);
-    setenv("CUTIN_SOCKET", text, 1);
-    if (who == SERVICE)
-        setenv("CUTIN_PRIORITY", w->service.level, 1);
-    else if (who < JOBS) {
-        snprintf(text, sizeof(text), "%u", w->job[who].weight);
-        setenv("CUTIN_WEIGHT", text, 1);
-        snprintf(text, sizeof(text), "%u", w->budget_us);
-        if (w->budget_us)
-            setenv("CUTIN_BUDGET_US", text, 1);
-        for (uint32_t i = 0; i < options.sets; i++)
-            putenv((char *)options.set[i]);
-    }
-    if (options.mutant)
-        setenv("CUTIN_MUTANT", options.mutant, 1);
-    bool under = !options.native && who < WORKERS;
-    snprintf(text, sizeof(text), "%s%s%s", options.stepped ? options.clock : "",
-             options.stepped && under ? ":" : "", under ? options.preload : "");
-    setenv("LD_PRELOAD", text, 1);
-}
-
-static pid_t process_start(const struct workload *w, uint32_t who, int fd, char *const argv[])
-{
-    pid_t parent = getpid(), pid = fork();
-    if (pid)
-        return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (fd >= 0)
-        dup2(fd, RECORD_FD);
-    environment_make(w, who);
-    if (getppid() == parent)
-        execv(argv[0], argv);
-    _exit(127);
-}
-
-static void process_end(pid_t *pid)
-{
-    if (*pid > 0) {
-        kill(*pid, SIGKILL);
-        waitpid(*pid, NULL, 0);
-    }
-    *pid = 0;
-}
-
-static pid_t worker_start(const struct workload *w, uint32_t who, int fd, uint64_t begin_ns)
-{
-    char seed[32], place[16], begin[32];
-    snprintf(seed, sizeof(seed), "%" PRIu64, w->seed);
-    snprintf(place, sizeof(place), "%u", who);
-    snprintf(begin, sizeof(begin), "%" PRIu64, begin_ns);
-    return process_start(w, who, fd, (char *[]){options.worker, seed, place, begin, NULL});
-}
-
-static pid_t daemon_start(const struct workload *w)
-{
-    char path[NAME + 32], config[NAME + 32];
-    struct stat st;
-    path_of("conf", config);
-    FILE *f = fopen(config, "we");
-    if (!f)
-        return -1;
-    fprintf(f, "[daemon]\nlog = warn\n[policy]\nname = %s\nmin_share_percent = %u\n",
-            w->fair ? "fair" : "fixed", w->least);
-    fclose(f);
-    path_of("s", path);
-    unlink(path);
-    pid_t pid = process_start(
-        w, WORKERS, -1, (char *[]){options.daemon, "--config", config, "--socket", path, NULL});
-    for (int i = 0; stat(path, &st) && i < 5000; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    return pid;
-}
-
-/* ---- one workload ---------------------------------------------------------------------------- */
-
-struct place {
-    pid_t pid;
-    int fd;
-    struct record *record;
-    uint32_t start_ms, end_ms;
-};
-
-static bool place_open(struct place *p)
-{
-    p->fd = memfd_create("purpose", 0); /* inherited on purpose */
-    if (p->fd < 0 || ftruncate(p->fd, sizeof(*p->record)))
-        return false;
-    p->record = mmap(NULL, sizeof(*p->record), PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);
-    return p->record != MAP_FAILED;
-}
-
-static void place_close(struct place *p)
-{
-    process_end(&p->pid);
-    if (p->record && p->record != MAP_FAILED)
-        munmap(p->record, sizeof(*p->record));
-    if (p->fd > 0)
-        close(p->fd);
-}
-
-static bool places_open(const struct workload *w, struct place *places)
-{
-    bool there[WORKERS] = {false};
-    for (uint32_t i = 0; i < w->jobs; i++) {
-        there[i] = true;
-        places[i].start_ms = w->job[i].start_ms;
-        places[i].end_ms = w->job[i].end_ms;
-    }
-    there[SERVICE] = w->service.there;
-    places[SERVICE].start_ms = w->service.start_ms;
-    places[SERVICE].end_ms = w->ms;
-    for (uint32_t i = 0; i < WORKERS; i++)
-        if (there[i] && !place_open(&places[i]))
-            return false;
-    return true;
-}
-
-static bool worker_failed(const struct place *p, uint64_t seed, uint32_t who)
-{
-    uint32_t failed = p->record ? atomic_load(&p->record->failed) : 0;
-    if (p->record && !p->record->begun_ns && !failed) {
-        printf("seed %" PRIu64 ": worker %u never began\n", seed, who);
-        return true;
-    }
-    if (failed)
-        printf("seed %" PRIu64 ": worker %u was answered %u in line %u\n", seed, who, failed,
-               p->record->failed_line);
-    return failed;
-}
-
-/* What an administrator changes, and how it was. */
-static const char *const changes[CHANGE_COUNT][2][3] = {
-    [CHANGE_pause] = {{"pause"}, {"resume"}},
-    [CHANGE_weight] = {{"set", "--weight", "3"}, {"set", "--weight", "1"}},
-    [CHANGE_budget] = {{"set", "--budget-us", "1000"}, {"set", "--budget-us", "200"}},
-    [CHANGE_depth] = {{"set", "--depth", "64"}, {"set", "--depth", "256"}},
-    [CHANGE_level] = {{"set", "--priority", "1"}, {"set", "--priority", "rt"}},
-};
-
-static pid_t change_make(const struct workload *w, pid_t whose, bool back)
-{
-    const char *const *what = changes[w->change.what][back];
-    char pid[16], path[NAME + 32];
-    path_of("s", path);
-    snprintf(pid, sizeof(pid), "%d", (int)whose);
-    return process_start(w, WORKERS, -1,
-                         (char *[]){options.command, (char *)what[0], pid, "--socket", path,
-                                    (char *)what[1], (char *)what[2], NULL});
-}
-
-/* Starts and ends everybody when their time comes. */
-static void places_run(const struct workload *w, struct place *places, struct run *r)
-{
-    pid_t change[2] = {0};
-    for (uint32_t ms = 0; ms <= w->ms; ms++) {
-        sleep_until(r->begin_ns + ms * 1000000ull);
-        for (uint32_t i = 0; i < WORKERS; i++) {
-            struct place *p = &places[i];
-            if (!p->record)
-                continue;
-            if (!r->pid[i] && ms >= p->start_ms)
-                r->pid[i] = p->pid = worker_start(w, i, p->fd, r->begin_ns);
-            if (p->pid && ms >= p->end_ms)
-                process_end(&p->pid);
-        }
-        const struct change *c = &w->change;
-        uint32_t since = ms - c->at_ms;
-        if (c->what && !options.native && places[c->who].pid && (since == 0 || since == CHANGE_MS))
-            change[since != 0] = change_make(w, places[c->who].pid, since != 0);
-    }
-    for (int i = 0; i < 2; i++)
-        process_end(&change[i]);
-}
-
-static int workload_run(const struct workload *w, struct verdict *v, uint64_t *begin_ns)
-{
-    char log[NAME + 32], kept[NAME + 32];
-    struct place places[WORKERS] = {0};
-    struct run r = {.workload = w, .log = log};
-    path_of("log", log);
-    unlink(log);
-    pid_t daemon = options.native ? 0 : daemon_start(w);
-    int rc = daemon < 0 || !places_open(w, places) ? -ENOMEM : 0;
-    r.budget_us = w->budget_us ? w->budget_us : options.budget_us;
-    if (w->change.what == CHANGE_budget && r.budget_us < CHANGED_BUDGET_US)
-        r.budget_us = CHANGED_BUDGET_US;
-    r.slack_us = options.slack_us + w->slack_us;
-    r.stepped = options.stepped;
-    r.begin_ns = *begin_ns = now_ns();
-    r.end_ns = r.begin_ns + w->ms * 1000000ull;
-    if (rc == 0)
-        places_run(w, places, &r);
-    for (uint32_t i = 0; i < WORKERS; i++) {
-        process_end(&places[i].pid);
-        r.record[i] = places[i].record;
-        if (rc == 0 && worker_failed(&places[i], w->seed, i))
-            rc = -EIO;
-    }
-    process_end(&daemon);
-    if (rc == 0)
-        rc = judge(&r, v);
-    for (uint32_t i = 0; i < WORKERS; i++)
-        place_close(&places[i]);
-    if (options.keep) {
-        snprintf(kept, sizeof(kept), "%s/%" PRIu64 ".log", options.keep, w->seed);
-        rename(log, kept);
-    }
-    return rc;
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* ---- what is said ---------------------------------------------------------------------------- */
@@ -360,7 +95,7 @@ static const char *seed_text(uint64_t seed)
 static bool rule_decides(const struct workload *w, enum rule rule)
 {
     char letter = "abscdef"[rule];
-    return !options.native && strchr(options.rules, letter) &&
+    return !options.trial.native && strchr(options.rules, letter) &&
            !(w->open && strchr(w->open, letter));
 }
 
@@ -448,7 +183,7 @@ static void workload_say(const struct workload *w, struct result *r)
 {
     uint64_t begin_ns;
     char text[1024];
-    int rc = workload_run(w, &r->verdict, &begin_ns);
+    int rc = trial_run(&options.trial, w, &r->verdict, &begin_ns);
     r->judged = rc == 0;
     if (r->judged) {
         r->broken = verdict_print(w, &r->verdict, begin_ns);
@@ -525,12 +260,12 @@ static bool mutant_in_case(const char *name, uint32_t i)
     struct verdict with;
     uint64_t begin_ns;
     workload_case(&w, i);
-    options.mutant = "none";
-    if (!cases.known[i] && workload_run(&w, &cases.without[i], &begin_ns) < 0)
+    options.trial.mutant = "none";
+    if (!cases.known[i] && trial_run(&options.trial, &w, &cases.without[i], &begin_ns) < 0)
         return false;
     cases.known[i] = true;
-    options.mutant = name;
-    int rc = workload_run(&w, &with, &begin_ns);
+    options.trial.mutant = name;
+    int rc = trial_run(&options.trial, &w, &with, &begin_ns);
     enum rule shown = rc < 0 ? RULE_COUNT : mutant_shows(&with, &cases.without[i]);
     if (shown == RULE_COUNT)
         return false;
@@ -571,10 +306,10 @@ static void work_of(uint32_t i, char *args[SIDE_ARGUMENTS])
 {
     static char seed[24];
     snprintf(seed, sizeof(seed), "%" PRIu64, options.seed + i);
-    args[0] = options.mutant ? "--mutant" : "--seed";
-    args[1] = options.mutant ? (char *)mutants[i].name : seed;
-    args[2] = options.mutant ? NULL : "--programs";
-    args[3] = options.mutant ? NULL : "1";
+    args[0] = options.trial.mutant ? "--mutant" : "--seed";
+    args[1] = options.trial.mutant ? (char *)mutants[i].name : seed;
+    args[2] = options.trial.mutant ? NULL : "--programs";
+    args[3] = options.trial.mutant ? NULL : "1";
 }
 
 static struct side side_of(uint32_t many, int argc, char **argv)
@@ -600,10 +335,10 @@ static int run(int argc, char **argv)
         struct result r = {0};
         if (machine_ns() >= until)
             side_stop(&side);
-        if (options.stepped ? !side_next(&side, i, &r) : machine_ns() >= until)
+        if (options.trial.stepped ? !side_next(&side, i, &r) : machine_ns() >= until)
             break;
         workload_draw(&w, options.seed + i);
-        if (!options.stepped)
+        if (!options.trial.stepped)
             workload_say(&w, &r);
         unable += !r.judged;
         broken += r.judged && r.broken;
@@ -634,9 +369,9 @@ static int run_one(void)
 {
     struct workload w;
     struct result r = {0};
-    if (options.mutant) {
+    if (options.trial.mutant) {
         r.judged = true;
-        r.broken = !mutant_find_named(options.mutant);
+        r.broken = !mutant_find_named(options.trial.mutant);
     } else {
         workload_draw(&w, options.seed);
         workload_say(&w, &r);
@@ -644,42 +379,6 @@ static int run_one(void)
     if (options.result && write(options.result, &r, sizeof(r)) != sizeof(r))
         return 2;
     return r.broken;
-}
-
-static void paths_make(void)
-{
-    char self[NAME - 64];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
-    snprintf(options.worker, NAME, "%s/tests/purpose-worker", self);
-    snprintf(options.daemon, NAME, "%s/cutind", self);
-    snprintf(options.command, NAME, "%s/cutin", self);
-    snprintf(options.simulator, NAME, "%s/../lib/simgpu", self);
-    snprintf(options.library, NAME, "%s/../lib/libcutin.so", self);
-    snprintf(options.clock, NAME, "%s/../lib/simgpu/libsimgpu_clock.so", self);
-    snprintf(options.with_mutants, NAME, "%s/../lib/tests/libcutin-mutants.so", self);
-    options.preload = options.library;
-    const char *tmp = getenv("TMPDIR");
-    snprintf(options.folder, sizeof(options.folder), "%.400s/purpose.XXXXXX", tmp ? tmp : "/tmp");
-}
-
-static void folder_remove(void)
-{
-    char path[NAME + 32];
-    for (const char *const *f = (const char *const[]){"log", "conf", "s", "s.lock", NULL}; *f;
-         f++) {
-        path_of(*f, path);
-        unlink(path);
-    }
-    rmdir(options.folder);
-    for (const char *const *f = (const char *const[]){"", "clock-", NULL}; *f; f++) {
-        snprintf(path, sizeof(path), "/simgpu-%s%u-purpose-%d", *f, (unsigned int)getuid(),
-                 (int)getpid());
-        shm_unlink(path);
-    }
 }
 
 /* The whole command lives in that time, from its first instruction on; where memory lies is the
@@ -692,7 +391,7 @@ static void clock_enter(char **argv)
     snprintf(id, sizeof(id), "purpose-%d", (int)getpid());
     setenv("SIMGPU_ID", id, 1);
     setenv("SIMGPU_CLOCK", "step", 1);
-    setenv("LD_PRELOAD", options.clock, 1);
+    setenv("LD_PRELOAD", options.trial.clock, 1);
     personality(ADDR_NO_RANDOMIZE);
     execv("/proc/self/exe", argv);
     fprintf(stderr, "cutin-purpose: cannot start itself again: %s\n", strerror(errno));
@@ -735,7 +434,7 @@ int main(int argc, char **argv)
                                           {"case", 1, NULL, 'c'},
                                           {"help", 0, NULL, 'h'},
                                           {0}};
-    paths_make();
+    trial_find(&options.trial);
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;)
         switch (c) {
         case 'n':
@@ -754,7 +453,7 @@ int main(int argc, char **argv)
             options.result = (int)strtol(optarg, NULL, 10);
             break;
         case 'N':
-            options.native = true;
+            options.trial.native = true;
             break;
         case 'c':
             if (!case_choose(optarg)) {
@@ -763,24 +462,24 @@ int main(int argc, char **argv)
             }
             break;
         case 'C':
-            options.stepped = strcmp(optarg, "host") != 0;
+            options.trial.stepped = strcmp(optarg, "host") != 0;
             break;
         case 'p':
-            options.preload = optarg;
+            options.trial.preload = optarg;
             break;
         case 'm':
-            options.mutant = optarg;
-            options.preload = options.with_mutants;
+            options.trial.mutant = optarg;
+            options.trial.preload = options.trial.with_mutants;
             break;
         case 'S':
-            if (options.sets < SETS)
-                options.set[options.sets++] = optarg;
+            if (options.trial.sets < TRIAL_SETS)
+                options.trial.set[options.trial.sets++] = optarg;
             break;
         case 'b':
-            options.budget_us = strtod(optarg, NULL);
+            options.trial.budget_us = strtod(optarg, NULL);
             break;
         case 'l':
-            options.slack_us = strtod(optarg, NULL);
+            options.trial.slack_us = strtod(optarg, NULL);
             break;
         case 'r':
             options.rules = optarg;
@@ -792,7 +491,7 @@ int main(int argc, char **argv)
             }
             break;
         case 'k':
-            options.keep = optarg;
+            options.trial.keep = optarg;
             break;
         case 'P':
             options.print = true;
@@ -811,24 +510,24 @@ int main(int argc, char **argv)
     if (!options.jobs)
         options.jobs = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     if (!options.rules)
-        options.rules = options.stepped ? "abscdef" : "absef";
+        options.rules = options.trial.stepped ? "abscdef" : "absef";
     if (options.print)
         return print();
-    bool all = options.mutant && strcmp(options.mutant, "all") == 0,
-         one = options.result || (options.mutant && !all);
+    bool all = options.trial.mutant && strcmp(options.trial.mutant, "all") == 0,
+         one = options.result || (options.trial.mutant && !all);
     if (all)
         return run_mutants(argc, argv);
-    if (options.stepped && !one)
+    if (options.trial.stepped && !one)
         return run(argc, argv);
-    if (options.stepped)
+    if (options.trial.stepped)
         clock_enter(argv);
     if (options.result)
         fcntl(options.result, F_SETFD, FD_CLOEXEC);
-    if (!mkdtemp(options.folder)) {
-        fprintf(stderr, "cutin-purpose: %s: %s\n", options.folder, strerror(errno));
+    if (!trial_open(&options.trial)) {
+        fprintf(stderr, "cutin-purpose: %s: %s\n", options.trial.folder, strerror(errno));
         return 2;
     }
     int rc = one ? run_one() : run(argc, argv);
-    folder_remove();
+    trial_close(&options.trial);
     return rc;
 }

@@ -149,7 +149,9 @@
     X(stream_uncounted, "the cap forgets what streams have in flight")                             \
     X(pieces_uncounted, "gates let several streams have a long kernel each in front of them")      \
     X(long_forgotten, "a kernel that turned out long is forgotten before the next one comes")      \
-    X(left_uncounted, "the cap forgets what a stream that ends has in flight")
+    X(left_uncounted, "the cap forgets what a stream that ends has in flight")                     \
+    X(loose_in_line, "while alone a stream waits until there is room for all of them")             \
+    X(narrow_in_line, "narrow commands wait for each other's time")
 
 /* The same, of what is learned of kernels and markers, of shifts and of what gates cost: found by
  * tests/integration/sharing, learned.c, jobs.c, gates.c and defaults.c. */
@@ -160,9 +162,7 @@
     X(loading_timed, "what a kernel's first launch takes to load it counts as its time")           \
     X(late_never_timed, "a launch whose call took long is no sample, however many were so")        \
     X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
-    X(loose_in_line, "while alone a stream waits until there is room for all of them")             \
     X(streams_in_line, "where room is short a stream waits for all earlier commands of others")    \
-    X(narrow_in_line, "narrow commands wait for each other's time")                                \
     X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
     X(known_long_clamped, "what is known to be very long counts as half a second where it stands") \
     X(guard_unbounded, "what the guard lets in may take as long as it stood")                      \

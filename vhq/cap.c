@@ -37,6 +37,7 @@ enum {
     LONG_BACK = 64,            /* the same, of a long one that says how long shifts are to be */
     CHAIN = 8,                 /* commands for which one that overlaps makes others expected */
     TAIL_MOST_NS = 1000000000, /* so that its sum fits 32 bits */
+    REST_NS = 100000000,       /* without somebody above, who then rests */
 };
 
 bool cap_contended(const struct vhq_set *s)
@@ -230,11 +231,12 @@ static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
     return ran * s->oldest_area_ns / s->oldest_est_ns;
 }
 
-/* With all that runs beside it no more than half of the device. */
-static bool cap_narrow(const struct vhq *q, uint32_t parts)
+/* With all that is in flight in other streams, which ends when the longest of them does. While
+ * somebody above comes and goes they leave him half of the device. */
+static bool cap_side_by_side(const struct vhq *q, uint32_t parts, uint64_t now)
 {
-    return parts <= VHQ_PARTS / 2 && pad_parts(q, parts) <= VHQ_PARTS / 2 &&
-           !MUTANT(narrow_in_line);
+    bool rests = !gaps_held(q->set, sub_floor(now, REST_NS));
+    return pad_parts(q, parts) <= (rests ? VHQ_PARTS : VHQ_PARTS / 2) && !MUTANT(narrow_in_line);
 }
 
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
@@ -253,7 +255,7 @@ bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
     do {
         uint64_t remaining = sub_floor(sum, credit);
         if (sum != 0 && remaining + area_ns > budget && remaining > lead &&
-            !cap_narrow(q, load_parts(load)) &&
+            !cap_side_by_side(q, load_parts(load), now) &&
             !cap_behind_fits(s, sum, s->oldest_area_ns, area_ns, budget))
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&s->area_ns, &sum, sum + area_ns,

@@ -13,7 +13,7 @@
 uint32_t pad_parts(const struct vhq *with, uint32_t parts)
 {
     uint32_t own = cap_wide(with), sum = own > parts ? own : parts;
-    for (const struct vhq *q = with->set->in_flight; q; q = q->in_flight_next)
+    for (const struct vhq *q = with->set->in_flight; q && sum <= VHQ_PARTS; q = q->in_flight_next)
         sum += q == with ? 0 : cap_wide(q);
     return sum;
 }

@@ -53,7 +53,7 @@ enum { VHQ_PARTS = 64 };
 /* Of these, that so many blocks take while they run, where `room` fit at a time. */
 static inline uint32_t vhq_parts(uint64_t blocks, uint32_t room)
 {
-    return blocks < room ? (uint32_t)blocks * VHQ_PARTS / room + 1 : VHQ_PARTS;
+    return blocks < room ? ((uint32_t)blocks * VHQ_PARTS + room - 1) / room : VHQ_PARTS;
 }
 
 /* Beside what holds a vHQ its commands may take so many parts of the device, all of the set

@@ -158,31 +158,68 @@ Test(streams, of_which_only_one_has_room_take_turns)
     world_free(w);
 }
 
-/* However long they are: half of the device is free for somebody above, and they are one behind the
- * other in no way. */
-Test(streams, long_commands_go_side_by_side_in_half_of_the_device)
+/* So many as fit natively: four of a quarter each. */
+Test(streams, parts_of_the_device_add_up)
 {
+    cr_expect_eq(vhq_parts(54, 216), VHQ_PARTS / 4);
+    cr_expect_eq(vhq_parts(108, 216), VHQ_PARTS / 2);
+    cr_expect_eq(vhq_parts(55, 216), VHQ_PARTS / 4 + 1);
+    cr_expect_eq(vhq_parts(1, 216), 1);
+    cr_expect_eq(vhq_parts(215, 216), VHQ_PARTS);
+    cr_expect_eq(vhq_parts(500, 216), VHQ_PARTS);
+}
+
+/* Since when nobody above holds. */
+static void nobody_since(struct world *w, uint64_t ns)
+{
+    pthread_mutex_lock(&w->set->lock);
+    w->set->gaps = (struct gaps){.hold = &w->stream[0].hold,
+                                 .since = &w->stream[0].hold_since,
+                                 .over_ns = ns,
+                                 .seen_ns = ns};
+    pthread_mutex_unlock(&w->set->lock);
+}
+
+/* Of four in four streams, one behind the other in none of them. */
+static void long_side_by_side(bool somebody_rests, const char *in)
+{
+    const int eighths[] = {2, 2, somebody_rests ? 4 : 1, 1};
     struct world *w = capped(100, 32);
     int of[4];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         of[i] = world_stream(w, VHQ_NONBLOCKING);
-        launch_part(w, of[i], 3000, i < 2 ? 2 : 1);
+    nobody_since(w, somebody_rests ? 1 : clock_ns());
+    for (int i = 0; i < 4; i++) {
+        launch_part(w, of[i], 3000, eighths[i]);
         launch_part(w, of[i], 3000, 1);
     }
     dispatcher_looks(w);
     for (int i = 0; i < 4; i++)
-        cr_assert_eq(in_device(w, of[i]), i < 2 ? 1 : 0, "%d", i);
+        cr_assert_eq(in_device(w, of[i]), in[i] - '0', "%d", i);
     device_step(w, of[0]);
+    nobody_since(w, somebody_rests ? 1 : clock_ns());
     dispatcher_looks(w);
     uint32_t n = 0;
     for (int i = 0; i < 4; i++) {
         cr_assert_leq(in_device(w, of[i]), 1, "%d", i);
         n += in_device(w, of[i]);
     }
-    cr_assert_eq(n, 3, "one of a quarter, and two of an eighth: %u", n);
+    cr_assert_eq(n, somebody_rests ? 4 : 3, "%u", n);
     settle(w);
     cr_assert_null(check_order(w), "%s", check_order(w));
     world_free(w);
+}
+
+/* However long they are: somebody above who comes and goes finds half of the device free. */
+Test(streams, long_commands_go_side_by_side_in_half_of_the_device)
+{
+    long_side_by_side(false, "1100");
+}
+
+/* All of them end with the longest. */
+Test(streams, long_commands_go_side_by_side_in_all_of_the_device_while_nobody_above_comes)
+{
+    long_side_by_side(true, "1110");
 }
 
 /* Of 256, as of the last time that it was learned. */

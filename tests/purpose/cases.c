@@ -5,7 +5,14 @@
 
 #include <string.h>
 
-enum { FULL = 108 * 2, MS = 1500, FAIR_MS = 2500, LATER_MS = 400, QUIET_MS = 5600 };
+enum {
+    FULL = 108 * 2,
+    MS = 1500,
+    FAIR_MS = 2500,
+    LATER_MS = 400,
+    QUIET_MS = 5600,
+    SOLO_MS = 10000
+};
 
 #define JOB(n, ...) {.us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .weight = 1}
 #define JOB_BUT(n, list, ...)                                                                      \
@@ -39,6 +46,38 @@ enum { FULL = 108 * 2, MS = 1500, FAIR_MS = 2500, LATER_MS = 400, QUIET_MS = 560
             .gap_us = us                                                                           \
         }                                                                                          \
     }
+
+/* Steps of solos: so many kernels of one kind in a stream. */
+#define IN(place, n, which) {STEP_kernels, .stream = place, .count = n, .kernel = which}
+#define SOLO(s)             .jobs = 1, .job = {JOB(1, 100)}, .solo = &(s)
+#define RESTS                                                                                      \
+    {.there = true,                                                                                \
+     .ending = ENDING_sync,                                                                        \
+     .arrival = ARRIVAL_once,                                                                      \
+     .level = "rt",                                                                                \
+     .kernels = 1,                                                                                 \
+     .kernel_us = 20,                                                                              \
+     .blocks = FULL}
+
+/* The last kernels of one stream are asked for before the first of another; a quarter of the
+ * device does for each. */
+static const struct solo short_in_turn = {.streams = 4,
+                                          .kernels = 1,
+                                          .kernel = {{100, FULL / 4}},
+                                          .stream = {{.blocking = false}},
+                                          .steps = 4,
+                                          .step = {IN(0, 200, 0), IN(1, 200, 0), IN(2, 200, 0),
+                                                   IN(3, 200, 0)}},
+                         long_side_by_side = {.streams = 2,
+                                              .kernels = 1,
+                                              .kernel = {{3000, 8}},
+                                              .steps = 2,
+                                              .step = {IN(0, 30, 0), IN(1, 30, 0)}},
+                         wide_and_narrow = {.streams = 3,
+                                            .kernels = 2,
+                                            .kernel = {{3000, FULL / 2}, {3000, 1}},
+                                            .steps = 3,
+                                            .step = {IN(0, 30, 0), IN(1, 30, 1), IN(2, 30, 1)}};
 
 static const struct named {
     const char *name;
@@ -265,6 +304,14 @@ static const struct named {
       .job =
           {{.us = {10000}, .cycle = 1, .blocks = FULL, .streams = 3, .stands = true, .weight = 1}},
       .service = SERVICE_OF(0, sync)}},
+    {"solo_short_in_turn", {SOLO(short_in_turn), .service = RESTS}},
+    {"solo_short_in_turn_with_gates", {SOLO(short_in_turn), .gates = true, .service = RESTS}},
+    {"solo_long_side_by_side", {SOLO(long_side_by_side), .service = RESTS}},
+    {"solo_long_side_by_side_with_gates",
+     {SOLO(long_side_by_side), .gates = true, .service = RESTS}},
+    {"solo_wide_and_narrow", {SOLO(wide_and_narrow), .service = RESTS}},
+    {"solo_wide_and_narrow_with_gates", {SOLO(wide_and_narrow), .gates = true, .service = RESTS}},
+    {"solo_alone", {SOLO(long_side_by_side)}},
     {"turns_in_two_streams", /* so the estimate is twice the long one */
      {.jobs = 1,
       .job = {{.us = {3, 48},
@@ -292,7 +339,7 @@ void workload_case(struct workload *w, uint32_t i)
 {
     *w = cases[i].w;
     w->seed = CASE_SEED + i;
-    w->ms = w->ms ? w->ms : w->fair || w->least ? FAIR_MS : MS;
+    w->ms = w->ms ? w->ms : w->solo ? SOLO_MS : w->fair || w->least ? FAIR_MS : MS;
     for (uint32_t j = 0; j < w->jobs; j++)
         w->job[j].end_ms = w->job[j].end_ms ? w->job[j].end_ms : w->ms;
 }

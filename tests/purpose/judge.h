@@ -19,7 +19,8 @@
     X(again, "(c) from real time's end to best effort's next start, p50", "us")                    \
     X(idle, "(d) device idle with work asked for and nothing held", "%")                           \
     X(memory, "(e) memory in use above what the jobs hold natively", "MB")                         \
-    X(share, "(f) a share's distance from its weight", "%")
+    X(share, "(f) a share's distance from its weight", "%")                                        \
+    X(pace, "(g) a solo's time above what it takes natively", "%")
 
 enum rule {
 #define X(name, what, unit) RULE_##name,
@@ -37,6 +38,7 @@ struct verdict {
      * for it until it starts, what ran then included; and the part of the time that the device
      * works. */
     double wait_p50_us, used;
+    uint64_t took_ns; /* a solo's steps */
 };
 
 struct run {
@@ -45,6 +47,7 @@ struct run {
     pid_t pid[WORKERS]; /* 0: not there */
     const struct record *record[WORKERS];
     uint64_t begin_ns, end_ns;
+    uint64_t native_ns;         /* what a solo took without cutin; 0: nothing is to be judged */
     double budget_us, slack_us; /* what (b) allows: one budget, and the stated constant */
     bool stepped;               /* the host's time is modelled, too: no allowance for it */
 };

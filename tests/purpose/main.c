@@ -26,6 +26,8 @@ static const char help[] =
     "  --programs N   how many workloads (default 20)\n"
     "  --seed S       seed of the first one (default 1)\n"
     "  --case NAME    this workload, which is not drawn; all: each of them\n"
+    "  --solo         draw programs in several streams that nobody above disturbs: their time is\n"
+    "                 judged by what they take without cutin\n"
     "  --seconds N    no new one after so many seconds (default 0: no limit)\n"
     "  --jobs N       so many at once (default: as there are processors), each in a time of its\n"
     "                 own; one with the host's clock\n"
@@ -39,10 +41,10 @@ static const char help[] =
     "  --set N=V      a variable of cutin for the jobs; may be repeated\n"
     "  --budget US    what a wait may be longer than the rest of what ran (default 200),\n"
     "  --slack US     and a constant on top: switches of context, looks (default 150)\n"
-    "  --rules LETTERS  which of a, b, s (settle), c to f decide; others are only shown (default\n"
+    "  --rules LETTERS  which of a, b, s (settle), c to g decide; others are only shown (default\n"
     "                 all; with the host's clock not c and d, which take what threads wait for)\n"
     "  --allow RULE=PERCENT  so many of the workloads may break it: after, wait, settle, again,\n"
-    "                 idle, memory or share; may be repeated\n"
+    "                 idle, memory, share or pace; may be repeated\n"
     "  --keep DIR     keep each run's event log there, as SEED.log\n"
     "  --print        print the workloads and run nothing\n"
     "  --help         this text\n"
@@ -55,7 +57,7 @@ static struct {
     uint32_t programs, seconds, jobs;
     int result; /* file to which the verdict goes; 0: none */
     double allowed[RULE_COUNT];
-    bool print;
+    bool print, solo;
 } options = {
     .trial = {.budget_us = 200, .slack_us = 150, .stepped = true}, .programs = 20, .seed = 1};
 
@@ -86,15 +88,18 @@ static uint64_t machine_ns(void)
 static const char *seed_text(uint64_t seed)
 {
     static char text[64];
-    if (seed >= CASE_SEED)
+    if (seed >= SOLO_SEED)
+        snprintf(text, sizeof(text), "solo %" PRIu64, seed - SOLO_SEED);
+    else if (seed >= CASE_SEED)
         return workload_case_name((uint32_t)(seed - CASE_SEED));
-    snprintf(text, sizeof(text), "seed %" PRIu64, seed);
+    else
+        snprintf(text, sizeof(text), "seed %" PRIu64, seed);
     return text;
 }
 
 static bool rule_decides(const struct workload *w, enum rule rule)
 {
-    char letter = "abscdef"[rule];
+    char letter = "abscdefg"[rule];
     return !options.trial.native && strchr(options.rules, letter) &&
            !(w->open && strchr(w->open, letter));
 }
@@ -111,10 +116,14 @@ static bool verdict_print(const struct workload *w, const struct verdict *v, uin
         failed |= v->failed[i] && rule_decides(w, (enum rule)i);
     workload_print(w, text, sizeof(text));
     printf("%s %s %s\n    ", seed_text(w->seed), failed ? "BROKEN" : "holds", text);
-    printf("%u cut-ins", v->cut_ins);
-    if (v->cut_ins)
-        printf("  p50 %.1f", v->wait_p50_us);
-    printf("  used %.3f ", v->used);
+    if (w->solo) {
+        printf("%.3f ms ", (double)v->took_ns / 1e6);
+    } else {
+        printf("%u cut-ins", v->cut_ins);
+        if (v->cut_ins)
+            printf("  p50 %.1f", v->wait_p50_us);
+        printf("  used %.3f ", v->used);
+    }
     for (int i = 0; i < RULE_COUNT; i++) {
         if (!v->judged[i])
             continue;
@@ -233,6 +242,8 @@ static const char *const found_by[] = {
     [MUTANT_pieces_uncounted] = "two_streams_of_long_with_gates",
     [MUTANT_long_forgotten] = "one_in_eight_long",
     [MUTANT_left_uncounted] = "streams_that_come_and_go",
+    [MUTANT_loose_in_line] = "solo_alone",
+    [MUTANT_narrow_in_line] = "solo_long_side_by_side",
 };
 enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants), CASES_MOST = 64 };
 
@@ -415,25 +426,16 @@ static bool case_choose(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const struct option table[] = {{"programs", 1, NULL, 'n'},
-                                          {"seed", 1, NULL, 's'},
-                                          {"seconds", 1, NULL, 't'},
-                                          {"jobs", 1, NULL, 'j'},
-                                          {"result", 1, NULL, 'R'},
-                                          {"native", 0, NULL, 'N'},
-                                          {"preload", 1, NULL, 'p'},
-                                          {"mutant", 1, NULL, 'm'},
-                                          {"set", 1, NULL, 'S'},
-                                          {"budget", 1, NULL, 'b'},
-                                          {"slack", 1, NULL, 'l'},
-                                          {"rules", 1, NULL, 'r'},
-                                          {"allow", 1, NULL, 'a'},
-                                          {"keep", 1, NULL, 'k'},
-                                          {"print", 0, NULL, 'P'},
-                                          {"clock", 1, NULL, 'C'},
-                                          {"case", 1, NULL, 'c'},
-                                          {"help", 0, NULL, 'h'},
-                                          {0}};
+    static const struct option table[] = {{"programs", 1, NULL, 'n'}, {"seed", 1, NULL, 's'},
+                                          {"seconds", 1, NULL, 't'},  {"jobs", 1, NULL, 'j'},
+                                          {"result", 1, NULL, 'R'},   {"native", 0, NULL, 'N'},
+                                          {"preload", 1, NULL, 'p'},  {"mutant", 1, NULL, 'm'},
+                                          {"set", 1, NULL, 'S'},      {"budget", 1, NULL, 'b'},
+                                          {"slack", 1, NULL, 'l'},    {"rules", 1, NULL, 'r'},
+                                          {"allow", 1, NULL, 'a'},    {"keep", 1, NULL, 'k'},
+                                          {"print", 0, NULL, 'P'},    {"clock", 1, NULL, 'C'},
+                                          {"case", 1, NULL, 'c'},     {"solo", 0, NULL, 'o'},
+                                          {"help", 0, NULL, 'h'},     {0}};
     trial_find(&options.trial);
     for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;)
         switch (c) {
@@ -496,6 +498,9 @@ int main(int argc, char **argv)
         case 'P':
             options.print = true;
             break;
+        case 'o':
+            options.solo = true;
+            break;
         case 'h':
             fputs(help, stdout);
             return 0;
@@ -507,10 +512,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "cutin-purpose: %s is not wanted\n", argv[optind]);
         return 2;
     }
+    if (options.solo && options.seed < CASE_SEED)
+        options.seed += SOLO_SEED;
     if (!options.jobs)
         options.jobs = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     if (!options.rules)
-        options.rules = options.trial.stepped ? "abscdef" : "absef";
+        options.rules = options.trial.stepped ? "abscdefg" : "absef";
     if (options.print)
         return print();
     bool all = options.trial.mutant && strcmp(options.trial.mutant, "all") == 0,

@@ -21,6 +21,7 @@ struct record {
     _Atomic uint32_t failed; /* the driver's error, and where */
     uint32_t failed_line;
     uint64_t begun_ns;           /* the first call that asks for work */
+    uint64_t done_ns;            /* a solo's last step is done; 0: not yet */
     uint64_t memory_high;        /* bytes of the GPU in use, the most that was seen */
     uint32_t per_call[STREAMS];  /* kernels of a launch */
     uint64_t stream_id[STREAMS]; /* cuStreamGetId */

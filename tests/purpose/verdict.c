@@ -258,6 +258,25 @@ Test(verdict, a_share_that_is_not_its_weight_is_found)
     cr_expect_float_eq(v.figure[RULE_share], 20, 0.01);
 }
 
+Test(verdict, a_solo_slower_than_natively_is_found)
+{
+    static const struct solo any;
+    bench.workload.solo = &any;
+    bench.run.native_ns = 100 * MS;
+    bench.record[0]->begun_ns = 300 * MS;
+    bench.record[0]->done_ns = 420 * MS;
+    struct verdict v = verdict();
+    cr_expect(v.judged[RULE_pace] && !v.failed[RULE_pace]);
+    cr_expect_float_eq(v.figure[RULE_pace], 20, 0.01);
+    bench.record[0]->done_ns = 430 * MS;
+    bench.log = fopen(bench.path, "a");
+    cr_expect(verdict().failed[RULE_pace]);
+    bench.record[0]->done_ns = 0; /* never through */
+    bench.log = fopen(bench.path, "a");
+    v = verdict();
+    cr_expect_eq(v.took_ns, 200 * MS);
+}
+
 Test(verdict, seeds_give_the_same_workload_again_and_others_another)
 {
     struct workload a, b, c;

@@ -219,6 +219,111 @@ static void job_run(const struct job *j)
     _exit(0); /* what is queued goes: somebody ended the job */
 }
 
+/* ---- a solo ---------------------------------------------------------------------------------- */
+
+struct playing {
+    const struct solo *p;
+    CUstream stream[SOLO_STREAMS];
+    CUevent event;
+    CUgraphExec graph;
+    CUdeviceptr memory;
+};
+
+static void play_kernel(const struct playing *g, uint32_t stream, const struct solo_kernel *k)
+{
+    spin(g->stream[stream], k->blocks, k->us * 1000ull);
+}
+
+static void CUDA_CB play_host(void *us)
+{
+    usleep((useconds_t)(uintptr_t)us);
+}
+
+static void play_step(const struct playing *g, const struct step *step)
+{
+    CUstream stream = g->stream[step->stream];
+    switch (step->kind) {
+    case STEP_kernels:
+        for (uint32_t i = 0; i < step->count; i++)
+            play_kernel(g, step->stream, &g->p->kernel[step->kernel]);
+        break;
+    case STEP_graphs:
+        for (uint32_t i = 0; i < step->count; i++)
+            CHECK(cuGraphLaunch(g->graph, stream));
+        break;
+    case STEP_set:
+        CHECK(cuMemsetD32Async(g->memory, 1, 64, stream));
+        break;
+    case STEP_sync:
+        CHECK(cuStreamSynchronize(stream));
+        break;
+    case STEP_after:
+        CHECK(cuEventRecord(g->event, stream));
+        CHECK(cuStreamWaitEvent(g->stream[step->other], g->event, 0));
+        break;
+    case STEP_host:
+        CHECK(cuLaunchHostFunc(stream, play_host, (void *)(uintptr_t)step->count));
+        break;
+    case STEP_rest:
+        usleep(step->count);
+    }
+}
+
+static void play_streams(struct playing *g)
+{
+    for (uint32_t i = 0; i < g->p->streams; i++) {
+        const struct solo_stream *s = &g->p->stream[i];
+        if (!s->legacy)
+            CHECK(cuStreamCreateWithPriority(
+                &g->stream[i], s->blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING,
+                s->priority));
+    }
+}
+
+static void play_graph(struct playing *g)
+{
+    const struct solo_kernel k = {g->p->graph_us, g->p->kernel[0].blocks};
+    CUgraph graph;
+    if (!g->p->graph)
+        return;
+    CHECK(cuStreamBeginCapture(g->stream[0], CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (uint32_t i = 0; i < g->p->graph; i++)
+        play_kernel(g, 0, &k);
+    CHECK(cuStreamEndCapture(g->stream[0], &graph));
+    CHECK(cuGraphInstantiateWithFlags(&g->graph, graph, 0));
+}
+
+/* What it launches is known by then, and who came last is no longer new. */
+static void play_first(const struct playing *g)
+{
+    for (uint32_t i = 0; i < g->p->kernels; i++)
+        for (int n = 0; n < 20; n++)
+            play_kernel(g, 0, &g->p->kernel[i]);
+    for (uint32_t i = 0; i < g->p->streams; i++)
+        for (int n = 0; n < 4; n++)
+            play_kernel(g, i, &g->p->kernel[0]);
+    for (int n = 0; n < 4 && g->graph; n++)
+        CHECK(cuGraphLaunch(g->graph, g->stream[0]));
+    CHECK(cuCtxSynchronize());
+    usleep(300000);
+}
+
+static void play(const struct solo *p)
+{
+    struct playing g = {.p = p};
+    play_streams(&g);
+    CHECK(cuEventCreate(&g.event, CU_EVENT_DISABLE_TIMING));
+    CHECK(cuMemAlloc(&g.memory, 4096));
+    play_graph(&g);
+    play_first(&g);
+    self.record->begun_ns = now_ns();
+    for (uint32_t i = 0; i < p->steps; i++)
+        play_step(&g, &p->step[i]);
+    CHECK(cuCtxSynchronize());
+    __atomic_store_n(&self.record->done_ns, now_ns(), __ATOMIC_RELEASE);
+    _exit(0);
+}
+
 /* ---- the service ----------------------------------------------------------------------------- */
 
 struct serving {
@@ -326,6 +431,8 @@ static uint64_t gap_ns(const struct service *v, uint32_t i, uint64_t *random)
         return (uint64_t)(i % 65 == 64 ? mean / 10 : mean);
     case ARRIVAL_quiet:
         return (uint64_t)(i % 30 == 29 ? 5e9 : mean);
+    case ARRIVAL_once:
+        return UINT32_MAX * 1000ull;
     case ARRIVAL_bursts:
         return i % 8 ? (uint64_t)(mean / 4) : (uint64_t)(mean * 6.25);
     default:
@@ -375,5 +482,7 @@ int main(int argc, char **argv)
     driver_open();
     if (place == SERVICE)
         service_run(&self.workload.service);
+    if (self.workload.solo)
+        play(self.workload.solo);
     job_run(&self.workload.job[place]);
 }

@@ -10,7 +10,7 @@
 
 #include "tools/cutin/statistics/random.h"
 
-enum { FULL = 108 * 2 }; /* blocks of 1024 threads that fill the simulated GPU */
+enum { FULL = 108 * 2, SOLO_MS = 10000 }; /* blocks of 1024 threads that fill the simulated GPU */
 
 static uint32_t between(uint64_t *s, uint32_t least, uint32_t most)
 {
@@ -130,8 +130,30 @@ static void more_draw(struct workload *w)
     change_draw(w, &s);
 }
 
+/* In half of them beside a service that does nothing. */
+static void solo_workload_draw(struct workload *w, uint64_t seed)
+{
+    static struct solo solo;
+    uint64_t s = seed * 0x2545f4914f6cdd1du;
+    random_next(&s);
+    solo_draw(&solo, seed);
+    *w = (struct workload){.seed = seed, .jobs = 1, .ms = SOLO_MS, .solo = &solo};
+    w->job[0] = (struct job){.end_ms = w->ms, .weight = 1};
+    w->service = (struct service){.there = one_in(&s, 2),
+                                  .arrival = ARRIVAL_once,
+                                  .level = "rt",
+                                  .kernels = 1,
+                                  .kernel_us = 20,
+                                  .blocks = FULL};
+    w->gates = one_in(&s, 2);
+}
+
 void workload_draw(struct workload *w, uint64_t seed)
 {
+    if (seed >= SOLO_SEED) {
+        solo_workload_draw(w, seed);
+        return;
+    }
     if (seed >= CASE_SEED) {
         workload_case(w, (uint32_t)(seed - CASE_SEED));
         return;
@@ -227,6 +249,16 @@ __attribute__((format(printf, 2, 3))) static void say(struct text *t, const char
     t->left -= used;
 }
 
+static void solo_print(const struct solo *p, struct text *t)
+{
+    say(t, "solo of %u steps in %u streams:", p->steps, p->streams);
+    for (uint32_t i = 0; i < p->kernels; i++)
+        say(t, " %u us of %u blocks", p->kernel[i].us, p->kernel[i].blocks);
+    if (p->graph)
+        say(t, ", graphs of %u x %u us", p->graph, p->graph_us);
+    say(t, "; ");
+}
+
 static void job_print(const struct job *j, const struct workload *w, struct text *t)
 {
     uint32_t shown = j->length == LENGTH_cycle ? j->cycle : 2;
@@ -265,10 +297,15 @@ void workload_print(const struct workload *w, char *text, unsigned size)
 {
     struct text t = {text, size};
     const struct service *v = &w->service;
-    say(&t, "%u job%s: ", w->jobs, w->jobs == 1 ? "" : "s");
-    for (uint32_t i = 0; i < w->jobs; i++)
+    if (w->solo)
+        solo_print(w->solo, &t);
+    else
+        say(&t, "%u job%s: ", w->jobs, w->jobs == 1 ? "" : "s");
+    for (uint32_t i = 0; i < w->jobs && !w->solo; i++)
         job_print(&w->job[i], w, &t);
-    if (v->there)
+    if (v->there && v->arrival == ARRIVAL_once)
+        say(&t, "service %s that rests", v->level);
+    else if (v->there)
         say(&t, "service %s from %u ms: %s every %u us, %u x %u us of %u blocks, %s", v->level,
             v->start_ms, arrival_names[v->arrival], v->gap_us, v->kernels, v->kernel_us, v->blocks,
             ending_names[v->ending]);

@@ -8,10 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "solo.h"
+
 enum { JOBS = 8, STREAMS = 3, SERVICE = JOBS, WORKERS, CYCLE = 4 };
 enum { CHANGE_MS = 100, CHANGED_BUDGET_US = 1000 };
 /* Workloads that have names, and are not drawn, have seeds from here on. */
 #define CASE_SEED UINT64_C(1000000000)
+/* Solos that are drawn have seeds from here on. */
+#define SOLO_SEED UINT64_C(2000000000)
 
 /* How long a job's kernels run. X(name, what it is) */
 #define LENGTHS(X)                                                                                 \
@@ -30,7 +34,8 @@ enum { CHANGE_MS = 100, CHANGED_BUDGET_US = 1000 };
     X(poisson, "at random")                                                                        \
     X(bursts, "eight at four times the rate, and a pause")                                         \
     X(early, "at a pace, and one in 65 after a tenth of the gap")                                  \
-    X(quiet, "thirty at a pace, and five seconds later thirty more")
+    X(quiet, "thirty at a pace, and five seconds later thirty more")                               \
+    X(once, "one, and none after it")
 
 /* What an administrator does to somebody at work. X(name) */
 #define CHANGES_OF(X) X(none) X(pause) X(weight) X(budget) X(depth) X(level)
@@ -102,9 +107,10 @@ struct workload {
     bool plain;         /* kernels one by one, each job in one stream */
     bool gates;         /* what jobs have in flight can be stopped between kernels */
     const char *open; /* letters of rules that are known to be broken, and do not decide; or NULL */
-    uint32_t slack_us; /* so much more is allowed to a wait */
-    bool fair;         /* the daemon's policy; shares are judged, and no service is there */
-    uint32_t least;    /* min_share_percent; it is judged, beside a service that never rests */
+    uint32_t slack_us;       /* so much more is allowed to a wait */
+    bool fair;               /* the daemon's policy; shares are judged, and no service is there */
+    const struct solo *solo; /* what the one job does, if not NULL; its time alone is judged */
+    uint32_t least; /* min_share_percent; it is judged, beside a service that never rests */
 };
 
 void workload_draw(struct workload *w, uint64_t seed);

@@ -150,6 +150,9 @@
     X(pieces_uncounted, "gates let several streams have a long kernel each in front of them")      \
     X(long_forgotten, "a kernel that turned out long is forgotten before the next one comes")      \
     X(left_uncounted, "the cap forgets what a stream that ends has in flight")                     \
+    X(priority_goes_round, "of two streams the one that went last comes last, urgent or not")      \
+    X(fresh_uncounted, "streams with something in flight count as such from the next look on")     \
+    X(per_thread_untimed, "kernels in per-thread default streams are never timed")                 \
     X(loose_in_line, "while alone a stream waits until there is room for all of them")             \
     X(narrow_in_line, "narrow commands wait for each other's time")
 
@@ -163,6 +166,7 @@
     X(late_never_timed, "a launch whose call took long is no sample, however many were so")        \
     X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
     X(streams_in_line, "where room is short a stream waits for all earlier commands of others")    \
+    X(third_waits, "of streams of which all is buffered two take turns, and the rest waits")       \
     X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
     X(known_long_clamped, "what is known to be very long counts as half a second where it stands") \
     X(guard_unbounded, "what the guard lets in may take as long as it stood")                      \

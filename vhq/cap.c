@@ -242,6 +242,7 @@ static bool cap_side_by_side(const struct vhq *q, uint32_t parts, uint64_t now)
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
 {
     struct vhq_set *s = q->set;
+    cap_adopt(s);
     if (cap_loose_left(s) || cap_stream_full(q, load, now) ||
         (cap_contended(s) && shift_look(s, now) > now))
         return false;
@@ -285,6 +286,8 @@ static __attribute__((noinline)) void in_flight_add(struct vhq *q)
 {
     struct vhq_set *s = q->set;
     atomic_store_explicit(&q->in_flight, 1, memory_order_relaxed);
+    if (!MUTANT(fresh_uncounted))
+        atomic_fetch_add_explicit(&s->in_flight_count, 1, memory_order_relaxed);
     q->in_flight_next = atomic_load_explicit(&s->fresh_in_flight, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&s->fresh_in_flight, &q->in_flight_next, q,
                                                   memory_order_release, memory_order_relaxed))
@@ -546,7 +549,7 @@ static bool cap_idle(struct vhq *q)
     bool idle = peek(q->running) == RUN_NONE && !cap_in_flight(q);
     if (idle) {
         atomic_store_explicit(&q->in_flight, 0, memory_order_relaxed);
-        bump(q->set->in_flight_count, -1u);
+        atomic_fetch_sub_explicit(&q->set->in_flight_count, 1, memory_order_relaxed);
     }
     queue_unlock(q);
     return idle;
@@ -561,7 +564,8 @@ void cap_adopt(struct vhq_set *s)
         struct vhq *next = q->in_flight_next;
         q->in_flight_next = s->in_flight;
         s->in_flight = q;
-        bump(s->in_flight_count, 1u);
+        if (MUTANT(fresh_uncounted))
+            atomic_fetch_add_explicit(&s->in_flight_count, 1, memory_order_relaxed);
         q = next;
     }
 }

@@ -245,7 +245,8 @@ struct vhq {
     uint64_t stopping_after_ns; /* completions seen later than this belong to the hold */
     uint64_t complete_ns;       /* a completion was last seen */
     uint64_t began_ns; /* and when it was, by the estimates: what follows has been running since */
-    uint64_t went;     /* the first ticket after its last command went */
+    uint64_t went;     /* the first ticket after its last command went ... */
+    uint64_t went_nth; /* ... as so manieth of the set's */
     uint64_t peer_below;     /* a hold keeps a write back that has a smaller ticket ... */
     uint64_t peer_since_ns;  /* ... since then */
     struct vhq *prev, *next; /* all vHQs of the set */
@@ -388,13 +389,14 @@ struct vhq_set {
     uint32_t held_kick;
     uint32_t held;                    /* vHQs that are, as far as the dispatcher saw */
     uint64_t held_from_ns, held_ns;   /* since when without a break; all such times before */
-    _Atomic uint32_t in_flight_count; /* read without the lock */
+    _Atomic uint32_t in_flight_count; /* those that are newly so included */
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
     uint32_t lowest;         /* level that any vHQ ever had */
     int first;               /* priority of those that go before all others */
     struct vhq *went_last;   /* a command of it; it may be gone */
-    uint32_t passes;         /* of the earliest command, since it last was the next one */
+    uint64_t went_count;
+    uint32_t passes; /* of the earliest command, since it last was the next one */
     bool poll_due;
 
     /* cap.c */

@@ -391,14 +391,36 @@ static bool order_rounds(const struct vhq_set *s)
     return s->blocked_ns != 0 && s->heads > 1 && s->heads <= ROUND_MOST && !MUTANT(streams_in_line);
 }
 
+/* Since when a stream's next command could have gone: it was called, or the one before it went, in
+ * the order of tickets, and at one ticket in that in which they went. */
+struct ready {
+    uint64_t ticket, nth;
+};
+
+static bool ready_before(struct ready a, struct ready b)
+{
+    return a.ticket != b.ticket ? a.ticket < b.ticket : a.nth < b.nth && !MUTANT(third_waits);
+}
+
+/* What went last may be running yet. */
+static struct ready order_ready(const struct vhq *q, uint64_t ticket, bool rounds)
+{
+    if (rounds && q == q->set->went_last)
+        return (struct ready){NEVER - 1, 0};
+    if (rounds && q->went > ticket)
+        return (struct ready){q->went, q->went_nth};
+    return (struct ready){ticket, 0};
+}
+
 /* Second pass: the next command that may go, and the smallest ticket among those that do not
  * consume the cap. */
 static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_free)
 {
-    const struct vhq_set *s = c->s;
     struct vhq *first = NULL, *earliest = NULL;
     int32_t first_priority = 0;
-    uint64_t best_free = NEVER, best_first = NEVER, best_early = NEVER, best_admitted = NEVER;
+    struct ready best_first = {NEVER, 0}, best_early = {NEVER, 0};
+    uint64_t best_free = NEVER, best_admitted = NEVER;
+    bool rounds = order_rounds(c->s);
     bool admits = unlikely(c->s->stands) && (c->s->admits_beside || c->s->admits != 0);
     for (uint32_t i = 0; i < c->s->heads; i++) {
         struct vhq *q = c->s->head[i].q;
@@ -408,12 +430,13 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
         if (ticket >= c->limit || peek(q->running) != RUN_NONE || ticket > best_free)
             continue;
         slot_learn(slot);
-        bool last = order_rounds(s) && q == s->went_last;
-        uint64_t turn = order_rounds(s) && q->went > ticket ? q->went : ticket;
-        int32_t priority = last ? INT32_MAX : q->desc.priority;
+        struct ready ready = order_ready(q, ticket, rounds);
+        int32_t priority = q->desc.priority;
+        if (MUTANT(priority_goes_round) && ready.ticket == NEVER - 1)
+            priority = INT32_MAX;
         bool before = !first || priority < first_priority ||
-                      (priority == first_priority && turn < best_first),
-             early = !earliest || (turn < best_early && !last),
+                      (priority == first_priority && ready_before(ready, best_first)),
+             early = !earliest || ready_before(ready, best_early),
              admitted =
                  unlikely(admits) && !is_free && ticket < best_admitted && guard_admits(c->s, q);
         if ((!is_free && !before && !early && !admitted) || !order_eligible(c, q, slot))
@@ -432,11 +455,11 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
             if (before) {
                 first = q;
                 first_priority = priority;
-                best_first = turn;
+                best_first = ready;
             }
             if (early) {
                 earliest = q;
-                best_early = last ? NEVER : turn;
+                best_early = ready;
             }
         }
     }
@@ -463,6 +486,7 @@ static void order_go(struct scan *c, struct vhq *q, struct slot *slot)
     if (!(slot->flags & VHQ_UNCOUNTED)) {
         c->s->went_last = q;
         q->went = atomic_load_explicit(&c->s->issued, memory_order_relaxed);
+        q->went_nth = ++c->s->went_count;
     }
     atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
     c->job.kind = order_grant(q, slot) ? JOB_AGAIN : JOB_RUN;

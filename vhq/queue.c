@@ -516,7 +516,7 @@ void vhq_destroy(struct vhq *q)
             *p = q->in_flight_next;
             break;
         }
-    bump(s->in_flight_count, -peek(q->in_flight));
+    atomic_fetch_sub_explicit(&s->in_flight_count, peek(q->in_flight), memory_order_relaxed);
     stats_add(&s->past, q);
     s->wordless -= !q->desc.done;
     s->vhqs--;

@@ -133,11 +133,11 @@ Test(streams, streams_that_run_side_by_side_share_the_device_and_not_the_time)
 }
 
 /* The device begins the next kernel of a stream when the one before has ended: by then another
- * stream's has begun, however many were called before it, and whatever the priority is. */
+ * stream's has begun, however many were called before it. */
 Test(streams, of_which_only_one_has_room_take_turns)
 {
     struct world *w = capped(100, 32);
-    int a = world_stream_of_priority(w, -5), b = world_stream(w, VHQ_NONBLOCKING),
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING),
         c = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 40; i++)
         launch(w, a, 1000);
@@ -146,12 +146,63 @@ Test(streams, of_which_only_one_has_room_take_turns)
         launch(w, c, 1000);
     }
     /* The first one went at once, and no turn was taken. */
-    static const char turns[] = "aabacabacaa";
+    static const char turns[] = "aabcabcaaaa";
     for (const char *turn = turns; *turn; turn++) {
         int of = *turn == 'a' ? a : *turn == 'b' ? b : c;
         dispatcher_looks(w);
         cr_assert_eq(in_device(w, of), 1, "%s", turn);
         cr_assert(device_step(w, of), "%s", turn);
+    }
+    settle(w);
+    cr_assert_null(check_order(w), "%s", check_order(w));
+    world_free(w);
+}
+
+/* Of others one goes now and then. */
+Test(streams, of_higher_priority_take_no_turns_with_others)
+{
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream_of_priority(w, -5);
+    for (int i = 0; i < 12; i++)
+        launch(w, a, 1000);
+    for (int i = 0; i < 12; i++)
+        launch(w, b, 1000);
+    uint32_t went_a = 0, went_b = 0;
+    while (went_b < 12) {
+        dispatcher_looks(w);
+        bool is_b = in_device(w, b) != 0;
+        cr_assert(device_step(w, is_b ? b : a));
+        went_a += !is_b;
+        went_b += is_b;
+    }
+    cr_expect_leq(went_a, 3, "%u", went_a);
+    settle(w);
+    cr_assert_null(check_order(w), "%s", check_order(w));
+    world_free(w);
+}
+
+/* All of it was called before the first of it went. */
+Test(streams, of_which_all_is_buffered_go_round)
+{
+    struct world *w = capped(100, 32);
+    int of[3];
+    uint32_t went[3] = {0};
+    for (int i = 0; i < 3; i++)
+        of[i] = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 3; i++)
+        for (int n = 0; n < 12; n++)
+            launch(w, of[i], 1000);
+    for (int turn = 0; turn < 24; turn++) {
+        int i = 0;
+        dispatcher_looks(w);
+        while (i < 3 && in_device(w, of[i]) == 0)
+            i++;
+        cr_assert_lt(i, 3);
+        cr_assert(device_step(w, of[i]));
+        went[i]++;
+        cr_assert(turn < 3 ||
+                      (went[i] <= went[0] + 1 && went[i] <= went[1] + 2 && went[i] <= went[2] + 2),
+                  "turn %d: %u %u %u", turn, went[0], went[1], went[2]);
     }
     settle(w);
     cr_assert_null(check_order(w), "%s", check_order(w));
@@ -195,7 +246,7 @@ static void long_side_by_side(bool somebody_rests, const char *in)
     }
     dispatcher_looks(w);
     for (int i = 0; i < 4; i++)
-        cr_assert_eq(in_device(w, of[i]), in[i] - '0', "%d", i);
+        cr_assert_eq(in_device(w, of[i]), (uint32_t)(in[i] - '0'), "%d", i);
     device_step(w, of[0]);
     nobody_since(w, somebody_rests ? 1 : clock_ns());
     dispatcher_looks(w);

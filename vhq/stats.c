@@ -63,7 +63,8 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     set_unlock(set);
 }
 
-void vhq_set_company(struct vhq_set *set, const void *stream, struct vhq_company *out)
+void vhq_set_company(struct vhq_set *set, const void *stream, const struct vhq *own,
+                     struct vhq_company *out)
 {
     enum { FEW = 8 }; /* of more there are others in any case, and a launch looks at none */
     *out = (struct vhq_company){.own = false};
@@ -74,7 +75,7 @@ void vhq_set_company(struct vhq_set *set, const void *stream, struct vhq_company
     else
         for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next) {
             uint64_t ns = cap_stream_ns(q) + peek(q->loose_ns);
-            if (q->desc.stream == stream) {
+            if (own ? q == own : q->desc.stream == stream) {
                 out->own = true;
                 continue;
             }

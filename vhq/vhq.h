@@ -331,8 +331,10 @@ struct vhq_company {
     uint64_t others_ns;    /* what the one of them has that has most, by the estimates */
     uint64_t shift_end_ns; /* nothing of other processes until then: see shift.c. 0: there may be */
 };
-/* As far as somebody has looked; where it is many streams, only that. Takes a lock. */
-void vhq_set_company(struct vhq_set *set, const void *stream, struct vhq_company *out);
+/* As far as somebody has looked; where it is many streams, only that. `own`: the stream's vHQ, or
+ * NULL: it is found by its handle. Takes a lock. */
+void vhq_set_company(struct vhq_set *set, const void *stream, const struct vhq *own,
+                     struct vhq_company *out);
 /* Nothing buffered in its VHQ_BLOCKING ones: a look at each, under the set's lock. */
 bool vhq_set_blocking_idle(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */

@@ -13,6 +13,7 @@
 #include "shim/learn/profile.h"
 #include "shim/objects/front.h"
 #include "shim/objects/level.h"
+#include "shim/objects/stream.h"
 #include "common/clock.h"
 
 enum {
@@ -327,6 +328,13 @@ static struct sample *sample_take(const struct shim_context *ctx)
     return s;
 }
 
+/* Each thread has another stream of that handle. NULL: the handle says which. */
+static const struct vhq *thread_queue(CUstream stream)
+{
+    const struct shim_stream *s = stream == CU_STREAM_PER_THREAD ? stream_known(stream) : NULL;
+    return s ? s->q : NULL;
+}
+
 static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
     struct sample *s = sample_take(ctx);
@@ -343,7 +351,8 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
                (!shift || !(atomic_load_explicit(shift, memory_order_relaxed) & ~PAGE_SHIFT_BEAT));
     s->device = (struct vhq_company){.own = false};
     if (ctx->set)
-        vhq_set_company(ctx->set, stream ? stream : CU_STREAM_LEGACY, &s->device);
+        vhq_set_company(ctx->set, stream ? stream : CU_STREAM_LEGACY, thread_queue(stream),
+                        &s->device);
     if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS) {
         s->began_ns = clock_ns();
         return s;

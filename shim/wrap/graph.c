@@ -100,7 +100,7 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     if (unlikely(events))
         drain_all(thread_boosts(s));
     a->ctx = a->exec->ctx = s->ctx;
-    a->sample = s->per_thread ? NULL : s->ctx;
+    a->sample = s->ctx;
     a->level = s->level;
     struct vhq_fence *fence = vhq_fence_new();
     c->req.signals = vhq_fence_get(fence); /* as of events: see event.c */

@@ -378,7 +378,7 @@ static bool launch_timed(bool close, struct shim_stream *s)
         atomic_store_explicit(&s->overlaps, left = EXPECTED, memory_order_relaxed);
     else if (unlikely(left))
         atomic_store_explicit(&s->overlaps, left - 1, memory_order_relaxed);
-    return !left && !s->per_thread;
+    return !left && !(MUTANT(per_thread_untimed) && s->per_thread);
 }
 
 static void launch_waits(struct launch *l, struct call *c, const struct estimate *e)

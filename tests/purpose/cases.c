@@ -48,8 +48,9 @@ enum {
     }
 
 /* Steps of solos: so many kernels of one kind in a stream. */
-#define IN(place, n, which) {STEP_kernels, .stream = place, .count = n, .kernel = which}
-#define SOLO(s)             .jobs = 1, .job = {JOB(1, 100)}, .solo = &(s)
+#define IN(place, n, which)  {STEP_kernels, .stream = place, .count = n, .kernel = which}
+#define WAIT_AND_REST(place) {STEP_sync, .stream = place}, {STEP_rest, .count = 100000}
+#define SOLO(s)              .jobs = 1, .job = {JOB(1, 100)}, .solo = &(s)
 #define RESTS                                                                                      \
     {.there = true,                                                                                \
      .ending = ENDING_sync,                                                                        \
@@ -77,7 +78,14 @@ static const struct solo short_in_turn = {.streams = 4,
                                             .kernels = 2,
                                             .kernel = {{3000, FULL / 2}, {3000, 1}},
                                             .steps = 3,
-                                            .step = {IN(0, 30, 0), IN(1, 30, 1), IN(2, 30, 1)}};
+                                            .step = {IN(0, 30, 0), IN(1, 30, 1), IN(2, 30, 1)}},
+                         urgent_behind_long = {
+                             .streams = 2,
+                             .kernels = 1,
+                             .kernel = {{1000, FULL}},
+                             .stream = {{.priority = 0}, {.priority = -5}},
+                             .steps = 4,
+                             .step = {IN(0, 50, 0), IN(1, 50, 0), WAIT_AND_REST(1)}};
 
 static const struct named {
     const char *name;
@@ -311,6 +319,16 @@ static const struct named {
      {SOLO(long_side_by_side), .gates = true, .service = RESTS}},
     {"solo_wide_and_narrow", {SOLO(wide_and_narrow), .service = RESTS}},
     {"solo_wide_and_narrow_with_gates", {SOLO(wide_and_narrow), .gates = true, .service = RESTS}},
+    {"solo_urgent_behind_long", {SOLO(urgent_behind_long), .service = RESTS}},
+    {"eight_streams_with_gates",
+     {.gates = true,
+      .jobs = 1,
+      .job = {{.us = {100}, .cycle = 1, .blocks = FULL, .streams = 8, .weight = 1}},
+      .service = SERVICE_OF(0, sync)}},
+    {"per_thread_stream", /* its kernels are learned as others are */
+     {.jobs = 1,
+      .job = {JOB_BUT(1, LIST(400), .sync_every = 4, .per_thread = true)},
+      .service = SERVICE_OF(0, sync)}},
     {"solo_alone", {SOLO(long_side_by_side)}},
     {"turns_in_two_streams", /* so the estimate is twice the long one */
      {.jobs = 1,

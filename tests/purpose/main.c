@@ -242,10 +242,13 @@ static const char *const found_by[] = {
     [MUTANT_pieces_uncounted] = "two_streams_of_long_with_gates",
     [MUTANT_long_forgotten] = "one_in_eight_long",
     [MUTANT_left_uncounted] = "streams_that_come_and_go",
+    [MUTANT_priority_goes_round] = "solo_urgent_behind_long",
+    [MUTANT_fresh_uncounted] = "eight_streams_with_gates",
+    [MUTANT_per_thread_untimed] = "per_thread_stream",
     [MUTANT_loose_in_line] = "solo_alone",
     [MUTANT_narrow_in_line] = "solo_long_side_by_side",
 };
-enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants), CASES_MOST = 64 };
+enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants), CASES_MOST = 96 };
 
 /* What the mutant made of the workload that was no fault before, or less of one; RULE_COUNT:
  * nothing. */

@@ -68,11 +68,14 @@ static void driver_open(void)
     CHECK(cuModuleGetFunction(&self.spin_quiet, module, "spin_word"));
 }
 
-static void streams_open(uint32_t n)
+static void streams_open(uint32_t n, bool per_thread)
 {
     for (uint32_t i = 0; i < n; i++) {
         unsigned long long id;
-        CHECK(cuStreamCreate(&self.stream[i], CU_STREAM_NON_BLOCKING));
+        if (per_thread)
+            self.stream[i] = CU_STREAM_PER_THREAD;
+        else
+            CHECK(cuStreamCreate(&self.stream[i], CU_STREAM_NON_BLOCKING));
         CHECK(cuStreamGetId(self.stream[i], &id));
         self.record->stream_id[i] = id;
         self.record->per_call[i] = 1;
@@ -208,7 +211,7 @@ static void job_run(const struct job *j)
 {
     struct lane lane[STREAMS] = {0};
     uint64_t end_ns = self.begin_ns + j->end_ms * 1000000ull;
-    streams_open(j->streams);
+    streams_open(j->streams, j->per_thread);
     for (uint32_t i = 0; i < j->streams; i++)
         lane_open(j, &lane[i], i);
     if (j->stands)
@@ -391,7 +394,7 @@ static void request_wait(struct serving *s)
 static void serving_open(struct serving *s)
 {
     CUgraph graph;
-    streams_open(1);
+    streams_open(1, false);
     s->stream = self.stream[0];
     s->word = pinned(64);
     *s->word = 0;

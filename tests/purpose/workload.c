@@ -10,7 +10,11 @@
 
 #include "tools/cutin/statistics/random.h"
 
-enum { FULL = 108 * 2, SOLO_MS = 10000 }; /* blocks of 1024 threads that fill the simulated GPU */
+enum {
+    FULL = 108 * 2,
+    DRAWN_STREAMS = 3,
+    SOLO_MS = 10000
+}; /* blocks of 1024 threads that fill the simulated GPU */
 
 static uint32_t between(uint64_t *s, uint32_t least, uint32_t most)
 {
@@ -28,7 +32,7 @@ static bool one_in(uint64_t *s, uint32_t n)
 /* Beside kernels one by one in one stream; most jobs do a thing or two of these. */
 static void job_draw_extras(struct job *j, uint64_t *s)
 {
-    j->streams = one_in(s, 3) ? between(s, 2, STREAMS) : 1;
+    j->streams = one_in(s, 3) ? between(s, 2, DRAWN_STREAMS) : 1;
     j->sync_every = PICK(s, 0, 0, 16, 100, 1000);
     j->graph = one_in(s, 6) ? PICK(s, 4, 20, 100) : 0;
     j->copy_kb = one_in(s, 5) ? PICK(s, 4, 64, 1024, 16384, 262144) : 0;
@@ -274,6 +278,8 @@ static void job_print(const struct job *j, const struct workload *w, struct text
         say(t, " unannounced");
     if (j->streams > 1)
         say(t, " in %u streams", j->streams);
+    if (j->per_thread)
+        say(t, " in the per-thread stream");
     if (j->come_and_go)
         say(t, " in streams that come and go");
     if (j->stands)

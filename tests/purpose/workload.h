@@ -10,7 +10,7 @@
 
 #include "solo.h"
 
-enum { JOBS = 8, STREAMS = 3, SERVICE = JOBS, WORKERS, CYCLE = 4 };
+enum { JOBS = 8, STREAMS = 8, SERVICE = JOBS, WORKERS, CYCLE = 4 };
 enum { CHANGE_MS = 100, CHANGED_BUDGET_US = 1000 };
 /* Workloads that have names, and are not drawn, have seeds from here on. */
 #define CASE_SEED UINT64_C(1000000000)
@@ -72,6 +72,7 @@ struct job {
     uint32_t blocks;
     uint32_t streams;
     bool quiet;          /* no parameter says how long the kernel will run */
+    bool per_thread;     /* in the thread's default stream; it has one stream */
     bool come_and_go;    /* each launch in a stream that is made for it and destroyed behind it */
     bool stands;         /* as much as the cap takes waits for a word that nobody writes */
     uint32_t sync_every; /* launches between synchronisations; 0: never */

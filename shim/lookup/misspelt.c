@@ -1,9 +1,9 @@
 /*
- * misspelt.c - see misspelt.h. Near is a third of the name's letters changed, left out, doubled or
- * swapped with the next one, or a beginning.
+ * misspelt.c - see misspelt.h.
  */
 #include "shim/lookup/misspelt.h"
 
+#include "common/near.h"
 #include "shim/lookup/conf.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const char prefix[] = "CUTIN_";
-enum { PREFIX = sizeof(prefix) - 1, LONGEST = 32, LEAST_BEGINNING = 4, SAID = 64 };
+enum { PREFIX = sizeof(prefix) - 1, LONGEST = 32, SAID = 64 };
 
 static const char conf[] = "CUTIN_CONF";
 
@@ -21,58 +21,21 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Letters to change, leave out, put in or swap with their neighbour until a is b. */
-static size_t distance(const char *a, size_t m, const char *b, size_t n)
-{
-    size_t rows[3][LONGEST + 1], *before = rows[0], *last = rows[1], *row = rows[2], *gone;
-
-    for (size_t j = 0; j <= n; j++)
-        last[j] = before[j] = j;
-    for (size_t i = 1; i <= m; i++) {
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = least(row[j], before[j - 2] + 1);
-        }
-        gone = before;
-        before = last;
-        last = row;
-        row = gone;
-    }
-    return last[n];
-}
-
-/* Both without the prefix. */
-static size_t apart(const char *text, size_t length, const char *name)
-{
-    size_t n = strlen(name), changes;
-
-    if (length >= LEAST_BEGINNING && length < n && memcmp(text, name, length) == 0)
-        return 1;
-    if (n < length && text[n] == '_' && memcmp(text, name, n) == 0)
-        return 1;
-    if (length > LONGEST || n > LONGEST)
-        return LONGEST;
-    changes = distance(text, length, name, n);
-    return changes * 3 <= length ? changes : LONGEST;
-}
-
 /* The setting, or CUTIN_CONF, that a text without the prefix is nearest to; NULL: it is near none.
  * 0 apart: it is one. */
 static const char *nearest(const char *text, size_t length, size_t *is)
 {
     const char *name = conf;
 
-    *is = apart(text, length, conf + PREFIX);
+    *is = near_changes(text, length, conf + PREFIX);
     for (size_t i = 0; setting_names[i]; i++) {
-        size_t changes = apart(text, length, setting_names[i] + PREFIX);
+        size_t changes = near_changes(text, length, setting_names[i] + PREFIX);
         if (changes < *is) {
             *is = changes;
             name = setting_names[i];
         }
     }
-    return *is < LONGEST ? name : NULL;
+    return *is < NEAR_NOT ? name : NULL;
 }
 
 bool setting_misspelt(size_t *at, char *text, size_t size)

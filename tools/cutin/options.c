@@ -2,6 +2,7 @@
  * options.c - options of the subcommands from their tables: parsing, help text, error lines.
  */
 #include "subcommand.h"
+#include "common/near.h"
 #include "common/number.h"
 
 #include <errno.h>
@@ -56,10 +57,28 @@ static int row_of_letter(const struct subcommand *cmd, int letter)
     return OPTIONS_END;
 }
 
+/* NULL: none is near. */
+static const char *option_meant(const struct subcommand *cmd, const char *text)
+{
+    const char *meant = NULL;
+    size_t least = NEAR_NOT, dashes = strspn(text, "-"), length = strcspn(text, "=");
+
+    for (const struct option_row *row = cmd->options; row && row->name; row++) {
+        size_t changes =
+            row->help ? near_changes(text + dashes, length - dashes, row->name) : NEAR_NOT;
+        if (changes < least) {
+            least = changes;
+            meant = row->name;
+        }
+    }
+    return meant;
+}
+
 /* getopt_long tells what was wrong in three ways: optopt is a row's value, a letter, or 0. */
 _Noreturn static void wrong_option(const struct subcommand *cmd, int what, char **argv)
 {
     int row = row_of_letter(cmd, optopt);
+    const char *meant = optopt ? NULL : option_meant(cmd, argv[optind - 1]);
 
     if (what == ':' && row >= 0)
         fail_usage(cmd, "option -%c needs a value (%s)", optopt, cmd->options[row].arg);
@@ -71,6 +90,8 @@ _Noreturn static void wrong_option(const struct subcommand *cmd, int what, char 
                    optopt == VAL_HELP ? "help" : cmd->options[optopt - VAL_ROW].name);
     if (optopt)
         fail_usage(cmd, "unknown option -%c", optopt);
+    if (meant)
+        fail_usage(cmd, "unknown option %s (did you mean --%s?)", argv[optind - 1], meant);
     fail_usage(cmd, "unknown option %s", argv[optind - 1]);
 }
 

@@ -4,6 +4,7 @@
 #include "subcommand.h"
 #include "paths.h"
 #include "progress.h"
+#include "common/near.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <jansson.h>
@@ -21,6 +22,33 @@ static const struct subcommand *subcommand_find(const char *name)
             if (strcmp((*cmd)->name, name) == 0)
                 return *cmd;
     return NULL;
+}
+
+/* NULL: none is near. */
+static const char *subcommand_meant(const char *text)
+{
+    const char *meant = NULL;
+    size_t least = NEAR_NOT, length = strlen(text);
+
+    for (const struct group *group = program->groups; group->heading; group++)
+        for (const struct subcommand *const *cmd = group->subcommands; *cmd; cmd++) {
+            bool same = (*cmd)->elsewhere && strcmp((*cmd)->elsewhere, text) == 0;
+            size_t changes = same ? 0 : near_changes(text, length, (*cmd)->name);
+            if (changes < least) {
+                least = changes;
+                meant = (*cmd)->name;
+            }
+        }
+    return meant;
+}
+
+_Noreturn static void subcommand_unknown(const char *name)
+{
+    const char *what = name[0] == '-' ? "option" : "command", *meant = subcommand_meant(name);
+
+    if (meant)
+        fail_usage(NULL, "unknown %s %s (did you mean %s?)", what, name, meant);
+    fail_usage(NULL, "unknown %s %s", what, name);
 }
 
 static void overview(FILE *out)
@@ -45,7 +73,7 @@ static int help(int argc, char **argv)
     }
     about = subcommand_find(argv[1]);
     if (!about)
-        fail_usage(NULL, "unknown command %s", argv[1]);
+        subcommand_unknown(argv[1]);
     options_help(about);
     return EXIT_SUCCESS;
 }
@@ -126,7 +154,7 @@ int program_main(const struct program *this, int argc, char **argv)
         argv[1] = (char *)"version";
     cmd = subcommand_find(argv[1]);
     if (!cmd)
-        fail_usage(NULL, "unknown %s %s", argv[1][0] == '-' ? "option" : "command", argv[1]);
+        subcommand_unknown(argv[1]);
     simconfig_get(); /* what is misused is told here, and not by each process that is started */
     rc = cmd->run(argc - 1, argv + 1);
     /* What a program exits with that it ran is its own. */

@@ -60,6 +60,7 @@ struct option_row {
 
 struct subcommand {
     const char *name;
+    const char *elsewhere;             /* what other programs call the like; NULL: as this one */
     const char *summary;               /* one line for the overview */
     const char *synopsis;              /* what follows the name in the usage line */
     const char *about;                 /* a paragraph for --help; NULL: none */

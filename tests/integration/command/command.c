@@ -126,6 +126,19 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("version", "extra"), 2, "extra");
 }
 
+Test(command, what_is_mistyped_suggests_the_nearest)
+{
+    fails(ARGS("lsit"), 2, "did you mean list?");
+    fails(ARGS("help", "trce"), 2, "did you mean trace?");
+    fails(ARGS("ps"), 2, "did you mean list?");
+    fails(ARGS("--verzion"), 2, "did you mean version?");
+    fails(ARGS("run", "--prioritty=rt", "true"), 2, "did you mean --priority?");
+    fails(ARGS("list", "--jsn"), 2, "did you mean --json?");
+    fails(LAB_ARGS("repaly"), 2, "did you mean replay?");
+    fails(ARGS("frobnicate"), 2, "unknown command frobnicate; see");
+    fails(ARGS("list", "--frobnicate"), 2, "unknown option --frobnicate; see");
+}
+
 Test(command, what_a_full_disk_does_not_take_is_an_error)
 {
     static const char *const of[] = {"--help", "version", "list --help", "cdi", NULL};

@@ -65,6 +65,7 @@ static int list(int argc, char **argv)
 
 const struct subcommand subcommand_list = {
     .name = "list",
+    .elsewhere = "ps",
     .summary = "list the processes under cutin on this machine",
     .synopsis = "[--socket PATH] [--json]",
     .about =

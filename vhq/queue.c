@@ -1,10 +1,10 @@
 /*
  * queue.c - a vHQ from the calling thread's side: begin and end of commands, birth and death.
  *
- * vhq_begin decides: straight to the driver (inline), into the ring (buffer), or, for what cannot
- * be copied, a *turn*: a place in the ring without a command. When the turn's place is reached, the
- * dispatcher lets the waiting thread submit instead of doing so itself; to every rule it is a
- * command like any other.
+ * Most commands may go straight to the driver (inline), and vhq_lock says so. For the others
+ * vhq_begin decides: inline, into the ring (buffer), or, for what cannot be copied, a *turn*: a
+ * place in the ring without a command. When the turn's place is reached, the dispatcher lets the
+ * waiting thread submit instead of doing so itself; to every rule it is a command like any other.
  */
 #include "vhq/internal.h"
 

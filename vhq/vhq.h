@@ -429,7 +429,8 @@ void vhq_get_stats(struct vhq *q, struct vhq_stats *out);
 /* vhq_stats.padded: one atomic load. */
 uint64_t vhq_set_padded(const struct vhq_set *set);
 
-/* In a forked child: the dispatcher thread is gone; forget everything, free nothing. */
+/* In a forked child, where the dispatcher thread is gone: from now on nothing is queued, locked or
+ * freed. */
 void vhq_after_fork(void);
 
 #endif

@@ -3,9 +3,9 @@
  *
  * One thread, "cutin-link", owns the connection (link.c): it registers, takes in the pages of
  * clients below, and puts private memory back when the daemon goes. Another one, "cutin-client",
- * keeps bounds, and gives the owner its ticks. Both beat. A lock guards the connection, the device
- * table and the stream counts against the few other threads that use them; the real-time path
- * (activity.c) takes no lock.
+ * keeps bounds, clears the bits of dead holders, and gives the owner its ticks. Both beat. A lock
+ * guards the connection, the device table and the stream counts against the few other threads that
+ * use them; the real-time path (activity.c) takes no lock.
  */
 #include "scheduler/client/client.h"
 

@@ -22,7 +22,7 @@ struct members {
 };
 
 /* Until something of it moves, work that stands wants nothing. */
-static bool stuck(const struct peer_device *mine)
+static bool stands(const struct peer_device *mine)
 {
     return mine->stand.ns >= STANDS_NS && !MUTANT(stander_has_turns);
 }
@@ -61,7 +61,7 @@ static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
         .level = p->level,
         .weight = p->weight,
         .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : more,
-        .wants = !p->stalled && !p->paused && !stuck(mine) &&
+        .wants = !p->stalled && !p->paused && !stands(mine) &&
                  (look_works(page) || gpu_ns != mine->gpu_ns),
         .gives_deadlines = p->deadline_ms > 0,
         .deadline_ns = p->stalled || p->paused ? 0 : page_read(&page->deadline_ns),

@@ -12,8 +12,8 @@
 #include "common/mutant.h"
 
 enum {
-    PLACES = 255, /* that fit the word */
-    SHIFT_US = 3900,
+    PLACES = 255,    /* that fit the word */
+    SHIFT_US = 3900, /* about vhq's SHIFT_NS: rounds are reckoned by it, none ends by it */
     SHIFTS_DOUBLED = 5,
     STANDS_NS = 400000000, /* and two rounds of shifts */
     COMMANDS = 64, /* that a shift has room for: at its end as much as one is lost, at most */

@@ -74,7 +74,7 @@ const uint8_t *topology_words(struct topology *r, const struct peer *owner,
 int topology_look(struct topology *r, struct peer *peers, uint64_t now_ns);
 /* Level, lowest level or devices of `p` have changed: tells everybody concerned in `peers`. */
 void topology_update(struct topology *r, struct peer *peers, struct peer *p);
-/* `p` lives but does not run: clears its bits in all pages. */
+/* `p` is there but does not run, or is ending: clears its bits in all pages. */
 void topology_open_holds(struct peer *peers, const struct peer *p);
 /* It runs again: tells it its bits once more, so that it writes those that should stand. */
 void topology_remind(struct peer *p);

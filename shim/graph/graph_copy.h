@@ -1,7 +1,7 @@
 /*
  * graph_copy.h - a private copy, with gates, of a graph that the application has instantiated.
  *
- * The driver runs a graph to its end, and a stream's gates stand in front of it and behind it. So
+ * The driver runs a graph to its end: a stream's gates stand in front of commands, never inside. So
  * the shim launches a copy in its place, with a node between kernels every so much estimated work
  * that waits for the hold word to be 0, as a stream's gates do. The application's own graph,
  * executable graph and nodes stay as they are; whatever it changes of them is changed in the copy

@@ -3,7 +3,7 @@
  *
  * Most programs say when they find their work complete, by a synchronisation, a query or a host
  * function. One that learns it from memory that the device writes says nothing, nor does one whose
- * work another process waits for. There the driver is asked: every 10 ms, and where two ends in a
+ * work another process waits for. There the driver is asked: at each tick, and where two ends in a
  * row were found so, 150 us apart and then ever farther, until a second has brought no such end.
  */
 #include <pthread.h>
@@ -81,7 +81,7 @@ static void departed_add(struct shim_stream *s)
 STREAM_NOTE(STREAM_LEAVES, departed_add)
 
 /* For so many ticks work may get nowhere and hold others all the same (CUTIN_STUCK_MS). */
-static uint32_t departed_stuck_ticks(void)
+static uint32_t stuck_ticks(void)
 {
     uint32_t ms = config_get()->stuck_ms;
     return ms == 0 ? UINT32_MAX : ms < CLIENT_TICK_MS ? 1 : ms / CLIENT_TICK_MS;
@@ -89,7 +89,7 @@ static uint32_t departed_stuck_ticks(void)
 
 static bool departed_stuck(const struct departed *d)
 {
-    return d->ticks >= departed_stuck_ticks();
+    return d->ticks >= stuck_ticks();
 }
 
 static void departed_close_all(const struct shim_context *ctx, struct departed **all, bool alive)
@@ -205,7 +205,7 @@ static void stream_look(struct shim_stream *s, bool tick)
     else if (tick) {
         /* What it waits for may wait for those that it holds, and nobody has said so: a kernel that
          * reads what they write. They go on, until it is given something again. */
-        if (s->quiet < departed_stuck_ticks() || !schedule_idle(s, epoch))
+        if (s->quiet < stuck_ticks() || !schedule_idle(s, epoch))
             return;
         s->stuck = true;
         log_line(LOG_INFO, "stream %u has completed nothing for %u ms and holds nobody any more",

@@ -54,7 +54,7 @@ struct call_inline {
 };
 /* May it go at once? True: the caller makes the driver call now, and then call_end. It may: where
  * nobody asks for a record of it and no stream captures; into a stream with a queue, if vhq_lock
- * says so; into another one, if that counts as real time and nothing of the process is buffered. */
+ * says so; into another one, if that counts as real time and nothing of the context is buffered. */
 static inline __attribute__((always_inline)) bool call_begin(struct call_inline *c,
                                                              struct shim_stream *s)
 {

@@ -2,43 +2,9 @@
  * vhq_streams.c - the cap of several streams, that run side by side where the device has room. The
  * clock stands still but for what the test says.
  */
-#include <criterion/criterion.h>
+#include "tests/vhq/capped.h"
+
 #include <stdlib.h>
-
-#include "tests/vhq/fake.h"
-#include "vhq/internal.h"
-
-static struct world *capped(uint32_t budget_us, uint32_t depth)
-{
-    clock_freeze();
-    return world_new(&(struct vhq_config){.budget_us = budget_us, .depth = depth});
-}
-
-/* It has found that the cap is in the way, so time without progress counts from here. */
-static void dispatcher_is_blocked(struct world *w)
-{
-    bool blocked = false;
-    for (int i = 0; !blocked; i++) {
-        cr_assert(i < 200000, "never blocked");
-        pthread_mutex_lock(&w->set->lock);
-        blocked = w->set->blocked_ns != 0;
-        pthread_mutex_unlock(&w->set->lock);
-        nap_us(100);
-    }
-}
-
-static uint32_t in_device(struct world *w, int stream)
-{
-    return atomic_load(&w->stream[stream].submitted) - atomic_load(&w->stream[stream].completed);
-}
-
-/* Everything complete, and known to be. */
-static void settle(struct world *w)
-{
-    device_start(w, 1);
-    vhq_set_sync(w->set, false);
-    device_stop(w);
-}
 
 static int launch_part(struct world *w, int stream, uint64_t est_us, uint32_t eighths)
 {
@@ -271,15 +237,6 @@ Test(streams, long_commands_go_side_by_side_in_half_of_the_device)
 Test(streams, long_commands_go_side_by_side_in_all_of_the_device_while_nobody_above_comes)
 {
     long_side_by_side(true, "1110");
-}
-
-/* Of 256, as of the last time that it was learned. */
-static uint32_t pace(struct world *w)
-{
-    pthread_mutex_lock(&w->set->lock);
-    uint32_t pace = w->set->pace;
-    pthread_mutex_unlock(&w->set->lock);
-    return pace;
 }
 
 /* Kernels of one multiprocessor each: the device has room for all of them. */

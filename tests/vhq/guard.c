@@ -1,0 +1,469 @@
+/*
+ * vhq_guard.c - what is let in although there is no room, where nothing gets on. The clock stands
+ * still where it matters.
+ */
+#include "tests/vhq/capped.h"
+
+/* As behind a queue that is longer than the guard's patience: what it lets in must not fill it. */
+Test(guard, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_time)
+{
+    struct vhq_stats st;
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, 100);
+    dispatcher_looks(w);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    dispatcher_is_blocked(w);
+    clock_advance(90 * 1000000);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), 2);
+    clock_advance(20 * 1000000);
+    for (uint32_t more = 1, in = 3; in <= 8; more *= 2, in += more) {
+        WAIT_FOR(in_device(w, a) == in);
+        dispatcher_is_blocked(w);
+        dispatcher_looks(w);
+        cr_assert_eq(in_device(w, a), in, "%u", in_device(w, a));
+        clock_advance(110 * 1000000);
+    }
+    WAIT_FOR(in_device(w, a) == 8);
+    dispatcher_looks(w); /* a marker follows */
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.cap_lifts, 3);
+    /* Progress: the cap is back, and the guard begins anew. */
+    device_finish(w);
+    for (int i = 0; i < 5; i++)
+        launch(w, a, 100);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), 1);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    dispatcher_is_blocked(w);
+    clock_advance(110 * 1000000);
+    WAIT_FOR(in_device(w, a) == 3);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), 3);
+    settle(w);
+    world_free(w);
+}
+
+enum { STANDS_MS = 110 };
+
+/* What the guard lets in takes so small a part of what stands for two seconds. */
+static void lets_in_a_part(struct world *w, int a, uint32_t part)
+{
+    dispatcher_is_blocked(w);
+    uint32_t began = in_device(w, a), before = began;
+    for (uint32_t i = 1; i <= 20; i++) {
+        clock_advance(STANDS_MS * 1000000);
+        WAIT_FOR(in_device(w, a) > before); /* but never nothing */
+        dispatcher_is_blocked(w);
+        before = in_device(w, a);
+        cr_assert_leq(before - began, STANDS_MS * i / part + i, "%u", before);
+    }
+}
+
+static void lets_in_twice_as_many(struct world *w, int a)
+{
+    dispatcher_is_blocked(w);
+    clock_advance(2 * 1000000); /* as long as the first one is thought to take */
+    WAIT_FOR(in_device(w, a) == 2);
+    for (uint32_t in = 3, more = 2; more <= 64; in += more, more *= 2) {
+        dispatcher_is_blocked(w);
+        clock_advance(STANDS_MS * 1000000);
+        WAIT_FOR(in_device(w, a) == in);
+    }
+}
+
+static struct world *stands_before(int *a)
+{
+    struct world *w = capped(100, 32);
+    *a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 256; i++)
+        launch(w, *a, 1000);
+    return w;
+}
+
+static void *drains(void *q)
+{
+    vhq_drain(q, false);
+    return NULL;
+}
+
+static void *drains_for_end(void *q)
+{
+    vhq_drain_for_end(q, false);
+    return NULL;
+}
+
+/* A host function that sleeps needs nothing, and who cuts in behind it waits for all of that. */
+Test(guard, lets_in_what_takes_a_small_part_of_the_stand)
+{
+    int a;
+    struct world *w = stands_before(&a);
+    lets_in_a_part(w, a, 32);
+    settle(w);
+    world_free(w);
+}
+
+/* The host function may wait for whoever waits there. */
+Test(guard, lets_twice_as_many_in_where_a_thread_waits_for_them)
+{
+    int a;
+    pthread_t drainer;
+    struct world *w = stands_before(&a);
+    pthread_create(&drainer, NULL, drains, w->stream[a].q);
+    WAIT_FOR(somebody_waits(w));
+    lets_in_twice_as_many(w, a);
+    settle(w);
+    pthread_join(drainer, NULL);
+    world_free(w);
+}
+
+/* Natively it waits as long. */
+Test(guard, lets_no_more_in_for_who_waits_for_their_end)
+{
+    int a;
+    pthread_t drainer;
+    struct world *w = stands_before(&a);
+    pthread_create(&drainer, NULL, drains_for_end, w->stream[a].q);
+    WAIT_FOR(somebody_waits(w));
+    lets_in_a_part(w, a, 32);
+    settle(w);
+    pthread_join(drainer, NULL);
+    world_free(w);
+}
+
+/* One round of what is longer than what went before. */
+Test(guard, lets_in_no_round_of_long_ones)
+{
+    int a;
+    struct world *w = capped(100, 32);
+    a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 64; i++)
+        launch(w, a, i < 16 ? 10 : 50 * 1000);
+    for (int i = 0; i < 12; i++) {
+        dispatcher_is_blocked(w);
+        clock_advance(110 * 1000000);
+        dispatcher_looks(w);
+    }
+    dispatcher_is_blocked(w);
+    cr_assert_leq(in_device(w, a), 16 + 12, "%u", in_device(w, a));
+    settle(w);
+    world_free(w);
+}
+
+/* What does not progress may have thousands behind it, ahead of all that others wait for. */
+Test(guard, lets_one_in_of_a_stream_that_is_done_where_another_has_more_ahead)
+{
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, 100);
+    launch(w, b, 100);
+    dispatcher_looks(w);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    dispatcher_is_blocked(w);
+    cr_assert_eq(in_device(w, b), 0);
+    clock_advance(110 * 1000000);
+    WAIT_FOR(in_device(w, a) == 3 && in_device(w, b) == 1);
+    launch(w, b, 100); /* that is not done any more */
+    dispatcher_is_blocked(w);
+    clock_advance(110 * 1000000);
+    WAIT_FOR(in_device(w, a) == 5);
+    dispatcher_is_blocked(w);
+    cr_assert_eq(in_device(w, b), 1);
+    settle(w);
+    world_free(w);
+}
+
+/* Two of a stream stand, with six behind them, and one waits in each of `n` others; the guard has
+ * let in once. */
+static struct world *one_stands(int *stands, int *other, int n)
+{
+    struct world *w = capped(100, 32);
+    *stands = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, *stands, 100);
+    for (int i = 0; i < n; i++)
+        launch(w, other[i] = world_stream(w, VHQ_NONBLOCKING), 100);
+    dispatcher_looks(w);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, *stands) == 2);
+    dispatcher_is_blocked(w);
+    clock_advance(110 * 1000000);
+    WAIT_FOR(in_device(w, *stands) == 3 && in_device(w, other[0]) == 1);
+    dispatcher_looks(w); /* the marker follows */
+    return w;
+}
+
+/* Or each would wait for the guard behind those before it. */
+Test(guard, lets_one_in_of_each_stream_that_is_done_as_soon_as_the_one_before_is_complete)
+{
+    enum { N = 20 };
+    int stands, other[N];
+    struct world *w = one_stands(&stands, other, N);
+    for (int i = 0; i < N; i++) {
+        for (int looks = 0; in_device(w, other[i]) == 0; looks++) {
+            cr_assert_lt(looks, 4);
+            dispatcher_looks(w);
+        }
+        dispatcher_looks(w);
+        for (int later = i + 1; later < N; later++)
+            cr_assert_eq(in_device(w, other[later]), 0);
+        cr_assert(device_step(w, other[i]));
+    }
+    cr_assert_eq(in_device(w, stands), 3);
+    cr_assert_eq(w->set->past.cap_lifts, 1);
+    settle(w);
+    world_free(w);
+}
+
+/* The cap is back. */
+Test(guard, lets_none_in_so_where_what_stood_gets_on)
+{
+    int stands, other[3];
+    struct world *w = one_stands(&stands, other, 3);
+    device_step(w, stands);
+    dispatcher_looks(w);
+    cr_assert(device_step(w, other[0]));
+    for (int i = 0; i < 3; i++)
+        dispatcher_looks(w);
+    cr_assert_eq(in_device(w, other[1]), 0);
+    settle(w);
+    world_free(w);
+}
+
+Test(guard, nor_where_it_is_gone)
+{
+    int stands, other[3];
+    struct world *w = one_stands(&stands, other, 3);
+    dispatcher_looks(w);
+    pthread_mutex_lock(&w->set->lock);
+    cap_forget(w->stream[stands].q);
+    pthread_mutex_unlock(&w->set->lock);
+    cr_assert(device_step(w, other[0]));
+    for (int i = 0; i < 3; i++)
+        dispatcher_looks(w);
+    cr_assert_eq(in_device(w, stands), 3);
+    cr_assert_eq(in_device(w, other[1]), 1, "the cap is the next one's");
+    settle(w);
+    world_free(w);
+}
+
+/* A millisecond, at the end of which something that `stream` has is complete, and it has more. */
+static void goes_on(struct world *w, int stream)
+{
+    clock_advance(1000000);
+    dispatcher_looks(w);
+    cr_assert(device_step(w, stream));
+    launch(w, stream, 100);
+    dispatcher_looks(w);
+    dispatcher_looks(w);
+}
+
+/* Somebody may wait for what is behind it to be submitted, and be who ends it. */
+Test(guard, lets_more_in_of_what_stands_although_another_goes_on_beside_it)
+{
+    int stands, other[1];
+    struct world *w = one_stands(&stands, other, 1);
+    for (int i = 0; i < 350; i++) {
+        goes_on(w, other[0]);
+        cr_assert_eq(in_device(w, other[0]), 1);
+    }
+    cr_assert_eq(in_device(w, stands), 8, "%u", in_device(w, stands));
+    settle(w);
+    world_free(w);
+}
+
+/* As above, where the other one needs no guard: what stands leaves most of the device free. */
+Test(guard, lets_more_in_of_what_stands_although_others_have_room)
+{
+    struct world *w = capped(100, 32);
+    int stands = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        world_call(w, &(struct call){.stream = stands, .est_ns = 100 * 1000, .eighths = 1});
+    clock_advance(60 * 1000);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, stands), 2);
+    launch(w, other, 100);
+    launch(w, other, 100);
+    for (int i = 0; i < 500; i++) {
+        goes_on(w, other);
+        cr_assert_leq(in_device(w, other), 2, "%u", in_device(w, other));
+    }
+    cr_assert_eq(in_device(w, stands), 8, "%u", in_device(w, stands));
+    settle(w);
+    world_free(w);
+}
+
+/* A kernel that stays for good, and others that go on: nothing waits for the guard. */
+Test(guard, lets_none_in_where_nothing_is_behind_what_stands)
+{
+    struct vhq_stats st;
+    struct world *w = capped(100, 32);
+    int stands = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, stands, 100);
+    for (int i = 0; i < 8; i++)
+        launch(w, other, 100);
+    clock_advance(110 * 1000);
+    dispatcher_looks(w);
+    for (int i = 0; i < 500; i++) {
+        goes_on(w, other);
+        cr_assert_leq(in_device(w, other), 2, "%u", in_device(w, other));
+    }
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.cap_lifts, 0);
+    settle(w);
+    world_free(w);
+}
+
+/* Or of streams that wait for each other, with a command of one that does not between any two, two
+ * would go each time. */
+Test(guard, lets_twice_as_many_in_although_what_it_let_in_is_complete)
+{
+    int stands, other[3];
+    struct world *w = one_stands(&stands, other, 3);
+    cr_assert(device_step(w, other[0]));
+    dispatcher_looks(w);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, other[1]), 1);
+    for (uint32_t in = 5; in <= 9; in += 4) {
+        dispatcher_is_blocked(w);
+        clock_advance(110 * 1000000);
+        WAIT_FOR(in_device(w, stands) >= (in < 8 ? in : 8));
+        dispatcher_looks(w);
+        cr_assert_eq(in_device(w, stands), in < 8 ? in : 8, "%u", in_device(w, stands));
+    }
+    settle(w);
+    world_free(w);
+}
+
+/* It let in as many as there were, and some. */
+static struct world *more_admitted_than_there_are(int *stands)
+{
+    struct world *w = capped(100, 32);
+    *stands = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 4; i++)
+        launch(w, *stands, 100);
+    dispatcher_looks(w);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, *stands) == 2);
+    for (uint32_t in = 3; in <= 4; in++) {
+        dispatcher_is_blocked(w);
+        clock_advance(110 * 1000000);
+        WAIT_FOR(in_device(w, *stands) == in);
+        dispatcher_looks(w);
+    }
+    return w;
+}
+
+/* Who comes next has to wait for it anew. */
+Test(guard, lets_none_in_for_what_is_gone)
+{
+    int stands;
+    struct world *w = more_admitted_than_there_are(&stands);
+    int other = world_stream(w, VHQ_NONBLOCKING);
+    pthread_mutex_lock(&w->set->lock);
+    cap_forget(w->stream[stands].q);
+    pthread_mutex_unlock(&w->set->lock);
+    for (int i = 0; i < 3; i++)
+        launch(w, other, 100);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, other), 1, "%u", in_device(w, other));
+    settle(w);
+    world_free(w);
+}
+
+/* What ran before somebody came is closed off in all streams at once; the long one may not be
+ * the oldest. */
+Test(guard, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
+{
+    static _Atomic uint32_t above;
+    struct vhq_stats st;
+    clock_freeze();
+    struct world *w =
+        world_new(&(struct vhq_config){.budget_us = 100, .depth = 32, .above = &above});
+    int before = world_stream(w, VHQ_NONBLOCKING), a = world_stream(w, VHQ_NONBLOCKING);
+    int after = world_stream(w, VHQ_NONBLOCKING);
+    launch(w, before, 1);
+    launch(w, after, 1);
+    launch(w, a, 80 * 1000);
+    atomic_store(&above, 1);
+    launch(w, a, 100);
+    dispatcher_is_blocked(w);
+    clock_advance(150 * 1000000);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), 1);
+    clock_advance(40 * 1000000);
+    WAIT_FOR(in_device(w, a) == 2);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.cap_lifts, 1);
+    settle(w);
+    world_free(w);
+}
+
+/* Half a second is all that an estimate in flight can say. */
+Test(guard, what_is_known_to_take_seconds_does_not_lift_it_each_half_second)
+{
+    struct vhq_stats st;
+    clock_freeze();
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, 3000 * 1000);
+    dispatcher_is_blocked(w);
+    for (int i = 0; i < 14; i++) {
+        clock_advance(500 * 1000000);
+        dispatcher_looks(w);
+    }
+    cr_assert_leq(in_device(w, a), 2, "%u after 7 s", in_device(w, a));
+    clock_advance(3000 * 1000000ull);
+    WAIT_FOR(in_device(w, a) > 2);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.cap_lifts, 1);
+    settle(w);
+    world_free(w);
+}
+
+/* Real-time requests come more often than the guard's time: it must not begin anew each time. */
+Test(guard, lifts_although_holds_come_and_go)
+{
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 8; i++)
+        launch(w, a, 100);
+    dispatcher_looks(w);
+    /* The dispatcher need not look while nothing is held, each time. */
+    for (int i = 0; in_device(w, a) < 8; i++) {
+        cr_assert_lt(i, 1000);
+        clock_advance(30 * 1000000);
+        atomic_store(&w->stream[a].hold, 1);
+        dispatcher_looks(w);
+        atomic_store(&w->stream[a].hold, 0);
+        dispatcher_looks(w);
+    }
+    device_finish(w);
+    world_free(w);
+}
+
+Test(guard, a_lifted_cap_does_not_lift_a_hold)
+{
+    struct world *w = capped(100, 32);
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 4; i++)
+        launch(w, a, 100);
+    atomic_store(&w->stream[b].hold, 1);
+    int held = launch(w, b, 10);
+    clock_advance(60 * 1000);
+    WAIT_FOR(in_device(w, a) == 2);
+    clock_advance(1000000);
+    dispatcher_is_blocked(w);
+    clock_advance(200 * 1000000);
+    WAIT_FOR(in_device(w, a) == 3);
+    cr_assert_not(submitted(w, held));
+    device_finish(w);
+    world_free(w);
+}

@@ -5,14 +5,7 @@
 
 #include <string.h>
 
-enum {
-    FULL = 108 * 2,
-    MS = 1500,
-    FAIR_MS = 2500,
-    LATER_MS = 400,
-    QUIET_MS = 5600,
-    SOLO_MS = 10000
-};
+enum { MS = 1500, FAIR_MS = 2500, LATER_MS = 400, QUIET_MS = 5600 };
 
 #define JOB(n, ...) {.us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .weight = 1}
 #define JOB_BUT(n, list, ...)                                                                      \
@@ -65,7 +58,6 @@ enum {
 static const struct solo short_in_turn = {.streams = 4,
                                           .kernels = 1,
                                           .kernel = {{100, FULL / 4}},
-                                          .stream = {{.blocking = false}},
                                           .steps = 4,
                                           .step = {IN(0, 200, 0), IN(1, 200, 0), IN(2, 200, 0),
                                                    IN(3, 200, 0)}},

@@ -5,10 +5,7 @@
 
 #include <string.h>
 
-#include "tools/cutin/statistics/random.h"
-
-#define PICK(s, ...)                                                                               \
-    (((const uint32_t[]){__VA_ARGS__})[random_below(s, sizeof((uint32_t[]){__VA_ARGS__}) / 4)])
+#include "draw.h"
 
 enum { MOST_US = 400000 }; /* of all its kernels, one after the other */
 

@@ -2,6 +2,8 @@
  * trial.c - one workload, run once and judged (see trial.h).
  */
 #include "trial.h"
+#include "common/clock.h"
+#include "tools/cutin/nap.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,20 +19,6 @@
 #include <unistd.h>
 
 enum { PATH_ROOM = TRIAL_NAME + 32 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void sleep_until(uint64_t ns)
-{
-    struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
-        ;
-}
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -226,7 +214,7 @@ static void places_run(const struct trial *t, const struct workload *w, struct p
 {
     pid_t change[2] = {0};
     for (uint32_t ms = 0; ms <= w->ms && !solo_is_done(w, places); ms++) {
-        sleep_until(r->begin_ns + ms * 1000000ull);
+        nap_until(r->begin_ns + ms * 1000000ull);
         for (uint32_t i = 0; i < WORKERS; i++) {
             struct place *p = &places[i];
             if (!p->record)
@@ -261,7 +249,7 @@ static int trial_run_once(const struct trial *t, const struct workload *w, struc
         r.budget_us = CHANGED_BUDGET_US;
     r.slack_us = t->slack_us + w->slack_us;
     r.stepped = t->stepped;
-    r.begin_ns = *begin_ns = now_ns();
+    r.begin_ns = *begin_ns = clock_ns();
     r.end_ns = r.begin_ns + w->ms * 1000000ull;
     if (rc == 0)
         places_run(t, w, places, &r);

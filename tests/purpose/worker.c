@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "kernels_ptx.h"
+#include "common/clock.h"
+#include "tools/cutin/nap.h"
 #include "tools/cutin/statistics/random.h"
 
 enum { THREADS = 1024, COPY_EVERY = 16 };
@@ -29,20 +31,6 @@ static struct {
     CUstream stream[STREAMS];
     uint64_t random[STREAMS];
 } self;
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static void sleep_until(uint64_t ns)
-{
-    struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
-        ;
-}
 
 static void check(CUresult rc, uint32_t line)
 {
@@ -168,7 +156,7 @@ static void called(uint32_t place)
     struct record *r = self.record;
     uint32_t n = atomic_load_explicit(&r->calls[place], memory_order_relaxed);
     CHECK(n < RECORD_CALLS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
-    r->call_ns[place][n] = now_ns();
+    r->call_ns[place][n] = clock_ns();
     atomic_store_explicit(&r->calls[place], n + 1, memory_order_release);
 }
 
@@ -216,8 +204,8 @@ static void job_run(const struct job *j)
         lane_open(j, &lane[i], i);
     if (j->stands)
         job_stand(j);
-    self.record->begun_ns = now_ns();
-    for (uint32_t i = 0; now_ns() < end_ns; i = (i + 1) % j->streams)
+    self.record->begun_ns = clock_ns();
+    for (uint32_t i = 0; clock_ns() < end_ns; i = (i + 1) % j->streams)
         lane_step(j, &lane[i], i);
     _exit(0); /* what is queued goes: somebody ended the job */
 }
@@ -319,11 +307,11 @@ static void play(const struct solo *p)
     CHECK(cuMemAlloc(&g.memory, 4096));
     play_graph(&g);
     play_first(&g);
-    self.record->begun_ns = now_ns();
+    self.record->begun_ns = clock_ns();
     for (uint32_t i = 0; i < p->steps; i++)
         play_step(&g, &p->step[i]);
     CHECK(cuCtxSynchronize());
-    __atomic_store_n(&self.record->done_ns, now_ns(), __ATOMIC_RELEASE);
+    __atomic_store_n(&self.record->done_ns, clock_ns(), __ATOMIC_RELEASE);
     _exit(0);
 }
 
@@ -413,15 +401,15 @@ static void serving_open(struct serving *s)
 
 static void serve(struct serving *s, struct request *r)
 {
-    sleep_until(r->due_ns);
+    nap_until(r->due_ns);
     s->number++;
-    r->called_ns = now_ns();
+    r->called_ns = clock_ns();
     if (s->graph)
         CHECK(cuGraphLaunch(s->graph, s->stream));
     else
         request_work(s);
     request_wait(s);
-    r->known_ns = now_ns();
+    r->known_ns = clock_ns();
 }
 
 static uint64_t gap_ns(const struct service *v, uint32_t i, uint64_t *random)
@@ -456,7 +444,7 @@ static void service_run(const struct service *v)
     struct serving s = {.v = v};
     uint64_t end_ns = self.begin_ns + self.workload.ms * 1000000ull, random = self.workload.seed;
     serving_open(&s);
-    uint64_t due_ns = self.record->begun_ns = now_ns();
+    uint64_t due_ns = self.record->begun_ns = clock_ns();
     for (uint32_t i = 0; due_ns < end_ns && i < RECORD_REQUESTS; i++) {
         struct request *r = &self.record->request[i];
         r->due_ns = due_ns;
@@ -465,7 +453,7 @@ static void service_run(const struct service *v)
         memory_look();
         due_ns += gap_ns(v, i, &random);
     }
-    sleep_until(end_ns);
+    nap_until(end_ns);
     _exit(0);
 }
 

@@ -8,13 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cutin/statistics/random.h"
+#include "draw.h"
 
-enum {
-    FULL = 108 * 2,
-    DRAWN_STREAMS = 3,
-    SOLO_MS = 10000
-}; /* blocks of 1024 threads that fill the simulated GPU */
+enum { DRAWN_STREAMS = 3 };
 
 static uint32_t between(uint64_t *s, uint32_t least, uint32_t most)
 {
@@ -25,9 +21,6 @@ static bool one_in(uint64_t *s, uint32_t n)
 {
     return random_below(s, n) == 0;
 }
-
-#define PICK(s, ...)                                                                               \
-    (((const uint32_t[]){__VA_ARGS__})[random_below(s, sizeof((uint32_t[]){__VA_ARGS__}) / 4)])
 
 /* Beside kernels one by one in one stream; most jobs do a thing or two of these. */
 static void job_draw_extras(struct job *j, uint64_t *s)

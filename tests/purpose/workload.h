@@ -11,6 +11,8 @@
 #include "solo.h"
 
 enum { JOBS = 8, STREAMS = 8, SERVICE = JOBS, WORKERS, CYCLE = 4 };
+enum { FULL = 108 * 2 };  /* blocks of 1024 threads that fill the simulated GPU */
+enum { SOLO_MS = 10000 }; /* that a solo may take, natively and under cutin each */
 enum { CHANGE_MS = 100, CHANGED_BUDGET_US = 1000 };
 /* Workloads that have names, and are not drawn, have seeds from here on. */
 #define CASE_SEED UINT64_C(1000000000)

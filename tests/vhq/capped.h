@@ -41,6 +41,7 @@ static inline void settle(struct world *w)
     device_stop(w);
 }
 
+/* Of 256, as of the last time that it was learned. */
 static inline uint32_t pace(struct world *w)
 {
     pthread_mutex_lock(&w->set->lock);

@@ -136,6 +136,7 @@ Test(used, an_opened_set_is_held_by_nobody_but_turns_and_pauses)
     cr_assert_eq(gpu_ns(w) - before, MS / 2, "of two");
     atomic_store(&w->stream[a].hold, ABOVE | TURN);
     vhq_set_open(w->set, 2);
+    dispatcher_looks(w); /* a look that is under way has not seen it */
     device_finish(w);
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 0);

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-enum { LOOK = 64 }; /* of a stream's buffered frees, the newest, that an allocation looks at */
+enum { LOOK = 64 }; /* an allocation looks at so many of its stream's newest buffered frees */
 
 struct block {
     struct table_node node; /* by address */
-    /* Counts on for ever, and with each change of what it means: a free of an earlier life is none
-     * of this one. */
+    /* Grows with each change of the block's state and is never reset, so a free from an earlier
+     * life of the block is not taken for one of this life. */
     _Atomic uint64_t serial;
-    _Atomic(struct shim_stream *) stream; /* its free is buffered there, one of stream->freed */
-    size_t bytes;                         /* as asked for */
+    _Atomic(struct shim_stream *) stream; /* where its free is buffered; it is in stream->freed */
+    size_t bytes;                         /* as the program asked for */
     CUmemoryPool pool;
     uint32_t pools; /* pools_changed when it was allocated */
     struct block *prev, *next;
@@ -22,12 +22,12 @@ struct block {
 
 TABLE(blocks);
 
-/* For what a block is. Whether there is one, and whether its free is buffered, is read without. */
+/* For the state of blocks. Whether there is one, or its free is buffered, is read without it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct block *spare; /* by next; type-stable, as table.h asks for */
+static struct block *spare; /* to be reused, by `next`; never freed, as table.h requires */
 static _Atomic uint64_t count;
 static uint32_t pools_changed = 1;
-static _Atomic uint64_t freed_bytes; /* of blocks whose free is buffered */
+static _Atomic uint64_t freed_bytes; /* bytes of blocks whose free is buffered */
 
 uint64_t block_freed_bytes(void)
 {
@@ -72,7 +72,7 @@ static void block_end(struct block *b)
     spare = b;
 }
 
-/* Its free is not buffered any more. */
+/* The block's free is no longer buffered. */
 static void block_unlist(struct block *b)
 {
     struct shim_stream *s = atomic_load_explicit(&b->stream, memory_order_relaxed);
@@ -83,7 +83,7 @@ static void block_unlist(struct block *b)
     atomic_store_explicit(&b->stream, NULL, memory_order_relaxed);
 }
 
-/* One that is there already went in a way that nobody saw. */
+/* If the block is known already, the driver got it back by a way that the shim did not see. */
 void block_add(CUdeviceptr at, size_t bytes, CUmemoryPool pool)
 {
     pthread_mutex_lock(&lock);
@@ -167,8 +167,8 @@ bool block_free_due(struct block_free f)
     return due;
 }
 
-/* Its size is exactly the one that is asked for, so whoever asks the driver about the address hears
- * what he would hear of a new block. */
+/* The size must be exactly the requested one: then the driver's answers about the address are those
+ * for a new block. */
 static bool block_serves(const struct block *b, size_t bytes, CUmemoryPool pool)
 {
     return b->bytes == bytes && b->pool == pool && b->pools == pools_changed;

@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 
-/* A call that has not returned by then waits in the driver, which has looked at captures before. */
+/* A call that takes longer waits in the driver, which has looked for captures before that. */
 enum { INSIDE_MS = 100, LOOK_US = 20 };
 
 _Atomic uint32_t capture_count;
@@ -15,12 +15,12 @@ bool capture_ask(const struct shim_stream *s, CUstream handle)
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     if (s && s->cig)
         return true;
-    /* CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the legacy stream while a blocking one captures. */
+    /* CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: the legacy stream while a blocking stream captures. */
     return REAL(cuStreamIsCapturing)(handle, &status) != CUDA_SUCCESS ||
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Either this sees that a capture begins, or that one sees this: both count before they look. */
+/* capture_enter and capture_shut both count themselves before they look, so one sees the other. */
 bool capture_enter(struct shim_stream *s)
 {
     atomic_fetch_add(&s->inside, 1);
@@ -75,7 +75,7 @@ void capture_begun(struct shim_stream *s)
 {
     static _Atomic uint32_t numbers;
     if (atomic_exchange(&s->captures, atomic_fetch_add(&numbers, 1) | 1U << 31))
-        atomic_fetch_sub(&capture_count, 1); /* it began again */
+        atomic_fetch_sub(&capture_count, 1); /* a second begin without an end */
 }
 
 void capture_over(struct shim_stream *s)

@@ -15,12 +15,12 @@
 
 TABLE(contexts);
 POOL(context_pool, struct shim_context, free_next);
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* making and closing contexts */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for making and closing contexts */
 static pthread_cond_t made = PTHREAD_COND_INITIALIZER;
 static struct making {
     CUcontext handle;
     struct making *next;
-} *making; /* by threads that ask the driver about it now, without the lock */
+} *making; /* what threads are asking the driver about, without the lock */
 static _Atomic uint64_t generations;
 _Atomic uint32_t context_count, context_queued;
 
@@ -39,8 +39,8 @@ struct context_scope context_push(const struct shim_context *ctx)
     return (struct context_scope){pushed, capture_relax()};
 }
 
-/* Any other one, of the same primary context though it may be, has another default stream, and
- * what is made there goes with it. */
+/* Any other current context, even a green one of the same primary context, has another default
+ * stream, and what is created in it ends with it. */
 struct context_scope context_push_other(const struct shim_context *ctx)
 {
     CUcontext handle = context_handle();
@@ -71,7 +71,7 @@ struct shim_context *context_known(void)
 
 /* ---- making one --------------------------------------------------------------------------- */
 
-/* 0, or what the first module answered that could not begin. */
+/* Returns 0, or the error of the first module that could not begin. */
 static int begin(enum context_stage stage, struct shim_context *ctx)
 {
     /* The linker's names for where the section begins and ends. */
@@ -84,8 +84,8 @@ static int begin(enum context_stage stage, struct shim_context *ctx)
     return rc;
 }
 
-/* A green context has fewer than the device, and so has any under MPS with
- * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Drivers before 12.4 do not say. */
+/* A green context has fewer multiprocessors than the device. So has any context under MPS with
+ * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Drivers before 12.4 do not tell. */
 static uint32_t processors_of(CUcontext handle, const struct gpu_device *gpu)
 {
     CUdevResource own;
@@ -95,7 +95,7 @@ static uint32_t processors_of(CUcontext handle, const struct gpu_device *gpu)
     return own.sm.smCount && own.sm.smCount < gpu->processors ? own.sm.smCount : gpu->processors;
 }
 
-/* With `base` current. */
+/* `base` is the current context. */
 static struct shim_context *context_new(CUcontext handle, CUcontext base)
 {
     const struct gpu_device *gpu = gpu_device_current();
@@ -103,7 +103,7 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
     if (!ctx)
         return NULL;
     unknown_look_links();
-    /* Its node stays as it is: others may be looking. */
+    /* Its node keeps its content: other threads may be reading it. */
     const size_t from = offsetof(struct shim_context, handle);
     memset((char *)ctx + from, 0, sizeof(*ctx) - from);
     ctx->handle = handle;
@@ -131,7 +131,7 @@ static bool is_made(CUcontext handle)
     return m;
 }
 
-/* Once: who comes meanwhile waits for what the driver is asked about this context, and no other. */
+/* Makes a context once. Threads that ask for the same context meanwhile wait, and no others do. */
 static struct shim_context *context_make(CUcontext handle, CUcontext base)
 {
     struct shim_context *ctx = NULL;
@@ -161,8 +161,7 @@ static struct shim_context *context_make(CUcontext handle, CUcontext base)
     return ctx;
 }
 
-/* The primary context of the green one that a stream belongs to; `owner` where that is no green
- * one. */
+/* The primary context if the stream belongs to a green one, else `owner`. */
 static CUcontext base_of(CUstream stream, CUcontext owner)
 {
     CUcontext base = NULL;
@@ -212,7 +211,7 @@ bool context_same_base(CUcontext handle, const struct shim_context *ctx)
     return other && other->base == ctx->base;
 }
 
-/* What the thread was told, void when any context has ended since. */
+/* The context that the thread found last; void when any context has ended since. */
 static _Atomic uint32_t endings;
 static _Thread_local struct {
     struct shim_context *ctx;
@@ -281,8 +280,8 @@ static void collect(struct table_node *node, void *user)
     }
 }
 
-/* The table's lock is not held while visiting: a visit may wait for the end of a hold. One made
- * meanwhile need not be seen. */
+/* The table's lock is not held while visiting, because a visit may wait for the end of a hold.
+ * Contexts made meanwhile need not be visited. */
 void context_each(void (*visit)(struct shim_context *, void *), void *user)
 {
     uint32_t room = atomic_load_explicit(&context_count, memory_order_relaxed);
@@ -354,7 +353,7 @@ static bool becomes_zero(const _Atomic uint32_t *count)
     return atomic_load(count) == 0;
 }
 
-/* Sequentially consistent on both sides: one of the two sees the other. */
+/* Both sides use sequentially consistent operations, so at least one of the two sees the other. */
 void context_park(struct shim_context *ctx)
 {
     atomic_fetch_add(&ctx->parked, 1);
@@ -417,10 +416,10 @@ void context_close(struct shim_context *ctx, bool alive)
     atomic_fetch_sub(&context_count, 1);
     atomic_fetch_add_explicit(&endings, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
-    /* Others that wait in the set have nothing left to wait for; give them the time to notice. */
+    /* Threads that wait in the set have nothing left to wait for; give them time to notice. */
     if (!becomes_zero(&ctx->users)) {
         log_line(LOG_WARN, "a context was destroyed while threads waited in it");
-        return; /* they keep what they use */
+        return; /* nothing is freed: those threads still use it */
     }
     tell(CONTEXT_ENDING, ctx, alive);
     if (ctx->set)

@@ -1,9 +1,9 @@
 /*
  * context.h - a CUDA context as the shim sees it: its vHQs, its streams, its error.
  *
- * Made at the first stream-ordered call in the context, in the thread that makes it. Structs are
- * type-stable (pool.h), so a stale pointer never leads out of valid memory; `generation` tells two
- * contexts with one handle apart.
+ * The struct is made at the first stream-ordered call in the context, by the thread that makes the
+ * call. Structs are type-stable (pool.h), so a stale pointer never leads out of valid memory.
+ * `generation` tells two contexts apart that had the same handle.
  */
 #ifndef CUTIN_SHIM_OBJECTS_CONTEXT_H
 #define CUTIN_SHIM_OBJECTS_CONTEXT_H
@@ -11,66 +11,66 @@
 #include "shim/objects/capture.h"
 #include "shim/objects/object.h"
 
-/* The current context of the calling thread, made known if it is new; NULL when there is none or it
- * cannot be scheduled (no memory: said once). */
+/* The current context of the calling thread, made known if it is new. NULL when there is none, or
+ * when it cannot be scheduled for lack of memory or a thread (a message says so). */
 struct shim_context *context_current(void);
-/* The same, without making it known. */
+/* The same, but a new context is not made known: NULL. */
 struct shim_context *context_known(void);
-/* As context_current, by what the thread was told before: no call of the driver, and no lock. For
- * processes without queues, where a wrong answer could do nothing but count activity elsewhere. */
+/* Like context_current, but remembers the last answer: no driver call and no lock. For processes
+ * without queues, where a wrong answer could only count activity in another context. */
 struct shim_context *context_mine(void);
 /* The calling thread is about to change its current context. */
 void context_switched(void);
-/* It has done so, and is in `handle`. The scheduler learns who uses the device long before the
- * first kernel: those below close off what they have in flight meanwhile. Driver calls, and a lock,
- * the first time. */
+/* The thread has changed it to `handle`. So the scheduler learns that the process uses the device
+ * long before the first kernel, and processes below put markers behind their loose commands
+ * meanwhile. Makes driver calls and takes a lock the first time. */
 void context_entered(CUcontext handle);
 struct shim_context *context_find(CUcontext handle);
-/* That of a stream, made known if it is new; `owner`: what cuStreamGetCtx said. */
+/* The context of a stream, made known if it is new. `owner`: the answer of cuStreamGetCtx. */
 struct shim_context *context_of_stream(CUstream stream, CUcontext owner);
-/* That of a handle, made known if it is new. */
+/* The context of a handle, made known if it is new. */
 struct shim_context *context_named(CUcontext handle);
-/* One that is known of this device; NULL: none. */
+/* A known primary context of this device; NULL: none. */
 struct shim_context *context_of_device(CUdevice device);
-/* Is it `ctx`, or of the same primary context? */
+/* Does the handle name `ctx`, or a context with the same primary context? */
 bool context_same_base(CUcontext handle, const struct shim_context *ctx);
 /* The driver's current context, NULL if none. */
 CUcontext context_handle(void);
-/* Number of contexts known: zero means that nothing can be buffered; and of those that have queues,
- * which a real-time process has none of. */
+/* Number of known contexts (0: nothing can be buffered), and of those with queues. A real-time
+ * process has none with queues. */
 extern _Atomic uint32_t context_count, context_queued;
-/* Calls `visit` for each context known, each kept alive meanwhile. */
+/* Calls `visit` for each known context, and keeps that context alive meanwhile. */
 void context_each(void (*visit)(struct shim_context *ctx, void *user), void *user);
-/* The same for `ctx` and, where it is a primary one, its green contexts: what calls for it mean. */
+/* The same for `ctx` and, if it is primary, its green contexts: calls for it mean these, too. */
 void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_context *ctx, void *user),
                       void *user);
 
-/* A thread that waits in ctx->set keeps it from being freed. */
+/* Keeps the context from being freed while the calling thread waits in ctx->set. */
 void context_enter(struct shim_context *ctx);
-/* The same of one that another thread may close just now; NULL: it has. */
+/* The same for a context that another thread may be closing; NULL: it is closed. */
 struct shim_context *context_find_enter(CUcontext handle);
 void context_leave(struct shim_context *ctx);
 
 /* context_error.c: a deferred command failed. True: the context is of no use any more. */
 bool context_fail(struct shim_context *ctx, int err);
-/* Every later call in it fails, by what the shim knows. */
+/* By what the shim knows, every later call in the context fails. */
 bool context_spoilt(const struct shim_context *ctx);
-/* What a call in `ctx` answers instead of being made. An error that does not last is forgotten by
- * that. */
+/* The error that a call in `ctx` returns instead of being made. An error that does not last is
+ * forgotten by that. */
 CUresult context_error_take(struct shim_context *ctx);
 static inline CUresult context_error(struct shim_context *ctx)
 {
     bool none = atomic_load_explicit(&ctx->error, memory_order_relaxed) == 0;
     return likely(none) ? CUDA_SUCCESS : context_error_take(ctx);
 }
-/* What a call in `ctx` answers when the driver answered `r`: the error of the context if there is
- * one. An `r` that spoils the context becomes its error, so that no later call is deferred. */
+/* What a call in `ctx` returns when the driver answered `r`: the context's error if there is one.
+ * An `r` that spoils the context becomes its error, so that no later call is deferred. */
 CUresult context_answer(struct shim_context *ctx, CUresult r);
 
 /*
  * What a module does when a context begins: before there is one (WANTED: `ctx` is NULL, and it may
- * be asked again and again), with nothing in it yet (EMPTY), and when it has its vHQs (QUEUED).
- * CONTEXT_BEGIN at the module's file makes it known. Returns 0 or -errno: then there is none.
+ * be called again and again), with nothing in it yet (EMPTY), and when it has its vHQs (QUEUED).
+ * CONTEXT_BEGIN in the module's file registers it. Returns 0 or -errno: then no context is made.
  */
 struct context_begin {
     enum context_stage { CONTEXT_WANTED, CONTEXT_EMPTY, CONTEXT_QUEUED } stage;
@@ -82,9 +82,9 @@ struct context_begin {
         __attribute__((section("context_begin"), used)) = &function##_begin;
 
 /*
- * What a module does when a context ends, before (ENDING) or after (ENDED) its vHQs have gone.
- * CONTEXT_END at the module's file makes it known; context_close calls each once, in no order among
- * those of one moment. `alive`: the driver still has the context.
+ * What a module does when a context ends, before (ENDING) or after (ENDED) its vHQs are gone.
+ * CONTEXT_END in the module's file registers it. context_close calls each once; those of one moment
+ * in no particular order. `alive`: the driver still has the context.
  */
 struct context_end {
     enum context_moment { CONTEXT_ENDING, CONTEXT_ENDED } moment;
@@ -95,29 +95,29 @@ struct context_end {
     static const struct context_end *const function##_entry                                        \
         __attribute__((section("context_end"), used)) = &function##_end;
 
-/* A call may end the context, and only the driver knows: until it has answered, the thread that
- * ticks asks nothing about it, and nobody looks at its completion words. Waits for that thread to
- * leave it. After context_finish. */
+/* Around a driver call that may end the context. Until the driver has answered, the thread that
+ * ticks does not ask about the context, and no thread looks at its completion words. context_park
+ * waits until the ticking thread has left it. Call it after context_finish. */
 void context_park(struct shim_context *ctx);
 void context_unpark(struct shim_context *ctx);
-/* By the thread that ticks. False: parked. */
+/* For the thread that ticks. False: parked. */
 bool context_look_begin(struct shim_context *ctx);
 void context_look_end(struct shim_context *ctx);
 
-/* A context is about to go: submit what is buffered, and wait until it is complete. For
+/* A context is about to end: submits what is buffered, and waits until it is complete. Fits
  * context_each as well. */
 void context_finish(struct shim_context *ctx, void *unused);
-/* Forget a context that was finished: its dispatcher, streams, words. `alive`: the driver still has
- * it. */
+/* Forgets a context that was finished: its dispatcher, streams, words. `alive`: the driver still
+ * has it. */
 void context_close(struct shim_context *ctx, bool alive);
 
-/* Make `ctx` current for some driver calls of the shim's own, whatever the thread captures. */
+/* Makes `ctx` current for driver calls of the shim's own, even if the thread captures. */
 struct context_scope {
     bool pushed;
     struct capture_scope capture;
 };
 struct context_scope context_push(const struct shim_context *ctx);
-/* The same unless it is current. */
+/* The same, unless it is current already. */
 struct context_scope context_push_other(const struct shim_context *ctx);
 void context_pop(struct context_scope scope);
 

@@ -1,16 +1,16 @@
 /*
- * context_error.c - what is wrong with a context, and which calls hear of it.
+ * context_error.c - what is wrong with a context, and which calls return the error.
  *
- * A deferred command that fails has returned success already. Where its error spoils the context,
- * every later call answers it, as the driver does. Any other one (no memory for a graph launch,
- * say) the application could have dealt with: it is told once, by the next call that may be told,
- * and the context works on. That call is not made, or it is a synchronisation, which is made and
- * answers the error of what came before, as one may natively.
+ * A deferred command that fails has returned success already. If its error spoils the context,
+ * every later call returns it, as the driver does. Any other error (no memory for a graph launch,
+ * say) the application could have dealt with: the next call that may return it does so, once, and
+ * the context works on. That call is not made, unless it is a synchronisation: that is made, and
+ * returns the error of what came before, as it may natively.
  */
 #include "shim/objects/context.h"
 
-/* The errors of which cuda.h says that the context or the process is of no use afterwards; as
- * numbers, since the oldest headers lack some. */
+/* The errors that, by cuda.h, make the context or the process unusable. Some are numbers because
+ * the oldest headers lack them. */
 static const int spoiling[] = {
     CUDA_ERROR_ECC_UNCORRECTABLE,
     220, /* CUDA_ERROR_NVLINK_UNCORRECTABLE */
@@ -37,7 +37,7 @@ static bool spoils(CUresult r)
     return false;
 }
 
-/* The first one stays, but for one that passes and one that lasts. */
+/* The first error stays, but an error that lasts replaces one that does not. */
 static bool error_keep(struct shim_context *ctx, int err, bool lasts)
 {
     int seen = atomic_load(&ctx->error);
@@ -49,7 +49,7 @@ static bool error_keep(struct shim_context *ctx, int err, bool lasts)
 
 bool context_fail(struct shim_context *ctx, int err)
 {
-    static _Atomic bool said; /* there may be many, and the application hears of each */
+    static _Atomic bool said; /* there may be many, and the application gets each */
     bool lasts = spoils((CUresult)err);
     if (error_keep(ctx, err, lasts) && err != CUDA_ERROR_DEINITIALIZED && /* the process ends */
         (lasts || !atomic_exchange(&said, true)))

@@ -1,8 +1,8 @@
 /*
- * event.c - the events that are known, and what is known of their latest records (see event.h).
+ * event.c - the known events, and what is known of their latest records (see event.h).
  *
- * An application knows an event by its handle; what a wait means is the *record* it saw. Each
- * record that is deferred is a fence: waits follow it, the next record follows the waits.
+ * An application knows an event by its handle, but a wait means the *record* that it saw. Each
+ * deferred record is a fence: waits follow it, and the next record follows the waits.
  */
 #include "shim/objects/event.h"
 
@@ -50,7 +50,7 @@ bool event_pair(CUevent *start, CUevent *end)
     return false;
 }
 
-/* It is in the table no more. */
+/* The event is no longer in the table. */
 static void event_end(struct shim_event *ev)
 {
     bool waited;
@@ -84,7 +84,7 @@ static struct shim_event *event_new(CUevent handle, CUcontext context)
 struct shim_event *event_add(CUevent handle)
 {
     struct shim_event *ev = event_find(handle);
-    if (ev) /* destroyed with its context: the handle is new */
+    if (ev) /* the old one was destroyed with its context, and the handle reused */
         event_forget(ev);
     return event_new(handle, context_handle());
 }
@@ -107,9 +107,8 @@ struct vhq_fence *event_fence(struct shim_event *ev, bool waits)
 {
     struct vhq_fence *passed = NULL;
     if (!atomic_load_explicit(&ev->fence, memory_order_acquire)) {
-        /* A wait for an event without a record that is pending may be buffered all the same: a
-         * record or a destroy that comes later must follow it. So there is a fence for them to
-         * displace. */
+        /* Even where no record is pending, a wait for the event may be buffered, and a later record
+         * or destroy must follow that wait. So there is a fence for them to displace. */
         if (!waits || !(passed = vhq_fence_new()))
             return NULL;
         vhq_fence_cancel(passed);
@@ -135,9 +134,9 @@ void event_share(CUevent handle)
     struct vhq_fence *fence = ev ? event_fence(ev, false) : NULL;
     if (ev) {
         ev->interprocess = true;
-        atomic_store(&ev->recorded, true); /* by whoever shares it */
+        atomic_store(&ev->recorded, true); /* by another process, perhaps */
     }
-    if (fence) /* the peer sees only what was submitted */
+    if (fence) /* another process sees only what was submitted */
         vhq_fence_drain(fence, false);
     vhq_fence_put(fence);
 }
@@ -210,8 +209,7 @@ bool event_same(const struct shim_event *ev, const struct event_seen *seen)
            seen->seal == atomic_load_explicit(&ev->seal, memory_order_acquire);
 }
 
-/* The stream of the latest record may have been destroyed since, and its struct be another
- * one's. */
+/* The stream of the latest record may have been destroyed since, and its struct reused. */
 struct shim_context *event_context(const struct shim_event *ev)
 {
     const struct shim_stream *s = atomic_load_explicit(&ev->stream, memory_order_acquire);
@@ -219,8 +217,9 @@ struct shim_context *event_context(const struct shim_event *ev)
     return ctx && ctx->handle == ev->context ? ctx : context_find(ev->context);
 }
 
-/* Without the lock: a signal handler may ask while its thread has it. The fence is not held, and
- * may be another record's, unless it is the event's still when it has been looked at. */
+/* Takes no lock: a signal handler may ask while its thread has it. No reference to the fence is
+ * held, so the fence may serve another record by now. The answer counts only if the event still has
+ * the same fence afterwards. */
 bool event_buffered(struct shim_event *ev)
 {
     const struct vhq_fence *fence, *now = atomic_load_explicit(&ev->fence, memory_order_acquire);

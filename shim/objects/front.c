@@ -14,7 +14,7 @@ _Atomic uint32_t front_copy_ns, front_read_ps;
 static void *front_driver(const char *symbol)
 {
     int row = api_find(symbol);
-    void *real = row >= 0 ? api_get((enum api_index)row) : NULL; /* has found the driver's */
+    void *real = row >= 0 ? api_get((enum api_index)row) : NULL; /* api_get also fills api_driver */
     return row >= 0 && api_driver[row] ? api_driver[row] : real;
 }
 
@@ -38,7 +38,7 @@ static void front_say(const struct config *c)
                            "(cutin-lab distance does that)");
 }
 
-/* False: there is none. */
+/* False: there is no such library. */
 static bool front_begin(void)
 {
     enum { UNASKED, THERE, NONE };

@@ -1,6 +1,6 @@
 /*
- * front.h - what a preloaded library that stands in front of the driver's functions
- * (shim/front.h) adds to copies. Without one nothing.
+ * front.h - what a preloaded library in front of the driver's functions (shim/front.h) adds to
+ * copies. 0 without such a library.
  */
 #ifndef CUTIN_SHIM_OBJECTS_FRONT_H
 #define CUTIN_SHIM_OBJECTS_FRONT_H

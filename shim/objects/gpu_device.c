@@ -46,7 +46,7 @@ const struct gpu_device *gpu_device_current(void)
     int count = 1;
     REAL(cuDeviceGetCount)(&count);
     atomic_store_explicit(&gpu_device_count, count, memory_order_relaxed);
-    /* MIG instances have a UUID of their own, which only version 2 (11.4) answers. */
+    /* MIG instances have a UUID of their own, which only version 2 (CUDA 11.4) returns. */
     bool named = REAL(cuDeviceGetUuid_v2)(&uuid, device) == CUDA_SUCCESS ||
                  REAL(cuDeviceGetUuid)(&uuid, device) == CUDA_SUCCESS;
     fresh.index = named && client_page() ? client_device((const uint8_t *)uuid.bytes) : -1;

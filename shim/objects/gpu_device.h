@@ -1,5 +1,5 @@
 /*
- * gpu_device.h - what the shim needs to know of a device, asked once.
+ * gpu_device.h - what the shim needs to know of a device. The driver is asked once.
  */
 #ifndef CUTIN_SHIM_OBJECTS_GPU_DEVICE_H
 #define CUTIN_SHIM_OBJECTS_GPU_DEVICE_H
@@ -15,9 +15,9 @@ struct gpu_device {
     uint32_t max_grid[3]; /* limits of a launch, for errors that the driver reports at once */
 };
 
-/* The device of the current context; NULL when the driver does not say. Thread safe. */
+/* The current context's device; NULL: the driver does not tell, or too many. Thread safe. */
 const struct gpu_device *gpu_device_current(void);
-/* Those that the process sees; 0 until one of them is known. */
+/* Number of devices that the process sees; 0 until one of them is known. */
 extern _Atomic int gpu_device_count;
 
 static inline bool gpu_device_several(void)

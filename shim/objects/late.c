@@ -1,16 +1,15 @@
 /*
  * late.c - what is destroyed later (see late.h).
  *
- * As many as there are commands buffered that use one of them each. They are looked at by the
- * client's thread, and some of them by whoever adds another one, so the list does not grow by those
- * that are due.
+ * The list has at most one entry for each buffered command. The client's thread looks at all
+ * entries. A thread that adds one looks at some of them, so entries that are due do not pile up.
  */
 #include "shim/objects/late.h"
 
 #include <stdlib.h>
 #include <utlist.h>
 
-enum { LOOKS = 2 }; /* at each one that comes */
+enum { LOOKS = 2 }; /* entries that are looked at when one is added */
 
 struct late_node {
     struct late what;
@@ -24,7 +23,7 @@ static void late_end(struct late_node *node, bool alive)
     free(node);
 }
 
-/* Of the first so many; the others go behind the rest. */
+/* Takes one that is due from the first `looks` entries; those that are not due go to the end. */
 static struct late_node *late_take(struct shim_context *ctx, unsigned *looks)
 {
     struct late_node *found = NULL;
@@ -73,7 +72,7 @@ void late_look(struct shim_context *ctx)
     late_look_at(ctx, all);
 }
 
-/* Its vHQs have gone, with all that was buffered: whatever is left is due. */
+/* The context's vHQs are gone with all that was buffered, so whatever is left is due. */
 static void late_close(struct shim_context *ctx, bool alive)
 {
     struct late_node *node, *next;

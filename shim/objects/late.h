@@ -1,6 +1,6 @@
 /*
- * late.h - what the application has destroyed while commands that use it were buffered: the driver
- * hears of it when those have been submitted, and nobody waits for that.
+ * late.h - what the application destroys while buffered commands use it. The driver is told when
+ * those commands have been submitted, and no thread waits for that.
  */
 #ifndef CUTIN_SHIM_OBJECTS_LATE_H
 #define CUTIN_SHIM_OBJECTS_LATE_H
@@ -8,16 +8,16 @@
 #include "shim/objects/context.h"
 
 struct late {
-    /* In any thread, with any context current, or none. `alive`: the driver still has its. */
+    /* In any thread, with any context or none current. `alive`: the driver has its context. */
     void (*end)(const struct late *what, bool alive);
     void *handle, *user;
-    struct vhq_fence *fence; /* of the last command that uses it; takes a reference */
-    bool waits;              /* and so do the waits for that */
+    struct vhq_fence *fence; /* of the last command that uses it; late_add takes a reference */
+    bool waits;              /* due only when the waits for that fence were submitted, too */
 };
 
-/* Allocates; false: there is no memory, and nothing is kept. */
+/* Allocates. False: there is no memory, and nothing was added. */
 bool late_add(struct shim_context *ctx, const struct late *what);
-/* Ends what is due. */
+/* Destroys what is due. */
 void late_look(struct shim_context *ctx);
 
 #endif

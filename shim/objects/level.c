@@ -15,7 +15,7 @@ uint32_t level_highest(void)
     return client_level();
 }
 
-static _Atomic uint32_t levels; /* mask of those that streams had */
+static _Atomic uint32_t levels; /* bit mask of the levels that streams have had */
 
 void level_note(uint32_t level)
 {

@@ -10,11 +10,11 @@
 uint32_t level_of_priority(const struct shim_context *ctx, int priority);
 uint32_t level_lowest(void);
 uint32_t level_highest(void);
-/* A stream of this level comes; they have, or had, different ones. */
+/* Notes a stream of this level; levels_mixed: streams of several levels have existed. */
 void level_note(uint32_t level);
 bool levels_mixed(void);
-/* Do streams of this level wait in queues? Real-time ones go straight to the driver, unless the
- * process gives deadlines: then an earlier deadline of another one may hold them. */
+/* Do streams of this level have queues? Real-time ones go straight to the driver, unless the
+ * process has deadlines: then a process with an earlier deadline may hold them. */
 bool level_queues(uint32_t level);
 
 #endif

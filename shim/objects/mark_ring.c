@@ -10,7 +10,7 @@
 
 enum { RING = 32 };
 
-/* Events in the order they were recorded, the oldest at `head`, which counts on. */
+/* Events in the order of their records, the oldest at `head`. `head` is not reduced modulo RING. */
 struct mark_ring {
     pthread_mutex_t lock;
     CUevent event[RING];
@@ -46,8 +46,8 @@ void mark_ring_forget(struct shim_stream *s)
     s->ring = NULL;
 }
 
-/* With the ring full, the newest event moves to where the stream is now: one value is skipped. A
- * stream has one marker at a time, which is not among those that are asked for yet. */
+/* If the ring is full, its newest event is recorded again, so one value is skipped. One marker of a
+ * stream is recorded at a time, and until then its event is not among those that are queried. */
 CUresult mark_ring_record(struct mark_ring *ring, CUstream stream, uint32_t value)
 {
     pthread_mutex_lock(&ring->lock);
@@ -80,7 +80,7 @@ uint32_t mark_ring_poll(const struct shim_stream *s)
         pthread_mutex_lock(&ring->lock);
         if (!over)
             break;
-        if (ring->head == head && ring->count) { /* nobody else has found it so */
+        if (ring->head == head && ring->count) { /* no other thread has counted it */
             ring->complete = ring->value[head % RING];
             ring->head++;
             ring->count--;

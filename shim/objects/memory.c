@@ -17,7 +17,7 @@
 struct range {
     uintptr_t start, size;
     unsigned kinds;       /* MEMORY_* */
-    CUdevice pool_device; /* CU_DEVICE_INVALID: of no pool, or there is one device only */
+    CUdevice pool_device; /* CU_DEVICE_INVALID: in no pool, or the process sees one device */
     uint32_t generation;
 };
 /* The ranges this thread used last. */
@@ -36,8 +36,7 @@ static struct registered {
     uint64_t number;       /* of the registration */
 } registered[REGISTERED];
 static uint64_t registrations;
-static _Atomic uint32_t
-    registered_count; /* more than there is room for: all counts as registered */
+static _Atomic uint32_t registered_count; /* beyond REGISTERED all memory counts as registered */
 static pthread_mutex_t registered_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void memory_registered_add(void *p, size_t bytes)
@@ -55,7 +54,7 @@ void memory_registered_add(void *p, size_t bytes)
     pthread_mutex_unlock(&registered_lock);
 }
 
-/* Under registered_lock. Once there were too many, nobody knows which are left. */
+/* Call with registered_lock. Once there were too many, it is not known which are left. */
 static void registered_free(struct registered *r)
 {
     r->size = 0;
@@ -98,8 +97,8 @@ static bool range_holds(const struct range *r, uintptr_t at, size_t bytes)
     return at >= r->start && at - r->start < r->size && bytes <= r->size - (at - r->start);
 }
 
-/* Pools of the host let devices in one by one; what the driver makes of a copy by one that is not
- * is for it to say. */
+/* Devices get access to a host pool one by one. If this device has none, the driver must judge the
+ * copy. */
 static bool host_pool_open(CUmemoryPool pool)
 {
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
@@ -195,7 +194,7 @@ bool memory_host(CUdeviceptr address)
     return !r || r->kinds == MEMORY_HOST;
 }
 
-/* msync says so of pages that are not there, and with MS_ASYNC does nothing else. */
+/* msync fails for pages that are not mapped, and with MS_ASYNC does nothing else. */
 bool memory_mapped(const void *address, size_t bytes)
 {
     uintptr_t from = (uintptr_t)address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
@@ -224,8 +223,8 @@ uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes)
                : VHQ_MUST_INLINE;
 }
 
-/* The node of the calling thread is not the dispatcher's, and which nodes there are is not
- * known. */
+/* A NUMA node is no target here: the calling thread's node is not the dispatcher's, and which nodes
+ * exist is not known. */
 CUdevice memory_target(CUmemLocation to)
 {
     bool of_device = to.type == CU_MEM_LOCATION_TYPE_DEVICE && to.id >= 0;

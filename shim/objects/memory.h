@@ -6,46 +6,46 @@
 
 #include "shim/lookup/shim.h"
 
-/* VHQ_MUST_INLINE unless all of it is memory of one of these kinds that the driver knows: then a
- * copy may be deferred. Pageable memory must be read, or written, before the call returns; and what
- * is no memory gives an error at the call. Managed memory is the host's and the device's, too. */
+/* 0 if the whole range is memory that the driver knows, of one of these kinds: then a copy may be
+ * deferred. Else VHQ_MUST_INLINE: pageable memory must be read or written before the call returns,
+ * and what is no memory must give an error at the call. Managed memory counts as all kinds. */
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_MANAGED = 4, MEMORY_ANY = 7 };
 uint32_t memory_flags(CUdeviceptr address, size_t bytes, unsigned kinds);
-/* Likewise, unless it is all of a managed allocation; 0 bytes stand for that. */
+/* 0 if the range is a whole managed allocation (0 bytes mean all of it), else VHQ_MUST_INLINE. */
 uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes);
-/* VHQ_MUST_INLINE where an end of a copy is memory of a pool that the driver may refuse: what
- * counts is the device of the context that is current in the call (CUDA Programming Guide, stream
- * ordered memory allocator). Where what is buffered is made that is the stream's. */
+/* VHQ_MUST_INLINE if either side of a copy is pool memory that the driver may refuse. It judges by
+ * the device of the context that is current in the call (CUDA Programming Guide, stream ordered
+ * memory allocator); for a buffered call that is the stream's device. */
 struct gpu_device;
 uint32_t memory_pool_flags(CUdeviceptr a, CUdeviceptr b, const struct gpu_device *of_stream);
-/* Where managed memory may go: CU_DEVICE_INVALID where that is not certain; and likewise, unless
- * such a place exists and takes part. */
+/* Where managed memory may be moved; CU_DEVICE_INVALID if that is not certain. The flags are 0 if
+ * that place and the stream's device have concurrent managed access, else VHQ_MUST_INLINE. */
 CUdevice memory_target(CUmemLocation to);
 uint32_t memory_target_flags(CUdevice target);
 
-/* Memory of the host: the program's own, or pinned. */
+/* Host memory: the program's own, or pinned. */
 bool memory_host(CUdeviceptr address);
-/* The program's own, all of it there. Costs a system call. */
+/* The program's own, and all of it mapped. Costs a system call. */
 bool memory_mapped(const void *address, size_t bytes);
 
-/* Some memory goes, or has gone: what was known of addresses is void, in every thread. */
+/* Memory is or was freed: all threads forget what they know of addresses. */
 void memory_forget(void);
 
-/* The program's own memory, as the device sees it, while it is registered: others may see what is
- * written there. Thread safe. */
+/* Memory of the program that it has registered, by the device's address: other processes or devices
+ * may see what is written there. Thread safe. */
 void memory_registered_add(void *p, size_t bytes);
 void memory_registered_remove(CUdeviceptr device);
-/* A context has gone, and what was registered in it with it. Asks the driver. */
+/* A context is gone, and with it what was registered in it. Asks the driver. */
 void memory_registered_look(void);
 bool memory_registered(CUdeviceptr address);
 
-/* Not 0: the program has registered memory of another device, or has some in common with another
- * process: its kernels may ring doorbells, or write what somebody waits for. */
+/* Not 0: the program has registered memory of another device, or shares memory with another
+ * process. So its kernels may ring doorbells, or write what another process waits for. */
 extern _Atomic uint32_t memory_rings;
 
-/* Does the driver return from a synchronous copy only when it is complete? Into host memory, yes;
- * from pinned memory, yes; from pageable memory it may have staged the rest; within a device it
- * does not wait ("API synchronization behavior" of the CUDA Driver API). */
+/* Does the driver return from a synchronous copy only when that is complete? Yes into host memory,
+ * and from pinned memory. From pageable memory it may have staged the rest. Within a device it does
+ * not wait ("API synchronization behavior" of the CUDA Driver API). */
 bool memory_copy_waits(CUdeviceptr dst, CUdeviceptr src);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * object.h - what a context and a stream are made of. What they can be asked for stands in
- * context.h and stream.h.
+ * object.h - the structs of a context and a stream. Their functions are in context.h and stream.h.
  */
 #ifndef CUTIN_SHIM_OBJECTS_OBJECT_H
 #define CUTIN_SHIM_OBJECTS_OBJECT_H
@@ -24,47 +23,47 @@ struct shim_context {
     CUcontext handle;
     CUcontext
         base; /* the primary context of a green one, else `handle`. Threads of the shim make this
-                     * one current: a green context is to be current in one thread at a time. */
+               * one current, because a green context may be current in one thread at a time */
     uint64_t generation;
     const struct gpu_device *gpu;
     uint32_t processors; /* multiprocessors that it may use; 0: not known */
     int priority_least, priority_greatest;
-    struct vhq_set *set; /* NULL: no stream of this process is ever held */
+    struct vhq_set *set; /* NULL: the process has no queues, so none of its streams is ever held */
     struct shim_stream *legacy;
     struct shim_stream *aside[CUTIN_LEVELS]; /* aside.h; NULL until needed */
-    _Atomic int error; /* what every later call answers; negative: what the next one does */
+    _Atomic int error; /* what every later call returns; negative: only the next one does */
     _Atomic bool reap; /* some stream waits for stream_reap */
-    /* Calls by way of thunks, which may have put work into any stream, and how many of them are
-     * known complete. */
+    /* Calls through thunks, which may have put work into any stream, and how many of them are known
+     * complete. */
     _Atomic uint32_t foreign, foreign_complete;
     /* Blocking streams that ended with work in the driver, which the legacy stream follows, and how
      * many of them are known complete. */
     _Atomic uint32_t gone, gone_complete;
-    _Atomic uint32_t attached; /* by cuCtxAttach */
+    _Atomic uint32_t attached; /* times that cuCtxAttach has attached it */
     _Atomic uint32_t users;    /* threads that wait in `set` */
-    _Atomic uint32_t parked;   /* calls under way that may end it */
+    _Atomic uint32_t parked;   /* calls under way that may end the context */
     _Atomic uint32_t looking;  /* 1 while the thread that ticks asks the driver about it */
-    pthread_mutex_t lock;      /* the lists, and the words */
+    pthread_mutex_t lock;      /* for the lists and the words */
     struct shim_stream *streams;
-    bool waits; /* it was given a wait for an event, which streams that come have, too */
+    bool waits; /* the context was given a wait for an event, which is for new streams, too */
     struct departed *departed;
-    struct late_node *late; /* what is destroyed later, and how many; late.c */
+    struct late_node *late; /* what is destroyed later, and its number (late.c) */
     uint32_t lates;
     struct word_page *words;
     struct gates *_Atomic gates;
-    _Atomic CUdeviceptr open_word; /* that stays 0, for gates made before there was a scheduler */
-    _Atomic uint32_t gates_usable; /* nonzero: they may be used (vhq_config.gates) */
-    _Atomic uint64_t graph_gates;  /* in graphs that were launched */
+    _Atomic CUdeviceptr open_word; /* stays 0: gates made before there was a scheduler look at it */
+    _Atomic uint32_t gates_usable; /* not 0: gates may be used (vhq_config.gates) */
+    _Atomic uint64_t graph_gates;  /* gates in graphs that were launched */
     bool memops;                   /* the driver has accepted a marker here */
-    _Atomic uint64_t memops_seen;  /* kinds of memops that it has accepted from the application */
+    _Atomic uint64_t memops_seen;  /* bits of the memops accepted from the application */
     struct vhq_stats published;    /* what counters.c has counted so far */
-    bool stood;                    /* counters.c: at that look all in flight stood at gates */
-    bool share_open;               /* look.c's: its vHQs have been opened */
+    bool stood;                    /* counters.c: at its last look all in flight stood at gates */
+    bool share_open;               /* look.c: its vHQs have been opened */
     struct vhq_times times;        /* histograms in the page */
     void *free_next;
 };
 
-/* An epoch counts calls in its low half, and the kernels and graphs among them in the high one. */
+/* An epoch counts calls in its low half, and in its high half the kernels and graphs among them. */
 #define EPOCH_CALL       1ull
 #define EPOCH_KERNEL     (1ull << 32)
 #define EPOCH_CALLS(e)   ((uint32_t)(e))
@@ -76,7 +75,7 @@ struct stream_counters {
     uint64_t pending;
 };
 
-/* A stream waits for a record in another one: see schedule.h. */
+/* One stream has waited for a record in another: see schedule.h. */
 struct join {
     _Atomic uint64_t at;
     _Atomic(struct shim_stream *) source;
@@ -86,53 +85,53 @@ enum { JOINS = 8 };
 
 enum stream_state {
     STREAM_LIVE,
-    STREAM_GONE,      /* destroyed by the application; its buffered work is still to be submitted */
-    STREAM_DESTROYED, /* that was submitted: the next stream_reap destroys it in the driver */
-    STREAM_LEFT,      /* the driver has no such stream any more, and runs what it was given */
+    STREAM_GONE,      /* destroyed by the application; its buffered work is not submitted yet */
+    STREAM_DESTROYED, /* all of it is submitted: the next stream_reap destroys it in the driver */
+    STREAM_LEFT,      /* destroyed in the driver, which still runs what it was given */
     STREAM_FREE,
 };
 
 struct shim_stream {
-    struct table_node node; /* by CUstream; special handles are found through their context */
+    struct table_node node; /* by CUstream; default streams are found through their context */
     CUstream handle;
     struct shim_context *ctx;
-    struct vhq *q;   /* NULL: goes straight to the driver */
-    bool direct;     /* it never had one */
-    bool unseen;     /* pad.c counts it */
-    struct pad *pad; /* NULL: nobody asks what it leaves of the device */
+    struct vhq *q;   /* NULL: calls go straight to the driver */
+    bool direct;     /* it never had a vHQ */
+    bool unseen;     /* pad.c counts it among the streams without a ring */
+    struct pad *pad; /* NULL: what it leaves of the device is not asked for */
     uint32_t level;
     enum vhq_kind kind;
     bool per_thread; /* CU_STREAM_PER_THREAD of one thread: only that thread may submit */
-    /* A default stream that only a thread of the application can name: that one, and a green
-     * context's, which has to be current for it. */
+    /* A default stream that only a thread of the application can name: a per-thread one, or that of
+     * a green context, which has to be current for it. */
     bool undeferred;
     struct block *freed;       /* frees that are buffered here; newest first (block.c) */
     _Atomic uint32_t captures; /* number of the capture that has not ended in it; 0: none */
     _Atomic bool tracked;      /* its activity counts (above best effort, on a scheduled device) */
     _Atomic int state;         /* enum stream_state */
-    /* For so many launches more one that overlaps with its predecessor is expected, and nothing of
-     * ours must come between the two. */
+    /* The next so many launches are expected to overlap with their predecessors, so nothing of the
+     * shim's own may come between two of them. */
     _Atomic uint32_t overlaps;
-    _Atomic bool cig; /* records for a graphics API, of which cuStreamIsCapturing may not tell */
+    _Atomic bool cig; /* captures for a graphics API, which cuStreamIsCapturing may not tell */
 
     _Alignas(64) _Atomic uint64_t epoch, complete; /* stream-ordered calls (schedule.h) */
-    _Atomic uint64_t busy;  /* odd: it is; each change adds one (schedule.c) */
-    _Atomic bool joined;    /* some of `join` is to be carried */
-    uint32_t asked;         /* threads that ask the driver for it: under the context's lock */
-    _Atomic uint64_t found; /* epoch that a look found complete, of which nobody else has told */
-    /* The client's thread's: calls made and known complete at the last look, for how many looks it
-     * was so, and whether that was too many to hold others any longer. */
+    _Atomic uint64_t busy;  /* odd: it is busy; each change adds one (schedule.c) */
+    _Atomic bool joined;    /* some of `join` are not carried out yet */
+    uint32_t asked;         /* threads that ask the driver about it; under the context's lock */
+    _Atomic uint64_t found; /* epoch that a look found complete, which no call has told of */
+    /* For the client's thread: calls made and known complete at the last look, for how many looks
+     * that has not changed, and whether this was too long for it to hold others any more. */
     uint64_t looked;
     uint32_t quiet;
     bool stuck;
-    uint64_t fed;        /* epoch at the last look of any kind; the client's thread's */
-    uint64_t settling;   /* vhq_sent at the last tick, while something is in flight */
-    uint32_t quiet_sent; /* and for how many ticks it was that; the client's thread's */
-    struct stream_counters published; /* under the lock of the context */
+    uint64_t fed;        /* epoch at the last look of any kind; for the client's thread */
+    uint64_t settling;   /* vhq_sent at the last tick, if something was in flight */
+    uint32_t quiet_sent; /* ticks without a change of that; for the client's thread */
+    struct stream_counters published; /* under the context's lock */
 
-    struct join join[JOINS]; /* by the source's id */
+    struct join join[JOINS]; /* by the id of the source */
 
-    /* A synchronisation of its context has taken this to remember `synced_epoch` (query.c). */
+    /* True: a synchronisation of the context uses the two fields below (query.c). */
     _Atomic bool synced;
     uint64_t synced_epoch;
     struct shim_stream *synced_next;
@@ -140,15 +139,15 @@ struct shim_stream {
     /* Completion: a word that the GPU writes, or pooled events where memops are missing. */
     _Atomic uint32_t *word;
     CUdeviceptr word_device;
-    _Atomic uint32_t marked; /* newest value that the GPU was asked to write */
+    _Atomic uint32_t marked; /* newest value that the GPU was told to write */
     struct mark_ring *ring;
 
-    /* Captures that begin, and what of ours comes first (capture.h). */
+    /* Captures that begin now, and threads whose call must come before (capture.h). */
     _Atomic uint32_t shut, inside;
 
     uint32_t id;                     /* in traces; counts the streams of the process from 1 */
     uint64_t serial;                 /* per-thread streams: tells two users of one struct apart */
-    struct shim_stream *prev, *next; /* list of the context */
+    struct shim_stream *prev, *next; /* in the context's list */
     void *free_next;
 };
 

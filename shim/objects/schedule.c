@@ -9,9 +9,9 @@
 
 static _Atomic uint64_t progress;
 
-/* shim_stream.busy is odd while the stream is busy, and says how often it began or ended to be. A
- * stream that is forgotten stays so, whoever was looking at it: a count that it left behind would
- * hold the lower levels for ever. */
+/* shim_stream.busy is odd while the stream is busy, and counts the changes. FORGOTTEN is final,
+ * even if another thread is looking at the stream: activity that it left behind would hold the
+ * lower levels for ever. */
 #define FORGOTTEN UINT64_MAX
 
 static bool is_busy(uint64_t busy)
@@ -29,7 +29,7 @@ bool schedule_busy(const struct shim_stream *s)
     return is_busy(atomic_load_explicit(&s->busy, memory_order_relaxed));
 }
 
-/* Which thread puts its record first is open: the turn says which two belong together. */
+/* Two threads may write their records in either order: the turn tells which two belong together. */
 static __attribute__((noinline)) void cut_put(enum trace_kind kind, const struct shim_stream *s,
                                               uint64_t busy)
 {
@@ -53,15 +53,15 @@ bool schedule_idle(struct shim_stream *s, uint64_t epoch)
     if (!is_busy(busy) || !busy_change(s, busy, busy + 1))
         return false;
     if (atomic_load(&s->epoch) != epoch && busy_change(s, busy + 1, busy))
-        return false; /* a call came in between: it is as it was */
+        return false; /* a call came in between, so the stream is busy as before */
     atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
     client_idle(s->ctx->gpu->index, s->level);
     say_cut(TRACE_CUT_OUT, s, busy);
     return true;
 }
 
-/* Counted before it is busy: whoever finds it busy and complete takes the count away, which must be
- * there by then. */
+/* The activity is counted before the stream is marked busy: a thread that finds it busy and
+ * complete takes the count away, so the count must be there by then. */
 void schedule_activate(struct shim_stream *s)
 {
     uint64_t busy = atomic_load(&s->busy);
@@ -78,12 +78,12 @@ void schedule_activate(struct shim_stream *s)
 
 /* ---- what is complete along with it ------------------------------------------------------- */
 
-/* Threads may note, carry and overwrite at a time. A join is whole where its seal is made of its
- * other parts; whoever carries it breaks the seal. */
+/* Threads may note, carry and overwrite joins at a time. A join is whole if its seal is computed
+ * from its other fields. A thread that carries it breaks the seal. */
 static uint64_t join_seal(uint64_t at, const struct shim_stream *source, uint64_t epoch)
 {
     return at ^ (uint64_t)(uintptr_t)source ^
-           epoch << 1; /* epochs of two streams are often equal */
+           epoch << 1; /* so that two equal epochs do not cancel */
 }
 
 void join_note(struct shim_stream *s, uint64_t at, struct shim_stream *source, uint64_t epoch)
@@ -97,7 +97,7 @@ void join_note(struct shim_stream *s, uint64_t at, struct shim_stream *source, u
     atomic_store(&s->joined, true);
 }
 
-/* False: its time has not come. */
+/* False: `s` has not come so far. */
 static bool carry(struct join *j, uint64_t known)
 {
     uint64_t seal = atomic_load_explicit(&j->seal, memory_order_acquire);
@@ -142,8 +142,7 @@ void schedule_complete(struct shim_stream *s, uint64_t epoch)
         schedule_idle(s, epoch);
     if (!newer && unlikely(atomic_load_explicit(&s->found, memory_order_relaxed) == epoch))
         atomic_store_explicit(&s->found, 0, memory_order_relaxed);
-    /* What it waited for ends here at the latest, as each step makes some stream's `complete`
-     * newer. */
+    /* The recursion ends, because each step makes the `complete` of some stream newer. */
     if (newer && unlikely(atomic_load_explicit(&s->joined, memory_order_relaxed)))
         join_carry(s, epoch);
 }

@@ -79,8 +79,8 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->ring = NULL;
     atomic_store(&s->state, STREAM_LIVE);
     atomic_store(&s->cig, false);
-    /* Never back: events remember. A thread's own stream may have work in it that an earlier struct
-     * knew: it counts as complete once the driver has said so. */
+    /* Epochs never go back, because events remember them. A thread's own stream may contain work
+     * that an earlier struct knew, so it counts as complete only when the driver has said so. */
     uint64_t before = atomic_fetch_add(&s->epoch, 1);
     atomic_store(&s->complete, s->per_thread ? before : before + 1);
     atomic_store(&s->busy, 0);
@@ -91,7 +91,7 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->stuck = false;
 }
 
-/* Its handle may be reused from now on. */
+/* The stream's handle may be reused from now on. */
 static void stream_unlink(struct shim_stream *s)
 {
     bool forgotten = MUTANT(gone_forgotten) || (MUTANT(passing_forgotten) && s->per_thread);
@@ -106,7 +106,7 @@ static void stream_unlink(struct shim_stream *s)
     atomic_fetch_add_explicit(&stream_generation, 1, memory_order_release);
 }
 
-/* Its handle is not known yet. */
+/* The caller makes the handle known. */
 static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle, unsigned flags,
                                       int priority, uint32_t level)
 {
@@ -126,14 +126,14 @@ static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle,
     tell(STREAM_BEGINS, s);
     client_note_stream(s->level, true);
     pthread_mutex_lock(&ctx->lock);
-    if (ctx->waits) /* until the driver has said otherwise */
+    if (ctx->waits) /* counts as work until the driver says that it is complete */
         atomic_fetch_add(&s->epoch, EPOCH_CALL);
     DL_APPEND(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);
     return s;
 }
 
-/* At the level that it has by its handle, its priority and what its thread wants. */
+/* At the level that its handle, its priority and its thread's wish give. */
 static struct shim_stream *stream_new_plain(struct shim_context *ctx, CUstream handle,
                                             unsigned flags, int priority)
 {
@@ -150,7 +150,7 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
 {
     struct shim_stream *s = stream_new(ctx, handle, flags, priority, level);
     struct shim_stream *stale = s ? stream_known(handle) : NULL;
-    if (stale) /* its end went past us: the handle now means this stream */
+    if (stale) /* its end was not seen: the handle now means this stream */
         stream_unlink(stale);
     if (s)
         table_insert(&streams, &s->node, handle);
@@ -164,8 +164,8 @@ static int legacy_begin(struct shim_context *ctx)
 }
 CONTEXT_BEGIN(CONTEXT_QUEUED, legacy_begin)
 
-/* A stream that was not created through us: ask the driver what it is. Of several threads that do
- * so at a time the first one's counts: it may have buffered something already. */
+/* A stream that was not created through the shim: asks the driver what it is. If several threads do
+ * so at a time the first one's struct counts, since it may have buffered something already. */
 static struct shim_stream *stream_adopt(CUstream handle)
 {
     CUcontext owner = NULL;
@@ -200,7 +200,7 @@ void stream_created(CUstream handle)
 
 /* ---- each thread's own -------------------------------------------------------------------- */
 
-/* A thread rarely uses more than one context; more than SLOTS of them take turns. */
+/* A thread rarely uses more than one context. More than SLOTS of them take turns. */
 enum { SLOTS = 8 };
 struct slot {
     struct shim_stream *stream;
@@ -213,8 +213,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int key_failed;
 static _Atomic uint64_t serials;
 
-/* A stream whose context was closed was freed there. The context's own lock cannot say, it went
- * too: the serial does, since freed structs are only ever reused as streams. */
+/* A stream whose context was closed has been freed. The context is gone with its lock, so only the
+ * serial can tell. It may be read, since freed structs are only ever reused as streams. */
 static bool slot_empty(const struct slot *slot)
 {
     const struct shim_stream *s = slot->stream;
@@ -228,13 +228,13 @@ static void slot_end(struct slot *slot)
     slot->stream = NULL;
     if (empty)
         return;
-    /* Another thread may be about to destroy the context, and the stream with it. */
+    /* Another thread may be about to destroy the context with the stream. */
     struct shim_context *ctx = context_find_enter(s->ctx->handle);
     if (!ctx)
         return;
     if (ctx->generation == slot->context) {
         stream_leave(s);
-        stream_end(s, false); /* the driver's may have gone before */
+        stream_end(s, false); /* the driver's stream may be gone already */
     }
     context_leave(ctx);
 }
@@ -340,7 +340,7 @@ void stream_leave(struct shim_stream *s)
     stream_unlink(s);
 }
 
-/* The lock of the context is held, and given up meanwhile. */
+/* The context's lock is held, but given up while waiting. */
 static void stream_await_answer(const struct shim_stream *s)
 {
     while (s->asked) {
@@ -386,7 +386,7 @@ void stream_end(struct shim_stream *s, bool marks)
     atomic_store(&ctx->reap, true);
 }
 
-/* Their vHQs are about to go with their set. */
+/* The vHQs are about to go with their set. */
 static void streams_part(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&ctx->lock);
@@ -396,7 +396,7 @@ static void streams_part(struct shim_context *ctx, bool alive)
 }
 CONTEXT_END(CONTEXT_ENDING, streams_part)
 
-/* Their vHQs went with the set; the driver's streams, events and the words go with the context. */
+/* The vHQs went with the set. The driver's streams, events and words go with the context. */
 static void streams_end(struct shim_context *ctx, bool alive)
 {
     while (ctx->streams) {
@@ -418,7 +418,7 @@ static bool due(struct shim_context *ctx, const struct shim_stream *s, int state
     return !vhq_left(s->q);
 }
 
-/* One in that state that is due; taken. */
+/* Takes a stream in that state that is due. */
 static struct shim_stream *next_due(struct shim_context *ctx, enum stream_state state)
 {
     struct shim_stream *s;
@@ -441,7 +441,7 @@ void stream_reap(struct shim_context *ctx)
     while ((s = next_due(ctx, STREAM_DESTROYED))) {
         CUstream handle = s->handle;
         struct context_scope scope = context_push(ctx);
-        stream_end(s, true); /* first: from here on nobody marks it */
+        stream_end(s, true); /* first: then no thread marks it any more */
         REAL(cuStreamDestroy_v2)(handle);
         context_pop(scope);
     }

@@ -9,15 +9,15 @@
 
 #include "common/clock.h"
 
-/* One page of pinned memory, a cache line per word: the host polls one while the GPU writes
- * others. */
+/* One page of pinned memory with a cache line for each word: the host polls one while the GPU
+ * writes others. */
 enum { WORDS = 64, WORD_BYTES = 64 };
 struct word_page {
     struct word_page *next;
     char *host;
     CUdeviceptr device;
     uint64_t used;    /* one bit per word */
-    uint64_t leaving; /* given back, the GPU has not written `last` yet */
+    uint64_t leaving; /* given back, but the GPU has not written `last` yet */
     uint32_t last[WORDS];
 };
 
@@ -126,13 +126,13 @@ CUresult word_write_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUde
 
 enum {
     ROUNDS = 8,
-    ROUNDS_NS = 200000000, /* for so long at least, where none was seen soon */
-    LATE_NS = 100000,      /* half of the budget that it lets go on */
-    BUSY_NS = 200000000,   /* the GPU has not come to this process by then */
+    ROUNDS_NS = 200000000, /* at least, if no marker was seen in time */
+    LATE_NS = 100000,      /* half of the default budget */
+    BUSY_NS = 200000000,   /* by then the GPU has not come to this process */
 };
 
-/* How long the GPU takes to get there, by an event, which is asked for and not looked at in memory.
- * 0: nobody knows. */
+/* Measures by an event how long the GPU takes: an event is queried, not read from memory. 0: not
+ * known. */
 static uint64_t event_round(CUstream stream, CUevent event)
 {
     uint64_t began_ns = clock_ns(), ns = 0;
@@ -145,8 +145,8 @@ static uint64_t event_round(CUstream stream, CUevent event)
     return r == CUDA_SUCCESS ? ns + 1 : 0;
 }
 
-/* A marker is late that is seen much later than an event would have told. No call of the driver in
- * between: it may bring what was written. */
+/* False: the marker was seen much later than the event would have told. No driver call in between,
+ * since a call may make the write visible. */
 static bool word_round(CUstream stream, struct word_page *page, uint32_t value, uint64_t event_ns)
 {
     uint64_t began_ns = clock_ns();
@@ -161,7 +161,7 @@ static bool word_round(CUstream stream, struct word_page *page, uint32_t value, 
 }
 
 /* Confidential computing and WSL2 may have something between the GPU and pinned memory. A busy
- * machine looks like it for some rounds, and not for all. */
+ * machine looks the same in some rounds, but not in all. */
 static bool words_late(CUstream stream, CUevent event, struct word_page *page)
 {
     static _Atomic bool said;
@@ -170,7 +170,7 @@ static bool words_late(CUstream stream, CUevent event, struct word_page *page)
         return false;
     for (uint32_t i = 1; i <= ROUNDS || clock_ns() - began_ns < ROUNDS_NS; i++) {
         event_ns = event_round(stream, event);
-        if (event_ns > LATE_NS) /* once more, now that the GPU has come */
+        if (event_ns > LATE_NS) /* again, now that the GPU is at this process */
             event_ns = event_round(stream, event);
         if (!event_ns || word_round(stream, page, i, event_ns))
             return false;
@@ -182,12 +182,12 @@ static bool words_late(CUstream stream, CUevent event, struct word_page *page)
 }
 
 /*
- * Attributes tell of memops version 1 only, and a driver may refuse them for reasons of its own: so
- * try one. Its word is never used again, because nobody waits for the last write.
+ * Attributes tell of memops version 1 only, and a driver may refuse memops for reasons of its own,
+ * so this tries one. Its word is never used again, because the last write is not waited for.
  */
 bool words_probe(struct shim_context *ctx)
 {
-    static _Atomic uint32_t known; /* devices whose writes are late, which takes 0.2 s to find */
+    static _Atomic uint32_t known; /* devices whose writes are late; finding that takes 0.2 s */
     const uint32_t device = ctx->gpu->index < 0 ? 0 : 1u << ctx->gpu->index;
     CUstream stream;
     CUevent event;
@@ -196,7 +196,7 @@ bool words_probe(struct shim_context *ctx)
     if (!page)
         return false;
     page->used = 1;
-    LL_PREPEND(ctx->words, page); /* nobody else knows the context yet */
+    LL_PREPEND(ctx->words, page); /* no other thread knows the context yet */
     struct context_scope scope = context_push(ctx);
     if (REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
         works = word_write(stream, page->device, 0) == CUDA_SUCCESS;

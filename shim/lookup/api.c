@@ -1,12 +1,12 @@
 /*
  * api.c - every driver symbol: its row, our function for it, and the driver's own address.
  *
- * The driver's addresses are read from its own symbol table, not asked from dlsym: another preload
- * that interposes dlsym would hand out its own wrappers, and those may well call us.
+ * The driver's addresses are read from its symbol table. dlsym is not asked: another preload that
+ * interposes dlsym would answer with its own wrappers, and those may well call us.
  *
  * No lock: a thread inside dlopen may be running a constructor that looks up CUDA symbols while
- * another thread loads the table and waits for the loader. Every thread that gets here early stores
- * the same values instead.
+ * another thread loads the table and waits for the loader. Instead, every thread that gets here
+ * early stores the same values.
  */
 #include "shim/lookup/api.h"
 #include "shim/lookup/elf.h"
@@ -28,7 +28,7 @@ const struct api_row api_rows[API_COUNT] = {
 #include "shim/lookup/api.def"
 };
 
-/* Our functions, by the names they are exported under; an older cuda.h lacks some prototypes. */
+/* Our functions, by their exported names, since an older cuda.h lacks some prototypes. */
 #define API_PASS(symbol, ...)
 #define API_DRAIN(symbol, ...) extern char ours_##symbol[] __asm__(#symbol);
 #define API_WRAP(symbol, ...)  extern char ours_##symbol[] __asm__(#symbol);
@@ -49,7 +49,7 @@ static const uint16_t by_symbol[] = {
 #undef API_BY_SYMBOL
 };
 
-/* The first row of each, and how many they are. */
+/* For each name its first row and the number of its rows. */
 static const uint16_t by_name[] = {
 #define API_BY_NAME(name, first, count) API_##first, count,
 #include "api_index.h"
@@ -63,7 +63,7 @@ static int compare(const char *a, const char *b)
     return (unsigned char)*a - (unsigned char)*b;
 }
 
-/* Where a table that is in the order of names or symbols, with `step` numbers for each, has one. */
+/* Finds a name or symbol in a sorted table with `step` numbers for each entry; NULL: not there. */
 static const uint16_t *find(const char *text, bool names, const uint16_t *table, size_t high,
                             size_t step)
 {
@@ -86,7 +86,7 @@ static const uint16_t *find(const char *text, bool names, const uint16_t *table,
 int api_find(const char *symbol)
 {
     if (symbol[0] != 'c' || symbol[1] != 'u')
-        return -1; /* nearly every lookup of nearly every program */
+        return -1; /* nearly every lookup of a program ends here */
     const uint16_t *found =
         find(symbol, false, by_symbol, sizeof(by_symbol) / sizeof(*by_symbol), 1);
     return found ? *found : -1;
@@ -105,14 +105,14 @@ int api_find_name(const char *name, int *count)
 
 #define DRIVER "libcuda.so.1"
 
-static struct link_map *driver; /* atomic; published after api_real was filled */
+static struct link_map *driver; /* atomic; set after api_real was filled */
 
 static struct link_map *driver_get(void)
 {
     return __atomic_load_n(&driver, __ATOMIC_ACQUIRE);
 }
 
-/* Weak: a build of the lookup alone has none. */
+/* Weak: a build of the lookup alone does not have it. */
 __attribute__((weak, visibility("hidden"))) void *shim_stand_in(int row);
 
 static void real_store(int row, void *address)
@@ -138,7 +138,8 @@ static void say_direct_link(const char *name, void *user)
         api_say(row, "direct link");
 }
 
-/* Every loaded object whose undefined symbols name a driver function is bound to our exports. */
+/* Every loaded object with an undefined symbol that names a driver function is bound to our
+ * exports. */
 static int say_object(struct dl_phdr_info *info, size_t size, void *user)
 {
     struct elf_object object;
@@ -168,8 +169,8 @@ static void driver_bind(struct link_map *map)
     process_cuda_seen();
 }
 
-/* The handle is never closed: the addresses in api_real stay good although the program closes its
- * own. */
+/* The handle is never closed, so the addresses in api_real stay valid even when the program closes
+ * its own handle. */
 static int driver_open(int flags)
 {
     struct link_map *map;
@@ -184,8 +185,8 @@ static int driver_open(int flags)
     return driver_get() ? 0 : -ENOENT;
 }
 
-/* Finds libcuda.so.1 the way the loader does. Any number of times, from any thread, and from a
- * constructor of somebody else. Returns 0, or -ENOENT when there is no driver (said once). */
+/* Finds libcuda.so.1 as the loader does. May be called any number of times, from any thread, also
+ * from constructors of other libraries. Returns 0, or -ENOENT without a driver (said once). */
 static int api_load(void)
 {
     static bool said;
@@ -207,8 +208,8 @@ bool api_driver_holds(const void *address)
     return driver_open(RTLD_NOLOAD) == 0 && map == driver_get();
 }
 
-/* dladdr tells the symbol at an address. What it has none for came from cuGetProcAddress, which
- * hands out functions. */
+/* dladdr tells the symbol at an address. If there is none, the address came from cuGetProcAddress,
+ * which returns only functions. */
 bool api_driver_function(const void *address)
 {
     const ElfW(Sym) *symbol = NULL;
@@ -232,10 +233,10 @@ bool api_driver_exports(const char *symbol)
 void api_adopt(int row, void *address)
 {
     if (!__atomic_load_n(&api_real[row], __ATOMIC_ACQUIRE))
-        real_store(row, address); /* every thread was told the same */
+        real_store(row, address); /* every thread stores the same */
 }
 
-/* Called in place of what the driver lacks, with whatever arguments. */
+/* Called in place of a function that the driver lacks, with any arguments. */
 static CUresult no_driver(void)
 {
     return CUDA_ERROR_NOT_INITIALIZED;
@@ -255,8 +256,7 @@ void *api_get(enum api_index index)
         return (void *)no_driver;
     real = __atomic_load_n(&api_real[index], __ATOMIC_ACQUIRE);
     if (!real && elf_open_map(&object, driver_get())) {
-        real =
-            elf_find(&object, api_rows[index].symbol); /* API_PASS rows are found when asked for */
+        real = elf_find(&object, api_rows[index].symbol); /* API_PASS rows are found on demand */
         if (real)
             real_store((int)index, real);
     }

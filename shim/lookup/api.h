@@ -1,5 +1,5 @@
 /*
- * api.h - the table of driver symbols, as lookup.c and procaddr.c search it.
+ * api.h - the table of driver symbols, for lookup.c and procaddr.c.
  */
 #ifndef CUTIN_SHIM_LOOKUP_API_H
 #define CUTIN_SHIM_LOOKUP_API_H
@@ -17,7 +17,7 @@ struct api_row {
 };
 extern const struct api_row api_rows[API_COUNT];
 
-/* Newest cuGetProcAddress version that the table was made for. */
+/* Newest cuGetProcAddress version that the table covers. */
 #define API_TABLE_VERSION 13050
 
 /* Our function for a row; NULL for API_PASS. */
@@ -25,19 +25,19 @@ extern void *const api_ours[API_COUNT];
 
 /* Row of a symbol by exact name, or -1. */
 int api_find(const char *symbol);
-/* First row and number of rows of a cuGetProcAddress name; -1 when nothing is known by it. */
+/* First row and number of rows of a cuGetProcAddress name; -1 when the name is unknown. */
 int api_find_name(const char *name, int *count);
 
 /* Is this an address inside the driver that api_real points into? Binds the driver if it is loaded
- * by now; never loads it. */
+ * by now, but never loads it. */
 bool api_driver_holds(const void *address);
-/* ... and a function there? */
+/* Is it a function there? */
 bool api_driver_function(const void *address);
-/* Does it export a function of that name? No if it is not bound yet. Takes no lock of the
- * loader's. */
+/* Does the driver export a function of that name? False if it is not bound yet. Takes no lock of
+ * the loader. */
 bool api_driver_exports(const char *symbol);
 
-/* The driver handed out `address` for an intercepted row that it does not export by name. */
+/* The driver answered `address` for an intercepted row that it does not export by name. */
 void api_adopt(int row, void *address);
 
 /* Debug message, once per row and route: "cuLaunchKernel -> cutin (dlsym)". */

@@ -1,7 +1,7 @@
 /*
- * config.c - the environment, read when the library is loaded and once more on first use: a program
- * may have set something meanwhile, or have cleared it all. A bad value is one warning, and the
- * default. A setting's own variable counts more than what CUTIN_CONF says of it.
+ * config.c - the environment. It is read when the library is loaded, and again on first use, since
+ * the program may have set something meanwhile, or cleared it all. A bad value gives one warning
+ * and the default. A setting's own variable counts more than its key in CUTIN_CONF.
  */
 #include "shim/lookup/conf.h"
 #include "shim/lookup/misspelt.h"
@@ -21,7 +21,7 @@ struct variable {
     const char *name;
     enum kind kind;
     size_t offset, size; /* of the field in struct config */
-    uint32_t fallback;   /* of words and numbers */
+    uint32_t fallback;   /* for words and numbers */
     uint32_t least, most;
     const char *words;
 };
@@ -38,7 +38,7 @@ static const struct variable variables[] = {
 #include "shim/lookup/config.def"
 };
 
-static bool loading; /* for the first time: what is wrong is said the second time, if it still is */
+static bool loading; /* the first reading: warnings wait for the second */
 
 /* Words and numbers live in fields of four bytes (enums included), flags in one. */
 static void field_set(struct config *c, const struct variable *v, uint32_t value)
@@ -70,7 +70,7 @@ static int number_parse(const char *text, uint32_t least, uint32_t most, uint32_
     return 0;
 }
 
-/* Microseconds, with up to three decimals, in nanoseconds. */
+/* Converts microseconds with up to three decimals to nanoseconds. */
 static int micros_parse(const char *text, uint32_t least, uint32_t most, uint32_t *ns)
 {
     size_t whole = strcspn(text, "."), decimals = text[whole] ? strlen(text + whole + 1) : 0;
@@ -84,7 +84,7 @@ static int micros_parse(const char *text, uint32_t least, uint32_t most, uint32_
     return whole ? number_parse(digits, least * 1000, most * 1000, ns) : -1;
 }
 
-/* `name`: what a message calls it. */
+/* `name`: how a message names the setting. */
 static void value_read(struct config *c, const struct variable *v, const char *name,
                        const char *text)
 {
@@ -99,7 +99,7 @@ static void value_read(struct config *c, const struct variable *v, const char *n
         field_set(c, v, index >= 0 ? (uint32_t)index : v->fallback);
         if (index >= 0 || loading)
             return;
-        /* The nth word, for a message. */
+        /* Finds the word of the default, for the message. */
         const char *words = v->words;
         uint32_t n = v->fallback;
         while (n--)
@@ -127,8 +127,8 @@ static void value_read(struct config *c, const struct variable *v, const char *n
     }
 }
 
-/* What atoi makes of it is not zero. atoi itself, as strtol and sscanf, would tie a library that is
- * built with glibc 2.38 to that version: there they have new names, of C23. */
+/* True if atoi would not return zero. atoi, strtol and sscanf have new names (of C23) in glibc
+ * 2.38; a library that is built there and uses them would need that version. */
 static bool number_set(const char *text)
 {
     text += strspn(text, " \t");
@@ -137,15 +137,15 @@ static bool number_set(const char *text)
     return *text >= '1' && *text <= '9';
 }
 
-/* What the environment has of them; the rest stays. */
+/* Reads what is set in the environment; the rest stays. */
 static void config_read(struct config *c)
 {
-    static bool given; /* CUTIN_SOCKET was, when the library was loaded */
+    static bool given; /* CUTIN_SOCKET was set when the library was loaded */
     const char *conf = secure_getenv("CUTIN_CONF");
     struct conf_part part;
 
     if (!given) {
-        /* Where the daemon listens: of the machine where there is one, or this user's. */
+        /* Where the daemon listens: the machine's socket if there is one, else this user's. */
         const char *run = secure_getenv("XDG_RUNTIME_DIR");
         size_t size = sizeof(c->socket);
         int length = -1;
@@ -157,7 +157,7 @@ static void config_read(struct config *c)
     }
     given |= loading && !!secure_getenv("CUTIN_SOCKET");
     while (conf && conf_next(&conf, &part)) {
-        /* One thread reads; the stacks of programs may be small. */
+        /* Static: one thread reads, and programs may have small stacks. */
         static char text[sizeof(c->cpus) + 1];
         char name[64];
 
@@ -176,7 +176,7 @@ static void config_read(struct config *c)
     const char *injection = secure_getenv("CUDA_INJECTION64_PATH");
     const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
     if (c->distance_ns)
-        c->profile = PROFILE_OFF; /* times here are no other process's */
+        c->profile = PROFILE_OFF; /* times here do not fit other processes */
     if ((injection && *injection) || (blocking && number_set(blocking)))
         atomic_fetch_or(&calls_inline, (uint32_t)INLINE_SET);
 }
@@ -198,14 +198,14 @@ void config_load(void)
     atomic_store(&state, UNREAD);
 }
 
-/* Not pthread_once, which makes a system call. */
+/* Not by pthread_once, which makes a system call. */
 const struct config *config_get(void)
 {
     int unread = UNREAD;
 
     if (likely(atomic_load_explicit(&state, memory_order_acquire) == READY))
         return &config;
-    if (atomic_load(&state) == UNLOADED) /* a constructor ahead of ours */
+    if (atomic_load(&state) == UNLOADED) /* called from a constructor ahead of ours */
         config_load();
     if (atomic_compare_exchange_strong(&state, &unread, READING)) {
         config_read(&config);

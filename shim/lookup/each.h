@@ -1,6 +1,6 @@
 /*
- * each.h - the arguments of a driver function, as a list of (type, name): its parameters, its
- * values, its fields, and its wrapper.
+ * each.h - the arguments of a driver function as a list of (type, name). From it come the
+ * parameters, the values, the fields of a struct, and a wrapper.
  */
 #ifndef CUTIN_SHIM_LOOKUP_EACH_H
 #define CUTIN_SHIM_LOOKUP_EACH_H
@@ -43,12 +43,12 @@
         return r;                                                                                  \
     }
 
-/* The same of what the driver has done, where the shim looks. */
+/* The same, with a note that is made if the driver succeeded and the shim does not pass through. */
 #define NOTED(sym, note, ...)                                                                      \
     WRAPPED(sym, , if (r == CUDA_SUCCESS && !thread_bypasses()) note, __VA_ARGS__)
 
-/* The body behind it is what both variants of a function do; `ptds`: this is the one whose default
- * stream is the thread's own. */
+/* Defines both variants of a function with the body that follows. `ptds`: the call is of the
+ * variant whose default stream is the thread's own. */
 #define BOTH(sym, ...) BOTH_WITH(sym, _ptsz, __VA_ARGS__)
 #define BOTH_WITH(sym, suffix, ...)                                                                \
     static CUresult sym##_call(bool ptds EACH(OP_PARAM_, __VA_ARGS__));                            \

@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-/* libc's own would be a sanitizer's interceptor, and those call dlsym before they work. */
+/* libc's strcmp may be a sanitizer's interceptor, which calls dlsym before it works. */
 bool elf_streq(const char *a, const char *b)
 {
     while (*a && *a == *b)
@@ -90,7 +90,7 @@ static enum match match(const struct elf_object *object, uint32_t index, const c
     return MATCH_DEFAULT;
 }
 
-/* Keeps the better of two matches; true when it cannot get better. */
+/* Keeps the better of two matches. True: it cannot get better. */
 static bool take(const struct elf_object *object, uint32_t index, const char *name, uint32_t *found)
 {
     enum match m = match(object, index, name);
@@ -192,8 +192,8 @@ size_t elf_count(const struct elf_object *object)
                               : 0;
 }
 
-/* Symbols in front of the GNU hash table's first are the undefined ones; a System V table counts
- * all. */
+/* In a GNU hash table the symbols in front of the first are the undefined ones; a System V table
+ * counts all symbols. */
 void elf_each_undefined(const struct elf_object *object,
                         void (*visit)(const char *name, void *user), void *user)
 {
@@ -208,7 +208,7 @@ void elf_each_undefined(const struct elf_object *object,
 
 /* ---- the loader's list ---------------------------------------------------------------------- */
 
-/* Recursive, for a handler of a signal that forks in the middle of a walk. */
+/* Recursive, because a signal handler may fork in the middle of a walk. */
 static pthread_mutex_t walking = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 int elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *user), void *user)
@@ -231,7 +231,7 @@ void elf_before_fork(void)
 
 void elf_after_fork(bool child)
 {
-    /* Refused where the wait was in vain, and in a child, whose thread has another number. */
+    /* Fails where the wait timed out, and in a child, whose thread has another number. */
     pthread_mutex_unlock(&walking);
     if (child)
         walking = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;

@@ -1,9 +1,9 @@
 /*
  * elf.h - reading loaded ELF objects: the shim's own symbol search.
  *
- * Used where the loader's dlsym cannot be asked: to find dlsym itself, to read the driver's own
- * addresses whatever else interposes dlsym, and to see where in the search order a caller is. No
- * libc string functions, no allocation, no instrumentation: it runs inside sanitizer start-up.
+ * It serves where the loader's dlsym cannot: to find dlsym itself, to read the driver's own
+ * addresses even if dlsym is interposed, and to see where in the search order a caller is. No libc
+ * string functions, no allocation, no instrumentation: it runs inside sanitizer start-up.
  */
 #ifndef CUTIN_SHIM_LOOKUP_ELF_H
 #define CUTIN_SHIM_LOOKUP_ELF_H
@@ -27,7 +27,7 @@ struct elf_object {
 
 /* False when the object has no dynamic symbol table. */
 bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynamic);
-/* Of a loaded object; NULL: it has none. */
+/* The dynamic section of a loaded object; NULL: it has none. */
 const ElfW(Dyn) * elf_dynamic(const struct dl_phdr_info *info);
 bool elf_open_map(struct elf_object *object, const struct link_map *map);
 
@@ -36,8 +36,8 @@ void *elf_find(const struct elf_object *object, const char *name);
 
 bool elf_has_function(const struct elf_object *object, const char *name);
 
-/* How many symbols there are. No table says so but those of hashes: strings lie behind the symbols
- * only until somebody has patched the file, as NixOS and wheels of Python do. */
+/* Number of symbols. Only the hash tables tell it: the strings need not lie behind the symbols once
+ * a tool has patched the file, as NixOS and Python's wheels do. */
 size_t elf_count(const struct elf_object *object);
 /* Calls visit with the name of every symbol the object expects from others. */
 void elf_each_undefined(const struct elf_object *object,
@@ -47,8 +47,8 @@ bool elf_streq(const char *a, const char *b);
 
 /*
  * dl_iterate_phdr, for which a fork waits. It holds the lock of the loader's list, which glibc does
- * not free in a child: whatever was loaded there would hang. The wait is a second at most, since
- * who has that lock may wait for the thread that forks.
+ * not free in a child, so any dlopen there would hang. The fork waits a second at most, because the
+ * thread that has the lock may wait for the thread that forks.
  */
 int elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *user), void *user);
 void elf_before_fork(void);

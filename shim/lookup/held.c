@@ -28,7 +28,7 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock)
     return rc;
 }
 
-/* Refused to a forked child, which has another number: it has none all the same. */
+/* May fail in a forked child, whose thread has another number; the lock counts as given up. */
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 {
     held_give(lock);

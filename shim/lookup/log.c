@@ -14,7 +14,7 @@
 
 #include "common/words.h"
 
-/* Where it leads. A program may have closed it, and opened a file of its own in its place. */
+/* Standard error at the start. A program may have closed it and opened a file in its place. */
 static struct {
     bool known, open;
     dev_t device;
@@ -33,7 +33,7 @@ void log_start(void)
     }
 }
 
-/* It is what it was, and takes a line without a wait for whoever reads it. */
+/* Standard error is still that file, and takes a line without waiting for its reader. */
 static bool takes_a_line(void)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -45,8 +45,8 @@ static bool takes_a_line(void)
            is.st_ino == start.inode && poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
 }
 
-/* Read here, not by config_get: that one has messages of its own, CUTIN_LOG's bad values included.
- */
+/* CUTIN_LOG is read here, because config_get has messages of its own, also about bad values of
+ * CUTIN_LOG. */
 bool log_enabled(int severity)
 {
     static _Atomic int known = -1;
@@ -79,7 +79,7 @@ void log_line(int severity, const char *format, ...)
         size_t end = head + ((size_t)length < room ? (size_t)length : room - 1);
         line[end++] = '\n';
         ssize_t written =
-            write(STDERR_FILENO, line, end); /* a message may be lost, never an error */
+            write(STDERR_FILENO, line, end); /* a message may get lost, without an error */
         (void)written;
     }
     quiet_end(&quiet);

@@ -1,24 +1,23 @@
 /*
- * lookup.c - what dlsym and dlvsym answer.
+ * lookup.c - the answers of dlsym and dlvsym.
  *
- * One rule: a lookup that without cutin would find the driver's own function finds ours; every
+ * One rule: a lookup that would find the driver's own function without cutin finds ours; every
  * other lookup finds exactly what it would find without cutin. So:
  *
- * - A name that is not in the table is not our business: the stub in dlsym_<arch>.S jumps to the
- *   real function, which sees the true caller, as if we had never been there.
- * - For a name in the table we ask for real first, leaving out our own exports, and swap only an
- *   address that lies inside the driver. "cu" is also how cuDNN, cuBLAS and other people's
- *   functions begin.
- * - So it is for a name that the driver alone may know (unknown.h). Whatever is not swapped the
- *   real function answers once more, to the true caller.
- * - And for three names of CUPTI (profiler.h), whoever defines them.
+ * - For a name that is not in the table, the stub in dlsym_<arch>.S jumps to the real function,
+ *   which sees the true caller.
+ * - For a name in the table we ask the real function first, leaving out our own exports, and swap
+ *   only an address inside the driver: functions of cuDNN and cuBLAS begin with "cu", too.
+ * - The same holds for a name that the driver alone may know (unknown.h). What is not swapped is
+ *   looked up again by the real function, for the true caller.
+ * - The names of CUPTI in profiler.h are ours, whichever library defines them.
  *
- * Leaving ourselves out is the hard part. We stand in the global search order because direct links
- * must bind to us, and RTLD_DEFAULT, RTLD_NEXT and the main program's handle search that order.
- * Where such a search stops at us, it would have gone on behind us: that is RTLD_NEXT asked from
- * here.
+ * Leaving out our own exports is the hard part. We are in the global search order because direct
+ * links must bind to us, and RTLD_DEFAULT, RTLD_NEXT and the main program's handle search that
+ * order. A search that finds us would otherwise have gone on behind us. RTLD_NEXT, asked from here,
+ * does so.
  *
- * Compiled without sanitizers: their runtimes call dlsym before they can bear instrumented code.
+ * Compiled without sanitizers, whose runtimes call dlsym before instrumented code can run.
  */
 #include "shim/lookup/api.h"
 #include "shim/lookup/elf.h"
@@ -28,8 +27,8 @@
 #include <dlfcn.h>
 
 struct step {
-    void *answer; /* returned to the caller if ... */
-    void *jump;   /* ... this is NULL; otherwise the stub jumps here with the caller's arguments */
+    void *answer; /* goes to the caller if `jump` is NULL */
+    void *jump;   /* where the stub jumps with the caller's arguments, or NULL */
 };
 
 struct step lookup_dlsym(void *handle, const char *name, const char *unused, const void *caller);
@@ -41,10 +40,10 @@ typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
 /* ---- the real dlsym and dlvsym -------------------------------------------------------------- */
 
 /*
- * The next definition behind us in load order: that is what our export displaced. It may be another
- * preload's, and that one goes on to libc's. Where we come last (linked behind libc), the first in
- * front. Searched by bare name: version names differ between architectures and moved with
- * glibc 2.34.
+ * The next definition behind us in load order, which our export displaced. It may be that of
+ * another preload, which goes on to libc's. If we come last (linked behind libc), it is the first
+ * definition in front of us. The search is by bare name, because version names differ between
+ * architectures and changed with glibc 2.34.
  */
 void *lookup_behind(const char *symbol)
 {
@@ -63,7 +62,8 @@ void *lookup_behind(const char *symbol)
     return NULL;
 }
 
-/* The loader's own, whoever else interposes it. Before glibc 2.34 it was in libdl. */
+/* The loader's own function, even if other libraries interpose it. Before glibc 2.34 it was in
+ * libdl. */
 static void *loader_definition(const char *symbol)
 {
     struct elf_object object;
@@ -77,7 +77,7 @@ static void *loader_definition(const char *symbol)
     return lookup_behind(symbol);
 }
 
-/* Looked for once; every thread would store the same. */
+/* Looks once; every thread stores the same. */
 static void *cached(void **cache, void *(*look)(const char *symbol), const char *symbol)
 {
     void *found = __atomic_load_n(cache, __ATOMIC_RELAXED);
@@ -105,13 +105,13 @@ static void *loaders(bool versioned)
 
 struct query {
     void *handle;
-    const char *name, *version; /* version NULL: dlsym */
+    const char *name, *version; /* NULL: the call was dlsym */
     const void *caller;
     void *ours;
 };
 
-/* Asks the real function from here: "here" is what RTLD_NEXT and RTLD_DEFAULT mean by the caller.
- */
+/* Asks the real function from here, so for RTLD_NEXT and RTLD_DEFAULT the caller is this
+ * library. */
 static void *ask(const struct query *q, void *handle, const char *name)
 {
     if (q->version)
@@ -119,8 +119,8 @@ static void *ask(const struct query *q, void *handle, const char *name)
     return ((dlsym_fn *)real(false))(handle, name);
 }
 
-/* What stands behind us. Asked from the loader itself: RTLD_NEXT through somebody's C wrapper would
- * mean what stands behind him. */
+/* The next definition behind us, by the loader's own function: through another library's wrapper,
+ * RTLD_NEXT would mean what is behind that library. */
 static void *ask_behind(const struct query *q, const char *name)
 {
     if (q->version)
@@ -136,8 +136,8 @@ static struct link_map *caller_map(const struct query *q)
     return dladdr1(q->caller, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
-/* What the object that contains the caller finds in itself and in what it was linked with; the main
- * program does not count. */
+/* What the object that contains the caller finds in itself and in what it was linked with. Not for
+ * the main program. */
 static void *ask_caller_scope(const struct query *q, const char *name)
 {
     struct link_map *map = caller_map(q);
@@ -147,14 +147,13 @@ static void *ask_caller_scope(const struct query *q, const char *name)
         handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
     if (handle) {
         found = ask(q, handle, name);
-        if (found) /* on failure the loader's message must stay the last one */
+        if (found) /* on failure the loader's message must stay */
             dlclose(handle);
     }
     return found;
 }
 
-/* What stands in front of us was loaded at start and stays, so its list can be read without a lock.
- */
+/* Objects in front of us were loaded at start and stay, so their list is read without a lock. */
 static bool in_front(const struct link_map *map)
 {
     for (const struct link_map *m = elf_self(); m; m = m->l_prev)
@@ -163,7 +162,7 @@ static bool in_front(const struct link_map *map)
     return false;
 }
 
-/* First definition from `first` on and in front of us. */
+/* The first definition from `first` on and in front of us. */
 static void *find_in_front(const struct link_map *first, const char *name)
 {
     struct elf_object object;
@@ -177,8 +176,8 @@ static void *find_in_front(const struct link_map *first, const char *name)
 
 /*
  * RTLD_DEFAULT searches the global order, then what the calling object was linked with. Asked from
- * here it finds ours even where somebody in front of us has the name: -Bsymbolic puts us first in
- * our own order.
+ * here it finds our export even if an object in front of us has the name, because -Bsymbolic puts
+ * us first in our own order.
  */
 static void *ask_default(const struct query *q)
 {
@@ -219,10 +218,10 @@ static int walk_object(struct dl_phdr_info *info, size_t size, void *user)
     return !!w->found;
 }
 
-/* Exported by every driver since 6.0, not by us, and hardly worth anybody's interposing. */
+/* Every driver since 6.0 exports it, we do not, and hardly any library interposes it. */
 #define PROBE "cuGetErrorName"
 
-/* Does a search that starts at the caller come to the driver? */
+/* Does a search that starts at the caller reach the driver? */
 static bool driver_visible(const struct query *q)
 {
     struct query probe = {.name = PROBE, .caller = q->caller};
@@ -234,10 +233,10 @@ static bool driver_visible(const struct query *q)
 }
 
 /*
- * RTLD_NEXT searches behind the caller. Where we stand behind the caller, the search would go on
- * behind us. Where we stand in front, nothing of ours is in the way and the loader's own answer is
- * right (*jump), unless it would be the driver's: then ours, so that a wrapper library that was
- * preloaded behind us calls us, and we call the driver.
+ * RTLD_NEXT searches behind the caller. If we are behind the caller, the search would go on behind
+ * us. If we are in front, nothing of ours is in the way, and the loader's own answer is right
+ * (*jump). But if that would be the driver's function, the answer is ours: so a wrapper library
+ * that was preloaded behind us calls us, and we call the driver.
  */
 static void *ask_next(const struct query *q, bool *jump)
 {
@@ -266,7 +265,7 @@ static void *ask_any(const struct query *q, bool *jump)
         return ask_default(q);
     void *found = ask(q, q->handle, q->name);
     if (found != q->ours || q->handle == elf_self())
-        return found; /* who opens libcutin.so by name means us */
+        return found; /* the caller opened libcutin.so by name */
     return ask_behind(q, q->name);
 }
 
@@ -283,11 +282,11 @@ static struct step answer(const struct query *q, int row, void *displaced)
         api_say(row, q->version ? "dlvsym" : "dlsym");
         found = q->ours;
     }
-    dlerror(); /* some question on the way may have failed; the lookup did not */
+    dlerror(); /* a question on the way may have failed, but the lookup has not */
     return (struct step){found, NULL};
 }
 
-/* What the driver looks up for itself stays its own. */
+/* The driver's own lookups are not swapped. */
 static struct step answer_unknown(struct query *q, void *displaced)
 {
     static const char not_exported;
@@ -297,13 +296,13 @@ static struct step answer_unknown(struct query *q, void *displaced)
     q->ours = (void *)&not_exported;
     found = ask_any(q, &jump);
     ours = found && !jump && !api_driver_holds(q->caller) ? unknown_thunk(q->name, found) : NULL;
-    dlerror(); /* the real function will leave its own message */
+    dlerror(); /* the real function leaves its own message */
     return ours ? (struct step){ours, NULL} : (struct step){NULL, displaced};
 }
 
 /*
- * A preload in front of us that interposes dlsym too finds what it displaced by
- * dlvsym(RTLD_NEXT, "dlsym", "GLIBC_..."). What follows it is ours, which has no version.
+ * Another preload in front of us that interposes dlsym, too, finds the displaced function by
+ * dlvsym(RTLD_NEXT, "dlsym", "GLIBC_..."). The next one is ours, which has no version.
  */
 static void *own_export(const struct query *q)
 {
@@ -316,7 +315,7 @@ static void *own_export(const struct query *q)
     return ask_behind(q, q->name) ? own : NULL;
 }
 
-/* Where CUPTI's own function is found, one of ours that asks it. */
+/* If CUPTI's own function is found, answers one of ours that calls it. */
 static struct step answer_profiler(struct query *q, enum profiler_call call, void *displaced)
 {
     bool jump = false;

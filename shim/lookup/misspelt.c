@@ -21,8 +21,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The setting, or CUTIN_CONF, that a text without the prefix is nearest to; NULL: it is near none.
- * 0 apart: it is one. */
+/* The setting, or CUTIN_CONF, that is nearest to a text without the prefix. NULL: none is near.
+ * `*is`: how many changes they are apart; 0: the text is the setting. */
 static const char *nearest(const char *text, size_t length, size_t *is)
 {
     const char *name = conf;

@@ -1,13 +1,13 @@
 /*
- * newer.h - what a cuda.h from 12.0 on may lack of 13.5's, so that the library is the same
- * whichever header it was built with. Own declarations of the driver's binary interface: what only
- * passes through is an incomplete type; of what is looked into, the members that are. Included by
- * shim.h, and by the test that calls all of it (tests/hazards/arguments).
+ * newer.h - what a cuda.h from 12.0 on may lack compared with 13.5, so that the library is the same
+ * with any of these headers. Own declarations of the driver's binary interface: a type that only
+ * passes through is incomplete; a type that the shim reads has the members that it reads. Included
+ * by shim.h, and by the test that calls all of it (tests/hazards/arguments).
  */
 #ifndef CUTIN_SHIM_LOOKUP_NEWER_H
 #define CUTIN_SHIM_LOOKUP_NEWER_H
 
-/* The header's enumeration has them from 12.2 on. */
+/* The header's enumeration has these values from 12.2 on. */
 #define LOCATION_HOST              ((CUmemLocationType)2)
 #define LOCATION_HOST_NUMA_CURRENT ((CUmemLocationType)4)
 

@@ -1,9 +1,9 @@
 /*
- * procaddr.c - cuGetProcAddress in front of the driver's: how the CUDA runtime finds everything.
+ * procaddr.c - cuGetProcAddress in front of the driver's. The CUDA runtime finds everything by it.
  *
- * The driver answers first and its status stays. Then the answer is swapped for ours of the same
- * name, version and default-stream variant: by the table, checked against the driver's exported
- * addresses. Functions changed their arguments from version to version (cuCtxGetDevice and
+ * The driver answers first, and its status stays. Then the answer is swapped for our function of
+ * the same name, version and default-stream variant, chosen by the table and checked against the
+ * driver's exported addresses. Some functions changed their arguments (cuCtxGetDevice and
  * cuMemcpyBatchAsync in 13.0), so an answer that the table cannot name becomes a drain thunk.
  */
 #include "shim/lookup/api.h"
@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-/* The row whose function the driver hands out for this request, by api.def alone; -1 = none. */
+/* The row whose function the driver answers for this request, by api.def alone; -1 = none. */
 static int row_by_table(int first, int count, int version, bool per_thread)
 {
     int best = -1;
@@ -28,7 +28,7 @@ static int row_by_table(int first, int count, int version, bool per_thread)
     return best;
 }
 
-/* What the driver would answer for the newest version in the table. */
+/* Is the address the driver's answer for the newest version in the table? */
 static bool same_as_known(const char *name, cuuint64_t flags, const void *address)
 {
     CUdriverProcAddressQueryResult status;
@@ -42,8 +42,8 @@ static bool same_as_known(const char *name, cuuint64_t flags, const void *addres
 
 enum { ROW_PASS = -1, ROW_UNKNOWN = -2 };
 
-/* An intercepted row, or one of the above. That api_driver knows an address says nothing: there are
- * API_PASS rows in it as well, once the shim has called them. */
+/* An intercepted row, or one of the above. An address in api_driver proves nothing: API_PASS rows
+ * are in it as well once the shim has called them. */
 static int row_choose(const char *name, int version, cuuint64_t flags, void *address)
 {
     bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
@@ -53,14 +53,14 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
         return ROW_UNKNOWN;
     row = row_by_table(first, count, version, per_thread);
     if (row >= 0 && api_rows[row].intercepted && api_driver[row] == address)
-        return row; /* several versions may share one address: the one that was asked for */
+        return row; /* several versions may share an address: the requested one */
     for (int i = first; i < first + count; i++)
         if (api_rows[i].intercepted && api_driver[i] == address)
             return i;
     if (row >= 0 && !api_rows[row].intercepted)
         return ROW_PASS;
     if (row < 0 || (version > API_TABLE_VERSION && !same_as_known(name, flags, address))) {
-        /* A function that passes is likely to do so in its next version. */
+        /* If all known versions of a function pass, its next version is likely to pass, too. */
         for (int i = first; i < first + count; i++)
             if (api_rows[i].intercepted)
                 return ROW_UNKNOWN;
@@ -92,7 +92,7 @@ static void swap(const char *name, void **function, int version, cuuint64_t flag
     api_say(row, route);
 }
 
-/* Through CUDA 11.8: four arguments. */
+/* Up to CUDA 11.8: four arguments. */
 EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
     CUresult result = REAL(cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
@@ -102,7 +102,7 @@ EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion
     return result;
 }
 
-/* From CUDA 12.0 on: five. */
+/* From CUDA 12.0 on: five arguments. */
 EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
                                     cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {

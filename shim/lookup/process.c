@@ -1,10 +1,9 @@
 /*
- * process.c - start, fork and exit of the process we are in.
+ * process.c - start, fork and exit of the process.
  *
- * Nothing happens before the program uses CUDA, except that CUTIN_DISABLE is looked at and forks
- * are watched, because another thread may fork just when the first one finds the driver. The
- * library is linked with -z nodelete: its addresses are in other people's tables, so dlclose keeps
- * it.
+ * Before the program uses CUDA the library does nothing, except that it reads its settings and
+ * watches forks, because another thread may fork just when the first one finds the driver. It is
+ * linked with -z nodelete: other objects' tables hold its addresses, so dlclose keeps it.
  */
 #include "shim/lookup/elf.h"
 #include "shim/lookup/quiet.h"
@@ -20,14 +19,14 @@
 _Atomic bool shim_off;
 struct shim_life shim_life;
 
-/* Weak: pace/exit.c and the libraries of the queues and the scheduler bring them. */
+/* Weak: defined by pace/exit.c, for the whole library only. */
 __attribute__((weak, visibility("hidden"))) void shim_exit_drain(void);
 __attribute__((weak, visibility("hidden"))) void shim_fork_child(void);
 
-/* glibc's alone. musl's loader takes a preload in, too, if it finds all that is not weak. */
+/* Only glibc has it. musl's loader accepts a preload, too, if it finds what is not weak. */
 __attribute__((weak)) const char *gnu_get_libc_version(void);
 
-static pid_t home; /* the process that has our threads */
+static pid_t home; /* the process that has the shim's threads */
 
 void shim_end(void)
 {
@@ -41,9 +40,9 @@ void shim_begin(void)
     atomic_store(&shim_life.engaged, true);
 }
 
-/* Has the program asked the driver to initialise? */
+/* The program has asked the driver to initialise. */
 static _Atomic bool initialised;
-static bool seen; /* and is there a driver? */
+static bool seen; /* the driver was found */
 
 EXPORT CUresult cuInit(unsigned int Flags)
 {
@@ -51,8 +50,8 @@ EXPORT CUresult cuInit(unsigned int Flags)
     return REAL(cuInit)(Flags);
 }
 
-/* The driver does not survive a fork, and neither do our threads and connections; without them the
- * child begins as its parent did, whatever of the driver was looked up. */
+/* Neither the driver nor the shim's threads and connections survive a fork. If the driver was not
+ * initialised there are none, and the child begins as its parent did, whatever was looked up. */
 static void fork_child(void)
 {
     elf_after_fork(true);
@@ -72,7 +71,7 @@ static void fork_parent(void)
     elf_after_fork(false);
 }
 
-/* Before any other code of ours, so that the very first wrapper already passes through. */
+/* Before all other code of the shim, so that the first wrapper knows whether to pass through. */
 __attribute__((constructor)) static void process_start(void)
 {
     const char *disable = secure_getenv("CUTIN_DISABLE");
@@ -91,7 +90,8 @@ __attribute__((constructor)) static void process_start(void)
     }
 }
 
-/* A child that was made by clone or _Fork has our threads as little, and no handler said so. */
+/* A child made by clone or _Fork does not have the shim's threads either, and ran no fork
+ * handler. */
 static void exit_handler(void)
 {
     struct quiet quiet;
@@ -101,16 +101,16 @@ static void exit_handler(void)
     quiet_begin(&quiet);
     if (!shim_bypassed() && shim_exit_drain)
         shim_exit_drain();
-    shim_end(); /* for exit handlers and destructors that still call CUDA */
+    shim_end(); /* exit handlers and destructors may still call CUDA */
     quiet_end(&quiet);
 }
 
 void process_cuda_seen(void)
 {
-    config_get(); /* now is the time for its warnings */
+    config_get(); /* now, because it may warn */
     if (atomic_load(&shim_off))
         return;
-    /* Before Linux 4.14 a child without fork handlers goes on as if it were its parent. */
+    /* Before Linux 4.14 a child without fork handlers behaves as if it were its parent. */
     madvise(&shim_life, sizeof(shim_life), MADV_WIPEONFORK);
     seen = true;
     shim_begin();

@@ -1,5 +1,5 @@
 /*
- * profiler.c - whose functions of CUPTI are meant (see profiler.h).
+ * profiler.c - finds the CUPTI functions that a call means (see profiler.h).
  */
 #include "shim/lookup/profiler.h"
 
@@ -48,7 +48,7 @@ void *profiler_stand_in(enum profiler_call call, void *found)
     if (!base || found == profiler_exports[call] ||
         atomic_load_explicit(&shim_off, memory_order_relaxed))
         return NULL;
-    /* Those that have been closed: whoever still had their functions could not call them either. */
+    /* Frees the places of copies that were closed: their functions cannot be called any more. */
     for (int i = 0; i < PROFILER_COPIES; i++) {
         const void *there = atomic_load(&copies[i].base);
 

@@ -1,6 +1,6 @@
 /*
- * quiet.c - see quiet.h. Signals of a write go to the thread that wrote, so one that was not
- * pending before is ours, and is taken back.
+ * quiet.c - see quiet.h. A signal that a write causes goes to the thread that wrote. If it was not
+ * pending before, the library caused it, and takes it back.
  */
 #include "shim/lookup/quiet.h"
 

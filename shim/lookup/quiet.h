@@ -1,8 +1,8 @@
 /*
- * quiet.h - the library does something of its own in a thread of the program's: writes a line or a
- * file, joins a thread. What that could bring upon the program does not come: the signals of a
- * write (a reader is gone, a file may not grow, a terminal stops who writes), an end by
- * pthread_cancel in a call that the program did not make, another errno.
+ * quiet.h - protects the program when the library writes a line or a file, or joins a thread, in
+ * one of the program's threads. The program then sees no signals of a write (its reader is gone, a
+ * file may not grow, a terminal stops writers), no end by pthread_cancel in a call that the program
+ * did not make, and no change of errno.
  */
 #ifndef CUTIN_SHIM_LOOKUP_QUIET_H
 #define CUTIN_SHIM_LOOKUP_QUIET_H
@@ -14,7 +14,7 @@ struct quiet {
     sigset_t mask_was, pending_was;
 };
 
-/* Between the two, in one thread. They nest, and may stand in a signal handler. */
+/* Call both in one thread, around the work. They nest, and may be called in a signal handler. */
 void quiet_begin(struct quiet *q);
 void quiet_end(const struct quiet *q);
 

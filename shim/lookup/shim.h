@@ -4,7 +4,7 @@
 #ifndef CUTIN_SHIM_LOOKUP_SHIM_H
 #define CUTIN_SHIM_LOOKUP_SHIM_H
 
-/* Declare every version of every function, and no macro that renames one to another. */
+/* Declare every version of every function, without the macros that rename one to another. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
@@ -31,18 +31,18 @@ enum api_index {
     API_COUNT
 };
 
-/* What wrappers call, filled by api_get for every row that is not API_PASS; NULL where the driver
- * lacks the symbol. It is the driver's own function, in api_driver, or what stands in front of that
- * for the whole process. */
+/* api_real is what wrappers call: the driver's own function, which is in api_driver, too, or the
+ * function that is in front of it for the whole process. Filled when the driver is found; for
+ * API_PASS rows by api_get. NULL where the driver lacks the symbol. */
 extern void *api_real[API_COUNT], *api_driver[API_COUNT];
 
-/* A function that stands in front of the driver's for this row, or NULL. Asked when the driver is
+/* The function to put in front of the driver's for this row, or NULL. Called when the driver is
  * found; objects/front.c asks a preloaded library. */
 void *shim_stand_in(int row);
 
-/* The driver's own function, typed. The wrapper was called, so the driver was loaded, or the call
- * binds it: returns a stub that answers CUDA_ERROR_NOT_INITIALIZED / NOT_FOUND where it is
- * absent. */
+/* The function in api_real; REAL gives it its type. A wrapper was called, so the driver is loaded,
+ * or this binds it. Where the driver or the function is absent, a stub that returns
+ * CUDA_ERROR_NOT_INITIALIZED or CUDA_ERROR_NOT_FOUND. */
 void *api_get(enum api_index index);
 #define REAL(symbol)                                                                               \
     (held_none(#symbol),                                                                           \
@@ -53,7 +53,7 @@ void *api_get(enum api_index index);
 
 /* The definition that an export of ours displaced: another preload's, or libc's. NULL: none. */
 void *lookup_behind(const char *symbol);
-/* What a direct link of `caller` would be bound to without our export `ours`; NULL: to nothing. */
+/* What a direct link of `caller` would bind to without our export `ours`; NULL: nothing. */
 void *lookup_without(const void *ours, const char *name, const void *caller);
 
 /* ---- drain thunks -------------------------------------------------------------------------- */
@@ -64,10 +64,10 @@ enum drain_scope {
     DRAIN_ALL,           /* every context of the process */
     DRAIN_WORK,          /* the same, before a function that puts work into some stream */
     DRAIN_UNKNOWN,       /* DRAIN_ALL, before a function that may do anything to any context */
-    DRAIN_UNKNOWN_BEGIN, /* and that begins a capture */
+    DRAIN_UNKNOWN_BEGIN, /* the same, before one that begins a capture */
 };
-/* Called by the thunks (and by wrappers): performs the drain; cheap when nothing is buffered and no
- * context was seen. Marks a real-time process active where the call is GPU work. */
+/* Called by thunks and wrappers: drains. Cheap when nothing is buffered and no context was seen.
+ * Makes a real-time process active if the call is work for the GPU. */
 void shim_drain(enum drain_scope scope);
 
 /* ---- config.c ------------------------------------------------------------------------------ */
@@ -96,21 +96,21 @@ struct config {
     uint32_t distance_ns, distance_tags;
     enum profile_mode profile;
     char socket[108];          /* "" = none */
-    char cpus[1024];           /* "" = see thread.h */
+    char cpus[1024];           /* "" = see common/thread.h */
     char waiting_kernels[512]; /* patterns; "" = none */
     char trace[4096];          /* "" = off */
     enum trace_keep trace_keep;
     uint32_t trace_records;
-    uint32_t log; /* LOG_*; log_enabled asks log.c */
+    uint32_t log; /* LOG_*; log_enabled reads the variable itself */
 };
-/* Read with secure_getenv when the library is loaded, and once more on first use, when what is bad
- * is one warning and the default: what a program sets in between counts, and what it clears still
- * does. */
+/* The settings are read with secure_getenv when the library is loaded, and again on first use. So
+ * what a program sets in between counts, and what it clears keeps its value. Bad values are told at
+ * the second reading: one warning, and the default. */
 void config_load(void);
 const struct config *config_get(void);
-/* In a forked child: a thread that was reading them is not there. */
+/* In a forked child: the thread that was reading them does not exist there. */
 void config_after_fork(void);
-/* Why nothing is buffered; 0: nothing speaks against it. */
+/* Reasons why nothing is buffered. 0: no reason. */
 enum {
     INLINE_SET = 1u << 0,      /* a profiler from the start (CUDA_INJECTION64_PATH), or the driver's
                              launches wait for their work (CUDA_LAUNCH_BLOCKING) */
@@ -125,25 +125,25 @@ static inline bool calls_are_inline(void)
 
 /* ---- log.c --------------------------------------------------------------------------------- */
 
-/* When the library is loaded: messages go to what is standard error now, while it is that. */
+/* When the library is loaded: messages go to what is standard error now, as long as it stays so. */
 void log_start(void);
-/* One write(2) to stderr per line, "cutin: " in front, if it takes it at once; keeps errno.
- * Filtered by CUTIN_LOG. */
+/* One write(2) to stderr for each line, with "cutin: " in front, if stderr takes it at once. Keeps
+ * errno. Filtered by CUTIN_LOG. */
 void log_line(int severity, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool log_enabled(int severity);
 
 /* ---- process.c ----------------------------------------------------------------------------- */
 
-/* True once and for all in a child forked after cuInit, with CUTIN_DISABLE=1, and after exit
- * handlers ran: who looks a function up then gets the driver's. */
+/* True from then on in a child forked after cuInit, with CUTIN_DISABLE=1, and after exit handlers
+ * ran. Lookups then find the driver's functions. */
 extern _Atomic bool shim_off;
-/* The driver was found, and none of that is so: else every wrapper is plain pass-through. Memory
- * that a child of any kind finds empty, also one that was made by clone or _Fork, of which nobody
- * tells: it is not to write into pages that it shares with its parent, nor to join its threads. */
+/* True when the driver was found and shim_off is false. False: all wrappers just pass through. The
+ * page is wiped in any child, also in one made by clone or _Fork, which no handler reports. Such a
+ * child must not write into pages that it shares with its parent, nor join its parent's threads. */
 #ifdef __x86_64__
 enum { LIFE_PAGE = 4096 };
 #else
-enum { LIFE_PAGE = 65536 }; /* the largest there is */
+enum { LIFE_PAGE = 65536 }; /* the largest page size */
 #endif
 extern struct shim_life {
     _Alignas(LIFE_PAGE) _Atomic bool engaged;
@@ -155,12 +155,12 @@ static inline bool shim_bypassed(void)
 void shim_begin(void);
 void shim_end(void);
 
-/* The driver was found: warn about bad settings, watch exit. Called once by api.c. */
+/* The driver was found: warns about bad settings, watches exit. Called once, by api.c. */
 void process_cuda_seen(void);
-/* Implemented by pace/exit.c. At exit: submit what is buffered, for at most 2 s in all. */
+/* In pace/exit.c. At exit: submits what is buffered, and takes 2 s at most. */
 void shim_exit_drain(void);
-/* Implemented by pace/exit.c, if it has anything to do: in a forked child, after shim_end.
- * Forget threads, queues and the connection (vhq_after_fork, client_after_fork); free nothing. */
+/* In pace/exit.c. In a forked child, after shim_end: forgets threads, queues and the connection
+ * (vhq_after_fork, client_after_fork), and frees nothing. */
 void shim_fork_child(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * thunk.c - what thunks do: drain, and jump on.
+ * thunk.c - what thunks do: drain, then jump to the driver's function.
  */
 #include "shim/lookup/api.h"
 #include "shim/lookup/unknown.h"
@@ -25,7 +25,7 @@ void *thunk_enter(uint32_t index)
     return real;
 }
 
-/* path/drain.c has the strong one; without it (a build of the lookup alone) nothing is buffered. */
+/* Replaced by path/drain.c. Without that (a build of the lookup alone) nothing is buffered. */
 __attribute__((weak)) void shim_drain(enum drain_scope scope)
 {
     (void)scope;

@@ -1,8 +1,8 @@
 /*
  * unknown.c - driver functions that the table does not have (see unknown.h).
  *
- * No lock and no allocation: a lookup may come from anywhere, a constructor included. Slots are
- * taken by compare and swap and never given back.
+ * No lock and no allocation, because a lookup may come from anywhere, even from a constructor.
+ * Slots are taken by compare and swap and never given back.
  */
 #include "shim/lookup/unknown.h"
 
@@ -11,7 +11,7 @@
 
 extern const char unknown_thunks[] __attribute__((visibility("hidden"))); /* thunk_<arch>.S */
 
-/* The driver's naming scheme. cuDNN, cuBLAS and others go on with a small letter. */
+/* The driver's naming scheme. Names of cuDNN, cuBLAS and others have a small letter behind "cu". */
 bool unknown_name(const char *symbol)
 {
     return symbol[0] == 'c' && symbol[1] == 'u' && symbol[2] >= 'A' && symbol[2] <= 'Z' &&
@@ -20,11 +20,11 @@ bool unknown_name(const char *symbol)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* True for each name once. */
+/* True the first time for each name. */
 static bool name_is_new(const char *name)
 {
     static _Atomic uint64_t said[2 * UNKNOWN_THUNKS];
-    /* Names are the callers' and may go away: their hashes stay. */
+    /* Hashes are kept, because the names are the callers' and may go away. */
     uint64_t hash = UINT64_C(14695981039346656037);
 
     for (; *name; name++)
@@ -44,7 +44,7 @@ static bool name_is_new(const char *name)
 /* ---- the pool ----------------------------------------------------------------------------- */
 
 static void *_Atomic real[UNKNOWN_THUNKS];
-static _Atomic bool begins[UNKNOWN_THUNKS]; /* a capture */
+static _Atomic bool begins[UNKNOWN_THUNKS]; /* it begins a capture */
 
 static int slot_take(void *address)
 {
@@ -81,7 +81,7 @@ void *unknown_thunk(const char *name, void *address)
                      name, CUTIN_VERSION, UNKNOWN_THUNKS);
         return NULL;
     }
-    /* What begins a capture is called so in every CUDA up to 13.5. */
+    /* Up to CUDA 13.5 the names of all functions that begin a capture start like this. */
     if (starts_with(name, "cuStreamBegin"))
         atomic_store_explicit(&begins[slot], true, memory_order_relaxed);
     if (log_enabled(LOG_INFO) && name_is_new(name))
@@ -103,8 +103,8 @@ enum drain_scope unknown_scope(uint32_t thunk)
 
 /* ---- direct links ------------------------------------------------------------------------- */
 
-/* Under the lock of the loader's list: nothing here may ask the loader. dladdr would take its other
- * lock, in the order that dlopen takes them the other way round. */
+/* Called with the lock of the loader's list, so it must not ask the loader: dladdr takes the
+ * loader's other lock, and dlopen takes the two in the opposite order. */
 static void link_look(const char *name, void *user)
 {
     if (!unknown_name(name) || !api_driver_exports(name))
@@ -120,7 +120,7 @@ static void link_look(const char *name, void *user)
 
 static int object_look(struct dl_phdr_info *info, size_t size, void *user)
 {
-    static _Atomic unsigned long long looked; /* at as many objects as had been loaded then */
+    static _Atomic unsigned long long looked; /* number of objects ever loaded, at the last look */
     unsigned long long *loaded = user;
     struct elf_object object;
 

@@ -1,8 +1,8 @@
 /*
  * estimate.c - kernel times by sampled event pairs (see estimate.h).
  *
- * At most SAMPLES are under way; a launch that would be one more goes unsampled. All of it is off
- * the fast path: two relaxed counters decide.
+ * At most SAMPLES are under way; further launches go unsampled. Launches that are not sampled only
+ * read and count two relaxed counters.
  */
 #include "shim/learn/estimate.h"
 
@@ -20,44 +20,44 @@ enum {
     SAMPLES = 32,
     MIX = 32,
     EVERY = 32,
-    LATE_NS = 100 * 1000, /* a call that took so long: what it loaded, or was interrupted by */
-    MOST_MS = 4000,       /* what took longer counts as that: 32 bits */
-    LATE_TIMES = 8,       /* in a row: they always do, on a machine that has little time */
+    LATE_NS = 100 * 1000, /* a call this long has loaded something or was interrupted */
+    MOST_MS = 4000,       /* longer times count as this, to fit 32 bits */
+    LATE_TIMES = 8,       /* late calls in a row: on a machine with little time all are late */
 };
 
 struct sample {
-    struct estimate *estimate;      /* NULL: it went away meanwhile */
-    struct profile_row *row;        /* where it is kept; NULL: nowhere */
-    const struct shim_context *ctx; /* the events' own; NULL: never used */
+    struct estimate *estimate;      /* NULL: it ended meanwhile */
+    struct profile_row *row;        /* where the time is kept; NULL: nowhere */
+    const struct shim_context *ctx; /* in which the events were created; NULL: never used */
     uint64_t generation;
     CUevent start, end;
-    bool held;     /* by a thread, which may ask the driver */
-    bool gone;     /* its context has ended since then */
+    bool held;     /* by a thread, which may be asking the driver */
+    bool gone;     /* its context has ended since it was held */
     bool recorded; /* both events are */
-    /* Of a real-time stream: told what the kernel took beside best effort. NULL: of another one. */
+    /* For a sample of a real-time stream: gets the time beside best effort. NULL: another one. */
     void (*beside)(uint32_t ns, uint32_t learned_ns);
-    bool waited; /* its kernel could not begin when it was launched: the pair times it alone */
-    uint64_t began_ns, call_ns; /* when its call began, and how long it took */
-    struct vhq_company device;  /* what was at work before it */
-    bool company; /* other processes may have been, and at a gate the device goes to them */
+    bool waited; /* the kernel could not begin when it was launched: the pair times it alone */
+    uint64_t began_ns, call_ns; /* start and length of the call */
+    struct vhq_company device;  /* what the device had before the launch */
+    bool company; /* other processes were there; at a gate the device may switch to one */
     bool gated;
-    uint64_t padded; /* vhq_set_padded, before it */
+    uint64_t padded; /* vhq_set_padded before the launch */
 };
 
-/* Nobody has it across a driver's call: who asks the driver about a sample holds that. */
+/* Not held across driver calls: a thread that asks the driver about a sample holds the sample. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sample samples[SAMPLES];
 static struct {
-    const struct estimate *of[MIX]; /* whose the latest samples are */
+    const struct estimate *of[MIX]; /* the estimates of the latest samples */
     uint32_t next;
-    _Atomic uint32_t least, mean, most; /* against their estimates, in 256ths; 0: not known */
+    _Atomic uint32_t least, mean, most; /* relative to the estimates, in 256ths; 0: not known */
 } mix;
 
 void estimate_reset(struct estimate *e, const struct profile_key *owner, uint32_t bucket)
 {
     pthread_mutex_lock(&lock);
     for (int i = 0; i < SAMPLES; i++)
-        if (samples[i].estimate == e) /* of what had this memory before */
+        if (samples[i].estimate == e) /* of an earlier owner of this memory */
             samples[i].estimate = NULL;
     for (int i = 0; i < MIX; i++)
         if (mix.of[i] == e)
@@ -86,7 +86,7 @@ static void estimate_read(struct estimate *e)
     atomic_store_explicit(&e->settled, e->spread.times == SPREAD_TIMES, memory_order_relaxed);
 }
 
-/* As two times, which a dozen of this process's own outweigh. */
+/* Counts as two times, which a dozen of this process's own outweigh. */
 void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool exact)
 {
     pthread_mutex_lock(&lock);
@@ -99,7 +99,7 @@ void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool
     pthread_mutex_unlock(&lock);
 }
 
-/* 12 GB/s across PCIe and 500 GB/s within the device, plus what any copy costs. */
+/* 12 GB/s across PCIe and 500 GB/s within the device, plus a fixed cost for each copy. */
 uint64_t estimate_copy_ns(size_t bytes, bool on_device)
 {
     return 1500 + atomic_load_explicit(&front_copy_ns, memory_order_relaxed) +
@@ -128,9 +128,8 @@ static void mix_store(_Atomic uint32_t *part, uint64_t ns, uint64_t est_ns)
     atomic_store_explicit(part, is ? is : 1, memory_order_relaxed);
 }
 
-/* Chance chooses launches, so a function counts by how often it is launched; with what is known of
- * it now, for its estimate may have changed by far. By times that are not exact it may be wrong by
- * a half. */
+/* Launches are sampled by chance, so a function counts as often as it is launched. It counts with
+ * its present estimate, which may have changed much. Inexact times may be wrong by half. */
 static void mix_note(const struct estimate *e)
 {
     uint64_t est_ns = 1, sum_ns = 0, doubt_ns = 0;
@@ -173,7 +172,7 @@ static void sample_keep(struct sample *s, uint32_t ns)
     e->counted = launches;
 }
 
-/* Best effort went while it was under way: it says nothing of the kernel alone. */
+/* True: the time is no lesson, as where best effort went beside the kernel. */
 static bool sample_padded(const struct sample *s, uint32_t ns)
 {
     const struct estimate *e = s->estimate;
@@ -184,7 +183,7 @@ static bool sample_padded(const struct sample *s, uint32_t ns)
     return true;
 }
 
-/* Its own stream was at work if it waited, unless for another one. */
+/* True: other streams were at work, or its own stream was though the kernel did not wait for it. */
 static bool sample_others(const struct sample *s)
 {
     if (MUTANT(wait_taken_for_kernel))
@@ -192,16 +191,16 @@ static bool sample_others(const struct sample *s)
     return s->device.others != 0 || s->device.own > s->waited;
 }
 
-/* It began and ended while nobody else had a shift. When what waited began nobody knows. */
+/* It began and ended in its process's own shift. When a kernel that waited began is unknown. */
 static bool sample_in_shift(const struct sample *s, uint32_t ns)
 {
     return s->device.others == 0 && !s->waited && !MUTANT(shift_untold) &&
            s->began_ns + s->call_ns + ns <= s->device.shift_end_ns;
 }
 
-/* The pair also has the time until the kernel was launched, which is part of the call's; or, if it
- * is as long as what another stream had, that, half of it where there are two. Of what may be so,
- * the middle. */
+/* The pair of a kernel that did not wait contains the time until its launch, at most that of the
+ * call. A kernel that took longer than all that another stream had may have shared the device, at
+ * worst half of it. Between the possible times this takes the middle. */
 static uint32_t sample_ns(const struct sample *s, uint32_t ns)
 {
     if (!s->waited && !MUTANT(call_timed))
@@ -209,14 +208,14 @@ static uint32_t sample_ns(const struct sample *s, uint32_t ns)
     return sample_others(s) && ns > s->device.others_ns ? ns - ns / 3 : ns;
 }
 
-/* What the pair has of the call is much, or a load. */
+/* Much of the pair's time may be the call's, or that of loading. */
 static bool sample_late(const struct sample *s)
 {
     return !s->waited && s->call_ns >= LATE_NS && !MUTANT(loading_timed);
 }
 
-/* Its first launches are timed again where the calls took too long; later ones only count. Not for
- * ever: where none is quicker, the least of them is all that can be known. */
+/* If calls took too long, the first launches are timed again; later ones only count. After
+ * LATE_TIMES in a row the time is used: if no call is quicker, the least time is all there is. */
 static bool sample_again(struct sample *s)
 {
     struct estimate *e = s->estimate;
@@ -243,9 +242,9 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
     uint32_t ns = sample_ns(s, pair_ns);
     if (sample_again(s) || sample_padded(s, ns))
         return;
-    /* It began as soon as it could: nothing else of the process was at work, and it stood behind
-     * another one of its stream, without a gate between the two unless others wait for their
-     * shifts; or nobody else had the device. Else it may have waited for its process's turn. */
+    /* Exact: nothing else of the process was at work, and the kernel was behind another of its
+     * stream (without a gate between, unless others wait for shifts) or no other process was there;
+     * or it ran in its process's own shift. Else it may have waited. */
     bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);
     bool behind = s->waited && !s->gated && (s->device.own || MUTANT(wait_taken_for_kernel));
     bool exact = !turns && !sample_late(s) &&
@@ -256,13 +255,13 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
                                         : SPREAD_IS_EXACT);
     estimate_read(s->estimate);
     mix_note(s->estimate);
-    if (s->ctx->set) /* what is in flight is counted by both */
+    if (s->ctx->set) /* the set weighs what is in flight by them */
         vhq_set_weigh(s->ctx->set, estimate_weights());
     sample_keep(s, exact || !s->estimate->spread.times ? ns : 0);
 }
 
-/* The next one of this context, from `s` on, that nobody holds: the caller does now. NULL: there is
- * none, or another thread looks. Of no context: one without events. */
+/* Holds the next sample of `ctx` from `s` on that is not held. NULL: there is none, or another
+ * thread has the lock. `ctx` NULL: a sample without events. */
 static struct sample *sample_hold(struct sample *s, const struct shim_context *ctx, bool recorded)
 {
     if (pthread_mutex_trylock(&lock) != 0)
@@ -286,7 +285,7 @@ static void sample_give(struct sample *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* The caller holds it. True: it has no time to tell any more. */
+/* The caller holds the sample. True: it is read, or had nothing to read. */
 static bool sample_read(struct sample *s)
 {
     float ms = 0;
@@ -302,8 +301,8 @@ static bool sample_read(struct sample *s)
     return true;
 }
 
-/* A sample of this context that is free, or a fresh one, which the caller holds. Finished ones are
- * read on the way. */
+/* A free sample of this context, or a new one, which the caller holds then. Reads finished ones on
+ * the way. */
 static struct sample *sample_take(const struct shim_context *ctx)
 {
     for (struct sample *s = samples; (s = sample_hold(s, ctx, false)); s++) {
@@ -328,7 +327,7 @@ static struct sample *sample_take(const struct shim_context *ctx)
     return s;
 }
 
-/* Each thread has another stream of that handle. NULL: the handle says which. */
+/* The per-thread handle means another stream in each thread. NULL: the handle names one stream. */
 static const struct vhq *thread_queue(CUstream stream)
 {
     const struct shim_stream *s = stream == CU_STREAM_PER_THREAD ? stream_known(stream) : NULL;
@@ -368,8 +367,8 @@ struct sample *estimate_begin(struct estimate *e, struct shim_context *ctx, CUst
     estimate_count(e);
     if (likely(!due) || (first_done && vhq_set_alone(ctx->set)))
         return NULL;
-    /* The next one: one in EVERY on average. By chance, or a program that repeats itself would show
-     * one of its kernels again and again; and the same chance in every run. */
+    /* When to sample next: one in EVERY on average. By chance, because programs repeat themselves
+     * and one kernel would be sampled again and again; but the same chance in every run. */
     static _Atomic uint32_t draws;
     uint32_t draw = atomic_load_explicit(&draws, memory_order_relaxed) + 1;
     atomic_store_explicit(&draws, draw, memory_order_relaxed);
@@ -391,7 +390,7 @@ struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ct
     if (!s)
         return NULL;
     s->beside = beside;
-    s->device = (struct vhq_company){.own = true}; /* what is beside is asked for by another way */
+    s->device = (struct vhq_company){.own = true}; /* vhq_set_padded tells what goes beside */
     s->padded = vhq_set_padded(ctx->set);
     return s;
 }
@@ -407,7 +406,7 @@ void estimate_end(struct sample *sample, CUstream stream)
     sample_give(sample);
 }
 
-/* Only of this context, which is current: the pair may have no other one any more. */
+/* Only samples of this context, which is current: those of another one may have lost it. */
 void estimate_look(const struct shim_context *ctx)
 {
     for (struct sample *s = samples; (s = sample_hold(s, ctx, true)); s++) {

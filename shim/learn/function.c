@@ -10,12 +10,12 @@
 
 TABLE(functions);
 TABLE(functions_of_module);
-TABLE(functions_of_name); /* a library's, in whatever context and by whatever handle */
+TABLE(functions_of_name); /* library functions, with any context and handle */
 POOL(function_pool, struct shim_function, free_next);
 
-/* Handles that came from a library: a CUkernel, a CUfunction of one, or the CUmodule that the
- * library is in a context. Their module is the library, and a CUkernel is asked for its layout by a
- * function of its own. */
+/* A handle that came from a library: a CUkernel, a CUfunction of one, or the CUmodule that the
+ * library has in a context. Its module is the library. The layout of a CUkernel is asked by a
+ * driver function of its own. */
 struct origin {
     struct table_node node; /* by handle */
     struct table_node of_library;
@@ -27,13 +27,13 @@ TABLE(origins);
 TABLE(origins_of_library);
 POOL(origin_pool, struct origin, free_next);
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* adding and forgetting */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for adding and forgetting */
 _Atomic uint32_t function_generation = 1;
 _Thread_local struct function_last function_last __attribute__((tls_model("initial-exec")));
 
 /* ---- layout ------------------------------------------------------------------------------- */
 
-/* 12.4 and later; both functions have this shape. */
+/* From 12.4 on; cuFuncGetParamInfo and cuKernelGetParamInfo both have this shape. */
 typedef CUresult (*param_info_fn)(const void *handle, size_t index, size_t *offset, size_t *size);
 
 static void layout_ask(struct shim_function *f, const void *handle, param_info_fn info)
@@ -49,7 +49,7 @@ static void layout_ask(struct shim_function *f, const void *handle, param_info_f
         if (offset + size > f->bytes)
             f->bytes = (uint32_t)(offset + size);
     }
-    /* One past the last parameter. Any other answer: the driver cannot tell. */
+    /* INVALID_VALUE: one past the last parameter. Other errors: the driver cannot tell. */
     f->copyable = r == CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -60,7 +60,7 @@ static struct origin *origin_of(const void *handle)
     return (struct origin *)(void *)table_find(&origins, handle);
 }
 
-/* What unloads it: a module or a library. */
+/* The module or library that unloads the function. */
 static const void *module_of(CUfunction handle, bool *of_library)
 {
     CUmodule module = NULL;
@@ -71,10 +71,10 @@ static const void *module_of(CUfunction handle, bool *of_library)
     return origin ? (const void *)origin->library : module;
 }
 
-/* 12.3 and later; both functions have this shape. */
+/* From 12.3 on; cuFuncGetName and cuKernelGetName both have this shape. */
 typedef CUresult (*name_fn)(const char **name, const void *handle);
 
-/* NULL: the driver does not say. */
+/* NULL: the driver does not tell. */
 static const char *name_ask(CUfunction handle)
 {
     const struct origin *origin = origin_of(handle);
@@ -148,16 +148,16 @@ struct shim_function *function_known(CUfunction handle, const struct shim_contex
                                                             ctx->handle);
 }
 
-/* By which a function is found whose module or name is not known: it may be any. */
+/* Key of functions whose module or name is not known: any module or name may be theirs. */
 static const char unknown;
 
-/* Two names that share one are forgotten together, which costs little. */
+/* Two names with one key are forgotten together, which costs little. */
 static const void *name_key(const void *module, uint64_t alike)
 {
     return alike ? (const void *)((uintptr_t)module ^ (uintptr_t)alike) : &unknown;
 }
 
-/* The driver is asked before the lock is taken: it may load a module. */
+/* The driver is asked before taking the lock, because it may load a module. */
 static struct shim_function *function_add(CUfunction handle, const struct shim_context *ctx)
 {
     struct shim_function *fresh = pool_get(&function_pool);
@@ -222,7 +222,7 @@ void function_shape_add(struct shim_function *f, uint64_t shape, uint32_t room)
     uint32_t at = (uint32_t)(shape >> 32) % FUNCTION_SHAPES;
     if (atomic_load_explicit(&f->shape[at], memory_order_relaxed))
         at ^= 1;
-    /* A shape that is being displaced may get this room for a moment: it only counts for the
+    /* A shape that is just being displaced may get this room for a moment. That affects only the
      * cap. */
     atomic_store_explicit(&f->room[at], room, memory_order_relaxed);
     atomic_store_explicit(&f->shape[at], shape, memory_order_relaxed);
@@ -241,7 +241,7 @@ void function_cluster_ask(struct shim_function *f, CUfunction handle, const stru
     for (int i = 0; i < 3; i++) {
         CUfunction_attribute which =
             (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i);
-        int value = 0; /* drivers before 11.8 do not know it */
+        int value = 0; /* drivers before 11.8 do not know the attribute */
         if (origin && origin->kernel)
             REAL(cuKernelGetAttribute)(&value, which, (CUkernel)(void *)handle, gpu->handle);
         else
@@ -324,7 +324,7 @@ static bool function_of_context(const struct table_node *node, const void *conte
     return TABLE_OWNER(struct shim_function, of_module, node)->context == context;
 }
 
-/* They are in `functions_of_module` no more. */
+/* The functions are no longer in `functions_of_module`. */
 static void functions_forget(struct table_node *n)
 {
     for (struct table_node *next; n; n = next) {

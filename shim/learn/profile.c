@@ -1,9 +1,9 @@
 /*
  * profile.c - what is learned about kernels, in memory and in its file (see profile.h).
  *
- * A row is found by its key in a table of fixed size; nothing is removed, so pointers stay good.
- * What a row has besides the averages is this process's own since the last write: the file adds it
- * up.
+ * A row is found by its key in a table of fixed size. Nothing is removed, so pointers stay valid.
+ * All of a row but the averages counts only what this process has done since the last write: the
+ * file adds it up.
  */
 #include "shim/learn/profile.h"
 
@@ -28,7 +28,7 @@ struct profile {
     uint32_t rows;
     uint16_t slot[SLOTS]; /* 1 + index of a row, by hash; 0: free */
     struct profile_row row[PROFILE_ROWS];
-    struct names names; /* of text */
+    struct names names; /* of kernels, in `text` */
     struct profile_text text;
 };
 
@@ -36,7 +36,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct profile *profiles[GPUS];
 static struct waker writer;
 
-/* Where the GPU's is, or belongs. Lock held. */
+/* The place of the GPU's profile, or a free one, or GPUS. Lock held. */
 static int profile_place(const struct gpu_device *gpu)
 {
     int i = 0;
@@ -87,7 +87,7 @@ static void take_file(struct profile *p, struct profile_row *from)
         if (!row)
             return;
         *row = from[n];
-        row->launches = row->samples = row->changed = 0; /* the file has them */
+        row->launches = row->samples = row->changed = 0; /* the file counts those */
         memset(row->bin, 0, sizeof(row->bin));
     }
     log_line(LOG_DEBUG, "read a profile of %d kernels on %s", n, p->gpu);
@@ -95,7 +95,7 @@ static void take_file(struct profile *p, struct profile_row *from)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* False: there is none at this place. */
+/* False: there is no profile at this place. */
 static bool write_one(int place, struct profile_row *copy)
 {
     uint32_t n = 0;
@@ -180,7 +180,7 @@ void profile_open(const struct gpu_device *gpu)
 
 /* ---- functions ----------------------------------------------------------------------------- */
 
-/* Of a function that runs already: asking loads nothing. What a driver does not answer counts as
+/* For a function that has run, so asking loads nothing. What the driver does not answer counts as
  * 0. */
 static uint64_t resources_of(CUfunction handle, uint64_t hash)
 {
@@ -214,7 +214,7 @@ uint64_t profile_find(struct profile_key *key, CUfunction handle, const char *na
         hash = mix(hash, (unsigned char)*c);
     for (uint32_t i = 0; i < params; i++)
         hash = mix(hash, (uint64_t)param[i].offset << 32 | param[i].size);
-    hash = resources_of(handle, hash) | 1; /* 0: none */
+    hash = resources_of(handle, hash) | 1; /* 0 means none */
     pthread_mutex_lock(&lock);
     int place = profile_place(gpu);
     struct profile *p = key->profile = place < GPUS ? profiles[place] : NULL;

@@ -4,11 +4,11 @@
 #include "shim/learn/spread.h"
 
 enum {
-    LOOSE_OF = 8,          /* times that are not exact are kept as the least of so many each */
-    TURN_NS = 1300 * 1000, /* of a process; 2 ms by default, and chance has its part in it */
-    DIGITS = 11,           /* of a time that is kept, and above them its exponent */
-    ABOVE = 12,            /* one time of so many may be longer than the upper one */
-    SURE = 3,              /* mean deviations, by the root of how many: some two standard errors */
+    LOOSE_OF = 8,          /* inexact times: the least of so many is kept */
+    TURN_NS = 1300 * 1000, /* time slice of a process: 2 ms by default, less a margin for chance */
+    DIGITS = 11,           /* bits of a time that is kept; its exponent is above them */
+    ABOVE = 12,            /* one time in so many may exceed the upper time */
+    SURE = 3,              /* mean deviations over the root of the count: 2 standard errors or so */
 };
 
 static uint16_t pack(uint32_t ns)
@@ -36,7 +36,7 @@ void spread_add(struct spread *s, uint32_t ns, enum spread_is is)
         s->times = (uint8_t)(s->times + (s->times < SPREAD_TIMES));
         return;
     }
-    /* Most of them may have waited, so it takes many to have one that has not. */
+    /* Most of these times may contain waits, so it takes many to have one that does not. */
     if (s->loose_of++ % LOOSE_OF == 0) {
         s->loose_of = 1;
         newest = s->loose_next;
@@ -69,7 +69,7 @@ static void sort(const struct spread *s, uint32_t sorted[SPREAD_TIMES])
     }
 }
 
-/* How many of them a turn of somebody else did not make longer. */
+/* Number of times, from the least, that another process's time slice did not lengthen. */
 static uint32_t undisturbed(const struct spread *s, const uint32_t sorted[SPREAD_TIMES])
 {
     uint32_t n = s->times, base = sorted[(n - 1) / 4], left = n, sure = longest_sure(s);

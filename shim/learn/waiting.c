@@ -1,5 +1,5 @@
 /*
- * waiting.c - kernels that wait for their own I/O; see waiting.h.
+ * waiting.c - kernels that wait for I/O of their own (see waiting.h).
  */
 #include "shim/learn/waiting.h"
 
@@ -14,12 +14,12 @@
 
 enum { LONG_NS = 1000000 };
 
-/* shim_function.waits */
+/* values of shim_function.waits */
 enum { NOT_ASKED, NOT_NAMED, WAITS };
 
 _Atomic bool waiting_possible;
 static _Atomic bool registered;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the name in the page */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the name in the page */
 
 void waiting_open(void)
 {
@@ -33,7 +33,7 @@ void waiting_registered(void)
     atomic_store_explicit(&waiting_possible, true, memory_order_relaxed);
 }
 
-/* Patterns of fnmatch(3), separated by commas. */
+/* The list is patterns of fnmatch(3), separated by commas. */
 static bool name_listed(const char *list, const char *name)
 {
     char pattern[sizeof(((struct config *)0)->waiting_kernels)];

@@ -1,10 +1,10 @@
 /*
- * waiting.h - kernels that wait for I/O which they began themselves: of storage, or of a network.
+ * waiting.h - kernels that wait for I/O which they began themselves, of storage or a network.
  *
- * How long one runs says nothing of what it computes. So it is not learned from, and for the cap it
- * is as long as the budget, whatever it was: others of its process go beside it, and of its own
- * stream one more at most. Which kernels wait is said by CUTIN_WAITING_KERNELS, or seen: those that
- * take a millisecond in a process that has I/O memory registered with the driver.
+ * How long one runs says nothing about what it computes. So it is not learned from, and for the cap
+ * it is as long as the budget, whatever that is: others of its process go beside it, and at most
+ * one more of its own stream. CUTIN_WAITING_KERNELS names such kernels. Others are recognised:
+ * those that take a millisecond in a process that has registered I/O memory with the driver.
  */
 #ifndef CUTIN_SHIM_LEARN_WAITING_H
 #define CUTIN_SHIM_LEARN_WAITING_H
@@ -16,19 +16,19 @@ struct gpu_device;
 struct shim_function;
 
 extern _Atomic bool waiting_possible;
-/* May this process have such kernels? One load. */
+/* May this process have such kernels? Costs one load. */
 static inline bool waiting_any(void)
 {
     return unlikely(atomic_load_explicit(&waiting_possible, memory_order_relaxed));
 }
 
-/* With each context: is there a list of names? */
+/* Called with each context: is there a list of names? */
 void waiting_open(void);
 /* I/O memory has been registered. */
 void waiting_registered(void);
-/* Does a launch of it wait, by its name or by what its grid was seen to take? */
+/* Does a launch of it wait, by its name or by the time that its grid takes? */
 bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct estimate *e);
-/* One is launched: the scheduler's list names it. */
+/* Such a kernel is launched: shows its name in the process's page. */
 void waiting_show(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * aside.c - the shim's streams on other devices, for graphs that reach them (see aside.h).
+ * aside.c - the shim's streams on other devices, for graphs that reach those devices (see aside.h).
  */
 #include "shim/graph/aside.h"
 
@@ -13,11 +13,11 @@ struct aside {
     CUcontext handle;
     uint64_t generation;
     uint64_t est_ns;
-    uint64_t epoch; /* of the latest launch, in our stream there */
+    uint64_t epoch; /* of the latest launch, in the shim's stream there */
 };
 
 struct asides {
-    struct shim_context *from; /* whose `launched` is */
+    struct shim_context *from; /* context of the event `launched` */
     uint64_t generation;
     CUevent launched;
     uint32_t count;
@@ -25,7 +25,7 @@ struct asides {
 };
 
 _Atomic bool asides_seen;
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* streams and events */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* for making streams and events */
 static pthread_mutex_t going[CUTIN_LEVELS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
                                               PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 _Static_assert(CUTIN_LEVELS == 4, "one lock for each level");
@@ -111,7 +111,7 @@ bool asides_held(const struct asides *a, uint32_t level)
 
 struct launching {
     struct asides *asides;
-    struct shim_stream *stream; /* that the application named */
+    struct shim_stream *stream; /* in which the application launches */
     int (*launch)(void *args);
     void *args;
 };
@@ -130,7 +130,7 @@ static void launched_forget(struct asides *a)
     a->launched = NULL;
 }
 
-/* An event of the stream's context; NULL: it cannot be had. */
+/* The event of this context; NULL: it cannot be made. */
 static CUevent launched_of(struct asides *a, struct shim_context *ctx)
 {
     making_lock();
@@ -156,7 +156,7 @@ static int beside_now(void *args)
     return (int)launch_from(b->launching, b->next);
 }
 
-/* One within the other: each device's command begins before the launch is made, and ends after
+/* The calls are nested: each device's command begins before the launch is made, and ends after
  * it. */
 static CUresult launch_from(const struct launching *l, uint32_t i)
 {
@@ -166,7 +166,7 @@ static CUresult launch_from(const struct launching *l, uint32_t i)
         CUevent launched = r == CUDA_SUCCESS ? launched_of(a, l->stream->ctx) : NULL;
         if (!launched || REAL(cuEventRecord)(launched, l->stream->handle) != CUDA_SUCCESS)
             return r;
-        /* What comes next in our streams, a marker first of all, comes when it is complete. */
+        /* So the next command in our streams, a marker first, comes when the launch is complete. */
         for (uint32_t k = 0; k < a->count; k++) {
             const struct shim_stream *s = shadow_of(&a->at[k], l->stream->level);
             if (s)

@@ -9,34 +9,34 @@
 #include "shim/pace/gates.h"
 
 struct place {
-    CUgraphNode app, own; /* the application's node, and the one that stands for it */
-    uint32_t inside;      /* nodes of the graph in it, which come next */
-    bool gate;            /* one stands in front of it */
+    CUgraphNode app, own; /* the application's node, and that of the clone */
+    uint32_t inside;      /* number of nodes of the graph in it, which follow */
+    bool gate;            /* a gate is in front of it */
 };
 
 struct graph_copy {
     struct shim_context *ctx;
     CUcontext handle;
     uint64_t generation;
-    CUgraph graph;      /* what `exec` was made from: its nodes are what changes of it name */
-    CUgraphExec exec;   /* NULL: it could not follow the application's */
-    CUdeviceptr word;   /* that the gates wait for */
-    CUevent last;       /* behind the latest launch, of whichever of the two */
-    CUgraphExec latest; /* which */
+    CUgraph graph;      /* from which `exec` was made: changes of `exec` name its nodes */
+    CUgraphExec exec;   /* NULL: it could not follow the application's graph */
+    CUdeviceptr word;   /* for which the gates wait */
+    CUevent last;       /* recorded behind the latest launch, of either graph */
+    CUgraphExec latest; /* the graph of the latest launch */
     CUgraphNode *gate;
     uint32_t gates, count;
-    uint32_t found; /* nodes are mostly changed one after another */
+    uint32_t found; /* where the next search begins: nodes are mostly changed in order */
     struct place place[];
 };
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-/* What is being copied, and into what. */
+/* What is copied, and where to. */
 struct copying {
     const struct graph_copy *c;
     const struct graph_nodes *n;
-    const struct place *place; /* the first node's */
-    CUgraphNode *own, *gate;   /* by node; by gate. NULL: of no interest */
+    const struct place *place; /* that of the first node */
+    CUgraphNode *own, *gate;   /* one for each node, one for each gate. NULL: not asked for */
     uint32_t gates;
 };
 
@@ -50,7 +50,7 @@ static CUDA_BATCH_MEM_OP_NODE_PARAMS gate_params(const struct graph_copy *c, CUd
     return (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = c->handle, .count = 1, .paramArray = wait};
 }
 
-/* What the node depends on becomes what the gate depends on, and the gate what the node does. */
+/* The gate depends on what the node depended on, and the node on the gate alone. */
 static CUresult gate_insert(struct copying *k, CUgraph graph, CUgraphNode node)
 {
     size_t count = 0;
@@ -75,7 +75,7 @@ static CUresult gate_insert(struct copying *k, CUgraph graph, CUgraphNode node)
     return r;
 }
 
-/* `graph` is a clone of the graph whose nodes are [first, end). */
+/* `graph` is a clone of the graph with the nodes [first, end). */
 static CUresult gates_insert(struct copying *k, CUgraph graph, uint32_t first, uint32_t end)
 {
     CUresult r = CUDA_SUCCESS;
@@ -96,7 +96,7 @@ static CUresult gates_insert(struct copying *k, CUgraph graph, uint32_t first, u
     return r;
 }
 
-/* NULL: it cannot be had. */
+/* NULL: it cannot be made. */
 static CUgraph clone_with_gates(struct copying *k, CUgraph graph)
 {
     CUgraph clone;
@@ -150,7 +150,7 @@ struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struc
                                   unsigned long long flags)
 {
     const unsigned long long device_launch = 4; /* CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH */
-    const unsigned long long upload = 2;        /* _UPLOAD: a stream comes with it */
+    const unsigned long long upload = 2;        /* _UPLOAD: it would need a stream */
     uint64_t spacing_ns = gates_graph_spacing_ns(ctx);
     if (!spacing_ns || n->est_ns + n->unknown * spacing_ns <= spacing_ns)
         return NULL;
@@ -169,7 +169,7 @@ static bool context_lives(const struct graph_copy *c)
     return context_find(c->handle) == c->ctx && c->ctx->generation == c->generation;
 }
 
-/* What a context leaves behind goes with it. */
+/* What belongs to a context that has ended went with it. */
 static void copy_destroy(struct graph_copy *c)
 {
     if (c->exec && context_lives(c))
@@ -199,7 +199,7 @@ static void copy_drop(struct graph_copy *c)
     counters_ungated_graph(c->ctx);
 }
 
-/* The page is another one since, and the hold word elsewhere. Launches under way keep theirs. */
+/* Another page has come with another hold word. Launches under way keep the old address. */
 static bool copy_aim(struct graph_copy *c, CUdeviceptr word)
 {
     CUresult r = CUDA_SUCCESS;
@@ -235,7 +235,7 @@ void graph_copy_after(struct graph_copy *c, CUgraphExec chosen, CUstream stream)
         atomic_fetch_add_explicit(&c->ctx->graph_gates, c->gates, memory_order_relaxed);
     if (REAL(cuEventRecord)(c->last, stream) == CUDA_SUCCESS)
         c->latest = chosen;
-    else if (c->exec) /* in another context: from now on the driver orders them all */
+    else if (c->exec) /* in another context: without the copy the driver orders all launches */
         copy_drop(c);
 }
 
@@ -281,8 +281,8 @@ static bool same_shape(const struct place *place, uint32_t count, const struct g
     return true;
 }
 
-/* Applies a copy of `graph`, which is in the place of `count` nodes from `place` on, with gates
- * where the copy of those has them. */
+/* `graph` replaces the `count` nodes from `place` on. Clones it, adds gates where the copy has
+ * them, and applies the clone. */
 static void follow(struct graph_copy *c, const struct place *place, uint32_t count, CUgraph graph,
                    bool (*apply)(struct graph_copy *c, const struct place *place, CUgraph clone))
 {
@@ -308,8 +308,8 @@ void graph_copy_note_objects(void)
     atomic_store(&objects_seen, true);
 }
 
-/* What the driver gives back when the application's graph takes others, the clone would keep: its
- * nodes name those of the copy to the driver. */
+/* When the application updates its graph, the driver gives back the objects of the old one. The
+ * clone would keep them, and it has to stay, because its nodes name those of the copy. */
 static bool keeps_objects(void)
 {
     return atomic_load(&objects_seen) && !MUTANT(graph_objects_kept);

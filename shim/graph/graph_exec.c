@@ -40,7 +40,7 @@ struct exec *exec_of(CUgraphExec handle)
     return e;
 }
 
-/* One of a context that went, by the same handle, was not destroyed by the application. */
+/* A record of that handle is left from a context that ended: no destroy removed it. */
 struct exec *exec_new(CUgraphExec handle)
 {
     struct exec *stale = exec_find(handle);

@@ -1,8 +1,8 @@
 /*
- * graph_nodes.c - reading graphs, and where gates go in them (see graph_nodes.h).
+ * graph_nodes.c - reading graphs, and the places of gates in them (see graph_nodes.h).
  *
- * A gate stands in front of one kernel: it follows what the kernel followed, and the kernel follows
- * it alone. So branches stay as parallel as they were, and each is stopped by gates of its own.
+ * A gate is in front of one kernel: it follows what the kernel followed, and the kernel follows the
+ * gate alone. So branches stay as parallel as they were, and each is stopped by its own gates.
  */
 #include "shim/graph/graph_nodes.h"
 
@@ -18,8 +18,8 @@ enum { DEEPEST = 16, DEVICE_UPDATABLE = 13 /* CU_LAUNCH_ATTRIBUTE_..._KERNEL_NOD
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Memory nodes forbid copies of their graph, conditional ones run graphs that are not seen here.
- * What later versions of CUDA bring is not known. */
+/* Graphs with memory nodes cannot be copied, and conditional nodes run graphs that cannot be read.
+ * Nodes of later CUDA versions are not known. */
 static bool type_copyable(CUgraphNodeType type)
 {
     switch (type) {
@@ -40,7 +40,7 @@ static bool type_copyable(CUgraphNodeType type)
     }
 }
 
-/* A kernel of the device may change the node, by a handle that no copy has. */
+/* True: kernels may change the node on the device, by a handle that no copy has. */
 static bool device_updatable(CUgraphNode node)
 {
     CUlaunchAttributeValue value;
@@ -52,7 +52,7 @@ static bool device_updatable(CUgraphNode node)
     return updatable != 0;
 }
 
-/* 0: nothing is known of it. */
+/* 0: not known. */
 static uint32_t kernel_estimate(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
                                 const struct shim_context *ctx)
 {
@@ -77,10 +77,10 @@ static void aside_add(struct graph_nodes *n, struct shim_context *ctx, uint64_t 
     if (i == n->asides)
         n->aside[n->asides++] = (struct graph_aside){.ctx = ctx};
     n->aside[i].est_ns += est_ns;
-    n->copyable = false; /* gates would look at the hold word of one device for all */
+    n->copyable = false; /* gates would look at one device's hold word for all */
 }
 
-/* Where a kernel runs: what the driver says, or else where the function was launched before. */
+/* Where a kernel runs: as the driver says, or else where the function was launched before. */
 static struct shim_context *kernel_home(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
                                         struct shim_context *ctx)
 {
@@ -115,7 +115,7 @@ static void read_kernel(struct graph_nodes *n, struct graph_node *node, struct s
     n->unknown += unknown;
 }
 
-/* Memory of another device is written or read there. */
+/* If the memory is another device's, that device takes part. */
 static void read_pointer(struct graph_nodes *n, CUdeviceptr at, const struct shim_context *ctx)
 {
     CUmemorytype type = CU_MEMORYTYPE_HOST;
@@ -132,7 +132,7 @@ static void read_pointer(struct graph_nodes *n, CUdeviceptr at, const struct shi
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* For `free`, also after an error. 0 or -errno. */
+/* Free `*handles`, also after an error. Returns 0 or -errno. */
 static int graph_handles(CUgraph graph, int depth, CUgraphNode **handles, size_t *count)
 {
     *handles = NULL;
@@ -160,7 +160,7 @@ static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_cont
         read_kernel(n, node, ctx);
         n->copyable = n->copyable && !device_updatable(handle);
     }
-    if (type == TYPE_CONDITIONAL) /* what runs inside, and how often, is the device's to know */
+    if (type == TYPE_CONDITIONAL) /* only the device knows what runs inside, and how often */
         n->est_ns += VHQ_UNKNOWN_NS;
     if (type == CU_GRAPH_NODE_TYPE_MEMCPY && gpu_device_several()) {
         CUDA_MEMCPY3D p = {.srcMemoryType = (CUmemorytype)0};
@@ -240,18 +240,18 @@ bool graph_nodes_wait(CUgraph graph)
 /* ---- one graph, without those inside --------------------------------------------------------- */
 
 struct spot {
-    uint32_t at;        /* in graph_nodes */
-    uint32_t waits_for; /* edges into it, not seen yet */
-    uint32_t level;     /* edges of the longest path to it */
-    uint64_t since_ns;  /* work of the longest path to it since a gate */
+    uint32_t at;        /* index in graph_nodes */
+    uint32_t waits_for; /* edges into it that were not seen yet */
+    uint32_t level;     /* number of edges of the longest path to it */
+    uint64_t since_ns;  /* work since the last gate on the longest path to it */
 };
 
 struct level {
     struct spot *spot, **order;
     uint32_t count;
-    uint32_t (*edge)[2]; /* from, to; sorted by from */
+    uint32_t (*edge)[2]; /* from, to; sorted by `from` */
     size_t edges;
-    uint32_t *width; /* nodes of each level */
+    uint32_t *width; /* number of nodes of each level */
     struct by_handle {
         CUgraphNode handle;
         uint32_t spot;
@@ -300,7 +300,7 @@ static int level_read(struct level *l, const struct graph_nodes *n, CUgraph grap
     CUgraphNode *from = calloc(2 * count + 1, sizeof(*from)), *to = from + count;
     l->edge = calloc(count + 1, sizeof(*l->edge));
     int r = from && l->edge ? 0 : -ENOMEM;
-    /* With edges that are more than an order, CUDA 12.3 and later answer LOSSY_QUERY. */
+    /* If some edges are more than an order, CUDA 12.3 and later answer LOSSY_QUERY. */
     if (!r && count && REAL(cuGraphGetEdges)(graph, from, to, &count) != CUDA_SUCCESS)
         r = -EINVAL;
     for (size_t i = 0; i < count && !r; i++) {
@@ -315,7 +315,7 @@ static int level_read(struct level *l, const struct graph_nodes *n, CUgraph grap
     return r;
 }
 
-/* Calls `visit` for every edge out of a spot. Returns how many there are. */
+/* Calls `visit` for every edge out of a spot. Returns the number of edges. */
 static size_t each_edge(const struct level *l, const struct spot *from,
                         void (*visit)(const struct spot *from, struct spot *to, void *user),
                         void *user)
@@ -360,14 +360,14 @@ static void pass_on(const struct spot *from, struct spot *to, void *user)
 
 struct placing {
     uint64_t spacing_ns;
-    uint64_t since_ns; /* of the longest path to where the graph begins; then to where it ends */
-    uint32_t width;    /* of what the graph is inside of */
+    uint64_t since_ns; /* work since a gate up to the graph's begin; then up to its end */
+    uint32_t width;    /* product of the widths of the levels around the graph */
 };
 
 static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uint32_t end,
                        struct placing *p);
 
-/* Says in behind_ns what lies between the last gate and the end of the node. */
+/* Sets behind_ns to the work between the last gate and the end of the node. */
 static int place_node(struct graph_nodes *n, const struct spot *s, uint32_t width,
                       const struct placing *outer, uint64_t *behind_ns)
 {
@@ -397,7 +397,7 @@ static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uin
     uint64_t end_ns = 0, behind_ns;
     int r = level_read(&l, n, graph, first, end);
     if (!r) {
-        /* Each node after what it depends on. */
+        /* Sorts the nodes: each after those that it depends on. */
         struct sorting s = {.level = &l};
         for (uint32_t i = 0; i < l.count; i++)
             if (!l.spot[i].waits_for)

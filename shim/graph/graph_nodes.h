@@ -1,6 +1,6 @@
 /*
- * graph_nodes.h - what a graph consists of: its nodes and those of the graphs inside it, how long
- * its kernels are estimated to run, and where gates go.
+ * graph_nodes.h - what a graph consists of: its nodes and those of the graphs inside it, the
+ * estimated time of its kernels, and the places of gates.
  */
 #ifndef CUTIN_SHIM_GRAPH_GRAPH_NODES_H
 #define CUTIN_SHIM_GRAPH_GRAPH_NODES_H
@@ -10,42 +10,40 @@
 struct graph_node {
     CUgraphNode handle;
     CUgraph child;   /* of a child graph node: the graph inside */
-    uint32_t inside; /* nodes of that, which come next in the array */
-    uint32_t est_ns; /* of a kernel; 0: another node, or another device's */
-    bool unknown;    /* that is a guess: it may be as long as any */
-    bool gate;       /* one goes in front of it */
+    uint32_t inside; /* number of nodes of `child`, which follow in the array */
+    uint32_t est_ns; /* of a kernel; 0: another node, or on another device */
+    bool unknown;    /* est_ns is a guess: the kernel may be as long as any */
+    bool gate;       /* a gate goes in front of it */
 };
 
-/* A context of another device that some of it runs in, and its kernels there. */
+/* A context of another device in which some of the graph runs, and the time of kernels there. */
 struct graph_aside {
     struct shim_context *ctx;
     uint64_t est_ns;
 };
-enum { GRAPH_ASIDES = 15 }; /* what it does on more is not counted */
+enum { GRAPH_ASIDES = 15 }; /* work on further devices is not counted */
 
 struct graph_nodes {
     struct graph_node *node;
     uint32_t count;
     size_t room;
     uint32_t gates;
-    uint64_t est_ns; /* of all kernels of the device */
+    uint64_t est_ns; /* of all kernels on the device */
     uint32_t unknown;
     struct graph_aside aside[GRAPH_ASIDES];
     uint32_t asides;
-    bool memory; /* it allocates or frees some of its own */
-    bool
-        copyable; /* nothing in it that a copy of the graph would do a second time, or not at all */
+    bool memory;   /* it has nodes that allocate or free */
+    bool copyable; /* a copy of the graph would do all that the graph does, and nothing twice */
 };
 
-/* Reads a graph and what is inside, as it was instantiated in `ctx`. Returns 0 or -errno; either
- * way graph_nodes_free follows. */
+/* Reads a graph and the graphs inside, as instantiated in `ctx`. Returns 0 or -errno. Call
+ * graph_nodes_free afterwards in both cases. */
 int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx);
-/* Decides where gates go: so that along every path at most `spacing_ns` of estimated work lies
- * between two of them, divided among what may run beside it; a kernel of which nothing is known has
- * one in front and one behind it. Returns 0 or -errno: nothing may come between some of the
- * nodes. */
+/* Chooses the places of gates. On every path at most `spacing_ns` of estimated work, divided by the
+ * number of branches beside it, is between two gates. A kernel of unknown time has a gate in front
+ * and one behind. Returns 0 or -errno: between some nodes there can be nothing. */
 int graph_nodes_place(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns);
-/* It has nodes that may wait for something outside the process, or for other streams of it. */
+/* True: some nodes may wait for something outside the process, or for its other streams. */
 bool graph_nodes_wait(CUgraph graph);
 void graph_nodes_free(struct graph_nodes *n);
 

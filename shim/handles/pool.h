@@ -2,7 +2,7 @@
  * pool.h - type-stable memory: objects are recycled, never given back to malloc.
  *
  * Handle tables are read without a lock, so the memory of a removed node must stay a node. The
- * price is the peak number of objects; a program that creates and destroys does not grow.
+ * price is memory for the peak number of objects; creating and destroying does not add to it.
  */
 #ifndef CUTIN_SHIM_HANDLES_POOL_H
 #define CUTIN_SHIM_HANDLES_POOL_H
@@ -12,8 +12,8 @@
 
 struct pool {
     pthread_mutex_t lock;
-    size_t size; /* of one object; at least a pointer */
-    size_t link; /* offset of the free-list link: not inside what stale readers look at */
+    size_t size; /* of one object; at least that of a pointer */
+    size_t link; /* offset of the free-list link; stale readers must not read there */
     void *free;
 };
 
@@ -22,8 +22,7 @@ struct pool {
                                .size = sizeof(type),                                               \
                                .link = offsetof(type, link_field)}
 
-/* A recycled or new object; the contents of a recycled one are as they were left, those of a new
- * one zero. NULL: no memory. */
+/* A recycled object, with its old content, or a new one, which is all 0. NULL: no memory. */
 void *pool_get(struct pool *p);
 void pool_put(struct pool *p, void *object);
 

@@ -1,5 +1,5 @@
 /*
- * table.c - the lock-free-read handle table (see table.h).
+ * table.c - the handle table that is read without a lock (see table.h).
  */
 #include "shim/handles/table.h"
 
@@ -27,7 +27,7 @@ static inline struct table_node *find(struct table *t, const void *key, table_ma
             n = atomic_load_explicit(&n->next[b->side], memory_order_acquire);
         if (n)
             return n;
-        /* Behind every load of the walk, since those acquire. */
+        /* Stays behind all loads of the walk, since those acquire. */
         if (atomic_load_explicit(&t->moves, memory_order_relaxed) == moves)
             return NULL;
     }
@@ -70,7 +70,7 @@ static void link_in(struct table_buckets *b, struct table_node *n, const void *k
     atomic_store_explicit(head, n, memory_order_release);
 }
 
-/* Without memory the chains get longer. */
+/* Without memory the table stays small, and its chains get longer. */
 static void table_grow(struct table *t)
 {
     struct table_buckets *old = buckets(t), *b;
@@ -112,8 +112,8 @@ struct table_node *table_insert_once(struct table *t, struct table_node *node, c
     return first;
 }
 
-/* Those of one chain, in front of `taken`. A walk that went astray by the new next[0] has then seen
- * that there are more moves, too. */
+/* Takes the matching nodes of a chain, and puts them in front of `taken`. A walk that follows the
+ * new next[0] off its chain sees the new `moves`, too, which was written before. */
 static inline struct table_node *chain_take(struct table *t, _Atomic(struct table_node *) *link,
                                             table_match is, const void *user,
                                             struct table_node *taken)

@@ -1,5 +1,5 @@
 /*
- * groups.c - the process's own channel groups, stopped and going on (see groups.h).
+ * groups.c - stops the process's own channel groups, and lets them go on (see groups.h).
  */
 #include "shim/suspend/groups.h"
 #include "shim/suspend/nvrm.h"
@@ -17,7 +17,7 @@ enum { RETRIES = 3 };
 const char *const groups_way_names[GROUPS_WAYS] = {"schedule", "timeslice"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool ended; /* under lock */
+static bool ended; /* under `lock` */
 static _Atomic uint32_t gave_way;
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -31,8 +31,7 @@ static int control(const struct object *o, uint32_t command, void *params, uint3
                                 .bytes = bytes};
     int rc = -1;
 
-    /* The driver may have closed its descriptor, and somebody opened another file by that
-     * number. */
+    /* The driver may have closed its descriptor, and another file may have its number now. */
     struct stat file;
     if (fstat(o->fd, &file) != 0 || file.st_dev != o->dev || file.st_ino != o->ino)
         return -EBADF;
@@ -58,7 +57,7 @@ static int timeslice_set(const struct object *o, uint64_t us)
     return control(o, NVRM_GROUP_SET_TIMESLICE, &p, sizeof(p));
 }
 
-/* What is there is kept before it is changed. */
+/* Reads and keeps the present slice before it changes it. */
 static int timeslice_shorten(struct object *o)
 {
     struct nvrm_timeslice was = {0};
@@ -97,7 +96,7 @@ static bool subdevice_named(struct object *o)
     return o->named;
 }
 
-/* A group stands below a device, and so does the subdevice that can say which that is. */
+/* A group is below a device, and so is the subdevice that knows which device that is. */
 static bool group_on(const struct object *group, const uint8_t uuid[16])
 {
     for (struct object *o = objects; o < objects + OBJECTS; o++)
@@ -174,8 +173,8 @@ int groups_stop(const uint8_t uuid[16], enum groups_way way)
     for (struct object *o = NULL; !ended && (o = group_next(o, uuid));) {
         if (!atomic_load(&o->scheduled) || o->stopped)
             continue;
-        /* Counted as stopped before it is: from then on calls that change groups come here
-         * first. */
+        /* Counted as stopped before it is: from then on calls that change groups come to
+         * groups_give_way first. */
         atomic_fetch_add(&objects_stopped, 1);
         rc = -EBUSY;
         if (!atomic_load(&objects_changing))
@@ -193,7 +192,7 @@ int groups_stop(const uint8_t uuid[16], enum groups_way way)
     return rc;
 }
 
-/* Asked again each time: while it stood, the driver may have set another. */
+/* Reads the driver's slice each time before replacing it: the driver may have set another. */
 static int group_slice(struct object *o, uint64_t us)
 {
     struct nvrm_timeslice was = {o->original_us};
@@ -204,7 +203,7 @@ static int group_slice(struct object *o, uint64_t us)
     if (rc == 0)
         rc = timeslice_set(o, us ? us : was.us);
     if (rc == NVRM_INVALID_OBJECT || rc == NVRM_INVALID_CLIENT || rc == -EBADF)
-        return 0; /* the driver is just ending it */
+        return 0; /* the driver is just freeing the group */
     if (rc == 0) {
         o->original_us = was.us;
         o->standing_us = us;
@@ -212,8 +211,8 @@ static int group_slice(struct object *o, uint64_t us)
     return rc;
 }
 
-/* Lock held. What is off the run list may come back to it: its slice is set back, too. Counted as a
- * stop: no group ends meanwhile, nor does another take its place. */
+/* Lock held. Slices are set back for groups off the run list, too, since they may return to it.
+ * Counted as a stop meanwhile, so that no group ends and no other takes its place. */
 static int slice(const uint8_t uuid[16], uint64_t us)
 {
     atomic_fetch_add(&objects_stopped, 1);

@@ -1,16 +1,16 @@
 /*
- * nvrm.h - what is public of how a process speaks to NVIDIA's resource manager: numbers and layouts
- * of the few calls that channel groups are made and controlled by.
+ * nvrm.h - how a process calls NVIDIA's resource manager, as far as it is public: numbers and
+ * layouts of the few calls that make and control channel groups.
  *
  * Facts of the open GPU kernel modules (github.com/NVIDIA/open-gpu-kernel-modules, MIT), releases
  * 515.43.04 to 595.45.04: nv_escape.h, nv-ioctl.h, nv-ioctl-numbers.h, nvos.h, class/cla06c.h,
  * ctrl/ctrla06c.h, ctrl/ctrla06f/ctrla06fgpfifo.h, ctrl/ctrl2080/ctrl2080gpu.h,
- * ctrl/ctrl0000/ctrl0000system.h. The controls of a
- * channel group below are flagged non-privileged in all of them (the flag is 0x10 up to 550 and 0x8
- * since 555). The manager refuses parameters of another size than it knows, hence the table.
+ * ctrl/ctrl0000/ctrl0000system.h. In all of them the controls of a channel group below are flagged
+ * non-privileged (0x10 up to 550, 0x8 since 555). The manager refuses parameters of a size that it
+ * does not know, hence the table.
  *
- * A call is made on the descriptor of /dev/nvidiactl by which its client was made, and answers in
- * `status`; ioctl itself fails only where the call could not be looked at.
+ * A call uses the descriptor of /dev/nvidiactl with which its client was made. Its answer is in
+ * `status`; ioctl itself fails only where the manager could not read the call.
  */
 #ifndef CUTIN_SHIM_SUSPEND_NVRM_H
 #define CUTIN_SHIM_SUSPEND_NVRM_H
@@ -19,11 +19,11 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
-/* X(first and last branch, bytes of nvrm_alloc with rights, bytes of nvrm_schedule). A branch is
- * what stands before the first dot of a version: 580.65.06. */
+/* X(first branch, last branch, bytes of nvrm_alloc with rights, bytes of nvrm_schedule). A branch
+ * is the version up to its first dot: 580 of 580.65.06. */
 #define NVRM_BRANCHES(X)                                                                           \
     X(515, 530, 40, 2)                                                                             \
-    X(535, 570, 48, 2) /* 535: both forms of alloc say how long their parameters are */            \
+    X(535, 570, 48, 2) /* 535: both forms of alloc have the length of their parameters */          \
     X(575, 595, 48, 3) /* 575: nvrm_schedule has skip_enable */
 
 enum { NVRM_MAGIC = 'F' };
@@ -32,7 +32,7 @@ enum {
     NVRM_CONTROL = 0x2a,
     NVRM_ALLOC = 0x2b,
     NVRM_IDLE_CHANNELS = 0x41,
-    NVRM_TRANSFER = 211, /* another call, with its number, size and address as parameters */
+    NVRM_TRANSFER = 211, /* another call: the parameters are its number, size and address */
 };
 #define NVRM_REQUEST(number, bytes) _IOC(_IOC_READ | _IOC_WRITE, NVRM_MAGIC, number, bytes)
 
@@ -44,12 +44,12 @@ struct nvrm_control {
     uint64_t params;
     uint32_t bytes, status;
 };
-/* How every form of it begins. `status` is the last word of the short form, of 32 bytes; of the one
- * with rights it is at 32 of 40 bytes, and at 40 of 48. */
+/* The common begin of all forms. In the short form, of 32 bytes, `status` is the last word. In the
+ * form with rights it is at 32 of 40 bytes, or at 40 of 48. */
 struct nvrm_alloc {
     uint32_t client, parent, object /* 0: the manager chooses */, class_id;
     uint64_t params;
-    uint32_t bytes, status; /* up to 530: the status, and nothing */
+    uint32_t bytes, status; /* up to 530: the status, and padding */
 };
 enum { NVRM_ALLOC_SHORT = 32 };
 struct nvrm_transfer {
@@ -65,7 +65,7 @@ enum {
     NVRM_CLASS_CLIENT = 0x41, /* its own parent */
     NVRM_CLASS_DEVICE = 0x80,
     NVRM_CLASS_SUBDEVICE = 0x2080,
-    NVRM_CLASS_GROUP = 0xa06c, /* KEPLER_CHANNEL_GROUP_A, of every GPU since; below a device */
+    NVRM_CLASS_GROUP = 0xa06c, /* KEPLER_CHANNEL_GROUP_A, on every GPU since; below a device */
 };
 
 /* Parameters of a group's allocation begin with: */
@@ -73,18 +73,18 @@ struct nvrm_group {
     uint32_t error, ecc_error, space, engine;
 };
 
-/* A command is its class, and the number there. */
+/* A command is its class and a number in that class. */
 enum {
-    NVRM_BUILD_VERSION = 0x101, /* of a client: the module's. libcuda 470 to 580 ask at once */
+    NVRM_BUILD_VERSION = 0x101, /* of a client: the module's. libcuda 470 to 580 asks at once */
     NVRM_GROUP_SCHEDULE = 0xa06c0101,
-    NVRM_GROUP_SET_TIMESLICE = 0xa06c0103, /* takes effect at once; rounded down to what there is */
-    NVRM_GROUP_GET_TIMESLICE = 0xa06c0104, /* what was set, not what it was rounded to */
+    NVRM_GROUP_SET_TIMESLICE = 0xa06c0103, /* takes effect at once, rounded down to what exists */
+    NVRM_GROUP_GET_TIMESLICE = 0xa06c0104, /* the value that was set, not rounded */
     NVRM_GROUP_PREEMPT = 0xa06c0105,
     NVRM_SUBDEVICE_GID = 0x2080014a,
 };
 struct nvrm_version {
-    uint32_t bytes;                  /* that each of the texts has room for */
-    uint64_t driver, version, title; /* where texts go; the first is such as 580.65.06 */
+    uint32_t bytes;                  /* size of each text buffer */
+    uint64_t driver, version, title; /* addresses of buffers; the first text is like 580.65.06 */
     uint32_t change, official;
 };
 struct nvrm_schedule {
@@ -107,7 +107,7 @@ static_assert(sizeof(struct nvrm_schedule) == 3 && sizeof(struct nvrm_preempt) =
                   sizeof(struct nvrm_gid) == 268 && sizeof(struct nvrm_version) == 40,
               "as the manager has them");
 
-/* Of its answers. 0 is success. */
+/* Some of the manager's answers. 0 is success. */
 enum {
     NVRM_NO_PERMISSION = 0x1b,
     NVRM_INVALID_ARGUMENT = 0x1f,

@@ -1,8 +1,8 @@
 /*
- * objects.c - ioctl, and what it learns (see objects.h, groups.h).
+ * objects.c - our ioctl, and what is learned from its calls (see objects.h, groups.h).
  *
- * Compiled without sanitizers: programs and their runtimes call ioctl before they can bear
- * instrumented code.
+ * Compiled without sanitizers: programs and sanitizer runtimes call ioctl before instrumented code
+ * can run.
  */
 #include "shim/suspend/objects.h"
 #include "shim/suspend/nvrm.h"
@@ -18,7 +18,7 @@ struct object objects[OBJECTS];
 _Atomic uint32_t objects_changing, objects_stopped, objects_schedule_bytes;
 _Atomic bool objects_lost;
 char objects_version[64];
-static _Atomic uint32_t alloc_bytes; /* of the form with rights, in the driver's version */
+static _Atomic uint32_t alloc_bytes; /* size of the form with rights, for the driver's version */
 
 /* ---- the one behind ours --------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ __attribute__((constructor)) static void behind_find(void)
     atomic_store(&behind, (ioctl_fn *)lookup_behind("ioctl"));
 }
 
-/* Before constructors have run the kernel is asked directly. libc's ioctl does nothing else. */
+/* Before constructors have run the kernel is called directly, as libc's ioctl does, too. */
 int objects_ioctl(int fd, unsigned long request, void *arg)
 {
     ioctl_fn *next = atomic_load_explicit(&behind, memory_order_relaxed);
@@ -59,7 +59,7 @@ static struct object *object_claim(void)
     return NULL;
 }
 
-/* With an object goes what is below it, and with a client everything. */
+/* Freeing an object frees what is below it; freeing a client frees all of its objects. */
 static void object_remove(const struct nvrm_free *call)
 {
     for (struct object *o = objects; o < objects + OBJECTS; o++)
@@ -71,7 +71,7 @@ static void object_remove(const struct nvrm_free *call)
 
 /* ---- what calls say -------------------------------------------------------------------------- */
 
-/* One after another, by the driver's initialisation. */
+/* Never called twice at a time: the driver makes these calls in its initialisation. */
 static void version_learn(const struct nvrm_version *call)
 {
     uint32_t branch = 0;
@@ -148,7 +148,7 @@ struct seen {
     void *arg;
 };
 
-/* Of the manager's calls one that says or changes something of what is kept here. */
+/* True: a call of the manager that tells or changes something that is kept here. */
 static bool seen_call(struct seen *c, unsigned long request, void *arg)
 {
     if (_IOC_DIR(request) != (_IOC_READ | _IOC_WRITE) || !arg || shim_bypassed() ||
@@ -175,7 +175,7 @@ static bool seen_call(struct seen *c, unsigned long request, void *arg)
     }
 }
 
-/* Of groups, and of channels, whose classes all end like this. */
+/* Calls to groups, and to channels, whose classes all end in 6f. */
 static bool changes_groups(const struct seen *c)
 {
     uint32_t class_id =
@@ -210,7 +210,7 @@ static int ioctl_managed(int fd, unsigned long request, void *arg)
     return rc;
 }
 
-/* Declared with dots by libc: to a caller that is the same, and here it is a jump. */
+/* libc declares ioctl with `...`. For a caller that is the same, and without it this is a jump. */
 EXPORT int cutin_front_ioctl(int fd, unsigned long request, void *arg) __asm__("ioctl");
 int cutin_front_ioctl(int fd, unsigned long request, void *arg)
 {

@@ -1,6 +1,6 @@
 /*
- * objects.h - what is known of the resource manager's objects (see groups.h): between the file that
- * learns them and the one that uses them.
+ * objects.h - what is known of the resource manager's objects (see groups.h). objects.c learns it,
+ * groups.c uses it.
  */
 #ifndef CUTIN_SHIM_SUSPEND_OBJECTS_H
 #define CUTIN_SHIM_SUSPEND_OBJECTS_H
@@ -17,30 +17,30 @@ enum object_state { OBJECT_NONE, OBJECT_CLAIMED, OBJECT_LIVE };
 struct object {
     _Atomic uint32_t state;
     uint32_t client, parent, handle, class_id;
-    int fd; /* by which its client speaks, and which file that was */
+    int fd; /* descriptor that its client uses, and which file that was */
     dev_t dev;
     ino_t ino;
-    _Atomic bool scheduled; /* on the run list, as the driver wants it */
-    /* Under the lock of groups.c. */
+    _Atomic bool scheduled; /* on the run list, as the driver wants */
+    /* Under the lock of groups.c: */
     bool stopped, named;
     uint8_t way;                       /* enum groups_way: how it was stopped */
     uint64_t slice_us;                 /* before it was stopped */
-    uint64_t standing_us, original_us; /* of groups_slice, and before that; 0: none, not asked */
-    uint8_t uuid[16];                  /* of a subdevice that was named */
+    uint64_t standing_us, original_us; /* by groups_slice, and before that; 0: none, not asked */
+    uint8_t uuid[16];                  /* of a subdevice with `named` set */
 };
 extern struct object objects[OBJECTS];
-/* Calls under way that change groups; groups are stopped (groups.c's). Each is written before the
- * other is read, by the driver's threads and by the one that stops. */
+/* Calls under way that change groups, and stopped groups (for groups.c). The driver's threads write
+ * the first before they read the second, and the thread that stops the other way round. */
 extern _Atomic uint32_t objects_changing, objects_stopped;
-/* Bytes of a schedule call in the driver's version; 0: it is not known, or unknown. */
+/* Bytes of a schedule call in the driver's version; 0: not known yet, or not in the table. */
 extern _Atomic uint32_t objects_schedule_bytes;
-extern _Atomic bool objects_lost; /* there were too many */
+extern _Atomic bool objects_lost; /* some could not be kept */
 extern char objects_version[64];
 
 /* The ioctl behind ours. */
 int objects_ioctl(int fd, unsigned long request, void *arg);
 
-/* Implemented by groups.c: stopped groups go on, before a call that changes them. */
+/* In groups.c: lets stopped groups go on, before a call that changes them. */
 void groups_give_way(void);
 
 #endif

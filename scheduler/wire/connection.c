@@ -1,5 +1,5 @@
 /*
- * connection.c - a client's socket, in a process whose descriptors belong to somebody else.
+ * connection.c - a client's socket, in a process whose descriptors belong to the application.
  */
 #include "scheduler/wire/connection.h"
 
@@ -11,7 +11,7 @@
 
 #include "scheduler/wire/socket.h"
 
-/* Programs hand out low numbers on purpose (dup2, shells); few use the ones from here on. */
+/* Programs choose low numbers on purpose (dup2, shells); few use the ones from here on. */
 enum { QUIET_FD = 700 };
 
 int connection_open(struct connection *c, const char *path, bool among_others)
@@ -23,7 +23,7 @@ int connection_open(struct connection *c, const char *path, bool among_others)
     if (fd < 0)
         return fd;
     high = among_others ? fcntl(fd, F_DUPFD_CLOEXEC, QUIET_FD) : -1;
-    if (high >= 0) { /* the limit is not lower than that */
+    if (high >= 0) { /* the limit of descriptors allows it */
         close(fd);
         fd = high;
     }

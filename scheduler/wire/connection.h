@@ -1,10 +1,10 @@
 /*
- * connection.h - a client's socket, in a process whose descriptors belong to somebody else.
+ * connection.h - a client's socket, in a process whose descriptors belong to the application.
  *
- * Where its thread has no descriptor table of its own (scheduler/client/bell.h), the application
- * may close every descriptor it does not know, and the number may then be its own. So the socket's
- * inode is remembered and compared before each use: a number that means something else now counts
- * as a lost connection, and is left alone.
+ * Where the socket's thread has no descriptor table of its own (scheduler/client/bell.h), the
+ * application may close descriptors that it does not know and use their numbers itself. So the
+ * socket's inode is remembered and compared before each use. A number that means something else by
+ * then counts as a lost connection, and is left alone.
  */
 #ifndef CUTIN_SCHEDULER_WIRE_CONNECTION_H
 #define CUTIN_SCHEDULER_WIRE_CONNECTION_H
@@ -20,14 +20,14 @@ struct connection {
     ino_t ino;
 };
 
-/* Returns 0 or -errno, and then the connection is closed. `among_others`: the descriptors of the
- * calling thread's table belong to somebody else. */
+/* Returns 0, or -errno with the connection closed. `among_others`: the descriptors of the calling
+ * thread's table belong to the application. */
 int connection_open(struct connection *c, const char *path, bool among_others);
 void connection_close(struct connection *c);
-/* Whoever waits for it hears that it is over. */
+/* Shuts the socket down, so that a thread that polls it wakes up. The descriptor stays open. */
 void connection_end(const struct connection *c);
 bool connection_ours(const struct connection *c);
-/* As message_send and message_receive; -EBADF when the descriptor is not ours any more. */
+/* As message_send and message_receive; -EBADF if the descriptor is no longer this socket. */
 int connection_send(struct connection *c, const union message *m);
 int connection_receive(struct connection *c, union message *m, int *fd);
 

@@ -1,8 +1,8 @@
 /*
- * page.c - the shared page: memory, mapping, and the bits of a hold.
+ * page.c - the shared page: its memory, its mapping, and the bits of a hold.
  *
  * A page that was mapped from a descriptor can never raise SIGBUS: the memfd must be sealed against
- * shrinking before it is mapped. Replacing a page in place is one mmap(MAP_FIXED): other threads
+ * shrinking before it is mapped. A page is replaced in place by one mmap(MAP_FIXED). Other threads
  * that touch it meanwhile see the old or the new memory, never a hole.
  */
 #include "scheduler/wire/page.h"
@@ -25,10 +25,9 @@ static void write_header(struct cutin_page *page)
     page->devices = PAGE_DEVICES;
 }
 
-/* Puts other memory at a page's address while other threads use it. They see one or the other: the
- * kernel swaps the mapping in one step, and both outlive every access. The bare system call,
- * because sanitizers take mmap(2) for a write to all of it; its last argument lies on the stack,
- * where an int would leave half of what was there. */
+/* Puts other memory at a page's address while other threads use it. They see the old or the new
+ * memory: the kernel swaps the mapping in one step. The bare system call is used because sanitizers
+ * take mmap(2) for a write to all of it; its last argument is on the stack: an int fills half. */
 static int replace(void *at, size_t bytes, int flags, int fd)
 {
     return syscall(SYS_mmap, at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0L) == -1
@@ -85,8 +84,8 @@ fail:
     return rc;
 }
 
-/* How much of it can be mapped and is known here; sealed and of the right kind: then no access to
- * that can fault. 0: it is no page. */
+/* How many bytes of the descriptor's memory this release maps. 0: it is no page, or it is not
+ * sealed, so that an access could fault. */
 static size_t page_bytes(int fd)
 {
     struct stat st;
@@ -144,7 +143,7 @@ int page_map(int fd, struct cutin_page *at)
     ok = page->magic == PAGE_MAGIC && page->version == PAGE_VERSION && page->size >= PAGE_LEAST &&
          page->devices == PAGE_DEVICES;
     munmap(page, PAGE_LEAST);
-    /* All is checked and one mapping is to spare: this can hardly fail now. */
+    /* The page is checked, and there was room for one mapping more: this can hardly fail now. */
     rc = ok ? replace(at, bytes, MAP_SHARED, fd) : -EINVAL;
     if (rc == 0 && whole(bytes) < SIZE)
         rc = replace((char *)at + whole(bytes), SIZE - whole(bytes), MAP_PRIVATE | MAP_ANONYMOUS,
@@ -160,7 +159,8 @@ void page_unmap(struct cutin_page *page)
 
 struct cutin_page *page_alias(struct cutin_page *page)
 {
-    /* mremap(2): of no old bytes, it maps what is shared once more and leaves it where it is. */
+    /* mremap(2): with an old size of 0 it maps shared memory once more and keeps the old
+     * mapping. */
     void *alias = mremap(page, 0, SIZE, MREMAP_MAYMOVE);
 
     return alias == MAP_FAILED ? NULL : alias;
@@ -180,16 +180,16 @@ uint32_t page_first_slot(uint32_t seed)
 {
     uint32_t mixed = seed * 0x9e3779b1u;
 
-    /* As if by chance, however regular the seeds are. */
+    /* This looks like chance, however regular the seeds are. */
     mixed = (mixed ^ mixed >> 15) * 0x85ebca77u;
     return (mixed >> 28) % PAGE_DEVICES;
 }
 
 /*
- * All sequentially consistent: whoever changes what the bit should be changes that first and writes
- * here second, and looks again third. So a word that already shows the right value needs no write:
- * a writer that was overtaken will notice and come back. `want` goes first: what a bound restores
- * from it is never older than what it restores. And who sees a word held finds since when.
+ * All accesses are sequentially consistent. A writer changes what the bit should be, writes here,
+ * then looks again. So a word that already shows the right value needs no write: an overtaken
+ * writer comes back. `want` is written before `hold`, so a bound never restores an older value from
+ * it. The time is written before the bit: a thread that sees a held word must find it.
  */
 void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, uint32_t among,
                     uint64_t now_ns)
@@ -225,7 +225,7 @@ void page_copy(struct cutin_page *to, const struct cutin_page *from)
 
 void page_add_counters(struct cutin_page *to, const struct cutin_page *from)
 {
-/* Memory that nothing was counted in is not touched. */
+/* Memory in which nothing was counted is not touched. */
 #define ADD(field)                                                                                 \
     if (atomic_load_explicit(&from->field, memory_order_relaxed))                                  \
         atomic_fetch_add_explicit(&to->field,                                                      \

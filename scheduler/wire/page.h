@@ -1,32 +1,32 @@
 /*
  * page.h - the shared page: everything between a process and the scheduler.
  *
- * Every client has one page. Without a daemon it is private memory; with one it is a sealed memfd
- * that the daemon maps too, and that clients of higher levels map to hold this one. Its address in
- * the client never changes.
+ * Every client has one page. Without a daemon it is private memory. With one it is a sealed memfd,
+ * which the daemon maps too, and which clients of higher levels map to hold this client. The page's
+ * address in the client never changes.
  *
- * Holding. `hold[L]` of a device holds the streams of level L while it is nonzero. One bit per
- * holder:
+ * Holding. While `hold[L]` of a device is not 0, it holds the streams of level L there. Each holder
+ * has one bit:
  *   bits 0..27  another client of a higher level; the daemon assigns the bit, per device
  *   bit 28      the daemon: this client is new, and those above it cannot hold it yet
  *   bit 29      the daemon's policy, among clients of one level
  *   bit 30      this process itself: streams of a higher level beside the ones held
  *   bit 31      paused by the administrator
- * A bit is written by its owner alone, and by the daemon alone once the owner's socket has closed
- * or it has given the bit back. Whose owner has died the held client clears, too.
+ * Only its owner writes a bit. The daemon writes it instead once the owner's socket has closed or
+ * the owner has given the bit back. The held client also clears the bits of owners that have died.
  *
- * Where all streams of a client have its level, as usual, all of them look at the word of level 0,
- * and owners write no other. A client that enforces a bound on the length of its holds
- * (CUTIN_MAX_HOLD_MS) opens `hold` for a moment and restores it from `want`, the truth: only into
- * its page owners write every bit twice, first to `want`. A locked instruction costs more than all
- * the rest of cutting in, and so most clients cost one.
+ * If all streams of a client have its level, as usual, they all look at the word of level 0, and
+ * owners write no other word. A client that enforces a bound on the length of its holds
+ * (CUTIN_MAX_HOLD_MS) opens `hold` for a moment and restores it from `want`, the truth. Owners
+ * write every bit twice, first to `want`, but only into the page of such a client. A locked
+ * instruction costs more than all the rest of cutting in, so most clients cost an owner only one.
  *
- * Releases of one version share pages. A later one may use what is reserved, of which 0 means what
- * was before, and have longer pages: whoever maps one maps as much as he knows, and what a shorter
- * one lacks is private memory, which nobody else reads.
+ * Releases of one version share pages. A later release may use reserved fields, where 0 means what
+ * was before, and may have longer pages. Each release maps as much as it knows. What a shorter page
+ * lacks is private memory, which no other process reads.
  *
- * Trust. The daemon never reads identity, levels or bits back from a page; it reads counters and
- * deadlines, as figures that their owner may have made up.
+ * Trust. The daemon never reads identity, levels or bits back from a page. It reads counters and
+ * deadlines, as figures that the page's owner may have made up.
  */
 #ifndef CUTIN_SCHEDULER_WIRE_PAGE_H
 #define CUTIN_SCHEDULER_WIRE_PAGE_H
@@ -53,7 +53,7 @@
 #define PAGE_BITS_CLIENTS 0x0fffffffu
 #define PAGE_CLIENT_BITS  28u
 
-#define PAGE_OWNERS 32u    /* words of a device: of its client bits, and a gap (robust.c) */
+#define PAGE_OWNERS 32u    /* words of a device: one per client bit, and a gap (robust.c) */
 #define PAGE_TAIL   4096u  /* bytes of private memory behind page_map_other's mapping */
 #define PAGE_LEAST  12288u /* bytes of a page of the first release of this version */
 
@@ -94,18 +94,18 @@ struct page_times {
 };
 
 struct page_device {
-    /* Written by clients above and read by queues and gates: a cache line of its own. */
+    /* Written by clients above, read by queues and gates: so it has a cache line of its own. */
     _Alignas(64) _Atomic uint32_t hold[PAGE_LEVELS];
     _Atomic uint32_t want[PAGE_LEVELS];
-    /* When the latest of those who hold began to, CLOCK_MONOTONIC. Whoever was first stays unknown:
-     * that would take a look at the word before it is written (page_turn_bit). */
+    /* When the latest of the holders began to hold, CLOCK_MONOTONIC. The first one stays unknown:
+     * to find it, a holder would have to look at the word before it writes it (page_turn_bit). */
     _Atomic uint64_t hold_since_ns[PAGE_LEVELS];
     /* Written by this client. */
     _Alignas(64) uint8_t uuid[16];
     _Atomic uint32_t used;   /* uuid is valid */
     _Atomic uint32_t active; /* highest level now active here; 0 = none above best effort */
-    /* When the request under way is to be done, CLOCK_MONOTONIC; 0 = none, or it gave no
-     * deadline. */
+    /* When the request under way is to be done, CLOCK_MONOTONIC; 0 = there is no request, or it has
+     * no deadline. */
     _Atomic uint64_t deadline_ns;
     uint32_t spare;              /* 0 */
     char io_kernel[PAGE_KERNEL]; /* its last kernel that waits for I/O of its own; "": none */
@@ -113,10 +113,10 @@ struct page_device {
 };
 
 /*
- * Clients of one level that always have work take shifts (scheduler/peers/shifts.c,
- * vhq/shift.c): in bits 0..7 the place of this one, in bits 8..15 of how many; 0: nobody waits for
- * anybody. Bits 16..19 say how often a shift's length is doubled, because of long commands. The
- * bits above count up while work of others on the device gets on.
+ * Clients of one level that always have work take shifts (scheduler/peers/shifts.c, vhq/shift.c).
+ * Bits 0..7 are the place of this client, bits 8..15 the number of clients; 0: it takes no shifts.
+ * Bits 16..19 say how often a shift's length is doubled, because of long commands. The bits above
+ * count up while work of the others on the device makes progress.
  */
 #define PAGE_SHIFT(place, of) ((place) | (of) << 8)
 #define PAGE_SHIFT_CLIENTS(w) ((w) >> 8 & 0xff)
@@ -129,40 +129,40 @@ struct cutin_page {
     uint32_t version;
     uint32_t size;
     uint32_t devices;
-    uint64_t client; /* the daemon's name for this client; 0 = no daemon */
+    uint64_t client; /* the daemon's number for this client; 0 = no daemon */
     int32_t pid;
     uint32_t uid;
     _Atomic uint32_t level;  /* granted */
     _Atomic uint32_t lowest; /* lowest level of any stream */
     char name[PAGE_NAME];
     uint32_t reserved0[2];
-    /* Clients above on a device of this one, plus streams above in this process. */
+    /* Clients above on a device of this client, plus streams above in this process. */
     _Alignas(64) _Atomic uint32_t above;
-    /* Others that share a device with this one and do not hold it: their work takes turns with this
-     * one's. */
+    /* Other clients that share a device with this one and do not hold it: their work takes turns
+     * with this client's. */
     _Atomic uint32_t beside;
-    /* Written by this client: streams of it whose work completes nothing, so that they hold nobody
-     * any more. */
+    /* Written by this client: how many of its streams are stuck: they complete nothing, and so they
+     * hold no other client any more. */
     _Atomic uint32_t stuck;
     uint32_t reserved1[13];
-    _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by both of its threads */
-    /* Written by this client, behind its counters: since when they have counted, CLOCK_MONOTONIC,
-     * under whichever daemon. 0: not yet. */
+    _Alignas(64) _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, by both threads of the client */
+    /* Written by this client after its counters: since when they have counted, CLOCK_MONOTONIC,
+     * under any daemon. 0: not yet. */
     _Atomic uint64_t counted_since_ns;
     uint64_t reserved2[6];
-    _Atomic uint32_t shift[PAGE_DEVICES]; /* by the daemon, see PAGE_SHIFT */
-    /* By this client: its longest command of late that goes when nothing else is in flight; 0: it
-     * has none. */
+    _Atomic uint32_t shift[PAGE_DEVICES]; /* written by the daemon, see PAGE_SHIFT */
+    /* Written by this client: its longest command of late that goes only when nothing else is in
+     * flight; 0: none. */
     _Atomic uint32_t long_us[PAGE_DEVICES];
-    /* A page of its own, so that it alone can be registered with the GPU. */
+    /* A memory page of its own, so that it alone can be registered with the GPU. */
     _Alignas(4096) struct page_device device[PAGE_DEVICES];
     /* Written by this client. */
     _Alignas(4096) struct page_times times;
-    /* Of each device's client bits: the thread that keeps it, or FUTEX_OWNER_DIED
+    /* For each client bit of a device, the thread that keeps it, or FUTEX_OWNER_DIED
      * (scheduler/client/robust.h). */
     _Atomic uint32_t owner[PAGE_DEVICES][PAGE_OWNERS];
 #ifdef CUTIN_MUTANTS
-    _Alignas(4096) char later[4096]; /* these copies (common/mutant.h) stand for a later release */
+    _Alignas(4096) char later[4096]; /* such a copy (common/mutant.h) stands for a later release */
 #endif
 };
 
@@ -210,50 +210,50 @@ static_assert(sizeof(struct cutin_page) >= PAGE_LEAST && sizeof(struct cutin_pag
 
 /* A page in private memory, zero but for its header. NULL: no memory. */
 struct cutin_page *page_new(void);
-/* A page in a new sealed memfd: maps it and stores the descriptor. Returns 0 or -errno. */
+/* Makes a page in a new sealed memfd, maps it and stores the descriptor. Returns 0 or -errno. */
 int page_new_shared(struct cutin_page **page, int *fd);
-/* Maps a page from the daemon's descriptor over the one at `at`. Refuses with -EINVAL what is not a
- * page, or could be cut short later (then an access would raise SIGBUS). The descriptor stays the
- * caller's. Returns 0 or -errno; what was mapped at `at` is still there after -EINVAL. */
+/* Maps a page from the daemon's descriptor over the one at `at`. Returns 0; -EINVAL if it is not a
+ * page, or could be cut short later (then an access would raise SIGBUS); or another -errno. After
+ * -EINVAL what was mapped at `at` is still there. The descriptor stays the caller's. */
 int page_map(int fd, struct cutin_page *at);
-/* Where PAGE_TAIL bytes of private memory begin, from the beginning of a page that page_map_other
- * mapped: what lies behind a page's end in one of the kernel's pages, of 64 KiB for instance, is
- * shared with everybody who maps it. */
+/* The offset from the beginning of a page that page_map_other mapped to its PAGE_TAIL bytes of
+ * private memory. The kernel's pages may be larger, for instance 64 KiB: what lies between a page's
+ * end and this offset is shared with every process that maps the page. */
 size_t page_tail(void);
 /* Maps another client's page anywhere, with PAGE_TAIL behind it. That client may have written
- * anything into it, the header included: nothing in it is believed, and nothing is refused for it.
- * Returns 0, -EINVAL where it could be cut short later, or -errno. */
+ * anything into it, the header included: so nothing in it is believed, and nothing in it is a
+ * reason to refuse. Returns 0, -EINVAL if it could be cut short later, or another -errno. */
 int page_map_other(int fd, struct cutin_page **page);
 void page_unmap_other(struct cutin_page *page);
 /* Puts private memory, zero but for its header, over the page at the same address. */
 int page_make_private(struct cutin_page *page);
 void page_unmap(struct cutin_page *page);
-/* A second mapping of a page that was mapped from a descriptor, of which its first PAGE_LEAST bytes
- * may be used. NULL: private memory, or none left. */
+/* A second mapping of a page that was mapped from a descriptor; its first PAGE_LEAST bytes may be
+ * used. NULL: the page is private memory, or there is no memory left. */
 struct cutin_page *page_alias(struct cutin_page *page);
 
-/* The levels that work of `level` holds in a client with that level granted, as a mask: a stream
- * never counts as of more than was granted. */
+/* The levels that work of `level` holds in a client with level `granted`, as a mask. A stream never
+ * counts as higher than what was granted. */
 uint32_t page_held_levels(uint32_t level, uint32_t granted);
 
-/* Where in its page the devices of a process should begin; `seed` is whatever differs between
- * processes. The words that cutting in writes would all share one set of the L1 cache, were they at
- * one place in all pages: that doubles what each costs. */
+/* The slot where the devices of a process should begin in its page; `seed` is a number that differs
+ * between processes. If the words that cutting in writes were at one place in all pages, they would
+ * share one set of the L1 cache: that doubles what each write costs. */
 uint32_t page_first_slot(uint32_t seed);
 
-/* The words of a device as a mask: `hold` of a mask of levels, or `want` too. */
+/* Words of a device as a mask: the `hold` words of a mask of levels, or their `want` words too. */
 #define PAGE_HOLD(levels) (levels)
 #define PAGE_BOTH(levels) ((levels) << PAGE_LEVELS | (levels))
 #define PAGE_WORDS        PAGE_BOTH((1u << PAGE_LEVELS) - 1)
 
-/* Of the words `among`, makes `bit` present in `words` and absent in the others. Lock free; writes
- * only what differs. A hold that begins by it began at `now_ns`, which does not matter without
- * `words`. */
+/* Of the words `among`, sets `bit` in those of `words` and clears it in the others. Lock free;
+ * writes only what differs. `now_ns` is when a hold that begins by this began; without `words` it
+ * does not matter. */
 void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, uint32_t among,
                     uint64_t now_ns);
-/* The same for one word, of which the owner of the bit believes that it is to change: without a
- * look before. A look fetches a cache line that others use once more, and keeps the processor from
- * fetching several at once. Inline, and without branches but on arguments, for the same reason. */
+/* The same for one word, which the owner of the bit believes must change: it is not read first. A
+ * read would fetch a cache line that others use once more, and keep the processor from fetching
+ * several at once. For the same reason this is inline, and branches only on arguments. */
 static inline void page_turn_bit(struct page_device *device, uint32_t bit, uint32_t word, bool on,
                                  uint64_t now_ns)
 {
@@ -268,19 +268,19 @@ static inline void page_turn_bit(struct page_device *device, uint32_t bit, uint3
         atomic_store_explicit(&device->hold_since_ns[level], now_ns, memory_order_relaxed);
     atomic_fetch_or(at, bit);
 }
-/* A figure that somebody else may be counting. */
+/* A figure that another thread or process may be counting. */
 static inline uint64_t page_read(const _Atomic uint64_t *figure)
 {
     return atomic_load_explicit(figure, memory_order_relaxed);
 }
-/* The same of a counter in a page that its owner may have spoiled: never below nothing. */
+/* The same of a counter in a page that its owner may have spoiled: a negative one reads as 0. */
 static inline uint64_t page_count(const _Atomic uint64_t *counter)
 {
     uint64_t n = page_read(counter);
 
     return n <= INT64_MAX ? n : 0;
 }
-/* A copy of what others may be writing to. */
+/* Copies a page that other threads and processes may be writing to. */
 void page_copy(struct cutin_page *to, const struct cutin_page *from);
 /* Adds the counters and times of `from` to those of `to`. */
 void page_add_counters(struct cutin_page *to, const struct cutin_page *from);

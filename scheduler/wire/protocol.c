@@ -121,7 +121,7 @@ union control {
 
 int message_send(int socket, const union message *m, int fd)
 {
-    /* The kernel does not write through it. */
+    /* The kernel does not write through this pointer. */
     struct iovec part = {.iov_base = (void *)(uintptr_t)m, .iov_len = m->header.size};
     struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
     union control control = {0};

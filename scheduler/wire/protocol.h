@@ -1,33 +1,34 @@
 /*
  * protocol.h - the messages between clients and the daemon.
  *
- * One message is one packet of a UNIX SOCK_SEQPACKET socket: a header with its own size, the
- * protocol's version and a type, then fixed fields, zero padded. Three messages carry one
- * descriptor. Nothing is believed before message_check has passed it: size, type, version,
- * direction, and every field within its bounds.
+ * One message is one packet of a UNIX SOCK_SEQPACKET socket: a header with the message's size, the
+ * protocol's version and a type, then fixed fields, zero padded. Two messages carry one descriptor.
+ * A message is believed only after message_check has passed it: size, type, version, direction, and
+ * the bounds of every field.
  *
- * Releases of one version of the protocol talk to each other (docs/compatibility.md). A later one
- * may append fields to a message, of which 0 means what was before them, and add types. Whoever
- * does not know them reads as much of a message as he knows, and takes what an earlier one did not
- * send as 0; an unknown question is answered DONE with -EOPNOTSUPP, an unknown answer is ignored.
+ * Releases of one version of the protocol talk to each other (docs/compatibility.md). A later
+ * release may append fields to a message, where 0 means what was before them, and add types. An
+ * earlier release reads as much of a message as it knows. Fields that an earlier one did not send
+ * count as 0. An unknown question is answered DONE with -EOPNOTSUPP; an unknown answer is ignored.
  *
  * A conversation:
  *   client  HELLO -> daemon  WELCOME + own page
- *           DEVICE ->        BIT (where the client may hold others; later without one: a higher
- *                            level has it, and BIT comes back when nothing writes it any more);
- *                            DONE, with -EUSERS: nobody
- *                            holds it there, its user has too many clients of that device
+ *           DEVICE ->        BIT (the bit by which it may hold others. Later without one: a higher
+ *                            level has it; the client answers BIT once none of its threads writes
+ *                            it any more);
+ *                            DONE with -EUSERS: no client can hold this one on that device,
+ *                            because its user has too many clients there
  *                            JOIN + page of a client below, again without it when its slots change
  *           JOINED ->
  *                            LEAVE when that client has gone
  *           LEVEL ->         LEVEL, also unasked
  *           LIST ->          ROW ..., DONE
  *           STOP ->          DONE, then the daemon ends
- *                            BEAT, to whose page has none of late: it is to say that it runs
- *           LIFTED ->        BIT once more, to those whose bits in its page are not as they
- *                            should be
- *           CONTROL ->       DONE; and ORDER to the client that it is about, to be carried out
- *                            or, if the daemon does that, to be told to the next daemon
+ *                            BEAT, if the client's page has had no beat of late: asks for one
+ *           LIFTED ->        BIT once more, to each client whose bits in the sender's page are
+ *                            not as they should be
+ *           CONTROL ->       DONE; and REMOTE to the client that it is about, which carries it out
+ *                            or, if the daemon does that, tells it to the next daemon
  */
 #ifndef CUTIN_SCHEDULER_WIRE_PROTOCOL_H
 #define CUTIN_SCHEDULER_WIRE_PROTOCOL_H
@@ -57,8 +58,8 @@ struct message_hello {
     uint32_t weight;      /* 0 = 1 */
     uint32_t deadline_ms; /* of its requests; 0 = not given. If given, its streams have queues */
     uint32_t flat;        /* 1: all of its streams have its level and look at the word of level 0 */
-    uint32_t bounded;     /* 1: it enforces a bound on the length of its holds by itself */
-    /* What a daemon before this one was told to do with it. */
+    uint32_t bounded;     /* 1: it enforces a bound on the length of its holds itself */
+    /* The orders for this client that a daemon before this one was given. */
     uint32_t remote_level; /* level + 1; 0 = nothing */
     uint32_t paused;
     char name[PAGE_NAME];
@@ -68,9 +69,9 @@ struct message_welcome {
     struct message_header header;
     uint64_t client;
     uint32_t level;             /* granted */
-    uint32_t refused;           /* 1: the level asked for needs a permission that this user lacks */
+    uint32_t refused;           /* 1: the user lacks the permission for the level asked for */
     uint32_t share_percent;     /* least share of best effort, see hold_limit.h */
-    uint32_t asks;              /* 1: it sends BEAT to whose beat is late */
+    uint32_t asks;              /* 1: the daemon sends BEAT if a beat is late */
     char reason[PROTOCOL_TEXT]; /* if refused: why, and what would grant it */
 };
 
@@ -87,8 +88,8 @@ struct message_bit {
     uint32_t bit; /* 0..27, or PROTOCOL_NO_BIT: all taken */
 };
 
-/* A client below. `words[level]` are those of its page that work of `level` holds, as
- * page_write_bit takes them; `slot[mine]` is its index of my device number `mine`. */
+/* A client below the receiver. `words[level]` are the words of its page that work of `level` holds,
+ * as page_write_bit takes them. `slot[n]` is its index of the receiver's device number n. */
 struct message_join {
     struct message_header header;
     uint64_t client;
@@ -114,8 +115,8 @@ struct message_plain {
     struct message_header header;
 };
 
-/* What somebody wants of running clients: of the one with this id, or, where that is 0, of all with
- * this process id as the daemon sees it. */
+/* An order for running clients: for the one with this id or, if that is 0, for all with this
+ * process id, as the daemon sees it. */
 struct message_control {
     struct message_header header;
     uint64_t client;
@@ -125,14 +126,13 @@ struct message_control {
     uint32_t reserved;
 };
 
-/* Names the policy that is wanted, or, with "", asks which it is; the answer says which it is now.
- */
+/* Names the wanted policy or, with "", asks for the current one. The answer is the current one. */
 struct message_policy {
     struct message_header header;
     char name[PAGE_NAME];
 };
 
-/* For the client itself. */
+/* An order that the daemon passes to the client. */
 struct message_remote {
     struct message_header header;
     uint32_t kind; /* enum control_kind */
@@ -144,7 +144,7 @@ struct message_row_device {
     uint32_t active;
     uint32_t held[PAGE_LEVELS];
     uint32_t bit;
-    uint64_t held_ns; /* by other clients, without a break */
+    uint64_t held_ns; /* for how long other clients have held it without a break */
     uint32_t zero;
     char io_kernel[PAGE_KERNEL];
 #define ROW_COUNTER(field, help) uint64_t field;
@@ -177,7 +177,7 @@ struct message_done {
     uint32_t count;
 };
 
-/* X(TYPE, number, direction, struct, member, bytes). Numbers are for ever, and so is how long the
+/* X(TYPE, number, direction, struct, member, bytes). Numbers never change. `bytes` is how long the
  * message was in the first release that had it. */
 #define MESSAGES(X)                                                                                \
     X(HELLO, 1, TO_DAEMON, message_hello, hello, 56)                                               \
@@ -205,7 +205,7 @@ enum message_type {
         MESSAGE_TYPES
 };
 
-/* X(NAME, least, most, carried out by the client itself). Numbers are for ever. */
+/* X(NAME, least, most, whether the client itself carries it out). Numbers never change. */
 #define CONTROL_KINDS(X)                                                                           \
     X(LEVEL, 0, PAGE_LEVELS - 1, false)                                                            \
     X(WEIGHT, 1, WEIGHT_MOST, false)                                                               \
@@ -223,14 +223,14 @@ enum control_kind {
 };
 #define CONTROL_ALL_STREAMS UINT32_MAX
 
-/* Paused by the administrator; stopped by a signal; its streams have queues; some work of it
- * completes nothing (page.h). */
+/* Paused by the administrator; stopped by a signal; its streams have queues; some of its streams
+ * are stuck (page.h). */
 enum { ROW_PAUSED = 1, ROW_STOPPED = 2, ROW_QUEUES = 4, ROW_STUCK = 8 };
 
 enum message_direction { TO_DAEMON = 1, TO_CLIENT = 2, TO_BOTH = 3 };
 
-/* The copies with deliberate bugs (common/mutant.h) stand for a later release, too: all that they
- * send is longer by this. */
+/* The copies with deliberate bugs (common/mutant.h) also stand for a later release: all messages
+ * that they send are longer by this. */
 #ifdef CUTIN_MUTANTS
 #define PROTOCOL_LATER 64u
 #else
@@ -250,22 +250,22 @@ union message {
 static_assert(sizeof(struct message_header) == 8, "message_header");
 static_assert(sizeof(struct message_row_device) == 208, "message_row_device");
 
-/* May this kind of control have this value? */
+/* Whether this kind of control may have this value. */
 bool control_value_ok(uint32_t kind, uint32_t value);
 /* Zeroes the message and fills its header. */
 void message_init(union message *m, enum message_type type);
-/* `received` bytes came from the other side, which was sending in `direction`; *m has the first of
- * them. Makes the message as long as this release knows it. Returns 0, -EPROTO for another version
- * of the protocol, -EOPNOTSUPP for a type, or a kind of control, that only later releases know,
+/* Checks a message of `received` bytes, of which *m has the first, from a side that sends in
+ * `direction`. Makes it as long as this release knows it. Returns 0; -EPROTO for another version of
+ * the protocol; -EOPNOTSUPP for a type, or a kind of control, that only later releases know;
  * -EBADMSG for anything else. */
 int message_check(union message *m, size_t received, enum message_direction direction);
 
 /* Sends one message, with `fd` unless it is -1. Never blocks, never raises SIGPIPE. Returns 0 or
  * -errno (-EAGAIN: the socket is full). */
 int message_send(int socket, const union message *m, int fd);
-/* Receives and checks one message. `fd` NULL: descriptors that come along are not taken in. Returns
- * 0, -EAGAIN, -ECONNRESET at the end, what message_check says, or another -errno; *fd is -1 or the
- * caller's. */
+/* Receives and checks one message. `fd` NULL: descriptors that come along are not taken. Returns 0,
+ * -EAGAIN, -ECONNRESET at the end, what message_check says, or another -errno. *fd is -1 or belongs
+ * to the caller. */
 int message_receive(int socket, enum message_direction direction, union message *m, int *fd);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * query.c - ask the daemon who is there, and tell it what to do with running processes.
+ * query.c - ask the daemon for its clients, and give it orders for running processes.
  */
 #include "scheduler/wire/query.h"
 
@@ -16,7 +16,7 @@
 #define WAIT_NS (QUERY_WAIT_MS * NS_PER_MS)
 #define TRY_NS  NS_PER_MS /* between two tries to connect */
 
-/* One more message before the deadline. */
+/* Receives one more message before the deadline. */
 static int next_message(int fd, union message *m, uint64_t deadline_ns)
 {
     for (;;) {
@@ -25,7 +25,7 @@ static int next_message(int fd, union message *m, uint64_t deadline_ns)
         int rc = message_receive(fd, TO_CLIENT, m, NULL);
 
         if (rc == -EOPNOTSUPP)
-            continue; /* a later release's: there is more that is meant for this one */
+            continue; /* of a later release; a message for this one may follow */
         if (rc != -EAGAIN)
             return rc;
         if (now >= deadline_ns)
@@ -39,7 +39,7 @@ static int ask(const char *socket, const union message *question, uint64_t deadl
 {
     int fd, rc;
 
-    /* More want in than the daemon has let in so far: it will. */
+    /* The daemon's backlog is full: try again until it has accepted others. */
     while ((fd = socket_connect(socket)) == -EAGAIN) {
         uint64_t now = clock_ns();
 
@@ -56,7 +56,7 @@ static int ask(const char *socket, const union message *question, uint64_t deadl
     return rc;
 }
 
-/* One question and its one answer, in the same place. */
+/* Sends the question in *m and receives its one answer there. */
 static int query_one(const char *socket, union message *m)
 {
     uint64_t deadline = clock_ns() + WAIT_NS;
@@ -69,7 +69,7 @@ static int query_one(const char *socket, union message *m)
     return rc;
 }
 
-/* What an answer DONE says. */
+/* The error of a DONE; -EPROTO for any other answer. */
 static int done_error(const union message *m)
 {
     return m->header.type == MESSAGE_DONE ? m->done.error : -EPROTO;
@@ -102,7 +102,7 @@ uint32_t row_holders(const struct message_row *row, uint32_t device, const struc
     for (size_t i = 0; row_held(row) && i < n && holders < PAGE_CLIENT_BITS; i++) {
         bool holds = false;
 
-        /* A bit is one client's, device by device. */
+        /* On one device a bit belongs to one client. */
         for (uint32_t d = 0; d < rows[i].devices; d++)
             holds |= rows[i].device[d].bit < PAGE_CLIENT_BITS &&
                      (bits >> rows[i].device[d].bit & 1) &&
@@ -128,7 +128,7 @@ int query_clients(const char *socket, struct message_row **rows, size_t *n)
         return fd;
     while ((rc = next_message(fd, &m, deadline)) == 0 && m.header.type == MESSAGE_ROW &&
            (rc = list_grow(rows, &room, *n, sizeof(**rows))) == 0) {
-        /* Names of kernels end where it may have been another one that wrote them. */
+        /* The kernel's name comes from a page that its client may have spoiled: it must end. */
         for (uint32_t d = 0; d < m.row.devices; d++)
             m.row.device[d].io_kernel[PAGE_KERNEL - 1] = '\0';
         (*rows)[(*n)++] = m.row;

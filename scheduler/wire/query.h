@@ -1,11 +1,11 @@
 /*
- * query.h - ask the daemon who is there, and tell it what to do with running processes.
+ * query.h - ask the daemon for its clients, and give it orders for running processes.
  *
- * Used by the tools, not by libcutin.so. Everything waits at most QUERY_WAIT_MS and returns 0 or
+ * Used by the tools, not by libcutin.so. Each function waits at most QUERY_WAIT_MS and returns 0 or
  * -errno:
  *   -ENOENT, -ECONNREFUSED  no daemon there
  *   -ESRCH                  no such process under cutin
- *   -EPERM                  the process is another user's, or the level is above what it may have
+ *   -EPERM                  the process is another user's, or its user may not have the level
  *   -EINVAL                 a value out of its bounds
  *   -EOPNOTSUPP             the process came as real time: its streams have no queues to hold
  *   -EPROTO                 a daemon of another version
@@ -22,36 +22,36 @@
 
 enum { QUERY_WAIT_MS = 10000 }; /* a busy machine's daemon may take seconds */
 
-/* There is work above best effort on any device. */
+/* Whether the client has work above best effort on any device. */
 bool row_active(const struct message_row *row);
-/* Any of its levels is held on any device. */
+/* Whether any of its levels is held on any device. */
 bool row_held(const struct message_row *row);
-/* The clients of these rows that hold `row` on its device number `device`, as process ids. Returns
- * how many. */
+/* Stores the process ids of the clients among these rows that hold `row` on its device number
+ * `device`. Returns how many they are. */
 uint32_t row_holders(const struct message_row *row, uint32_t device, const struct message_row *rows,
                      size_t n, int32_t pid[PAGE_CLIENT_BITS]);
-/* Asks the daemon at `socket` for all its clients, in order of their ids. *rows is the caller's to
- * free(). */
+/* Asks the daemon at `socket` for all its clients, in order of their ids. The caller frees *rows
+ * with free(). */
 int query_clients(const char *socket, struct message_row **rows, size_t *n);
 
-/* A process: by the id that `list` shows, or, with id 0, by its process id (as the daemon sees it;
- * in containers that is not the one inside). */
+/* Names a process by the id that `list` shows or, if that is 0, by its process id as the daemon
+ * sees it (in containers that is not the one inside). */
 struct control_target {
     uint64_t client;
     int32_t pid;
 };
 
 /*
- * An order for the process, effective at once, until it ends. LEVEL, WEIGHT, BUDGET_US and DEPTH:
- * it has this value from now on. PAUSE holds all its streams, whatever runs, until RESUME, with a
- * value of 0. RESET drops what is buffered and not submitted, in one stream (they count from 0, in
- * the order they were made) or in CONTROL_ALL_STREAMS; how many commands that was shows in the
- * counter `dropped`.
+ * Gives the process an order, which takes effect at once and lasts until the process ends. LEVEL,
+ * WEIGHT, BUDGET_US and DEPTH set that value. PAUSE holds all its streams until RESUME; both have
+ * the value 0. RESET drops what is buffered and not submitted, in one stream (they count from 0, in
+ * the order in which they were made) or in CONTROL_ALL_STREAMS. The counter `dropped` shows how
+ * many commands that was.
  */
 int control_order(const char *socket, struct control_target target, enum control_kind kind,
                   uint32_t value);
 
-/* Makes `name` the policy (NULL: leaves it as it is) and tells which it is now. -ENOENT also where
+/* Makes `name` the policy (NULL: leaves it as it is) and tells the current one. Also -ENOENT if
  * there is no policy of that name. */
 int control_policy(const char *socket, const char *name, char now[PAGE_NAME]);
 

@@ -17,7 +17,7 @@
 
 int socket_default_path(char *out, size_t size)
 {
-    /* Secure: a set-user-id program must not be led to a socket of its caller's choice. */
+    /* Secure: the caller of a set-user-id program must not choose its socket. */
     const char *run = secure_getenv("XDG_RUNTIME_DIR");
     int n;
 
@@ -32,8 +32,8 @@ int socket_default_path(char *out, size_t size)
     return -ENAMETOOLONG;
 }
 
-/* Of the place where a user's daemon is looked for: may others have put there what is there? Then
- * it has to be this user's or root's. Another place was somebody's choice; the machine's daemon is
+/* Whether others may have put this socket at the place of a user's daemon, and the daemon is
+ * neither this user's nor root's. Other paths were chosen by a user; the machine's daemon is
  * another user by design, and containers may have /run open to all. */
 static bool is_foreign(int fd, const char *path)
 {

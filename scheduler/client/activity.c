@@ -1,5 +1,5 @@
 /*
- * activity.c - is this process active, at which level, on which device.
+ * activity.c - whether this process is active, at which level, on which device.
  */
 #include "scheduler/client/activity.h"
 
@@ -36,13 +36,13 @@ static inline __attribute__((always_inline)) uint32_t highest_of(const struct ac
     return PAGE_LEVELS;
 }
 
-/* Where nothing has begun since but what stands itself: what is announced, or lingers. */
+/* While an external wait is stalled: work that stood then does not count, later work does. */
 static __attribute__((noinline, cold)) uint32_t highest_stalled(const struct activity_device *d)
 {
     return highest_of(d, counts(d) > atomic_load(&d->stood) && !MUTANT(stalled_for_good));
 }
 
-/* PAGE_LEVELS: nothing is active. */
+/* The highest active level; PAGE_LEVELS: nothing is active. */
 static uint32_t highest(const struct activity *a, uint32_t dev)
 {
     const struct activity_device *d = &a->device[dev];
@@ -50,7 +50,7 @@ static uint32_t highest(const struct activity *a, uint32_t dev)
     return unlikely(stalled(d)) ? highest_stalled(d) : highest_of(d, true);
 }
 
-/* The level of the highest stream that is active; 0: none, or best effort. */
+/* The level of the highest active stream; 0: none is active, or only best effort. */
 static uint32_t level_inside(const struct activity *a, uint32_t dev)
 {
     uint32_t level = highest(a, dev);
@@ -58,7 +58,7 @@ static uint32_t level_inside(const struct activity *a, uint32_t dev)
     return level < PAGE_LEVELS ? level : 0;
 }
 
-/* As what that counts to other processes. */
+/* The level as which that counts for other processes. */
 static uint32_t level_outside(const struct activity *a, uint32_t dev)
 {
     uint32_t level = highest(a, dev);
@@ -95,7 +95,7 @@ void activity_hint(struct activity *a, uint64_t due_ns)
     for (uint32_t dev = 0; due_ns && dev < PAGE_DEVICES; dev++)
         if (atomic_load(&a->page->device[dev].active)) {
             atomic_store(&a->page->device[dev].deadline_ns, due_ns);
-            activity_refresh(a, dev); /* it may have ended just now */
+            activity_refresh(a, dev); /* the request may have ended just now */
             under_way = true;
         }
     atomic_store(&a->hint_due_ns, under_way ? 0 : due_ns);
@@ -119,12 +119,12 @@ void activity_refresh(struct activity *a, uint32_t dev)
         level = level_inside(a, dev);
         outside = level_outside(a, dev);
         if (!now && (level > 0 || outside > 0))
-            now = clock_ns(); /* once, however many are held by it */
+            now = clock_ns(); /* one reading, however many clients this holds */
         if (!atomic_load(&a->flat))
             page_write_bit(own, PAGE_BIT_SELF, PAGE_BOTH(page_held_levels(level, PAGE_LEVELS - 1)),
                            PAGE_WORDS, now);
-        /* Nobody estimates the GPU time of streams without a queue: it is the time that one is
-         * active. */
+        /* The GPU time of streams without a queue is not estimated: it counts as the time for which
+         * any of them is active. */
         _Atomic uint64_t *since = &a->device[dev].direct_since_ns;
         uint64_t seen = atomic_load_explicit(since, memory_order_relaxed);
 
@@ -151,8 +151,8 @@ static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
 {
     if (level_outside(a, dev) == 0 && level == 0)
         return;
-    /* It holds nobody but its own streams, of which it has none of another level: unless a bit
-     * comes, here or in activity_bit. */
+    /* Without a bit it can hold only its own streams, and a flat process has none of another level.
+     * If it gets a bit, here or in activity_bit, the cut-in counts. */
     if (!atomic_load(&a->bit[dev]) && atomic_load(&a->flat)) {
         atomic_store(&a->device[dev].uncounted, true);
         if (!atomic_load(&a->bit[dev]) || !atomic_exchange(&a->device[dev].uncounted, false))
@@ -171,7 +171,7 @@ void activity_bit(struct activity *a, uint32_t dev, uint32_t bit)
     activity_refresh(a, dev);
 }
 
-/* Something has begun, or ended, while another wait stands. */
+/* Something has begun or ended while an external wait is stalled. */
 static __attribute__((noinline, cold)) void beside_stalled(struct activity *a, uint32_t dev)
 {
     struct activity_device *d = &a->device[dev];
@@ -185,7 +185,7 @@ static __attribute__((noinline, cold)) void beside_stalled(struct activity *a, u
 
 void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
 {
-    /* Sequentially consistent, like everything `highest` reads: see the header. */
+    /* Sequentially consistent, like everything that `highest` reads: see the header. */
     if (atomic_fetch_add(&a->device[dev].count[level], 1) != 0) {
         if (unlikely(stalled(&a->device[dev])))
             beside_stalled(a, dev);
@@ -215,7 +215,7 @@ void activity_end(struct activity *a, uint32_t dev, uint32_t level)
     uint64_t until = a->linger_ns ? clock_ns() + a->linger_ns : 0;
     uint32_t before;
 
-    /* Before the count goes down: there must be no moment in between that looks inactive. */
+    /* Before the count goes down, so that the process never looks inactive in between. */
     if (until)
         atomic_store(&d->linger_until_ns[level], until);
     before = atomic_load(&d->count[level]);
@@ -245,19 +245,19 @@ void activity_wait(struct activity *a, uint32_t dev, bool begins)
         if (!begins && !(old & WAITS_PENDING))
             return;
         if (begins && (old & WAITS_PENDING) == WAITS_PENDING)
-            return; /* 65,535 waits: the count is not worth more */
+            return; /* 65,535 waits are pending: more are not counted */
         new = (old & ~WAITS_STALLED) + WAITS_STEP + (begins ? 1u : -1ull);
     } while (!atomic_compare_exchange_weak(word, &old, new));
     if (old & WAITS_STALLED)
         activity_refresh(a, dev);
 }
 
-/* True: it was due, and has ended. Else *next is no later than its time. */
+/* True: the time was due, and has been ended. Else *next is no later than that time. */
 static bool end_due(_Atomic uint64_t *until, uint64_t now, uint64_t *next)
 {
     uint64_t seen = atomic_load(until);
 
-    /* Fails if somebody began anew. */
+    /* Fails if another thread has set a new time. */
     if (seen && seen <= now && atomic_compare_exchange_strong(until, &seen, 0))
         return true;
     if (seen && (*next == 0 || seen < *next))
@@ -283,7 +283,7 @@ uint64_t activity_expire(struct activity *a, uint64_t now_ns)
     return next;
 }
 
-/* What has begun beside a stalled wait stands, too, where nothing begins or ends for as long. */
+/* Work that began beside a stalled wait is stalled, too, if nothing begins or ends for as long. */
 static void beside_tick(struct activity *a, uint32_t dev, uint64_t now_ns)
 {
     struct activity_device *d = &a->device[dev];
@@ -306,7 +306,7 @@ void activity_tick(struct activity *a, uint64_t now_ns)
         struct activity_device *d = &a->device[dev];
         uint64_t since = atomic_load(&d->direct_since_ns), word = atomic_load(&d->external);
 
-        /* Fails if it has ended just now, and was counted. */
+        /* Fails if the activity has ended just now; then its time was counted. */
         if (since && now_ns > since &&
             atomic_compare_exchange_strong(&d->direct_since_ns, &since, now_ns))
             add_direct(a, dev, since, now_ns);

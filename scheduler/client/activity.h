@@ -1,22 +1,22 @@
 /*
- * activity.h - is this process active, at which level, on which device.
+ * activity.h - whether this process is active, at which level, on which device.
  *
- * Threads of the process count what they begin and end; the highest level with anything pending is
- * the level of the process on that device, and decides which hold bits stand in its own page and in
- * the pages below. Whoever takes a count from or to zero writes the bits and looks again
- * afterwards: if anything changed meanwhile it writes again. So the last writer has seen the last
+ * Threads of the process count what they begin and end. The highest level with anything pending is
+ * the level of the process on that device. It decides which hold bits are set in its own page and
+ * in the pages below. A thread that takes a count from or to zero writes the bits and then looks
+ * again: if anything has changed meanwhile it writes again. So the last writer has seen the last
  * change, and no lock is needed.
  *
- * Streams of the process hold each other by the levels they were made at, unless all are of the
- * level of the process. That level may change while it runs: the streams stay as they were made,
- * and all of their work counts as of the new level at once.
+ * Streams of the process hold each other by the levels they were made at, unless all have the level
+ * of the process. That level may change while the process runs: then the streams stay as they were
+ * made, and all of their work counts as of the new level at once.
  *
- * A request is all that happens on a device between two moments in which nothing above best effort
- * is active there. One that begins gets a deadline, if the process gives any: the hint for the next
- * one, or the usual time from now on. Policies read it (policy_edf.c).
+ * A request is all that happens on a device between two moments at which nothing above best effort
+ * is active there. A request that begins gets a deadline if the process gives any: the hint for the
+ * next one, or else the usual time from now on. Policies read it (policy_edf.c).
  *
- * A process that waits for something outside itself must not hold back what it waits for: with
- * external waits pending and none begun or ended for ACTIVITY_STALL_NS, it counts as inactive.
+ * A process that waits for something outside itself must not hold back what it waits for. If
+ * external waits are pending and none begins or ends for ACTIVITY_STALL_NS, it counts as inactive.
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_ACTIVITY_H
 #define CUTIN_SCHEDULER_CLIENT_ACTIVITY_H
@@ -34,31 +34,31 @@
 struct activity_device {
     _Alignas(64) _Atomic uint32_t count[PAGE_LEVELS];
     _Atomic uint64_t linger_until_ns[PAGE_LEVELS]; /* 0 = not lingering */
-    _Atomic uint64_t direct_since_ns; /* not yet counted as GPU time since then; 0 = inactive */
+    _Atomic uint64_t direct_since_ns; /* active since then, uncounted as GPU time; 0 = inactive */
     _Atomic uint64_t soon_until_ns[PAGE_LEVELS]; /* 0 = nothing is announced */
     _Atomic bool soon_met[PAGE_LEVELS];          /* what was announced has begun */
-    _Atomic bool uncounted;                      /* it began without a bit to hold others by */
+    _Atomic bool uncounted;                      /* a cut-in began without a bit to hold others */
     /* External waits: bits 0..15 pending, bit 16 stalled, bits 32..63 begun or ended so far. */
     _Atomic uint64_t external;
-    /* The client's thread alone: when `external` was first seen with its present value. */
+    /* Only the client's thread: since when it has seen the present value of `external`. */
     uint64_t external_seen, external_since_ns;
-    /* While one is stalled: how much of what counts stood when it was, and how often something has
-     * ended since, or begun where there was something. What begins counts. */
+    /* While a wait is stalled: `stood` is how much work was begun when it stalled, which does not
+     * count. `changes` counts later ends, and begins beside other work. */
     _Atomic uint32_t stood, changes;
-    uint32_t changes_seen, sum_seen; /* as external_seen; of `changes` and of all counts */
+    uint32_t changes_seen, sum_seen; /* like external_seen, for `changes` and the sum of counts */
     uint64_t changes_since_ns;
 };
 
 struct activity {
     struct cutin_page *page; /* own */
     struct preemptible preemptible;
-    struct waker *waker; /* for activity_expire; NULL: whoever calls that is late */
+    struct waker *waker; /* calls activity_expire in time; NULL: ticks do, late */
     uint64_t linger_ns;
     uint64_t deadline_ns;         /* of a request without a hint, from its begin; 0 = none */
     _Atomic uint64_t hint_due_ns; /* when the next request is to be done; 0 = no hint */
-    _Atomic uint32_t ceiling;     /* other processes are held as by work of this level at most; */
-    _Atomic bool flat;            /* exactly: all streams are of the level of the process */
-    _Atomic uint32_t bit[PAGE_DEVICES]; /* as a mask; 0 = the daemon gave none */
+    _Atomic uint32_t ceiling;     /* work holds other processes as if of this level at most; */
+    _Atomic bool flat;            /* as if of just this level: all streams have the process's */
+    _Atomic uint32_t bit[PAGE_DEVICES]; /* as a mask; 0 = the daemon has given none */
     bool direct;                        /* see client_config */
     struct activity_device device[PAGE_DEVICES];
 };
@@ -70,23 +70,23 @@ void activity_wait(struct activity *a, uint32_t dev, bool begins);
 
 /* The request under way, or the next one, is to be done at `due_ns`; 0: no hint. Any thread. */
 void activity_hint(struct activity *a, uint64_t due_ns);
-/* Work of `level` will come: it counts as begun until what comes is done, and no longer than until
- * `until_ns`; 0 takes that back. Any thread. */
+/* Announces work of `level`: counts as begun until the work that comes is done, until `until_ns` at
+ * most. 0 takes that back. Any thread. */
 void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns);
 
-/* The bit by which it holds others on a device is this one now; 0: none. The link's thread. */
+/* Sets the bit by which the process holds others on a device; 0: none. Only the link's thread. */
 void activity_bit(struct activity *a, uint32_t dev, uint32_t bit);
-/* Writes the bits of one device, or of all, as they should be now. Any thread. */
+/* Writes the bits of one device, or of all devices, as they should be now. Any thread. */
 void activity_refresh(struct activity *a, uint32_t dev);
 void activity_refresh_all(struct activity *a);
 
-/* Ends what lingered, or was announced, long enough. Returns when the next one ends; 0: there is
+/* Ends lingers and announcements whose time is over. Returns when the next one ends; 0: there is
  * none. Any thread. */
 uint64_t activity_expire(struct activity *a, uint64_t now_ns);
-/* For the client's thread: the same, and finds stalled external waits. */
+/* Does the same and finds stalled external waits. Only the client's thread. */
 void activity_tick(struct activity *a, uint64_t now_ns);
 bool activity_lingering(const struct activity *a);
-/* Anything is active, lingers or is announced, or waits for the outside. */
+/* Whether anything is active, lingers, is announced, or waits for something outside. */
 bool activity_any(const struct activity *a);
 /* Forgets all activity, and clears the bits. */
 void activity_clear(struct activity *a);

@@ -1,5 +1,5 @@
 /*
- * bell.c - the way into a descriptor table of a thread's own (see bell.h).
+ * bell.c - wakes a thread that has a descriptor table of its own (see bell.h).
  */
 #include "scheduler/client/bell.h"
 
@@ -19,7 +19,7 @@ void bell_hang(struct bell *b)
     b->end = fds[1];
     for (int fd = 0; fd >= 0 && fd < STDERR_FILENO;)
         fd = fcntl(b->fd, F_DUPFD_CLOEXEC, 0);
-    /* "PID/task/TID", as this /proc counts, which may be that of another namespace. */
+    /* "PID/task/TID" by the numbers of this /proc, which may be of another namespace. */
     char thread[32] = "";
     ssize_t n = readlink("/proc/thread-self", thread, sizeof(thread) - 1);
 
@@ -44,13 +44,13 @@ void bell_remove(struct bell *b)
     *b = (struct bell){.fd = -1, .end = -1};
 }
 
-/* For reading as well: then it can be written to, whatever its thread does. */
+/* Opens the pipe for reading as well: so it can be written to even if its thread has closed it. */
 void bell_ring(const struct bell *b)
 {
     int keep = errno, fd = b->name[0] ? open(b->name, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
 
     if (fd >= 0) {
-        ssize_t rung = write(fd, "", 1); /* a full one has been rung */
+        ssize_t rung = write(fd, "", 1); /* a full pipe has been rung already */
         (void)rung;
         close(fd);
     }

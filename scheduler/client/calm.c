@@ -3,10 +3,10 @@
  */
 #include "scheduler/client/calm.h"
 
-#define QUIET_NS   (1000 * NS_PER_MS)  /* without a call; before that a second goes unwatched */
-#define PROMISE_NS (10000 * NS_PER_MS) /* by then it beats again, on the busiest of machines */
+#define QUIET_NS   (1000 * NS_PER_MS)  /* without a call, after a second that is not watched */
+#define PROMISE_NS (10000 * NS_PER_MS) /* the process beats again by then, on the busiest machine */
 
-/* Most calls only look at the word, which is why it is watched for one second of two. */
+/* Most calls only look at the word: so it is WATCHED for only one second of two. */
 enum { UNWATCHED, WATCHED, CALM };
 
 _Atomic uint32_t client_calm;
@@ -42,7 +42,7 @@ bool calm_begin(struct calm *c, struct cutin_page *page, uint64_t now_ns)
     return true;
 }
 
-/* The beat first: from then on the process may hold others, and be stopped. */
+/* The beat is written first: from then on the process may hold others, and may be stopped. */
 bool calm_end(struct cutin_page *page)
 {
     bool stood = calm_stands(), calm;
@@ -50,7 +50,7 @@ bool calm_end(struct cutin_page *page)
     if (stood)
         atomic_store(&page->heartbeat_ns, clock_ns());
     calm = atomic_exchange(&client_calm, UNWATCHED) == CALM;
-    if (calm && !stood) /* it began just now */
+    if (calm && !stood) /* the calm began just now */
         atomic_store(&page->heartbeat_ns, clock_ns());
     return calm;
 }

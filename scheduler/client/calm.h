@@ -1,15 +1,15 @@
 /*
  * calm.h - a process that does nothing is left alone.
  *
- * The client's thread looks every CLIENT_TICK_MS, since of most of what it looks for nobody tells.
- * Where no call has come for a second and nothing of the process is under way, there is nothing to
- * look for: the client's thread sleeps for CALM_SLEEP_NS at a time, until a call comes
- * (client_note_call), and the link's for half as long.
+ * The client's thread looks every CLIENT_TICK_MS, because no call tells of most of what it looks
+ * for. If no call has come for a second and nothing of the process is under way, there is nothing
+ * to look for. Then the client's thread sleeps for CALM_SLEEP_NS at a time, until a call comes
+ * (client_note_call), and the link's thread for half as long.
  *
- * Its beat stands in the future meanwhile, so that no daemon, of whichever release, takes it for a
- * stopped process. Whoever ends the calm writes the present. The link's thread, which beats while
- * the client's waits in the driver, may then sleep for a while yet. So a process is calm only under
- * a daemon that asks for beats which are late (MESSAGE_BEAT), or under none.
+ * Meanwhile its beat lies in the future, so that no daemon of any release takes it for a stopped
+ * process. The thread that ends the calm writes the present time. The link's thread, which beats
+ * while the client's waits in the driver, may then still sleep for a while. So a process is calm
+ * only without a daemon, or under one that asks for late beats (MESSAGE_BEAT).
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_CALM_H
 #define CUTIN_SCHEDULER_CLIENT_CALM_H
@@ -24,16 +24,15 @@
 
 struct calm {
     uint32_t seen;     /* client_calm at the last look */
-    uint64_t since_ns; /* since when it has been that */
+    uint64_t since_ns; /* since when it has had that value */
 };
 
-/* One look, by the client's thread, which comes every tick: true where no call has come for a
- * second. */
+/* One look, by the client's thread at every tick. True: no call has come for a second. */
 bool calm_due(struct calm *c, uint64_t now_ns);
-/* Where that is so, and nothing is under way: the process is calm from now on, and its beat stands
- * in the future. Not where a call has come since calm_due: false. */
+/* To be called if calm_due says so and nothing is under way: makes the process calm, with its beat
+ * in the future. False, and no change: a call has come since calm_due. */
 bool calm_begin(struct calm *c, struct cutin_page *page, uint64_t now_ns);
-/* Any thread. True: it was calm, and the client's thread is to be woken. */
+/* Any thread. True: the process was calm, so the caller must wake the client's thread. */
 bool calm_end(struct cutin_page *page);
 bool calm_stands(void);
 

@@ -1,11 +1,11 @@
 /*
  * client.c - this process as the scheduler sees it.
  *
- * One thread, "cutin-link", owns the connection (link.c): it registers, takes in the pages of
- * clients below, and puts private memory back when the daemon goes. Another one, "cutin-client",
- * keeps bounds, clears the bits of dead holders, and gives the owner its ticks. Both beat. A lock
- * guards the connection, the device table and the stream counts against the few other threads that
- * use them; the real-time path (activity.c) takes no lock.
+ * One thread, "cutin-link", owns the connection (link.c): it registers, maps the pages of clients
+ * below, and puts private memory back when the daemon goes. Another thread, "cutin-client", keeps
+ * bounds, clears the bits of dead holders, and gives the owner its ticks. Both write the heartbeat.
+ * A lock guards the connection, the device table and the stream counts against the few other
+ * threads that use them; the real-time path (activity.c) takes no lock.
  */
 #include "scheduler/client/client.h"
 
@@ -22,7 +22,7 @@
 
 #define TICK_NS       (CLIENT_TICK_MS * NS_PER_MS)
 #define FAST_NS       NS_PER_MS
-#define OPEN_WAIT_NS  (400 * NS_PER_MS) /* client_open, for the welcome; the link waits on */
+#define OPEN_WAIT_NS  (400 * NS_PER_MS) /* client_open, for WELCOME; the link waits longer */
 #define CLOSE_WAIT_NS (50 * NS_PER_MS)
 #define LATE_WAIT_NS  (5000 * NS_PER_MS)
 
@@ -44,8 +44,8 @@ void client_stir(void)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* For how long the thread may sleep. A daemon that takes a process whose beat is late for a stopped
- * one must not find it calm. */
+/* For how long the thread may sleep. A daemon that takes a process with a late beat for a stopped
+ * one must not find this one calm. */
 static uint64_t calm_for(void)
 {
     bool may;
@@ -57,9 +57,9 @@ static uint64_t calm_for(void)
     return may && self.cfg.idle ? self.cfg.idle(self.cfg.user) : 0;
 }
 
-/* Nothing is under way, and until a call comes nothing will be: for how long to sleep. A call that
- * comes behind these looks finds the word watched, and calm_begin fails. `held`: as long as nothing
- * waits for the end of that, nobody need bound it. */
+/* How long to sleep if nothing is under way, and nothing will be until a call comes; else 0. A
+ * later call finds the word watched, and calm_begin fails. `held`: a hold needs no bound as long as
+ * nothing waits for its end. */
 static uint64_t calm_look(uint64_t now, bool held, bool looks)
 {
     uint64_t ns;
@@ -106,7 +106,7 @@ static void *client_main(void *unused)
         memcpy(remote, self.remote, n * sizeof(remote[0]));
         self.remote_count = 0;
         pthread_mutex_unlock(&self.lock);
-        /* The owner may come back to us from there, so not under the lock. */
+        /* Without the lock, because the owner may call the client from there. */
         for (uint32_t i = 0; i < n && self.cfg.remote; i++)
             self.cfg.remote(self.cfg.user, remote[i].kind, remote[i].value);
         activity_tick(&self.activity, now);
@@ -114,10 +114,9 @@ static void *client_main(void *unused)
         if (now >= next_tick) {
             if (self.cfg.tick)
                 self.cfg.tick(self.cfg.user);
-            /* Where nobody tells of an end the tick asks, and requests at a pace that divides the
-             * tick's would be at work whenever it does: a hold without end. So no tick is as long
-             * as the one before: 7.5 to 10 ms, by multiples of the golden ratio, which fall
-             * evenly. */
+            /* If no call tells of an end, the tick asks. Requests at a pace that divides the tick's
+             * would be at work at every tick: a hold without end. So no tick is as long as the one
+             * before: 7.5 to 10 ms, by multiples of the golden ratio, which spread evenly. */
             next_tick =
                 now + (TICK_NS - ((TICK_NS / 4 * ((++ticks) * UINT32_C(0x9e3779b9))) >> 32));
         }
@@ -138,7 +137,7 @@ static void *client_main(void *unused)
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
-/* With the lock, which others have meanwhile. */
+/* Called with the lock; other threads have it meanwhile. */
 static void wait_for_welcome(void)
 {
     uint64_t by = clock_ns() + OPEN_WAIT_NS;
@@ -189,7 +188,7 @@ static uint64_t expire(void *activity, uint64_t now_ns)
     return activity_expire(activity, now_ns);
 }
 
-/* Threads that had no processor when it was closed: while one is left there must be no second. */
+/* False: threads that got no processor at client_close still run. There must be no second ones. */
 static bool late_have_ended(void)
 {
     uint64_t by;
@@ -258,8 +257,8 @@ void client_close(void)
     waker_stop(&self.waker);
     pthread_mutex_unlock(&self.lock);
     activity_clear(&self.activity);
-    /* A process that lives for a few milliseconds is not to end with a tick's sleep of a thread.
-     * The client's can only be late inside the owner's tick. */
+    /* A process that lives for a few milliseconds should not end with a tick's sleep of a thread.
+     * The client's thread can be late only inside the owner's tick. */
     uint64_t by = clock_ns() + CLOSE_WAIT_NS;
 
     atomic_store(&self.stop, 1);
@@ -367,10 +366,10 @@ bool client_is_active(void)
 
 void client_active(int dev, uint32_t level)
 {
-    /* Before it holds anybody, so that its beat is of now if it is stopped then; and behind the
-     * count: see calm_look. */
+    /* The first call is before it holds others, so that its beat is recent if it is stopped then.
+     * The last call is after the count: see calm_look. */
     client_note_call();
-    if (usable(dev, level)) /* best effort holds nobody, but it may rise */
+    if (usable(dev, level)) /* best effort holds no other, but its level may rise */
         activity_begin(&self.activity, (uint32_t)dev, level);
     client_note_call();
 }
@@ -387,7 +386,7 @@ void client_soon(int dev, uint32_t level, uint32_t us)
         return;
     if (us && !atomic_load(&self.waker.running)) {
         pthread_mutex_lock(&self.lock);
-        if (usable(dev, level)) /* without it, what is due ends up to 10 ms late */
+        if (usable(dev, level)) /* without the waker, announcements end up to 10 ms late */
             waker_start(&self.waker, expire, &self.activity);
         pthread_mutex_unlock(&self.lock);
     }
@@ -434,14 +433,15 @@ struct client_lifted client_hold_lift(int dev, uint32_t level)
     struct client_lifted l = {.dev = dev, .level = level};
 
     pthread_mutex_lock(&self.lock);
-    self.hold_limit.lifted = true; /* the link's thread looks while this one waits */
+    self.hold_limit.lifted = true; /* hold_limit_tick may run in the link's thread meanwhile */
     l.generation = atomic_load(&self.generation);
     l.bits = atomic_exchange((_Atomic uint32_t *)client_hold_word(dev, level), 0);
     pthread_mutex_unlock(&self.lock);
     return l;
 }
 
-/* Another page has its own holders, and a process that has left opens its words for good. */
+/* Puts nothing into a new page, which has its own holders, or after client_close, which opens
+ * all. */
 void client_hold_return(const struct client_lifted *l)
 {
     pthread_mutex_lock(&self.lock);

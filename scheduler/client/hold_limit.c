@@ -1,15 +1,16 @@
 /*
- * hold_limit.c - the longest single hold, enforced by the held process itself.
+ * hold_limit.c - bounds the length of a hold, in the held process itself.
  */
 #include "scheduler/client/hold_limit.h"
 
 #include <string.h>
 
-/* Not bounded: the administrator's pause, and turns that the daemon gives. */
+/* These bits have no bound: the administrator's pause, and turns that the daemon's policy gives. */
 #define UNBOUNDED (PAGE_BIT_PAUSED | PAGE_BIT_POLICY)
 
-/* Of these bits, what `want` has. The owner of a bit may write both words between any two of these
- * steps, so look again; what is still wrong after that is put right by the next tick. */
+/* Sets these bits in `hold` as they are in `want`. The owner of a bit may write both words between
+ * any two of these steps, so look again. The next tick puts right what is still wrong after
+ * that. */
 static void restore(struct page_device *device, uint32_t level, uint32_t bits, uint64_t now)
 {
     _Atomic uint32_t *hold = &device->hold[level];
@@ -37,18 +38,17 @@ void hold_limit_return(struct page_device *device, uint32_t level, uint32_t bits
     restore(device, level, daemons, 0);
 }
 
-/* Best effort as a whole has the share, and is owed a quarter more: what it pays with may be too
- * much, where it runs dry in its time slice. What it is owed grows while somebody holds it and
- * something waits, and is paid by what ran; never more than a period's, so that it neither saves
- * nor owes for long. */
+/* Best effort as a whole has the share. It is owed a quarter more, as it may run dry in its time
+ * slice and pay too much. What it is owed grows while it is held and something waits, and falls by
+ * what ran. It is never more than a period's, so that it neither saves nor owes for long. */
 static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d, uint64_t now)
 {
     struct share *s = &b->share[d];
     const struct page_device *device = &page->device[d];
     const struct page_counters *c = &device->counters;
-    /* What surely ran: who is promised a share gets it if estimates are wrong, too. */
+    /* What surely ran: so best effort gets its share even if estimates are wrong. */
     uint64_t gpu_ns = page_read(&c->gpu_ns), ran = gpu_ns - page_read(&c->unsure_ns);
-    /* Clients of its level that always have work, this one among them. */
+    /* The clients of its level that always have work, this one among them. */
     uint32_t shift = atomic_load_explicit(&page->shift[d], memory_order_relaxed);
     uint32_t of = PAGE_SHIFT_CLIENTS(shift) ? PAGE_SHIFT_CLIENTS(shift) : 1;
     int64_t part = (int64_t)b->share_percent * 1024 / of;

@@ -1,9 +1,9 @@
 /*
  * link.c - the client's link to the daemon, and its thread, which alone has its descriptors.
  *
- * Not the client's thread: that one asks the driver, whose files are the program's, and which may
- * keep it for as long as a full ring takes to drain. This one never enters the driver, so it beats,
- * too: a process that runs keeps its holds.
+ * The client's thread cannot do this: it asks the driver, whose files are the program's and which
+ * may keep it for as long as a full ring takes to drain. This thread never enters the driver, so it
+ * writes the heartbeat, too: a process that runs keeps its holds.
  */
 #include "scheduler/client/link.h"
 
@@ -24,9 +24,9 @@
 
 #define WELCOME_NS     (2000ull * NS_PER_MS) /* a busy machine's daemon is late, not gone */
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
-#define LOOK_NS        (50 * NS_PER_MS) /* where the bell cannot be rung */
+#define LOOK_NS        (50 * NS_PER_MS) /* the longest sleep while not calm, or without /proc */
 #define CALM_LOOK_NS   (1000 * NS_PER_MS)
-#define OFTEN_NS       (10 * NS_PER_MS) /* where there is none, or nobody else beats */
+#define OFTEN_NS       (10 * NS_PER_MS) /* without a bell, or if no other thread beats */
 
 static void retry_later(struct client_state *self)
 {
@@ -36,8 +36,8 @@ static void retry_later(struct client_state *self)
         self->backoff_ns = BACKOFF_MAX_NS;
 }
 
-/* Bits are cleared and pages unmapped once no thread can be writing to them any more; only then may
- * this process register again. */
+/* Clears bits and unmaps pages once no thread can write to them. Only then may this process
+ * register again. */
 static void link_drain(struct client_state *self)
 {
     if (!preemptible_reap(&self->activity.preemptible, self->activity.bit))
@@ -72,7 +72,7 @@ static void link_down(struct client_state *self, int why)
     link_drain(self);
 }
 
-/* Says HELLO; the welcome is to come in time. */
+/* Connects and sends HELLO; WELCOME must come in time. */
 static void link_connect(struct client_state *self)
 {
     union message m;
@@ -109,7 +109,7 @@ static void link_connect(struct client_state *self)
     self->welcome_by_ns = clock_ns() + WELCOME_NS;
 }
 
-/* The daemon may be another user's: only what a terminal takes as text. */
+/* The daemon may be another user's, so only what is safe on a terminal is printed. */
 static void say_refused(struct client_state *self, uint32_t granted, const char *reason)
 {
     char text[PROTOCOL_TEXT];
@@ -120,8 +120,8 @@ static void say_refused(struct client_state *self, uint32_t granted, const char 
               level_name(granted), printable(text));
 }
 
-/* Not taken in: another version, or more clients of this user than the daemon allows; of a device
- * while it is up. */
+/* Refused: this process, as another version or because its user has more clients than the daemon
+ * allows; while the link is up, a device. */
 static int on_done(struct client_state *self, const union message *m, int fd)
 {
     if (self->link == LINK_UP && m->done.error == -EUSERS) {
@@ -131,7 +131,7 @@ static int on_done(struct client_state *self, const union message *m, int fd)
         return 0;
     }
     if (self->link == LINK_UP && m->done.error == -EOPNOTSUPP)
-        return 0; /* an earlier release's; it does without what it was told */
+        return 0; /* an earlier release, which does not know the message */
     if (self->link != LINK_HELLO || m->done.error == 0)
         return -EPROTO;
     state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
@@ -144,7 +144,7 @@ static int on_done(struct client_state *self, const union message *m, int fd)
     return m->done.error;
 }
 
-/* What others of this process want the daemon to know. */
+/* Sends what other threads of this process have to tell the daemon. */
 static int send_due(struct client_state *self)
 {
     int rc = 0;
@@ -189,7 +189,7 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
     rc = page_map(fd, self->page);
     if (rc == -EINVAL)
         return rc;
-    if (rc != 0) { /* out of memory halfway: whatever happened, there is a page here again */
+    if (rc != 0) { /* out of memory halfway: puts private memory here */
         page_make_private(self->page);
         state_identify(self);
         state_refill(self, &old);
@@ -225,7 +225,7 @@ static int on_bit(struct client_state *self, const union message *m, int fd)
     preemptible_own(&self->activity.preemptible, self->activity.bit);
     if (!none || !old)
         return 0;
-    /* A higher level gets it as soon as no thread can write it any more. */
+    /* A higher level gets the bit as soon as no thread of this process can write it any more. */
     return preemptible_settle(&self->activity.preemptible) ? connection_send(&self->connection, m)
                                                            : -EBUSY;
 }
@@ -248,7 +248,7 @@ static int on_join(struct client_state *self, const union message *m, int fd)
     message_init(&reply, MESSAGE_JOINED);
     reply.joined.client = m->join.client;
     rc = connection_send(&self->connection, &reply);
-    return rc == -EAGAIN ? 0 : rc; /* the daemon waits no more than 20 ms for it */
+    return rc == -EAGAIN ? 0 : rc; /* the daemon waits 20 ms for it at most */
 }
 
 static int on_leave(struct client_state *self, const union message *m, int fd)
@@ -267,7 +267,7 @@ static int on_level(struct client_state *self, const union message *m, int fd)
     return 0;
 }
 
-/* The daemon carries some out by itself; of those it is told to remember. */
+/* Remembers orders that the daemon carries out, for the next daemon; passes on the others. */
 static int on_remote(struct client_state *self, const union message *m, int fd)
 {
     switch (m->remote.kind) {
@@ -287,7 +287,7 @@ static int on_remote(struct client_state *self, const union message *m, int fd)
     return 0;
 }
 
-/* It was late, and has come already: this thread beats whenever it wakes. */
+/* The late beat has been written already: this thread beats whenever it wakes. */
 static int on_beat(struct client_state *self, const union message *m, int fd)
 {
     return 0;
@@ -300,7 +300,7 @@ static int (*const handlers[MESSAGE_TYPES])(struct client_state *self, const uni
     [MESSAGE_REMOTE] = on_remote,   [MESSAGE_BEAT] = on_beat,
 };
 
-/* Everything that has arrived. Returns 0, or why the connection is of no more use. */
+/* Handles every message that has arrived. Returns 0, or why the connection is of no more use. */
 static int link_receive(struct client_state *self)
 {
     union message m;
@@ -308,7 +308,7 @@ static int link_receive(struct client_state *self)
 
     while ((rc = connection_receive(&self->connection, &m, &fd)) == 0 || rc == -EOPNOTSUPP) {
         if (rc != 0)
-            continue; /* a later release's, of which this one knows nothing */
+            continue; /* of a later release; this one does not know it */
         bool expected =
             handlers[m.header.type] && (self->link == LINK_UP || m.header.type == MESSAGE_WELCOME ||
                                         m.header.type == MESSAGE_DONE);
@@ -328,7 +328,7 @@ static int link_receive(struct client_state *self)
     return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Everything that has arrived and everything that is due. */
+/* Handles everything that has arrived and everything that is due. */
 static void link_service(struct client_state *self, uint64_t now)
 {
     int rc = 0;
@@ -350,7 +350,7 @@ static void link_service(struct client_state *self, uint64_t now)
         if (rc != 0)
             link_down(self, rc);
     }
-    /* What LEAVE messages took out of the list. */
+    /* Unmaps what LEAVE messages took out of the list. */
     if (self->link == LINK_UP && self->activity.preemptible.dead &&
         preemptible_reap(&self->activity.preemptible, self->activity.bit))
         activity_refresh_all(&self->activity);
@@ -358,8 +358,8 @@ static void link_service(struct client_state *self, uint64_t now)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* With the client's thread, or alone as long as that one waits in the driver: then what ends holds
- * of this process is this thread's, too. */
+/* Beats with the client's thread or, while that one waits in the driver, alone: then this thread
+ * ends holds of this process, too. */
 static void beat(struct client_state *self)
 {
     _Atomic uint64_t *at = &self->page->heartbeat_ns;
@@ -390,7 +390,7 @@ static uint64_t sleep_ns(const struct client_state *self)
     return by <= now ? 0 : by - now < most ? by - now : most;
 }
 
-/* Or until the end, of which link_end tells. True: something has come. */
+/* Also wakes for the end, of which link_end tells. True: something has come. */
 static bool sleep_until_news(struct client_state *self, uint64_t ns)
 {
     struct timespec limit = {.tv_sec = (time_t)(ns / 1000000000u),
@@ -398,7 +398,7 @@ static bool sleep_until_news(struct client_state *self, uint64_t ns)
     struct pollfd p[] = {{.fd = -1, .events = POLLIN}, {.fd = self->bell.fd, .events = POLLIN}};
     bool came;
 
-    /* A descriptor that was closed under us answers POLLNVAL at once: do not spin on it. */
+    /* A descriptor that the program closed answers POLLNVAL at once: do not spin on it. */
     if (connection_ours(&self->connection))
         p[0].fd = self->connection.fd;
     if (p[0].fd < 0 && p[1].fd < 0) {
@@ -440,7 +440,7 @@ static void *link_main(void *arg)
         if (came || self->link != before)
             state_news(self);
     }
-    self->said[NOTICE_LOST] = self->said[NOTICE_NO_DAEMON] = true; /* not news: we are leaving */
+    self->said[NOTICE_LOST] = self->said[NOTICE_NO_DAEMON] = true; /* no messages about leaving */
     if (self->link == LINK_UP || self->link == LINK_HELLO)
         link_down(self, -ECONNRESET);
     for (int i = 0; i < 1000 && self->link == LINK_DRAIN; i++) {

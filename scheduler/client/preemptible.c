@@ -7,15 +7,15 @@
 #include <sched.h>
 #include <stdlib.h>
 
-/* `want` before `hold`, as page_write_bit. */
+/* Writes `want` before `hold`, like page_write_bit. */
 static void write_page(const struct preemptible_page *p, uint32_t dev, uint32_t bit, uint32_t level,
                        uint32_t before, uint64_t now_ns)
 {
     uint32_t words = p->words[level], differ = words ^ p->words[before];
     uint32_t same = p->among & ~differ;
 
-    /* Nearly all: the fewer instructions are in between, the more cache lines are on their way at
-     * once. */
+    /* Nearly all pages: the fewer instructions between two writes, the more cache lines are on
+     * their way at once. */
     if (differ == PAGE_HOLD(1u) && !same) {
         page_turn_bit(p->device[dev], bit, 0, words, now_ns);
         return;
@@ -40,8 +40,8 @@ void preemptible_write(struct preemptible *b, uint32_t dev, const _Atomic uint32
         return;
     before = atomic_load_explicit(&b->written[dev], memory_order_relaxed);
     atomic_store_explicit(&b->written[dev], (uint8_t)level, memory_order_relaxed);
-    /* Sequentially consistent, against preemptible_reap and preemptible_settle: either they see
-     * this walker, or this walker does not see what was removed, nor a bit that was taken. */
+    /* Sequentially consistent. Partners: preemptible_reap and preemptible_settle. Either they see
+     * this walker, or this walker sees neither a page that was removed nor a bit that was taken. */
     atomic_fetch_add(&b->walkers, 1);
     mine = atomic_load(bit);
     for (p = atomic_load(&b->head); p; p = atomic_load(&p->next))
@@ -59,7 +59,7 @@ static struct preemptible_page *find(struct preemptible *b, uint64_t client)
     return p;
 }
 
-/* Takes `p` out of the list. It keeps its own `next`, for walkers that stand on it. */
+/* Takes `p` out of the list. It keeps its own `next`, for walkers that are at it. */
 static void unlink_page(struct preemptible *b, struct preemptible_page *p)
 {
     _Atomic(struct preemptible_page *) *at = &b->head;
@@ -154,7 +154,7 @@ bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DE
         }
         free(p);
     }
-    /* The same memory may be back in the list already: its bits must be looked at again. */
+    /* The same page may be in the list again already: its bits must be looked at again. */
     atomic_fetch_add(&b->generation, 1);
     return true;
 }

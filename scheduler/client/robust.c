@@ -1,5 +1,5 @@
 /*
- * robust.c - holds end with their holder, whether or not the daemon is there to see it.
+ * robust.c - holds end with their holder, even if there is no daemon to see it.
  */
 #include "scheduler/client/robust.h"
 
@@ -13,8 +13,8 @@ static_assert(sizeof(struct robust_entry) == sizeof(struct robust_list) &&
                   offsetof(struct robust, pending) ==
                       offsetof(struct robust_list_head, list_op_pending),
               "robust_list_head");
-/* An entry is longer than a word, but one device's bits end before the next one's begin, and a
- * client has one of each. */
+/* An entry is longer than a word, but the next device's bits begin behind it, and a client has one
+ * bit of each device. */
 static_assert(PAGE_DEVICES * PAGE_OWNERS * sizeof(uint32_t) + sizeof(struct robust_entry) <=
                   PAGE_TAIL,
               "entries");
@@ -24,7 +24,7 @@ void robust_begin(struct robust *r)
 {
     r->distance = (long)offsetof(struct cutin_page, owner) - (long)page_tail();
     robust_clear(r);
-    /* In the place of glibc's list for this thread, which holds no robust mutex. */
+    /* This replaces glibc's list for this thread, which holds no robust mutex. */
     r->thread = syscall(SYS_set_robust_list, &r->first, sizeof(struct robust_list_head)) == 0
                     ? (uint32_t)syscall(SYS_gettid)
                     : 0;
@@ -60,8 +60,8 @@ void robust_look(struct cutin_page *page)
         for (bits &= PAGE_BITS_CLIENTS; bits; bits &= bits - 1) {
             uint32_t bit = (uint32_t)__builtin_ctz(bits), dead = FUTEX_OWNER_DIED;
 
-            /* Unless it has another owner by now. One that comes between the two steps writes its
-             * bit again when the daemon finds it missing (scheduler/peers/mend.c). */
+            /* Only if the bit has no new owner by now. An owner that comes between the two steps
+             * writes its bit again when the daemon finds it missing (scheduler/peers/mend.c). */
             if (atomic_compare_exchange_strong(&page->owner[d][bit], &dead, 0))
                 page_write_bit(device, 1u << bit, 0, PAGE_WORDS, 0);
         }

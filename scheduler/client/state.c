@@ -52,7 +52,7 @@ uint32_t state_word(const struct client_state *self, uint32_t level)
 
 void state_grant(struct client_state *self, uint32_t level)
 {
-    /* The share is best effort's. */
+    /* Only best effort has a share. */
     self->hold_limit.share_percent = state_word(self, level) == level ? self->share_percent : 0;
     if (atomic_exchange(&self->level, level) != level)
         state_remote(self, CONTROL_LEVEL, level);
@@ -88,7 +88,7 @@ void state_refill(struct client_state *self, const struct cutin_page *old)
     }
     atomic_fetch_add(&self->page->above, self->above_own);
     page_add_counters(self->page, old);
-    /* Release: who reads it finds the counters. Partner: usage.c's past. */
+    /* Release: a reader that sees it finds the counters. Partner: usage.c's past. */
     atomic_store_explicit(&self->page->counted_since_ns, self->counted_since_ns,
                           memory_order_release);
     hold_limit_reset(&self->hold_limit);
@@ -102,8 +102,7 @@ void state_leave_daemon(struct client_state *self)
     page_copy(&old, self->page);
     self->id = 0;
     if (page_make_private(self->page) != 0) {
-        /* Only the mapping failed, for lack of memory: the old page stays, without anybody else's
-         * bits. */
+        /* The mapping failed for lack of memory: the old page stays, without the bits of others. */
         for (uint32_t d = 0; d < PAGE_DEVICES; d++)
             for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
                 atomic_fetch_and(&self->page->device[d].want[l], PAGE_BIT_SELF);

@@ -1,8 +1,8 @@
 /*
- * state.h - this process's own state as a client: what client.c, which others call, and link.c,
- * which talks to the daemon, have in common.
+ * state.h - this process's own state as a client, which client.c (called by the rest of the
+ * process) and link.c (which talks to the daemon) share.
  *
- * `lock` guards all of it but what is atomic and what the real-time path reads (activity.h).
+ * `lock` guards all of it except what is atomic and what the real-time path reads (activity.h).
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_STATE_H
 #define CUTIN_SCHEDULER_CLIENT_STATE_H
@@ -21,7 +21,7 @@
 #include "scheduler/wire/connection.h"
 #include "scheduler/wire/socket.h"
 
-enum { REMOTES = 32 }; /* waiting; more than that are lost, the last ones first */
+enum { REMOTES = 32 }; /* orders that can wait; later ones are lost */
 
 enum link_state {
     LINK_NONE,  /* no daemon, or not now: next attempt at retry_ns */
@@ -30,7 +30,7 @@ enum link_state {
     LINK_DRAIN, /* disconnected, pages below not all given back yet */
 };
 
-/* What is said to the user, each once per process. */
+/* What the user is told, each once per process. */
 enum notice {
     NOTICE_NO_DAEMON,
     NOTICE_LOST,
@@ -55,7 +55,7 @@ struct client_state {
     uint64_t id;
     struct message_remote remote[REMOTES]; /* to be carried out once `lock` is given back */
     uint32_t remote_count;
-    /* What was ordered and is in force, to be told to a daemon that does not know it. */
+    /* The orders that are in force, to be told to a daemon that does not know them. */
     uint32_t remote_level, remote_weight; /* the level + 1; 0 = not ordered */
     bool paused;
     _Atomic uint32_t generation; /* of the page's memory */
@@ -66,51 +66,51 @@ struct client_state {
     struct said_text {
         int severity;
         char text[640];
-    } text[NOTICES]; /* for the client's thread to tell: the link's has no standard error */
+    } text[NOTICES]; /* for the client's thread to print: the link's has no standard error */
     uint32_t texts;
-    uint32_t devices_due; /* slots that the daemon is to be told of, a bit each */
-    bool lifted;          /* it is to be told that bits were taken out of the page, and are back */
-    bool own_table;       /* the link's thread has one, and `connection` is there */
-    bool asks;            /* the daemon does, for a beat that is late */
-    bool beats_alone;     /* the client's thread has not since beat_ns, when the link's last did */
+    uint32_t devices_due; /* slots of which the daemon must be told, as a mask */
+    bool lifted;          /* the daemon must be told that bits were taken out and put back */
+    bool own_table;       /* the link's thread has its own table, with `connection` in it */
+    bool asks;            /* the daemon asks for late beats */
+    bool beats_alone;     /* only the link's thread has beaten since beat_ns, its last time */
     uint64_t beat_ns;
-    bool tried;  /* to connect, once at least */
-    bool linked; /* there is that thread */
-    bool late;   /* the client's had not ended when it was closed */
+    bool tried;  /* the thread has tried to connect at least once */
+    bool linked; /* there is a link's thread */
+    bool late;   /* the client's thread had not ended at client_close */
     struct bell bell;
     pthread_t thread, link_thread;
     struct waker waker;
-    struct calm calm;       /* the client's thread's */
+    struct calm calm;       /* of the client's thread */
     _Atomic uint32_t level; /* granted */
     _Atomic bool open, forked, broken;
     _Atomic uint32_t news; /* for the client's thread, a futex */
-    /* Threads are to end, and have; futexes. */
+    /* Futexes: the threads must end; the client's has ended; the link's has. */
     _Atomic uint32_t stop, ended, link_ended;
 };
 
-/* To be told, once per kind of notice; `severity` as in CUTIN_LOG. */
+/* Keeps a text to tell the user, once per kind; `severity` as in CUTIN_LOG. */
 void __attribute__((format(printf, 4, 5))) state_say(struct client_state *self, enum notice kind,
                                                      int severity, const char *format, ...);
-/* Tells the user what was said; from a thread with the program's descriptors. */
+/* Tells the user the texts that were kept; from a thread with the program's descriptors. */
 void state_tell(struct client_state *self);
-/* The client's thread looks at once. Any thread. */
+/* Wakes the client's thread. Any thread. */
 void state_news(struct client_state *self);
-/* For the owner, once `lock` is given back. */
+/* Keeps an order for the owner, to be carried out once `lock` is given back. */
 void state_remote(struct client_state *self, uint32_t kind, uint32_t value);
 
 /* The level whose words streams of `level` look at. */
 uint32_t state_word(const struct client_state *self, uint32_t level);
-/* The level is granted: nothing above it is done to other processes. */
+/* Notes the granted level: work never holds other processes as if above it. */
 void state_grant(struct client_state *self, uint32_t level);
 
-/* Where in the page the nth device is. */
+/* The slot of the nth device in the page. */
 uint32_t state_slot(const struct client_state *self, uint32_t nth);
-/* Writes into the page whose it is. */
+/* Writes this process's identity into the page. */
 void state_identify(struct client_state *self);
-/* The page's memory has just been replaced: puts back what is this process's own. Bits of others
- * are gone, which opens their holds. */
+/* The page's memory has just been replaced: writes what is this process's own again. Bits of others
+ * are gone, so their holds are open. */
 void state_refill(struct client_state *self, const struct cutin_page *old);
-/* Private memory takes the place of the page that the daemon shares. */
+/* Puts private memory in place of the page that the daemon shares. */
 void state_leave_daemon(struct client_state *self);
 
 #endif

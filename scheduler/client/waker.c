@@ -1,5 +1,5 @@
 /*
- * waker.c - a thread that looks at what is due, on time (see waker.h).
+ * waker.c - a thread that ends what is due, on time (see waker.h).
  */
 #include "scheduler/client/waker.h"
 
@@ -16,8 +16,8 @@ static void *waker_main(void *arg)
     thread_name("cutin-waker");
     prctl(PR_SET_TIMERSLACK, 1ul);
     while (!atomic_load(&w->stop)) {
-        /* In this order: what is made due after the look changes the word, and then there is no
-         * sleep; what was before is seen by the look. */
+        /* The order matters: a time that is set after the look changes the word, and so there is no
+         * sleep; a time set before is seen by the look. */
         uint32_t seen = atomic_load(&w->word);
         uint64_t next = w->look(w->user, clock_ns());
 

@@ -1,25 +1,24 @@
 /*
- * heartbeat.c - clients that hold others and have stopped running, though they live.
+ * heartbeat.c - clients that hold others and live, but have stopped running.
  *
  * A process that was stopped (SIGSTOP, a debugger, a frozen container) keeps its socket, so nothing
  * tells the daemon, and what it holds would stay held. Every client's thread writes the time into
- * its page at least every 10 ms. While it waits in the driver, which keeps it for as long as a full
- * ring takes to drain, the thread of the link does, after 50 ms at most. Where nothing is under way
- * both sleep for seconds, with a beat in the future; whose beat is older than HEARTBEAT_ASK_NS is
- * asked for one, which wakes the link's thread if it still sleeps. A client whose beat is
- * older than HEARTBEAT_STALE_NS and whom the kernel calls stopped is stalled: the daemon takes its
- * bits out of the pages below, as if it had died, and looks every HEARTBEAT_LOOK_MS, so a hold of a
- * stopped process opens within 100 ms. When it beats again it is told its bits once more, and
- * writes them anew if it is still active: nobody sets a bit on another's behalf. Its own next
- * activity does so at once, without waiting for that.
+ * its page at least every 10 ms. While it waits in the driver, for as long as a full ring takes to
+ * drain, the link's thread does so, after 50 ms at most. If nothing is under way both sleep for
+ * seconds, with a beat in the future. A client whose beat is older than HEARTBEAT_ASK_NS is asked
+ * for one, which wakes the link's thread if it still sleeps. A client whose beat is older than
+ * HEARTBEAT_STALE_NS and which the kernel calls stopped is stalled: the daemon clears its bits in
+ * the pages below, as if it had died. It looks every HEARTBEAT_LOOK_MS, so such a hold opens within
+ * 100 ms. When the client beats again it is told its bits once more, and writes them anew if it is
+ * still active: no process sets a bit for another. Its next activity does so at once.
  *
- * So is one that ends. A killed process gives its memory back before it closes its socket, 100 ms
- * for each gigabyte on a small machine, and the driver takes its time for the GPU's; a process that
- * crashes writes its core first.
+ * A process that is ending is stalled, too. A killed process gives its memory back before it closes
+ * its socket, which takes 100 ms for each gigabyte on a small machine, and the driver takes its
+ * time for the GPU's memory. A process that crashes writes its core first.
  *
  * A late beat of a process that the kernel calls running means a busy machine, and its holds stay.
- * A frozen container looks the same, but that none of its threads wants a processor: it is stalled
- * after HEARTBEAT_SILENT_NS. Where the state cannot be seen (the client lives in another PID
+ * A frozen container looks the same, except that none of its threads wants a processor: it is
+ * stalled after HEARTBEAT_SILENT_NS. If the state cannot be seen (the client lives in another PID
  * namespace) the stale beat alone decides.
  */
 #include "scheduler/peers/look.h"
@@ -30,19 +29,19 @@
 #include "scheduler/policy/proc.h"
 #include "common/mutant.h"
 
-/* For how long it has not beaten. One that is calm (scheduler/client/calm.h) says when it will; the
- * clock of one in a time namespace may be ahead. */
+/* For how long the client has not beaten. The beat of a calm client (scheduler/client/calm.h) lies
+ * in the future; the clock of one in a time namespace may be ahead. */
 static uint64_t silent_for(const struct peer *p, uint64_t now)
 {
     uint64_t beat = page_read(&p->page->page->heartbeat_ns);
 
-    /* Since it connected, at the earliest: its thread may not have had its first turn yet. */
+    /* Since it connected, at most: its thread may not have run yet. */
     if (beat < p->since_ns)
         beat = p->since_ns;
     return beat < now ? now - beat : 0;
 }
 
-/* Once for each silence. */
+/* Asks for a beat, once for each silence. */
 static void ask(struct peer *p, uint64_t silent)
 {
     union message m;
@@ -54,7 +53,8 @@ static void ask(struct peer *p, uint64_t silent)
     p->asked_for_beat = silent > HEARTBEAT_ASK_NS;
 }
 
-/* A beat alone cannot tell a stopped process from one that waits for a processor. NULL: it runs. */
+/* Why the client is silent; NULL: it runs. A beat alone cannot tell a stopped process from one that
+ * waits for a processor. */
 static const char *silence(const struct peer *p, uint64_t silent)
 {
     enum proc proc;
@@ -70,7 +70,7 @@ static const char *silence(const struct peer *p, uint64_t silent)
     return "has stopped";
 }
 
-/* Others are held for its sake, by the policy. */
+/* Whether the policy may hold others for its sake. */
 static bool takes_turns(const struct peer *p)
 {
     bool works = false;
@@ -101,7 +101,7 @@ bool heartbeat_look(struct peer *peers, bool turns, uint64_t now_ns)
         if (why && !p->stalled)
             log_about(p->user, LOG_INFO, "process %d %s: it no longer holds anybody",
                       (int)p->who.pid, why);
-        /* Every time: it may have gone on for a moment in between, in the middle of a write. */
+        /* At every look: it may have run for a moment in between, in the middle of a write. */
         if (why)
             topology_open_holds(peers, p);
         else if (p->stalled)

@@ -1,13 +1,13 @@
 /*
- * hold.c - who holds whom, and since when, as the pages say.
+ * hold.c - which client holds which, and since when, as the pages say.
  *
- * Pages are written by their clients and by those above them: these are figures, which nothing is
- * decided by.
+ * Pages are written by their clients and by those above them. So these are figures, by which
+ * nothing is decided.
  *
- * A hold has no bound of its own: what real time does may take long and be right, and where its
- * kernel hangs, the GPU is not free for best effort either. But somebody should know. So the daemon
- * says it where work has waited for hold_warning_s without a break, with both names and the
- * settings that bound it.
+ * A hold has no bound of its own: real-time work may rightly take long, and if its kernel hangs,
+ * the GPU is not free for best effort either. But an administrator should know. So if work has
+ * waited for hold_warning_s without a break, the daemon says so, with both names and the settings
+ * that bound a hold.
  */
 #include "scheduler/peers/look.h"
 
@@ -19,7 +19,7 @@
 
 enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 
-/* Holds that found work buffered, as their client counts them. */
+/* The number of holds that found work buffered, as their client counts them. */
 static uint64_t ended(const struct peer *p, uint32_t slot)
 {
     return page_read(&p->page->page->device[slot].counters.holds);
@@ -55,14 +55,14 @@ const struct peer *hold_next(const struct peer *peers, const struct device *devi
 {
     const struct peer *p = from ? from->next : peers;
 
-    if (!(hold->bits & device->bits)) /* nobody's: the client wrote them itself */
+    if (!(hold->bits & device->bits)) /* these bits have no owner: the client wrote them */
         return NULL;
     while (p && !holds(p, device, hold))
         p = p->next;
     return p;
 }
 
-/* Names are the clients' own: any bytes. */
+/* Clients choose their names: they may have any bytes. */
 static size_t name_print(char *out, size_t size, const struct peer *p)
 {
     char name[PAGE_NAME + 1];
@@ -113,14 +113,14 @@ int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns)
 
         if (p->above == 0)
             continue;
-        /* The page says when the latest holder began. A hold is as long as the process that is
-         * held, with work that waits, has seen no end of it, by whomever it is held in turn. */
+        /* The page says only when the latest holder began. A hold is as long as the held process,
+         * with work that waits, has seen no end of it, whichever clients hold it in turn. */
         waits = page_read(&p->page->page->device[slot].counters.waiting) > 0;
         after = ended(p, slot);
         held = waits && hold_read(p, slot, now_ns, &hold);
         p->device[slot].held_from_ns = held ? now_ns - hold.ns : 0;
         p->device[slot].held_after = after;
-        /* For that long? */
+        /* Warns only of long holds, and not again too soon. */
         if (!held || now_ns < p->hold_said_ns ||
             hold.ns < conf->hold_warning_s * 1000ull * NS_PER_MS)
             continue;

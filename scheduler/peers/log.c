@@ -1,5 +1,5 @@
 /*
- * log.c - what the daemon says: one line per event on stderr, with a severity.
+ * log.c - the daemon's log: one line per event on stderr, with a severity.
  */
 #include "scheduler/peers/log.h"
 
@@ -18,12 +18,12 @@
 uint32_t log_most = LOG_INFO;
 uint64_t log_dropped;
 
-/* One write of less than PIPE_BUF, where there is room for one: so it never waits. */
+/* One write of less than PIPE_BUF, and only if there is room for it: so it never waits. */
 static void write_line(uint32_t severity, const char *text)
 {
     static const int priority[] = {3, 4, 6, 7}; /* of syslog(3) */
     static uint32_t lost;
-    static bool torn; /* what came last is no whole line */
+    static bool torn; /* the last write was no whole line */
     struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
     char mark[32] = "cutind: ", line[700];
     const char *stream = getenv("JOURNAL_STREAM");
@@ -36,7 +36,7 @@ static void write_line(uint32_t severity, const char *text)
         log_dropped++;
         return;
     }
-    /* systemd names device and inode of the journal's end of our stderr. */
+    /* systemd passes the device and inode of the journal's end of stderr. */
     if (stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 && fstat(2, &st) == 0 &&
         st.st_dev == dev && st.st_ino == ino)
         snprintf(mark, sizeof(mark), "<%d>", priority[severity]);

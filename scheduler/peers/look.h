@@ -1,7 +1,7 @@
 /*
- * look.h - what the daemon looks at from time to time, since no event announces it: each noun is a
- * file, which says why. Where a look returns a time, that is when it is due again, in ms; -1: there
- * is nothing to look at.
+ * look.h - what the daemon looks at from time to time, because no event announces it. Each noun is
+ * a file, which says why. If a look returns a time, it is due again then, in ms; -1: there is
+ * nothing to look at.
  */
 #ifndef CUTIN_SCHEDULER_PEERS_LOOK_H
 #define CUTIN_SCHEDULER_PEERS_LOOK_H
@@ -10,7 +10,7 @@
 #include "scheduler/peers/topology.h"
 #include "scheduler/policy/conf.h"
 
-/* Something of its client is in flight there, or waits to be. */
+/* Whether the client has something in flight on the device, or waiting. */
 static inline bool look_works(const struct page_device *device)
 {
     return page_read(&device->counters.in_flight) || page_read(&device->counters.waiting);
@@ -23,72 +23,72 @@ static inline bool look_works(const struct page_device *device)
 #define HEARTBEAT_SILENT_NS (1000ull * NS_PER_MS)
 #define HEARTBEAT_LOOK_MS   20
 
-/* One look at all clients. True while there is one that may hold others, or has work where a policy
- * gives turns: then look again. */
+/* Looks at all clients once. True while there is one that may hold others, or that has work under a
+ * policy that gives turns: then look again. */
 bool heartbeat_look(struct peer *peers, bool turns, uint64_t now_ns);
 
 /* ---- hold.c -------------------------------------------------------------------------------- */
 
 struct hold {
-    uint32_t bits; /* of clients */
-    uint64_t ns;   /* how long, without a break */
+    uint32_t bits; /* of clients that hold */
+    uint64_t ns;   /* for how long without a break */
 };
 
-/* Of the lowest streams of a client on a device; false: nobody holds them. */
+/* Reads the hold of the lowest streams of a client on a device; false: they are not held. */
 bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold *hold);
-/* The next client that holds so, after `from`, or the first; NULL: no more. */
+/* The next client after `from` that takes part in this hold, or the first; NULL: no more. */
 const struct peer *hold_next(const struct peer *peers, const struct device *device,
                              const struct hold *hold, const struct peer *from);
-/* Says which holds have become long. -1: nobody can be held. */
+/* Warns of long holds. Returns when to look again; -1: no client can be held, or no warnings. */
 int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns);
 
 /* ---- mend.c -------------------------------------------------------------------------------- */
 
-/* `policed`: there is a policy that writes its own bit. Returns when to look again, in ms; -1:
- * nobody can be held. */
+/* `policed`: there is a policy that writes its own bit. Returns when to look again, in ms; -1: no
+ * client can be held. */
 int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns);
-/* `p` has put back what it had taken out of its words: what is no more as it should be is put right
- * at once, and not said. */
+/* `p` has put back the bits that it had taken out of its words. Those that are no longer as they
+ * should be are put right at once, without a line in the log. */
 void mend_lifted(struct topology *r, struct peer *peers, struct peer *p);
-/* Somebody has gone who had pages of others. */
+/* A client has gone that had pages of others. */
 void mend_soon(void);
 
 /* ---- policy_tick.c ------------------------------------------------------------------------- */
 
-/* One decision on every device, if it is time. Returns when the next is due, in ms; -1: nobody
- * competes and nobody can. */
+/* Decides on every device, if it is time. Returns when the next decision is due, in ms; -1: no
+ * clients compete and none can. */
 int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns);
-/* Another policy, from now on: nobody is held by the old one any more. */
+/* The policy changes: ends all holds by the old one. */
 void policy_tick_reset(struct peer *peers);
 
 /* ---- shifts.c ------------------------------------------------------------------------------ */
 
 #define SHIFTS_LOOK_MS 20
-#define SHIFTS_BACKLOG 3 /* so many looks in a row that found work */
+#define SHIFTS_BACKLOG 3 /* looks in a row that must find work */
 
-/* One look at all clients. */
+/* Looks at all clients once. */
 void shifts_look(struct peer *peers, uint64_t now_ns);
-/* One that is not among them any more: until the next look its shifts would be nobody's. */
+/* `gone` is no longer among them: its shifts are given to the others now, not at the next look. */
 void shifts_leave(struct peer *peers, const struct peer *gone);
 
 /* ---- stand.c ------------------------------------------------------------------------------- */
 
-/* One look: how long all that the client has in flight there has got nowhere, ns, times in which
- * somebody held it left out; 0: it gets on, or has nothing. */
+/* Looks once. For how many ns all that the client has in flight there has made no progress, without
+ * the times in which it was held; 0: it makes progress, or has nothing in flight. */
 uint64_t stand_look(struct peer *p, uint32_t slot, uint64_t now_ns);
-/* Grows as long as the client's work gets on. What it submits says nothing of that: the progress
- * guard (vhq/blocked.c) lets more in behind what stands. */
+/* Grows as long as the client's work makes progress. What it submits is no measure: the progress
+ * guard (vhq/blocked.c) lets more in behind work that stands. */
 uint64_t stand_done(const struct peer *p, uint32_t slot);
 
 /* ---- usage.c ------------------------------------------------------------------------------- */
 
 #define USAGE_LOOK_MS 100
 
-/* One look at all clients, if it is time. Returns when the next is due, in ms; -1: no two of them
- * are on one device. */
+/* Looks at all clients once, if it is time. Returns when the next look is due, in ms; -1: no two of
+ * them are on one device. */
 int usage_look(struct peer *peers, uint64_t now_ns);
-/* What the client has had of the device in that slot, ns: as of the last look, and what it tells
- * since then. A look may take of that back, so what was returned once is the least. */
+/* How much time of the device in that slot the client has had, ns: as of the last look, plus what
+ * it has told since. A look may take some of that back, so this never returns less than before. */
 uint64_t usage_ns(struct peer *p, uint32_t slot);
 
 #endif

@@ -1,12 +1,11 @@
 /*
- * mend.c - hold words that somebody wrote to whose bits they are not.
+ * mend.c - hold words with bits that a process wrote without owning them.
  *
- * Whoever is above a client has its page, and may write any bit of its words: bits that hold it for
- * ever, or that end the hold of another. The daemon knows whose bits there are. Twice a second, and
- * when somebody goes, it clears those that are nobody's, and writes what is the daemon's own anew.
- * A bit whose owner says that it should be otherwise, in two looks in a row, the owner is told
- * once more, so that it writes it as it should be. All of that is said, with those who could have
- * done it.
+ * A process above a client has its page, and may write any bit of its words: bits that hold for
+ * ever, or that end another's hold. The daemon knows the owner of each bit. Twice a second, and
+ * when a client goes, it clears bits without an owner and writes its own anew. If an owner says at
+ * two looks in a row that its bit should be otherwise, it is told its bit once more, and so writes
+ * it as it should be. The daemon logs all of that, with the processes that could have done it.
  */
 #include "scheduler/peers/look.h"
 
@@ -30,7 +29,8 @@ static uint32_t words_with(const struct page_device *page, uint32_t bit)
     return words;
 }
 
-/* Words that a bound opens and closes say nothing, nor those that nobody looks at. */
+/* Whether the bit differs from what its owner's activity says. Words that a bound opens and closes
+ * are left out, and so are words that no stream looks at. */
 static bool differs(struct topology *r, const struct peer *p, uint32_t slot, uint32_t bit)
 {
     const struct device_owners *o = &p->device[slot].device->owners;
@@ -46,7 +46,7 @@ static bool differs(struct topology *r, const struct peer *p, uint32_t slot, uin
            (p->bounded ? PAGE_WORDS & ~LEVELS : LEVELS);
 }
 
-/* An owner may be about to write it. */
+/* Looks several times, because an owner may be about to write the bit. */
 static bool is_wrong(struct topology *r, const struct peer *p, uint32_t slot, uint32_t bit)
 {
     const struct device_owners *o = &p->device[slot].device->owners;
@@ -58,7 +58,7 @@ static bool is_wrong(struct topology *r, const struct peer *p, uint32_t slot, ui
     return wrong;
 }
 
-/* Those who have its page and do not own the bits. */
+/* Logs it, with the processes that have the page and do not own the bits. */
 static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot,
                 uint32_t bits)
 {
@@ -83,7 +83,7 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
         bits, (int)p->who.pid, who);
 }
 
-/* `seen`: what was wrong at the look before. Returns what was put right. */
+/* `seen`: the bits that were wrong at the look before. Returns those that were put right. */
 static uint32_t mend(struct topology *r, struct peer *p, uint32_t slot, uint32_t seen)
 {
     struct peer_device *mine = &p->device[slot];
@@ -103,7 +103,7 @@ static uint32_t mend(struct topology *r, struct peer *p, uint32_t slot, uint32_t
         if (!(seen >> bit & 1))
             continue;
         said |= 1u << bit;
-        if (!topology_words(r, o->peer[bit], p)) /* it does not write there */
+        if (!topology_words(r, o->peer[bit], p)) /* it has no link to that page */
             page_write_bit(page, 1u << bit, 0, PAGE_WORDS, 0);
         else
             topology_remind(o->peer[bit]);

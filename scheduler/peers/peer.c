@@ -12,7 +12,7 @@
 struct outgoing {
     struct outgoing *next;
     struct shared_page *page;
-    union message message; /* allocated only as long as it is */
+    union message message; /* allocated only in its own length */
 };
 
 static size_t outgoing_size(const union message *m)
@@ -98,7 +98,7 @@ void peer_free(struct peer *p)
     while (p->first)
         pop(p);
     page_put(p->page);
-    /* A child of stray_end may have them open for a moment. */
+    /* A child of stray_end may have these open for a moment. */
     watch_end(&p->socket_watch);
     if (p->who.process >= 0)
         watch_end(&p->process_watch);
@@ -107,7 +107,7 @@ void peer_free(struct peer *p)
     free(p);
 }
 
-/* Full now, or too many descriptors on their way (which no event announces the end of). */
+/* The socket is full, or too many descriptors are on their way (whose end no event announces). */
 static bool later(int rc)
 {
     return rc == -EAGAIN || rc == -ETOOMANYREFS || rc == -ENOBUFS || rc == -ENOMEM;

@@ -2,9 +2,9 @@
  * peer.h - one connection to the daemon, and the client behind it once it has said HELLO.
  *
  * A peer never blocks the daemon: what its socket does not take is queued, up to PEER_QUEUE and,
- * for all peers of a user, USER_QUEUE; a peer that lets even that pile up is disconnected. Who is
- * being answered is not read. Whoever finds a peer unusable only marks it `dead`; the daemon's loop
- * takes it apart later, so no list changes under a walk.
+ * for all peers of a user, USER_QUEUE. A peer that exceeds these is disconnected. While a peer has
+ * answers to come, nothing is read from it. Code that finds a peer unusable only marks it `dead`;
+ * the daemon's loop removes it later, so no list changes under a walk.
  */
 #ifndef CUTIN_SCHEDULER_PEERS_PEER_H
 #define CUTIN_SCHEDULER_PEERS_PEER_H
@@ -20,24 +20,24 @@
 
 /* ---- users: what all connections of one cost the daemon together ---------------------------
  *
- * limit.c says what of that they may. */
+ * limit.c says how much that may be. */
 
 #define USER_QUEUE (2u << 20) /* bytes */
 
 /* A user of the machine, or of one contained cgroup. */
 struct user {
-    char *key; /* the user id, or permission_cgroup as a whole: who makes cgroups chooses names */
+    char *key; /* the user id, or all of permission_cgroup: its parts are names that users choose */
     uid_t uid; /* of its first process */
     uint32_t connections, clients;
-    size_t queued; /* bytes that wait for them to be read */
-    /* When the next connection, message, client that those above are told of, and line of the log
-     * is due, were there no bursts. */
+    size_t queued; /* bytes that wait until its peers read */
+    /* When the next connection, message, client to tell those above of, and line of the log would
+     * be due without bursts. */
     uint64_t connect_ns, message_ns, told_ns, said_ns;
     uint32_t unsaid; /* lines left out since the last one */
     UT_hash_handle hh;
 };
 
-/* One more of what may come each `each_ns`, and `burst` of them at once, by the generic cell rate
+/* Takes one of what may come every `each_ns`, or `burst` of them at once, by the generic cell rate
  * algorithm. False: not yet. */
 static inline bool rate_take(uint64_t *due_ns, uint64_t now_ns, uint64_t each_ns, uint32_t burst)
 {
@@ -52,15 +52,15 @@ static inline bool rate_take(uint64_t *due_ns, uint64_t now_ns, uint64_t each_ns
 /* ---- peers --------------------------------------------------------------------------------- */
 
 #define PEER_QUEUE (256u << 10) /* bytes */
-/* And so many in its socket, twice that by the kernel's count: memory of the daemon's cgroup. */
+/* Bytes in its socket, twice that by the kernel's count: memory of the daemon's cgroup. */
 #define PEER_SOCKET (16 << 10)
 
-/* Something that epoll reports on. */
+/* A descriptor that epoll reports on. */
 struct watch {
     void (*ready)(void *user, uint32_t events);
     void *user;
     int epoll, fd;
-    uint32_t events; /* that epoll reports */
+    uint32_t events; /* those that epoll reports */
 };
 
 static inline int watch_control(struct watch *w, int what)
@@ -86,7 +86,7 @@ static inline int watch_change(struct watch *w, uint32_t events)
     return watch_control(w, EPOLL_CTL_MOD);
 }
 
-/* If it has begun. */
+/* Ends it, if it has begun. */
 static inline int watch_end(struct watch *w)
 {
     return w->ready ? watch_control(w, EPOLL_CTL_DEL) : 0;
@@ -96,7 +96,7 @@ struct daemon;
 struct device;
 struct outgoing;
 
-/* A client's page, kept open until nobody has it still to be sent. */
+/* A client's page, kept open until no queue has it to send. */
 struct shared_page {
     struct cutin_page *page;
     int fd;
@@ -104,7 +104,7 @@ struct shared_page {
     uint32_t references;
 };
 
-/* stand.c's: how far it had got at the last look, and for how long no further. */
+/* Of stand.c: how far the work had got at the last look, and for how long no further. */
 struct peer_stand {
     uint64_t done, looked_ns, ns;
 };
@@ -112,27 +112,26 @@ struct peer_stand {
 struct peer_device {
     struct device *device;              /* NULL: no such slot */
     uint32_t bit, lost;                 /* 0..27 or PROTOCOL_NO_BIT; lost: taken, not returned */
-    uint64_t lost_ns;                   /* since then */
-    bool wants;                         /* a bit, and there is none */
-    uint32_t wrong;                     /* bits of its words, at the last look of mend.c */
-    uint64_t gpu_ns, unsure_ns, memory; /* policy_tick.c's; memory: the policy's */
-    uint64_t stood_ns;                  /* its too: of `stand`, at the last decision */
+    uint64_t lost_ns;                   /* since when */
+    bool wants;                         /* it wants a bit, and there was none */
+    uint32_t wrong;                     /* wrong bits in its words at the last look of mend.c */
+    uint64_t gpu_ns, unsure_ns, memory; /* of policy_tick.c; memory: of the policy */
+    uint64_t stood_ns;                  /* of the same: stand.ns at the last decision */
     uint32_t policy_level;              /* at which `memory` was gathered */
-    struct peer *after;                 /* the next client of the device: policy_tick.c's */
+    struct peer *after;                 /* the next client of the device: of policy_tick.c */
     uint32_t after_slot;
-    bool told, counted; /* to clients above; among its user's: limit.c */
+    bool told, counted; /* to clients above; among its user's clients (limit.c) */
     struct peer_stand stand;
-    /* A hold that hold.c follows: its begin, 0 = none, and the number of those that had ended
-     * before. */
+    /* A hold that hold.c follows: its begin (0 = none), and how many holds had ended before. */
     uint64_t held_from_ns, held_after;
-    /* shifts.c's: looks that found work, the last one did not, what it owes for those; its place,
-     * and how far others had got. */
+    /* Of shifts.c: looks that found work, its debt for looks that found none, its place; whether
+     * the last look found none; how far the work of others had got. */
     uint32_t backlog, debt, place;
     bool lacks;
     uint64_t others;
-    /* usage.c's: what it has had, and what it had told by then. */
+    /* Of usage.c: the time that it has had, and what it had told by then. */
     uint64_t used_ns, told_ns, told_unsure_ns, shown_ns;
-    bool past; /* what it had before it came is in them */
+    bool past; /* they have what it used before it came */
 };
 
 struct peer {
@@ -142,62 +141,62 @@ struct peer {
     int socket;
     struct subject who;
     struct user *user;
-    bool unlimited; /* its user controls others */
+    bool unlimited; /* its user may control other users' processes */
     bool client;    /* has said HELLO */
     bool dead;
     bool stalled, asked_for_beat; /* see heartbeat.c */
     uint64_t since_ns;
     struct outgoing *first, **last; /* queue */
     size_t queued;                  /* bytes */
-    uint32_t answers;               /* of those in the queue, to requests */
-    bool muted;                     /* its user asks too much: it is not read for now */
-    /* The answer to LIST that is under way: request.c. */
+    uint32_t answers;               /* how many of these answer requests */
+    bool muted;                     /* its user sends too much: it is not read for now */
+    /* The answer to LIST that is under way, see request.c. */
     bool listing;
-    struct peer *row; /* the next one; NULL: that was all */
+    struct peer *row; /* the next to send; NULL: all are sent */
     uint32_t rows;
     /* The client. */
     uint64_t id, client_since_ns;
-    uint64_t hold_said_ns; /* not again before: hold.c */
+    uint64_t hold_said_ns; /* no warning again before that, see hold.c */
     uint32_t asked, level, lowest;
     uint32_t asked_lowest;
-    bool turned_away; /* it was told that its user has too many clients of a device */
+    bool turned_away; /* it was told that its user has too many clients on a device */
     bool flat;        /* all of its streams have its level */
     bool bounded;     /* it enforces a bound on the length of its holds */
-    bool remote; /* its level was given by somebody who controls all, whatever it may have itself */
-    bool queues; /* its streams can be held: it was not real time when it came, or has deadlines */
+    bool remote; /* its level was given by a user who controls all, whatever it may have itself */
+    bool queues; /* its streams can be held: it did not come as real time, or gives deadlines */
     bool paused;
-    bool expects;         /* its page counts one above it that there may be */
-    uint32_t strangers;   /* clients above that were told of it when it came, and have not joined */
-    uint64_t new_till_ns; /* it is held as new until then, at most; 0: it is not */
+    bool expects;         /* its page counts one client above that may come */
+    uint32_t strangers;   /* clients above, told of it when it came, that have not joined it yet */
+    uint64_t new_till_ns; /* it is held as new until then at most; 0: it is not */
     uint32_t weight;
-    uint32_t deadline_ms;  /* of its requests; 0 = not given */
+    uint32_t deadline_ms;  /* of its requests; 0 = none */
     uint32_t above, below; /* links to it and from it */
-    uint32_t joins;        /* that it was told, and has not said to be done */
+    uint32_t joins;        /* JOINs that it has not answered with JOINED */
     char name[PAGE_NAME];
     struct shared_page *page;
     struct peer_device device[PAGE_DEVICES];
 };
 
-/* All devices of the clients among `peers` that live: `p` has one at `slot`. */
+/* Walks all devices of all living clients among `peers`: `p` has one at `slot`. */
 #define PEER_DEVICES(peers, p, slot)                                                               \
     DL_FOREACH (peers, p)                                                                          \
         for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)              \
             if (p->device[slot].device)
 
 struct peer *peer_new(struct daemon *daemon, int socket);
-/* Closes and frees; the daemon has removed it from everything else. */
+/* Closes and frees it; the daemon has removed it from everything else. */
 void peer_free(struct peer *p);
 /* Sends or queues a message, with a page's descriptor unless `page` is NULL. */
 void peer_send(struct peer *p, const union message *m, struct shared_page *page);
 void peer_send_done(struct peer *p, int error, uint32_t count);
 /* Sends what is queued, as far as the socket takes it. */
 void peer_flush(struct peer *p);
-/* Not while it is being answered, or is muted. */
+/* Whether it is read now: not while it has answers to come, or is muted. */
 static inline bool peer_is_read(const struct peer *p)
 {
     return !p->listing && !p->answers && !p->muted;
 }
-/* Has epoll report what there is to read, if it is read, and that there is room, or no more. */
+/* Has epoll report input, if the peer is read, and, with `on`, room for output. */
 void peer_watch_output(struct peer *p, bool on);
 /* Gives the peer its page. Returns 0 or -errno. */
 int peer_make_page(struct peer *p);
@@ -206,20 +205,20 @@ int peer_make_page(struct peer *p);
 
 #define WITNESS_LOOK_MS 100
 
-/* A witness for the page behind `fd`, before anybody else has it. NULL: none can be had (no more
- * memory may be locked). */
+/* Makes a witness for the page behind `fd`, before any other process has it. NULL: there can be
+ * none (no more memory may be locked). */
 void *witness_new(int fd);
 void witness_free(void *witness);
-/* True for NULL, and where the kernel does not tell. */
+/* Also true for NULL, and if the kernel does not tell. */
 bool witness_intact(const void *witness);
 
 /* ---- stray.c ------------------------------------------------------------------------------- */
 
-/* On connections that `listener` takes from now on. */
+/* Forbids them on connections that `listener` accepts from now on. */
 void stray_forbid(int listener);
-/* The next message has descriptors with it: it is not to be received. */
+/* Whether the next message carries descriptors: then it must not be received. */
 bool stray_next(int socket);
-/* Closes it now, or in stray_end, if there could be some in it. */
+/* Closes the socket now, or in stray_end if there could be descriptors in it. */
 void stray_close(int socket);
 void stray_end(void);
 

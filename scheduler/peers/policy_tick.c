@@ -1,13 +1,13 @@
 /*
- * policy_tick.c - asks the policy who is to be held, and writes its answer into pages.
+ * policy_tick.c - asks the policy which clients to hold, and writes its answer into pages.
  */
 #include "scheduler/peers/look.h"
 
 #include "common/mutant.h"
 
 enum {
-    MEMBERS = 1024 + 64,    /* all that the daemon takes in */
-    APART_NS = 20000000,    /* figures of one tick were published so long before or after others */
+    MEMBERS = 1024 + 64,    /* all clients that the daemon accepts */
+    APART_NS = 20000000,    /* how far apart the figures of one tick were published */
     STANDS_NS = 2000000000, /* longer than most kernels */
     COUNTED_NS = 100000000,
 };
@@ -21,14 +21,14 @@ struct members {
     uint32_t n;
 };
 
-/* Until something of it moves, work that stands wants nothing. */
+/* A client whose work stands wants nothing, until its work makes progress. */
 static bool stands(const struct peer_device *mine)
 {
     return mine->stand.ns >= STANDS_NS && !MUTANT(stander_has_turns);
 }
 
-/* Of work that gets nowhere for longer than figures come apart nobody's estimate knows: a kernel of
- * a second. What it has had is what the clock says; others' figures take back what they had. */
+/* No estimate knows of work that makes no progress for longer than figures lie apart (a kernel of a
+ * second). It has had what the clock says; others' figures take back what they had. */
 static uint64_t uncounted(struct peer_device *mine)
 {
     uint64_t stood_ns = mine->stood_ns, ns = mine->stand.ns;
@@ -51,7 +51,7 @@ static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
     more = uncounted(mine);
     if (r->n == MEMBERS)
         return;
-    /* What it used among others is nothing to those of its new level. */
+    /* What it used at another level does not count at its new level. */
     if (mine->policy_level != p->level && !MUTANT(turns_of_other_level))
         mine->memory = 0;
     mine->policy_level = p->level;
@@ -72,8 +72,8 @@ static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
     mine->unsure_ns = unsure_ns;
 }
 
-/* All together used the device for no longer than that was. What is too much comes off what they
- * are not sure of. */
+/* All together cannot have used the device for longer than the time that has passed. The excess
+ * comes off what they are not sure of. */
 static void take_back(struct members *r, struct device_excess *e, uint64_t now)
 {
     uint64_t sum = 0, unsure = 0, back;
@@ -94,8 +94,8 @@ static void take_back(struct members *r, struct device_excess *e, uint64_t now)
     e->ns -= (int64_t)back;
 }
 
-/* Clients device by device: with a walk through all for each, one user's sixteen devices of 128
- * clients would keep the daemon busy. */
+/* Chains the clients of each device. With a walk through all for each, one user's sixteen devices
+ * of 128 clients would keep the daemon busy. */
 static void chain(struct peer *peers)
 {
     struct peer *p;

@@ -1,24 +1,24 @@
 /*
  * shifts.c - which clients below keep the device busy, and in which order they take shifts.
  *
- * Each process bounds what it has in flight, and several together have several times as much. Those
- * that always have something for it to do go one after another, by the clock (page.h,
- * vhq/shift.c). Here is found who that is: nothing but figures of their pages is needed, and nobody
- * is told but by a word in his page. Whoever makes figures up gets shifts that he does not use, or
- * goes without, as he would natively.
+ * Each process bounds what it has in flight, and several together have several times as much. So
+ * those that always have work for the device go one after another, by the clock (page.h,
+ * vhq/shift.c). This file finds these clients. It needs only the figures of their pages, and tells
+ * each by a word in its page. A client that makes figures up gets shifts that it does not use, or
+ * none, as natively.
  */
 #include "scheduler/peers/look.h"
 
 #include "common/mutant.h"
 
 enum {
-    PLACES = 255,    /* that fit the word */
-    SHIFT_US = 3900, /* about vhq's SHIFT_NS: rounds are reckoned by it, none ends by it */
+    PLACES = 255,    /* as many as fit the word */
+    SHIFT_US = 3900, /* about vhq's SHIFT_NS: for the length of rounds; no shift ends by it */
     SHIFTS_DOUBLED = 5,
-    STANDS_NS = 400000000, /* and two rounds of shifts */
-    COMMANDS = 64, /* that a shift has room for: at its end as much as one is lost, at most */
-    /* Of what a client leaves idle in its own shifts: one look that found no work is made up for by
-     * four that found some, so a fifth may be idle. Who lacks eight more is out until they are. */
+    STANDS_NS = 400000000, /* plus two rounds of shifts */
+    COMMANDS = 64,         /* that fit a shift, even the longest: its end loses one at most */
+    /* A client may leave a fifth of its own shifts idle: four looks that found work make up for one
+     * that found none. A client more than eight short is out until it has made up for eight. */
     LACK = 64,
     MADE_UP_BY = 4,
     DEBT_MOST = 8 * LACK,
@@ -30,7 +30,7 @@ static bool takes_shifts(const struct peer_device *mine)
     return mine->backlog >= SHIFTS_BACKLOG && !mine->lacks && mine->debt <= DEBT_MOST;
 }
 
-/* So often a shift's length is doubled. */
+/* How often a shift's length is doubled. */
 static uint32_t doubled(const struct device_work *work, uint32_t level)
 {
     uint32_t n = 0;
@@ -40,7 +40,7 @@ static uint32_t doubled(const struct device_work *work, uint32_t level)
     return n;
 }
 
-/* In two shifts of its own and some time nothing of it has got on: they are lost on it. */
+/* In two shifts of its own and some time its work has made no progress: it wastes shifts. */
 static bool stands(struct peer *p, uint32_t slot, uint64_t now)
 {
     const struct device_work *work = &p->device[slot].device->work;
@@ -51,19 +51,18 @@ static bool stands(struct peer *p, uint32_t slot, uint64_t now)
     return stand_look(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
 }
 
-/* Two looks in a row that find nothing: it has done all. */
+/* After two looks in a row that find no work, it has done all its work. */
 static void look(struct peer *p, uint32_t slot, uint64_t now)
 {
     struct peer_device *mine = &p->device[slot];
     uint32_t of = mine->device->work.clients[p->lowest % PAGE_LEVELS], makes_up;
     bool lacked = mine->lacks, standing = stands(p, slot, now);
 
-    /* Buffered, or in flight: who launches a few commands and waits for them has nothing
-     * buffered. */
+    /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
     mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
                   !look_works(&p->page->page->device[slot]) || standing;
-    /* The work of one that takes shifts runs out in its own alone, which is one of `of`: so one
-     * look that found none stands for as many. */
+    /* The work of a client that takes shifts can run out only in its own, one of `of`. So one look
+     * that found none stands for `of` looks. */
     makes_up = LACK / MADE_UP_BY / (of ? of : 1);
     makes_up = makes_up ? makes_up : 1;
     if (!mine->lacks)

@@ -1,7 +1,7 @@
 /*
- * stand.c - for how long what a client has in flight has got nowhere, though nobody held it.
+ * stand.c - for how long a client's work in flight makes no progress although it is not held.
  *
- * It waits for the host, or for one of those that are held for its sake; or it is one long kernel.
+ * It waits for the host, or for a client that is held for its sake; or it is one long kernel.
  */
 #include "scheduler/peers/look.h"
 
@@ -11,7 +11,7 @@ static bool held(const struct page_device *page)
 {
     uint32_t bits = 0;
 
-    /* Of most clients owners write one word alone; of one with a bound that opens for a moment. */
+    /* Owners write one word of most clients; a client with a bound opens `hold` for a moment. */
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
         bits |= atomic_load_explicit(&page->want[l], memory_order_relaxed) |
                 (MUTANT(held_by_want_only)
@@ -25,7 +25,7 @@ uint64_t stand_done(const struct peer *p, uint32_t slot)
     const struct page_counters *c = &p->page->page->device[slot].counters;
     uint64_t in_flight = MUTANT(guarded_gets_on) ? 0 : page_read(&c->in_flight);
 
-    /* Without queues nobody counts what is complete. */
+    /* Without queues what is complete is not counted. */
     return p->queues ? page_read(&c->submitted) - in_flight : page_read(&c->kernels);
 }
 

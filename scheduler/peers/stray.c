@@ -1,12 +1,12 @@
 /*
- * stray.c - descriptors that somebody sends with a message, which the daemon has no use for.
+ * stray.c - descriptors that a client sends with a message, which the daemon has no use for.
  *
- * The kernel closes them in the name of whoever receives the message without taking them, or closes
- * the socket that it waits in. That may take as long as the sender likes: a TCP connection whose
- * other end reads nothing ends after its SO_LINGER. So nobody may send any, where the kernel can
- * forbid it (Linux 6.16). Elsewhere, and where they were sent before there was this daemon, such a
- * message is not received, and its socket is closed by a child that is killed: a process that ends
- * waits for no connection.
+ * A process that receives such a message without taking them, or closes the socket that it waits
+ * in, makes the kernel close them in its name. That may take as long as the sender likes: a TCP
+ * connection whose other end reads nothing ends after its SO_LINGER. So the daemon has the kernel
+ * forbid to send any, if it can (Linux 6.16). Elsewhere, and if they were sent before this daemon
+ * was there, such a message is not received. Its socket is closed by a child that is then killed: a
+ * process that ends waits for no connection.
  */
 #include "scheduler/peers/peer.h"
 
@@ -56,7 +56,7 @@ void stray_end(void)
 
     if (count == 0)
         return;
-    signal(SIGCHLD, SIG_IGN); /* nobody has to wait for it */
+    signal(SIGCHLD, SIG_IGN); /* so that no wait() is needed */
     child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -64,7 +64,7 @@ void stray_end(void)
             pause();
         _exit(0);
     }
-    if (child < 0 && count < ROOM) /* the next time */
+    if (child < 0 && count < ROOM) /* try the next time */
         return;
     while (count > 0)
         close(held[--count]);

@@ -1,5 +1,5 @@
 /*
- * topology.c - who may hold whom, on which devices, with which bit.
+ * topology.c - which client may hold which, on which devices, with which bit.
  */
 #include "scheduler/peers/topology.h"
 
@@ -11,8 +11,8 @@
 #include "common/clock.h"
 
 enum {
-    NEW_MS = 20,     /* one that does not answer keeps nobody longer */
-    RETURN_MS = 100, /* nor a bit; and it may still be writing one when it goes */
+    NEW_MS = 20,     /* an owner that does not answer holds up a new client no longer */
+    RETURN_MS = 100, /* nor a bit; an owner that has gone may still write one so long */
 };
 
 struct link_key {
@@ -21,7 +21,7 @@ struct link_key {
 
 struct link {
     struct link_key key;
-    uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES]; /* as the owner was told */
+    uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES]; /* as told to the owner */
     bool strange;                                   /* one of other's `strangers` */
     UT_hash_handle hh;
 };
@@ -79,7 +79,7 @@ static void bit_tell(struct peer *p, uint32_t slot)
     peer_send(p, &m, NULL);
 }
 
-/* Has its user more than half of the device's bits? */
+/* Whether its user has more than half of the device's bits. */
 static bool has_many(const struct peer *peers, const struct peer *p, const struct device *device)
 {
     const struct peer *other;
@@ -91,7 +91,7 @@ static bool has_many(const struct peer *peers, const struct peer *p, const struc
     return n > PAGE_CLIENT_BITS / 2;
 }
 
-/* Who has a bit there and is of the lowest level of those that give way; NULL: nobody. */
+/* The client with a bit there that has the lowest level of those that give way; NULL: none. */
 static struct peer *lowest_with_bit(struct peer *peers, const struct peer *to,
                                     const struct device *device, uint32_t *at)
 {
@@ -108,8 +108,8 @@ static struct peer *lowest_with_bit(struct peer *peers, const struct peer *to,
     return lowest;
 }
 
-/* In every page that has the device, not only where there is a link now: links come and go, and a
- * client that died in between may have left a bit behind. */
+/* Clears it in every page with the device, not only where there is a link now: links come and go,
+ * and a client that died in between may have left a bit behind. */
 static void clear_bit(struct peer *peers, const struct peer *from, const struct device *device,
                       uint32_t bit)
 {
@@ -118,12 +118,12 @@ static void clear_bit(struct peer *peers, const struct peer *from, const struct 
     PEER_DEVICES (peers, p, slot)
         if (p != from && p->device[slot].device == device) {
             page_write_bit(&p->page->page->device[slot], 1u << bit, 0, PAGE_WORDS, 0);
-            /* The next one that gets the bit is not the one who died. */
+            /* The next client that gets the bit is not the one that died. */
             atomic_store(&p->page->page->owner[slot][bit], 0);
         }
 }
 
-/* Best effort holds nobody and gets no bit; a client that rises gets one then, and keeps it. */
+/* Best effort holds no other and gets no bit. A client that rises gets one then, and keeps it. */
 static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
@@ -160,7 +160,7 @@ static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uin
     }
 }
 
-/* Who wants a bit there, of the highest level; NULL: nobody. */
+/* The client of the highest level that wants a bit there; NULL: none. */
 static struct peer *highest_wanting(struct peer *peers, const struct device *device)
 {
     struct peer *p, *highest = NULL;
@@ -234,7 +234,7 @@ static uint32_t slot_of(const struct peer *p, const struct device *device)
     return PROTOCOL_NO_SLOT;
 }
 
-/* Where `owner` may hold `other`, by the owner's slots; false: nowhere. */
+/* Fills in where `owner` may hold `other`, by the owner's slots; false: nowhere. */
 static bool match(const struct peer *owner, const struct peer *other, uint8_t slot[PAGE_DEVICES])
 {
     bool any = false;
@@ -273,7 +273,7 @@ const uint8_t *topology_words(struct topology *r, const struct peer *owner,
     return link ? link->words : NULL;
 }
 
-/* Which words of `other` are held by work of each level. */
+/* Fills in which words of `other` work of each level holds. */
 static void words_of(const struct peer *other, uint8_t words[PAGE_LEVELS])
 {
     for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
@@ -297,7 +297,7 @@ static void link_tell(struct peer *owner, struct peer *other, const struct link 
     peer_send(owner, &m, page ? other->page : NULL);
 }
 
-/* ---- those who are new --------------------------------------------------------------------------
+/* ---- new clients -------------------------------------------------------------------------------
  */
 
 static void new_write(const struct peer *p, uint32_t words, uint64_t now)
@@ -376,7 +376,7 @@ static void link_add(struct topology *r, struct peer *owner, struct peer *other,
     struct link *link = calloc(1, sizeof(*link));
 
     if (!link) {
-        owner->dead = true; /* better to be registered again later than to hold only some */
+        owner->dead = true; /* better to register again later than to hold only some */
         return;
     }
     link->key = (struct link_key){owner->id, other->id};
@@ -426,7 +426,7 @@ static void link_update(struct topology *r, struct peer *owner, struct peer *oth
     }
 }
 
-/* Tells everybody how many others there are beside him. */
+/* Writes into each page how many others there are beside its client. */
 static void topology_count(struct topology *r, struct peer *peers)
 {
     struct device *d;
@@ -453,8 +453,8 @@ static void topology_count(struct topology *r, struct peer *peers)
     }
 }
 
-/* Between its first launch and its first link there is time for a thousand others, and until those
- * above have its page none of them can hold it. So the daemon does, for as long as that takes. */
+/* Between a client's first launch and its first link there is time for a thousand more launches,
+ * and clients above cannot hold it until they have its page. So the daemon holds it meanwhile. */
 void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns)
 {
     uint8_t words[PAGE_LEVELS];

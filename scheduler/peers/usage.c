@@ -1,16 +1,16 @@
 /*
  * usage.c - how much of a device's time each client has had, for `list` and `top`.
  *
- * A client tells the time that it was busy there at most, others' turns included, and what of that
- * it is not sure of (page_counters). All of them together had no more than went by: what is too
- * much comes off what they are not sure of, and then off all alike. Clients publish every 10 ms,
- * each when it does, so this is done over longer times.
+ * A client tells how long it was busy there at most, others' turns included, and how much of that
+ * it is not sure of (page_counters). All clients together had no more than the time that passed.
+ * What is too much comes off what they are not sure of, and then off all alike. Clients publish
+ * every 10 ms, each at its own time, so this is done over longer times.
  */
 #include "scheduler/peers/look.h"
 
 #include "common/mutant.h"
 
-/* Counters are the client's own, and may go backwards. */
+/* Counters belong to the client, and may go backwards. */
 static uint64_t since(uint64_t now, uint64_t before)
 {
     return now > before ? now - before : 0;
@@ -29,7 +29,7 @@ static uint64_t unsure(const struct peer *p, uint32_t slot)
     return ns < told(p, slot) ? ns : told(p, slot);
 }
 
-/* What it had before there was this daemon, or any, is no part of the time since the last look. */
+/* What it had before this daemon, or any, is no part of the time since the last look. */
 static void past(struct peer *p, uint32_t slot)
 {
     const struct page_counters *c = &p->page->page->device[slot].counters;
@@ -64,7 +64,7 @@ static void divide(struct peer *p, uint32_t slot, uint64_t now)
 int usage_look(struct peer *peers, uint64_t now_ns)
 {
     static uint64_t due_ns;
-    bool several = false; /* clients are on one device */
+    bool several = false; /* several clients are on one device */
     struct peer *p;
 
     if (now_ns < due_ns)
@@ -77,7 +77,7 @@ int usage_look(struct peer *peers, uint64_t now_ns)
         all->unsure_ns += unsure(p, slot);
         several |= ++all->clients > 1;
     }
-    /* What a client did alone is what it tells. */
+    /* A client that was alone has had what it tells. */
     if (several)
         PEER_DEVICES (peers, p, slot)
             divide(p, slot, now_ns);

@@ -1,13 +1,13 @@
 /*
- * witness.c - has the memory of a page been taken away?
+ * witness.c - whether the memory of a page was taken away.
  *
- * A client has to be able to write to its page. So it can also give the page's memory back
+ * A client must be able to write to its page. So it can also give the page's memory back
  * (fallocate(2) with FALLOC_FL_PUNCH_HOLE, madvise(2) with MADV_REMOVE): no seal forbids that
- * without forbidding to map the page. Whoever holds it takes a page fault then, at every cut-in,
- * which is some hundred times what a cut-in costs.
+ * without forbidding to map the page. A process that holds it then takes a page fault at every
+ * cut-in, which costs some hundred times what a cut-in does.
  *
- * It cannot be hidden. The kernel takes the memory out of all mappings, also out of one that the
- * daemon has of each page, locks and never touches, and so nothing but that can empty it.
+ * It cannot be hidden. The kernel takes the memory out of all mappings. The daemon has one of each
+ * page, locked and never touched, so nothing else can empty that mapping.
  */
 #include "scheduler/peers/peer.h"
 
@@ -18,7 +18,7 @@
 
 #include "scheduler/wire/page.h"
 
-/* The part that others write to. */
+/* The part to which other clients write. */
 enum { AT = offsetof(struct cutin_page, device), SIZE = 4096 };
 
 void *witness_new(int fd)
@@ -40,8 +40,8 @@ void witness_free(void *witness)
         munmap(witness, SIZE);
 }
 
-/* proc(5): 64 bits for each page; 63 present, 62 swapped, which it is for a moment while the kernel
- * moves it elsewhere. */
+/* proc(5): 64 bits for each page. Bit 63 means present, bit 62 swapped, which a page is for a
+ * moment while the kernel moves it. */
 bool witness_intact(const void *witness)
 {
     off_t at = (off_t)((uintptr_t)witness / (uintptr_t)sysconf(_SC_PAGESIZE) * sizeof(uint64_t));

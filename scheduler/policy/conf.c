@@ -1,8 +1,8 @@
 /*
  * conf.c - cutind.conf: one row of a table per setting.
  *
- * inih reads line by line. Its reader is ours, so that we know the line a setting came from and can
- * refuse what inih would cut in two.
+ * inih reads line by line. Its reader is replaced by one that counts lines, so that the line of a
+ * setting is known, and that refuses lines which inih would cut in two.
  */
 #include "scheduler/policy/conf.h"
 
@@ -29,7 +29,7 @@ struct reading {
     int rc;
 };
 
-/* Only the first mistake is told. */
+/* Only the first mistake is reported. */
 static int __attribute__((format(printf, 3, 4))) mistake(struct reading *r, int rc,
                                                          const char *format, ...)
 {
@@ -276,7 +276,7 @@ static int parse(struct conf *new, uid_t owner, FILE *in, const char *name, char
         r.line = (unsigned)(line > 0 ? line : 0);
         mistake(&r, -EINVAL, "this is neither `setting = value` nor [section]");
     } else if (line > 0 && (unsigned)line < r.line) {
-        /* An earlier line made no sense to inih, which went on. */
+        /* An earlier line made no sense to inih, which read on. */
         r = (struct reading){
             .name = name, .line = (unsigned)line, .why = why, .why_size = why_size};
         mistake(&r, -EINVAL, "this is neither `setting = value` nor [section]");
@@ -286,7 +286,7 @@ static int parse(struct conf *new, uid_t owner, FILE *in, const char *name, char
     return r.rc;
 }
 
-/* Unless there was a mistake. */
+/* Replaces *conf by *new, unless there was a mistake. */
 static int take_over(struct conf *conf, struct conf *new, int rc)
 {
     conf_clear(rc == 0 ? conf : new);
@@ -303,7 +303,7 @@ int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t 
     return take_over(conf, &new, rc);
 }
 
-/* Who can write this file decides who may be real time. */
+/* A user who can write this file decides which users may have real time. */
 static int check_file(int fd, const char *path, uid_t owner, char *why, size_t why_size)
 {
     struct stat st;
@@ -348,7 +348,7 @@ static int load(struct conf *conf, const char *path, char *why, size_t why_size)
     }
     rc = parse(&new, conf->owner, in, path, why, why_size);
     fclose(in);
-    /* Where cgroups cannot be told no rule about them is taken, least of all `contained`. */
+    /* If cgroups cannot be told, rules about them are refused, above all `contained`. */
     cgroups = rc == 0 && (new.contained.count > 0 || rules_have_cgroups(&new.control));
     for (uint32_t level = 0; rc == 0 && level < PAGE_LEVELS; level++)
         cgroups |= rules_have_cgroups(&new.allow[level]);

@@ -1,8 +1,8 @@
 /*
  * conf.h - cutind.conf: what the daemon's administrator decides.
  *
- * An INI file; one setting is one row of a table in conf.c. A file that is wrong in any line is not
- * used at all: the first mistake is explained with its place, and nothing of it takes effect.
+ * An INI file; one setting is one row of a table in conf.c. A file with a mistake in any line is
+ * not used at all: the first mistake is reported with its place, and nothing takes effect.
  */
 #ifndef CUTIN_SCHEDULER_POLICY_CONF_H
 #define CUTIN_SCHEDULER_POLICY_CONF_H
@@ -17,15 +17,15 @@
 #define CONF_PATH_MAX 256u
 
 struct conf {
-    char path[CONF_PATH_MAX]; /* the file that was read, or, if none was, where one would be */
+    char path[CONF_PATH_MAX]; /* the file that was read or, without one, where it would be */
     bool loaded;
-    uid_t owner; /* whose daemon this is */
+    uid_t owner; /* the user that this daemon runs as */
     struct rules allow[PAGE_LEVELS], control;
-    struct rules contained; /* cgroups whose processes are judged by their cgroup alone */
+    struct rules contained; /* cgroups whose processes are judged only by their cgroup */
     uint32_t socket_mode;
     bool socket_group_given;
     gid_t socket_group;
-    /* Users who control others have no limit. */
+    /* Users who may control others have no limits. */
     uint32_t connections_per_user, clients_per_user, clients_per_device;
     uint32_t min_share_percent; /* of the GPU's time, for best effort */
     const struct policy *policy;
@@ -35,7 +35,7 @@ struct conf {
     uint32_t log;            /* severity, as CUTIN_LOG */
 };
 
-/* As without any file. `root` decides the mode of the socket and where a file is looked for. */
+/* The values without a file. `owner` decides the socket's mode and where a file is looked for. */
 void conf_default(struct conf *conf, uid_t owner);
 /* Reads `path`, or with NULL the first file found at the default places (none is fine). On an error
  * *conf is as it was, and `why` is one line "FILE:LINE: ...". Returns 0 or -errno. */
@@ -46,31 +46,31 @@ void conf_clear(struct conf *conf);
 
 /* ---- permission.c -----------------------------------------------------------------------------
  *
- * Who may do what at the daemon: its owner and root everything, everybody else what a rule of
+ * What a subject may do at the daemon: its owner and root everything, others what a rule of
  * cutind.conf allows. */
-/* The cgroup of one that is contained, whose user id counts for nothing, as /proc/PID/cgroup has
- * it; "": not known; NULL: it is not contained. It lives as long as `who`. */
+/* The cgroup of a contained subject, whose user id counts for nothing, as /proc/PID/cgroup has it;
+ * "": not known; NULL: it is not contained. It lives as long as `who`. */
 const char *permission_cgroup(const struct conf *conf, const struct subject *who);
-/* The daemon's owner, root, and whom `control` allows: may change what concerns others. */
+/* Whether it may change what concerns others: the owner, root, and what `control` allows. */
 bool permission_control(const struct conf *conf, const struct subject *who);
-/* Both are the same user's and, if contained, in the same cgroup: what one may do to the other
+/* Whether both belong to one user and, if contained, to one cgroup: what one may do to the other
  * needs no `control`. */
 bool permission_same(const struct conf *conf, const struct subject *a, const struct subject *b);
 /* The highest level up to `asked` that this subject may have. */
 uint32_t permission_level(const struct conf *conf, const struct subject *who, uint32_t asked);
-/* A rule gives this subject more than everybody has without any. */
+/* Whether a rule gives this subject more than any user has without a rule. */
 bool permission_named(const struct conf *conf, const struct subject *who);
-/* Why `asked` was not granted, and which line of which file would grant it. */
+/* Says why `asked` was not granted, and which line of which file would grant it. */
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size);
 
 /* ---- metrics_address.c: where metrics may be: nowhere that another machine can reach ------- */
 
-/* Is it "127.0.0.1:PORT", "[::1]:PORT" or "unix:/PATH"? Returns 0, or -EINVAL and why not. */
+/* Checks for "127.0.0.1:PORT", "[::1]:PORT" or "unix:/PATH". Returns 0, or -EINVAL and why not. */
 int metrics_check(const char *address, char *why, size_t why_size);
 /* A listening, non-blocking socket there, or -errno and why. */
 int metrics_listen(const char *address, char *why, size_t why_size);
-/* The file that a UNIX socket's path leads to now; 0: there is none, or it is a port. */
+/* The file to which a UNIX socket's path leads now; 0: there is none, or the address is a port. */
 ino_t metrics_file(const char *address);
 /* Removes that file. */
 void metrics_unlisten(const char *address);

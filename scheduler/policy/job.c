@@ -1,5 +1,5 @@
 /*
- * job.c - batch jobs, in files of root.
+ * job.c - batch jobs, in files that root owns.
  */
 #include "scheduler/policy/job.h"
 
@@ -14,14 +14,14 @@
 #include "common/whole.h"
 #include "scheduler/policy/proc.h"
 
-/* Parents that are asked for one client: what a hostile one can make the daemon read. */
+/* Parents read for one client: a bound on what a hostile one can make the daemon read. */
 enum { MOST_PARENTS = 64, PATH_SIZE = 256, LINE_SIZE = 192 };
 
 static_assert(JOB_ACCOUNT == 64 && JOB_ID == 32, "the widths in formats below");
 
 static const char no_account[] = "-";
 
-/* Nothing that a list of rules, a line, a path or a label of the metrics would take for its own. */
+/* Nothing in it has a meaning in a list of rules, a line, a path or a label of the metrics. */
 static bool is_word(const char *text, size_t size)
 {
     size_t length =
@@ -35,7 +35,7 @@ int job_account_check(const char *account)
     return is_word(account, JOB_ACCOUNT) && strcmp(account, no_account) != 0 ? 0 : -EINVAL;
 }
 
-/* Opens what somebody else could not have put there. Returns a descriptor or -errno. */
+/* Opens what only root or `owner` can have put there. Returns a descriptor or -errno. */
 static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
 {
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW), rc = -EPERM;
@@ -54,7 +54,7 @@ static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
 
 /* ---- the batch system's side ----------------------------------------------------------------- */
 
-/* In the folder, which is made if it is not there. A reader finds the whole line or no file. */
+/* Writes a file; makes the folder if it is missing. A reader finds the whole line or no file. */
 static int line_write(const char *folder, const char *path, const char *line)
 {
     struct whole whole;
@@ -143,7 +143,7 @@ void job_forget(const char *folder, const char *id)
 
 /* ---- the daemon's side ----------------------------------------------------------------------- */
 
-/* Whether this process starts a job's, and which job that is. */
+/* Whether this process starts a job's processes, and which job that is. */
 static int job_read(int folder, uid_t owner, pid_t pid, const struct proc_stat *p, uid_t uid,
                     struct job *job)
 {
@@ -177,8 +177,8 @@ int job_of_process(const char *folder, uid_t owner, pid_t pid, uid_t uid, struct
     *job = (struct job){.account = ""};
     if (fd < 0)
         return fd == -ENOENT ? -ESRCH : fd;
-    /* A process that ends meanwhile, and whose number is given to another one, ends the way or
-     * leads to another process of a job of the same user. */
+    /* A process may end meanwhile and its number be given to another one. Then the way ends there,
+     * or leads to another process of a job of the same user. */
     for (int i = 0; i < MOST_PARENTS && rc != 0 && pid > 0; i++) {
         rc = proc_stat(pid, &p);
         if (rc != 0)

@@ -90,7 +90,7 @@ int metrics_check(const char *address, char *why, size_t why_size)
     return parse(address, &a, &size, why, why_size);
 }
 
-/* What a dead daemon left; anything else stays and makes bind fail. */
+/* Removes the socket that a dead daemon left. Anything else stays and makes bind fail. */
 static void remove_stale(const union address *a)
 {
     int fd, rc;

@@ -1,5 +1,5 @@
 /*
- * permission.c - who may do what at the daemon.
+ * permission.c - what each subject may do at the daemon.
  */
 #include "scheduler/policy/conf.h"
 
@@ -8,8 +8,8 @@
 
 #include "common/level.h"
 
-/* Judged by its cgroup alone, because `contained` says so: its user ids count for nothing. Whose
- * cgroup cannot be found out could be in any. */
+/* Whether `contained` says that the subject is judged by its cgroup alone: its user ids count for
+ * nothing. A subject whose cgroup is not known could be in any, and so counts as contained. */
 static bool is_contained(const struct conf *conf, const struct subject *who)
 {
     return conf->contained.count > 0 && (!who->cgroups || rules_match(&conf->contained, who, true));
@@ -79,7 +79,7 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
         return;
     }
     if (is_contained(conf, who)) {
-        /* Of several hierarchies the one that says most. */
+        /* Of several hierarchies the one with the longest path. */
         while ((path = cgroups_next(&lines, &length)))
             if (length > most) {
                 longest = path;
@@ -96,8 +96,8 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
         snprintf(name, sizeof(name), "users from outside of cutind's user namespace");
         snprintf(rule, sizeof(rule), "everybody");
     } else {
-        /* Not by name: who knows it may be a server that does not answer, and the daemon would
-         * wait. */
+        /* Not by name: the name may be known only to a server that does not answer, and the daemon
+         * would wait. */
         snprintf(name, sizeof(name), "user %u", (unsigned)who->uid);
         snprintf(rule, sizeof(rule), "uid:%u", (unsigned)who->uid);
     }

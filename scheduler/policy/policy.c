@@ -1,6 +1,6 @@
 /*
- * policy.c - the list of policies, and the first: levels and nothing else, clients of one level
- * compete as the GPU lets them.
+ * policy.c - the list of policies, and the first of them: only levels count, and clients of one
+ * level compete as the GPU lets them.
  */
 #include "scheduler/policy/policy.h"
 

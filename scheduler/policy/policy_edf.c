@@ -1,17 +1,17 @@
 /*
- * policy_edf.c - earliest deadline first: among clients of one level that have a request with a
- * deadline under way, those whose deadline is later are held.
+ * policy_edf.c - earliest deadline first: of the clients of one level that have a request with a
+ * deadline under way, those with a later deadline are held.
  *
- * Clients that give none are left alone, and so are all of best effort, where nothing counts as a
+ * Clients that give no deadline are left alone. So is all of best effort, where nothing counts as a
  * request. A client without queues cannot be held, but its deadline still goes before later ones.
  *
- * A request is told in the page the moment it begins, and nobody wakes the daemon for it: so while
- * there were requests lately it is asked every POLICY_NOW_MS. A client's memory counts down from
- * LATELY since its last one.
+ * A client writes its deadline into its page the moment a request begins, which wakes no daemon. So
+ * while there were requests lately, the policy is asked every POLICY_NOW_MS. A client's memory
+ * counts down from LATELY since its last request.
  */
 #include "scheduler/policy/policy.h"
 
-/* Decisions, about as many milliseconds. */
+/* In decisions, of about a millisecond each. */
 #define LATELY 100u
 
 static void hold_later(struct policy_member *m, uint32_t n, uint32_t level)
@@ -27,7 +27,7 @@ static void hold_later(struct policy_member *m, uint32_t n, uint32_t level)
 
 static uint32_t decide(struct policy_member *members, uint32_t n)
 {
-    uint32_t takers[4] = {0}; /* that give deadlines, by level */
+    uint32_t takers[4] = {0}; /* clients that give deadlines, by level */
     bool any = false, compete = false;
 
     for (uint32_t i = 0; i < n; i++) {

@@ -1,21 +1,21 @@
 /*
  * policy_fair.c - clients of one level share the GPU's time by their weights.
  *
- * A client's memory is its virtual time: the GPU time that it used, divided by its weight. Of those
- * who want the GPU the one who is last has a turn, and the others are held: so what a client has
- * used is how long it was busy, whatever its kernels, and nobody's estimate. What the one before
- * still has in flight at its begin is what nobody measures, so a turn is long against that. One
- * that comes, or comes back, starts where the last one is: what it did not use it does not get
- * later. A client that wants nothing keeps nobody waiting.
+ * A client's memory is its virtual time: the GPU time that it used, divided by its weight. Of the
+ * clients that want the GPU the one with the least virtual time, the last, has a turn, and the
+ * others are held. So what a client has used is how long it was busy, whatever its kernels, and no
+ * estimate. What the client before still has in flight when a turn begins is not measured, so a
+ * turn is long against that. A client that comes, or comes back, starts where the last one is: it
+ * does not get later what it did not use. A client that wants nothing delays no other.
  */
 #include "scheduler/policy/policy.h"
 
 #include <stddef.h>
 
-/* In `memory`: the virtual time in units of 16 ns, from bit 8 on, never 0 for one that takes part;
- * how many decisions its turn shall still outlast, from bit 4 on; and below that the number of
- * decisions since it last wanted anything. A program that waits for its own results wants nothing
- * for a moment, and shall not lose its place for that. */
+/* `memory` has the virtual time in units of 16 ns from bit 8 on, never 0 for a client that takes
+ * part. From bit 4 on: how many more decisions its turn lasts. Below that: how many decisions ago
+ * it last wanted anything. A program that waits for its own results wants nothing for a moment, and
+ * must not lose its place for that. */
 #define TURN_SHIFT     4u
 #define TIME_SHIFT     8u
 #define IDLE_MOST      10u
@@ -36,8 +36,8 @@ static void set(struct policy_member *m, uint64_t time, uint64_t left, uint64_t 
     *m->memory = time << TIME_SHIFT | left << TURN_SHIFT | idle;
 }
 
-/* Of all that take part, or only of those who want something now: for nobody else is anyone held.
- */
+/* The least virtual time of all that take part or, with `wanting`, of those that want the GPU now:
+ * others are held only for these. */
 static uint64_t last_of(const struct policy_member *m, uint32_t n, uint32_t level, bool wanting)
 {
     uint64_t last = UINT64_MAX;
@@ -64,8 +64,8 @@ static void advance_one(struct policy_member *m, uint64_t last)
     set(m, time, m->wants && turn(m) ? turn(m) - 1 : 0, idle);
 }
 
-/* Whose turn it is: who has had it for too short a time, else who is last. NULL: nobody wants
- * it. */
+/* The client whose turn it is: the one whose turn is not over, else the last one. NULL: none wants
+ * the GPU. */
 static struct policy_member *next_of(struct policy_member *m, uint32_t n, uint32_t level)
 {
     uint64_t last = last_of(m, n, level, true);

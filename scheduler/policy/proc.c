@@ -27,7 +27,7 @@ static int file_read(const char *path, char *text, size_t size)
     return fd < 0 ? -errno : proc_text(fd, text, size);
 }
 
-/* The name, in brackets, is whatever the process says. proc(5): fields 3, 4, 9 and 22. */
+/* The name, in brackets, may be any text. proc(5): fields 3, 4, 9 and 22. */
 static int stat_read(const char *path, struct proc_stat *stat)
 {
     char text[1024];
@@ -95,8 +95,8 @@ enum proc proc_look(pid_t pid)
 
     if (pid <= 0 || proc_stat(pid, &leader) != 0)
         return PROC_UNSEEN;
-    /* A main thread may end before the others. Killed by a signal of the kind that leaves a core:
-     * none of its threads runs again. */
+    /* A main thread may end before the others. A process killed by a signal that leaves a core is
+     * ending, too: none of its threads runs again. */
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     if (leader.flags & PROC_EXITING
             ? !any_thread(pid, goes_on)

@@ -1,5 +1,5 @@
 /*
- * rule.c - who somebody is, and which rules are about him.
+ * rule.c - the subjects of rules, and which rules match them.
  */
 #include "scheduler/policy/rule.h"
 
@@ -28,8 +28,8 @@
 
 /* ---- subjects -------------------------------------------------------------------------------- */
 
-/* The process at the other end, whoever has its number now, and though it has none for us, in
- * another PID namespace; on an older kernel who has it now. */
+/* The process at the other end of the socket, even if another has its number now, or it has none
+ * here, in another PID namespace. On an older kernel: the process that has the number now. */
 static int peer_process(int socket, pid_t pid)
 {
     int fd;
@@ -40,7 +40,7 @@ static int peer_process(int socket, pid_t pid)
     return errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
-/* In a cgroup namespace paths outside it begin with "/..": nobody there can say where that is. */
+/* Paths outside a cgroup namespace begin with "/..": from there it is unknown where that is. */
 static bool path_is_whole(const char *path, size_t length)
 {
     for (size_t at = 0; at < length; at++)
@@ -84,10 +84,9 @@ char *cgroups_read(const char *file)
     return NULL;
 }
 
-/* What was read is of the right process if that one still lives afterwards: the kernel puts a main
- * thread that has ended into the root of cgroups of version 1, whatever the process's other threads
- * do. A process in a PID namespace that we do not see into has the number 0, and no cgroup for us.
- */
+/* What was read belongs to the right process if that one lives afterwards. The kernel puts a main
+ * thread that has ended into the root of cgroups of version 1, whatever other threads do. A process
+ * in a PID namespace that cutind does not see into has the number 0 here, and no cgroup. */
 static void find_cgroups(struct subject *who)
 {
     struct pollfd p = {.fd = who->process, .events = POLLIN};
@@ -159,7 +158,8 @@ int subject_of_socket(struct subject *who, int socket)
     who->pid = cred.pid;
     who->process = peer_process(socket, who->pid);
     find_cgroups(who);
-    /* The first call says how much room is needed; a kernel that knows no groups says nothing. */
+    /* The first call says how much room is needed; a kernel without groups of peers says
+     * nothing. */
     size = 0;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) != 0 && errno != ERANGE)
         return 0;
@@ -198,7 +198,7 @@ static int parse_id(const char *text, char end, const char **rest, uint32_t *id)
         return -EINVAL;
     errno = 0;
     n = strtoull(text, &stop, 10);
-    /* The highest one means "no user" to the kernel. */
+    /* To the kernel the highest id means "no user". */
     if (errno || n >= UINT32_MAX || (*stop != '\0' && *stop != end))
         return -EINVAL;
     *id = (uint32_t)n;
@@ -206,7 +206,7 @@ static int parse_id(const char *text, char end, const char **rest, uint32_t *id)
     return 0;
 }
 
-/* A pattern of the whole tree would be no rule about somebody. */
+/* A pattern for the whole tree would match everything, and is refused. */
 static int parse_cgroup(struct rule *rule, const char *text)
 {
     size_t length = strlen(text);
@@ -300,8 +300,8 @@ bool rules_have_cgroups(const struct rules *list)
     return false;
 }
 
-/* The pattern is about as many parts of the path as it has itself; what is below belongs to it. A
- * backslash is itself: systemd writes names with it, "-" as "\x2d". */
+/* The pattern applies to as many parts of the path as it has itself; what is below belongs to it. A
+ * backslash is an ordinary character: systemd writes "-" in names as "\x2d". */
 static bool path_matches(const char *pattern, const char *path, size_t length)
 {
     char begin[PATH_MAX];
@@ -334,7 +334,7 @@ static bool rule_matches(const struct rule *rule, const struct subject *who)
     case RULE_ACCOUNT:
         return strcmp(who->job.account, rule->account) == 0;
     case RULE_CGROUP: {
-        /* In any of the hierarchies, of which cgroup version 2 has one. */
+        /* In any of the hierarchies; cgroup version 2 has only one. */
         size_t length;
 
         for (const char *line = who->cgroups, *path; (path = cgroups_next(&line, &length));)

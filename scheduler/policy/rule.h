@@ -1,8 +1,8 @@
 /*
  * rule.h - a rule of cutind.conf, and the subjects that it is about.
  *
- * Subjects are what the kernel says about the other end of a socket, and root about its job, never
- * what a client says.
+ * A subject is what the kernel says about the other end of a socket, and what root says about its
+ * job; never what a client says.
  */
 #ifndef CUTIN_SCHEDULER_POLICY_RULE_H
 #define CUTIN_SCHEDULER_POLICY_RULE_H
@@ -15,29 +15,29 @@
 #define ID_UNKNOWN UINT32_MAX /* no rule names it */
 
 struct subject {
-    uid_t uid; /* ID_UNKNOWN: not of the daemon's user namespace, as groups may be */
+    uid_t uid; /* ID_UNKNOWN: not of the daemon's user namespace; groups may be so, too */
     gid_t gid;
     pid_t pid;
-    int process;   /* a pidfd, which ends with it whoever has inherited its socket; -1: unknown */
+    int process;   /* a pidfd: tells its end, even if its socket was inherited; -1: unknown */
     gid_t *groups; /* supplementary */
     uint32_t group_count;
     char *cgroups;  /* as in /proc/PID/cgroup; NULL: not known */
-    struct job job; /* that it is of */
+    struct job job; /* the job that it belongs to */
 };
 
-/* Reads it from a connected socket, as it is now and without a job. Returns 0 or -errno. */
+/* Reads the subject from a connected socket, as it is now and without a job. Returns 0 or
+ * -errno. */
 int subject_of_socket(struct subject *who, int socket);
 void subject_clear(struct subject *who);
-/* What /proc/PID/cgroup says; NULL where it cannot be read, or says nothing that a rule could be
- * held against. */
+/* What /proc/PID/cgroup says; NULL if it cannot be read or compared with rules. */
 char *cgroups_read(const char *file);
-/* The path of the next of its lines "ID:CONTROLLERS:PATH", and its length: 0 where it has none.
- * NULL: that was all, or `*lines` is NULL. */
+/* The path in the next line "ID:CONTROLLERS:PATH", and its length: 0 if the line has none. NULL:
+ * there are no more lines, or `*lines` is NULL. */
 const char *cgroups_next(const char **lines, size_t *length);
-/* Can this process tell where others are? Returns 0, or -ENOTSUP and why not. */
+/* Whether this process can tell the cgroups of others. Returns 0, or -ENOTSUP and why not. */
 int cgroups_check(char *why, size_t why_size);
-/* Does this id stand for all that a user namespace of this map (/proc/self/uid_map) does not have?
- */
+/* Whether this id stands for all ids that a user namespace of this map (/proc/self/uid_map)
+ * lacks. */
 bool id_is_outside(uint32_t id, const char *map);
 
 /* One rule: everybody, a range of user ids, a group, the processes of a cgroup, or the account of a
@@ -45,7 +45,7 @@ bool id_is_outside(uint32_t id, const char *map);
 struct rule {
     enum rule_kind { RULE_EVERYBODY, RULE_USERS, RULE_GROUP, RULE_CGROUP, RULE_ACCOUNT } kind;
     uint32_t first, last; /* ids; a group has one */
-    char *path;           /* of a cgroup: a pattern for it and what is below */
+    char *path;           /* of a cgroup: a pattern, which also covers what is below */
     char account[JOB_ACCOUNT];
 };
 
@@ -62,7 +62,7 @@ int rule_parse(struct rule *rule, const char *text);
 int rules_add(struct rules *list, const struct rule *rule);
 void rules_clear(struct rules *list);
 bool rules_have_cgroups(const struct rules *list);
-/* With `cgroup_alone`, those rules of the list that are about cgroups. */
+/* With `cgroup_alone`, only the rules about cgroups count. */
 bool rules_match(const struct rules *list, const struct subject *who, bool cgroup_alone);
 
 #endif

@@ -54,7 +54,7 @@ static void show_help(void)
         "cutind serves this socket.\n");
 }
 
-/* Returns 0, or -1 and has said why. */
+/* Returns 0, or -1 after a message. */
 static int take_number(uint64_t *out, int row, int most)
 {
     if (number_read(optarg, 0, (uint64_t)most, out))
@@ -118,7 +118,7 @@ static bool has(int fd, int option, int value)
     return getsockopt(fd, SOL_SOCKET, option, &is, &size) == 0 && is == value;
 }
 
-/* The listening sockets that it was started with, not blocking; -1: none. To be asked once. */
+/* The listening sockets that cutind was started with, non-blocking; -1: none. To be asked once. */
 struct activation {
     int clients, metrics;
 };
@@ -129,7 +129,7 @@ static struct activation activation_sockets(void)
     struct activation given = {-1, -1};
     int end = pid && fds && atol(pid) == getpid() ? FIRST_FD + atoi(fds) : 0;
 
-    unsetenv("LISTEN_PID"); /* not for a child of ours */
+    unsetenv("LISTEN_PID"); /* not for a child of cutind */
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
     for (int fd = FIRST_FD; fd < end; fd++) {
@@ -197,7 +197,7 @@ static int serve(struct listener *l, const struct command_line *line, struct con
     tell_ready(line);
     rc = daemon_run(d);
     notify("STOPPING=1");
-    /* First the path, then the clients: whoever sees us go can start the next one at once. */
+    /* First the path, then the clients: one that loses its daemon can start the next at once. */
     listener_close(l);
     daemon_free(d);
     if (rc == -EADDRINUSE)
@@ -218,8 +218,8 @@ int main(int argc, char **argv)
 
     if (rc != 0)
         return rc > 0 ? EXIT_SUCCESS : EXIT_USAGE;
-    signal(SIGPIPE, SIG_IGN); /* --ready-fd may be a pipe that nobody reads any more */
-    signal(SIGXFSZ, SIG_IGN); /* of a shell that limits files: log and pages are such */
+    signal(SIGPIPE, SIG_IGN); /* --ready-fd may be a pipe whose reader has gone */
+    signal(SIGXFSZ, SIG_IGN); /* of a shell that limits file sizes: log and pages are files */
     conf_default(&conf, id_is_outside(geteuid(), "/proc/self/uid_map") ? ID_UNKNOWN : geteuid());
     if (conf_load(&conf, line.config, why, sizeof(why)) != 0) {
         fprintf(stderr, "cutind: %s\n", why);

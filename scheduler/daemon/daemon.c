@@ -1,11 +1,11 @@
 /*
  * daemon.c - the scheduler daemon: one thread, one epoll loop, connections that cannot hurt it.
  *
- * The daemon is on nobody's launch path. It hands out pages and bits, tells clients above of
- * clients below, and clears the bits of a client whose connection ends, or that does not run.
+ * The daemon is on no launch path. It hands out pages and bits, tells clients above of clients
+ * below, and clears the bits of a client whose connection ends, or that does not run.
  *
- * request.c carries out what connections ask; here is who comes in, is read and goes, the loop, and
- * what no event announces.
+ * request.c carries out what connections ask. This file takes connections in, reads them and
+ * removes them, and has the loop and what no event announces.
  */
 #include "scheduler/daemon/daemon.h"
 
@@ -29,8 +29,8 @@ enum {
     EVENTS = 64,
     IDLE_LOOK_MS = 500,
     NAME_LOOK_MS = 1000,
-    ACCEPTS_PER_TURN = 256, /* most of many are turned away in microseconds */
-    MESSAGES_PER_TURN = 32, /* so that one busy peer does not keep the others waiting */
+    ACCEPTS_PER_TURN = 256, /* of so many most are refused in microseconds */
+    MESSAGES_PER_TURN = 32, /* so that one busy peer does not delay the others */
     SILENT_S = 10,          /* a connection that never says HELLO or asks anything */
     PID_FS = 0x50494446,    /* PID_FS_MAGIC of linux/magic.h */
 };
@@ -109,8 +109,8 @@ static void listener_ready(void *daemon, uint32_t events)
         if (fd >= 0) {
             add_peer(d, fd);
         } else if (errno == EMFILE || errno == ENFILE) {
-            /* Out of descriptors: the caller must not be left waiting in the backlog (and epoll not
-             * spin on it), so use the spare one to take it in and turn it away. */
+            /* Out of descriptors: the caller must not wait in the backlog (and epoll not spin on
+             * it). So the spare descriptor is used to accept and refuse it. */
             close(d->spare);
             fd = accept4(d->listener_watch.fd, NULL, NULL, SOCK_CLOEXEC);
             if (fd >= 0)
@@ -129,7 +129,7 @@ static int listener_begin(struct daemon *d)
     return watch_begin(&d->listener_watch, d->epoll, d->listener->fd, listener_ready, d);
 }
 
-/* Where somebody has removed the socket, nobody could reach this daemon, nor another one begin. */
+/* If the socket was removed no process can reach this daemon, and no other daemon can start. */
 static int name_look(struct daemon *d, uint64_t now_ns)
 {
     bool had = d->listener->fd >= 0;
@@ -153,7 +153,7 @@ static int name_look(struct daemon *d, uint64_t now_ns)
 
 /* ---- staying and going ----------------------------------------------------------------------- */
 
-/* Sends what no event announces room for, and gives up who says nothing. True: look again soon. */
+/* Sends what no event announces room for, and gives up silent peers. True: look again soon. */
 static bool peers_look(struct daemon *d, uint64_t now_ns)
 {
     bool more = false;
@@ -173,7 +173,7 @@ static bool peers_look(struct daemon *d, uint64_t now_ns)
 
 /* ---- idle ------------------------------------------------------------------------------------ */
 
-/* Forgets those that have ended. */
+/* Forgets processes that have ended. True: one still lives. */
 static bool gone_lives(struct daemon *d)
 {
     struct pollfd ended[DAEMON_GONE];
@@ -192,7 +192,7 @@ static bool gone_lives(struct daemon *d)
     return any;
 }
 
-/* Without a number for us by its pidfd, which is a file of its own since Linux 6.9. */
+/* Compares a process without a number here by its pidfd, a file of its own since Linux 6.9. */
 static bool is_same_process(const struct gone *g, const struct subject *who)
 {
     struct stat its, other;
@@ -205,8 +205,8 @@ static bool is_same_process(const struct gone *g, const struct subject *who)
 }
 
 /* `cutin run` only looks whether there is a daemon, and becomes a program that may read its data
- * for an hour before it uses the GPU. Each process once; of too many the last ones, and of the
- * daemon's user rather than of another, who may start as many as he likes. */
+ * for an hour before it uses the GPU. Keeps each process once, and of too many the last ones: the
+ * daemon's user's before those of another, who may start any number. */
 static void gone_remember(struct daemon *d, struct peer *p)
 {
     struct gone *end = d->gone + d->gone_room, *place = NULL, *g;
@@ -248,7 +248,7 @@ static void remove_peer(struct daemon *d, struct peer *p)
     d->idle_since_ns = clock_ns();
 }
 
-/* Telling the others of one that has gone may find more of them unusable: from the start again. */
+/* Telling others of a peer that has gone may find more of them unusable: so start again. */
 static void remove_dead(struct daemon *d)
 {
     struct peer *p = d->peers;
@@ -295,7 +295,7 @@ static int sooner(int a_ms, int b_ms)
     return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
-/* Clients that have taken memory from under those above them. */
+/* Disconnects clients that have taken their page's memory from under those above them. */
 static void put_out_spoilers(struct daemon *d, uint64_t now)
 {
     struct peer *p;
@@ -316,7 +316,7 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
     }
 }
 
-/* What no event announces. Returns the time until it is due again, in ms; -1: there is nothing. */
+/* Does what no event announces. Returns when it is due again, in ms; -1: nothing is due. */
 static int housekeeping(struct daemon *d)
 {
     uint64_t now = clock_ns();
@@ -329,7 +329,7 @@ static int housekeeping(struct daemon *d)
     more |= d->waiting;
     if (d->idle_exit_s && !d->peers) {
         wait_ms = sooner(wait_ms, IDLE_LOOK_MS);
-        if (gone_lives(d)) /* who was connected may come again */
+        if (gone_lives(d)) /* a process that was connected may come again */
             d->idle_since_ns = now;
         d->stop |= now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS;
     }

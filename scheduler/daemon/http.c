@@ -2,12 +2,12 @@
  * http.c - the metrics over HTTP, from the daemon's own loop: one request for each connection. Off
  * unless cutind.conf names an address or a socket was handed to the daemon.
  *
- * Never on an address that another machine can reach: loopback or a UNIX socket. Where that cannot
- * be had, because somebody else was first, the daemon goes on without, says so, and tries again.
+ * It never uses an address that another machine can reach: only loopback or a UNIX socket. If
+ * another process has the address, the daemon goes on without metrics, says so, and tries again.
  *
- * Anybody may connect to a port, so a connection has 5 s for all of it, and where there are too
- * many the oldest goes. A request that is there when its connection is taken in is answered before
- * the next one is.
+ * Any user may connect to a port. So a connection has 5 s for all of it, and if there are too many
+ * the oldest one is closed. A request that is there when its connection is accepted is answered
+ * before the next connection is accepted.
  */
 #include "scheduler/daemon/daemon.h"
 
@@ -21,12 +21,12 @@
 
 #define PATIENCE_NS (5000ull * NS_PER_MS)
 #define FRESH_NS    (100ull * NS_PER_MS)
-#define EASE        10 /* times as long as one took to make, it is fresh, too */
+#define EASE        10 /* also fresh for so many times as long as it took to make */
 
 enum { CONNECTIONS = 16, LOOK_MS = 1000 };
 
-/* An answer, which those who ask at the same time share: one for all clients may have 17 MB. Nor is
- * there a new one while somebody has not read the last, as long as that may take. */
+/* An answer, which connections of the same time share: one for all clients may have 17 MB. There is
+ * no new one while a connection still reads the last, within its 5 s. */
 struct text {
     char *bytes; /* header and body */
     size_t size, room;
@@ -48,8 +48,8 @@ struct http {
     int epoll;
     const struct daemon *daemon;
     char address[128];
-    bool ours, said; /* made here; said that it is not to be had */
-    ino_t file;      /* of ours: see metrics_file */
+    bool ours, said; /* made here; a message said that the address cannot be had */
+    ino_t file;      /* of a socket made here: see metrics_file */
     uint64_t look_ns;
     struct text *fresh;
     struct connection connection[CONNECTIONS];
@@ -65,7 +65,7 @@ static void text_put(struct text *text)
     free(text);
 }
 
-/* Grows where it lies: open_memstream would have it twice meanwhile. */
+/* Grows by realloc: open_memstream would keep the text twice meanwhile. */
 static ssize_t text_write(void *cookie, const char *bytes, size_t size)
 {
     enum { GROWTH = 1 << 18 };
@@ -84,7 +84,7 @@ static ssize_t text_write(void *cookie, const char *bytes, size_t size)
     return (ssize_t)size;
 }
 
-/* The daemon's figures, or `body`. */
+/* Makes an answer of the daemon's figures or, without a daemon, of `body`. */
 static struct text *text_new(const char *status, const char *body, const struct daemon *daemon)
 {
     struct text *text = calloc(1, sizeof(*text));
@@ -144,10 +144,10 @@ static void drop(struct connection *c)
     close(c->watch.fd);
     text_put(c->text);
     memset(c, 0, sizeof(*c));
-    c->watch.ready = connection_ready; /* epoll may have told of it already */
+    c->watch.ready = connection_ready; /* epoll may have reported it already */
 }
 
-/* Returns false when the connection is of no more use. */
+/* Returns false if the connection must be closed. */
 static bool read_request(struct connection *c)
 {
     static const char none[] = "The metrics are at /metrics.\n", wanted[] = "GET /metrics ";

@@ -1,16 +1,17 @@
 /*
- * limit.c - how many connections, clients, and clients of a device a user may have: cutind.conf's
- * [limits]; how soon those above are told of his clients; and how often he may connect and ask.
+ * limit.c - how many connections, clients, and clients of a device a user may have ([limits] of
+ * cutind.conf), how soon those above are told of the user's clients, and how often the user may
+ * connect and ask.
  *
- * Connections beyond his rate are closed before anything is found out about them. Who asks more
- * than the daemon answers in time is not read for a while: a question counts as many times as there
- * are clients that it is about.
+ * Connections beyond the rate are closed before anything is found out about them. A user that asks
+ * more than the daemon answers in time is not read for a while. A question counts as many times as
+ * there are clients that it is about.
  *
- * A client below costs a real-time process some nanoseconds whenever it cuts in, and a mapping when
- * it comes and goes. So of one user only so many clients of a device are told to those above
- * (clients_per_device), and clients that come one after another at a rate. Who has to wait is
- * registered all the same; it is held by nobody until its turn comes. Users who control others have
- * no limit.
+ * A client below costs a real-time process some nanoseconds at every cut-in, and a mapping when it
+ * comes and goes. So those above are told of only so many clients of one user on a device
+ * (clients_per_device), and of clients that come one after another only at a rate. A client that
+ * has to wait is registered all the same; it is not held until its turn comes. Users who may
+ * control others have no limits.
  */
 #include "scheduler/daemon/daemon.h"
 
@@ -26,16 +27,15 @@
 
 enum {
     MAX_PEERS = 1024,
-    RESERVED = 64, /* beyond those, for whom a rule names: others must not keep them out */
+    RESERVED = 64, /* more, for users that a rule names: others must not keep them out */
 };
 
-/* Of one user, those above are told of as many clients at once, and then of one after another in
- * that time. */
+/* Those above are told of TOLD_BURST clients of one user at once, then of one every TOLD_NS. */
 #define TOLD_BURST  32u
 #define TOLD_NS     125000000ull
 #define TOLD_BAN_NS 60000000000ull
 
-/* Connections of one user: as many at once as he may have, and then one in that time. */
+/* Connections of one user: connections_per_user at once, and then one every CONNECT_NS. */
 #define CONNECT_NS 7812500ull
 /* Messages: 4,000 at once, and then 2,000 a second. */
 #define MESSAGE_NS       500000ull
@@ -73,8 +73,8 @@ void limit_forget(struct daemon *d, uint64_t now)
         }
 }
 
-/* `cgroup` NULL: it is not contained. Else its user id counts for nothing, here too: root of a
- * container has them all. */
+/* `cgroup` NULL: the user is not contained. Else its user id counts for nothing here, too, because
+ * root of a container has them all. */
 static struct user *user_of(struct daemon *d, uid_t uid, const char *cgroup)
 {
     struct user *user = NULL;
@@ -102,8 +102,8 @@ static bool too_often(struct daemon *d, struct user *user)
     return !rate_take(&user->connect_ns, clock_ns(), CONNECT_NS, d->conf->connections_per_user);
 }
 
-/* Whoever looks like root or the owner may be that in a container alone, and of two containers each
- * has its own limits: limit_connection knows. */
+/* A user that looks like root or the owner may be so only in a container, and each container has
+ * its own limits: limit_connection decides. */
 static bool known_later(const struct daemon *d, uid_t uid)
 {
     return uid == 0 || uid == d->conf->owner || d->conf->contained.count > 0;
@@ -131,7 +131,7 @@ bool limit_connection(struct daemon *d, struct peer *new)
     if (!user || (known_later(d, user->uid) && !permission_control(d->conf, &new->who) &&
                   too_often(d, user)))
         return true;
-    /* Up to 64 parents are looked at, but not for whoever comes without end. */
+    /* Looks at up to 64 parents, so only for connections within the rate. */
     job_of_process(d->conf->jobs, d->conf->owner, new->who.pid, new->who.uid, &new->who.job);
     new->unlimited = permission_control(d->conf, &new->who);
     if (d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0))
@@ -172,7 +172,7 @@ bool limit_client(struct peer *p)
     return true;
 }
 
-/* A user's clients of a device. */
+/* The clients that a user has on a device. */
 struct account_key {
     const struct device *device;
     const struct user *user;
@@ -194,7 +194,7 @@ static struct account *account_find(struct daemon *d, const struct user *user,
     return account;
 }
 
-/* One more. */
+/* Counts one more. */
 static bool account_tell(struct daemon *d, const struct user *user, const struct device *device)
 {
     struct account *account = account_find(d, user, device);

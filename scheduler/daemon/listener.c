@@ -16,8 +16,8 @@
 
 #include "scheduler/peers/peer.h"
 
-/* No more than the daemon has room for. Who comes too often is turned away in microseconds, so that
- * they are soon done with. */
+/* No more than the daemon has room for. Connections that come too often are refused in
+ * microseconds, so that the backlog is soon empty. */
 enum { BACKLOG = 1024 };
 
 #define EXPLAIN(...) snprintf(why, why_size, __VA_ARGS__)
@@ -31,8 +31,8 @@ static int check_mode(const struct stat *st, const char *folder, char *why, size
     return -EPERM;
 }
 
-/* Every part of the way: whoever could rename one, or turn a link around, could put another daemon
- * in our place. `path` is absolute. */
+/* Checks every part of the path: a user who could rename one, or change where a link leads, could
+ * put another daemon in its place. `path` is absolute. */
 static int check_way(const char *path, char *why, size_t why_size)
 {
     char part[PATH_MAX];
@@ -55,7 +55,7 @@ static int check_way(const char *path, char *why, size_t why_size)
     return 0;
 }
 
-/* A folder for one user is private; root's is for everybody to connect through. */
+/* A folder for one user is private; through root's every user may connect. */
 static int open_folder(struct listener *l, const char *folder, char *why, size_t why_size)
 {
     mode_t old = umask(0);
@@ -74,13 +74,13 @@ static int open_folder(struct listener *l, const char *folder, char *why, size_t
     }
     if (fstat(l->folder, &st) != 0)
         return -errno;
-    /* Nobody but its owner (or root) may be able to put another socket there. */
+    /* Only its owner or root may be able to put another socket there. */
     if (st.st_uid != geteuid() && st.st_uid != 0) {
         EXPLAIN("folder %s belongs to user %u: use one of your own", folder, (unsigned)st.st_uid);
         return -EPERM;
     }
     rc = check_mode(&st, folder, why, why_size);
-    /* As written and, where links lead elsewhere, as it really is. */
+    /* Checks the path as written and, if links lead elsewhere, as it really is. */
     if (rc == 0 && folder[0] == '/')
         rc = check_way(folder, why, why_size);
     if (rc == 0 && !realpath(folder, real))
@@ -88,7 +88,7 @@ static int open_folder(struct listener *l, const char *folder, char *why, size_t
     return rc == 0 ? check_way(real, why, why_size) : rc;
 }
 
-/* The last daemon may remove the file between our open and our lock: then try again. */
+/* The last daemon may remove the file between the open and the lock: then try again. */
 static int take_lock(struct listener *l)
 {
     struct stat mine, named;
@@ -99,7 +99,7 @@ static int take_lock(struct listener *l)
             return -errno;
         if (flock(l->lock, LOCK_EX | LOCK_NB) != 0)
             return errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
-        /* Is what is locked still the one with that name? */
+        /* Whether the locked file still has that name. */
         if (fstat(l->lock, &mine) == 0 &&
             fstatat(l->folder, l->lock_name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
             mine.st_dev == named.st_dev && mine.st_ino == named.st_ino)
@@ -108,7 +108,7 @@ static int take_lock(struct listener *l)
     }
 }
 
-/* With the lock held, what stands at the path is a dead daemon's, or not a daemon of this kind. */
+/* With the lock held, a file at the path is a dead daemon's, or not of a daemon of this kind. */
 static int remove_stale(const struct listener *l, const char *path, char *why, size_t why_size)
 {
     struct stat st;
@@ -146,7 +146,7 @@ static int bind_and_listen(struct listener *l, const char *path, const struct co
     if (rc != 0 || fstatat(l->folder, l->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return -errno;
     l->file = st.st_ino;
-    /* Still refusing connections: nobody can come in before the group is right. */
+    /* It still refuses connections: no process can connect before the group is right. */
     if (conf->socket_group_given &&
         fchownat(l->folder, l->name, (uid_t)-1, conf->socket_group, AT_SYMLINK_NOFOLLOW) != 0)
         return -errno;

@@ -37,7 +37,7 @@ static const struct series {
 #undef AT
 };
 
-/* Names are the clients' own: any bytes, in a format where some have a meaning. */
+/* Clients choose their names: any bytes, some of which mean something in this format. */
 static void print_label(FILE *out, const char *name)
 {
     for (size_t i = 0; i < PAGE_NAME && name[i]; i++) {
@@ -47,7 +47,7 @@ static void print_label(FILE *out, const char *name)
     }
 }
 
-/* Up to the last bracket. */
+/* Prints the labels up to the last bracket. */
 static void print_labels(FILE *out, const struct peer *p, uint32_t slot)
 {
     const uint8_t *uuid = p->device[slot].device->uuid;
@@ -78,7 +78,7 @@ static void print_value(FILE *out, struct peer *p, uint32_t slot, const struct s
         fprintf(out, "} %" PRIu64 "\n", n);
 }
 
-/* One for each pair: who is held, and by whom. */
+/* Prints one line for each pair of a held client and a holder. */
 static void print_held(FILE *out, const struct peer *peers, const struct peer *p, uint32_t slot)
 {
     const struct device *device = p->device[slot].device;
@@ -97,7 +97,7 @@ static void print_held(FILE *out, const struct peer *peers, const struct peer *p
     }
 }
 
-/* Of a user id: at the first of them, and 0 at others. */
+/* The connections of a user id, at the first of them; 0 at others. */
 static uint32_t connections_of(const struct peer *peers, const struct peer *first)
 {
     const struct peer *p;

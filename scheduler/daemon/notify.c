@@ -26,7 +26,7 @@ void notify(const char *state)
     memcpy(to.sun_path, path, length);
     if (path[0] == '@') /* an abstract name */
         to.sun_path[0] = '\0';
-    /* Nobody is left to be told where this fails. */
+    /* If this fails there is nothing left that could be told. */
     (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
                   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
     close(fd);

@@ -1,6 +1,6 @@
 /*
- * request.c - what clients and commands ask of the daemon, and may order about running clients:
- * level, weight, budget, depth, pause, resume, reset.
+ * request.c - what clients and commands ask of the daemon, and what they may order about running
+ * clients: level, weight, budget, depth, pause, resume, reset.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 
 /* ---- the answer to LIST: a row for each client -------------------------------------------------
  *
- * A row has some kilobytes, and anybody may ask: rows are made as the socket takes them, and who
- * does not take them is not read any more. */
+ * A row has some kilobytes, and any user may ask. So rows are made as the socket takes them, and a
+ * peer that does not take them is not read any more. */
 
 static void row_device(struct message_row_device *row, struct peer *p, uint32_t slot,
                        const struct page_device *device, uint64_t now)
@@ -56,7 +56,7 @@ static void send_row(struct peer *to, struct peer *p, uint64_t now)
     m.row.state = (p->paused ? ROW_PAUSED : 0) | (p->stalled ? ROW_STOPPED : 0) |
                   (p->queues ? ROW_QUEUES : 0) |
                   (atomic_load_explicit(&page->stuck, memory_order_relaxed) ? ROW_STUCK : 0);
-    /* Counters are older than the connection where there was another daemon before, or none. */
+    /* Counters are older than the connection if there was another daemon before, or none. */
     m.row.age_ms =
         (now - (since && since < p->client_since_ns ? since : p->client_since_ns)) / NS_PER_MS;
     memcpy(m.row.name, p->name, sizeof(m.row.name));
@@ -104,8 +104,8 @@ void list_skip(struct peer *peers, const struct peer *gone)
 
 /* ---- what clients get of cutind.conf, and changes for all while the daemon runs ------------- */
 
-/* Grants `asked` and `lowest`, or less where the client's user may not have that, unless somebody
- * who may has ordered it. */
+/* Grants `asked` and `lowest`, or less if the client's user may not have that, unless a user who
+ * controls all has ordered it. */
 static void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
 {
     p->asked = asked;
@@ -114,8 +114,8 @@ static void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
     p->lowest = p->asked_lowest < p->level ? p->asked_lowest : p->level;
     atomic_store(&p->page->page->level, p->level);
     atomic_store(&p->page->page->lowest, p->lowest);
-    /* So that it can be told later who was above best effort, and who wanted to be. Names are left
-     * out: they are the clients' own. */
+    /* The log shows later which processes were above best effort, and which wanted to be. Names are
+     * left out: clients choose them. */
     struct user *user = p->unlimited ? NULL : p->user;
     char reason[PROTOCOL_TEXT];
 
@@ -131,7 +131,7 @@ static void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
     }
 }
 
-/* The same, and tells the client and everybody concerned. */
+/* The same, and tells the client and all that are concerned. */
 static void level_change(struct peer *p, uint32_t asked)
 {
     union message reply;
@@ -178,7 +178,7 @@ void settings_reload(struct daemon *d)
 
 /* ---- orders -------------------------------------------------------------------------------- */
 
-/* Lets the client know what the daemon does with it, so that the next daemon can learn it. */
+/* Tells the client what the daemon does with it, so that the next daemon can learn it. */
 static void tell(struct peer *p, uint32_t kind, uint32_t value)
 {
     union message m;
@@ -189,8 +189,8 @@ static void tell(struct peer *p, uint32_t kind, uint32_t value)
     peer_send(p, &m, NULL);
 }
 
-/* Nobody raises a process above what it may have, but those who control all: a job's process would
- * give its level to others of its user. */
+/* Only users who control all may raise a process above what it may have: otherwise a job's process
+ * could give its level to others of its user. */
 static int set_level(const struct peer *from, struct peer *p, uint32_t value)
 {
     bool control = permission_control(from->daemon->conf, &from->who);
@@ -221,7 +221,7 @@ static int set_paused(struct peer *p, bool paused)
     return 0;
 }
 
-/* What has no case here is carried out by the client itself. */
+/* Orders without a case here are carried out by the client itself. */
 static int carry_out(const struct peer *from, struct peer *p, uint32_t kind, uint32_t value)
 {
     switch (kind) {
@@ -247,8 +247,8 @@ static const char *const kind_names[] = {
 #undef NAME
 };
 
-/* Carries out what `from` wants. Returns 0 and the number of clients it concerned, or -ESRCH (no
- * such process), -EPERM, -EOPNOTSUPP (its streams have no queues: nothing to hold or reset). */
+/* Carries out the order of `from`. Returns 0 and how many clients it concerned, or -ESRCH (no such
+ * process), -EPERM, -EOPNOTSUPP (its streams have no queues: nothing to hold or reset). */
 static int remote_run(struct peer *from, const union message *m, uint32_t *count)
 {
     const struct conf *conf = from->daemon->conf;
@@ -316,8 +316,8 @@ static int on_hello(struct peer *p, const union message *m)
     p->queues = p->lowest < PAGE_LEVELS - 1 || p->deadline_ms;
     topology_expect(p->daemon->peers, p, p->client_since_ns);
     welcome(p);
-    /* A client that has just come tells of orders by a daemon that is gone: gives them again, as if
-     * its own user had given them. More than that user may have is not restored. */
+    /* A client that has just come tells of orders by a daemon that is gone. They are given again,
+     * as if by the client's own user. What that user may not order is not restored. */
     if (m->hello.remote_level && set_level(p, p, m->hello.remote_level - 1) != 0)
         log_about(p->user, LOG_INFO, "process %d loses level %u, which its user may not have",
                   (int)p->who.pid, m->hello.remote_level - 1);
@@ -332,7 +332,7 @@ static int on_device(struct peer *p, const union message *m)
 
     if (rc != 0)
         return rc;
-    if (p->paused) /* a pause holds there, too */
+    if (p->paused) /* a pause also holds on a new device */
         write_pause(p, m->device.slot);
     limit_device(p, m->device.slot, clock_ns());
     topology_update(p->daemon->topology, p->daemon->peers, p);
@@ -341,7 +341,7 @@ static int on_device(struct peer *p, const union message *m)
     return 0;
 }
 
-/* The owner's bits now stand in the page that joined. */
+/* The owner's bits are now in the page that joined. */
 static int on_joined(struct peer *p, const union message *m)
 {
     return topology_joined(p->daemon->topology, p->daemon->peers, p, m->joined.client);
@@ -361,7 +361,7 @@ static int on_list(struct peer *p, const union message *m)
     return 0;
 }
 
-/* It took bits out of its page for a moment: an owner that cleared his meanwhile found none. */
+/* It took bits out of its page for a moment: an owner that cleared its bit then found none. */
 static int on_lifted(struct peer *p, const union message *m)
 {
     mend_lifted(p->daemon->topology, p->daemon->peers, p);
@@ -417,7 +417,7 @@ int request_run(struct peer *p, const union message *m)
     bool of_client = type == MESSAGE_DEVICE || type == MESSAGE_JOINED || type == MESSAGE_BIT ||
                      type == MESSAGE_LIFTED;
 
-    /* As many messages as it costs: each walks all clients, or answers so many. */
+    /* The cost in messages: each of these walks all clients, or answers so many. */
     switch (type) {
     case MESSAGE_LIST:
     case MESSAGE_LIFTED:
@@ -428,11 +428,11 @@ int request_run(struct peer *p, const union message *m)
         cost += p->daemon->count / 16;
         break;
     case MESSAGE_JOINED:
-    case MESSAGE_BIT: /* what we have asked for */
+    case MESSAGE_BIT: /* what the daemon asked for */
         cost = 0;
     }
     limit_charge(p, cost);
-    if (!p->client) /* who asks now and then is not silent */
+    if (!p->client) /* a peer that asks now and then is not silent */
         p->since_ns = clock_ns();
     return of_client && !p->client ? -EPROTO : handlers[type](p, m);
 }

@@ -1,13 +1,13 @@
 /*
  * plugin.c - cutin as a SPANK plugin of Slurm.
  *
- * srun resolves what a step asks for (options, else the site's words about QOS and partition),
- * shows it in the job's comment, and hands it on in the environment. On each node the job's prolog
- * keeps the account, which slurmctld signed; the step's slurmstepd, as root, says for the daemon
- * that its children are of that account (scheduler/policy/job.h), and puts library and settings
- * into the environment of the tasks. The batch script and srun itself run without the library.
+ * srun decides what a step asks for (its options, else what the site says of QOS and partition),
+ * shows it in the job's comment, and passes it on in the environment. On each node the job's prolog
+ * keeps the account, which slurmctld signed. The step's slurmstepd, as root, tells the daemon that
+ * its children belong to that account (scheduler/policy/job.h), and puts library and settings into
+ * the environment of the tasks. The batch script and srun itself run without the library.
  *
- * Whatever fails here is said, and the job runs without cutin.
+ * If anything fails here, a message says so and the job runs without cutin.
  */
 #include <errno.h>
 #include <slurm/slurm.h>
@@ -91,7 +91,7 @@ int slurm_spank_init(spank_t spank, int argc, char *argv[])
 
 /* ---- srun ------------------------------------------------------------------------------------ */
 
-/* What slurmctld knows of a job. Asked once a step, and never by the nodes. */
+/* What slurmctld knows of a job. srun asks once a step, the nodes never. */
 enum { CONTROLLER_NAME = 64, CONTROLLER_COMMENT = 1024 };
 
 struct controller_job {
@@ -126,7 +126,7 @@ static int controller_job_load(uint32_t id, struct controller_job *job)
     return rc;
 }
 
-/* Of a job of the calling user's own, or of any for root. */
+/* Sets the comment of a job of the calling user or, for root, of any job. */
 static void comment_show(uint32_t id, const char *old)
 {
     char new[CONTROLLER_COMMENT];
@@ -148,7 +148,7 @@ int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
     uint32_t id;
     int rc = ESLURM_INVALID_JOB_ID;
 
-    unsetenv(RESOLVED); /* of a step around this one */
+    unsetenv(RESOLVED); /* may be from a step around this one */
     if ((site.comment || (site.rules && request.level == REQUEST_NONE)) &&
         spank_get_item(spank, S_JOB_ID, &id) == ESPANK_SUCCESS)
         rc = controller_job_load(id, &job);
@@ -175,8 +175,8 @@ static bool job_of(spank_t spank, struct job *job, uid_t *uid)
     return true;
 }
 
-/* Neither is preceded by slurm_spank_init. The environment of a prolog is slurmd's: what users have
- * a say in begins with SPANK_ there. */
+/* slurm_spank_init does not run before these two. The environment of a prolog is slurmd's: what
+ * users can set begins with SPANK_ there. */
 int slurm_spank_job_prolog(spank_t spank, int argc, char *argv[])
 {
     const char *account = getenv("SLURM_JOB_ACCOUNT");
@@ -218,7 +218,7 @@ static void number_set(spank_t spank, const char *name, uint32_t number)
     spank_setenv(spank, name, text, 1);
 }
 
-/* The user's own CUTIN_PRIORITY is more than the site's word, and less than an option. */
+/* The user's own CUTIN_PRIORITY goes before the site's level, and an option before both. */
 static void tasks_set(spank_t spank)
 {
     bool given = request.level != REQUEST_NONE;
@@ -234,7 +234,7 @@ static void tasks_set(spank_t spank)
         return;
     }
     spank_setenv(spank, "CUTIN_PRIORITY", request_level_name(request.level), given);
-    /* A login node's XDG_RUNTIME_DIR may have come along, which is another daemon's or nobody's. */
+    /* A login node's XDG_RUNTIME_DIR may have come along, which names another daemon or none. */
     spank_setenv(spank, "CUTIN_SOCKET", site.socket, 1);
     number_set(spank, "CUTIN_WEIGHT", request.weight);
     number_set(spank, "CUTIN_BUDGET_US", request.budget_us);
@@ -261,13 +261,13 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
     if (spank_context() != S_CTX_REMOTE || !job_of(spank, &job, &uid) ||
         spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
         return ESPANK_SUCCESS;
-    /* As root, before there are tasks. Of the batch step, too: a script may use `cutin run`. */
+    /* As root, before there are tasks. Also for the batch step: a script may use `cutin run`. */
     rc = job_recall(site.jobs, uid, &job);
     if (rc == 0 || rc == -ESRCH)
         rc = job_begin(site.jobs, uid, &job);
     if (rc != 0)
         slurm_error("cutin: cannot write job %s to %s: %s", job.id, site.jobs, strerror(-rc));
-    /* Above are scripts, interactive shells and what is nobody's step. */
+    /* Higher numbers are scripts, interactive shells and what belongs to no step. */
     if (step < SLURM_MAX_NORMAL_STEP_ID)
         tasks_set(spank);
     return ESPANK_SUCCESS;

@@ -143,7 +143,7 @@ int request_number(const char *text, uint32_t most, uint32_t *number)
     return 0;
 }
 
-/* Adds a word, with a blank in front of all but the first; one that does not fit is left out. */
+/* Adds a word, with a blank before all but the first; a word that does not fit is left out. */
 static void word_add(char *out, size_t size, const char *word, size_t length)
 {
     size_t used = strlen(out), blank = used > 0;

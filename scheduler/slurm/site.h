@@ -10,7 +10,7 @@
 
 enum { SITE_RULES = 64, SITE_PATH = 128, SITE_NAME = 64 };
 
-/* Jobs of that partition or QOS have that level where they do not say. */
+/* Jobs of that partition or QOS have that level if they name none. */
 struct site_rule {
     enum site_kind { SITE_PARTITION, SITE_QOS } kind;
     char name[SITE_NAME];
@@ -20,37 +20,37 @@ struct site_rule {
 struct site {
     char library[SITE_PATH], socket[SITE_PATH], jobs[SITE_PATH];
     bool comment;
-    int level; /* where no rule says another one */
+    int level; /* if no rule gives another one */
     struct site_rule rule[SITE_RULES];
     uint32_t rules;
 };
 
 /* Reads the arguments; `why` explains the first mistake. Returns 0 or -EINVAL. */
 int site_parse(struct site *site, int argc, char *const argv[], char *why, size_t size);
-/* The level of a job that says none: by its QOS, else its partition, else the site's. NULL: not
+/* The level of a job that names none: by its QOS, else its partition, else the site's. NULL: not
  * known. */
 int site_level(const struct site *site, const char *partition, const char *qos);
 
-/* ---- request.c -----------------------------------------------------------------------------
+/* ---- requests ------------------------------------------------------------------------------
  *
- * What a step of a Slurm job asks of cutin: by srun's options, or by what the site says where they
- * say nothing. It is no more than that: the daemon decides which level is granted. */
+ * What a step of a Slurm job asks of cutin: by srun's options or, if they name nothing, by what the
+ * site says. This is only a request: the daemon decides which level is granted. */
 /* 0 to 3 are levels. */
 enum { REQUEST_NONE = -1, REQUEST_OFF = -2 };
 
 struct request {
     int level;
-    uint32_t weight, budget_us; /* 0: not said */
+    uint32_t weight, budget_us; /* 0: not given */
 };
 
 /* "be", "1", "2", "rt" or "off". Returns REQUEST_OFF, a level, or -EINVAL. */
 int request_level(const char *word);
-/* The same word again; "" for REQUEST_NONE. */
+/* The word for a level; "" for REQUEST_NONE. */
 const char *request_level_name(int level);
 /* A number from 1 to `most`. Returns 0 or -EINVAL. */
 int request_number(const char *text, uint32_t most, uint32_t *number);
-/* A job's comment with the word `cutin=LEVEL` in it, once, and the rest as it was; without such a
- * word where no level is requested. */
+/* A job's comment with the word `cutin=LEVEL` in it once and the rest as it was, or without such a
+ * word if no level is requested. */
 void request_comment(int level, const char *comment, char *out, size_t size);
 
 #endif

@@ -8,7 +8,7 @@
 #include "shim/path/drain.h"
 #include "shim/path/traced.h"
 
-/* Perhaps between timing events, where it is no launch. */
+/* A named call in a stream without a queue may get timing events; launches have no name here. */
 static __attribute__((noinline)) int call_timed(struct call *c, struct shim_stream *s)
 {
     struct traced_who who = {.stream = s->id, .op = trace_op, .level = (uint16_t)s->level};
@@ -39,8 +39,8 @@ void call_note_stands(void)
         atomic_store_explicit(&call_stands, 1, memory_order_relaxed);
 }
 
-/* The stream is never held, in a process that has others which are: what CUDA orders before its
- * calls may still be buffered, and must not be held any longer. */
+/* This stream is never held, but other streams of the process are. What CUDA orders before its
+ * calls may still be buffered: it is drained, and holds keep it back no longer. */
 static void call_drain(const struct call *c, struct shim_stream *s)
 {
     struct vhq_set *set = s->ctx->set;
@@ -59,12 +59,12 @@ static void call_drain(const struct call *c, struct shim_stream *s)
         drain_legacy_order(s);
 }
 
-/* Into the queue, or past it, in its turn. */
+/* Buffers the call in the stream's queue, or makes it in its turn. */
 static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
 {
     CUresult error = context_error(s->ctx);
     if (unlikely(error)) {
-        if (c->req.signals) /* nobody may wait for a record that is never made */
+        if (c->req.signals) /* no thread may wait for a record that is never made */
             vhq_fence_cancel(c->req.signals);
         return (int)error;
     }
@@ -87,14 +87,14 @@ static int call_queue(struct call *c, struct shim_stream *s, uint64_t before)
     } else {
         result = call_now(c, s);
     }
-    /* Before another call may begin: a query looks at both. */
+    /* Count the call before another one may begin: a query looks at the epoch and the queue. */
     if (likely(result == CUDA_SUCCESS))
         c->epoch = schedule_end(s, before, c->kernel);
     vhq_end(q, c->req.frame, result);
     return result;
 }
 
-/* The driver waits for nothing where there is nothing to copy. */
+/* The driver does not wait if there is nothing to copy. */
 static bool call_waits(const struct call *c)
 {
     return c->waits && (c->bytes || MUTANT(nothing_completes));
@@ -128,7 +128,7 @@ static CUresult call_go(struct call *c, struct shim_stream *s)
     return CUDA_SUCCESS;
 }
 
-/* Its record is put when it returned. */
+/* The record is written when the call has returned. */
 static __attribute__((noinline)) CUresult call_traced(struct call *c, struct shim_stream *s)
 {
     struct trace_record local = {.kind = TRACE_COPY}, *r = c->record ? c->record : &local;
@@ -143,7 +143,7 @@ static __attribute__((noinline)) CUresult call_traced(struct call *c, struct shi
     r->ns = trace_clock();
     r->level = (uint16_t)s->level;
     r->stream = s->id;
-    if (!r->copy.op) /* the same place in both kinds */
+    if (!r->copy.op) /* at the same offset in both kinds of record */
         r->copy.op = trace_op_next();
     trace_op = r->copy.op;
     result = call_go(c, s);

@@ -1,14 +1,14 @@
 /*
- * call.h - one stream-ordered driver call on its way. It takes the first of three that it may:
+ * call.h - one stream-ordered driver call on its way. It takes the first of three ways that it may:
  *   bypass  the driver as it is: the stream is not known (NULL), or it captures;
  *   inline  the calling thread calls the driver, in the stream's turn;
  *   queue   a copy waits in the stream's vHQ.
  *
- * Most calls are inline, and nothing of them has to be written down: call_begin says whether such a
- * one may go at once. The others are written down in a struct call, and call_on takes them down all
- * of the road: without a queue what they must follow is drained, with one vhq_begin says which.
+ * Most calls are inline and leave no record: call_begin says whether such a call may go at once.
+ * Any other is written into a struct call for call_on. If the stream has no queue, call_on first
+ * drains what the call must follow; if it has one, vhq_begin decides between inline and queue.
  *
- * Who includes this has streams, contexts, captures and the calling thread with it.
+ * A file that includes this header also gets streams, contexts, captures and the calling thread.
  */
 #ifndef CUTIN_SHIM_PATH_CALL_H
 #define CUTIN_SHIM_PATH_CALL_H
@@ -28,33 +28,33 @@ struct call {
     void *args;         /* its first member is the CUstream of the call */
     struct vhq_req req; /* bytes, flags, estimate, fences */
     uint64_t epoch;     /* out: what schedule_end said */
-    bool kernel;        /* a kernel, or a graph of them: counted */
+    bool kernel;        /* it is a kernel or a graph, and counts as a kernel */
     bool waits;         /* the driver returns when the work is complete, if there are bytes */
-    bool came_first;    /* a capture that begins while it waits forbids it nothing */
-    uint64_t bytes;     /* that are copied */
-    /* For traces: a record to be completed, or a name. */
+    bool came_first;    /* it began before any capture, so one that begins now forbids nothing */
+    uint64_t bytes;     /* to copy; 0: nothing is copied */
+    /* For traces: a record to complete, or else the name of the call; NULL: none. */
     struct trace_record *record;
     const char *name;
 };
 
-/* Of what lies in a copy. */
+/* Rounds a size up to the alignment of what lies in a copied command. */
 static inline uint32_t align16(size_t bytes)
 {
     return (uint32_t)((bytes + 15) & ~(size_t)15);
 }
 
-/* A call without fences of which nothing is written down. */
+/* A call without fences that needs no struct call. */
 struct call_inline {
-    uint32_t flags;          /* as of vhq_lock. VHQ_MUST_INLINE: not into a stream with a queue */
+    uint32_t flags;          /* as for vhq_lock. VHQ_MUST_INLINE: not into a stream with a queue */
     bool kernel;             /* as of struct call */
-    uint64_t est_ns, blocks; /* of one that counts, in a stream with a queue */
+    uint64_t est_ns, blocks; /* as for vhq_lock, if the stream has a queue and the call counts */
     uint32_t room;
     uint64_t epoch;     /* out: what schedule_end said; 0 after an error */
     struct vhq *locked; /* out: its producer lock is held until call_end; NULL: no lock is */
 };
-/* May it go at once? True: the caller makes the driver call now, and then call_end. It may: where
- * nobody asks for a record of it and no stream captures; into a stream with a queue, if vhq_lock
- * says so; into another one, if that counts as real time and nothing of the context is buffered. */
+/* May the call go at once? True: the caller makes the driver call now, and then calls call_end. No
+ * call may while a trace is written or a stream captures. A stream with a queue takes it if
+ * vhq_lock says so; another one, if its activity counts and its context has nothing buffered. */
 static inline __attribute__((always_inline)) bool call_begin(struct call_inline *c,
                                                              struct shim_stream *s)
 {
@@ -80,8 +80,8 @@ static inline __attribute__((always_inline)) bool call_begin(struct call_inline 
     thread_level = s->level;
     return true;
 }
-/* True: of launches like this one enough have been timed, and it may go at once; if it is to be
- * timed, or may wait in the driver, only while the process is alone. */
+/* True if enough launches like this one have been timed: this one may go at once. If it is due to
+ * be timed, or may wait in the driver, it may do so only while the process is alone. */
 static inline bool call_untimed(struct call_inline *c, const struct shim_stream *s,
                                 const struct estimate *e)
 {
@@ -99,23 +99,23 @@ static inline __attribute__((always_inline)) CUresult call_end(struct call_inlin
     return went ? r : context_answer(s->ctx, r);
 }
 
-/* Make the call on its stream; `s` may be NULL (pass-through). */
+/* Makes the call on its stream; `s` may be NULL (pass-through). */
 CUresult call_on(struct call *c, struct shim_stream *s);
 
-/* The stream of a call, normalised in place; NULL: pass-through. */
+/* Finds the stream of a call, and normalises the handle in place. NULL: pass-through. */
 static inline struct shim_stream *call_stream(CUstream *stream, bool ptds)
 {
     *stream = stream_normal(*stream, ptds);
     struct shim_stream *s = thread_bypasses() ? NULL : stream_of(*stream);
-    if (s && s->q) /* of the others the scheduler hears when they begin to be busy */
+    if (s && s->q) /* a stream without one tells the scheduler when it becomes busy */
         client_note_call();
     return s;
 }
-/* A synchronous copy or memset on a default stream: in its turn, by the calling thread. */
+/* Makes a synchronous copy or memset on a default stream: in its turn, in the calling thread. */
 CUresult call_sync(struct call *c, struct shim_stream *s);
 
-/* A stream is about to wait for what may come later, from the program or from another one: the word
- * is not 0 from then on (vhq_config.stands). */
+/* Notes that a stream is about to wait for something that comes later, from this program or another
+ * one. The word is not 0 from then on (vhq_config.stands). */
 extern _Atomic uint32_t call_stands;
 void call_note_stands(void);
 static inline bool call_stands_any(void)

@@ -1,7 +1,7 @@
 /*
- * counters.c - counters of the page, summed up from the vHQs and streams (see counters.h). From the
- * client's thread alone, some times a second; only what a vHQ times itself, and what is rare, goes
- * to the page at once.
+ * counters.c - sums up the vHQs and streams into the counters of the page (see counters.h). The
+ * client's thread does so at its looks; a context or a stream does so once more when it ends. What
+ * a vHQ times itself, and what is rare, goes to the page at once.
  */
 #include "shim/path/counters.h"
 
@@ -24,8 +24,8 @@ static struct page_counters *counters_of(const struct shim_context *ctx)
     return page && ctx->gpu->index >= 0 ? &page->device[ctx->gpu->index].counters : NULL;
 }
 
-/* Since the last look, where nothing buffered was held, but all that is in flight stands at gates:
- * as of this look and the one before, or of a tick. */
+/* The time since the last look in which no buffered work was held, but all work in flight stood at
+ * gates. If it did not stand there at the last look, this is one tick at most. */
 static uint64_t gated_ns(struct shim_context *ctx, const struct vhq_stats *now)
 {
     const struct vhq_stats *before = &ctx->published;
@@ -44,8 +44,8 @@ static uint64_t gated_ns(struct shim_context *ctx, const struct vhq_stats *now)
 static void publish_queues(struct shim_context *ctx, struct page_counters *c)
 {
     struct vhq_stats now, *before = &ctx->published;
-    /* After a fault markers come no more, and a reset has the driver free the words they go to.
-     * What was in flight is over, and what is buffered will not run: nobody is held for it. */
+    /* After a fault no more markers come, and a reset lets the driver free their words. Nothing is
+     * in flight any more, and what is buffered will not run: no other process is held for it. */
     if (context_spoilt(ctx)) {
         if (MUTANT(failed_in_flight))
             return;
@@ -79,7 +79,7 @@ uint64_t counters_pending(struct shim_stream *s)
 {
     uint64_t complete = atomic_load(&s->complete), epoch = atomic_load(&s->epoch);
     int32_t calls = (int32_t)(EPOCH_CALLS(epoch) - EPOCH_CALLS(complete));
-    if (s->q) /* how many of them are complete nobody knows, in a stream that never runs dry */
+    if (s->q) /* in a stream that never runs dry it is not known how many of them are complete */
         return vhq_loose(s->q) && calls > 0;
     return schedule_busy(s) && calls > 0 ? (uint64_t)calls : 0;
 }
@@ -113,7 +113,7 @@ void counters_publish(struct shim_context *ctx)
     pthread_mutex_unlock(&ctx->lock);
 }
 
-/* The last figures of its vHQs: nothing of them is in flight any more. */
+/* Counts the last figures of the context's vHQs: nothing of them is in flight any more. */
 static void counters_end(struct shim_context *ctx, bool alive)
 {
     struct page_counters *c = counters_of(ctx);
@@ -125,7 +125,7 @@ static void counters_end(struct shim_context *ctx, bool alive)
 }
 CONTEXT_END(CONTEXT_ENDING, counters_end)
 
-/* The last figures of a stream that goes. */
+/* Counts the last figures of a stream that ends. */
 static void counters_forget(struct shim_stream *s)
 {
     struct page_counters *c = counters_of(s->ctx);

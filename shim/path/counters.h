@@ -8,14 +8,14 @@
 
 struct shim_stream;
 
-/* Add what happened in `ctx` since the last time to the counters of its device. */
+/* Adds what happened in `ctx` since the last time to the counters of its device. */
 void counters_publish(struct shim_context *ctx);
-/* Calls of a stream that are not known complete, where no marker counts them; 0 for others. Of one
- * that has a queue, and goes while its process is alone: 1. */
+/* How many calls of a stream are not known complete, if no marker counts them; else 0. A stream
+ * with a queue that has loose commands counts 1, because their number is not known. */
 uint64_t counters_pending(struct shim_stream *s);
-/* A graph that is long enough for gates has none. */
+/* Counts a graph that is long enough for gates and has none. */
 void counters_ungated_graph(const struct shim_context *ctx);
-/* For vhq_config.times of a context that is being made. NULL: there is no page. */
+/* Gives vhq_config.times for a context that is being made. NULL: there is no page. */
 const struct vhq_times *counters_times(struct shim_context *ctx);
 
 #endif

@@ -7,15 +7,15 @@
 #include "shim/objects/event.h"
 #include "shim/objects/memory.h"
 
-/* One stream: and, for the legacy stream and the blocking ones, what CUDA orders before it. */
+/* Drains one stream and, for the legacy stream and blocking ones, what CUDA orders before it. */
 static void drain_stream(struct shim_stream *s, bool boost, void (*drain)(struct vhq *, bool))
 {
     struct vhq_set *set = s->ctx->set;
     if (!set || vhq_set_idle(set))
         return;
     context_enter(s->ctx);
-    /* The legacy stream completes after the blocking ones. They come and go under the list's lock,
-     * and no lock is held while waiting: so by set. */
+    /* The legacy stream completes after the blocking ones. Those come and go under the list's lock,
+     * and no lock is held while waiting, so the set drains them. */
     if (s->kind == VHQ_LEGACY)
         vhq_set_drain(set, VHQ_DRAIN_LEGACY, boost);
     else if (s->q)
@@ -42,8 +42,8 @@ void drain_before_legacy(struct shim_stream *legacy)
     context_leave(legacy->ctx);
 }
 
-/* A record on a stream that is never held replaces one that buffered waits may still mean. Which
- * ones, only their vHQs know; it is rare enough to wait for all. */
+/* A record on a stream that is never held replaces one for which buffered waits may still wait.
+ * Only their vHQs know which waits those are; this is rare enough to wait for all. */
 void drain_displaced(struct vhq_fence *fence)
 {
     vhq_fence_drain(fence, true);
@@ -177,12 +177,12 @@ void shim_drain(enum drain_scope scope)
 {
     if (thread_bypasses())
         return;
-    if (scope == DRAIN_UNKNOWN_BEGIN) /* the end, which is known, will be counted */
+    if (scope == DRAIN_UNKNOWN_BEGIN) /* the capture's end is known, and will be counted */
         atomic_fetch_add(&capture_count, 1);
     if (!atomic_load_explicit(&context_count, memory_order_relaxed))
         return;
     if (scope == DRAIN_UNKNOWN || scope == DRAIN_UNKNOWN_BEGIN) {
-        /* It may put work into any stream, free memory, and make another context current. */
+        /* An unknown function may put work into any stream, free memory, or switch contexts. */
         context_switched();
         if (MUTANT(unknown_undrained))
             return;

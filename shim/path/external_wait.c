@@ -1,7 +1,7 @@
 /*
- * external_wait.c - waits for something outside the process (see external_wait.h). An event in
- * front of the wait and one behind tell whether the stream stands at it. A watch serves all waits
- * of its stream that are not over.
+ * external_wait.c - waits for something outside the process (see external_wait.h). One event in
+ * front of the wait and one behind it tell whether the stream stands at it. One watch serves all
+ * waits of its stream that are not over.
  */
 #include "shim/path/external_wait.h"
 
@@ -15,23 +15,23 @@
 
 enum { WATCHES = 64 };
 
-/* Whoever makes a watch OPEN or LOOKED_AT owns it, and calls the driver without the lock. */
+/* The thread that makes a watch OPEN or LOOKED_AT owns it. It calls the driver without the lock. */
 enum watch_state {
     WATCH_FREE,
     WATCH_OPEN,      /* its wait is being made */
     WATCH_CLOSED,    /* both events were recorded */
-    WATCH_LOOKED_AT, /* by the client's thread */
+    WATCH_LOOKED_AT, /* the client's thread looks at it */
 };
 
 struct watch {
     enum watch_state state;     /* under the lock */
-    struct shim_stream *stream; /* under the lock; NULL: destroyed, and what was in it goes on */
+    struct shim_stream *stream; /* under the lock; NULL: destroyed, but what was in it goes on */
     struct shim_context *ctx;
     CUstream handle;
     CUevent before, after;
-    const void *thread; /* a thread waits, or a host function runs; NULL: between two events */
-    bool over;          /* that has ended while somebody looked at it; under the lock */
-    uint32_t standing;  /* devices, as bits, for which the scheduler knows that it stands there */
+    const void *thread; /* id of a thread or host function that waits; NULL: two events tell */
+    bool over;          /* under the lock; it ended while another thread looked at it */
+    uint32_t standing;  /* bits of the devices on which the scheduler knows that it stands */
     uint64_t progress;
 };
 
@@ -39,7 +39,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watch watches[WATCHES];
 static _Atomic unsigned watched;
 
-/* Of each device those, as bits, whose streams its own ones have ever waited for. */
+/* For each device: bits of the devices for whose streams its own streams have ever waited. */
 static _Atomic uint32_t follows[PAGE_DEVICES];
 
 /* ---- one watch, by its owner ----------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static uint32_t device_bit(int dev)
     return dev < 0 || dev >= (int)PAGE_DEVICES ? 0 : 1u << dev;
 }
 
-/* `devices`, and all that follow one of them, or one that does. */
+/* `devices`, and all devices that follow one of them, directly or through others. */
 static uint32_t followers(uint32_t devices)
 {
     uint32_t before;
@@ -91,7 +91,7 @@ static void watch_end(struct watch *w)
     atomic_fetch_sub(&watched, 1);
 }
 
-/* Another context than the stream's may be current, and an event is of one context. */
+/* An event belongs to one context, and the current context may be another one than the stream's. */
 static bool record(const struct watch *w, CUevent *event)
 {
     CUresult r = CUDA_SUCCESS;
@@ -105,7 +105,7 @@ static bool record(const struct watch *w, CUevent *event)
 
 /* ---- around a wait --------------------------------------------------------------------------- */
 
-/* One of the stream whose earlier wait may not be over, or a free one. */
+/* The watch of an earlier wait of the stream that may not be over, or else a free one. */
 static struct watch *watch_claim(struct shim_stream *s)
 {
     struct watch *claimed = NULL;
@@ -139,7 +139,7 @@ struct watch *external_wait_begin(CUstream handle)
         return NULL;
     watch_stand(w, 0);
     if (w->before ||
-        record(w, &w->before)) /* from the earlier wait's beginning to this one's end */
+        record(w, &w->before)) /* an earlier event stays: the watch then spans both waits */
         return w;
     watch_end(w);
     return NULL;
@@ -147,8 +147,8 @@ struct watch *external_wait_begin(CUstream handle)
 
 struct watch *external_wait_begin_context(struct shim_context *ctx)
 {
-    /* A stream of it by which all can be seen to stand: one whose events tie no others together,
-     * if it has one. */
+    /* Choose a stream that shows whether all of the context stands. Best is a nonblocking one: its
+     * events tie no other streams together. */
     CUstream found = NULL;
     pthread_mutex_lock(&ctx->lock);
     for (const struct shim_stream *s = ctx->streams; s; s = s->next)
@@ -211,7 +211,7 @@ void external_wait_thread_ends(const void *id)
             ended = &watches[i];
     if (ended && ended->state == WATCH_CLOSED)
         ended->state = WATCH_OPEN;
-    else if (ended) { /* whoever has it ends it */
+    else if (ended) { /* its owner ends it */
         ended->over = true;
         ended = NULL;
     }
@@ -222,9 +222,9 @@ void external_wait_thread_ends(const void *id)
 
 /* ---- the client's thread --------------------------------------------------------------------- */
 
-/* The scheduler waits out its patience before it draws the conclusion. Of a best-effort stream, of
- * one that was destroyed, and on other devices it matters only while those above it stand still:
- * they may follow it, by events or the legacy stream. True: the waits are over. */
+/* True: the waits are over. The scheduler gives them 20 ms before it concludes anything. A wait of
+ * a best-effort or destroyed stream, or on another device, counts only while no stream above best
+ * effort makes progress: such a stream may follow it, by events or the legacy stream. */
 static bool watch_look(struct watch *w, bool tracked)
 {
     uint64_t progress = schedule_progress();
@@ -255,9 +255,9 @@ static bool watch_take(struct watch *w, bool *tracked)
     return taken;
 }
 
-/* Who asks for another process's record waits for it, until he has not asked for so many ticks. */
+/* A thread that asks for another process's record counts as waiting for so many ticks more. */
 enum { ASKED_TICKS = 10 };
-static _Atomic uint32_t asked; /* devices, as bits */
+static _Atomic uint32_t asked; /* bits of devices */
 
 void external_wait_asked(const struct shim_context *ctx)
 {
@@ -270,8 +270,8 @@ void external_wait_asked(const struct shim_context *ctx)
 
 static void asked_look(void)
 {
-    static struct watch asking; /* of no stream; its progress and where it stands */
-    static uint32_t since;      /* ticks, in which nobody has asked */
+    static struct watch asking; /* it has no stream, only `progress` and `standing` */
+    static uint32_t since;      /* ticks in which no thread has asked */
     uint32_t devices =
         atomic_load_explicit(&asked, memory_order_relaxed) ? atomic_exchange(&asked, 0) : 0;
     uint64_t progress = schedule_progress();
@@ -309,7 +309,7 @@ void external_wait_look(void)
 
 /* ---- streams and contexts that go ------------------------------------------------------------ */
 
-/* Work of others may still wait for what is in it, behind the wait. */
+/* The watch stays: other streams' work may still wait for what is behind the wait. */
 static void external_wait_forget(struct shim_stream *s)
 {
     if (!atomic_load_explicit(&watched, memory_order_relaxed))

@@ -1,12 +1,12 @@
 /*
  * external_wait.h - waits of a stream for something outside its process.
  *
- * A real-time stream that waits for an event of another process, or for a value in memory, may wait
- * for work that it holds itself: in another process, or in its own streams of lower levels. While
- * such a wait makes no progress for 20 ms, the process does not count as active on that device. A
- * graph with nodes that wait is such a wait from its first node to its last; a host function, for
- * which its stream waits and which may wait for anything, is one while it runs. So is a thread that
- * waits for another process's record, or asks for it again and again: what runs may wait for it.
+ * A real-time stream may wait for an event of another process, or for a value in memory. That wait
+ * may be for work that the stream itself holds: in another process, or in streams of lower levels
+ * of its own process. While such a wait makes no progress for 20 ms, the process does not count as
+ * active on that device. Three more things count as such waits: a graph with nodes that wait, from
+ * its first node to its last; a host function while it runs, as it may wait for anything; a thread
+ * that waits for another process's record or asks again and again, as running work may wait for it.
  */
 #ifndef CUTIN_SHIM_PATH_EXTERNAL_WAIT_H
 #define CUTIN_SHIM_PATH_EXTERNAL_WAIT_H
@@ -14,19 +14,19 @@
 #include "shim/objects/stream.h"
 
 struct watch;
-/* Around the driver call that makes the stream wait, in the thread that makes it. NULL: it is not
- * watched. No lock is held meanwhile. */
+/* Call these around the driver call that makes the stream wait, in the same thread. NULL: the wait
+ * is not watched. No lock is held between the two. */
 struct watch *external_wait_begin(CUstream handle);
 void external_wait_end(struct watch *w);
-/* ... of all that is called in the context from now on. */
+/* The same for a call that makes everything wait that is called in the context from then on. */
 struct watch *external_wait_begin_context(struct shim_context *ctx);
-/* Around a host function of `s`, in the driver's thread that runs it, or a thread's wait for what
- * another process records; `id` is its own while it lasts. `s`: NULL. */
+/* Call these around a host function of `s`, in the driver's thread that runs it, or around a
+ * thread's wait for another process's record (`s` is NULL). `id` is unique while it lasts. */
 void external_wait_thread_begins(struct shim_context *ctx, struct shim_stream *s, const void *id);
 void external_wait_thread_ends(const void *id);
-/* Another process's record is not there yet, as a thread has been told that asks for it. */
+/* A thread asked for another process's record, and was told that it is not there yet. */
 void external_wait_asked(const struct shim_context *ctx);
-/* `s` waits for what `source` was given. Any thread, real-time path. */
+/* A stream of `device` waits for work of one of the device `source`. Real-time path, any thread. */
 void external_wait_across(int device, int source);
 static inline void external_wait_follow(const struct shim_stream *s,
                                         const struct shim_stream *source)
@@ -34,9 +34,9 @@ static inline void external_wait_follow(const struct shim_stream *s,
     if (source && unlikely(source->ctx->gpu != s->ctx->gpu))
         external_wait_across(s->ctx->gpu->index, source->ctx->gpu->index);
 }
-/* From the client's thread, every tick. */
+/* Looks at all waits. The client's thread calls it every tick. */
 void external_wait_look(void);
-/* That has something to look at. Any thread. */
+/* True if external_wait_look has something to look at. Any thread. */
 bool external_wait_any(void);
 
 #endif

@@ -5,16 +5,16 @@
 
 #include "shim/objects/memory.h"
 
-/* Some 80 us of a link of 25 GB/s, and of the memory within a device: so a budget of 200 us has
- * room for two and more, and the link does not run dry where the dispatcher comes late. How long
- * one really takes is learned. */
+/* A piece takes some 80 us on a link of 25 GB/s, or in the memory of a device. So a budget of 200
+ * us has room for two or more, and the link does not run dry if the dispatcher is late. How long a
+ * piece really takes is learned. */
 enum { PIECE_LINK = 2 << 20, PIECE_WITHIN = 32 << 20 };
-/* Of a copy that is called while nobody is above, so many go at a time: some milliseconds, beside
- * which what a piece costs is nothing, and which are all that stands in the way of who comes. */
+/* While no client above is connected, so many pieces of a copy go at a time. They take some
+ * milliseconds: a piece costs nothing beside that, and a client that comes waits for no more. */
 enum { ALONE = 16 };
 static struct estimate estimates[COPY_WAYS];
 
-/* 0: it goes whole. */
+/* 0: the copy goes whole. */
 static size_t piece_bytes(const struct shim_stream *s, enum copy_way way)
 {
     const struct config *cfg = config_get();
@@ -23,7 +23,7 @@ static size_t piece_bytes(const struct shim_stream *s, enum copy_way way)
     return cfg->copy_bytes ? cfg->copy_bytes : way == COPY_WITHIN ? PIECE_WITHIN : PIECE_LINK;
 }
 
-/* Who waits for a synchronous copy would wait for each turn, too. */
+/* While alone, a calling thread copies all of it: it would have to wait for each turn. */
 static size_t piece_most(const struct pieces *p)
 {
     if (!vhq_set_alone(p->ctx->set))
@@ -35,7 +35,7 @@ static int pieces_run(void *payload)
 {
     struct pieces *p = payload;
     size_t left = p->total - p->done, most = piece_most(p), n = left < most ? left : most;
-    /* The dispatcher has the context current, and waits for nothing. */
+    /* Timed in the dispatcher alone: it has the context current, and waits for nothing. */
     bool whole = n == p->each && vhq_in_dispatcher();
     struct sample *sample = whole ? estimate_begin(p->estimate, p->ctx, p->stream) : NULL;
     CUresult r = p->copy(p, p->done, &n);
@@ -46,7 +46,7 @@ static int pieces_run(void *payload)
     return r == CUDA_SUCCESS && p->done < p->total ? VHQ_MORE : (int)r;
 }
 
-/* By the thread that makes the call. */
+/* Makes the copy in the calling thread, which takes a turn for each piece. */
 static int pieces_now(void *args)
 {
     const struct pieces *p = args;
@@ -71,7 +71,7 @@ static void pieces_plan(struct call *c, const struct shim_stream *s, enum copy_w
     bool alone = vhq_set_alone(s->ctx->set), known = estimate_known(p->estimate);
     p->most = alone ? ALONE * p->each : p->each;
     if (p->total <= p->most)
-        return; /* it goes whole, unless somebody has come by then */
+        return; /* it goes whole, unless a client above has come by then */
     c->req.flags |= VHQ_IN_PARTS;
     c->req.est_ns = known ? estimate_ns(p->estimate) : estimate_copy_ns(bytes, way == COPY_WITHIN);
     if (alone)
@@ -80,7 +80,7 @@ static void pieces_plan(struct call *c, const struct shim_stream *s, enum copy_w
         c->req.flags |= VHQ_LEARNS;
 }
 
-/* All of it is there. */
+/* True if all of the memory is there. */
 static bool side_there(uintptr_t at, size_t bytes)
 {
     return !memory_flags(at, bytes, MEMORY_ANY) || memory_mapped((const void *)at, bytes);
@@ -134,7 +134,7 @@ CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *op)
                            .Depth = 1};
 }
 
-/* Whole layers, or rows of one. */
+/* A piece is whole layers, or rows of one layer. */
 static CUresult box_piece(const struct pieces *p, size_t at, size_t *n)
 {
     const struct box *b = (const struct box *)(const void *)p;
@@ -171,7 +171,7 @@ struct side {
      (op)->side##Pitch,                                                                            \
      (op)->side##Height}
 
-/* What the driver would find wrong with the whole, or might understand in another way, stays so. */
+/* False for a copy that the driver might refuse or understand in another way: it goes whole. */
 static bool side_cuts(const struct side *s, const CUDA_MEMCPY3D *op)
 {
     enum { MOST = 1u << 30 };

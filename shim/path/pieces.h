@@ -1,10 +1,10 @@
 /*
- * pieces.h - a large copy of a stream with a queue goes to the driver in pieces, so that a hold,
- * and copies of others, come between. To the program it is one command: it has one place in the
+ * pieces.h - a large copy of a stream with a queue goes to the driver in pieces, so that holds and
+ * other copies can come between them. To the program it is one command: it has one place in the
  * order, and is complete with its last piece.
  *
- * The error of a copy is that of its call, and nothing is copied then. So only what the driver
- * cannot refuse for its range is cut: memory that is known to be there, in whole rows, no arrays.
+ * A copy that fails reports the error at its call, and copies nothing. So a copy is cut only if the
+ * driver cannot refuse its range: its memory is known to be there, in whole rows, with no arrays.
  */
 #ifndef CUTIN_SHIM_PATH_PIECES_H
 #define CUTIN_SHIM_PATH_PIECES_H
@@ -14,16 +14,16 @@
 enum copy_way { COPY_UP, COPY_DOWN, COPY_WITHIN, COPY_WAYS };
 
 struct pieces {
-    const struct vhq_learned *learned; /* at the beginning: VHQ_LEARNS */
+    const struct vhq_learned *learned; /* comes first, as VHQ_LEARNS demands */
     CUstream stream;
     struct vhq *q;
     struct estimate *estimate;
     struct shim_context *ctx;
-    CUresult (*copy)(const struct pieces *p, size_t at, size_t *n); /* `n` or fewer */
-    size_t total, each, most, done; /* bytes, or rows; `most`: with nobody above */
+    CUresult (*copy)(const struct pieces *p, size_t at, size_t *n); /* copies `n` or fewer */
+    size_t total, each, most, done; /* in bytes or rows; `most`: at a time, while alone */
 };
 
-/* Room for what tells a copy, in the function that calls the driver. */
+/* What describes a copy, on the stack of the function that calls the driver. */
 typedef CUresult linear_copy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 struct linear {
     struct pieces pieces;
@@ -51,10 +51,10 @@ void box_cut(struct box *b, struct call *c, const struct shim_stream *s, box_cop
              CUDA_MEMCPY3D op);
 /* A rectangle is a box of one layer. */
 CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *op);
-/* Of a copy between any two addresses. */
+/* The way of a copy between any two addresses. */
 enum copy_way copy_way(CUdeviceptr dst, CUdeviceptr src);
 
-/* The same in a wrapper with a `sym`_piece, or a box_piece, of its own. */
+/* Cut the call of a wrapper that has a `sym`_piece, or a box_piece, of its own. */
 #define ADDRESS(p) ((CUdeviceptr)(uintptr_t)(p))
 #define CUT(sym, way, dst, src)                                                                    \
     struct linear l;                                                                               \

@@ -1,11 +1,10 @@
 /*
  * traced.c - records of calls, and timing events (see traced.h).
  *
- * Timing events tell differences only. So each context has an anchor, an event of its own, and the
- * device's times are counted from the first; from time to time the anchor moves on to a later
- * event, because a difference is a float of milliseconds that grows coarse. The reader of the trace
- * knows that nothing begins before the host asked for it, and so learns how far apart the clocks
- * are.
+ * Timing events tell only differences. So each context has an anchor, an event of its own, and
+ * device times count from the first anchor. The anchor moves to a later event from time to time,
+ * because a difference is a float in milliseconds and grows coarse. The reader of the trace knows
+ * that no call begins before the host asked for it, and so learns how far apart the clocks are.
  */
 #include "shim/path/traced.h"
 
@@ -16,10 +15,10 @@
 #include "shim/objects/event.h"
 
 enum {
-    TIMINGS = 2048, /* under way at most; a call that would be one more is not timed */
+    TIMINGS = 2048, /* at most under way; further calls are not timed */
     CLOCKS = 16,    /* contexts whose calls are timed */
-    EVERY = 16,     /* calls per timed one, in a ring */
-    READ = 4,       /* finished ones that are read per call */
+    EVERY = 16,     /* one call in so many is timed, where the trace is a ring */
+    READ = 4,       /* finished timings that one call reads */
     ANCHOR_NS = 1000000000,
 };
 
@@ -32,12 +31,12 @@ struct clock {
 
 enum timing_state {
     TIMING_VOID,     /* nothing will come of it */
-    TIMING_TAKEN,    /* a thread is making the call; its own */
+    TIMING_TAKEN,    /* a thread is making the call, and owns this */
     TIMING_RECORDED, /* to be read */
 };
 
 struct timing {
-    struct clock *clock; /* whose context the events belong to; NULL: there are none */
+    struct clock *clock; /* of the context of the events; NULL: there are none */
     CUevent start, end;
     struct trace_record record;
     _Atomic enum timing_state state;
@@ -74,7 +73,7 @@ static void traced_open(void)
                  strerror(-rc));
 }
 
-/* The trace that CUTIN_TRACE asks for. One that cannot be written is one warning. */
+/* Opens the trace that CUTIN_TRACE asks for. If that fails there is one warning. */
 static int traced_wanted(struct shim_context *none)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -83,7 +82,7 @@ static int traced_wanted(struct shim_context *none)
 }
 CONTEXT_BEGIN(CONTEXT_WANTED, traced_wanted)
 
-/* The first one is recorded into `stream`, ahead of what it is to time. */
+/* The clock of a context. A new one's anchor is recorded into `stream`, ahead of what it times. */
 static struct clock *clock_of(const struct shim_context *ctx, CUstream stream)
 {
     static uint32_t ids;
@@ -108,7 +107,7 @@ static struct clock *clock_of(const struct shim_context *ctx, CUstream stream)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* What began before the anchor, in another stream, has a negative time; trace_view.c knows. */
+/* A call in another stream that began before the anchor has a negative time; trace_view.c knows. */
 static int64_t ns_of(float ms)
 {
     return (int64_t)((double)ms * 1e6);
@@ -157,7 +156,7 @@ static void read_some(uint32_t most)
     "whoever times a call reads the earlier ones: other threads only try; the end of a context "   \
     "waits"
 
-/* Whoever has the lock reads; waiting for it could be waiting for another thread's driver call. */
+/* Without the lock it does nothing: waiting could mean waiting for another thread's driver call. */
 void traced_finish(void)
 {
     if (!trace_on() || pthread_mutex_trylock(&lock) != 0)
@@ -173,7 +172,7 @@ static void timings_end(struct shim_context *ctx, bool alive)
     for (struct clock *k = clocks; k < clocks + CLOCKS; k++) {
         if (k->ctx != ctx)
             continue;
-        for (int i = 0; i < TIMINGS; i++) { /* the events go with the context */
+        for (int i = 0; i < TIMINGS; i++) { /* the driver destroys the events with the context */
             if (timings[i].clock != k)
                 continue;
             timings[i].clock = NULL;
@@ -187,7 +186,7 @@ CONTEXT_END(CONTEXT_ENDED, timings_end)
 
 /* ---- timing a call -------------------------------------------------------------------------- */
 
-/* The next place of the ring, with events. Lock held. */
+/* Takes the next place of the ring, with events. Lock held. */
 static struct timing *timing_take(const struct shim_context *ctx, CUstream stream)
 {
     struct timing *t = &timings[(oldest + count) % TIMINGS];

@@ -1,9 +1,9 @@
 /*
  * traced.h - calls as records of a trace, and what the device took for them.
  *
- * Everything here is asked for only where trace_on() says that a trace is written. Some calls (all,
- * where the trace keeps the first records) get a pair of timing events around them, whose results
- * are read when later calls or waits find them complete: no thread waits for one.
+ * All of this is used only while trace_on() says that a trace is written. Some calls (all calls, if
+ * the trace keeps the first records) get a pair of timing events around them. Later calls or waits
+ * read the results once these are complete; no thread waits for them.
  */
 #ifndef CUTIN_SHIM_PATH_TRACED_H
 #define CUTIN_SHIM_PATH_TRACED_H
@@ -14,21 +14,21 @@
 struct shim_context;
 struct timing;
 
-/* Whose call it is. */
+/* What records say about a call. */
 struct traced_who {
     uint32_t stream, name, op; /* as records have them */
     uint16_t level;
 };
 
-/* At exit: read what is complete. */
+/* Reads the timings that are complete: at exit, and after waits. */
 void traced_finish(void);
 
-/* Around a driver call in `stream` of the current context. NULL: this one is not timed. */
+/* Around a driver call in `stream` of the context `ctx`. NULL: this call is not timed. */
 struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
                             const struct traced_who *who);
 void traced_end(struct timing *t, CUstream stream, CUresult result);
 
-/* Around a call that waits: 0 where no trace is written; the result is `r`. */
+/* Around a call that waits, with the result `r`. traced_from: 0 where no trace is written. */
 static inline uint64_t traced_from(void)
 {
     return trace_on() ? trace_clock() : 0;

@@ -8,8 +8,8 @@
 #include "shim/pace/suspend.h"
 #include "shim/path/traced.h"
 
-/* The application ends: what it launched before is to run, as natively, but not for ever. All
- * contexts have the same end, since each is drained by a thread of its own. */
+/* The application ends. What it launched before is to run, as natively, but not for ever. All
+ * contexts have the same deadline, because each is drained by a thread of its own. */
 struct ending {
     uint64_t until_ns;
     bool late;
@@ -34,14 +34,14 @@ void shim_exit_drain(void)
     if (e.late)
         log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");
     traced_finish();
-    shim_end(); /* before the client goes: no wrapper may count activity now */
+    shim_end(); /* before the client closes: no wrapper may count activity from now on */
     client_close();
     gates_open_all();
     profile_close();
     trace_sync();
 }
 
-/* The parent's threads, driver and connection are not ours. */
+/* A forked child does not have its parent's threads, driver and connection. */
 void shim_fork_child(void)
 {
     if (MUTANT(fork_forgotten)) {

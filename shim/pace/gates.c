@@ -18,26 +18,26 @@
 
 enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
 enum { SOON_PART = 20, MARK_PART = 10 };
-#define SOON_NS (50 * NS_PER_MS) /* at least: owners write their bits anew in between */
+#define SOON_NS (50 * NS_PER_MS) /* at least, so that owners write their bits anew in between */
 /* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
  * alloc_channel.h of NVIDIA's kernel modules). */
 #define CLOSED_NS (10000 * NS_PER_MS)
-/* Between two gates of a graph, at most. */
+/* The most estimated work between two gates of a graph. */
 #define FAR_NS NS_PER_MS
 
 struct gates {
     uint32_t level, generation;
     int device;               /* index in the page */
-    CUdeviceptr word;         /* what streams wait for; 0: cannot be had with this page */
+    CUdeviceptr word;         /* what streams wait for; 0: this page gives none */
     struct cutin_page *alias; /* registered with the driver; NULL: mirrored */
     struct mirror *mirror;
     _Atomic uint32_t *proof; /* PROVEN: the GPU has passed a gate. NULL: that is known */
-    uint64_t closed_ns;      /* something may stand at one since; 0: nothing does */
-    bool marked;             /* and since then what has no marker was given one */
-    struct gates *older;     /* of pages that were there before */
+    uint64_t closed_ns;      /* since when something may stand at a gate; 0: nothing does */
+    bool marked;             /* since then, what had no marker was given one */
+    struct gates *older;     /* gates of pages that were there before */
 };
 
-static _Atomic bool peers; /* somebody outside may wait for a write by a stream */
+static _Atomic bool peers; /* another process or device may wait for a write by a stream */
 
 bool gates_peers(void)
 {
@@ -51,18 +51,18 @@ static bool barred(void)
 
 /* ---- whether ------------------------------------------------------------------------------ */
 
-/* Clients of the MPS server share what a gate stops in ways that nothing documents. */
+/* True if there may be an MPS server. How its clients share what a gate stops is not documented. */
 bool gates_mps(void)
 {
     return secure_getenv("CUDA_MPS_PIPE_DIRECTORY") || access("/tmp/nvidia-mps/control", F_OK) == 0;
 }
 
-enum { APART = 50 }; /* times what one costs, so that they take 2 % of what lies between them */
+enum { APART = 50 }; /* work between two, in times their cost: so they take 2 % of it */
 
-/* Of a device: what was recorded of it, which is read once. */
+/* What was recorded of each device; it is read once. */
 enum judgement { UNREAD, SHARED, UNSEEN, OUTDATED, REFUSED, IN_STREAMS, IN_GRAPHS };
 static _Atomic int judgements[PAGE_DEVICES];
-static _Atomic int graph_gate_ns[PAGE_DEVICES]; /* what one costs a graph */
+static _Atomic int graph_gate_ns[PAGE_DEVICES]; /* what one gate costs a graph */
 static _Atomic int mark_ns[PAGE_DEVICES];       /* what a marker costs */
 
 static enum judgement record_judge(const struct gpu_device *gpu)
@@ -127,7 +127,7 @@ static const char *objection(const struct shim_context *ctx)
     return config_get()->gates == GATES_ON ? NULL : unproven[recorded(ctx->gpu)];
 }
 
-/* Who asked for gates is told why there are none, others only when they want to know. */
+/* Says why there are no gates: a warning for users who asked for them, else information. */
 static void say_off(const char *why)
 {
     static _Atomic bool said;
@@ -135,7 +135,7 @@ static void say_off(const char *why)
         log_line(config_get()->gates == GATES_ON ? LOG_WARN : LOG_INFO, "no gates: %s", why);
 }
 
-/* Gates are asked for, and nothing speaks against them. */
+/* True if gates are asked for and nothing speaks against them. */
 static bool gates_wanted(const struct shim_context *ctx)
 {
     if (config_get()->gates == GATES_OFF || !ctx->set || ctx->gpu->index < 0)
@@ -146,8 +146,8 @@ static bool gates_wanted(const struct shim_context *ctx)
     return !why;
 }
 
-/* Gates that cost more than 2 % of what lies between them are farther apart, as far as with nobody
- * above. */
+/* Gates that would cost more than 2 % of the work between them are farther apart, as far as with no
+ * client above at most; beyond that there are none. */
 static uint64_t spacing_ns(const struct gpu_device *gpu)
 {
     static _Atomic bool said;
@@ -181,7 +181,7 @@ uint64_t gates_graph_spacing_ns(const struct shim_context *ctx)
 
 /* ---- making them -------------------------------------------------------------------------- */
 
-/* The device part of the page is a page of its own. */
+/* The device part of the scheduler's page has memory pages of its own, which are registered. */
 static CUdeviceptr page_register(const struct cutin_page *alias)
 {
     void *part = (void *)(uintptr_t)alias->device;
@@ -196,15 +196,15 @@ static CUdeviceptr page_register(const struct cutin_page *alias)
     return 0;
 }
 
-/* Of the hold word in the device part of the page. */
+/* Where the hold word lies in the device part of the page. */
 static size_t page_offset(const struct gates *g)
 {
     return (size_t)((const char *)client_hold_word(g->device, g->level) -
                     (const char *)client_page()->device);
 }
 
-/* A gate that is open, in a stream of its own, with a write behind it: when the host sees that, the
- * GPU has looked at the word and gone on. Nobody waits for it. */
+/* Puts an open gate into a stream of its own, with a write behind it. When the host sees the write,
+ * the GPU has looked at the word and gone on. No thread waits for that. */
 static bool gate_try(struct shim_context *ctx, struct gates *g, CUdeviceptr at)
 {
     CUdeviceptr proof;
@@ -231,7 +231,7 @@ static bool gate_register(struct shim_context *ctx, struct gates *g)
     return true;
 }
 
-/* With no daemon nobody outside holds this process, and it has no gates. */
+/* Without a daemon no other process holds this one, and it has no gates. */
 static struct gates *gate_make(struct shim_context *ctx)
 {
     uint32_t generation;
@@ -263,7 +263,7 @@ static struct gates *gate_make(struct shim_context *ctx)
     return g;
 }
 
-/* A mirror follows the page's address, whatever memory is there. */
+/* A mirror is never stale: it follows the page's address, whatever memory is there. */
 static bool gate_stale(const struct gates *g)
 {
     return !g->mirror && g->generation != client_page_generation();
@@ -319,7 +319,7 @@ static CUdeviceptr gates_word(struct shim_context *ctx)
     return g && !gate_stale(g) ? g->word : 0;
 }
 
-/* Who loses the race gives its word back. */
+/* A thread that loses the race gives its word back. */
 static CUdeviceptr open_word(struct shim_context *ctx)
 {
     CUdeviceptr none = 0, device = atomic_load(&ctx->open_word);
@@ -364,7 +364,7 @@ static void close_for_good(struct shim_context *ctx, void *user)
         vhq_set_sync(ctx->set, false);
 }
 
-/* With the second level there are no gates any more; waits for work that may stand at one. */
+/* A second level ends gates for good. Waits for work that may stand at one. */
 static void gates_note_level(struct shim_stream *s)
 {
     static _Atomic bool closed;
@@ -378,7 +378,7 @@ static void close_at_once(struct shim_context *ctx, void *user)
     atomic_store(&ctx->gates_usable, 0);
 }
 
-/* Those that the driver has already open with the hold that finds them. */
+/* Gates that the driver already has may still close at a hold, and open at its end. */
 void gates_note_peer(void)
 {
     if (!gates_peers() && !atomic_exchange(&peers, true))
@@ -407,7 +407,7 @@ void gates_open_stale(void)
 
 struct flight {
     uint32_t commands;
-    uint64_t ns; /* that they take, as far as is known */
+    uint64_t ns; /* how long they take, as far as is known */
 };
 
 static void fly(struct shim_context *ctx, void *flight)
@@ -432,8 +432,8 @@ static void open_any(struct shim_context *ctx, void *flight)
     fly(ctx, flight);
 }
 
-/* Until no more than `few` commands are in the driver, for a time. Returns whether it came to
- * that. */
+/* Waits until the driver has no more than `few` commands, for `looks` looks at most, 100 us apart.
+ * Returns whether it came to that. */
 static bool run_out(void (*look)(struct shim_context *ctx, void *flight), uint32_t few, int looks)
 {
     struct flight now = {few + 1, 0};
@@ -446,7 +446,7 @@ static bool run_out(void (*look)(struct shim_context *ctx, void *flight), uint32
     return now.commands <= few;
 }
 
-/* Others write to the page until they have heard that this process left. */
+/* Opens them at each look: others write to the page until they hear that this process left. */
 void gates_open_all(void)
 {
     run_out(open_any, 0, RUN_OUT_LOOKS);
@@ -458,9 +458,9 @@ static void stand(struct shim_context *ctx, void *stands)
         vhq_set_stand(ctx->set, *(const bool *)stands);
 }
 
-/* What the driver has runs out, up to 20 ms of it, and nothing follows. The 20 ms begin when the
- * first has landed: a host that has no processor to spare may see the open gate, or that, late.
- * Returns whether any has, or takes so long that it may be on its way. */
+/* Lets what the driver has run for up to 20 ms, and lets nothing follow. The 20 ms begin when the
+ * first command has landed: a host without a processor to spare may see the open gate or the
+ * landing late. Returns whether any has landed, or takes so long that it may be on its way. */
 static bool let_out(const struct gates *g)
 {
     static _Atomic bool said;
@@ -492,8 +492,8 @@ void gates_closed_look(struct shim_context *ctx)
         g->closed_ns = now.commands ? now_ns : 0;
         g->marked = false;
     }
-    /* What went last may be complete for long, with no marker to tell, and the driver is not asked
-     * while gates are closed. */
+    /* What went last may have been complete for long, but no marker tells, and the driver is not
+     * asked while gates are closed. */
     if (now.commands && !g->marked && ctx->set && now_ns - g->closed_ns >= limit_ns / MARK_PART) {
         g->marked = true;
         if (!MUTANT(gated_tail_unmarked))
@@ -501,7 +501,7 @@ void gates_closed_look(struct shim_context *ctx)
     }
     if (!now.commands || now_ns - g->closed_ns < limit_ns || MUTANT(gates_stay_closed))
         return;
-    /* A device that did not look at its word meanwhile is given another chance soon. */
+    /* A device that did not look at its word meanwhile gets another chance soon. */
     g->closed_ns = let_out(g) || soon_ns < SOON_NS ? 0 : clock_ns() - limit_ns + soon_ns;
 }
 
@@ -512,10 +512,10 @@ void gates_pause(struct shim_context *ctx, bool pause)
             mirror_pause(g->mirror, pause);
 }
 
-/* A command that the driver refused has left the gate in front of it behind, with nothing after it.
- * It must be passed before its word goes: mirrors are opened, and the page opens with the hold. In
- * a context that faulted nothing is passed any more, and the driver may look at the page until the
- * context has gone: then it stays where it is. */
+/* A command that the driver refused leaves the gate in front of it in the stream. The GPU must pass
+ * that gate before its word goes: mirrors are opened, and the page opens with the hold. In a
+ * context that faulted no gate is passed any more, and the driver may look at the page until the
+ * context is gone: then the page stays mapped. */
 static void pass_last(struct shim_context *ctx, struct gates *gates)
 {
     struct context_scope scope = context_push(ctx);

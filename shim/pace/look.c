@@ -1,10 +1,11 @@
 /*
- * look.c - the client is connected, and its thread asks the driver for what nobody tells of.
+ * look.c - connects the client, whose thread asks the driver for completions that no call reports.
  *
  * Most programs say when they find their work complete, by a synchronisation, a query or a host
  * function. One that learns it from memory that the device writes says nothing, nor does one whose
- * work another process waits for. There the driver is asked: at each tick, and where two ends in a
- * row were found so, 150 us apart and then ever farther, until a second has brought no such end.
+ * work another process waits for. For these the driver is asked at each tick. After two ends in a
+ * row that only a look found it is asked every 150 us, then less and less often, until a second has
+ * brought no such end.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,29 +24,28 @@
 #include "common/clock.h"
 #include "common/thread.h"
 
-/* Dense looks: so far apart at first, later a sixteenth of how long what was called last has
- * lasted, so that a hold outlasts its work by as much at most; and never so often that they take
- * more than a sixteenth of a processor. They end when the program has told of its work by itself
- * for so long. */
+/* Dense looks are so far apart at first, and later a sixteenth of how long the last call has run,
+ * so that a hold outlasts its work by no more than that. They never take more than a sixteenth of a
+ * processor. They end when the program has told of its work by itself for so long. */
 #define DENSE_NS       UINT64_C(150000)
 #define DENSE_QUIET_NS (1000 * NS_PER_MS)
 enum { DENSE_PART = 16, DENSE_COST = 16 };
-/* Between looks at what is held, of which the program adds nothing. */
+/* Between looks at held work to which the program adds nothing. */
 #define BUFFERED_NS (50 * NS_PER_MS)
 
-/* The client's thread's. */
+/* Only the client's thread uses these. */
 static uint64_t dense_until_ns;
-static bool fed; /* a look has found a stream busy with what was called since the one before */
-static uint32_t stuck; /* streams, as far as this tick has come */
+static bool fed;       /* a look has found a busy stream that was called since the look before */
+static uint32_t stuck; /* stuck streams that this tick has counted so far */
 
 /* ---- what streams leave behind --------------------------------------------------------------- */
 
-/* Work in the driver, of streams above best effort that no handle names any more: it holds others
+/* Work in the driver, of streams above best effort that no handle names any more. It holds others
  * as long as it runs. */
 struct departed {
     CUevent end; /* NULL: of a thread's own stream, which the legacy stream follows */
     uint32_t level;
-    uint32_t ticks; /* in which it has not ended */
+    uint32_t ticks; /* for how many it has not ended */
     struct departed *next;
 };
 
@@ -59,7 +59,7 @@ static bool end_record(struct shim_stream *s, CUevent *end)
     return r == CUDA_SUCCESS;
 }
 
-/* Whom it holds stays held until its work is complete. Allocates; where it cannot, the hold
+/* Keeps the stream's holds until its work is complete. Allocates; where it cannot, the hold
  * ends. */
 static void departed_add(struct shim_stream *s)
 {
@@ -80,7 +80,7 @@ static void departed_add(struct shim_stream *s)
 }
 STREAM_NOTE(STREAM_LEAVES, departed_add)
 
-/* For so many ticks work may get nowhere and hold others all the same (CUTIN_STUCK_MS). */
+/* For how many ticks work that gets nowhere may still hold others (CUTIN_STUCK_MS). */
 static uint32_t stuck_ticks(void)
 {
     uint32_t ms = config_get()->stuck_ms;
@@ -106,7 +106,7 @@ static void departed_close_all(const struct shim_context *ctx, struct departed *
     *all = NULL;
 }
 
-/* True: it is stuck. */
+/* Counts a tick. True: the work is stuck. */
 static bool goes_on(const struct shim_context *ctx, struct departed *d)
 {
     if (departed_stuck(d))
@@ -117,8 +117,8 @@ static bool goes_on(const struct shim_context *ctx, struct departed *d)
     return departed_stuck(d);
 }
 
-/* With the context current; returns how many hold nobody any more, since they do not end. Nobody
- * else takes any away, so the driver is asked without the lock. */
+/* Needs the context current. Returns how many are stuck, and so hold no process any more. No other
+ * thread takes any away, so the driver is asked without the lock. */
 static uint32_t departed_look(struct shim_context *ctx, bool tick)
 {
     struct departed *ended = NULL;
@@ -150,18 +150,18 @@ CONTEXT_END(CONTEXT_ENDED, departed_end)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* For how many ticks the stream has been given nothing, and nothing of it has become complete as
- * far as is known. */
+/* For how many ticks the stream has been given nothing, and nothing of it is known to have become
+ * complete. */
 static uint32_t stream_quiet(struct shim_stream *s, uint64_t epoch)
 {
-    uint64_t now = epoch + atomic_load(&s->complete); /* neither goes back */
+    uint64_t now = epoch + atomic_load(&s->complete); /* neither decreases */
     s->quiet = s->looked == now ? s->quiet + 1 : 0;
     s->looked = now;
     return s->quiet;
 }
 
-/* A per-thread stream can be asked for by its own thread alone. Without any call of that thread for
- * so many ticks, the legacy stream, which follows it, answers for it. */
+/* Only its own thread can ask for a per-thread stream. When that thread has made no call for so
+ * many ticks, the legacy stream, which follows it, answers for it. */
 enum { THREAD_QUIET = 10 };
 
 static CUresult stream_ask(struct shim_stream *s, bool *captures)
@@ -169,8 +169,8 @@ static CUresult stream_ask(struct shim_stream *s, bool *captures)
     return capture_query(s->per_thread ? s->ctx->legacy : s, captures);
 }
 
-/* Ask the driver whether a busy stream is done. In the client's thread: no capture of the
- * application may notice, hence the relaxed mode (context_push) and no look at capturing
+/* Asks the driver whether a busy stream is done, in the client's thread. No capture of the
+ * application may notice: hence the relaxed mode (context_push) and no look at capturing
  * streams. */
 static void stream_look(struct shim_stream *s, bool tick)
 {
@@ -181,19 +181,19 @@ static void stream_look(struct shim_stream *s, bool tick)
         return;
     if (tick && stream_quiet(s, epoch) < THREAD_QUIET && s->undeferred)
         return;
-    if (s->undeferred && !s->per_thread) { /* nobody answers for a green context's default stream */
+    if (s->undeferred && !s->per_thread) { /* a green context's default stream cannot be asked */
         schedule_idle(s, epoch);
         return;
     }
     bool captures;
     CUresult r = stream_ask(s, &captures);
     if (captures)
-        /* It does nothing while it captures, and what it did before cannot be asked for. A lower
-         * stream that is to join the capture must not wait for the end of it. */
+        /* A capturing stream does nothing, and what it did before cannot be asked for. A lower
+         * stream that is to join the capture must not wait for its end. */
         schedule_idle(s, epoch);
     else if (r == CUDA_SUCCESS && !s->per_thread) {
-        /* The program has not told of what a look found before: it does not ask, or wait, for its
-         * work, and looks are all that ends its holds. */
+        /* If the program has not told of what an earlier look found, it neither asks nor waits for
+         * its work, and only looks end its holds. */
         uint64_t before = atomic_exchange(&s->found, epoch);
         if (!schedule_idle(s, epoch))
             atomic_store(&s->found, 0);
@@ -203,8 +203,8 @@ static void stream_look(struct shim_stream *s, bool tick)
     } else if (r != CUDA_ERROR_NOT_READY)
         schedule_idle(s, epoch);
     else if (tick) {
-        /* What it waits for may wait for those that it holds, and nobody has said so: a kernel that
-         * reads what they write. They go on, until it is given something again. */
+        /* It may wait for work that it holds itself, and no call says so: a kernel that reads what
+         * held work writes. The held work goes on until the stream is given something again. */
         if (s->quiet < stuck_ticks() || !schedule_idle(s, epoch))
             return;
         s->stuck = true;
@@ -213,10 +213,10 @@ static void stream_look(struct shim_stream *s, bool tick)
     }
 }
 
-/* Nobody knows when what no marker tells of is complete, unless it asks. A stream that is busy says
- * so by itself; one that has been quiet for a tick is asked. Less often one that only its own
- * thread can name, for which others answer; and one whose markers do not come, for its context may
- * have failed. */
+/* Without a marker only the driver knows when work is complete. It is asked for a stream that was
+ * given nothing for a tick. It is asked every tenth tick for a stream that only its own thread can
+ * name, for which another one answers, and for one whose markers do not come: its context may have
+ * failed. */
 static bool untold_quiet(struct shim_stream *s)
 {
     if (!s->q || !vhq_in_flight(s->q)) {
@@ -230,7 +230,7 @@ static bool untold_quiet(struct shim_stream *s)
     return s->quiet_sent != 0 && s->quiet_sent % apart == 0;
 }
 
-/* Nobody answers for a green context's default stream. */
+/* A green context's default stream cannot be asked for, and counts as complete. */
 static void untold_ask(struct shim_stream *s)
 {
     bool captures = false, own = s->undeferred && !s->per_thread;
@@ -239,8 +239,8 @@ static void untold_ask(struct shim_stream *s)
         vhq_settle(s->q, s->settling);
 }
 
-/* The lock of the list is not held while the driver is asked, which may take its time: threads
- * create and destroy streams meanwhile, but for this one. */
+/* The lock of the list is not held while the driver is asked, which may take long. Other threads
+ * may create and destroy streams meanwhile, but not this one. */
 static void streams_look(struct shim_context *ctx, bool tick)
 {
     pthread_mutex_lock(&ctx->lock);
@@ -255,7 +255,7 @@ static void streams_look(struct shim_context *ctx, bool tick)
         if (busy)
             stream_look(s, tick);
         if (tick && s->stuck) {
-            /* Until it is given something, or is complete after all. */
+            /* It is stuck until it is given something, or is complete after all. */
             bool captures = false;
             s->stuck =
                 !schedule_busy(s) && stream_ask(s, &captures) == CUDA_ERROR_NOT_READY && !captures;
@@ -269,8 +269,8 @@ static void streams_look(struct shim_context *ctx, bool tick)
     pthread_mutex_unlock(&ctx->lock);
 }
 
-/* What is done behind a closed gate cannot be asked for, and who waits there may hold a lock of the
- * driver: this thread must not, or nobody could open the gate. */
+/* While a gate is closed the driver is not asked: a thread that waits behind the gate may hold a
+ * lock of the driver, and if this thread waited for that, the gate would never open. */
 static void context_tick(struct shim_context *ctx, void *user)
 {
     if (!context_look_begin(ctx))
@@ -307,7 +307,7 @@ static void context_dense(struct shim_context *ctx, void *user)
     context_look_end(ctx);
 }
 
-/* While its least share is being paid: what is paid is to be known soon. */
+/* While the least share is being paid, what was paid has to be known soon. */
 static void context_share(struct shim_context *ctx, void *user)
 {
     uint32_t open = client_share_open(ctx->gpu->index);
@@ -334,8 +334,8 @@ static void look_tick(void *user)
 
 enum under_way { NOTHING, BUFFERED, UNKNOWN };
 
-/* Of what a tick would look for, the most. What is buffered while nothing is in flight waits for
- * others, and of their end nobody tells. */
+/* The most that a tick would look for. If nothing is in flight, what is buffered waits for other
+ * processes, and no call reports their end. */
 static void context_under_way(struct shim_context *ctx, void *most)
 {
     enum under_way found = NOTHING;
@@ -343,7 +343,7 @@ static void context_under_way(struct shim_context *ctx, void *most)
     if (ctx->set)
         vhq_set_stats(ctx->set, &stats);
     pthread_mutex_lock(&ctx->lock);
-    /* Of what is in flight in a context that failed nothing is heard any more. */
+    /* No completion is reported any more of what a failed context has in flight. */
     bool flies = stats.in_flight_now && (!context_spoilt(ctx) || MUTANT(failed_in_flight));
     if (ctx->departed || ctx->lates || atomic_load(&ctx->reap) || flies)
         found = UNKNOWN;
@@ -413,7 +413,7 @@ static int look_open(struct shim_context *none)
     now = atomic_load_explicit(&state, memory_order_relaxed);
     if (now > 0) {
         const struct config *cfg = config_get();
-        /* Before the first thread of ours. */
+        /* Before the library starts its first thread. */
         if (cfg->cpus[0]) {
             if (thread_set_cpus(cfg->cpus) != 0)
                 log_line(LOG_WARN,

@@ -21,10 +21,10 @@ bool mark_nameable(const struct shim_stream *s)
     return s->per_thread ? stream_of_thread(s) : context_handle() == s->ctx->handle;
 }
 
-/* A stream that must not be marked says so: to its vHQ what is in it counts as complete then. */
+/* Refuses a stream that must not be marked: its vHQ then counts what is in it as complete. */
 CUresult mark_write_gate(struct shim_stream *s, uint32_t value, CUdeviceptr gate)
 {
-    /* Other streams are marked in turns, and so do their captures begin. */
+    /* In any other stream both markers and the begin of a capture take the stream's turn. */
     bool legacy = s->kind == VHQ_LEGACY;
     if (!mark_nameable(s) || (legacy ? !capture_enter(s) : capture_active(s)))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -51,7 +51,7 @@ bool mark_complete(void *user, struct vhq *q, void *stream)
     struct shim_stream *s = vhq_user(q);
     bool captures;
     if (!mark_nameable(s))
-        return true; /* as where a marker is refused */
+        return true; /* as if a marker were refused */
     struct context_scope scope = context_here(s);
     CUresult r = capture_query(s, &captures);
     context_pop(scope);

@@ -36,7 +36,7 @@ static void *mirror_main(void *unused)
         pthread_mutex_lock(&lock);
         DL_FOREACH (mirrors, m) {
             uint32_t now = atomic_load(m->word);
-            /* Only what differs is written: the GPU may be looking at it. */
+            /* Write only what differs: the GPU may be looking at it. */
             if (!m->paused && atomic_load_explicit(m->copy, memory_order_relaxed) != now)
                 atomic_store(m->copy, now);
             if (vhq_set_in_flight(m->set))

@@ -3,8 +3,8 @@
  *
  * The estimate errs on the side of real time. Of the kernels in flight the widest counts until the
  * stream is known complete, so it does not matter which of them runs. The end is that of the last
- * one if none waits for anything: who is late ends later. What was launched since the last look
- * counts as launched then.
+ * kernel if none waits for anything; a late kernel ends later. What was launched since the last
+ * look counts as launched at that look.
  */
 #include "shim/pace/pad.h"
 
@@ -22,17 +22,17 @@
 
 enum {
     LESSON = 512,      /* launches */
-    LESSONS_MOST = 64, /* what is not known by then will not be */
+    LESSONS_MOST = 64, /* a kernel that is not known by then never will be */
 };
 
 POOL(pads, struct pad, free_next);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pad *all;
 static struct pad_guard guard; /* under the lock */
-/* Streams above best effort that have no ring: those with queues, for one. */
+/* How many streams above best effort have no ring; those with queues have none. */
 static _Atomic uint32_t unseen;
 
-/* Without a ring what it does leaves nothing. */
+/* A stream without a ring counts as unseen: nothing is left beside it. */
 static void pad_open(struct shim_stream *s)
 {
     s->pad = NULL;
@@ -75,7 +75,7 @@ struct known {
     uint32_t ns, parts;
 };
 
-/* What the ring says of the kernel `n`, and what is learned of it. */
+/* Reads kernel `n` from the ring, and gives what is learned of it. False: that is too little. */
 static bool launch_read(const struct pad *p, uint32_t n, struct known *out)
 {
     const struct pad_launch *at = &p->launch[n % PAD_LAUNCHES];
@@ -104,7 +104,7 @@ static void launch_unknown(struct pad *p, uint32_t n)
     atomic_store_explicit(&p->lessons, LESSON, memory_order_relaxed);
 }
 
-/* False: it leaves nothing, as far as is known. */
+/* Takes what the stream has in flight off `room`. False: as far as is known, nothing is left. */
 static bool pad_add(struct pad *p, struct vhq_room *room, uint64_t held_ns, uint64_t now)
 {
     const struct shim_stream *s = p->stream;
@@ -113,9 +113,9 @@ static bool pad_add(struct pad *p, struct vhq_room *room, uint64_t held_ns, uint
     if (!schedule_busy(s))
         return true;
     uint32_t complete = EPOCH_KERNELS(atomic_load(&s->complete));
-    /* Reads what was launched since the last look. */
+    /* Kernels from `seen` up to this number were launched since the last look. */
     uint32_t launched = EPOCH_KERNELS(atomic_load(&s->epoch));
-    if ((int32_t)(complete - p->seen) >= 0) { /* nothing of what was read is in flight */
+    if ((int32_t)(complete - p->seen) >= 0) { /* no kernel that was read is in flight */
         p->seen = complete;
         p->parts = 0;
         p->end_ns = 0;

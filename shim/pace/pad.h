@@ -1,14 +1,14 @@
 /*
  * pad.h - what real-time streams of this process leave of the device, and for how long.
  *
- * Streams above best effort go straight to the driver, and nobody counts what they have there. With
- * CUTIN_PAD=on each of them has a ring in which a launch leaves its kernel and shape, two stores.
- * The dispatcher of the queues below, when it is held, reads what is there, looks up how long those
- * kernels take and how much of the device, and adds up (vhq_ops.room). A kernel of which that is
- * not known leaves nothing. It is learned by the launches that come next: they are timed, as are a
- * few later ones, which tell whether padding costs real time anything (pad_guard.h).
+ * Streams above best effort go straight to the driver, and what they have there is not counted.
+ * With CUTIN_PAD=on each of them has a ring, in which a launch leaves its kernel and shape by two
+ * stores. When the dispatcher of the queues below is held, it reads the rings. It looks up how long
+ * those kernels take and how much of the device, and adds up (vhq_ops.room). A kernel of which that
+ * is not known leaves nothing. It is learned from the next launches, which are timed. So are a few
+ * later ones, which tell whether padding costs real time anything (pad_guard.h).
  *
- * Other processes and contexts cannot look into these rings, so their work leaves nothing either.
+ * The rings of other processes and contexts cannot be read, so their work leaves nothing either.
  */
 #ifndef CUTIN_SHIM_PACE_PAD_H
 #define CUTIN_SHIM_PACE_PAD_H
@@ -16,8 +16,8 @@
 #include "shim/objects/stream.h"
 
 enum {
-    PAD_LAUNCHES = 256, /* that a ring remembers */
-    PAD_EVERY = 32,     /* launches per timed one */
+    PAD_LAUNCHES = 256, /* launches that a ring remembers */
+    PAD_EVERY = 32,     /* one launch in so many is timed */
 };
 
 struct pad_launch {
@@ -26,16 +26,16 @@ struct pad_launch {
 };
 
 struct pad {
-    struct pad_launch launch[PAD_LAUNCHES]; /* by the stream's count of kernels */
-    _Atomic uint32_t lessons;               /* launches that are to be learned from */
-    /* The reader's, under the lock of pad.c. */
+    struct pad_launch launch[PAD_LAUNCHES]; /* indexed by the stream's count of kernels */
+    _Atomic uint32_t lessons;               /* how many more launches are to be learned from */
+    /* The rest belongs to the reader, under the lock of pad.c. */
     const struct shim_stream *stream;
     struct pad *prev, *next;
     uint32_t seen;      /* kernels that were read */
-    uint32_t unknown;   /* behind the last of which too little is known */
-    uint32_t parts;     /* the most that one takes of those since the stream was seen complete */
-    uint64_t end_ns;    /* of the last, by what is learned */
-    uint64_t looked_ns; /* when it was read */
+    uint32_t unknown;   /* one past the last kernel of which too little is known */
+    uint32_t parts;     /* the most that one takes since the stream was last seen complete */
+    uint64_t end_ns;    /* when the last one ends, by what is learned */
+    uint64_t looked_ns; /* when the ring was last read */
     uint32_t taught;    /* lessons so far */
     void *free_next;
 };
@@ -45,7 +45,7 @@ struct shim_context;
 /* For vhq_ops.room; `user`: the context. */
 struct vhq_room pad_room(void *user);
 
-/* 17 bits of blocks, and what function_shape_plain is made of. 0: it does not fit. */
+/* Packs 17 bits of blocks, and what function_shape_plain takes. 0: the shape does not fit. */
 static inline uint64_t pad_shape(const unsigned grid[3], const unsigned block[3], unsigned shared)
 {
     uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
@@ -55,7 +55,7 @@ static inline uint64_t pad_shape(const unsigned grid[3], const unsigned block[3]
            (uint64_t)block[2] << 18 | shared;
 }
 
-/* A kernel is about to be launched into a stream with a ring. True: it is one to learn from. */
+/* Notes a kernel that is about to go into a stream with a ring. True: it is to be learned from. */
 static inline bool pad_note(struct shim_stream *s, CUfunction f, const unsigned grid[3],
                             const unsigned block[3], unsigned shared)
 {
@@ -69,7 +69,7 @@ static inline bool pad_note(struct shim_stream *s, CUfunction f, const unsigned 
                     atomic_load_explicit(&p->lessons, memory_order_relaxed) != 0);
 }
 
-/* It is learned from: true, it is also to be timed. `known`: its time is. */
+/* For a launch to learn from; `known`: its time is known. True: it is also to be timed. */
 bool pad_lesson(struct shim_stream *s, bool known);
 /* A timed kernel took `ns` while best effort went beside it, and takes `learned_ns` without. */
 void pad_sample(uint32_t ns, uint32_t learned_ns);

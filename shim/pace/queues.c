@@ -1,5 +1,5 @@
 /*
- * queues.c - the vHQs of a context: opened when it begins.
+ * queues.c - opens the vHQs of a context when it begins.
  */
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
@@ -34,8 +34,8 @@ static bool command_failed(void *user, struct vhq *q, int err)
     return context_fail(user, err);
 }
 
-/* The dispatcher has the primary context current: a call from within another one is made as it was
- * asked for. To streams of green contexts it is the same which one of them is. */
+/* The dispatcher has the primary context current. A call from within an unrelated context is made
+ * by its own thread; for green contexts it does not matter which of the family is current. */
 static bool context_may_buffer(void *user)
 {
     return context_same_base(context_handle(), user);

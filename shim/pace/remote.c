@@ -1,9 +1,9 @@
 /*
- * remote.c - what somebody outside wants of this process while it runs (see remote.h).
+ * remote.c - orders from outside to this process while it runs (see remote.h).
  *
- * A stream keeps the level it was made at, and the hold word of that level: the scheduler counts
- * all streams of a process whose level was changed as of the new one. What changes here is that
- * streams of a process that rose must say when they are active.
+ * A stream keeps the level at which it was made, and the hold word of that level. The scheduler
+ * counts all streams of a process whose level was changed as of the new one. Only one thing changes
+ * here: streams of a process that rose must say when they are active.
  */
 #include "shim/pace/remote.h"
 
@@ -45,7 +45,7 @@ struct reset {
     uint32_t wanted, number, dropped;
 };
 
-/* Streams count from 0 in the order in which they were made, context by context. */
+/* Streams are numbered from 0 in the order in which they were made, context by context. */
 static void reset(struct shim_context *ctx, void *user)
 {
     struct reset *r = user;
@@ -61,7 +61,7 @@ static void reset(struct shim_context *ctx, void *user)
     pthread_mutex_unlock(&ctx->lock);
 }
 
-/* Whoever asks next is not told of what was dropped. */
+/* So the next command that asks is not shown what was dropped. */
 static void publish(struct shim_context *ctx, void *unused)
 {
     if (!context_look_begin(ctx))

@@ -1,8 +1,8 @@
 /*
  * rivals.c - others than clients above that may hold this process's queues (see rivals.h).
  *
- * The daemon tells nobody whom its policy may choose. But who was held once will be held again: so
- * a hold makes rivals, until there was none for a second.
+ * The daemon does not tell which clients its policy may choose. But a process that was held once
+ * will be held again. So it has rivals from a hold on, until there was none for a second.
  */
 #include "shim/pace/rivals.h"
 
@@ -15,7 +15,7 @@ enum { CALM = 100 /* looks */ };
 static _Atomic uint32_t rivals;
 static unsigned calm = CALM;
 
-/* With deadlines an earlier one of another process may hold it, from one request to the next. */
+/* With deadlines, another process with an earlier one may hold this one from request to request. */
 static bool always(void)
 {
     return levels_mixed() || config_get()->deadline_ms || client_shares() ||
@@ -24,7 +24,7 @@ static bool always(void)
 
 static void rivals_set(bool any)
 {
-    /* In this order: a stream of another level may come meanwhile. */
+    /* In this order, because a stream of another level may come in between. */
     atomic_store(&rivals, any);
     if (always())
         atomic_store(&rivals, 1);

@@ -17,34 +17,34 @@
 #include "shim/objects/level.h"
 
 enum {
-    LOOK_NS = 50 * 1000,        /* at the hold word, while something long runs */
-    STOPPED_NS = 20 * 1000,     /* while stopped: what is not seen then is lost to the program */
-    LOOK_MAX_NS = 250 * 1000,   /* and 1 % of that time */
-    ALONE_NS = 5 * 1000 * 1000, /* with nobody above */
-    EFFECT_NS = 20000 * 1000,   /* what the GPU does so long after a stop was not stopped */
+    LOOK_NS = 50 * 1000,        /* between looks at the hold word, while something long runs */
+    STOPPED_NS = 20 * 1000,     /* at least, while stopped: the program loses what passes unseen */
+    LOOK_MAX_NS = 250 * 1000,   /* at most, while stopped: it is 1 % of the time so far */
+    ALONE_NS = 5 * 1000 * 1000, /* with no client above */
+    EFFECT_NS = 20000 * 1000,   /* what the GPU completes so long after a stop was not stopped */
     DEVICES = 64,
-    /* Of a slice: what somebody else then waits at most, and a switch. Beside a process with slices
-     * of 2 ms one of 100 us gets 4 % of the device, of 1 us nothing. */
+    /* The length of a slice: another process waits for one at most, and a switch. Beside a process
+     * with slices of 2 ms, slices of 100 us get 4 % of the device, and slices of 1 us nothing. */
     SHORT_US = 100,
 };
 
 struct device {
     const struct gpu_device *gpu; /* NULL: none */
     const _Atomic uint32_t *hold;
-    bool off;  /* for good: said why */
-    bool used; /* said that it is */
+    bool off;  /* for good; the reason was logged */
+    bool used; /* that it is used was logged */
     enum groups_way way;
-    bool shortened;         /* its slices, as was said last */
-    uint64_t long_until_ns; /* something runs that a hold would not wait for, until then at least */
-    uint64_t held_ns;       /* the hold was first seen; 0: nobody holds */
-    uint64_t stopped_ns;    /* the groups stand still since; 0: they do not */
-    uint32_t given;         /* groups_gave_way, before that */
-    bool settled;           /* a while has gone since, when so many `markers` had been reached */
+    bool shortened;         /* its slices are short, as was logged last */
+    uint64_t long_until_ns; /* until then at least, something runs that a hold would stop */
+    uint64_t held_ns;       /* when the hold was first seen; 0: there is none */
+    uint64_t stopped_ns;    /* since when the groups stand still; 0: they do not */
+    uint32_t given;         /* groups_gave_way() before that */
+    bool settled;           /* EFFECT_NS have passed since; `markers` had been reached then */
     uint32_t markers;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct device devices[DEVICES]; /* grows under lock; what is there the thread uses alone */
+static struct device devices[DEVICES]; /* grows under `lock`; only the thread uses its content */
 static _Atomic uint32_t count;
 static _Atomic bool ending;
 
@@ -55,7 +55,7 @@ static uint64_t after_ns(void)
 
 /* ---- whether ------------------------------------------------------------------------------ */
 
-/* Who asked for it is told why it is not used, others only when they want to know. */
+/* Says why: a warning for users who asked for suspending, else information. */
 static void turn_off(struct device *d, const char *why)
 {
     if (!d->off)
@@ -87,8 +87,8 @@ static const char *record_take(struct device *d, struct record *r)
     return r->why[0] ? r->why : "cutin doctor found that it does not work here";
 }
 
-/* Once, when the first context of the device comes up. What doctor saw decides which way, too,
- * where it was not asked to decide whether. Without it the manager is asked for nothing. */
+/* Runs once, when the first context of the device comes up. What doctor saw decides which way, even
+ * with `on`, where it does not decide whether. Once off, the manager is asked for nothing. */
 static void device_judge(struct device *d)
 {
     struct record record;
@@ -161,9 +161,9 @@ static void device_go(struct device *d)
         turn_off(d, "channel groups did not go on");
 }
 
-/* Slices are short while somebody above is there. Two processes with short ones would do nothing
- * but switch. Asked for at each look, also where nothing has changed: there may be new groups, and
- * what could not be set is set at the next. */
+/* Slices are short while a client above is connected. Two processes with short ones would do
+ * nothing but switch. They are set at each look, also if nothing has changed: there may be new
+ * groups, and what could not be set is set at the next look. */
 static bool device_shortened(struct device *d)
 {
     bool wanted = !d->off && !objection() &&
@@ -183,7 +183,7 @@ static bool device_shortened(struct device *d)
     return wanted;
 }
 
-/* Off the run list nothing ends. With short time slices something may. */
+/* Off the run list no kernel ends. With short time slices one may, so that proves nothing. */
 static void effect_look(struct device *d, uint64_t now)
 {
     if (d->way != GROUPS_SCHEDULE || now - d->stopped_ns < EFFECT_NS)
@@ -192,7 +192,7 @@ static void effect_look(struct device *d, uint64_t now)
     if (!d->settled)
         d->markers = markers;
     d->settled = true;
-    /* Fewer: a stream is gone. */
+    /* Fewer markers: a stream is gone. */
     if ((int32_t)(markers - d->markers) <= 0 || groups_gave_way() != d->given)
         return;
     turn_off(d, "it had no effect: a kernel ended that should have stood still");
@@ -216,7 +216,7 @@ static uint64_t held_look(struct device *d, uint64_t now)
     return LOOK_NS;
 }
 
-/* Nobody holds. A look at the books, which takes locks, is due when what was long could be over. */
+/* There is no hold. To ask for the residue takes locks, so not before what was long may be over. */
 static uint64_t free_look(struct device *d, uint64_t now)
 {
     d->held_ns = 0;
@@ -232,7 +232,7 @@ static uint64_t free_look(struct device *d, uint64_t now)
     return after_ns() > LOOK_NS ? after_ns() : LOOK_NS;
 }
 
-/* How long nothing needs another look. */
+/* Returns for how long no other look is needed. */
 static uint64_t device_look(struct device *d, uint64_t now)
 {
     if (d->stopped_ns) {
@@ -240,8 +240,8 @@ static uint64_t device_look(struct device *d, uint64_t now)
             device_go(d);
             return LOOK_NS;
         }
-        if (groups_gave_way() != d->given) { /* from the beginning */
-            device_go(d);                    /* what was stopped just after */
+        if (groups_gave_way() != d->given) { /* begin anew */
+            device_go(d);                    /* for groups that were stopped just after */
             d->held_ns = 0;
             return LOOK_NS;
         }

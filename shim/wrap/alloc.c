@@ -1,5 +1,5 @@
 /*
- * alloc.c - allocation: in stream order, and what is tried once more when buffered frees were made.
+ * alloc.c - allocation: in stream order, and calls that are retried once buffered frees were made.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@ static __attribute__((noinline)) bool frees_drained(void)
 {
     struct shim_context *ctx = thread_bypasses() ? NULL : context_known();
     if (ctx)
-        drain_context(ctx, false); /* frees that are buffered count when we try once more */
+        drain_context(ctx, false); /* the second try then finds what buffered frees gave back */
     return ctx;
 }
 
@@ -25,7 +25,7 @@ static bool out_of_memory(CUresult r)
 struct alloc {
     CUdeviceptr *at;
     size_t bytes;
-    bool named; /* the pool is; else it is the device's current one */
+    bool named; /* the program named the pool; else it is the device's current one */
     CUmemoryPool pool;
     CUstream stream;
 };
@@ -36,12 +36,12 @@ static CUresult alloc_real(const struct alloc *a)
                     : REAL(cuMemAllocAsync)(a->at, a->bytes, a->stream);
 }
 
-/* The address is wanted now, so the allocation goes ahead of what is buffered. That is a legal
- * order: the pool reuses only what was freed by calls the driver has seen. Two things may wait for
- * what it has overtaken. In the legacy stream, what is buffered in one blocking stream would follow
- * what the driver has of another. And where memory is short the driver lets the allocation wait for
- * a free in another stream (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES), which may stand
- * behind a wait for a value that the overtaken work writes: see alloc_queued. */
+/* The program needs the address now, so the allocation goes ahead of what is buffered. That is
+ * legal: the pool reuses only what was freed by calls that the driver has seen. Two things might
+ * wait for what it has overtaken. In the legacy stream, what one blocking stream has buffered would
+ * follow what the driver has of another. And where memory is short the driver lets the allocation
+ * wait for a free in another stream (CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES), which may
+ * stand behind a wait for a value that the overtaken work writes: see alloc_queued. */
 static inline CUresult alloc_ahead(const struct alloc *a, struct shim_stream *s)
 {
     if (s && s->kind == VHQ_LEGACY)
@@ -50,7 +50,7 @@ static inline CUresult alloc_ahead(const struct alloc *a, struct shim_stream *s)
     return out_of_memory(r) ? alloc_real(a) : r;
 }
 
-/* Only of what the driver would accept. */
+/* Takes up a freed block, but only for a call that the driver would accept. */
 static bool alloc_takes_up(const struct alloc *a, struct shim_stream *s)
 {
     CUdeviceptr at = 0;
@@ -99,7 +99,7 @@ BOTH(cuMemAllocFromPoolAsync, (CUdeviceptr *, at), (size_t, bytes), (CUmemoryPoo
 
 /* ---- and freed ---------------------------------------------------------------------------- */
 
-/* What is known of addresses may be wrong from now on. */
+/* Forgets what is known of addresses: it may be wrong from now on. */
 static CUresult gone(CUresult r)
 {
     if (!MUTANT(ranges_stale))
@@ -145,8 +145,8 @@ BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
     struct shim_stream *s = call_stream(&stream, ptds);
     struct freeing f = {.stream = stream, .at = at, .known = s};
     if (s && s->q) {
-        /* A block that is not known may be a graph's, or none, or one whose free the driver has got
-         * already: until the device is there no question tells. */
+        /* An unknown block may be a graph's, or none, or one whose free the driver has already. No
+         * query tells until the device is there, so the driver judges it inline. */
         if (!block_free_begin(f.at, &f.block))
             return CUDA_ERROR_INVALID_VALUE;
         struct call c = {.now = free_now,
@@ -207,7 +207,7 @@ RETRY(cuMemCreate, (CUmemGenericAllocationHandle *, handle), (size_t, size),
 
 /* ---- managed memory in stream order ------------------------------------------------------- */
 
-/* Of all of an allocation, in a way that there is. */
+/* Deferred only for all of an allocation, and for a way to attach that exists. */
 static uint32_t attach_flags(CUdeviceptr at, size_t length, unsigned how)
 {
     bool way = how == CU_MEM_ATTACH_GLOBAL || how == CU_MEM_ATTACH_HOST;
@@ -230,7 +230,7 @@ OP_LAST(cuMemPrefetchAsync_v2,
         (unsigned int, flags))
 
 /* "It gives no indication as to whether the prefetch operation to that location has completed or
- * even begun" (cuda.h): what is buffered counts. */
+ * even begun" (cuda.h): so a buffered prefetch counts, too. */
 static void prefetch_asked(const CUmem_range_attribute *which, size_t n)
 {
     enum { LAST_PREFETCH_TYPE = 7, LAST_PREFETCH_ID };

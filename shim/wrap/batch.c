@@ -1,7 +1,7 @@
 /*
  * batch.c - calls that take arrays: batches of copies, prefetches, discards, decompressions, and of
- * sparse mappings. Their arrays are copied, unless the call may look at them, or at what they point
- * to, only before it returns.
+ * sparse mappings. The arrays are copied, unless the call may read them, or what they point to,
+ * only before it returns.
  */
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void batch_pack(void *payload, const void *args)
     }
 }
 
-/* `flags` and `est_ns` are asked for only where the call goes through a vHQ. */
+/* `flags` and `est_ns` are called only if the call goes through a vHQ. */
 static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const struct batch *),
                              uint64_t (*est_ns)(const struct batch *))
 {
@@ -71,8 +71,8 @@ static CUresult batch_submit(struct batch *b, bool ptds, uint32_t (*flags)(const
     ((b)->array[i] = (void *)(pointer),                                                            \
      (b)->bytes[i] = (pointer) && (n) <= BATCH_MAX ? (uint32_t)((n) * sizeof(*(pointer))) : 0)
 
-/* Of the first `most` elements. Of a batch that the driver will refuse, too: there may be no sizes.
- */
+/* The bytes of the first `most` elements. It is also called for a batch that the driver will
+ * refuse, so there may be no sizes. */
 static size_t batch_bytes(const struct batch *b, const size_t *sizes, size_t most)
 {
     size_t sum = 0;
@@ -81,8 +81,8 @@ static size_t batch_bytes(const struct batch *b, const size_t *sizes, size_t mos
     return sum;
 }
 
-/* Each of the second list's elements begins at its own index of the first one's; any other order is
- * an error of the call. */
+/* True if each element of the second list begins at an index of the first list, 0 first and then
+ * rising. Any other order is an error of the call. */
 static bool batch_indexed(const struct batch *b, const size_t *index)
 {
     for (size_t i = 0; i < b->extra_count; i++)
@@ -169,7 +169,7 @@ BOTH(cuMemcpyWithAttributesAsync, (CUdeviceptr, dst), (CUdeviceptr, src), (size_
     return batch_submit(&b, ptds, copy_flags, copy_ns);
 }
 
-/* Each operation names addresses, arrays and pitches: not looked into, hence inline. */
+/* Each operation names addresses, arrays and pitches. They are not checked, so it goes inline. */
 OP_LAST(cuMemcpy3DBatchAsync, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS, (size_t, numOps),
         (CUDA_MEMCPY3D_BATCH_OP *, opList), (size_t *, failIdx), (unsigned long long, flags))
 OP_LAST(cuMemcpy3DBatchAsync_v2, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS, (size_t, numOps),
@@ -210,7 +210,7 @@ static uint32_t managed_flags(const struct batch *b)
     return flags;
 }
 
-/* Each range goes somewhere. */
+/* Each range needs a location. */
 static uint32_t located_flags(const struct batch *b)
 {
     return b->extra_count ? managed_flags(b) : VHQ_MUST_INLINE;
@@ -260,7 +260,7 @@ BOTH(cuMemDiscardBatchAsync, (CUdeviceptr *, dptrs), (size_t *, sizes), (size_t,
     return batch_submit(&b, ptds, managed_flags, managed_ns);
 }
 
-/* ---- inline, in their turn: rare, and not worth a look at all they name ---------------------- */
+/* ---- inline: rare calls, not worth a check of all that they name ----------------------------- */
 
 OP_LAST(cuMemBatchDecompressAsync, VHQ_MUST_INLINE, VHQ_UNKNOWN_NS,
         (CUmemDecompressParams *, params), (size_t, count), (unsigned int, flags),

@@ -7,14 +7,14 @@
 /* ---- begin -------------------------------------------------------------------------------- */
 
 struct begin {
-    struct shim_stream *known; /* NULL: nothing of ours gets into it */
+    struct shim_stream *known; /* NULL: nothing of the shim's gets into the capture */
     CUresult (*call)(const void *args);
     const void *args;
 };
 
-/* In the stream's turn, so that nobody marks the stream meanwhile; and counted before it begins, so
- * that nobody marks it afterwards. What goes into the legacy stream is nothing to one that does not
- * block. */
+/* A capture begins in the stream's turn, so no thread marks the stream meanwhile. It is counted
+ * before it begins, so no thread marks the stream afterwards. What goes into the legacy stream does
+ * not matter to a nonblocking stream. */
 static int begin_now(void *args)
 {
     const struct begin *b = args;
@@ -36,14 +36,14 @@ static int begin_now(void *args)
     return (int)r;
 }
 
-/* What was called before the capture belongs in front of it. */
+/* Begins a capture behind what was called before it. */
 static CUresult capture_begin(struct begin *b)
 {
     struct call c = {.now = begin_now, .args = b, .req = {.flags = VHQ_UNCOUNTED}};
     return call_on(&c, MUTANT(capture_undrained) ? NULL : b->known);
 }
 
-/* As WRAPPED, around the driver's call `a`. */
+/* As WRAPPED, around the driver's call with the arguments `a`. */
 #define BEGINS(sym, before, after, ...)                                                            \
     struct sym##_args {                                                                            \
         EACH(OP_FIELD, __VA_ARGS__)                                                                \
@@ -71,7 +71,7 @@ BEGINS(cuStreamBeginCaptureToGraph, , , (CUstream, stream), (CUgraph, graph),
 BEGINS(cuStreamBeginRecaptureToGraph, , , (CUstream, stream), (CUstreamCaptureMode, mode),
        (CUgraph, graph), (CUgraphRecaptureCallback, changed), (void *, user))
 
-/* A command list of a graphics API (CUDA in Graphics). */
+/* Notes that the capture makes a command list of a graphics API (CUDA in Graphics). */
 static struct shim_stream *cig_begin(CUstream stream)
 {
     struct shim_stream *s = thread_bypasses() ? NULL : stream_known(stream);

@@ -1,7 +1,7 @@
 /*
- * context_api.c - threads change their current context: what they were told of it is void. Contexts
- * go: what is buffered is submitted and complete before, and what the shim knew of the context is
- * forgotten.
+ * context_api.c - threads change their current context, and contexts go. What a thread remembers of
+ * its context is void after a change. Before a context goes, what is buffered is submitted and
+ * complete; then the shim forgets what it knew of the context.
  */
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
@@ -40,7 +40,7 @@ static void closing(CUcontext handle)
     context_close(ctx, true);
 }
 
-/* The memory that was allocated or registered in it went with it. */
+/* Forgets the memory that was allocated or registered in the context, and went with it. */
 static CUresult closed(CUresult r)
 {
     memory_forget();
@@ -51,7 +51,7 @@ static CUresult closed(CUresult r)
 WRAPPED(cuCtxDestroy, closing(ctx), closed(r), (CUcontext, ctx))
 WRAPPED(cuCtxDestroy_v2, closing(ctx), closed(r), (CUcontext, ctx))
 
-/* By one, unless it is 0. Returns what it was. */
+/* Counts down by one, unless it is 0. Returns what it was. */
 static uint32_t count_down(_Atomic uint32_t *count)
 {
     uint32_t was = atomic_load(count);
@@ -69,8 +69,8 @@ static void attached(CUcontext handle)
 }
 NOTED(cuCtxAttach, attached(*pctx), (CUcontext *, pctx), (unsigned int, flags))
 
-/* One of several who attached it: the context lives on, and nothing waits. Where that is not known
- * it is closed, which costs one that lives on nothing but its estimates: it is made known again. */
+/* While attaches are left to undo the context lives on, and nothing waits. If that is not known it
+ * is closed. A context that lives on is then made known again, and loses only its estimates. */
 EXPORT CUresult cuCtxDetach(CUcontext handle)
 {
     struct shim_context *ctx = thread_bypasses() ? NULL : context_find(handle);
@@ -123,7 +123,7 @@ static void find_green(struct shim_context *ctx, void *user)
         *green = ctx;
 }
 
-/* Its green contexts have gone with it. */
+/* Closes a primary context and its green contexts, which have gone with it. */
 static void primary_close(struct shim_context *ctx)
 {
     struct shim_context *green;
@@ -136,7 +136,7 @@ static void primary_close(struct shim_context *ctx)
     context_close(ctx, false);
 }
 
-/* How often the application holds a device's primary context, as far as its calls went this way. */
+/* How often the application holds a device's primary context, as far as the shim saw its calls. */
 enum { RETAINED = 64 };
 static _Atomic uint32_t retained[RETAINED];
 
@@ -168,8 +168,8 @@ static CUresult primary_end(CUdevice device, CUresult (*end)(CUdevice))
     return r;
 }
 
-/* Others hold it still: the driver waits for nothing. Two threads may do so at a time, and the
- * driver take this one for the last. */
+/* Other holders are left, so the driver waits for nothing. Two threads may release at the same
+ * time, though, and the driver may take this one for the last. */
 static CUresult primary_lives(CUdevice device, CUresult (*end)(CUdevice))
 {
     struct shim_context *ctx = primary_of(device);

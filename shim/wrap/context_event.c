@@ -1,7 +1,7 @@
 /*
- * context_event.c - events that stand for whole contexts. Such a record or wait takes its place
- * behind what was called before, in the driver: behind what its context has buffered, and behind
- * earlier records of the event and waits for it, which may be anywhere.
+ * context_event.c - events that stand for whole contexts. Such a record or wait takes its place in
+ * the driver behind what was called before: what its context has buffered, and earlier records of
+ * the event and waits for it, which may be in any context.
  */
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
@@ -24,8 +24,8 @@ static void given_work(struct shim_context *ctx, void *user)
     pthread_mutex_unlock(&ctx->lock);
 }
 
-/* A wait is work in each stream, before the driver is called as after it: who finds a stream done
- * in between has not seen the wait. A record is work in none. */
+/* A wait counts as work in each stream, before the driver is called and again after it. So a thread
+ * that finds a stream done in between has not seen the wait. A record is work in no stream. */
 static void streams_wait(CUcontext handle)
 {
     struct shim_context *ctx = thread_bypasses() ? NULL : context_find(handle);
@@ -40,7 +40,7 @@ static void record_begins(CUevent event)
         drain_context(own, false);
     everything_first(MUTANT(context_record_undrained));
     struct shim_event *ev = thread_bypasses() ? NULL : event_find(event);
-    if (ev) /* behind everything of some context, and it stands for no stream */
+    if (ev) /* it is behind all of some context, and stands for no stream */
         event_note(ev, NULL, 0);
 }
 
@@ -51,7 +51,7 @@ static void record_begins(CUevent event)
 RECORDS(cuCtxRecordEvent, CUcontext)
 RECORDS(cuGreenCtxRecordEvent, CUgreenCtx)
 
-/* A record of another process may be work that this one holds, as with a stream's wait for it. */
+/* Another process's record may be work that this one holds, as with a stream's wait for it. */
 static struct watch *wait_begins(CUcontext handle, CUevent event)
 {
     everything_first(MUTANT(context_wait_undrained));

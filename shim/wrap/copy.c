@@ -5,13 +5,13 @@
 #include "shim/wrap/op.h"
 #include "shim/path/pieces.h"
 
-/* Far below what any device accepts is certain; and no sum of such overflows. */
+/* Larger values are for the driver to judge. No sum of values up to this overflows. */
 #define MAX_PITCH ((size_t)1 << 31)
 
-/* What is not certain to be accepted is made by the calling thread: the driver's answer is the
- * call's, and no later call gets it. */
+/* If it is not certain that the driver accepts a copy, the calling thread makes it. So the call
+ * itself returns the driver's answer, and no later call gets it. */
 
-/* Into pageable memory: the driver waits until it is there. */
+/* Flags of the target. If it is pageable memory, the driver waits until the copy is complete. */
 static uint32_t target_flags(struct call *c, CUdeviceptr dst, size_t bytes)
 {
     uint32_t flags = memory_flags(dst, bytes, MEMORY_ANY);
@@ -25,7 +25,7 @@ static uint32_t download_flags(struct call *c, void *dst, CUdeviceptr src, size_
            memory_flags(src, bytes, MEMORY_DEVICE);
 }
 
-/* Of the ends of a copy into stream `s`. */
+/* Flags for both ends of a copy in stream `s`. */
 #define POOLS(a, b)                                                                                \
     (!gpu_device_several() ? 0 : memory_pool_flags(ADDRESS(a), ADDRESS(b), s->ctx->gpu))
 
@@ -70,7 +70,7 @@ OP_LAST(cuMemcpyPeerAsync,
             memory_flags(srcDevice, ByteCount, MEMORY_DEVICE),
         OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice), (CUcontext, dstContext),
         (CUdeviceptr, srcDevice), (CUcontext, srcContext), (size_t, ByteCount))
-/* An array's extent is not looked up: the driver judges the first time, by the calling thread. */
+/* An array's extent is not looked up: the calling thread makes the call, and the driver judges. */
 OP_LAST(cuMemcpyHtoAAsync_v2, VHQ_MUST_INLINE, OP_UPLOAD(ByteCount), (CUarray, dstArray),
         (size_t, dstOffset), (const void *, srcHost), (size_t, ByteCount))
 OP_LAST(cuMemcpyAtoHAsync_v2, VHQ_MUST_INLINE, OP_COPY(ByteCount, false), (void *, dstHost),
@@ -93,7 +93,7 @@ static uint32_t side_flags(CUmemorytype type, const void *host, CUdeviceptr devi
     return memory_flags(base + y * pitch + x, width + (rows - 1) * pitch, kinds);
 }
 
-/* Into pageable memory: complete when the call returns. */
+/* Flags of the target's side. A copy into pageable memory is complete when the call returns. */
 static uint32_t into_flags(struct call *c, CUmemorytype type, uint32_t side)
 {
     c->waits = side && type == CU_MEMORYTYPE_HOST;
@@ -109,7 +109,7 @@ static uint32_t copy_2d_flags(struct call *c, const CUDA_MEMCPY2D *op)
                                  op->dstY, op->dstPitch, op->Height, op->WidthInBytes));
 }
 
-/* 0: there are none, slices would overlap, or the driver works out how far apart they are. */
+/* 0: there are no rows, slices would overlap, or the driver works out how far apart they are. */
 static uint64_t copy_3d_rows(size_t height, size_t y, size_t z, size_t rows, size_t depth)
 {
     bool apart = height >= y + rows || (depth == 1 && z == 0);

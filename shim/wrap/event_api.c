@@ -28,7 +28,7 @@ static CUresult event_result(const struct shim_event *ev, CUresult r)
     return ctx ? context_answer(ctx, r) : r;
 }
 
-/* The driver says that the latest record is complete, which may be another one than was seen. */
+/* The driver says that the latest record is complete. It may be another one than was seen. */
 static void event_completed(const struct shim_event *ev, const struct event_seen *seen)
 {
     if (event_same(ev, seen))
@@ -62,14 +62,14 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
     struct event_seen seen = event_see(ev);
     CUresult r;
     if ((!MUTANT(event_query_early) && event_buffered(ev)) || event_late()) {
-        /* A capture may forbid the call all the same, and the call spoil it. */
+        /* A capture may forbid this call, which then spoils the capture. So the driver is asked. */
         r = capture_any() ? REAL(cuEventQuery)(hEvent) : CUDA_ERROR_NOT_READY;
         return event_result(ev, r == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : r);
     }
     STOP(event_query);
     r = REAL(cuEventQuery)(hEvent);
     if (r == CUDA_ERROR_NOT_READY && ev->interprocess) {
-        /* What runs may wait for the host, which waits for another process. */
+        /* What runs may wait for this thread, which waits for another process. */
         const struct shim_context *ctx = context_find(ev->context);
         if (ctx)
             external_wait_asked(ctx);
@@ -107,7 +107,7 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent)
     return traced_waited("cuEventSynchronize", from_ns, event_synchronize(hEvent));
 }
 
-/* Whatever is buffered, such an event has no time, and the driver says so. */
+/* Such an event has no time, whatever is buffered, and the driver says so. */
 static bool event_timeless(CUevent handle, const struct shim_event *ev)
 {
     bool never = ev && !atomic_load(&ev->recorded) && !atomic_load(&event_nodes_seen);
@@ -139,8 +139,8 @@ static void destroy_end(const struct late *what, bool alive)
         REAL(cuEventDestroy_v2)(what->handle);
 }
 
-/* Behind its latest record and every wait for it, wherever they are. False: they have gone, and the
- * caller destroys it. */
+/* Destroys the event behind its latest record and every wait for it, wherever they are. False:
+ * these have been submitted, and the caller destroys the event. */
 static bool destroy_later(struct shim_event *ev, struct vhq_fence *fence)
 {
     struct shim_context *ctx = event_context(ev);
@@ -176,7 +176,7 @@ EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 
 NOTED(cuIpcGetEventHandle, event_share(event), (CUipcEventHandle *, pHandle), (CUevent, event))
 
-/* Somebody outside records it. */
+/* Another process or API records such an event. */
 static void opened(CUevent event)
 {
     event_add(event);

@@ -65,8 +65,8 @@ static CUresult record_unqueued(struct call *c, struct shim_stream *s, struct sh
     return r;
 }
 
-/* A record that goes at once needs no fence: nobody waits for the one before, and that went into no
- * graph. */
+/* True if a record that goes at once needs no fence: nothing buffered waits for the record before,
+ * and that one went into no graph. */
 static bool record_unfenced(struct shim_event *ev, const struct shim_stream *s)
 {
     if (!ev || atomic_load_explicit(&ev->captured, memory_order_relaxed))
@@ -94,7 +94,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
                      .run = record_run,
                      .args = &a,
                      .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED | VHQ_BESIDE}};
-    if (unlikely(flags)) /* external: in a capture, a node that records */
+    if (unlikely(flags)) /* external: in a capture, it is a node that records */
         event_node_begins();
     if (!ev)
         return call_unknown(&c, s, event);
@@ -102,13 +102,13 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     if (atomic_load_explicit(&ev->captured, memory_order_relaxed) != captures)
         atomic_store(&ev->captured, captures);
     if (captures) {
-        /* A record that is buffered would come behind the one that a capture takes, and undo it. */
+        /* A buffered record would come behind the one that the capture takes, and undo it. */
         if (!MUTANT(capture_before_record))
             drain_record(ev);
         return call_on(&c, NULL);
     }
-    /* What the driver refuses while the caller waits must not be deferred: flags, which are for
-     * captures if for anything, an event of another context. */
+    /* What the driver refuses at the call must not be deferred: an event of another context, and
+     * flags, which are of use in captures at most. */
     if (!context_same_base(ev->context, s->ctx) || a.flags)
         c.req.flags |= VHQ_MUST_INLINE;
     event_unseal(ev);
@@ -137,7 +137,7 @@ static int wait_run(void *payload)
     return (int)r;
 }
 
-/* Completion of `s` will say that the record is complete too, if that matters to anybody. */
+/* From now on completion of `s` tells that the record is complete, if its own stream is tracked. */
 static void wait_note(struct shim_stream *s, uint64_t at, const struct shim_event *ev,
                       const struct event_seen *seen)
 {
@@ -146,8 +146,8 @@ static void wait_note(struct shim_stream *s, uint64_t at, const struct shim_even
         join_note(s, at, seen->stream, seen->epoch);
 }
 
-/* For a record that the driver knows. The fence is not held: one that serves another record by now
- * was submitted before. */
+/* True if the driver knows the record. No reference to the fence is held: a fence that serves
+ * another record by now was submitted before. */
 static bool wait_unfenced(const struct shim_event *ev)
 {
     if (!ev || ev->interprocess || atomic_load_explicit(&ev->captured, memory_order_relaxed))
@@ -182,7 +182,7 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
     if (!ev)
         return call_unknown(&c, s, event);
     if (capture_active(s)) {
-        if (!atomic_load(&ev->captured)) { /* refused, once the driver knows the record */
+        if (!atomic_load(&ev->captured)) { /* the driver refuses it once it knows the record */
             struct vhq_fence *fence = event_fence(ev, false);
             if (fence)
                 vhq_fence_drain(fence, true);
@@ -195,7 +195,7 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
         return call_on(&c, s);
     }
     if (ev->interprocess) {
-        /* It means the record the peer has made by now. */
+        /* The wait is for the record that the peer has made by now. */
         c.req.flags |= VHQ_MUST_INLINE | VHQ_AFTER_ALL;
         a.outside = true;
     }

@@ -1,6 +1,6 @@
 /*
- * external.c - semaphores and resources that other APIs share. Calls with them take their place in
- * a stream and are never deferred: what they mean is known outside alone, and the arrays that they
+ * external.c - semaphores and resources that other APIs share. Calls with them take their turn in a
+ * stream and are never deferred: only the other API knows what they mean, and the arrays that they
  * are given are the caller's. They come behind what their own stream has buffered, whichever
  * context is current.
  */
@@ -16,7 +16,7 @@ OP_LAST(cuGraphicsMapResources, IN_TURN, 0, (unsigned int, count),
 OP_LAST(cuGraphicsUnmapResources, IN_TURN, 0, (unsigned int, count),
         (CUgraphicsResource *, resources))
 
-/* ---- waits: whoever signals may wait for any stream of the context, as with values in memory - */
+/* ---- waits: the signaller may wait for any stream of the context, as with values in memory --- */
 
 struct wait {
     CUstream stream;

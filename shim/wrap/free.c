@@ -1,10 +1,10 @@
 /*
  * free.c - memory goes: it is freed, unregistered, unmapped, or made unreachable.
  *
- * Natively all earlier calls have been submitted by then, in whichever context: peers, copies
- * between contexts and managed memory reach across them. So every context is drained, but for what
- * cannot go before another thread's call has returned, which may wait for what this thread does
- * next. Whether the call then waits for completion is the driver's business.
+ * Natively all earlier calls have been submitted by then, in all contexts: peers, copies between
+ * contexts and managed memory reach across them. So every context is drained. Only what cannot go
+ * before another thread's call has returned is not waited for: that call may wait for what this
+ * thread does next. The driver decides whether the call then waits for completion.
  */
 #include "shim/lookup/each.h"
 #include "shim/objects/block.h"
@@ -26,7 +26,7 @@ static void going(void)
         drain_all_unblocked();
 }
 
-/* In the driver's call another thread may begin a capture, which forbids it nothing. */
+/* A capture that another thread begins during the driver's call forbids this call nothing. */
 #define GOES(sym, before, after, ...)                                                              \
     EXPORT CUresult sym(EACH_PARAM(__VA_ARGS__))                                                   \
     {                                                                                              \
@@ -37,7 +37,7 @@ static void going(void)
         after;                                                                                     \
         return r;                                                                                  \
     }
-/* Forgotten twice: another thread may have asked about the address meanwhile. */
+/* The address is forgotten twice: another thread may have asked about it meanwhile. */
 #define ENDS(sym, what, ...) GOES(sym, if (what) going(), forget(), __VA_ARGS__)
 
 static CUdeviceptr registered_at(void *p)
@@ -66,8 +66,8 @@ ENDS(cuGraphicsUnregisterResource, resource, (CUgraphicsResource, resource))
 
 /* ---- frees that wait ------------------------------------------------------------------------ */
 
-/* The context that a free waits for; NULL where it waits for none: cuda.h says so of the memory of
- * pools, and a mapping is nobody's. */
+/* The context that a free waits for. NULL: it waits for none. cuda.h says so of the memory of
+ * pools, and a mapping belongs to no context. */
 static struct shim_context *memory_owner(CUdeviceptr at)
 {
     CUmemoryPool pool = NULL;
@@ -80,8 +80,8 @@ static struct shim_context *memory_owner(CUdeviceptr at)
     return context_find(owner);
 }
 
-/* The wait is made here, so that no lock of the driver is held meanwhile. For what is no memory the
- * driver waits for nothing. */
+/* The wait is made here, so that no lock of the driver is held meanwhile. If the address is no
+ * memory, the driver waits for nothing. */
 static void freeing(CUdeviceptr at)
 {
     if (!at && MUTANT(free_of_nothing_waits))
@@ -105,8 +105,8 @@ FREES(cuMemFreeHost, void *)
 
 /* ---- access --------------------------------------------------------------------------------- */
 
-/* What may be read and written afterwards was taken from nobody. Allocators grant that whenever
- * they grow, under locks of their own, so even waiting for submission would show. */
+/* True if all may be read and written afterwards: then no access was taken away. Allocators grant
+ * that whenever they grow, under locks of their own, so even a wait for submission would show. */
 static bool access_grows(const CUmemAccessDesc *desc, size_t count)
 {
     for (size_t i = 0; desc && i < count; i++)

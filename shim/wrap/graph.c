@@ -1,8 +1,8 @@
 /*
- * graph.c - launches of executable graphs. A launch is one command, and one on each other device
- * that the graph reaches (aside.h). The launches of one exec follow each other wherever they are
- * made, and its destruction follows them all: a fence per exec, as events have one per record. How
- * execs are made and changed is in graph_exec.c.
+ * graph.c - launches of executable graphs. A launch is one command, and one more on each other
+ * device that the graph reaches (aside.h). The launches of one executable graph follow each other
+ * wherever they are made, and its destruction follows them all. So it has a fence, as each record
+ * of an event has. How executable graphs are made and changed is in graph_change.c.
  */
 #include "shim/graph/aside.h"
 #include "shim/lookup/each.h"
@@ -37,15 +37,15 @@ ADD_NODE(cuGraphAddNode_v3, has_event(params), (const CUgraphEdgeData *, edges),
 /* ---- launch and upload -------------------------------------------------------------------- */
 
 struct graph_call {
-    const struct vhq_learned *learned; /* at the beginning: VHQ_LEARNS */
+    const struct vhq_learned *learned; /* comes first, as VHQ_LEARNS demands */
     CUstream stream;
     CUgraphExec handle;
     struct exec *exec;
     struct shim_context *ctx;    /* of the stream */
-    struct shim_context *sample; /* the same, where launches may be timed */
+    struct shim_context *sample; /* the same, if launches may be timed */
     uint32_t level;
     bool upload;
-    bool waits;                /* for what comes later, or from outside */
+    bool waits;                /* it waits for what comes later, or from outside */
     struct shim_stream *known; /* the same stream, where the graph reaches other devices */
     uint32_t rounds;
     bool again;
@@ -87,7 +87,7 @@ static int graph_run(void *payload)
     return (int)r;
 }
 
-/* As a stream's own wait for a value: it may stop a hardware queue. */
+/* Like a stream's own wait for a value, a graph that waits may stop a hardware queue. */
 static uint32_t waits_flag(const struct graph_call *a)
 {
     return a->waits ? VHQ_AFTER_ALL : 0;
@@ -103,10 +103,10 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     a->sample = s->ctx;
     a->level = s->level;
     struct vhq_fence *fence = vhq_fence_new();
-    c->req.signals = vhq_fence_get(fence); /* as of events: see event.c */
+    c->req.signals = vhq_fence_get(fence); /* as for events: see event_order.c */
     c->req.after = exec_swap(a->exec, fence);
     c->req.flags = c->req.signals && !events && a->upload ? VHQ_UNCOUNTED : 0;
-    /* The first launch goes inline: it is where the driver finds what is wrong with a graph. */
+    /* The first launch goes inline: there the driver finds what is wrong with a graph. */
     if (!c->req.signals || events ||
         !atomic_load_explicit(&a->exec->launched, memory_order_relaxed))
         c->req.flags |= VHQ_MUST_INLINE;
@@ -121,9 +121,9 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     return r;
 }
 
-/* A stream without a queue goes at once, behind earlier launches of the same graph and, where its
- * nodes have events or memory, behind everything: other streams of the process may have those
- * buffered. */
+/* In a stream without a queue a launch goes at once, behind earlier launches of the same graph. If
+ * the graph's nodes have events or memory it goes behind everything: other streams of the process
+ * may have these buffered. */
 static CUresult graph_unqueued(const struct graph_call *a, struct call *c, struct shim_stream *s)
 {
     struct exec *exec = exec_find(a->handle);
@@ -139,10 +139,10 @@ static CUresult graph_unqueued(const struct graph_call *a, struct call *c, struc
 
 /* ---- graphs that reach other devices ------------------------------------------------------- */
 
-enum { ROUNDS = 64 }; /* of holds that take turns: then it goes whatever is held */
+enum { ROUNDS = 64 }; /* waits for holds that take turns; then it goes whatever is held */
 
-/* In the stream's turn. A hold of another device, found now, is waited for outside of the turn:
- * other streams wait for its end. */
+/* Runs in the stream's turn. A hold of another device that is found now is waited for outside of
+ * the turn, because other streams wait for its end. */
 static int wide_now(void *args)
 {
     struct graph_call *a = args;
@@ -174,7 +174,7 @@ static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_st
     return r;
 }
 
-/* A graph that is captured goes nowhere yet. */
+/* True if the launch reaches other devices. A launch that is captured goes nowhere yet. */
 static bool wide(struct graph_call *a, const struct shim_stream *s)
 {
     if (likely(!atomic_load_explicit(&asides_seen, memory_order_relaxed)) || !s || a->upload ||
@@ -186,7 +186,7 @@ static bool wide(struct graph_call *a, const struct shim_stream *s)
 
 /* ---- the call ------------------------------------------------------------------------------ */
 
-/* A launch like others before, with nothing to wait for: it goes at once, as those of kernels. */
+/* True for a launch like earlier ones with nothing to wait for: it goes at once, as kernels do. */
 static bool graph_alike(struct graph_call *a, struct call_inline *c, const struct shim_stream *s)
 {
     struct exec *e = a->upload ? NULL : exec_find(a->handle);
@@ -246,7 +246,7 @@ GRAPH_CALL(cuGraphUpload, true)
 
 /* ---- destroy ------------------------------------------------------------------------------ */
 
-/* Memory of its own went with it. */
+/* Memory that is the graph's own goes with it, so addresses are forgotten. */
 static CUresult exec_destroy(CUgraphExec handle)
 {
     CUresult r = REAL(cuGraphExecDestroy)(handle);

@@ -1,8 +1,8 @@
 /*
  * graph_change.c - how executable graphs are made and changed. A change comes after the launches
- * that were made before it: everything buffered is submitted first. What is changed is then changed
- * in the copy with gates, too (graph_copy.h); what the application sees is the driver's answer for
- * its own.
+ * that were made before it: everything buffered is submitted first. The copy with gates is then
+ * changed in the same way (graph_copy.h). The application gets the driver's answer for its own
+ * graph.
  */
 #include "shim/graph/aside.h"
 #include "shim/graph/graph_exec.h"
@@ -56,14 +56,14 @@ WRAPPED(cuGraphRetainUserObject, graph_copy_note_objects(), , (CUgraph, graph),
 
 /* ---- changing them --------------------------------------------------------------------------- */
 
-/* The copy that is to follow what the driver answered `r` to; NULL: none. */
+/* The copy that has to follow the change to which the driver answered `r`. NULL: there is none. */
 static struct graph_copy *follower(CUresult r, CUgraphExec handle)
 {
     struct exec *e = r == CUDA_SUCCESS && !thread_bypasses() ? exec_find(handle) : NULL;
     return e && !MUTANT(graph_copy_stale) ? e->copy : NULL;
 }
 
-/* `follow`: what is done to the copy, of which there is one. */
+/* `follow`: what is done to the copy, if there is one. */
 #define FOLLOWED(sym, follow, ...)                                                                 \
     WRAPPED(sym, shim_drain(DRAIN_ALL), struct graph_copy *copy = follower(r, exec);               \
             if (copy) follow, (CUgraphExec, exec), __VA_ARGS__)
@@ -87,7 +87,7 @@ CHANGE(cuGraphExecExternalSemaphoresWaitNodeSetParams,
 CHANGE(cuGraphExecBatchMemOpNodeSetParams, (const CUDA_BATCH_MEM_OP_NODE_PARAMS *, params))
 CHANGE(cuGraphNodeSetEnabled, (unsigned int, isEnabled))
 
-/* The new graph inside needs gates where the one before had them. */
+/* The new child graph needs gates where the old one had them. */
 FOLLOWED(cuGraphExecChildGraphNodeSetParams, graph_copy_set_child(copy, node, childGraph),
          (CUgraphNode, node), (CUgraph, childGraph))
 

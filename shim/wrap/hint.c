@@ -1,7 +1,7 @@
 /*
  * hint.c - hints of the program: levels of threads and streams, work that will come, sections.
  *
- * A section is work like any other to the scheduler: begun by cutin_section_begin, idle at its end.
+ * To the scheduler a section is work like any other, from cutin_section_begin to cutin_section_end.
  */
 #define CUTIN_LIBRARY
 #include "shim/cutin.h"
@@ -33,7 +33,7 @@ static CUresult level_allowed(int level)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (level >= CUTIN_LEVELS)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Before the first context nobody has been asked what is granted. */
+    /* Before the first context the daemon has not been asked which level it grants. */
     bool asked = atomic_load_explicit(&context_count, memory_order_relaxed);
     uint32_t most = asked ? level_highest() : config_get()->level;
     return level > (int)most ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
@@ -65,8 +65,7 @@ EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
         vhq_release(s->q);
     r = cuStreamSynchronize(stream);
     if (r == CUDA_SUCCESS) {
-        /* To the shim, the stream goes and another one comes, of which only the handle is the
-         * same. */
+        /* To the shim, the stream goes and another one with the same handle comes. */
         CUstream handle = s->handle;
         struct shim_context *ctx = s->ctx;
         int keep = thread_level_wanted;

@@ -12,7 +12,7 @@ struct trampoline {
     CUhostFn function;
     CUstreamCallback callback;
     void *data;
-    CUstream seen; /* what the callback is to be told */
+    CUstream seen; /* the handle that the callback is given */
     struct shim_stream *stream;
     _Atomic uint64_t met;
     void *free_next;
@@ -21,22 +21,22 @@ POOL(trampolines, struct trampoline, free_next);
 
 struct host_call {
     CUstream stream;
-    unsigned int flags; /* of a callback; of a function how its thread waits (13.1) */
+    unsigned int flags; /* of a callback; for a function: how its thread waits (13.1) */
     bool v2;
     struct trampoline *trampoline;
 };
 
-/* What has come to `met`: of the function how far it is, or of the call that brought it its epoch,
- * which is known only when it is made, and the function may have returned by then. */
+/* `met` says how far the function is, or holds the epoch of the call that brought it. The epoch is
+ * known only once the call was made, and the function may have returned by then. */
 #define MET_NOBODY   0
 #define MET_RUNS     UINT64_MAX
 #define MET_RAN      (UINT64_MAX - 1)
 #define MET_GONE     (UINT64_MAX - 2) /* it is never run */
 #define MET_NO_EPOCH (UINT64_MAX - 3)
 
-/* It begins: what is in front of it in its stream is complete. The program may learn of it by this
- * alone, so nothing else need tell. That the function itself is complete the driver says, when it
- * has returned. */
+/* The function begins, so what is in front of it in its stream is complete. The program may learn
+ * of that by this alone, so it is noted here. The driver says that the function itself is complete,
+ * once it has returned. */
 static uint64_t trampoline_enter(struct trampoline *t)
 {
     uint64_t epoch = atomic_exchange(&t->met, MET_RUNS);
@@ -48,7 +48,7 @@ static uint64_t trampoline_enter(struct trampoline *t)
     return epoch;
 }
 
-/* Who comes second frees. */
+/* The second of the function and its call frees the trampoline. */
 static void trampoline_leave(struct trampoline *t, uint64_t epoch)
 {
     thread_in_callback--;
@@ -96,9 +96,9 @@ static int function_run(void *payload)
     return (int)r;
 }
 
-/* Natively a callback runs even when the device has failed; one that was never submitted, too.
- * It may wait in the dispatcher's thread as long as it likes: whoever has calls for this context is
- * told of the fault before he would wait for that thread (context_error). */
+/* Natively a callback runs even when the device has failed; so does one that was never submitted.
+ * It may wait in the dispatcher's thread as long as it likes: a thread with calls for this context
+ * is told of the fault before it would wait for the dispatcher's thread (context_error). */
 static int callback_run(void *payload)
 {
     struct host_call *a = payload;
@@ -110,7 +110,7 @@ static int callback_run(void *payload)
     return (int)r;
 }
 
-/* Dropped by a reset: what the application gave it to free is freed by the callback alone. */
+/* Runs a callback that a reset drops: only the callback frees what the application gave it. */
 static void callback_drop(void *payload)
 {
     struct host_call *a = payload;
@@ -134,7 +134,7 @@ static CUresult trampoline_call(struct host_call *a, const struct trampoline *fr
     *t = *from;
     t->stream = s;
     r = call_on(c, s);
-    /* The call was made: 0 where nobody knows its epoch. */
+    /* The call was made. 0: its epoch is not known. */
     uint64_t epoch = c->epoch;
     uint64_t seen = atomic_exchange(&t->met, epoch ? epoch : MET_NO_EPOCH);
     if ((seen == MET_RUNS || seen == MET_RAN) && epoch)
@@ -154,12 +154,12 @@ static CUresult launch_function(struct host_call a, CUhostFn function, void *dat
         .run = function_run,
         .drop = function_drop,
         .args = &a,
-        /* A way to wait that is not known here is for the driver to judge, at once. */
+        /* The driver judges a way to wait that is not known here, at once. */
         .req = {.bytes = sizeof(a),
                 .flags = (a.v2 && a.flags > 1 ? VHQ_UNCOUNTED | VHQ_MUST_INLINE : VHQ_UNCOUNTED) |
                          MUTANT_OVERTAKES(host_function_overtakes)}};
     struct shim_stream *s = call_stream(&a.stream, ptds);
-    /* A captured function runs once per launch of its graph: no trampoline that frees itself. */
+    /* A captured function may run more than once, and a trampoline frees itself: it gets none. */
     if (!s || !function || capture_active(s))
         return launch_real(&a, function, data);
     return trampoline_call(&a, &t, &c, s);

@@ -1,10 +1,10 @@
 /*
  * launch.c - kernel launches: cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel.
  *
- * A launch is deferred only when nobody can tell: its parameters are copied by the layout that the
- * driver reports; a launch of the same shape has been accepted by the driver before, so lazy
- * loading and errors of the shape have shown where they do natively; and the errors that the grid
- * alone can cause are ruled out. Everything else waits for its turn and is launched by the caller.
+ * A launch is deferred only if that cannot be noticed. Its parameters are copied by the layout that
+ * the driver reports. The driver has accepted a launch of the same shape before, so lazy loading
+ * and errors of the shape have shown where they do natively. Errors that the grid alone can cause
+ * are ruled out. The calling thread makes any other launch itself, in its turn.
  */
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
@@ -23,7 +23,7 @@ enum launch_kind { LAUNCH_PLAIN, LAUNCH_EX, LAUNCH_COOPERATIVE };
 enum { MAX_ATTRIBUTES = 32, PREFERRED_CLUSTER = 11 /* an attribute, 12.8 */ };
 #define COMPLETION_EVENT ((CUlaunchAttributeID)12) /* from 12.3 on */
 
-/* The kernel, and where it goes. At the beginning of a copy: VHQ_LEARNS. */
+/* The kernel, and where it goes. It comes first in a copy, as VHQ_LEARNS demands. */
 struct launched {
     const struct vhq_learned *learned;
     CUstream stream;
@@ -42,7 +42,7 @@ struct launch {
     void **params, **extra;
     const void *extra_data;
     size_t extra_bytes;
-    struct shim_function *known; /* NULL: on its way straight to the driver */
+    struct shim_function *known; /* NULL: it goes straight to the driver */
     bool beside; /* of a real-time stream, timed while best effort may go beside it */
     uint64_t shape;
     uint32_t room; /* see launch_room */
@@ -54,7 +54,7 @@ struct launch {
 struct launch_copy {
     struct launched k;
     uint32_t attributes;
-    uint32_t params; /* 0xffffffff: `extra` */
+    uint32_t params; /* PARAMS_EXTRA: they are `extra` */
     uint32_t param_bytes;
     const struct profile_param *layout; /* the function outlives its buffered launches */
     _Alignas(16) unsigned char data[];
@@ -63,7 +63,7 @@ struct launch_copy {
 
 /* ---- to the driver ------------------------------------------------------------------------ */
 
-/* Perhaps between the events of a record of the call, and those of a sample of its function. */
+/* Makes the call, perhaps between the events of a trace record and those of a function's sample. */
 static CUresult driver_launch(const struct launched *k, bool beside, const CUlaunchConfig *config,
                               void **params, void **extra)
 {
@@ -176,7 +176,7 @@ static void launch_pack(void *payload, const void *args)
         memcpy(params, l->extra_data, l->extra_bytes);
     const struct profile_param *to = copy->layout;
     for (uint32_t i = 0, n = l->extra ? 0 : copy->params; i < n; i++)
-        if (likely(to[i].size == sizeof(void *))) /* most are, and no call is made for them */
+        if (likely(to[i].size == sizeof(void *))) /* most have this size, and cost no call */
             memcpy(params + to[i].offset, l->params[i], sizeof(void *));
         else
             memcpy(params + to[i].offset, l->params[i], to[i].size);
@@ -186,9 +186,9 @@ static void launch_pack(void *payload, const void *args)
 
 /* ---- may it be deferred? ------------------------------------------------------------------ */
 
-/* Values that are complete in themselves, the others name events or are written to; and which bytes
- * of them may make the driver refuse a launch: what lies behind a value is not initialised by
- * everybody. */
+/* `plain`: the value is complete in itself; other values name events or are written to. `from`,
+ * `bytes`: the part that may make the driver refuse a launch; not every program initialises what
+ * lies behind a value. */
 static const struct attribute {
     bool plain;
     uint8_t from, bytes;
@@ -228,7 +228,7 @@ static bool attributes_plain(const CUlaunchConfig *config)
     return true;
 }
 
-/* It may begin before its predecessor has ended: nothing must come between the two. */
+/* True if it may begin before its predecessor has ended: nothing must come between the two. */
 static bool attributes_close(const CUlaunchConfig *config)
 {
     for (unsigned i = 0; config && config->attrs && i < config->numAttrs; i++) {
@@ -241,12 +241,12 @@ static bool attributes_close(const CUlaunchConfig *config)
     return false;
 }
 
-/* The launch records them, and is never deferred. */
+/* Visits the events that the launch records; such a launch is never deferred. */
 static void attributes_events(const CUlaunchConfig *config, void (*each)(CUevent event))
 {
     for (unsigned i = 0; config->attrs && i < config->numAttrs; i++) {
         const CUlaunchAttribute *a = &config->attrs[i];
-        CUevent event; /* the first member of either's value */
+        CUevent event; /* the first member of the value of both */
         if (a->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT && a->id != COMPLETION_EVENT)
             continue;
         memcpy(&event, &a->value, sizeof(event));
@@ -281,11 +281,11 @@ static uint64_t mix_bytes(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-/* Whether the driver accepts a launch hangs on these, on what grid_valid looks at, and for
- * cooperative ones on all of the grid. */
+/* A hash of what decides whether the driver accepts a launch, besides what grid_valid looks at. For
+ * cooperative launches that includes all of the grid. */
 static uint64_t launch_shape(const struct launch *l)
 {
-    if (likely(l->shape)) /* launch_plain has asked */
+    if (likely(l->shape)) /* launch_begin has computed it */
         return l->shape;
     uint64_t hash = mix((uint64_t)l->k.kind + 1, l->k.block[0]);
     hash = mix(hash, (uint64_t)l->k.block[1] << 32 | l->k.block[2]);
@@ -311,7 +311,7 @@ static bool grid_valid(const struct launch *l)
     for (int i = 0; i < 3; i++)
         if (!l->k.grid[i] || l->k.grid[i] > most[i])
             return false;
-    /* Clusters are whole: those of the launch, or else those of the function's code. */
+    /* Clusters must be whole: those of the launch, or else those of the function's code. */
     uint64_t own = atomic_load_explicit(&l->known->cluster, memory_order_relaxed);
     for (uint32_t i = 0; i < launch_attributes(l); i++) {
         const CUlaunchAttribute *a = &l->config->attrs[i];
@@ -330,7 +330,7 @@ static bool params_copyable(struct launch *l)
     if (l->params && l->extra)
         return false;
     if (l->extra) {
-        /* `extra`: a buffer, its size, an end mark; anything else is for the driver to judge. */
+        /* `extra`: a buffer, its size, an end mark. The driver judges anything else. */
         const size_t *bytes = NULL;
         for (unsigned i = 0; i < 8; i += 2) {
             if (l->extra[i] == CU_LAUNCH_PARAM_END) {
@@ -354,7 +354,7 @@ static bool params_copyable(struct launch *l)
     return true;
 }
 
-/* The driver has accepted a launch like this one. */
+/* True if the driver has accepted a launch like this one. */
 static bool launch_known(struct launch *l)
 {
     if (!l->known || !attributes_plain(l->config))
@@ -368,8 +368,8 @@ static bool launch_known(struct launch *l)
 
 /* ---- wrappers ----------------------------------------------------------------------------- */
 
-/* The events of a sample would come between launches that overlap. What comes behind this one is
- * not known yet, but what came before it is. */
+/* True if it may be timed: a sample's events would come between launches that overlap. What comes
+ * behind this launch is not known yet, but what came before it is. */
 static bool launch_timed(bool close, struct shim_stream *s)
 {
     enum { EXPECTED = 8 };
@@ -406,7 +406,7 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     c->req.flags |= MUTANT(stream_uncounted) ? VHQ_UNCOUNTED : 0u;
     if (close)
         c->req.flags |= VHQ_CLOSE;
-    if (!launch_known(l)) { /* the driver may load it within the call, between the events */
+    if (!launch_known(l)) { /* the driver may load the kernel in the call, between the events */
         if (MUTANT(loading_timed) && timed)
             l->k.estimate = e;
         return;
@@ -428,8 +428,8 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     }
 }
 
-/* Into a real-time stream that best effort may go beside: it may be learned from. Of cooperative
- * launches and those with attributes nothing is noted, so they leave nothing. */
+/* Notes a launch into a real-time stream that best effort may go beside: it may be learned from.
+ * Cooperative launches and those with attributes are not noted, so they leave no room. */
 static void launch_note(struct launch *l, struct shim_stream *s)
 {
     if (l->k.kind == LAUNCH_COOPERATIVE || launch_attributes(l) ||
@@ -471,7 +471,7 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
     return call_on(&c, s);
 }
 
-/* Without a queue it goes at once. */
+/* In a stream without a queue it goes at once, if it may. */
 static CUresult launch_go(struct launch *l, struct shim_stream *s)
 {
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = true};
@@ -495,8 +495,8 @@ static CUresult launch_go(struct launch *l, struct shim_stream *s)
           .kind = (kind_)},                                                                        \
     .params = kernelParams
 
-/* A launch like others before, of which all that is kept is its estimate: what it counts as, and
- * whether only while the process is alone. NULL: there is more to do. */
+/* For a launch like earlier ones: fills in what it counts as, and whether it may go only while the
+ * process is alone. Returns its estimate, which is all that is kept; NULL: there is more to do. */
 static inline __attribute__((always_inline)) struct estimate *
 launch_alike(struct call_inline *c, CUfunction f, const unsigned grid[3], uint64_t shape,
              const struct shim_stream *s)
@@ -523,9 +523,8 @@ static void launch_mutants(const struct shim_stream *s)
         atomic_load_explicit(&s->busy, memory_order_relaxed);
 }
 
-/* Most launches go at once: nothing of them is kept, so nothing is written down. True: the caller
- * makes the driver call now, and then call_end. Else the launch goes on by what it has found of the
- * shape. */
+/* Most launches go at once and leave no record. True: the caller makes the driver call now, and
+ * then calls call_end. Else the launch goes on with the shape that was found here. */
 static inline __attribute__((always_inline)) bool
 launch_begin(struct call_inline *c, CUfunction f, const unsigned grid[3], const unsigned block[3],
              unsigned shared, struct shim_stream *s, uint64_t *shape)
@@ -575,7 +574,7 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
     CUstream stream = config->hStream;
     struct shim_stream *s = call_stream(&stream, ptds);
     CUlaunchConfig named;
-    if (unlikely(config->hStream != stream)) { /* NULL */
+    if (unlikely(config->hStream != stream)) { /* it was NULL */
         named = *config;
         named.hStream = stream;
         config = &named;
@@ -598,7 +597,7 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
                        .extra = extra,
                        .shape = shape};
     if (unlikely(config->numAttrs) && s) {
-        /* With attributes, of which some may name events. */
+        /* Some attributes may name events. */
         if (!MUTANT(launch_event_unseen))
             attributes_events(config, drain_recorded);
         CUresult r = launch_go(&l, s);

@@ -1,8 +1,8 @@
 /*
  * memop.c - stream memory operations of the application. A wait for a value may last for ever, so
- * none of them consumes the cap; and at a higher level it may be a wait for held work
- * (external_wait.h). A write may be what somebody outside waits for, so a hold keeps it back for a
- * bounded time (vhq/peer.c).
+ * none of these consumes the cap. In a stream of a higher level it may be a wait for held work
+ * (external_wait.h). A peer outside the process may wait for a write, so a hold keeps a write back
+ * for a bounded time (vhq/peer.c).
  */
 #include <string.h>
 
@@ -14,14 +14,14 @@
 
 /*
  * A driver may lack memops altogether, those of 64 bits, or some flags, and says so at the call. No
- * attribute tells reliably. So one of each kind and flags goes to it inline, and what it has
- * accepted in this context may be deferred from then on. An address that it would refuse is given
- * to it too.
+ * attribute tells reliably. So the first one of each kind and flags goes to the driver inline. What
+ * it has accepted in this context may be deferred from then on. An address that it would refuse
+ * also goes to it inline.
  */
 enum memop_kind { WRITE_32, WRITE_64, WAIT_32, WAIT_64, MEMOP_KINDS };
 enum { FLAG_SETS = 8 };
 
-/* 0: never to be deferred. Version 1 is another kind of its own. */
+/* 0: never to be deferred. An operation of version 1 is a kind of its own. */
 static uint64_t memop_bit(enum memop_kind kind, bool v1, unsigned flags)
 {
     unsigned row = (v1 ? MEMOP_KINDS : 0u) + (unsigned)kind;
@@ -39,7 +39,7 @@ static uint32_t memop_flags(const struct shim_context *ctx, uint64_t bit, CUdevi
 }
 
 /* A write may be a doorbell, or what a stream of another process waits for. Memory that the driver
- * has allocated is this process's own, but what it has registered may be anybody's. */
+ * has allocated is this process's own, but registered memory may be a device's or shared. */
 static uint32_t memop_peer(const struct shim_stream *s, CUdeviceptr addr)
 {
     if (s && s->q && !gates_peers() && memory_registered(addr))
@@ -95,7 +95,7 @@ MEMOP(cuStreamWaitValue64_v2, cuuint64_t, WAIT_64, false)
 
 /* ---- batches ------------------------------------------------------------------------------ */
 
-enum { BATCH_MAX = 256 }; /* CUDA's */
+enum { BATCH_MAX = 256 }; /* CUDA's limit */
 
 struct batch {
     CUstream stream;
@@ -105,7 +105,7 @@ struct batch {
     _Alignas(16) CUstreamBatchMemOpParams copy[];
 };
 
-/* Of another one the driver looks at nothing but the count. */
+/* If it is not readable, the driver looks at nothing but the count. */
 static bool batch_readable(const struct batch *b)
 {
     return b->op && b->count && b->count <= BATCH_MAX;
@@ -162,7 +162,7 @@ static void batch_pack(void *payload, const void *args)
     memcpy(to->copy, from->op, from->count * sizeof(*from->op));
 }
 
-/* Writes and waits have their members in the same places. */
+/* The members of writes and waits are in the same places. */
 static uint64_t op_bit(const CUstreamBatchMemOpParams *op, bool v1)
 {
     enum memop_kind kind = op_kind(op);

@@ -9,8 +9,8 @@
 
 /* ---- unload ------------------------------------------------------------------------------- */
 
-/* Of whichever context: a module need not be the current one's, and a library is in every context
- * that used it. Their globals go with them. */
+/* All contexts are drained: a module need not be the current one's, and a library is in every
+ * context that used it. Their global variables go with them. */
 #define UNLOAD(sym, type)                                                                          \
     EXPORT CUresult sym(type module)                                                               \
     {                                                                                              \
@@ -49,7 +49,7 @@ NOTED(cuLibraryEnumerateKernels, kernels_made(kernel, n, library), (CUkernel *, 
 
 /* ---- attributes --------------------------------------------------------------------------- */
 
-/* Buffered launches go first, and what was accepted before may not be any more. */
+/* Buffered launches go first. What the driver accepted before it may refuse from now on. */
 static void attribute_changes(CUfunction handle, struct shim_function *f)
 {
     drain_all(false);
@@ -65,13 +65,13 @@ static CUresult attribute_set(CUresult r, struct shim_function *f, CUfunction_at
     return r;
 }
 
-/* Nothing is deferred, so nothing has to be known of functions. */
+/* True if nothing is deferred: then nothing has to be known of functions. */
 static bool attribute_passes(void)
 {
     return thread_bypasses() || !atomic_load(&context_queued);
 }
 
-/* The function may be another context's than the current one: it becomes known by a launch. */
+/* The function may be of another context than the current one, so only a launch makes it known. */
 EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
 {
     if (attribute_passes())

@@ -4,11 +4,11 @@
  *   OP_LAST(cuMemsetD8Async, flags, est, (CUdeviceptr, dst), (unsigned char, value), (size_t, n))
  *
  * makes struct cuMemsetD8Async_args, a function that replays it, and the exported wrappers of both
- * default-stream variants. `flags` and `est` are expressions over the argument names, evaluated
- * only where the call goes through a vHQ. OP_FIRST: the stream is the first argument. OP_STRUCT:
- * one argument, pointing to a struct that is kept by value. OP_SYNC: no stream argument; on the
- * legacy or the calling thread's default stream, and never deferred. Those with _CUT have a
- * statement that may change the call `c` on the stream `s` before it is made.
+ * default-stream variants. `flags` and `est` are expressions over the argument names. `flags` is
+ * evaluated only if the call goes through a vHQ, `est` also for a trace. OP_FIRST: the stream is
+ * the first argument. OP_STRUCT: one argument points to a struct that is kept by value. OP_SYNC: no
+ * stream argument; the call is on the legacy or the thread's default stream, and never deferred.
+ * _CUT: a statement may change the call `c` on the stream `s` before it is made.
  */
 #ifndef CUTIN_SHIM_WRAP_OP_H
 #define CUTIN_SHIM_WRAP_OP_H
@@ -17,7 +17,7 @@
 #include "shim/path/call.h"
 #include "shim/objects/memory.h"
 
-/* The estimate of a copy, whose bytes matter otherwise too. In `est`. */
+/* For `est`: the estimate of a copy. The copy's bytes are noted too, for other uses. */
 #define OP_COPY(n, on_device) (c.bytes = (n), estimate_copy_ns(n, on_device))
 #define OP_UPLOAD(n)          (c.bytes = (n), estimate_upload_ns(n)) /* it may be from the host */
 
@@ -28,7 +28,7 @@
                      .req = {.bytes = sizeof(a)},                                                  \
                      .name = #sym};
 
-/* Without a queue it goes at once. */
+/* In a stream without a queue the call goes at once, if it may. */
 #define OP_STREAM(sym)                                                                             \
     struct shim_stream *s = call_stream(&a.stream, ptds);                                          \
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE};                                       \
@@ -48,7 +48,7 @@
     OP_PLAN(flags_, est_)                                                                          \
     cut_ return call_on(&c, s);
 
-/* Its arguments, and a function that replays it: `call_`. */
+/* The arguments of a call, and a function that replays it by `call_`. */
 #define OP_RUN(sym, call_, ...)                                                                    \
     struct sym##_args {                                                                            \
         CUstream stream;                                                                           \

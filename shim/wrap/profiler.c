@@ -1,5 +1,5 @@
 /*
- * profiler.c - CUPTI is asked for records, and for no more of them (see lookup/profiler.h).
+ * profiler.c - the program asks CUPTI for records, or for no more of them (see lookup/profiler.h).
  */
 #include "shim/lookup/profiler.h"
 
@@ -13,23 +13,23 @@
 /* CUptiResult */
 enum { CUPTI_SUCCESS = 0, CUPTI_ERROR_UNKNOWN = 999 };
 
-/* All of these functions, so far as their arguments are integers and addresses. */
+/* The type of all these functions: their arguments are integers and addresses. */
 typedef int cupti_fn(uintptr_t a, uintptr_t b, uintptr_t c);
 
 enum effect { BEGINS, ENDS, ENDS_ALL };
 static const struct {
     enum effect effect;
-    int kind; /* the number of that argument */
+    int kind; /* the number of the argument that is the kind */
 } calls[] = {
 #define X(function, effect, kind) {effect, kind},
     PROFILER_FUNCTIONS(X)
 #undef X
 };
 
-/* Records of one kind that are wanted. */
+/* Records of one kind that the program wants. */
 struct wanted {
     const void *copy;
-    uintptr_t of; /* a context, a subscriber; 0: all */
+    uintptr_t of; /* a context or a subscriber; 0: all */
     uint32_t kind;
     uint32_t asked; /* by calls under way */
     bool recorded;
@@ -40,7 +40,7 @@ static uint32_t count;
 static bool too_many; /* for good */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The lock is held, in all of these. */
+/* All functions of `wanted` need the lock held. */
 static struct wanted *wanted_find(const struct wanted *like)
 {
     for (struct wanted *w = wanted; w < wanted + count; w++)
@@ -103,7 +103,7 @@ void profiler_gone(const void *base)
     pthread_mutex_unlock(&lock);
 }
 
-/* What the program has launched before is launched before. */
+/* What the program launched before goes to the driver before the records begin. */
 static int begin(cupti_fn *cupti, const struct wanted *w, const uintptr_t arg[3])
 {
     pthread_mutex_lock(&lock);
@@ -139,7 +139,7 @@ static int run(enum profiler_call call, void *found, uintptr_t a, uintptr_t b, u
 
     if (!cupti)
         return CUPTI_ERROR_UNKNOWN;
-    if (atomic_load(&shim_off)) /* as in a child, where the lock may be another thread's */
+    if (atomic_load(&shim_off)) /* as in a forked child, where another thread may have the lock */
         return cupti(a, b, c);
     w.copy = profiler_base(found);
     return calls[call].effect == BEGINS ? begin(cupti, &w, arg) : end(cupti, &w, arg, all);
@@ -155,7 +155,7 @@ static int run(enum profiler_call call, void *found, uintptr_t a, uintptr_t b, u
 PROFILER_FUNCTIONS(X)
 #undef X
 
-/* One for each copy. */
+/* One for each copy of CUPTI. */
 #define FOUND(function, copy)                                                                      \
     static int function##_##copy(uintptr_t a, uintptr_t b, uintptr_t c)                            \
     {                                                                                              \

@@ -1,5 +1,5 @@
 /*
- * public.c - the few functions of cutin's own (see cutin.h).
+ * public.c - the few functions that are cutin's own (see cutin.h).
  */
 #define CUTIN_LIBRARY
 #include "shim/cutin.h"
@@ -12,7 +12,7 @@ EXPORT const char *cutin_version(void)
     return CUTIN_VERSION;
 }
 
-/* The stream's queue, kept alive until queue_leave; NULL where it has none. */
+/* The stream's queue, which stays alive until context_leave. NULL: the stream has none. */
 static struct vhq *queue_enter(CUstream stream, struct shim_context **ctx, CUresult *result)
 {
     struct shim_stream *s = call_stream(&stream, false);

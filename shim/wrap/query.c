@@ -1,11 +1,11 @@
 /*
  * query.c - the application asks or waits for a stream or a context.
  *
- * Sync: drain, wait in the shim, then ask the driver for the true result. A deferred error takes
- * the place of any success.
+ * A synchronisation drains, waits in the shim, and then asks the driver for the true result. A
+ * deferred error takes the place of any success.
  *
- * A signal handler may ask, whatever its thread was in: a query waits for no lock for good. Where
- * it has not got one, more is not known to be complete than the driver says.
+ * A signal handler may query, whatever its thread was doing. So a query waits for a lock only for a
+ * bounded time. Without the lock, no more is known to be complete than the driver says.
  */
 #include "common/clock.h"
 #include "shim/lookup/each.h"
@@ -18,10 +18,10 @@ enum { PATIENCE_MS = 100, LOOK_US = 50 };
 
 /* ---- query -------------------------------------------------------------------------------- */
 
-/* The thread has a context's lock for a query, or is about to. */
+/* True while the thread has a context's lock for a query, or is about to take it. */
 static _Thread_local atomic_bool locked __attribute__((tls_model("initial-exec")));
 
-/* Who has it may wait for a lock that this thread had when the handler came. */
+/* The thread that has the lock may wait for one that this thread had when the handler came. */
 static __attribute__((noinline)) bool query_lock_late(struct shim_context *ctx)
 {
     for (uint64_t by = clock_ns() + PATIENCE_MS * NS_PER_MS; clock_ns() < by;) {
@@ -68,7 +68,7 @@ static bool followed(const struct shim_stream *s, const struct shim_stream *othe
                           atomic_load(&other->state) != STREAM_LEFT);
 }
 
-/* The calls of the streams that `s` follows, all known complete. Lock held. */
+/* True if all calls of the streams that `s` follows are known complete. Lock held. */
 static bool calls_complete(struct shim_stream *s, uint64_t *calls)
 {
     bool all = true;
@@ -81,8 +81,8 @@ static bool calls_complete(struct shim_stream *s, uint64_t *calls)
     return all;
 }
 
-/* A thread is in a call: what that submits may run already, and is counted at its end. A stream
- * that has no queue is busy as long. */
+/* True if a thread is in a call: what it submits may run already, and is counted when the call
+ * ends. A stream without a queue is busy until then. */
 static bool call_under_way(struct shim_stream *s)
 {
     bool any = false;
@@ -91,8 +91,8 @@ static bool call_under_way(struct shim_stream *s)
     return any && !MUTANT(calls_unseen);
 }
 
-/* The application has been told that all its work is complete: a late marker must not unsay it. So
- * it was at one moment, when no call was under way: none has ended since the calls were counted. */
+/* True if the application was told that all its work is complete: a late marker must not unsay it.
+ * All was complete at one moment if no call is under way, and none has ended since the count. */
 static bool only_ours_left(struct shim_stream *s)
 {
     struct shim_context *ctx = s->ctx;
@@ -108,15 +108,15 @@ static bool only_ours_left(struct shim_stream *s)
     return all;
 }
 
-/* Before the driver is asked, and when it said that all is complete. */
+/* Read before the driver is asked, and used when it said that all is complete. */
 static uint64_t queue_sent(const struct shim_stream *s)
 {
     return s->q && vhq_loose(s->q) ? vhq_sent(s->q) : 0;
 }
 
-/* Under the lock that takes the queue away: another thread may have destroyed the stream, or its
- * context, while this one waited. Then the stream may serve as another one by now, and its epoch
- * goes on. */
+/* Takes the lock under which a queue is taken away. While this thread waited, another one may have
+ * destroyed the stream or its context. The stream may then serve as another one by now, and its
+ * epoch goes on. */
 static uint64_t queue_sent_late(const struct shim_stream *s)
 {
     if (!s->q)
@@ -137,7 +137,7 @@ static void queue_settle(const struct shim_stream *s, uint64_t sent, uint64_t ep
     query_unlock(s->ctx);
 }
 
-/* The driver has said so since these were read. */
+/* The driver has said that all is complete, after these values were read. */
 static inline __attribute__((always_inline)) void
 stream_complete(struct shim_stream *s, uint64_t sent, uint32_t gone, uint64_t epoch)
 {
@@ -153,7 +153,7 @@ BOTH(cuStreamQuery, (CUstream, handle))
     struct shim_stream *s = thread_bypasses() ? NULL : stream_of(handle);
     if (!s || capture_active(s))
         return REAL(cuStreamQuery)(handle);
-    /* Before the look at what is buffered: what another thread buffers in between is not
+    /* Read before looking at what is buffered: what another thread buffers in between is not
      * complete. */
     uint64_t epoch = atomic_load(&s->epoch);
     bool ask = !s->q || MUTANT(stream_query_early);
@@ -199,8 +199,8 @@ BOTH(cuStreamSynchronize, (CUstream, handle))
     return traced_waited("cuStreamSynchronize", from_ns, stream_synchronize(handle));
 }
 
-/* What a stream had been given when the synchronisation began is known complete afterwards. Of more
- * streams than have room here it is kept with the stream, by one synchronisation at a time. */
+/* What a stream had been given when the synchronisation began is known complete afterwards. If
+ * there are more streams than fit here, the stream keeps it, for one synchronisation at a time. */
 enum { SYNCED_STREAMS = 128 };
 struct synced {
     struct shim_stream *stream[SYNCED_STREAMS], *more;
@@ -230,7 +230,7 @@ static void synced_add(struct shim_context *ctx, void *user)
 
 struct asked {
     CUresult result; /* the first that is not success */
-    bool refused;    /* nobody may ask for one of the streams now */
+    bool refused;    /* one of the streams cannot be asked for now */
 };
 
 static void ask_streams(struct shim_context *ctx, void *user)
@@ -253,8 +253,8 @@ static void ask_streams(struct shim_context *ctx, void *user)
     context_pop(scope);
 }
 
-/* The driver would refuse to wait for the context, and spoil the capture. The call came first: what
- * its streams have is asked for until it is complete. True: so it is, with `r`. */
+/* The driver would refuse to wait for the context, and spoil the capture. But the call came first,
+ * so its streams are asked for until they are complete. True: they are, with the result `r`. */
 static __attribute__((noinline)) bool synchronize_asking(struct shim_context *ctx, CUresult *r)
 {
     struct asked asked;

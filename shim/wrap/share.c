@@ -1,10 +1,10 @@
 /*
- * share.c - memory that others have, too. The driver answers. What is exported and imported, by
- * whatever handle, another process has: a kernel there may wait for what one of this process
- * writes, and nobody can tell which of them does, so they count as kernels that ring (vhq/peer.c),
- * from the first such memory on. What the program registers a peer may wait for, where a stream
- * writes; and a program that has I/O memory among it may have kernels that talk to devices
- * (waiting.h), and ring by themselves, which stays noted when the memory goes.
+ * share.c - memory that others have, too. The driver answers the calls. Another process has what is
+ * exported or imported, by whatever handle. A kernel there may wait for what one of this process
+ * writes, and nothing tells which kernel writes it. So from the first such memory on, all kernels
+ * count as kernels that ring (vhq/peer.c). A peer may also wait for a stream's write to memory that
+ * the program registers. If that is I/O memory, kernels of the program may talk to devices
+ * (waiting.h) and ring by themselves. This stays noted when the memory goes.
  */
 #include "shim/lookup/each.h"
 #include "shim/objects/memory.h"

@@ -13,15 +13,15 @@ static void created(CUresult r, const CUstream *stream)
     if (r != CUDA_SUCCESS || thread_bypasses())
         return;
     stream_created(*stream);
-    /* A plug-in that was loaded meanwhile makes its stream: with its direct link buffering ends. */
+    /* A plug-in that came meanwhile may make this stream; its direct links may end buffering. */
     uint32_t before = atomic_load(&calls_inline);
     unknown_look_links();
     if (atomic_load(&calls_inline) & ~before)
         drain_all(false);
 }
 
-/* Natively streams are gone that have been destroyed, and here some may wait for what they have
- * buffered. */
+/* Natively a destroyed stream is gone. Here some may still wait for what they have buffered, which
+ * is submitted to make room. */
 static bool room_made(CUresult r)
 {
     struct shim_context *ctx =
@@ -45,8 +45,8 @@ CREATES(cuGreenCtxStreamCreate, (CUstream *, stream), (CUgreenCtx, green), (unsi
 
 /* ---- destroy ------------------------------------------------------------------------------ */
 
-/* The last command of its vHQ. The driver's destroy comes from stream_reap: until the vHQ is gone,
- * somebody may want to put a marker into the stream. */
+/* The last command of its vHQ. stream_reap makes the driver's destroy: until the vHQ is gone, a
+ * thread may want to put a marker into the stream. */
 static int destroy_run(void *payload)
 {
     struct shim_stream *s = *(struct shim_stream **)payload;
@@ -68,7 +68,7 @@ static CUresult stream_destroy(CUstream handle)
     stream_leave(s);
     stream_reap(ctx);
     if (s->q)
-        vhq_release(s->q); /* nobody can name it any more to end its own hold */
+        vhq_release(s->q); /* no thread can name it any more to end its own hold */
     if (s->q && vhq_busy(s->q)) {
         struct vhq_cmd *cmd;
         struct vhq_req req = {.bytes = sizeof(s), .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER};

@@ -1,8 +1,8 @@
 /*
- * cdi.c - `cutin cdi`: a specification with which container engines put containers under cutin.
+ * cdi.c - `cutin cdi`: prints what makes container engines put containers under cutin.
  *
- * The Container Device Interface knows devices; a device of ours is a level. What it stands for is
- * what `cutin run` does to a program: the library, preloaded, the daemon's socket, and the level.
+ * In the Container Device Interface a level is a device. As `cutin run` for a program, it preloads
+ * the library, and sets the daemon's socket and the level.
  */
 #include "subcommand.h"
 #include "paths.h"
@@ -13,13 +13,13 @@
 #include "common/level.h"
 #include "common/machine_socket.h"
 
-/* Where a container sees them, wherever this machine has them. */
+/* The paths in a container, wherever this machine has the files. */
 #define LIBRARY_INSIDE "/usr/lib/cutin/libcutin.so"
 #define FOLDER_INSIDE  "/run/cutin"
 
 static const char *socket_path = MACHINE_SOCKET, *library;
 
-/* A file in a folder below the root: the folder is what is mounted. */
+/* Takes a file in a folder below the root: it is the folder that is mounted. */
 static void take_path(const struct subcommand *cmd, int row, void *at)
 {
     const char *path = optarg;
@@ -40,15 +40,15 @@ static const struct option_row options[] = {
     {0},
 };
 
-/* The container gets it read-only, which a socket does not mind. */
+/* The mount is read-only in the container; a socket works all the same. */
 static json_t *bind_mount(const char *on_machine, size_t length, const char *inside)
 {
     return json_pack("{s:s%, s:s, s:[s, s, s, s]}", "hostPath", on_machine, length, "containerPath",
                      inside, "options", "ro", "nosuid", "nodev", "bind");
 }
 
-/* Version 0.5.0 is the first in which a device's name may begin with a digit. What the daemon
- * replaces when it starts again is the socket, so its folder is mounted. */
+/* Version 0.5.0 is the first in which a device's name may begin with a digit. The folder of the
+ * socket is mounted, because a daemon that starts again replaces the socket. */
 static int print(void)
 {
     static const char *const levels[] = {LEVEL_NAMES};

@@ -1,5 +1,5 @@
 /*
- * daemon.c - look for the scheduler daemon and start it on demand.
+ * daemon.c - looks for the scheduler daemon and starts it on demand.
  */
 #include "daemon.h"
 
@@ -20,7 +20,7 @@
 
 #include "common/machine_socket.h"
 
-/* Who runs a program does without; who measures cannot, and a busy machine takes its time. */
+/* A program runs without a daemon that is late; a measurement cannot, so it waits longer. */
 enum { READY_FD = 3, READY_MS = 10000, OWN_READY_MS = 60000, REAP_NAP_US = 1000 };
 
 const char *daemon_socket(void)
@@ -30,11 +30,11 @@ const char *daemon_socket(void)
 
     if (asked)
         return asked;
-    /* A socket that a killed daemon left is none. */
+    /* A socket that a killed daemon has left behind does not count. */
     if (!path[0] && run && machine_socket_first(run) && daemon_probe(MACHINE_SOCKET) == 0)
         snprintf(path, sizeof(path), MACHINE_SOCKET);
     if (!path[0] && socket_default_path(path, sizeof(path)) != 0) {
-        /* Too long a folder: the caller shall see the path that does not fit. */
+        /* The path is too long: the caller gets it all the same, to report it. */
         static char long_path[PATH_MAX];
         snprintf(long_path, sizeof(long_path), "%s" USER_SOCKET, run ? run : "/run");
         return long_path;
@@ -46,7 +46,7 @@ int daemon_probe(const char *path)
 {
     int fd = socket_connect(path);
 
-    /* A full backlog is a daemon that is busy. */
+    /* A full backlog means that a daemon is there and busy. */
     if (fd < 0)
         return fd == -EAGAIN ? 0 : fd;
     close(fd);
@@ -89,7 +89,7 @@ _Noreturn static void become_daemon(const char *program, const char *path, int r
 
     snprintf(idle, sizeof(idle), "%d", idle_s);
     snprintf(number, sizeof(number), "%d", READY_FD);
-    /* The caller's descriptors may be pipes somebody waits for: none of them stays open here. */
+    /* A caller's pipe may be waited for, so the daemon keeps none of its descriptors. */
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         _exit(127);
     if (ready == READY_FD)
@@ -107,7 +107,7 @@ _Noreturn static void become_daemon(const char *program, const char *path, int r
     _exit(127);
 }
 
-/* Two forks: the daemon is nobody's child that the program exec'd later would have to reap. */
+/* Forks twice, so that the daemon is no child of the program that the caller becomes by exec. */
 static int spawn(const char *program, const char *path, int ready)
 {
     pid_t child = fork();
@@ -125,7 +125,7 @@ static int spawn(const char *program, const char *path, int ready)
     return 0;
 }
 
-/* Until the daemon wrote a byte: 0; closed the pipe: -ECHILD; or neither in time: -ETIMEDOUT. */
+/* 0: the daemon wrote a byte; -ECHILD: it closed the pipe; -ETIMEDOUT: neither within `ms`. */
 static int wait_ready(int fd, unsigned ms)
 {
     uint64_t end_ns = clock_ns() + ms * UINT64_C(1000000);
@@ -176,8 +176,8 @@ int own_reap(pid_t pid, uint64_t until_ns)
     return status;
 }
 
-/* `child`: wanted as a child of the caller, its process id goes there; NULL: away from the caller.
- */
+/* With `child` the daemon is a child of the caller, and its process id goes there. With NULL it is
+ * not. */
 static int start(const char *program, const char *path, pid_t *child)
 {
     int ready[2], rc;
@@ -187,7 +187,7 @@ static int start(const char *program, const char *path, pid_t *child)
     if (child) {
         *child = own_fork(SIGTERM);
         if (*child == 0)
-            become_daemon(program, path, ready[1], 0); /* until we end it, or end */
+            become_daemon(program, path, ready[1], 0); /* runs until we end it or we end */
         rc = *child < 0 ? -errno : 0;
     } else {
         rc = spawn(program, path, ready[1]);
@@ -196,8 +196,8 @@ static int start(const char *program, const char *path, pid_t *child)
     if (rc == 0)
         rc = wait_ready(ready[0], child ? OWN_READY_MS : READY_MS);
     close(ready[0]);
-    /* A daemon that gives up may have lost a race against another one, which then answers. And the
-     * one that we started is to know us. */
+    /* A daemon that gave up may have lost a race against another one, which then answers. A daemon
+     * that we started learns by this connection to stay while this process lives. */
     if (rc == -ECHILD || (rc == 0 && !child))
         rc = daemon_probe(path) == 0 ? 0 : rc;
     return rc;
@@ -252,7 +252,7 @@ int daemon_want(const struct subcommand *cmd, const char *program, const char *p
         say(cmd, "no daemon at %s, and cutind is not installed beside cutin" WITHOUT, path);
         return -ENOENT;
     }
-    /* The default place's own folder may be missing; its parent is somebody else's business. */
+    /* The default place's own folder may be missing and is made; its parent is not ours to make. */
     snprintf(folder, sizeof(folder), "%s", path);
     if (!getenv("CUTIN_SOCKET") && strcmp(path, daemon_socket()) == 0 &&
         ((mkdir(dirname(folder), 0755) != 0 && errno != EEXIST) || access(folder, W_OK) != 0)) {

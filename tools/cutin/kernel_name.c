@@ -25,7 +25,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '$';
 }
 
-/* Behind "operator" and its symbol, which may be a bracket; `at` itself where it is no operator. */
+/* Returns the end of "operator" and its symbol, which may be a bracket. `at`: it is no operator. */
 static const char *operator_skip(const char *text, const char *at)
 {
     static const char word[] = "operator";
@@ -49,7 +49,7 @@ static char closing(char c)
     return at && (at - brackets) % 2 == 0 ? at[1] : '\0';
 }
 
-/* Behind the bracket that closes the one at `from`; NULL: nothing does. */
+/* Returns the end of the bracket that opens at `from`. NULL: no bracket closes it. */
 static const char *bracket_end(const char *text, const char *from)
 {
     char open[DEEPEST];
@@ -84,8 +84,8 @@ static const char *skip_text(const char *at, const char *text)
     return strncmp(at, text, n) == 0 ? at + n : at;
 }
 
-/* Parameters of a function that something is local to, "f(int) const::{lambda...", and of a lambda:
- * "{lambda(float)#1}". */
+/* Skips the parameters of a function in which something is local, "f(int) const::{lambda...", and
+ * those of a lambda, "{lambda(float)#1}". */
 static const char *skip_scope(const char *text, const char *at)
 {
     const char *end = *at == '(' ? bracket_end(text, at) : NULL, *behind;
@@ -96,7 +96,7 @@ static const char *skip_scope(const char *text, const char *at)
     return *behind == '#' || strncmp(behind, "::", 2) == 0 ? behind : at;
 }
 
-/* Between functions it is clear: "::operator()::". */
+/* Skips "::operator()" between two functions, as in "f::operator()::g": it tells nothing there. */
 static const char *skip_call(const char *text, const char *at)
 {
     const char *behind = skip_text(at, "::operator()");
@@ -120,7 +120,7 @@ static const char *skip_noise(const char *text, const char *at)
     return behind ? behind : at;
 }
 
-/* In place. At the outermost level a space ends the return type, and parameters the name. */
+/* In place. At the outermost level a space ends the return type, and parameters end the name. */
 static void clean(char *text)
 {
     char *out = text;
@@ -155,8 +155,8 @@ static void clean(char *text)
 
 /* ---- shortening ----------------------------------------------------------------------------- */
 
-/* How much is kept: template arguments to a depth, of the outermost so many; not the namespaces
- * within arguments (bare), and those in front (single). */
+/* What is kept: template arguments down to `depth`, and at the outermost level the first
+ * `arguments`. `bare` drops the namespaces within arguments, `single` those in front. */
 struct measure {
     int depth, arguments;
     bool bare, single;
@@ -168,7 +168,7 @@ struct writer {
     char *out;
     size_t n;
     int depth, arguments;
-    size_t begin[DEEPEST]; /* where the last argument of each depth begins, in `out` */
+    size_t begin[DEEPEST]; /* start in `out` of the last argument of each depth */
 };
 
 static void write_text(struct writer *w, const char *from, size_t n)
@@ -222,7 +222,7 @@ static const char *write_next(struct writer *w, const char *at)
     if (*at == ',' && w->depth)
         return write_comma(w, at);
     if (strncmp(at, "::", 2) == 0) {
-        /* What is in front of it goes, unless what follows has no name of its own. */
+        /* The namespace goes, unless what follows has no name of its own. */
         if (goes && w->depth < DEEPEST && is_word(at[2]) && strncmp(at + 2, "operator", 8) != 0)
             w->n = w->begin[w->depth];
         else
@@ -237,7 +237,7 @@ static const char *write_next(struct writer *w, const char *at)
     return at + 1;
 }
 
-/* The end goes; template arguments stay closed. */
+/* Cuts the end off, and closes the template arguments that it cuts through. */
 static void cut(char *text, size_t width)
 {
     const char *open = strchr(text, '<');
@@ -260,7 +260,7 @@ static char *shorten(const char *text, size_t width)
         {1, 3, true, true},
         {1, 2, true, true},
     };
-    /* Nothing that is put in is longer than what it is for. */
+    /* No insertion is more than twice as long as what it replaces. */
     char *out = malloc(2 * strlen(text) + LEAST_WIDTH);
 
     for (size_t i = 0; out && i < sizeof(measures) / sizeof(*measures); i++) {
@@ -279,8 +279,8 @@ static char *shorten(const char *text, size_t width)
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* "13GemmUniversal" at `at`: puts the name behind `out`. Returns what follows; `at` itself: no
- * name. */
+/* Reads a name such as "13GemmUniversal" at `at` and puts it behind `out`. Returns what follows, or
+ * `at` if there is no name. */
 static const char *source_name(const char *at, char **out)
 {
     char *end;
@@ -293,14 +293,14 @@ static const char *source_name(const char *at, char **out)
     return end + n;
 }
 
-/* "N2at4cuda6detail3fooI" as at::cuda::detail::foo, or its last part alone. */
+/* Writes "N2at4cuda6detail3fooI" as at::cuda::detail::foo, or its last part alone. */
 static const char *qualified_name(const char *at, bool last, char **out)
 {
     char *begin = *out;
     const char *next;
 
     at += *at == 'N';
-    while (*at == 'S' && (next = strchr(at, '_'))) /* named before, and a matter of namespaces */
+    while (*at == 'S' && (next = strchr(at, '_'))) /* a namespace that was named before */
         at = next + 1;
     at += *at == 'L';
     while (next = source_name(at, out), next != at) {
@@ -315,8 +315,8 @@ static const char *qualified_name(const char *at, bool last, char **out)
     return at;
 }
 
-/* Of a name that is too much for libstdc++, as some of CUTLASS are: the name itself and what its
- * first template argument is, and the first of that:
+/* Outlines a name that is too much for libstdc++, as some of CUTLASS are: the name itself, its
+ * first template argument, and the first argument of that:
  * "cutlass::device_kernel<GemmUniversal<tuple<...>, ...>, ...>". NULL: nothing is known. */
 static char *outline(const char *raw)
 {
@@ -350,7 +350,7 @@ static char *outline(const char *raw)
     return NULL;
 }
 
-/* Takes the text. */
+/* Takes ownership of `text`. */
 static char *demangle(char *text)
 {
     static const char between[] = "}::{lambda#";
@@ -373,7 +373,7 @@ static char *demangle(char *text)
         *at++ = '.';
         memmove(at, at + sizeof(between) - 2, strlen(at + sizeof(between) - 2) + 1);
     }
-    /* Rust before its own mangling ends a name with a hash: "::h0123456789abcdef". */
+    /* Rust's older mangling ends a name with a hash: "::h0123456789abcdef". */
     n = strlen(plain);
     if (n > 19 && strncmp(plain + n - 19, "::h", 3) == 0 &&
         strspn(plain + n - 16, "0123456789abcdef") == 16)
@@ -417,7 +417,7 @@ const char *kernel_name(const char *raw, size_t width, bool mangled)
     if (!k)
         return "?";
     if (mangled)
-        width = 0; /* no other has this one */
+        width = 0; /* a width that no shortened name has */
     memcpy(k->key, &width, sizeof(width));
     memcpy(k->key + sizeof(width), raw, bytes - sizeof(width));
     HASH_FIND(hh, all, k->key, bytes, known);

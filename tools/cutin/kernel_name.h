@@ -1,11 +1,11 @@
 /*
  * kernel_name.h - names of kernels as people read them.
  *
- * What compilers of C++ make of a name (_ZN2at6native29vectorized_elementwise_kernelILi4E...) is
+ * A name that a C++ compiler has mangled (_ZN2at6native29vectorized_elementwise_kernelILi4E...) is
  * demangled, and loses what tells nothing: the return type, parameters, anonymous namespaces, ABI
  * tags. To fit a width it then loses more and more of its template arguments (the insides of nested
  * ones, arguments from the third on) and of its namespaces, and at last its end. "..." stands where
- * something is missing. Other names, as Triton, XLA, Rust and PTX have them, stay as they are.
+ * something is missing. Other names, such as those of Triton, XLA, Rust and PTX, stay as they are.
  *
  * Not thread safe.
  */
@@ -21,11 +21,11 @@ enum {
     KERNEL_NAME_WHOLE = 1 << 20,
 };
 
-/* The name in `width` characters or fewer (8 at least), of printable ASCII alone. Freed by the
- * caller; NULL: no memory. */
+/* Returns the name in at most `width` characters (8 at least), in printable ASCII only. The caller
+ * frees it. NULL: no memory. */
 char *kernel_name_make(const char *raw, size_t width);
-/* The same, made once and kept. `mangled`: as it is, but for what is not printable. "?" without
- * memory. */
+/* The same, made once and kept. With `mangled` the name only loses what is not printable. Returns
+ * "?" if there is no memory. */
 const char *kernel_name(const char *raw, size_t width, bool mangled);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * main.c - the cutin command: what somebody who serves needs.
+ * main.c - the cutin command: what is needed to serve.
  */
 #include "subcommand.h"
 

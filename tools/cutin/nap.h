@@ -1,12 +1,12 @@
 /*
- * nap.h - sleep to the end, whatever signals come.
+ * nap.h - sleeps that last to their end, whatever signals come.
  */
 #ifndef CUTIN_TOOLS_CUTIN_NAP_H
 #define CUTIN_TOOLS_CUTIN_NAP_H
 
 #include "common/clock.h"
 
-/* On the monotonic clock. */
+/* `ns` is a time of the monotonic clock. */
 static inline void nap_until(uint64_t ns)
 {
     while (!clock_sleep_until(ns))

@@ -16,7 +16,7 @@ enum {
     OPTIONS_END = -1,
     MOST_OPTIONS = 40,
     HELP_COLUMN = 26,
-    /* Values of getopt_long's `val`: rows count up from VAL_ROW, clear of every character. */
+    /* Values of getopt_long's `val`. Those of rows count up from VAL_ROW, above every character. */
     VAL_HELP = 0x100,
     VAL_ROW = 0x101,
 };
@@ -48,7 +48,7 @@ _Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)
     exit(EXIT_USAGE);
 }
 
-/* The row of a short option, or OPTIONS_END. */
+/* Returns the row of a short option, or OPTIONS_END. */
 static int row_of_letter(const struct subcommand *cmd, int letter)
 {
     for (int row = 0; cmd->options && cmd->options[row].name; row++)
@@ -57,7 +57,7 @@ static int row_of_letter(const struct subcommand *cmd, int letter)
     return OPTIONS_END;
 }
 
-/* NULL: none is near. */
+/* Returns the option that was probably meant. NULL: none is near. */
 static const char *option_meant(const struct subcommand *cmd, const char *text)
 {
     const char *meant = NULL;
@@ -95,7 +95,7 @@ _Noreturn static void wrong_option(const struct subcommand *cmd, int what, char 
     fail_usage(cmd, "unknown option %s", argv[optind - 1]);
 }
 
-/* The next option's row, or OPTIONS_END; `optarg` is its argument. */
+/* Returns the next option's row, or OPTIONS_END; `optarg` is its argument. */
 static int options_next(const struct subcommand *cmd, int argc, char **argv)
 {
     struct option table[MOST_OPTIONS + 2];
@@ -142,7 +142,7 @@ double options_decimal(const struct subcommand *cmd, int row, const char *text, 
     char *end;
     double value = strtod(text, &end);
 
-    /* No blanks, no signs, no words: strtod knows "nan" and "inf". */
+    /* Digits and a point alone: strtod also accepts " 1", "+1", "nan" and "inf". */
     if (strspn(text, "0123456789.") != strlen(text) || end == text || *end || value < least ||
         value > most)
         fail_usage(cmd, "--%s=%s is not a number from %g to %g", cmd->options[row].name, text,

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* PATH_MAX bytes into `out`: the file, relative to the folder of the executable, where it lies in
- * the build tree, or else where it was installed (NULL: in the same place), or "". `its_folder`:
- * the one that the user-visible name lies in; the file itself may be a link to a versioned one
- * elsewhere. */
+/* Writes the path of a file into `out` (PATH_MAX bytes). `built` and `installed` are relative to
+ * the executable's folder: in the build tree, and where it is installed (NULL: the same). Writes ""
+ * if it is at neither. `its_folder`: writes the folder of that name; the file may be a link into
+ * another one. */
 static void find_file(char *out, const char *folder, const char *built, const char *installed,
                       bool its_folder)
 {
@@ -30,7 +30,7 @@ static void find_file(char *out, const char *folder, const char *built, const ch
     out[0] = '\0';
 }
 
-/* CUTIN_FROM_BIN_LIB comes from the build: the way from the installed bin folder to the
+/* CUTIN_FROM_BIN_LIB comes from the build: it leads from the installed bin folder to the
  * libraries. */
 void paths_find(struct paths *paths)
 {
@@ -74,7 +74,7 @@ int environment_set(const struct variable *rows)
     return 0;
 }
 
-/* Puts `value` in front of a list with colons, unless it is there already. */
+/* Puts `value` in front of a colon-separated list, unless it is there already. */
 static int environment_prepend(const char *name, const char *value)
 {
     const char *old = getenv(name);
@@ -97,7 +97,7 @@ int environment_simulate(const char *folder)
     const char *manager = getenv("SIMGPU_RM");
     char path[PATH_MAX + 32];
 
-    if (!manager) /* some devices have one */
+    if (!manager) /* some kinds of device have one */
         manager = getenv("SIMGPU_LIKE");
     snprintf(path, sizeof(path), "%s/libsimgpu_rm.so", folder);
     if (manager && strcmp(manager, "off") != 0 && access(path, R_OK) == 0 &&
@@ -145,7 +145,7 @@ int environment_remove_preload(const char *file)
     if (!list)
         return -ENOMEM;
     while (*rest) {
-        size_t length = strcspn(rest, " :"); /* ld.so takes both as separators */
+        size_t length = strcspn(rest, " :"); /* ld.so accepts both as separators */
         bool is_file = length >= tail && memcmp(rest + length - tail, file, tail) == 0 &&
                        (length == tail || rest[length - tail - 1] == '/');
         if (length && !is_file) {

@@ -1,5 +1,5 @@
 /*
- * profile.c - `cutin profile`: what was learned about kernels.
+ * profile.c - `cutin profile`: shows what was learned about kernels.
  */
 #include "subcommand.h"
 #include "kernel_name.h"
@@ -15,12 +15,12 @@
 #include "common/printable.h"
 #include "common/profile_file.h"
 
-/* What is read and how it is shown. */
+/* What was read, and how it is shown. */
 struct reading {
     struct profile_header header;
     struct profile_row row[PROFILE_ROWS];
     struct profile_text text;
-    json_t *list; /* NULL: tables */
+    json_t *list; /* NULL: print tables */
     bool mangled;
 };
 
@@ -33,7 +33,7 @@ static const struct option_row options[] = {
     {0},
 };
 
-/* What takes most of the GPU's time first. */
+/* Sorts by total GPU time, the longest first. */
 static int by_time(const void *a, const void *b)
 {
     const struct profile_row *m = a, *n = b;
@@ -78,7 +78,7 @@ static const char *shown_name(const struct reading *r, const struct profile_row 
     return kernel_name(raw_name(r, row), KERNEL_NAME_TABLE, r->mangled);
 }
 
-/* The column is as wide as it has to be, but for mangled names, which may be thousands long. */
+/* The column is as wide as needed, but not for mangled names of thousands of characters. */
 static void print_table(const struct reading *r, int n)
 {
     int width = 24;
@@ -135,7 +135,7 @@ static int profile(int argc, char **argv)
         return say(&subcommand_profile, "neither XDG_CACHE_HOME nor HOME names a folder");
     if (json)
         reading.list = json_array();
-    /* Every GPU's file, in the order of their names. */
+    /* The files of all GPUs, in the order of their names. */
     n = scandir(folder, &entries, NULL, alphasort);
     failed = n < 0 && errno != ENOENT;
     if (failed)

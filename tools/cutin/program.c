@@ -1,5 +1,5 @@
 /*
- * program.c - who is called, and the overview of the subcommands.
+ * program.c - finds the subcommand that is called, and prints the overview of all.
  */
 #include "subcommand.h"
 #include "paths.h"
@@ -24,7 +24,7 @@ static const struct subcommand *subcommand_find(const char *name)
     return NULL;
 }
 
-/* NULL: none is near. */
+/* Returns the subcommand that was probably meant. NULL: none is near. */
 static const char *subcommand_meant(const char *text)
 {
     const char *meant = NULL;
@@ -85,7 +85,7 @@ const struct subcommand subcommand_help = {
     .run = help,
 };
 
-/* Which one this is, and where its parts lie. */
+/* `version`: which version this is, and where its parts are. */
 static bool version_as_json;
 
 static const struct option_row version_options[] = {
@@ -127,7 +127,7 @@ int print_object(json_t *root, size_t flags)
     return fflush(stdout) == 0 && whole ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* What was said on stdout may be for a file, on a full disk. */
+/* stdout may be a file on a full disk, so this checks that all of it was written. */
 static void stdout_end(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -155,8 +155,8 @@ int program_main(const struct program *this, int argc, char **argv)
     cmd = subcommand_find(argv[1]);
     if (!cmd)
         subcommand_unknown(argv[1]);
-    simconfig_get(); /* what is misused is told here, and not by each process that is started */
+    simconfig_get(); /* reports bad simulator settings once, before any process starts */
     rc = cmd->run(argc - 1, argv + 1);
-    /* What a program exits with that it ran is its own. */
+    /* A program that the command ran keeps its own exit status. */
     return progress_cancel && rc <= EXIT_FAILURE ? 128 + progress_cancel : rc;
 }

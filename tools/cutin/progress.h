@@ -1,26 +1,26 @@
 /*
- * progress.h - how far along a long command is, for whoever looks at a terminal; and its end by
- * Ctrl-C.
+ * progress.h - shows the progress of a long command on a terminal, and lets Ctrl-C end it.
  *
- * A line on stderr, if that is a terminal, from the first second on, rewritten at most ten times a
- * second. The first SIGINT, SIGTERM or SIGHUP sets a flag that the command looks at, to end with
- * what it has; a second one ends it at once. One thread.
+ * The line is on stderr, if that is a terminal. It appears after the first second and changes at
+ * most ten times a second. The first SIGINT, SIGTERM or SIGHUP sets a flag; the command looks at
+ * it, and ends with what it has. A second signal ends the command at once. For one thread only.
  */
 #ifndef CUTIN_TOOLS_CUTIN_PROGRESS_H
 #define CUTIN_TOOLS_CUTIN_PROGRESS_H
 
 #include <signal.h>
 
-/* The signal that came, once progress_begin was called; the command exits with 128 more. */
+/* The signal that came since progress_begin was called. The command exits with 128 more than
+ * this. */
 extern volatile sig_atomic_t progress_cancel;
 
-/* From here on signals set the flag, and time counts. A pipe that nobody reads is an error of the
- * write, so that a command also ends its processes then. */
+/* From here on signals set the flag, and time counts. SIGPIPE is ignored: a write to a closed pipe
+ * fails, so that the command can still end its processes. */
 void progress_begin(void);
-/* `done` of `total`, and what is being done; the time so far where it is not known (0) how much
- * there is. */
+/* Shows that `done` of `total` is done, and `what` is being done. If `total` is 0 (not known),
+ * shows the time so far. */
 void progress_show(double done, double total, const char *what);
-/* Takes the line away; what is shown next is another one. */
+/* Takes the line away. What is shown next is a new line. */
 void progress_end(void);
 
 #endif

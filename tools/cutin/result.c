@@ -67,7 +67,7 @@ json_t *result_machine(void)
     char line[256];
     const char *cpu = NULL;
 
-    /* The processor's own name for itself; the architecture where /proc has none. */
+    /* Takes the processor's name from /proc/cpuinfo, or the architecture where there is no name. */
     uname(&system);
     while (file && !cpu && fgets(line, sizeof(line), file))
         if (strncmp(line, "model name", 10) == 0 && (cpu = strchr(line, ':'))) {
@@ -112,12 +112,12 @@ json_t *result_command(int argc, char **argv)
 
 /* ---- printing ------------------------------------------------------------------------------ */
 
-/* An array without strings and without others within it is one line. */
+/* Prints an array on one line if it has no strings, arrays or objects in it. */
 int result_print(const json_t *root, FILE *out)
 {
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : NULL;
     bool quoted = false;
-    size_t plain = 0; /* characters left of such an array */
+    size_t plain = 0; /* characters left of the array that goes on one line */
 
     if (!text)
         return -EIO;

@@ -1,8 +1,8 @@
 /*
- * subcommand.h - what the subcommands share: the table's row, options, error lines, and JSON.
+ * subcommand.h - what the subcommands share: a table row for each, options, error lines, and JSON.
  *
- * A subcommand is one file and one `struct subcommand`. Its options are a table, which getopt_long,
- * the help text and the tests walk alike.
+ * A subcommand is one file and one `struct subcommand`. Its options are a table; getopt_long, the
+ * help text and the tests all walk that table.
  */
 #ifndef CUTIN_TOOLS_CUTIN_SUBCOMMAND_H
 #define CUTIN_TOOLS_CUTIN_SUBCOMMAND_H
@@ -13,7 +13,7 @@
 
 struct subcommand;
 
-/* Where options_read puts what was given: a variable of static storage. */
+/* Where options_read stores an option's value: a variable of static storage. */
 struct option_place {
     enum {
         OPTION_FLAG,
@@ -23,9 +23,9 @@ struct option_place {
         OPTION_U64,
         OPTION_DECIMAL,
         OPTION_US,
-        OPTION_INDEX, /* of the word */
+        OPTION_INDEX, /* the index of the word that was given */
         OPTION_WORD,
-        OPTION_BITS, /* of all words given, by their index */
+        OPTION_BITS, /* a bit for each word that was given, by its index */
         OPTION_OWN,
     } kind;
     void *at;
@@ -52,19 +52,19 @@ struct option_place {
 
 struct option_row {
     const char *name; /* long option, without the dashes */
-    const char *arg;  /* what its argument is called in the help text; NULL: takes none */
-    const char *help; /* further lines are indented like the first; NULL: not for users */
-    char letter;      /* the same as a short option; 0: none */
+    const char *arg;  /* the argument's name in the help text; NULL: the option takes none */
+    const char *help; /* further lines are indented like the first; NULL: hidden from users */
+    char letter;      /* the short option for the same; 0: none */
     struct option_place place;
 };
 
 struct subcommand {
     const char *name;
-    const char *elsewhere;             /* what other programs call the like; NULL: as this one */
+    const char *elsewhere;             /* the name of a similar command elsewhere; NULL: none */
     const char *summary;               /* one line for the overview */
     const char *synopsis;              /* what follows the name in the usage line */
     const char *about;                 /* a paragraph for --help; NULL: none */
-    bool anywhere;                     /* options may also follow the operands */
+    bool anywhere;                     /* options may follow the operands, too */
     const struct option_row *options;  /* ends with a row without a name; --help is implied */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
@@ -82,44 +82,44 @@ struct group {
 
 struct program {
     const char *name;
-    const char *purpose;        /* a line */
-    const char *more;           /* where to read on: lines */
+    const char *purpose;        /* one line */
+    const char *more;           /* lines that say where to read on */
     const struct group *groups; /* in the order of the help text; ends with one without a heading */
 };
 
 /* Finds the subcommand and runs it. Returns the exit status. */
 int program_main(const struct program *program, int argc, char **argv);
 
-/* Exit statuses: as a shell's where it runs a program, and 2 for what the user mistyped. */
+/* Exit statuses: a shell's where the command runs a program, and 2 for a wrong command line. */
 enum { EXIT_USAGE = 2, EXIT_OWN_FAILURE = 125, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 /* ---- options.c ----------------------------------------------------------------------------- */
 
 /*
- * Every option to its place; `optind` is the first operand then. Reading ends there, unless options
- * may stand anywhere: then operands follow them. --help prints the help text and exits 0; a wrong
- * option is one line naming it and exit 2.
+ * Reads every option into its place; `optind` is then the first operand. Reading ends at the first
+ * operand, unless options may stand anywhere; then the operands are moved to the end. --help prints
+ * the help text and exits 0. A wrong option prints one line that names it and exits 2.
  */
 void options_read(const struct subcommand *cmd, int argc, char **argv);
-/* For commands without operands: one line and exit 2 where there is one. */
+/* For commands without operands: if there is one, prints one line and exits 2. */
 void options_no_operands(const struct subcommand *cmd, int argc, char **argv);
-/* A decimal number from `least` to `most`, or one line naming the option and exit 2. */
+/* A decimal number from `least` to `most`; else a line that names the option, and exit 2. */
 double options_decimal(const struct subcommand *cmd, int row, const char *text, double least,
                        double most);
-enum { OPTIONS_US = 16 }; /* of TAKE_US: the text, without "us" behind it */
-/* The index of `text` among the words (NULL-terminated), or one line listing them and exit 2. */
+enum { OPTIONS_US = 16 }; /* bytes of a TAKE_US variable: the text, without "us" at its end */
+/* The index of `text` in the words (NULL-terminated); else a line that lists them, and exit 2. */
 int options_word(const struct subcommand *cmd, int row, const char *text, const char *const *words);
 void options_help(const struct subcommand *cmd);
 
-/* The program's name, as help texts, lines on stderr and results have it. */
+/* The program's name in help texts, on stderr and in results. */
 extern const char *program_name;
 
-/* One object on stdout, indented unless `flags` of jansson's say otherwise. Takes the reference;
- * returns the exit status. */
+/* Prints one object on stdout, indented unless `flags` has JSON_COMPACT. Takes the reference.
+ * Returns the exit status. */
 struct json_t;
 int print_object(struct json_t *root, size_t flags);
-/* One line on stderr: "cutin NAME: ...". Returns EXIT_FAILURE, for who ends with it. `fail_usage`
- * adds where to look and exits 2. */
+/* Prints one line on stderr: "cutin NAME: ...". Returns EXIT_FAILURE, so that a caller can return
+ * it. `fail_usage` adds where to look and exits 2. */
 int say(const struct subcommand *cmd, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 _Noreturn void fail_usage(const struct subcommand *cmd, const char *format, ...)

@@ -1,8 +1,8 @@
 /*
- * doctor.c - `cutin doctor`: is everything here that holds need, and what does it cost?
+ * doctor.c - `cutin doctor`: checks whether holds work here, and what they cost.
  *
- * A table of checks, each a function from what is known to a verdict, a line and a remedy. A check
- * fails where holds would not be effective; what only costs time or hides something is a warning.
+ * Each check of the table is a function from what is known to a verdict, a line and a remedy. It
+ * fails where holds would not be effective. It warns of what costs time or hides something.
  */
 #include "doctor.h"
 #include "tools/cutin/subcommand.h"
@@ -17,7 +17,7 @@
 
 #include "common/record.h"
 
-/* As the library judges it, and a busy machine is not late with every one (shim/objects/word.c). */
+/* As in shim/objects/word.c, the least delay counts: a busy machine does not delay all markers. */
 enum { MARKER_LATE_US = 200 };
 
 static struct doctor asked;
@@ -190,7 +190,7 @@ static void check_costs(const struct doctor *d, struct finding *f)
              p->launch_us, p->marker_us, p->gate_us);
 }
 
-/* One in 50 us, as where kernels are short, takes a tenth of the device if it is dearer. */
+/* Short kernels have a gate every 50 us: one that takes over 5 us costs a tenth of the device. */
 static void check_gate(const struct doctor *d, struct finding *f)
 {
     const struct probe *p = &d->bare;
@@ -212,7 +212,7 @@ static void check_gate(const struct doctor *d, struct finding *f)
              p->gate_open_us, p->gate_device_us);
 }
 
-enum { SWITCH_MOST_US = 200 }; /* the budget: a request is to wait for that alone */
+enum { SWITCH_MOST_US = 200 }; /* the budget: a request should wait for no more than that */
 
 static void check_slices(const struct doctor *d, struct finding *f)
 {

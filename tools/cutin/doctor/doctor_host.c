@@ -1,5 +1,5 @@
 /*
- * doctor_host.c - what `cutin doctor` asks of the machine rather than of the GPU.
+ * doctor_host.c - the checks of `cutin doctor` that look at the machine, not at the GPU.
  */
 #include "doctor.h"
 #include "tools/cutin/daemon.h"
@@ -74,7 +74,7 @@ static bool is_set(const char *name)
     return text && *text && strcmp(text, "0") != 0;
 }
 
-/* CUTIN_CONF as it would be with what is set in other variables. False: nothing is. */
+/* Writes CUTIN_CONF with what other variables set added. False: no other variable sets anything. */
 static bool conf_with_variables(const char *conf, char *text, size_t size)
 {
     bool any = false;
@@ -121,8 +121,8 @@ void check_settings(const struct doctor *d, struct finding *f)
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
 
-/* Of the places that a user or the machine has for one: what a test has in a folder of its own is
- * nobody else's business. Names of sockets in use are no secret (proc_net(5)). */
+/* Finds another daemon in the places of a user or the machine. A daemon that a test has in a folder
+ * of its own does not count. Names of sockets in use are no secret (proc_net(5)). */
 static bool other_daemon(const char *mine, char path[SOCKET_PATH_MAX])
 {
     FILE *sockets = fopen("/proc/net/unix", "re");
@@ -192,7 +192,7 @@ void check_permission(const struct doctor *d, struct finding *f)
 {
     char reason[PROTOCOL_TEXT + 1];
     union message m;
-    /* Registers as real time for a moment: the daemon says which level it grants. */
+    /* Registers as real time for a moment, so that the daemon says which level it grants. */
     struct pollfd p = {.fd = socket_connect(d->socket), .events = POLLIN};
     int rc = p.fd < 0 ? p.fd : 0;
 
@@ -220,7 +220,7 @@ void check_permission(const struct doctor *d, struct finding *f)
     else if (m.welcome.level == PAGE_LEVELS - 1)
         find(f, VERDICT_OK, NULL, "this user may run at every level, rt included");
     else {
-        /* The daemon may be another user's. */
+        /* The daemon may be another user's, so its text is untrusted. */
         snprintf(reason, sizeof(reason), "%.*s", PROTOCOL_TEXT, m.welcome.reason);
         find(f, VERDICT_WARN, printable(reason), "this user may run at level %s at most",
              level_name(m.welcome.level));
@@ -229,8 +229,8 @@ void check_permission(const struct doctor *d, struct finding *f)
 
 /* ---- libc and the kernel ------------------------------------------------------------------- */
 
-/* The newest version of glibc that a library needs: their names are in its table of strings. False:
- * it names none. */
+/* Finds the newest version of glibc that a library needs, in its table of strings. False: the table
+ * names no version. */
 static bool glibc_floor(const char *path, unsigned need[2])
 {
     static const char before[] = "GLIBC_";
@@ -278,7 +278,7 @@ void check_glibc(const struct doctor *d, struct finding *f)
              need[1], version);
 }
 
-/* The pages that processes share are sealed memfds. */
+/* Checks sealed memfds, because the pages that processes share are such files. */
 void check_memfd(const struct doctor *d, struct finding *f)
 {
     struct cutin_page *page;
@@ -310,7 +310,7 @@ void check_timers(const struct doctor *d, struct finding *f)
     long late;
 
     clock_getres(CLOCK_MONOTONIC, &step);
-    /* How late a thread wakes that asked for 50 us with the slack that dispatchers set. */
+    /* How late a thread wakes up from 50 us of sleep, with a dispatcher's slack. */
     prctl(PR_SET_TIMERSLACK, 1ul);
     for (int i = 0; i < NAPS; i++) {
         uint64_t until_ns = clock_ns() + NAP_NS;
@@ -344,7 +344,7 @@ void check_processors(const struct doctor *d, struct finding *f)
         find(f, VERDICT_OK, NULL, "%d available", n);
 }
 
-/* The daemon looks into /proc to tell a stopped client from a busy machine. */
+/* Checks /proc: there the daemon sees whether a silent client is stopped or the machine is busy. */
 void check_proc(const struct doctor *d, struct finding *f)
 {
     FILE *file = fopen("/proc/self/mountinfo", "re");

@@ -1,6 +1,6 @@
 /*
  * doctor_probe.c - the processes of `cutin doctor` that open the driver. Each is a fact
- * (tools/facts): what there is, what it can do and what that costs, and whether a hold holds.
+ * (tools/facts): what is there, what it can do, what that costs, and whether a hold holds.
  */
 #include "tools/cutin/subcommand.h"
 #include "doctor.h"
@@ -19,8 +19,8 @@ enum { RETURNS_MS = 5000, HELD_MS = 30 };
 
 /* ---- functions that this version does not know ----------------------------------------------
  *
- * The driver's own symbol table names them. What cuGetProcAddress alone hands out is in no list: a
- * program that meets such a function says so with CUTIN_LOG=info. */
+ * The driver's own symbol table lists its functions. Those that only cuGetProcAddress hands out are
+ * not in it: CUTIN_LOG=info says when a program asks for one. */
 
 static bool is_known(const char *symbol)
 {
@@ -37,7 +37,7 @@ static bool is_known(const char *symbol)
     return false;
 }
 
-/* Says the values "functions", "unknown" and "passing". */
+/* Gives the values "functions", "unknown" and "passing". */
 static void functions_look(void *library)
 {
     json_t *unknown = json_array();
@@ -66,7 +66,7 @@ static void functions_look(void *library)
     fact_value("unknown", unknown);
 }
 
-/* As many as fit. */
+/* Writes as many names as fit into `out`. */
 static const char *some_of(const json_t *names, char *out, size_t size)
 {
     const json_t *name;
@@ -134,7 +134,7 @@ static void look_preload(void)
 static void look(void)
 {
     gpu_load();
-    CU(cuDriverGetVersion, &gpu.version); /* needs no GPU */
+    CU(cuDriverGetVersion, &gpu.version); /* works without a GPU */
     functions_look(gpu.library);
     look_preload();
     fact_value("driver_version", json_integer(gpu.version));
@@ -156,7 +156,7 @@ static void look(void)
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
         fact_value(attributes[i].key,
                    json_integer(gpu_attribute((CUdevice_attribute)attributes[i].attribute)));
-    /* Where this driver has it (12.4), launches can be copied. */
+    /* A driver that has this function (CUDA 12.4) lets launches be copied. */
     *(void **)&param_info = dlsym(gpu.library, "cuFuncGetParamInfo");
     fact_flag("param_info", param_info && param_info(gpu.spin, 0, &offset, &size) == CUDA_SUCCESS);
     fact_text("gpu", "%s", name);
@@ -164,7 +164,7 @@ static void look(void)
 
 /* ---- under libcutin.so --------------------------------------------------------------------- */
 
-/* Releases the stream some time after the launch, which has returned by then or never will. */
+/* Releases the stream a while after the launch returned, or was given 5 s to. */
 static void *release_later(void *unused)
 {
     for (int i = 0; i < RETURNS_MS && !atomic_load(&it.launched); i++)
@@ -195,7 +195,7 @@ static void look_and_hold(void)
     it.stream = stream_new();
     it.filled = word_new();
     CU(cuModuleGetFunction, &it.fill, gpu.module, "fill");
-    for (int i = 0; i < 2; i++) /* a kernel that was never launched is not queued */
+    for (int i = 0; i < 2; i++) /* the first launch of a kernel is not queued */
         gpu_check(launch_fill(0), "cuLaunchKernel");
     CU(cuStreamSynchronize, it.stream);
     result = it.hold(it.stream);
@@ -260,7 +260,7 @@ static bool show(void)
     return !progress_cancel;
 }
 
-/* Adds what the fact found to the rest. False: it did not come to its end. */
+/* Adds what the fact found to the rest. False: the fact did not run to its end. */
 static bool ask(const struct doctor *d, int fact, json_t *values)
 {
     struct fact_run run = {.fact = &facts[fact], .become = become, .go_on = show, .user = d};
@@ -318,7 +318,7 @@ void probe_run(struct doctor *d)
     for (int fact = COST; fact < SLICE && there; fact++)
         ask(d, fact, d->bare.values);
     take(&d->bare, false);
-    /* Two processes take turns. */
+    /* This fact has two processes that take turns on the GPU. */
     measured =
         there && d->bare.compute_mode == CU_COMPUTEMODE_DEFAULT && ask(d, SLICE, d->bare.values);
     take(&d->bare, measured);

@@ -1,6 +1,6 @@
 /*
  * doctor_records.c - what CUTIN_GATES=auto and CUTIN_SUSPEND=auto do here, by the records that this
- * command writes; those of gates `cutin run` writes, too.
+ * command writes. `cutin run` writes those of gates, too.
  */
 #include "doctor.h"
 #include "tools/cutin/run/run.h"

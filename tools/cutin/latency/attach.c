@@ -1,7 +1,7 @@
 /*
- * attach.c - `cutin latency --attach`: what a running process above best effort waits for and whom
- * it holds, read from what it leaves anyway: its page, by way of the daemon, its trace where it
- * writes one, and the simulated device's log. Nothing is sent to it and nothing of it is stopped.
+ * attach.c - `cutin latency --attach`: how long a running process above best effort waits, and
+ * which processes it holds. This is read from what exists anyway: its page (through the daemon),
+ * its trace if it writes one, and the simulated device's log. It is sent nothing and not stopped.
  */
 #include "bench.h"
 #include "tools/cutin/operate/clients.h"
@@ -20,14 +20,14 @@
 
 enum { WORST = 10, LOG_SETTLES_US = 20000, LOOK_BACK = 64 };
 
-/* The cut-ins of one process as its trace and the device's log tell them, and who was in the way of
- * each. */
+/* The cut-ins of one process, from its trace and the device's log, and what delayed each of
+ * them. */
 struct cut {
     uint64_t call_ns, in_ns, out_ns; /* 0: not known */
-    uint64_t begin_ns;               /* of its first kernel; 0: not known */
+    uint64_t begin_ns;               /* when its first kernel began; 0: not known */
     uint32_t op;
-    pid_t by;       /* whose kernel was in its way; 0: not known */
-    uint64_t by_ns; /* for so long */
+    pid_t by;       /* the process whose kernel delayed it; 0: not known */
+    uint64_t by_ns; /* how long that kernel delayed it */
     char kernel[96];
 };
 struct cuts {
@@ -39,14 +39,14 @@ struct attach {
     const struct attach_plan *plan;
     const char *socket;
     struct clients before, after;
-    const struct message_row *row; /* of the process, afterwards */
+    const struct message_row *row; /* the process's row at the end */
     uint64_t from_ns, to_ns;
     bool traced, logged;
     struct cuts cuts;
     struct figures wait, held;
     size_t waits;
-    size_t worst; /* the first ones of the cuts, in the end */
-    uint64_t n;   /* cut-ins, by its page */
+    size_t worst; /* how many of the sorted cuts are shown */
+    uint64_t n;   /* cut-ins as the process's page counts them */
 };
 
 static uint64_t cut_held_ns(const struct cut *c)
@@ -54,8 +54,8 @@ static uint64_t cut_held_ns(const struct cut *c)
     return c->out_ns > c->in_ns ? c->out_ns - c->in_ns : 0;
 }
 
-/* From the call until the first kernel began; where that is not known from the hold until its
- * end. */
+/* From the call (from the hold, if the call is not known) until the first kernel began. 0 if the
+ * begin is not known. */
 static uint64_t cut_wait_ns(const struct cut *c)
 {
     uint64_t from_ns = c->call_ns ? c->call_ns : c->in_ns;
@@ -83,7 +83,7 @@ static int add_record(struct cuts *c, const struct trace_clocks *clocks,
         return 0;
     case TRACE_KERNEL:
     case TRACE_COPY:
-        /* The call in which it cut in: its record comes when it has returned. */
+        /* Finds the cut-ins during this call. A call's record comes when it has returned. */
         took_ns = kernel ? r->kernel.took_ns : r->copy.took_ns;
         for (size_t i = c->n; i-- > 0 && i + LOOK_BACK > c->n;)
             if (!c->at[i].call_ns && r->ns <= c->at[i].in_ns && c->at[i].in_ns <= r->ns + took_ns) {
@@ -106,7 +106,7 @@ static void add_work(struct cuts *c, const struct device_work *w, pid_t pid, boo
     for (size_t i = 0; i < c->n; i++) {
         struct cut *cut = &c->at[i];
         uint64_t call_ns = cut->call_ns ? cut->call_ns : cut->in_ns;
-        /* A kernel of another process as far as it lies between the hold and the begin. */
+        /* The part of the kernel's time that lies between the hold and the begin. */
         uint64_t from_ns = w->start_ns > cut->in_ns ? w->start_ns : cut->in_ns,
                  to_ns = w->end_ns < cut->begin_ns ? w->end_ns : cut->begin_ns;
 
@@ -123,8 +123,8 @@ static void add_work(struct cuts *c, const struct device_work *w, pid_t pid, boo
     }
 }
 
-/* Begins of kernels of `pid`, and the kernel of another process that took the most of the time
- * until then. Twice: who was in the way is known when it is known when the kernel began. */
+/* Finds when the first kernels of `pid` began, and the kernel of another process that delayed each
+ * most. Takes two passes, because the second question needs the answer to the first. */
 static void cuts_read_log(struct cuts *c, FILE *log, pid_t pid)
 {
     uint64_t first_ns = c->n ? c->at[0].in_ns : 0;
@@ -146,7 +146,7 @@ static void cuts_read_log(struct cuts *c, FILE *log, pid_t pid)
 
 /* ---- another trace -------------------------------------------------------------------------- */
 
-/* Without a log: what another process had submitted last before a cut-in, where nobody is known. */
+/* Without a log, a cut-in with no known cause is put down to what was submitted last before it. */
 static void cuts_read_below(struct cuts *c, const struct trace_view *v)
 {
     struct trace_record r;
@@ -165,7 +165,7 @@ static void cuts_read_below(struct cuts *c, const struct trace_view *v)
         if (!op)
             continue;
         c->at[i].by = (pid_t)v->file->header.pid;
-        /* Where its launch is in the trace still. */
+        /* The kernel's name is in the trace if the launch is still there. */
         for (uint64_t k = v->first; k < v->end; k++)
             if (trace_view_get(v, k, &r) && r.kind == TRACE_KERNEL && r.kernel.op == op)
                 snprintf(c->at[i].kernel, sizeof(c->at[i].kernel), "%s",
@@ -184,7 +184,7 @@ static uint64_t cut_ins(const struct message_row *row)
     return n;
 }
 
-/* A level means the one of it that cut in most often. */
+/* `who` is a process id or a level. A level means its process that cut in most often. */
 static const struct message_row *find(const struct clients *c, const char *who)
 {
     const struct message_row *found = NULL;
@@ -203,8 +203,8 @@ static const struct message_row *find(const struct clients *c, const char *who)
 
 /* ---- its files ------------------------------------------------------------------------------ */
 
-/* The trace that a process writes: a thread of its has that file open. False: it writes none, or is
- * another user's. */
+/* Opens the trace that a process writes: one of its threads has the file open. False: it writes
+ * none, or belongs to another user. */
 static bool open_trace(pid_t pid, struct trace_view *v)
 {
     char path[48], why[256];
@@ -221,7 +221,7 @@ static bool open_trace(pid_t pid, struct trace_view *v)
     return found;
 }
 
-/* The simulated device's log, where the process appends to one. */
+/* Opens the simulated device's log, if the process appends to one. */
 static FILE *open_log(pid_t pid)
 {
     char path[48], *entry = NULL;
@@ -241,7 +241,7 @@ static FILE *open_log(pid_t pid)
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
-/* Where the begin is not known, by how long it held. */
+/* Sorts by the wait, or by the time of the hold if the begin is not known. */
 static int worse(const void *a, const void *b)
 {
     const struct cut *c = a, *d = b;
@@ -271,8 +271,8 @@ static int describe(struct attach *a)
     return 0;
 }
 
-/* Where the begin is known of some, the worst are of those; and whom the traces below name where no
- * log explained them. */
+/* If the begin of some cut-ins is known, the worst are chosen among these. Without a log, the
+ * traces of the processes below name what delayed the worst. */
 static void find_worst(struct attach *a)
 {
     struct cuts *c = &a->cuts, worst;
@@ -304,8 +304,8 @@ static int read_files(struct attach *a)
     a->traced = open_trace(a->row->pid, &trace);
     if (!a->traced)
         return 0;
-    /* Those that began from `from_ns` to `to_ns`, and the begins of kernels that the trace has
-     * timed. */
+    /* Takes the cut-ins that began from `from_ns` to `to_ns`, and when kernels began that the trace
+     * has timed. */
     trace_clocks_read(&clocks, &trace);
     for (uint64_t i = trace.first; i < trace.end && rc == 0; i++)
         if (trace_view_get(&trace, i, &r) && r.ns >= a->from_ns)
@@ -462,7 +462,7 @@ static int look(struct attach *a)
     }
     progress_end();
     a->to_ns = clock_ns();
-    nap_us(LOG_SETTLES_US); /* what was under way ends */
+    nap_us(LOG_SETTLES_US); /* calls under way end */
     rc = query_clients(a->socket, &a->after.rows, &a->after.n);
     if (rc != 0)
         return say(&subcommand_latency, "%s", daemon_trouble(a->socket, rc));

@@ -1,5 +1,5 @@
 /*
- * bench.c - run one measurement: rounds of blocks, one block per mode.
+ * bench.c - runs one measurement: rounds of blocks, one block per mode.
  */
 #include "bench.h"
 #include "tools/cutin/statistics/random.h"
@@ -22,9 +22,9 @@ enum {
     LEAST_PER_ROUND = 25,
     UNITS_PER_ROUND = 10,
     START_MS = 60000,    /* a first cuInit on a big machine takes seconds */
-    PATIENCE_MS = 30000, /* beyond what a block should take */
+    PATIENCE_MS = 30000, /* in addition to what a block should take */
     SLICE_US = 1000,
-    COUNTED_US = 25000, /* counters are summed up every 10 ms */
+    COUNTED_US = 25000, /* the library sums its counters up every 10 ms */
     LOOK_MS = 100,      /* how often samples are counted */
 };
 
@@ -47,13 +47,13 @@ static int fail_worker(struct bench *b, const struct worker *w, int rc)
     return fail(b, rc, "the %s worker failed: %s", w->role, worker_error(w, rc));
 }
 
-/* The end of a worker belongs to the measurement: one that crashes on its way out did not run well.
- * An earlier failure says more. */
+/* A worker that crashes at its end did not run well, so that fails the measurement. An earlier
+ * failure says more and stays. */
 static int end_worker(struct bench *b, struct worker *w, int rc)
 {
     int status = worker_end(w, rc == 0 && !progress_cancel ? WORKER_ENDS_MS : WORKER_GIVEN_UP_MS);
 
-    /* Who interrupts is not kept waiting for one that comes to its end late. */
+    /* After an interrupt a worker that ends too late is killed, which is no failure. */
     bool given_up = progress_cancel && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     if (rc != 0 || status == 0 || given_up)
         return rc;
@@ -64,13 +64,13 @@ static int end_worker(struct bench *b, struct worker *w, int rc)
                 w->shared->why);
 }
 
-/* One launch of best effort. */
+/* How long one launch of best effort takes. */
 static uint64_t unit_us(const struct bench_plan *p)
 {
     return (uint64_t)p->be_kernel_us * (p->be_graph ? p->be_graph : 1);
 }
 
-/* A block is long enough for best effort's launches to be counted beside it. */
+/* A block is so long that best effort's launches beside it are many enough to be counted. */
 static uint32_t rounds_of(const struct bench_plan *p)
 {
     double least = UNITS_PER_ROUND * (double)unit_us(p) / p->gap_us;
@@ -91,7 +91,7 @@ static double now_s(void)
 
 /* ---- how far it is --------------------------------------------------------------------------- */
 
-/* What a block is expected to take. */
+/* How long a block should take, in seconds. */
 static double samples_s(const struct bench_plan *p, uint32_t count)
 {
     double us = p->gap_us + (double)p->rt_kernels * (double)p->rt_kernel_us;
@@ -99,7 +99,7 @@ static double samples_s(const struct bench_plan *p, uint32_t count)
     return (count + (double)count * p->warm_up / p->samples) * us / 1e6;
 }
 
-/* `block_s` of the block at work; the others before it are in done_s. */
+/* `block_s`: what is done of the current block. The blocks before it are in done_s. */
 static void show(const struct bench *b, double block_s, const char *what)
 {
     double whole_s = 0;
@@ -111,7 +111,7 @@ static void show(const struct bench *b, double block_s, const char *what)
     progress_show(b->part + (b->done_s + block_s) / whole_s, b->parts > 0 ? b->parts : 1, what);
 }
 
-/* Whose processes a mode uses. */
+/* The mode whose processes this mode uses. */
 static int side_of(int mode)
 {
     return mode == BENCH_CUTIN || mode == BENCH_UNGATED ? BENCH_CUTIN : BENCH_NATIVE;
@@ -189,13 +189,13 @@ static int be_check(struct bench *b, struct worker *be)
 
 /* ---- real time ----------------------------------------------------------------------------- */
 
-/* `from`: the samples that the worker had before. */
+/* `from`: how many samples the worker had before. */
 static int await_samples(struct bench *b, int mode, uint32_t count, uint32_t from,
                          struct worker_reply *reply)
 {
     struct worker *rt = &b->rt[side_of(mode)];
     const struct bench_plan *p = &b->plan;
-    /* What a block may take: a kernel waits for many others at worst. */
+    /* A bound for a block: at worst a kernel waits for many others. */
     uint64_t us = 100ull * unit_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
     uint64_t timeout_ms = PATIENCE_MS + (count + p->warm_up) * us / 1000;
     double start_s = now_s();
@@ -238,7 +238,7 @@ static int rt_sample(struct bench *b, int mode, uint32_t count)
     return rc == 0 ? 0 : fail_worker(b, rt, rc);
 }
 
-/* Counters of cutin's processes, as the daemon has them. Added, or taken off again. */
+/* Adds the counters of cutin's processes, as the daemon has them, or takes them off again. */
 static void count_engagement(struct bench *b, bool add)
 {
     struct bench_engagement *e = &b->engagement;
@@ -267,7 +267,7 @@ static void count_engagement(struct bench *b, bool add)
 
 enum {
     LAST_NS = 50000000,
-    AFTER_NS = 1000000, /* what released them */
+    AFTER_NS = 1000000, /* time to show the release, too */
     REQUEST_PROCESS = 1600000000,
 };
 
@@ -283,7 +283,7 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
     if (out) {
         trace_json_begin(&json, out, s->end_ns - LAST_NS, 2 + !!log);
         json.end_ns = s->end_ns + AFTER_NS;
-        /* The request itself, above everything else. */
+        /* The request itself, on a track of its own. */
         snprintf(name, sizeof(name), "request, %.1f us",
                  (double)(s->end_ns - s->arrival_ns) / 1000);
         trace_json_name(&json, REQUEST_PROCESS, 0, "the request that broke");
@@ -303,8 +303,8 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
     return rc;
 }
 
-/* The last sample of a block is the one that ended it: its trace, while both processes are there.
- * 0, or -errno with b->why. */
+/* If the last sample of the block ended it by being too slow, writes a trace while both processes
+ * are still there. Returns 0, or -errno with b->why. */
 static int look_for_break(struct bench *b)
 {
     const pid_t pids[] = {b->rt[BENCH_CUTIN].pid, b->be[BENCH_CUTIN].pid};
@@ -360,8 +360,8 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-/* Runs in the new process. The library is what makes the distance, so natively it is there, too:
- * without a daemon processes know nothing of each other, and one that is alone is not capped. */
+/* Runs in the new process. A distance needs the library, so that is there natively, too. Then it
+ * has no daemon: processes know nothing of each other, and one that is alone is not capped. */
 _Noreturn static void become(const struct bench *b, const struct worker *w, int mode, int socket)
 {
     const struct bench_plan *p = &b->plan;
@@ -376,8 +376,8 @@ _Noreturn static void become(const struct bench *b, const struct worker *w, int 
         {"CUTIN_BUDGET_US", be && !getenv("CUTIN_BUDGET_US") ? p->budget_us : NULL},
         {"SIMGPU_LOG", traced && !timed ? b->trace.log : NULL},
         {"CUTIN_TRACE", traced ? b->trace.pattern : NULL},
-        /* Room for what a block of samples leaves; with times only the first records are kept, so
-         * for all. */
+        /* Room for the records of a block. A timed trace keeps only the first records, so it needs
+         * room for all blocks. */
         {"CUTIN_TRACE_KEEP", !traced ? NULL
                              : timed ? "first"
                                      : "newest"},
@@ -399,8 +399,8 @@ _Noreturn static void become(const struct bench *b, const struct worker *w, int 
                   (const char *const[]){"cutin", "latency", "--worker", w->role, NULL});
 }
 
-/* Until the worker is ready: the kernels are loaded. It is in a process group of its own, out of
- * reach of the terminal's Ctrl-C, and dies with us. */
+/* Starts a worker and waits until it is ready, its kernels loaded. It is in a process group of its
+ * own, out of reach of the terminal's Ctrl-C, and dies with this process. */
 static int start(struct bench *b, struct worker *w, int mode)
 {
     struct worker_reply reply;
@@ -429,14 +429,14 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
 {
     struct worker *rt = &b->rt[BENCH_CUTIN];
     const struct bench_plan *p = &b->plan;
-    /* Shares that add up to the whole. */
+    /* Rounded so that the shares add up to the whole. */
     uint32_t count = (uint32_t)((uint64_t)p->samples * (round + 1) / rounds -
                                 (uint64_t)p->samples * round / rounds);
     int order[BENCH_MODES], rc = 0;
     char path[300];
     pid_t pid;
 
-    /* In an order of its own in each round: no mode always has the same one before it. */
+    /* Each round has a random order, so no mode always follows the same one. */
     for (int m = 0; m < BENCH_MODES; m++)
         order[m] = m;
     for (uint32_t i = BENCH_MODES; i > 1; i--) {
@@ -445,7 +445,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
         order[i - 1] = order[k];
         order[k] = last;
     }
-    /* Best effort by itself. Under cutin its real-time worker is not there yet: nobody is above. */
+    /* Best effort by itself. Under cutin no client is above yet. */
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN && rc == 0 && !progress_cancel; m++)
         if (wanted(b, m))
             rc = solo_block(b, m, p->solo_ms / rounds);
@@ -459,7 +459,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
     rc = end_worker(b, rt, rc);
     snprintf(path, sizeof(path), "%s/%d.trace", b->trace.scratch.folder, (int)pid);
     if (bench_traced(b))
-        unlink(path); /* it was read */
+        unlink(path); /* everything in it was read */
     return rc;
 }
 
@@ -517,7 +517,7 @@ static int prepare_memory(struct bench *b)
     return rc;
 }
 
-/* All of them before anything runs: how long a request takes has no say in when the next comes. */
+/* Draws all arrivals before anything runs, so a slow request does not delay the next arrival. */
 static int draw_arrivals(struct bench *b)
 {
     struct bench_plan *p = &b->plan;
@@ -553,12 +553,12 @@ static int prepare_environment(struct bench *b)
     if (!b->paths.library[0] || !b->paths.daemon[0])
         return fail(b, -ENOENT, "%s is not installed beside cutin; try --mode native --mode alone",
                     b->paths.library[0] ? "cutind" : "libcutin.so");
-    /* The daemon of this run alone: figures do not depend on who else is on the machine. */
+    /* A private daemon, so that figures do not depend on other users of the machine. */
     return daemon_own_start(&b->daemon, b->paths.daemon, "latency", b->why, sizeof(b->why));
 }
 
-/* Everyone but cutin's real-time worker, which comes and goes with the rounds; and the noise floor,
- * before best effort runs for the first time. */
+/* Starts all workers but cutin's real-time worker, which starts anew in each round. Then measures
+ * the noise floor, before best effort runs for the first time. */
 static int start_workers(struct bench *b)
 {
     struct worker *rt = &b->rt[BENCH_NATIVE];

@@ -13,15 +13,15 @@
 
 #include <jansson.h>
 
-/* Ungated: as cutin, with CUDA graphs that have no gates. */
+/* Ungated: like cutin, but with CUDA graphs that have no gates. */
 enum bench_mode { BENCH_ALONE, BENCH_NATIVE, BENCH_UNGATED, BENCH_CUTIN, BENCH_MODES };
 extern const char *const bench_mode_names[]; /* NULL-terminated */
 
 /* ---- stages.c: the parts of a cut-in ----------------------------------------------------------
  *
- * What a request's time was spent on, from its arrival until best effort goes again. When things
- * happened on the device is said by the device: the simulator's log, or timing events. When the
- * library did something is in its traces, when the program did is what it noted itself. */
+ * What a request's time was spent on, from its arrival until best effort goes again. The device
+ * says when things happened there, by the simulator's log or by timing events. The library's traces
+ * say when it acted. The program notes its own times. */
 
 /* X(name, what it is) */
 #define STAGES(X)                                                                                  \
@@ -51,86 +51,86 @@ enum stage_source {
     SOURCE_BE,
     SOURCE_CUT_IN, /* moments of real time */
     SOURCE_CUT_OUT,
-    SOURCE_SUBMIT, /* and of best effort */
+    SOURCE_SUBMIT, /* moments of best effort */
     SOURCES
 };
 struct stage_sources {
     struct trace_spans of[SOURCES];
 };
 
-/* Into the order of time, of begins. To be called before stages_of. */
+/* Sorts by the time of the begin. Call this before stages_of. */
 void stage_sources_sort(struct stage_sources *s);
 void stage_sources_free(struct stage_sources *s);
 
-/* The stages of one request; one that is not known is STAGE_NONE. */
+/* The stages of one request. A stage that is not known is STAGE_NONE. */
 #define STAGE_NONE UINT64_MAX
 struct stage_sample {
     uint64_t ns[STAGE_COUNT];
-    bool paused; /* a best-effort kernel stood still while real time ran: nothing waited for it */
+    bool paused; /* a best-effort kernel was paused while real time ran: nothing waited for it */
 };
 void stages_of(const struct stage_sources *s, const struct worker_sample *sample,
                struct stage_sample *out);
 
 /* ---- the measurement ----------------------------------------------------------------------- */
 
-/* Where the device's times come from; auto: from its log where there is one. */
+/* Where the device's times come from. Auto: from its log if there is one. */
 enum bench_trace_method { BENCH_TRACE_LOG, BENCH_TRACE_EVENTS, BENCH_TRACE_AUTO };
-extern const char *const bench_trace_methods[]; /* as people read the first two */
+extern const char *const bench_trace_methods[]; /* the first two in words */
 
 struct bench_plan {
     uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, solo_ms, floor_ms;
     uint32_t warm_up;              /* requests before the samples */
     uint32_t be_batch;             /* kernels between two waits of best effort; 0: enough */
-    const char *depth, *budget_us; /* of best effort, where the user sets none; NULL: cutin's own */
+    const char *depth, *budget_us; /* of best effort unless the user sets it; NULL: the default */
     const struct variable *set;    /* for all workers, while bench_run runs; NULL: none */
     struct arrivals arrivals;
     bool arrivals_given;
     double gap_us;     /* mean */
-    double bound_us;   /* later answers are late; 0: none */
+    double bound_us;   /* answers that take longer are late; 0: no bound */
     double break_us;   /* end at the first answer under cutin that takes longer; 0: never */
-    double percentile; /* asked for beside the usual ones; 0: none */
+    double percentile; /* wanted in addition to the usual ones; 0: none */
     uint64_t seed;
     uint32_t modes; /* mask of 1 << enum bench_mode */
     bool sim, json;
-    bool stages; /* part cut-ins under cutin, whose processes are traced for it */
+    bool stages; /* split cut-ins under cutin into stages, by traces */
     enum bench_trace_method method;
-    char distance_us[16];  /* "": as near as the GPU is */
+    char distance_us[16];  /* "": the GPU's own distance */
     const char *latencies; /* a file, or NULL */
     const char *break_trace;
 };
 
-/* Kernels of best effort, and the time they took. */
+/* Kernels of best effort, and how long they took together. */
 struct bench_work {
     uint64_t kernels, elapsed_ns;
 };
 
-/* What waits behind the request that is served. */
+/* The requests that wait behind the one that is served. */
 struct bench_backlog {
     uint32_t most;
-    uint32_t late; /* requests that waited so */
-    double mean;   /* when a request is begun */
+    uint32_t late; /* requests that came before the previous answer */
+    double mean;   /* of those waiting when a request begins */
 };
 
-/* What a percentile may be beyond these samples. */
+/* Estimates of a percentile beyond these samples. */
 struct bench_estimate {
-    bool known, compared; /* there are enough samples; and of alone, too */
+    bool known, compared; /* enough samples; and of alone, too */
     double us, ratio, added_us;
     struct interval us_within, ratio_within, added_within;
 };
 enum { BENCH_P50, BENCH_P99, BENCH_ASKED, BENCH_ESTIMATES };
 
-/* That cutin was at work at all, as its processes count. */
+/* What cutin's processes count: it shows that cutin was at work. */
 struct bench_engagement {
     uint64_t cut_ins;      /* of real time */
     uint64_t holds, gates; /* of best effort */
     uint64_t gpu_ns;       /* of best effort, estimated */
 };
 
-/* Of all requests under cutin; a stage that is not known of one is not counted. */
+/* Of all requests under cutin. Each stage counts the requests of which it is known. */
 struct bench_stages {
     uint64_t *ns[STAGE_COUNT];
     uint32_t n[STAGE_COUNT];
-    uint32_t cut_ins, paused; /* of them: a best-effort kernel stood still meanwhile */
+    uint32_t cut_ins, paused; /* of these: a best-effort kernel was paused meanwhile */
     struct figures figures[STAGE_COUNT];
     struct stage_sources sources;
 };
@@ -141,23 +141,23 @@ struct bench {
     struct bench_plan plan;
     struct bench_result {
         struct worker_sample *sample; /* in the order of their arrivals */
-        uint64_t *latency_ns;         /* of them, sorted, once the run is over */
+        uint64_t *latency_ns;         /* their latencies, sorted, once the run is over */
         uint32_t n;
-        uint32_t block_end[BENCH_ROUNDS], blocks; /* of the samples: a block was without a break */
+        uint32_t block_end[BENCH_ROUNDS], blocks; /* ends in `sample`; a block has no break */
         struct figures figures;
         struct bench_backlog backlog;
         struct bench_estimate estimate[BENCH_ESTIMATES];
-        uint32_t late;                  /* beyond the bound */
-        uint64_t max_ns;                /* when the slowest one arrived, nanoseconds since 1970 */
+        uint32_t late;                  /* over the bound */
+        uint64_t max_ns;                /* arrival of the slowest one, nanoseconds since 1970 */
         struct bench_work shared, solo; /* best effort beside real time, and by itself */
     } mode[BENCH_MODES];
-    uint64_t *gap_ns; /* as they were drawn, the same for every mode */
+    uint64_t *gap_ns; /* as drawn, the same for every mode */
     struct bench_floor {
         bool measured;
         struct floor_spin spin;
-        struct figures launch; /* on the idle GPU, on the plain driver */
+        struct figures launch; /* on the idle GPU with the plain driver */
     } floor;
-    struct claim claim; /* what every real-time process had */
+    struct claim claim; /* what all real-time processes had */
     char gpu[96];
     int32_t driver_version;
     struct bench_stages stages;
@@ -168,60 +168,59 @@ struct bench {
         uint64_t at_ns; /* its arrival, CLOCK_MONOTONIC */
         uint64_t events, works;
     } broke;
-    struct bench_engagement engagement; /* beside real time under cutin */
+    struct bench_engagement engagement; /* beside real time, under cutin */
     bool checked, identical;            /* best effort's checksum */
-    bool cancelled;                     /* by a signal: the figures are of what was measured */
+    bool cancelled;                     /* by a signal: the figures cover what was measured */
     double seconds;
     char why[512];
 
-    /* The run itself. */
-    double part, parts; /* of the progress that is shown: from where on, of how many; 0, 0: all */
+    /* State of the run. */
+    double part, parts; /* of the progress shown: from where on, of how many; 0, 0: all of it */
     uint64_t order_seed;
-    double done_s; /* what the blocks so far were expected to take */
+    double done_s; /* what the blocks so far should have taken */
     struct paths paths;
-    /* What the processes leave behind when they are traced: a trace of each, and the simulated
-     * device's log. */
+    /* Files of traced processes: a trace of each, and the simulated device's log. */
     struct bench_trace {
         struct scratch scratch;
         char pattern[300], log[300]; /* CUTIN_TRACE and SIMGPU_LOG */
-        long log_at;                 /* what was read of the log */
+        long log_at;                 /* how much of the log was read */
     } trace;
     char sim_id[32];
     struct daemon_own daemon;
     struct worker be[BENCH_MODES], rt[BENCH_MODES]; /* alone uses native's */
 };
 
-/* Measures by the plan. Returns 0, also when interrupted with something measured, or -errno with
- * one line in `why`. Ends early when progress_cancel is set. Every process and file it made is gone
- * when it returns. */
+/* Measures by the plan, and ends early when progress_cancel is set. Returns 0, or -errno with one
+ * line in `why`. An interrupted run that has measured something returns 0. All its processes and
+ * files are gone when it returns. */
 int bench_run(struct bench *b);
 void bench_free(struct bench *b);
 
 /* ---- bench_figures.c ----------------------------------------------------------------------- */
 
-/* A moment of CLOCK_MONOTONIC, nanoseconds since 1970. */
+/* Converts a time of CLOCK_MONOTONIC to nanoseconds since 1970. */
 uint64_t bench_since_1970_ns(uint64_t monotonic_ns);
-/* What becomes of the samples. */
+/* Makes figures and estimates of the samples. */
 void bench_describe(struct bench *b);
 /* Writes a line for every request: its mode, its arrival in nanoseconds since 1970, and its latency
- * in nanoseconds. 0 or -errno. */
+ * in nanoseconds. Returns 0 or -errno. */
 int bench_latencies(const struct bench *b, const char *path);
 static inline bool bench_has(const struct bench *b, int mode)
 {
     return b->mode[mode].n > 0;
 }
-/* False: cutin held nobody, so what was measured beside it is not cutin. */
+/* False: cutin held no process, so the figures under cutin do not show what cutin does. */
 bool bench_engaged(const struct bench *b);
 double bench_percent(const struct bench *b, int estimate); /* 0: none */
-/* There are enough samples of a mode for this percentile. */
+/* Whether a mode has enough samples for this percentile. */
 static inline bool bench_enough(const struct bench *b, int mode, double percent)
 {
     return b->mode[mode].n >= figures_least_samples(percent);
 }
-/* The p99 of this mode is no more than that of the idle GPU and the processor's longest gap. */
+/* Whether the p99 of this mode is at most that of the idle GPU plus the processor's longest gap. */
 bool bench_in_floor(const struct bench *b, int mode);
 double bench_floor_us(const struct bench *b);
-/* Percentile by percentile: what `mode` adds to alone. */
+/* What `mode` adds to each percentile of alone. */
 struct bench_added {
     double p50_us, p99_us;
 };
@@ -230,23 +229,22 @@ static inline bool bench_p99_known(const struct bench *b, int mode)
 {
     return bench_enough(b, mode, 99) && bench_enough(b, BENCH_ALONE, 99);
 }
-/* What one graph of best effort takes by itself, in us; 0: it launches kernels one by one. */
+/* How long one graph of best effort takes by itself, in us; 0: it launches single kernels. */
 double bench_graph_us(const struct bench *b);
-/* At most so many percent of all requests are late, with 99 % confidence, where `late` of `n` were:
- * Clopper and Pearson's limit. */
+/* If `late` of `n` requests were late, at most this percentage of all requests is late, with 99 %
+ * confidence (the limit of Clopper and Pearson). */
 double bench_late_limit(uint32_t late, uint32_t n);
-double bench_rate(const struct bench_work *work); /* kernels per second, 0 where none ran */
-/* Mean estimated work of best effort between two gates, beside real time; 0 without gates. */
+double bench_rate(const struct bench_work *work); /* kernels per second; 0: none ran */
+/* Best effort's mean estimated work between two gates beside real time, in us; 0: no gates. */
 double bench_gate_us(const struct bench *b);
 
-/* The processes under cutin are traced. */
+/* Whether the processes under cutin are traced. */
 static inline bool bench_traced(const struct bench *b)
 {
     return b->plan.stages || b->plan.break_us > 0;
 }
-/* stages.c: a folder for the traces, and room for the stages; the
- * stages of a block's samples, while its processes are there; what they come to. 0, or -errno with
- * b->why. */
+/* stages.c: _open makes a folder for the traces, and room for the stages. _take adds a block's
+ * samples while its processes are there. _describe makes figures. 0, or -errno with b->why. */
 int bench_stages_open(struct bench *b);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 void bench_stages_describe(struct bench *b);
@@ -255,13 +253,13 @@ void bench_stages_free(struct bench *b);
 /* latency_print.c: table and histogram on stdout. */
 void bench_print(const struct bench *b);
 
-/* All of it as one object. NULL: no memory. */
+/* All figures as one object. NULL: no memory. */
 json_t *bench_json(const struct bench *b);
 json_t *bench_config_json(const struct bench *b); /* its member `config` */
 
-/* attach.c: a running process instead. Returns the exit status. */
+/* attach.c: measures a running process instead. Returns the exit status. */
 struct attach_plan {
-    const char *who;    /* a process id, or a level: the busiest process of it */
+    const char *who;    /* a process id, or a level: its busiest process */
     const char *socket; /* NULL: the default one */
     double seconds;
     bool json;
@@ -270,8 +268,8 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv);
 
 /* ---- bench_options.c ------------------------------------------------------------------------- */
 
-/* The options that every command has which runs benches: first rows of its table. Of the bench_plan
- * `p`. `arrivals`: what they are where they are not given. */
+/* Options of every command that runs benches: the first rows of its table. They set the bench_plan
+ * `p`. `default_arrivals`: the arrivals if none are given. */
 #define BENCH_OPTION_ROWS(p, default_arrivals)                                                     \
     {"sim", NULL, "run on a private simulated GPU", TAKE_FLAG((p).sim)},                           \
         {"rt-kernels", "N", "real-time kernels per sample (1)",                                    \
@@ -304,7 +302,7 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv);
         "json", NULL, "one JSON object on stdout, instead of tables", TAKE_FLAG((p).json)          \
     }
 
-/* And those of a command that runs one, whose figures bench_command gives. */
+/* The options of a command that runs one bench and gives its figures by bench_command. */
 #define BENCH_ONE_OPTION_ROWS(p)                                                                   \
     BENCH_OPTION_ROWS(p, "poisson"),                                                               \
         {"samples", "N", "samples per mode (1000)", TAKE_NUMBER((p).samples, 1, 1000000)},         \
@@ -336,7 +334,7 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv);
             "line; cutin-lab histogram reads it",                                                  \
             TAKE_TEXT((p).latencies)                                                               \
     }
-/* What such a plan is before any option. */
+/* The plan of such a command before its options are read. */
 #define BENCH_ONE_PLAN                                                                             \
     {.break_trace = "break.json",                                                                  \
      .solo_ms = 1500,                                                                              \
@@ -347,10 +345,10 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv);
 void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan);
 void bench_take_rate(const struct subcommand *cmd, int row, void *gap_us);
 void bench_take_stages(const struct subcommand *cmd, int row, void *plan);
-/* What was not given and follows from the rest. */
+/* Fills in what was not given and follows from the rest. */
 void bench_options_fill(struct bench_plan *p);
-/* Checks the plan of one bench, measures by it, and gives the figures. `more`: what the command
- * adds to them; NULL: nothing. Frees the bench; returns the exit status. */
+/* Checks the plan, runs one bench by it, and gives the figures. `more` adds what the command has in
+ * addition; NULL: nothing. Frees the bench. Returns the exit status. */
 int bench_command(const struct subcommand *cmd, struct bench *b, int argc, char **argv,
                   void (*more)(const struct bench *b, json_t *root));
 

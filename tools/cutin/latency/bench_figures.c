@@ -1,5 +1,5 @@
 /*
- * bench_figures.c - what becomes of the samples of `cutin latency`.
+ * bench_figures.c - makes figures of the samples of `cutin latency`.
  */
 #include "bench.h"
 #include "tools/cutin/nap.h"
@@ -14,14 +14,13 @@
 
 const char *const bench_mode_names[] = {"alone", "native", "ungated", "cutin", NULL};
 
-/* A request's latency counts from when it was to come; in a closed loop it comes when it is
- * launched. */
+/* A request's latency counts from its planned arrival. In a closed loop that is its launch. */
 static uint64_t latency_ns(const struct worker_sample *s, bool open)
 {
     return s->end_ns - (open ? s->arrival_ns : s->start_ns);
 }
 
-/* Adds a block. How many have come when a request is begun, and wait behind it. */
+/* Adds a block: how many requests have come when one is begun, and wait behind it. */
 static void backlog_add(struct bench_backlog *b, const struct worker_sample *s, uint32_t n)
 {
     for (uint32_t i = 0, come = 0; i < n; i++) {
@@ -103,7 +102,7 @@ static int draw(const struct bench *b, int mode, double (*out)[BOOTSTRAP_RESAMPL
     return rc;
 }
 
-/* Against alone, resample by resample: both drew the same rounds. */
+/* Compares with alone, resample by resample: both drew the same rounds. */
 static void compare(struct bench_estimate *e, double alone_us, double *mode, const double *alone,
                     uint32_t n)
 {
@@ -133,7 +132,7 @@ static void estimate(struct bench *b, int mode, drawn *all)
         if (percent <= 0 || !bench_enough(b, mode, percent))
             continue;
         e->known = true;
-        e->us = figures_percentile_us(r->latency_ns, r->n, percent); /* they are sorted */
+        e->us = figures_percentile_us(r->latency_ns, r->n, percent); /* sorted already */
         memcpy(own, all[mode][k], n * sizeof(*own));
         e->us_within = bootstrap_interval(own, n);
         if (mode != BENCH_ALONE && bench_enough(b, BENCH_ALONE, percent) &&
@@ -174,7 +173,7 @@ void bench_describe(struct bench *b)
         figures_make(&b->floor.launch, native->floor_launch_ns, native->floor_launches);
     }
     b->claim = native->claim;
-    if (cutin->gpu[0]) { /* it ran */
+    if (cutin->gpu[0]) { /* cutin ran */
         b->claim.cpu = cutin->claim.cpu < 0 ? -1 : b->claim.cpu;
         b->claim.locked &= cutin->claim.locked;
         b->claim.realtime &= cutin->claim.realtime;
@@ -195,7 +194,7 @@ void bench_describe(struct bench *b)
     for (int m = 0; m < BENCH_MODES && rc == 0; m++)
         if (bench_has(b, m))
             rc = draw(b, m, all[m]);
-    /* Alone comes last: the others look at what it drew. */
+    /* Alone comes last, because the other modes are compared with what it drew. */
     for (int m = BENCH_MODES - 1; m >= 0 && rc == 0; m--)
         if (bench_has(b, m))
             estimate(b, m, all);
@@ -238,7 +237,7 @@ double bench_late_limit(uint32_t late, uint32_t n)
     for (int i = 0; i < 60; i++) {
         double p = (low + high) / 2, sum = 0;
 
-        /* That at most `late` of `n` are late where each is by the chance p. */
+        /* The probability that at most `late` of `n` are late, each with probability p. */
         for (uint32_t k = 0; k <= late; k++)
             sum += exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + k * log(p) +
                        (n - k) * log1p(-p));

@@ -86,7 +86,7 @@ static json_t *added_json(const struct bench *b)
     return added;
 }
 
-/* Added p99, as a share of what one graph takes. */
+/* The added p99 as a share of the time that one graph takes. */
 static json_t *graph_json(const struct bench *b)
 {
     json_t *shares = json_object();

@@ -1,5 +1,5 @@
 /*
- * bench_options.c - the options of the commands that run benches, and a command that runs one.
+ * bench_options.c - options of the commands that run benches; a command that runs one bench.
  */
 #include "bench.h"
 #include "tools/cutin/progress.h"
@@ -53,7 +53,7 @@ static void check(const struct subcommand *cmd, struct bench_plan *p)
 {
     if ((p->modes >> BENCH_UNGATED & 1) && !p->be_graph)
         fail_usage(cmd, "--mode ungated needs --be-graph");
-    /* What was not given. */
+    /* Defaults. */
     if (p->samples == 0)
         p->samples = 1000;
     if (p->be_kernel_us == 0)

@@ -1,14 +1,14 @@
 /*
  * latency.c - `cutin latency`: how long does real-time work wait on a busy GPU?
  *
- * A best-effort process keeps the GPU busy; a real-time process launches a short kernel for each
- * request and measures, on the host, from the request's arrival until it knows the kernel complete.
- * Arrivals are drawn before the run, the same for every mode (arrivals.h). Three modes alternate in
- * rounds, so that whatever else the machine does hits all alike: `alone` (no best
- * effort), `native` (both on the plain driver), `cutin` (both under libcutin.so, with a daemon of
- * their own); and `ungated`, where best effort launches CUDA graphs, the same without gates in
- * them. Best effort also runs by itself in each round: what it loses with nobody above. Its updates
- * do not commute, so its checksum tells whether one was lost, repeated or swapped.
+ * A best-effort process keeps the GPU busy. A real-time process launches a short kernel for each
+ * request; it measures on the host from the request's arrival until it knows the kernel complete.
+ * Arrivals are drawn before the run, the same for every mode (arrivals.h). Modes alternate in
+ * rounds, so other work of the machine hits all alike: `alone` (no best effort), `native` (both on
+ * the plain driver), `cutin` (both under libcutin.so, with a private daemon), and, if best effort
+ * launches CUDA graphs, `ungated` (as cutin, without gates in them). In each round best effort also
+ * runs by itself, which shows what it loses with no client above. Its updates do not commute, so
+ * its checksum shows whether one was lost, repeated or swapped.
  */
 #include "bench.h"
 #include "tools/cutin/progress.h"

@@ -1,5 +1,5 @@
 /*
- * latency_print.c - the figures of `cutin latency` for people.
+ * latency_print.c - prints the figures of `cutin latency` for people.
  */
 #include "bench.h"
 #include "tools/cutin/result.h"
@@ -67,7 +67,7 @@ static void print_floor(const struct bench *b)
                    bench_mode_names[m], bench_floor_us(b));
 }
 
-/* A percentile of too few samples is none. */
+/* Prints no figure if there are too few samples for the percentile. */
 static void print_figure(size_t samples, double us, double percent)
 {
     if (samples >= figures_least_samples(percent))
@@ -92,7 +92,7 @@ static void print_estimate(const char *name, const struct bench_estimate *e, dou
     putchar('\n');
 }
 
-/* Last, so that it is what one sees. */
+/* Comes last, so that it stays in view. */
 static void print_verdict(const struct bench *b)
 {
     double alone = b->mode[BENCH_ALONE].figures.p99_us, cutin = b->mode[BENCH_CUTIN].figures.p99_us,

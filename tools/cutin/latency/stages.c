@@ -1,5 +1,5 @@
 /*
- * stages.c - the parts of a cut-in, and of all cut-ins of a run.
+ * stages.c - splits a cut-in into its parts, and all cut-ins of a run.
  */
 #include "bench.h"
 #include "tools/cutin/nap.h"
@@ -32,7 +32,7 @@ void stage_sources_free(struct stage_sources *s)
 
 /* ---- one request ---------------------------------------------------------------------------- */
 
-/* The index of the first that does not begin before `ns`. */
+/* The index of the first span that begins at `ns` or later. */
 static size_t first_from(const struct trace_spans *list, uint64_t ns)
 {
     size_t low = 0, high = list->n;
@@ -47,7 +47,7 @@ static size_t first_from(const struct trace_spans *list, uint64_t ns)
     return low;
 }
 
-/* The first moment from `from_ns` on and not behind `to_ns`; STAGE_NONE: there is none. */
+/* The first moment from `from_ns` to `to_ns`; STAGE_NONE: there is none. */
 static uint64_t time_between(const struct trace_spans *t, uint64_t from_ns, uint64_t to_ns)
 {
     size_t i = first_from(t, from_ns);
@@ -85,17 +85,17 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
     out->ns[STAGE_hold] = until(sample->start_ns, hold_ns);
     if (!first || first->from_ns > sample->end_ns)
         return;
-    /* When the kernels of this request ended: those that began before it was known to be done. */
+    /* When this request's last kernel ended. They began before the request was known done. */
     done_ns = first->to_ns;
     for (const struct trace_span *w = first; w < rt->at + rt->n && w->from_ns < sample->end_ns; w++)
         done_ns = w->to_ns > done_ns ? w->to_ns : done_ns;
     out->ns[STAGE_begin] = until(sample->start_ns, first->from_ns);
     out->ns[STAGE_run] = until(first->from_ns, done_ns);
     out->ns[STAGE_known] = until(done_ns, sample->end_ns);
-    /* The last end of best effort before real time began. A kernel that was on the device and went
-     * on afterwards had been paused: real time did not wait for its end. */
+    /* The last end of best effort before real time began. A kernel that was on the device then and
+     * went on afterwards was paused: real time did not wait for its end. */
     be_i = first_from(be, first->from_ns);
-    for (int looked = 0; be_i-- > 0 && looked < 64; looked++) { /* few run side by side */
+    for (int looked = 0; be_i-- > 0 && looked < 64; looked++) { /* few run at a time */
         if (be->at[be_i].to_ns > first->from_ns)
             out->paused = true;
         else if (be_end_ns == STAGE_NONE || be->at[be_i].to_ns > be_end_ns)
@@ -111,7 +111,7 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
         out->ns[STAGE_submit] = until(hold_ns, s->of[SOURCE_SUBMIT].at[submits - 1].from_ns);
     out->ns[STAGE_release] = until(done_ns, open_ns);
     next = work_from(be, open_ns);
-    /* Not where the next cut-in came before it, nor where the paused one went on. */
+    /* Not known if the next cut-in came first, or if it is the paused kernel that went on. */
     if (next && !out->paused &&
         time_between(&s->of[SOURCE_CUT_IN], open_ns, next->from_ns) == STAGE_NONE)
         out->ns[STAGE_again] = until(open_ns, next->from_ns);
@@ -121,7 +121,7 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
 
 enum {
     BEFORE_NS = 50000000
-}; /* what was submitted and began before the first request of a block */
+}; /* takes in what was submitted and began before a block's first request */
 
 const char *const bench_trace_methods[] = {
     [BENCH_TRACE_LOG] = "the simulated device's log",
@@ -144,8 +144,8 @@ int bench_stages_open(struct bench *b)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* With events, the one before a kernel is when its stream had come to it, the one behind it when it
- * ended: it took `kernel_ns`, as it does by itself. */
+/* A timing event before a kernel shows when its stream had come to it; one behind it shows when it
+ * ended. The kernel took `kernel_ns` until then, as it does by itself. */
 static int add_record(struct stage_sources *out, bool rt, uint64_t kernel_ns,
                       const struct trace_clocks *clocks, const struct trace_record *r)
 {
@@ -167,7 +167,7 @@ static int add_record(struct stage_sources *out, bool rt, uint64_t kernel_ns,
     return trace_spans_add(&out->of[rt ? SOURCE_RT : SOURCE_BE], start_ns, start_ns + took_ns);
 }
 
-/* What a process did from `from_ns` on. */
+/* Reads what a process did from `from_ns` on. */
 static int read_trace(struct bench *b, bool rt, uint64_t from_ns)
 {
     uint64_t kernel_ns = (rt ? b->plan.rt_kernel_us : b->plan.be_kernel_us) * NS_PER_US;
@@ -191,7 +191,7 @@ static int read_trace(struct bench *b, bool rt, uint64_t from_ns)
     return rc;
 }
 
-/* From where it was left; a line that is not whole yet is left for the next time. */
+/* Reads on from where it left off. An incomplete line is left for the next time. */
 static int read_log(struct bench *b)
 {
     FILE *log = fopen(b->trace.log, "re");

@@ -1,6 +1,6 @@
 /*
- * clients.c - the processes that the daemon knows, for people and for programs. One column is one
- * row of a table.
+ * clients.c - shows the processes that the daemon knows, to people and to programs. Each column is
+ * one row of a table.
  */
 #include "clients.h"
 
@@ -37,7 +37,7 @@ static const char *state_name(const struct message_row *row)
                                     : "idle";
 }
 
-/* Names come from the processes themselves: any bytes. */
+/* Names come from the processes themselves and may have any bytes. */
 static void name_of(const struct message_row *row, char out[PAGE_NAME + 1])
 {
     snprintf(out, PAGE_NAME + 1, "%.*s", (int)PAGE_NAME, row->name);
@@ -55,7 +55,7 @@ static void user_of(const struct message_row *row, char *out, size_t size)
     printable(out);
 }
 
-/* Up to `size` bytes of a file of a process, without what ends its last line or argument. */
+/* Reads up to `size` bytes of a file of a process. Drops what ends its last line or argument. */
 static size_t read_proc(const struct message_row *row, const char *file, char *out, size_t size)
 {
     struct stat st;
@@ -75,8 +75,8 @@ static size_t read_proc(const struct message_row *row, const char *file, char *o
     return n > 0 ? (size_t)n : 0;
 }
 
-/* The daemon may be in another container, where the same number is another process. The name is its
- * first argument's end; the kernel's is the file's, or what the process calls itself. */
+/* If the daemon is in another container, this pid may be another process here. So its name must be
+ * the kernel's name of the process (comm) or the end of its first argument. */
 static bool same_process(const struct message_row *row)
 {
     char text[4096];
@@ -91,7 +91,7 @@ static bool same_process(const struct message_row *row)
     return strncmp(slash ? slash + 1 : text, row->name, PAGE_NAME - 1) == 0;
 }
 
-/* Processes of other users only by their name: their arguments are nobody's business. */
+/* Shows only the name of another user's process, because its arguments are private. */
 static void command_of(const struct message_row *row, char *out, size_t size)
 {
     char name[PAGE_NAME + 1];
@@ -151,13 +151,13 @@ static struct quantiles quantiles_of(const uint32_t now[HISTOGRAM_BUCKETS],
     };
 }
 
-/* A page is written by its process: counters may go backwards. */
+/* Each process writes its own page, so counters may go backwards. */
 static double rate(uint64_t now, uint64_t before, double seconds)
 {
     return now > before && seconds > 0 ? (double)(now - before) / seconds : 0;
 }
 
-/* On the device where it was held longest: on two at a time it is not held twice. */
+/* The share on the device where it was held longest: holds on two devices do not add up. */
 static double held_share(const struct message_row *now, const struct message_row *then, double s)
 {
     double most = 0;
@@ -202,7 +202,7 @@ struct line {
 
 enum { CELL = 64 };
 
-/* A figure, or a time where there is no format. */
+/* Writes a figure, or a time if `format` is NULL. */
 static void cell_figure(double value, const char *format, char out[CELL])
 {
     if (format)
@@ -219,7 +219,7 @@ static void cell_user(const struct line *l, char out[CELL])
     user_of(l->row, out, CELL);
 }
 
-/* Followed by the one asked for where that was not granted. */
+/* If the level that was asked for was not granted, that one follows in brackets. */
 static void cell_level(const struct line *l, char out[CELL])
 {
     bool granted = l->row->asked == l->row->level;
@@ -236,7 +236,7 @@ static void cell_state(const struct line *l, char out[CELL])
                                             : state_name(l->row));
 }
 
-/* Who has held it for the longest time, on whatever device; `+`: and others. */
+/* The process that has held it longest, on any device; `+`: others hold it, too. */
 static void cell_held(const struct line *l, char out[CELL])
 {
     int32_t pid[PAGE_CLIENT_BITS];
@@ -263,7 +263,7 @@ static const char *waiting_kernel(const struct message_row *row)
     return NULL;
 }
 
-/* The kernel that waits for I/O of its own, while something of its process is in flight. */
+/* The kernel that waits for its own I/O, while something of its process is in flight. */
 static void cell_waiting(const struct line *l, char out[CELL])
 {
     const char *kernel = waiting_kernel(l->row);
@@ -274,8 +274,8 @@ static void cell_waiting(const struct line *l, char out[CELL])
 
 #define DEVICE "DEVICE"
 
-/* The first characters of its UUID, which CUDA_VISIBLE_DEVICES takes behind "GPU-"; `+N`: and so
- * many others. */
+/* The first characters of its UUID, which CUDA_VISIBLE_DEVICES takes behind "GPU-"; `+N`: it has N
+ * more devices. */
 static void cell_device(const struct line *l, char out[CELL])
 {
     const uint8_t *uuid = l->row->device[0].uuid;
@@ -289,7 +289,7 @@ static void cell_device(const struct line *l, char out[CELL])
         snprintf(out, CELL, "-");
 }
 
-/* Without the program's folder, behind which a narrow line would end. */
+/* Leaves the program's folder out, so that the program is seen on a narrow terminal. */
 static void cell_command(const struct line *l, char out[CELL])
 {
     char command[1024];
@@ -302,11 +302,11 @@ static void cell_command(const struct line *l, char out[CELL])
     snprintf(out, CELL, "%.*s", CELL - 1, command + start);
 }
 
-/* A negative width is flush left. Where there is no function, a figure of the process. */
+/* A negative width is flush left. A row without `cell` shows a figure of the process. */
 static const struct column {
     const char *title;
     int width;
-    int leaves; /* as the first, the second, ... where the line is too long; 0: never */
+    int leaves; /* leaves as the first, second, ... column if the line is too long; 0: never */
     void (*cell)(const struct line *l, char out[CELL]);
     size_t figure;
     const char *format; /* NULL: a time */

@@ -15,15 +15,15 @@ struct clients {
     size_t n;
 };
 
-/* What query_clients has filled in. */
+/* Frees what query_clients has filled in. */
 void clients_free(struct clients *c);
 
-/* What one process did between two moments, or since it came. */
+/* What one process did between two moments, or since it started. */
 struct activity_figures {
-    double seconds; /* the time they are about */
+    double seconds; /* the time that the figures cover */
     double
-        gpu_share; /* of one GPU's time; more than 1 where there are several, or streams overlap */
-    double held_share; /* of the time, on the device with the most */
+        gpu_share; /* of one GPU's time; more than 1 with several GPUs, or where streams overlap */
+    double held_share; /* share of the time, on the device with the most */
     double kernels_per_s, holds_per_s;
     double in_flight, buffered; /* now */
     struct quantiles {
@@ -32,22 +32,22 @@ struct activity_figures {
     } hold, preemption;
 };
 
-/* The process of this id; NULL: there is none. */
+/* The process with this id; NULL: there is none. */
 const struct message_row *clients_find(const struct clients *c, uint64_t id);
-/* `before`: an earlier reading; NULL, or one without this process: since it came. */
+/* `before`: an earlier reading. If it is NULL, or lacks this process: since the process started. */
 void clients_figures(const struct message_row *now, const struct clients *before,
                      struct activity_figures *out);
 
-/* The columns that fit into so many characters, as bits; the device's where there are several. */
+/* Bits of the columns that fit into `width`. DEVICE is one only if there are several devices. */
 uint32_t clients_columns(const struct clients *c, int width);
-/* A line of the table, or the one above it where `row` is NULL, without newline. */
+/* Writes a line of the table without a newline. `row` NULL: the line of the titles. */
 enum { CLIENTS_LINE = 256 };
 void clients_line(uint32_t columns, const struct clients *all, const struct message_row *row,
                   const struct clients *before, char line[CLIENTS_LINE]);
-/* The whole table on stdout. */
+/* Prints the whole table on stdout. */
 void clients_print(const struct clients *c, const struct clients *before);
-/* On stdout, what processes that work on one GPU with kernels of others should know: a line for
- * each kernel of a lower level there that waits for I/O of its own. */
+/* Prints what affects processes that work on one GPU with kernels of others: a line for each kernel
+ * of a lower level there that waits for its own I/O. */
 void clients_waits(const struct clients *c);
 
 /* {"clients": [...]}. NULL: no memory. */

@@ -1,5 +1,5 @@
 /*
- * control.c - `cutin set`, `pause`, `resume`, `reset` and `policy`: changing what runs, at once.
+ * control.c - `cutin set`, `pause`, `resume`, `reset` and `policy`: change running processes.
  */
 #include "tools/cutin/subcommand.h"
 #include "tools/cutin/daemon.h"
@@ -28,7 +28,7 @@ static void read_options(const struct subcommand *cmd, int argc, char **argv)
     options_read(cmd, argc, argv);
 }
 
-/* The one operand. */
+/* Reads the one operand. */
 static struct control_target operand_pid(const struct subcommand *cmd, int argc, char **argv)
 {
     uint64_t pid;
@@ -42,7 +42,7 @@ static struct control_target operand_pid(const struct subcommand *cmd, int argc,
     return (struct control_target){.pid = (int32_t)pid};
 }
 
-/* What went wrong with an order for one process, and what to do. */
+/* Reports why an order for one process failed, and what to do. */
 static int failed(const struct subcommand *cmd, struct control_target target, int rc)
 {
     switch (rc) {
@@ -132,7 +132,7 @@ static const struct option_row reset_options[] = {
     {0},
 };
 
-/* The three of them. */
+/* Runs pause, resume or reset. */
 static int order(int argc, char **argv)
 {
     static const struct subcommand *const commands[] = {[CONTROL_PAUSE] = &subcommand_pause,
@@ -215,7 +215,7 @@ static int policy(int argc, char **argv)
             return say(&subcommand_policy,
                        "not permitted: the policy is for root, the daemon's user and those under "
                        "`control` in cutind.conf");
-        /* The same error for no such policy and no such socket: ask whether there is a daemon. */
+        /* A missing policy and a missing socket are the same error: is there a daemon? */
         if (rc != -ENOENT || !name || daemon_probe(socket_path) != 0)
             return say(&subcommand_policy, "%s", daemon_trouble(socket_path, rc));
         return say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all",

@@ -1,8 +1,8 @@
 /*
- * top.c - the processes that the daemon knows: `cutin list`, what they have done since they began,
- * and `cutin top`, what they do now, again and again.
+ * top.c - shows the processes that the daemon knows: `cutin list` what they have done since they
+ * began, `cutin top` again and again what they do now.
  *
- * Every figure is a difference of two readings of the daemon's; nothing is asked of the processes.
+ * Every figure is a difference of two readings of the daemon's; the processes are not asked.
  * Columns are in clients.c.
  */
 #include "clients.h"
@@ -86,7 +86,7 @@ const struct subcommand subcommand_list = {
 
 /* ---- again and again ------------------------------------------------------------------------ */
 
-/* High levels first, then who uses the GPU most. */
+/* Sorts by level, the highest first, then by use of the GPU, the most first. */
 static int compare(const void *a, const void *b, void *before)
 {
     const struct message_row *x = a, *y = b;
@@ -126,7 +126,7 @@ static int stream(const struct plan *s)
             clients_print(&now, &before);
             rc = fflush(stdout);
         }
-        rc = rc == 0 ? 0 : -EIO; /* nobody reads it any more */
+        rc = rc == 0 ? 0 : -EIO; /* the reader has gone */
         clients_free(&before);
         before = now;
         now = (struct clients){0};
@@ -182,7 +182,7 @@ static int screen(const struct plan *s)
 
     if (rc != 0)
         return say(&subcommand_top, "%s", daemon_trouble(s->socket, rc));
-    progress_begin(); /* before ncurses, which exits with 1 */
+    progress_begin(); /* first, or ncurses would catch signals and exit with 1 */
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {
         clients_free(&now);
@@ -194,7 +194,7 @@ static int screen(const struct plan *s)
     curs_set(0);
     do {
         erase();
-        /* A daemon that goes may come back: that is no reason to leave. */
+        /* A daemon that is gone may come back, so the command goes on. */
         if (rc != 0) {
             mvprintw(0, 0, "cutin top: %s does not answer (%s)   q: quit", s->socket,
                      strerror(-rc));
@@ -216,7 +216,7 @@ static int screen(const struct plan *s)
     delscreen(terminal);
     clients_free(&before);
     clients_free(&now);
-    progress_cancel *= progress_cancel != SIGINT; /* one way to leave it */
+    progress_cancel *= progress_cancel != SIGINT; /* Ctrl-C is one way to leave it */
     return EXIT_SUCCESS;
 }
 

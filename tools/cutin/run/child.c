@@ -1,5 +1,5 @@
 /*
- * child.c - run a program, wait for it and take its traces (see run.h).
+ * child.c - runs a program, waits for it and takes its traces (see run.h).
  */
 #include "run.h"
 #include "tools/cutin/daemon.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const int passed[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-static const int ignored[] = {SIGINT, SIGQUIT}; /* the terminal gives them to both */
+static const int ignored[] = {SIGINT, SIGQUIT}; /* the terminal sends these to the program, too */
 static volatile pid_t child;
 
 static void pass_on(int number)

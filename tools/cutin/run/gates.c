@@ -1,8 +1,8 @@
 /*
- * gates.c - ask the GPU once (see run.h).
+ * gates.c - asks the GPU once whether gates work (see run.h).
  *
- * That it was asked is a file of its own, named by what may change the answer: without a driver
- * call nobody knows whose records to look for.
+ * A stamp file says that this was done. What may change the answer is in its name, because the key
+ * of the records cannot be known without a driver call.
  */
 #include "run.h"
 
@@ -55,7 +55,7 @@ static void stamp_path(char out[PROFILE_PATH + 32], const struct paths *paths, b
             key += hash(0, *entry);
     }
 
-    /* Added up, since nothing says in which order they come. */
+    /* Added up, because their order is not defined. */
     for (struct dirent *e; gpus && (e = readdir(gpus));)
         key += hash(0, e->d_name);
     if (gpus)
@@ -67,7 +67,7 @@ static void stamp_path(char out[PROFILE_PATH + 32], const struct paths *paths, b
     snprintf(out, PROFILE_PATH + 32, "%s/asked-%016llx", folder, (unsigned long long)key);
 }
 
-/* One with something in it says that they were not seen to hold: perhaps the machine was busy. */
+/* One with content (gates were not seen to work) counts for AGAIN_S: the machine may be busy. */
 static bool stamped(const char *path)
 {
     struct stat st;
@@ -83,8 +83,8 @@ struct asked {
     int device;
 };
 
-/* Nothing of it is to be seen or heard: not on standard error, not by a profiler, not on the
- * simulated device that the program will have. */
+/* The program's user must not notice this: it writes nothing to standard error, no profiler sees
+ * it, and it does not use the simulated device that the program will have. */
 static void become(const struct fact_run *run)
 {
     const struct asked *a = run->user;
@@ -111,8 +111,8 @@ bool gates_recorded(const uint8_t key[16], const char *version, struct record *r
     return record_read("gates", key, version, r) == 0 && strcmp(r->version, version) == 0;
 }
 
-/* Records the answer. `next`: there is such a device and it answers, so that another one may be
- * asked. */
+/* Records the answer. `next` becomes true if there is such a device and it answers: then another
+ * one may be asked. */
 static bool ask(struct asked *a, bool *next)
 {
     static const struct fact fact = {.name = "gates", .limit_s = LIMIT_S};
@@ -124,7 +124,7 @@ static bool ask(struct asked *a, bool *next)
     uint8_t key[16];
 
     fact_run(&run, LIMIT_S);
-    /* What was said before something went wrong counts. */
+    /* What the fact said before something went wrong counts. */
     json_unpack(run.values, "{s?s, s?i, s?b, s?b, s?b, s?i, s?i, s?s}", "gpu", &gpu,
                 "driver_version", &driver, "streams", &streams, "graphs", &graphs, "unsure",
                 &unsure, "graph_gate_ns", &gate_ns, "graph_mark_ns", &mark_ns, "why", &why);
@@ -136,7 +136,7 @@ static bool ask(struct asked *a, bool *next)
             snprintf(r.why, sizeof(r.why), RECORD_GATE_COST RECORD_MARK_COST, gate_ns, mark_ns);
         else
             snprintf(r.why, sizeof(r.why), "%s", why);
-        /* A machine that was too busy to tell does not replace what was seen of this driver. */
+        /* A machine that is too busy to tell does not replace what was seen with this driver. */
         if (!unsure || !gates_recorded(key, r.version, &before))
             record_write("gates", key, &r);
     }
@@ -146,7 +146,7 @@ static bool ask(struct asked *a, bool *next)
     return hold;
 }
 
-/* Who asks now may have been stopped: nobody waits for longer than an answer takes. */
+/* The process with the lock may be stopped, so this waits no longer than an answer may take. */
 static bool lock_take(int fd)
 {
     uint64_t by_ns = 0;
@@ -176,7 +176,7 @@ void gates_learn(const struct paths *paths, bool sim, bool again)
     snprintf(lock_path, sizeof(lock_path), "%s/asked.lock", folder);
     lock = open(lock_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (lock < 0 || !lock_take(lock))
-        goto out; /* nothing could be kept */
+        goto out; /* without this file no result could be kept */
     if (!again && stamped(path))
         goto out;
     for (a.device = 0; a.device < DEVICES && next; a.device++)

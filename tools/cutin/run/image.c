@@ -1,5 +1,5 @@
 /*
- * image.c - see run.h. It is the loader that preloads, so a program's file tells.
+ * image.c - reads a program's file (see run.h), because its loader does the preloading.
  */
 #include "run.h"
 
@@ -39,7 +39,7 @@ void image_close(struct image *image)
     munmap((void *)image->bytes, image->size);
 }
 
-/* So many bytes from there on; NULL: the file ends before. */
+/* Returns `size` bytes at `offset`. NULL: the file ends before. */
 static const void *image_at(const struct image *image, uint64_t offset, uint64_t size)
 {
     return offset <= image->size && size <= image->size - offset ? image->bytes + offset : NULL;
@@ -47,13 +47,13 @@ static const void *image_at(const struct image *image, uint64_t offset, uint64_t
 
 /* ---- can a library be preloaded? ------------------------------------------------------------ */
 
-enum { SCRIPTS = 5 }; /* an interpreter may be a script: the kernel follows as many */
+enum { SCRIPTS = 5 }; /* an interpreter may be a script: the kernel follows 5, too */
 
-/* "#!/path argument". False: it is no script. */
+/* Reads "#!/path argument". False: it is no script. */
 static bool interpreter(const struct image *image, char path[PATH_MAX])
 {
     static const char blanks[] = " \t";
-    char line[256]; /* the kernel reads as much */
+    char line[256]; /* the kernel reads no more */
     size_t size = image->size < sizeof(line) ? image->size : sizeof(line) - 1;
     const char *start;
 
@@ -76,8 +76,8 @@ static bool has_loader(const struct image *image)
     for (int i = 0; parts && i < header->e_phnum; i++) {
         if (parts[i].p_type == PT_INTERP)
             return true;
-        /* A loader that is run as a program: a static program that is position independent has no
-         * name as a library. */
+        /* A loader that is run as a program has a name as a library. A static program that is
+         * position independent has none. */
         entries = parts[i].p_type == PT_DYNAMIC
                       ? image_at(image, parts[i].p_offset, parts[i].p_filesz)
                       : NULL;
@@ -88,7 +88,7 @@ static bool has_loader(const struct image *image)
     return !parts;
 }
 
-/* Where the kernel says AT_SECURE. */
+/* Whether the kernel will set AT_SECURE. */
 static bool gains_privileges(const struct image *image, const char *path)
 {
     const struct stat *is = &image->is;
@@ -102,7 +102,7 @@ static bool gains_privileges(const struct image *image, const char *path)
            (getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0);
 }
 
-/* NULL: a library can be preloaded. */
+/* Says why no library can be preloaded. NULL: one can. */
 static const char *hindrance(const struct image *image, const char *path)
 {
     if (image->size < EI_NIDENT || memcmp(image->bytes, ELFMAG, SELFMAG) != 0)
@@ -117,7 +117,7 @@ static const char *hindrance(const struct image *image, const char *path)
     return NULL;
 }
 
-/* The file that execvp takes for a program of that name. False: there is none. */
+/* Finds the file that execvp runs for this name. False: there is none. */
 static bool program_find(const char *name, char path[PATH_MAX])
 {
     const char *folders = getenv("PATH");

@@ -1,8 +1,8 @@
 /*
- * run.c - `cutin run`: a program under cutin, at a level, with the daemon there.
+ * run.c - `cutin run`: runs a program under cutin at a level, and starts the daemon if need be.
  *
  * The command becomes the program (exec), so signals, job control and the exit status are the
- * program's own. Whatever is wrong with cutin itself is a warning: the program runs anyway.
+ * program's own. A problem of cutin itself is a warning: the program runs anyway.
  */
 #include "tools/cutin/daemon.h"
 #include "run.h"
@@ -22,7 +22,7 @@ static const char *const levels[] = {LEVEL_NAMES, NULL};
 
 static struct plan {
     const char *level, *budget_us, *depth, *weight, *deadline_ms;
-    const char *socket; /* NULL: as the environment says */
+    const char *socket; /* NULL: what the environment says */
     bool sim, no_daemon;
 } given;
 
@@ -52,7 +52,7 @@ static const struct option_row options[] = {
     {0},
 };
 
-/* The program may change its folder, the daemon does: relative paths mean nothing to either. */
+/* Makes a path absolute: the daemon changes its folder, and the program may. */
 static const char *absolute(const char *path)
 {
     char *folder, *out = NULL;
@@ -66,7 +66,7 @@ static const char *absolute(const char *path)
     return out ? out : path;
 }
 
-/* As the library reads it. */
+/* Compares as the library does. */
 static bool is(const char *variable, const char *value)
 {
     const char *text = getenv(variable), *conf = getenv("CUTIN_CONF");
@@ -91,8 +91,8 @@ static int prepare(const struct plan *s, const struct paths *paths)
         {"CUTIN_DEADLINE_MS", s->deadline_ms},
         {0},
     };
-    /* Finds or starts the daemon, and tells the program where: what it starts may have another
-     * folder for sockets. It runs in any case, and has no socket at all where none can be used. */
+    /* Finds or starts the daemon. The program gets its path, because its children may have another
+     * folder for sockets. It runs in any case, without a socket if none can be used. */
     const char *path = s->no_daemon ? "" : absolute(s->socket ? s->socket : daemon_socket());
 
     if (path[0] && daemon_want(&subcommand_run, paths->daemon, path) == -ENAMETOOLONG)
@@ -101,11 +101,11 @@ static int prepare(const struct plan *s, const struct paths *paths)
 
     if (rc == 0)
         rc = environment_set(variables);
-    /* Real time has no gates, nor has what nobody outside holds. */
+    /* Real time has no gates. A process that no other can hold has none either. */
     if (rc == 0 && paths->library[0] && !s->no_daemon && !is("CUTIN_PRIORITY", "rt") &&
         !is("CUTIN_PRIORITY", "3") && !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1"))
         gates_learn(paths, s->sim, false);
-    /* Last, so that nothing but the program itself is started under the library. */
+    /* Comes last, so that only the program itself starts under the library. */
     return rc == 0 ? environment_under(paths->library, s->sim ? paths->simulator : NULL) : rc;
 }
 

@@ -1,5 +1,5 @@
 /*
- * arrivals.c - draw the gaps between requests (see arrivals.h).
+ * arrivals.c - draws the gaps between requests (see arrivals.h).
  */
 #include "arrivals.h"
 #include "random.h"
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLOSED_MOST_MEANS = 10 }; /* of a pause: the time that a closed loop takes stays bounded */
+enum { CLOSED_MOST_MEANS = 10 }; /* bounds a pause, and so the time that a closed loop takes */
 
-/* As a multiple of the mean; not of a trace. */
+/* Draws a gap as a multiple of the mean; not for a trace. */
 static double gap(const struct arrivals *a, uint64_t *seed)
 {
     switch (a->kind) {
@@ -21,8 +21,8 @@ static double gap(const struct arrivals *a, uint64_t *seed)
     case ARRIVALS_GAMMA:
         return random_gamma(seed, a->parameter);
     case ARRIVALS_CLOSED:
-        /* Half of the pause always, so that best effort runs again; the rest exponential, so that
-         * no phase of its kernels is favoured. */
+        /* Half of the pause is constant, so that best effort runs again. The rest is exponential,
+         * so that no phase of its kernels is favoured. */
         return fmin(0.5 + 0.5 * random_exponential(seed), CLOSED_MOST_MEANS);
     default:
         return random_exponential(seed);

@@ -18,7 +18,7 @@ int figures_compare(const void *a, const void *b)
 
 double figures_percentile_us(const uint64_t *sorted_ns, size_t n, double percent)
 {
-    /* The product may lie a rounding error above a whole rank. */
+    /* A rounding error may put the product just above a whole rank. */
     size_t rank = (size_t)ceil((double)n * percent / 100.0 - 1e-9);
 
     return (double)sorted_ns[rank < 1 ? 0 : rank - 1] / 1000.0;
@@ -91,9 +91,9 @@ void histogram_print(FILE *out, const struct histogram_column *columns, size_t n
         for (size_t i = 0; i < n; i++) {
             size_t count = count_between(&columns[i], bucket_ns(b), bucket_ns(b + 1)),
                    of = columns[i].n;
-            int length = of ? (int)((count * BAR + of - 1) / of) : 0; /* one sample shows */
+            int length = of ? (int)((count * BAR + of - 1) / of) : 0; /* so that one sample shows */
 
-            /* No blanks behind the last column. */
+            /* Pads no column after the last. */
             fprintf(out, "  %7zu %-*.*s", count, i + 1 == n ? 0 : BAR, length,
                     "####################");
         }
@@ -105,10 +105,10 @@ void histogram_print(FILE *out, const struct histogram_column *columns, size_t n
 
 struct ranked {
     uint64_t ns;
-    uint32_t at; /* among the samples */
+    uint32_t at; /* its place among the samples */
 };
 
-/* How often each rank is in a resample. Returns the resample's size. */
+/* Counts how often each rank is in a resample. Returns the resample's size. */
 static uint32_t resample(const struct bootstrap_set *s, const uint32_t *rank, uint64_t *rounds,
                          uint64_t *inside, uint32_t *times)
 {
@@ -128,7 +128,7 @@ static uint32_t resample(const struct bootstrap_set *s, const uint32_t *rank, ui
 static double percentile_us(const struct ranked *sorted, const uint32_t *times, uint32_t n,
                             double percent)
 {
-    /* The product may lie a rounding error above a whole rank. */
+    /* A rounding error may put the product just above a whole rank. */
     double rank = fmax(ceil(n * percent / 100 - 1e-9), 1);
     uint64_t sum = times[0];
     uint32_t i = 0;
@@ -145,7 +145,7 @@ int bootstrap_percentiles(const struct bootstrap_set *s, const double *percent, 
     struct ranked *sorted = rank && times ? malloc(s->n * sizeof(*sorted)) : NULL;
     uint64_t rounds = seed, inside = seed * 1000003 + salt;
 
-    /* The samples in order, and where each one came. */
+    /* The samples in order, with the place of each among the samples. */
     for (uint32_t i = 0; sorted && i < s->n; i++)
         sorted[i] = (struct ranked){s->ns[i], i};
     if (sorted)

@@ -1,5 +1,5 @@
 /*
- * random.c - draw random numbers (see random.h).
+ * random.c - draws random numbers (see random.h).
  */
 #include "random.h"
 
@@ -29,14 +29,14 @@ double random_exponential(uint64_t *state)
     return -log(random_unit(state));
 }
 
-/* Marsaglia and Tsang's method, and for shapes below 1 their way back from shape + 1. */
+/* The method of Marsaglia and Tsang; for shapes below 1 they go back from shape + 1. */
 double random_gamma(uint64_t *state, double shape)
 {
     double a = shape < 1 ? shape + 1 : shape, d = a - 1.0 / 3, c = 1 / sqrt(9 * d), v, x;
 
     do {
         do {
-            /* Box and Muller's. */
+            /* The method of Box and Muller. */
             x = sqrt(2 * random_exponential(state));
             x *= cos(2 * 3.14159265358979323846 * random_unit(state));
             v = 1 + c * x;

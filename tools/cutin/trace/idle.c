@@ -1,6 +1,6 @@
 /*
- * idle.c - where a GPU idled although a process had work for it (see idle.h): one walk through all
- * that happened, in the order of time.
+ * idle.c - finds where a GPU idled although a process had work for it (see idle.h), in one walk
+ * through all events in the order of time.
  */
 #include "idle.h"
 #include "common/level.h"
@@ -10,15 +10,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Of one process at a time: a number of one that has ended comes again. */
+/* Per process: the number of a stream that has ended is used again. */
 enum { MOST_STREAMS = 65536 };
 
-/* What a moment changes. HELD and ACTIVE are in the order of enum trace_time. */
+/* The state that a moment changes. HELD and ACTIVE are in the order of enum trace_time. */
 enum what { RUNNING, PENDING, BUFFERED, IN_FLIGHT, HELD, ACTIVE, WHATS };
 
 struct moment {
     uint64_t ns;
-    uint32_t order; /* moments of one time, as they were put */
+    uint32_t order; /* orders moments of the same time */
     uint16_t process, what;
     int64_t change;
 };
@@ -26,16 +26,16 @@ struct moment {
 struct moments {
     struct moment *at;
     size_t n, room;
-    int rc; /* once it is -ENOMEM nothing is put any more */
+    int rc; /* once this is -ENOMEM nothing more is put */
 };
 
 struct process {
     uint32_t pid, level;
     uint64_t from_ns, to_ns;
     int64_t now[WHATS];
-    bool by_above;                    /* one of those above was active since it is held */
-    enum idle_cause why;              /* the GPU idles, and that is why */
-    uint64_t undecided_ns, undecided; /* above is active: to start work, or ended it? */
+    bool by_above;                    /* a client above was active during this hold */
+    enum idle_cause why;              /* the GPU idles for this cause */
+    uint64_t undecided_ns, undecided; /* above is active, before its work or after it */
 };
 
 /* ---- what happened -------------------------------------------------------------------------- */
@@ -51,7 +51,7 @@ static void put(struct moments *m, uint64_t ns, size_t process, enum what what, 
     m->n++;
 }
 
-/* What a stream had when it was seen last. */
+/* The state of a stream at its last record. */
 struct stream {
     uint32_t buffered, in_flight;
     struct trace_times times;
@@ -107,7 +107,7 @@ static void put_trace(struct moments *m, size_t process, struct process *p,
         p->to_ns = r.ns > p->to_ns ? r.ns : p->to_ns;
         put_record(m, process, &streams[r.stream % MOST_STREAMS], &r);
     }
-    if (p->to_ns && v->file->header.as_of_ns > p->to_ns) /* nothing has happened since */
+    if (p->to_ns && v->file->header.as_of_ns > p->to_ns) /* nothing happened in between */
         p->to_ns = v->file->header.as_of_ns;
     for (uint32_t i = 0; i < MOST_STREAMS * TRACE_TIMES && m->rc == 0; i++) {
         uint64_t from_ns = streams[i / TRACE_TIMES].times.open[i % TRACE_TIMES].from_ns;
@@ -117,8 +117,8 @@ static void put_trace(struct moments *m, size_t process, struct process *p,
     free(streams);
 }
 
-/* Waits of a stream and functions of the host occupy nothing. A work of no process here may run,
- * and is nobody's. */
+/* Waits of a stream and host functions do not occupy the GPU. Work of a process that is not traced
+ * also makes the GPU busy. */
 static void put_log(struct moments *m, const struct process *p, size_t n, FILE *log)
 {
     struct device_work w;
@@ -176,7 +176,7 @@ static bool above_active(const struct walk *w, const struct process *p)
     return false;
 }
 
-/* ABOVE_STARTS also where that is open. */
+/* Returns ABOVE_STARTS also while it is not known whether above will start work or has ended it. */
 static enum idle_cause look(const struct walk *w, const struct process *p)
 {
     if (p->now[BUFFERED] <= 0 && p->now[PENDING] <= 0)
@@ -190,7 +190,7 @@ static enum idle_cause look(const struct walk *w, const struct process *p)
     return p->now[IN_FLIGHT] > 0 ? IDLE_END : IDLE_SUBMISSION;
 }
 
-/* What was lost from `from_ns` to `to_ns`, in which nothing changed. */
+/* Counts what was lost from `from_ns` to `to_ns`, a time without any change. */
 static void account(struct walk *w, uint64_t from_ns, uint64_t to_ns)
 {
     bool idles = !busy(w);
@@ -213,7 +213,7 @@ static void account(struct walk *w, uint64_t from_ns, uint64_t to_ns)
     }
 }
 
-/* Work of `above` started, or it has no more of it: what its holds cost until now. */
+/* Work of `above` started, or it became inactive: this tells the cause of what its holds cost. */
 static void decide(struct walk *w, const struct process *above, enum idle_cause why)
 {
     for (size_t i = 0; i < w->n; i++) {
@@ -242,7 +242,7 @@ static void change(struct walk *w, const struct moment *m)
         decide(w, p, IDLE_ABOVE_ENDED);
 }
 
-/* What was overwritten in one trace is of no use in the others either. */
+/* If one trace lost its first part, leaves that time out of all traces. */
 static void cut(struct process *p, const struct trace_view *views, size_t n, struct idle *idle)
 {
     uint64_t from_ns = 0;

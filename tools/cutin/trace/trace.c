@@ -1,9 +1,9 @@
 /*
  * trace.c - `cutin trace`: what happened in a program and on its GPU, as a file for a trace viewer,
- * or as a table of what was lost.
+ * or as a table of lost time.
  *
- * Every process that the program starts writes a trace of its own into a private folder, and the
- * simulator its event log; when the program has ended they become one file.
+ * Every process that the program starts writes its trace into a private folder, and the simulator
+ * writes its event log there. When the program has ended, the files become one.
  */
 #include "tools/cutin/run/run.h"
 #include "tools/cutin/progress.h"
@@ -133,7 +133,7 @@ static int report(const struct sources *s)
     return rc;
 }
 
-/* `take` of the child's plan. */
+/* The child plan's `take`. */
 static int merge(void *user, char *const *paths, size_t n)
 {
     struct sources s = {.trace = calloc(n + 1, sizeof(*s.trace)),

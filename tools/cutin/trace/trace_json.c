@@ -1,5 +1,5 @@
 /*
- * trace_json.c - traces as Trace Event Format (see trace_view.h).
+ * trace_json.c - writes traces as Trace Event Format (see trace_view.h).
  */
 #include "trace_view.h"
 #include "tools/cutin/kernel_name.h"
@@ -13,19 +13,19 @@
 
 #include "common/level.h"
 
-/* Tracks that are no threads: numbers above every thread id. Per stream, in the order of the
- * kinds, of which the first two are those of enum trace_time. */
+/* Tracks that are no threads have numbers above every thread id. For each stream they are in the
+ * order of the kinds, of which the first two are those of enum trace_time. */
 enum track { TRACK_QUEUE, TRACK_ACTIVE, TRACK_DEVICE, TRACKS };
 static const char *const track_names[] = {"queue", "active", "GPU (timed)"};
 enum {
     TRACK_FIRST = 100000000,
     GPU_PROCESS = 1000000000,
-    MOST_STREAMS = 65536, /* of one process; what is beyond is left out */
+    MOST_STREAMS = 65536, /* in one process; others are left out */
     MOST_GPU_TRACKS = 4096,
     LOOK = 1024, /* records between two looks at the progress */
 };
 
-/* What is open at a stream while its records are walked through. */
+/* What is open in a stream while its records are walked through. */
 struct open_stream {
     struct trace_times times;
     bool named[TRACKS];
@@ -42,14 +42,14 @@ struct walk {
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* False: no more of it. */
+/* Shows the progress. False: stop here. */
 static bool proceed(const struct trace_json *j, double done, double of)
 {
     progress_show((double)j->source + done / of, (double)j->sources, "trace");
     return !progress_cancel;
 }
 
-/* Takes the event; NULL (no memory) is one event less. */
+/* Takes the event. NULL (no memory): the event is left out. */
 static void put(struct trace_json *j, json_t *event)
 {
     if (!event)
@@ -79,7 +79,7 @@ static bool within(const struct trace_json *j, uint64_t ns)
     return ns >= j->origin_ns && (!j->end_ns || ns <= j->end_ns);
 }
 
-/* Takes `args`. */
+/* Takes ownership of `args`. */
 static void put_slice(struct trace_json *j, json_int_t pid, json_int_t tid, const char *name,
                       const char *category, uint64_t from_ns, uint64_t took_ns, json_t *args)
 {
@@ -166,7 +166,7 @@ static void walk_counters(struct walk *w, const struct trace_record *r)
                         (int)r->queue.in_flight));
 }
 
-/* Of being held, or active. */
+/* Writes a time of being held, or active. */
 static void put_time(struct walk *w, uint32_t stream, enum trace_time time, uint64_t from_ns,
                      uint64_t to_ns)
 {
@@ -269,7 +269,7 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
         w.last_ns = j->end_ns;
     for (uint32_t i = 0; i < MOST_STREAMS * TRACE_TIMES; i++) {
         uint64_t from_ns = w.stream[i / TRACE_TIMES].times.open[i % TRACE_TIMES].from_ns;
-        if (from_ns && w.last_ns >= from_ns) /* it had no end when the trace did */
+        if (from_ns && w.last_ns >= from_ns) /* not over when the trace ended */
             put_time(&w, i / TRACE_TIMES, i % TRACE_TIMES, from_ns, w.last_ns);
     }
     free(w.stream);
@@ -277,7 +277,7 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
 
 /* ---- the simulated device ------------------------------------------------------------------- */
 
-/* Streams of the device have numbers of their own; a track is named when it is first met. */
+/* Streams of the device have numbers of their own. A track gets its name when it is first met. */
 static json_int_t gpu_track(struct trace_json *j, const struct device_work *l, uint64_t *seen,
                             size_t *tracks)
 {

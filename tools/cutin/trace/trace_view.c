@@ -1,5 +1,5 @@
 /*
- * trace_view.c - read trace files (see trace_view.h).
+ * trace_view.c - reads trace files (see trace_view.h).
  */
 #include "trace_view.h"
 #include "common/clock.h"
@@ -30,8 +30,8 @@ static bool read_at(int fd, void *to, size_t bytes, size_t at)
     return pread(fd, to, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
-/* A copy, since a mapping would end with the file. What differs when it is read again was being
- * written. */
+/* Makes a copy, since a mapping would end with the file. Reads the file twice: a record that
+ * differs was being written. */
 static struct trace_file *file_read(int fd, size_t bytes, const char **wrong)
 {
     struct trace_file *file = malloc(bytes), *again = malloc(bytes);
@@ -126,9 +126,9 @@ int trace_spans_add(struct trace_spans *s, uint64_t from_ns, uint64_t to_ns)
     return rc;
 }
 
-/* The records of a turn, and of the next one, come from threads that may have put them in any
- * order: a begin whose end, or the next begin, came before takes no time. Holds have no turns:
- * one thread puts both. */
+/* Threads may put the records of a turn, and of the next one, in any order. A begin that comes
+ * after its end, or after the next begin, is a time of length 0. Holds have no turns: one thread
+ * puts both of their records. */
 enum trace_time trace_times_follow(struct trace_times *t, const struct trace_record *r,
                                    struct trace_span *out)
 {
@@ -161,7 +161,7 @@ void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v)
         if (!trace_view_get(v, i, &r) || r.kind != TRACE_SAMPLE ||
             r.sample.context >= TRACE_VIEW_CLOCKS)
             continue;
-        /* A time of the device may be negative: before that of its context's anchor. */
+        /* A time of the device is negative if it is before its context's anchor. */
         int64_t base_ns = (int64_t)(r.ns - r.sample.device_ns);
         if (base_ns > 0 && (uint64_t)base_ns > c->base_ns[r.sample.context])
             c->base_ns[r.sample.context] = (uint64_t)base_ns;

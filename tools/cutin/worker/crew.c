@@ -1,5 +1,5 @@
 /*
- * crew.c - make, ask and end the worker processes of `cutin latency`.
+ * crew.c - makes, asks and ends the worker processes of `cutin latency`.
  */
 #include "worker.h"
 #include "tools/cutin/daemon.h"
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SLICE_MS = 50 }; /* how soon a signal is noticed */
+enum { SLICE_MS = 50 }; /* a signal is noticed after this at most */
 
 int worker_memory(const char *name, size_t bytes, void **at)
 {
@@ -46,11 +46,11 @@ int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
     return 0;
 }
 
-/* Only async-signal-safe calls are needed: the command has one thread. */
+/* After fork it may call what is not async-signal-safe, because the command has one thread. */
 void worker_become(const struct variable *rows, const char *library, const char *simulator,
                    int shared_fd, int socket, const char *program, const char *const words[])
 {
-    /* Out of the way of the two fixed numbers first. */
+    /* Moves the descriptors away from the two fixed numbers first. */
     int m = fcntl(shared_fd, F_DUPFD, WORKER_SOCKET_FD + 1);
     int s = socket < 0 ? m : fcntl(socket, F_DUPFD, WORKER_SOCKET_FD + 1);
 
@@ -58,7 +58,7 @@ void worker_become(const struct variable *rows, const char *library, const char 
         environment_of(rows, library, simulator) != 0)
         _exit(EXIT_CANNOT_RUN);
     close_range(socket < 0 ? WORKER_SOCKET_FD : WORKER_SOCKET_FD + 1, ~0U, 0);
-    /* stdout carries the command's own figures alone. */
+    /* stdout is for the command's own figures only. */
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execv(program, (char *const *)(uintptr_t)words);
     _exit(EXIT_CANNOT_RUN);
@@ -116,7 +116,7 @@ int worker_end(struct worker *w, uint32_t patience_ms)
     if (w->pid <= 0)
         return 0;
     atomic_store_explicit(&w->shared->stop, 1, memory_order_relaxed);
-    close(w->socket); /* the worker reads the end and goes */
+    close(w->socket); /* the worker reads the end of the socket and exits */
     w->socket = -1;
     status = own_reap(w->pid, clock_ns() + patience_ms * UINT64_C(1000000));
     w->pid = 0;

@@ -1,5 +1,5 @@
 /*
- * machine.c - pin, lock, SCHED_FIFO; spin, and look for gaps (see worker.h).
+ * machine.c - pins, locks memory, sets SCHED_FIFO; spins, and looks for gaps (see worker.h).
  */
 #include "worker.h"
 #include "tools/cutin/nap.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-/* The last one that it may use: interrupts and whatever else was first tend to be on the first. */
+/* Pins to the last processor allowed. Interrupts and other work tend to be on the first one. */
 static int32_t pin(void)
 {
     cpu_set_t set, one;
@@ -30,8 +30,8 @@ void claim_make(struct claim *c)
     struct sched_param param = {.sched_priority = 1};
     int now = sched_getscheduler(0);
 
-    /* What was touched alone: a simulated GPU maps more memory than there is. Not what is mapped
-     * later: with a limit that would fail. */
+    /* Locks only touched pages, because a simulated GPU maps more memory than there is. Leaves
+     * later mappings unlocked, because with a memory limit those would fail. */
     c->locked = mlockall(MCL_CURRENT | MCL_ONFAULT) == 0;
     c->cpu = pin();
     c->realtime = now == SCHED_FIFO || now == SCHED_RR ||

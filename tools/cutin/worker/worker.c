@@ -19,13 +19,13 @@
 
 enum {
     THREADS = 256,
-    WARM_UP = 5, /* first launches load the kernels: no samples */
-    BATCHES = 4, /* of best-effort kernels in the queue */
-    GRAPHS = 2,  /* of them, where a batch is a graph */
+    WARM_UP = 5, /* not sampled: first launches load the kernels */
+    BATCHES = 4, /* batches of best-effort kernels in the queue */
+    GRAPHS = 2,  /* graphs in the queue, if a batch is one graph */
     MOST_BATCH = 16,
     BATCH_US = 5000,
     SPIN_NS = 100000,
-    SLICE_NS = 50000000, /* how soon a stop is noticed */
+    SLICE_NS = 50000000, /* a stop is noticed after this at most */
 };
 
 struct gpu {
@@ -48,7 +48,7 @@ static struct worker_shared *shared;
 
 /* ---- the updates and their checksum -------------------------------------------------------- */
 
-/* Odd factors lose nothing, so no lost, repeated or swapped update can hide. */
+/* Odd factors lose no bits, so a lost, repeated or swapped update always shows. */
 static uint32_t mix_a(uint64_t k)
 {
     return (uint32_t)(k * 2654435761u) | 1u;
@@ -72,7 +72,7 @@ uint64_t worker_expected(uint64_t kernels, uint32_t be_graph)
 {
     uint32_t words[WORKER_WORDS], a = 1, b = 0;
 
-    /* All updates in a row are one multiplication and one addition. */
+    /* Applies all updates in a row as one multiplication and one addition. */
     for (uint64_t i = 0; i < kernels; i++) {
         uint64_t k = be_graph ? i % be_graph : i;
         a *= mix_a(k);
@@ -166,8 +166,8 @@ static int launch_graph(struct gpu *g)
     return 0;
 }
 
-/* Programs warm up before they make graphs: what the kernel takes is known then. The shortest of
- * some launches is what the graph takes. */
+/* Warms up before making the graph, as programs do, so that the kernel's time is known then. The
+ * graph's time is that of its shortest launch. */
 static int graph_warm_up(struct gpu *g)
 {
     struct update nothing;
@@ -179,7 +179,7 @@ static int graph_warm_up(struct gpu *g)
             return rc;
         TRY(cuStreamSynchronize, g->stream);
     }
-    /* A chain: each kernel after the one before. */
+    /* A chain: each kernel follows the one before. */
     CUgraphNode last = NULL;
 
     TRY(cuGraphCreate, &g->graph, 0);
@@ -205,7 +205,7 @@ static int graph_warm_up(struct gpu *g)
     return rc;
 }
 
-/* Enough in the queue to keep any GPU busy, and no more than about 20 ms where kernels allow. */
+/* Queues enough to keep any GPU busy, and at most about 20 ms of it if kernels are that short. */
 static int launch_batch(struct gpu *g)
 {
     uint32_t batch = BATCH_US / (shared->be_kernel_us ? shared->be_kernel_us : 1);
@@ -221,7 +221,7 @@ static int launch_batch(struct gpu *g)
     return rc;
 }
 
-/* Counted is what was done before the stop: what is queued then runs with nobody beside it. */
+/* Counts what was done before the stop: the rest of the queue runs without real time. */
 static int best_effort(struct gpu *g, struct worker_reply *reply)
 {
     uint32_t batches = g->exec ? GRAPHS : shared->be_batch ? 1 : BATCHES;
@@ -257,7 +257,7 @@ static int result(struct gpu *g, struct worker_reply *reply)
 
 /* ---- real time ----------------------------------------------------------------------------- */
 
-/* Sleeps, and spins at the end: a timer's lateness is none of the GPU's. False: to stop. */
+/* Sleeps, then spins, so that a late timer does not count as the GPU's latency. False: stop. */
 static bool await_arrival(uint64_t arrival_ns)
 {
     uint64_t now;
@@ -286,7 +286,7 @@ static int launch_and_wait(struct gpu *g, struct worker_sample *s)
     return 0;
 }
 
-/* None is left out: what came while another one was served is served next. */
+/* Leaves no request out: one that came while another was served is served next. */
 static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
 {
     uint32_t have = atomic_load_explicit(&shared->samples, memory_order_relaxed);
@@ -308,7 +308,7 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
         if (rc != 0)
             return rc;
         last_ns = shared->closed ? s->end_ns : s->arrival_ns;
-        /* Pairs with the parent's acquire: a sample that is counted is there. */
+        /* Pairs with the parent's acquire: a sample that is counted has been written. */
         atomic_store_explicit(&shared->samples, ++have, memory_order_release);
         reply->kernels += shared->rt_kernels;
         if (shared->break_ns && s->end_ns - s->arrival_ns > shared->break_ns)
@@ -318,7 +318,7 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
     return 0;
 }
 
-/* Whoever shares the GPU does not run yet. */
+/* Best effort does not run on the GPU yet. */
 static int noise_floor(struct gpu *g, uint32_t ms)
 {
     struct worker_sample s;
@@ -385,7 +385,7 @@ static int serve(struct gpu *g)
             n = recv(WORKER_SOCKET_FD, &request, sizeof(request), 0);
         while (n < 0 && errno == EINTR);
         if (n != sizeof(request))
-            return 0; /* the parent wants no more */
+            return 0; /* the parent is done */
         reply = (struct worker_reply){0};
         reply.error = answer(g, &request, &reply);
     } while (true);

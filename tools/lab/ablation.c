@@ -1,9 +1,9 @@
 /*
- * ablation.c - `cutin-lab ablation`: what each means of holding back is worth. The same
- * measurement with a cap on commands alone, with the cap on estimated time, with that cap while
- * nobody is above, too, with padding, with gates, and with suspending, over short and long
- * best-effort kernels; each with the throughput that it leaves to best effort, beside real time and
- * by itself.
+ * ablation.c - `cutin-lab ablation`: what each means of holding back is worth. It repeats one
+ * measurement with a cap on commands only, with a cap on estimated time, with that cap also while
+ * no client is above, with padding, with gates, and with suspending, over short and long
+ * best-effort kernels. Each row has the throughput that is left to best effort, beside real time
+ * and by itself.
  */
 #include "lab.h"
 #include "tools/cutin/latency/bench.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A closed loop, since some variants keep real time waiting for longer than a gap. */
+/* A closed loop, because in some variants real time waits for longer than a gap. */
 static struct bench_plan given = {.arrivals = {.kind = ARRIVALS_CLOSED},
                                   .samples = 300,
                                   .solo_ms = 1500,
@@ -32,7 +32,7 @@ static const struct option_row options[] = {
 static const uint32_t kernels_us[] = {20, 200, 2000, 50000};
 enum { KERNELS = sizeof(kernels_us) / sizeof(kernels_us[0]) };
 
-/* A time budget of a second is none. */
+/* A time budget of a second is in effect no bound. */
 static const struct variant {
     const char *name, *gates, *depth, *budget_us, *alone, *pad, *suspend;
 } variants[] = {
@@ -53,13 +53,13 @@ struct row {
     uint32_t be_kernel_us;
     struct bench_added added;
     bool p99_known;
-    double ratio;      /* of best effort beside real time, to it alone on the plain driver */
-    double solo_ratio; /* of best effort with nobody above, to that */
+    double ratio;      /* best effort beside real time, to it alone on the plain driver */
+    double solo_ratio; /* best effort with no client above, to the same */
     double gate_us;
-    struct figures wait; /* from the call to the first real-time kernel, with --stages */
+    struct figures wait; /* from the call to the first real-time kernel; with --stages */
 };
 
-/* What a variant leaves out is as the user has it. */
+/* Settings that a variant does not name stay as the user has them. */
 static int measure(struct bench *b, const struct variant *v)
 {
     bool suspends = strcmp(v->suspend, "on") == 0;
@@ -70,7 +70,7 @@ static int measure(struct bench *b, const struct variant *v)
         {"CUTIN_ALONE", v->alone},
         {"CUTIN_PAD", v->pad},
         {"CUTIN_SUSPEND", v->suspend},
-        /* The real driver does not know it. */
+        /* only the simulator reads this */
         {"SIMGPU_RM", suspends && !getenv("SIMGPU_RM") ? "accept" : NULL},
         {0},
     };
@@ -119,8 +119,8 @@ static json_t *row_json(const struct row *r, bool stages)
     return row;
 }
 
-/* The plain driver is measured once for each length of kernels, with the first variant. A row that
- * an interrupt cut short is none. `part` of `parts`: how far the rows before have come. */
+/* Measures the plain driver once for each length of kernels, with the first variant. A row that is
+ * interrupted is dropped. `part` of `parts`: how many rows were measured before. */
 static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, double parts,
                        json_t *rows, json_t **config)
 {

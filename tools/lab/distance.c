@@ -1,7 +1,7 @@
 /*
- * distance.c - `cutin-lab distance`: a program as if its GPU were far away (docs/distance.md).
+ * distance.c - `cutin-lab distance`: runs a program as if its GPU were far away (docs/distance.md).
  *
- * The command becomes the program, as `cutin run` does, with one more library preloaded.
+ * The command becomes the program, like `cutin run`, with one more library preloaded.
  */
 #include "lab.h"
 #include "tools/cutin/paths.h"

@@ -1,5 +1,5 @@
 /*
- * hdr.c - sorted samples in buckets of three digits (see hdr.h).
+ * hdr.c - counts sorted samples in buckets of three digits (see hdr.h).
  */
 #include "hdr.h"
 
@@ -9,7 +9,7 @@ enum { FIRST_BITS = 11 }; /* 2 * HDR_HALF = 2^11 */
 
 uint32_t hdr_bucket(uint64_t ns)
 {
-    /* The doubling that a value lies in; the first is linear. */
+    /* Finds the doubling of the value; the first one is linear. */
     uint32_t bits = 64 - (uint32_t)__builtin_clzll(ns | 1);
 
     uint32_t d = bits > FIRST_BITS ? bits - FIRST_BITS : 0;
@@ -30,7 +30,7 @@ uint64_t hdr_most_ns(uint32_t bucket)
                                     : (UINT64_C(1) << (FIRST_BITS + HDR_DOUBLINGS - 1)) - 1;
 }
 
-/* What a bucket stands for in a sum. */
+/* The value that stands for a bucket in a sum. */
 static double middle_ns(uint32_t bucket)
 {
     uint64_t least = hdr_least_ns(bucket);
@@ -58,7 +58,7 @@ double hdr_mean_ns(const uint64_t *ns, size_t n)
 
 /* ---- the percentile distribution ------------------------------------------------------------ */
 
-enum { TICKS = 5 }; /* lines for each halving of what is left to 100 percent */
+enum { TICKS = 5 }; /* lines for each halving of the distance to 100 percent */
 
 void hdr_print(const uint64_t *sorted_ns, size_t n, FILE *out)
 {

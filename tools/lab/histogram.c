@@ -1,6 +1,6 @@
 /*
- * histogram.c - `cutin-lab histogram`: what `cutin latency --latencies` wrote, as histograms that
- * can be added up and that HdrHistogram's plotters read.
+ * histogram.c - `cutin-lab histogram`: turns the file of `cutin latency --latencies` into
+ * histograms that can be added up and that HdrHistogram's plotters read.
  */
 #include "hdr.h"
 #include "lab.h"
@@ -17,9 +17,9 @@ enum { MOST_MODES = 8 };
 
 struct mode {
     char name[16];
-    uint64_t *ns; /* sorted, once all are there */
+    uint64_t *ns; /* sorted, once all are read */
     size_t n, room;
-    uint64_t max_ns, max_at_ns; /* the slowest one, and when it came, since 1970 */
+    uint64_t max_ns, max_at_ns; /* the slowest one, and its arrival since 1970 */
 };
 
 static struct mode modes[MOST_MODES];
@@ -45,7 +45,7 @@ static int add(const char *name, uint64_t at_ns, uint64_t ns)
     return 0;
 }
 
-/* -EINVAL also where there is no latency at all. */
+/* Returns -EINVAL also if there is no latency at all. */
 static int read_latencies(const char *path)
 {
     FILE *in = fopen(path, "re");
@@ -60,7 +60,7 @@ static int read_latencies(const char *path)
     return rc == 0 && (fields != EOF || !modes[0].n) ? -EINVAL : rc;
 }
 
-/* Only what was counted: [the least value of the bucket, count]. */
+/* Lists the buckets that have counts: [the smallest value of the bucket, count]. */
 static json_t *mode_json(const struct mode *m)
 {
     json_t *counts = json_array();
@@ -78,7 +78,7 @@ static json_t *mode_json(const struct mode *m)
                      hdr_mean_ns(m->ns, m->n), "buckets", counts);
 }
 
-/* The text of one mode, or JSON of all (NULL). */
+/* Writes the text of one mode, or JSON of all modes (`only` NULL). */
 static int write_file(const struct subcommand *cmd, const struct mode *only, const char *path)
 {
     struct whole whole;

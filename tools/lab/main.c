@@ -1,5 +1,5 @@
 /*
- * main.c - the cutin-lab command: what nobody needs who only serves.
+ * main.c - the cutin-lab command: what is not needed to serve.
  */
 #include "lab.h"
 

@@ -3,9 +3,9 @@
  *
  * The same calls are timed in processes of their own: bare, and preloaded as real time (pass
  * through), as best effort (inline) and as best effort whose stream is held (buffered). The modes
- * take turns, round after round, so that the machine's noise meets them alike; a figure is the
- * median over the rounds of (percentile under cutin - percentile bare of the same round). On the
- * simulated GPU its null mode is used: calls cost next to nothing, so that the shim's part shows.
+ * take turns, round after round, so that the machine's noise affects them alike. A figure is the
+ * median over the rounds of (percentile under cutin - percentile bare of the same round). The
+ * simulated GPU has a null mode in which calls cost next to nothing, so that the shim's part shows.
  */
 #include "lab.h"
 #include "tools/facts/driver.h"
@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The rows and columns of the table; ints, because loops count through them. */
+/* The rows and columns of the table. They are ints, because loops count through them. */
 enum { BARE, PASS_THROUGH, INLINE, BUFFERED, MODES };
 static const char *const mode_names[] = {"bare", "pass_through", "inline", "buffered", NULL};
 enum {
@@ -43,7 +43,7 @@ static const char *const call_names[] = {
 };
 
 enum {
-    CHUNK = 500, /* calls between two synchronisations: fits a vHQ that is held */
+    CHUNK = 500, /* calls between two synchronisations; they fit into a held vHQ */
     MOST_ROUNDS = 100,
     MOST_THREADS = 64,
     LIMIT_S = 86400,
@@ -54,10 +54,10 @@ struct figure {
 };
 
 static struct plan {
-    uint32_t calls, rounds, threads; /* threads 0: 1, then 8 */
-    int mode;                        /* of a worker; -1: this is none */
-    bool sim, real, json;            /* sim changes nothing */
-    uint32_t measured, measurements; /* processes: so far, and in all */
+    uint32_t calls, rounds, threads; /* threads 0: measure with 1, then with 8 */
+    int mode;                        /* of a worker; -1: this is no worker */
+    bool sim, real, json;            /* sim is the default and changes nothing */
+    uint32_t measured, measurements; /* processes: measured so far, and in all */
 } given = {.calls = 20000, .rounds = 5, .mode = -1};
 
 static const struct option_row options[] = {
@@ -79,7 +79,7 @@ static struct {
     struct driver cu;
     struct device device;
     CUfunction function;
-    __typeof__(&cuLaunchKernelEx) launch_ex; /* NULL before 11.8 */
+    __typeof__(&cuLaunchKernelEx) launch_ex; /* NULL: before 11.8 */
     __typeof__(&cuLaunchCooperativeKernel) launch_cooperative;
     int (*hold)(CUstream), (*release)(CUstream); /* cutin.h, found if it is loaded */
     uint32_t calls, threads;
@@ -87,15 +87,15 @@ static struct {
     uint64_t *ns; /* [call][thread][calls] */
 } bench;
 
-struct subject { /* one thread's own objects */
+struct subject { /* the objects of one thread */
     CUstream stream;
     CUevent event;
     CUdeviceptr device;
     void *host;
-    CUgraphExec graph; /* of one such kernel */
+    CUgraphExec graph; /* of one launch of the function */
 };
 
-/* Without attributes; what the driver does not have is a plain one. */
+/* Launches without attributes. A driver without cuLaunchKernelEx launches as usual. */
 static CUresult launch_ex(CUstream stream, void **params)
 {
     CUlaunchConfig config = {1, 1, 1, 32, 1, 1, 0, stream, NULL, 0};
@@ -131,7 +131,7 @@ static CUresult make_call(int call, const struct subject *s)
 
 static int time_call(int call, const struct subject *s, uint64_t *ns, uint32_t count)
 {
-    /* Threads that hold the default stream, which is all of theirs, would wait for each other. */
+    /* All threads share the default stream, so threads that hold it would wait for each other. */
     bool holds = bench.mode == BUFFERED && (s->stream || bench.threads == 1);
 
     for (uint32_t done = 0; done < count;) {
@@ -188,7 +188,7 @@ static void *worker_thread(void *arg)
         uint64_t *ns = bench.ns + ((size_t)call * bench.threads + me) * bench.calls;
 
         s.stream = call == LAUNCH_DEFAULT ? NULL : own;
-        /* The first launch of a kernel waits for its turn: not while its own thread holds. */
+        /* The first launch of a kernel waits for its turn, so nothing is held yet. */
         err |= (long)make_call(call, &s);
         bench.cu.cuStreamSynchronize(s.stream);
         err |= time_call(call, &s, warm, CHUNK);
@@ -197,7 +197,7 @@ static void *worker_thread(void *arg)
     return (void *)err;
 }
 
-static char worker_why[256]; /* it cannot begin */
+static char worker_why[256]; /* why it cannot begin */
 
 #define TRY(name, ...) DRIVER_TRY(&bench.cu, worker_why, #name, name, __VA_ARGS__)
 
@@ -218,7 +218,7 @@ static int worker_open(void)
     return bench.mode == BUFFERED && !bench.hold ? -ENOSYS : 0;
 }
 
-/* Times everything in this process and says it of each call. */
+/* Times all calls in this process, and gives the samples of each kind of call. */
 static int worker(int mode, const struct plan *plan)
 {
     pthread_t threads[MOST_THREADS];
@@ -318,7 +318,7 @@ static double median(double *v, uint32_t n)
 
 struct result {
     uint32_t threads, rounds;
-    struct figure of[MODES][CALLS]; /* bare, and what the others add */
+    struct figure of[MODES][CALLS]; /* figures of bare, and what each other mode adds */
 };
 
 static struct figure seen[MOST_ROUNDS][MODES][CALLS];
@@ -341,7 +341,7 @@ static void result_make(struct result *result, const struct plan *plan, uint32_t
         }
 }
 
-/* All rounds with plan->threads threads. -ECANCELED where not even one was complete. */
+/* Runs all rounds with plan->threads threads. -ECANCELED: not even one round was complete. */
 static int run_rounds(struct plan *plan, const struct paths *paths, struct result *result)
 {
     uint32_t rounds = 0;
@@ -381,7 +381,7 @@ static json_t *result_json(const struct result *result)
     return object;
 }
 
-/* The first result's figures at the top, all of them under "runs". */
+/* The first result's figures are at the top, and those of all results under "runs". */
 static json_t *all_json(const struct plan *plan, const struct result *results, size_t n, int argc,
                         char **argv)
 {

@@ -1,8 +1,8 @@
 /*
- * preset.c - `cutin-lab preset`: the protocols by which others measured, and what they report.
+ * preset.c - `cutin-lab preset`: measures by the protocols of others, and shows what they report.
  *
- * A preset is a set of options; what is given beside it counts. Its rows stand beside what the
- * papers report, of other machines and other GPUs: they are no comparison of the systems. Where
+ * A preset is a set of options; options that are given override it. Its rows are beside those that
+ * the papers report of other machines and GPUs: this does not compare the systems. Where the
  * figures come from is in docs/measuring.md.
  */
 #include "lab.h"
@@ -14,17 +14,17 @@
 #include <string.h>
 
 enum metric {
-    RESIDUE_KERNELS, /* p99 of what real time waited for, in best-effort kernels */
+    RESIDUE_KERNELS, /* p99 of what real time waited for, in lengths of a best-effort kernel */
     PREEMPT_P50,     /* from the call until the first kernel began, us */
     PREEMPT_P99,
-    CUTIN_RATIO, /* p99 against alone */
+    CUTIN_RATIO, /* p99 relative to alone */
     NATIVE_RATIO,
-    MEAN_ADDED,  /* to the mean of alone, percent */
-    P99_SAVED,   /* cutin's p99 below that of native, percent */
-    BE_OVERHEAD, /* with nobody above, percent of native */
+    MEAN_ADDED,  /* added to the mean of alone, percent */
+    P99_SAVED,   /* how far cutin's p99 is below native's, percent */
+    BE_OVERHEAD, /* with no client above, percent of native */
     BE_LOST,     /* beside real time, percent of native beside it */
     LATE,        /* requests beyond the bound, percent */
-    LATE_LIMIT,  /* and how many there may be, with 99 % confidence */
+    LATE_LIMIT,  /* the most that may be late, with 99 % confidence */
 };
 
 struct row {
@@ -36,11 +36,11 @@ enum { ROWS = 5 };
 
 struct preset {
     const char *name;
-    const char *about, *differs; /* from the original; one line each */
+    const char *about, *differs; /* how it differs from the original; one line each */
     const char *arrivals;
     double rate, bound_us; /* 0: none */
     uint32_t be_kernel_us, be_graph, be_batch, rt_kernels, rt_kernel_us, warm_up, samples;
-    const char *depth, *budget_us; /* of best effort; NULL: cutin's own */
+    const char *depth, *budget_us; /* of best effort; NULL: cutin's default */
     struct row row[ROWS];
 };
 
@@ -129,7 +129,7 @@ static const struct preset presets[] = {
     {0},
 };
 
-/* What was not given (0). */
+/* Fills in what was not given (0). */
 static void fill(struct bench_plan *p, const struct preset *preset)
 {
     char why[256];
@@ -182,13 +182,13 @@ static double mean_us(const struct bench_result *r)
     return sum / r->n;
 }
 
-/* Percent of `of` that `value` is less. */
+/* By how many percent `value` is less than `of`. */
 static double less(double value, double of)
 {
     return of > 0 ? 100 * (1 - value / of) : NAN;
 }
 
-/* NAN: it was not measured. */
+/* NAN: not measured. */
 static double value_of(const struct bench *b, enum metric metric)
 {
     const struct bench_result *alone = &b->mode[BENCH_ALONE], *native = &b->mode[BENCH_NATIVE],
@@ -230,7 +230,7 @@ static struct bench bench = {.plan = BENCH_ONE_PLAN};
 
 static const struct option_row options[] = {BENCH_ONE_OPTION_ROWS(bench.plan), {0}};
 
-/* The rows, as text or as a member of the object. */
+/* Gives the rows: as text without --json, and as a member of the object. */
 static void give_rows(const struct bench *b, json_t *root)
 {
     json_t *rows = json_array();

@@ -1,10 +1,10 @@
 /*
  * disb.c - `cutin-lab disb`: the inference benchmark of the REEF paper, mode by mode.
  *
- * Clients send inference requests, real-time ones and best-effort ones, at rates of their own. Each
- * mode serves the same arrivals: by one process or two, by the plain driver or under cutin. The
- * figures are what real time waits (from the arrival on) and what the GPU gets done in all, against
- * the mode where real time has the GPU for itself.
+ * Clients send real-time and best-effort inference requests, each at its own rate. Each mode serves
+ * the same arrivals: by one process or two, on the plain driver or under cutin. The figures are how
+ * long real time waits (from the arrival on) and how much work the GPU does in all, compared with
+ * the mode in which real time has the GPU to itself.
  */
 #include "disb.h"
 #include "tools/lab/lab.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of an option that may be repeated. */
+/* The texts of an option that may be repeated. */
 struct texts {
     const char *text[DISB_CLIENTS];
     uint32_t n;
@@ -26,10 +26,10 @@ struct texts {
 static struct plan {
     struct disb disb;
     const char *file;
-    struct texts workload, model; /* none: all workloads */
-    uint32_t modes;               /* a mask, 0: all */
+    struct texts workload, model; /* none given: all workloads */
+    uint32_t modes;               /* a mask; 0: all */
     uint32_t percent, worker;
-    bool json, measured; /* measured: anything at all */
+    bool json, measured; /* measured: there is at least one result */
     json_t *definitions;
 } given = {.disb = {.seconds = 5, .seed = 1}, .percent = 200, .worker = UINT32_MAX};
 
@@ -75,7 +75,7 @@ static int load_models(struct plan *p)
     struct disb *d = &p->disb;
     int rc = 0;
 
-    /* The command line wins: the first definition of a name is the one that counts. */
+    /* The first definition of a name counts, so those of the command line come first. */
     for (uint32_t i = 0; i < p->model.n && rc == 0; i++) {
         const char *text = p->model.text[i], *file = strchr(text, '=');
         char name[DISB_NAME];
@@ -88,7 +88,7 @@ static int load_models(struct plan *p)
     return rc == 0 ? disb_models(d, json_object_get(p->definitions, "models")) : rc;
 }
 
-/* Every workload that was named is there, so nothing fails after minutes. */
+/* Checks that all workloads named are there, so that this does not fail after minutes. */
 static int check_workloads(struct plan *p)
 {
     const json_t *all = json_object_get(p->definitions, "workloads");
@@ -139,7 +139,7 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
-/* Nothing where one of the two was not measured. */
+/* Puts no ratio if one of the two was not measured. */
 static void put_ratio(json_t *object, const char *key, double value, double of)
 {
     if (of > 0)
@@ -261,7 +261,7 @@ static uint32_t runs_of_all(const struct plan *p)
     return workloads * modes;
 }
 
-/* All modes of one workload. What was measured is printed or goes into `out`, also on the way to an
+/* Runs all modes of one workload. Prints what was measured, or puts it into `out`, also after an
  * error. */
 static int run_workload(struct plan *p, const char *name, const json_t *definition, json_t *out)
 {

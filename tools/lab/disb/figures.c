@@ -1,12 +1,12 @@
 /*
- * figures.c - what the clients of one run left in the shared memory, as figures.
+ * figures.c - makes figures of what the clients of a run left in the shared memory.
  */
 #include "disb.h"
 
 #include <stdlib.h>
 
-/* The instant on CLOCK_MONOTONIC of one on the device's clock. The two may run at different speeds;
- * where no second pairing was made they are taken for equal. */
+/* Converts an instant of the device's clock to CLOCK_MONOTONIC. The two may run at different
+ * speeds. If there is no second pairing, the speeds are taken as equal. */
 static double host_ns(const struct disb_seat *seat, double device_ns)
 {
     double device = seat->device_ns[1] - seat->device_ns[0],
@@ -22,7 +22,7 @@ static uint64_t preempt_ns(const struct disb_shared *shared, const struct disb_s
     const struct model_kernel *first = (const void *)((const char *)shared + seat->kernels_at);
     double ns = host_ns(seat, sample->first_ns) - (double)sample->call_ns - (double)first->ns;
 
-    return ns > 0 ? (uint64_t)ns : 0; /* below the resolution of the pairing */
+    return ns > 0 ? (uint64_t)ns : 0; /* shorter than the pairing can resolve */
 }
 
 void disb_result_make(struct disb_result *result, const struct disb_shared *shared)

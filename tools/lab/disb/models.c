@@ -1,5 +1,5 @@
 /*
- * models.c - generate the networks of models.def, and read others from workload files.
+ * models.c - generates the networks of models.def, and reads others from workload files.
  */
 #include "models.h"
 #include "tools/cutin/statistics/random.h"

@@ -1,5 +1,5 @@
 /*
- * run.c - the processes of one run: shared memory, phases, and an end whatever happens.
+ * run.c - the processes of one run: their shared memory and phases, and how they always end.
  */
 #include "tools/cutin/daemon.h"
 #include "tools/cutin/nap.h"
@@ -16,7 +16,7 @@
 
 enum {
     START_MS = 60000, /* a first cuInit on a big machine takes seconds */
-    STOP_MS = 30000,  /* a best-effort request, a sequential turn */
+    STOP_MS = 30000,  /* for a best-effort request, or a turn in sequential mode */
     LEAD_NS = 20000000,
     NAP_US = 1000,
     END_MS = 2000,
@@ -51,7 +51,7 @@ struct run {
     struct daemon_own daemon;
 };
 
-/* What a process of the run said of its failure; NULL: none did. */
+/* Why a process of the run failed, by its own words; NULL: none did. */
 static const char *told(const struct run *r)
 {
     for (uint32_t i = 0; r->shared && i < r->processes; i++)
@@ -156,7 +156,7 @@ static int share(struct run *r, const struct disb_workload *w)
 
 /* ---- processes ----------------------------------------------------------------------------- */
 
-/* The daemon of this run alone: figures do not depend on who else is on the machine. */
+/* A private daemon, so that figures do not depend on other users of the machine. */
 static int start_daemon(struct run *r)
 {
     char why[256];
@@ -173,7 +173,7 @@ static int start_daemon(struct run *r)
 _Noreturn static void become_worker(struct run *r, uint32_t process)
 {
     char number[16];
-    /* Streams of one process: its priorities are the levels. */
+    /* In one process the priorities of its streams are the levels. */
     bool inherit = r->mode->cutin && r->mode->processes == DISB_ONE;
     const struct variable rows[] = {{"CUTIN_STREAM_PRIORITY", inherit ? "inherit" : NULL},
                                     {"CUTIN_PAD", r->mode->pad ? "on" : NULL},
@@ -213,13 +213,13 @@ static int check_alive(struct run *r)
         if (r->pid[i] > 0 && waitpid(r->pid[i], &status, WNOHANG) == r->pid[i]) {
             r->pid[i] = 0;
             if (status == 0 && atomic_load(&r->shared->phase) == DISB_CLOSE)
-                continue; /* its clients are through, others are not yet */
+                continue; /* its clients are done, those of others are not yet */
             return fail(r, -EPIPE, "a client ended unexpectedly");
         }
     return 0;
 }
 
-/* The window is most of a run. */
+/* The progress of the window stands for that of the run. */
 static void show(const struct run *r)
 {
     double window = r->d->seconds * 1e9, done = 0;
@@ -232,7 +232,7 @@ static void show(const struct run *r)
     progress_show(r->d->run + (done < 1 ? done : 1), r->d->runs, what);
 }
 
-/* Until so many clients are there, or the time is over: -ETIMEDOUT. */
+/* Waits until `clients` clients are there. -ETIMEDOUT: not all of them by `until_ns`. */
 static int await(struct run *r, const _Atomic uint32_t *count, uint32_t clients, uint64_t until_ns,
                  bool cancellable)
 {
@@ -271,7 +271,7 @@ static int prepare(struct run *r)
     return await(r, &r->shared->calibrated, clients, in_ms(STOP_MS), true);
 }
 
-/* The window, the rest of real time's queue, the end of best effort's requests. */
+/* Waits for the window, then for real time's queue, then for best effort's last requests. */
 static int measure(struct run *r)
 {
     struct disb_shared *s = r->shared;

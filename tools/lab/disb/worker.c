@@ -4,7 +4,7 @@
  * A client sends its requests one after another: it waits for the next arrival, launches the
  * model's kernels and waits until they are complete. Latency counts from the arrival, so a request
  * that comes while its client is busy has queued. Preemption latency is the time from the first
- * launch call until its kernel begins: an event behind it tells when it ended on the device.
+ * launch call until its kernel begins: an event behind it shows when it ended on the device.
  */
 #include "disb.h"
 #include "tools/facts/driver.h"
@@ -21,7 +21,7 @@
 enum {
     WARM_UP = 2, /* first launches load kernels, and cutin learns how long they take */
     CALIBRATIONS = 20,
-    MOST_FUNCTIONS = 1024, /* of one process; what is beyond shares them */
+    MOST_FUNCTIONS = 1024, /* in a process; further kernels share these */
     NAP_US = 200,
     SLICE_NS = 5000000,
 };
@@ -34,8 +34,8 @@ static struct {
 static struct disb_shared *shared;
 static struct disb_failure *own_failure; /* in `shared` */
 
-/* Every distinct kernel is a function of its own, from a module of its own, as those of a network
- * are: cutin learns how long a function takes. Clients of a process share them. */
+/* Every distinct kernel is a function in a module of its own, as those of a network are, because
+ * cutin learns how long a function takes. Clients of a process share them. */
 static struct {
     pthread_mutex_t lock;
     struct function {
@@ -49,14 +49,14 @@ struct client {
     struct disb_seat *seat;
     uint32_t index;
     const struct model_kernel *kernel;
-    CUfunction *function; /* of each kernel */
+    CUfunction *function; /* one for each kernel */
     const uint64_t *arrival_ns;
     struct disb_sample *sample;
     CUstream stream;
     CUevent origin, first, done;
 };
 
-/* What failed first in this process is what the parent tells. */
+/* The parent reports the first failure of this process. */
 static int fail_for(const char *why)
 {
     static _Atomic uint32_t failures;
@@ -96,7 +96,7 @@ static void await_phase(uint32_t wanted)
 
 /* ---- whose turn, in sequential mode -------------------------------------------------------- */
 
-/* Real time first, then by arrival; nobody is interrupted. */
+/* Real time goes first, then the earliest arrival. A running request is not interrupted. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -146,7 +146,7 @@ static void turn_give(void)
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-/* More blocks than fit would run in waves, each as long as the kernel is meant to be. */
+/* More blocks than fit would run in waves, each as long as the whole kernel should be. */
 static uint32_t resident(const struct model_kernel *k)
 {
     uint32_t warps = (k->threads + 31) / 32;
@@ -171,7 +171,7 @@ static int request(struct client *c)
     }
     if (c->seat->rt) {
         TRY(cuStreamSynchronize, c->stream);
-    } else { /* does not spin while it waits */
+    } else { /* waits without spinning */
         TRY(cuEventRecord, c->done, c->stream);
         TRY(cuEventSynchronize, c->done);
     }
@@ -186,7 +186,7 @@ static double device_ns(struct client *c, CUevent event)
     return (double)ms * 1e6;
 }
 
-/* Pairs the device's clock with the host's: the event that took the least time in between. */
+/* Pairs the device's clock with the host's, by the event that took the least time. */
 static int calibrate(struct client *c, int end)
 {
     uint64_t best_ns = UINT64_MAX;
@@ -217,11 +217,11 @@ static void note(struct client *c, uint64_t arrival_ns, uint64_t call_ns)
     if (!c->seat->rt || n == c->seat->capacity)
         return;
     c->sample[n] = (struct disb_sample){now - arrival_ns, call_ns, device_ns(c, c->first)};
-    /* Pairs with the parent's acquire: a sample that is counted is there. */
+    /* Pairs with the parent's acquire: a sample that is counted has been written. */
     atomic_store_explicit(&c->seat->samples, n + 1, memory_order_release);
 }
 
-/* The i-th arrival; false: there are no more, or the time is over. */
+/* Waits for the i-th arrival. False: there are no more, or the time is over. */
 static bool await_arrival(struct client *c, uint32_t i, uint64_t *arrival_ns)
 {
     uint64_t until_ns = c->seat->rt ? shared->last_ns : UINT64_MAX, now;
@@ -325,7 +325,7 @@ static void *client_main(void *arg)
     struct client *c = arg;
     int rc = client_open(c);
 
-    /* A client that failed goes through the phases all the same: nobody waits for it. */
+    /* A client that failed goes through the phases all the same, so that none waits for it. */
     atomic_fetch_add(&shared->ready, 1);
     await_phase(DISB_CALIBRATE);
     if (rc == 0)
@@ -349,7 +349,7 @@ static int gpu_open(void)
 
     if (driver_open(&gpu.cu, &gpu.device, why, sizeof(why)) != 0)
         return fail_for(why);
-    /* Of this name in every driver; cuda.h means a version of 12.8. */
+    /* Every driver has a function of this name; cuda.h renames it to a version of 12.8. */
     *(void **)&gpu.elapsed = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuEventElapsedTime");
     if (!gpu.elapsed)
         return fail("cuEventElapsedTime", CUDA_ERROR_NOT_FOUND);
@@ -377,7 +377,7 @@ int disb_worker_main(uint32_t process)
         return EXIT_FAILURE;
     }
     own_failure = &shared->failure[process];
-    prctl(PR_SET_TIMERSLACK, 1000); /* arrivals are on time to a microsecond, not to fifty */
+    prctl(PR_SET_TIMERSLACK, 1000); /* so that arrivals are late by a microsecond, not by fifty */
     if (gpu_open() != 0)
         return EXIT_FAILURE;
     for (uint32_t i = 0; i < shared->seats; i++) {

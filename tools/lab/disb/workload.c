@@ -1,5 +1,5 @@
 /*
- * workload.c - who sends what and when: workloads and models from JSON (docs/disb.md).
+ * workload.c - makes workloads (clients and their arrivals) and models from JSON (docs/disb.md).
  */
 #include "disb.h"
 #include "tools/cutin/statistics/random.h"
@@ -62,7 +62,7 @@ json_t *disb_load(const char *path, char *why, size_t why_bytes)
 struct arrivals {
     double first_ns, next_ns;
     uint64_t seed;
-    double period_ns, least_ns, most_ns; /* as the kind needs */
+    double period_ns, least_ns, most_ns; /* each kind uses some of these */
     const json_t *trace;
 };
 
@@ -77,11 +77,11 @@ static int number(const json_t *client, const char *key, double least, double mo
     return refuse(c, "\"%s\" has to be a number from %g to %g", key, least, most);
 }
 
-/* The i-th arrival; what is behind it only grows. */
+/* The i-th arrival. Later ones are never earlier than that. */
 static double periodic(struct arrivals *a, uint64_t i)
 {
-    /* A random phase, and up to a tenth of a period late: two clients of one rate do not keep the
-     * phase that they happen to begin with. */
+    /* A random phase, and each arrival up to a tenth of a period late. So two clients of one rate
+     * do not keep the phase in which they begin. */
     if (i == 0)
         a->first_ns = random_unit(&a->seed) * a->period_ns;
     return a->first_ns + a->period_ns * ((double)i + 0.1 * random_unit(&a->seed));
@@ -96,7 +96,7 @@ static double uniform(struct arrivals *a, uint64_t i)
 {
     double gap_ns = a->least_ns + (a->most_ns - a->least_ns) * random_unit(&a->seed);
 
-    /* The first one at any phase. */
+    /* The first one comes at a random phase. */
     a->next_ns += i == 0 ? gap_ns * random_unit(&a->seed) : gap_ns;
     return a->next_ns;
 }
@@ -326,7 +326,7 @@ const struct model *disb_model(struct disb *d, const char *name)
     for (uint32_t i = 0; i < d->models; i++)
         if (strcmp(d->model[i].name, name) == 0)
             return &d->model[i].model;
-    for (const char *c = name; *c; c++) /* models of one seed have different orders */
+    for (const char *c = name; *c; c++) /* gives models of one seed different orders */
         seed = seed * 31 + (unsigned char)*c;
     if (model_full(d, name) != 0)
         return NULL;

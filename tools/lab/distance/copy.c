@@ -1,8 +1,8 @@
 /*
- * copy.c - copies of a GPU at a distance (see distance.h). To the device they are as slow
- * as the requests in flight allow: the same bytes are copied some times more, in front, so that the
- * way is taken for that long; in stream order nobody can tell. What cannot be copied again,
- * pageable memory and rectangles, is delayed for as long.
+ * copy.c - copies of a GPU at a distance (see distance.h). A copy to the device becomes as slow as
+ * the requests in flight make it: the same bytes are copied several times before, so the link is
+ * busy for that long. This cannot be noticed in stream order. What cannot be copied again (pageable
+ * memory and rectangles) gets a delay of that length instead.
  */
 #include "tools/lab/distance/copy.h"
 
@@ -35,7 +35,7 @@ static enum way way_of_types(CUmemorytype dst, CUdeviceptr dst_unified, CUmemory
                                                                                  : WITHIN;
 }
 
-/* Delays alone. */
+/* Puts a delay only, no copies, before the command. */
 static void before(CUstream stream, enum way way, uint64_t bytes)
 {
     const struct distance d = distance_get();
@@ -88,7 +88,7 @@ static void before_2d(CUstream stream, const CUDA_MEMCPY2D *c)
            way_of_types((c)->dstMemoryType, (c)->dstDevice, (c)->srcMemoryType, (c)->srcDevice),   \
            (c)->WidthInBytes *(c)->Height *(c)->Depth)
 
-/* One command: the delay of the first copy's kind, and the time that all reads need. */
+/* A batch is one command. It gets a delay for its reads, or else for the kind of its first copy. */
 static void before_batch(CUstream stream, const CUdeviceptr *dst, const CUdeviceptr *src,
                          const size_t *bytes, size_t count)
 {
@@ -124,7 +124,7 @@ static void before_batch(CUstream stream, const CUdeviceptr *dst, const CUdevice
 #define BOX       BEFORE_3D(stream, c), (const CUDA_MEMCPY3D *, c)
 #define BOX_PEER  BEFORE_3D(stream, c), (const CUDA_MEMCPY3D_PEER *, c)
 
-/* The arguments first, so that they are several. */
+/* Expands the arguments first, so that a macro such as TO_D becomes several of them. */
 #define EXPAND(macro, ...) macro(__VA_ARGS__)
 #define COPIES_OF(X_ASYNC, X_SYNC)                                                                 \
     X_ASYNC(cuMemcpyHtoDAsync_v2, TO_D)                                                            \

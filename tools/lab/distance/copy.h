@@ -1,6 +1,6 @@
 /*
- * copy.h - what stands in front of the driver's copies, and how that is made: a function that does
- * `before_`, for its `stream`, and then what the driver does.
+ * copy.h - makes the functions that are called instead of the driver's copies: each runs `before_`,
+ * which may use `stream`, and then calls the driver.
  */
 #ifndef CUTIN_TOOLS_LAB_DISTANCE_COPY_H
 #define CUTIN_TOOLS_LAB_DISTANCE_COPY_H
@@ -10,7 +10,7 @@
 
 struct stand_in {
     const char *symbol;
-    void *function; /* NULL: the end of a table */
+    void *function; /* NULL: the end of the table */
 };
 extern const struct stand_in distance_copies[];
 

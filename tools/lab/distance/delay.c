@@ -1,12 +1,12 @@
 /*
  * delay.c - delays in stream order (see distance.h).
  *
- * The delay is a kernel of one thread that looks at the clock. It is a CUkernel of a library, so it
- * belongs to no context: nothing has to be followed when contexts come and go.
+ * The delay is a kernel of one thread that looks at the clock. It is a CUkernel of a library, which
+ * belongs to no context, so contexts may come and go.
  */
 #include "tools/lab/distance/distance.h"
 
-/* The simulated driver knows it by its name. */
+/* The simulated driver knows this kernel by its name. */
 static const char ptx[] = ".version 6.5\n"
                           ".target sm_52\n"
                           ".address_size 64\n"
@@ -25,7 +25,7 @@ static const char ptx[] = ".version 6.5\n"
                           "}\n";
 
 static _Atomic(CUkernel) kernel; /* NULL: not loaded yet */
-static _Atomic bool off;         /* the driver does not take it */
+static _Atomic bool off;         /* the driver refuses the kernel */
 
 static void refused(CUresult why)
 {
@@ -35,8 +35,8 @@ static void refused(CUresult why)
             (int)why);
 }
 
-/* The driver knows no libraries (before CUDA 12.0), or cannot translate the kernel, which is found
- * at its first launch on a device. Any other error is one that the program's own call finds too. */
+/* True if the driver has no libraries (before CUDA 12.0) or cannot translate the kernel, which
+ * shows at its first launch on a device. The program's own call will meet any other error, too. */
 static bool refusal(CUresult r)
 {
     return r == CUDA_ERROR_NOT_FOUND || r == CUDA_ERROR_NOT_SUPPORTED ||
@@ -45,8 +45,8 @@ static bool refusal(CUresult r)
            r == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
-/* No lock is held across the driver's calls: of threads that come at once one is first, the others
- * give back what they loaded. A capture in this thread must not notice. */
+/* Holds no lock across driver calls. If several threads come at once, the first one wins and the
+ * others unload what they loaded. A capture in this thread is not disturbed. */
 static bool kernel_load(void)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -78,7 +78,7 @@ bool distance_applies(CUstream stream)
 void distance_delay(CUstream stream, uint64_t ns)
 {
     CUkernel k = atomic_load_explicit(&kernel, memory_order_acquire);
-    uint64_t own_ns = link_get().delay_ns; /* of a kernel that ends at once */
+    uint64_t own_ns = link_get().delay_ns; /* how long an empty delay takes */
     CUresult r = link_delay(k, stream, ns > own_ns ? ns - own_ns : 0);
     if (unlikely(refusal(r)))
         refused(r);

@@ -1,17 +1,17 @@
 /*
- * distance.h - a GPU at a distance (CUTIN_DISTANCE_US), on the one that is here: what the program
- * asks the GPU for waits in its stream, on the device, for as long as the longer way would take
- * (model.h). No thread waits, no order changes, and streams that capture get nothing.
+ * distance.h - simulates a GPU at a distance (CUTIN_DISTANCE_US) on the local one: each command
+ * waits in its stream, on the device, for as long as the longer way would take (model.h). No thread
+ * waits, no order changes, and streams that capture are left alone.
  *
- * It is a library that is preloaded and stands between libcutin.so's wrappers and the driver
- * (shim/front.h): for what is delayed the wrappers call functions of ours, which put a kernel that
- * does nothing into the stream and then call the driver. So it is the same for work that goes
- * straight to the driver, inline or out of a queue.
+ * This is a preloaded library between libcutin.so's wrappers and the driver (shim/front.h). For a
+ * command with a delay the wrappers call a function of this library, which puts a kernel that does
+ * nothing into the stream and then calls the driver. So the delay is the same for work that goes
+ * straight to the driver, inline, or out of a queue.
  */
 #ifndef CUTIN_TOOLS_LAB_DISTANCE_DISTANCE_H
 #define CUTIN_TOOLS_LAB_DISTANCE_DISTANCE_H
 
-/* Declare every version of every function, and no macro that renames one to another. */
+/* Declares every version of every function, without macros that rename one to another. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
@@ -23,12 +23,12 @@
 
 #include <stdatomic.h>
 
-/* What CUTIN_DISTANCE_US and CUTIN_DISTANCE_TAGS say. */
+/* The settings of CUTIN_DISTANCE_US and CUTIN_DISTANCE_TAGS. */
 struct distance distance_get(void);
-/* libcutin.so, behind which we are. */
+/* libcutin.so, which calls this library. */
 const struct cutin_behind *distance_behind(void);
 
-/* The driver's own function, which `kept` keeps. */
+/* Finds the driver's own function, and keeps it in `kept`. */
 void *distance_driver(void **kept, const char *symbol);
 #define DRIVER(symbol)                                                                             \
     ({                                                                                             \
@@ -37,14 +37,14 @@ void *distance_driver(void **kept, const char *symbol);
     })
 #define SAY(severity, ...) distance_behind()->log(severity, __VA_ARGS__)
 
-/* False: what goes into this stream goes as it is; it captures, say. */
+/* False: commands in this stream are not delayed, for example because it captures. */
 bool distance_applies(CUstream stream);
-/* Puts a delay, on the device, into a stream to which it applies. */
+/* Puts a delay on the device into a stream to which it applies. */
 void distance_delay(CUstream stream, uint64_t ns);
 
-/* Measures how copies go as near as the GPU is, once, before the first command: so nothing of the
- * process runs that it could wait for. The error of the first delay, if there is one. `kernel`
- * delays. */
+/* Measures copies and empty delays of the local GPU, once, before the first command: then no work
+ * of the process runs that this could wait for. `kernel` makes the delays. Returns the error of the
+ * first delay, if there is one. */
 CUresult link_measure(CUkernel kernel);
 struct distance_link link_get(void);
 CUresult link_delay(CUkernel kernel, CUstream stream, uint64_t ns);

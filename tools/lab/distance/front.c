@@ -1,6 +1,6 @@
 /*
- * front.c - what stands in front of the driver where there is a distance: launches of kernels and
- * graphs, memsets; and copies (copy.h).
+ * front.c - the functions that are called instead of the driver's if there is a distance: launches
+ * of kernels and graphs, memsets; and copies (copy.h).
  */
 #include "tools/lab/distance/copy.h"
 
@@ -62,7 +62,7 @@ static CUresult far_launch_ex(const CUlaunchConfig *config, CUfunction f, void *
     return DRIVER(cuLaunchKernelEx)(config, f, params, extra);
 }
 
-/* One command: what is inside of it the GPU fetched before. */
+/* A graph is one command: the GPU has fetched before what is inside of it. */
 static CUresult far_graph(CUgraphExec exec, CUstream stream)
 {
     delay(stream);

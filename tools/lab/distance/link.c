@@ -1,5 +1,5 @@
 /*
- * link.c - the way to the GPU that is here: how long copies take without a distance.
+ * link.c - the local GPU without a distance: how long copies and empty delays take.
  */
 #include "tools/lab/distance/distance.h"
 
@@ -10,18 +10,18 @@ enum { HEAD_START_NS = 100000, MOST_NS = 3200000, PATIENCE_NS = 20000000 };
 
 static const struct distance_link assumed = {.fixed_ns = 1500, .bytes_per_us = 12000};
 static struct distance_link native;
-static _Atomic int measuring; /* 1: somebody does, 2: done */
+static _Atomic int measuring; /* 1: a thread is measuring; 2: done */
 
 struct rig {
     CUkernel kernel;
-    uint64_t head_start_ns; /* what the host has needed so far */
+    uint64_t head_start_ns; /* the delay during which the host submits */
     CUstream stream;
     CUevent start, end;
     CUdeviceptr device;
-    void *host; /* kept: giving it back may wait for whatever runs */
+    void *host; /* kept, because freeing it may wait for running work */
 };
 
-/* Two events that tell times. False: the driver gives none. */
+/* Makes two timing events. False: the driver has none. */
 static bool events_make(struct rig *rig)
 {
     if (DRIVER(cuEventCreate)(&rig->start, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
@@ -32,7 +32,7 @@ static bool events_make(struct rig *rig)
     return false;
 }
 
-/* Gives up on a device that is kept from ending a few copies. */
+/* Gives up on a device that does not end a few copies in time. */
 static bool wait_for(CUevent event)
 {
     for (uint64_t from = clock_ns(); clock_ns() - from < PATIENCE_NS;) {
@@ -49,9 +49,9 @@ CUresult link_delay(CUkernel k, CUstream stream, uint64_t ns)
     return DRIVER(cuLaunchKernel)((CUfunction)k, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
 }
 
-/* One round, behind a delay: what was all submitted while it passed follows one another without
- * waiting for the host. Copies of so many bytes, or delays of nothing. Negative: it did wait.
- * False: the device does not come to it. */
+/* One round. All is submitted while a delay runs, so that it then follows one another without
+ * waiting for the host. Copies `bytes`, or runs empty delays if `bytes` is 0. `ms` negative: the
+ * host was too slow. False: the device does not get to it. */
 static bool round_ms(struct rig *rig, size_t bytes, float *ms)
 {
     uint64_t from = clock_ns();
@@ -62,7 +62,7 @@ static bool round_ms(struct rig *rig, size_t bytes, float *ms)
     for (int i = 0; i < TIMES && !bytes; i++)
         link_delay(rig->kernel, rig->stream, 0);
     DRIVER(cuEventRecord)(rig->end, rig->stream);
-    bool queued = clock_ns() - from < rig->head_start_ns; /* it has not ended yet */
+    bool queued = clock_ns() - from < rig->head_start_ns; /* the delay was still running then */
     if (!wait_for(rig->end) || DRIVER(cuEventElapsedTime)(ms, rig->start, rig->end) != CUDA_SUCCESS)
         return false;
     if (queued)
@@ -72,7 +72,7 @@ static bool round_ms(struct rig *rig, size_t bytes, float *ms)
     return true;
 }
 
-/* Of one of them, the least of some rounds; 0: it could not be told. */
+/* How long one of them takes: the least of several rounds; 0: not known. */
 static uint64_t least_ns(struct rig *rig, size_t bytes)
 {
     float least = 0, ms;

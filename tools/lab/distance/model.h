@@ -1,9 +1,9 @@
 /*
- * model.h - what a GPU at a distance costs, by DxPU (He et al., ACM TACO 2023): every
- * command that the GPU is asked for comes later by what the round trip is longer than over PCIe;
- * the GPU reads the host's memory with so many requests in flight, so the rate falls as the round
- * trip grows; writes to the host are posted, so half of the round trip is added and the rate stays.
- * Arithmetic alone: no driver and no settings.
+ * model.h - what a GPU at a distance costs, by DxPU (He et al., ACM TACO 2023). Every command comes
+ * later by what the round trip is longer than over PCIe. The GPU reads the host's memory with a
+ * fixed number of requests in flight, so the rate falls as the round trip grows. Writes to the host
+ * are posted: half of the added round trip is added to them, at the same rate. Only arithmetic: no
+ * driver and no settings.
  */
 #ifndef CUTIN_TOOLS_LAB_DISTANCE_MODEL_H
 #define CUTIN_TOOLS_LAB_DISTANCE_MODEL_H
@@ -14,17 +14,17 @@
 enum { DISTANCE_NATIVE_RTT_NS = 1200, DISTANCE_REQUEST_BYTES = 128 };
 
 struct distance {
-    uint32_t rtt_ns, tags; /* no longer than the native round trip: there is no distance */
+    uint32_t rtt_ns, tags; /* with no more than the native round trip there is no distance */
 };
 
-/* In front of kernels, graphs, memsets, copies to the device and within it; half of it in front of
- * copies to the host. */
+/* The delay of kernels, graphs, memsets, and copies to the device and within it. Copies to the host
+ * get half of it. */
 static inline uint32_t distance_delta_ns(const struct distance *d)
 {
     return d->rtt_ns > DISTANCE_NATIVE_RTT_NS ? d->rtt_ns - DISTANCE_NATIVE_RTT_NS : 0;
 }
 
-/* What the GPU needs at least to read so much of the host's memory. */
+/* The least time that the GPU needs to read `bytes` of the host's memory. */
 static inline uint64_t distance_read_ns(const struct distance *d, uint64_t bytes)
 {
     return (uint64_t)((double)bytes * d->rtt_ns / ((double)d->tags * DISTANCE_REQUEST_BYTES));
@@ -32,7 +32,7 @@ static inline uint64_t distance_read_ns(const struct distance *d, uint64_t bytes
 
 /* ---- copies to the device ------------------------------------------------------------------- */
 
-/* The way that is here: a copy, and what the kernel of a delay takes beyond the delay. */
+/* The local link: what a copy takes, and how much longer a delay takes than it should. */
 struct distance_link {
     uint64_t fixed_ns, bytes_per_us, delay_ns;
 };
@@ -42,14 +42,14 @@ static inline uint64_t distance_native_ns(const struct distance_link *l, uint64_
     return l->fixed_ns + bytes * 1000 / l->bytes_per_us;
 }
 
-/* What goes in front of a copy so that all of it takes as long as the longer way. */
+/* What goes before a copy, so that together they take as long as over the longer way. */
 struct distance_fill {
     uint64_t delay_ns;
-    uint32_t whole; /* copies of the same bytes: the way is busy, for other streams, too */
-    uint64_t part;  /* bytes of one more, from the beginning; 0: none */
+    uint32_t whole; /* copies of the same bytes, which keep the link busy for other streams, too */
+    uint64_t part;  /* bytes at the begin that are copied once more; 0: none */
 };
 
-/* `repeat`: the bytes may be copied again. Past some copies the rest is delay. */
+/* `repeat`: the bytes may be copied again. Beyond MOST copies the rest is a delay. */
 static inline struct distance_fill
 distance_fill(const struct distance *d, const struct distance_link *l, uint64_t bytes, bool repeat)
 {

@@ -1,6 +1,6 @@
 /*
- * access.c - the patterns of access (see access.h). Shares and sizes are stated, not measured;
- * docs/whatif-modules.md says which were set a second time.
+ * access.c - the patterns of access (see access.h). Shares and sizes are stated, not measured.
+ * docs/whatif-modules.md says which of them were set a second time.
  */
 #include "access.h"
 

@@ -13,7 +13,7 @@ double distance_read_gbs(const struct distance *d)
     return d->rtt_ns ? (double)d->tags * d->request_bytes / (double)d->rtt_ns : 0;
 }
 
-/* The data comes as fast as it did, or as the outstanding reads let it. */
+/* The data comes at its old rate, or at the one that the outstanding reads allow. */
 static uint64_t read_ns(const struct distance *d, uint64_t bytes, uint64_t native_ns)
 {
     uint64_t bound_ns = (uint64_t)((double)bytes / distance_read_gbs(d));
@@ -30,6 +30,6 @@ uint64_t distance_ns(const struct distance *d, const struct workload_op *op, uin
     if (op->kind == WORKLOAD_COPY && op->direction == WORKLOAD_TO_DEVICE)
         return delta_ns + read_ns(d, op->bytes, native_ns);
     if (op->kind == WORKLOAD_COPY && op->direction == WORKLOAD_TO_HOST)
-        return delta_ns / 2 + native_ns; /* posted writes: nobody waits for an answer */
+        return delta_ns / 2 + native_ns; /* posted writes: there is no answer to wait for */
     return delta_ns + native_ns;
 }

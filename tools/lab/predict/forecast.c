@@ -1,5 +1,5 @@
 /*
- * forecast.c - run a recorded program on a modelled machine (see forecast.h).
+ * forecast.c - runs a recorded program on a modelled machine (see forecast.h).
  */
 #include "forecast.h"
 #include "rerun.h"
@@ -41,7 +41,7 @@ static int job_open(struct rerun_job *job, const struct machine *m, const struct
     if (clocked) {
         arrivals_draw(job->arrival_ns, requests, load);
         job->starts = workload_requests(w, job->start);
-    } else { /* all of it is one request */
+    } else { /* the whole program is one request */
         job->start[1] = w->ops;
     }
     return machine_times(m, w, job->device_ns);
@@ -79,7 +79,7 @@ int forecast_calibrate(struct workload *w, const struct machine *recorded)
     struct rerun_job job;
     int rc = job_open(&job, recorded, w, &once);
 
-    job.work_ns = job.device_ns; /* each is read before it is written */
+    job.work_ns = job.device_ns; /* each op's time is read before it is written */
     if (rc == 0)
         rc = rerun(&device, &job, 1);
     for (size_t i = 0; i < w->ops && rc == 0; i++)

@@ -1,5 +1,5 @@
 /*
- * line_cache.c - lines in sets (see line_cache.h).
+ * line_cache.c - a cache of lines in sets (see line_cache.h).
  */
 #include "line_cache.h"
 
@@ -38,7 +38,7 @@ bool line_cache_touch(struct line_cache *c, uint32_t line)
     set = &c->line[line * UINT64_C(0x9e3779b97f4a7c15) / 65536 % c->sets * WAYS];
     while (way < WAYS - 1 && set[way] != line + 1)
         way++;
-    there = set[way] == line + 1; /* otherwise the last one goes */
+    there = set[way] == line + 1; /* otherwise the last line is evicted */
     memmove(set + 1, set, (size_t)way * sizeof(*set));
     set[0] = line + 1;
     return there;

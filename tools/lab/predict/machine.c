@@ -8,19 +8,19 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* A longer kernel is slowed down as one of this length is, of the same grid. */
+/* A longer kernel is slowed down as one of this length and of the same grid is. */
 #define LONG_ENOUGH_NS 4e6
 
-/* Kernels of the same shape and nearly the same duration, which modules slow down alike. */
+/* Kernels of the same shape and nearly the same duration: modules slow them down alike. */
 struct alike {
     uint64_t blocks;
     uint32_t at_once, warps;
-    int quarter; /* of an octave of the duration */
+    int quarter; /* log2 of the duration, in quarters */
     double factor;
 };
 
 struct table {
-    struct alike *list; /* sorted by nothing: the latest are asked for most */
+    struct alike *list; /* not sorted: the latest ones are asked for most often */
     size_t n, room;
 };
 
@@ -30,8 +30,8 @@ static bool alike_is(const struct alike *a, const struct alike *b)
            a->quarter == b->quarter;
 }
 
-/* As many bytes as memory delivers in that part of the time to so many multiprocessors, and no more
- * than the blocks can wait for in it. */
+/* How many bytes the kernel asks for: as many as memory delivers in its part of the time to its
+ * multiprocessors, and at most as many as its blocks can wait for in that time. */
 static uint64_t bytes_of(const struct machine *m, const struct alike *a, double wave_ns,
                          double waves)
 {

@@ -12,29 +12,29 @@
 enum {
     PAGE_BYTES = 64 << 10,
     LAUNCHES = 3,
-    MOST_LINES = 1 << 15,  /* that a launch asks for, of those that are followed */
-    MOST_BLOCKS = 1 << 11, /* of more, a part stands for all, on a part of the machine */
+    MOST_LINES = 1 << 15,  /* followed lines that a launch may ask for */
+    MOST_BLOCKS = 1 << 11, /* with more, a part of them runs on a part of the machine */
     MOST_SAMPLE = PAGE_BYTES / MODULES_LINE_BYTES,
-    /* The paper's: 32 cycles of 1 GHz, each way. */
+    /* From the paper: 32 cycles of 1 GHz, each way. */
     HOP_NS = 2 * 32,
-    STRIDE = 7919, /* a prime above all numbers of residents, nearly */
+    STRIDE = 7919, /* a prime above nearly every number of residents */
 };
 
 struct run {
     const struct modules *m;
     const struct access_pattern *pattern;
-    uint64_t blocks, row; /* a row of the plane of blocks */
-    uint64_t own, steps;  /* lines of a block's own, and all that it asks for */
-    uint64_t data, table; /* lines; the table lies behind the data */
-    double fold;          /* so many blocks behind one another count as one larger one */
-    double scale;         /* the machine, the blocks and the data are this part of the real ones */
-    uint64_t sample;      /* one line in so many is followed */
+    uint64_t blocks, row; /* row: blocks in a row of the plane of blocks */
+    uint64_t own, steps;  /* own: a block's own lines; steps: all lines that it asks for */
+    uint64_t data, table; /* lines; the table comes after the data */
+    double fold;          /* how many consecutive blocks count as one larger one */
+    double scale;         /* the simulated part of the machine, blocks and data is 1/scale */
+    uint64_t sample;      /* one of this many lines is followed */
     uint64_t slots;       /* blocks that are resident in one module */
-    uint8_t *home;        /* of each page; 255: not touched */
+    uint8_t *home;        /* module of each page; 255: not touched yet */
     struct line_cache l2[MODULES_MOST], remote[MODULES_MOST];
-    /* Of the wave that runs, in lines. */
+    /* Of the current wave, in lines. */
     double dram[MODULES_MOST], link[MODULES_MOST], touched, missed, hops;
-    /* Of all launches. */
+    /* Sums over all launches. */
     double ns[MODULES_LOADS], dram_ns, link_lines, all_touched, all_remote;
 };
 
@@ -61,7 +61,7 @@ static uint64_t neighbour(const struct run *r, uint64_t block, uint64_t random)
     }
 }
 
-/* The step-th line that a block asks for. Its own ones are spread evenly among the others. */
+/* The step-th line that a block asks for. Its own lines are spread evenly among the others. */
 static uint64_t line_of(const struct run *r, uint64_t block, uint64_t step)
 {
     const struct access_pattern *p = r->pattern;
@@ -97,7 +97,7 @@ static uint32_t home_of(struct run *r, uint64_t line, uint32_t toucher)
     return *home;
 }
 
-/* The shorter way round the ring; what passes a module goes in and out of it. */
+/* Takes the shorter way round the ring. A line that passes a module goes in and out. */
 static void travel(struct run *r, uint64_t line, uint32_t from, uint32_t to)
 {
     uint32_t n = r->m->modules, right = (to + n - from) % n, left = n - right;
@@ -132,7 +132,7 @@ static void touch(struct run *r, uint32_t module, uint64_t line)
 
 /* ---- waves of blocks ------------------------------------------------------------------------ */
 
-/* The block in a slot of a module in a wave; UINT64_MAX: none is left. */
+/* The block in a slot of a module in a wave; UINT64_MAX: no block is left. */
 static uint64_t block_in(const struct run *r, uint64_t wave, uint32_t module, uint64_t slot)
 {
     uint64_t n = r->m->modules, at = wave * r->slots + slot;
@@ -148,8 +148,8 @@ static double work_of(const struct run *r, uint64_t block)
     return 1 + r->pattern->uneven * (2 * (double)block / (double)r->blocks - 1);
 }
 
-/* What the busiest module computes, of the mean wave; below 0: nothing is left. The most blocks
- * that a module has go to `slots`. */
+/* How much the busiest module computes, relative to a mean wave; below 0: no block is left. `slots`
+ * gets the largest number of blocks in a module. */
 static double wave_work(const struct run *r, uint64_t wave, uint64_t *slots)
 {
     double most = -1;
@@ -169,8 +169,8 @@ static double wave_work(const struct run *r, uint64_t wave, uint64_t *slots)
     return most;
 }
 
-/* All resident blocks go on step by step, side by side. Which of them is first is no order of
- * theirs, or one module would touch every page first. */
+/* All resident blocks go on step by step, side by side. They take turns in a mixed order, or one
+ * module would be the first to touch every page. */
 static void wave_touch(struct run *r, uint64_t wave, uint64_t slots)
 {
     uint64_t residents = slots * r->m->modules;
@@ -195,7 +195,7 @@ static double most_of(const double *list, uint32_t n)
     return most;
 }
 
-/* The wave takes as long as whatever of it takes longest: GB/s are bytes per nanosecond. */
+/* A wave takes as long as its slowest part: GB/s are bytes per nanosecond. */
 static void wave_end(struct run *r, const struct modules_kernel *k, double work)
 {
     const struct modules *m = r->m;
@@ -242,7 +242,7 @@ static void run_size(struct run *r, const struct modules_kernel *k)
         (uint64_t)((double)k->pattern->shared_bytes / r->scale / MODULES_LINE_BYTES) / r->sample;
 }
 
-/* The lines of a cache of so many bytes that are followed. */
+/* How many followed lines a cache of `bytes` holds. */
 static size_t lines_in(const struct run *r, uint64_t bytes)
 {
     return (size_t)((double)bytes / r->scale / r->m->modules / MODULES_LINE_BYTES /
@@ -274,7 +274,7 @@ static void launch(struct run *r, const struct modules_kernel *k)
     double work;
     uint64_t slots;
 
-    for (uint32_t i = 0; i < r->m->modules; i++) /* kept coherent by software */
+    for (uint32_t i = 0; i < r->m->modules; i++) /* software keeps these coherent */
         line_cache_clear(&r->remote[i]);
     for (uint64_t wave = 0; (work = wave_work(r, wave, &slots)) >= 0; wave++) {
         wave_touch(r, wave, slots);

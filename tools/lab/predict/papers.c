@@ -1,5 +1,5 @@
 /*
- * papers.c - the models beside their papers (see papers.h).
+ * papers.c - compares the models with their papers (see papers.h).
  */
 #include "papers.h"
 #include "forecast.h"
@@ -41,7 +41,7 @@ static double total_ns(struct table *t, const struct workload *w, uint64_t rtt_n
     return t->rc == 0 ? f.total_ns : 1;
 }
 
-/* Percent of the speed that training keeps. */
+/* The speed that training keeps, in percent. */
 static double keeps(struct table *t, uint32_t batch, uint64_t rtt_ns)
 {
     struct workload w = {0};
@@ -71,7 +71,7 @@ static double copy_gbs(struct table *t, enum workload_direction direction, doubl
     return gbs;
 }
 
-/* Percent of the kernels that take up to 10 us, or of the time that those from 200 to 800 take. */
+/* The percentage of kernels that take up to 10 us, or of time in those that take 200 to 800 us. */
 static double shape_of(struct table *t, bool shorts)
 {
     struct workload w = {0};
@@ -149,7 +149,7 @@ static const struct modules machines[MACHINES] = {
     [TOUCH] = {RING, .link_gbs = 768, .first_touch = true},
     [CACHE_BATCHES] = {RING, .link_gbs = 768, .remote_bytes = 8 * MB, .batches = true},
     [ALL] = {RING, .link_gbs = 768, .remote_bytes = 8 * MB, .batches = true, .first_touch = true},
-    /* The largest that can be built: half of everything. */
+    /* The largest chip that can be built: half of everything. */
     [SMALL] = {.modules = 1, .processors = 128, .dram_gbs = 1536, .l2_bytes = 8 * MB},
 #undef RING
 #undef PAPER

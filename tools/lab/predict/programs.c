@@ -1,5 +1,5 @@
 /*
- * programs.c - synthetic programs on machines (see programs.h).
+ * programs.c - runs synthetic programs on machines (see programs.h).
  */
 #include "programs.h"
 
@@ -7,15 +7,15 @@
 
 enum { BYTES = 256 << 20, BLOCKS_AT_ONCE = 8, WARPS = 8, THREE = PROGRAMS_LOADS };
 
-/* The time of memory over that of computing, on the single chip. The paper calls memory-intensive
- * what loses a fifth where memory is half as fast, which is from 0.6 on; 1 keeps it all busy. */
+/* Memory's time over computing's, on the single chip. The paper's memory-intensive programs lose a
+ * fifth with memory half as fast, which is so from 0.6 on. At 1 both are always busy. */
 static const struct {
     double memory[PROGRAMS_LOADS];
     uint64_t blocks;
 } groups[PROGRAMS_GROUPS] = {
     [PROGRAMS_MEMORY] = {{0.6, 0.8, 1.0}, 16384},
     [PROGRAMS_COMPUTE] = {{0.1, 0.25, 0.4}, 16384},
-    [PROGRAMS_LIMITED] = {{0.25, 0.5, 1.0}, 128}, /* half of the multiprocessors have none */
+    [PROGRAMS_LIMITED] = {{0.25, 0.5, 1.0}, 128}, /* half of the multiprocessors get no block */
 };
 
 static double waves_of(const struct modules *m, uint64_t blocks)
@@ -23,7 +23,7 @@ static double waves_of(const struct modules *m, uint64_t blocks)
     return ceil((double)blocks / (m->processors * BLOCKS_AT_ONCE));
 }
 
-/* Both groups with the same blocks ask for the same memory, and go through one run. */
+/* The two groups with the same number of blocks ask for the same memory and share one run. */
 static void loads_set(struct modules_kernel *k, const struct modules *like,
                       enum programs_group group, double dram_ns)
 {

@@ -1,5 +1,5 @@
 /*
- * rerun.c - the events of recorded programs on a modelled device (see rerun.h).
+ * rerun.c - runs recorded programs on a modelled device, event by event (see rerun.h).
  */
 #include "rerun.h"
 #include "shape.h"
@@ -11,11 +11,11 @@
 
 enum {
     COPY_ENGINES = 2,
-    LEAST_NS = 1000,      /* what is left of an op that seems to have waited for all of its time */
-    CLOCK_READ_NS = 1000, /* a recorded wait as short as this was over before it was looked at */
+    LEAST_NS = 1000,      /* left of an op that seems to have waited for all of its time */
+    CLOCK_READ_NS = 1000, /* a recorded wait as short as this did not wait */
 };
 #define NOBODY UINT32_MAX
-#define HOST   UINT32_MAX /* as an event's op: the host's next call */
+#define HOST   UINT32_MAX /* an event's op: the host's next call */
 
 /* Heads of streams that may begin, in the order of their calls. */
 struct ready {
@@ -31,17 +31,17 @@ struct program {
     struct rerun_job *job;
     struct stream *stream;
     struct call {
-        uint32_t next;   /* behind it in its stream */
-        uint64_t number; /* counts the calls, and so orders them */
+        uint32_t next;   /* the op behind it in its stream */
+        uint64_t number; /* number of the call, which orders them */
         uint64_t ns;
-        uint64_t ready_ns; /* since when it heads its stream */
-    } *call;               /* of each op */
+        uint64_t ready_ns; /* since when it has been at the head of its stream */
+    } *call;               /* for each op */
     struct ready kernels, copies;
-    size_t at, request;   /* the next op, and whose */
-    size_t outstanding;   /* called and not ended */
-    size_t running;       /* kernels */
-    uint64_t last_end_ns; /* of those that run */
-    bool waiting, busy;   /* in a sync or at the end of a request; in a request */
+    size_t at, request;   /* the next op, and the current request */
+    size_t outstanding;   /* ops called and not ended */
+    size_t running;       /* kernels that run */
+    uint64_t last_end_ns; /* of the kernels that run */
+    bool waiting, busy;   /* waiting: in a sync or at the end of a request; busy: in a request */
 };
 
 struct event {
@@ -57,7 +57,7 @@ struct state {
     size_t events, event_room;
     uint64_t now_ns, calls;
     uint32_t free_processors, free_engines;
-    uint64_t held_ns, allowed_ns; /* since when, and what may still begin */
+    uint64_t held_ns, allowed_ns; /* since when; how much may still begin */
     bool failed;
 };
 
@@ -139,7 +139,7 @@ static bool held(const struct state *s, const struct program *p)
     return s->programs > 1 && p == &s->program[0] && s->program[1].busy;
 }
 
-/* What a hold found in flight goes on, as much of it as the cap had let go. */
+/* Work that was in flight when the hold began goes on, as far as the cap had let it go. */
 static bool allowed(struct state *s, const struct program *p, uint32_t op)
 {
     uint64_t ns = p->job->device_ns[op];
@@ -152,7 +152,7 @@ static bool allowed(struct state *s, const struct program *p, uint32_t op)
     return true;
 }
 
-/* Contexts do not share the multiprocessors. */
+/* Kernels of different contexts do not share the multiprocessors. */
 static bool displaced(const struct state *s, const struct program *p)
 {
     return s->programs > 1 && s->program[p == &s->program[0]].running > 0;
@@ -204,7 +204,7 @@ static void begin_copies(struct state *s, struct program *p)
     }
 }
 
-/* What was in flight of the held program goes before real time. */
+/* The held program comes first: its work that was in flight goes before real time. */
 static void device_go(struct state *s)
 {
     for (size_t i = 0; i < s->programs; i++) {
@@ -233,8 +233,8 @@ static void op_end(struct state *s, struct program *p, uint32_t op)
 
 /* ---- the host ------------------------------------------------------------------------------- */
 
-/* How long the program did something else before this call. A copy that blocks is recorded as the
- * copy and, behind it, a wait that is over: what lies between was waiting. */
+/* How long the program did something else before this call. A blocking copy is recorded as a copy
+ * and a wait that ends at once: the program waited between the two, so that is no pause. */
 static uint64_t pause_ns(const struct rerun_job *job, size_t i)
 {
     const struct workload_op *op = &job->w->op[i], *before = op - 1;
@@ -289,7 +289,7 @@ static void request_done(struct state *s, struct program *p)
     }
 }
 
-/* The host's call that is due now, or the end of its wait. */
+/* Makes the host's call that is due now, or ends its wait. */
 static void host_go(struct state *s, struct program *p)
 {
     const struct workload *w = p->job->w;

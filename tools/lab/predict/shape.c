@@ -1,5 +1,5 @@
 /*
- * shape.c - grids on multiprocessors (see shape.h).
+ * shape.c - how grids fit on multiprocessors (see shape.h).
  */
 #include "shape.h"
 

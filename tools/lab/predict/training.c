@@ -1,10 +1,10 @@
 /*
  * training.c - the kernels of a ResNet-50 training step (see training.h).
  *
- * The layers are the published ones (He et al., 2016). What a kernel takes is the larger of what
- * its arithmetic and its memory need: 125 Tflop/s of tensor cores and 900 GB/s are the V100's data
- * sheet. Half of the former and three quarters of the latter, 2 us for the shortest kernel and 6 us
- * of the host for each call are assumed, and stated before a result was seen.
+ * The layers are the published ones (He et al., 2016). A kernel takes as long as its arithmetic or
+ * its memory needs, whichever is more. The V100's data sheet has 125 Tflop/s of tensor cores and
+ * 900 GB/s. Half of the former and three quarters of the latter, 2 us for the shortest kernel and 6
+ * us of the host for each call are assumptions, which were stated before any result was seen.
  */
 #include "training.h"
 
@@ -13,9 +13,9 @@ enum {
     BYTES_PER_NS = 900 * 3 / 4,
     LEAST_NS = 2000,
     CALL_NS = 6000,
-    HALF = 2, /* bytes of an activation, and of a weight where it is used */
+    HALF = 2, /* bytes of an activation, and of a weight that is in use */
     SINGLE = 4,
-    UPDATES = 4, /* of a parameter: decay, two of the momentum, the step */
+    UPDATES = 4, /* for a parameter: decay, two of the momentum, the step */
 };
 
 struct step {
@@ -23,7 +23,7 @@ struct step {
     uint64_t batch, at_ns;
     uint64_t parameters[200]; /* elements of each tensor */
     uint32_t n;
-    uint32_t side; /* of the picture now */
+    uint32_t side; /* side of the picture, in this layer */
     int rc;
 };
 
@@ -48,14 +48,14 @@ static void parameter(struct step *s, uint64_t elements)
     s->parameters[s->n++] = elements;
 }
 
-/* An elementwise kernel or one like it: so many times all of it is read or written. */
+/* An elementwise kernel, or a similar one: all elements are read or written `times` times. */
 static void passes(struct step *s, const char *name, uint64_t elements, int times)
 {
     kernel(s, name, 0, (double)elements * HALF * times);
 }
 
-/* A convolution with its batch normalisation, forwards and backwards: the order within a step
- * makes no difference to a device that is kept busy. Returns the elements of its output. */
+/* A convolution with its batch normalisation, forwards and backwards. The order within a step does
+ * not matter to a device that is always busy. Returns the elements of its output. */
 static uint64_t convolution(struct step *s, uint32_t in, uint32_t out, uint32_t window,
                             uint32_t stride)
 {
@@ -70,8 +70,8 @@ static uint64_t convolution(struct step *s, uint32_t in, uint32_t out, uint32_t 
     kernel(s, "convolution_data", flops, bytes);
     kernel(s, "convolution_weights", flops, bytes);
     kernel(s, "cast", 0, (double)weights * (SINGLE + HALF));
-    passes(s, "normalise", y, 3);      /* statistics, then the data, in and out */
-    passes(s, "normalise_back", y, 5); /* both twice, and the result */
+    passes(s, "normalise", y, 3);      /* statistics, then the data, read and written */
+    passes(s, "normalise_back", y, 5); /* both read twice, and the result */
     parameter(s, weights);
     parameter(s, out);
     parameter(s, out);
@@ -123,7 +123,7 @@ static void layers(struct step *s)
         }
     passes(s, "mean", s->batch * in * s->side * s->side, 1);
     passes(s, "mean_back", s->batch * in * s->side * s->side, 1);
-    for (int i = 0; i < 3; i++) /* the classifier, forwards and twice backwards */
+    for (int i = 0; i < 3; i++) /* the classifier: once forwards, twice backwards */
         kernel(s, "matrix", 2.0 * (double)s->batch * in * 1000, (double)in * 1000 * HALF);
     for (int i = 0; i < 4; i++)
         passes(s, "loss", s->batch * 1000, 2);

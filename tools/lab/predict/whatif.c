@@ -1,9 +1,9 @@
 /*
- * whatif.c - `cutin-lab whatif`: a recorded program on a machine that is not there.
+ * whatif.c - `cutin-lab whatif`: predicts a recorded program on a machine that is not at hand.
  *
- * The program is run twice as a model: on the machine that it was recorded on, and on the one that
- * the options describe. Their ratio is the prediction; how well the first fits the recording is
- * said beside it.
+ * A model of the program runs twice: on the machine of the recording, and on the one that the
+ * options describe. The ratio of the two is the prediction. How well the first run fits the
+ * recording is shown beside it.
  */
 #include "tools/lab/lab.h"
 #include "whatif_print.h"
@@ -25,8 +25,8 @@ static struct plan {
     struct forecast_load load, rt_load;
     uint64_t budget_us, skip;
     const char *path, *rt_path;
-    const char *blocks, *pages; /* words, NULL: not given */
-    uint32_t remote_mb;         /* more than there is: not given */
+    const char *blocks, *pages; /* words; NULL: not given */
+    uint32_t remote_mb;         /* above any possible size: not given */
     bool papers;
 } given = {.machine = {.recorded_processors = 108, /* the simulated GPU's, and an A100's */
                        .speed = 1,
@@ -43,7 +43,7 @@ static struct plan {
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-/* "8us", "0.5ms", "800ns"; microseconds where no unit is given. */
+/* Reads "8us", "0.5ms", "800ns"; without a unit it is microseconds. */
 static void take_time(const struct subcommand *cmd, int row, void *at)
 {
     static const struct {
@@ -142,7 +142,7 @@ static int add(struct plan *p, const char *name, const struct machine *m, bool r
                         p->budget_us * 1000);
 }
 
-/* The paper's three, one upon the other. */
+/* The paper's three steps, each in addition to the one before. */
 static int add_steps(struct plan *p)
 {
     struct machine m = p->machine;
@@ -158,7 +158,7 @@ static int add_steps(struct plan *p)
     return rc == 0 ? add(p, "+ first touch", &m, true) : rc;
 }
 
-/* The real-time program has the machine for itself. */
+/* Runs the real-time program with the machine to itself. */
 static int alone(struct plan *p)
 {
     struct forecast_load load = p->rt_load;
@@ -199,7 +199,7 @@ static int predict(struct plan *p)
     return rc;
 }
 
-/* More real-time requests than the slowest machine here is asked for, within reason. */
+/* Makes more real-time requests than come before the slowest machine is done, within reason. */
 static void rt_requests(struct plan *p)
 {
     double s = (double)p->print.w.total_ns / 1e9;
@@ -210,7 +210,7 @@ static void rt_requests(struct plan *p)
     p->rt_load.seed = p->load.seed + 1;
 }
 
-/* The recording begins with the first request that is left. */
+/* Removes the first `n` requests: the recording then begins with the next one. */
 static void requests_skip(struct workload *w, uint64_t n)
 {
     uint64_t first_ns;

@@ -1,5 +1,5 @@
 /*
- * whatif_print.c - predictions for people and as JSON (see whatif_print.h).
+ * whatif_print.c - prints predictions for people and as JSON (see whatif_print.h).
  */
 #include "whatif_print.h"
 #include "papers.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How many times as slow as the first row: by the clock's latency where there is one. */
+/* How many times as slow as the first row, by the median latency if there is a clock. */
 static double slowdown(const struct whatif_print *p, size_t row)
 {
     const struct forecast *a = &p->row[0].forecast, *b = &p->row[row].forecast;

@@ -1,5 +1,5 @@
 /*
- * kernel_times.c - the times of recorded kernels as a table (see kernel_times.h).
+ * kernel_times.c - writes the times of recorded kernels as a table (see kernel_times.h).
  */
 #include "kernel_times.h"
 
@@ -13,13 +13,13 @@
 
 /* One shape of one kernel. */
 struct shape {
-    const struct workload_op *op; /* the first of them */
+    const struct workload_op *op; /* the first op of this shape */
     uint64_t ns, total_ns;
     size_t n;
 };
 
 struct shapes {
-    const struct workload_op **op; /* that were measured, by shape and duration */
+    const struct workload_op **op; /* ops that were measured, by shape and duration */
     size_t ops;
     struct shape *list;
     size_t n;
@@ -74,7 +74,7 @@ static void shapes_gather(struct shapes *s, const struct workload *w)
     qsort(s->list, s->n, sizeof(*s->list), by_total);
 }
 
-/* The name as a pattern that fits it alone. */
+/* Prints the name as a pattern that matches only this name. */
 static void pattern_print(FILE *out, const char *name)
 {
     if (*name == '#')
@@ -95,7 +95,7 @@ static void print_shape(FILE *out, const struct workload *w, const struct shape 
             op->grid[1], op->grid[2], op->block[0], op->block[1], op->block[2]);
 }
 
-/* Of each name the shape that took most time stands for those that were not met. */
+/* For each name, the shape that took most time stands for all shapes that did not occur. */
 static int print_rest(FILE *out, const struct workload *w, const struct shapes *s)
 {
     bool *seen = calloc(w->kernels, sizeof(*seen));

@@ -1,5 +1,5 @@
 /*
- * player.c - run a workload's operations (see player.h).
+ * player.c - runs a workload's operations (see player.h).
  */
 #include "player.h"
 #include "tools/cutin/progress.h"
@@ -14,7 +14,7 @@
 
 enum {
     MOST_COPY = 64 << 20, /* larger copies are made in parts */
-    SHORT_NS = 20000,     /* pauses up to here are as long as a sleep would be late */
+    SHORT_NS = 20000,     /* spins through shorter pauses, since a sleep may be this late */
     TICK_NS = 100000000,
     TICK_OPS = 256, /* ops between two looks at progress_cancel */
     PLAIN_SHARED = 48 << 10,
@@ -26,7 +26,7 @@ enum {
 
 static int open_work(struct player *p)
 {
-    uint64_t copied = 4; /* the largest of all copies, and what a block shares at most */
+    uint64_t copied = 4; /* the largest copy; `shared`: the largest shared memory of a block */
     uint32_t shared = 0;
 
     for (size_t i = 0; i < p->w->ops; i++) {
@@ -57,7 +57,7 @@ static int open_work(struct player *p)
 
 static int launch(struct player *p, const struct workload_op *op);
 
-/* The first launch loads the kernel. */
+/* Loads the kernel by a first launch. */
 static int warm_up(struct player *p)
 {
     struct workload_op op = {.kind = WORKLOAD_KERNEL, .grid = {1, 1, 1}, .block = {32, 1, 1}};
@@ -168,7 +168,7 @@ static int wait_all(struct player *p)
 
 /* ---- a request ------------------------------------------------------------------------------ */
 
-/* True: somebody wants an end. */
+/* True: the user wants an end. */
 static bool tick(struct player *p)
 {
     if (p->tick)
@@ -198,7 +198,7 @@ int player_run(struct player *p, size_t from, size_t to, bool paced)
             rc = launch(p, op);
         else if (op->kind == WORKLOAD_COPY)
             rc = copy(p, op);
-        else if ((rc = wait_all(p)) == 0) /* what the program did next, it did after this */
+        else if ((rc = wait_all(p)) == 0) /* what followed in the program began after this wait */
             origin_ns = clock_ns() - op->at_ns - op->duration_ns;
         p->ops++;
     }

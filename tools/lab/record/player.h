@@ -1,9 +1,9 @@
 /*
- * player.h - a workload's operations on this process's GPU: kernels of the same shape and duration
- * (the `spin` kernel), copies of the same size, on as many streams.
+ * player.h - runs a workload's operations on this process's GPU: kernels of the same shape and
+ * duration (the `spin` kernel), and copies of the same size, on as many streams.
  *
- * A kernel of several waves divides its duration by them, except on the simulated GPU, where a grid
- * of any size takes the time it is told. One thread.
+ * A kernel of several waves divides its duration among them. On the simulated GPU it does not:
+ * there a grid of any size takes the time that it is given. For one thread.
  */
 #ifndef CUTIN_TOOLS_LAB_RECORD_PLAYER_H
 #define CUTIN_TOOLS_LAB_RECORD_PLAYER_H
@@ -24,24 +24,24 @@ struct player {
     void *host;
     size_t memory_bytes;
     bool waves;
-    uint64_t ops, kernels, copies; /* so far; ops are all of them */
-    void (*tick)(void *user);      /* now and then between two ops; NULL: nobody looks */
+    uint64_t ops, kernels, copies; /* so far; `ops` counts all of them */
+    void (*tick)(void *user);      /* called now and then between two ops; NULL: not */
     void *user;
     char why[256];
 };
 
-/* Everything loaded and launched once. `w` stays the caller's, and must outlive the player. 0 or
- * -errno with `why`. */
+/* Loads and launches everything once. `w` stays the caller's, and must outlive the player. Returns
+ * 0, or -errno with `why`. */
 int player_open(struct player *p, const struct workload *w);
 void player_close(struct player *p);
 
 /*
- * Ops `from` to before `to`, then until all of it is complete. With `paced` the calls have the
- * pauses that the program made between them, else none. 0 or -errno with `why`; -ECANCELED when
- * progress_cancel was set, with what was launched complete.
+ * Runs ops `from` to before `to`, then waits until all of it is complete. If `paced`, it makes the
+ * program's pauses between the calls. Returns 0, or -errno with `why`. -ECANCELED: progress_cancel
+ * was set, and what was launched is complete.
  */
 int player_run(struct player *p, size_t from, size_t to, bool paced);
-/* Sleeps until then, or until progress_cancel is set, and ticks meanwhile. */
+/* Sleeps until `ns`, or until progress_cancel is set, and ticks meanwhile. */
 void player_sleep_until(struct player *p, uint64_t ns);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * record.c - `cutin-lab record`: the kernels and copies of a program as a workload file.
+ * record.c - `cutin-lab record`: writes the kernels and copies of a program to a workload file.
  *
- * The program runs as real time without a daemon, so that no call of it waits for anybody, with a
- * trace that keeps its first records and has every call timed by events. What the trace says about
- * the process that asked most of the GPU becomes the workload.
+ * The program runs as real time without a daemon, so none of its calls waits for another process.
+ * Its trace keeps the first records and has every call timed by events. The workload is made of the
+ * trace of the process that asked most of the GPU.
  */
 #include "tools/cutin/run/run.h"
 #include "tools/cutin/paths.h"
@@ -43,7 +43,7 @@ static const struct option_row options[] = {
 
 /* ---- from trace to workload ----------------------------------------------------------------- */
 
-/* A call, to be sorted by the time it was made. */
+/* A call. The list is sorted by the time of the call. */
 struct step {
     struct trace_record record;
     uint64_t duration_ns; /* UINT64_MAX: not timed */
@@ -52,8 +52,8 @@ struct step {
 struct steps {
     struct step *list;
     size_t n;
-    uint64_t last_ns; /* when the last thing known was complete */
-    uint64_t busy_ns; /* how long there was a kernel on the GPU */
+    uint64_t last_ns; /* when the last known work was complete */
+    uint64_t busy_ns; /* how long the GPU had a kernel */
 };
 
 static const struct {
@@ -77,7 +77,7 @@ static bool is_graph(const char *name)
     return strcmp(name, "cuGraphLaunch") == 0;
 }
 
-/* What a workload has of this record. */
+/* Whether the workload takes this record. */
 static bool step_wanted(const struct trace_view *v, const struct trace_record *r)
 {
     const char *name = trace_view_name(v, r->name);
@@ -109,7 +109,7 @@ static void steps_see_end(struct steps *s, uint64_t ns)
         s->last_ns = ns;
 }
 
-/* FNV-1a, over what a kernel's time depends on. */
+/* FNV-1a of what a kernel's time depends on. */
 static uint64_t shape_of(const struct trace_record *r)
 {
     uint32_t word[8] = {r->name};
@@ -126,13 +126,13 @@ static uint64_t shape_of(const struct trace_record *r)
     return hash;
 }
 
-/* What is no copy takes the multiprocessors, and waits for who has them. */
+/* Whether it takes multiprocessors, and so waits while others have them: any work but a copy. */
 static bool steps_shares(const struct trace_view *v, const struct trace_record *r)
 {
     return r->kind == TRACE_KERNEL || is_graph(trace_view_name(v, r->name));
 }
 
-/* Samples come later than their calls, and in another order. */
+/* Finds the times of calls. Their samples come later, and in another order. */
 static int steps_time(struct steps *s, const struct trace_view *v)
 {
     struct span *span = calloc(s->n + 1, sizeof(*span));
@@ -171,7 +171,7 @@ static int steps_time(struct steps *s, const struct trace_view *v)
     return 0;
 }
 
-/* False: no more of it. One look at the progress for many calls. */
+/* False: stop. Shows the progress once for many calls. */
 static bool proceed(size_t done, size_t total, const char *what)
 {
     if (done % LOOK == 0)
@@ -228,7 +228,7 @@ static struct workload_op op_of(const struct step *step, const char *name, uint6
         op.bytes = r->copy.bytes;
         return op;
     }
-    for (int i = 0; i < 3; i++) { /* a graph: all of it is one kernel of one block */
+    for (int i = 0; i < 3; i++) { /* a whole graph is one kernel of one block */
         op.grid[i] = r->kind == TRACE_KERNEL ? r->kernel.grid[i] : 1;
         op.block[i] = r->kind == TRACE_KERNEL ? r->kernel.block[i] : 1;
     }
@@ -236,7 +236,7 @@ static struct workload_op op_of(const struct step *step, const char *name, uint6
     return op;
 }
 
-/* What could not be timed takes as long as the others of its name, or its direction. */
+/* An op that could not be timed gets the mean of others of its name or direction, and size. */
 static size_t fill_untimed(struct workload *w)
 {
     size_t untimed = 0;
@@ -263,13 +263,13 @@ static size_t fill_untimed(struct workload *w)
     return untimed;
 }
 
-/* What was not timed has UINT64_MAX for a duration. */
+/* Ops that were not timed have a duration of UINT64_MAX. */
 static int convert(struct workload *w, const struct trace_view *v, uint64_t *busy_ns)
 {
     struct streams *streams = calloc(1, sizeof(*streams));
     struct steps s = {0};
     int rc = streams ? steps_read(&s, v) : -ENOMEM;
-    bool cut = progress_cancel != 0; /* what was read before is the workload */
+    bool cut = progress_cancel != 0; /* then the workload is what was read so far */
 
     for (size_t i = 0; i < s.n && rc == 0 && (proceed(i, s.n, "workload") || cut); i++) {
         const char *name = trace_view_name(v, s.list[i].record.name);
@@ -294,7 +294,7 @@ static int convert(struct workload *w, const struct trace_view *v, uint64_t *bus
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-/* The trace with most records; how many there are goes to `n`. */
+/* Opens the trace with the most records. `n` gets the number of traces. */
 static int busiest(char *const *files, struct trace_view *best, size_t *n)
 {
     struct trace_view v;
@@ -318,7 +318,7 @@ static int busiest(char *const *files, struct trace_view *best, size_t *n)
     return *n ? 0 : -ENODATA;
 }
 
-/* `busy_ns`: of kernels side by side each took its time, and the GPU not the sum. */
+/* `busy_ns` is the GPU's time: less than the sum where kernels ran side by side. */
 static void report(const struct plan *p, const struct workload *w, uint64_t busy_ns,
                    const struct trace_view *v, size_t processes, size_t untimed)
 {
@@ -360,7 +360,7 @@ static int save_times(const struct plan *p, const struct workload *w)
     return rc;
 }
 
-/* `take` of the child's plan. */
+/* The child plan's `take`. */
 static int save(void *user, char *const *files, size_t n)
 {
     const struct plan *p = user;

@@ -1,8 +1,8 @@
 /*
- * replay.c - `cutin-lab replay`: a workload file on this machine's GPU, or a simulated one.
+ * replay.c - `cutin-lab replay`: runs a workload file on this machine's GPU or a simulated one.
  *
- * Requests of the workload arrive by a clock of their own, and latency counts from the arrival: a
- * request that waits behind a late one is late too.
+ * Requests of the workload arrive by a clock of their own, and latency counts from the arrival. So
+ * a request that waits for a late one is late, too.
  */
 #include "tools/lab/lab.h"
 #include "tools/cutin/statistics/figures.h"
@@ -60,7 +60,7 @@ struct replay {
     const struct plan *plan;
     struct workload w;
     struct player player;
-    size_t *start, starts; /* op that begins each request, and one past the last */
+    size_t *start, starts; /* the op that begins each request, and one past the last op */
     uint64_t *latency_ns;
     size_t served, wanted;
     uint64_t begin_ns, total_ns, random;
@@ -71,7 +71,7 @@ struct replay {
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* When the n-th request arrives, counted from the first; `last` is the one before. */
+/* When the n-th request arrives, counted from the first one. `last`: the arrival before it. */
 static uint64_t arrival_ns(struct replay *r, size_t n, uint64_t last)
 {
     switch (r->plan->arrivals) {
@@ -79,12 +79,12 @@ static uint64_t arrival_ns(struct replay *r, size_t n, uint64_t last)
         return (uint64_t)((double)n * r->period_ns);
     case POISSON:
         return n ? last + (uint64_t)(random_exponential(&r->random) * r->period_ns) : 0;
-    default: /* as recorded, pass after pass */
+    default: /* as recorded, again and again */
         return n / r->starts * r->w.total_ns + r->w.op[r->start[n % r->starts]].at_ns;
     }
 }
 
-/* By time where the time is given, else by what there is to do. */
+/* Shows the progress: by time if --seconds was given, else by ops. */
 static void show(void *user)
 {
     struct replay *r = user;
@@ -243,8 +243,8 @@ static int play(const struct plan *p)
     return rc;
 }
 
-/* The library and the simulator are the loader's business, so the command starts itself again,
- * under `cutin run` where a level was asked for. */
+/* The loader has to load the library and the simulator, so the command starts itself again, under
+ * `cutin run` if a level was given. */
 static int again(const struct plan *p, int argc, char **argv)
 {
     struct paths paths;

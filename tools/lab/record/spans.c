@@ -31,7 +31,7 @@ static uint64_t whole_ns(const struct span *s)
     return s->until_ns - s->from_ns;
 }
 
-/* In the order of their ends: what is left of list[i] behind the last end of another stream. */
+/* `list` is in the order of ends: the part of list[i] after the last end of another stream. */
 static uint64_t least_ns(const struct span *list, size_t i)
 {
     const struct span *s = &list[i];
@@ -42,8 +42,8 @@ static uint64_t least_ns(const struct span *list, size_t i)
     return whole_ns(s);
 }
 
-/* Kernels of one shape. Those that nobody kept waiting count, on average; where there are none, the
- * most that one of them is known to have taken at least. */
+/* Settles kernels of one shape. The mean is that of kernels that did not wait. If all may have
+ * waited, the longest time counts that one of them is known to have needed. */
 static void shape_settle(struct span *list, size_t n)
 {
     uint64_t sum = 0, sure = 0, most = 0;
@@ -80,7 +80,7 @@ uint64_t spans_busy_ns(struct span *list, size_t n)
 {
     uint64_t busy = 0, until = 0;
 
-    qsort(list, n, sizeof(*list), figures_compare); /* by from_ns */
+    qsort(list, n, sizeof(*list), figures_compare); /* sorts by from_ns */
     for (size_t i = 0; i < n; i++) {
         uint64_t from = list[i].from_ns > until ? list[i].from_ns : until;
 

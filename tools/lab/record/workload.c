@@ -1,5 +1,5 @@
 /*
- * workload.c - read, check and write workload files (see workload.h).
+ * workload.c - reads, checks and writes workload files (see workload.h).
  */
 #include "workload.h"
 
@@ -229,7 +229,7 @@ static void *copy_of(const void *data, size_t bytes)
     return copy ? memcpy(copy, data, bytes) : NULL;
 }
 
-/* One for each kernel; nothing is behind the last but what fills up. */
+/* Takes the name of each kernel. After the last name only padding may follow. */
 static int names_take(struct workload *w, const struct workload_header *h, const char *names,
                       char *why, size_t why_bytes)
 {
@@ -313,7 +313,7 @@ int workload_read(struct workload *w, const char *path, char *why, size_t why_by
 
 /* ---- write ---------------------------------------------------------------------------------- */
 
-/* The names as the file has them; its length goes to `bytes`. NULL: no memory. */
+/* Joins the names as in the file. `bytes` gets the length. NULL: no memory. */
 static char *names_join(const struct workload *w, size_t *bytes)
 {
     char *names, *at;

@@ -9,22 +9,22 @@
  *   names    multiple of 8 bytes: the kernels' names, whole, each with its NUL, then NULs
  *   ops       64 bytes   each: struct workload_op, in the order of the program's calls
  *
- * and nothing behind. In memory a workload has the same kernels and ops.
+ * and nothing after them. In memory a workload has the same kernels and ops.
  *
  * An op is a kernel, a copy (or memset), or a sync: the program waited until its work was complete.
  *   at_ns        when the program made the call, counted from the first op's; it never falls. The
- *                gap before an op is the difference to the op before it. What a generator makes up
- *                may leave all of it 0: then nothing waits between the calls.
- *   duration_ns  how long the device took by itself; of a sync, how long the program waited.
- *   stream       0 to streams - 1, in the order of first use. A sync is of the whole program.
+ *                gap before an op is the difference to the op before it. In a generated workload
+ *                all of them may be 0: then nothing waits between the calls.
+ *   duration_ns  how long the device took by itself; for a sync, how long the program waited.
+ *   stream       0 to streams - 1, in the order of first use. A sync concerns the whole program.
  *
- * A *request* is what is asked up to the next sync, syncs included (workload_request): one
- * inference or training step, for most programs. A workload without a sync is one request; so is a
- * generated model that ends with one.
+ * A *request* is all ops up to the next sync, with that sync and any directly after it
+ * (workload_request): one inference or training step, for most programs. A workload without a sync
+ * is one request. So is a generated model that ends with a sync.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC. Not thread safe. Errors are -errno, with one line in
- * `why`: -EBADMSG foreign, truncated or damaged, -EPROTONOSUPPORT another version, -E2BIG too
- * large, -ENOMEM.
+ * `why`: -EBADMSG (foreign, truncated or damaged), -EPROTONOSUPPORT (another version), -E2BIG (too
+ * large), -ENOMEM.
  */
 #ifndef CUTIN_TOOLS_LAB_RECORD_WORKLOAD_H
 #define CUTIN_TOOLS_LAB_RECORD_WORKLOAD_H
@@ -58,7 +58,7 @@ enum workload_direction {
 struct workload_op {
     uint64_t at_ns, duration_ns;
     uint64_t bytes; /* of a copy */
-    uint32_t name;  /* of a kernel: its index */
+    uint32_t name;  /* of a kernel: the index of its name */
     uint32_t grid[3];
     uint32_t shared;   /* dynamic shared memory per block */
     uint16_t block[3]; /* threads */
@@ -84,7 +84,7 @@ struct workload_header {
 static_assert(sizeof(struct workload_header) == 64, "the file's layout");
 
 struct workload {
-    char **kernel; /* their names */
+    char **kernel; /* names of the kernels */
     struct workload_op *op;
     uint64_t total_ns;
     uint32_t kernels, streams;
@@ -92,24 +92,24 @@ struct workload {
     size_t kernel_room, op_room;
 };
 
-/* A zeroed struct is an empty workload. Appending keeps `streams` and `total_ns` at least as large
- * as the op needs. */
+/* A zeroed struct is an empty workload. Appending an op makes `streams` and `total_ns` at least as
+ * large as it needs. */
 int workload_add(struct workload *w, const struct workload_op *op);
-/* The index of the kernel called `name`, added if it is new; or -ENOMEM, -E2BIG. */
+/* The index of the kernel called `name`, which is added if it is new; or -ENOMEM, -E2BIG. */
 int workload_kernel(struct workload *w, const char *name);
 void workload_free(struct workload *w);
 
 /* One past the last op of the request that begins with op `from`. */
 size_t workload_request(const struct workload *w, size_t from);
-/* Where each begins, and behind the last one where that ends: room for w->ops + 1. Returns how many
- * there are. */
+/* Writes where each request begins, and where the last one ends: `start` has room for w->ops + 1.
+ * Returns the number of requests. */
 size_t workload_requests(const struct workload *w, size_t *start);
-/* How many ops are of this kind, and how long they take in sum. */
+/* How many ops are of this kind. `sum_ns` gets the sum of their durations. */
 size_t workload_count(const struct workload *w, enum workload_kind kind, uint64_t *sum_ns);
 
-/* To a file beside `path`, which then takes its place: there is never half a workload at `path`. */
+/* Writes a file beside `path`, which then replaces it, so `path` never has half a workload. */
 int workload_write(const struct workload *w, const char *path, char *why, size_t why_bytes);
-/* Everything is checked: what was read satisfies all that is said above. */
+/* Checks everything: a workload that was read satisfies all that is said above. */
 int workload_read(struct workload *w, const char *path, char *why, size_t why_bytes);
 /* The same from memory. */
 int workload_parse(struct workload *w, const void *data, size_t bytes, char *why, size_t why_bytes);

@@ -3,7 +3,7 @@
  *
  * The trace is what `cutin trace` makes (trace_json.c): slices of category "cut in" while real-time
  * work is active, "hold" while a best-effort stream is held, "kernel" for what the simulated GPU
- * ran. The cut-in in the middle of those that held somebody is shown: neither the first, where
+ * ran. It shows the middle one of the cut-ins that held another process: not the first, where
  * everything is cold, nor the last.
  */
 #include "tools/cutin/kernel_name.h"
@@ -16,14 +16,14 @@
 enum {
     MOST_CANDIDATES = 200,
     MOST_US = 5000, /* of one cut-in */
-    WIDTH = 1180,   /* of the picture, and of what stands left of the slices: script.js draws */
+    WIDTH = 1180,   /* of the picture, which script.js draws, with the text left of the slices */
     LABEL = 250,
     COLUMN = 7,       /* width of a character */
-    LEAST_LABEL = 12, /* columns; below, a name that was shortened tells nothing */
+    LEAST_LABEL = 12, /* columns; a shorter name would tell nothing */
 };
 
 struct trace {
-    json_t *events, *names; /* all, and those that name processes and threads */
+    json_t *events, *names; /* all events, and those that name processes and threads */
 };
 
 static double at(const json_t *event, const char *key)
@@ -48,7 +48,7 @@ bool trace_is(const json_t *root)
     return json_is_array(json_object_get(root, "traceEvents"));
 }
 
-/* The events of a phase, of one category or (NULL) of all. */
+/* Gathers the events of a phase, of one category or of all (NULL). */
 static json_t *gather(json_t *events, const char *phase, const char *category)
 {
     json_t *gathered = json_array(), *event;
@@ -76,7 +76,7 @@ static const char *name_of(const struct trace *t, const char *what, long pid, lo
     return "";
 }
 
-/* The simulator's tracks are named after the process that they belong to. */
+/* Tracks of the simulator are named after the process that they belong to. */
 static const char *process_of(const struct trace *t, const json_t *event)
 {
     long pid = (long)at(event, "pid"), owner;
@@ -85,7 +85,7 @@ static const char *process_of(const struct trace *t, const json_t *event)
     return name_of(t, "process_name", sscanf(track, "process %ld,", &owner) == 1 ? owner : pid, 0);
 }
 
-/* Was there one of these slices in that time, and of somebody else than real time? */
+/* Whether one of these slices overlaps that time and belongs to a process below real time. */
 static bool met_somebody(const struct trace *t, json_t *slices, double from_us, double to_us)
 {
     json_t *slice;
@@ -96,8 +96,8 @@ static bool met_somebody(const struct trace *t, json_t *slices, double from_us, 
     return false;
 }
 
-/* From the middle outwards: the first that met a kernel and held somebody, or else held
- * somebody. */
+/* From the middle outwards: the first one that met a kernel and held a process. If there is none:
+ * the first that held a process. */
 static const json_t *choose(const struct trace *t)
 {
     json_t *actives = gather(t->events, "X", "cut in"), *holds = gather(t->events, "X", "hold"),
@@ -106,7 +106,7 @@ static const json_t *choose(const struct trace *t)
 
     for (size_t n = 0; n < 2 * all && n < MOST_CANDIDATES; n++) {
         size_t step = (n + 1) / 2, i = n % 2 ? all / 2 - step : all / 2 + step;
-        json_t *active = json_array_get(actives, i); /* NULL where it wrapped below 0 */
+        json_t *active = json_array_get(actives, i); /* NULL if `i` wrapped below 0 */
         double ts = at(active, "ts");
         if (!active || !met_somebody(t, holds, ts, ts + at(active, "dur")))
             continue;
@@ -124,7 +124,7 @@ static const json_t *choose(const struct trace *t)
 
 /* ---- what happened around it --------------------------------------------------------------- */
 
-/* The label is as much of the name as the slice has room for; none where that tells nothing. */
+/* The label is as much of the name as fits into the slice; none if that tells nothing. */
 static json_t *slice_of(const json_t *event, double from_us, double to_us)
 {
     const char *name = text(event, "name");

@@ -1,5 +1,5 @@
 /*
- * kinds.c - which kind of result an object is.
+ * kinds.c - finds which kind of result an object is.
  */
 #include "plot.h"
 

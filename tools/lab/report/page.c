@@ -1,5 +1,5 @@
 /*
- * page.c - the page of data/ with its style, its script and one JSON object of figures put into it.
+ * page.c - puts the style, the script and one JSON object of figures into the page of data/.
  */
 #include "report.h"
 #include "tools/cutin/progress.h"
@@ -21,7 +21,7 @@ static json_t *text_json(const char *text)
     return json ? json : json_string("?");
 }
 
-/* Members as they are printed: the page's script would write 2.0 as 2. */
+/* Members as text, as they are printed: the page's script would write 2.0 as 2. */
 static json_t *texts_of(json_t *config)
 {
     json_t *texts = json_object(), *value;
@@ -40,7 +40,7 @@ static json_t *texts_of(json_t *config)
     return texts;
 }
 
-/* What gnuplot draws, without what makes it a file of its own; NULL with one line in `why`. */
+/* gnuplot's picture, without what makes it a file of its own. NULL, with one line in `why`. */
 static json_t *plot_json(const struct result_kind *kind, const json_t *root, char *why,
                          size_t why_bytes)
 {
@@ -97,7 +97,7 @@ void page_free(struct page *page)
 
 /* ---- the page ------------------------------------------------------------------------------ */
 
-/* What has no "<" cannot end the element that it stands in. */
+/* Escapes "<", so that the text cannot end its HTML element. */
 static void print_figures(const struct page *page, FILE *out)
 {
     json_t *figures = json_pack("{s:O, s:O, s:O}", "results", page->results, "traces", page->traces,
@@ -110,7 +110,7 @@ static void print_figures(const struct page *page, FILE *out)
     free(text);
 }
 
-/* The whole file. NULL, with one line in `why`: it cannot be read. */
+/* Reads the whole file. NULL, with one line in `why`: it cannot be read. */
 static char *read_data(const char *name, char *why, size_t why_bytes)
 {
     char path[PATH_MAX], *text = NULL;
@@ -130,7 +130,7 @@ static char *read_data(const char *name, char *why, size_t why_bytes)
     return text;
 }
 
-/* The figures, or the file of that name. */
+/* Prints the figures, or the file of that name. */
 static bool print_part(const struct page *page, const char *name, FILE *out, char *why,
                        size_t why_bytes)
 {
@@ -151,7 +151,7 @@ static bool print_part(const struct page *page, const char *name, FILE *out, cha
 char *page_make(const struct page *page, char *why, size_t why_bytes)
 {
     char *frame = read_data("page.html", why, why_bytes), *rest = frame, *piece, *text = NULL;
-    bool part = false, right = frame; /* every other piece between two @ is a part */
+    bool part = false, right = frame; /* every second piece between two @ is a part */
     size_t size;
     FILE *out = frame ? open_memstream(&text, &size) : NULL;
 

@@ -2,8 +2,8 @@
  * plot.c - `cutin-lab plot`, and what the gnuplot scripts draw: figures of a result as variables
  * and data of gnuplot (data/common.gp says which).
  *
- * Strings from the object stand in single quotes, where gnuplot knows no escapes but the quote
- * itself; figures are printed by us. So no file of figures can make gnuplot run anything.
+ * Strings from the object are in single quotes, where gnuplot knows no escapes but the quote
+ * itself, and numbers are printed here. So a file of figures cannot make gnuplot run anything.
  */
 #include "plot.h"
 #include "tools/cutin/paths.h"
@@ -34,7 +34,7 @@ static void print_quoted(FILE *script, const char *text)
     fputc('\'', script);
 }
 
-/* A variable of the script. */
+/* Prints a variable of the script. */
 static void plot_text(FILE *script, const char *name, const char *text)
 {
     fprintf(script, "%s = ", name);
@@ -56,7 +56,7 @@ static void print_names(FILE *script, const char *array, const json_t *names)
     fputs("]\n", script);
 }
 
-/* Text and numbers of an object, as variables that begin with `prefix`. */
+/* Prints text and numbers of an object, as variables that begin with `prefix`. */
 static void print_variables(FILE *script, const char *prefix, json_t *object)
 {
     static const char of_names[] =
@@ -92,7 +92,7 @@ static bool has_name(const json_t *names, const char *name)
     return false;
 }
 
-/* Adds the keys of an object that `names` lacks, or what the elements of an array say at
+/* Adds to `names` the keys of an object that it lacks, or the values of the elements of an array at
  * `label`. */
 static void add_names(json_t *names, json_t *all, const char *label)
 {
@@ -118,7 +118,7 @@ static json_t *element(const json_t *all, const json_t *names, size_t i)
                               : json_object_get(all, json_string_value(json_array_get(names, i)));
 }
 
-/* gnuplot takes no exponent where it makes a number of a word. */
+/* Prints no exponents, because gnuplot does not read them where it turns a word into a number. */
 static void print_figures(FILE *script, const struct result_kind *kind, const json_t *member)
 {
     const json_t *cdf = kind->cdf ? result_get(member, kind->cdf) : NULL;
@@ -134,7 +134,7 @@ static void print_figures(FILE *script, const struct result_kind *kind, const js
     fputc('\n', script);
 }
 
-/* A block is never empty, so that it keeps its number. */
+/* Prints a block that is never empty, so that each block keeps its number. */
 static void print_cdf(FILE *script, const struct result_kind *kind, const json_t *member)
 {
     json_t *cdf = kind->cdf ? result_get(member, kind->cdf) : NULL, *value;
@@ -197,7 +197,7 @@ static int format_of(const char *file)
     return -EINVAL;
 }
 
-/* CUTIN_FROM_BIN_DATA comes from the build: the way from the folder of the command. */
+/* CUTIN_FROM_BIN_DATA comes from the build: it leads from the command's folder to the data. */
 int data_path(const char *name, char path[PATH_MAX], char *why, size_t why_bytes)
 {
     struct paths paths;
@@ -212,8 +212,8 @@ int data_path(const char *name, char path[PATH_MAX], char *why, size_t why_bytes
     return -ENOENT;
 }
 
-/* Figures and the way to the script that draws them, in a memory file, so that nobody waits for
- * anybody. -errno, or a descriptor. */
+/* Writes the figures and the call of the script that draws them to a memory file, so that neither
+ * process waits for the other. Returns a descriptor or -errno. */
 static int figures_file(const struct result_kind *kind, const json_t *root, enum plot_format format,
                         const char *folder)
 {

@@ -1,5 +1,5 @@
 /*
- * report.c - `cutin-lab report`: the results in a folder as one HTML page that needs nothing else.
+ * report.c - `cutin-lab report`: puts the results in a folder into one self-contained HTML page.
  */
 #include "report.h"
 #include "tools/lab/lab.h"
@@ -32,12 +32,12 @@ static int is_json(const struct dirent *entry)
     return length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
-/* Plots are what takes its time; an interrupt leaves out what is left of them. */
+/* Plots take most of the time. After an interrupt the rest of them is left out. */
 static void add_file(struct page *page, const char *folder, const char *name)
 {
     const struct result_kind *kind;
     char path[4352];
-    json_t *root; /* NULL: no JSON */
+    json_t *root; /* NULL: not JSON */
 
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     root = json_load_file(path, 0, NULL);
@@ -71,7 +71,7 @@ static int add_folder(struct page *page, const char *folder)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-/* 0, or -errno with one line in `why`. */
+/* Returns 0, or -errno with one line in `why`. */
 static int write_text(const char *text, const char *path, char *why, size_t why_bytes)
 {
     struct whole whole;

@@ -1,7 +1,7 @@
 /*
- * report.h - the parts of `cutin-lab report`: one HTML page out of a folder of results.
+ * report.h - the parts of `cutin-lab report`, which makes one HTML page of a folder of results.
  *
- * report.c the command and the folder, page.c the page's figures in the page of data/, cut_in.c
+ * report.c is the command and reads the folder, page.c fills the page of data/, cut_in.c chooses
  * what of a trace is shown. The page's own script makes tables and pictures of the figures.
  */
 #ifndef CUTIN_TOOLS_LAB_REPORT_REPORT_H
@@ -14,8 +14,8 @@
 
 bool trace_is(const json_t *root);
 /*
- * One cut-in of a trace (an object with "traceEvents"): its times, the slices around it and what
- * names their tracks. NULL where the trace has none that held somebody.
+ * Takes one cut-in of a trace (an object with "traceEvents"): its times, the slices around it, and
+ * the names of their tracks. NULL: no cut-in of the trace held another process.
  */
 json_t *cut_in_of(const json_t *trace);
 
@@ -29,7 +29,7 @@ void page_add_result(struct page *page, const char *file, const struct result_ki
                      json_t *root);
 void page_add_trace(struct page *page, const char *file, const json_t *root);
 void page_add_other(struct page *page, const char *file);
-/* The page, which needs nothing else; freed by the caller. NULL, with one line in `why`. */
+/* Returns the page, which is self-contained; the caller frees it. NULL, with one line in `why`. */
 char *page_make(const struct page *page, char *why, size_t why_bytes);
 void page_free(struct page *page);
 

@@ -1,6 +1,6 @@
 /*
  * behind.c - what other calls of a process do while one of its streams waits at a closed gate: do
- * they return, or does the driver wait for the stream, and with it for whoever may open the gate?
+ * they return? Or does the driver wait for the stream, and so for the thread that opens the gate?
  */
 #include "gpu.h"
 
@@ -10,9 +10,9 @@
 #include "kernels_ptx.h"
 
 enum {
-    RETURNS_MS = 500, /* later than that is waiting, or a busy machine */
+    RETURNS_MS = 500, /* a call that takes longer waits, or the machine is busy */
     OPENED_MS = 20000,
-    FULL_MS = 2000, /* a thread that launches for ever is never that late on a busy machine */
+    FULL_MS = 2000, /* even on a busy machine two launches in a row are never that far apart */
     BYTES = 1 << 20,
     ALIGNMENT = 4096,
     MOST_LAUNCHES = 8192,
@@ -30,7 +30,7 @@ static struct {
     CUgraphExec graph;
 } it;
 
-/* A call, and what has to be there for it, made while the gate is open. */
+/* A call to test, and one that prepares for it while the gate is open. */
 struct behind {
     const char *name;
     CUresult (*prepare)(void);
@@ -127,7 +127,7 @@ static const struct behind table[] = {
     {"capture_and_graph_instantiate", NULL, graph_instantiate},
     {"graph_launch_on_another_stream", graph_instantiate, graph_launch},
     {"context_create", NULL, context_create},
-    /* These have to wait: if they do not, the gate was not closed. */
+    /* These must wait. If they do not, the gate was not closed. */
     {"synchronize_the_gated_stream", NULL, stream_sync_gated},
     {"synchronize_the_context", NULL, context_sync},
 };
@@ -161,7 +161,7 @@ static bool attempt_done(struct attempt *a, unsigned int ms)
     return atomic_load(&a->done) != 0;
 }
 
-/* How long the call takes with the gate open: one that loads something takes long by itself. */
+/* How long the call takes with the gate open: a call that loads something is slow by itself. */
 static uint64_t alone_ns(const struct behind *b)
 {
     struct attempt a = {.call = b->call};
@@ -188,11 +188,11 @@ static void look(const struct behind *b)
     gpu_check(gpu_spin(it.gated, 1, 1), "cuLaunchKernel");
     if (pthread_create(&thread, NULL, attempt_main, &a) != 0)
         fact_fail("no thread");
-    while (!atomic_load(&a.begun)) /* a busy machine's thread begins late */
+    while (!atomic_load(&a.begun)) /* on a busy machine the thread begins late */
         nap_us(50);
     returned = attempt_done(&a, RETURNS_MS);
     if (!returned && !b->prepare)
-        fact_text(b->name, "waits (not seen to end yet)"); /* kept if what follows hangs */
+        fact_text(b->name, "waits (not seen to end yet)"); /* stays if the rest hangs */
     word_set(it.gate, 0);
     if (!attempt_done(&a, OPENED_MS))
         fact_fail("%s did not return %d ms after the gate was opened", b->name, OPENED_MS);
@@ -244,7 +244,7 @@ unsigned int launch_until_full(void)
     gpu_check(gate_queue(it.gated, it.gate.device), "cuStreamWaitValue32");
     if (pthread_create(&thread, NULL, attempt_main, &a) != 0)
         fact_fail("no thread");
-    do { /* until no launch returned for a while */
+    do { /* until no launch has returned for a while */
         before = atomic_load(&launched);
         if (attempt_done(&a, FULL_MS))
             break;

@@ -1,6 +1,6 @@
 /*
- * cost.c - what the operations that cutin adds to a stream cost: to the thread that queues them,
- * and to the stream.
+ * cost.c - what the operations cost that cutin adds to a stream: for the thread that queues them,
+ * and for the stream.
  */
 #include <sys/prctl.h>
 
@@ -10,7 +10,7 @@ enum {
     SAMPLES = 2048,
     QUICK_SAMPLES = 256,
     CHUNK = 64,    /* calls between two waits for the stream */
-    IN_STREAM = 64 /* operations in a row, of a launch, a marker and a gate at most: what fits */
+    IN_STREAM = 64 /* operations in a row (a launch, a marker and a gate at most) that fit */
 };
 
 static struct {
@@ -73,7 +73,7 @@ static const struct cost {
     {"synchronize_idle", synchronize, false},
 };
 
-/* What the calling thread pays. */
+/* Measures what the calling thread pays. */
 static CUresult time_host(const struct cost *c)
 {
     static uint64_t ns[SAMPLES];
@@ -95,8 +95,8 @@ static CUresult time_host(const struct cost *c)
     return CUDA_SUCCESS;
 }
 
-/* What the stream pays: many in a row between two events, behind a kernel long enough for all of
- * them to be queued before the first begins. */
+/* Measures what the stream pays: many operations in a row between two events. They are behind a
+ * kernel so long that all of them are queued before the first begins. */
 static void time_stream(const struct cost *c)
 {
     CUevent from, to;
@@ -118,16 +118,16 @@ static void time_stream(const struct cost *c)
     fact_number(key, (double)ms * 1000 / IN_STREAM);
 }
 
-/* Every other round naps between looks. A thread that spins keeps its processor from a simulated
- * GPU, which is a thread as well; one that naps finds a real GPU's write late on a busy machine. */
+/* Naps between looks in every other round. A thread that spins keeps its processor from a simulated
+ * GPU, also a thread. One that naps sees a real GPU's write late on a busy machine. */
 static void look_again(int round)
 {
     if (round % 2)
         nanosleep(&(struct timespec){0, 10000}, NULL);
 }
 
-/* How much later a thread sees a marker in memory than an event tells, at best. A busy machine is
- * late with many, and not for seconds with all of them. */
+/* How much later a thread sees a marker in memory than an event tells, at best. On a busy machine
+ * many are late, but not all of them for seconds. */
 static void time_marker(void)
 {
     enum { ROUNDS = 16, PATIENCE_MS = 20, ROUNDS_MS = 3000, LATE_NS = 100000 };

@@ -1,5 +1,5 @@
 /*
- * device.c - what the device says about itself, as far as the design cares.
+ * device.c - what the device says about itself, as far as the design depends on it.
  */
 #include "gpu.h"
 
@@ -29,7 +29,7 @@ static const struct {
     {"memops_flush_remote_writes", CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES},
 };
 
-/* Where the loader found the driver. */
+/* The path from which the loader took the driver. */
 static const char *library_path(void)
 {
     struct link_map *map = NULL;

@@ -1,5 +1,5 @@
 /*
- * driver.c - find the CUDA driver at run time, and say what it says.
+ * driver.c - finds the CUDA driver at run time, and puts its errors into words.
  */
 #include "driver.h"
 

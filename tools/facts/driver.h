@@ -1,8 +1,8 @@
 /*
- * driver.h - the CUDA driver as the processes use it that measure it.
+ * driver.h - the CUDA driver, for the processes that measure it.
  *
- * Opened at run time: most subcommands need no driver, and what is preloaded in front of it is met
- * the way applications meet it (dlopen, then dlsym).
+ * It is opened at run time, because most subcommands need no driver. So these processes meet what
+ * is preloaded in front of it as applications do (dlopen, then dlsym).
  */
 #ifndef CUTIN_TOOLS_FACTS_DRIVER_H
 #define CUTIN_TOOLS_FACTS_DRIVER_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* cuda.h's macros turn the names into the versions that its prototypes are. */
+/* cuda.h's macros turn these names into the versions that its prototypes have. */
 #define DRIVER_FUNCTIONS(X)                                                                        \
     X(cuInit)                                                                                      \
     X(cuDriverGetVersion)                                                                          \
@@ -78,7 +78,7 @@ struct driver {
     DRIVER_FUNCTIONS(DRIVER_MEMBER)
 };
 
-/* Of a graph: blocks and threads in one dimension, no shared memory. */
+/* A kernel node with blocks and threads in one dimension and no shared memory. */
 static inline CUDA_KERNEL_NODE_PARAMS driver_kernel_node(CUfunction function, unsigned int blocks,
                                                          unsigned int threads, void **params)
 {
@@ -94,23 +94,23 @@ static inline CUDA_KERNEL_NODE_PARAMS driver_kernel_node(CUfunction function, un
 
 struct device {
     CUdevice id;
-    CUcontext context; /* the primary one */
+    CUcontext context; /* the primary context */
     char name[96];
     int driver_version;
     int processors, threads_per_processor, blocks_per_processor;
 };
 
-/* The driver alone, open for the life of the process; `library` as dlopen has it. Returns 0, or
- * with one line in `why` -ENOENT, or -ENOSYS where it is too old. */
+/* Opens the driver for the life of the process. `library` gets what dlopen returned. Returns 0, or
+ * with one line in `why` -ENOENT (no driver) or -ENOSYS (it is too old). */
 int driver_load(struct driver *driver, void **library, char *why, size_t why_bytes);
-/* The driver and its first device, whose primary context is the thread's now. Returns as above, or
- * -EIO. */
+/* Opens the driver and its first device, and makes its primary context the thread's current one.
+ * Returns the same, or -EIO. */
 int driver_open(struct driver *driver, struct device *device, char *why, size_t why_bytes);
-/* 0, or -EIO with "CALL: the driver's text (number)" in `why`. */
+/* Returns 0, or -EIO with "CALL: the driver's text (number)" in `why`. */
 int driver_check(const struct driver *driver, CUresult result, const char *call, char *why,
                  size_t why_bytes);
-/* Inside functions that return 0 or -errno and hold nothing; `why` is an array, `call` the name
- * without its version. */
+/* For functions that return 0 or -errno and have nothing to free. `why` is an array, `call` is the
+ * name without its version. */
 #define DRIVER_TRY(driver, why, call, name, ...)                                                   \
     do {                                                                                           \
         int try_rc = driver_check(driver, (driver)->name(__VA_ARGS__), call, why, sizeof(why));    \

@@ -1,6 +1,6 @@
 /*
- * front.c - what the channel groups of shim/suspend ask of the shim, for programs that are not
- * under it: their own ioctl stands in front of libc's, and learns from the first call on.
+ * front.c - the functions of the shim that the channel groups of shim/suspend need, for programs
+ * without the shim. Their own ioctl is in front of libc's, and learns from the first call on.
  */
 #include "shim/lookup/shim.h"
 

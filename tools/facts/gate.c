@@ -1,21 +1,21 @@
 /*
- * gate.c - how soon a closed gate stops a full queue, and how soon an opened one lets it go on.
+ * gate.c - how soon a closed gate stops a full queue, and how soon it goes on when the gate opens.
  */
 #include "gpu.h"
 
 enum {
     ROUNDS = 100,
     QUICK_ROUNDS = 6,
-    QUEUED = 300, /* units of one kernel, one marker, one gate, at most; */
-    UNIT = 4,   /* of so many launches that fit: a thread that waited for room would not open it */
-    AHEAD = 15, /* one of so many of them has run when the gate is closed */
+    QUEUED = 300, /* units of one kernel, one marker and one gate, at most */
+    UNIT = 4,   /* room of a unit in launches: a thread that waits for it does not open the gate */
+    AHEAD = 15, /* the gate is closed when one unit in this many has run */
     STILL_US = 3000,
     LIMIT_MS = 20000,
 };
 
 static const double kernel_us[] = {5, 20, 200};
 
-/* The time of the last progress after `from_ns`, once there has been none for STILL_US. */
+/* Waits until there is no progress for STILL_US. Returns when the last progress was. */
 static uint64_t stop_seen(struct word mark, uint64_t from_ns)
 {
     uint32_t last = word_get(mark);
@@ -51,7 +51,7 @@ static void look(double us, int rounds, uint32_t queued)
             gpu_check(batch_queue(s, mark.device, i, gate.device), "cuStreamBatchMemOp");
         }
         word_set(gate, 0);
-        /* Well inside the queue, at another phase of a kernel each time. */
+        /* Waits until well inside the queue, at another phase of a kernel each time. */
         from_ns =
             clock_ns() + (uint64_t)(us * 10 * (queued / AHEAD * 100 + (uint32_t)round * 37 % 100));
         while (clock_ns() < from_ns)
@@ -63,7 +63,7 @@ static void look(double us, int rounds, uint32_t queued)
         stopped = word_get(mark);
         from_ns = clock_ns();
         word_set(gate, 0);
-        if (stopped == queued) { /* all was done before it was closed */
+        if (stopped == queued) { /* all units were done before the gate was closed */
             CU(cuStreamSynchronize, s);
             continue;
         }
@@ -71,7 +71,7 @@ static void look(double us, int rounds, uint32_t queued)
         for (uint64_t end_ns = from_ns + LIMIT_MS * UINT64_C(1000000); word_get(mark) == stopped;)
             if (clock_ns() > end_ns)
                 fact_fail("an opened gate did not let the queue go on within %d ms", LIMIT_MS);
-        /* The next marker comes a kernel after the gate. */
+        /* The next marker comes one kernel after the gate. */
         run_ns[n++] = clock_ns() - from_ns;
         CU(cuStreamSynchronize, s);
     }

@@ -85,7 +85,7 @@ void gpu_open(void)
     CU(cuModuleLoadData, &gpu.module, kernels_ptx);
     CU(cuModuleGetFunction, &gpu.spin, gpu.module, "spin");
     CU(cuModuleGetFunction, &gpu.mix, gpu.module, "mix");
-    /* The first launch loads the kernel, which is a cost of another kind. */
+    /* The first launch loads the kernel, which should not be measured. */
     gpu_check(gpu_spin(NULL, gpu.full, WARM_UP_US), "the first launch");
     gpu_check(gpu.cuCtxSynchronize(), "cuCtxSynchronize");
 }

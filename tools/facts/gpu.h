@@ -17,7 +17,7 @@ struct gpu {
             DRIVER_FUNCTIONS(DRIVER_MEMBER)
         };
     };
-    /* By the names that every driver since 12.0 has, whatever newer ones cuda.h means. */
+    /* By names that every driver since 12.0 has, even if cuda.h renames them to newer versions. */
     CUresult (*cuCtxCreate_v2)(CUcontext *, unsigned int, CUdevice);
     CUresult (*cuEventElapsedTime_v1)(float *, CUevent, CUevent);
     void *library;
@@ -30,10 +30,10 @@ struct gpu {
 };
 extern struct gpu gpu;
 
-/* A call that has to succeed for the rest to make sense. */
+/* A call that must succeed, or the rest makes no sense. */
 #define CU(name, ...) gpu_check(gpu.name(__VA_ARGS__), #name)
 void gpu_check(CUresult result, const char *call);
-/* A call as a function, for tables of them. */
+/* Makes a function of a call, for tables of calls. */
 #define GPU_CALL(name, expression)                                                                 \
     static CUresult name(void)                                                                     \
     {                                                                                              \
@@ -41,15 +41,15 @@ void gpu_check(CUresult result, const char *call);
     }
 const char *gpu_error(CUresult result);
 
-void gpu_load(void); /* the driver alone */
-void gpu_init(void); /* cuInit and a device: the first, or the one that FACT_DEVICE says */
-void gpu_open(void); /* a context, current, and the kernels */
+void gpu_load(void); /* opens the driver only */
+void gpu_init(void); /* cuInit, and a device: the first, or the one in FACT_DEVICE */
+void gpu_open(void); /* makes a context current, and loads the kernels */
 int gpu_attribute(CUdevice_attribute attribute);
 CUstream stream_new(void); /* non-blocking */
-/* Keep `blocks` busy for `us`; gpu.full of them leave no room for others. */
+/* Keeps `blocks` busy for `us`. With gpu.full blocks there is no room for others. */
 CUresult gpu_spin(CUstream s, unsigned int blocks, double us);
 
-/* Words in pinned memory, on lines of their own. */
+/* Words in pinned memory, each on a cache line of its own. */
 struct word {
     _Atomic uint32_t *host;
     CUdeviceptr device;
@@ -63,23 +63,23 @@ static inline void word_set(struct word w, uint32_t value)
 {
     atomic_store_explicit(w.host, value, memory_order_release);
 }
-/* Waits until the word has the value; false after `ms`. */
+/* Waits until the word has the value. False: it has not after `ms`. */
 bool word_wait(struct word w, uint32_t value, unsigned int ms);
 
-/* A gate: the stream goes on once the word is 0. A marker: the GPU writes the value. */
+/* At a gate the stream waits until the word is 0. At a marker the GPU writes the value. */
 CUresult gate_queue(CUstream s, CUdeviceptr word);
 CUresult mark_queue(CUstream s, CUdeviceptr word, uint32_t value);
-/* Both in one batch, as the design wants it. */
+/* Puts both into one batch, as the design does. */
 CUresult batch_queue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr gate);
 void batch_fill(CUstreamBatchMemOpParams ops[2], CUdeviceptr mark, uint32_t value,
                 CUdeviceptr gate);
-/* A word as gates look at: in a page that is shared with other processes, where the driver takes
- * one (page.c). */
+/* Makes a word for gates: in a page that other processes share, if the driver registers one
+ * (page.c), as cutin's hold words are. */
 struct word gate_word_new(void);
-/* Skips the fact where the device has no memops. */
+/* Skips the fact if the device has no memory operations. */
 void need_memops(void);
-/* Launches behind a closed gate until the thread waits for room, says how many were queued, opens
- * the gate and returns that number (behind.c). Once in a process. */
+/* Launches behind a closed gate until the thread waits for room (behind.c). Gives the number that
+ * was queued, opens the gate, and returns the number. Only once in a process. */
 unsigned int launch_until_full(void);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * lookup.c - what cuGetProcAddress returns for each name and version, told by which exported symbol
- * lies at that address, and where that is not what the shim's table says.
+ * lookup.c - finds which exported symbol cuGetProcAddress returns for each name and version, and
+ * where that differs from the shim's table.
  */
 #include "gpu.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const struct symbol {
-    const char *name, *lookup; /* exported as, looked up as */
+    const char *name, *lookup; /* the exported name, and the name to look up */
     int version;
     bool per_thread;
 } symbols[] = {
@@ -42,7 +42,7 @@ static int expected(const char *lookup, int version, bool per_thread)
     return best;
 }
 
-/* The symbol of that name whose address it is; else any symbol; else what it is not. */
+/* The symbol of that name at this address; else any symbol at it; else says what was found. */
 static const char *name_of(const void *found, const char *lookup)
 {
     const char *other = "an address that is not exported";
@@ -88,7 +88,7 @@ void fact_lookup(void)
             bool per_thread = v % 2;
             int version = versions[v / 2], row = expected(symbols[i].lookup, version, per_thread);
             if (version > gpu.version)
-                continue; /* its functions are not there yet, and the request is no valid one */
+                continue; /* the driver lacks these functions, and the request is not valid */
             void *found = NULL;
             CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
             CUresult result = lookup(symbols[i].lookup, &found, version,
@@ -97,7 +97,7 @@ void fact_lookup(void)
                                      &status);
 
             asked++;
-            /* Versions may share an address: the right one is right. */
+            /* Versions may share an address, so the address is compared, not the symbol. */
             if (found == (row < 0 ? NULL : address[row])) {
                 as_expected++;
                 continue;

@@ -1,7 +1,7 @@
 /*
  * main.c - gpu-facts: asks a GPU and its driver what cutin's design assumes about them.
  *
- * The answer is one JSON object.
+ * It prints one JSON object.
  */
 #include "fact.h"
 
@@ -126,7 +126,7 @@ static void list(void)
                facts[i].assumed ? facts[i].assumed : "nothing");
 }
 
-/* The simulated driver of the build, and a device that nobody else uses. */
+/* Uses the simulated driver of the build, with a device for this run alone. */
 static void use_simulator(void)
 {
     const char *old = getenv("LD_LIBRARY_PATH");
@@ -143,7 +143,7 @@ static void use_simulator(void)
     snprintf(id, sizeof(id), "facts-%d", (int)getpid());
     setenv("SIMGPU_ID", id, 0);
     simulated = true;
-    /* Its resource manager stands where the kernel would. */
+    /* Preloads its resource manager, which replaces the kernel's. */
     slash = strchr(path, ':');
     snprintf(manager, sizeof(manager), "%.*s/libsimgpu_rm.so",
              slash ? (int)(slash - path) : (int)strlen(path), path);

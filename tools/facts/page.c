@@ -1,5 +1,5 @@
 /*
- * page.c - may a page of a memfd, as the daemon hands it out, carry markers and hold words?
+ * page.c - can a page of a memfd, such as the daemon hands out, have markers and hold words?
  */
 #include "gpu.h"
 
@@ -10,12 +10,12 @@
 
 enum { PAGE = 4096, LOOK_MS = 500, OPENED_MS = 20000, SAMPLES = 200, QUICK_SAMPLES = 20 };
 
-/* One page of shared memory and two views of it: what is registered, and what another process
- * sees. */
+/* One page of shared memory and two mappings of it: the registered one, and the one that another
+ * process would see. */
 struct page {
     int fd;
     void *registered;
-    struct word word; /* .host is the other view */
+    struct word word; /* .host is in the other mapping */
 };
 
 static void *map(int fd, void *at, int protection)
@@ -36,7 +36,7 @@ static int memory_new(void)
     return fd;
 }
 
-/* Registers a page and says what came of it. */
+/* Registers a page and gives the result. */
 static bool page_register(struct page *p, int protection, unsigned int flags)
 {
     CUresult result;
@@ -53,7 +53,7 @@ static bool page_register(struct page *p, int protection, unsigned int flags)
     return result == CUDA_SUCCESS;
 }
 
-/* As above, for facts about nothing else. */
+/* The same, for facts that need the page. */
 static void need_page(struct page *p, int protection, unsigned int flags)
 {
     need_memops();
@@ -61,7 +61,7 @@ static void need_page(struct page *p, int protection, unsigned int flags)
         fact_skip("a memfd page cannot be registered");
 }
 
-/* Does a closed gate on the page open when the other view is written? */
+/* Does a closed gate on the page open when the other mapping is written? */
 static void look_at_gate(const struct page *p, CUstream s)
 {
     static uint64_t ns[SAMPLES];
@@ -139,7 +139,7 @@ struct word gate_word_new(void)
                : word_new();
 }
 
-/* With the flag for it, and without: the second is what one would try on a device that lacks it. */
+/* Registers with the flag for it, and without, as one would on a device that lacks the flag. */
 void fact_page_read_only(void)
 {
     struct page p;
@@ -159,8 +159,8 @@ void fact_page_read_only(void)
     look_at_gate(&p, stream_new());
 }
 
-/* A page is mapped over the registered one at the same address, as happens when a daemon comes or
- * goes. Which of the two does the GPU look at, and can the registration be renewed? */
+/* Maps a page over the registered one at the same address, as happens when a daemon comes or goes.
+ * Which of the two pages does the GPU read, and can the registration be renewed? */
 void fact_page_replaced(void)
 {
     const unsigned int flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
@@ -177,7 +177,7 @@ void fact_page_replaced(void)
     word_set(old_view, 1);
     gpu_check(gate_queue(s, p.word.device), "cuStreamWaitValue32");
     gpu_check(mark_queue(s, passed.device, 1), "cuStreamWriteValue32");
-    map(memory_new(), p.registered, PROT_READ | PROT_WRITE); /* zero: open, if it is looked at */
+    map(memory_new(), p.registered, PROT_READ | PROT_WRITE); /* zero: open, if it is read */
     fact_text("gpu_looks_at", word_wait(passed, 1, LOOK_MS) ? "the new page" : "the old page");
     word_set(old_view, 0);
     if (!word_wait(passed, 1, OPENED_MS))

@@ -1,7 +1,7 @@
 /*
- * probe.c - do gates hold on this GPU, with this driver? What CUTIN_GATES=auto goes by: a closed
- * gate stops its stream and nobody else, an opened one is seen soon, and in graphs it is alike. A
- * second at most on a GPU that nobody else has.
+ * probe.c - do gates hold on this GPU, with this driver? CUTIN_GATES=auto uses them if a closed
+ * gate stops its stream and nothing else, an opened gate is seen soon, and both are so in graphs.
+ * Takes a second at most on an idle GPU.
  */
 #include "gpu.h"
 
@@ -10,23 +10,23 @@
 
 enum {
     ROUNDS = 8,
-    LATE_ROUNDS = 64, /* where none was seen soon: the machine may be busy, */
-    LATE_MS = 600,    /* but no longer than this */
-    SEEN_MS = 400,    /* for what a gate may keep from happening */
-    BUSY_MS = 3000,   /* for what happens with or without gates, on a busy machine late */
-    /* The soonest of all rounds, from opening a gate to the next marker. It is late where it takes
-     * longer than this, and than twice what any marker took that had no gate in front: where the
-     * machine is busy those come late, too, and nothing is wrong with gates. */
+    LATE_ROUNDS = 64, /* more rounds if none was seen soon: the machine may be busy */
+    LATE_MS = 600,    /* but for no longer than this */
+    SEEN_MS = 400,    /* for what a gate may prevent */
+    BUSY_MS = 3000,   /* for what no gate prevents, but a busy machine delays */
+    /* The least time of all rounds from opening a gate to the next marker. It counts as late if it
+     * is longer than this, and than twice what any marker without a gate took: on a busy machine
+     * those are late, too, and gates are not to blame. */
     SEEN_US = 1000 * FACT_SLOWER,
-    STANDS_US = 500, /* how long it is looked at a closed one */
+    STANDS_US = 500, /* how long a closed gate is watched */
     BEATS = 3,
-    LONG_US = 20000, /* a kernel of the other process: of two time slices, at least */
-    FRONT_US = 1000, /* one in front of it */
+    LONG_US = 20000, /* a kernel of the other process: at least two time slices */
+    FRONT_US = 1000, /* the kernel in front of it */
     LONG_TRIES = 10,
     LONG_ROUNDS = 4,
     ALONE_ROUNDS = 3,
     GRAPH = 1000, /* values of markers, above those of the rounds */
-    CHAIN = 32,   /* kernels of a graph whose time is taken, with gates and without */
+    CHAIN = 32,   /* kernels of the graph that is timed, with gates and without */
     CHAIN_ROUNDS = 16,
 };
 
@@ -34,11 +34,11 @@ enum {
 
 static struct shared {
     _Atomic unsigned int beats, asked, answered;
-    _Atomic uint32_t long_us; /* what the last long kernel took */
+    _Atomic uint32_t long_us; /* time of the last long kernel */
 } *shared;
 
-/* Behind another kernel: it begins when the GPU is there, and not when this process is. It is
- * launched anew where that one may have ended before. */
+/* Times a long kernel behind another one, so that it begins when the GPU is free, however late this
+ * process is. Launches both again if the front one may have ended before. */
 static uint32_t long_kernel(CUstream s, CUevent from, CUevent to)
 {
     uint32_t shortest_us = UINT32_MAX;
@@ -96,17 +96,17 @@ static bool goes_on(unsigned int count)
 /* ---- a gate ---------------------------------------------------------------------------------- */
 
 static struct word mark, other_mark, plain_mark, gate;
-static CUstream plain; /* without gates */
+static CUstream plain; /* a stream without gates */
 
-/* Both open the gate: a process that ends while its stream stands there leaves that to the driver.
- */
+/* These two open the gate. The driver would have to end a process whose stream still waits
+ * there. */
 _Noreturn static void refuse(const char *why)
 {
     word_set(gate, 0);
     fact_end(0, "%s", why);
 }
 
-/* What happens without gates does not: a machine that is so busy says nothing of them. */
+/* For what fails even without gates: so busy a machine shows nothing about gates. */
 _Noreturn static void unsure(const char *why)
 {
     if (gate.host)
@@ -115,7 +115,7 @@ _Noreturn static void unsure(const char *why)
     fact_skip("%s", why);
 }
 
-/* How long a marker of an empty stream takes to be seen. */
+/* How long it takes until a marker of an empty stream is seen. */
 static uint64_t mark_and_see(CUstream s, struct word w, uint32_t value)
 {
     uint64_t queued_ns;
@@ -128,8 +128,8 @@ static uint64_t mark_and_see(CUstream s, struct word w, uint32_t value)
     return clock_ns() - queued_ns;
 }
 
-/* What a busy machine or GPU is late with is there when a marker of another stream, which was asked
- * for later, has been seen. */
+/* A busy machine or GPU may be late. So if the word has not come, waits for a later marker of
+ * another stream, and then looks at the word again. */
 static bool is_seen(struct word w, uint32_t value)
 {
     static uint32_t asked;
@@ -140,8 +140,8 @@ static bool is_seen(struct word w, uint32_t value)
     return word_wait(w, value, SEEN_MS);
 }
 
-/* The stream stands between the markers `at` and `at + 1`, and goes on when it may. Returns how
- * long that took to see. */
+/* Checks that the stream waits between the markers `at` and `at + 1`, and goes on when the gate is
+ * opened. Returns how long it took to see that. */
 static uint64_t stand_and_go(uint32_t at)
 {
     uint64_t opened_ns;
@@ -166,7 +166,7 @@ static void look_at_others(CUstream other, uint32_t round)
         refuse("a closed gate stops other streams");
 }
 
-/* A process that a busy machine keeps from going on does not go on with the gate open, either. */
+/* A process that is stopped by the busy machine alone does not go on with the gate open, either. */
 static void look_at_processes(void)
 {
     if (goes_on(BEATS))
@@ -194,8 +194,8 @@ static bool takes_turns(uint32_t us, uint32_t alone_us)
     return us / 13 > alone_us / 10;
 }
 
-/* The shortest of at most so many kernels, of which one that is no longer than another of
- * `enough_us` ends it: what a busy machine adds to one it does not add to all. */
+/* Times at most `rounds` kernels and returns the shortest time. Ends early at one that is hardly
+ * longer than `enough_us`: a busy machine delays some of them, but not all. */
 static uint32_t long_kernels_us(int rounds, uint32_t enough_us)
 {
     uint32_t shortest_us = long_kernel_us();
@@ -208,7 +208,7 @@ static uint32_t long_kernels_us(int rounds, uint32_t enough_us)
     return shortest_us;
 }
 
-/* Who stands at a gate has nothing to run, and takes no turns of the GPU from others. Called while
+/* A process at a gate has nothing to run and takes no turns of the GPU from others. Call this while
  * one is closed. */
 static uint32_t long_kernel_gated_us(uint32_t alone_us)
 {
@@ -218,8 +218,8 @@ static uint32_t long_kernel_gated_us(uint32_t alone_us)
     return us;
 }
 
-/* It is open again. A kernel that still takes so long is not slow because of it: others have come.
- */
+/* The gate is open again. If a kernel still takes as long, other processes have come, and the gate
+ * is not the cause. */
 static void look_at_turns(uint32_t gated_us, uint32_t alone_us)
 {
     if (takes_turns(gated_us, alone_us) &&
@@ -265,7 +265,7 @@ static void look_at_streams(void)
     fact_flag("streams", true);
 }
 
-/* Kernels of 20 us, one after another, with as many of the `ops` between two. */
+/* A chain of kernels of 20 us, with `count` of the `ops` between every two. */
 static CUgraphExec chain(int kernels, CUstreamBatchMemOpParams *ops, unsigned int count)
 {
     uint64_t ns = 20000;
@@ -302,7 +302,7 @@ static double chain_us(CUgraphExec exec, CUstream s, CUevent from, CUevent to)
     return ms * 1000;
 }
 
-/* What an open gate and a marker cost a graph: of the shortest times, as others may use the GPU. */
+/* What an open gate and a marker cost a graph, by the shortest times, as others may use the GPU. */
 static void look_at_cost(void)
 {
     static const char *const fact[] = {"graph_mark_ns", "graph_gate_ns"};

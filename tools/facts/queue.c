@@ -1,7 +1,7 @@
 /*
- * queue.c - streams share hardware queues: which streams of a process does a closed gate in one of
- * them stop, too? CUDA_DEVICE_MAX_CONNECTIONS says how many queues there are; each of its values is
- * a row of the table in main.c, because the driver reads it once.
+ * queue.c - streams share hardware queues: which other streams of a process does a closed gate
+ * stop? CUDA_DEVICE_MAX_CONNECTIONS sets the number of queues. Each of its values is a row of the
+ * table in main.c, because the driver reads the variable once.
  */
 #include "gpu.h"
 
@@ -9,7 +9,7 @@ enum { STREAMS = 48, STOPPED_MS = 300, OPENED_MS = 20000 };
 
 static struct word marks[2 * STREAMS];
 
-/* How many of the marked streams get no further while the gate is closed. */
+/* How many of the marked streams make no progress while the gate is closed. */
 static int count_stopped(int first, int count, const uint32_t *expected)
 {
     int stopped = 0;

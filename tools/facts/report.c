@@ -1,5 +1,5 @@
 /*
- * report.c - what a fact's process says to its parent: a line "key value" each, value in JSON.
+ * report.c - what a fact's process sends to its parent: lines "key value", with the value in JSON.
  */
 #include "fact.h"
 #include "tools/cutin/statistics/figures.h"
@@ -60,8 +60,8 @@ void fact_samples(const char *key, uint64_t *ns, size_t n)
                          f.p90_us, "p99", f.p99_us, "max", f.max_us, "n", (json_int_t)n));
 }
 
-/* The reason travels like a value, under a key that no fact has. No atexit handlers: the driver's
- * may wait for a stream that never ends. */
+/* Sends the reason like a value, under a key that no fact uses. Skips atexit handlers, because the
+ * driver's may wait for a stream that never ends. */
 _Noreturn void fact_end(int status, const char *format, ...)
 {
     char text[1024];

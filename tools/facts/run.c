@@ -1,6 +1,6 @@
 /*
- * run.c - a fact runs in a process and a process group of its own, which is killed when it takes
- * longer than its row allows; what it said until then is kept.
+ * run.c - runs a fact in a process and process group of its own, and kills it when it takes longer
+ * than its row allows. What it sent until then is kept.
  */
 #include "fact.h"
 
@@ -15,15 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 20 }; /* how soon it is noticed that it shall not go on */
+enum { LOOK_MS = 20 }; /* how soon `go_on` becoming false is noticed */
 
 _Noreturn static void become(const struct fact_run *run, int fd, pid_t parent)
 {
-    setpgid(0, 0); /* also out of reach of the terminal's Ctrl-C */
+    setpgid(0, 0); /* so that the terminal's Ctrl-C does not reach it */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent || (fd == FACT_FD ? fcntl(fd, F_SETFD, 0) : dup2(fd, FACT_FD)) < 0)
         _exit(FACT_FAILED);
-    dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is the parent's alone */
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for the parent only */
     if (run->fact->env)
         putenv((char *)(uintptr_t)run->fact->env);
     run->become(run);
@@ -35,7 +35,7 @@ static void say_why(struct fact_run *run, json_t *why)
     json_object_set_new(run->values, "why", why);
 }
 
-/* A line "key value" of the process. */
+/* Takes a line "key value" of the process. */
 static void take_line(struct fact_run *run, char *line)
 {
     char *space = strchr(line, ' ');
@@ -54,7 +54,7 @@ struct text {
     size_t used, size;
 };
 
-/* Takes what is there to read; false at the end. */
+/* Takes what can be read. False: the pipe has ended. */
 static bool take(struct fact_run *run, int fd, struct text *t)
 {
     ssize_t got;
@@ -80,7 +80,7 @@ static bool take(struct fact_run *run, int fd, struct text *t)
     return true;
 }
 
-/* Its status; -1: it cannot even be killed, and is left behind. */
+/* Returns its status. -1: it cannot be killed, and is left behind. */
 static int reap(pid_t pid)
 {
     int status = 0;
@@ -93,7 +93,7 @@ static int reap(pid_t pid)
     return -1;
 }
 
-/* What its status says of one that was not ended here. */
+/* Judges by its status a process that was not killed for its time. */
 static const char *judge(struct fact_run *run, int status)
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
@@ -108,8 +108,8 @@ static const char *judge(struct fact_run *run, int status)
     return "failed";
 }
 
-/* Reads until the pipe ends, with the last process that holds it. "hung" or "interrupted" where
- * that is not awaited, else NULL. */
+/* Reads until the pipe ends, when its last holder exits, and returns NULL. Gives up before with
+ * "hung" or "interrupted". */
 static const char *await(struct fact_run *run, int fd, uint64_t end_ns, struct text *text)
 {
     struct pollfd pfd = {.fd = fd, .events = POLLIN};
@@ -143,9 +143,9 @@ void fact_run(struct fact_run *run, unsigned int limit_s)
         become(run, ends[1], parent);
     close(ends[1]);
     run->status = await(run, ends[0], from_ns + limit_s * UINT64_C(1000000000), &text);
-    kill(-pid, SIGKILL); /* peers that are left, or all of a fact that hangs */
+    kill(-pid, SIGKILL); /* peers that are left, or a fact that hangs */
     status = reap(pid);
-    if (run->status) /* what it had said before */
+    if (run->status) /* reads what it sent before that */
         while (poll(&(struct pollfd){.fd = ends[0], .events = POLLIN}, 1, 0) > 0 &&
                take(run, ends[0], &text))
             ;
@@ -175,5 +175,5 @@ const struct fact *fact_find(const struct fact *facts, size_t n, const char *nam
 _Noreturn void fact_main(const struct fact *fact)
 {
     fact->run();
-    _exit(0); /* the driver's own handlers may wait for a stream */
+    _exit(0); /* the driver's exit handlers may wait for a stream */
 }

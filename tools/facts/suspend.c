@@ -1,7 +1,7 @@
 /*
- * suspend.c - can this process stop its own kernels that run, by the controls of its channel groups
- * (shim/suspend/groups.h)? An answer of success is not believed: what counts is that the kernels
- * stand still, that a neighbour runs meanwhile, and that they go on and their result is right.
+ * suspend.c - can this process stop its own running kernels, by the controls of its channel groups
+ * (shim/suspend/groups.h)? The answer of a control is not trusted. The kernels must stand still
+ * while a neighbour runs, and then go on with the right result.
  */
 #include "gpu.h"
 #include "shim/suspend/groups.h"
@@ -18,22 +18,22 @@ enum {
     QUEUED = 100, /* short kernels with a marker each: no more than a stream takes at once */
     SHORT_US = 300,
     LONG_US = 30000,
-    TRIES = 5,  /* with longer kernels each time, where a control came too late to tell */
-    LONGER = 4, /* what is to be stopped runs so many times as long as the control took to come */
-    LONGEST_US = 1000000, /* that it runs at all */
-    STOP_MS = 100,        /* of a look at what is stopped */
-    LOOKS = 10,           /* until what had ended before is visible: a busy processor may be late */
+    TRIES = 5,  /* with longer kernels each time, if a control came too late to tell */
+    LONGER = 4, /* each try's kernels run this many times as long as the last control took */
+    LONGEST_US = 1000000, /* the longest that they run */
+    STOP_MS = 100,        /* how long one look at stopped kernels takes */
+    LOOKS = 10,           /* until earlier ends are seen: a busy processor may be late */
     LIMIT_MS = 20000,
     NEIGHBOUR_US = 100,
     LEAST_NEIGHBOUR = 10, /* kernels of the neighbour meanwhile */
-    MOST_UNITS = 2,       /* own ones meanwhile, where nothing should run */
+    MOST_UNITS = 2,       /* own kernels meanwhile, when none should run */
 };
 
 /* ---- the neighbour --------------------------------------------------------------------------- */
 
 static struct shared {
     _Atomic int run;
-    _Atomic uint64_t kernels; /* that the neighbour has completed */
+    _Atomic uint64_t kernels; /* completed by the neighbour */
 } *shared;
 
 static void neighbour(void)
@@ -61,7 +61,7 @@ static struct {
     size_t n;
     uint64_t units, neighbours; /* while stopped */
     int answer;
-    bool late; /* a control came after what it should have stopped, whatever was tried */
+    bool late; /* in every try a control came after what it should have stopped */
     bool stood, went_on, right;
 } seen;
 
@@ -89,7 +89,7 @@ static void key_samples(const char *what, uint64_t *ns)
     fact_samples(key, ns, seen.n);
 }
 
-/* Short kernels with an effect that shows how often each ran, and in which order. */
+/* Queues short kernels whose result shows how often each ran, and in which order. */
 static void units_queue(CUstream s, CUdeviceptr x, struct word mark, uint32_t us)
 {
     for (uint32_t i = 1; i <= QUEUED; i++) {
@@ -109,7 +109,7 @@ static uint32_t units_result(uint32_t x)
     return x;
 }
 
-/* Looks until `end_ns`; the time of the last progress, or `from_ns`. */
+/* Watches until `end_ns`. Returns when the last progress was, or `from_ns`. */
 static uint64_t progress_until(struct word mark, uint64_t from_ns, uint64_t end_ns)
 {
     uint32_t last = word_get(mark);
@@ -124,15 +124,15 @@ static uint64_t progress_until(struct word mark, uint64_t from_ns, uint64_t end_
     return last_ns;
 }
 
-/* Of a wait, and of all tries: on a busy machine one may take seconds. */
+/* The limit of a wait, and of all tries: on a busy machine one may take seconds. */
 static bool within(uint64_t from_ns)
 {
     return clock_ns() - from_ns < LIMIT_MS * UINT64_C(1000000);
 }
 
-static uint64_t first_ns; /* the first try's begin */
+static uint64_t first_ns; /* begin of the first try */
 
-/* What runs `us` was too short for a control that came `took_ns` after its begin. */
+/* How long to run if `us` was too short for a control that came `took_ns` after the begin. */
 static uint32_t longer_us(uint32_t us, uint64_t took_ns)
 {
     uint64_t needed = took_ns / 1000 * LONGER;
@@ -142,22 +142,22 @@ static uint32_t longer_us(uint32_t us, uint64_t took_ns)
     return needed < LONGEST_US ? (uint32_t)needed : LONGEST_US;
 }
 
-/* So long after the first was queued, kernels of so many us altogether cannot all have ended. What
- * has ended is seen late where the processor is others'. */
+/* True: after `took_ns`, kernels of `us` together cannot all have ended. It is computed, because
+ * ends are seen late if the processor is busy. */
 static bool before_the_end(uint64_t took_ns, uint32_t us)
 {
     return took_ns < us * UINT64_C(1000);
 }
 
-/* What stood with so much before it takes that time when it goes on. It had run where it is seen to
- * be over sooner: a busy processor did not show it. */
+/* Work that stood with `rest_ns` to do needs that time once it goes on. If it is over much sooner,
+ * it had run, and the busy processor did not see that. */
 static bool ran_unseen(uint64_t rest_ns, uint64_t go_ns)
 {
     return clock_ns() - go_ns < rest_ns / 2;
 }
 
-/* Stops a queue of short kernels in its middle: the moment before, or 0 where that was refused or
- * came too late. `unit_us`: how long each of them runs. */
+/* Stops a queue of short kernels in the middle. Returns the time just before, or 0 if the control
+ * was refused or too late. `unit_us` gets the length of each kernel. */
 static uint64_t stop_units(enum groups_way way, CUstream s, struct word mark, struct word x,
                            uint32_t *unit_us)
 {
@@ -187,14 +187,14 @@ static uint64_t stop_units(enum groups_way way, CUstream s, struct word mark, st
     return 0;
 }
 
-/* What may run in a round. With short time slices something may. */
+/* How many kernels may run in a round. With short time slices some may. */
 static uint32_t most_units(void)
 {
     return seen.name == groups_way_names[GROUPS_TIMESLICE] ? QUEUED / 4 : MOST_UNITS;
 }
 
-/* Looks until the queue stands still while the neighbour works, or has run out. What the last look
- * saw is noted. */
+/* Watches until the queue stands still while the neighbour works, or until it has run out. Records
+ * what the last look saw. */
 static uint64_t look_at_units(struct word mark, uint64_t from_ns)
 {
     for (int i = 0; i < LOOKS; i++) {
@@ -215,7 +215,7 @@ static uint64_t look_at_units(struct word mark, uint64_t from_ns)
     return from_ns;
 }
 
-/* False: the control was not accepted. */
+/* False: the control was refused. */
 static bool round_short(enum groups_way way, CUstream s, struct word mark, struct word x)
 {
     uint32_t unit_us;
@@ -245,8 +245,8 @@ static bool units_stood(void)
 
 enum stopped { STANDS, RUNS_ON, TOO_LATE };
 
-/* A kernel is stopped in its middle, for longer than it takes. `took_ns`: from its begin until the
- * control was answered. */
+/* Stops a kernel in its middle, for longer than the kernel takes. `took_ns` gets the time from its
+ * begin until the control was answered. */
 static enum stopped stop_long(enum groups_way way, CUstream s, struct word mark, uint32_t us,
                               uint64_t *took_ns)
 {
@@ -273,7 +273,7 @@ static enum stopped stop_long(enum groups_way way, CUstream s, struct word mark,
     return is;
 }
 
-/* What had ended before may show late, so one that stands is believed. */
+/* Earlier ends may be seen late, so one kernel that stands is enough. */
 static void round_long(enum groups_way way, CUstream s, struct word mark)
 {
     int tries = units_stood() ? TRIES : 1;
@@ -346,7 +346,7 @@ static void device_name(void)
     fact_text("uuid", "%s", text);
 }
 
-/* Why the last of them does not do, and whether that is known for good. */
+/* Says why the last way does not work, and whether that is certain. */
 static void say_why(void)
 {
     fact_flag("unsure", seen.late);
@@ -388,7 +388,7 @@ void fact_suspend(void)
             break;
         }
         say_why();
-        if (seen.late) /* so would be the next one's */
+        if (seen.late) /* the next way would be late, too */
             break;
     }
     peer_end(pid);

@@ -1,6 +1,6 @@
 /*
- * turn.c - processes that take turns on one GPU: who waits for whom, and for how long? The peer is
- * the other process: it does as the shared word says while this one measures itself.
+ * turn.c - processes that take turns on one GPU: which one waits, and for how long? The peer is the
+ * other process. It does what the shared word says while this one measures itself.
  */
 #include "gpu.h"
 
@@ -11,9 +11,9 @@ enum peer_state { PEER_NONE, PEER_IDLE, PEER_GATED, PEER_BUSY };
 static struct shared {
     _Atomic int want, is; /* enum peer_state */
     _Atomic uint32_t kernel_us;
-    _Atomic uint64_t kernels;  /* that the peer has completed */
-    _Atomic uint32_t slice_us; /* of its turns; 0: as they are */
-    _Atomic int slice_answer;  /* what groups_slice said */
+    _Atomic uint64_t kernels;  /* completed by the peer */
+    _Atomic uint32_t slice_us; /* of the peer's turns; 0: the driver's own */
+    _Atomic int slice_answer;  /* what groups_slice returned */
 } *shared;
 
 enum { START_MS = 30000, QUEUED = 120, GATED_KERNELS = 16 };
@@ -86,7 +86,7 @@ static void peer_main(void)
     }
 }
 
-/* Returns once the peer does it. */
+/* Returns once the peer is in this state. */
 static void peer_want(enum peer_state state)
 {
     uint64_t end_ns = clock_ns() + START_MS * UINT64_C(1000000);
@@ -113,7 +113,7 @@ static int peer_open(void)
 enum { SAMPLES = 300, QUICK_SAMPLES = 20, OWN_KERNEL_US = 20, PAUSE_US = 3000, LIMIT_MS = 20000 };
 enum { LONG_KERNEL_US = 5000 };
 
-/* From the launch of a short kernel until the host sees its marker, at changing phases. */
+/* Times from the launch of a short kernel until the host sees its marker, at changing phases. */
 static void latency(const char *key)
 {
     static uint64_t ns[SAMPLES];
@@ -168,7 +168,7 @@ void fact_across(void)
     peer_end(pid);
 }
 
-/* The peer's kernels per second while nobody else wants the device. */
+/* The peer's kernels per second while no other process wants the device. */
 static double peer_rate(void)
 {
     uint64_t from_ns = clock_ns(), before = atomic_load(&shared->kernels);
@@ -211,15 +211,15 @@ static struct {
 } runs, gaps;
 
 /*
- * Keeps the device full and has it say when each kernel ended, so that it does not matter when this
- * process is looked after. Where two take turns, kernels end in runs, and a gap between two runs is
- * the other's turn with a switch before and after it. Returns own kernels per second.
+ * Keeps the device full and times the end of each kernel on the device, so that it does not matter
+ * when this process runs. If two processes take turns, kernels end in runs. A gap between two runs
+ * is the other's turn, with a switch before it and after it. Returns own kernels per second.
  */
 static double watch(void)
 {
     static CUevent end[KERNELS];
     int n = fact_quick ? QUICK_KERNELS : KERNELS;
-    double at_ns = 0, begin_ns = 0; /* of a run; 0: it began before we looked */
+    double at_ns = 0, begin_ns = 0; /* begin of a run; 0: it was not seen */
     CUstream s = stream_new();
 
     for (int i = 0; i < n; i++) {
@@ -274,7 +274,7 @@ void fact_slice(void)
     fact_number("throughput_lost", 1 - (own + other) / alone);
     fact_samples("own_run_us", runs.ns, runs.n);
     fact_samples("gap_us", gaps.ns, gaps.n);
-    /* Both sorted by now; two switches per gap. */
+    /* Both are sorted by now. Each gap has two switches. */
     if (runs.n > 0)
         fact_number("context_switch_us",
                     (median_us(gaps.ns, gaps.n) - median_us(runs.ns, runs.n)) / 2);

@@ -1,15 +1,15 @@
 /*
  * async_net.c - two processes that exchange the edges of their fields in every step, through a card
- * (nic.h), as programs do whose GPU communicates without the processor (GPUDirect Async).
+ * (nic.h), like programs whose GPU communicates without the processor (GPUDirect Async).
  *
- * A field drifts: in each step every cell is updated, and moves on by one edge; what leaves one
- * rank comes to the other. Who sends is the model:
+ * A field drifts: in each step every cell is updated and moves on by one edge. What leaves one rank
+ * goes to the other. The model says what sends:
  *   --cpu      the processor waits for the stream, rings the doorbell, and waits for the message
  *   --stream   the processor prepares descriptors and goes on; memory operations in the stream ring
  *              and wait
  *   --kernel   the kernel that moves the field rings and waits by itself, in its first block
  * The fields are compared with what the processor computes, word by word, so a message that is
- * lost, early, late or twice shows. Rank r uses device r, or device 0 if that is all.
+ * lost, early, late or duplicated shows. Rank r uses device r, or device 0 if there is one device.
  *
  *   async_net --stream --exchanges 2000
  *   cutin run -- async_net --stream --json
@@ -28,10 +28,10 @@
 
 enum {
     EDGE = 256,       /* words that are exchanged */
-    INNER = 3 * EDGE, /* words of a field behind its edge */
+    INNER = 3 * EDGE, /* words of a field after its first edge */
     FIELD = EDGE + INNER,
     AHEAD = 32, /* steps that may be queued */
-    BLOCKS = 4, /* of the kernel that rings: one of them, and those that move */
+    BLOCKS = 4, /* of the kernel that rings: its first block, and those that move the field */
     WARM_UP = 50,
     SKIPPED = 77, /* exit status */
 };
@@ -55,11 +55,11 @@ static const struct setting settings[] = {
     {0},
 };
 
-/* What a rank leaves in memory that it shares with its parent. */
+/* The result of a rank, in memory that it shares with its parent. */
 struct outcome {
     bool right, io_memory;
-    uint64_t began_ns, ended_ns; /* of what is behind the warm-up */
-    double issue_us; /* what the processor needs for a step that it does not wait in: the median */
+    uint64_t began_ns, ended_ns; /* of what follows the warm-up */
+    double issue_us; /* median time of the processor for a step, if it does not wait in the step */
     uint64_t checksum;
 };
 
@@ -70,14 +70,14 @@ struct rank {
     CUstream stream;
     CUevent done[AHEAD];
     struct nic_port *port;
-    CUdeviceptr field[2]; /* of this step, of the next one */
+    CUdeviceptr field[2]; /* of this step and of the next one */
     CUdeviceptr doorbell, posted, received, out, in;
     bool io_memory;
 };
 
 /* ---- memory that the GPU and the card share -------------------------------------------------- */
 
-/* A device pointer to it, or 0. */
+/* Registers memory with the driver. Returns a device pointer to it, or 0. */
 static CUdeviceptr shared_register(void *at, size_t bytes, unsigned flags)
 {
     CUdeviceptr device;
@@ -94,7 +94,7 @@ static void ports_register(struct rank *r)
     size_t bytes = sizeof(p->out) + sizeof(p->in);
     CUdeviceptr words, buffers;
 
-    /* A driver takes only what is a device's as I/O memory; these words may be ordinary memory. */
+    /* A driver accepts only a device's as I/O memory; these words may be ordinary memory. */
     r->doorbell = shared_register(&p->doorbell, NIC_PAGE, CU_MEMHOSTREGISTER_IOMEMORY);
     r->io_memory = r->doorbell;
     if (!r->doorbell)
@@ -167,7 +167,7 @@ static void update(struct rank *r, uint64_t k)
     gpu_mix(&r->gpu, r->stream, cell(r, k, 0), k, FIELD, (uint64_t)(kernel_us * 1000));
 }
 
-/* The update, and the last edge into the message. */
+/* Updates the field, and copies its last edge into the message. */
 static void step_begin(struct rank *r, uint64_t k)
 {
     update(r, k);
@@ -175,7 +175,7 @@ static void step_begin(struct rank *r, uint64_t k)
     nic_describe(r->port, k, EDGE);
 }
 
-/* Needs no message: the rest of the field moves on. */
+/* Moves the rest of the field. This needs no message. */
 static void step_inner(struct rank *r, uint64_t k)
 {
     gpu_copy(&r->gpu, r->stream, cell(r, k + 1, EDGE), cell(r, k, 0), INNER);
@@ -186,7 +186,7 @@ static void step_end(struct rank *r, uint64_t k)
     gpu_copy(&r->gpu, r->stream, cell(r, k + 1, 0), slot(r->in, k), EDGE);
 }
 
-/* ---- who sends ------------------------------------------------------------------------------- */
+/* ---- the three models ------------------------------------------------------------------------ */
 
 static void step_by_cpu(struct rank *r, uint64_t k)
 {
@@ -203,7 +203,7 @@ static void step_by_cpu(struct rank *r, uint64_t k)
     step_end(r, k);
 }
 
-/* Record and doorbell in one batch, in this order. */
+/* Writes the record, then the doorbell, in one batch. */
 static void ring(struct rank *r, uint32_t count)
 {
     CUstreamBatchMemOpParams op[2];
@@ -242,7 +242,7 @@ static void step_by_kernel(struct rank *r, uint64_t k)
     CHECK(cuEventRecord(r->done[k % AHEAD], r->stream));
 }
 
-/* ---- what should have become of the fields --------------------------------------------------- */
+/* ---- the expected fields --------------------------------------------------------------------- */
 
 static void expected(int rank, uint64_t steps, uint32_t result[FIELD])
 {
@@ -275,7 +275,7 @@ static void judge(const struct rank *r, struct outcome *out)
     out->io_memory = r->io_memory;
 }
 
-/* Behind the warm-up, with nothing in the stream. */
+/* Runs after the warm-up, when nothing is in the stream. */
 static void rank_warm(const struct rank *r)
 {
     char byte;
@@ -335,7 +335,7 @@ static void rank_ended(pid_t pid, int status)
             ranks[i] = 0;
 }
 
-/* Looks for their end from time to time, for that is a system call. */
+/* Looks only now and then whether the ranks have ended, because this is a system call. */
 static bool ranks_over(void)
 {
     static uint64_t look_ns;
@@ -354,7 +354,7 @@ static bool ranks_over(void)
     return ranks_left == 0;
 }
 
-/* Before anybody has called CUDA: each rank is a CUDA process of its own. */
+/* Runs before any call of CUDA, because each rank is a CUDA process of its own. */
 static void ranks_start(struct nic *nic, struct outcome *outcomes)
 {
     for (int i = 0; i < NIC_PORTS; i++) {
@@ -377,7 +377,7 @@ static void ranks_start(struct nic *nic, struct outcome *outcomes)
     }
 }
 
-/* Of what the card saw behind the warm-up. */
+/* Prints times of what the card saw after the warm-up. */
 static void times_print(const char *name, uint64_t *late, uint64_t n)
 {
     uint64_t skipped = n > WARM_UP ? WARM_UP : 0;
@@ -434,7 +434,7 @@ static void options_check(void)
 
 int main(int argc, char **argv)
 {
-    static struct nic_seen seen; /* of the process: nothing is given back */
+    static struct nic_seen seen; /* lasts as long as the process, so it is never freed */
     struct outcome *outcomes;
     struct nic *nic = nic_new();
 

@@ -1,10 +1,10 @@
 /*
- * be_training.c - a training job in small: endless steps of kernels and copies over three streams,
+ * be_training.c - a small training job: endless steps of kernels and copies over three streams,
  * ordered by events that are recorded again in every step.
  *
  * Every kernel multiplies and adds, so the checksum depends on the order of every launch and copy:
- * two runs of the same number of steps print the same one, whatever else the GPU had to do
- * meanwhile. Steps per second are counted once it has warmed up.
+ * two runs of the same number of steps print the same one, whatever else the GPU does meanwhile.
+ * Steps per second are counted after the warm-up.
  *
  *   be_training --seconds 10
  *   cutin run -- be_training --steps 2000 --json
@@ -19,11 +19,11 @@
 enum {
     WEIGHTS = 1024, /* elements */
     BATCH = 256,
-    SEGMENTS = 4, /* of the side array; each step overwrites one with its batch */
-    AHEAD = 32,   /* steps that may be queued: what launches run ahead in real programs */
+    SEGMENTS = 4, /* of the side array; each step overwrites one of them with its batch */
+    AHEAD = 32,   /* steps that may be queued: programs launch about this far ahead */
     LOSS_EVERY = 8,
     SHAPED = 300,  /* kernels of a step with --batch */
-    WARM_UP = 100, /* steps in which a driver loads kernels, and cutin learns their times */
+    WARM_UP = 100, /* first steps: the driver loads kernels, and cutin learns their times */
 };
 
 static double steps = 0, seconds = 0, kernels = 16, kernel_us = 200, batch = 0;
@@ -77,7 +77,7 @@ static void training_open(struct training *t)
     CHECK(cuMemAlloc(&t->mix, SEGMENTS * BATCH * sizeof(uint32_t)));
     CHECK(cuMemsetD32(t->weights, 1, WEIGHTS));
     CHECK(cuMemsetD32(t->mix, 2, SEGMENTS * BATCH));
-    CHECK(cuStreamSynchronize(NULL)); /* memsets do not wait, and our streams not for them */
+    CHECK(cuStreamSynchronize(NULL)); /* our streams do not wait for memsets, nor do the calls */
     CHECK(cuMemAllocHost((void **)&t->input, AHEAD * BATCH * sizeof(uint32_t)));
     CHECK(cuMemAllocHost((void **)&t->loss, AHEAD * 2 * sizeof(uint32_t)));
 }
@@ -101,7 +101,7 @@ static void training_close(struct training *t)
     gpu_close(&t->gpu);
 }
 
-/* Takes the losses of finished steps into the checksum, until at most `ahead` steps are queued. */
+/* Adds the losses of finished steps to the checksum, until at most `ahead` steps are queued. */
 static void fold(struct training *t, uint64_t ahead)
 {
     for (; t->step - t->folded > ahead; t->folded++) {
@@ -118,7 +118,7 @@ static void load_batch(struct training *t, uint64_t slot)
 
     for (uint32_t i = 0; i < BATCH; i++)
         input[i] = (uint32_t)t->step * 31u + i;
-    CHECK(cuStreamWaitEvent(t->data, t->mixed, 0)); /* the batch before was used */
+    CHECK(cuStreamWaitEvent(t->data, t->mixed, 0)); /* the previous batch was used */
     CHECK(cuMemcpyHtoDAsync(t->batch, input, BATCH * sizeof(uint32_t), t->data));
     CHECK(cuEventRecord(t->loaded, t->data));
 }
@@ -132,10 +132,10 @@ static void read_loss(struct training *t, uint64_t slot)
     CHECK(cuStreamWaitEvent(t->compute, t->loss_read, 0));
 }
 
-/* Kernels of training ResNet-50 on a V100, by what is published of them for a batch of 64 (He et
- * al., "DxPU", TACO 2023): more than half take 10 us at most, and those of 200 to 800 us 54 to 69 %
- * of the time. Within its class a time is drawn evenly by its logarithm, the same in each step.
- * What is longer than the shortest class grows with the batch. */
+/* Kernels of training ResNet-50 on a V100, as published for a batch of 64 (He et al., "DxPU", TACO
+ * 2023): more than half take at most 10 us, and those of 200 to 800 us take 54 to 69 % of the time.
+ * Within its class a time is drawn evenly by its logarithm, and is the same in each step. Times
+ * above the shortest class grow with the batch. */
 static double shaped_us(int kernel)
 {
     static const struct {
@@ -152,7 +152,7 @@ static double shaped_us(int kernel)
 
 static uint64_t layer_ns(int layer)
 {
-    const double own_us = 3; /* of a kernel that is not to take longer */
+    const double own_us = 3; /* time of a kernel that is not told to take longer */
     double us = batch > 0 ? fmax(shaped_us(layer) - own_us, 0.001) : kernel_us;
 
     return (uint64_t)(us * 1000);
@@ -195,7 +195,7 @@ static void finish(struct training *t)
     t->checksum = checksum(t->checksum, result, WEIGHTS + SEGMENTS * BATCH);
 }
 
-/* From when, and from how many finished steps on, the pace counts. */
+/* The pace counts from this time, and from this number of finished steps on. */
 struct pace {
     uint64_t since_ns, steps;
 };

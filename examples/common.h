@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Calls the driver; an error is one line naming the call, and exit 1. */
+/* Calls the driver. On an error it prints one line that names the call, and exits with 1. */
 #define CHECK(call) check((call), #call)
 void check(CUresult result, const char *call);
 
@@ -20,19 +20,19 @@ struct gpu {
     CUmodule module;
     CUfunction mix, mix_spin, copy; /* kernels.ptx */
     uint32_t full;                  /* blocks that fill the whole device */
-    uint32_t blocks;                /* launch at least so many; surplus blocks only pass time */
+    uint32_t blocks;                /* launch at least this many; surplus blocks only pass time */
     char name[96];
 };
-/* Device 0's primary context, made current, with the kernels loaded from the program itself. */
+/* Makes device 0's primary context current and loads the kernels, which are in the program. */
 void gpu_open(struct gpu *gpu);
-void gpu_open_on(struct gpu *gpu, int ordinal); /* the same of another device */
+void gpu_open_on(struct gpu *gpu, int ordinal); /* the same with another device */
 void gpu_close(struct gpu *gpu);
-/* The k-th update of `n` elements, x = x * mix_a(k) + mix_b(k); each block takes `ns`. */
+/* Launches the k-th update of `n` elements, x = x * mix_a(k) + mix_b(k). Each block takes `ns`. */
 void gpu_mix(const struct gpu *gpu, CUstream stream, CUdeviceptr x, uint64_t k, uint32_t n,
              uint64_t ns);
 void gpu_copy(const struct gpu *gpu, CUstream stream, CUdeviceptr to, CUdeviceptr from, uint32_t n);
 
-/* Odd factors keep every bit, so an update that is lost, repeated or swapped cannot cancel out. */
+/* Odd factors keep every bit, so a lost, repeated or swapped update always shows. */
 static inline uint32_t mix_a(uint64_t k)
 {
     return (uint32_t)(k * 2654435761u) | 1u;
@@ -41,10 +41,10 @@ static inline uint32_t mix_b(uint64_t k)
 {
     return (uint32_t)(k * 40503u + 12345u);
 }
-/* Updates 0 to `count` - 1 in one: x * a + b. */
+/* Updates 0 to `count` - 1 as one: x * a + b. */
 void mix_chain(uint64_t count, uint32_t *a, uint32_t *b);
-/* Prints "right" if the `n` elements, which were 1, are what `count` updates make of that; else
- * what is wrong, and exit 1. */
+/* Prints "right" if the `n` elements, which were 1, are what `count` updates make of 1. Otherwise
+ * it prints what is wrong, and exits with 1. */
 void mix_expect(CUdeviceptr x, uint32_t n, uint64_t count);
 
 /* FNV-1a over 32-bit words. */
@@ -52,18 +52,18 @@ uint64_t checksum(uint64_t seed, const uint32_t *words, size_t n);
 #define CHECKSUM_SEED 0xcbf29ce484222325u
 
 uint64_t now_ns(void);            /* CLOCK_MONOTONIC */
-void sleep_until(uint64_t at_ns); /* the same clock, absolute; returns early on a signal */
+void sleep_until(uint64_t at_ns); /* the same clock, absolute; returns early when stopped */
 
-/* Sorts `ns`; the smallest value that at least `percent` of them do not exceed, in microseconds. */
+/* sort_ns sorts. A percentile is the smallest value that `percent` of all do not exceed, in us. */
 void sort_ns(uint64_t *ns, size_t n);
 double percentile_us(const uint64_t *sorted_ns, size_t n, double percent);
 
-/* True once SIGINT or SIGTERM came; `stop_on_signals` makes them set it. */
+/* True after SIGINT or SIGTERM, once `stop_on_signals` was called. */
 extern _Atomic sig_atomic_t stopped;
 void stop_on_signals(void);
 
-/* `--NAME VALUE` options from a table; a NULL `number` marks a flag. A wrong one is one line on
- * stderr and exit 2; --help prints the table. */
+/* Reads `--NAME VALUE` options from a table; a NULL `number` marks a flag. A wrong option prints
+ * one line on stderr and exits with 2. --help prints the table. */
 struct setting {
     const char *name;
     double *number;

@@ -1,13 +1,13 @@
 /*
- * gpu_storage.c - a graph that is larger than the GPU's cache of it, searched by kernels that read
- * it from storage themselves: they write commands into queues, ring doorbells, and poll
- * completions, as in BaM (Qureshi et al., ASPLOS 2023). The storage is a file behind a controller
- * of our own, a thread. Distances are written to the file, too, and compared with the processor's.
+ * gpu_storage.c - searches a graph that is larger than the GPU's cache of it. The kernels read it
+ * from storage themselves: they write commands into queues, ring doorbells, and poll completions,
+ * as in BaM (Qureshi et al., ASPLOS 2023). The storage is a file; a thread of ours is its
+ * controller. Distances are also written to the file, and compared with the processor's.
  *
  *   gpu_storage --rounds 5
  *   cutin run -- gpu_storage --seconds 10 --json
  *
- * A kernel runs as long as its level of the search takes, and waits most of it.
+ * A kernel runs as long as its level of the search takes, and waits most of that time.
  */
 #include "storage.h"
 #include "common.h"
@@ -21,7 +21,7 @@
 
 #include "storage_kernels_ptx.h"
 
-enum { BLOCK_WARPS = 4 }; /* gpu_storage.cu's */
+enum { BLOCK_WARPS = 4 }; /* the same as in gpu_storage.cu */
 
 static double vertices = 16384, degree = 16, lines = 64, warps = 64, depth = 64, latency_us = 100,
               rounds = 1, seconds = 0;
@@ -51,7 +51,7 @@ struct search {
     CUstream stream;
     CUfunction search, flush;
     struct graph graph;
-    struct storage host; /* what the GPU's is to be, or was */
+    struct storage host; /* copy of the GPU's, before a launch and after it */
     CUdeviceptr storage;
     struct storage_device device;
     struct storage_controller *controller;
@@ -117,7 +117,7 @@ static void graph_free(struct graph *g)
     free(g->queue);
 }
 
-/* What the processor finds. */
+/* The same search by the processor. */
 static uint32_t graph_search(struct graph *g, uint32_t from)
 {
     uint32_t reached = 1;
@@ -154,7 +154,7 @@ static int file_make(const struct graph *g)
     return fileno(f);
 }
 
-/* All vertices are out of reach, but for the one where the search begins. */
+/* All vertices are out of reach, except the one where the search begins. */
 static void distances_reset(const struct search *s, uint32_t from)
 {
     uint32_t *all = allocate((size_t)s->graph.distance_pages * STORAGE_WORDS, sizeof(uint32_t));
@@ -181,24 +181,24 @@ static CUdeviceptr device_memory(size_t bytes)
     CUdeviceptr p;
     CHECK(cuMemAlloc(&p, bytes));
     CHECK(cuMemsetD8(p, 0, bytes));
-    CHECK(cuStreamSynchronize(NULL)); /* memsets do not wait, and our stream not for them */
+    CHECK(cuStreamSynchronize(NULL)); /* our stream does not wait for memsets, nor do the calls */
     return p;
 }
 
-/* Does the controller, which is a thread of this process, reach memory of the device? An SSD does,
- * and so does a thread where the GPU is simulated. */
+/* Can the controller, a thread of this process, access the device's memory? An SSD can, and so can
+ * a thread if the GPU is simulated. */
 static bool reaches(CUdeviceptr p)
 {
     int ends[2];
     if (pipe(ends) != 0)
         return false;
-    bool yes = write(ends[1], (const void *)(uintptr_t)p, 1) == 1; /* else EFAULT */
+    bool yes = write(ends[1], (const void *)(uintptr_t)p, 1) == 1; /* fails with EFAULT otherwise */
     close(ends[0]);
     close(ends[1]);
     return yes;
 }
 
-/* For queues and lines: the GPU and the controller have one address for it. */
+/* Memory for queues and lines, with one address for the GPU and the controller. */
 static void *shared_memory(struct search *s, size_t bytes)
 {
     void *p;
@@ -212,8 +212,8 @@ static void *shared_memory(struct search *s, size_t bytes)
     return p;
 }
 
-/* A page stands for an SSD's registers. A driver that takes only true ones for I/O memory has it as
- * ordinary memory. */
+/* This page replaces an SSD's registers. If the driver accepts only a real device's memory as I/O
+ * memory, the page is registered as ordinary memory. */
 static void doorbells_make(struct search *s)
 {
     CUdeviceptr device;
@@ -278,7 +278,7 @@ static void launch(struct search *s, CUfunction kernel, uint32_t level)
         fail("the storage failed");
 }
 
-/* Nothing is in the cache, and the first vertex is what there is to do. */
+/* Empties the cache, and makes the first vertex the only work. */
 static void search_begin(struct search *s, uint32_t from)
 {
     struct storage *h = &s->host;

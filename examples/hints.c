@@ -1,11 +1,11 @@
 /*
- * hints.c - a real-time service that tells cutin what it knows: a request has come, a request is
- * under way. Runs as well without cutin.
+ * hints.c - a real-time service that tells cutin what it knows: when a request has come, and when
+ * one is under way. It also runs without cutin.
  *
  *   cutin run -- be_training & cutin run --priority rt -- hints --seconds 5
  *
  * A request prepares its input on the processor, copies it, and runs kernels with work on the
- * processor between them. Without hints best effort gets a foot into every gap.
+ * processor between them. Without hints best effort goes on in every gap.
  */
 #include "common.h"
 
@@ -37,7 +37,7 @@ struct service {
     uint32_t *host; /* pinned */
 };
 
-/* What a tokenizer, a resize or a sampling step would do. */
+/* Does what a tokenizer, a resize or a sampling step would do. */
 static void work_on_processor(void)
 {
     uint64_t end = now_ns() + (uint64_t)(host_us * 1000);

@@ -1,5 +1,5 @@
 /*
- * nic.c - a network card in small (see nic.h).
+ * nic.c - a small network card (see nic.h).
  */
 #include "nic.h"
 #include "common.h"
@@ -10,7 +10,7 @@
 #include <time.h>
 
 enum {
-    IDLE_SPIN_NS = 50000, /* without a message, before the card begins to nap */
+    IDLE_SPIN_NS = 50000, /* time without a message after which the card begins to nap */
     NAP_NS = 2000,
 };
 
@@ -33,7 +33,7 @@ void nic_describe(struct nic_port *port, uint64_t k, uint32_t words)
     atomic_store_explicit(&port->descriptors[k % NIC_RING], words, memory_order_release);
 }
 
-/* Both ports have posted message k: the later one kept the other waiting. */
+/* Once both ports have posted message k, notes how long the later port kept the other waiting. */
 static void note_late(const struct lane *lane, int late, uint32_t k, struct nic_seen *seen)
 {
     const struct lane *early = &lane[1 - late];

@@ -1,12 +1,12 @@
 /*
- * rt_inference.c - an inference server in small: requests arrive on a clock, each is a chain of
- * short kernels with an input and an output copy, and each answer is checked.
+ * rt_inference.c - a small inference server: requests arrive on a clock, each is a chain of short
+ * kernels with an input and an output copy, and each answer is checked.
  *
- * Latency counts from the arrival, not from the moment the program came round to it: a request that
- * waits behind a late one is late too. The device's own figures stand beside it, from CUDA events:
- * they do not contain what the processor was late. On a GPU they begin when the device comes to the
- * request, so a turn that it waited for is missing there; on the simulated one they begin with the
- * submission.
+ * Latency counts from the arrival, not from when the program begins the request: a request that
+ * waits behind a late one is late, too. Beside it are the device's own figures, from CUDA events.
+ * They do not contain how late the processor was. On a GPU they begin when the device comes to the
+ * request, so they lack the time in which it waited for its turn. On the simulated GPU they begin
+ * with the submission.
  *
  *   rt_inference --rate 100 --requests 300
  *   cutin run --priority rt -- rt_inference --rate 100 --seconds 10 --realtime --spin-us 200 --json
@@ -48,17 +48,17 @@ struct model {
     CUevent began, first, ended;
 };
 
-/* Of each request, in nanoseconds. */
+/* Times of each request, in nanoseconds. */
 struct times {
     uint64_t *latency; /* from its arrival until the program has the answer */
-    uint64_t *device;  /* by the device's clock: until its last work is done */
-    uint64_t *first;   /* until its first kernel is */
+    uint64_t *device;  /* by the device's clock, until its last work is done */
+    uint64_t *first;   /* by the device's clock, until its first kernel is done */
 };
 
 struct figures {
     struct times times;
     size_t served, wrong;
-    uint64_t warm_worst_ns; /* the longest latency of those that do not count */
+    uint64_t warm_worst_ns; /* the longest latency of the warm-up */
     uint64_t checksum;
 };
 
@@ -75,8 +75,8 @@ static bool processors(cpu_set_t *set)
     return sched_getaffinity(0, sizeof(*set), set) == 0 && CPU_COUNT(set) > 1;
 }
 
-/* Before the driver starts threads, which inherit the class. On a single processor nobody else
- * would run while it spins. */
+/* Call this before the driver starts threads, because they inherit the class. On a single processor
+ * no other thread would run while this one spins, so the class stays ordinary. */
 static bool class_take(void)
 {
     const struct sched_param least = {.sched_priority = 1};
@@ -85,8 +85,8 @@ static bool class_take(void)
     return processors(&set) && sched_setscheduler(0, SCHED_RR, &least) == 0;
 }
 
-/* The last of those that it may use, or -1. After the driver has started threads, which would be
- * stuck behind this one there. */
+/* Takes the last processor allowed; -1: none. Call this after the driver has started threads: they
+ * would inherit the processor and be stuck behind this thread. */
 static int processor_take(void)
 {
     size_t last = CPU_SETSIZE - 1;
@@ -137,7 +137,7 @@ static void model_close(struct model *m)
     gpu_close(&m->gpu);
 }
 
-/* Who sleeps is woken late. */
+/* Spins if --spin-us is given, because a thread that sleeps wakes up late. */
 static void stream_wait(CUstream stream)
 {
     CUresult result = CUDA_ERROR_NOT_READY;
@@ -173,7 +173,7 @@ static uint64_t since_began_ns(const struct model *m, CUevent event)
     return (uint64_t)((double)ms * 1e6 + 0.5);
 }
 
-/* The same chain on the processor: all kernels together are one multiplication and one addition. */
+/* Compares with the same chain on the processor, where all kernels are one x * a + b. */
 static bool answer_right(const struct model *m)
 {
     uint32_t a, b;
@@ -194,7 +194,7 @@ static void times_note(const struct model *m, const struct times *t, size_t i, u
     t->first[i] = since_began_ns(m, m->first);
 }
 
-/* Its latency, or 0: the program is to stop. */
+/* Returns the request's latency; 0: the program has to stop. */
 static uint64_t request_serve(struct model *m, uint64_t request, uint64_t arrival_ns)
 {
     sleep_until(arrival_ns - (uint64_t)(spin_us * 1000));
@@ -206,7 +206,7 @@ static uint64_t request_serve(struct model *m, uint64_t request, uint64_t arriva
     return now_ns() - arrival_ns;
 }
 
-/* Returns the time at which the first request that counts is to arrive. */
+/* Returns when the first request that counts arrives. */
 static uint64_t warm(struct model *m, struct figures *f, uint64_t period_ns)
 {
     uint64_t arrival_ns, latency_ns;

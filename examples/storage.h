@@ -1,18 +1,18 @@
 /*
- * storage.h - storage that the GPU reaches by itself: what lies in memory between kernels and a
- * controller, and what a warp does with it. The kernels (gpu_storage.cu), the simulated GPU and the
- * program (gpu_storage.c) all compile this file.
+ * storage.h - storage that the GPU reaches by itself: the memory between kernels and a controller,
+ * and what a warp does with it. The kernels (gpu_storage.cu), the simulated GPU and the program
+ * (gpu_storage.c) all compile this file.
  *
- * A warp that needs a page of the file looks for it in a cache of lines. Is it not there, it takes
- * a line, puts a command into a submission queue, rings a doorbell, and polls a completion queue:
- * no processor is asked. A page is
+ * A warp that needs a page of the file looks for it in a cache of lines. If it is not there, the
+ * warp takes a line, puts a command into a submission queue, rings a doorbell, and polls a
+ * completion queue. No processor takes part. A page is
  *   invalid   in no line
- *   busy      on its way in or out, in the hands of one warp
- *   valid     in its line, with so many warps that use it
- *   dirty     the same, and the file has an older one
+ *   busy      on its way in or out, owned by one warp
+ *   valid     in its line, with a count of the warps that use it
+ *   dirty     the same, and the file has an older version
  *
- * A warp's work is cut into steps that never wait, so that it can be run by 32 threads of a GPU and
- * by one loop of C alike. What one thread does for its warp is the leader's.
+ * A warp's work is cut into steps that never wait, so 32 threads of a GPU can run it, and one loop
+ * of C, too. The leader is the thread that acts for the whole warp.
  */
 #ifndef CUTIN_EXAMPLES_STORAGE_H
 #define CUTIN_EXAMPLES_STORAGE_H
@@ -22,34 +22,34 @@
 enum {
     STORAGE_PAGE = 4096, /* bytes; a line holds one page */
     STORAGE_WORDS = STORAGE_PAGE / 4,
-    STORAGE_ENTRIES = 64, /* of a queue: as many warps share it, each with one command at most */
+    STORAGE_ENTRIES = 64, /* of a queue: this many warps share it, each with one command at most */
     STORAGE_LANES = 32,
 };
 #define STORAGE_NONE UINT32_MAX
 
-enum storage_opcode { STORAGE_WRITE = 1, STORAGE_READ = 2 }; /* as NVMe numbers them */
+enum storage_opcode { STORAGE_WRITE = 1, STORAGE_READ = 2 }; /* numbered as in NVMe */
 
 struct storage_command {
     uint32_t opcode, tag;
-    uint64_t page; /* of the file */
-    uint64_t data; /* where it goes to, or comes from */
+    uint64_t page; /* in the file */
+    uint64_t data; /* memory that it goes to, or comes from */
     uint64_t spare;
 };
 
-/* Posted when its phase is that of the lap: 1 in the first, 0 in the second ... */
+/* Posted when its phase is the lap's: 1 in the first lap, 0 in the second, and so on. */
 struct storage_completion {
     uint32_t tag, status, phase, spare;
 };
 
-/* A queue pair. Heads and tails count on for ever. */
+/* A queue pair. Heads and tails only count up, beyond the queue's size. */
 struct storage_queue {
     uint32_t submit_lock, tail, complete_lock, head;
-    uint32_t done[STORAGE_ENTRIES]; /* by tag: 1 ended, 2 failed */
+    uint32_t done[STORAGE_ENTRIES]; /* by tag: 1 done, 2 failed */
     struct storage_command submitted[STORAGE_ENTRIES];
     struct storage_completion completed[STORAGE_ENTRIES];
 };
 
-/* What the GPU writes and the controller reads, in its registers. */
+/* Registers that the GPU writes and the controller reads. */
 struct storage_doorbell {
     uint32_t tail, head;
 };
@@ -58,13 +58,13 @@ enum storage_state { PAGE_INVALID, PAGE_BUSY, PAGE_VALID, PAGE_DIRTY };
 enum { PAGE_STATE_SHIFT = 30 };
 
 struct storage_page {
-    uint32_t word; /* state, and how many use it */
+    uint32_t word; /* the state, and how many warps use the page */
     uint32_t line;
 };
 
-/* A graph: the distances of its vertices, and behind them the edges, are pages of the file. */
+/* A graph. Its file has pages with the distances of its vertices, then those with its edges. */
 struct storage {
-    uint32_t vertices, lines, warps, edge_page; /* edge_page: the first with edges */
+    uint32_t vertices, lines, warps, edge_page; /* edge_page: the first page with edges */
     struct storage_queue *queues;
     volatile struct storage_doorbell *doorbells;
     struct storage_page *pages;
@@ -73,11 +73,11 @@ struct storage {
     const uint32_t *first_edge; /* of each vertex, and one more */
     uint32_t *now, *next;       /* vertices of this level, and of the next */
     uint32_t now_count, next_count;
-    uint32_t taken; /* of what this kernel has to do */
-    uint32_t clock; /* the line where the next search for one begins */
+    uint32_t taken; /* how much of this kernel's work warps have taken */
+    uint32_t clock; /* the line where the next search for a line begins */
     uint32_t failed;
     uint32_t hits, reads, writes,
-        coalesced; /* coalesced: lanes whose page another one had asked for */
+        coalesced; /* coalesced: lanes whose page another lane had asked for */
 };
 
 enum storage_phase {
@@ -93,12 +93,12 @@ enum storage_fetch { FETCH_LOOK, FETCH_LINE, FETCH_WRITE, FETCH_WRITTEN, FETCH_R
 
 struct storage_warp {
     uint32_t number;
-    uint32_t phase, fetch; /* fetch: how far it is with `page` */
-    uint32_t ran;          /* did the last step do anything but look? */
+    uint32_t phase, fetch; /* fetch: how far the warp is with `page` */
+    uint32_t ran;          /* whether the last step did more than look */
     uint32_t page, line, victim;
     uint32_t at, end, batch; /* edges */
     uint32_t changed;
-    uint32_t vertex[STORAGE_LANES]; /* of each lane; STORAGE_NONE: none, or done with */
+    uint32_t vertex[STORAGE_LANES]; /* of each lane; STORAGE_NONE: none, or done */
 };
 
 #ifdef __CUDACC__
@@ -179,7 +179,7 @@ STORAGE_FN struct storage_queue *warp_queue(const struct storage *s, const struc
     return &s->queues[w->number / STORAGE_ENTRIES];
 }
 
-/* False where another warp is at it. */
+/* False: another warp is submitting. */
 STORAGE_FN int command_submit(struct storage *s, struct storage_warp *w, uint32_t opcode,
                               uint32_t page)
 {
@@ -201,7 +201,7 @@ STORAGE_FN int command_submit(struct storage *s, struct storage_warp *w, uint32_
     return 1;
 }
 
-/* What has been posted is handed to the warps that wait for it. */
+/* Hands posted completions to the warps that wait for them. */
 STORAGE_FN void completions_take(struct storage *s, struct storage_warp *w)
 {
     struct storage_queue *q = warp_queue(s, w);
@@ -249,7 +249,7 @@ STORAGE_FN volatile uint32_t *line_words(const struct storage *s, uint32_t line)
     return (volatile uint32_t *)(void *)(s->data + (uint64_t)line * STORAGE_PAGE);
 }
 
-/* Is there a line for the warp's page? It asks a few, in turn. */
+/* Takes a line for the warp's page, if one of the next few is free. */
 STORAGE_FN int line_take(struct storage *s, struct storage_warp *w)
 {
     enum { TRIES = 8 };
@@ -267,7 +267,7 @@ STORAGE_FN int line_take(struct storage *s, struct storage_warp *w)
         int idle = word == page_word(PAGE_VALID, 0) || word == page_word(PAGE_DIRTY, 0);
         if (!idle || !word_swap(&p->word, word, page_word(PAGE_BUSY, 0)))
             continue;
-        if (word_load(&p->line) != line) { /* meanwhile it lies elsewhere */
+        if (word_load(&p->line) != line) { /* by now the page is in another line */
             word_store(&p->word, word);
             continue;
         }
@@ -312,7 +312,7 @@ STORAGE_FN int page_look(struct storage *s, struct storage_warp *w)
     return 1;
 }
 
-/* One step towards the page that the warp wants: true when it has it, and uses it. */
+/* One step towards the page that the warp wants. True: the warp has it and uses it. */
 STORAGE_FN int page_fetch(struct storage *s, struct storage_warp *w)
 {
     uint32_t before = w->fetch;
@@ -383,7 +383,7 @@ STORAGE_FN void vertex_take(struct storage *s, struct storage_warp *w)
         edges_want(s, w);
 }
 
-/* The lanes whose vertices lie in one page need it once. */
+/* Lanes whose vertices are in the same page need it only once. */
 STORAGE_FN void page_pick(struct storage *s, struct storage_warp *w)
 {
     uint32_t page = STORAGE_NONE, lanes = 0;
@@ -419,7 +419,7 @@ STORAGE_FN void search_lead(struct storage *s, struct storage_warp *w)
         if (page_fetch(s, w))
             w->phase = WARP_LOAD;
         break;
-    case WARP_LOAD: /* the lanes have loaded */
+    case WARP_LOAD: /* all lanes have loaded */
         page_release(s, w);
         w->phase = WARP_PICK;
         break;
@@ -430,7 +430,7 @@ STORAGE_FN void search_lead(struct storage *s, struct storage_warp *w)
         if (page_fetch(s, w))
             w->phase = WARP_VISIT;
         break;
-    case WARP_VISIT: /* the lanes have visited */
+    case WARP_VISIT: /* all lanes have visited */
         if (w->changed)
             word_or(&s->pages[w->page].word, page_word(PAGE_DIRTY, 0));
         page_release(s, w);
@@ -461,7 +461,7 @@ STORAGE_FN void lane_visit(struct storage *s, struct storage_warp *w, uint32_t l
     word_or(&w->changed, 1);
 }
 
-/* One step of a warp in a level of the search. True when there is nothing left for it. */
+/* One step of a warp in a level of the search. True: nothing is left for this warp. */
 STORAGE_FN int search_step(struct storage *s, struct storage_warp *w, uint32_t level)
 {
     LEADER(search_lead(s, w));
@@ -478,7 +478,7 @@ STORAGE_FN int search_step(struct storage *s, struct storage_warp *w, uint32_t l
     return w->phase == WARP_OVER;
 }
 
-/* ---- what is dirty goes back to the file ----------------------------------------------------- */
+/* ---- writing dirty pages back to the file ---------------------------------------------------- */
 
 STORAGE_FN void flush_take(struct storage *s, struct storage_warp *w)
 {

@@ -1,5 +1,5 @@
 /*
- * storage_controller.c - a controller of storage; see storage_controller.h.
+ * storage_controller.c - a controller of storage (see storage_controller.h).
  */
 #include "storage_controller.h"
 #include "common.h"
@@ -22,7 +22,7 @@ struct storage_controller {
     pthread_t thread;
     atomic_bool stopping;
     uint32_t *taken, *posted; /* of each queue */
-    /* A ring, in the order of commands, which is that of completions. */
+    /* A ring in the order of commands, which is also the order of completions. */
     struct pending *pending;
     uint32_t room;
     uint64_t first, last;
@@ -39,7 +39,7 @@ static uint32_t command_do(const struct storage_controller *c,
     return n == STORAGE_PAGE ? 0 : 1;
 }
 
-/* It begins when one of the `depth` before it has ended. */
+/* When a command is done: it begins when one of the `depth` commands before it has ended. */
 static uint64_t command_due(const struct storage_controller *c)
 {
     uint64_t begins = now_ns();

@@ -1,10 +1,10 @@
 /*
- * two_models.c - a real-time and a best-effort model inside one process, told apart by nothing but
- * CUDA's own stream priorities.
+ * two_models.c - a real-time and a best-effort model in one process, which only CUDA's own stream
+ * priorities tell apart.
  *
  *   CUTIN_STREAM_PRIORITY=inherit cutin run --priority rt -- two_models --seconds 5
  *
- * With CUTIN_STREAM_PRIORITY=inherit the stream of lowest priority becomes best effort, the one of
+ * With CUTIN_STREAM_PRIORITY=inherit the stream of lowest priority is best effort, the one of
  * highest priority real time. Both models check their own results.
  */
 #include "common.h"
@@ -29,7 +29,7 @@ static const struct setting settings[] = {
 };
 
 struct model {
-    struct gpu gpu; /* the same for both */
+    struct gpu gpu; /* one for both models */
     CUstream stream;
     CUdeviceptr x;
     uint32_t *host; /* pinned */
@@ -61,7 +61,7 @@ static void upload(struct model *m)
     CHECK(cuMemcpyHtoDAsync(m->x, m->host, ELEMENTS * sizeof(uint32_t), m->stream));
 }
 
-/* Reads x back and compares it with `updates` updates of 0, 1, 2, ... done on the processor. */
+/* Reads x back. Compares it with `updates` updates of 0, 1, 2, ... on the processor. */
 static bool download_right(struct model *m, uint64_t updates)
 {
     uint32_t a, b;
@@ -112,7 +112,7 @@ static void *train(void *arg)
     m->gpu.blocks = m->gpu.full;
     upload(m);
     for (; !stopped && now_ns() < m->end_ns; m->done++) {
-        CHECK(cuEventSynchronize(done[m->done % AHEAD])); /* no more than AHEAD steps queued */
+        CHECK(cuEventSynchronize(done[m->done % AHEAD])); /* at most AHEAD steps are queued */
         gpu_mix(&m->gpu, m->stream, m->x, m->done, ELEMENTS, (uint64_t)(be_kernel_us * 1000));
         CHECK(cuEventRecord(done[m->done % AHEAD], m->stream));
     }

@@ -75,7 +75,7 @@ static const char *bracket_end(const char *text, const char *from)
     return NULL;
 }
 
-/* ---- what tells nothing --------------------------------------------------------------------- */
+/* ---- what is left out ----------------------------------------------------------------------- */
 
 static const char *skip_text(const char *at, const char *text)
 {

@@ -217,7 +217,7 @@ void fact_behind(void)
         look(&table[i]);
 }
 
-/* ---- how much a stream takes before the launching thread waits ------------------------------- */
+/* ---- how many launches a stream takes before the thread waits -------------------------------- */
 
 static atomic_uint launched;
 

@@ -77,7 +77,7 @@ static void become(const struct fact_run *run)
           fact_quick ? "--quick" : (char *)NULL, (char *)NULL);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all facts ------------------------------------------------------------------------------- */
 
 static json_t *fact_json(struct fact_run *run)
 {

@@ -30,7 +30,7 @@ enum {
     CHAIN_ROUNDS = 16,
 };
 
-/* ---- somebody else: another process with work of its own ------------------------------------- */
+/* ---- the second process, which has work of its own ------------------------------------------- */
 
 static struct shared {
     _Atomic unsigned int beats, asked, answered;

@@ -329,7 +329,7 @@ static void look(enum groups_way way)
     key_flag("results_right", seen.right);
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- all ways -------------------------------------------------------------------------------- */
 
 static void device_name(void)
 {

@@ -105,7 +105,7 @@ void check_functions(const struct doctor *d, struct finding *f)
             unknown, p->functions, p->passing, names);
 }
 
-/* ---- what there is ------------------------------------------------------------------------- */
+/* ---- the GPU and its driver ---------------------------------------------------------------- */
 
 static struct {
     CUresult (*hold)(CUstream), (*release)(CUstream);

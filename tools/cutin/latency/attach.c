@@ -63,7 +63,7 @@ static uint64_t cut_wait_ns(const struct cut *c)
     return c->begin_ns > from_ns ? c->begin_ns - from_ns : 0;
 }
 
-/* ---- its own trace -------------------------------------------------------------------------- */
+/* ---- the process's own trace ---------------------------------------------------------------- */
 
 static int add_record(struct cuts *c, const struct trace_clocks *clocks,
                       const struct trace_record *r, uint64_t to_ns)
@@ -144,7 +144,7 @@ static void cuts_read_log(struct cuts *c, FILE *log, pid_t pid)
     free(text);
 }
 
-/* ---- another trace -------------------------------------------------------------------------- */
+/* ---- other processes' traces ---------------------------------------------------------------- */
 
 /* Without a log, a cut-in with no known cause is put down to what was submitted last before it. */
 static void cuts_read_below(struct cuts *c, const struct trace_view *v)
@@ -173,7 +173,7 @@ static void cuts_read_below(struct cuts *c, const struct trace_view *v)
     }
 }
 
-/* ---- which process -------------------------------------------------------------------------- */
+/* ---- choosing the process ------------------------------------------------------------------- */
 
 static uint64_t cut_ins(const struct message_row *row)
 {
@@ -201,7 +201,7 @@ static const struct message_row *find(const struct clients *c, const char *who)
     return found;
 }
 
-/* ---- its files ------------------------------------------------------------------------------ */
+/* ---- the process's files -------------------------------------------------------------------- */
 
 /* Opens the trace that a process writes: one of its threads has the file open. False: it writes
  * none, or belongs to another user. */
@@ -438,7 +438,7 @@ static json_t *to_json(const struct attach *a, int argc, char **argv)
         CUTIN_VERSION, "command", result_command(argc, argv), "machine", result_machine());
 }
 
-/* ---- the look ------------------------------------------------------------------------------- */
+/* ---- running it ----------------------------------------------------------------------------- */
 
 static int look(struct attach *a)
 {

@@ -89,7 +89,7 @@ static double now_s(void)
     return (double)clock_ns() / 1e9;
 }
 
-/* ---- how far it is --------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 /* How long a block should take, in seconds. */
 static double samples_s(const struct bench_plan *p, uint32_t count)

@@ -117,7 +117,7 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
         out->ns[STAGE_again] = until(open_ns, next->from_ns);
 }
 
-/* ---- of all cut-ins of a run, from the traces of the workers and the log -------------------- */
+/* ---- all cut-ins of a run, from the traces of the workers and the log ----------------------- */
 
 enum {
     BEFORE_NS = 50000000

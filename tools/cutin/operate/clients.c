@@ -405,7 +405,7 @@ void clients_print(const struct clients *c, const struct clients *before)
     }
 }
 
-/* ---- who waits for whom ---------------------------------------------------------------------- */
+/* ---- processes that wait for others ---------------------------------------------------------- */
 
 static bool share_device(const struct message_row *a, const struct message_row *b)
 {

@@ -84,7 +84,7 @@ const struct subcommand subcommand_list = {
     .run = list,
 };
 
-/* ---- again and again ------------------------------------------------------------------------ */
+/* ---- cutin top ------------------------------------------------------------------------------ */
 
 /* Sorts by level, the highest first, then by use of the GPU, the most first. */
 static int compare(const void *a, const void *b, void *before)

@@ -44,7 +44,7 @@ void gates_learn(const struct paths *paths, bool sim, bool again);
 /* Whether there is a record for this kind of GPU with this very driver (common/record.h). */
 bool gates_recorded(const uint8_t key[16], const char *version, struct record *r);
 
-/* ---- image.c: a file of ELF, as it lies on the disk, and what the loader makes of it -------- */
+/* ---- image.c: an ELF file on the disk, and how the loader treats it ------------------------- */
 
 struct image {
     const char *bytes;

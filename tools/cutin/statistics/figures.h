@@ -46,7 +46,7 @@ struct histogram_column {
 };
 void histogram_print(FILE *out, const struct histogram_column *columns, size_t n);
 
-/* ---- how far a percentile of these samples may lie from that of other ones like them -----------
+/* ---- how much a percentile may vary between sets of samples like these -------------------------
  *
  * Samples come in blocks, one of each mode in a round. What the machine did meanwhile affects a
  * whole block. So a resample draws rounds with replacement, and then samples within each. Modes

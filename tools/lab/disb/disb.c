@@ -68,7 +68,7 @@ static const struct option_row options[] = {
     {0},
 };
 
-/* ---- what is to be done -------------------------------------------------------------------- */
+/* ---- models and workloads ------------------------------------------------------------------ */
 
 static int load_models(struct plan *p)
 {

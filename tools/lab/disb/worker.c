@@ -94,7 +94,7 @@ static void await_phase(uint32_t wanted)
         nap_us(NAP_US);
 }
 
-/* ---- whose turn, in sequential mode -------------------------------------------------------- */
+/* ---- turns, in sequential mode ------------------------------------------------------------- */
 
 /* Real time goes first, then the earliest arrival. A running request is not interrupted. */
 static struct {

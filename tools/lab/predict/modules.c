@@ -83,7 +83,7 @@ static uint64_t line_of(const struct run *r, uint64_t block, uint64_t step)
     return random % r->data;
 }
 
-/* ---- where it lies, and the way there ------------------------------------------------------- */
+/* ---- where a line is, and the way there ----------------------------------------------------- */
 
 static uint32_t home_of(struct run *r, uint64_t line, uint32_t toucher)
 {
@@ -218,7 +218,7 @@ static void wave_end(struct run *r, const struct modules_kernel *k, double work)
         r->ns[i] += fmax(fmax(k->wave_ns[i] * work, dram_ns), fmax(link_ns, wait_ns));
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the whole run -------------------------------------------------------------------------- */
 
 static void run_size(struct run *r, const struct modules_kernel *k)
 {

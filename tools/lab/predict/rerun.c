@@ -315,7 +315,7 @@ static void host_go(struct state *s, struct program *p)
                   (size_t)(p - s->program), HOST);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- the whole run -------------------------------------------------------------------------- */
 
 static int program_open(struct state *s, size_t i, struct rerun_job *job)
 {

@@ -61,7 +61,7 @@ static json_t *gather(json_t *events, const char *phase, const char *category)
     return gathered;
 }
 
-/* ---- which one ----------------------------------------------------------------------------- */
+/* ---- choosing the cut-in ------------------------------------------------------------------- */
 
 static const char *name_of(const struct trace *t, const char *what, long pid, long tid)
 {

@@ -1,5 +1,5 @@
 /*
- * paths.c - where the parts of cutin lie, and lists of paths in environment variables.
+ * paths.c - where the parts of cutin are, and lists of paths in environment variables.
  */
 #include "paths.h"
 #include "subcommand.h"

@@ -239,7 +239,7 @@ static const struct check {
     const char *name;
     void (*run)(const struct doctor *d, struct finding *f);
     bool needs_gpu;
-    const char *remedy; /* where there is none */
+    const char *remedy; /* if there is no GPU */
 } checks[] = {
     {"driver", check_driver},
     {"gpu", check_gpu},

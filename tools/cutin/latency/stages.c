@@ -47,7 +47,7 @@ static size_t first_from(const struct trace_spans *list, uint64_t ns)
     return low;
 }
 
-/* The first moment from `from_ns` to `to_ns`; STAGE_NONE: there is none. */
+/* The first moment from `from_ns` to `to_ns`. STAGE_NONE: none. */
 static uint64_t time_between(const struct trace_spans *t, uint64_t from_ns, uint64_t to_ns)
 {
     size_t i = first_from(t, from_ns);

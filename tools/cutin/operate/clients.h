@@ -28,7 +28,7 @@ struct activity_figures {
     double in_flight, buffered; /* now */
     struct quantiles {
         uint64_t count;
-        double p50_ns, p99_ns; /* 0 where there are none */
+        double p50_ns, p99_ns; /* 0: there were none */
     } hold, preemption;
 };
 

@@ -42,7 +42,7 @@ enum { DISB_MODES = 8, DISB_RT_ONLY = 0, DISB_STREAMS = 2 };
 struct disb_client {
     char model[DISB_NAME];
     bool rt, closed;
-    uint64_t *arrival_ns; /* rising, from the start to the end, for best effort beyond the end */
+    uint64_t *arrival_ns; /* since the start, rising; up to the end, best effort's beyond it */
     uint32_t arrivals;
 };
 

@@ -62,7 +62,7 @@ static CUresult far_launch_ex(const CUlaunchConfig *config, CUfunction f, void *
     return DRIVER(cuLaunchKernelEx)(config, f, params, extra);
 }
 
-/* A graph is one command: the GPU has fetched before what is inside of it. */
+/* A graph is one command, because the GPU has fetched its contents before. */
 static CUresult far_graph(CUgraphExec exec, CUstream stream)
 {
     delay(stream);

@@ -28,7 +28,7 @@ struct result_kind {
 
 /* The member at a dotted path, such as "config.machine.cpu". NULL: there is none. Borrowed. */
 json_t *result_get(const json_t *root, const char *path);
-/* Finds the kind of a result by its keys. NULL: it is none that can be drawn. */
+/* Finds the kind of a result by its keys. NULL: it cannot be drawn. */
 const struct result_kind *result_kind_of(const json_t *root);
 
 /* Prints what the script of `kind` draws of `root`, a result of that kind. */

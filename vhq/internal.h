@@ -1,21 +1,21 @@
 /*
  * internal.h - what the files of vhq share.
  *
- * These files are one object in chapters, and call each other in circles: a queue wakes the
- * dispatcher, which asks order.c, the cap and the fences about the same queue, and what they find
- * wakes it again. What keeps them apart is not an order of calls but the rules below: who may write
- * which field, and which lock comes first. From outside there is vhq.h alone.
+ * The files of vhq are one object in chapters, and they call each other in circles: a queue wakes
+ * the dispatcher, the dispatcher asks order.c, the cap and the fences about the same queue, and
+ * what they find wakes it again. So no order of calls keeps the files apart. The rules below do:
+ * which thread may write which field, and which lock comes first. Code outside sees vhq.h alone.
  *
- * Who may submit to a stream. At any moment at most one thread has the *submission right* of a vHQ,
- * and only that thread calls the driver for it, places its markers and writes the counters marked
+ * The submission right. At any moment at most one thread has the *submission right* of a vHQ. Only
+ * that thread calls the driver for it, places its markers and writes the counters marked
  * "submitter" below. The right belongs to
- *   - whoever set `running` (under the set's lock): the dispatcher, a granted turn, or a thread
- *     that places a marker; or, under the producer lock while the ring is empty, a thread that goes
- *     into the driver and may wait there (turn.c);
- *   - else, while the ring is empty, to the holder of the producer lock (the inline path);
- *   - else to nobody, and the dispatcher may take it.
+ *   - the thread that set `running`: under the set's lock the dispatcher, the thread of a granted
+ *     turn, or one that places a marker; under the producer lock, while the ring is empty, a thread
+ *     that goes into the driver and may wait there (turn.c);
+ *   - else, while the ring is empty, the holder of the producer lock (the inline path);
+ *   - else no thread, and the dispatcher may take it.
  *
- * Lock order, and what is never called with one: lock.h.
+ * Lock order, and what a thread must not call while it holds a lock: lock.h.
  */
 #ifndef CUTIN_VHQ_INTERNAL_H
 #define CUTIN_VHQ_INTERNAL_H
@@ -37,54 +37,54 @@ enum {
     CACHE_LINE = 64,
     UNITS = 16,        /* markers outstanding per vHQ */
     RELAX_FACTOR = 16, /* budgets in flight with gates */
-    RIVALS_FACTOR = 8, /* with nobody above, of what commands take on average */
+    RIVALS_FACTOR = 8, /* budgets in flight without a client above, by mean times */
     RIVALS_MOST = RIVALS_FACTOR * 8,
     RELAX_DEPTH = 256,
-    LOOSE_MOST_NS = 12 * 1000 * 1000, /* in flight while the process is alone ... */
-    /* With others on the device, which is given to each for some 2 ms at a time. */
+    LOOSE_MOST_NS = 12 * 1000 * 1000, /* loose work in flight, at most */
+    /* The same where other processes share the device: each has it for some 2 ms at a time. */
     LOOSE_BESIDE_NS = 3 * 1000 * 1000,
-    LOOSE_PART = 4,   /* ... and a marker behind such a part of it in a stream */
+    LOOSE_PART = 4,   /* a stream gets a marker behind such a part of that bound */
     PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
     ROUND_MOST = 8,   /* streams among which room goes round */
-    SHORT_LOOKS = 16, /* between looks at all heads, or so many for each of them */
+    SHORT_LOOKS = 16, /* between looks at all heads, or more: so many per head */
     SHORT_LOOKS_PER_HEAD = 8,
-    NEAR_LOOKS = 16, /* heads that such a look goes through, in the order of calls */
-    /* The same while the cap blocks: so long, and so much for each of them. */
+    NEAR_LOOKS = 16, /* heads that a near look visits, in call order */
+    /* While the cap blocks, a look at all heads comes after this time, and more for each head. */
     SHORT_LOOKS_US = 200,
     SHORT_LOOKS_EACH_NS = 2000,
     HOLD_LOOK_US = 50,
     HOLD_LOOK_MAX_US = 250,
     HOLD_LONG_MS = 1000,
     HOLD_LOOK_LONG_US = 100 * 1000,
-    PAD_LOOK_US = 25, /* a kernel may be as short */
-    GUARD_MS = 100,   /* no progress for so long lets a command in */
-    DISPATCHERS = 16, /* threads of a set, of which one dispatches */
-    ROOM_SURE = 64,   /* commands of a stream for which any driver has room: some wait past 1024,
-                       * of all the streams that share a channel */
+    PAD_LOOK_US = 25, /* between looks at padding: kernels may be as short */
+    GUARD_MS = 100,   /* without progress, before the guard lets a command in */
+    DISPATCHERS = 16, /* threads of a set; one at a time dispatches */
+    ROOM_SURE = 64,   /* commands of a stream that any driver takes at once: some let the thread
+                       * wait past 1024, of all the streams that share a channel */
     MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap.c */
-    LOAD_NS = 8,                    /* a load tells an estimate in so many ns */
+    LOAD_NS = 8,                    /* the unit of the estimate in a load */
     LOAD_BITS = 26,
 };
 static_assert(MAX_EST_NS / LOAD_NS < 1 << LOAD_BITS, "a load has room for every estimate");
 static_assert(VHQ_PARTS <= 1 << (32 - LOAD_BITS), "... and for every part");
 
-/* A counter with one writer at a time, read by anybody. */
+/* A counter that one thread at a time writes and any thread reads. */
 #define peek(x)    atomic_load_explicit(&(x), memory_order_relaxed)
 #define bump(x, n) atomic_store_explicit(&(x), peek(x) + (n), memory_order_relaxed)
 
 /* ---- fence.c --------------------------------------------------------------------------------- */
 
 /*
- * A fence's state word: flags below, and above them the number of waits begun with it and not yet
- * submitted.
+ * A fence's state word. The flags are below. The bits above them count the waits that began with
+ * this fence and are not submitted yet.
  *
- * Nothing may wait for a command with a later ticket, or two of them could wait for each other.
- * Calls that race make that possible: a thread may have got hold of a fence whose record another
- * thread is still about to begin (fence_await), or that another thread is displacing. Such calls
- * may happen in either order; so a wait that begins before the record did does not see it
- * (FENCE_BEGUN), and one that begins after the re-record did is not counted (FENCE_DISPLACED). A
- * record sets its flag after it took its ticket and waits look before; a re-record displaces before
- * it takes its ticket and waits count after.
+ * No command may wait for one with a later ticket, or two could wait for each other. Racing calls
+ * make that possible: a thread may have a fence whose record another thread is about to begin
+ * (fence_await), or is displacing. Such calls may happen in either order. So a wait that begins
+ * before the record does not see it (FENCE_BEGUN), and a wait that begins after the re-record is
+ * not counted (FENCE_DISPLACED). To that end a record sets its flag after it took its ticket, and a
+ * wait looks before it takes one; a re-record displaces before it takes its ticket, and a wait is
+ * counted after it took one.
  */
 enum {
     FENCE_SUBMITTED = 1u << 0,
@@ -92,7 +92,7 @@ enum {
     FENCE_WATCHED = 1u << 2,       /* a dispatcher found a command blocked by this fence */
     FENCE_SLEEPERS = 1u << 3,      /* threads sleep on the state word */
     FENCE_BOOSTED = 1u << 4,       /* the record is exempt from holds, with all that is ahead */
-    FENCE_BOOSTED_WAITS = 1u << 5, /* so are the waits */
+    FENCE_BOOSTED_WAITS = 1u << 5, /* the waits are exempt, too */
     FENCE_BEGUN = 1u << 6,
     FENCE_WAIT = 1u << 8, /* one counted wait */
 };
@@ -118,12 +118,12 @@ static inline bool fence_begun(const struct vhq_fence *f) /* false also for NULL
 {
     return f && (fence_state(f) & FENCE_BEGUN) != 0;
 }
-void fence_await(const struct vhq_fence *f); /* until the record begins, but not for long */
-void fence_begin(struct vhq_fence *f);       /* its record begins: inline, or in the ring of q */
+void fence_await(const struct vhq_fence *f); /* until the record begins, 10 ms at most */
+void fence_begin(struct vhq_fence *f);       /* its record begins: inline; _buffered: in q's ring */
 void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket);
 void fence_signal(struct vhq_fence *f);
-/* May a wait, or a re-record, go? Of a fence whose record has begun, that is. With `watch` the
- * dispatchers are kicked when that changes. */
+/* May a wait (passed) or a re-record (displaceable) go? Only for a fence whose record has begun.
+ * With `watch` the dispatchers are kicked when the answer changes. */
 bool fence_passed(struct vhq_fence *f, bool watch);
 bool fence_displaceable(struct vhq_fence *f, bool watch);
 void fence_boost(struct vhq_fence *f);
@@ -131,14 +131,14 @@ void fence_boost_waits(struct vhq_fence *f);
 
 /* ---- ring.c ---------------------------------------------------------------------------------- */
 
-/* What a slot says beside the flags of its request (VHQ_*). */
+/* Flags of a slot, beside those of its request (VHQ_*). */
 enum {
     SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
     SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
     SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
-    SLOT_LOOSE = 1u << 11,  /* goes while the set is alone: takes no room */
+    SLOT_LOOSE = 1u << 11,  /* submitted while the set is alone: takes no room */
     SLOT_PADDED = 1u << 12, /* goes although its vHQ is held, see pad.c */
-    SLOT_RECORD = 1u << 14, /* to cap_sent: free, and waits for nothing */
+    SLOT_RECORD = 1u << 14, /* an event record, which waits for nothing: see cap_sent */
 };
 
 /* Header of one buffered command; the payload follows. One cache line. */
@@ -153,8 +153,8 @@ struct slot {
 static_assert(sizeof(struct slot) == CACHE_LINE, "a record's header is one cache line");
 
 /*
- * The producer owns the tail, the consumer (holder of the set's lock) the head. Bytes are counted
- * for ever, wrap padding included, so used = written - freed without any division.
+ * The producer owns the tail. The consumer (the holder of the set's lock) owns the head. The byte
+ * counts only grow and include the padding of wraps, so used = written - freed without a division.
  */
 struct ring {
     unsigned char *base; /* NULL until the first command is buffered */
@@ -162,8 +162,8 @@ struct ring {
     uint32_t tail, head; /* offsets */
     uint64_t written;
     _Atomic uint64_t freed;
-    _Atomic uint64_t tail_seq, head_seq; /* commands published; submitted or dropped */
-    _Atomic uint64_t first_seq;          /* the ring was empty when this one began it anew */
+    _Atomic uint64_t tail_seq, head_seq; /* commands published; commands submitted or dropped */
+    _Atomic uint64_t first_seq;          /* the command with which an empty ring began anew */
 };
 
 bool ring_alloc(struct ring *r);
@@ -173,10 +173,10 @@ struct slot *ring_reserve(struct ring *r, uint32_t bytes);
 void ring_publish(struct ring *r);
 struct slot *ring_head(struct ring *r); /* NULL: empty */
 void ring_pop(struct ring *r);
-/* The offset of the head, of a ring that is not empty; to walk by ring_at and ring_next. */
+/* The offset of the head, where a walk by ring_at and ring_next begins. The ring is not empty. */
 uint32_t ring_front(const struct ring *r);
-uint64_t ring_walk(const struct ring *r, uint32_t *offset); /* how many there are */
-/* What follows the head; NULL: nothing. */
+uint64_t ring_walk(const struct ring *r, uint32_t *offset); /* returns the number of commands */
+/* The command behind the head; NULL: there is none. */
 struct slot *ring_second(struct ring *r);
 struct slot *ring_next(struct ring *r, const struct slot *s, uint32_t *offset);
 struct slot *ring_at(struct ring *r, uint32_t *offset);
@@ -192,11 +192,11 @@ static inline bool ring_empty(const struct ring *r)
 /* The commands between two markers. The unit that ends with marker v is at v % UNITS. */
 struct unit {
     uint64_t since_ns;        /* when its marker was placed */
-    uint32_t sent, counted;   /* vhq.sent, in 32 bits, and vhq.counted then */
+    uint32_t sent, counted;   /* vhq.sent, in 32 bits, and vhq.counted at that time */
     uint32_t est_ns, area_ns; /* sums of its commands */
 };
 
-/* What a vHQ has in flight did not get on since the cap blocks; and the guard has let in since. */
+/* Work in flight that stands: since the cap blocked, and since the guard then let commands in. */
 enum stands { STANDS_NOT, STANDS_BLOCKED, STANDS_GUARDED };
 
 enum running {
@@ -213,7 +213,7 @@ struct vhq {
     _Atomic uint32_t lock; /* see lock.h */
     struct vhq_set *set;
     struct vhq_desc desc;
-    _Atomic(const _Atomic uint32_t *) hold; /* desc.hold, or the set's open_word */
+    _Atomic(const _Atomic uint32_t *) hold; /* desc.hold, or what measure_hold chose instead */
     struct {
         _Atomic uint32_t how; /* enum begun; read without the lock (vhq_calling) */
         uint16_t flags;
@@ -224,12 +224,12 @@ struct vhq {
     } cur;
     _Atomic uint32_t waiting; /* inline callers that wait without a ring (out of memory) */
     _Atomic uint32_t turns;   /* threads that submit by themselves, or wait for their turn */
-    struct turn *turn;        /* of RUN_TURN; NULL: it is about to end */
-    bool dead;                /* under lock and the set's lock */
-    bool awaited;             /* the end of such a call is waited for */
+    struct turn *turn;        /* the turn of RUN_TURN; NULL: it is about to end */
+    bool dead;                /* destroyed; written under lock and the set's lock */
+    bool awaited;             /* a thread waits for the end of RUN_TURN */
 
     struct ring ring;
-    _Atomic uint32_t queued; /* among the set's heads, or on the way there; see dispatcher_ready */
+    _Atomic uint32_t queued; /* among the set's heads, or on its way there: see dispatcher_ready */
     struct vhq *ready_next;
     _Atomic uint32_t own_hold;    /* vhq_hold */
     _Atomic uint64_t boost_below; /* smaller tickets are exempt from holds */
@@ -239,24 +239,24 @@ struct vhq {
     _Atomic uint64_t
         submitted_seq;        /* head_seq, or one more: the head is submitted but not popped yet */
     _Atomic uint32_t running; /* enum running; cleared with release, read under `lock` too */
-    uint64_t reset_seq;       /* earlier commands are to be dropped */
-    uint64_t held_since_ns;   /* as far as the dispatcher saw; 0: not held */
-    uint64_t stopping_since_ns; /* the same, by those who hold it */
-    uint64_t stopping_after_ns; /* completions seen later than this belong to the hold */
-    uint64_t complete_ns;       /* a completion was last seen */
-    uint64_t began_ns; /* and when it was, by the estimates: what follows has been running since */
-    uint64_t went;     /* the first ticket after its last command went ... */
-    uint64_t went_nth; /* ... as so manieth of the set's */
-    uint64_t peer_below;     /* a hold keeps a write back that has a smaller ticket ... */
+    uint64_t reset_seq;       /* commands before this one are to be dropped */
+    uint64_t held_since_ns;   /* when the dispatcher saw the hold; 0: not held */
+    uint64_t stopping_since_ns; /* when it began, as its holder says */
+    uint64_t stopping_after_ns; /* completions seen after this belong to the hold */
+    uint64_t complete_ns;       /* when a completion was last seen */
+    uint64_t began_ns;       /* when that happened by the estimates: what follows runs since then */
+    uint64_t went;           /* the next ticket of the set when its last command went ... */
+    uint64_t went_nth;       /* ... and that command's number in went_count */
+    uint64_t peer_below;     /* a hold keeps back a write with a smaller ticket ... */
     uint64_t peer_since_ns;  /* ... since then */
     struct vhq *prev, *next; /* all vHQs of the set */
-    uint32_t pins;           /* its owner, and threads that walk the list and stand here */
+    uint32_t pins;           /* the owner's, a passed turn's, and of threads that stand here */
     bool gone;               /* destroyed: the last pin frees it */
     bool padded;             /* a command went during this hold */
     bool begun;              /* a part of the head went, and not all of it */
-    bool left;               /* it has ended, and something is in flight: see left.c */
-    _Atomic uint32_t calls;  /* ops calls by others in progress: vhq_destroy waits for them */
-    uint32_t pass;           /* last pass that saw it: polls and set syncs */
+    bool left;               /* its stream has ended, and something is in flight: see left.c */
+    _Atomic uint32_t calls;  /* calls of ops by other threads: vhq_destroy waits for them */
+    uint32_t pass;           /* last pass of polls that saw it */
 
     /* In flight. Written by the submitter: */
     _Atomic uint64_t sent;        /* all commands */
@@ -265,35 +265,35 @@ struct vhq {
     _Atomic uint64_t counted_ns;  /* their estimates */
     _Atomic uint32_t tail_est_ns; /* of the commands behind the newest marker */
     uint32_t tail_area_ns, tail_counted;
-    uint32_t chain;            /* so many commands more may be followed by one that overlaps */
+    uint32_t chain;            /* among so many commands more, one that overlaps is expected */
     _Atomic uint8_t tail_wide; /* as wide[] */
-    bool mark_waits;   /* one is due, and goes in front of the next command that does not overlap */
-    bool tail_waits;   /* something in it waits for more than the device */
-    bool marks;        /* the stream takes a last marker; vhq_leave's */
-    uint64_t lapse_ns; /* from then on the newest marker counts as reached; 0: it will be written */
-    /* Estimates of commands of the tail that went while the set was alone, and that nothing counts;
-     * 0: there are none. Whoever places a marker folds them into the tail. */
+    bool mark_waits;           /* a marker is due, and waits for a command that does not overlap */
+    bool tail_waits;           /* a command of the tail waits for more than the device */
+    bool marks;                /* vhq_leave's: the stream takes a last marker */
+    uint64_t lapse_ns;         /* when the newest marker counts as reached; 0: the GPU writes it */
+    /* Estimates of the loose commands of the tail, which nothing else counts; 0: there are none.
+     * The thread that places a marker folds them into the tail. */
     _Atomic uint64_t loose_ns;
-    _Atomic bool asks;           /* a late marker would tie streams together: the driver is asked */
+    _Atomic bool asks;           /* the driver is asked: a late marker would tie streams together */
     uint64_t gate_est_ns;        /* of the commands behind the newest gate */
     _Atomic uint32_t gate_state; /* enum gate_state */
     _Atomic uint32_t gate_units; /* bit v % UNITS: marker v has a gate behind it */
     _Atomic uint32_t newest;     /* newest marker */
-    _Atomic uint32_t want_mark;  /* somebody waits for a marker that only the submitter can place */
+    _Atomic uint32_t want_mark;  /* a thread waits for a marker that only the submitter can place */
     _Atomic uint32_t failed;
     /* Written under the set's lock: */
     _Atomic uint32_t complete; /* of `counted`: known complete */
     _Atomic uint64_t complete_est_ns;
     _Atomic uint32_t complete_mark;
     uint64_t complete_sent;
-    _Atomic uint32_t in_flight; /* on the set's list of those */
+    _Atomic uint32_t in_flight; /* on the set's list of that name */
     struct vhq *in_flight_next;
-    _Atomic uint32_t polled; /* completion word of vHQs without one */
+    _Atomic uint32_t polled; /* stands in for the completion word where there is none */
     uint8_t stands;          /* enum stands */
-    bool beside;             /* the guard let one in beside what stands, and it is in flight */
+    bool beside;             /* a command that the guard let in beside what stands is in flight */
     struct unit unit[UNITS];
-    /* Of a unit: what the device had when its marker was placed, its own included, in AHEAD_NS; 0:
-     * it is not to be measured. And parts of the device, the most that one command takes. */
+    /* Per unit: what the device had when its marker was placed, the unit included, in steps of
+     * AHEAD_NS; 0: it is not measured. And the most parts of the device that one command takes. */
     uint16_t ahead[UNITS];
     uint8_t wide[UNITS];
 
@@ -307,23 +307,23 @@ static_assert(sizeof(struct vhq) <= 1056, "thousands of streams never buffer");
 struct gaps {
     const _Atomic uint32_t *hold;
     const _Atomic uint64_t *since;
-    bool several;                 /* hold words: nothing is learned */
-    uint64_t came_ns, over_ns;    /* the latest hold: since when; it is over (0: it is not) */
-    uint64_t seen_ns;             /* the last look */
-    uint32_t n;                   /* gaps of this window */
-    uint64_t least_ns, before_ns; /* the shortest of them; of the window before, 0: none yet */
+    bool several;                 /* more than one hold word: nothing is learned */
+    uint64_t came_ns, over_ns;    /* when the latest hold came, and ended (0: it has not) */
+    uint64_t seen_ns;             /* when the last look was */
+    uint32_t n;                   /* gaps of this window so far */
+    uint64_t least_ns, before_ns; /* the shortest of this window, and of the one before (0: none) */
 };
 
 /* See used.c. */
 struct account {
-    int64_t owed_ns; /* of what completed, not in `ns`; less than 0: more is */
+    int64_t owed_ns; /* completed, but not in `ns`; below 0: `ns` is ahead */
     uint64_t ns;
 };
 struct used {
-    _Atomic uint32_t least, mean, most; /* of SCALE_ONE */
-    uint32_t of;              /* of vhq_set_open, until all has run out; 0: nobody else works */
-    bool busy;                /* as of the look before */
-    uint64_t busy_ns, est_ns; /* since the last sum; and as of it */
+    _Atomic uint32_t least, mean, most; /* vhq_set_weigh's, of SCALE_ONE */
+    uint32_t of;              /* vhq_set_open's, until all has run out; 0: no other process works */
+    bool busy;                /* at the look before */
+    uint64_t busy_ns, est_ns; /* busy since the last sum; the estimates at that sum */
     struct account high, sure;
 };
 
@@ -337,17 +337,17 @@ enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 
 struct vhq_set {
     struct vhq_config cfg;
-    /* cfg.above. Without one, and during trials: a word that says that somebody is there. */
+    /* cfg.above. Without one, and during trials, a word that is 1; while `open`, one that is 0. */
     _Atomic(const _Atomic uint32_t *) above;
     _Atomic uint32_t budget_us, depth; /* the cap now; see vhq_set_configure */
-    _Atomic uint64_t budget_ns;        /* the same by estimates that are right; see measure.c */
-    _Atomic uint32_t loose_most_ns;    /* so is this */
+    _Atomic uint64_t budget_ns;        /* the budget divided by the scale: see measure.c */
+    _Atomic uint32_t loose_most_ns;    /* the bound on loose work, likewise */
     _Atomic uint32_t loose_unit_ns;
-    _Atomic uint32_t beside;    /* as of that */
+    _Atomic uint32_t beside;    /* *cfg.beside when they were divided */
     _Atomic uint32_t mark_last; /* see vhq_set_mark_last */
-    _Atomic uint32_t piece_ns;  /* the longest command of late that stood between gates */
-    uint32_t open;              /* see vhq_set_open; and the hold word of all vHQs then */
-    bool opens;                 /* it has been */
+    _Atomic uint32_t piece_ns;  /* the longest recent command that stood between gates */
+    uint32_t open;              /* vhq_set_open's `of`; then open_word holds all vHQs */
+    bool opens;                 /* it was open at some time */
     bool stand;                 /* see vhq_set_stand */
     _Atomic uint32_t open_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
@@ -355,88 +355,89 @@ struct vhq_set {
     void *user;
     struct vhq_set *prev, *next; /* registry */
 
-    /* Buffered commands are issued - retired. A ticket is the value of `issued` it took. */
+    /* Buffered commands are issued - retired. A ticket is the value of `issued` that it took. */
     _Alignas(CACHE_LINE) _Atomic uint64_t issued;
     _Alignas(CACHE_LINE) _Atomic uint64_t retired;
-    _Alignas(CACHE_LINE) _Atomic uint64_t area_ns; /* in flight; 0 = nothing is */
+    _Alignas(CACHE_LINE) _Atomic uint64_t area_ns; /* in flight; 0: nothing is */
     _Alignas(CACHE_LINE) _Atomic uint32_t kick;    /* futex of the dispatcher */
     _Atomic uint32_t sleeping;
     _Atomic uint32_t thread_up;
-    _Atomic uint32_t dispatching;          /* futex: does one of its threads? see dispatcher.c */
-    _Atomic uint32_t spares;               /* so many wait to do so; ... */
-    _Atomic uint32_t asleep;               /* ... and of these, so many until somebody wakes them */
+    _Atomic uint32_t dispatching;          /* futex: does one of its threads dispatch? see
+                                            * dispatcher.c */
+    _Atomic uint32_t spares;               /* threads that wait for that role; ... */
+    _Atomic uint32_t asleep;               /* ... those of them that sleep until they are woken */
     _Atomic uint32_t waiting;              /* threads that wait for a goal, or are about to */
     _Atomic(struct vhq *) fresh_ready;     /* newly not empty; the dispatcher takes all */
     _Atomic(struct vhq *) fresh_in_flight; /* newly in flight */
     _Atomic uint64_t boost_below;
     _Atomic uint32_t
-        loose; /* vHQs with loose commands: unless it is 0, nobody knows what is in flight */
+        loose; /* vHQs with loose commands; unless it is 0, what is in flight is not known */
 
     _Alignas(CACHE_LINE) pthread_mutex_t lock; /* everything below */
     pthread_t thread[DISPATCHERS];
-    uint32_t threads; /* so many have been started */
+    uint32_t threads; /* started so far */
     enum set_stage stage;
-    uint32_t parked; /* completion words are not looked at, and the driver is not asked */
+    uint32_t parked; /* > 0: completion words are not read, and the driver is not asked */
     struct vhq *all, *in_flight;
-    uint32_t vhqs;     /* of `all`, without those that are gone */
-    struct head *head; /* a heap, with room for all; */
+    uint32_t vhqs;     /* in `all` and not gone */
+    struct head *head; /* a heap, with room for all vHQs */
     uint32_t heads, heads_room;
-    uint32_t short_looks; /* so many may follow the last look at all heads; see order_short */
-    bool plain;           /* at that no head was uncounted, held or a turn, nor is one since */
-    uint64_t all_ns;      /* when that was; 0: it did not ask for the time */
-    /* At that all of them were held, the last one since then, and `kick` was this; 0: not. */
+    uint32_t short_looks; /* short looks left until the next look at all heads: see order_short */
+    bool plain;           /* at that look no head was uncounted, held or a turn, nor is one since */
+    uint64_t all_ns;      /* when that look was; 0: it did not read the clock */
+    /* If that look found all heads held: since when the last one is, and `kick` then. 0: not so. */
     uint64_t held_since_ns;
     uint32_t held_kick;
-    uint32_t held;                    /* vHQs that are, as far as the dispatcher saw */
-    uint64_t held_from_ns, held_ns;   /* since when without a break; all such times before */
-    _Atomic uint32_t in_flight_count; /* those that are newly so included */
+    uint32_t held;                    /* vHQs that are held, as far as the dispatcher saw */
+    uint64_t held_from_ns, held_ns;   /* since when without a break; the sum of such times before */
+    _Atomic uint32_t in_flight_count; /* vHQs in flight, the fresh ones included */
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
-    uint32_t lowest;         /* level that any vHQ ever had */
-    int first;               /* priority of those that go before all others */
-    struct vhq *went_last;   /* a command of it; it may be gone */
+    uint32_t lowest;         /* the lowest level that any vHQ ever had */
+    int first;               /* the CUDA priority that goes before all others */
+    struct vhq *went_last;   /* the vHQ whose command went last; it may be gone */
     uint64_t went_count;
-    uint32_t passes; /* of the earliest command, since it last was the next one */
+    uint32_t passes; /* times in a row that the earliest command was passed */
     bool poll_due;
 
     /* cap.c */
     struct gaps gaps;
     struct used used;
-    _Atomic uint64_t turn_ns; /* until then somebody else whose turn it was may be at work */
-    struct vhq_room room;     /* as of the dispatcher's look */
+    _Atomic uint64_t turn_ns; /* until then another process may be at work in its turn */
+    struct vhq_room room;     /* ops.room's answer at the dispatcher's look */
     _Atomic uint64_t padded, peer_releases;
-    _Atomic uint64_t gpu_ns;         /* estimates of what complete, or was loose */
-    uint64_t progress_ns, looked_ns; /* a completion was last seen, looked for */
-    uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimate */
+    _Atomic uint64_t gpu_ns;         /* estimates of what completed, or was loose */
+    uint64_t progress_ns, looked_ns; /* when a completion was last seen, and last looked for */
+    uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimates */
     uint32_t oldest_est_ns, oldest_area_ns;
-    uint32_t longest_est_ns; /* of those that are next in their streams */
-    bool asking;             /* the driver is asked for what is in flight in a stream */
-    bool stands;             /* what some vHQ has in flight does: see enum stands */
-    uint64_t blocked_ns;     /* since when the cap blocks and something stands; 0: it does not */
-    uint64_t quiet_ns;       /* and since when nothing gets on */
-    uint32_t beat;           /* shift_beat when that began */
-    uint32_t admits;         /* so many commands the progress guard lets in ... */
-    uint32_t admitted;       /* ... and did the last time, with what stood then still there */
-    uint64_t stood_ns;       /* since when that stands, and the estimates of all that was let in */
+    uint32_t longest_est_ns; /* of the oldest unit of each stream */
+    bool asking;             /* the driver is asked about the work of some stream */
+    bool stands;             /* the work of some vHQ stands: see enum stands */
+    uint64_t blocked_ns;     /* since when the cap blocks and some work stands; 0: it does not */
+    uint64_t quiet_ns;       /* since when no work at all makes progress */
+    uint32_t beat;           /* shift_beat at the time of blocked_ns */
+    uint32_t admits;         /* commands that the progress guard still lets in ... */
+    uint32_t admitted;       /* ... and let in the last time, if what stood then still stands */
+    uint64_t stood_ns;       /* since when that stands; estimates of all that was let in since */
     uint64_t admitted_ns;
-    bool admits_idle;   /* ... of streams that have nothing in flight, too ... */
-    bool admits_part;   /* ... which are to take a small part of that ... */
-    bool admits_beside; /* ... and of those one, and another one when that is complete */
-    uint64_t shift_ns;  /* see shift_look; as of the last command that looked for room */
+    bool admits_idle;   /* the guard takes commands of streams with nothing in flight, too */
+    bool admits_part;   /* what it lets in may take a small part of the time since stood_ns */
+    bool admits_beside; /* it lets in one of such a stream, and the next when that is complete */
+    uint64_t shift_ns;  /* shift_look's answer for the last command that looked for room */
     uint64_t shift_end_ns;
-    uint32_t long_ns;         /* the longest of late that was a unit by itself */
-    uint64_t excused_ns;      /* holds and shifts until then are known to these */
-    uint64_t elsewhere_ns;    /* since when the shift is another's; 0: it is not, as far as seen */
-    uint32_t scale;           /* of 256: how long what is in flight takes against the estimates */
-    uint32_t since_long;      /* so many units ago one took much longer than the estimates say */
-    bool recurs;              /* ... and such units come again */
-    uint32_t trials;          /* so many units more are to complete before it counts as alone */
-    uint32_t pace;            /* the same, the least of late */
-    _Atomic uint32_t late_ns; /* the dispatcher's thread comes so much later than it asked for */
+    uint32_t long_ns;         /* the longest recent command that was a unit by itself */
+    uint64_t excused_ns;      /* blocked_ns and quiet_ns leave out holds and shifts until then */
+    uint64_t elsewhere_ns;    /* since when another process has the shift; 0: none seen */
+    uint32_t scale;           /* in 256ths: how long work takes over what the estimates say */
+    uint32_t since_long;      /* units since one took much longer than the estimates say */
+    bool recurs;              /* such units come again and again */
+    uint32_t trials;          /* units that are to complete before the set counts as alone */
+    uint32_t pace;            /* in 256ths: the least recent part of an estimate that was enough */
+    _Atomic uint32_t late_ns; /* by how much the dispatcher's thread wakes late, on average */
     uint32_t backoff_ns;
-    uint32_t waits; /* for room, by the clock */
+    uint32_t waits; /* for room, until some time */
 
-    struct vhq_stats past; /* of destroyed vHQs; and cap_lifts */
+    struct vhq_stats past; /* sums of destroyed vHQs; and cap_lifts */
 };
 
 static inline void set_lock(struct vhq_set *s)
@@ -464,16 +465,16 @@ static inline void queue_give(struct vhq *q)
 {
     lock_word_give(&q->lock);
 }
-void queue_unlock(struct vhq *q); /* the same as a call, where tests may come in between */
+void queue_unlock(struct vhq *q); /* queue_give as a call, at which tests may come in between */
 
 static inline bool set_idle(const struct vhq_set *s)
 {
-    /* Both ways round, a command that was begun before this call is seen. */
+    /* Reads `retired` first: so a command that began before this call is never missed. */
     uint64_t retired = atomic_load_explicit(&s->retired, memory_order_acquire);
     return atomic_load_explicit(&s->issued, memory_order_relaxed) == retired;
 }
 
-/* In the dispatcher every command goes straight through; in a forked child there is none. */
+/* In the dispatcher every command goes straight through; a forked child has no dispatcher. */
 extern _Atomic bool vhq_forked;
 static inline bool passive(void)
 {
@@ -485,7 +486,7 @@ void registry_unlock(void);
 struct vhq_set *registry_first(void); /* walk by ->next, under the lock */
 void set_kick_all(void);
 void queue_free(struct vhq *q);
-/* The producer lock is held: no call that is in the driver is waited for, but its end. */
+/* Producer lock held. Takes the right from a call in the driver; one that returns is waited for. */
 void queue_await_nobody(struct vhq *q);
 void queue_unpin(struct vhq *q); /* set's lock held */
 
@@ -495,50 +496,49 @@ enum { TURN_WAITS, TURN_GRANTED, TURN_TAKEN_BACK };
 struct turn {
     _Atomic uint32_t taken;
     struct vhq *q;
-    struct vhq_set *set;      /* of q, which may be gone once it was taken back */
-    const void *frame;        /* its caller's; NULL: it is not known */
-    struct slot *slot;        /* where it waits; guarded by the set's lock */
-    bool begun;               /* its thread has taken it; likewise */
-    bool over;                /* it was given up, and its thread may still come back */
+    struct vhq_set *set;      /* q's; q may be gone once the turn was taken back */
+    const void *frame;        /* of its caller; NULL: not known */
+    struct slot *slot;        /* where it waits; under the set's lock */
+    bool begun;               /* its thread has taken it; under the set's lock */
+    bool over;                /* it was given up, but its thread may still come back */
     _Atomic uint32_t granted; /* futex: TURN_* */
     uint16_t flags;           /* VHQ_*, SLOT_* */
     bool locked;              /* a deliberate bug */
     uint32_t load;
-    uint64_t
-        ticket; /* of its turn; NEVER: it waited for none, and has no references to its fences */
-    uint64_t seen_ns; /* the dispatcher found something behind it; 0: it has not */
+    uint64_t ticket;  /* of its place; NEVER: it had none, and has no references to its fences */
+    uint64_t seen_ns; /* when the dispatcher found something behind it; 0: not yet */
     struct vhq_fence *after, *displaces, *signals;
-    struct slot *parts; /* it goes in parts, and keeps this slot; NULL: it does not */
+    struct slot *parts; /* the slot that a command in parts keeps; NULL: it has no parts */
 };
 
-/* The producer lock is held. NULL: there are too many. */
+/* Producer lock held. NULL: too many turns are taken. */
 struct turn *turn_new(struct vhq *q, const void *frame);
-/* The one of q that the calling thread is in; NULL: none. */
+/* The turn of q that the calling thread is in; NULL: none. */
 struct turn *turn_own(const struct vhq *q);
 static inline struct turn *turn_of(const struct vhq *q)
 {
     return unlikely(peek(q->turns) != 0) ? turn_own(q) : NULL;
 }
-/* It goes at once, by q->cur; or in the place of its slot, which is published, when that has come.
- * The producer lock is given up. False: its place went meanwhile, and the lock is held again. */
+/* turn_inline: it goes at once, by q->cur. turn_take: when the place of `slot`, which is published,
+ * has come. Gives up the producer lock. False: the place was lost, and the lock is held again. */
 void turn_inline(struct turn *t);
 bool turn_take(struct turn *t, struct slot *slot, bool in_parts);
 void turn_part(struct turn *t);
 void turn_end(struct turn *t, int err);
-/* Something is behind it: when that goes, whether it has returned or not. Set's lock held. */
+/* When what is behind the turn may go, whether its call has returned or not. Set's lock held. */
 uint64_t turn_due(struct turn *t, uint64_t now);
-/* Nobody waits for the call of RUN_TURN any more. Set's lock held. */
+/* Takes the right from the call of RUN_TURN: no thread waits for it now. Set's lock held. */
 void turn_pass(struct vhq *q);
-/* The same of one that was granted and is not taken: true, and its slot is no turn any more. */
+/* The same for a turn that was granted and is not taken. True: its slot is no turn any more. */
 bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns);
-/* So many does the calling thread have. A command begins within them, but for those that were left
- * by a jump: their caller's frame cannot be above this one's. No lock is held. */
+/* The number of the calling thread's turns. turns_begin ends those that were left by a jump: a
+ * command that begins at `frame` cannot be within them. No lock is held. */
 extern _Thread_local uint32_t vhq_t_turns __attribute__((tls_model("initial-exec")));
 void turns_begin(const void *frame);
-/* It waits for what is buffered, so for its own turns that go in parts: they are over. */
+/* The thread will wait for what is buffered: this ends its own turns that go in parts. */
 void turns_give_up(void);
-/* The one that ends with a command of q that began at that frame, and those within it were left.
- * NULL: it has none. */
+/* The turn of the command of q that began at `frame` and ends now; NULL: there is none. Ends the
+ * turns within it, which were left by a jump. */
 struct turn *turns_end(const struct vhq *q, const void *frame);
 /* A waiting turn may submit. */
 static inline void turn_grant(const struct slot *slot)
@@ -555,8 +555,8 @@ static inline bool turn_granted(const struct slot *slot)
 
 /* ---- cap.c ----------------------------------------------------------------------------------- */
 
-/* A command's load: its estimate, and in the bits above it how many parts of the device it takes,
- * less one. */
+/* A command's load: its estimate in units of LOAD_NS, and in the bits above it how many parts of
+ * the device it takes, less one. */
 static inline uint32_t load_make(uint64_t est_ns, uint32_t parts)
 {
     uint32_t ns = (uint32_t)(est_ns < MAX_EST_NS ? est_ns : MAX_EST_NS);
@@ -575,42 +575,41 @@ static inline uint32_t load_parts(uint32_t load)
 {
     return (load >> LOAD_BITS) + 1;
 }
-/* As much time as if it had the whole device; not 0. */
+/* Its estimate times its part of the device; not 0. */
 static inline uint32_t load_area_ns(uint32_t load)
 {
     return (uint32_t)(((uint64_t)load_ns(load) * load_parts(load) + VHQ_PARTS - 1) / VHQ_PARTS);
 }
-/* What may be in flight while the set is alone, by estimates that are right. */
+/* How much loose work may be in flight, if the estimates are right (a scale of one). */
 static inline uint64_t loose_bound_ns(const struct vhq_set *s)
 {
     return peek(s->beside) ? LOOSE_BESIDE_NS : LOOSE_MOST_NS;
 }
-/* There is room for what goes while the set is alone. */
+/* There is room for a loose command. */
 static inline bool cap_loose_room(const struct vhq_set *s)
 {
     return peek(s->area_ns) < peek(s->loose_most_ns);
 }
-/* Or this stream has some of its own, since streams run side by side: a command goes where less
- * than a part is in flight. `now`: as of a look just made; 0: without one. Submission right or
- * set's lock held. */
+/* True also if this stream has less than loose_unit_ns in flight, since streams run side by side.
+ * `now`: of a look just made; 0: without a look. Submission right or set's lock held. */
 bool cap_loose_looked(const struct vhq *q, uint64_t now);
-/* Takes room for a command, lock-free, from what is known to be complete. */
+/* Takes room for a command without a lock, by what is known to be complete. */
 bool cap_take(struct vhq *q, uint32_t load);
-/* The same as of a look just made, giving credit for the time that the oldest unit has been
- * running. Set's lock held. */
+/* The same after a look, with credit for the time that the oldest unit has been running. Set's lock
+ * held. */
 bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now);
 void cap_force(struct vhq *q, uint32_t load); /* takes room that is not there */
 void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load);
-/* No room in this stream for such a command, whatever others have in flight. `now`: as of a look
- * just made, with the set's lock held; 0: as far as is known without. */
+/* This stream has no room for such a command, whatever others have in flight. `now`: of a look just
+ * made, with the set's lock held; 0: by what is known without a look. */
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now);
-bool cap_contended(const struct vhq_set *s); /* somebody above is there */
-/* Such a command goes when nothing else is in flight. */
+bool cap_contended(const struct vhq_set *s); /* a client above is there */
+/* More than a budget and a half: such a command goes when (nearly) nothing else is in flight. */
 bool cap_long(const struct vhq_set *s, uint64_t ns);
-/* So much of what is in flight may be left when a command goes that has no room beside it. */
+/* How much of what is in flight may be left when a command of `ns` goes that does not fit. */
 uint64_t cap_lead_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget);
-/* How long its stream still needs for what is in flight, and how many parts of the device at
- * most. As of a look just made, with the set's lock held. */
+/* How long the stream still needs for what it has in flight, and the most parts of the device that
+ * this takes. After a look, with the set's lock held. */
 uint64_t cap_stream_left(const struct vhq *q, uint64_t now);
 uint32_t cap_wide(const struct vhq *q);
 static inline bool cap_alone(const struct vhq_set *s)
@@ -619,18 +618,18 @@ static inline bool cap_alone(const struct vhq_set *s)
            (!s->cfg.rivals || atomic_load_explicit(s->cfg.rivals, memory_order_relaxed) == 0);
 }
 void cap_look(struct vhq_set *s, uint64_t now);
-/* A vHQ whose tail nobody can see complete, with its submission right taken. Set's lock held. */
+/* A vHQ whose tail has no marker; its submission right is taken. Set's lock held. */
 struct vhq *cap_unmarked(struct vhq_set *s);
-/* May its tail be marked by the calling thread? Takes the submission right if so. */
+/* May the calling thread mark the tail? If so, this takes the submission right. */
 bool cap_claim_tail(struct vhq *q);
-/* Submission right held: account a command that went to the driver; place a marker. `flags`:
- * VHQ_* and SLOT_*. */
+/* Submission right held. Counts a command that went to the driver, and places a marker if one is
+ * due. `flags`: VHQ_* and SLOT_*. */
 void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err);
-/* The first loose one of its stream. */
+/* The first loose command of its stream went. */
 void cap_loose_begin(struct vhq *q);
 enum mark { MARK_OK, MARK_FULL, MARK_FAILED, MARK_NO_GATE };
 enum mark cap_mark(struct vhq *q);
-/* Release: pairs with vhq_sync, which waits for a marker that covers so many. */
+/* Release: pairs with vhq_sync, which waits for a marker that covers this count. */
 static inline __attribute__((always_inline)) void cap_count_sent(struct vhq *q, uint32_t est_ns)
 {
     PROBE2(submit, q->desc.stream, est_ns);
@@ -638,7 +637,7 @@ static inline __attribute__((always_inline)) void cap_count_sent(struct vhq *q, 
         atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
     atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
 }
-/* It took no room, and is not counted until there are so many that a marker pays: see loose.c. */
+/* A loose command took no room. It is counted with the next marker: see loose.c. */
 static inline __attribute__((always_inline)) void cap_sent_loose(struct vhq *q, uint32_t est_ns)
 {
     uint64_t ns = peek(q->loose_ns);
@@ -659,20 +658,20 @@ static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int er
     if (likely(err == 0))
         cap_sent_loose(q, load_ns(load));
 }
-/* As cap_mark, by another function than ops->mark. */
+/* As cap_mark, with `op` in the place of ops->mark. */
 enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t));
 /* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */
 enum mark cap_mark_gate(struct vhq *q);
 bool cap_markers_out(const struct vhq *q); /* no room for another */
 /* Not known complete, as of the last look. */
 bool cap_in_flight(const struct vhq *q);
-/* As of that the driver may have no room in its stream: who calls it may wait there. Set's lock
+/* By the last look the driver may have no room in this stream: a call may wait there. Set's lock
  * held. */
 static inline bool cap_may_lack_room(const struct vhq *q)
 {
     return peek(q->sent) - q->complete_sent >= ROOM_SURE;
 }
-/* Makes room for a marker: the two oldest units are one from now on. Set's lock held. */
+/* Makes room for a marker: joins the two oldest units. Set's lock held. */
 void cap_join_oldest(struct vhq *q);
 /* Nothing of this vHQ counts as in flight any more. Submission right and set's lock held. */
 void cap_forget(struct vhq *q);
@@ -682,13 +681,13 @@ bool cap_reached(struct vhq *q, uint32_t value);
 enum {
     PACE_ONE = 256, /* the device is as fast as the estimates say */
 };
-/* So much between two markers; more where they cost much: see vhq_config.marks_apart_ns. */
+/* Work between two markers: `ns`, or more where they cost much (vhq_config.marks_apart_ns). */
 static inline uint64_t cap_apart_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget)
 {
     uint64_t least = s->cfg.marks_apart_ns, most = budget / 4 * 3;
     return likely(least <= ns) ? ns : least < most ? least : most;
 }
-/* For all vHQs of the set together; and of one, what it has in flight by the estimates. */
+/* What all vHQs of the set may have in flight; what one vHQ has, by the estimates. */
 uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now);
 uint64_t cap_stream_ns(const struct vhq *q);
 uint64_t cap_stream_began(const struct vhq *q); /* since when its oldest unit has been running */
@@ -697,12 +696,12 @@ uint64_t cap_began(const struct vhq_set *s);    /* since when the oldest unit ha
 
 /* ---- loose.c --------------------------------------------------------------------------------- */
 
-/* Submission right held: what went while alone counts as in flight, in front of the marker that is
- * placed now. */
+/* Submission right held: loose commands count as in flight from now on, in front of the marker that
+ * is placed now. */
 void loose_fold(struct vhq *q);
 void loose_end(struct vhq *q);
-/* Closes a stream off by a marker, or finds it done; by another thread than one that submits to it,
- * and so maybe late. */
+/* Closes a stream off by a marker, or finds it complete. The caller is no thread that submits to
+ * it, and so maybe late. */
 void loose_close(struct vhq *q);
 /* A vHQ to be closed off, with its submission right taken. Set's lock held. */
 struct vhq *loose_next(struct vhq_set *s);
@@ -714,15 +713,15 @@ void left_forget(struct vhq_set *s); /* set's lock held */
 /* ---- blocked.c ------------------------------------------------------------------------------- */
 
 /* The cap blocks the dispatcher: when to look again. The guard may let commands in. `load`: of a
- * command that has room in its stream, and is blocked by what all have in flight; 0: there is none.
+ * command that has room in its stream, but not beside what all have in flight; 0: there is none.
  * Set's lock held. */
 uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now);
 void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now); /* the guard let one in */
 void blocked_end(struct vhq_set *s);                                   /* nothing is buffered */
 void blocked_room(struct vhq_set *s, uint64_t now);     /* the cap let a command in */
 void blocked_progress(struct vhq_set *s, uint64_t now); /* something is complete */
-void blocked_got_on(struct vhq *q); /* of this one, or it is gone. Where the set's `stands` */
-/* A hold that stopped the device too has ended: in that time nothing could make progress. Holds of
+void blocked_got_on(struct vhq *q); /* q made progress, or is gone. If the set's `stands` */
+/* A hold that stopped the device, too, has ended: nothing could make progress meanwhile. Holds of
  * several vHQs at a time count once. Set's lock held. */
 void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 void cap_poll(struct vhq *q);
@@ -739,7 +738,7 @@ void measure_begin(struct vhq_set *s);
 void measure_tried(struct vhq_set *s); /* one more of the trials is over */
 void measure_relax(struct vhq_set *s);
 void measure_hold(struct vhq *q);
-/* So much of an estimate has surely run in `ns`. */
+/* How much of an estimate has surely run in `ns`. */
 static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 {
     return s->scale > SCALE_ONE ? ns * SCALE_ONE / s->scale : ns;
@@ -747,44 +746,44 @@ static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 
 /* ---- shift.c --------------------------------------------------------------------------------- */
 
-enum { SHIFT_NS = 3907 * 1000 }; /* no multiple of what requests come at */
+enum { SHIFT_NS = 3907 * 1000 }; /* not a multiple of usual request periods */
 static inline bool shift_any(const struct vhq_set *s)
 {
     return s->cfg.shift && peek(*s->cfg.shift) % VHQ_SHIFT_BEAT >= 2 * VHQ_SHIFT_OF;
 }
-/* When the shift began that is the set's now, or when its next one begins; 0: it needs none. Set's
- * lock held. */
+/* When the set's shift began, or when its next one begins; 0: the set needs none. Set's lock
+ * held. */
 uint64_t shift_look(struct vhq_set *s, uint64_t now);
-/* The same of the one at `place` among so many. */
+/* The same for the process at `place` of so many. */
 uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now);
-/* At its begin the device still has what the one before left. As of shift_look. */
+/* `at` is early in the shift: the device still has work of the one before. As of shift_look. */
 bool shift_shared(const struct vhq_set *s, uint64_t at);
-/* When the set's own one ends; 0: it is somebody else's, or shared still. Set's lock held. */
+/* When the set's own shift ends; 0: it is another's, or shared still. Set's lock held. */
 uint64_t shift_own_ns(struct vhq_set *s, uint64_t now);
-/* A command that takes so long would not end in it, behind what is in flight, and may wait for the
- * next one. As of shift_look. */
+/* A command of `ns` would not end in the shift, behind what is in flight, and may wait for the next
+ * one. As of shift_look. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now);
-/* Of `most`, what runs out by the end of the shift; no less than the budget. Set's lock held. */
+/* How much of `most` runs out by the end of the shift; at least the budget. Set's lock held. */
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now);
-/* Differs from what it was: others' work got on. */
+/* Changes while work of other processes makes progress. */
 uint32_t shift_beat(const struct vhq_set *s);
 
 /* ---- used.c: set's lock held ----------------------------------------------------------------- */
 
-/* Of a look that is nearly over: has it found something in flight, or complete? */
+/* A look is nearly over: did it find something in flight, or complete? */
 void used_look(struct vhq_set *s, bool busy, bool completed, uint64_t now);
-/* As of a look just made: all until now. `est_ns`: estimates of what completed, or was loose. */
+/* After a look: sums up until now. `est_ns`: estimates of what completed, or was loose. */
 void used_sum(struct vhq_set *s, uint64_t est_ns, struct vhq_stats *out);
 
 /* ---- gaps.c: set's lock held ----------------------------------------------------------------- */
 
 void gaps_of(struct vhq_set *s, const struct vhq_desc *desc); /* a vHQ comes */
 void gaps_look(struct vhq_set *s, uint64_t now);
-/* As of a look just made: so much more than the budget may be in flight. */
+/* After a look: how much more than the budget may be in flight. */
 uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now);
-/* As of a look just made: somebody has held since then, or it cannot be said. */
+/* After a look: did a client hold since then? True also where that is not known. */
 bool gaps_held(const struct vhq_set *s, uint64_t since);
-/* Somebody above works beside it, or does no more. */
+/* Work of a client above runs beside the set's, or does no more. */
 void gaps_shared(struct vhq_set *s, bool shared, uint64_t now);
 
 /* ---- gate.c ---------------------------------------------------------------------------------- */
@@ -792,7 +791,7 @@ void gaps_shared(struct vhq_set *s, bool shared, uint64_t now);
 enum gate_state {
     GATE_NEAR, /* the stream can be stopped soon enough */
     GATE_DUE,  /* the next command that counts goes behind a gate */
-    GATE_LOST, /* the same, and there was none to be had: until then the strict cap is the bound */
+    GATE_LOST, /* a gate was due and could not be had: the strict cap bounds until there is one */
 };
 static inline bool gate_used(const struct vhq_set *s)
 {
@@ -803,14 +802,14 @@ static inline bool gate_deep(const struct vhq *q)
 {
     return gate_used(q->set) && peek(q->gate_state) != GATE_LOST;
 }
-/* May so many streams have more than the budget in front of their gates, in long commands? */
+/* May so many streams have more than the budget in front of their gates, with long commands? */
 bool gate_crowd(const struct vhq_set *s, uint32_t streams);
-/* The same of the other streams that are in flight. */
+/* The same for the other streams in flight. */
 bool gate_crowded(const struct vhq *q);
-/* And they do not fit side by side with a command of so many parts. Set's lock held. */
+/* And do they not fit side by side with a command of so many parts? Set's lock held. */
 bool gate_crowds(const struct vhq *q, uint32_t parts);
-/* Submission right held: a command is about to go behind a gate that is due; one that counts
- * went, with gates in use. */
+/* Submission right held. gate_due: a command is about to go, and a gate may be due. gate_count: one
+ * that counts went, with gates in use. */
 void gate_due(struct vhq *q, uint16_t flags);
 void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns);
 static inline void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
@@ -819,13 +818,14 @@ static inline void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
         gate_count(q, flags, est_ns);
 }
 
-/* A marker that comes late may stand behind another stream's wait: see vhq_config.stands. */
+/* May a late marker stand behind another stream's wait? See vhq_config.stands. */
 static inline bool set_stands(const struct vhq_set *s)
 {
     return s->cfg.stands && peek(*s->cfg.stands) != 0;
 }
 
-/* Submission right held: a command is about to go. What waits for that goes first. */
+/* Submission right held: a command is about to go. A gate or marker that it waits for goes
+ * first. */
 static inline void submit_before(struct vhq *q, uint16_t flags)
 {
     if (flags & SLOT_LOOSE)
@@ -838,18 +838,18 @@ static inline void submit_before(struct vhq *q, uint16_t flags)
 
 /* ---- pad.c ----------------------------------------------------------------------------------- */
 
-/* Parts of the device that the set has in flight with one of so many in that stream. Set's lock
+/* Parts of the device that the set takes once a command of `parts` is in that stream. Set's lock
  * held. */
 uint32_t pad_parts(const struct vhq *with, uint32_t parts);
-/* May this command, the head of a vHQ that is held, go beside those who hold it? As of a look just
- * made, with the set's lock held. */
+/* May this command, the head of a held vHQ, go beside the work of the clients that hold it? After a
+ * look, with the set's lock held. */
 bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);
 
 /* ---- peer.c ---------------------------------------------------------------------------------- */
 
-/* `ticket` heads a vHQ that is held. True: it has been held so long that it is exempt now, with all
- * as far as the next write that somebody outside may wait for. Else *wake_ns becomes no later than
- * when that is due. Set's lock held. */
+/* `ticket` heads a held vHQ. True: it was held so long that it is exempt now, with all up to the
+ * next write that another process may wait for. Else *wake_ns becomes no later than when that is
+ * due. Set's lock held. */
 bool peer_release(struct vhq *q, uint64_t ticket, uint64_t now, uint64_t *wake_ns);
 /* Any command that counts may be such a write. */
 bool peer_rings(const struct vhq_set *s);
@@ -866,20 +866,20 @@ struct job {
 };
 /* Is there memory for one more vHQ among the heads? */
 bool heads_reserve(struct vhq_set *s);
-/* Takes in those that are newly not empty. */
+/* Takes in the vHQs that are newly not empty. */
 void heads_adopt(struct vhq_set *s);
-/* It has another head, or none, which may stand behind a call that is in the driver. */
+/* The vHQ has another head, or none; that may stand behind a call in the driver. */
 void heads_next(struct vhq *q, bool behind_turn);
-/* The one at this place has a later ticket now; is empty and leaves. */
+/* The vHQ at this place has a later ticket now (heads_is), or is empty and leaves. */
 void heads_is(struct vhq_set *s, uint32_t place, uint64_t ticket);
 void heads_leaves(struct vhq_set *s, uint32_t place);
-/* Makes it a heap again, whatever has been done to it. */
+/* Makes it a heap again, whatever was done to it. */
 void heads_order(struct vhq_set *s);
-/* It is about to go. */
+/* The vHQ is about to be destroyed. */
 void heads_forget(struct vhq *q);
-/* What to do next, as of this value of `kick`. Set's lock held. Grants turns by itself. */
+/* What to do next, as of this value of `kick`. Grants turns by itself. Set's lock held. */
 struct job order_next(struct vhq_set *s, uint32_t kick);
-/* The hold of a vHQ is over, or the vHQ is; nothing if it is not held. Set's lock held. */
+/* The hold of a vHQ is over, or the vHQ goes. Does nothing if it is not held. Set's lock held. */
 void order_hold_ends(struct vhq *q, uint64_t now);
 static inline bool word_held(const struct vhq *q)
 {
@@ -890,14 +890,14 @@ static inline bool order_held(const struct vhq *q)
 {
     return peek(q->own_hold) != 0 || word_held(q);
 }
-/* Nothing with a smaller ticket is buffered, but for turns without `turns`; with `legacy` only of
- * blocking streams and the legacy one. Ends at the first that is, and those come first in the heap.
- * Set's lock held. */
+/* Is no smaller ticket buffered? Without `turns`, turns do not count; with `legacy`, only blocking
+ * streams and the legacy one do. Stops at the first one found: the heap has early ones first. Set's
+ * lock held. */
 bool order_passed(struct vhq_set *s, uint64_t below, bool turns, bool legacy);
-/* ... but for turns, and what cannot go before one is granted. `of`: only of this vHQ, and of those
- * that the legacy stream's rule may put ahead of it; NULL: of all. */
+/* The same without turns, and without what cannot go before one is granted. `of`: only this vHQ,
+ * and what the legacy stream's rule may put ahead of it; NULL: all. */
 bool order_passed_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of);
-/* Raises the bound of a vHQ or a set; true: it was lower. */
+/* Raises the boost bound of a vHQ or a set. True: it was lower. */
 bool order_boost(_Atomic uint64_t *boost_below, uint64_t below);
 
 bool dispatcher_start(struct vhq_set *s);
@@ -905,14 +905,14 @@ void dispatcher_join(struct vhq_set *s); /* of a set that is closed */
 void dispatcher_kick(struct vhq_set *s);
 /* The producer published a command: make sure that the dispatcher sees it. */
 void dispatcher_ready(struct vhq *q);
-/* The ring's head went to the driver, or was dropped: remove it. Whose the submission right is from
- * now on. Set's lock held. */
+/* Removes the ring's head, which went to the driver or was dropped. `running`: who has the
+ * submission right from now on. Set's lock held. */
 void dispatcher_retire(struct vhq *q, enum running running);
 /* A part of the ring's head went, and another follows. No lock held. */
 void dispatcher_part(struct vhq *q, struct slot *slot);
 /* The ring's head goes to the driver. */
 void slot_submitted(struct vhq *q, const struct slot *slot);
-/* The same, and give back what it holds: its fences count as submitted. No lock held. */
+/* The same, and gives back what the slot holds: its fences count as submitted. No lock held. */
 void slot_release(struct vhq *q, const struct slot *slot);
 
 /* ---- wait.c ---------------------------------------------------------------------------------- */
@@ -923,17 +923,17 @@ struct goal {
     struct vhq *q;
     uint64_t target; /* head_seq, ticket */
 };
-/* Waits unless it is reached already; takes and drops the set's lock. 0 or -ETIMEDOUT. A signal
- * handler may jump out of it. */
+/* Waits unless the goal is reached. Takes and drops the set's lock. Returns 0 or -ETIMEDOUT. A
+ * signal handler may leave it by a jump. */
 int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns);
-/* Does one of them wait for what natively nobody waits for? Set's lock held. */
+/* Does a waiter wait for what natively no thread waits for? Set's lock held. */
 bool waiter_presses(const struct vhq_set *s);
 /* A command of q was retired. Set's lock held. */
 void waiter_check(struct vhq_set *s, struct vhq *q);
-/* q goes: nobody waits for it any more, though what is ahead of it by the legacy stream's rule is
- * buffered still. Who waited may have left by a jump, and have destroyed it. Set's lock held. */
+/* q goes: its waiters end, though what the legacy stream's rule puts ahead of it may be buffered
+ * still. A waiter may have left by a jump and then destroyed q. Set's lock held. */
 void waiter_forget(struct vhq_set *s, const struct vhq *q);
-/* A call was buffered: a drain that began before may wait for nothing but what stands behind it.
+/* A call was buffered: an earlier drain may now wait for nothing but what stands behind the call.
  * seq_cst on both sides: either that drain sees the call, or it is seen here. No lock is held. */
 void waiter_tell(struct vhq_set *s);
 
@@ -948,8 +948,8 @@ uint64_t times_hold_ends(struct vhq *q, uint64_t now); /* how long it lasted */
 
 /* ---- traced.c: only where trace_on() --------------------------------------------------------- */
 
-/* `change`: what the event does to the number of buffered commands. `from_ns`: when it began, 0: it
- * is now. A ticket of NEVER: it was not buffered. */
+/* `change`: what the event does to the number of buffered commands. `from_ns`: when it began; 0:
+ * now. A ticket of NEVER: the command was not buffered. */
 void traced_queue(enum trace_kind kind, struct vhq *q, uint64_t ticket, int change,
                   uint64_t from_ns);
 

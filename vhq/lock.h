@@ -1,9 +1,9 @@
 /*
- * lock.h - the locks of vhq, by rank: a thread that has one takes none of a lower rank, and of the
- * same rank only another producer lock, for a graph has a command in a queue of each device that it
- * reaches. Who only tries may come in any order. What is called while a set's or the registry's
- * lock is held calls neither the driver nor a command: lock_none_inside says so where they are
- * called. All of it is asserted in debug builds, and costs nothing in others.
+ * lock.h - the locks of vhq, by rank. A thread that has one takes none of a lower rank, and of the
+ * same rank only another producer lock: a graph has a command in a queue of each device that it
+ * reaches. A thread that only tries may come in any order. Code under a set's or the registry's
+ * lock calls neither the driver nor a command: lock_none_inside says so where these are called.
+ * Debug builds assert all of it; other builds pay nothing.
  */
 #ifndef CUTIN_VHQ_LOCK_H
 #define CUTIN_VHQ_LOCK_H
@@ -72,10 +72,10 @@ static inline void lock_give(pthread_mutex_t *mutex, enum rank rank)
 }
 
 /*
- * A producer lock is a word, because each call takes one: free it costs an exchange, and a mutex of
- * libc ten times as much. It alone is held across calls of the driver: what is called for one
- * stream comes to the driver in that order, and others who call for that stream wait, as long as a
- * command that is deferred may take in the driver. A thread knows how many it has: see vhq_inside.
+ * A producer lock is a word, because each call takes one: while it is free that costs an exchange,
+ * and a mutex of libc ten times as much. It is the only lock held across calls of the driver: calls
+ * for one stream reach the driver in order. Other callers for that stream wait, for as long as a
+ * deferred command may take in the driver. A thread knows how many it holds: see vhq_inside.
  */
 enum { WORD_FREE, WORD_TAKEN, WORD_AWAITED };
 void lock_word_await(_Atomic uint32_t *word);

@@ -1,5 +1,5 @@
 /*
- * blocked.c - the cap blocks the dispatcher: when it looks again, and what it asks meanwhile.
+ * blocked.c - when the dispatcher looks again while the cap blocks it, and what it asks meanwhile.
  */
 #include "vhq/internal.h"
 
@@ -9,10 +9,10 @@ enum {
     LOOK_LEAST_NS = 20 * 1000,
     LOOK_MOST_NS = 100 * 1000,
     LOOKS = 32,
-    DUE_SLACK_NS = 5 * 1000, /* a due time as near as this has come */
-    LONGEST_TIMES = 16,      /* a command may take so much longer than estimates can say */
+    DUE_SLACK_NS = 5 * 1000, /* a due time this near counts as come */
+    LONGEST_TIMES = 16,      /* how much longer than MAX_EST_NS a command may take */
     GLANCES = 8,             /* one wait of so many has a look half-way */
-    ADMITS_PART = 32, /* all that the guard lets in is to take so small a part of the stand */
+    ADMITS_PART = 32,        /* what the guard lets in may take one part in so many of the stand */
 };
 
 /* ---- set's lock held, after a look ----------------------------------------------------------- */
@@ -40,7 +40,7 @@ void blocked_got_on(struct vhq *q)
     q->beside = false;
 }
 
-/* What stands may wait for what is buffered, whatever gets on beside it. */
+/* What stands may wait for what is buffered, even if other work makes progress. */
 void blocked_progress(struct vhq_set *s, uint64_t now)
 {
     bool guarded = false, beside = false;
@@ -62,7 +62,7 @@ static void excuse(uint64_t *since, uint64_t from, uint64_t now)
         *since += now - from;
 }
 
-/* What was in flight could get no further from then on. Each moment is excused once. */
+/* What was in flight could make no progress since `from`. Each moment is excused once. */
 static void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now)
 {
     if (s->blocked_ns == 0)
@@ -79,7 +79,7 @@ void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
     blocked_excuse(s, now - held_ns, now);
 }
 
-/* Something could go in a stream that stands. */
+/* A command could go in a stream whose work stands. */
 static bool blocked_behind(const struct vhq_set *s)
 {
     bool behind = false;
@@ -88,7 +88,7 @@ static bool blocked_behind(const struct vhq_set *s)
     return behind;
 }
 
-/* A thread waits until something is submitted, and natively nobody waits for that. */
+/* A thread waits until something is submitted, where natively no thread waits for that. */
 static bool blocked_presses(const struct vhq_set *s)
 {
     bool presses = waiter_presses(s);
@@ -97,7 +97,7 @@ static bool blocked_presses(const struct vhq_set *s)
     return presses;
 }
 
-/* What was let in has taken its part. */
+/* What the guard let in has taken its part of the time. */
 static bool blocked_enough(const struct vhq_set *s, uint64_t now)
 {
     return s->admits_part && s->admitted_ns * ADMITS_PART > now - s->stood_ns;
@@ -113,22 +113,22 @@ void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now)
 }
 
 /*
- * What is in flight in a stream makes no progress for long: it may wait for what is buffered. Or it
- * is a long queue, behind which as much more would make the next look as late as this one, and so
- * on for ever. Or a host function sleeps. So one command is let in, and twice as many each further
- * time, while all of them are taken; while work of others gets on, it is one each time. They are of
- * streams that stand, and where nothing at all gets on also of those that have nothing in flight.
+ * Work in flight in a stream makes no progress for long. It may wait for what is buffered. Or it is
+ * a long queue: as much more behind it would make the next look as late as this one, for ever. Or a
+ * host function sleeps. So one command is let in, and twice as many each further time, while all of
+ * them are taken; while others' work makes progress, it is one each time. They are of streams that
+ * stand, and where nothing at all makes progress also of streams with nothing in flight.
  *
- * Where somebody above is there and nobody waits for what is let in, that takes a small part of the
- * time for which nothing got on: who comes when it does waits for little more than it did already.
+ * While a client above is there and no thread waits for what is let in, that takes a small part of
+ * the time without progress: a client that comes then waits for little more than before.
  *
- * What waits may stand in a few streams with thousands ahead of all others: so one of a stream that
- * has nothing in flight is let in, too, and the next such one as soon as that is complete: however
- * many streams there are, one at a time goes beside what stands. That is no progress of what does.
+ * Streams that stand may have thousands of commands ahead of all others. So one command of a stream
+ * with nothing in flight is let in, too, and the next such one when that is complete: one at a time
+ * goes beside what stands, however many streams there are. It is no progress of what stands.
  */
 static bool blocked_guard(struct vhq_set *s, uint64_t now)
 {
-    /* A kernel that is known to be long is no reason; of the longest no more is known than that. */
+    /* A kernel that is known to be long is no reason. A kernel of MAX_EST_NS may be longer. */
     uint64_t longest = s->longest_est_ns;
     if (longest + LOAD_NS >= MAX_EST_NS && !MUTANT(known_long_clamped))
         longest *= LONGEST_TIMES;
@@ -173,8 +173,8 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     return true;
 }
 
-/* When there is room by the estimates, and when there may be if kernels are as short as some were
- * of late. */
+/* When there is room by the estimates (at_ns), and when there may be if kernels are as short as
+ * some were of late (soonest_ns). */
 struct due {
     uint64_t soonest_ns, at_ns, began_ns;
 };
@@ -187,8 +187,8 @@ static struct due due_of(const struct vhq_set *s, uint64_t began_ns, uint64_t ns
     return (struct due){began_ns + soonest, began_ns + need, began_ns};
 }
 
-/* Of all that waits for room, the first. As much may be left as a command may follow, so that one
- * wake-up feeds more than one short one; of a cap by number, half of what there is. */
+/* The first of all that waits for room. As much work may then be left as a command may follow, so
+ * that one wake-up feeds more than one short command; of a cap by number, half of what there is. */
 static struct due due_first(struct vhq_set *s, uint32_t load, uint64_t budget)
 {
     bool all = load != 0, alone = cap_alone(s);
@@ -213,11 +213,11 @@ static struct due due_first(struct vhq_set *s, uint32_t load, uint64_t budget)
 uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
 {
     if (cap_contended(s) && shift_look(s, now) > now) {
-        /* A shift of another process: what is in flight may get no further in it, and its end is no
-         * progress. Only one's own shifts count. */
+        /* Another process has the shift: what is in flight may make no progress in it, and the end
+         * of the shift is no progress. Only the process's own shifts count. */
         if (s->elsewhere_ns == 0)
             s->elsewhere_ns = now;
-        /* Shifts may be others by then. */
+        /* The daemon may have changed the shifts by then. */
         return s->shift_ns < now + SHIFT_NS ? s->shift_ns : now + SHIFT_NS;
     }
     if (s->elsewhere_ns != 0)
@@ -226,7 +226,7 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
     if (blocked_guard(s, now))
         return now;
     if (s->asking) {
-        /* The driver is asked. */
+        /* The driver is asked, less and less often. */
         s->backoff_ns = s->backoff_ns * 2;
         if (s->backoff_ns < LOOK_LEAST_NS)
             s->backoff_ns = LOOK_LEAST_NS;
@@ -239,19 +239,19 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
          strict = cap_contended(s) && (!gate_used(s) || crowd), alone = cap_alone(s);
     uint64_t budget = alone ? peek(s->loose_most_ns) : cap_budget_ns(s, strict, now);
     struct due first = due_first(s, load, budget);
-    /* Where streams overlap, or an estimate was taken while others had the device, they are far
-     * too high, and waiting for them would let the device run dry. A look per budget costs next
-     * to nothing. */
+    /* Where streams overlap, or other processes had the device while an estimate was taken,
+     * estimates are far too high, and waiting for them would let the device run dry. A look per
+     * budget costs next to nothing. */
     uint64_t look = now + (alone ? loose_bound_ns(s) / LOOSE_PART : peek(s->budget_us) * NS_PER_US);
     if (first.soonest_ns <= now + DUE_SLACK_NS) {
-        /* It may be complete at any time, or not for long: looks follow each other at a 32nd of the
-         * time that it has taken. */
+        /* The work may complete at any time, or only after long: looks follow each other at a 32nd
+         * of the time that it has taken. */
         uint64_t step = now > first.began_ns ? (now - first.began_ns) / LOOKS : 0, at = first.at_ns;
         step = step < LOOK_LEAST_NS ? LOOK_LEAST_NS : step > LOOK_MOST_NS ? LOOK_MOST_NS : step;
         return at > now + DUE_SLACK_NS && at < now + step ? at : now + step;
     }
     uint64_t at = first.soonest_ns < look ? first.soonest_ns : look;
-    /* Who never looks before the estimate says so never learns that some are short. */
+    /* Without looks before the estimate is over, short ones would never be noticed. */
     bool glance = ++s->waits % GLANCES == 0 && !MUTANT(glance_missing);
     return glance ? now + (at - now) / 2 : at;
 }

@@ -2,29 +2,29 @@
  * cap.c - how much may be in flight, and what is known to be complete.
  *
  * In flight is what was submitted and is not known complete. A vHQ may have `depth` commands and
- * `budget` of estimated time in flight: they run one after another. All vHQs of a set together may
- * have so much that the device needs `budget` for it at best: the sum of the estimates, each times
- * the part of the device that its command takes (its area), because streams run side by side where
- * they fit. So kernels that fill the device share one budget. Completion comes in units: the
- * commands between two markers. The GPU writes a marker's number into the vHQ's completion word
- * when everything before it is done; nobody asks the driver.
+ * `budget` of estimated time in flight, since they run one after another. All vHQs of a set
+ * together may have so much that the device needs `budget` for it at best: the sum of the
+ * estimates, each times the part of the device that its command takes (its area), because streams
+ * run side by side where they fit. So kernels that fill the device share one budget. Completion
+ * comes in units: the commands between two markers. The GPU writes a marker's number into the vHQ's
+ * completion word when everything before it is done; no thread asks the driver.
  *
- * While the process is alone no command is counted by itself: they are *loose*, until so much of
- * them stands behind a marker that another one pays, or somebody comes. Then whoever has the
- * submission right of a vHQ folds them into the tail; when somebody comes there is no room for
- * anything until all of them are folded (loose.c).
+ * While the process is alone no command is counted by itself. Its commands are *loose* until there
+ * are so many that a marker pays, or until a client above comes. Then the thread with the
+ * submission right of a vHQ folds them into the tail. When a client comes, nothing gets room until
+ * all of them are folded (loose.c).
  *
- * Time counts too: the oldest unit has been running since it was submitted or since the one before
- * completed, so that much less remains. The credit ends with that unit's estimate: estimates that
- * are too low, or a device that others share, never let more in than the next unit. With kernels
- * as long as the budget, the next one therefore goes when half of it remains of the running one: no
- * bubble between them, and at most two budgets in flight. A longer one goes when as much remains as
- * the dispatcher's thread comes late: whoever cuts in meets one of them, not two.
+ * Time counts, too. The oldest unit has been running since it was submitted, or since the one
+ * before completed, and so much less remains. This credit ends with the unit's estimate: estimates
+ * that are too low, or a device that others share, never let more in than the next unit. So with
+ * kernels as long as the budget the next one goes when half of it remains of the running one: no
+ * bubble between them, and at most two budgets in flight. A longer one goes when no more remains
+ * than the dispatcher's thread wakes late: a client that cuts in meets one of them, not two.
  *
- * Why one file, long as it is: it is one account. The submitter adds to it without a lock,
- * completion takes from it, and the sums hold only if each side writes in the order in which the
- * other reads. Room, submission and completion also share small functions, which every launch calls
- * and calls between files would slow.
+ * Why this is one long file: it is one account. The submitter adds to it without a lock, completion
+ * takes from it, and the sums hold only if each side writes in the order in which the other reads.
+ * Room, submission and completion also share small functions, which every launch calls and which
+ * calls between files would slow.
  */
 #include "vhq/internal.h"
 
@@ -33,11 +33,11 @@
 
 enum {
     PACE_LEAST = PACE_ONE / 64,
-    PACE_BACK = 64,            /* completions after which a short one no longer says when to look */
-    LONG_BACK = 64,            /* the same, of a long one that says how long shifts are to be */
-    CHAIN = 8,                 /* commands for which one that overlaps makes others expected */
+    PACE_BACK = 64,            /* completions until a short one no longer decides when to look */
+    LONG_BACK = 64,            /* completions until a long one no longer decides on shifts */
+    CHAIN = 8,                 /* commands after one that overlaps: more are expected */
     TAIL_MOST_NS = 1000000000, /* so that its sum fits 32 bits */
-    REST_NS = 100000000,       /* without somebody above, who then rests */
+    REST_NS = 100000000,       /* without a client above, after which it counts as resting */
 };
 
 bool cap_contended(const struct vhq_set *s)
@@ -45,21 +45,21 @@ bool cap_contended(const struct vhq_set *s)
     return peek(*peek(s->above)) != 0;
 }
 
-/* Is the cap all that bounds the wait of somebody above? */
+/* Is the cap all that bounds the wait of a client above? */
 static inline bool cap_strict(const struct vhq *q)
 {
     return cap_contended(q->set) && !gate_deep(q);
 }
 
-/* The wait of somebody above is what lies between two gates, which is less where commands turn out
- * longer than their estimates (gate.c). So how much is in flight need not be less then. */
+/* A client above waits for what lies between two gates. Where commands turn out longer than their
+ * estimates, that becomes less (gate.c): how much is in flight need not. */
 static uint64_t cap_gated_ns(const struct vhq_set *s)
 {
     return peek(s->budget_us) * NS_PER_US * RELAX_FACTOR;
 }
 
-/* While nobody is due more than the budget may go; where gates allow that anyway, no more than runs
- * out by the end of the shift. */
+/* Strict: the budget, and more while no client is due (gaps.c). Else: the relaxed cap, but no more
+ * than runs out by the end of the shift. */
 uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now)
 {
     uint64_t budget = peek(s->budget_ns);
@@ -80,7 +80,7 @@ static __attribute__((noinline)) struct limit limit_relaxed(const struct vhq *q,
     return l;
 }
 
-/* `all`: of all streams together. */
+/* `all`: for all streams together. */
 static inline struct limit cap_limit(const struct vhq *q, bool all)
 {
     struct limit l = {peek(q->set->budget_ns), peek(q->set->depth)};
@@ -106,7 +106,7 @@ uint64_t cap_stream_ns(const struct vhq *q)
     return sub_floor(peek(q->counted_ns), peek(q->complete_est_ns));
 }
 
-/* Where no unit is out, one may be about to be written down. */
+/* Without a unit it is began_ns: the next unit may be about to be written down. */
 uint64_t cap_stream_began(const struct vhq *q)
 {
     uint32_t complete = peek(q->complete_mark);
@@ -116,7 +116,7 @@ uint64_t cap_stream_began(const struct vhq *q)
     return q->began_ns > since ? q->began_ns : since;
 }
 
-/* How much of it has run by now, as far as that is certain. */
+/* How much of the stream's work has certainly run by now. */
 static uint64_t cap_stream_credit(const struct vhq *q, uint64_t now)
 {
     uint32_t complete = peek(q->complete_mark);
@@ -140,8 +140,8 @@ static uint64_t cap_stream_oldest_ns(const struct vhq *q)
     return q->unit[(complete + 1) % UNITS].est_ns;
 }
 
-/* Where long ones come again among short ones what runs is most often a short one, and somebody
- * above waits for its rest in any case: so what stands behind it is to fit, as if it were long. */
+/* Where long commands recur among short ones, mostly a short one runs, and a client above waits for
+ * its rest in any case. So what stands behind it has to fit, as if that were long. */
 static bool cap_behind_fits(const struct vhq_set *s, uint64_t sum, uint64_t oldest, uint64_t ns,
                             uint64_t budget)
 {
@@ -222,7 +222,7 @@ uint64_t cap_began(const struct vhq_set *s)
     return s->oldest_ns > s->progress_ns ? s->oldest_ns : s->progress_ns;
 }
 
-/* How much of what is in flight has run by now, as far as that is certain. */
+/* How much of what is in flight has certainly run by now. */
 static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
 {
     uint64_t ran = measure_ran(s, sub_floor(now, cap_began(s)));
@@ -231,8 +231,8 @@ static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
     return ran * s->oldest_area_ns / s->oldest_est_ns;
 }
 
-/* With all that is in flight in other streams, which ends when the longest of them does. While
- * somebody above comes and goes they leave him half of the device. */
+/* Does it fit beside all that other streams have in flight, which ends when the longest of them
+ * does? While a client above comes and goes, half of the device is left to that client. */
 static bool cap_side_by_side(const struct vhq *q, uint32_t parts, uint64_t now)
 {
     bool rests = !gaps_held(q->set, sub_floor(now, REST_NS));
@@ -294,15 +294,15 @@ static __attribute__((noinline)) void in_flight_add(struct vhq *q)
         ;
 }
 
-/* Flying: something in flight, so completion words are worth a look. The flag is only cleared while
- * nobody has the submission right, so it cannot be lost here. */
+/* Something is in flight, so completion words are worth a look. The flag is cleared only while no
+ * thread has the submission right, so it cannot be lost here. */
 static inline void cap_in_flight_begin(struct vhq *q)
 {
     if (unlikely(!peek(q->in_flight)))
         in_flight_add(q);
 }
 
-/* Has the tail a quarter of the budget, or half of the depth? `more`: and so many quarters more? */
+/* Has the tail a quarter of the budget, or half of the depth, and `more` quarters more? */
 static inline bool cap_tail_has(const struct vhq *q, uint32_t more)
 {
     struct limit l = cap_limit(q, false);
@@ -343,19 +343,20 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
     } else {
         q->tail_waits |= !(flags & SLOT_RECORD);
         if (likely(!peek(q->want_mark)))
-            return; /* nothing waits for a free command until a sync does */
+            return; /* only a sync waits for an uncounted command */
     }
-    /* A quarter of the budget: what no marker tells of when a hold begins counts as in flight when
-     * it ends, though it has run. Half of the depth, for the other half goes on while the marker is
-     * on its way. Where commands are few neither is reached, and nothing waits for them. */
+    /* A marker each quarter of the budget: without one at the begin of a hold, work counts as in
+     * flight at the end, though it has run. Or each half of the depth: the other half goes on while
+     * the marker is on its way. Where commands are few neither is reached, and nothing waits for
+     * them. */
     if (likely(!(cap_tail_has(q, 0) || peek(q->want_mark) ||
                  (MUTANT(marker_too_many) && peek(q->sent) % 100 == 0))))
         return;
-    /* Of commands that overlap, the next one may begin before its predecessor has ended, which a
-     * marker between the two would prevent. Whether the next command overlaps is not known until it
-     * comes: so a marker that is due in a chain of such commands goes in front of the first one
-     * that does not, as gates do, and no later than with half of the budget, or three quarters of
-     * the depth, in front of it. */
+    /* A command that overlaps may begin before its predecessor has ended, which a marker between
+     * the two would prevent. Whether the next command overlaps is not known until it comes. So in a
+     * chain of such commands a marker that is due goes in front of the first one that does not
+     * overlap, as gates do. It goes at the latest with half of the budget, or three quarters of the
+     * depth, in front of it. */
     q->mark_waits = unlikely(q->chain != 0) && !peek(q->want_mark) && !cap_tail_has(q, 1);
     if (likely(!q->mark_waits))
         cap_mark(q);
@@ -374,15 +375,15 @@ static void cap_tail_done(struct vhq *q)
     atomic_store_explicit(&q->mark_cover, peek(q->sent), memory_order_release);
 }
 
-/* Acquire: whoever looked has done with the unit that is written next. */
+/* Acquire: the thread that looked is done with the unit that is written next. */
 bool cap_markers_out(const struct vhq *q)
 {
     uint32_t complete = atomic_load_explicit(&q->complete_mark, memory_order_acquire);
     return peek(q->newest) - complete >= UNITS;
 }
 
-/* What the device has now, for the measure of the unit that ends here; 0: it would say nothing, for
- * it waits for something, or what is in front of it in its stream does. */
+/* What the device has now, to measure the unit that ends here. 0: it would say nothing, because the
+ * unit, or what is in front of it in its stream, waits for something. */
 static uint16_t mark_ahead(const struct vhq *q, uint32_t newest)
 {
     uint64_t ns = cap_stream_ns(q), all = peek(q->set->area_ns);
@@ -414,8 +415,8 @@ enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uin
     if (err == VHQ_NO_GATE)
         return MARK_NO_GATE;
     if (err != 0) {
-        /* A stream that refuses markers (it is being captured, its context is dead) must not hold
-         * anybody up: its tail counts as complete. */
+        /* A stream that refuses markers (it is being captured, its context is dead) must not keep
+         * others waiting: its tail counts as complete. */
         cap_area_back(q, q->tail_area_ns);
         atomic_store_explicit(&q->counted_ns, peek(q->counted_ns) - peek(q->tail_est_ns),
                               memory_order_relaxed);
@@ -479,19 +480,19 @@ void cap_join_oldest(struct vhq *q)
     atomic_store_explicit(&q->complete_mark, oldest, memory_order_release);
 }
 
-/* Something completed between the last look and now; when the estimate says so, then: otherwise
- * what follows it would seem to begin only when somebody looked. */
+/* When the work completed, between the last look and now. The estimate decides if it can: otherwise
+ * what follows would seem to begin only at a look. */
 static uint64_t cap_completed_at(const struct vhq_set *s, uint64_t expected, uint64_t now)
 {
     return expected > s->looked_ns && expected < now ? expected : now;
 }
 
-/* Takes what has complete off the books; returns its estimate, 0 if nothing did. */
+/* Takes what is complete off the books. Returns its estimate and one more; 0: nothing completed. */
 static uint64_t cap_complete(struct vhq *q, uint64_t now)
 {
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire);
     uint32_t complete = peek(q->complete_mark), word = cap_word(q);
-    /* Nobody writes its newest marker's number: see left.c. */
+    /* The number of its newest marker is never written: see left.c. */
     if (reached(word, newest) || unlikely(q->lapse_ns != 0 && now >= q->lapse_ns &&
                                           reached(word, newest - 1) && q->set->parked == 0))
         word = newest; /* the GPU may be ahead of the thread that placed the marker */
@@ -506,8 +507,8 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     if (unlikely(q->set->stands))
         blocked_got_on(q);
     measure_unit(q, word, now);
-    /* The least part of its estimate at which something was complete of late: looks begin there.
-     * When it was is not known, but that it was not at the look before. */
+    /* The least part of an estimate after which something was complete of late: looks begin there.
+     * All that is known is that it was not complete at the look before. */
     uint64_t most = now - began,
              least = q->set->looked_ns > began ? q->set->looked_ns - began : most / 2,
              part = least * PACE_ONE / (est + 1);
@@ -515,7 +516,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
         q->set->pace = part < PACE_LEAST ? PACE_LEAST : (uint32_t)part;
     else
         q->set->pace += (PACE_ONE - q->set->pace + PACE_BACK - 1) / PACE_BACK;
-    /* Markers stand behind each of those that are long. */
+    /* Each long command has a marker behind it. */
     q->set->long_ns -= q->set->long_ns / LONG_BACK;
     if ((last->counted - peek(q->complete)) == 1 && cap_long(q->set, est) && est > q->set->long_ns)
         q->set->long_ns = (uint32_t)est;
@@ -541,7 +542,7 @@ bool cap_in_flight(const struct vhq *q)
            peek(q->loose_ns) != 0;
 }
 
-/* Nothing was in flight, and nobody is about to put something there: off the list. */
+/* Nothing is in flight, and no thread is about to submit: takes the vHQ off the list. */
 static bool cap_idle(struct vhq *q)
 {
     if (!queue_trylock(q))
@@ -589,7 +590,7 @@ static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
 static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64_t now)
 {
     s->progress_ns = cap_completed_at(s, began + est, now);
-    /* Another thread has found it: the dispatcher may sleep until a time that was a guess. */
+    /* Another thread found it: the dispatcher may be asleep until a time that was a guess. */
     if (s->blocked_ns != 0 && !vhq_in_dispatcher())
         dispatcher_kick(s);
     s->backoff_ns = 0;
@@ -602,14 +603,14 @@ static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64
 void cap_look(struct vhq_set *s, uint64_t now)
 {
     uint64_t began = cap_began(s), est = 0;
-    bool any = false; /* on the list one may stay while its producer waits */
+    bool any = false; /* an idle vHQ stays on the list while a thread has its lock */
     cap_adopt(s);
     gaps_look(s, now);
     s->oldest_est_ns = s->oldest_area_ns = s->longest_est_ns = 0;
     s->oldest_ns = 0;
     s->asking = false;
     for (struct vhq **p = &s->in_flight, *q; (q = *p);) {
-        struct vhq *next = q->in_flight_next; /* idle, it may be on its way back at once */
+        struct vhq *next = q->in_flight_next; /* once idle, it may be put back at once */
         uint64_t done = cap_complete(q, now);
         est += done;
         bool busy = cap_in_flight(q);
@@ -644,7 +645,6 @@ void cap_settle(struct vhq *q, uint64_t now)
         traced_queue(TRACE_COMPLETED, q, NEVER, 0, 0);
 }
 
-/* May its tail be marked from here? Takes the submission right if so. */
 bool cap_claim_tail(struct vhq *q)
 {
     if (peek(q->running) != RUN_NONE)
@@ -652,9 +652,9 @@ bool cap_claim_tail(struct vhq *q)
     if (ring_empty(&q->ring)) {
         if (!queue_trylock(q)) {
             atomic_store_explicit(&q->want_mark, 1, memory_order_relaxed);
-            return false; /* its submitter will see to it */
+            return false; /* its submitter will place one */
         }
-        bool free = peek(q->running) == RUN_NONE; /* still */
+        bool free = peek(q->running) == RUN_NONE; /* still so */
         if (free)
             atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
         queue_unlock(q);

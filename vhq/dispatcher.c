@@ -1,14 +1,14 @@
 /*
  * dispatcher.c - the thread of a set that submits what is buffered.
  *
- * It starts when something is buffered for the first time, and sleeps on one futex, `kick`: until a
- * vHQ gets its first command, a fence changes, somebody asks, or until order.c wants another look.
- * It never spins, and holds no lock while it is in a command or in ops.
+ * It starts when something is buffered for the first time. It sleeps on one futex, `kick`, until a
+ * vHQ gets its first command, a fence changes, another thread asks for a look, or order.c wants
+ * one. It never spins, and holds no lock while it is in a command or in ops.
  *
  * The driver lets a thread wait that submits to a stream without room, maybe until the program does
- * something else first. So where there may be no room the thread lends its role for the time of the
- * call: a spare one looks every now and then, and takes the role where the call takes long. A spare
- * one that is needed and not there is started.
+ * something else first. So where there may be no room, the thread lends its role for the time of
+ * the call. A spare thread looks every now and then, and takes the role if the call takes long. If
+ * a spare thread is needed and there is none, one is started.
  */
 #include "vhq/internal.h"
 
@@ -18,7 +18,7 @@
 #include "common/mutant.h"
 #include "common/thread.h"
 
-enum { LENT_MS = 1 }; /* in a call for so long, a thread dispatches no more */
+enum { LENT_MS = 1 }; /* a thread that is in a call for so long dispatches no more */
 
 _Thread_local uint32_t vhq_t_inside __attribute__((tls_model("initial-exec")));
 
@@ -33,8 +33,8 @@ void dispatcher_kick(struct vhq_set *s)
 void dispatcher_ready(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    /* seq_cst: tail_seq was stored before. Partner: order_delist, the other way round. A vHQ that
-     * is listed needs nothing: its head is known, and what is behind it changes nothing. */
+    /* seq_cst: tail_seq was stored before. Partner: order_head, the other way round. A listed vHQ
+     * needs nothing: its head is known, and what is behind that changes nothing. */
     if (likely(atomic_load(&q->queued)) || atomic_exchange(&q->queued, 1))
         return;
     q->ready_next = atomic_load_explicit(&s->fresh_ready, memory_order_relaxed);
@@ -48,7 +48,7 @@ void dispatcher_ready(struct vhq *q)
 
 void slot_submitted(struct vhq *q, const struct slot *slot)
 {
-    /* Release, and before the fence tells: who saw the record submitted finds the vHQ not busy. */
+    /* Release, before the fence tells: a thread that sees it submitted finds the vHQ not busy. */
     atomic_store_explicit(&q->submitted_seq, peek(q->ring.head_seq) + 1, memory_order_release);
     if (unlikely(slot->flags & VHQ_PEER))
         atomic_fetch_sub_explicit(&q->peers, 1, memory_order_relaxed);
@@ -76,13 +76,13 @@ void dispatcher_retire(struct vhq *q, enum running running)
     heads_next(q, running == RUN_TURN);
     q->begun = false;
     atomic_store_explicit(&q->running, running, memory_order_release);
-    /* Release: who finds nothing buffered also finds it submitted, and may go inline. */
+    /* Release: a thread that finds nothing buffered also finds it submitted, and may go inline. */
     atomic_fetch_add_explicit(&s->retired, 1, memory_order_release);
     if (s->waiters)
         waiter_check(s, q);
 }
 
-/* The head stays where it is, so all that follows it goes on doing so. */
+/* The head keeps its place, so all that follows it still does. */
 void dispatcher_part(struct vhq *q, struct slot *slot)
 {
     cap_sent(q, slot->flags, slot->load, 0);
@@ -173,7 +173,7 @@ static void dispatcher_sleep(struct vhq_set *s, uint32_t kick, uint64_t wake_ns)
 {
     atomic_store(&s->sleeping, 1);
     if (futex_wait(&s->kick, kick, wake_ns) == -ETIMEDOUT) {
-        /* How late it wakes, on average. */
+        /* By how much it wakes late, on average. */
         uint64_t now = clock_ns(), late = now > wake_ns ? now - wake_ns : 0;
         int64_t known = peek(s->late_ns), seen = (int64_t)(late < NS_PER_MS ? late : NS_PER_MS);
         atomic_store_explicit(&s->late_ns, (uint32_t)(known + (seen - known) / 8),
@@ -187,7 +187,7 @@ static void dispatcher_sleep(struct vhq_set *s, uint32_t kick, uint64_t wake_ns)
 
 /* ---- which thread ---------------------------------------------------------------------------- */
 
-/* The lower bits of `dispatching`; above them, how often it was lent. */
+/* The lower bits of `dispatching`. The bits above count how often the role was lent. */
 enum { ROLE_FREE, ROLE_TAKEN, ROLE_LENT, ROLE_STATE = 3 };
 
 static bool role_change(struct vhq_set *s, uint32_t seen, uint32_t state)
@@ -196,7 +196,7 @@ static bool role_change(struct vhq_set *s, uint32_t seen, uint32_t state)
                                           seen - (seen & ROLE_STATE) + state);
 }
 
-/* From who is in the same call for a while, or who has given it up. */
+/* From a thread that stays in one call for a while, or that has given the role up. */
 static void role_take(struct vhq_set *s)
 {
     uint32_t seen;
@@ -211,7 +211,7 @@ static void role_take(struct vhq_set *s)
     atomic_fetch_sub_explicit(&s->spares, 1, memory_order_relaxed);
 }
 
-/* seq_cst on both sides: either the sleeper sees that it is lent, or it is woken. */
+/* seq_cst on both sides: either the sleeper sees that the role is lent, or it is woken. */
 static uint32_t role_lend(struct vhq_set *s)
 {
     uint32_t lent = ((peek(s->dispatching) | ROLE_STATE) + 1) | ROLE_LENT;
@@ -221,19 +221,19 @@ static uint32_t role_lend(struct vhq_set *s)
     return lent;
 }
 
-/* Another thread may have taken it. */
+/* Another thread may have taken the role. */
 static void role_take_back(struct vhq_set *s, uint32_t lent)
 {
     if (role_change(s, lent, ROLE_TAKEN))
         return;
     atomic_fetch_add_explicit(&s->spares, 1, memory_order_relaxed);
-    dispatcher_kick(s); /* what this one's command kept back may go */
+    dispatcher_kick(s); /* what this thread's command kept back may go */
     role_take(s);
 }
 
 static void *dispatcher_main(void *arg);
 
-/* Set's lock held. False: no more are to be had. */
+/* Set's lock held. False: there can be no more threads. */
 static bool spare_start(struct vhq_set *s)
 {
     atomic_fetch_add_explicit(&s->spares, 1, memory_order_relaxed);
@@ -245,7 +245,7 @@ static bool spare_start(struct vhq_set *s)
     return false;
 }
 
-/* The driver may let the thread wait that does this. Set's lock held. */
+/* The driver may let the thread that does this job wait. Set's lock held. */
 static bool job_may_wait(struct vhq_set *s, const struct job *job)
 {
     if ((job->kind != JOB_RUN && job->kind != JOB_MARK) || likely(!cap_may_lack_room(job->q)))
@@ -282,7 +282,7 @@ static void *dispatcher_main(void *arg)
     struct vhq_set *s = arg;
     vhq_t_inside = VHQ_DISPATCHER;
     thread_name("cutin-vhq");
-    prctl(PR_SET_TIMERSLACK, 1ul); /* the default, 50 us, is as long as a look at a hold */
+    prctl(PR_SET_TIMERSLACK, 1ul); /* the default, 50 us, is as long as HOLD_LOOK_US */
     if (s->ops.thread_start)
         s->ops.thread_start(s->user);
     role_take(s);
@@ -304,7 +304,7 @@ bool dispatcher_start(struct vhq_set *s)
     return up;
 }
 
-/* Each one is started by one before it. */
+/* Each thread was started by one before it. */
 void dispatcher_join(struct vhq_set *s)
 {
     for (uint32_t i = 0;; i++) {

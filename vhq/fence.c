@@ -1,11 +1,11 @@
 /*
  * fence.c - what an event's latest record looks like from the host.
  *
- * A fence knows whether its record was submitted and how many waits begun with it were not. It is
- * process-global: commands of different contexts may use it, so a change wakes all dispatchers if
- * one of them was found to be blocked by it. Fences come from chunks that are never given back,
- * through free lists that many threads can use without meeting each other: a fence returns to the
- * list it came from, or the list of a thread that only takes would grow for ever.
+ * A fence knows whether its record was submitted, and how many waits that began with it were not.
+ * It belongs to the process: commands of different contexts may use it, so a change wakes all
+ * dispatchers if one of them found a command blocked by it. Fences come from chunks that are never
+ * given back, by free lists that many threads can use without meeting each other. A fence returns
+ * to the list that it came from: else a thread that only takes would allocate for ever.
  */
 #include "vhq/internal.h"
 
@@ -114,7 +114,7 @@ bool fence_wait_begin(struct vhq_fence *f)
     return true;
 }
 
-/* Somebody's command may be free to go: those who watch look again. */
+/* A command may be free to go: the threads that watch look again. */
 static void fence_changed(struct vhq_fence *f, uint32_t old)
 {
     if (old & FENCE_SLEEPERS)
@@ -139,9 +139,9 @@ void fence_signal(struct vhq_fence *f)
 }
 
 /*
- * The thread that records has taken the fence but has not come to vhq_begin, or is blocked there:
- * by a full ring, a hold. Without a bound a thread of a higher level could wait for a held one,
- * which is held because that thread is active. No lock is held here.
+ * The recording thread has taken the fence but has not come to vhq_begin, or is blocked there, by a
+ * full ring or a hold. Without a bound a thread of a higher level could wait here for a held
+ * thread, which is held because the first one is active. No lock is held here.
  */
 void fence_await(const struct vhq_fence *f)
 {
@@ -214,7 +214,7 @@ void fence_boost(struct vhq_fence *f)
     registry_unlock();
 }
 
-/* Nobody keeps a list of the waits: this is rare, and a scan of what is buffered finds them. */
+/* There is no list of the waits: this is rare, and a scan of what is buffered finds them. */
 void fence_boost_waits(struct vhq_fence *f)
 {
     atomic_fetch_or(&f->state, FENCE_BOOSTED_WAITS);

@@ -1,30 +1,30 @@
 /*
- * gaps.c - when nobody above will come yet.
+ * gaps.c - for how long no client above will come.
  *
- * What the budget bounds is how long somebody above waits. While nobody is due, more may be in
- * flight, if it has run down to the budget by the time that somebody is: then a dispatcher that
- * comes late leaves no hole in the device. When somebody is due is learned from the gaps between
- * holds: never before half of the shortest one of the last 32 to 64. So requests that come at
- * random, or close to each other, change nothing, and those that come at a pace leave the budget
- * as it is for the second half of their gaps.
+ * The budget bounds how long a client above waits. While no client is due, more may be in flight,
+ * if it has run down to the budget by the time that one is: then a dispatcher that comes late
+ * leaves no hole in the device. When a client is due is learned from the gaps between holds: never
+ * before half of the shortest of the last 32 to 64. So requests that come at random, or close to
+ * each other, change nothing, and those that come at a pace leave the budget as it is for the
+ * second half of their gaps.
  *
- * Gaps are seen at the looks of those who meet the cap. What was not watched does not count; after
- * a second without a look all is forgotten.
+ * Gaps are seen at the looks of threads that meet the cap. What was not watched does not count. A
+ * second without a look forgets all.
  */
 #include "vhq/internal.h"
 
 enum {
     GAPS = 32,
-    WATCH_NS = 1000 * 1000, /* between two looks */
+    WATCH_NS = 1000 * 1000, /* between two looks at a gap that counts */
     FORGET_NS = 1000 * 1000 * 1000,
     PART = 2, /* of the shortest gap */
-    /* Budgets more. A thread wakes up some hundred microseconds late; what is more than that is in
-     * the way of somebody who comes earlier than ever. */
+    /* Budgets more. A thread wakes up some hundred microseconds late; more than that would be in
+     * the way of a client that comes earlier than ever. */
     AHEAD = 1,
-    TURN_NS = 8 * 1000 * 1000, /* somebody else's that is over may still have so much in flight */
+    TURN_NS = 8 * 1000 * 1000, /* for so long, work of another's turn may be in flight behind it */
 };
 
-/* All vHQs have one hold word, or it is not known who is to come when. */
+/* Learns only if all vHQs have one hold word: else it is not known which client comes when. */
 void gaps_of(struct vhq_set *s, const struct vhq_desc *desc)
 {
     struct gaps *g = &s->gaps;
@@ -62,7 +62,7 @@ void gaps_look(struct vhq_set *s, uint64_t now)
         g->over_ns = 0;
     }
     if (unlikely((word != 0 || peek(s->turn_ns) == NEVER) && s->open == 0)) {
-        /* Somebody else's turn is no lesson, until he is out of the device. */
+        /* Another process's turn is no lesson until its work has left the device. */
         if (word == 0)
             atomic_store_explicit(&s->turn_ns, now + TURN_NS, memory_order_relaxed);
         else if ((word & ~s->cfg.unbounded) == 0)
@@ -94,7 +94,7 @@ uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
         return 0;
     uint64_t until = g->over_ns + least / PART;
     if (s->shift_ns != 0 && s->shift_end_ns < until)
-        until = s->shift_end_ns; /* then others come */
+        until = s->shift_end_ns; /* then other processes come */
     uint64_t ahead = until > now ? until - now : 0;
     return measure_ran(s, ahead < most ? ahead : most);
 }

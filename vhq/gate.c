@@ -2,25 +2,25 @@
  * gate.c - where a stream can be stopped, however much of it is in flight.
  *
  * A gate is a wait of the stream for its hold word to be 0, behind a marker and in front of a
- * command that counts: while nothing holds the vHQ the device passes it, and a hold stops the
- * stream at the next one. So what decides how long somebody above waits is no longer how much is in
- * flight, but how much lies between two gates: `spacing` of estimated work, shared among the
+ * command that counts. While nothing holds the vHQ the device passes it, and a hold stops the
+ * stream at the next one. So how long a client above waits no longer depends on how much is in
+ * flight, but on how much lies between two gates: `spacing` of estimated work, shared among the
  * streams that have something in flight.
  *
- * Each stream has a piece in front of its gate that no hold stops any more. Of several streams such
- * pieces run one after another, unless they fit side by side. So where they are commands that are
- * long, one goes beside other streams by the strict cap.
+ * Each stream has a piece in front of its gate that no hold stops any more. The pieces of several
+ * streams run one after another, unless they fit side by side. So where pieces are long commands,
+ * one goes beside other streams by the strict cap.
  *
- * A gate that is due goes in front of the next command, not behind the last one: only then is it
+ * A gate that is due goes in front of the next command, not behind the last one. Only then is it
  * known that the next one does not overlap with its predecessor (VHQ_CLOSE), and a stream without
- * more work has no gate at its end. Where a gate cannot be had the strict cap is the bound again.
+ * more work has no gate at its end. Where a gate cannot be had, the strict cap is the bound again.
  */
 #include "vhq/internal.h"
 
 #include "common/mutant.h"
 
 enum {
-    ALONE_NS = 1000000, /* between two gates with nobody above */
+    ALONE_NS = 1000000, /* between two gates without a client above */
     PIECE_BACK = 64,    /* gates after which a long command no longer counts */
 };
 
@@ -49,7 +49,7 @@ bool gate_crowd(const struct vhq_set *s, uint32_t streams)
            !MUTANT(pieces_uncounted);
 }
 
-/* Nobody may have looked since they went: then it is one, at least. */
+/* The count may be behind: if other streams have work in flight, there is one at least. */
 static uint32_t gate_others(const struct vhq *q)
 {
     uint32_t listed = peek(q->set->in_flight_count), own = peek(q->in_flight);

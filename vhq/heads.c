@@ -1,9 +1,9 @@
 /*
  * heads.c - the vHQs that have something buffered, as a heap by the tickets of their heads.
  *
- * A ticket in the heap is one that the vHQ's head had when it was last looked at: its head now has
- * that one or a later one, so only the first of the heap has to be looked at to know which head is
- * the earliest of all. All with the set's lock held.
+ * The heap has the ticket that a vHQ's head had at the last look. The head now has that ticket or a
+ * later one, so only the first of the heap has to be looked at to know which head is the earliest
+ * of all. The set's lock is held in all of these functions.
  */
 #include "vhq/internal.h"
 
@@ -47,7 +47,7 @@ bool heads_reserve(struct vhq_set *s)
     return true;
 }
 
-/* A vHQ has this head now, or none. */
+/* A vHQ has this head now; NULL: none. */
 static void heads_note(struct vhq_set *s, const struct slot *slot)
 {
     s->plain &= !slot || !(slot->flags & (VHQ_UNCOUNTED | SLOT_TURN));

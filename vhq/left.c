@@ -1,16 +1,16 @@
 /*
  * left.c - what a stream that ends has in flight.
  *
- * The driver runs it to its end, so the cap counts it until then, by a last marker behind it, and
- * as long the vHQ stays, through which nothing is submitted any more. Where a stream takes no
- * marker, as that of a thread which ends, what has none counts for as long as the device needs for
- * all that is in flight, by the estimates.
+ * The driver runs it to its end. So the cap counts it until then, by a last marker behind it, and
+ * the vHQ stays for as long, though nothing is submitted through it any more. Some streams take no
+ * marker, such as that of a thread that ends. What has none there counts for as long as the device
+ * needs for all that is in flight, by the estimates.
  */
 #include "vhq/internal.h"
 
 #include "common/mutant.h"
 
-/* As cap_mark's, but that it never fails. */
+/* As ops.mark, but it never fails. */
 static int left_mark(void *user, struct vhq *q, void *stream, uint32_t value)
 {
     struct vhq_set *s = q->set;
@@ -38,7 +38,7 @@ bool vhq_leave(struct vhq *q, bool marks)
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);
     q->marks = marks;
-    /* The submission right is held, and there is none to be had any more. */
+    /* The submission right is held, and no thread can get it any more. */
     struct vhq_set *s = q->set;
     bool ask = q->marks && s->ops.complete && left_unmarked(q);
     lock_none_inside();
@@ -67,7 +67,7 @@ bool vhq_left(const struct vhq *q)
     return cap_in_flight(q);
 }
 
-/* The words that their markers are written to are about to go. */
+/* The words that their markers are written to will go. */
 void left_forget(struct vhq_set *s)
 {
     for (struct vhq *q = s->all; q; q = q->next)

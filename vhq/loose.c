@@ -1,10 +1,10 @@
 /*
- * loose.c - commands that went while the process was alone, when a marker follows, because there
- * are enough of them or because somebody has come.
+ * loose.c - commands that went while the process was alone, and when they get a marker: there are
+ * enough of them, or a client above has come.
  *
- * Nothing counts them (cap_sent), so the first of them may be complete for long. They are folded
- * into the tail, and count as in flight, all of them, until the marker behind them is complete. The
- * submission right of the vHQ is held.
+ * They are not counted (cap_sent), so the first of them may long be complete. They are folded into
+ * the tail, and all of them count as in flight until the marker behind them is complete. The caller
+ * holds the submission right of the vHQ.
  */
 #include "vhq/internal.h"
 
@@ -24,7 +24,7 @@ void loose_fold(struct vhq *q)
     uint32_t ns = sum < MAX_EST_NS ? (uint32_t)sum : MAX_EST_NS;
     if (sum == 0)
         return;
-    /* All before it is in flight, so that there is no moment without either. */
+    /* First it counts as in flight, then no longer as loose: at no moment as neither. */
     atomic_fetch_add_explicit(&q->set->area_ns, ns, memory_order_relaxed);
     atomic_fetch_add_explicit(&q->set->gpu_ns, sum - ns, memory_order_relaxed);
     bump(q->counted, n);
@@ -49,9 +49,9 @@ static bool loose_complete(struct vhq *q)
     return true;
 }
 
-/* Loose commands may be complete for long. A marker in the legacy stream follows what the blocking
- * ones have been given since, and what they are given next follows it; in any stream it may stand
- * behind a wait of another one. */
+/* Loose commands may long be complete. A marker in the legacy stream follows what the blocking
+ * streams have been given since, and what they are given next follows it. In any stream a marker
+ * may stand behind a wait of another stream. */
 void loose_close(struct vhq *q)
 {
     bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = set_stands(q->set);

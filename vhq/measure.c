@@ -1,31 +1,30 @@
 /*
  * measure.c - how long what is in flight really takes.
  *
- * Estimates may be wrong: a kernel whose time depends on its arguments, one that was timed while
- * others had the device, one that never ran. What is promised to somebody above is a time, and the
- * cap counts estimates. So each marker remembers what the device had when it was placed, by the
- * estimates, and when it is complete the time that this took is known, between two bounds: it was
- * not complete at the look before, and it is now. From that follows the *scale* by which estimates
- * count in the cap.
+ * Estimates may be wrong: a kernel's time depends on its arguments, or it was timed while others
+ * had the device, or it never ran. A client above is promised a time, and the cap counts estimates.
+ * So each marker remembers what the device had, by the estimates, when it was placed. When it is
+ * complete, the time that this took is known between two bounds: it was not complete at the look
+ * before, and it is now. From that follows the *scale* by which estimates count in the cap.
  *
- * What took certainly longer than the scale says raises it at once, to what was seen, 16 times at
- * most. What was certainly faster lowers it by a quarter of the distance. So of kernels that are
- * long in turns, those that are long decide; and one that is long for once costs the room of some
- * dozen markers. Where the next one comes within 64 markers, as one in eight does, the scale comes
- * down by a 64th: else each of them would find as many in flight as if it were short. Since a time
- * is compared with what was in flight, whatever room the scale leaves, there is no loop that could
- * swing. A late look widens the bounds, and changes nothing.
+ * What certainly took longer than the scale says raises it at once to what was seen, 16 times at
+ * most. What was certainly faster lowers it by a quarter of the distance. So among kernels that are
+ * long in turns the long ones decide, and one that is long for once costs the room of some dozen
+ * markers. If the next long one comes within 64 markers, as where one in eight is long, the scale
+ * falls by a 64th: else each of them would find as many in flight as if it were short. A time is
+ * compared with what was in flight, whatever room the scale leaves, so there is no loop that could
+ * swing. A late look widens the bounds and changes nothing.
  *
- * With somebody above, a scale below one is not used: it is worth most where nothing is known. Time
- * in which somebody held is no lesson, nor are units with host functions or waits for events. Where
- * a least share is paid, though somebody holds, so many take turns on the device, and a unit took
- * one part of its time: else who has one kernel in a time slice would never learn that he may have
- * more.
+ * With a client above a scale below one is not used: it would let in most where least is known.
+ * Time in which a client held is no lesson, nor are units with host functions or waits for events.
+ * While a least share is paid, though a client holds, so many processes take turns on the device,
+ * and a unit took one part of its time: else a process with one kernel in a time slice would never
+ * learn that it may have more.
  */
 #include "vhq/internal.h"
 #include "common/mutant.h"
 
-/* By so many steps of 1/4 the scale has come down from the most to what is so. */
+/* After TRIALS steps of a quarter the scale has come down from the most to the truth. */
 enum {
     SCALE_LEAST = SCALE_ONE / 16,
     RELEASE = 4,
@@ -51,8 +50,8 @@ void measure_scale(struct vhq_set *s, uint32_t scale)
     measure_relax(s);
 }
 
-/* With nobody above what commands take on average counts, or those that vary would go one at a time
- * by estimates that few exceed; and so does a scale below one. */
+/* Without a client above the mean time of commands counts, and so does a scale below one. Otherwise
+ * commands that vary would go one at a time, by estimates that few exceed. */
 void measure_relax(struct vhq_set *s)
 {
     uint32_t mean = peek(s->used.mean) ? peek(s->used.mean) : 1;
@@ -74,7 +73,7 @@ static void measure_above(struct vhq_set *s)
                           memory_order_relaxed);
 }
 
-/* By a word of its own, or with all others of the set. Set's lock held. */
+/* q is held by its own word, or with all others of the set. Set's lock held. */
 void measure_hold(struct vhq *q)
 {
     static const _Atomic uint32_t held = 1;
@@ -104,7 +103,7 @@ void vhq_set_open(struct vhq_set *set, uint32_t of)
 {
     set_lock(set);
     uint32_t word = 0;
-    cap_look(set, clock_ns()); /* until now */
+    cap_look(set, clock_ns()); /* counts until now */
     for (const struct vhq *q = set->all; q; q = q->next)
         if (q->desc.hold)
             word |= atomic_load_explicit(q->desc.hold, memory_order_relaxed);
@@ -145,15 +144,15 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     struct vhq_set *s = q->set;
     uint32_t ahead = q->ahead[value % UNITS];
     uint64_t since = q->unit[value % UNITS].since_ns;
-    /* What goes before a stream of lower priority may have come later. */
+    /* Work that came later may go before a stream of lower priority. */
     if (MUTANT(feedback_ignored) || ahead == 0 || q->desc.priority != s->first ||
         (!s->open && gaps_held(s, since)) || shift_shared(s, since))
         return;
     uint64_t took = now > since ? now - since : 0;
     uint32_t least = measure_ratio(s->looked_ns > since ? s->looked_ns - since : 0, ahead),
              most = measure_ratio(s->open ? took / s->open : took, ahead);
-    /* Do units that take much longer than the estimates say come again? What counts as long already
-     * goes one at a time, whatever the scale. */
+    /* Do units that take much longer than estimated come again? Commands that count as long already
+     * go one at a time, whatever the scale. */
     bool longer = unlikely(least > SCALE_ONE + SCALE_ONE / 4) && least > s->scale / 2 &&
                   q->unit[value % UNITS].est_ns <= 2 * peek(s->budget_us) * NS_PER_US;
     if (unlikely(longer)) {

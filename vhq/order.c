@@ -3,27 +3,27 @@
  *
  * Tickets are given in call order, before the command becomes visible. So a look at all heads must
  * be a consistent cut: `issued` is read first, and heads with later tickets are left for the next
- * look. A command that ended before another began is then never missed while the other is seen.
+ * look. Then a command that ended before another began is never missed while the other is seen.
  *
- * Room in the budget is given in the order of stream priorities, as the device would choose, and
- * in ticket order among equals: a long command that does not fit yet is not passed by short ones
- * behind it for ever. Nor is an early one of low priority passed more than PASSES_MOST times in a
- * row. Commands that do not consume the cap may pass.
+ * Room in the budget goes by stream priority, as the device would choose, and by ticket among
+ * equals. So short commands do not for ever pass a long one in front of them that does not fit yet.
+ * An early one of low priority is passed PASSES_MOST times in a row at most. Commands that do not
+ * consume the cap may pass.
  *
- * Where room is what all of them wait for it goes round. The device begins the next kernel of a
- * stream when the one before it has ended, and by then those of other streams have begun: so a
- * stream whose command went last comes after all others, and after what was called since.
+ * Where all wait for room, it goes round. The device begins the next kernel of a stream when the
+ * one before has ended, and by then those of other streams have begun. So a stream whose command
+ * went last comes after all others, and after what was called since.
  *
- * A wait for a value may stop a queue of the device that other streams share, so what was begun
- * before it must not come behind it there: it goes when it is the earliest of all.
+ * A wait for a value may stop a hardware queue that other streams share. What was begun before it
+ * must not come behind it there, so it goes when it is the earliest of all.
  *
  * A look at all heads costs as much as there are. Most often the earliest of all may go, which is
- * known without one: then short looks follow, which see no more than that one.
+ * known without one: so short looks follow, which see that head, or a few behind it (near looks).
  *
- * Boosts are ticket bounds: somebody of a higher level waits for everything below. A boosted
- * command that must follow others passes its boost on to them, through fences also into other
- * vHQs and other sets. So does one of a higher level than others of its set have: those may be held
- * because it is active.
+ * Boosts are ticket bounds: a thread of a higher level waits for everything below. A boosted
+ * command that must follow others passes its boost on to them, through fences also into other vHQs
+ * and sets. So does one of a higher level than others of its set have: that level may be what holds
+ * them.
  */
 #include "vhq/internal.h"
 
@@ -38,21 +38,21 @@ static const struct least least_none = {NEVER, NEVER, NEVER};
 
 struct scan {
     struct vhq_set *s;
-    uint64_t limit; /* tickets of this look are below */
+    uint64_t limit; /* tickets of this look are below it */
     struct least least;
     uint64_t now; /* 0: not read yet */
     struct job job;
     bool again;              /* something changed that this look has not seen */
     const struct slot *full; /* the first command that waits for room in its own vHQ */
-    bool looked;             /* at all completion words */
+    bool looked;             /* all completion words were looked at */
     bool passes;             /* the command that may go next passes an earlier one */
-    bool pads;               /* a command that is held waits for room beside those who hold it */
-    bool settles;            /* one is held, and what is in flight is to be known complete */
+    bool pads;               /* a held command waits for room beside the work of its holders */
+    bool settles;            /* a head is held, and the end of what is in flight has to be known */
     bool plain;              /* no head is uncounted, held or a turn */
-    uint32_t held;           /* so many heads are held, ... */
-    bool by_word;            /* ... by nothing but the set's word, and the program, ... */
+    uint32_t held;           /* heads that are held, ... */
+    bool by_word;            /* ... by nothing but the set's word and the program, ... */
     uint64_t held_since;     /* ... the last one since then */
-    struct vhq *admitted;    /* has the earliest command that the guard lets in */
+    struct vhq *admitted;    /* its head is the earliest command that the guard lets in */
 };
 
 static uint64_t scan_now(struct scan *c)
@@ -70,7 +70,7 @@ static bool lower(uint64_t *least, uint64_t ticket)
     return lowers;
 }
 
-/* True: it changed something. */
+/* True: something changed. */
 static bool least_note(struct least *l, const struct vhq *q, uint64_t ticket)
 {
     bool changed = lower(&l->earliest, ticket);
@@ -92,8 +92,8 @@ bool order_boost(_Atomic uint64_t *boost_below, uint64_t below)
     return raises;
 }
 
-/* Nobody above is at work, only somebody else's turn: he does not mind a marker. Who has a least
- * share has to know what ran whoever minds. */
+/* True: no client above is at work, only another process has its turn, which may have a marker
+ * beside it. A set with a least share has to know what ran, in any hold. */
 static bool held_measured(const struct vhq_set *s, const _Atomic uint32_t *hold)
 {
     uint32_t word = hold ? atomic_load_explicit(hold, memory_order_relaxed) : 0;
@@ -124,7 +124,7 @@ static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t tic
 
 /* ---- boosts ---------------------------------------------------------------------------------- */
 
-/* All heads, or those that are ahead by the legacy rule. */
+/* Boosts all heads, or those that are ahead by the legacy rule. */
 static void boost_heads(struct scan *c, const struct vhq *q, uint64_t ticket, bool all)
 {
     enum vhq_kind ahead = q->desc.kind == VHQ_LEGACY ? VHQ_BLOCKING : VHQ_LEGACY;
@@ -133,8 +133,8 @@ static void boost_heads(struct scan *c, const struct vhq *q, uint64_t ticket, bo
             c->again |= order_boost(&c->s->head[i].q->boost_below, ticket);
 }
 
-/* What a boosted command waits for outside its vHQ. Fences are boosted by the dispatcher after this
- * look, because other sets' locks are needed. */
+/* What a boosted command waits for outside its vHQ. The dispatcher boosts fences after this look,
+ * because that needs the locks of other sets. */
 static void boost_fences(struct scan *c, struct slot *slot)
 {
     struct vhq_fence *f = slot->after;
@@ -154,9 +154,9 @@ static void boost_fences(struct scan *c, struct slot *slot)
 
 /* ---- the look -------------------------------------------------------------------------------- */
 
-/* A long hold is looked at less often: never later than 1 % of its length; nor, in its first
- * second, than real time may well pause between two requests. Where a hold has begun since this one
- * was seen real time comes and goes, and its pauses may be short. */
+/* Looks at a long hold are rarer, but come within 1 % of its length; in its first second, within a
+ * usual pause of real time between two requests. If a hold began since this one was seen, real time
+ * comes and goes, and its pauses may be short. */
 static void hold_look_at(struct scan *c, uint64_t since, const _Atomic uint64_t *began)
 {
     uint64_t now = scan_now(c), held = now - since, look = held / 100;
@@ -221,7 +221,7 @@ static struct slot *order_head(struct scan *c, struct vhq *q)
         return slot;
     hold_ended(c, q);
     atomic_store(&q->queued, 0);
-    /* Published meanwhile, and the producer saw `queued` still set? Then it is ours again. */
+    /* If a producer published meanwhile and saw `queued` still set, the vHQ is ours again. */
     slot = ring_head(&q->ring);
     return slot && !atomic_exchange(&q->queued, 1) ? slot : NULL;
 }
@@ -232,24 +232,24 @@ static bool order_dropping(const struct scan *c, const struct vhq *q, const stru
            c->s->stage == SET_ABANDONED;
 }
 
-/* Its thread is inside the driver, or on its way there. It stands in nobody's way, as natively: no
- * other call can know which of the two came first, and it may wait for what is called next. */
+/* Its thread is inside the driver, or on its way there. It blocks no other call, as natively: no
+ * call can know which of the two came first, and this one may wait for what is called next. */
 static bool turn_in_driver(const struct slot *slot)
 {
     return (slot->flags & SLOT_TURN) && turn_granted(slot) && !MUTANT(calls_in_the_way);
 }
 
-/* What others wait for of a vHQ that has this head; NULL: nothing. */
+/* The command of a vHQ with this head that others wait for; NULL: there is none. */
 static struct slot *head_returned(struct vhq *q, struct slot *slot)
 {
     return likely(!turn_in_driver(slot)) ? slot : ring_second(&q->ring);
 }
 
-/* Behind a call that is in the driver. */
+/* q stands behind a call that is in the driver. */
 static void scan_turn(struct scan *c, struct vhq *q)
 {
     if (!q->turn)
-        return; /* it has returned */
+        return; /* the call has returned */
     uint64_t due = turn_due(q->turn, scan_now(c));
     if (due <= scan_now(c))
         turn_pass(q);
@@ -288,7 +288,7 @@ static void scan_tickets(struct scan *c)
     heads_order(s);
 }
 
-/* Once: what lands later must not let a command go before one that was passed over for it. */
+/* Once in a look: what lands later must not let a command go ahead of one that was passed over. */
 static void scan_look(struct scan *c)
 {
     if (!c->looked)
@@ -305,7 +305,7 @@ static bool hold_late(struct scan *c, const struct vhq *q, bool held)
     return held || (q->held_since_ns && scan_now(c) < seen_ns + NS_PER_MS);
 }
 
-/* There may be room for it at the next look, if there is none now. */
+/* If there is no room for it now, there may be at the next look. */
 static bool scan_pads(struct scan *c, struct vhq *q, const struct slot *slot)
 {
     uint64_t again = scan_now(c) + PAD_LOOK_US * NS_PER_US;
@@ -321,7 +321,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
 {
     bool exempt = slot->ticket < atomic_load(&q->boost_below) ||
                   slot->ticket < atomic_load(&q->set->boost_below);
-    /* Nobody will release a vHQ that the application holds while its context goes away. */
+    /* While its context goes away, no thread will release a vHQ that the application holds. */
     bool held = c->s->stage == SET_OPEN ? order_held(q) : word_held(q);
     if (MUTANT(hold_opens_late))
         held = hold_late(c, q, held);
@@ -364,7 +364,7 @@ static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
     return alone ? !cap_loose_looked(q, scan_now(c)) : cap_stream_full(q, load, scan_now(c));
 }
 
-/* When it was buffered less was known of its time. */
+/* When the command was buffered, less was known of its time. */
 static void slot_learn(struct slot *slot)
 {
     if (!(slot->flags & VHQ_LEARNS) || !slot->cmd.run)
@@ -377,7 +377,7 @@ static void slot_learn(struct slot *slot)
     slot->flags &= (uint16_t)~VHQ_LEARNS;
 }
 
-/* Where its stream's work goes on it needs no guard. */
+/* A stream whose work makes progress needs no guard. */
 static __attribute__((noinline)) bool guard_admits(const struct vhq_set *s, const struct vhq *q)
 {
     if (!cap_in_flight(q))
@@ -385,14 +385,14 @@ static __attribute__((noinline)) bool guard_admits(const struct vhq_set *s, cons
     return s->admits != 0 && q->stands == STANDS_GUARDED;
 }
 
-/* All of few wait for room: with many a look at all heads would cost too much. */
+/* All of a few streams wait for room. With many, a look at all heads would cost too much. */
 static bool order_rounds(const struct vhq_set *s)
 {
     return s->blocked_ns != 0 && s->heads > 1 && s->heads <= ROUND_MOST && !MUTANT(streams_in_line);
 }
 
-/* Since when a stream's next command could have gone: it was called, or the one before it went, in
- * the order of tickets, and at one ticket in that in which they went. */
+/* Since when a stream's next command could have gone: since it was called, or the one before it
+ * went. In the order of tickets, and at one ticket in the order in which commands went. */
 struct ready {
     uint64_t ticket, nth;
 };
@@ -402,7 +402,7 @@ static bool ready_before(struct ready a, struct ready b)
     return a.ticket != b.ticket ? a.ticket < b.ticket : a.nth < b.nth && !MUTANT(third_waits);
 }
 
-/* What went last may be running yet. */
+/* The command that went last may still be running. */
 static struct ready order_ready(const struct vhq *q, uint64_t ticket, bool rounds)
 {
     if (rounds && q == q->set->went_last)
@@ -463,7 +463,7 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
             }
         }
     }
-    /* The one of highest priority, unless that passed the earliest once too often. */
+    /* The one of highest priority, unless it has passed the earliest once too often. */
     *next = c->s->passes >= PASSES_MOST ? earliest : first;
     c->passes = *next != earliest;
 }
@@ -490,13 +490,13 @@ static void order_go(struct scan *c, struct vhq *q, struct slot *slot)
     }
     atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
     c->job.kind = order_grant(q, slot) ? JOB_AGAIN : JOB_RUN;
-    if (c->job.kind == JOB_AGAIN) /* what stands behind the turn is waited for no more */
+    if (c->job.kind == JOB_AGAIN) /* what stands behind the turn is no longer waited for */
         waiter_check(c->s, q);
     c->job.q = q;
     c->job.slot = slot;
 }
 
-/* It has no room. */
+/* It has no room: the guard lets it in. */
 static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
@@ -534,7 +534,7 @@ static bool order_mark(struct scan *c, struct vhq *q)
     return q;
 }
 
-/* Something could go but for the cap. */
+/* Something could go if the cap had room. */
 static void order_capped(struct scan *c, const struct slot *first)
 {
     struct vhq_set *s = c->s;
@@ -542,7 +542,7 @@ static void order_capped(struct scan *c, const struct slot *first)
         return;
     s->poll_due = s->wordless != 0 || s->asking;
     if (!first && cap_alone(s))
-        first = c->full; /* which waits for either */
+        first = c->full; /* which waits for room in its stream, or in all */
     uint64_t due = blocked_due(s, first ? first->load : 0, scan_now(c));
     if (due < c->job.wake_ns)
         c->job.wake_ns = due;
@@ -569,7 +569,7 @@ static void order_choose(struct scan *c)
         order_capped(c, slot);
     } else if (c->pads || c->settles) {
         scan_look(c);
-        order_mark(c, cap_unmarked(c->s)); /* or nobody could tell when there is room */
+        order_mark(c, cap_unmarked(c->s)); /* or it would not be known when there is room */
     } else if (c->least.earliest == NEVER) {
         blocked_end(c->s);
     }
@@ -577,7 +577,7 @@ static void order_choose(struct scan *c)
 
 /* ---- short looks ----------------------------------------------------------------------------- */
 
-/* The earliest head of all, of the first of the heap then; NULL: there is none. */
+/* The earliest head of all, which is then the first of the heap; NULL: there is none. */
 static struct slot *scan_earliest(struct scan *c)
 {
     struct vhq_set *s = c->s;
@@ -593,7 +593,7 @@ static struct slot *scan_earliest(struct scan *c)
     return NULL;
 }
 
-/* Nothing but room keeps it: so it is the next one, whatever the others are. */
+/* Only room may keep this head back: so it is the next one, whatever the others are. */
 static bool earliest_ready(const struct scan *c, const struct vhq *q, const struct slot *slot)
 {
     return c->s->stage == SET_OPEN && slot->ticket < c->limit && peek(q->running) == RUN_NONE &&
@@ -602,8 +602,8 @@ static bool earliest_ready(const struct scan *c, const struct vhq *q, const stru
            ((slot->flags & VHQ_UNCOUNTED) || q->desc.priority == c->s->first);
 }
 
-/* Where the cap blocks: heads may have come to be boosted, or to be held one by one, since all of
- * them were looked at. So they are every now and then, and that costs little of the time. */
+/* When all heads are to be looked at while the cap blocks: since the last such look heads may have
+ * been boosted, or held one by one. This costs little of the time. */
 static uint64_t all_due(const struct vhq_set *s)
 {
     return s->all_ns + SHORT_LOOKS_US * NS_PER_US + s->heads * SHORT_LOOKS_EACH_NS;
@@ -616,7 +616,7 @@ static bool all_seen(struct scan *c)
 
 /* ---- near looks ------------------------------------------------------------------------------ */
 
-/* Places in the heap of heads, the smallest ticket first: what comes next in the order of calls. */
+/* Places in the heap of heads, by descending ticket: the last one comes next in call order. */
 struct near {
     uint32_t place[NEAR_LOOKS + 2], n;
 };
@@ -632,7 +632,7 @@ static void near_add(const struct vhq_set *s, struct near *near, uint32_t place)
     near->n++;
 }
 
-/* NULL: there are no more, or one was empty and has left, and there is to be another look. */
+/* NULL: there are no more, or one was empty and has left: then there has to be another look. */
 static struct slot *near_next(struct scan *c, struct near *near, struct vhq **q)
 {
     struct vhq_set *s = c->s;
@@ -650,13 +650,13 @@ static struct slot *near_next(struct scan *c, struct near *near, struct vhq **q)
             near_add(s, near, 2 * place + 2);
             return slot;
         }
-        heads_is(s, place, slot->ticket); /* its place has another one now, which comes later */
+        heads_is(s, place, slot->ticket); /* another head is here now, with a later ticket */
         near_add(s, near, place);
     }
     return NULL;
 }
 
-/* False: of this one a look at all heads has to tell. */
+/* False: this head needs a look at all heads. */
 static bool near_plain(const struct scan *c, struct vhq *q, const struct slot *slot)
 {
     uint32_t running = atomic_load_explicit(&q->running, memory_order_acquire);
@@ -666,9 +666,9 @@ static bool near_plain(const struct scan *c, struct vhq *q, const struct slot *s
 }
 
 /*
- * The earliest may not go: so those that follow it in the order of calls, one after another. What
- * each of them has to follow has been seen by then, so the first that may go is the next one, as it
- * is in a look at all heads. False: none was found among so many.
+ * The earliest may not go, so this tries those that follow it in call order, one after another.
+ * What each of them has to follow has been seen by then. So the first that may go is the next one,
+ * as in a look at all heads. False: none was found among NEAR_LOOKS.
  */
 static __attribute__((noinline)) bool order_near(struct scan *c)
 {
@@ -709,7 +709,7 @@ static __attribute__((noinline)) bool order_near(struct scan *c)
     return true;
 }
 
-/* False: it takes a look at all heads. */
+/* False: a look at all heads is needed. */
 static bool order_short(struct scan *c)
 {
     struct slot *slot = scan_earliest(c);
@@ -724,7 +724,7 @@ static bool order_short(struct scan *c)
         if (scan_stream_full(c, q, slot->load))
             return order_near(c);
         if (!order_room(c, q, slot)) {
-            /* Nothing else may go either, if the others are plain. */
+            /* If the others are plain, none of them may go either. */
             if (!c->s->plain || c->s->stands || !all_seen(c))
                 return order_near(c);
             order_capped(c, slot);
@@ -736,16 +736,16 @@ static bool order_short(struct scan *c)
     return true;
 }
 
-/* Something may go all the same, or is to be looked at. */
+/* Although all is held, something may go, or has to be looked at. */
 static bool held_moves(const struct vhq_set *s)
 {
     return s->stage != SET_OPEN || peek(s->area_ns) != 0 || peek(s->loose) != 0 ||
            s->room.parts != 0 || peer_rings(s);
 }
 
-/* At the last look at all heads each of them was held by the set's word, or by the program, which
- * kicks; nobody has kicked since, and nothing is in flight: so the word tells what another look at
- * all of them would. */
+/* The last look at all heads found each of them held by the set's word, or by the program, which
+ * kicks at the end. No thread has kicked since, and nothing is in flight: so the word tells what
+ * another look at all of them would. */
 static bool held_still(struct scan *c, uint32_t kick)
 {
     struct vhq_set *s = c->s;
@@ -796,7 +796,7 @@ struct job order_next(struct vhq_set *s, uint32_t kick)
         uint32_t load = c.job.slot->load;
         bool is_free = (c.job.slot->flags & VHQ_UNCOUNTED) != 0;
         atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
-        /* An abandoned set drops everything but the threads that wait: they go on. */
+        /* An abandoned set drops everything but turns: the threads that wait for those go on. */
         if (order_grant(q, c.job.slot)) {
             if (!is_free)
                 cap_force(q, load);
@@ -845,7 +845,7 @@ bool order_passed(struct vhq_set *s, uint64_t below, bool turns, bool legacy)
     return passed;
 }
 
-/* A turn, or behind a call, or behind one of those that `b` is of. */
+/* Is it a turn, or behind a call, or behind one of the commands that `b` is of? */
 static bool blocked_head(const struct least *b, const struct vhq *q, const struct slot *slot)
 {
     uint64_t ahead = slot->flags & VHQ_AFTER_ALL    ? b->earliest
@@ -854,7 +854,7 @@ static bool blocked_head(const struct least *b, const struct vhq *q, const struc
                                                     : NEVER;
     if ((slot->flags & SLOT_TURN) || peek(q->running) == RUN_TURN || ahead < slot->ticket)
         return true;
-    /* Where a record stands is not looked for: it may be behind one. */
+    /* It is not looked up where the record stands: it may be behind one of them. */
     return b->earliest != NEVER && slot->after && !fence_passed(slot->after, false);
 }
 
@@ -884,7 +884,7 @@ bool order_passed_unblocked(struct vhq_set *s, uint64_t below, const struct vhq 
             else if (slot->ticket >= below || !may_go_ahead(q, of))
                 continue;
             else if (!blocked_head(&all, q, slot))
-                return false; /* whatever else is blocked */
+                return false; /* no turn can block this one */
             else
                 passed = false;
         }

@@ -1,12 +1,12 @@
 /*
- * pad.c - what may go beside those who hold it.
+ * pad.c - what may go beside the work of those that hold it.
  *
- * A hold keeps commands off a device that those who hold it may leave half empty. Where ops->room
- * says what they leave, and for how long, a command goes all the same if it
- *   1. fits beside them, with what the set has in flight: a stream runs one command at a time, and
- *      counts with the widest that it has there;
- *   2. ends before they do, by the estimates of what is in front of it in its stream and its own.
- * What was in flight when the hold began counts like the rest. The cap holds as ever.
+ * A hold keeps commands off a device that its holders may leave half empty. Where ops->room says
+ * what they leave, and for how long, a command goes all the same if it
+ *   1. fits beside their work and what the set has in flight: a stream runs one command at a time,
+ *      and counts with the widest that it has there;
+ *   2. ends before their work, by the estimates of what is ahead of it in its stream and its own.
+ * What was in flight when the hold began counts like the rest. The cap applies as always.
  */
 #include "vhq/internal.h"
 

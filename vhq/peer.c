@@ -1,14 +1,14 @@
 /*
- * peer.c - held work that somebody outside waits for.
+ * peer.c - held work that another process waits for.
  *
- * A write by the GPU may be what another process waits for, on another GPU or machine, where nobody
- * knows that this one is held, and by whom. So a hold lets a queue go on as far as its next such
- * write (VHQ_PEER) when it has kept that back for cfg.peer_us: what is ahead of the write in the
- * queue, and what that follows in others, is exempt from holds, under the cap as ever. Behind the
- * write the hold goes on, and the next write has its own time.
+ * A process on another GPU or machine may wait for a write by this GPU, and knows nothing of this
+ * hold. So when a hold has kept back the next such write of a queue (VHQ_PEER) for cfg.peer_us, the
+ * queue goes on as far as that write: what is ahead of it in the queue, and what that follows in
+ * others, is exempt from holds. The cap applies as always. Behind the write the hold goes on, and
+ * the next write has its own time.
  *
- * Where kernels may make such writes (cfg.rings), every one is taken for one of those: as many go
- * as fit a budget, one at least.
+ * Where kernels may make such writes (cfg.rings), and no such write is buffered, each kernel counts
+ * as one: as many go as fit a budget, one at least.
  */
 #include "vhq/internal.h"
 
@@ -17,15 +17,15 @@ bool peer_rings(const struct vhq_set *s)
     return s->cfg.rings && atomic_load_explicit(s->cfg.rings, memory_order_relaxed) != 0;
 }
 
-/* The application's own hold is for it to end, and so are those of holders that are not bounded. */
+/* The application ends its own hold, and holders that are not bounded end theirs. */
 static bool peer_bounded(const struct vhq *q)
 {
     uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
     return (word & q->set->cfg.unbounded) == 0 && peek(q->own_hold) == 0;
 }
 
-/* Tickets below are to go: as far as the next write; else as many kernels as fit a budget. 0: such
- * a write is on its way into the ring. */
+/* Smaller tickets are to go: as far as the next write; else as many kernels as fit a budget. 0: the
+ * write is on its way into the ring. */
 static uint64_t peer_line(struct vhq *q)
 {
     uint32_t offset;

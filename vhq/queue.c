@@ -1,10 +1,10 @@
 /*
  * queue.c - a vHQ from the calling thread's side: begin and end of commands, birth and death.
  *
- * Most commands may go straight to the driver (inline), and vhq_lock says so. For the others
- * vhq_begin decides: inline, into the ring (buffer), or, for what cannot be copied, a *turn*: a
- * place in the ring without a command. When the turn's place is reached, the dispatcher lets the
- * waiting thread submit instead of doing so itself; to every rule it is a command like any other.
+ * Most commands may go straight to the driver (inline): vhq_lock says so. For the others vhq_begin
+ * decides: inline; into the ring (buffer); or, for what cannot be copied, a *turn*, which is a
+ * place in the ring without a command. When that place is reached, the waiting thread submits and
+ * not the dispatcher. To every rule a turn is a command like any other.
  */
 #include "vhq/internal.h"
 
@@ -23,7 +23,7 @@ enum {
 
 static_assert(!(VHQ_OVERTAKES & (0xffff | VHQ_IN_PARTS)), "a bit of its own");
 
-/* A command begun inside another one's run: its fence, until vhq_end. */
+/* The fence of a command that was begun inside another one's run, until vhq_end. */
 static _Thread_local struct vhq_fence *t_nested __attribute__((tls_model("initial-exec")));
 
 void queue_unlock(struct vhq *q)
@@ -34,7 +34,7 @@ void queue_unlock(struct vhq *q)
 /* ---- direct: must be buffered, where nothing can be -------------------------------------------
  */
 
-/* The caller gets a command as it expects, and vhq_end runs it in the calling thread. */
+/* The caller gets a command as usual, and vhq_end runs it in the calling thread. */
 static _Thread_local struct {
     struct vhq_cmd cmd;
     bool pending;
@@ -74,7 +74,7 @@ bool vhq_calling(const struct vhq *q)
            atomic_load_explicit(&q->turns, memory_order_acquire) != 0;
 }
 
-/* With its load in q->cur. */
+/* Its load is in q->cur. */
 static inline void begin_inline(struct vhq *q, const struct vhq_req *req, uint16_t flags)
 {
     submit_before(q, flags);
@@ -89,7 +89,7 @@ static inline void begin_inline(struct vhq *q, const struct vhq_req *req, uint16
     }
 }
 
-/* Nothing is ahead of a command that comes now, in no vHQ of the set. */
+/* Nothing is ahead of a command that comes now, in any vHQ of the set. */
 static inline bool inline_first(const struct vhq *q, bool held_ok)
 {
     return set_idle(q->set) &&
@@ -97,7 +97,7 @@ static inline bool inline_first(const struct vhq *q, bool held_ok)
            (held_ok || !order_held(q));
 }
 
-/* Does order allow it to go now, past the ring? */
+/* Does the order let it go now, past the ring? */
 static inline bool inline_allowed(const struct vhq *q, const struct vhq_req *req, bool held_ok)
 {
     if (req->flags & VHQ_OVERTAKES)
@@ -108,8 +108,8 @@ static inline bool inline_allowed(const struct vhq *q, const struct vhq_req *req
 }
 
 /* The slow way to room: look at all completion words. If that does not help, what was submitted
- * last needs a marker, or nobody could tell when there is room. One that overlaps with that can
- * wait for a marker that is out. */
+ * last needs a marker, or it would not be known when there is room. A command that overlaps with it
+ * can wait for a marker that is out. */
 static __attribute__((noinline)) bool inline_room_looked(struct vhq *q, uint32_t flags)
 {
     struct vhq_set *s = q->set;
@@ -156,8 +156,8 @@ static inline bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_
 }
 
 /*
- * No memory for a ring, or no thread: nothing can be buffered, so the caller waits here until it
- * may go inline. The cap is only a courtesy then: a tenth of a second, and it goes.
+ * There is no memory for a ring, or no thread. So nothing can be buffered, and the caller waits
+ * here until it may go inline. The cap is only a courtesy then: after a tenth of a second it goes.
  */
 static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 {
@@ -183,8 +183,8 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
 
 /* ---- begin: buffered ------------------------------------------------------------------------- */
 
-/* Until a quarter of what is buffered has gone: then waking this thread pays. Without the lock, as
- * a handler may leave the wait by a jump; so others change the ring meanwhile. */
+/* Waits until a quarter of what is buffered has gone: then waking this thread pays. It gives up the
+ * lock, as a handler may leave the wait by a jump; so others change the ring meanwhile. */
 static __attribute__((noinline)) void await_room(struct vhq *q, uint32_t bytes)
 {
     do {
@@ -218,8 +218,8 @@ static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t
     slot->after = fence_begun(req->after) ? vhq_fence_get(req->after) : NULL;
     slot->displaces = fence_begun(req->displaces) ? vhq_fence_get(req->displaces) : NULL;
     slot->signals = vhq_fence_get(req->signals);
-    /* Release: who sees this ticket also sees what this thread did before. Acquire: the look that
-     * sees this ticket sees all commands that ended before it began; partner: order_next. */
+    /* Release: a thread that sees this ticket also sees what this one did before. Acquire: the look
+     * that sees this ticket sees all commands that ended before it began; partner: order_next. */
     slot->ticket = atomic_fetch_add_explicit(&q->set->issued, 1, memory_order_acq_rel);
     if (slot->after && fence_wait_begin(slot->after))
         slot->flags |= SLOT_COUNTED;
@@ -233,7 +233,7 @@ static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t
 
 static void slot_publish(struct vhq *q, const struct slot *slot)
 {
-    /* Once it is published the dispatcher may be done with it at once. */
+    /* Once the slot is published, the dispatcher may be done with it at once. */
     uint64_t ticket = slot->ticket;
     bool peer = (slot->flags & VHQ_PEER) != 0;
     struct vhq_fence *signals = vhq_fence_get(slot->signals), *after = vhq_fence_get(slot->after);
@@ -241,10 +241,10 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
         traced_queue(TRACE_BUFFERED, q, ticket, 1, 0);
     ring_publish(&q->ring);
     dispatcher_ready(q);
-    if (unlikely(peer)) /* a hold keeps it back for so long and no longer */
+    if (unlikely(peer)) /* the time for which a hold keeps it back begins */
         dispatcher_kick(q->set);
     if (unlikely(signals || after)) {
-        /* Somebody may have boosted the fences before the command was visible in the ring. */
+        /* The fences may have been boosted before the command was visible in the ring. */
         bool boosted = (signals && (atomic_load(&signals->state) & FENCE_BOOSTED)) ||
                        (after && (atomic_load(&after->state) & FENCE_BOOSTED_WAITS));
         if (boosted) {
@@ -325,7 +325,7 @@ bool vhq_lock(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, u
     return true;
 }
 
-/* It may wait in the driver: without the lock. */
+/* The call may wait in the driver, so the lock is given up. */
 static void begin_own(struct vhq *q, const void *frame)
 {
     struct turn *t = peek(q->running) == RUN_NONE ? turn_new(q, frame) : NULL;
@@ -360,7 +360,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
     return VHQ_INLINE;
 }
 
-/* The turn is given again, as any command goes. Where none was, nothing waits. */
+/* Waits for its turn again, as for any command. Without a turn nothing waits. */
 void vhq_part(struct vhq *q)
 {
     struct turn *t = passive() ? NULL : turn_of(q);
@@ -432,7 +432,7 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     q->desc = *desc;
     atomic_store_explicit(&q->hold, desc->hold, memory_order_relaxed);
     q->ring.max_commands = set->cfg.queue;
-    /* A completion word that served another stream before goes on counting. */
+    /* A completion word that served another stream before counts on. */
     uint32_t word = desc->done ? atomic_load(desc->done) : 0;
     atomic_init(&q->newest, word);
     atomic_init(&q->complete_mark, word);
@@ -476,7 +476,7 @@ void queue_await_nobody(struct vhq *q)
     set_unlock(q->set);
 }
 
-/* A thread that walks the list of all may stand on it: the last one out frees it. */
+/* A thread that walks the list of all may stand on it: the last pin frees it. */
 void queue_unpin(struct vhq *q)
 {
     if (--q->pins == 0 && q->gone) {
@@ -493,7 +493,7 @@ void vhq_destroy(struct vhq *q)
         return;
     struct vhq_set *s = q->set;
     vhq_drain(q, true);
-    /* Nobody else calls ops for it any more, and nobody will begin to. */
+    /* From here on no other thread calls ops for it, or begins to. */
     queue_lock(q);
     set_lock(q->set);
     q->dead = true;
@@ -507,7 +507,7 @@ void vhq_destroy(struct vhq *q)
     registry_lock(); /* fence_boost may be looking at it */
     set_lock(s);
     heads_forget(q);
-    order_hold_ends(q, clock_ns()); /* what the drain took along went during a hold */
+    order_hold_ends(q, clock_ns()); /* what the drain let go went during a hold */
     waiter_forget(s, q);
     cap_forget(q);
     cap_look(s, clock_ns());

@@ -256,7 +256,7 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
     return glance ? now + (at - now) / 2 : at;
 }
 
-/* ---- vHQs whose completion nobody writes down ------------------------------------------------ */
+/* ---- vHQs without a completion word ---------------------------------------------------------- */
 
 void cap_poll(struct vhq *q)
 {

@@ -362,8 +362,7 @@ struct vhq_set {
     _Alignas(CACHE_LINE) _Atomic uint32_t kick;    /* futex of the dispatcher */
     _Atomic uint32_t sleeping;
     _Atomic uint32_t thread_up;
-    _Atomic uint32_t dispatching;          /* futex: does one of its threads dispatch? see
-                                            * dispatcher.c */
+    _Atomic uint32_t dispatching;          /* futex: does a thread dispatch? see dispatcher.c */
     _Atomic uint32_t spares;               /* threads that wait for that role; ... */
     _Atomic uint32_t asleep;               /* ... those of them that sleep until they are woken */
     _Atomic uint32_t waiting;              /* threads that wait for a goal, or are about to */

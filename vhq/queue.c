@@ -31,8 +31,7 @@ void queue_unlock(struct vhq *q)
     queue_give(q);
 }
 
-/* ---- direct: must be buffered, where nothing can be -------------------------------------------
- */
+/* ---- direct: must be buffered, where nothing can be ------------------------------------------ */
 
 /* The caller gets a command as usual, and vhq_end runs it in the calling thread. */
 static _Thread_local struct {

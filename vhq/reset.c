@@ -1,8 +1,8 @@
 /*
  * reset.c - stopping a vHQ: hold, release, reset.
  *
- * A reset only draws a line: everything in front of it is dropped by the dispatcher, which gives
- * the memory and the fences back off the caller's path.
+ * A reset only draws a line. The dispatcher drops everything in front of the line, and so gives the
+ * memory and the fences back off the caller's path.
  */
 #include "vhq/internal.h"
 
@@ -30,7 +30,7 @@ bool vhq_held(const struct vhq *q)
     return atomic_load_explicit(&q->own_hold, memory_order_acquire) != 0;
 }
 
-/* Turns stay: a thread is behind each. */
+/* Turns stay: a thread waits for each. */
 static uint32_t reset_turns(struct vhq *q, uint64_t first, uint64_t last)
 {
     uint32_t turns = 0, offset = ring_front(&q->ring);

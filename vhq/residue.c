@@ -1,12 +1,12 @@
 /*
  * residue.c - what the device still has to do of what is in flight, by the estimates. Without gates
- * that is all of it, with gates the commands up to the next one.
+ * that is all of it; with gates, the commands up to the next one.
  */
 #include "vhq/internal.h"
 
 static_assert(UNITS <= 32, "a bit for each");
 
-/* The oldest commands in flight ran since they came, or since those before them were complete. */
+/* The oldest commands in flight run since they came, or since those before them completed. */
 static uint64_t stream_residue(const struct vhq *q, uint64_t now)
 {
     uint64_t all = peek(q->counted_ns) - peek(q->complete_est_ns);
@@ -28,8 +28,8 @@ void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
     set_lock(set);
     cap_look(set, now);
     for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next) {
-        /* Its hold word stops it there now, and nothing of it runs. Who came to the gate before
-         * that has passed it. */
+        /* Its hold word stops it at the gate now, and nothing of it runs. A stream that came to the
+         * gate before the hold began has passed it. */
         const _Atomic uint64_t *since = q->desc.hold_since;
         uint32_t complete = peek(q->complete_mark);
         if (gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1 &&

@@ -1,11 +1,11 @@
 /*
  * ring.c - byte ring of buffered commands.
  *
- * One producer (whoever holds the vHQ's lock), one consumer (whoever holds the set's lock). Records
+ * One producer (the holder of the vHQ's lock), one consumer (the holder of the set's lock). Records
  * are contiguous: one that does not fit before the end leaves a wrap mark and begins at offset 0.
- * An empty ring starts over without one, by the number of its first record: all of it is free.
- * Memory comes from mmap when the first command is buffered, so a stream that never buffers costs
- * none, and pages that were never reached are never touched.
+ * An empty ring starts over without a mark: all of it is free, and first_seq tells its first
+ * record. Memory comes from mmap when the first command is buffered: a stream that never buffers
+ * costs none, and pages that were never reached are never touched.
  */
 #include "vhq/internal.h"
 
@@ -77,7 +77,7 @@ struct slot *ring_reserve(struct ring *r, uint32_t bytes)
     uint64_t used = ring_used(r);
     uint32_t pad = ring_pad(r, need, used);
     if (used == 0 && (r->tail >= RING_HOT || r->tail + need > r->size)) {
-        /* Before ring_publish, which whoever looks for the record has seen. */
+        /* Before ring_publish: a thread that finds the record there also sees this. */
         atomic_store_explicit(&r->first_seq, peek(r->tail_seq), memory_order_relaxed);
         r->tail = 0;
     } else if (pad != 0) {
@@ -127,7 +127,7 @@ uint32_t ring_front(const struct ring *r)
 
 struct slot *ring_head(struct ring *r)
 {
-    /* seq_cst: pairs with ring_publish; the record's bytes come with it, and where it is. */
+    /* seq_cst: pairs with ring_publish, which makes the record's bytes and first_seq visible. */
     if (atomic_load(&r->tail_seq) == peek(r->head_seq))
         return NULL;
     uint32_t offset = ring_front(r);

@@ -2,7 +2,7 @@
  * set.c - the vHQs of one context, and the registry of all sets.
  *
  * The registry exists because fences are process-global: a change of one may free commands of any
- * set. Its lock also keeps vHQs alive for those who come from a fence.
+ * set. Its lock also keeps vHQs alive for threads that come from a fence.
  */
 #include "vhq/internal.h"
 
@@ -152,7 +152,7 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
     registry_lock();
     DL_DELETE(registry, s);
     registry_unlock();
-    bool called = false; /* a thread is in the driver for one of them, and comes back */
+    bool called = false; /* a thread is in the driver for one of them, and will come back */
     set_lock(s);
     for (struct vhq *q = s->all; q; q = q->next) {
         q->dead = true;
@@ -161,7 +161,7 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
     }
     set_unlock(s);
     if (unlikely(called))
-        return; /* it needs what is here */
+        return; /* that thread needs this memory */
     struct vhq *q, *next;
     DL_FOREACH_SAFE(s->all, q, next)
     queue_free(q);

@@ -1,22 +1,22 @@
 /*
  * shift.c - processes that share the device take shifts.
  *
- * Each process has its budget, and several together have as many: each may have one command in
- * flight, at least. So those that always have something for it to do go one after
- * another: time is cut into shifts, the same for all of them since they read one clock, and who has
- * the shift may fill his budget. Nobody sends anything to anybody. Who they are is a word in the
- * page that the daemon keeps: one's own place, and of how many.
+ * Each process has its budget, and at least one command in flight; several have several of these.
+ * So processes that always have work for the device go one after another. Time is cut into shifts,
+ * the same for all since they read one clock, and the process whose shift it is may fill its
+ * budget. No messages are sent. A word in the page, which the daemon keeps, tells a process its own
+ * place and their number.
  *
- * Every round has a shift for each, in an order that is drawn anew, or requests that come at a pace
- * would always meet the same one. At its begin what the one before has in flight runs out, which
- * covers the time in which a thread wakes up. With gates more may be in flight than the budget:
- * what runs out by the end of the shift. A command that is longer than what may be left then does
- * not begin in a shift that it would outlast, and where there are such commands shifts are so long
- * that little is lost (scheduler/peers/shifts.c).
+ * Every round has one shift for each, in an order that is drawn anew: else requests at a steady
+ * pace would always meet the same process. At the begin of a shift what the one before left in
+ * flight runs out, which covers the time in which a thread wakes up. With gates more than the
+ * budget may be in flight: what runs out by the end of the shift. A command of more than a budget
+ * and a half does not begin in a shift that it would outlast. Where there are such commands, shifts
+ * are so long that little is lost (scheduler/peers/shifts.c).
  */
 #include "vhq/internal.h"
 
-enum { FEWEST = 32 /* commands of a shift: of longer ones too much would be lost at its end */ };
+enum { FEWEST = 32 /* commands of a shift: longer ones would lose too much at its end */ };
 
 static uint32_t shift_word(const struct vhq_set *s)
 {
@@ -28,7 +28,7 @@ uint32_t shift_beat(const struct vhq_set *s)
     return shift_word(s) / VHQ_SHIFT_BEAT;
 }
 
-/* A process draws the same as another: by the number of the round alone. */
+/* All processes draw the same order: it depends on the number of the round alone. */
 static uint64_t shift_turned(uint64_t round, uint32_t of)
 {
     return (round * UINT64_C(0x9e3779b97f4a7c15) >> 32) % of;
@@ -70,8 +70,8 @@ static uint64_t shift_rest(const struct vhq_set *s, uint64_t now)
     return s->shift_end_ns > now ? s->shift_end_ns - now : 0;
 }
 
-/* By the estimates alone: of what turned out longer some is short, and all would wait for as much
- * as the longest of it takes. */
+/* By the estimates without the scale: where some commands turned out longer, others are short, and
+ * all would wait for as long as the longest takes. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now)
 {
     uint64_t most = (s->shift_end_ns - s->shift_ns) / FEWEST, left = shift_rest(s, now);
@@ -80,7 +80,7 @@ bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uin
 
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now)
 {
-    /* By estimates that are right. */
+    /* By the estimates, that is with the scale. */
     uint64_t from = shift_look(s, now), least = peek(s->budget_ns),
              left = measure_ran(s, shift_rest(s, now));
     if (from == 0 || !cap_contended(s) || left >= most)

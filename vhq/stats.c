@@ -1,6 +1,6 @@
 /*
- * stats.c - figures of vHQs and sets. Counters are written where things happen, without locks; a
- * reading is as exact as anything can be while others go on counting.
+ * stats.c - figures of vHQs and sets. Counters are written where things happen, without locks. So a
+ * reading is as exact as it can be while other threads go on counting.
  */
 #include "vhq/internal.h"
 
@@ -8,7 +8,7 @@ void stats_add(struct vhq_stats *sum, struct vhq *q)
 {
     uint64_t published = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire);
     uint64_t retired = atomic_load_explicit(&q->ring.head_seq, memory_order_acquire);
-    uint64_t left = q->reset_seq > retired ? q->reset_seq - q->begun : retired; /* the rest goes */
+    uint64_t left = q->reset_seq > retired ? q->reset_seq - q->begun : retired; /* not dropped */
     sum->inlined += peek(q->inlined);
     sum->buffered += published;
     sum->submitted += peek(q->sent);
@@ -66,7 +66,7 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
 void vhq_set_company(struct vhq_set *set, const void *stream, const struct vhq *own,
                      struct vhq_company *out)
 {
-    enum { FEW = 8 }; /* of more there are others in any case, and a launch looks at none */
+    enum { FEW = 8 }; /* beside more there are others in any case: none is looked at */
     *out = (struct vhq_company){.own = false};
     set_lock(set);
     cap_adopt(set);

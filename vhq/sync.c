@@ -1,8 +1,8 @@
 /*
  * sync.c - drain (until submitted) and sync (until complete).
  *
- * A sync needs a marker behind the last command. Markers are placed by whoever has the submission
- * right, so a sync takes that right for a moment, or leaves word for its holder. There is no
+ * A sync needs a marker behind the last command. Only the thread with the submission right places
+ * markers, so a sync takes that right for a moment, or leaves word for its holder. There is no
  * interrupt: after a short spin the thread sleeps in short naps and looks at the completion word.
  */
 #include "vhq/internal.h"
@@ -79,7 +79,7 @@ void vhq_drain_for_end(struct vhq *q, bool boost)
     queue_drain(q, boost, true);
 }
 
-/* `q`: of that vHQ and what goes ahead of it; NULL: of all. */
+/* `q`: only this vHQ and what goes ahead of it; NULL: all. */
 static int set_drain(struct vhq_set *s, struct vhq *q, enum vhq_drain what, bool boost,
                      uint64_t deadline_ns)
 {
@@ -120,8 +120,8 @@ static bool claim_locked(const struct vhq *q)
            atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE;
 }
 
-/* With the ring empty the right belongs to the producer lock, else it can be had from under the
- * dispatcher, which may have to wait long (a hold) before it submits anything itself. */
+/* While the ring is empty the right belongs to the producer lock. Else it can be taken from under
+ * the dispatcher, which may have to wait long (a hold) before it submits anything itself. */
 static enum claim claim_take(struct vhq *q)
 {
     if (queue_trylock(q)) {
@@ -153,7 +153,7 @@ static void claim_drop(struct vhq *q, enum claim claim)
 
 /* ---- sync ------------------------------------------------------------------------------------ */
 
-/* Everything up to `target` has a marker behind it, or never will have one. */
+/* True: everything up to `target` has a marker behind it, or never will. */
 static bool sync_mark(struct vhq *q, uint64_t target)
 {
     if (atomic_load_explicit(&q->mark_cover, memory_order_acquire) >= target)
@@ -170,7 +170,7 @@ static bool sync_mark(struct vhq *q, uint64_t target)
     return mark != MARK_FULL;
 }
 
-/* Around a call of ops: vhq_destroy waits for it, and vhq_leave, where it `names` the stream. */
+/* Around a call of ops: vhq_destroy and vhq_leave wait for its end. `names`: not once it left. */
 static bool sync_call_begin(struct vhq *q, bool names)
 {
     struct vhq_set *s = q->set;
@@ -211,7 +211,7 @@ static bool sync_failed(struct vhq *q)
     return failed;
 }
 
-/* Under the set's lock, because a vHQ that is destroyed meanwhile has no word any more. */
+/* Under the set's lock: a vHQ that is destroyed meanwhile has no word any more. */
 static bool sync_over(struct vhq *q, uint32_t value)
 {
     struct vhq_set *s = q->set;
@@ -229,26 +229,26 @@ static bool sync_over(struct vhq *q, uint32_t value)
 struct patience {
     uint64_t began_ns, probe_ns, nap_ns;
     int slack; /* the thread's own timer slack; -1: untouched */
-    bool asks; /* instead of a probe */
+    bool asks; /* gives up instead of a probe */
     bool over;
 };
 
 static void patience_probe(struct patience *p, struct vhq *q)
 {
-    /* Nobody can place a marker while a thread is in the driver, and that may never come back. */
+    /* No thread can place a marker while one is in the driver, and that may never come back. */
     uint64_t now = clock_ns();
     set_lock(q->set);
     if (q->turn && turn_due(q->turn, now) <= now)
         turn_pass(q);
     set_unlock(q->set);
     if (gate_used(q->set) && order_held(q))
-        return; /* it would only pile up behind a gate */
+        return; /* a marker would only pile up behind a gate */
     if (p->asks) {
         p->over = true;
         return;
     }
-    /* The context may have died without anybody submitting: a marker would say so. The newest
-     * number once more changes nothing else. */
+    /* The context may have died while no thread submits: a marker would tell. The newest number
+     * once more changes nothing else. */
     enum claim claim = claim_take(q);
     if (claim == CLAIM_NONE)
         return;
@@ -311,9 +311,9 @@ static void sync_settle(struct vhq *q, uint64_t target)
 /*
  * A late marker ties streams together: in the legacy stream it follows what the blocking ones have
  * been given, and they follow it; in one of them it follows the legacy stream. What stands there
- * may wait for what the caller, or another thread, does next; and so may what shares the hardware
- * queue with it (vhq_config.stands). So unless there is a marker anyway the driver is asked. That
- * answers for what others submit meanwhile, too: after a while the caller has to wait by itself.
+ * may wait for what the caller, or another thread, does next. So may what shares the hardware queue
+ * with it (vhq_config.stands). So the driver is asked, unless there is a marker anyway. Its answer
+ * covers what others submit meanwhile, too: after a while the caller has to wait by itself.
  */
 static void sync_asked(struct vhq *q)
 {
@@ -337,7 +337,7 @@ static void sync_marked(struct vhq *q)
     struct patience p = {0};
     uint64_t target = atomic_load_explicit(&q->sent, memory_order_acquire);
     while (!sync_mark(q, target) && !sync_over(q, peek(q->newest) + 1)) {
-        sync_look(q); /* gives markers back when all are out */
+        sync_look(q); /* makes room for a marker when all are out */
         patience_wait(&p, q);
     }
     uint32_t value = atomic_load_explicit(&q->newest, memory_order_acquire);
@@ -362,14 +362,14 @@ static inline bool finish_needed(const struct vhq *q)
     return peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->complete_mark);
 }
 
-/* What a stream that has ended left: nothing can be put behind it. */
+/* Waits for what a stream that has ended left in flight: no marker can be put behind that. */
 static void sync_left(struct vhq *q)
 {
     if (q->lapse_ns == 0)
         sync_asked(q);
 }
 
-/* ... and that the caller would not ask the driver for? */
+/* The same, but false while the caller has to ask the driver itself. */
 static inline bool sync_needed(const struct vhq *q)
 {
     return finish_needed(q) && !cap_alone(q->set);
@@ -418,7 +418,7 @@ void vhq_settle(struct vhq *q, uint64_t sent)
     queue_unlock(q);
 }
 
-/* In line: of most streams nothing is needed. */
+/* In line: most streams need nothing. */
 static inline __attribute__((always_inline)) void
 set_sync(struct vhq_set *set, bool (*needed)(const struct vhq *q), void (*sync)(struct vhq *q))
 {
@@ -444,7 +444,7 @@ void vhq_set_sync(struct vhq_set *set, bool boost)
     if (passive())
         return;
     vhq_set_drain(set, VHQ_DRAIN_ALL, boost);
-    if (!cap_alone(set)) /* or the caller asks the driver, whatever each of them has */
+    if (!cap_alone(set)) /* else the caller asks the driver, whatever each of them has */
         set_sync(set, sync_needed, sync_queue);
 }
 
@@ -454,7 +454,7 @@ void vhq_set_finish(struct vhq_set *set)
         return;
     vhq_set_drain(set, VHQ_DRAIN_ALL, false);
     set_sync(set, finish_needed, sync_marked);
-    /* What was settled otherwise is still listed, and words of what is listed are looked at. */
+    /* What was settled otherwise is still listed, and a look reads the words of listed vHQs. */
     set_lock(set);
     left_forget(set);
     cap_look(set, clock_ns());

@@ -3,11 +3,11 @@
  *
  * Everything is measured at the dispatcher's looks, which are 50 us apart while something buffered
  * is held. A completion that was first seen long after it may have happened says nothing and is not
- * counted; nor is a hold that ended before anything completed.
+ * counted. Nor is a hold that ended before anything completed.
  */
 #include "vhq/internal.h"
 
-enum { FRESH_NS = 1000 * 1000 }; /* between two looks this near, seen late is not late */
+enum { FRESH_NS = 1000 * 1000 }; /* after a look so recent, a completion is not seen late */
 
 static void count(const struct vhq_times *t, _Atomic uint32_t *times, uint64_t ns)
 {
@@ -44,8 +44,8 @@ uint64_t times_hold_ends(struct vhq *q, uint64_t now)
     if (!t)
         return held;
     count(t, t->hold, held);
-    /* What carries no marker yet runs behind the last one that does. With padding the device does
-     * not stop. */
+    /* What has no marker yet runs behind the last command that has one. With padding the device
+     * does not stop. */
     if (q->complete_ns > q->stopping_after_ns && !q->padded)
         count(t, t->stop, q->complete_ns - q->stopping_since_ns + peek(q->tail_est_ns));
     return held;

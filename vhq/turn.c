@@ -1,16 +1,16 @@
 /*
- * turn.c - what a thread of the application submits by itself, in its turn, and may wait for inside
+ * turn.c - what a thread of the application submits by itself in its turn, and may wait for inside
  * the driver.
  *
  * A copy into pageable memory returns when it is complete, and its stream may wait for what another
- * thread does next. So no lock is held meanwhile. The thread has the submission right (RUN_TURN),
- * and what others call for the stream stands behind it in the ring until it returns, or has been in
- * the driver for so long that what is submitted now comes behind it there, too: natively a call
- * that comes second waits for the first one in no case. Then the right is taken away (turn_pass),
- * and nobody waits for the call any more, whatever happens to the vHQ.
+ * thread does next. So no lock is held during the call. The thread has the submission right
+ * (RUN_TURN). What others call for the stream stands behind it in the ring until the call returns,
+ * or has been in the driver for so long that what is submitted now comes behind it there, too:
+ * natively a second call never waits for the first. Then the right is taken away (turn_pass), and
+ * no thread waits for the call any more, whatever happens to the vHQ.
  *
- * Where a place in the ring is waited for first (SLOT_TURN), its slot goes when the call begins.
- * One in parts keeps it, and the right to submit by RUN_HEAD, until the last part has returned.
+ * A turn that waits for its place in the ring (SLOT_TURN) gives its slot up when the call begins.
+ * One in parts keeps it, and by RUN_HEAD the right to submit, until the last part has returned.
  */
 #include "vhq/internal.h"
 
@@ -19,23 +19,23 @@
 #include "common/mutant.h"
 
 /*
- * A thread may never come back, ended or by a jump out of a signal handler, and what the dispatcher
- * looks at must not go with it: so turns are the process's. Who finds none holds the lock.
+ * A thread may never come back: it ends, or jumps out of a signal handler. What the dispatcher
+ * looks at must stay: turns belong to the process. If none is free, the thread holds the lock.
  *
- * A turn that was left by a jump is ended by the next call of its thread that begins where the one
- * that was left can only be gone: its caller's frame is no deeper in the stack. The slot of a turn
- * that still waits becomes a command that was given up. One that was granted and is not taken loses
- * its slot to the dispatcher: a handler may run for long on top of it, and then it waits anew. What
- * a handler began on top of one and has left, by a jump within the handler, ends with that one.
+ * A turn that was left by a jump is ended by the next call of its thread that begins where the turn
+ * can only be gone: the frame of that caller is no deeper in the stack. If the turn still waits,
+ * its slot becomes a command that was given up. A turn that was granted and is not taken loses its
+ * slot to the dispatcher, as a handler may run for long on top of it, and then waits anew. What a
+ * handler began on top of a turn and left by a jump within the handler ends with that turn.
  */
 enum { TURNS = 256 };
 static struct turn turns[TURNS];
 
-/* One within the other: a graph has a command on each device that it reaches. */
+/* Turns within turns: a graph has a command on each device that it reaches. */
 enum { NESTED = 17 };
 static _Thread_local struct turn *t_turns[NESTED] __attribute__((tls_model("initial-exec")));
 _Thread_local uint32_t vhq_t_turns __attribute__((tls_model("initial-exec")));
-/* Those that it still has when it ends are abandoned then. */
+/* Turns that the thread still has when it ends are abandoned then. */
 static _Thread_local bool t_ends __attribute__((tls_model("initial-exec")));
 
 static struct turn *turn_free(void)
@@ -44,7 +44,7 @@ static struct turn *turn_free(void)
     uint32_t from = atomic_load_explicit(&first, memory_order_relaxed);
     for (uint32_t i = 0; i < TURNS; i++) {
         struct turn *t = &turns[(from + i) % TURNS];
-        /* Acquire: who gave it back reads it no more. */
+        /* Acquire: the thread that gave it back reads it no more. */
         if (!peek(t->taken) && !atomic_exchange_explicit(&t->taken, 1, memory_order_acquire)) {
             if (i != 0)
                 atomic_store_explicit(&first, from + i, memory_order_relaxed);
@@ -63,7 +63,7 @@ static void thread_ended(void *unused)
 {
     while (vhq_t_turns && !passive())
         turn_abandon(t_turns[vhq_t_turns - 1]);
-    t_ends = false; /* what ends behind this may begin another one */
+    t_ends = false; /* destructors that run after this may begin another one */
 }
 
 static void make_key(void)
@@ -166,7 +166,7 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
     q->turn = t;
     dispatcher_retire(q, RUN_TURN);
     set_unlock(s);
-    dispatcher_kick(s); /* a ring that is empty now leaves its list */
+    dispatcher_kick(s); /* a vHQ that is empty now leaves the heads */
     return true;
 }
 
@@ -197,7 +197,7 @@ void turn_pass(struct vhq *q)
     if (!q->turn)
         return;
     q->turn = NULL;
-    q->pins++; /* its thread comes back */
+    q->pins++; /* its thread will come back */
     bump(q->inlined, 1u);
     atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
 }
@@ -211,13 +211,13 @@ static void turn_fences(const struct turn *t)
     if (t->after && (t->ticket == NEVER || (t->flags & SLOT_COUNTED)))
         fence_wait_end(t->after);
     if (t->ticket == NEVER)
-        return; /* the caller's references */
+        return; /* the references are the caller's */
     vhq_fence_put(t->signals);
     vhq_fence_put(t->after);
     vhq_fence_put(t->displaces);
 }
 
-/* True: the right is still the call's, and nobody takes it any more. */
+/* True: the right is still the call's, and cannot be taken any more. */
 static bool turn_ends(const struct turn *t)
 {
     struct vhq *q = t->q;
@@ -276,7 +276,7 @@ void turn_end(struct turn *t, int err)
             dispatcher_kick(s);
     } else {
         turn_fences(t);
-        /* The right was taken away: what it submitted counts no more, and as it has returned it
+        /* The right was taken away: what it submitted counts no more, and since it has returned, it
          * hardly waits for anything. */
         cap_give_back(q, t->flags, t->load);
         registry_lock(); /* fence_boost may be looking at it */
@@ -293,7 +293,7 @@ void turn_end(struct turn *t, int err)
 
 /* ---- left by a jump -------------------------------------------------------------------------- */
 
-/* Set's lock held. Its slot stays in the ring, a command that was given up. */
+/* Set's lock held. The slot stays in the ring as a command that was given up. */
 static void turn_withdraw(struct turn *t)
 {
     struct vhq *q = t->q;
@@ -305,7 +305,7 @@ static void turn_withdraw(struct turn *t)
     slot->flags &= (uint16_t)~SLOT_TURN;
     slot->cmd.run = NULL;
     t->slot = NULL;
-    t->seen_ns = 0; /* the next one is its thread's for as long */
+    t->seen_ns = 0; /* its next place has the same time to be taken */
     atomic_store_explicit(&t->granted, TURN_TAKEN_BACK, memory_order_release);
     atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
 }
@@ -323,7 +323,7 @@ bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns)
     return due <= now;
 }
 
-/* True: it waited, and does no more. Of one that was taken back the vHQ may be gone. */
+/* True: it waited, and does no more. The vHQ of a turn that was taken back may be gone. */
 static bool turn_waits_no_more(struct turn *t)
 {
     if (t->over || atomic_load_explicit(&t->granted, memory_order_acquire) == TURN_TAKEN_BACK)
@@ -331,7 +331,7 @@ static bool turn_waits_no_more(struct turn *t)
     struct vhq_set *s = t->set;
     set_lock(s);
     bool waits = !t->begun || (t->parts && peek(t->granted) == TURN_WAITS);
-    if (waits && t->slot) /* or it has no place yet */
+    if (waits && t->slot) /* else it has no place yet */
         turn_withdraw(t);
     set_unlock(s);
     if (waits)
@@ -356,8 +356,8 @@ static bool on_stack(const stack_t *s, const void *frame)
     return !(s->ss_flags & SS_DISABLE) && (uintptr_t)frame - (uintptr_t)s->ss_sp < s->ss_size;
 }
 
-/* Two that are under way have no frame in common, whatever stacks they are on. A handler on a stack
- * of its own says nothing of the one below it; but who is not on that stack has left what is. */
+/* Two calls under way never have the same frame, whatever stacks they are on. A handler on its own
+ * stack says nothing of the call below it. But a caller off that stack has left what is on it. */
 static bool turn_left(const struct turn *t, const void *frame)
 {
     stack_t signals;
@@ -371,7 +371,7 @@ static bool turn_left(const struct turn *t, const void *frame)
     return on == was ? (uintptr_t)frame > (uintptr_t)t->frame : was;
 }
 
-/* The newest of its thread. */
+/* t is the newest turn of its thread. */
 static void turn_abandon(struct turn *t)
 {
     if (!turn_waits_no_more(t)) {

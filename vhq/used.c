@@ -1,15 +1,15 @@
 /*
  * used.c - how long the device has worked for this set, as a figure.
  *
- * While something is in flight the device works for the set, or for somebody else whose turn it is:
- * so no longer than that time. What has completed, with what is in flight, took no longer than the
- * estimates say, and no shorter, as far as they can be believed (vhq_set_weigh). The lesser of the
- * two counts, as it goes on and not when a long queue is complete: once by what estimates and the
- * measure of the cap allow at most, and once by what is sure.
+ * While something is in flight the device works for the set, or for another process that has its
+ * turn: so for no longer than that time. What completed, and what is in flight, took no longer than
+ * the estimates say, and no shorter, as far as they can be believed (vhq_set_weigh). The lesser of
+ * the two counts, while the work goes on and not when a long queue is complete. There are two sums:
+ * what estimates and the measure of the cap allow at most, and what is sure.
  */
 #include "vhq/internal.h"
 
-enum { OWED_MOST_NS = 20 * 1000 * 1000 }; /* of a time that estimates have and the clock had not */
+enum { OWED_MOST_NS = 20 * 1000 * 1000 }; /* of estimated time that the clock has not had yet */
 
 void vhq_set_weigh(struct vhq_set *set, struct vhq_weights w)
 {
@@ -25,12 +25,12 @@ void used_look(struct vhq_set *s, bool busy, bool completed, uint64_t now)
 {
     if ((busy || completed || s->used.busy) && s->looked_ns != 0 && now > s->looked_ns)
         s->used.busy_ns += s->used.of ? (now - s->looked_ns) / s->used.of : now - s->looked_ns;
-    if (s->open || !busy) /* what it left runs out between the others' turns, too */
+    if (s->open || !busy) /* what it left runs out between others' turns, too */
         s->used.of = s->open;
     s->used.busy = busy;
 }
 
-/* `ran`: by the clock; `done` and `ahead`: complete since the last time, and in flight. */
+/* `ran`: by the clock. By the estimates: `done` since the last time, `ahead` is in flight. */
 static void account_add(struct account *a, int64_t ran, int64_t done, int64_t ahead, bool busy)
 {
     int64_t most = busy ? OWED_MOST_NS : 0, room = a->owed_ns + done + ahead;
@@ -45,7 +45,7 @@ void used_sum(struct vhq_set *s, uint64_t est_ns, struct vhq_stats *out)
     struct used *u = &s->used;
     int64_t done = (int64_t)(est_ns - u->est_ns), ahead = (int64_t)peek(s->area_ns);
     int64_t least = peek(u->least), most = peek(u->most), ran = (int64_t)u->busy_ns;
-    if (s->scale > most) /* too low, or others ran */
+    if (s->scale > most) /* estimates are too low, or others ran */
         most = s->scale;
     account_add(&u->high, ran, done * most / SCALE_ONE, ahead * most / SCALE_ONE, u->busy);
     account_add(&u->sure, ran, done * least / SCALE_ONE, ahead * least / SCALE_ONE, u->busy);

@@ -1,11 +1,11 @@
 /*
  * wait.c - the waiters of a set.
  *
- * Whoever retires a command looks through the (short) list of waiters under the set's lock and
- * wakes those that have got what they wait for, and nobody else: no thundering herd behind a full
+ * A thread that retires a command looks through the (short) list of waiters under the set's lock.
+ * It wakes those that have got what they wait for, and no others: no thundering herd behind a full
  * ring. A signal handler may leave a wait by a jump, so no waiter lies on the stack of the thread
- * that waits: they are the process's, and one that was left is free again once there is what it
- * waited for. errno is the application's and is kept.
+ * that waits. Waiters belong to the process, and one that was left is free again once there is what
+ * it waited for. errno is the application's and is kept.
  */
 #include "vhq/internal.h"
 
@@ -15,12 +15,12 @@
 
 #include "common/mutant.h"
 
-/* Who finds none free looks every now and then. */
+/* A thread that finds no free waiter looks every LOOK_US. */
 enum { WAITERS = 256, LOOK_US = 200 };
 
 struct waiter {
     struct goal goal;      /* guarded by the set's lock while it is listed, like the list */
-    _Atomic uint32_t stay; /* odd: taken; another one: the goal is reached */
+    _Atomic uint32_t stay; /* odd: taken; when it changes the goal is reached */
     struct waiter *prev, *next;
 };
 static struct waiter waiters[WAITERS];
@@ -50,7 +50,7 @@ static struct waiter *waiter_take(uint32_t *stay)
     for (uint32_t i = 0; i < WAITERS; i++) {
         struct waiter *w = &waiters[(from + i) % WAITERS];
         uint32_t seen = atomic_load_explicit(&w->stay, memory_order_relaxed);
-        /* Acquire: who gave it back reads it no more. */
+        /* Acquire: the thread that gave it back reads it no more. */
         if (seen % 2 == 0 &&
             atomic_compare_exchange_strong_explicit(&w->stay, &seen, seen + 1, memory_order_acquire,
                                                     memory_order_relaxed)) {
@@ -110,7 +110,7 @@ int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
 static void waiter_end(struct vhq_set *s, struct waiter *w)
 {
     waiter_give(s, w);
-    futex_wake(&w->stay); /* another thread may have taken it by now, and sleeps on */
+    futex_wake(&w->stay); /* a thread that has taken it since sleeps on */
 }
 
 bool waiter_presses(const struct vhq_set *s)

@@ -1,5 +1,5 @@
 /*
- * bounds.h - what a process may ask of the scheduler: 1 at least, and so much at most.
+ * bounds.h - the most that a process may ask of the scheduler; the least is 1.
  */
 #ifndef CUTIN_COMMON_BOUNDS_H
 #define CUTIN_COMMON_BOUNDS_H

@@ -1,5 +1,5 @@
 /*
- * clock.h - the monotonic clock in nanoseconds. To read it is no system call: the vDSO answers.
+ * clock.h - the monotonic clock in nanoseconds. Reading it is no system call: the vDSO answers.
  */
 #ifndef CUTIN_COMMON_CLOCK_H
 #define CUTIN_COMMON_CLOCK_H
@@ -22,8 +22,8 @@ static inline uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Sleeps, for less than a second. Not nanosleep, at which a thread of the program's that is to be
- * cancelled would end in a call of ours. Keeps errno. */
+/* Sleeps, for less than a second. Not by nanosleep, a cancellation point: a cancelled thread of the
+ * program would end in a call of ours. Keeps errno. */
 static inline void clock_nap(uint64_t ns)
 {
     const struct timespec nap = {.tv_nsec = (long)ns};
@@ -33,7 +33,7 @@ static inline void clock_nap(uint64_t ns)
     errno = saved;
 }
 
-/* Sleeps until then. False: a signal came before. */
+/* Sleeps until `ns`. False: a signal came first. */
 static inline bool clock_sleep_until(uint64_t ns)
 {
     struct timespec at = {.tv_sec = (time_t)(ns / 1000000000u),

@@ -32,7 +32,7 @@ bool futex_until(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns)
     return atomic_load(word) != seen;
 }
 
-/* The word may be gone by now: then there is nobody to wake. */
+/* The word may be gone by now: then no thread waits for it. */
 static void wake(_Atomic uint32_t *word, int most)
 {
     int saved = errno;

@@ -12,7 +12,7 @@
 enum { HELD = 32 };
 static _Thread_local struct {
     const pthread_mutex_t *lock;
-    const char *taken; /* the address behind the call */
+    const char *taken; /* the address behind the call that took it */
     bool across;
 } held[HELD] __attribute__((tls_model("initial-exec")));
 static _Thread_local int count __attribute__((tls_model("initial-exec")));
@@ -20,7 +20,7 @@ static _Thread_local int count __attribute__((tls_model("initial-exec")));
 /* -1: it is not held. */
 static int held_find(const pthread_mutex_t *lock)
 {
-    int i = count - 1; /* the newest of a recursive one */
+    int i = count - 1; /* the newest one of a recursive lock */
     while (i >= 0 && held[i].lock != lock)
         i--;
     return i;

@@ -1,8 +1,8 @@
 /*
- * held.h - which locks a thread has when it calls the driver: none, but those that say why. Whoever
- * needs the lock next would wait for what the driver waits for, in another stream, context or
- * process. Asserted in debug builds, whose libcutin.so has its calls of pthread_mutex_lock counted
- * (shim/lookup/held.c); nothing is left of it in others.
+ * held.h - which locks a thread holds when it calls the driver: none, but those that say why. The
+ * next thread that needs the lock would wait for what the driver waits for, in another stream,
+ * context or process. Debug builds assert this: their libcutin.so counts its calls of
+ * pthread_mutex_lock (shim/lookup/held.c). Other builds have nothing of it.
  */
 #ifndef CUTIN_COMMON_HELD_H
 #define CUTIN_COMMON_HELD_H
@@ -13,13 +13,13 @@
 #define lock_across_driver(lock, why) ((void)0)
 #define held_none(symbol)             ((void)0)
 #else
-/* The lock, which the caller has, may be held across calls of the driver. `why` says what for, who
- * waits then, and for how long. */
+/* The caller holds this lock, and may hold it across calls of the driver. `why` says what for,
+ * which threads wait then, and for how long. */
 #define lock_across_driver(lock, why) held_across(lock)
 void held_across(const pthread_mutex_t *lock);
-/* Aborts where the calling thread has a lock that may not. */
+/* Aborts if the calling thread holds a lock that it may not. */
 void held_none(const char *symbol);
-/* The calling thread has it now; `taken`: behind the call that took it. It has it no more. */
+/* The calling thread takes the lock (`taken`: the address behind the call), or gives it back. */
 void held_take(const pthread_mutex_t *lock, const void *taken);
 void held_give(const pthread_mutex_t *lock);
 #endif

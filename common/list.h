@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Room for one more of `size` bytes, where `list` points to the pointer. 0 or -ENOMEM. */
+/* Makes room for one more element of `size` bytes; `list` points to the pointer. 0 or -ENOMEM. */
 static inline int list_grow(void *list, size_t *room, size_t used, size_t size)
 {
     void **at = list, *more;

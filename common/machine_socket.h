@@ -11,10 +11,10 @@
 #define USER_SOCKET    "/cutin/cutin.sock" /* in $XDG_RUNTIME_DIR */
 #define MACHINE_SOCKET "/run" USER_SOCKET
 
-/* Is its socket there, and comes before the one of a user whose $XDG_RUNTIME_DIR is `run`? In the
- * folder that every login session has (pam_systemd(8)), also where sudo has kept somebody else's,
- * nobody has asked for a daemon of his own, and users whose daemons know nothing of each other hold
- * nobody. Thread safe. */
+/* Is its socket there, and does it come before that of a user whose $XDG_RUNTIME_DIR is `run`? It
+ * does in the folder that every login session has (pam_systemd(8)), also if sudo kept another
+ * user's: there no user has asked for a daemon of their own, and under daemons that know nothing of
+ * each other no user would hold another. Thread safe. */
 static inline bool machine_socket_first(const char *run)
 {
     static const char sessions[] = "/run/user/";

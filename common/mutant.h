@@ -2,11 +2,11 @@
  * mutant.h - deliberate bugs, to prove that tests find them (tests/oracle, tools/faults), and
  * places where a test may stop a thread (tests/shim/wrap/query.c).
  *
- * Each is switched at the place where the real rule lives. libcutin.so has none of them: MUTANT()
- * is constant false there. libcutin-mutants.so, built for the tests from the same sources and never
- * installed, has the one that the environment variable CUTIN_MUTANT names, or FAULT, which tests
- * that forget cutin's settings leave alone. With the CMake option CUTIN_MUTANTS everything has
- * them.
+ * Each bug is switched where the real rule lives. libcutin.so has none of them: MUTANT() is
+ * constant false there. libcutin-mutants.so, built for the tests from the same sources and never
+ * installed, has the one that the environment variable CUTIN_MUTANT names. Tests that forget
+ * cutin's settings name it by FAULT, which they leave alone. With the CMake option CUTIN_MUTANTS
+ * everything has them.
  */
 #ifndef CUTIN_COMMON_MUTANT_H
 #define CUTIN_COMMON_MUTANT_H
@@ -52,7 +52,7 @@
     X(nothing_completes, "a copy of nothing counts as one that was waited for")                    \
     X(event_told_late, "an event is not complete when it is asked for at first")
 
-/* The same, of rules about green contexts, which cuda.h has from 12.5 on. */
+/* The same for rules about green contexts, which cuda.h has from 12.5 on. */
 #define MUTANTS_OF_GREEN(X)                                                                        \
     X(green_sync_left_out, "synchronising a primary context leaves its green ones out")            \
     X(context_record_undrained, "a context's record drains the caller's context, not its own")     \
@@ -60,7 +60,7 @@
       "a wait for a value goes before what its primary context has buffered")                      \
     X(context_wait_undrained, "a context's wait goes before the record it saw")
 
-/* The same, in processes with gates. */
+/* The same in processes with gates. */
 #define MUTANTS_OF_GATES(X)                                                                        \
     X(graph_copy_stale, "a change of an executable graph does not reach its copy with gates")
 
@@ -117,7 +117,7 @@
     X(marker_unsays, "a stream that was done is at work again when a marker follows")              \
     X(graph_waits_unordered, "a graph that waits goes before what was called first elsewhere")
 
-/* What programs see is right, and comes late or costs too much: found by tools/bench
+/* Programs see the right results, but late or at too high a cost: found by tools/bench
  * --instructions, tests/vhq, tests/shim/wrap/level.c and tests/scheduler/client/calm.c. */
 #define MUTANTS_OF_COST(X)                                                                         \
     X(cut_in_slow, "a cut-in takes 5 us longer")                                                   \
@@ -131,8 +131,7 @@
     X(held_looks, "a held process with nothing waiting looks at its hold words all the same")      \
     X(calm_unended, "a call does not wake the thread that sleeps because none came")
 
-/* Programs see the right results, and real time waits, or best effort does: found by cutin-purpose.
- */
+/* Programs see the right results, but real time or best effort waits: found by cutin-purpose. */
 #define MUTANTS_OF_PURPOSE(X)                                                                      \
     X(estimates_constant, "every kernel counts as one of which nothing is known")                  \
     X(hold_ends_by_look, "a hold ends when a tick finds its work complete, and not before")        \
@@ -156,7 +155,7 @@
     X(loose_in_line, "while alone a stream waits until there is room for all of them")             \
     X(narrow_in_line, "narrow commands wait for each other's time")
 
-/* The same, of what is learned of kernels and markers, of shifts and of what gates cost: found by
+/* The same for what is learned of kernels and markers, shifts, and what gates cost: found by
  * tests/integration/sharing, learned.c, jobs.c, gates.c and defaults.c. */
 #define MUTANTS_OF_LEARNING(X)                                                                     \
     X(fixed_stride, "what is timed are launches at a fixed distance, of one phase of a program")   \
@@ -211,7 +210,7 @@ enum mutant {
 #include <stdlib.h>
 #include <string.h>
 
-/* One more than the mutant; 0: not looked up yet. One for the library, whichever file asks. */
+/* The mutant's number plus one; 0: not looked up yet. One for the library, whichever file asks. */
 __attribute__((weak, visibility("hidden"))) int mutant_wanted;
 
 __attribute__((noinline, cold, unused)) static int mutant_look_up(void)
@@ -236,7 +235,7 @@ static inline bool mutant_is(enum mutant mutant)
     return (wanted ? wanted : mutant_look_up()) == (int)mutant + 1;
 }
 #define MUTANT(name) mutant_is(MUTANT_##name)
-/* Flag of a request, beside vhq.h's and call.h's: vhq_begin does not ask what is buffered. */
+/* Flag of a request, beside those of vhq.h and call.h: vhq_begin does not ask what is buffered. */
 #define VHQ_OVERTAKES (1u << 20)
 /* Where a test may stop a thread: the program says what happens there. */
 __attribute__((weak, visibility("default"))) void cutin_stop(const char *place);

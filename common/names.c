@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MOST = NAMES_SLOTS / 4 * 3 }; /* a free slot always ends a search */
+enum { MOST = NAMES_SLOTS / 4 * 3 }; /* so a search always ends at a free slot */
 
 /* The slot that has the name, or the free one where it belongs. */
 static uint32_t slot_find(const struct names *n, const char *name, uint32_t *number)
@@ -15,7 +15,7 @@ static uint32_t slot_find(const struct names *n, const char *name, uint32_t *num
     for (const char *c = name; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 0x01000193;
     at = (hash ^ hash >> 16) % NAMES_SLOTS;
-    /* Acquire: the text of a number that is seen is there. Partner: names_enter. */
+    /* Acquire: a thread that sees a number also sees its text. Partner: names_enter. */
     while ((*number = atomic_load_explicit(&n->slot[at], memory_order_acquire)) != 0 &&
            strcmp(n->text + *number, name) != 0)
         at = (at + 1) % NAMES_SLOTS;

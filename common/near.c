@@ -12,7 +12,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Letters to change, leave out, put in or swap with their neighbour until a is b. */
+/* How many letters to change, leave out, put in or swap with their neighbour until a is b. */
 static size_t distance(const char *a, size_t m, const char *b, size_t n)
 {
     size_t rows[3][NEAR_NOT + 1], *before = rows[0], *last = rows[1], *row = rows[2], *gone;

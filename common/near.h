@@ -1,14 +1,14 @@
 /*
- * near.h - which name was meant. Threads: any.
+ * near.h - which name was meant. Thread safe.
  */
 #ifndef CUTIN_COMMON_NEAR_H
 #define CUTIN_COMMON_NEAR_H
 
 #include <stddef.h>
 
-/* How far a text of `length` characters is from a name: letters changed, left out, doubled or
- * swapped with the next one, a third of the text's at most; 0: it is the name, 1: it begins it.
- * NEAR_NOT: farther. */
+/* How far a text of `length` characters is from a name: letters changed, left out, put in or
+ * swapped with the next one, a third of the text's at most. 0: it is the name. 1 also: it begins
+ * the name, or the name and '_' begin it. NEAR_NOT: farther. */
 enum { NEAR_NOT = 32 };
 size_t near_changes(const char *text, size_t length, const char *name);
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* All of the text. False: it is no number from `least` to `most`. */
+/* Reads all of the text. False: it is no number from `least` to `most`. */
 static inline bool number_read(const char *text, uint64_t least, uint64_t most, uint64_t *number)
 {
     char *end;

@@ -1,10 +1,10 @@
 /*
  * probe.h - places in libcutin.so where bpftrace, perf or SystemTap may look on (USDT).
  *
- * A probe is one nop and a note in the file: it costs nothing while nobody traces, needs no
- * library, and its arguments are values that lie ready there. Where <sys/sdt.h> was missing at
- * build time (Debian: systemtap-sdt-dev) there are none. cutin(7) lists them; the table here is
- * what a test compares that list and the library's notes with.
+ * A probe is one nop and a note in the file. It costs nothing while it is not traced, needs no
+ * library, and its arguments are values that are at hand there. Without <sys/sdt.h> at build time
+ * (Debian: systemtap-sdt-dev) there are no probes. cutin(7) lists them; a test compares that list
+ * and the library's notes with the table here.
  */
 #ifndef CUTIN_COMMON_PROBE_H
 #define CUTIN_COMMON_PROBE_H

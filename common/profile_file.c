@@ -56,7 +56,7 @@ uint32_t profile_percentile_ns(const struct profile_row *row, double percent)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* FNV-1a over words: no secret, but no torn or flipped byte gets past it either. */
+/* FNV-1a over words: it is no secret, but no torn or flipped byte gets past it. */
 static uint64_t sum_add(uint64_t sum, const void *data, size_t bytes)
 {
     const unsigned char *at = data;
@@ -93,7 +93,7 @@ static int read_all(int fd, void *out, size_t bytes)
     return 0;
 }
 
-/* What the checksum of a foreign writer cannot vouch for: every name has its place and its end. */
+/* A checksum by a foreign writer does not vouch for this: every name has its place and its end. */
 static bool content_valid(const struct profile_header *h, const struct profile_row *rows,
                           const struct profile_text *text)
 {
@@ -154,7 +154,7 @@ void profile_folder(char out[PROFILE_PATH])
         n = snprintf(out, PROFILE_PATH, "%s/cutin", cache);
     else if (home && home[0] == '/')
         n = snprintf(out, PROFILE_PATH, "%s/.cache/cutin", home);
-    if (n < 0 || n > PROFILE_PATH - 64) /* a file's name comes behind it */
+    if (n < 0 || n > PROFILE_PATH - 64) /* a file's name follows */
         out[0] = '\0';
 }
 
@@ -168,7 +168,7 @@ int folder_own(const char *folder, mode_t mode, mode_t *is)
     return st.st_uid == geteuid() ? 0 : -EPERM;
 }
 
-/* The folder and its parent; what is above them is somebody else's to make. */
+/* Makes the folder and its parent; what is above them is for others to make. */
 int profile_folder_make(void)
 {
     char folder[PROFILE_PATH], *slash;
@@ -201,8 +201,8 @@ void profile_path(char out[PROFILE_PATH], const uint8_t uuid[16])
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* Whoever has the lock on the file of that name is the writer. The file that a writer renames is
- * not the temporary one any more, so look again. */
+/* The thread that has the lock on the file of that name is the writer. A file that a writer has
+ * renamed is not the temporary one any more, so look again. */
 static int lock_temporary(const char *path)
 {
     struct stat ours, there;
@@ -246,7 +246,7 @@ struct merger {
     struct names names; /* of `text` */
 };
 
-/* Where the file has it; else an empty one, if need be in place of the oldest. */
+/* Where the file has the row; else an empty one, if need be in place of the oldest. */
 static uint32_t row_place(struct merger *m, uint64_t key, uint32_t bucket)
 {
     uint32_t at = 0;
@@ -267,7 +267,7 @@ static uint32_t row_place(struct merger *m, uint64_t key, uint32_t bucket)
     return at;
 }
 
-/* A process's rows have what it sampled and launched itself. */
+/* A process's row counts only what that process sampled and launched: counts add up. */
 static void row_merge(struct profile_row *to, const struct profile_row *from)
 {
     uint64_t launches = to->launches + from->launches;
@@ -294,7 +294,7 @@ static int merge_into(int fd, const char *path, const char *temporary, struct me
     struct profile_header *h = &m->header;
     int rc;
 
-    /* The names of the rows that there are now, and no others. */
+    /* The names of the present rows, and no others. */
     names_open(&m->names, m->text.text, 0, PROFILE_TEXT);
     for (uint32_t i = 0; i < h->rows; i++)
         m->row[i].name = names_add(&m->names, m->name[i]);

@@ -127,14 +127,14 @@ static int share(const char *what, const uint8_t key[16], const char *version)
         (read_there(MACHINES, what, key, &there) == 0 && strcmp(there.version, version) == 0 &&
          there.age_s <= r.age_s))
         return 0;
-    /* It is to be open to all, and nobody else's to write to. */
+    /* All users may read it, and only its owner may write. */
     int rc = folder_own(RECORD_MACHINE_FOLDER, 0755, &mode);
     if (rc == 0 && chmod(RECORD_MACHINE_FOLDER, 0755) != 0)
         rc = -errno;
     return rc ? rc : write_there(MACHINES, what, key, &r);
 }
 
-/* The key of a record's file; false: it is none. */
+/* The key in the name of a record's file. False: it is no such file. */
 static bool key_of(uint8_t key[16], const char *file, const char *what)
 {
     size_t n = strlen(what);

@@ -1,5 +1,5 @@
 /*
- * severity.h - of messages, the worst first; a setting names the last one that is still said.
+ * severity.h - of messages, the worst first. A setting names the last one that is still said.
  */
 #ifndef CUTIN_COMMON_SEVERITY_H
 #define CUTIN_COMMON_SEVERITY_H

@@ -16,7 +16,7 @@
 
 /* Linux has at most 8,192 processors; cpu_set_t ends at 1,024. */
 enum { CPUS = 8192, WORD = 64 };
-enum { STACK_BYTES = 1 << 20 }; /* the driver's own calls are made there */
+enum { STACK_BYTES = 1 << 20 }; /* the library's threads call the driver there */
 
 struct cpus {
     uint64_t word[CPUS / WORD];
@@ -25,7 +25,7 @@ struct cpus {
 static struct cpus chosen, initial;
 static bool have_chosen;
 
-/* The whole process's: those of its first thread, before it can have pinned itself. */
+/* The whole process's: those of its first thread, before that can have pinned itself. */
 __attribute__((constructor)) static void remember(void)
 {
     sched_getaffinity(getpid(), sizeof(initial), (cpu_set_t *)(void *)&initial);
@@ -50,7 +50,7 @@ static struct cpus cpus_without(const struct cpus *set, const struct cpus *other
     return rest;
 }
 
-/* A number of a list; returns what follows it, or NULL. */
+/* Reads a number of a list. Returns what follows it, or NULL. */
 static const char *number(const char *text, unsigned *n)
 {
     if (*text < '0' || *text > '9')
@@ -90,8 +90,8 @@ bool thread_cpus_usable(void)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* Returns an errno, EINVAL where none of these processors is there for this process. `cpus` NULL:
- * as the calling thread. */
+/* Returns an errno; EINVAL: this process has none of these processors. `cpus` NULL: those of the
+ * calling thread. */
 static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, void *(*run)(void *),
                   void *arg)
 {
@@ -131,8 +131,8 @@ int thread_new(pthread_t *thread, void *(*run)(void *), void *arg)
     int rc = EINVAL;
 
     sigfillset(&signals);
-    pthread_sigmask(SIG_SETMASK, &signals, &old); /* inherited: signals are the application's */
-    /* From the best place to the worst. What the kernel does not give is left out. */
+    pthread_sigmask(SIG_SETMASK, &signals, &old); /* inherited: signals are for the application */
+    /* From the best place to the worst. The kernel leaves out what it does not give. */
     if (rt)
         sched_getaffinity(0, sizeof(mine), (cpu_set_t *)(void *)&mine);
     memset(&all, 0xff, sizeof(all));
@@ -169,7 +169,7 @@ void thread_name(const char *name)
 
 bool thread_table_own(void)
 {
-#ifdef __SANITIZE_THREAD__ /* it takes a number to mean one descriptor in all of the process */
+#ifdef __SANITIZE_THREAD__ /* to it a number means one descriptor in all of the process */
     return false;
 #else
     return syscall(SYS_close_range, 0u, ~0u, (unsigned int)CLOSE_RANGE_UNSHARE) == 0;

@@ -1,5 +1,5 @@
 /*
- * trace.c - write a trace file (see trace.h). Lives in libcutin.so: libc alone, no lock across
+ * trace.c - writes a trace file (see trace.h). Lives in libcutin.so: libc alone, no lock across
  * calls.
  */
 #include "common/trace.h"
@@ -31,9 +31,9 @@ static struct {
     size_t bytes;
     uint32_t records;
     bool keep_first;
-    pid_t pid;                    /* whose thread it is that writes the file */
-    int rc;                       /* of its start */
-    _Atomic uint32_t asked, done; /* how often all of it was to be in the file, and was */
+    pid_t pid;                    /* the process whose thread writes the file */
+    int rc;                       /* how its start went */
+    _Atomic uint32_t asked, done; /* how often all was to be in the file, and was */
 } self;
 static _Thread_local uint32_t thread_id __attribute__((tls_model("initial-exec")));
 
@@ -58,19 +58,19 @@ uint32_t trace_op_next(void)
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-enum { STUCK = 1000 }; /* ten seconds, nearly */
+enum { STUCK = 1000 }; /* times: nearly ten seconds */
 
-/* In the table of the thread that writes it, where the program cannot close it. */
+/* The file, in the table of the thread that writes it, where the program cannot close it. */
 struct output {
     int fd;
     struct stat made;
-    uint64_t next;  /* the first record that was not there to be written */
-    uint32_t stuck; /* and was not the last so many times either */
+    uint64_t next;  /* the first record that was not complete when it was to be written */
+    uint32_t stuck; /* and how many times in a row it was not */
     uint32_t names; /* bytes of them that are written */
 };
 
-/* A file of this size whose blocks are there. The lock goes with the descriptor. What is not this
- * user's, or has another name as well, somebody may have put there to have it cut short. */
+/* Makes a file of this size whose blocks are there. The lock goes with the descriptor. A file of
+ * another user's, or with another name as well, may have been put there to have it cut short. */
 static int output_open(struct output *o, const char *path)
 {
     o->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -85,14 +85,14 @@ static int output_open(struct output *o, const char *path)
     return -posix_fallocate(o->fd, 0, (off_t)self.bytes);
 }
 
-/* All its blocks are there, and no signal comes: it is all or nothing. */
+/* All blocks of the file are there, and no signal comes: it is all or nothing. */
 static bool output_put(const struct output *o, size_t at, const void *data, size_t bytes)
 {
     return pwrite(o->fd, data, bytes, (off_t)at) == (ssize_t)bytes;
 }
 
-/* Those that are being put come the next time, with what follows them. One that never comes, as
- * when a handler of a signal has left its call by a jump, keeps what follows for STUCK times. */
+/* Records that are being put come the next time, with those that follow them. One that never comes,
+ * because a signal handler left its call by a jump, keeps what follows back for STUCK times. */
 static bool output_records(struct output *o, uint64_t head)
 {
     uint64_t end = self.keep_first && head > self.records ? self.records : head, next = end;
@@ -117,8 +117,8 @@ static bool output_records(struct output *o, uint64_t head)
     return true;
 }
 
-/* What readers go by comes last. False: it is not that file any more, as may be where the number is
- * the program's as well, or it was cut short. */
+/* What readers go by comes last. False: the descriptor is another file by now, as its number may be
+ * the program's, too; or the file was cut short. */
 static bool output_write(struct output *o)
 {
     struct trace_header *now = &self.memory->header, h = {.as_of_ns = trace_clock()};
@@ -153,7 +153,7 @@ static void *writer_main(void *path)
 
         writes = self.rc == 0 && output_write(&o);
         if (!writes && self.rc == 0 && !atomic_load(&self.done))
-            self.rc = -EIO; /* at the first time: who opens it is told */
+            self.rc = -EIO; /* at the first time: the caller of trace_open is told */
         if (!writes)
             trace_stop();
         atomic_store(&self.done, asked);
@@ -168,7 +168,7 @@ static void *writer_main(void *path)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-/* Shared, as the children of a fork are to cost no copies. */
+/* Shared, so that the children of a fork cost no copies. */
 static int memory_make(uint32_t records, bool keep_first, uint32_t level)
 {
     self.bytes = sizeof(struct trace_file) + (size_t)records * sizeof(struct trace_record);
@@ -266,9 +266,9 @@ uint32_t trace_name(const char *text)
     return found;
 }
 
-/* Word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile. Where one
- * that is a whole ring behind is still at work, or somebody was quicker by that much, the record is
- * lost: a mixture of two would look like one. */
+/* Word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile. If a writer
+ * that is a whole ring behind is still at work, or one ahead by that much was quicker, the record
+ * is lost: a mixture of two would look like one. */
 static void record_store(struct trace_record *to, const struct trace_record *from)
 {
     static const uint64_t WRITING = UINT64_MAX;
@@ -312,7 +312,7 @@ bool trace_get(const struct trace_record *ring, uint32_t records, uint64_t posit
         (const _Atomic uint64_t *)(const void *)&ring[position % records];
     uint64_t copy[sizeof(*out) / sizeof(uint64_t)];
 
-    /* The number first and last: what lies between was written for it. Partner: record_store. */
+    /* Reads the number first and last: what lies between is of that one. Partner: record_store. */
     if (atomic_load_explicit(&words[0], memory_order_acquire) != position + 1)
         return false;
     for (size_t i = 0; i < sizeof(copy) / sizeof(*copy); i++)

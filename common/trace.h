@@ -1,12 +1,12 @@
 /*
  * trace.h - what happened in one process, as records of fixed size in memory, which a thread copies
- * to a file from when the process first uses CUDA.
+ * to a file from the first use of CUDA on.
  *
- * A trace file is a header, the names of what ran, whole, and a ring of records. Memory is bounded
- * by both, and a process that is killed leaves what it had TRACE_EVERY_NS before. No process maps
- * the file: who cuts it short ends the trace, and the program cannot tell. Putting a record takes
- * no lock, allocates nothing and calls no system; it has no say in any order. While no trace is
- * written every place that could put a record costs one load and one branch.
+ * A trace file is a header, the names of what ran, whole, and a ring of records. Both bound the
+ * memory. A process that is killed leaves what it had TRACE_EVERY_NS before. No process maps the
+ * file: cutting it short ends the trace, and the program cannot tell. Putting a record takes no
+ * lock, allocates nothing, calls no system and decides no order. While no trace is written, every
+ * place that could put a record costs one load and one branch.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC, so traces of several processes have one clock. Little
  * endian, like every machine that cutin runs on. Thread safe. `cutin trace` reads the files.
@@ -124,26 +124,26 @@ static inline bool trace_on(void)
     return unlikely(atomic_load_explicit(&trace_now, memory_order_relaxed));
 }
 
-/* Begin to write `path`, in which %p stands for the process id; once in a process. All of the file
+/* Begins to write `path`, in which %p stands for the process id; once in a process. All of the file
  * is made at once, so that a full disk is met here. Returns 0 or -errno; -EBUSY: another process
  * writes this file; -EEXIST: what is there is no file of this user's alone. */
 int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t level);
-/* What was put before is in the file when it returns, or the disk takes it not within 2 s. */
+/* When it returns, what was put before is in the file, or the disk has not taken it within 2 s. */
 void trace_sync(void);
-/* In a forked child, or at the end: put no more. Nothing is unmapped, somebody may be writing. */
+/* In a forked child, or at the end: puts no more. Nothing is unmapped: a thread may be writing. */
 void trace_stop(void);
 
-/* The number of a name, given once; 0 where there is no room for all of it. */
+/* The number of a name, the same each time; 0: there is no room for all of it. */
 uint32_t trace_name(const char *text);
 /* Puts a record; seq and tid are set here, and ns where it is 0. */
 void trace_put(const struct trace_record *record);
-/* The record of that position in a ring of so many. False: it is not there yet, or any more. */
+/* The record of that position in a ring of so many. False: it is not there yet, or no longer. */
 bool trace_get(const struct trace_record *ring, uint32_t records, uint64_t position,
                struct trace_record *out);
-/* clock_ns, out of line: the functions that ask it only while a trace is written stay short. */
+/* clock_ns, out of line: functions that ask it only while a trace is written stay short. */
 uint64_t trace_clock(void);
 
-/* The call that this thread is making, for what records of a lower floor belong to. */
+/* The call that this thread is making, to which records of a lower floor belong. */
 extern _Thread_local uint32_t trace_op __attribute__((tls_model("initial-exec")));
 /* The next number of a call. */
 uint32_t trace_op_next(void);

@@ -20,7 +20,7 @@ FILE *whole_open(struct whole *w, const char *path)
         return w->out = NULL;
     }
     if (file)
-        unlink(w->beside); /* of an earlier process with this number, which was killed */
+        unlink(w->beside); /* left by an earlier process with this number, which was killed */
     else
         w->beside[0] = '\0';
     w->out = fopen(file ? w->beside : path, file ? "wxe" : "we");

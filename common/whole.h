@@ -1,6 +1,6 @@
 /*
  * whole.h - files that others find whole or not at all: written beside their place, and renamed
- * when all of it is there. What stands there before stays until then.
+ * when all of it is there. What was there before stays until then.
  */
 #ifndef CUTIN_COMMON_WHOLE_H
 #define CUTIN_COMMON_WHOLE_H
@@ -10,11 +10,11 @@
 struct whole {
     FILE *out;
     const char *path;
-    char beside[4096]; /* "": it is written in place, as a link, a device or a pipe */
+    char beside[4096]; /* "": written in place, as a link, a device or a pipe is */
 };
-/* To be written into; NULL: errno says why. `path` is needed until the end. */
+/* The file to write into; NULL: errno says why. `path` must stay until the end. */
 FILE *whole_open(struct whole *w, const char *path);
-/* It is written, or `rc` says why not: then there is nothing of it. 0 or -errno. */
+/* It is written, or `rc` says why not: then nothing of it stays. Returns 0 or -errno. */
 int whole_close(struct whole *w, int rc);
 
 #endif

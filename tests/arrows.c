@@ -1,8 +1,8 @@
 /*
- * arrows.c - which room of the house (docs/design.md) may include which: the table, held against
- * every include of every source. A word of a row is a room, or one file of a room whose others stay
- * unknown. Within a room, too, files include each other one way, a source and its header being one;
- * but for the rooms that are one object. The guard of a header is its path.
+ * arrows.c - which room of the house (docs/design.md) may include which: a table, compared with
+ * every include of every source. A word of a row is a room, or one file of a room whose other files
+ * must not be included. Inside a room, too, files include each other one way only (a source and its
+ * header count as one), except in rooms that are one object. The guard of a header is its path.
  */
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -60,7 +60,7 @@ static const struct room {
     {"tools/cutin/latency",
      "common tools/cutin tools/cutin/run/run.h tools/cutin/statistics tools/cutin/worker "
      "tools/cutin/operate/clients.h tools/cutin/trace scheduler/wire"},
-    /* The laboratory stands on cutin's engine; no room of cutin knows it. */
+    /* The laboratory uses cutin's engine; no room of cutin includes the laboratory. */
     {"tools/lab", "common tools/cutin tools/cutin/run/run.h tools/cutin/latency/bench.h "
                   "tools/cutin/statistics/figures.h tools/facts/driver.h tools/facts/fact.h "
                   "examples/kernels_ptx.h"},
@@ -80,10 +80,10 @@ static const struct room {
     {"tools/facts", "tools/cutin/nap.h tools/cutin/statistics/figures.h shim/lookup/api.def "
                     "shim/lookup/shim.h shim/suspend/groups.h examples/kernels_ptx.h cuda.h"},
 
-    /* The simulated driver knows the names of the driver's functions, and nothing else of cutin.
-     * Its rooms are in one order, each above those that it may include. Two calls go up where no
-     * include shows it: streams ask captures (stream/capture.h), which are graphs in the making,
-     * and graph/ answers; and tell pools of their end (stream/stream.h), for memory/. A table of
+    /* The simulated driver uses names of the driver's functions, and nothing else of cutin. Its
+     * rooms have one order: each includes only rooms below it. Two calls go up that no include
+     * shows: streams ask captures (stream/capture.h), which are unfinished graphs, and graph/
+     * answers; and they report their end to pools (stream/stream.h), in memory/. A table of
      * pointers between them would hide that and cure nothing. */
     {"tools/simgpu/face", "shim/lookup/api.def cuda.h"},
     {"tools/simgpu/device", "tools/simgpu/face"},
@@ -101,7 +101,7 @@ static const struct room {
 };
 enum { ROOMS = sizeof(rooms) / sizeof(*rooms) };
 
-/* Their files include each other in circles. */
+/* The files of these rooms include each other in circles. */
 static const char *const one_object[] = {
     "scheduler/client",
     "tools/simgpu/graph",
@@ -110,7 +110,7 @@ static const char *const one_object[] = {
 };
 enum { ONE_OBJECT = sizeof(one_object) / sizeof(*one_object) };
 
-/* What the build makes, as if it lay where it is made from. */
+/* Headers that the build makes, named as if they were beside the files they are made from. */
 static const char *const made[] = {
     "examples/kernels_ptx.h",
     "examples/storage_kernels_ptx.h",
@@ -118,7 +118,7 @@ static const char *const made[] = {
     "tools/lab/disb/disb_json.h",
 };
 
-/* What programs find in libcutin.so stands in shim/wrap, but for what they find functions by. */
+/* What programs find in libcutin.so is in shim/wrap, except what they find functions by. */
 static const char *const exporting[] = {"shim/lookup", "shim/suspend", "shim/wrap"};
 
 /* Every include, as paths from SOURCE_DIR. */
@@ -132,7 +132,7 @@ static size_t include_count;
 static struct include exports[640];
 static size_t export_count;
 
-/* Every header, and the name that keeps its text from being read twice. */
+/* Every header, and the name that keeps its text from being included twice. */
 static struct guard {
     char file[96], name[112];
 } guards[640];
@@ -153,7 +153,7 @@ static int folder_length(const char *file)
     return slash ? (int)(slash - file) : 0;
 }
 
-/* The compiler looks beside the file first. False: a library's. */
+/* Looks beside the including file first, as compilers do. False: it is a library's header. */
 static bool include_resolve(struct include *in, char quote, const char *name)
 {
     if (quote == '<') {
@@ -181,7 +181,7 @@ static bool is_source(const char *file)
     return false;
 }
 
-/* The word is the file or its room. */
+/* Whether the word names the file or its room. */
 static bool word_names(const char *word, const char *file)
 {
     size_t length = strcspn(word, " ");
@@ -220,7 +220,7 @@ static bool room_uses(const struct room *room, const char *word)
     return false;
 }
 
-/* Installed as <cutin.h>; given to compilers with -include. */
+/* One is installed as <cutin.h>; the other is given to compilers with -include. */
 static bool guard_is_free(const char *file)
 {
     return strcmp(file, "shim/cutin.h") == 0 || strcmp(file, "tools/packaging/floor.h") == 0;
@@ -286,14 +286,14 @@ static void includes_read(void)
         snprintf(path, sizeof(path), "%s/%s", SOURCE_DIR, houses[i]);
         cr_assert_eq(nftw(path, file_found, 16, FTW_PHYS), 0, "%s", path);
     }
-    cr_assert_gt(include_count, 500); /* 832 when this was written */
+    cr_assert_gt(include_count, 500); /* it was 832 when this was written */
 }
 
 /* ---- circles of files ------------------------------------------------------------------------ */
 
 enum { UNITS = 640 };
 
-static char units[UNITS][96]; /* a source and its header, or one without the other */
+static char units[UNITS][96]; /* a source and its header, or one of them alone */
 static size_t unit_count;
 static bool reaches[UNITS][UNITS];
 
@@ -356,7 +356,7 @@ Test(arrows, the_guard_of_a_header_is_its_path)
 Test(arrows, functions_are_exported_by_wrappers_alone)
 {
     includes_read();
-    cr_assert_gt(export_count, 60); /* 80 lines when this was written, some of many rows */
+    cr_assert_gt(export_count, 60); /* 80 lines when this was written, some with several rows */
     for (size_t i = 0; i < export_count; i++) {
         size_t room = 0;
 

@@ -1,10 +1,10 @@
 /*
  * runner.c - runs the tests of a build with a sanitizer (see criterion/criterion.h), and those that
- * live in a time of their own (see stepped.h).
+ * run on a stepped clock (see stepped.h).
  *
- * A forked process per test, `--jobs N` at a time. It has no thread, so whatever lock a run time
- * has is free when it forks. Of the command line only that and `--filter SUITE/NAME` (with
- * wildcards) mean anything.
+ * Each test has a forked process, and `--jobs N` of them run at a time. The runner has no thread,
+ * so no lock of a sanitizer's run time is held when it forks. It understands only `--jobs` and
+ * `--filter SUITE/NAME` (with wildcards) on its command line.
  */
 #include "stepped.h"
 
@@ -20,14 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SKIPPED = 77, TIMEOUT_S = 900, SOONER_S = 60 /* than ctest gives up */, JOBS = 16 };
+enum { SKIPPED = 77, TIMEOUT_S = 900, SOONER_S = 60 /* before the time-out of ctest */, JOBS = 16 };
 
 static struct runner_test *tests, **last = &tests, *suites;
 static _Atomic bool failed;
-static const struct runner_test *current; /* in this process */
+static const struct runner_test *current; /* of this process */
 static int real_stderr = STDERR_FILENO;
 
-/* ThreadSanitizer: processes that a test forks and kills report too: the first race ends them. */
+/* ThreadSanitizer: at its first race a process ends, also one that a test forks and kills. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -105,8 +105,7 @@ static const struct runner_test *suite_of(const struct runner_test *t)
     return &none;
 }
 
-/* exit, not _exit: that is when the sanitizer turns its reports into a status. */
-/* What takes as long hangs. */
+/* A test that takes this long counts as hanging. */
 static unsigned int timeout_s(void)
 {
     const char *said = getenv("TEST_TIMEOUT_S");
@@ -114,6 +113,7 @@ static unsigned int timeout_s(void)
     return s > SOONER_S ? (unsigned int)s : TIMEOUT_S;
 }
 
+/* Ends by exit, not _exit: at exit the sanitizer turns its reports into a status. */
 _Noreturn static void run(const struct runner_test *t, const struct runner_test *suite)
 {
     current = t;
@@ -127,13 +127,13 @@ _Noreturn static void run(const struct runner_test *t, const struct runner_test 
         t->fini();
     if (suite->fini)
         suite->fini();
-    if (stepped_lost()) /* no failure: bounds judge */
+    if (stepped_lost()) /* this is no failure: the bounds of the test judge */
         dprintf(real_stderr, "[NOTE] %s::%s: its time went on without %s\n", t->suite, t->name,
                 stepped_lost());
     exit(failed ? 1 : 0);
 }
 
-/* True if the test did what it should: by default end with status 0. */
+/* Whether the test ended as declared; by default, with status 0. */
 static bool as_wanted(const struct runner_test *t, int status)
 {
     if (t->signal)
@@ -159,7 +159,7 @@ static void start(struct running *r, const struct runner_test *t)
         run(t, suite_of(t));
 }
 
-/* Returns the place of the one that ended first, which is free again. */
+/* Returns the entry of the process that ended first; the entry is free again. */
 static struct running *wait_for_one(int *bad)
 {
     struct running *r = running;
@@ -192,7 +192,7 @@ static bool wanted(const struct runner_test *t, const char *filter)
     return !t->disabled && (!filter || fnmatch(filter, name, 0) == 0);
 }
 
-/* The whole process is this test. */
+/* Runs one test as the whole process. */
 _Noreturn static void run_alone(const char *name)
 {
     const struct runner_test *t = tests;

@@ -1,5 +1,5 @@
 /*
- * stepped.c - a process per test, whose time begins with its first instruction; see stepped.h.
+ * stepped.c - a process per test, on a stepped clock from its first instruction; see stepped.h.
  */
 #include "stepped.h"
 
@@ -12,7 +12,7 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
-/* As sandbox_enter names its simulated GPU. */
+/* The name that sandbox_enter gives to the simulated GPU of this process. */
 static const char *id_of(pid_t pid)
 {
     static char id[32];
@@ -21,7 +21,7 @@ static const char *id_of(pid_t pid)
     return id;
 }
 
-/* In front of what the test has itself. */
+/* Puts the clock in front of the libraries that the test preloads. */
 static void clock_preload(void)
 {
     const char *own = getenv("LD_PRELOAD");
@@ -32,7 +32,7 @@ static void clock_preload(void)
     setenv("LD_PRELOAD", all, 1);
 }
 
-/* Where memory lies is the same in every run, too. */
+/* Turns off the randomisation of addresses, so that they are the same in every run. */
 _Noreturn void stepped_become(const char *suite, const char *name)
 {
     char test[256];

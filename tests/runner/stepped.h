@@ -1,17 +1,17 @@
 /*
- * stepped.h - a test that lives in a time of its own, with all that it starts: one that moves when
- * nobody can run (tools/simgpu/README.md, "A clock that steps").
+ * stepped.h - a test that, with all that it starts, runs on a stepped clock: the clock moves only
+ * while no thread can run (tools/simgpu/README.md, "A clock that steps").
  */
 #ifndef RUNNER_STEPPED_H
 #define RUNNER_STEPPED_H
 
 #include <sys/types.h>
 
-/* This program begins again in that time, and runs this test alone. */
+/* Starts this program again on that clock, to run only this test. */
 _Noreturn void stepped_become(const char *suite, const char *name);
-/* Which thread was lost to this process's time: then another run may be otherwise. NULL: none. */
+/* A thread that did not follow this process's clock, so another run may differ. NULL: none. */
 const char *stepped_lost(void);
-/* The process is gone, and so is its time. */
+/* Removes the clock of a process that has ended. */
 void stepped_remove(pid_t pid);
 
 #endif

@@ -2,10 +2,10 @@
  * criterion.h - the part of Criterion's interface that the tests use, for builds with a sanitizer.
  *
  * Criterion keeps its tests in an arena at addresses that ThreadSanitizer reserves for its shadow,
- * so it cannot start there. Under AddressSanitizer its forks may hang: docs/CONTRIBUTING.md says
- * why. This stand-in runs the same test files: a forked process per test, of a process without
- * threads. An assertion prints where and what; everything else about a failure is in the ordinary
- * build.
+ * so it cannot start there. Under AddressSanitizer its forks may hang; docs/CONTRIBUTING.md says
+ * why. This replacement runs the same test files, each test in a process forked by a process
+ * without threads. A failed assertion prints its place and its condition; use the ordinary build
+ * for all other details of a failure.
  */
 #ifndef RUNNER_CRITERION_H
 #define RUNNER_CRITERION_H
@@ -20,7 +20,7 @@
 struct runner_test {
     const char *suite, *name;
     void (*run)(void);
-    /* Criterion's own names: set by `.init = ...` and so on. */
+    /* The names that Criterion gives them, for `.init = ...` and so on. */
     void (*init)(void);
     void (*fini)(void);
     int signal, exit_code;
@@ -53,7 +53,7 @@ _Noreturn void runner_skip(const char *format, ...) __attribute__((format(printf
     }                                                                                              \
     struct runner_test
 
-/* What is said of a failure is asked for only then: it may free what the condition looks at. */
+/* The message's arguments are evaluated only after a failure: they may free what was checked. */
 #define RUNNER_CHECK(ok, fatal, what, ...)                                                         \
     ((ok) ? (void)0 : runner_failed(fatal, __FILE__, __LINE__, what, " " __VA_ARGS__))
 

@@ -1,5 +1,5 @@
 /*
- * redirect.h - what a test writes on stderr (see criterion.h).
+ * redirect.h - checks what a test writes to stderr (see criterion.h).
  */
 #ifndef RUNNER_CRITERION_REDIRECT_H
 #define RUNNER_CRITERION_REDIRECT_H
@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 
 void cr_redirect_stderr(void);
-/* Of what was written since then, or since it was last asked. */
+/* Whether `text` is what was written since the redirection, or since the last such check. */
 bool runner_stderr_is(const char *text);
 
 #define cr_expect_stderr_eq_str(text, ...)                                                         \

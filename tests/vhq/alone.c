@@ -1,13 +1,14 @@
 /*
- * alone.c - nobody else wants the device: nothing is counted, and nothing of ours goes into a
- * stream. Somebody comes, and what the driver has is closed off; leaves, and it is as before.
+ * alone.c - no other process wants the device: nothing is counted, and cutin puts nothing into a
+ * stream. A client above comes, and what the driver has is closed off; it leaves, and all is as it
+ * was.
  */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
 #include "vhq/internal.h"
 
-/* Where the cap is to hold, the clock stands: it lifts after 100 ms without progress. */
+/* In tests of the cap the clock stands: the cap lifts after 100 ms without progress. */
 enum { BUDGET_US = 100, DEPTH = 8, MANY = 1000 };
 
 static _Atomic uint32_t above, rivals;
@@ -48,7 +49,7 @@ Test(alone, nothing_is_counted_and_nothing_follows_a_command)
     world_free(w);
 }
 
-/* What the driver has is bounded all the same: a client above may come at any time. */
+/* What the driver has stays bounded: a client above may come at any time. */
 Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
 {
     clock_freeze();
@@ -65,7 +66,7 @@ Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
     world_free(w);
 }
 
-/* Streams run side by side: what one of them has in the driver is no reason for another to wait. */
+/* Streams run side by side: no stream waits because of what another one has in the driver. */
 Test(alone, streams_go_beside_one_that_has_all_the_room)
 {
     clock_freeze();
@@ -94,7 +95,7 @@ Test(alone, streams_go_beside_one_that_has_all_the_room)
     world_free(w);
 }
 
-/* Each of those that share the device has it for a time slice, and a client who comes waits for
+/* Each process that shares the device has it for a time slice, and a client that comes waits for
  * what all of them have there. */
 Test(alone, less_is_in_the_device_with_others_beside_it)
 {
@@ -132,7 +133,7 @@ Test(alone, a_sync_leaves_it_to_the_driver)
     world_free(w);
 }
 
-/* By one marker, in front of its own next command; and the cap is as strict as ever. */
+/* One marker does it, in front of the stream's next command. The cap is then as strict as ever. */
 Test(alone, what_a_stream_has_in_the_driver_is_closed_off_when_somebody_comes)
 {
     clock_freeze();
@@ -157,8 +158,7 @@ Test(alone, what_a_stream_has_in_the_driver_is_closed_off_when_somebody_comes)
     world_free(w);
 }
 
-/* Nor is there room for others meanwhile. On a clock that stands: what has surely run makes
- * room. */
+/* Until then no other stream gets room. The clock stands: work that has surely run makes room. */
 Test(alone, streams_that_stay_quiet_are_closed_off_for_those_that_do_not)
 {
     clock_freeze();
@@ -191,7 +191,7 @@ Test(alone, streams_of_a_quiet_process_are_closed_off_too)
     vhq_set_tighten(w->set);
     WAIT_FOR(atomic_load(&w->mark_calls) == 1);
     cr_assert_not(vhq_loose(w->stream[a].q));
-    dispatcher_looks(w); /* so that it has left the stream whose marker it placed */
+    dispatcher_looks(w); /* so that it has left the stream that it gave a marker */
     device_finish(w);
     cr_assert(w->command[launch(w, a, 1)].inlined);
     world_free(w);
@@ -202,7 +202,7 @@ Test(alone, a_hold_stops_what_the_driver_does_not_have)
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
     launch_many(w, a);
-    hold_all(w, true); /* before the process can know who came */
+    hold_all(w, true); /* before the process can know which client came */
     int held = launch(w, a, 5);
     dispatcher_looks(w);
     cr_assert_not(submitted(w, held));
@@ -217,7 +217,7 @@ Test(alone, a_hold_stops_what_the_driver_does_not_have)
 
 Test(alone, is_so_again_when_the_last_one_has_left)
 {
-    clock_freeze(); /* or the cap lifts in time, and another marker follows */
+    clock_freeze(); /* else the cap lifts in time, and another marker follows */
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
     for (int i = 0; i < 5; i++) {
@@ -254,7 +254,7 @@ Test(alone, what_the_driver_said_is_complete_needs_no_marker)
     world_free(w);
 }
 
-/* Beside somebody a marker follows only when room is wanted, so none follows the last commands. */
+/* Beside a client above a marker comes only if room is wanted, so none follows the last command. */
 Test(alone, nor_does_what_went_last_beside_others)
 {
     struct world *w = world_new(&config);
@@ -273,7 +273,7 @@ Test(alone, nor_does_what_went_last_beside_others)
     world_free(w);
 }
 
-/* Gates are closed, and whoever asked would wait. */
+/* With closed gates a thread that asked the driver would wait. */
 Test(alone, unless_the_driver_cannot_be_asked)
 {
     struct world *w = world_new(&config);
@@ -312,7 +312,7 @@ Test(alone, a_stream_that_is_found_idle_needs_no_marker)
 /* A marker in the legacy stream would tie the blocking ones together. */
 Test(alone, the_legacy_stream_is_asked_until_it_is_done)
 {
-    clock_freeze(); /* or the cap lifts in time */
+    clock_freeze(); /* else the cap lifts in time */
     struct world *w = world_new_asked(&config);
     int legacy = world_stream(w, VHQ_LEGACY), b = world_stream(w, VHQ_BLOCKING);
     launch_many(w, legacy);
@@ -338,7 +338,7 @@ Test(alone, a_rival_brings_the_relaxed_cap)
     world_free(w);
 }
 
-/* No room for a marker: it follows when one has come back. */
+/* There is no room for a marker: it follows when one of those that are out is complete. */
 Test(alone, it_is_closed_off_with_all_markers_out)
 {
     clock_freeze();
@@ -373,7 +373,7 @@ Test(alone, a_stream_that_refuses_the_marker_holds_nobody_up)
     world_free(w);
 }
 
-/* What is in flight waits for what is buffered. */
+/* What is in flight may wait for what is buffered. */
 Test(alone, the_cap_lifts_over_what_was_in_flight)
 {
     clock_freeze();
@@ -395,9 +395,9 @@ Test(alone, the_cap_lifts_over_what_was_in_flight)
     world_free(w);
 }
 
-/* A job that comes may meet a service which has not been introduced to it, with kernels that nobody
- * has timed: one goes at a time, or the next one when it should be nearly over, until so many of
- * them were measured. */
+/* A process that comes may meet a service that it does not know of yet, with kernels that were
+ * never timed. So one command goes at a time (or the next one when it should be nearly over) until
+ * enough of them were measured. */
 Test(alone, begins_when_something_was_tried)
 {
     clock_freeze(); /* nothing is nearly over */

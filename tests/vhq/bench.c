@@ -1,6 +1,6 @@
 /*
  * bench.c - what a command costs the calling thread. Prints nanoseconds per command, inline and
- * buffered, with one stream per thread; not a test. The driver is a pair of empty functions.
+ * buffered, with one stream per thread. This is no test. The driver is a pair of empty functions.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ static void *inlined(void *arg)
     return NULL;
 }
 
-/* Held, so that only the producer is measured; then let go and drained, unmeasured. */
+/* Commands are held, so that only the producer is measured; then they are drained, unmeasured. */
 static void *buffered(void *arg)
 {
     struct stream *s = arg;

@@ -1,6 +1,6 @@
 /*
- * vhq_cap.c - how much is let into the device. The clock stands still where it matters, so that the
- * credit for time passed is what the test says.
+ * cap.c - how much may be in flight. Where it matters the clock stands, so that only the test
+ * decides how much credit there is for time that has passed.
  */
 #include "tests/vhq/capped.h"
 
@@ -88,8 +88,8 @@ Test(cap, a_command_as_long_as_the_budget_goes_alone_until_half_of_it_ran)
     world_free(w);
 }
 
-/* The dispatcher has looked since the clock advanced, and found no room. Returns when it does
- * again, from now. */
+/* Waits until the dispatcher has looked since the clock advanced, and found no room. Returns the
+ * microseconds from now to its next look. */
 static uint64_t next_look_us(struct world *w)
 {
     uint64_t looked = 0, now = clock_ns(), due = 0;
@@ -97,7 +97,7 @@ static uint64_t next_look_us(struct world *w)
         cr_assert(i < 200000, "never looked");
         pthread_mutex_lock(&w->set->lock);
         looked = w->set->looked_ns;
-        w->set->waits = 0; /* it is none half-way */
+        w->set->waits = 0; /* the wait has no look half-way */
         due = blocked_due(w->set, 0, now);
         pthread_mutex_unlock(&w->set->lock);
         nap_us(100);
@@ -105,8 +105,8 @@ static uint64_t next_look_us(struct world *w)
     return (due - now) / 1000;
 }
 
-/* As a copy whose size tells too little: it may be complete at any time. What comes behind it is
- * looked at when it should be complete. */
+/* The command is like a copy whose time its size does not tell: it may be complete at any time.
+ * What comes behind it is looked at when it should be complete. */
 Test(cap, looks_at_a_command_far_longer_than_its_estimate_follow_each_other_ever_slower)
 {
     struct world *w = capped(200, 32);
@@ -130,7 +130,7 @@ Test(cap, looks_at_a_command_far_longer_than_its_estimate_follow_each_other_ever
     world_free(w);
 }
 
-/* Whoever cuts in meets one of them. */
+/* So a client that cuts in meets one of them. */
 Test(cap, a_command_longer_than_it_goes_when_the_one_before_has_hardly_anything_left)
 {
     struct world *w = capped(200, 32);
@@ -161,7 +161,7 @@ Test(cap, one_command_may_always_go)
     world_free(w);
 }
 
-/* A program that buffers hundreds of launches of a kernel before the first of them is timed. */
+/* A program buffers hundreds of launches of a kernel before the first of them is timed. */
 Test(cap, what_was_not_known_at_the_call_counts_as_it_is_known_when_it_goes)
 {
     struct world *w = capped(200, 32);
@@ -317,7 +317,7 @@ Test(cap, markers_are_few)
     world_free(w);
 }
 
-/* A vHQ that just left the list of those in flight is back before the next one is looked at. */
+/* A vHQ leaves the list of those in flight, and is back before the next one is looked at. */
 
 static struct world *returning;
 
@@ -355,7 +355,7 @@ Test(cap, a_vhq_that_comes_back_at_once_hides_no_other)
     world_free(w);
 }
 
-/* The dispatcher sleeps until a time that the estimates say. Who synchronises knows better. */
+/* The dispatcher sleeps until a time by the estimates; a thread that synchronises knows better. */
 Test(cap, whoever_finds_a_completion_wakes_the_dispatcher_that_waits_for_room)
 {
     struct world *w = capped(100, 32);
@@ -439,7 +439,7 @@ Test(cap, lets_part_of_it_overlap_without_a_marker)
     world_free(w);
 }
 
-/* The cap is full, one marker is out: what overlaps waits for that one. */
+/* The cap is full and one marker is out: commands that overlap wait for that marker. */
 Test(cap, that_is_full_puts_no_other_marker_among_commands_that_overlap)
 {
     clock_freeze();

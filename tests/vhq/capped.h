@@ -1,5 +1,5 @@
 /*
- * capped.h - a world with a cap, and what the device has of it.
+ * capped.h - a world with a cap, and how much of it is in flight.
  */
 #ifndef CUTIN_TESTS_VHQ_CAPPED_H
 #define CUTIN_TESTS_VHQ_CAPPED_H
@@ -15,7 +15,7 @@ static inline struct world *capped(uint32_t budget_us, uint32_t depth)
     return world_new(&(struct vhq_config){.budget_us = budget_us, .depth = depth});
 }
 
-/* It has found that the cap is in the way, so time without progress counts from here. */
+/* Waits until the dispatcher finds no room under the cap: time without progress starts there. */
 static inline void dispatcher_is_blocked(struct world *w)
 {
     bool blocked = false;
@@ -33,7 +33,7 @@ static inline uint32_t in_device(struct world *w, int stream)
     return atomic_load(&w->stream[stream].submitted) - atomic_load(&w->stream[stream].completed);
 }
 
-/* Everything complete, and known to be. */
+/* Completes everything, and lets the set learn of it. */
 static inline void settle(struct world *w)
 {
     device_start(w, 1);
@@ -41,7 +41,7 @@ static inline void settle(struct world *w)
     device_stop(w);
 }
 
-/* Of 256, as of the last time that it was learned. */
+/* The part of an estimate (of 256) after which something is complete, as it was last learned. */
 static inline uint32_t pace(struct world *w)
 {
     pthread_mutex_lock(&w->set->lock);

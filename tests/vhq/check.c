@@ -1,6 +1,6 @@
 /*
- * check.c - the reference checker: what CUDA promises, said again without any queue. Every pair of
- * calls of which one returned before the other began is looked at.
+ * check.c - the reference checker: what CUDA promises, written a second time, without any queue. It
+ * compares every pair of calls of which one returned before the other began.
  */
 #include "tests/vhq/fake.h"
 
@@ -34,13 +34,13 @@ static bool legacy_pair(const struct world *w, const struct command *a, const st
     return (ka == VHQ_LEGACY && kb == VHQ_BLOCKING) || (ka == VHQ_BLOCKING && kb == VHQ_LEGACY);
 }
 
-/* A wait that overlapped the record it should see may have taken place before it. */
+/* A wait that overlapped the record it should see may have come before it. */
 static bool saw(const struct world *w, const struct command *wait, int record)
 {
     return wait->after == record && w->command[record].ended < wait->begun;
 }
 
-/* a's call had returned before b's began. */
+/* Call i had returned before call j began. */
 static const char *check_pair(const struct world *w, int i, int j)
 {
     const struct command *a = &w->command[i], *b = &w->command[j];

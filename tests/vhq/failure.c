@@ -1,4 +1,4 @@
-/* vhq_failure.c - the driver refuses commands or markers, memory and threads run out. */
+/* failure.c - the driver refuses commands or markers; memory and threads run out. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
@@ -29,7 +29,7 @@ Test(failure, of_a_deferred_command_is_reported_and_the_rest_goes_on)
     world_free(w);
 }
 
-/* Nothing is known to be complete by it: what was in flight still is. */
+/* A failure completes nothing: what was in flight still is. */
 Test(failure, that_the_context_survives_leaves_in_flight_what_is)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 100});
@@ -68,7 +68,7 @@ Test(failure, of_markers_blocks_neither_the_cap_nor_a_sync)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 50, .depth = 4});
     int a = world_stream(w, VHQ_NONBLOCKING);
-    w->refuse_marks = true; /* a capture */
+    w->refuse_marks = true; /* as in a capture */
     for (int i = 0; i < 100; i++)
         launch(w, a, 20);
     vhq_sync(w->stream[a].q, false);
@@ -83,7 +83,7 @@ Test(failure, of_markers_blocks_neither_the_cap_nor_a_sync)
     world_free(w);
 }
 
-/* Markers were accepted, then the context dies: they will never be written. */
+/* The markers were accepted, then the context fails: they will never be written. */
 static void *dies(void *arg)
 {
     struct world *w = arg;
@@ -102,7 +102,7 @@ Test(failure, of_the_context_ends_a_sync_that_has_begun)
     for (int i = 0; i < 3; i++)
         launch(w, a, 60);
     pthread_create(&t, NULL, dies, w);
-    vhq_sync(w->stream[a].q, false); /* nobody runs the device */
+    vhq_sync(w->stream[a].q, false); /* the device does not run */
     pthread_join(t, NULL);
     cr_assert_eq(w->stream[a].completed, 0);
     device_finish(w);
@@ -117,7 +117,7 @@ Test(failure, of_the_context_does_not_keep_buffered_commands_for_ever)
     launch(w, a, 50);
     for (int i = 0; i < 50; i++)
         world_call(w, &(struct call){.stream = a, .est_ns = 50000, .fail = 700});
-    vhq_drain(w->stream[a].q, false); /* the device stands still: the guard lets the first go */
+    vhq_drain(w->stream[a].q, false); /* the device does not run: the guard lets the first go */
     cr_assert_eq(w->fails, 50);
     vhq_sync(w->stream[a].q, false);
     world_free(w);

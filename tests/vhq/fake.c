@@ -116,7 +116,7 @@ static uint32_t driver_poll(void *user, struct vhq *q, void *stream)
     return value;
 }
 
-/* Asked by tests whose device runs when they say so. */
+/* For tests in which the device runs only when they say so. */
 static bool driver_complete(void *user, struct vhq *q, void *stream)
 {
     struct stream *s = stream;
@@ -135,7 +135,7 @@ static bool driver_failed(void *user, struct vhq *q, int err)
     return err == FAIL_SPOILS;
 }
 
-/* Asked before each look of the dispatcher's. */
+/* The dispatcher asks this before each look. */
 static struct vhq_room driver_room(void *user)
 {
     struct world *w = user;
@@ -185,7 +185,7 @@ void world_room(struct world *w, uint32_t eighths, uint64_t for_us)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* One that has lent its role and is in a command comes back with more to do. */
+/* Whether only one thread dispatches. One that lent its role and is in a command has more to do. */
 static bool one_dispatches(struct world *w)
 {
     pthread_mutex_lock(&w->set->lock);
@@ -211,7 +211,7 @@ void dispatcher_looks(struct world *w)
 {
     if (!dispatcher_start(w->set))
         abort();
-    /* Whoever takes the role is counted as spare for a moment yet, but not once he has looked. */
+    /* A new dispatcher counts as spare for a moment, but no longer once it has looked. */
     for (int alone = 0; alone < 2;) {
         bool before = one_dispatches(w);
         look_await(w);
@@ -234,7 +234,7 @@ void world_close(struct world *w, bool abandon)
         vhq_fence_put(w->event[e].fence);
     if (abandon) {
         vhq_set_abandon(w->set);
-    } else { /* what is in flight ends: with a frozen clock nothing else makes room for the rest */
+    } else { /* ends what is in flight: with a frozen clock nothing else makes room */
         device_start(w, 1);
         vhq_set_destroy(w->set);
         device_stop(w);
@@ -428,7 +428,7 @@ static void device_complete(struct stream *s)
     atomic_fetch_add(&s->completed, 1);
 }
 
-/* Something is at the head, and is no closed gate; of that the marker is written all the same. */
+/* Whether the head may pass, and is no closed gate. A closed gate's marker is written anyway. */
 static bool device_passes(struct stream *s)
 {
     if (s->head == s->tail)
@@ -441,7 +441,7 @@ static bool device_passes(struct stream *s)
     return false;
 }
 
-/* Markers behind what is complete. Device lock held. */
+/* Passes the markers behind what is complete. Device lock held. */
 static void device_mark(struct stream *s)
 {
     while (device_passes(s) && s->work[s->head].command == NONE)

@@ -1,5 +1,4 @@
-/* vhq_fence.c - waits, records and re-records, within a set, across sets, and from plain threads.
- */
+/* fence.c - waits, records and re-records, within a set, across sets, and from plain threads. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
@@ -195,8 +194,7 @@ Test(fence, a_wait_whose_record_never_begins_blocks_nobody)
     world_free(w);
 }
 
-/* What two threads that race on one event may make of it; each would wait for the other for ever.
- */
+/* Two threads race on one event. Each of their commands must not wait for the other for ever. */
 
 static void fenced(struct vhq *q, struct vhq_req req)
 {

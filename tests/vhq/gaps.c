@@ -1,4 +1,4 @@
-/* vhq_gaps.c - what may be in flight while nobody is due, on a clock that stands. */
+/* gaps.c - what may be in flight while no request is due, on a clock that stands. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
@@ -37,7 +37,7 @@ static bool buffered(void)
     return atomic_load(&w->stream[a].submitted) < (uint32_t)w->commands;
 }
 
-/* More than it may have in flight. */
+/* Buffers more than may be in flight. */
 static void busy(void)
 {
     device_finish(w);
@@ -45,14 +45,14 @@ static void busy(void)
         launch(w, a, 100);
 }
 
-/* What the device has now: with what goes for it, it would never end, or leave nothing buffered. */
+/* Completes what is in the device now. Until nothing is left it would not end: more follows. */
 static void complete(void)
 {
     for (uint32_t n = in_device(); n > 0; n--)
         device_step(w, a);
 }
 
-/* The dispatcher has looked at a time that was not before. */
+/* Waits until the dispatcher has looked at a new time. */
 static void seen(void)
 {
     uint64_t at = 0;
@@ -75,7 +75,7 @@ static void advance(uint64_t us)
     }
 }
 
-/* Somebody above comes, and goes: from then on nobody holds. */
+/* A client above comes and goes; after that there is no hold. */
 static void request(void)
 {
     busy();
@@ -101,13 +101,13 @@ static void requests(int n, uint64_t gap_us)
     request();
 }
 
-/* So many go now, of those that the device is not given any of. One whose marker comes only after
- * the device has finished is not one of them. */
+/* Returns how many commands go now while the device completes none. A command that goes only when a
+ * marker comes late, after the device has finished, is not counted. */
 static uint32_t goes(void)
 {
     device_finish(w);
     pthread_mutex_lock(&w->set->lock);
-    measure_scale(w->set, SCALE_ONE); /* this device takes as long as the test does */
+    measure_scale(w->set, SCALE_ONE); /* commands take as long as the test says */
     pthread_mutex_unlock(&w->set->lock);
     busy();
     uint32_t before = UINT32_MAX;
@@ -154,7 +154,7 @@ Test(gaps, that_are_short_change_nothing)
     cr_expect_eq(goes(), 1, "%u", in_device());
 }
 
-/* In how many microseconds the dispatcher would look again, were it to look now. */
+/* The microseconds until the dispatcher's next look, if it looked now. */
 static uint64_t next_look_us(void)
 {
     set_lock(w->set);
@@ -164,7 +164,7 @@ static uint64_t next_look_us(void)
     return (job.wake_ns - clock_ns()) / 1000;
 }
 
-/* Once real time has come anew it may come and go, and pause for less than a look at a hold. */
+/* After a new hold has begun, real time may soon come and go again, between two rare looks. */
 Test(gaps, a_long_hold_is_looked_at_less_often_until_another_one_begins)
 {
     atomic_store(&w->stream[a].hold_since, clock_ns());

@@ -1,13 +1,13 @@
 /*
- * vhq_gate.c - where gates go, and how deep the cap is because of them. The clock stands still:
- * what is in flight is what the test let complete.
+ * gate.c - where gates go, and how deep the cap is because of them. The clock stands: only what the
+ * test completes leaves the device.
  */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
 #include "vhq/internal.h"
 
-/* A world with gates and somebody above: 100 us between two gates, 16 x 200 us in flight. */
+/* A world with gates and a client above: 100 us between two gates, 16 x 200 us in flight. */
 static _Atomic uint32_t gates, above, rivals = 1;
 static struct world *gated(void)
 {
@@ -33,7 +33,7 @@ static uint32_t in_device(struct world *w, int stream)
     return atomic_load(&w->stream[stream].submitted) - atomic_load(&w->stream[stream].completed);
 }
 
-/* Commands of `stream` in the device between the n-th gate of it and the one before. */
+/* Commands of `stream` in the device between its n-th gate and the one before. */
 static int between_gates(struct world *w, int stream, int n)
 {
     struct stream *s = &w->stream[stream];
@@ -67,7 +67,7 @@ Test(gate, goes_in_front_of_the_next_command_and_never_at_the_end)
     cr_assert_eq(w->gate_calls, 0);
     launch(w, a, 500);
     cr_assert_eq(w->gate_calls, 1);
-    cr_assert_eq(between_gates(w, a, 0), 2); /* behind the free one, too */
+    cr_assert_eq(between_gates(w, a, 0), 2); /* behind the free stream's command, too */
     end(w);
 }
 
@@ -81,8 +81,8 @@ Test(gate, makes_the_cap_deep)
     end(w);
 }
 
-/* One long command of late makes the distance between gates short, and that is what bounds a wait:
- * what is in flight stays as much, or each thread that comes late would let the device run dry. */
+/* A long command makes the distance between gates short, and that bounds a wait. As much as before
+ * stays in flight; otherwise each thread that comes late would let the device run dry. */
 Test(gate, keeps_the_cap_deep_where_commands_turn_out_long)
 {
     struct world *w = gated();
@@ -91,7 +91,7 @@ Test(gate, keeps_the_cap_deep_where_commands_turn_out_long)
     vhq_set_stats(w->set, &stats);
     clock_advance(1000);
     for (int i = 0; i < 2; i++)
-        launch(w, a, 120); /* and a gate in front of the second, which marks the first */
+        launch(w, a, 120); /* the second has a gate in front, which marks the first */
     clock_advance(1200 * 1000);
     vhq_set_stats(w->set, &stats);
     device_finish(w);
@@ -149,7 +149,7 @@ Test(gate, streams_that_run_beside_each_other_share_the_distance)
     end(w);
 }
 
-/* Two commands of 300 us are in the device in `a`, a gate between them; one more comes in `b`. */
+/* Two commands of 300 us with a gate between them are in the device in `a`; `b` gets one more. */
 static uint32_t beside_long_ones(struct world *w, uint32_t eighths, uint32_t flags)
 {
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -282,7 +282,7 @@ static bool dispatcher_is_blocked(struct world *w)
     return blocked;
 }
 
-/* Behind a closed gate nothing progresses, and that is not why the cap would have to give way. */
+/* Behind a closed gate there is no progress, but that is no reason for the cap to give way. */
 Test(gate, a_hold_is_no_time_without_progress)
 {
     struct world *w = gated();
@@ -300,7 +300,7 @@ Test(gate, a_hold_is_no_time_without_progress)
     dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), full);
     clock_advance(1000000000);
-    dispatcher_looks(w); /* or it sleeps for as long as the clock is ahead */
+    dispatcher_looks(w); /* else it sleeps for as long as the clock is ahead */
     WAIT_FOR(in_device(w, a) == full + 1);
     end(w);
 }

@@ -1,10 +1,10 @@
 /*
- * vhq_guard.c - what is let in although there is no room, where nothing gets on. The clock stands
- * still where it matters.
+ * guard.c - what the progress guard lets in although there is no room. The clock stands where it
+ * matters.
  */
 #include "tests/vhq/capped.h"
 
-/* As behind a queue that is longer than the guard's patience: what it lets in must not fill it. */
+/* As behind a queue longer than the guard's patience: what the guard lets in must not fill it. */
 Test(guard, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_time)
 {
     struct vhq_stats st;
@@ -31,7 +31,7 @@ Test(guard, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_ti
     dispatcher_looks(w); /* a marker follows */
     vhq_set_stats(w->set, &st);
     cr_assert_eq(st.cap_lifts, 3);
-    /* Progress: the cap is back, and the guard begins anew. */
+    /* There was progress: the cap is back, and the guard begins anew. */
     device_finish(w);
     for (int i = 0; i < 5; i++)
         launch(w, a, 100);
@@ -50,7 +50,7 @@ Test(guard, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_ti
 
 enum { STANDS_MS = 110 };
 
-/* What the guard lets in takes so small a part of what stands for two seconds. */
+/* Of two seconds in which work stands, the guard lets in at most one `part`th. */
 static void lets_in_a_part(struct world *w, int a, uint32_t part)
 {
     dispatcher_is_blocked(w);
@@ -67,7 +67,7 @@ static void lets_in_a_part(struct world *w, int a, uint32_t part)
 static void lets_in_twice_as_many(struct world *w, int a)
 {
     dispatcher_is_blocked(w);
-    clock_advance(2 * 1000000); /* as long as the first one is thought to take */
+    clock_advance(2 * 1000000); /* as long as the first one should take */
     WAIT_FOR(in_device(w, a) == 2);
     for (uint32_t in = 3, more = 2; more <= 64; in += more, more *= 2) {
         dispatcher_is_blocked(w);
@@ -97,7 +97,7 @@ static void *drains_for_end(void *q)
     return NULL;
 }
 
-/* A host function that sleeps needs nothing, and who cuts in behind it waits for all of that. */
+/* A host function that sleeps needs nothing, and a client that cuts in waits for all of that. */
 Test(guard, lets_in_what_takes_a_small_part_of_the_stand)
 {
     int a;
@@ -107,7 +107,7 @@ Test(guard, lets_in_what_takes_a_small_part_of_the_stand)
     world_free(w);
 }
 
-/* The host function may wait for whoever waits there. */
+/* The host function may wait for the thread that waits for its commands to be submitted. */
 Test(guard, lets_twice_as_many_in_where_a_thread_waits_for_them)
 {
     int a;
@@ -121,7 +121,7 @@ Test(guard, lets_twice_as_many_in_where_a_thread_waits_for_them)
     world_free(w);
 }
 
-/* Natively it waits as long. */
+/* Natively a thread that waits for their end waits as long. */
 Test(guard, lets_no_more_in_for_who_waits_for_their_end)
 {
     int a;
@@ -135,7 +135,7 @@ Test(guard, lets_no_more_in_for_who_waits_for_their_end)
     world_free(w);
 }
 
-/* One round of what is longer than what went before. */
+/* Longer commands follow those that went before; the guard lets in no round of them. */
 Test(guard, lets_in_no_round_of_long_ones)
 {
     int a;
@@ -154,7 +154,7 @@ Test(guard, lets_in_no_round_of_long_ones)
     world_free(w);
 }
 
-/* What does not progress may have thousands behind it, ahead of all that others wait for. */
+/* The stream that stands may have thousands of commands, called before those of other streams. */
 Test(guard, lets_one_in_of_a_stream_that_is_done_where_another_has_more_ahead)
 {
     struct world *w = capped(100, 32);
@@ -169,7 +169,7 @@ Test(guard, lets_one_in_of_a_stream_that_is_done_where_another_has_more_ahead)
     cr_assert_eq(in_device(w, b), 0);
     clock_advance(110 * 1000000);
     WAIT_FOR(in_device(w, a) == 3 && in_device(w, b) == 1);
-    launch(w, b, 100); /* that is not done any more */
+    launch(w, b, 100); /* so b is not done any more */
     dispatcher_is_blocked(w);
     clock_advance(110 * 1000000);
     WAIT_FOR(in_device(w, a) == 5);
@@ -179,8 +179,8 @@ Test(guard, lets_one_in_of_a_stream_that_is_done_where_another_has_more_ahead)
     world_free(w);
 }
 
-/* Two of a stream stand, with six behind them, and one waits in each of `n` others; the guard has
- * let in once. */
+/* A stream has commands in flight that stand, and more behind them. One command waits in each of
+ * `n` other streams. The guard has let in once. */
 static struct world *one_stands(int *stands, int *other, int n)
 {
     struct world *w = capped(100, 32);
@@ -199,7 +199,7 @@ static struct world *one_stands(int *stands, int *other, int n)
     return w;
 }
 
-/* Or each would wait for the guard behind those before it. */
+/* Otherwise each stream would wait for the guard behind those before it. */
 Test(guard, lets_one_in_of_each_stream_that_is_done_as_soon_as_the_one_before_is_complete)
 {
     enum { N = 20 };
@@ -221,7 +221,7 @@ Test(guard, lets_one_in_of_each_stream_that_is_done_as_soon_as_the_one_before_is
     world_free(w);
 }
 
-/* The cap is back. */
+/* The stream that stood made progress, so the cap is back. */
 Test(guard, lets_none_in_so_where_what_stood_gets_on)
 {
     int stands, other[3];
@@ -253,7 +253,7 @@ Test(guard, nor_where_it_is_gone)
     world_free(w);
 }
 
-/* A millisecond, at the end of which something that `stream` has is complete, and it has more. */
+/* Lets a millisecond pass. Then a command of `stream` completes, and another one is launched. */
 static void goes_on(struct world *w, int stream)
 {
     clock_advance(1000000);
@@ -264,7 +264,7 @@ static void goes_on(struct world *w, int stream)
     dispatcher_looks(w);
 }
 
-/* Somebody may wait for what is behind it to be submitted, and be who ends it. */
+/* A thread may wait until what is behind the standing command is submitted, and then end it. */
 Test(guard, lets_more_in_of_what_stands_although_another_goes_on_beside_it)
 {
     int stands, other[1];
@@ -278,7 +278,7 @@ Test(guard, lets_more_in_of_what_stands_although_another_goes_on_beside_it)
     world_free(w);
 }
 
-/* As above, where the other one needs no guard: what stands leaves most of the device free. */
+/* As above, but the other stream needs no guard: what stands leaves most of the device free. */
 Test(guard, lets_more_in_of_what_stands_although_others_have_room)
 {
     struct world *w = capped(100, 32);
@@ -299,7 +299,7 @@ Test(guard, lets_more_in_of_what_stands_although_others_have_room)
     world_free(w);
 }
 
-/* A kernel that stays for good, and others that go on: nothing waits for the guard. */
+/* A kernel stays for good, and another stream goes on: no command waits for the guard. */
 Test(guard, lets_none_in_where_nothing_is_behind_what_stands)
 {
     struct vhq_stats st;
@@ -320,8 +320,8 @@ Test(guard, lets_none_in_where_nothing_is_behind_what_stands)
     world_free(w);
 }
 
-/* Or of streams that wait for each other, with a command of one that does not between any two, two
- * would go each time. */
+/* Otherwise, of streams that wait for each other, only two commands would go each time if a command
+ * of another stream went between any two of theirs. */
 Test(guard, lets_twice_as_many_in_although_what_it_let_in_is_complete)
 {
     int stands, other[3];
@@ -341,7 +341,7 @@ Test(guard, lets_twice_as_many_in_although_what_it_let_in_is_complete)
     world_free(w);
 }
 
-/* It let in as many as there were, and some. */
+/* The guard let in as many as there were, and more. */
 static struct world *more_admitted_than_there_are(int *stands)
 {
     struct world *w = capped(100, 32);
@@ -360,7 +360,7 @@ static struct world *more_admitted_than_there_are(int *stands)
     return w;
 }
 
-/* Who comes next has to wait for it anew. */
+/* The next command has to wait for the guard anew. */
 Test(guard, lets_none_in_for_what_is_gone)
 {
     int stands;
@@ -377,8 +377,8 @@ Test(guard, lets_none_in_for_what_is_gone)
     world_free(w);
 }
 
-/* What ran before somebody came is closed off in all streams at once; the long one may not be
- * the oldest. */
+/* When a client above comes, what ran before is closed off in all streams at once. So the longest
+ * need not be the oldest. */
 Test(guard, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
 {
     static _Atomic uint32_t above;
@@ -405,7 +405,7 @@ Test(guard, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
     world_free(w);
 }
 
-/* Half a second is all that an estimate in flight can say. */
+/* Half a second is the longest time that an estimate in flight can hold. */
 Test(guard, what_is_known_to_take_seconds_does_not_lift_it_each_half_second)
 {
     struct vhq_stats st;
@@ -428,7 +428,7 @@ Test(guard, what_is_known_to_take_seconds_does_not_lift_it_each_half_second)
     world_free(w);
 }
 
-/* Real-time requests come more often than the guard's time: it must not begin anew each time. */
+/* Real-time requests are closer than the guard's time: that must not begin anew at each. */
 Test(guard, lifts_although_holds_come_and_go)
 {
     struct world *w = capped(100, 32);
@@ -436,7 +436,7 @@ Test(guard, lifts_although_holds_come_and_go)
     for (int i = 0; i < 8; i++)
         launch(w, a, 100);
     dispatcher_looks(w);
-    /* The dispatcher need not look while nothing is held, each time. */
+    /* The dispatcher may miss some of the moments in which nothing is held. */
     for (int i = 0; in_device(w, a) < 8; i++) {
         cr_assert_lt(i, 1000);
         clock_advance(30 * 1000000);

@@ -1,4 +1,4 @@
-/* vhq_hold.c - holds by word and by call, turns, boosts. */
+/* hold.c - holds by word and by call, turns, boosts. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -30,7 +30,7 @@ Test(hold, nothing_goes_between_hold_and_release)
     world_free(w);
 }
 
-/* What stands at gates is let out meanwhile. */
+/* Meanwhile, work that waits at gates is let out. */
 Test(hold, of_a_whole_set_is_one_of_streams_that_come_too)
 {
     struct world *w = world_new(NULL);
@@ -49,7 +49,7 @@ Test(hold, of_a_whole_set_is_one_of_streams_that_come_too)
     world_free(w);
 }
 
-/* However long it lasted, and however little time goes by: the clock stands. */
+/* The clock stands: neither the length of the hold nor the time since its end matters. */
 Test(hold, what_was_held_goes_at_the_first_look_after_the_hold)
 {
     clock_freeze();
@@ -70,7 +70,7 @@ Test(hold, what_was_held_goes_at_the_first_look_after_the_hold)
     world_free(w);
 }
 
-/* The device may put both streams into one queue. */
+/* The device may put both streams into one hardware queue. */
 Test(hold, a_wait_for_a_value_goes_behind_all_that_was_begun_before_it)
 {
     struct world *w = world_new(NULL);
@@ -161,7 +161,7 @@ static void *drain_returned(void *arg)
     return NULL;
 }
 
-/* What stands in the driver may wait for what the thread that drains does next. */
+/* The call in the driver may wait for what the thread that drains does next. */
 Test(hold, a_drain_of_what_has_returned_waits_for_no_call_that_has_not)
 {
     struct world *w = world_new(NULL);
@@ -198,7 +198,7 @@ static void *drain_unblocked(void *arg)
     return NULL;
 }
 
-/* Nor for what stands behind such a call, by the legacy stream's rule, and behind that. */
+/* Nor does it wait for what the legacy stream's rule puts behind such a call, nor behind that. */
 Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has_not_returned)
 {
     struct world *w = world_new(NULL);
@@ -209,7 +209,7 @@ Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has
     hold_all(w, true);
     atomic_store(&w->stream[free].hold, 0);
     turn_start(&t);
-    WAIT_FOR(!vhq_idle(w->stream[a].q)); /* its ticket is taken: what comes now is behind it */
+    WAIT_FOR(!vhq_idle(w->stream[a].q)); /* its ticket is taken: what is called now is behind it */
     int second = launch(w, legacy, 1), third = launch(w, b, 1);
     pthread_create(&drainer, NULL, drain_unblocked, w->set);
     WAIT_FOR(atomic_load(&drained));
@@ -234,7 +234,7 @@ static void keep(struct vhq *q)
     WAIT_FOR(atomic_load(&goes_on));
 }
 
-/* Though the call comes into the lists after the drain has looked at them, and nothing goes. */
+/* The call comes into the lists after the drain has looked at them, and nothing is submitted. */
 Test(hold, a_drain_of_what_is_unblocked_sees_a_call_that_is_listed_late)
 {
     struct world *w = world_new(NULL);
@@ -273,7 +273,7 @@ static void *stay_inside(void *arg)
     return NULL;
 }
 
-/* It is in the driver, and natively no other call would wait for it there. */
+/* The call is in the driver, and natively no other call would wait for it there. */
 Test(hold, nothing_waits_for_a_call_that_has_its_turn)
 {
     struct world *w = world_new(NULL);
@@ -296,7 +296,7 @@ Test(hold, nothing_waits_for_a_call_that_has_its_turn)
     world_free(w);
 }
 
-/* Another one may be held until the caller goes on. */
+/* Another stream may be held until the caller goes on. */
 Test(hold, a_drain_of_one_stream_waits_for_no_other)
 {
     struct world *w = world_new(NULL);
@@ -323,8 +323,8 @@ static void *drain_one_unblocked(void *arg)
     return NULL;
 }
 
-/* Though what its stream's legacy rule puts ahead is held still: a thread that has left such a
- * drain by a jump destroys the stream itself. */
+/* What the legacy rule puts ahead is still held. A thread that has left such a drain by a jump may
+ * destroy the stream itself. */
 Test(hold, a_drain_of_one_stream_is_over_when_that_is_destroyed)
 {
     struct world *w = world_new(NULL);
@@ -343,7 +343,7 @@ Test(hold, a_drain_of_one_stream_is_over_when_that_is_destroyed)
     world_free(w);
 }
 
-/* The legacy stream's drain knows nothing of non-blocking ones. */
+/* A drain of the legacy stream does not wait for non-blocking streams. */
 Test(hold, a_drain_for_the_legacy_stream_waits_for_no_other)
 {
     struct world *w = world_new(NULL);
@@ -379,7 +379,7 @@ Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
     world_free(w);
 }
 
-/* On a clock that stands: the cap lifts where nothing progresses for a tenth of a second. */
+/* The clock stands: the cap lifts where nothing progresses for a tenth of a second. */
 Test(hold, a_turn_waits_for_room_and_consumes_it)
 {
     clock_freeze();

@@ -1,6 +1,6 @@
 /*
  * left.c - streams that come and go: what one leaves in flight counts until it has run. The clock
- * stands still but for what the test says.
+ * moves only when the test says so.
  */
 #include <criterion/criterion.h>
 
@@ -17,7 +17,7 @@ static struct world *capped(void)
     return world_new(&(struct vhq_config){.budget_us = BUDGET_US, .depth = DEPTH});
 }
 
-/* As an owner does it; true: it is to be destroyed later. */
+/* Ends a stream as its owner does. True: it is to be destroyed later. */
 static bool stream_ends(struct world *w, int stream, bool marks)
 {
     bool left = vhq_leave(w->stream[stream].q, marks);
@@ -55,7 +55,7 @@ Test(left, what_a_stream_has_in_flight_counts_until_it_has_run)
     world_free(w);
 }
 
-/* However many come, no more than two are in flight by the estimates: that is the cap. */
+/* However many streams come, the cap keeps two commands in flight, by the estimates. */
 Test(left, streams_for_one_command_each_get_no_more_than_one_stream)
 {
     struct world *w = capped();
@@ -89,7 +89,7 @@ Test(left, what_has_run_leaves_nothing)
     world_free(w);
 }
 
-/* While the process is alone nothing is counted, but somebody may come. */
+/* While the process is alone nothing is counted, but a client above may come. */
 Test(left, what_went_while_alone_is_closed_off)
 {
     clock_freeze();
@@ -107,7 +107,7 @@ Test(left, what_went_while_alone_is_closed_off)
     world_free(w);
 }
 
-/* A thread's own stream ends with it, and nobody can name it any more. */
+/* A thread's own stream ends with its thread; after that no other thread can name it. */
 Test(left, what_no_marker_can_follow_counts_for_as_long_as_the_estimates_say)
 {
     struct world *w = capped();
@@ -123,7 +123,7 @@ Test(left, what_no_marker_can_follow_counts_for_as_long_as_the_estimates_say)
     world_free(w);
 }
 
-/* ... and behind markers that are out not before those were reached. */
+/* Behind markers that are out, it counts at least until those are reached. */
 Test(left, what_no_marker_can_follow_ends_after_what_it_follows)
 {
     struct world *w = capped();
@@ -139,7 +139,7 @@ Test(left, what_no_marker_can_follow_ends_after_what_it_follows)
     world_free(w);
 }
 
-/* The last one has room when all are out. */
+/* There is room for the last marker when all others are out. */
 Test(left, the_last_marker_has_room)
 {
     clock_freeze();
@@ -165,7 +165,7 @@ Test(left, the_last_marker_has_room)
     world_free(w);
 }
 
-/* The words go: nothing is read there any more. */
+/* The words are freed with the set: nothing reads them any more. */
 Test(left, nothing_counts_when_the_set_is_finished)
 {
     struct world *w = capped();

@@ -1,4 +1,4 @@
-/* vhq_life.c - memory, threads, birth and death, fork. */
+/* life.c - memory, threads, creation and destruction, fork. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -45,8 +45,8 @@ Test(life, launches_do_not_allocate)
     struct world *w = world_new(&(struct vhq_config){.budget_us = 100});
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_BLOCKING);
     device_start(w, 1);
-    /* Fences come in chunks, and how many are out at a time depends on who runs when: a round may
-     * still need another chunk. If launches allocated, no round would do without. */
+    /* Fences come in chunks, and how many are out at a time depends on which thread runs when. So a
+     * round may still need another chunk; if launches allocated, every round would. */
     long allocs = 1;
     for (int round = 0; round < 10 && allocs; round++) {
         long before = wrap_allocs;

@@ -1,4 +1,4 @@
-/* lock.c - the producer lock: one has it, others wait, and each of them gets it. */
+/* lock.c - the producer lock: one thread has it, others wait, and each of them gets it. */
 #include "vhq/internal.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +16,7 @@ static void *take(void *unused)
     return unused;
 }
 
-/* Nobody is told when they sleep: the word says so, which is not free meanwhile. */
+/* No call tells when threads sleep on the lock, but its word does, which is not free meanwhile. */
 Test(vhq_lock, those_who_wait_get_it_when_it_is_given_back)
 {
     pthread_t thread[WAITERS];

@@ -1,6 +1,6 @@
 /*
- * measure.c - estimates that are wrong: what completions say of them, and what that leaves of the
- * cap. The clock goes as the test says, so bounds are exact.
+ * measure.c - wrong estimates: what completions say of them, and how much of the cap that leaves.
+ * The clock moves only when the test says so, so bounds are exact.
  */
 #include <criterion/criterion.h>
 
@@ -40,7 +40,7 @@ static void look(void)
     vhq_set_stats(w->set, &stats);
 }
 
-/* Of 256. */
+/* SCALE_ONE, 256, means that estimates are right. */
 static uint32_t scale(void)
 {
     pthread_mutex_lock(&w->set->lock);
@@ -54,8 +54,8 @@ static uint32_t in_device(void)
     return atomic_load(&w->stream[a].submitted) - atomic_load(&w->stream[a].completed);
 }
 
-/* Commands with a marker behind them, alone in the device, take so long; somebody looks every 10
- * us. */
+/* Runs commands with a marker behind them, alone in the device, for `us` microseconds, with a look
+ * every 10 us. */
 static void take(int commands, uint64_t us)
 {
     for (int i = 0; i < commands; i++)
@@ -68,7 +68,7 @@ static void take(int commands, uint64_t us)
     look();
 }
 
-/* So many go of those that wait. */
+/* Buffers commands. Returns how many of them go. */
 static uint32_t goes(void)
 {
     for (int i = 0; i < 3 * BUDGET_US / EST_US; i++)
@@ -85,7 +85,7 @@ Test(measure, that_agrees_with_the_estimates_leaves_the_budget)
     cr_expect_eq(goes(), BUDGET_US / EST_US, "%u", in_device());
 }
 
-/* As kernels whose grid does not tell how much they do. */
+/* As with kernels whose grid does not tell how much they do. */
 Test(measure, of_one_that_took_eight_times_as_long_leaves_an_eighth)
 {
     take(1, 8 * EST_US * PAIR);
@@ -110,7 +110,7 @@ Test(measure, forgets_one_long_one_among_short_ones)
     cr_expect_leq(scale(), SCALE_ONE + SCALE_ONE / 4, "%u", scale());
 }
 
-/* One kernel of eight, and no parameter tells which: it must not find eight in flight each time. */
+/* One kernel of eight is long, and no parameter tells which: it must not find eight in flight. */
 Test(measure, remembers_long_ones_that_come_again_among_short_ones)
 {
     for (int i = 0; i < 3; i++) {
@@ -121,7 +121,7 @@ Test(measure, remembers_long_ones_that_come_again_among_short_ones)
     cr_expect_gt(scale(), 8 * SCALE_ONE, "%u", scale());
 }
 
-/* Most often a short one runs, and somebody above waits for its rest in any case. */
+/* Most often a short one runs, and a client above waits for its rest in any case. */
 static uint32_t goes_where_long_ones_come_again(uint64_t us)
 {
     for (int i = 0; i < 3; i++) {
@@ -155,7 +155,7 @@ Test(measure, forgets_long_ones_that_come_no_more)
     cr_expect_leq(scale(), SCALE_ONE + SCALE_ONE / 4, "%u", scale());
 }
 
-/* Nobody looked while it ran: it may have been complete for long. */
+/* There was no look while it ran: it may have been complete for long. */
 Test(measure, does_not_take_a_late_look_for_a_long_kernel)
 {
     launch(w, a, EST_US * PAIR);
@@ -193,7 +193,7 @@ Test(measure, does_not_take_a_hold_for_a_long_kernel)
     cr_expect_gt(scale(), 3 * SCALE_ONE, "what came after it counts: %u", scale());
 }
 
-/* Nor what stands behind a host function, as long as that is in the stream. */
+/* Nor does it take what is behind a host function for long while that is in the stream. */
 Test(measure, does_not_take_a_host_function_for_a_long_kernel)
 {
     world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});
@@ -212,7 +212,7 @@ Test(measure, does_not_take_what_goes_before_a_stream_for_its_own)
     cr_expect_eq(atomic_load(&w->stream[high].submitted), 0);
 }
 
-/* Several streams side by side: each waits for all that the device has. */
+/* With several streams side by side, each waits for all that the device has. */
 Test(measure, compares_with_all_that_the_device_has)
 {
     int b = world_stream(w, VHQ_NONBLOCKING);
@@ -228,8 +228,8 @@ Test(measure, compares_with_all_that_the_device_has)
     cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
 }
 
-/* A fast device, or estimates that were taken while others had it: more goes while the set is
- * alone, and no more than the budget beside somebody above. */
+/* A fast device, or estimates taken while others had the device: more goes while the process is
+ * alone, but no more than the budget beside a client above. */
 Test(measure, of_what_is_faster_changes_only_what_goes_alone)
 {
     for (int i = 0; i < 40; i++)

@@ -1,7 +1,7 @@
 /*
- * vhq_order.c - which command goes next. Random programs are buffered while everything is held,
- * then random streams are let go: the submissions must be exactly those of a slow model that says
- * the rules again. Other programs run freely under random holds; the checker judges them.
+ * order.c - which command goes next. Random programs are buffered while everything is held, then
+ * random streams are let go. The order of submissions must be exactly that of a slow model, a
+ * second version of the rules. Other programs run under random holds; the checker judges them.
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 struct model {
     struct world *w;
-    int n; /* commands looked at */
+    int n; /* commands in the model */
     bool done[COMMANDS_MAX], held[STREAMS_MAX];
     int order[COMMANDS_MAX], count;
 };
@@ -24,7 +24,7 @@ static bool opposite(enum vhq_kind a, enum vhq_kind b)
     return (a == VHQ_LEGACY && b == VHQ_BLOCKING) || (a == VHQ_BLOCKING && b == VHQ_LEGACY);
 }
 
-/* Must `late` follow `early`, which was called before? */
+/* Whether `late` must follow `early`, which was called before it. */
 static bool follows(const struct world *w, int early, int late)
 {
     const struct command *a = &w->command[early], *b = &w->command[late];
@@ -51,7 +51,7 @@ static void model_run(struct model *m)
             continue;
         m->done[i] = true;
         m->order[m->count++] = i;
-        i = -1; /* the smallest ticket that may go, again */
+        i = -1; /* begins again with the smallest ticket that may go */
     }
 }
 
@@ -85,8 +85,7 @@ static struct call random_call(struct world *w, uint32_t *seed)
     return c;
 }
 
-/* Keeps the dispatcher inside a driver call while hold words change, so that it sees all at once.
- */
+/* Keeps the dispatcher in a driver call while hold words change, so that it sees all at once. */
 static int dispatcher_busy(struct world *w, int stream)
 {
     atomic_store(&w->run_wait, 1);
@@ -117,7 +116,7 @@ static void exact_program(uint32_t seed)
     random_streams(w, &s);
     hold_all(w, true);
     int calls = 10 + (int)rnd(&s, 60);
-    /* Nothing may be inline while the program is made: not even what is on no held stream. */
+    /* While the program is made nothing may go inline, not even in a stream that is not held. */
     for (int i = 0; i < calls; i++) {
         struct call c = random_call(w, &s);
         world_call(w, &c);
@@ -236,8 +235,8 @@ Test(order, drains_with_boost_exactly_what_they_depend_on)
     }
 }
 
-/* The dispatcher looked at an empty stream, and the next one already has a command from after that:
- * what such a look finds must be left for the next one. By hand, without a dispatcher. */
+/* The dispatcher looked at a stream while it was empty, and the next stream already has a later
+ * command. What such a look finds must be left for the next look. By hand, without a dispatcher. */
 Test(order, leaves_what_a_look_may_have_seen_too_early)
 {
     struct world *w = world_new(NULL);
@@ -262,7 +261,7 @@ Test(order, leaves_what_a_look_may_have_seen_too_early)
 
 /* ---- what a look costs: by hand, without a dispatcher ---------------------------------------- */
 
-/* Streams that share a hold word, each with so many commands buffered. */
+/* Streams that share a hold word, each with `each` commands buffered. */
 static struct world *crowd(int each)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = 1024});
@@ -278,7 +277,7 @@ static struct world *crowd(int each)
     return w;
 }
 
-/* True: the next command has gone. */
+/* Submits the next command. False: none may go. */
 static bool goes(struct vhq_set *s)
 {
     struct job job;
@@ -298,7 +297,8 @@ static void crowd_free(struct world *w)
     world_free(w);
 }
 
-/* Heads are asked for twice or three times for each command, and all of them now and then. */
+/* At most MOST looks at heads for each command: two or three, and now and then one at all of
+ * them. */
 enum { EACH = 8, MOST = 6 };
 
 Test(order, the_end_of_a_hold_has_no_look_at_all_streams_for_each_of_them)
@@ -337,7 +337,7 @@ Test(order, while_one_word_holds_all_streams_it_alone_is_looked_at)
     for (int i = 0; i < STREAMS_MAX; i++)
         cr_assert_not(goes(w->set));
     cr_assert_leq(atomic_load(&wrap_heads), before);
-    /* Whatever else may let one go kicks. */
+    /* Whatever else may let a command go kicks the dispatcher. */
     order_boost(&w->stream[1].q->boost_below, atomic_load(&w->set->issued));
     dispatcher_kick(w->set);
     cr_assert(goes(w->set) && submitted(w, 1));
@@ -347,7 +347,7 @@ Test(order, while_one_word_holds_all_streams_it_alone_is_looked_at)
     crowd_free(w);
 }
 
-/* One that cannot go passes its boost on to what is ahead, and that goes at once. */
+/* A command that cannot go passes its boost on to those ahead of it, and they go at once. */
 Test(order, what_is_boosted_by_a_short_look_goes_at_once)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 100, .depth = 1024});

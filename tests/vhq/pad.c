@@ -1,4 +1,4 @@
-/* vhq_pad.c - what goes although it is held, and what does not. */
+/* pad.c - which commands go although they are held, and which do not. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
@@ -116,7 +116,7 @@ Test(pad, streams_share_the_room_and_the_commands_of_one_do_not)
 Test(pad, what_was_in_flight_when_the_hold_began_counts)
 {
     atomic_store(&w->stream[b].hold, 0);
-    launch(w, b, 10); /* of which it is not said how much of the device it takes */
+    launch(w, b, 10); /* it is not known how much of the device this one takes */
     atomic_store(&w->stream[b].hold, 1);
     world_room(w, 4, SOON_US);
     int beside = kernel(a, 10, 1);

@@ -1,4 +1,4 @@
-/* vhq_parts.c - commands that go to the driver in parts. */
+/* parts.c - commands that go to the driver in parts. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
@@ -36,7 +36,7 @@ static int went(int command)
     return atomic_load(&w->command[command].submits);
 }
 
-/* Of those that went; the next one goes then. */
+/* Completes one of the parts that went; part number `then` goes then. */
 static void complete_one(int command, int then)
 {
     WAIT_FOR(went(command) == then - 1);
@@ -44,7 +44,7 @@ static void complete_one(int command, int then)
     device_step(w, a);
     for (int i = 0; went(command) < then && i < 200; i++) {
         dispatcher_looks(w);
-        device_marks(w, a); /* of a thread that submits by itself it follows when that one waits */
+        device_marks(w, a); /* a thread that submits by itself puts the marker when it waits */
     }
 }
 
@@ -65,7 +65,7 @@ Test(parts, a_hold_stops_what_has_not_gone)
     complete_one(k, 2);
     cr_assert_eq(went(k), 2);
     atomic_store(&w->stream[a].hold, 1);
-    dispatcher_looks(w); /* or it has looked at the hold word before, and not yet at the room */
+    dispatcher_looks(w); /* it may have looked at the hold word before, and not yet at the room */
     device_finish(w);
     dispatcher_looks(w);
     cr_assert_eq(went(k), 2);

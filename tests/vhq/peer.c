@@ -1,4 +1,4 @@
-/* vhq_peer.c - what goes in spite of a hold, because somebody outside may wait for it. */
+/* peer.c - what goes in spite of a hold, because a peer outside the process may wait for it. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
@@ -105,7 +105,7 @@ Test(peer, what_the_write_follows_in_other_queues_goes_too)
     cr_expect_not(submitted(w, behind));
 }
 
-/* Long enough for one command. */
+/* Ends the hold for long enough that one command goes. */
 static void gap(int command)
 {
     atomic_store(&w->run_wait, 1);

@@ -1,4 +1,4 @@
-/* vhq_reset.c - dropping what is buffered: counts, fences, waiters, a command in submission. */
+/* reset.c - dropping what is buffered: counts, fences, waiters, a command in submission. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
@@ -187,5 +187,5 @@ Test(reset, abandoning_a_set_drops_the_rest)
     hold_all(w, true);
     for (int i = 0; i < 100; i++)
         launch(w, a, 1);
-    world_close(w, true); /* joins although everything is held */
+    world_close(w, true); /* it joins the thread although everything is held */
 }

@@ -1,6 +1,6 @@
 /*
- * vhq_residue.c - what the device still has to do before it is somebody else's, by the estimates.
- * The clock stands still.
+ * residue.c - what the device still has to do, by the estimates, before another process can have
+ * it. The clock stands.
  */
 #include <criterion/criterion.h>
 
@@ -86,8 +86,8 @@ Test(residue, ends_with_what_was_in_flight)
     end(w);
 }
 
-/* The marker of the last gate's commands is complete once they are, so what stands behind it runs
- * only if the gate is open. */
+/* The marker at the last gate is complete once the commands before it are, so what is behind it
+ * runs only if the gate is open. */
 Test(residue, reaches_to_the_next_gate_and_is_none_at_a_closed_one)
 {
     struct world *w = world(true);
@@ -110,7 +110,7 @@ Test(residue, reaches_to_the_next_gate_and_is_none_at_a_closed_one)
     end(w);
 }
 
-/* A long one does so before anybody holds, and nothing stops it. */
+/* A long command passed its gate before the hold, and nothing stops it. */
 Test(residue, is_what_passed_its_gate_before_the_hold)
 {
     struct world *w = world(true);

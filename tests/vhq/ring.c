@@ -1,4 +1,4 @@
-/* vhq_ring.c - the byte ring: order, wrap, limits. */
+/* ring.c - the byte ring: order, wrap, limits. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * vhq_room.c - a stream that has no room in the driver keeps nobody waiting but its own commands.
+ * room.c - a stream without room in the driver keeps only its own commands waiting.
  */
 #include <criterion/criterion.h>
 
@@ -11,14 +11,14 @@ static int uncounted(struct world *w, int stream)
     return world_call(w, &(struct call){.stream = stream, .flags = VHQ_UNCOUNTED});
 }
 
-/* As many in the driver as it surely takes. */
+/* Puts as many commands into the driver as it surely takes. */
 static void fill(struct world *w, int stream)
 {
     for (int i = 0; i < ROOM_SURE; i++)
         uncounted(w, stream);
 }
 
-/* One more that is buffered, and no room for that. */
+/* Buffers one more, for which there is no room. */
 static int overfill(struct world *w, int stream)
 {
     vhq_hold(w->stream[stream].q);
@@ -51,7 +51,7 @@ Test(room, others_go_while_a_command_waits_for_room)
     world_free(w);
 }
 
-/* What follows it in its own stream, and a legacy command behind a blocking one's, stays behind. */
+/* Its own stream's next commands wait, and so does a legacy command behind a blocking stream's. */
 Test(room, what_follows_a_command_that_waits_for_room_waits_with_it)
 {
     struct world *w = world_new(NULL);

@@ -1,4 +1,4 @@
-/* vhq_shift.c - processes that share the device by the clock, on a clock that stands. */
+/* shift.c - processes that share the device by the clock. The clock of the tests stands. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
@@ -11,7 +11,7 @@ static bool has_it(uint32_t place, uint32_t of, uint64_t now)
     return shift_from(place, of, SHIFT_NS, now) <= now;
 }
 
-/* Each process finds that out for itself. */
+/* Each process finds out by itself which shift it has. */
 static void one_has_each_shift(uint32_t of)
 {
     bool moves = false;
@@ -69,8 +69,8 @@ static uint32_t in_device(void)
     return atomic_load(&w->stream[a].submitted) - atomic_load(&w->stream[a].completed);
 }
 
-/* To the middle of a shift that is this process's, or is not, and `least` later. At once: a look on
- * the way would find another one. */
+/* Moves the clock to the middle of a shift that is (or is not) this process's, at least `least`
+ * later, in one step: a look on the way would find another shift. */
 static void advance_past(uint64_t least, bool own)
 {
     uint64_t now = clock_ns(), from = now + least,
@@ -113,7 +113,7 @@ Test(shift, of_another_process_lets_nothing_go)
     done();
 }
 
-/* To so long before the end of a shift of its own, the one that is or the next, at once. */
+/* Moves the clock, in one step, to `left` ns before the end of this or the next own shift. */
 static void advance_to_end(uint64_t length, uint64_t left, uint64_t now)
 {
     uint64_t from = shift_from(0, 2, length, now);
@@ -144,8 +144,8 @@ Test(shift, that_would_end_before_a_long_command_does_is_left_to_what_is_short)
     done();
 }
 
-/* What is in flight took 16 times as long as it counts as. That is no reason to end a shift at a
- * sixteenth of what is left of it. */
+/* What was in flight took 16 times as long as estimated. That is no reason to end a shift when a
+ * sixteenth of it is left. */
 Test(shift, is_not_lost_for_commands_that_turned_out_longer)
 {
     world_of_two();
@@ -183,7 +183,7 @@ Test(shift, is_nobody_s_while_one_has_the_device_for_itself)
     done();
 }
 
-/* What is in flight may wait for what is buffered, here or in a process that waits for this one. */
+/* What is in flight may wait for what is buffered, in this process or in one that waits for it. */
 Test(shift, of_another_process_is_no_progress)
 {
     enum { GUARD_NS = 100 * 1000000, STEP_NS = 100 * 1000 };
@@ -192,7 +192,7 @@ Test(shift, of_another_process_is_no_progress)
     for (int i = 0; i < 8; i++)
         launch(w, a, BUDGET_US);
     dispatcher_looks(w);
-    uint32_t before = in_device(); /* and it does not get on */
+    uint32_t before = in_device(); /* and it makes no progress */
     for (uint64_t ns = 0; ns < GUARD_NS; ns += STEP_NS) {
         clock_advance(STEP_NS);
         dispatcher_looks(w);
@@ -207,7 +207,7 @@ Test(shift, of_another_process_is_no_progress)
     done();
 }
 
-/* So many, in the process's own shifts until no more goes. */
+/* Launches commands; lets go what may, in three shifts of this process. */
 static void launch_until_full(int commands)
 {
     advance_to(true);
@@ -219,7 +219,7 @@ static void launch_until_full(int commands)
     }
 }
 
-/* A hold that falls into another process's shift. */
+/* A hold begins in another process's shift. */
 Test(shift, of_another_process_and_a_hold_in_it_count_once)
 {
     enum { HELD_NS = 60 * 1000000 };
@@ -238,7 +238,7 @@ Test(shift, of_another_process_and_a_hold_in_it_count_once)
     done();
 }
 
-/* The guard lets one in of each other stream; here they would follow each other at once. */
+/* The guard lets in one of each other stream; in this shift they would all follow at once. */
 Test(shift, of_another_process_lets_nothing_in_beside_what_stands)
 {
     world_of_two();
@@ -261,7 +261,7 @@ Test(shift, of_another_process_lets_nothing_in_beside_what_stands)
     done();
 }
 
-/* The guard let in more than there was, and what comes later may go, but not there. */
+/* The guard let in more than there was. What comes later may go, but not in this shift. */
 Test(shift, of_another_process_lets_nothing_in_that_comes_later)
 {
     world_of_two();
@@ -282,7 +282,7 @@ Test(shift, of_another_process_lets_nothing_in_that_comes_later)
     done();
 }
 
-/* The guard tells a long queue from a fault by it: one command each time, and not twice as many. */
+/* By that the guard tells a long queue from a fault: one command each time, not twice as many. */
 Test(shift, tells_that_the_work_of_others_gets_on)
 {
     word = 0;

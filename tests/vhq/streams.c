@@ -1,6 +1,6 @@
 /*
- * vhq_streams.c - the cap of several streams, that run side by side where the device has room. The
- * clock stands still but for what the test says.
+ * streams.c - the cap of several streams that run side by side where the device has room. The clock
+ * moves only when the test says so.
  */
 #include "tests/vhq/capped.h"
 
@@ -12,8 +12,8 @@ static int launch_part(struct world *w, int stream, uint64_t est_us, uint32_t ei
         w, &(struct call){.stream = stream, .est_ns = est_us * 1000, .eighths = eighths});
 }
 
-/* However many have something buffered, and come to have nothing more. Which is in the driver while
- * holds end one after another is left open. */
+/* However many streams have something buffered, and whichever become empty. Which stream's command
+ * is in the driver while the holds end one after another is left open. */
 Test(streams, of_many_streams_the_earliest_command_goes_first)
 {
     enum { EACH = ROOM_SURE - 4, CALLS = STREAMS_MAX * EACH }; /* one thread dispatches all */
@@ -46,7 +46,7 @@ Test(streams, of_many_streams_the_earliest_command_goes_first)
     world_free(w);
 }
 
-/* Each look at all heads would allow as many short ones anew. */
+/* Otherwise each look at all heads would let as many short ones go anew. */
 Test(streams, commands_that_nothing_keeps_go_by_looks_at_the_earliest_alone)
 {
     enum { CALLS = 8 };
@@ -68,7 +68,7 @@ Test(streams, commands_that_nothing_keeps_go_by_looks_at_the_earliest_alone)
     world_free(w);
 }
 
-/* Each stream has its budget as far as the device has room for them side by side. */
+/* Each stream has its own budget, as far as the device has room for the streams side by side. */
 Test(streams, streams_that_run_side_by_side_share_the_device_and_not_the_time)
 {
     struct world *w = capped(200, 32);
@@ -98,8 +98,8 @@ Test(streams, streams_that_run_side_by_side_share_the_device_and_not_the_time)
     world_free(w);
 }
 
-/* The device begins the next kernel of a stream when the one before has ended: by then another
- * stream's has begun, however many were called before it. */
+/* The device begins a stream's next kernel when the one before has ended. By then another stream's
+ * has begun, however many were called before it. */
 Test(streams, of_which_only_one_has_room_take_turns)
 {
     struct world *w = capped(100, 32);
@@ -111,7 +111,7 @@ Test(streams, of_which_only_one_has_room_take_turns)
         launch(w, b, 1000);
         launch(w, c, 1000);
     }
-    /* The first one went at once, and no turn was taken. */
+    /* The first one went at once, without taking a turn. */
     static const char turns[] = "aabcabcaaaa";
     for (const char *turn = turns; *turn; turn++) {
         int of = *turn == 'a' ? a : *turn == 'b' ? b : c;
@@ -124,7 +124,7 @@ Test(streams, of_which_only_one_has_room_take_turns)
     world_free(w);
 }
 
-/* Of others one goes now and then. */
+/* Now and then a command of another stream goes. */
 Test(streams, of_higher_priority_take_no_turns_with_others)
 {
     struct world *w = capped(100, 32);
@@ -147,7 +147,7 @@ Test(streams, of_higher_priority_take_no_turns_with_others)
     world_free(w);
 }
 
-/* All of it was called before the first of it went. */
+/* All commands were called before the first of them went. */
 Test(streams, of_which_all_is_buffered_go_round)
 {
     struct world *w = capped(100, 32);
@@ -175,7 +175,7 @@ Test(streams, of_which_all_is_buffered_go_round)
     world_free(w);
 }
 
-/* So many as fit natively: four of a quarter each. */
+/* As many go as fit natively: four of a quarter each. */
 Test(streams, parts_of_the_device_add_up)
 {
     cr_expect_eq(vhq_parts(54, 216), VHQ_PARTS / 4);
@@ -186,7 +186,7 @@ Test(streams, parts_of_the_device_add_up)
     cr_expect_eq(vhq_parts(500, 216), VHQ_PARTS);
 }
 
-/* Since when nobody above holds. */
+/* Sets the time since which no client above holds. */
 static void nobody_since(struct world *w, uint64_t ns)
 {
     pthread_mutex_lock(&w->set->lock);
@@ -197,7 +197,7 @@ static void nobody_since(struct world *w, uint64_t ns)
     pthread_mutex_unlock(&w->set->lock);
 }
 
-/* Of four in four streams, one behind the other in none of them. */
+/* Launches two long commands in each of four streams; no two of one stream may be in flight. */
 static void long_side_by_side(bool somebody_rests, const char *in)
 {
     const int eighths[] = {2, 2, somebody_rests ? 4 : 1, 1};
@@ -227,7 +227,7 @@ static void long_side_by_side(bool somebody_rests, const char *in)
     world_free(w);
 }
 
-/* However long they are: somebody above who comes and goes finds half of the device free. */
+/* However long they are, a client above that comes and goes finds half of the device free. */
 Test(streams, long_commands_go_side_by_side_in_half_of_the_device)
 {
     long_side_by_side(false, "1100");
@@ -239,7 +239,7 @@ Test(streams, long_commands_go_side_by_side_in_all_of_the_device_while_nobody_ab
     long_side_by_side(true, "1110");
 }
 
-/* Kernels of one multiprocessor each: the device has room for all of them. */
+/* These kernels have one multiprocessor each: the device has room for all of them. */
 Test(streams, narrow_commands_of_many_streams_do_not_wait_for_each_other)
 {
     struct world *w = capped(200, 32);
@@ -254,12 +254,12 @@ Test(streams, narrow_commands_of_many_streams_do_not_wait_for_each_other)
     world_free(w);
 }
 
-/* Blocked by the cap: when the dispatcher looks again, from now. */
+/* Microseconds from now to the next look of a dispatcher that the cap blocks. */
 static uint64_t due_in_us(struct world *w)
 {
     dispatcher_is_blocked(w);
     pthread_mutex_lock(&w->set->lock);
-    w->set->waits = 0; /* the next look is none half-way */
+    w->set->waits = 0; /* the next look is not half-way */
     uint64_t now = clock_ns(), due_ns = blocked_due(w->set, 0, now);
     pthread_mutex_unlock(&w->set->lock);
     return (due_ns - now) / 1000;
@@ -283,7 +283,7 @@ Test(streams, the_stream_that_has_room_first_is_looked_at_then)
     world_free(w);
 }
 
-/* One stream has nothing to do for want of a look, however busy the other one is. */
+/* A stream has nothing to do for want of a look, however busy the other one is. */
 Test(streams, a_stream_that_runs_dry_beside_a_busy_one_hastens_the_looks)
 {
     struct world *w = capped(200, 32);
@@ -294,7 +294,7 @@ Test(streams, a_stream_that_runs_dry_beside_a_busy_one_hastens_the_looks)
     launch_part(w, b, 160, 1);
     WAIT_FOR(due_in_us(w) == 60);
     cr_assert_eq(pace(w), 256);
-    pthread_mutex_lock(&w->set->lock); /* or the dispatcher looks between the two */
+    pthread_mutex_lock(&w->set->lock); /* else the dispatcher looks between the two */
     device_step(w, b);
     clock_advance(70 * 1000);
     pthread_mutex_unlock(&w->set->lock);

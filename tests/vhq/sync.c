@@ -1,4 +1,4 @@
-/* vhq_sync.c - drain until submitted, sync until complete, time-outs, queries. */
+/* sync.c - drain until submitted, sync until complete, time-outs, queries. */
 #include <criterion/criterion.h>
 #include <errno.h>
 
@@ -21,7 +21,7 @@ Test(sync, returns_when_everything_completed)
 
 Test(sync, covers_commands_that_need_no_marker_otherwise)
 {
-    clock_freeze(); /* who waits for long places another one */
+    clock_freeze(); /* a thread that waits long places another marker */
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);
     device_start(w, 1);
@@ -52,7 +52,7 @@ Test(sync, asks_where_a_marker_may_stand_behind_anothers_wait)
     world_free(w);
 }
 
-/* What is in the way of `next` has no marker, and gets none. */
+/* The commands in the way of `next` have no marker, and get none. */
 Test(sync, the_dispatcher_asks_there_too)
 {
     struct world *w = world_new_asked(&(struct vhq_config){.budget_us = 200, .stands = &stands});
@@ -112,7 +112,7 @@ Test(sync, drain_of_a_set_does_not_wait_for_what_comes_later)
     vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     atomic_store(&w->stream[a].hold, 1);
     launch(w, a, 1);
-    vhq_drain(w->stream[b].q, false); /* a's held command is none of its business */
+    vhq_drain(w->stream[b].q, false); /* a's held command does not matter to it */
     atomic_store(&w->stream[a].hold, 0);
     world_free(w);
 }
@@ -212,7 +212,7 @@ Test(sync, markers_wrap_around)
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);
     vhq_destroy(w->stream[a].q);
-    w->stream[a].done = UINT32_MAX - 20; /* a word that served others before */
+    w->stream[a].done = UINT32_MAX - 20; /* the word has served other streams before */
     struct vhq_desc desc = {
         .stream = &w->stream[a], .user = &w->stream[a], .done = &w->stream[a].done};
     cr_assert_eq(vhq_create(w->set, &desc, &w->stream[a].q), 0);

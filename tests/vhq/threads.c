@@ -1,6 +1,6 @@
 /*
- * vhq_threads.c - many producers at once: own streams and shared ones, shared events, one context
- * or two, holds that come and go, syncs in between. The checker judges by who returned before whom.
+ * threads.c - many producers at once: own and shared streams, shared events, one context or two,
+ * holds that come and go, syncs in between. The checker goes by which call returned before which.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static void *toggle(void *arg)
     while (!atomic_load(&t->stop)) {
         struct stream *s = &t->w->stream[rnd(&t->seed, (uint32_t)t->w->streams)];
         atomic_store(&s->hold, rnd(&t->seed, 2));
-        if (rnd(&t->seed, 8) == 0) /* somebody above comes, or leaves */
+        if (rnd(&t->seed, 8) == 0) /* a client above comes or leaves */
             atomic_fetch_xor(&above, 1);
         if (rnd(&t->seed, 2))
             vhq_hold(s->q);
@@ -123,8 +123,8 @@ Test(threads, keep_order_on_shared_streams)
         storm(seed, true);
 }
 
-/* The dispatcher looks while streams become empty and not empty again: it must not see a later call
- * without the earlier one. */
+/* The dispatcher looks while streams become empty and fill again: it must not see a later call
+ * without an earlier one. */
 Test(threads, the_dispatcher_sees_a_consistent_cut)
 {
     uint32_t seed = 5;
@@ -140,8 +140,8 @@ Test(threads, the_dispatcher_sees_a_consistent_cut)
     world_free(w);
 }
 
-/* Short commands that complete at once: vHQs join and leave the list of those in flight all the
- * time, from several threads. */
+/* Short commands complete at once: vHQs join and leave the list of those in flight all the time,
+ * from several threads. */
 
 struct quick {
     struct vhq *q;
@@ -193,7 +193,7 @@ Test(threads, nothing_in_flight_is_forgotten)
     vhq_set_destroy(set);
 }
 
-/* Two contexts whose commands wait for each other's records: a pipeline across sets. */
+/* Commands of two contexts wait for each other's records: a pipeline across sets. */
 
 struct stage {
     struct world *w;
@@ -211,7 +211,7 @@ static void fenced_call(struct world *w, struct vhq_fence *after, struct vhq_fen
         .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER, .after = after, .signals = signals};
     struct vhq_cmd *cmd;
     vhq_begin(w->stream[0].q, &req, &cmd);
-    cmd->run = NULL; /* the fences alone */
+    cmd->run = NULL; /* only the fences matter */
     vhq_end(w->stream[0].q, NULL, 0);
 }
 

@@ -1,5 +1,4 @@
-/* vhq_times.c - how long holds last, and how soon the device has stopped, on a clock that
- * stands. */
+/* times.c - how long holds last, and how soon the device has stopped, on a clock that stands. */
 #include <criterion/criterion.h>
 
 #include "tests/vhq/fake.h"
@@ -124,7 +123,7 @@ Test(times, what_is_held_in_two_streams_at_once_is_held_once)
     release(w, b);
     cr_expect_eq(held_us(w), 700);
     clock_advance(800 * US);
-    hold(w, a); /* and nothing of it waits */
+    hold(w, a); /* nothing of it waits */
     clock_advance(1600 * US);
     cr_expect_eq(held_us(w), 700);
     world_free(w);

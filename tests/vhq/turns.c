@@ -1,4 +1,4 @@
-/* vhq_turns.c - a thread is in the driver, or waits for its turn; others call for its stream. */
+/* turns.c - a thread is in the driver, or waits for its turn; other threads call for its stream. */
 #include <criterion/criterion.h>
 
 #include <signal.h>
@@ -138,7 +138,7 @@ static void handle(int signal_)
         nap_us(100);
 }
 
-/* Nobody does anything with the stream. */
+/* Whether no thread works on the queue. */
 static bool lies_still(struct vhq *q)
 {
     bool still = queue_trylock(q);
@@ -147,7 +147,7 @@ static bool lies_still(struct vhq *q)
     return still;
 }
 
-/* A signal handler runs on top of the wait for a turn, for longer than that is kept. */
+/* A signal handler interrupts the wait for a turn, for longer than the turn is kept. */
 Test(turns, are_given_once_more_to_a_thread_that_comes_late)
 {
     struct caller c;
@@ -161,7 +161,7 @@ Test(turns, are_given_once_more_to_a_thread_that_comes_late)
     caller_start(&c, w, a);
     WAIT_FOR(buffered_now(w, a) == 1);
     WAIT_FOR(lies_still(c.q)); /* the thread waits, or is about to */
-    /* ThreadSanitizer keeps a signal back until the thread calls something of its own. */
+    /* ThreadSanitizer delivers a signal only when the thread calls one of its functions. */
     WAIT_FOR((pthread_kill(c.thread, SIGUSR1), atomic_load(&handling)));
     atomic_store(&w->stream[a].hold, 0);
     vhq_release(c.q);
@@ -225,8 +225,8 @@ static void *never_returns(void *arg)
     return NULL;
 }
 
-/* Its thread is ended in the driver, or has left it by a jump out of a signal handler. There may be
- * more of them than turns. */
+/* The thread is ended in the driver, or leaves it by a jump out of a signal handler. There may be
+ * more such turns than places for turns. */
 Test(turns, are_over_when_their_thread_has_ended)
 {
     enum { THREADS = 300 };
@@ -245,8 +245,8 @@ Test(turns, are_over_when_their_thread_has_ended)
     world_free(w);
 }
 
-/* A handler on top of a call has begun another command and left it by a jump, so it does not end
- * before the call. */
+/* A handler on top of a call has begun another command and left it by a jump, so that command does
+ * not end before the call. */
 Test(turns, end_with_their_call_whatever_has_begun_within)
 {
     struct world *w = world_new(NULL);
@@ -266,7 +266,7 @@ Test(turns, end_with_their_call_whatever_has_begun_within)
     world_free(w);
 }
 
-/* A signal stack lies above the program's own as well as below it. */
+/* A signal stack may be above the program's own as well as below it. */
 Test(turns, left_on_a_signal_stack_are_over_below_it)
 {
     static char memory[64 + (1 << 16)];

@@ -15,8 +15,8 @@ static uint64_t gpu_ns(struct world *w)
     return stats.gpu_ns;
 }
 
-/* Or nobody would know when what is in flight has run out; somebody above would have it in his
- * way. */
+/* Without the marker it would not be known when what is in flight has run out. While a client above
+ * holds there is none: it would be in that client's way. */
 Test(used, what_is_in_flight_gets_a_marker_when_it_is_somebody_elses_turn)
 {
     struct world *w = world_new(&config);
@@ -71,7 +71,7 @@ Test(used, a_thread_that_waits_for_a_place_in_the_ring_is_no_work_of_the_device)
     world_free(w);
 }
 
-/* They vary, and few take as long as their estimates. */
+/* Their times vary, and few take as long as their estimates. */
 Test(used, on_average_commands_are_under_the_relaxed_cap)
 {
     clock_freeze();
@@ -84,7 +84,7 @@ Test(used, on_average_commands_are_under_the_relaxed_cap)
         launch(w, a, 100);
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 4 * 8, "%u", w->stream[a].in_flight);
-    vhq_set_weigh(w->set, (struct vhq_weights){1, 1, 1}); /* a bound, whatever is said of them */
+    vhq_set_weigh(w->set, (struct vhq_weights){1, 1, 1}); /* the most, whatever the weights say */
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 8 * 8, "%u", w->stream[a].in_flight);
     device_start(w, 1);
@@ -92,7 +92,7 @@ Test(used, on_average_commands_are_under_the_relaxed_cap)
     world_free(w);
 }
 
-/* What stands for a moment is as open as before when it no longer does. */
+/* A set that stands for a moment is as open afterwards as before. */
 Test(used, an_opened_set_that_stood_is_open_again)
 {
     clock_freeze();
@@ -114,7 +114,7 @@ Test(used, an_opened_set_that_stood_is_open_again)
     world_free(w);
 }
 
-/* A least share is worth nothing if whoever is active anew may close the hold. */
+/* A least share is worth nothing if a process that becomes active can close the hold. */
 Test(used, an_opened_set_is_held_by_nobody_but_turns_and_pauses)
 {
     clock_freeze();

@@ -1,7 +1,7 @@
 /*
- * wrap.c - the linker puts these in front of libc for vhq and its tests (--wrap): a clock that can
+ * wrap.c - what the linker puts in front of libc for vhq and its tests (--wrap): a clock that can
  * be stopped and moved, threads that cannot be created, a hook where locks are released, and a
- * count of allocations. And in front of vhq itself: a hook where a vHQ is about to be listed, and a
+ * count of allocations. In front of vhq itself: a hook where a vHQ is about to be listed, and a
  * count of looks at heads.
  */
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* held.c - that no lock is held across a call of the driver is noticed where one is. */
+/* held.c - a lock that is held across a call of the driver is noticed. */
 #include "common/held.h"
 
 #include <criterion/criterion.h>

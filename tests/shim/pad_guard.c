@@ -6,7 +6,7 @@
 enum { LEARNED = 100000, SLOW = 104000, FINE = 102500 };
 #define SECOND 1000000000ull
 
-/* A window of kernels, so many of them slow; true: padding stopped. */
+/* A window of kernels, `slow` of them slow. True: padding stopped. */
 static bool window(struct pad_guard *g, uint32_t slow, uint64_t now)
 {
     bool stopped = false;

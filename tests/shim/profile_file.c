@@ -1,5 +1,5 @@
 /*
- * profile_file.c - the file of what was learned: merged, bounded, and never believed when damaged.
+ * profile_file.c - the file of learned times: merged, bounded, and never believed when damaged.
  */
 #include "common/profile_file.h"
 
@@ -43,7 +43,7 @@ static void tear_down(void)
 
 TestSuite(profile_file, .init = set_up, .fini = tear_down);
 
-/* The names of rows that tests make. */
+/* The names of the rows that tests make. */
 static char names[64 * 1024];
 static uint32_t names_used = 1;
 
@@ -171,7 +171,7 @@ Test(profile_file, a_damaged_file_counts_as_empty_and_is_replaced)
     for (long at = 0; at < size; at++) {
         if (at >= (long)offsetof(struct profile_header, uuid) &&
             at < (long)sizeof(struct profile_header))
-            continue; /* said to the user, and believed by nobody */
+            continue; /* the user is told, and the file is not believed */
         cr_assert_eq(merge_one(1, 2000), 0);
         file_change(at, SEEK_SET, 1);
         cr_assert_eq(profile_read(path, NULL, rows, &text), -EBADMSG, "byte %ld", at);
@@ -218,7 +218,7 @@ Test(profile_file, a_clock_that_is_set_back_makes_nothing_old)
     cr_expect(profile_row_aged(&row, 500000 + PROFILE_AGED_H));
 }
 
-/* A disk of 64 kB, which something else fills up. */
+/* A disk of 64 kB is filled up with other data. */
 Test(profile_file, a_full_disk_keeps_what_there_was)
 {
     static char zeros[1 << 16];
@@ -281,7 +281,7 @@ Test(profile_file, whoever_writes_keeps_others_out)
     fd = open(temporary, O_RDWR | O_CREAT, 0600);
     cr_assert_eq(flock(fd, LOCK_EX), 0);
     cr_assert_eq(merge_one(1, 2000), -EAGAIN);
-    close(fd); /* a writer that was killed: its file is taken over */
+    close(fd); /* as if its writer was killed: the next one takes the file over */
     cr_assert_eq(merge_one(1, 2000), 0);
     cr_assert_eq(profile_read(path, NULL, rows, &text), 1);
     cr_assert_eq(rows[0].samples, 2);
@@ -317,7 +317,7 @@ Test(profile_file, without_a_folder_nothing_is_kept)
     cr_assert_eq(merge_one(1, 2000), -ENOENT);
 }
 
-/* As with XDG_CACHE_HOME=/tmp: names in it could lead to any file of this user. */
+/* As with XDG_CACHE_HOME=/tmp: links that others put there could lead to any file of this user. */
 Test(profile_file, in_a_folder_that_others_can_write_nothing_is_kept)
 {
     char own[PROFILE_PATH];

@@ -1,5 +1,5 @@
 /*
- * slices.c - the slices of channel groups, set and set back: beside a manager that answers here.
+ * slices.c - the time slices of channel groups, set and set back. The resource manager is a fake.
  */
 #include "shim/lookup/shim.h"
 #include "shim/suspend/groups.h"
@@ -21,7 +21,7 @@ char objects_version[64] = "580.65.06";
 
 static struct {
     uint64_t slice_us[GROUPS];
-    uint32_t answer[GROUPS]; /* to the next that sets one */
+    uint32_t answer[GROUPS]; /* to the next call that sets one */
     int calls;
 } manager;
 

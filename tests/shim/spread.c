@@ -1,5 +1,5 @@
 /*
- * spread.c - what the latest times of a kernel say of the next one.
+ * spread.c - what the latest times of a kernel say about the next one.
  */
 #include "shim/learn/spread.h"
 
@@ -8,7 +8,7 @@
 static struct spread spread;
 static uint32_t mean, upper;
 
-/* Of `n` times each one of `us` in turn, from `from` on. */
+/* Adds `n` times that take the values `us` in turn, beginning at `from`. */
 static void add(const uint32_t us[], uint32_t turns, uint32_t from, uint32_t n, bool exact)
 {
     for (uint32_t i = from; i < from + n; i++)
@@ -43,7 +43,7 @@ Test(spread, of_equal_times_is_that_time)
     }
 }
 
-/* A quarter of them, and wherever the turns begin. */
+/* A quarter of the times is long, wherever the turns begin. */
 Test(spread, of_times_in_turn_is_the_longest)
 {
     static const uint32_t turns[][4] = {
@@ -64,8 +64,7 @@ Test(spread, of_times_in_turn_is_the_longest)
         }
 }
 
-/* 400 us meet the end of a turn of 2 ms in one case of five, and then last for three others more.
- */
+/* 400 us meet the end of a slice of 2 ms one time in five, and then last for three other slices. */
 Test(spread, leaves_out_what_turns_of_others_made_longer)
 {
     static const uint32_t lengths[] = {400, 400, 400, 6400, 400};
@@ -90,7 +89,7 @@ Test(spread, follows_a_kernel_that_has_become_another)
     is_about(upper, 20);
 }
 
-/* Each was kept from the device by somebody else: the least of them says most. */
+/* Another process kept each of them from the device: the shortest says most. */
 Test(spread, of_times_that_are_not_exact_is_the_least_until_one_is)
 {
     static const uint32_t lengths[] = {700, 310, 2500, 900};
@@ -105,7 +104,7 @@ Test(spread, of_times_that_are_not_exact_is_the_least_until_one_is)
     is_about(upper, 250);
 }
 
-/* Half as long again in one of four is what turns of others would make, too. */
+/* Slices of other processes, too, would make one time of four half as long again. */
 Test(spread, keeps_what_is_long_and_sure)
 {
     const uint32_t turns[] = {500, 900, 500, 500};
@@ -120,7 +119,7 @@ Test(spread, keeps_what_is_long_and_sure)
     is_about(upper, 500);
 }
 
-/* The least of sixty. */
+/* It is the shortest of sixty. */
 Test(spread, remembers_the_one_that_did_not_wait)
 {
     const uint32_t free = 3, waited = 200;
@@ -133,7 +132,7 @@ Test(spread, remembers_the_one_that_did_not_wait)
     is_about(upper, 200);
 }
 
-/* A few times of those that vary say little of what many of them will take. */
+/* A few times that vary say little about how long many kernels will take. */
 Test(spread, leaves_a_doubt_of_the_mean_of_times_that_vary_which_more_of_them_lessen)
 {
     const uint32_t same[] = {400}, turns[] = {25, 400};

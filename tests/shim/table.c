@@ -19,7 +19,7 @@ static void insert_until(unsigned count)
         table_insert(&things, &others[inserted], &names[inserted + 1]);
 }
 
-/* Insert so many when the walk stands at the first of the two. */
+/* Inserts `count` things when the walk is at the first of the two. */
 static bool is_first(const struct table_node *n, const void *count)
 {
     if (looks++ == 0)
@@ -30,7 +30,7 @@ static bool is_first(const struct table_node *n, const void *count)
 static struct table_node *found_while(unsigned inserts)
 {
     table_insert(&things, &first, both);
-    table_insert(&things, &second, both); /* in front */
+    table_insert(&things, &second, both); /* in front of the first */
     return table_find_where(&things, both, is_first, &inserts);
 }
 

@@ -1,5 +1,5 @@
 /*
- * shim_config.c - the environment: defaults, good values, and one clear message for each bad one.
+ * config.c - the environment: defaults, good values, and one clear message for each bad one.
  */
 #include "shim/lookup/conf.h"
 #include "shim/lookup/shim.h"
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Every test is a process of its own, so each reads the environment once, afresh. */
+/* Every test is a process of its own, and reads the environment once. */
 static int captured;
 
 static void setup(void)
@@ -29,7 +29,7 @@ static void setup(void)
 
 TestSuite(shim_config, .init = setup);
 
-/* What was written to stderr. */
+/* Returns what was written to stderr. */
 static const char *said(void)
 {
     static char text[8192];
@@ -149,8 +149,7 @@ Test(shim_config, middle_levels_are_numbers)
     cr_expect_str_empty(said());
 }
 
-/* Words and numbers of the table: a bad value names variable, value and what holds instead, once.
- */
+/* For words and numbers of the table: a bad value names variable, value and replacement, once. */
 static void bad(const char *variable, const char *value)
 {
     char start[256];
@@ -193,7 +192,7 @@ static void bad(const char *variable, const char *value)
 #define CONFIG_PATH(...)
 #include "shim/lookup/config.def"
 
-/* Daemons and sandboxes begin so. */
+/* Daemons and sandboxes start so. */
 Test(shim_config, an_environment_that_is_cleared_after_the_start_has_said_its_own)
 {
     setenv("CUTIN_PRIORITY", "rt", 1);
@@ -207,7 +206,7 @@ Test(shim_config, an_environment_that_is_cleared_after_the_start_has_said_its_ow
     cr_expect_str_empty(said());
 }
 
-/* So do programs in Python, ahead of the first import that uses the GPU. */
+/* Python programs set variables so, before the first import that uses the GPU. */
 Test(shim_config, what_is_set_after_the_start_counts)
 {
     setenv("CUTIN_DEPTH", "7", 1);
@@ -225,7 +224,7 @@ Test(shim_config, message_is_the_documented_one)
     cr_expect_str_eq(said(), "cutin: CUTIN_DEPTH=abc is not a number from 1 to 1024; using 256\n");
 }
 
-/* Of a name that is nearly a setting's, which one was meant; once. */
+/* A name that is nearly a setting's: the message says, once, which setting was meant. */
 static void meant(const char *name, const char *setting)
 {
     char message[256] = "";

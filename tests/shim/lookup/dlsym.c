@@ -1,7 +1,7 @@
 /*
- * dlsym.c - lookups by dlsym and dlvsym. Each test runs a program bare and with cutin and compares:
- * where the bare program finds the driver's function of an intercepted name, it must find ours;
- * everything else, messages included, must be the same.
+ * dlsym.c - lookups by dlsym and dlvsym. Each test runs a program bare and with cutin, and
+ * compares: where the bare program finds the driver's function of an intercepted name, the other
+ * must find ours. All else, messages included, must be the same.
  */
 #include "tests/integration/process.h"
 
@@ -21,7 +21,8 @@ TestSuite(dlsym, .init = sandbox_enter, .fini = sandbox_leave);
     }
 #define NO_DRIVER "LD_LIBRARY_PATH=/nonexistent"
 
-/* PRELOAD_FIRST is "LD_PRELOAD=", and the sanitizer's run time where there is one. */
+/* Names LD_PRELOAD. PRELOAD_FIRST is "LD_PRELOAD=" and, where there is one, the sanitizer's run
+ * time. */
 static char *preload(const char *const libraries[])
 {
     static char text[2][4096];
@@ -44,7 +45,7 @@ static struct process *run(const char *const argv[], const char *driver, const c
     return p;
 }
 
-/* The expected output: the driver's name becomes ours in the lines about intercepted names. */
+/* The expected output: in lines about intercepted names the driver's library becomes ours. */
 static char *expected(const char *bare, const char *const intercepted[])
 {
     char *out = calloc(1, strlen(bare) * 2 + 1), *copy = strdup(bare), *save = NULL;
@@ -68,7 +69,7 @@ static char *expected(const char *bare, const char *const intercepted[])
 static const char *const intercepted[] = {"cuLaunchKernel", "cuStreamCreate",      "cuEventRecord",
                                           "cuMemFree_v2",   "cuStreamSynchronize", NULL};
 
-/* Runs twice; `with` lists the preloads of the second run, cutin among them. */
+/* Runs the program twice. `with` lists the preloads of the second run, cutin among them. */
 static void same(const char *const argv[], const char *driver, char *bare_preload, char *with)
 {
     struct process *bare = run(argv, driver, bare_preload), *p = run(argv, driver, with);
@@ -152,7 +153,7 @@ Test(dlsym, driver_in_the_global_order)
                FAKE_DRIVER);
 }
 
-/* Driver functions that we export and nobody else has: the program must not find them. */
+/* The program must not find driver functions that only we export. */
 Test(dlsym, program_without_a_driver_finds_none)
 {
     const char *const argv[] = {
@@ -217,7 +218,7 @@ Test(dlsym, sibling_finds_what_follows_it)
     }
 }
 
-/* Where a name stands in front of us, the search order of the program decides, not ours. */
+/* Where another library has a name before us, the program's search order decides. */
 Test(dlsym, sibling_is_found_where_it_stands)
 {
     static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
@@ -233,8 +234,7 @@ Test(dlsym, sibling_is_found_where_it_stands)
                     FAKE_DRIVER, siblings[i]);
 }
 
-/* As for a program: our exports are not a driver. (The message may name us instead of the caller.)
- */
+/* Our exports are no driver, as for a program. (The message may name us, not the caller.) */
 Test(dlsym, sibling_without_a_driver_finds_none)
 {
     static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
@@ -262,7 +262,7 @@ Test(dlsym, sibling_in_front_of_a_driver_opened_by_the_program)
                     FAKE_DRIVER, siblings[i]);
 }
 
-/* app -> sibling -> cutin -> driver, although the sibling may stand behind us. */
+/* The calls go app -> sibling -> cutin -> driver, although the sibling may be behind us. */
 Test(dlsym, sibling_that_wraps_a_driver_function_calls_ours)
 {
     const char *const argv[] = {BIN_DIR "/tests/program_linked", NULL};

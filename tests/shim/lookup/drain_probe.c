@@ -1,5 +1,5 @@
 /*
- * drain_probe.c - a shim_drain for tests of the thunks: counts, remembers the stack, and leaves
+ * drain_probe.c - a shim_drain for tests of the thunks. It counts, records the stack, and leaves
  * garbage in every register that a call may change.
  */
 #include <errno.h>

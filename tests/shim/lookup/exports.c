@@ -1,6 +1,6 @@
 /*
- * exports.c - what libcutin.so shows to the loader: the table's symbols, all of them, and which
- * glibc it needs.
+ * exports.c - what libcutin.so shows to the loader: exactly the table's symbols, and the glibc that
+ * it needs.
  */
 #include "tests/integration/process.h"
 
@@ -19,7 +19,7 @@ static const struct {
 #include "shim/lookup/api.def"
 };
 
-/* Output of a command on the library. */
+/* Runs a command on the library, and keeps its output. */
 static struct process *inspect(const char *program, const char *option, const char *other)
 {
     const char *const argv[] = {program, option, other, CUTIN, NULL};
@@ -50,7 +50,7 @@ Test(exports, every_intercepted_symbol_and_no_other_of_the_drivers)
     process_free(p);
 }
 
-/* A program on an older system loads the library only if every version it needs is there. */
+/* A program on an older system loads the library only if all versions that it needs are there. */
 Test(exports, needs_no_newer_glibc_than_2_36)
 {
     struct process *p = inspect("objdump", "-T", "-w");
@@ -68,8 +68,8 @@ Test(exports, needs_no_newer_glibc_than_2_36)
     process_free(p);
 }
 
-/* What tools/packages builds runs from glibc 2.17 on. The first row was there under another
- * version, the second tools/packaging/floor.h brings. */
+/* What tools/packages builds runs from glibc 2.17 on. That has the functions of the first rows, in
+ * other versions; tools/packaging/floor.h supplies those of the last row. */
 Test(exports, needs_nothing_that_a_build_for_glibc_2_17_lacks)
 {
     static const char known[] =
@@ -90,7 +90,7 @@ Test(exports, needs_nothing_that_a_build_for_glibc_2_17_lacks)
     process_free(p);
 }
 
-/* glibc 2.38 gives these new names, of C23, so a library built there would load nowhere else. */
+/* glibc 2.38 gives these functions new names (C23), which no older glibc has. */
 Test(exports, reads_numbers_by_itself)
 {
     static const char *const renamed[] = {"strto", "__isoc", "sscanf", "fscanf", "atoi"};

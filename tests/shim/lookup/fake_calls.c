@@ -1,8 +1,8 @@
 /*
  * fake_calls.c - the fake driver's functions that have bodies of their own.
  *
- * The argument lists are not CUDA's: a thunk must not care. cuParamSetv takes more integers and
- * more doubles than there are registers.
+ * The argument lists are not CUDA's, because a thunk must not depend on them. cuParamSetv takes
+ * more integers and more doubles than there are registers.
  */
 #include <stdint.h>
 
@@ -17,7 +17,7 @@ int cuGetProcAddress(const char *name, void **function, int version, uint64_t fl
 {
     int result = fake_proc_address(name, function, version, flags, 0);
 
-    return result == 500 ? 0 : result; /* the old one says success and stores NULL */
+    return result == 500 ? 0 : result; /* the old function answers success, and stores NULL */
 }
 
 EXPORTED int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags,
@@ -38,7 +38,7 @@ EXPORTED struct many cuParamSetv(MANY_PARAMETERS)
     return sum;
 }
 
-/* In no table. */
+/* No table has this one. */
 EXPORTED struct many cuFakeMany(MANY_PARAMETERS)
 {
     return cuParamSetv(i1, d1, i2, d2, i3, d3, i4, d4, i5, d5, i6, d6, i7, d7, i8, d8, i9, d9, i10,

@@ -17,7 +17,7 @@ enum row {
 #include "shim/lookup/api.def"
 };
 
-/* Weak: some have a body of their own below. */
+/* Weak, because some have a body of their own below. */
 #define API_DRAIN API_PASS
 #define API_WRAP  API_PASS
 #define API_PASS(symbol, ...)                                                                      \
@@ -44,7 +44,7 @@ static const struct entry {
 #include "shim/lookup/api.def"
 };
 
-/* Functions that no table has, as many as somebody asks for: "cuFakeNumber7". */
+/* Functions that no table has, such as "cuFakeNumber7", as many as are asked for. */
 static long (*numbered(const char *name))(void)
 {
     static const char start[] = "cuFakeNumber";
@@ -84,7 +84,7 @@ static void *unlisted(const char *name)
     return strcmp(name, "cuFakeData") == 0 ? cuFakeData : NULL;
 }
 
-/* Under a name that nobody intercepts: what the driver itself answers. */
+/* The driver's own answer, under a name that is not intercepted. */
 __attribute__((visibility("default"))) int
 fake_proc_address(const char *name, void **function, int version, uint64_t flags, int *status);
 int fake_proc_address(const char *name, void **function, int version, uint64_t flags, int *status)

@@ -1,6 +1,6 @@
 /*
- * hint_absent.c - cutin.h alone: without libcutin.so, and without any CUDA driver, every function
- * is there and says that it did nothing. The same where the library is loaded and switched off.
+ * hint_absent.c - cutin.h without libcutin.so and without any CUDA driver: every function is there
+ * and says that it did nothing. The same holds if the library is loaded and switched off.
  */
 #include "shim/cutin.h"
 

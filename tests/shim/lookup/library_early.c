@@ -1,5 +1,5 @@
 /*
- * library_early.c - a preload whose constructor looks up the driver before ours ran.
+ * library_early.c - a preload whose constructor looks up the driver before cutin's has run.
  */
 #include "tests/shim/lookup/lookup_say.h"
 

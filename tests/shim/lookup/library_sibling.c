@@ -1,7 +1,7 @@
 /*
- * library_sibling.c - another preload, built at -O0 where no call becomes a jump: it wraps a libc
- * function and a driver function and finds what it wraps by RTLD_NEXT. With SIBLING_DLSYM it also
- * interposes dlsym, in C, so the loader takes it for the caller of everything.
+ * library_sibling.c - another preload, built with -O0 so that no call becomes a jump. It wraps a
+ * libc function and a driver function, and finds what it wraps by RTLD_NEXT. With SIBLING_DLSYM it
+ * also interposes dlsym, in C, so the loader takes it for the caller of every lookup.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ VISIBLE void sibling_call(const char *text);
 void sibling_call(const char *text)
 {
     (void)text;
-    launch(); /* not through the export, which another preload may stand in front of */
+    launch(); /* not through the export: another preload may be in front of that */
 }
 
 #ifdef SIBLING_DLSYM
@@ -52,7 +52,7 @@ VISIBLE void *dlsym(void *restrict handle, const char *restrict name)
 {
     static void *(*real)(void *, const char *);
     static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
-    void *volatile found; /* no tail call, whatever the compiler's options */
+    void *volatile found; /* this prevents a tail call, whatever the compiler's options */
 
     for (int i = 0; !real && i < 3; i++)
         *(void **)&real = dlvsym(RTLD_NEXT, "dlsym", versions[i]);

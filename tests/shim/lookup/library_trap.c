@@ -1,6 +1,6 @@
 /*
- * library_trap.c - functions that begin with "cu" and are not the driver's, and some that even have
- * the names of the driver's.
+ * library_trap.c - functions whose names begin with "cu" but that are not the driver's; some have
+ * names of driver functions.
  */
 #define TRAP(name)                                                                                 \
     __attribute__((visibility("default"))) int name(void);                                         \

@@ -1,5 +1,5 @@
 /*
- * library_user.c - a plug-in that is linked with the driver and looks things up from inside.
+ * library_user.c - a plug-in that is linked with the driver and does its own lookups.
  */
 #include "tests/shim/lookup/lookup_say.h"
 

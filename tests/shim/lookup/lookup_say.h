@@ -1,5 +1,5 @@
 /*
- * lookup_say.h - prints what a lookup found: the library that owns the address, or the loader's
+ * lookup_say.h - prints what a lookup found: the library that has the address, or the loader's
  * message.
  */
 #ifndef CUTIN_TESTS_LOOKUP_SAY_H
@@ -20,7 +20,7 @@ static inline const char *lookup_owner(void *address)
     return slash ? slash + 1 : info.dli_fname;
 }
 
-/* Call right after the lookup. A lookup that succeeded leaves no message; the start of a
+/* Call it right after the lookup. A lookup that succeeded leaves no message, but the start of a
  * sanitizer's run time may (libasan.so, libtsan.so: "undefined symbol: swift_demangle"). */
 static inline void lookup_say(const char *how, const char *name, void *found)
 {

@@ -1,7 +1,7 @@
 /*
  * procaddr.c - cuGetProcAddress: every name, several versions, every stream mode, both argument
- * counts. The program runs bare and with cutin; each answer must be ours exactly where the driver's
- * is an intercepted symbol, and then ours of the same symbol.
+ * counts. The program runs bare and with cutin. Where the driver's answer is an intercepted symbol,
+ * ours must be our function of that symbol; all other answers must be the driver's.
  */
 #include "tests/integration/process.h"
 
@@ -43,7 +43,7 @@ static struct process *ask(const char *which, const char *driver, const char *pr
 }
 
 struct line {
-    char question[512], library[512], symbol[512]; /* the question with result and status */
+    char question[512], library[512], symbol[512]; /* question: with result and status */
 };
 
 /* Reads the next line of a program's output; false at its end. */
@@ -90,7 +90,7 @@ static int compare(const char *bare, const char *with)
 
     while (line_next(&bare, &b)) {
         cr_assert(line_next(&with, &w), "cutin's output ends early");
-        if (!right(&b, &w) && wrong++ < 10) /* report a few, count all */
+        if (!right(&b, &w) && wrong++ < 10) /* reports a few, counts all */
             cr_expect(false, "%s is %s %s, bare %s is %s %s", w.question, w.library, w.symbol,
                       b.question, b.library, b.symbol);
         ours += is_ours(&w);
@@ -130,7 +130,7 @@ Test(procaddr, every_name_on_the_simulator)
 }
 #endif
 
-/* The probe calls every function of the driver first. */
+/* First the probe calls every function of the driver. */
 Test(procaddr, every_name_again_after_the_shim_used_everything)
 {
     matrix("5", FAKE_DRIVER, PRELOAD_PROBE);
@@ -174,8 +174,8 @@ Test(procaddr, same_name_with_other_arguments)
     process_free(p);
 }
 
-/* Nine in ten calls of PyTorch. They must cost nothing: nobody stands in between, neither at first
- * nor after the shim has used the functions itself. */
+/* Nine of ten calls of PyTorch are of these. They must cost nothing: cutin must not intercept them,
+ * neither at first nor after the shim has used the functions itself. */
 Test(procaddr, what_pytorch_calls_most_is_the_drivers_own)
 {
     static const char *const answers[] = {

@@ -1,6 +1,6 @@
 /*
- * shim_process.c - cutin inside a process: unseen without CUDA, out of the way after fork and at
- * exit, silent unless asked.
+ * process.c - cutin inside a process: it does nothing without CUDA, passes through after fork and
+ * at exit, and is silent unless asked.
  */
 #include "tests/integration/process.h"
 
@@ -40,7 +40,7 @@ Test(shim_process, program_without_cuda_sees_no_thread_handler_or_umask)
     same("quiet");
 }
 
-/* Bad settings are none of its business either. */
+/* Bad settings do not matter to such a program, either. */
 Test(shim_process, program_without_cuda_hears_nothing)
 {
     struct process *p = run("quiet", NO_DRIVER, PRELOAD, "CUTIN_DEPTH=abc");
@@ -79,8 +79,8 @@ Test(shim_process, missing_driver_is_an_error_code_said_once)
     process_free(p);
 }
 
-/* Other people's tables hold our addresses. The sanitizers' run time does not come by dlopen, so it
- * is preloaded, and in other builds nothing is. */
+/* Other libraries keep our addresses. The sanitizers' run time cannot come by dlopen, so it is
+ * preloaded; other builds preload nothing. */
 Test(shim_process, dlclose_keeps_the_functions)
 {
     struct process *p = run("dlclose", FAKE_DRIVER, PRELOAD_FIRST, NULL);
@@ -108,7 +108,7 @@ Test(shim_process, child_forked_before_cuda_is_a_process_like_any_other)
     process_free(p);
 }
 
-/* Importing a framework looks the driver up; vLLM forks its engine then. */
+/* Importing a framework looks up the driver; after that vLLM forks its engine. */
 Test(shim_process, child_forked_before_cuInit_is_a_process_like_any_other)
 {
     struct process *p = run("forklooked", FAKE_DRIVER, PRELOAD, NULL);
@@ -126,7 +126,7 @@ Test(shim_process, fork_drains_nothing_in_the_child_and_exit_drains_once)
 {
     struct process *p = run("fork", FAKE_DRIVER, PRELOAD_PROBE, NULL);
 
-    /* parent: two uses; child: none, and no exit drain of its own */
+    /* the parent: two uses; the child: none, and no drain at its exit */
     cr_expect(strstr(process_err(p), "exit: drains 2"), "%s", process_err(p));
     cr_expect_eq(count(process_err(p), "exit: drains"), 1, "%s", process_err(p));
     process_free(p);

@@ -1,5 +1,5 @@
 /*
- * program_linked.c - linked with the driver; asks a preloaded sibling, if there is one, what it
+ * program_linked.c - linked with the driver. Asks a preloaded sibling, if there is one, what it
  * calls.
  */
 #include "tests/shim/lookup/lookup_say.h"

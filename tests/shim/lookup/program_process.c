@@ -57,7 +57,7 @@ static long call(const char *name)
     return function ? function() : -1;
 }
 
-/* cuTexRefDestroy: a drain thunk whatever else is built; the fake driver answers its row. */
+/* cuTexRefDestroy is always a drain thunk; the fake driver answers with its row. */
 static long use(void)
 {
     return call("cuTexRefDestroy");

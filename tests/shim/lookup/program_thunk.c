@@ -1,7 +1,7 @@
 /*
- * program_thunk.c - linked with the driver, calls functions that have no wrapper. Prints what came
- * back; with the probe in front also how often and for what was drained, and whether the stack
- * could be unwound through the thunk.
+ * program_thunk.c - linked with the driver; calls functions that have no wrapper. Prints the
+ * results. With the probe preloaded it also prints how many drains there were and of what scope,
+ * and whether the stack could be unwound through the thunk.
  */
 #include <dlfcn.h>
 #include <errno.h>

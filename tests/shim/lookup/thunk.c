@@ -39,7 +39,7 @@ Test(thunk, each_call_drains_once_with_the_scope_of_its_row)
 
     cr_expect(strstr(err, "many: drains 1 scope 0"), "%s", err); /* DRAIN_CONTEXT */
     cr_expect(strstr(err, "double: drains 2 scope 0"), "%s", err);
-    cr_expect(strstr(err, "large: drains 3 scope 0"), "%s", err); /* a wrapper that is missing */
+    cr_expect(strstr(err, "large: drains 3 scope 0"), "%s", err); /* its wrapper is missing */
     cr_expect(strstr(err, "context: drains 4 scope 0"), "%s", err);
     cr_expect(strstr(err, "all: drains 5 scope 2"), "%s", err);
     cr_expect(strstr(err, "legacy: drains 6 scope 1"), "%s", err);

@@ -1,15 +1,15 @@
 /*
- * thunk_calls.h - what thunk tests call: driver names with argument lists that fill all registers.
+ * thunk_calls.h - what thunk tests call: driver functions with arguments that fill all registers.
  */
 #ifndef CUTIN_TESTS_THUNK_CALLS_H
 #define CUTIN_TESTS_THUNK_CALLS_H
 
 struct many {
-    long integers; /* comes back in an integer register, the other in a vector register */
+    long integers; /* returned in an integer register; the other one in a vector register */
     double doubles;
 };
 struct large {
-    long word[8]; /* comes back in memory whose address travels in a register of its own */
+    long word[8]; /* returned in memory, whose address is passed in a register of its own */
 };
 
 #define MANY_PARAMETERS                                                                            \

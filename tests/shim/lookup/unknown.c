@@ -1,6 +1,6 @@
 /*
- * unknown.c - driver functions that the table does not have are found as drain thunks of a pool,
- * and variables are left alone.
+ * unknown.c - driver functions that are not in the table are found as drain thunks of a pool.
+ * Variables are left alone.
  */
 #include "tests/integration/process.h"
 
@@ -69,7 +69,7 @@ Test(unknown, each_name_is_told_of_once)
     process_free(p);
 }
 
-/* More than the pool has: all of them work, those in it drain, and one line says so. */
+/* There are more functions than thunks: all work, those with thunks drain, and one line says so. */
 Test(unknown, a_pool_that_is_empty_lets_the_others_pass)
 {
     enum { ASKED = UNKNOWN_THUNKS + 50 };

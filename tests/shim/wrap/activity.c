@@ -1,6 +1,6 @@
 /*
- * activity.c - a process that is real time throughout: straight to the driver, and counted as
- * active.
+ * activity.c - a process that is real time throughout: its calls go straight to the driver, and
+ * count as activity.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -43,7 +43,7 @@ enum { RACES = 50000 };
 enum { RACES = 500000 };
 #endif
 
-/* The client's thread asks busy streams whether they are done: never one that has begun to
+/* The client's thread asks busy streams whether they are done, but never one that has begun to
  * capture. */
 Test(activity, nobody_spoils_a_capture_by_asking_for_its_stream)
 {
@@ -92,8 +92,8 @@ static void ask(void *stream)
         cuStreamQuery(stream);
 }
 
-/* One thread begins while another finds complete what was before: whatever the two do to the count
- * of activity, none of it is left over. */
+/* One thread begins work while another finds the work before complete. The count of activity must
+ * be right afterwards. */
 Test(activity_levels, a_stream_that_ends_while_it_begins_leaves_no_hold_behind,
      .init = rig_open_with_levels, .fini = rig_close)
 {

@@ -1,6 +1,6 @@
 /*
- * asked.c - the client's thread asks the driver for a busy stream, and the driver takes its time:
- * nobody else has to wait for that, but who destroys this stream.
+ * asked.c - the client's thread asks the driver about a busy stream, and the driver takes long.
+ * Only a thread that destroys this stream has to wait for that.
  */
 #include "tests/shim/wrap/rig.h"
 

@@ -28,7 +28,7 @@ enum { KERNELS = 2, ROUNDS = 100 };
 struct user {
     CUstream stream;
     CUkernel kernel[KERNELS];
-    CUfunction function[KERNELS]; /* NULL: the kernel is launched, and set */
+    CUfunction function[KERNELS]; /* NULL: the kernel itself is launched and set */
     CUdeviceptr x;
 };
 
@@ -64,7 +64,7 @@ static void rounds(void *user)
         set_and_launch(user, i % KERNELS);
 }
 
-/* While the stream is held: whatever reached the driver would wait for it. */
+/* Sets and launches while the stream is held. A call that reached the driver would wait for it. */
 static void settle(bool functions)
 {
     struct user u = open_kernels(functions);

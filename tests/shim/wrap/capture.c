@@ -1,5 +1,5 @@
 /*
- * capture.c - a capturing stream is left alone, and the others are not disturbed by it.
+ * capture.c - a capturing stream is left alone, and others are not disturbed by the capture.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -116,7 +116,7 @@ Test(capture, a_second_one_into_the_same_graph_records_nothing_else_either)
     for (uint32_t i = 0; i < 50; i++)
         ok(rig_launch(x, 1, 0, s));
     ok(cuStreamBeginRecaptureToGraph(s, CU_STREAM_CAPTURE_MODE_GLOBAL, graph, NULL, NULL));
-    for (uint32_t i = 0; i < 50; i++) /* would bring markers, if it were not known to capture */
+    for (uint32_t i = 0; i < 50; i++) /* markers would come if it were not known to capture */
         ok(rig_launch(x, 3, 1, s));
     ok(cuStreamEndCapture(s, &same));
     cr_assert_eq(same, graph);

@@ -1,6 +1,6 @@
 /*
- * capture_end.c - captures that nobody ends. While one is under way calls ask the driver whether
- * their stream takes part, so the number of questions tells what cutin believes.
+ * capture_end.c - captures that no call ends. While a capture is under way, calls ask the driver
+ * whether their stream takes part. So the number of questions tells whether cutin believes in one.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -112,10 +112,10 @@ static void begin_next(void *unused)
     ok(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
 }
 
-/* The driver says that it does not capture; and before that has arrived the next one begins. */
+/* The driver says that it does not capture. Before that has arrived, the next capture begins. */
 static int answer_late(const intptr_t *argument)
 {
-    if (!pthread_equal(pthread_self(), asker)) /* the client asks now and then, too */
+    if (!pthread_equal(pthread_self(), asker)) /* the client's thread asks now and then, too */
         return 0;
     watch_before(WATCH_cuStreamIsCapturing, NULL);
     rig_start(&next, begin_next, NULL);
@@ -158,7 +158,7 @@ static int done(const intptr_t *argument)
     return WATCH_DONE;
 }
 
-/* Into a command list of a graphics API, which no simulated driver has. */
+/* A capture into a command list of a graphics API, which the simulated driver does not have. */
 Test(capture_end, of_a_command_list_ends_once)
 {
     CUresult (*begin)(CUstream stream, void *params);

@@ -19,7 +19,7 @@ static uint32_t *pinned(uint32_t value)
     return p;
 }
 
-/* Each form copies `src`, which a buffered launch is still to change, to `dst`. */
+/* Each form copies `src`, which a buffered launch will still change, to `dst`. */
 typedef CUresult (*form)(CUdeviceptr dst, CUdeviceptr src, CUstream s);
 
 static CUresult by_dtod(CUdeviceptr dst, CUdeviceptr src, CUstream s)
@@ -78,7 +78,7 @@ static CUresult by_batch(CUdeviceptr dst, CUdeviceptr src, CUstream s)
     return r;
 }
 
-/* Of CUDA 13.2; an older header does not declare them. */
+/* From CUDA 13.2; older headers do not declare them. */
 CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size,
                                      CUmemcpyAttributes *attr, CUstream s);
 CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags,
@@ -126,7 +126,7 @@ COPIES(three_dimensional, by_3d)
 COPIES(batch, by_batch)
 COPIES(attributes, by_attributes)
 
-/* The driver judges what nobody can look into. */
+/* The driver judges what cutin cannot look into. */
 Test(copy, batch_without_sizes_is_refused)
 {
     CUdeviceptr x = rig_buffer(3), y = rig_buffer(0);
@@ -228,7 +228,7 @@ Test(copy, pageable_memory_may_be_reused_when_the_call_has_returned)
     rig_warm(p.s);
     ok(cutin_stream_hold(p.s));
     rig_start(&t, copy_from_stack, &p);
-    rig_blocked(&t); /* it cannot be deferred, and it may not overtake */
+    rig_blocked(&t); /* it cannot be deferred and must not overtake */
     ok(cutin_stream_release(p.s));
     rig_join(&t);
     rig_expect(p.x, rig_mixed(6, 3, 1), p.s);

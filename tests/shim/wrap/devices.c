@@ -1,6 +1,6 @@
 /*
- * devices.c - a graph with nodes on two devices, in a process with real time and best effort: it
- * waits for the holds of both, and its level is active on both.
+ * devices.c - a graph with nodes on two devices, in a process with real time and best effort. Its
+ * launch waits for the holds of both devices, and its level is active on both.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -38,9 +38,9 @@ static void devices_open(void)
 
 TestSuite(devices, .init = devices_open, .fini = rig_close);
 
-/* Keeps real time busy on a device until it is opened: with a kernel, since work that waits for
- * others is no longer real time's after a while, and a host function ends a hold. Its device is
- * current. */
+/* Keeps real time busy on a device until the gate is opened. It is a kernel: work that waits for
+ * something outside soon counts as real time no more, and a host function ends a hold. The device
+ * is current. */
 struct gate {
     _Atomic uint32_t *word;
 };
@@ -82,7 +82,7 @@ static CUgraphNode mix_add(CUgraph graph, const CUgraphNode *after, const struct
     return kernel_add(graph, after, d->mix, (void *[]){&x, &a, &b, &n});
 }
 
-/* one.x = one.x * 3 + 1, then two.x = two.x * 5 + 2 */
+/* Makes one.x = one.x * 3 + 1, then two.x = two.x * 5 + 2. */
 static CUgraphExec wide_new(uint64_t spin_ns)
 {
     CUgraph graph;
@@ -185,7 +185,7 @@ Test(devices, real_time_on_the_other_device_holds_who_is_there)
     rig_expect(two.x, 8, two.be);
 }
 
-/* Known complete with the stream that the graph was launched in: not only at the next look. */
+/* It is known complete with the stream of the graph's launch, not only at the next look. */
 Test(devices, real_time_is_over_there_when_the_launch_is_complete)
 {
     CUgraphExec exec = wide_new(0);
@@ -203,7 +203,7 @@ Test(devices, real_time_is_over_there_when_the_launch_is_complete)
     }
 }
 
-/* As many as are in flight at most, and more: what was launched is known complete on both. */
+/* More launches than may be in flight: all of them become known complete on both devices. */
 Test(devices, launches_follow_each_other)
 {
     CUgraphExec exec = wide_new(0);
@@ -218,7 +218,7 @@ Test(devices, launches_follow_each_other)
     ok(cuGraphExecDestroy(exec));
 }
 
-/* Threads that launch into each device a graph that reaches the other one. */
+/* Each of two threads launches, into its own device, a graph that reaches the other device. */
 static void launch_often(void *user)
 {
     const struct device *d = user;
@@ -254,7 +254,7 @@ Test(devices, a_graph_outlives_neither_its_event_nor_the_other_context)
     ok(cuCtxSynchronize());
 }
 
-/* one.rt waits for two.be, which waits for a value that one.be writes, which one.rt holds. */
+/* one.rt waits for two.be, which waits for a value that one.be writes; one.rt holds one.be. */
 Test(devices, a_wait_on_one_device_lets_go_what_it_waits_for_on_another)
 {
     CUevent there;

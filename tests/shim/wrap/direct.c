@@ -22,7 +22,7 @@ static void open_direct(void)
 
 TestSuite(direct, .init = open_direct, .fini = rig_close);
 
-/* Calls that were written down, in this thread; walks over a whole table. */
+/* In this thread: calls that were written down, and walks over a whole table. */
 static _Thread_local unsigned written, walks;
 
 __attribute__((visibility("default"))) void cutin_stop(const char *here);
@@ -83,7 +83,7 @@ Test(direct, waits_for_events_are_not_written_down)
 Test(direct, launches_of_every_kind_are_not_written_down)
 {
     CUgraphExec graph = graph_new();
-    launch_ex(NULL); /* makes the default stream known */
+    launch_ex(NULL); /* so that the default stream is known */
     unsigned before = written;
     for (int i = 0; i < 10; i++) {
         launch_ex(stream);
@@ -151,7 +151,7 @@ Test(direct, launches_in_the_default_stream_do_not_ask_for_the_context)
     cr_assert_eq(asked, 0);
 }
 
-/* `change` makes another context current: the next launch has to ask for it. */
+/* `change` makes another context current, so the next launch has to ask the driver for it. */
 #define ASKS_AFTER(change)                                                                         \
     do {                                                                                           \
         ok(launch_default());                                                                      \

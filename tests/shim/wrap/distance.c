@@ -1,7 +1,6 @@
 /*
- * distance.c - a GPU at a distance: every command comes later by the round trip, in its stream's
- * order, and nobody waits for it but the stream. The simulated device's own time is asked, by
- * events.
+ * distance.c - a GPU at a distance: every command begins later by the round trip, in its stream's
+ * order, and only the stream waits for that. Events tell the simulated device's own time.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -52,13 +51,13 @@ static CUresult spin(uint64_t ns, CUstream s)
     return cuLaunchKernel(rig_spin, 1, 1, 1, 32, 1, 1, 0, s, params, NULL);
 }
 
-/* The device may have waited for the host, and never less than it had to. */
+/* The device may have waited for the host, so more is allowed, but never less than wanted. */
 static void took(double us, double wanted)
 {
     cr_expect(us > wanted - 0.5, "%.1f us, not %.1f", us, wanted);
 }
 
-/* So few commands in flight that the device waits for the host in any case. */
+/* So few commands are in flight that the device waits for the host in any case. */
 static bool inexact(void)
 {
     return getenv("CUTIN_BUDGET_US");
@@ -71,8 +70,8 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* What `body` submits takes on the device, which had something else to do until all of it was
- * there. */
+/* How long what `body` submits takes on the device. The device has other work until all of it is
+ * submitted. */
 static double measured_us(CUstream s, void (*body)(CUstream s))
 {
     uint64_t head_start_ns = 500000;
@@ -91,7 +90,7 @@ static double measured_us(CUstream s, void (*body)(CUstream s))
     return 0;
 }
 
-/* A marker may be among them, which takes half a microsecond. */
+/* There may be a marker among the commands, which takes half a microsecond. */
 static void takes(CUstream s, void (*body)(CUstream s), double wanted)
 {
     double us = measured_us(s, body);
@@ -109,7 +108,7 @@ Test(distance, is_in_front_of_every_kernel)
     takes(rig_stream(), ten_kernels, 10 * (delay_us + 7));
 }
 
-/* Twenty kernels are launched before the first one's delay is over, in some try. */
+/* In some try twenty kernels are launched before the first one's delay is over. */
 Test(distance, makes_no_thread_wait)
 {
     CUstream s = rig_stream();
@@ -200,7 +199,7 @@ static void launch_graph(CUstream s)
     ok(cuGraphLaunch(captured, s));
 }
 
-/* Nothing of ours in the graph: it has the program's nodes, and its launch one delay. */
+/* Cutin adds nothing to the graph: it has the program's nodes, and its launch has one delay. */
 Test(distance, adds_nothing_to_a_stream_that_captures)
 {
     enum { KERNELS = 3 };
@@ -219,7 +218,7 @@ Test(distance, adds_nothing_to_a_stream_that_captures)
     ok(cuGraphDestroy(graph));
 }
 
-/* Commands that a hold keeps are submitted by the dispatcher, with their delays. */
+/* The dispatcher submits commands that were held, with their delays. */
 Test(distance, comes_with_what_was_buffered)
 {
     CUstream s = rig_stream();
@@ -276,7 +275,7 @@ Test(distance, goes_on_in_a_context_that_comes_later)
 /* ---- copies --------------------------------------------------------------------------------- */
 
 enum { MIB = 1 << 20, LARGE = 16 * MIB };
-static const double native_us_per_byte = 1 / 25000.0, native_us = 2; /* the simulator's */
+static const double native_us_per_byte = 1 / 25000.0, native_us = 2; /* the simulator's copies */
 
 static uint32_t *pinned(size_t bytes)
 {
@@ -302,7 +301,7 @@ static void upload(CUstream s)
     ok(cuMemcpyHtoDAsync(there, host, LARGE, s));
 }
 
-/* The formula: so many requests of 128 bytes each round trip, after the delay. */
+/* The formula: so many requests of 128 bytes in each round trip, after the delay. */
 Test(distance, copies_to_the_device_at_the_rate_of_its_requests)
 {
     uint32_t *back = calloc(1, LARGE);
@@ -355,7 +354,8 @@ Test(distance, is_in_front_of_copies_within_the_device)
     took(stopwatch_end_us(s), 2 * (delay_us + native_us));
 }
 
-/* Bytes that change from one copy to the next arrive in order, held in between or not. */
+/* Bytes that change between two copies arrive in order, whether there is a hold in between or
+ * not. */
 Test(distance, copies_again_without_disturbing_the_order)
 {
     enum { ROUNDS = 20 };

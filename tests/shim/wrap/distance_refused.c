@@ -1,6 +1,6 @@
 /*
- * distance_refused.c - a GPU at a distance, where the driver does not take what that needs: one
- * message, and the program's calls go as they would. The driver is watched.
+ * distance_refused.c - a GPU at a distance, where the driver refuses what that needs: there is one
+ * message, and the program's calls go as they would without it. The driver is watched.
  */
 #include "tests/shim/wrap/rig.h"
 #include "tests/shim/wrap/watch.h"
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the library says goes to the standard error that it was loaded with, so that is a file. */
+/* The library writes to the standard error that it was loaded with, so that has to be a file. */
 static int captured;
 static off_t before;
 
@@ -63,7 +63,7 @@ Test(distance_refused, a_driver_without_libraries_is_said_once)
     said_once("CUTIN_DISTANCE_US");
 }
 
-/* Found at the launch, in a driver that translates late. */
+/* A driver that translates late finds the fault only at the launch. */
 static int no_kernel(const intptr_t *argument)
 {
     return (CUfunction)argument[0] == rig_spin ? 0 : CUDA_ERROR_UNSUPPORTED_PTX_VERSION;

@@ -1,7 +1,7 @@
 /*
- * elsewhere.c - launches into a stream while another context is current. What cutin makes for them
- * belongs to the stream's context: an event of any other can not be recorded there, and goes with
- * its own.
+ * elsewhere.c - launches into a stream while another context is current. What cutin makes for a
+ * stream belongs to the stream's context: another context's event cannot be recorded there, and
+ * ends with that context.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ Test(elsewhere, a_launch_that_is_timed)
 
 static _Atomic bool asked_first, waits;
 
-/* The first one that asks what the stream is comes back last. */
+/* The first thread that asks what the stream is gets its answer last. */
 static int who_asks_first_is_slow(const intptr_t *argument)
 {
     if (!atomic_exchange(&asked_first, true))
@@ -131,7 +131,7 @@ static void CUDA_CB await(void *flag)
     rig_until(flag);
 }
 
-/* The samples of the newest context, once there are `n`. */
+/* Reads the samples of the newest context, once there are `n`. */
 static void samples_read(struct trace_record *out, size_t n)
 {
     static struct trace_header h;
@@ -183,7 +183,7 @@ Test(elsewhere_timed, a_sample_that_began_before_its_clock_is_no_later)
     ok(cuCtxDestroy(other));
 }
 
-/* How many blocks fit is known as for a launch from there. */
+/* The number of blocks that fit is asked for the stream's context. */
 static _Atomic unsigned asked;
 
 static int room_asked(const intptr_t *argument)

@@ -26,8 +26,8 @@ static bool all_submitted(void)
     return state.buffered == 0;
 }
 
-/* Of two launches the first is refused when its turn comes; words are as if there was the second
- * alone. */
+/* Of two launches the driver refuses the first when its turn comes. Memory is as after the second
+ * one alone. */
 static void fail_later(void)
 {
     stream = rig_stream();
@@ -96,7 +96,7 @@ static int fault(const intptr_t *argument)
     return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-/* One that lasts takes the place of one that does not. */
+/* A lasting error replaces one that does not last. */
 Test(failure, that_lasts_is_the_answer_of_every_call)
 {
     fail_later();

@@ -1,5 +1,5 @@
 /*
- * graph.c - launches of graphs keep their place; updates and destruction of one wait for them.
+ * graph.c - launches of graphs keep their place; updates and destruction of a graph wait for them.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -41,11 +41,11 @@ static CUgraphExec many(CUdeviceptr x)
     return rig_graph(x, 1, 1, 800);
 }
 
-/* How much of what is launched behind `second` is buffered, while the device runs nothing. 200
- * kernels of which nothing is known are 4 ms, and 16 budgets may be in flight with nobody above, a
- * 16th of that where the device was measured to be so slow: as it is on a busy machine. Time that
- * passes is credit for what is oldest alone, so there is something small in front; but after 100 ms
- * without progress the cap is lifted. Launches are timed, so each look has graphs of its own. */
+/* How many of the launches behind `second` are buffered while the device runs nothing. 200 kernels
+ * of unknown time count as 4 ms. With no client above, 16 budgets may be in flight; a 16th of that
+ * if the device was measured to be slow, as on a busy machine. Time that passes is credit only for
+ * the oldest, so a small graph goes first. After 100 ms without progress the cap lifts, so the look
+ * is repeated. Launches are timed, so each look has new graphs. */
 static unsigned buffered_behind(CUgraphExec (*second)(CUdeviceptr x), CUdeviceptr x, CUstream s)
 {
     struct gate gate = gate_new();
@@ -108,7 +108,7 @@ static CUgraphExec deciding(CUdeviceptr unused)
     return exec;
 }
 
-/* What such a node runs cannot be seen. */
+/* What a conditional node runs cannot be seen. */
 Test(graph, a_conditional_node_counts_as_a_kernel_of_which_nothing_is_known)
 {
     cr_expect_eq(buffered_behind(deciding, rig_buffer(3), rig_stream()), 1);

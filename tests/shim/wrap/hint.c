@@ -1,6 +1,6 @@
 /*
  * hint.c - what a program may tell cutin: levels of threads and streams, work that will come,
- * sections. In one real-time process whose streams may be below it; no daemon is needed.
+ * sections. It is one real-time process with streams below real time; no daemon is needed.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -211,10 +211,10 @@ Test(hint_2, nobody_rises_above_the_process, .init = rig_open_at_2, .fini = rig_
 /* ---- streams that go with work in flight ----------------------------------------------------- */
 
 static CUdeviceptr words;
-static _Atomic uint32_t *ran; /* pinned; 1: the work has */
+static _Atomic uint32_t *ran; /* pinned; 1: the work has run */
 
-/* Nothing of it waits for anything: somebody outside may be what it waits for, and such work does
- * not hold for long. */
+/* Work that waits for nothing: a wait may be for something outside, and such work does not hold for
+ * long. */
 static void work_for_long(CUstream s)
 {
     uint32_t a = 5, b = 7, n = N;

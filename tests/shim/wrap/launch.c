@@ -1,5 +1,5 @@
 /*
- * launch.c - launches that wait in a vHQ: nobody can tell, except by the time.
+ * launch.c - launches that wait in a vHQ: a program can tell that only by the time.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -110,7 +110,7 @@ static CUstream grids_stream;
 static CUdeviceptr grids_buffer;
 static uint32_t grids_width; /* of clusters */
 
-/* Grids that cover the buffer; what lies behind an attribute's value is as the stack had it. */
+/* Launches grids that cover the buffer. Bytes behind an attribute's value are left undefined. */
 static void launch_grids(void *user)
 {
     for (unsigned i = 1; i <= 200; i++) {
@@ -135,7 +135,7 @@ static void grids_are_buffered(uint32_t width)
     ok(launch_ex_as(grids_buffer, 1, 0, grids_stream, attr, N / 256 * width));
     ok(cutin_stream_hold(grids_stream));
     rig_start(&t, launch_grids, NULL);
-    rig_join(&t); /* while the stream is held */
+    rig_join(&t); /* it returns while the stream is held */
     ok(cutin_stream_release(grids_stream));
     for (uint32_t i = 1; i <= 200; i++)
         expect = rig_mixed(expect, 3, i);

@@ -1,5 +1,5 @@
 /*
- * level.c - two levels in one process, by stream priority: no daemon is needed.
+ * level.c - two levels in one process, by the priority of streams; no daemon is needed.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -62,7 +62,7 @@ Test(level, best_effort_waits_while_real_time_runs)
     rig_expect(x, 3, be);
     uint32_t value = 3;
     CUresult above = CUDA_SUCCESS;
-    /* Longer where this thread came to ask too late. */
+    /* Tries again with longer work if this thread asked too late. */
     for (uint64_t ms = 300; above == CUDA_SUCCESS; ms *= 3) {
         cr_assert_lt(ms, 10000);
         ok(spin(rt, ms * 1000 * 1000));
@@ -83,7 +83,7 @@ static unsigned held(CUstream s)
     return state.held;
 }
 
-/* The client's thread may be the one that ends it, and lose its processor on the way. */
+/* The client's thread may end the hold, and may lose its processor while it does. */
 Test(level, a_hold_lasts_from_the_launch_to_the_end_of_its_synchronisation)
 {
     enum { ROUNDS = 20 };
@@ -109,7 +109,7 @@ Test(level, finished_real_time_work_releases_without_a_sync)
     CUdeviceptr x = rig_buffer(3);
     ok(spin(rt, 20 * 1000 * 1000));
     ok(rig_launch(x, 5, 7, be));
-    rig_expect(x, rig_mixed(3, 5, 7), be); /* nobody asks for rt: the client's thread finds out */
+    rig_expect(x, rig_mixed(3, 5, 7), be); /* no call asks: the client's thread finds out */
 }
 
 Test(level, a_real_time_wait_brings_forward_what_it_waits_for)
@@ -122,7 +122,7 @@ Test(level, a_real_time_wait_brings_forward_what_it_waits_for)
     ok(cutin_stream_hold(be));
     ok(rig_launch(x, 5, 7, be));
     ok(cuEventRecord(e, be));
-    ok(cuStreamWaitEvent(rt, e, 0)); /* exempt from holds, or it would wait for itself */
+    ok(cuStreamWaitEvent(rt, e, 0)); /* exempt from holds, else it would wait for itself */
     ok(cuStreamSynchronize(rt));
     rig_expect(x, rig_mixed(3, 5, 7), rt);
     ok(cutin_stream_release(be));
@@ -171,7 +171,7 @@ Test(level, a_wait_for_something_outside_does_not_hold_others_for_ever)
     ok(cuStreamSynchronize(rt));
 }
 
-/* The stream that stands at the value is gone, and another one follows what is in it. */
+/* The stream that waits for the value is destroyed, and another one follows its work. */
 Test(level, a_wait_in_a_destroyed_stream_does_not_hold_others_for_ever)
 {
     CUstream gone = real_time(CU_STREAM_NON_BLOCKING), rt = real_time(CU_STREAM_NON_BLOCKING);
@@ -205,15 +205,15 @@ Test(level, beside_a_real_time_stream_best_effort_has_one_budget_in_flight)
     ok(cuStreamSynchronize(be));
 }
 
-/* ---- the legacy stream: blocking ones follow it, and it follows all that they have been given  */
+/* ---- the legacy stream: blocking streams follow it, and it follows all their earlier work ---- */
 
 Test(level, an_allocation_in_the_legacy_stream_comes_between_no_others)
 {
     CUstream rt = real_time(CU_STREAM_DEFAULT), be = rig_stream_blocking();
     CUdeviceptr word = rig_buffer(0), x;
-    ok(cuMemAllocAsync(&x, 64, CU_STREAM_LEGACY)); /* the pool is there */
+    ok(cuMemAllocAsync(&x, 64, CU_STREAM_LEGACY)); /* makes the pool */
     rig_warm(be);
-    ok(cuStreamWriteValue32(be, word, 0, 0)); /* taken, so the next one may be deferred */
+    ok(cuStreamWriteValue32(be, word, 0, 0)); /* the driver took one, so the next may be deferred */
     ok(cuCtxSynchronize());
     ok(cuStreamWaitValue32(rt, word, 1, CU_STREAM_WAIT_VALUE_GEQ));
     ok(cuStreamWriteValue32(be, word, 1, 0)); /* buffered: the stream is held */
@@ -221,7 +221,7 @@ Test(level, an_allocation_in_the_legacy_stream_comes_between_no_others)
     ok(cuCtxSynchronize());
 }
 
-/* So a marker of ours in one of them would follow what the application has put into others. */
+/* Otherwise a marker in one blocking stream would follow what the program put into others. */
 Test(level, a_sync_waits_for_its_own_stream_alone)
 {
     CUstream waits = rig_stream_blocking(), be = rig_stream_blocking();
@@ -259,7 +259,7 @@ Test(level, a_sync_of_the_legacy_stream_stands_in_nobody_s_way)
     rig_expect(x, rig_mixed(3, 5, 7), CU_STREAM_LEGACY);
 }
 
-/* It has no queue, and the launch before may be buffered in one. */
+/* This stream has no queue, and the launch before may be buffered in another stream's queue. */
 Test(level, a_graph_in_a_real_time_stream_follows_its_own_launch_in_a_lower_one)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
@@ -290,7 +290,7 @@ static CUdeviceptr answer_new(void)
     return at;
 }
 
-/* A kernel that stands for the answer: an event behind it. A host function may have to wait for
+/* Launches a kernel as the answer, with an event behind it. A host function might have to wait for
  * another one. */
 static CUevent kernel_below(CUdeviceptr x, CUstream below)
 {
@@ -301,7 +301,7 @@ static CUevent kernel_below(CUdeviceptr x, CUstream below)
     return e;
 }
 
-/* Who waits in `rt` for the answer holds `below`, which gives it. */
+/* A thread that waits in `rt` for the answer holds `below`, which gives the answer. */
 static void answered(CUstream rt, CUstream below, CUdeviceptr x)
 {
     CUevent e = kernel_below(x, below);
@@ -352,7 +352,7 @@ Test(level, a_host_function_that_waits_lets_its_answer_pass)
     answered(rt, below, x);
 }
 
-/* Its kernels may be what a kernel of another process waits for. */
+/* A kernel of another process may wait for these kernels. */
 Test(level, kernels_that_write_shared_memory_pass_a_hold_in_time)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();

@@ -1,5 +1,5 @@
 /*
- * lifetime.c - contexts that go while work is buffered, and threads that use several.
+ * lifetime.c - contexts that end while work is buffered, and threads that use several contexts.
  */
 #include <signal.h>
 #include <sys/syscall.h>
@@ -54,7 +54,7 @@ Test(lifetime, contexts_come_and_go)
     rig_warm(NULL);
 }
 
-/* ns of a processor that the end of a context takes which has so many events. */
+/* The processor time in ns for the end of a context with so many events. */
 static uint64_t end_costs(int events)
 {
     struct timespec since, now;
@@ -73,13 +73,13 @@ static uint64_t end_costs(int events)
            (uint64_t)since.tv_nsec;
 }
 
-/* Ten times as many events take some ten times as long, not a hundred times. Few enough for a
- * processor's own cache: what else runs there makes more of them slower, not these. */
+/* Ten times as many events take some ten times as long, not a hundred times. All fit a processor's
+ * own cache, so other programs there do not slow down only the many. */
 Test(lifetime, the_end_of_a_context_costs_each_of_its_events_the_same)
 {
     enum { FEW = 1000, MANY = 10000 };
     uint64_t few = end_costs(FEW), many = end_costs(MANY);
-    for (int i = 0; i < 10; i++) { /* the least: what else runs comes in between */
+    for (int i = 0; i < 10; i++) { /* takes the least: other programs run in between */
         uint64_t a = end_costs(FEW), b = end_costs(MANY);
         few = a < few ? a : few;
         many = b < many ? b : many;
@@ -129,7 +129,7 @@ Test(lifetime, a_forked_child_passes_through)
     pid_t child = fork();
     if (child == 0) {
         CUstream other;
-        cuStreamCreate(&other, 0); /* answers, and does not hang */
+        cuStreamCreate(&other, 0); /* it answers, and does not hang */
         cuStreamQuery(s);
         _exit(7);
     }
@@ -140,8 +140,8 @@ Test(lifetime, a_forked_child_passes_through)
     ok(cuStreamSynchronize(s));
 }
 
-/* As sandboxes and crash handlers make them: no handler of a fork says that it is one. What its
- * parent has buffered is none of its own, so it gets the driver's answer. */
+/* Sandboxes and crash handlers make such children: no fork handler runs there. What the parent has
+ * buffered is not the child's, so the child gets the driver's answer. */
 Test(lifetime, a_child_that_no_fork_handler_tells_of_passes_through)
 {
     CUstream s = rig_stream();

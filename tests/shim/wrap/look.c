@@ -1,6 +1,6 @@
 /*
- * look.c - a hold ends when the work ends, however the program learns of that: by a host function,
- * or by memory that the device wrote, of which only looks can know.
+ * look.c - a hold ends when its work ends, however the program learns of that: by a host function,
+ * or by memory that the device wrote, which cutin learns only by looks.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -50,7 +50,7 @@ Test(look, a_host_function_ends_the_hold_of_what_is_in_front_of_it)
         rig_until(&c.begun);
         cr_assert(!rig_held(below), "call %d", i);
         atomic_store(&c.may_end, true);
-        /* Where it is not the last one, the hold goes on. */
+        /* The hold goes on if this is not the last work. */
         struct called between = {0};
         ok(rig_launch(x, 1, 0, s));
         ok(cuLaunchHostFunc(s, called, &between));
@@ -83,7 +83,7 @@ Test(look, a_host_function_tells_of_streams_that_its_own_has_waited_for)
     watch_before(WATCH_cuStreamQuery, NULL);
 }
 
-/* ---- words: nothing but looks --------------------------------------------------------------- */
+/* ---- words: only looks tell ----------------------------------------------------------------- */
 
 enum { REQUESTS = 61, MOST_REQUESTS = 6100, TICK_US = 10000, NAPS = 8 /* in a tick */ };
 
@@ -99,14 +99,14 @@ static int by_value(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* By a look at each tick it would be half of its naps at the median. A busy machine keeps the
- * thread that looks for as long as this one, which naps. A request does not count whose thread had
- * no processor for so long (20 ms) that its wait held nobody any more. */
+/* With one look a tick, the median would be half of a tick's naps. A busy machine delays the thread
+ * that looks as much as this one, which naps. A request does not count if its thread had no
+ * processor for so long (20 ms) that its wait no longer held other streams. */
 Test(look, a_program_that_polls_a_word_holds_nobody_for_a_tick)
 {
     CUstream s = rig_stream_first(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3), device;
-    _Atomic uint32_t *word, *begin; /* the work may begin only when the hold was seen */
+    _Atomic uint32_t *word, *begin; /* the work begins only after the hold was seen */
     int naps[REQUESTS], n = 0;
     ok(cuMemHostAlloc((void **)&word, 2 * sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
     ok(cuMemHostGetDevicePointer(&device, (void *)word, 0));
@@ -124,7 +124,7 @@ Test(look, a_program_that_polls_a_word_holds_nobody_for_a_tick)
         for (naps[n] = 0; rig_held(below); naps[n]++)
             nanosleep(&(struct timespec){.tv_nsec = TICK_US / NAPS * 1000}, NULL);
         n += held;
-        for (unsigned nap = i % 5; nap > 0; nap--) /* not in step with the ticks */
+        for (unsigned nap = i % 5; nap > 0; nap--) /* so that requests are not in step with ticks */
             rig_nap();
     }
     cr_assert_eq(n, REQUESTS, "%d of %d requests held others", n, MOST_REQUESTS);
@@ -150,7 +150,7 @@ Test(look, no_capture_is_spoilt_by_a_look_at_its_stream)
     rig_until_open(below);
 }
 
-/* ... and a program that tells by itself has no such looks. */
+/* A program that tells of completion itself has no such looks. */
 static _Atomic unsigned queries;
 
 static int query_counted(const intptr_t *argument)
@@ -200,7 +200,7 @@ static void CUDA_CB give_answer(void *user)
     atomic_store(&answer, true);
 }
 
-/* `answer` comes from work below real time, which a kernel holds that lives until it is there. */
+/* Work below real time gives `answer`; a real-time kernel that waits for it holds that work. */
 static void resident_kernel(void)
 {
     CUstream below = rig_stream();

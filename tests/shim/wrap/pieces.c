@@ -1,5 +1,5 @@
 /*
- * pieces.c - large copies go to the driver in pieces, and nobody can tell but by the device's log.
+ * pieces.c - large copies go to the driver in pieces; only the device's log shows that.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -27,7 +27,7 @@ static void close_logged(void)
 
 TestSuite(pieces, .init = open_logged, .fini = close_logged);
 
-/* Copies that the device has made, and not filled by a memset. */
+/* Counts copies that the device has made; memsets do not count. */
 static int copies(void)
 {
     char line[1024];
@@ -66,7 +66,7 @@ static CUdeviceptr device(uint32_t seed)
     uint32_t *from = pinned(seed);
     CUdeviceptr x;
     ok(cuMemAlloc(&x, BYTES));
-    for (int i = 0; i < ROWS; i++) /* each is one piece */
+    for (int i = 0; i < ROWS; i++) /* each row is one piece */
         ok(cuMemcpyHtoD(x + i * PIECE, (char *)from + i * PIECE, PIECE));
     ok(cuMemFreeHost(from));
     return x;
@@ -132,7 +132,7 @@ static CUDA_MEMCPY2D rectangle(size_t height)
                            .Height = height};
 }
 
-/* Layers of four rows, of which three are copied: six rows of a piece are two layers. */
+/* It has layers of four rows, of which three are copied: six rows of a piece are two layers. */
 static CUDA_MEMCPY3D box(size_t depth)
 {
     return (CUDA_MEMCPY3D){SIDE(src, HOST, Host = host, PIECE / 2),
@@ -146,7 +146,7 @@ static CUDA_MEMCPY3D box(size_t depth)
                            .Depth = depth};
 }
 
-/* What a copy of rows has to make of `to`. */
+/* Checks what a copy of rows has made of `to`. */
 static void rows_are(size_t first, size_t rows, size_t x, size_t width, size_t pitch, size_t skip)
 {
     static unsigned char want[BYTES], got[BYTES];
@@ -207,7 +207,7 @@ Test(pieces, of_a_box_are_layers)
     rows_are(4, 60, 0, PIECE / 6, PIECE / 2, 4);
 }
 
-/* ---- to the program it is one ---------------------------------------------------------------- */
+/* ---- to the program it is one copy ----------------------------------------------------------- */
 
 struct gate {
     _Atomic uint32_t *word;
@@ -231,7 +231,7 @@ static void until_in_flight(CUstream s)
     cr_assert(state.in_flight);
 }
 
-/* The device stands in front of the first piece, so there is no room for many. */
+/* The device waits in front of the first piece, so there is no room for many. */
 Test(pieces, stop_for_a_hold_and_go_on_behind_it)
 {
     CUstream s = rig_stream();
@@ -243,7 +243,7 @@ Test(pieces, stop_for_a_hold_and_go_on_behind_it)
     ok(cuStreamWaitValue32(s, g.at, 1, CU_STREAM_WAIT_VALUE_EQ));
     ok(cuMemcpyHtoDAsync(to, host, BYTES, s));
     ok(cuEventRecord(e, s));
-    ok(cuMemcpyDtoDAsync(to, to + PIECE, PIECE, s)); /* behind the last */
+    ok(cuMemcpyDtoDAsync(to, to + PIECE, PIECE, s)); /* behind the last piece */
     until_in_flight(s);
     ok(cutin_stream_hold(s));
     atomic_store(g.word, 1);
@@ -264,7 +264,7 @@ Test(pieces, stop_for_a_hold_and_go_on_behind_it)
     cr_assert_eq(memcmp(got, host, PIECE), 0);
 }
 
-/* A copy may go from one allocation on into the next: so far there are none. */
+/* More than any allocation: a copy might go on into the next one, but so far there is none. */
 enum { FAR = 1 << 30 };
 
 Test(pieces, of_a_copy_that_is_refused_are_none)
@@ -287,7 +287,7 @@ Test(pieces, of_a_copy_that_is_refused_are_none)
     device_is(to, A);
 }
 
-/* Whose end is not there. */
+/* The end of this memory is not there. */
 Test(pieces, of_memory_that_is_partly_gone_are_none)
 {
     CUstream s = rig_stream();
@@ -315,7 +315,7 @@ Test(pieces, there_are_none_in_a_graph)
     cr_assert_eq(nodes, 1);
 }
 
-/* ... nor of a copy onto itself, which is the driver's to understand, */
+/* Nor are there pieces of a copy onto itself: the driver has to judge that. */
 Test(pieces, there_are_none_where_both_sides_overlap)
 {
     CUstream s = rig_stream();
@@ -326,7 +326,7 @@ Test(pieces, there_are_none_where_both_sides_overlap)
     cr_assert_eq(copies() - before, 1);
 }
 
-/* What has begun is not dropped. */
+/* A copy that has begun is not dropped. */
 Test(pieces, of_a_copy_that_has_begun_are_all_copied)
 {
     CUstream s = rig_stream();

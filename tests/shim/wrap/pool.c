@@ -1,6 +1,6 @@
 /*
  * pool.c - allocation in stream order while frees are buffered: the pool does not grow by them, and
- * nobody can tell why.
+ * the program sees nothing of it.
  */
 #include <string.h>
 
@@ -44,7 +44,7 @@ static CUstream held_stream(void)
     return s;
 }
 
-/* A block freed in a stream that is held. */
+/* Returns a block that was freed in a held stream. */
 static CUdeviceptr freed_block(CUmemoryPool pool, CUstream s)
 {
     CUdeviceptr at = from(pool, MB, s);
@@ -75,7 +75,7 @@ Test(pool, does_not_grow_by_frees_that_are_buffered)
     cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 }
 
-/* The same where the cap is all that keeps frees from the driver. */
+/* Only the cap keeps the frees from the driver here. */
 Test(pool, does_not_grow_by_a_queue_in_front_of_the_driver)
 {
     CUmemoryPool pool = pool_new();
@@ -96,11 +96,11 @@ Test(pool, does_not_grow_by_a_queue_in_front_of_the_driver)
 struct growing {
     CUmemoryPool pool;
     CUstream s;
-    CUstream frees; /* where they are freed */
+    CUstream frees; /* where the blocks are freed */
     _Atomic uint32_t rounds;
 };
 
-/* Blocks of sizes of which none serves another. */
+/* Allocates and frees blocks of sizes that do not serve each other. */
 static void grow(void *user)
 {
     struct growing *g = user;
@@ -124,7 +124,7 @@ static void waits_beyond_the_bound(CUstream s, CUstream frees)
         rig_nap();
     cr_assert_gt(atomic_load(&g.rounds), 3);
     rig_blocked(&t);
-    /* What is not freed, natively, and not in the driver's hands: less than a block more. */
+    /* Memory that is not free, natively, and not in the driver: within a block of the bound. */
     cr_assert_leq(amount(g.pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), (BOUND_MB + 40) * MB);
     ok(cutin_stream_release(frees));
     rig_join(&t);
@@ -143,7 +143,7 @@ Test(pool, allocations_wait_for_frees_in_another_stream_beyond_a_bound)
     waits_beyond_the_bound(rig_stream(), rig_stream());
 }
 
-/* ---- whose block is taken up ----------------------------------------------------------------- */
+/* ---- which call reuses a block --------------------------------------------------------------- */
 
 Test(pool, a_block_is_taken_up_once_and_by_its_stream_alone)
 {
@@ -216,7 +216,7 @@ Test(pool, a_block_with_attributes_of_its_own_is_not_taken_up)
     ok(cuStreamSynchronize(s));
 }
 
-/* ---- whom a pool lets in ------------------------------------------------------------------ */
+/* ---- which calls may use a pool ----------------------------------------------------------- */
 
 static CUmemoryPool host_pool(void)
 {
@@ -244,7 +244,7 @@ Test(pool, copies_of_a_pool_of_the_host_are_deferred_as_of_pinned_memory)
         host[i] = 1;
     ok(cuMemcpyHtoDAsync(x, host, N * sizeof(uint32_t), s));
     for (int i = 0; i < N; i++)
-        host[i] = 8; /* the copy reads it when it is made */
+        host[i] = 8; /* the copy reads this when it is called */
     ok(cuMemFreeAsync(at, s));
     ok(cutin_stream_release(s));
     rig_expect(x, 8, s);
@@ -288,7 +288,7 @@ static unsigned launches(void)
 
 static _Atomic unsigned launches_at_taking;
 
-/* The driver takes nothing: a kernel that is on its way may still want it, there as natively. */
+/* In fact nothing is taken: a kernel on its way may still need it, as natively. */
 static int at_taking(const intptr_t *argument)
 {
     (void)argument;

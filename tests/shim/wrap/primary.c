@@ -1,6 +1,6 @@
 /*
- * primary.c - the driver has ended a primary context, and the call that did it has not returned:
- * nobody looks at what was the driver's.
+ * primary.c - the driver has ended a primary context, and the call that did it has not returned: no
+ * thread may use what was the driver's.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -19,7 +19,7 @@ static int end(const intptr_t *argument)
     return 0;
 }
 
-/* The shim asks whether the context is still there. */
+/* Answers the shim, which asks whether the context is still there. */
 static int ask(const intptr_t *argument)
 {
     if (!atomic_load(&ended))
@@ -63,7 +63,7 @@ Test(primary, a_context_that_a_reset_ends_is_left_alone)
     works();
 }
 
-/* What was in flight then is never complete: its words are looked at for as long as they are. */
+/* What was in flight then never completes: its words are looked at as long as they are there. */
 Test(primary, so_is_one_that_faulted_with_work_in_flight)
 {
     for (int i = 0; i < 3; i++) {

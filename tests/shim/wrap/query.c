@@ -1,5 +1,5 @@
 /*
- * query.c - a thread that asks meets another one that submits, at the worst moment there is.
+ * query.c - one thread asks while another one submits, at the worst possible moment.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -9,11 +9,11 @@
 
 TestSuite(query, .init = rig_open, .fini = rig_close);
 
-/* ---- a thread that asks, stopped behind its look at what is buffered ------------------------- */
+/* ---- a thread that asks, stopped after its look at what is buffered -------------------------- */
 
 static _Atomic(const char *) place;
 static _Atomic bool stopped, resumed, interrupts;
-static _Thread_local bool ends; /* in a context others come and go all the time */
+static _Thread_local bool ends; /* in context_enter only such a thread is stopped */
 
 __attribute__((visibility("default"))) void cutin_stop(const char *here);
 void cutin_stop(const char *here)
@@ -82,8 +82,8 @@ static bool buffers(void)
     return state.buffered != 0;
 }
 
-/* The stream has work that runs: nobody may be told that it has none. It may run before it is known
- * to be submitted, and counts as buffered until then. */
+/* The stream has work that runs, so no query may say that it has none. Work may run before it is
+ * known to be submitted; until then it counts as buffered. */
 static void expect_busy(void)
 {
     rig_until(&runs);
@@ -119,8 +119,7 @@ Test(query, work_recorded_while_somebody_asks_for_the_event_is_not_complete)
     expect_busy();
 }
 
-/* The answer that the thread gets is about the later record, which is in a stream that has nothing
- * to do. */
+/* The thread's answer is about the later record, in a stream that has nothing to do. */
 Test(query, record_elsewhere_while_somebody_asks_says_nothing_about_the_first_stream)
 {
     open_idle();
@@ -148,7 +147,7 @@ static void handler_asks_event(int signal_)
     atomic_store(&answer, (int)cuEventQuery(event));
 }
 
-/* Its thread has the lock that the handler's query would take. */
+/* The interrupted thread has the lock that the handler's query would take. */
 static void interrupt_in(const char *where, void (*handler)(int))
 {
     const struct sigaction action = {.sa_handler = handler};

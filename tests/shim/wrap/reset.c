@@ -1,5 +1,5 @@
 /*
- * reset.c - cutin_stream_reset drops what was not given to the driver, and nothing else.
+ * reset.c - cutin_stream_reset drops what the driver has not been given, and nothing else.
  */
 #include "tests/shim/wrap/rig.h"
 

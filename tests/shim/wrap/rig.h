@@ -31,13 +31,12 @@ extern CUcontext rig_context;
 extern CUmodule rig_module;
 extern CUfunction rig_mix, rig_spin, rig_fill, rig_mix_spin;
 
-/* A context, current, and the kernels; for the `.init` of a test. With cutin asserted to be there.
- */
+/* Makes a context, current, and the kernels, for `.init` of a test. Asserts that cutin is there. */
 void rig_open(void);
 /* The same after setting an environment variable of cutin or the simulator. */
 void rig_open_with(const char *name, const char *value);
 void rig_close(void);
-/* A child that has no driver yet will use the device of the test's process. */
+/* Makes a child without a driver use the device of the test's process. */
 void rig_join_device(int pid);
 
 CUcontext rig_context_new(void); /* on the same device, and current */
@@ -45,19 +44,20 @@ CUstream rig_stream(void);       /* non-blocking */
 CUstream rig_stream_blocking(void);
 CUstream rig_stream_first(void); /* non-blocking, of the greatest priority */
 bool rig_held(CUstream stream);
-CUdeviceptr rig_buffer(uint32_t value); /* N elements, all `value` */
+CUdeviceptr rig_buffer(uint32_t value); /* N elements, each `value` */
 /* x = x * a + b over a buffer of N. */
 CUresult rig_launch(CUdeviceptr x, uint32_t a, uint32_t b, CUstream stream);
 /* The same, `count` times, as a graph of so many nodes. */
 CUgraphExec rig_graph(CUdeviceptr x, uint32_t a, uint32_t b, int count);
-/* A kernel that runs there until 1 is written into the word that it returns. */
+/* Launches a kernel that runs until 1 is written into the word that is returned. */
 _Atomic uint32_t *rig_resident(CUstream stream);
-/* Has been launched once in `stream`, so that the next launch may be deferred. */
+/* Launches once in `stream`, so that the next launch may be deferred. */
 void rig_warm(CUstream stream);
-/* The cap has measured what its estimates are worth: a context begins with one command at a time.
- * Of rig_mix nothing is known then. */
+/* Waits until the cap has measured its estimates: a context begins with one command at a time.
+ * After that, nothing is known of rig_mix. */
 void rig_settle(CUstream stream);
-/* All of the buffer holds `value`; `stream` is synchronised first (NULL: the whole context). */
+/* Expects `value` in all of the buffer. `stream` is synchronised first (NULL: the whole
+ * context). */
 void rig_expect(CUdeviceptr x, uint32_t value, CUstream stream);
 /* What mix makes of one value. */
 static inline uint32_t rig_mixed(uint32_t x, uint32_t a, uint32_t b)
@@ -74,15 +74,15 @@ struct rig_thread {
 };
 void rig_start(struct rig_thread *t, void (*body)(void *), void *user);
 void rig_join(struct rig_thread *t);
-/* It has not returned, and does not within some milliseconds. */
+/* Asserts that it has not returned, and does not within some milliseconds. */
 void rig_blocked(struct rig_thread *t);
-/* Naps of 1 ms for which to wait for what a deliberate bug may keep from coming: 20 s, or
+/* How many naps of 1 ms a test waits for what a deliberate bug may prevent: 20 s, or
  * RIG_PATIENCE_MS. */
 int rig_patience(void);
-/* Waits until `flag`, 200 s at most. */
+/* Waits until `flag` is set, 200 s at most. */
 void rig_until(_Atomic bool *flag);
-/* Likewise until nobody holds `stream`: a thread that looks takes a hold away a moment after it has
- * said that the stream above is idle. */
+/* Likewise, until `stream` has no hold: a thread that finds the stream above idle ends the hold a
+ * moment after it has said so. */
 void rig_until_open(CUstream stream);
 void rig_nap(void);
 uint64_t rig_now_ms(void); /* of the host's monotonic clock */

@@ -54,7 +54,7 @@ Test(stream, non_blocking_streams_do_not)
     ok(cutin_stream_hold(NULL));
     ok(rig_launch(x, 5, 7, NULL));
     ok(rig_launch(y, 11, 1, s));
-    ok(cuStreamSynchronize(s)); /* returns */
+    ok(cuStreamSynchronize(s)); /* it returns */
     ok(cutin_stream_release(NULL));
     rig_expect(x, rig_mixed(3, 5, 7), NULL);
     rig_expect(y, rig_mixed(1, 11, 1), NULL);
@@ -79,7 +79,7 @@ Test(stream, the_per_thread_stream_keeps_its_order_with_the_legacy_stream)
     ok(cutin_stream_hold(NULL));
     ok(rig_launch(p.x, 5, 7, NULL));
     rig_start(&t, launch_per_thread, &p);
-    rig_blocked(&t); /* it is another stream in the dispatcher: never buffered */
+    rig_blocked(&t); /* in the dispatcher it would be another stream: never buffered */
     ok(cutin_stream_release(NULL));
     rig_join(&t);
     ok(rig_launch(p.x, 2, 5, NULL));

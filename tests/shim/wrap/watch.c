@@ -1,6 +1,6 @@
 /*
- * watch.c - see watch.h. Forwards integers and pointers, as many as any function has; the few
- * functions with other arguments are of no use through it.
+ * watch.c - see watch.h. Forwards integers and pointers, as many as any function has. The few
+ * functions with other arguments cannot be watched.
  */
 #include "tests/shim/wrap/watch.h"
 

@@ -1,6 +1,6 @@
 /*
- * watch.h - the simulated driver, watched: a libcuda.so.1 in front of it that counts every call
- * that reaches the driver, whoever makes it, and lets a test stop a thread in one, or answer in the
+ * watch.h - the simulated driver, watched: a libcuda.so.1 in front of it counts every call that
+ * reaches the driver, from any caller. It lets a test stop a thread in a call, or answer in the
  * driver's place. Link rig_watched for it.
  */
 #ifndef TESTS_SHIM_WATCH_H
@@ -16,14 +16,14 @@ enum watch_call {
     WATCH_CALLS
 };
 
-/* The call as it came in. Answers 0, and it goes on to the driver, or an error in the driver's
- * place, or that the driver would have succeeded. */
+/* Gets the arguments of the call. Returns 0 to let the call go on to the driver, or an error to
+ * answer in its place, or WATCH_DONE to answer success. */
 #define WATCH_DONE (-1)
 typedef int (*watch_hook)(const intptr_t *argument);
 
 /* How often the driver's function was called. */
 unsigned watch_count(enum watch_call call);
-/* In front of each call of it, in the thread that calls; NULL: none. */
+/* `hook` runs in front of each such call, in the calling thread. NULL: none. */
 void watch_before(enum watch_call call, watch_hook hook);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * event.c - an event stands for its latest record, buffered or not.
+ * event.c - an event means its latest record, buffered or not.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -82,7 +82,7 @@ Test(event, a_wait_means_the_record_of_its_time)
     ok(rig_launch(x, 11, 1, b));
     ok(cutin_stream_hold(c));
     ok(rig_launch(y, 3, 3, c));
-    ok(cuEventRecord(e, c)); /* the next record must not become what b waits for */
+    ok(cuEventRecord(e, c)); /* b must not wait for this later record */
     ok(cutin_stream_release(b));
     rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 11, 1), b);
     answers(CUDA_ERROR_NOT_READY, cuEventQuery(e));
@@ -172,8 +172,8 @@ static void record_and_wait(void *stream)
     }
 }
 
-/* Which record a wait means is nobody's concern here, but what is known of it must stay whole: work
- * is buffered all the while, and all of it ends. */
+/* It does not matter which record a wait means, but its data must stay whole. Work is buffered all
+ * the while, and all of it ends. */
 Test(event, threads_may_record_one_event_at_a_time)
 {
     struct rig_thread t[3] = {0};
@@ -205,7 +205,7 @@ static void rig_open_with_queue(void)
 
 TestSuite(event_queue, .init = rig_open_with_queue, .fini = rig_close);
 
-/* Which is held: what comes after it is due before it is. */
+/* `held` is held: what comes after it may go before it. */
 struct destroyer {
     CUstream held, s, follows;
     CUdeviceptr x;
@@ -241,7 +241,7 @@ static void destroy_graphs(void *user)
     ok(cutin_stream_release(d->held));
 }
 
-/* By the thread that is to end what they wait for. */
+/* The thread that destroys them is the one that will end the hold. */
 static void destroyed_behind_one_that_is_held(void (*body)(void *))
 {
     struct destroyer d = {rig_stream(), rig_stream(), rig_stream(), rig_buffer(3)};

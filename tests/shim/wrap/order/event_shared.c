@@ -1,6 +1,6 @@
 /*
- * event_shared.c - an event that another process records, too: what the driver says of it need not
- * be said of this process's record.
+ * event_shared.c - an event that another process records, too: what the driver says of it may not
+ * be about this process's record.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -10,7 +10,7 @@
 
 enum { KIND = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING };
 
-/* Records what it is sent, sees that complete, says so, and waits until it may go. */
+/* Records the event that it is sent, sees that complete, says so, and waits for the end. */
 static int record_theirs(int fd)
 {
     CUipcEventHandle handle;
@@ -31,7 +31,7 @@ static int record_theirs(int fd)
 static int peer;
 static pid_t peer_pid;
 
-/* Forked before there is a driver. */
+/* Forks the other process before there is a driver. */
 static void open_both(void)
 {
     int fds[2];
@@ -69,8 +69,8 @@ static void peer_ends(void)
     cr_expect_eq(status, 0);
 }
 
-/* Who asks for another process's record may wait for it, and a wait of 20 ms holds nobody: where
- * the host is so late nothing is said. */
+/* A call that asks about another process's record counts as a wait for it, and after 20 ms such a
+ * wait holds nothing. If the host is that late, the hold is not checked. */
 static bool holds_since(uint64_t asked_ms, CUstream below)
 {
     return rig_held(below) || rig_now_ms() - asked_ms >= 20;
@@ -85,7 +85,7 @@ static CUstream stream_above(void)
     return s;
 }
 
-/* The driver's answer is about the other process's record: the stream of this one's still runs, and
+/* The driver's answer is about the other process's record. This process's stream still runs, so
  * what is below it stays held. */
 Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
 {
@@ -96,7 +96,7 @@ Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
     ok(cuMemHostAlloc((void **)&word, sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
     ok(cuMemHostGetDevicePointer(&at, word, 0));
     *word = 0;
-    /* No wait of the stream: after 20 ms of one nobody is held. */
+    /* It is a kernel, not a wait of the stream, because a wait holds nothing after 20 ms. */
     void *params[] = {&x, &a, &b, &n, &at, &rounds};
     ok(cuModuleGetFunction(&await, rig_module, "await_mix"));
     ok(cuLaunchKernel(await, N / 256, 1, 1, 256, 1, 1, 0, above, params, NULL));

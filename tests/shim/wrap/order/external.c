@@ -1,18 +1,18 @@
 /*
- * external.c - calls that take their place in a stream and are never deferred: they come behind
- * what their own stream has buffered, whichever context is current, and behind nothing else.
+ * external.c - calls that take their place in a stream and are never deferred: they come behind all
+ * that their own stream has buffered, whichever context is current, and behind nothing else.
  */
 #include "tests/shim/wrap/rig.h"
 
 TestSuite(external, .init = rig_open, .fini = rig_close);
 
-/* cudaGL.h, whose other types need the headers of OpenGL. */
+/* From cudaGL.h, whose other types need headers of OpenGL. */
 CUresult cuGLUnmapBufferObjectAsync(unsigned int buffer, CUstream stream);
 
 static CUexternalSemaphore semaphore;
 static CUgraphicsResource resource;
 
-/* The simulated driver has none of these: it says so when it is asked. */
+/* The simulated driver has none of these, and says so. */
 static CUresult signal_semaphore(CUstream s)
 {
     static CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS params;
@@ -50,7 +50,7 @@ static void call(void *user)
     answers(CUDA_ERROR_NOT_SUPPORTED, c->call(c->stream));
 }
 
-/* Has something buffered. */
+/* Returns a held stream with work buffered. */
 static CUstream held_stream(void)
 {
     CUstream s = rig_stream();

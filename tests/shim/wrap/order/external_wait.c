@@ -1,5 +1,5 @@
 /*
- * external_wait.c - waits for something outside the process, which a real-time process watches: an
+ * external_wait.c - waits for something outside the process. A real-time process watches them by an
  * event in front of each and one behind.
  */
 #include "tests/shim/wrap/rig.h"
@@ -15,7 +15,7 @@ static void wait_on(CUstream s)
     ok(cuStreamWaitValue32(s, word, 0, CU_STREAM_WAIT_VALUE_EQ));
 }
 
-/* The first wait of a stream. */
+/* Records that a wait made. */
 static unsigned recorded(CUstream s)
 {
     unsigned before = watch_count(WATCH_cuEventRecord);
@@ -32,7 +32,7 @@ Test(outside, a_refused_wait_spoils_no_later_one)
     CUcontext other = rig_context_new();
     CUstream there = rig_stream();
     ok(cuCtxSetCurrent(rig_context));
-    /* Not every driver takes it. Where one does, its event in front may serve the next wait,
+    /* Not every driver accepts this. If one does, the event in front may serve the next wait,
      * too. */
     CUresult taken = cuStreamWaitValue32(there, word, 0, CU_STREAM_WAIT_VALUE_EQ);
     cr_expect_eq(recorded(here), 2);
@@ -64,7 +64,7 @@ Test(outside, a_context_waits_for_another_process)
     cr_expect_eq(recorded_by_context(shared), 2);
 }
 
-/* ---- a thread that stands in the driver ------------------------------------------------------ */
+/* ---- a thread that waits in the driver ------------------------------------------------------- */
 
 static CUstream slow, fast;
 static _Atomic bool stands, goes_on;

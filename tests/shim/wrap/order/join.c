@@ -1,6 +1,6 @@
 /*
  * join.c - work in streams that were joined by waits is known complete with the stream that waited.
- * The client's thread, which asks all streams now and then, hears of nothing complete here.
+ * In these tests the client's thread, which sometimes asks all streams, finds nothing complete.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -26,7 +26,7 @@ static CUevent event_new(void)
     return e;
 }
 
-/* `to` goes on behind what `from` has now. */
+/* Makes `to` follow what `from` has now. */
 static void follow(CUstream to, CUstream from, CUevent e)
 {
     ok(cuEventRecord(e, from));
@@ -69,7 +69,7 @@ Test(join, is_carried_along_a_chain_of_streams)
     cr_assert(!rig_held(below));
 }
 
-/* What a stream was given behind the record, or was given after the wait, is not complete by it. */
+/* Work that came behind the record, or after the wait, is not complete by it. */
 Test(join, says_nothing_about_what_nobody_waited_for)
 {
     CUstream main = rig_stream_first(), side = rig_stream_first(), below = rig_stream();

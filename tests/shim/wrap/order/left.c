@@ -1,5 +1,5 @@
 /*
- * left.c - a program that makes a stream for each launch has no more in flight than another one.
+ * left.c - a program that makes a stream for each launch has no more in flight than other programs.
  */
 #include <pthread.h>
 
@@ -13,7 +13,7 @@ enum { STREAMS = 100, KERNEL_US = 100, BLOCKS = 2 * 108 /* all of the device */ 
 static pthread_t caller;
 static _Atomic unsigned at_once;
 
-/* What was buffered comes from the dispatcher. */
+/* Counts launches by the calling thread; buffered ones come from the dispatcher. */
 static int count_at_once(const intptr_t *argument)
 {
     atomic_fetch_add(&at_once, pthread_equal(pthread_self(), caller) != 0);
@@ -53,10 +53,10 @@ static void launch_in_a_new_stream(CUdeviceptr at, unsigned flags)
     ok(cuStreamDestroy(s));
 }
 
-/* Nothing of it runs before the word is written, so whatever goes at once is in flight. */
+/* Nothing runs before the word is written, so whatever goes at once is in flight. */
 static void come_and_go(unsigned flags)
 {
-    rig_stream_first(); /* somebody is above */
+    rig_stream_first(); /* makes a stream above */
     CUdeviceptr at;
     _Atomic uint32_t *open = word(&at);
     learn(rig_stream());
@@ -82,7 +82,7 @@ Test(left, so_do_blocking_ones)
     come_and_go(CU_STREAM_DEFAULT);
 }
 
-#ifdef __SANITIZE_THREAD__ /* minutes, each looking at all */
+#ifdef __SANITIZE_THREAD__ /* it takes minutes: each looks at all */
 enum { MANY = 300 };
 #else
 enum { MANY = 3000 };

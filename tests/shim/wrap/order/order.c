@@ -15,7 +15,7 @@ static void note(void *user)
 {
     struct note *n = user;
     CUstream s;
-    n->answer = cuStreamCreate(&s, 0); /* not permitted here: the driver says so, nobody waits */
+    n->answer = cuStreamCreate(&s, 0); /* not permitted here: the driver says so, without a wait */
     atomic_store(&n->called, true);
 }
 
@@ -30,7 +30,7 @@ static CUresult launch_v1(CUstream s, CUhostFn function, void *data)
     return cuLaunchHostFunc(s, function, data);
 }
 
-/* Of CUDA 13.1; an older header does not declare it. */
+/* From CUDA 13.1; older headers do not declare it. */
 CUresult cuLaunchHostFunc_v2(CUstream s, CUhostFn function, void *data, unsigned int mode);
 
 static CUresult launch_v2(CUstream s, CUhostFn function, void *data)
@@ -80,7 +80,7 @@ Test(order, a_callback_is_told_its_stream)
     ok(cuStreamSynchronize(s));
 }
 
-/* What the device has written by now. */
+/* What the device has written so far. */
 static uint32_t seen(const volatile uint32_t *host)
 {
     return __atomic_load_n(host, __ATOMIC_ACQUIRE);
@@ -95,7 +95,7 @@ static uint32_t *word(CUdeviceptr *device)
     return host;
 }
 
-/* The first of each kind goes to the driver inline: it may refuse them. */
+/* The first of each kind goes to the driver inline, because it may be refused. */
 static void warm_memops(CUstream s, CUdeviceptr at)
 {
     ok(cuStreamWriteValue32(s, at, 0, 0));

@@ -1,6 +1,6 @@
 /*
  * overlap.c - launches that may begin before their predecessors have ended (programmatic dependent
- * launch): nothing of cutin's comes between them.
+ * launch): cutin puts nothing between them.
  */
 #include "tests/shim/wrap/rig.h"
 
@@ -8,9 +8,8 @@
 
 TestSuite(overlap, .init = rig_open, .fini = rig_close);
 
-/* The budget is so large here that markers come by the depth alone, not by what the host's time
- * makes of a kernel's: one is due with half of 256 in front of it, and waits until there are three
- * quarters. */
+/* The budget is so large here that markers come by the depth alone, not by the host's delays. A
+ * marker is due with half of 256 in front of it, and waits until there are three quarters. */
 enum { WARM = 256, CHAIN = 160 };
 
 static CUstream stream;
@@ -62,7 +61,7 @@ Test(overlap, nothing_comes_between_launches_that_may)
         ok(launch(true));
     cr_assert_eq(watch_count(WATCH_cuLaunchKernelEx) - launches, CHAIN, "inline");
     cr_assert_eq(put_into_streams(), before);
-    ok(launch(false)); /* behind the chain a marker may come */
+    ok(launch(false)); /* behind the chain there may be a marker */
     cr_assert_leq(put_into_streams(), before + 1);
     rig_expect(words, WARM + CHAIN + 4, stream);
 }

@@ -90,7 +90,7 @@ static int64_t do_ticks(int64_t idle, int64_t y)
     return ticks;
 }
 
-/* Its beat stands in the future. */
+/* Its beat is in the future, so it is calm. */
 static int64_t do_calm(int64_t x, int64_t y)
 {
     return atomic_load(&client_page()->heartbeat_ns) > clock_ns();
@@ -108,7 +108,7 @@ static int64_t do_open(int64_t level, int64_t lowest)
         ordered[i] = -1;
     spoke = false;
     rc = client_open(&config);
-    /* A program need not wait for it, but a test does: on a busy machine it comes later. */
+    /* A program need not wait for the welcome, but a test does: a busy machine may make it late. */
     for (int i = 0; i < WELCOME_MS && rc == 0 && config.socket && !spoke && !do_connected(0, 0);
          i++)
         usleep(1000);
@@ -153,7 +153,7 @@ static int64_t do_wait_end(int64_t dev, int64_t level)
     return 0;
 }
 
-/* Who holds it; not the daemon, while it is new (tests/scheduler/peers/newcomer.c). */
+/* The bits that hold it, without the daemon's for a new client (peers/newcomer.c tests that). */
 static int64_t do_hold(int64_t dev, int64_t level)
 {
     return *client_hold_word((int)dev, (uint32_t)level) & ~PAGE_BIT_NEW;
@@ -222,7 +222,7 @@ static int64_t do_waiting(int64_t dev, int64_t n)
     return 0;
 }
 
-/* A hold with work that waited has ended, as a client counts it. */
+/* Counts the end of a hold with work that waited, as a client does. */
 static int64_t do_held(int64_t dev, int64_t y)
 {
     atomic_fetch_add(&client_page()->device[dev].counters.holds, 1);
@@ -273,7 +273,7 @@ static int64_t do_intruded(int64_t x, int64_t y)
     return read(intruder_pipe[0], &byte, 1) > 0;
 }
 
-/* In a child. A parent that ended before the request was made sends no signal any more. */
+/* For a child: it ends with its parent. One that ended before prctl sends no signal any more. */
 static void end_with(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -281,7 +281,7 @@ static void end_with(pid_t parent)
         _exit(0);
 }
 
-/* The child outlives its parent, and ends when nobody can write to `life` any more. */
+/* The child outlives its parent. It ends when no process can write to `life` any more. */
 static int64_t do_fork(int64_t life, int64_t writer)
 {
     char byte;
@@ -290,7 +290,7 @@ static int64_t do_fork(int64_t life, int64_t writer)
     close((int)writer);
     if (child == 0) {
         client_after_fork();
-        client_active(0, 3); /* means nothing here */
+        client_active(0, 3); /* has no effect here */
         while (read((int)life, &byte, 1) > 0)
             ;
         _exit(0);
@@ -307,7 +307,7 @@ static int64_t do_namespace(int64_t x, int64_t y)
     inner = fork();
     if (inner < 0)
         return -errno;
-    if (inner > 0) { /* the test kills this one, and so the other */
+    if (inner > 0) { /* the test kills this one, and with it the inner one */
         waitpid(inner, NULL, 0);
         _exit(0);
     }
@@ -335,7 +335,7 @@ static int64_t do_deadline(int64_t ms, int64_t y)
 
 static _Atomic bool stalled;
 
-/* As a driver whose ring is full. */
+/* As in a driver whose ring is full. */
 static void tick_without_end(void *user)
 {
     stalled = true;
@@ -354,7 +354,7 @@ static int64_t do_beat(int64_t x, int64_t y)
     return stalled ? (int64_t)atomic_load(&client_page()->heartbeat_ns) : 0;
 }
 
-/* As of a process whose threads get no processor: they want one. */
+/* As if the process's threads got no processor: this thread always wants one. */
 static void *old_beat_main(void *arg)
 {
     uint64_t now = clock_ns();
@@ -480,7 +480,7 @@ static int64_t do_limit_own(int64_t n, int64_t y)
     return limit(RLIMIT_NOFILE, (rlim_t)(STDERR_FILENO + 1 + n));
 }
 
-/* As where the kernel is older, or a sandbox forbids it. */
+/* As on an older kernel, or in a sandbox that forbids it. */
 static int64_t do_no_table(int64_t x, int64_t y)
 {
     struct sock_filter rules[] = {

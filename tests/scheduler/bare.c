@@ -1,5 +1,5 @@
 /*
- * bare.c - clients that are nothing but a connection.
+ * bare.c - clients that are only a connection.
  */
 #include "bare.h"
 
@@ -134,11 +134,11 @@ int bare_send_lingering(int fd, const union message *m)
         connect(tcp, (struct sockaddr *)&address, size) != 0 ||
         setsockopt(tcp, SOL_SOCKET, SO_LINGER, &hour, sizeof(hour)) != 0)
         die("TCP");
-    while (send(tcp, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) /* nobody reads it */
+    while (send(tcp, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) /* the other end does not read */
         ;
     rc = message_send(fd, m, tcp);
     if (rc != 0)
         setsockopt(tcp, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
     close(tcp);
-    return rc; /* the listener stays, with what comes in */
+    return rc; /* the listener stays, with what arrives there */
 }

@@ -1,9 +1,9 @@
 /*
- * bench.c - what the scheduler costs: cutting in above 1, 8 and 64 clients, and beside a hostile
- * user; beside that, the least that writing one word costs; registering 1,000; and the daemon with
- * nobody to serve and with 64 busy clients. Arguments name the parts to run; none: all but `siege`,
- * four hostile users for SIEGE_S seconds (600). Against a real daemon; clients that only have to be
- * there are bare connections.
+ * bench.c - what the scheduler costs, with a real daemon: cutting in above 1, 8 and 64 clients, and
+ * beside a hostile user; the least that writing one word costs; registering 1,000 clients; and the
+ * daemon with no client and with 64 busy ones. Arguments name the parts to run. Without any, all
+ * run but `siege`: four hostile users for SIEGE_S seconds (600). Clients that only have to be there
+ * are bare connections.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void die(const char *what)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-/* Says HELLO and names its device, as if each came from a process of its own. */
+/* Says HELLO and names its device, as if each came from its own process. */
 static int connect_client(uint32_t level)
 {
     static uint32_t seed;
@@ -62,7 +62,7 @@ static int ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Until this process is told of all `n`, and then some time for their pages to come. */
+/* Waits until this process has been told of all `n`, and then for their pages to come. */
 static void wait_below(uint32_t n)
 {
     struct message_row *rows;
@@ -81,7 +81,7 @@ static void wait_below(uint32_t n)
     usleep(200000);
 }
 
-/* The median of so many, in ns, one every `pace_ns`. */
+/* The median of ROUNDS cut-ins, in ns, one every `pace_ns`. */
 static double cut_in(uint64_t pace_ns, uint64_t *p99)
 {
     static uint64_t took[ROUNDS], empty[ROUNDS];
@@ -160,7 +160,7 @@ static int client_page_fd(struct cutin_page **page)
 
 static struct cutin_page *quiet[QUIET];
 
-/* What clients do that have work: they look whether they are held. No attack. */
+/* What clients with work do: they look whether they are held. This is no attack. */
 static void look(void)
 {
     for (;;)
@@ -204,7 +204,7 @@ static void attack_by_asking(void)
             }
 }
 
-/* Writes to the very words that real time writes to. */
+/* Writes to the same words as real time. */
 static void attack_the_words(void)
 {
     struct cutin_page *page[TOLD];
@@ -217,8 +217,8 @@ static void attack_the_words(void)
                 atomic_fetch_or(&page[i]->device[d].hold[0], 0);
 }
 
-/* Gives the memory of its pages back, so that the next write to them is a page fault, and comes
- * again when it is put out. */
+/* Gives back the memory of its pages, so that the next write to them is a page fault. Connects
+ * again when the daemon ends its connection. */
 static void attack_the_memory(void)
 {
     for (;;) {
@@ -237,7 +237,7 @@ static void attack_the_memory(void)
 static const struct attack {
     const char *name;
     void (*run)(void);
-    uint32_t below; /* clients of it that real time holds, once it is under way */
+    uint32_t below; /* its clients that real time holds, once it is under way */
 } attacks[] = {
     {"nothing", NULL, 0},
     {"looks at its words", look, 0},
@@ -248,12 +248,12 @@ static const struct attack {
     {"holes in pages", attack_the_memory, 0},
 };
 
-/* Another user, who ends with this process. */
+/* Becomes another user, in a process that ends with its parent. */
 static void become(uid_t uid)
 {
     if (setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0)
         die("another user");
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another one takes it away */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it */
 }
 
 static pid_t attack_start(const struct attack *a)
@@ -267,8 +267,8 @@ static pid_t attack_start(const struct attack *a)
     return -1;
 }
 
-/* What cutting in above 8 clients costs while another user does his worst; the least of three. Not
- * one after another, as he needs time to do it. */
+/* What cutting in above 8 clients costs while another user attacks: the least of three. There are
+ * pauses between cut-ins, because attacks need time. */
 static void hostile(void)
 {
     double alone = 0;
@@ -299,14 +299,14 @@ static void hostile(void)
             kill(pid, SIGKILL);
             waitpid(pid, NULL, 0);
         }
-        usleep(500000); /* and the daemon sees that it has gone */
+        usleep(500000); /* until the daemon sees that it has gone */
     }
     client_close();
 }
 
 /* ---- a word of its own ----------------------------------------------------------------------- */
 
-/* What cutting in would cost if real time wrote one word, and all below read that. */
+/* What cutting in would cost if real time wrote one word, and all clients below read that. */
 static double own_word(_Atomic uint32_t *word)
 {
     static uint64_t took[ROUNDS], empty[ROUNDS];
@@ -417,7 +417,7 @@ static void idle(void)
     watch("no client");
 }
 
-/* Once a second, on nobody's screen. */
+/* Runs `cutin top` once a second, without a terminal. */
 static pid_t top_start(void)
 {
     pid_t pid = fork();
@@ -432,7 +432,7 @@ static pid_t top_start(void)
     return pid;
 }
 
-/* Eight of them real time, with bursts of work; all with a thread of their own, as in programs. */
+/* Eight of them are real time, with bursts of work. All have their own thread, as in programs. */
 static void busy(void)
 {
     static struct actor actors[BUSY];
@@ -465,8 +465,8 @@ static void besiege_by_coming(void)
         close(connect_client(0));
 }
 
-/* On as many connections as he may have, without reading an answer: lists, and orders to himself,
- * each of which is a line of the log. */
+/* Uses as many connections as the user may have, without reading answers: asks for lists, and gives
+ * its own processes orders, each of which is a line of the log. */
 static void besiege_by_asking(void)
 {
     union message list, order;
@@ -488,7 +488,7 @@ static void besiege_by_asking(void)
             }
 }
 
-/* Packets of all sizes, whose beginning is that of a message more often than not. */
+/* Sends packets of all sizes; most begin like a message. */
 static void besiege_by_garbage(void)
 {
     for (;;) {
@@ -506,7 +506,7 @@ static void besiege_by_garbage(void)
     }
 }
 
-/* Writes garbage into his pages, and takes their memory away. */
+/* Writes garbage into its pages, and takes their memory away. */
 static void besiege_by_pages(void)
 {
     for (;;) {
@@ -541,7 +541,7 @@ static long daemon_kb(void)
     return at ? atol(at + strlen("VmHWM:")) : -1;
 }
 
-/* How long this process was kept from a processor, which no daemon can help. */
+/* How long this process was kept from a processor, for which no daemon is responsible. */
 static uint64_t kept_ns(void)
 {
     unsigned long long kept = 0;
@@ -552,7 +552,7 @@ static uint64_t kept_ns(void)
     return kept;
 }
 
-/* From connecting to the place where it may hold others, ns; 0: it was not let in. */
+/* From connecting to being able to hold others, in ns; 0: it was not let in. */
 static uint64_t register_once(uint64_t *of_it_kept)
 {
     uint64_t kept = kept_ns(), began = clock_ns();
@@ -587,7 +587,7 @@ static void siege(void)
         printf("siege: only root can become other users\n");
         return;
     }
-    setpriority(PRIO_PROCESS, (id_t)place.daemon, -10); /* as its unit has it */
+    setpriority(PRIO_PROCESS, (id_t)place.daemon, -10); /* as in its unit */
     for (int i = 0; i < BESIEGERS * WAYS; i++) {
         pid[i] = fork();
         if (pid[i] != 0)

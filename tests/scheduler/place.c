@@ -23,7 +23,7 @@ static void die(const char *what)
     abort();
 }
 
-/* The one that was built, or a packaged one. */
+/* The daemon that was built, or a packaged one. */
 static const char *daemon_program(void)
 {
     const char *set = getenv("PLACE_DAEMON");
@@ -108,8 +108,8 @@ void place_kill(struct place *p)
 
 int place_stop(struct place *p)
 {
-    /* A test that failed may have left it stopped. Not behind the SIGTERM: at its end LeakSanitizer
-     * stops all threads, and would wait for ever for one that SIGCONT lets go on. */
+    /* A test that failed may have left it stopped. SIGCONT must not come behind SIGTERM: at the end
+     * LeakSanitizer stops all threads, and would wait for ever for one that SIGCONT lets go on. */
     kill(p->daemon, SIGCONT);
     kill(p->daemon, SIGTERM);
     return reap(&p->daemon);
@@ -228,7 +228,7 @@ bool place_cgroup(char folder[PLACE_CGROUP], const char *file)
 
     while (mounts && !made && fgets(line, sizeof(line), mounts))
         if (sscanf(line, "%*s %511s %31s", at, kind) == 2 && strncmp(kind, "cgroup", 6) == 0 &&
-            !strstr(line, "cpuset")) { /* of version 1: takes nobody before it has processors */
+            !strstr(line, "cpuset")) { /* of version 1: takes no process before it has processors */
             snprintf(folder, PLACE_CGROUP, "%s/cutin-test-%d", at, (int)getpid());
             snprintf(path, sizeof(path), "%s/%s", folder, file);
             made = mkdir(folder, 0755) == 0 && (access(path, W_OK) == 0 || rmdir(folder) != 0);

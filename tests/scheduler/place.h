@@ -19,27 +19,27 @@ void place_new(struct place *p);
 void place_configure(struct place *p, const char *text);
 /* Starts a daemon and waits until it listens. */
 void place_start(struct place *p);
-/* After so long a daemon ends that nobody asks: longer than a busy machine keeps those back who
- * will. */
+/* A daemon that no process asks ends after so long: longer than a busy machine delays those that
+ * will ask. */
 #define PLACE_IDLE_S "3"
 /* SIGKILL, and waits for the process to be gone. */
 void place_kill(struct place *p);
 /* SIGTERM; returns the exit status. */
 int place_stop(struct place *p);
-/* Ends the daemon, if any, and removes the folder; what is left in it makes it stay. */
+/* Ends the daemon, if any, and removes the folder. False: something is left in it, so it stays. */
 bool place_free(struct place *p);
-/* A daemon with these arguments, which ends with the test at the latest. */
+/* Starts a daemon with these arguments. It ends with the test at the latest. */
 pid_t place_spawn(char *const argv[]);
-/* Runs the daemon's program with these arguments to its end; returns the exit status, stderr in
- * `errors`. */
+/* Runs the daemon's program with these arguments to its end. Returns the exit status; `errors` gets
+ * stderr. */
 int place_run(char *errors, size_t size, char *const argv[]);
 
-/* A process of that user, which has asked the daemon so often, and stays until it is killed. */
+/* Starts a process of that user, which asks the daemon so often, and stays until it is killed. */
 pid_t place_asker(const struct place *p, uid_t uid, int times);
-/* Until two daemons that nobody asks, begun one after the other, have ended by themselves after a
- * second: one that has not ended now has somebody. */
+/* Waits until two daemons that no process asks, started one after the other, have ended by
+ * themselves after a second. A daemon that has not ended by then is needed by a process. */
 void place_outlast(const struct place *p);
-/* Of a file of the daemon's in /proc (proc(5)) the number in this place, from 0. */
+/* The number at place `at`, from 0, in a file of the daemon's in /proc (proc(5)). */
 unsigned long place_proc(const struct place *p, const char *file, int at);
 
 /* Makes a cgroup that has that file, below the first one that is mounted for writing. */
@@ -48,7 +48,7 @@ bool place_cgroup(char folder[PLACE_CGROUP], const char *file);
 void place_enter(const char *cgroup, pid_t pid);
 
 uint64_t now_ms(void);
-/* Waits for a condition, generously; fails the test if it never comes. */
+/* Waits for a condition, with a generous deadline; fails the test if it never comes. */
 #define WAIT_UNTIL(condition)                                                                      \
     do {                                                                                           \
         uint64_t deadline_ = now_ms() + 120000;                                                    \

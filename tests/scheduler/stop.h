@@ -1,5 +1,5 @@
 /*
- * stop.h - ends a daemon of which nothing but its socket is known.
+ * stop.h - ends a daemon of which only the socket is known.
  */
 #ifndef CUTIN_TESTS_SCHEDULER_STOP_H
 #define CUTIN_TESTS_SCHEDULER_STOP_H
@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-/* Only its owner and root may (-EPERM). Returns when it has gone, or -ETIMEDOUT after 60 s. */
+/* Only its owner and root may (-EPERM). Returns when it has ended, or -ETIMEDOUT after 60 s. */
 static inline int daemon_stop(const char *socket)
 {
     struct pollfd p = {.fd = socket_connect(socket), .events = POLLIN};
@@ -22,7 +22,7 @@ static inline int daemon_stop(const char *socket)
         return rc;
     message_init(&m, MESSAGE_STOP);
     rc = message_send(p.fd, &m, -1);
-    /* DONE; and the end, which comes when it closes its connections, last of all. */
+    /* First DONE comes; then the end, when the daemon closes its connections, last of all. */
     for (int i = 0; i < 2 && rc == 0; i++) {
         rc = poll(&p, 1, 60000) == 1 ? message_receive(p.fd, TO_CLIENT, &m, NULL) : -ETIMEDOUT;
         if (rc == 0)

@@ -23,7 +23,7 @@ static void set_up(void)
     a.ceiling = PAGE_LEVELS - 1;
     a.bit[DEV] = MY_BIT;
     memset(slots, 0xff, sizeof(slots));
-    slots[DEV] = 5; /* the other side has it as its device 5 */
+    slots[DEV] = 5; /* it is the other side's device 5 */
 }
 
 static void tear_down(void)
@@ -35,7 +35,7 @@ static void tear_down(void)
 
 TestSuite(activity, .init = set_up, .fini = tear_down);
 
-/* A client whose streams may have different levels, and that enforces a bound. */
+/* Joins a client whose streams may have different levels, and that enforces a bound. */
 static int join_words(uint64_t client, struct cutin_page *page, uint32_t level,
                       const uint8_t slot[PAGE_DEVICES])
 {
@@ -47,7 +47,7 @@ static int join_words(uint64_t client, struct cutin_page *page, uint32_t level,
     return preemptible_join(&a.preemptible, &now, page);
 }
 
-/* A page whose memory stays ours: below unmaps its own mapping. */
+/* Joins a page whose memory this test keeps: it maps the page a second time below. */
 static struct cutin_page *join(uint64_t client, uint32_t level)
 {
     struct cutin_page *theirs, *mine;
@@ -98,7 +98,7 @@ Test(activity, calls_nest_and_the_highest_level_counts)
     page_unmap(other);
 }
 
-/* What this process remembers of its bits is no more than a guess. */
+/* What this process remembers of its bits is only a guess. */
 Test(activity, bits_are_as_they_should_be_whoever_changed_them)
 {
     struct cutin_page *other = join(1, 0);
@@ -175,7 +175,7 @@ Test(activity, what_is_announced_holds_until_it_is_done)
     page_unmap(other);
 }
 
-/* The request before the one that is announced is still under way. */
+/* The request before the announced one is still under way. */
 Test(activity, what_is_announced_outlives_the_work_before_it)
 {
     struct cutin_page *other = join(1, 0);
@@ -214,7 +214,7 @@ Test(activity, a_page_that_joins_or_changes_gets_the_bits_of_now)
     activity_refresh(&a, DEV);
     cr_assert_eq(held(other, 1), MY_BIT);
     cr_assert_eq(held(other, 2), 0);
-    /* Its level was lowered: streams above are held as if they were at it. */
+    /* Its level was lowered: its streams above that are held as if they were at it. */
     cr_assert_eq(join_words(9, NULL, 1, slots), 0);
     activity_refresh(&a, DEV);
     cr_assert_eq(held(other, 3), MY_BIT);
@@ -229,7 +229,7 @@ Test(activity, a_page_that_joins_or_changes_gets_the_bits_of_now)
     page_unmap(other);
 }
 
-/* words[level]: of a client of level 1 with one word, that enforces no bound. */
+/* words[level] are those of a client of level 1 with one word, which enforces no bound. */
 Test(activity, only_the_words_that_a_client_looks_at_are_written)
 {
     struct message_join now = {.client = 7, .words = {0, 0, 0x1, 0x1}};
@@ -323,8 +323,8 @@ Test(activity, a_stalled_external_wait_lets_go_and_progress_takes_back)
     page_unmap(other);
 }
 
-/* One stream waits for another process, and another one serves: that holds, as long as something
- * of it ends now and then. */
+/* One stream waits for another process while another one serves. The process holds others as long
+ * as some of its work ends now and then. */
 Test(activity, work_beside_a_stalled_external_wait_holds_until_it_stands_itself)
 {
     struct cutin_page *other = join(1, 0);
@@ -353,7 +353,7 @@ Test(activity, work_beside_a_stalled_external_wait_holds_until_it_stands_itself)
     assert_clear(other);
     activity_end(&a, DEV, 2);
     assert_clear(other);
-    activity_end(&a, DEV, 3); /* what had stood */
+    activity_end(&a, DEV, 3); /* the work that made no progress */
     activity_begin(&a, DEV, 3);
     cr_assert_eq(held(other, 0), MY_BIT);
     activity_end(&a, DEV, 3);
@@ -381,14 +381,14 @@ static void *worker(void *argument)
         uint32_t level = 1 + (uint32_t)rand_r(&seed) % 3;
 
         activity_begin(&a, DEV, level);
-        if (rand_r(&seed) % 16 == 0) /* on a busy machine it costs a turn of everybody else */
+        if (rand_r(&seed) % 16 == 0) /* on a busy machine this lets all other threads run first */
             sched_yield();
         activity_end(&a, DEV, level);
     }
     return NULL;
 }
 
-/* What the client's thread does meanwhile: pages come, change and go. */
+/* Does what the client's thread does meanwhile: pages come, change and go. */
 static void *keeper(void *argument)
 {
     unsigned seed = (unsigned)(uintptr_t)argument;
@@ -478,7 +478,7 @@ Test(activity, pages_may_come_and_go_under_the_threads)
     page_unmap(other);
 }
 
-/* The keeper's part again, with one page whose owner keeps changing level. */
+/* Like the keeper, with one page whose owner keeps changing level. */
 static _Atomic uint32_t last_level = 3;
 
 static void *changer(void *argument)

@@ -1,5 +1,5 @@
 /*
- * calm.c - a client that does nothing is left alone, and is there at once when it does something.
+ * calm.c - a client that does nothing is left alone, and counts at once when it does something.
  */
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ static void tear_down(void)
 
 TestSuite(calm, .init = set_up, .fini = tear_down);
 
-/* On device 0x11, and its owner says whether it is idle. */
+/* On device 0x11. `idle`: the client counts its ticks and has nothing else to do. */
 static void join(struct actor *a, const char *socket, uint32_t level, bool idle)
 {
     actor_new(a, socket);
@@ -38,8 +38,8 @@ static int64_t ticks(struct actor *a)
     return actor_do(a, DO_TICKS, 0, 0);
 }
 
-/* While one that is not idle has 300 ticks, which a busy machine makes long, `a` has less than one
- * a second. */
+/* While `busy`, which is not idle, has 300 ticks (longer on a busy machine), `a` has at most one a
+ * second. */
 static bool looks_seldom(struct actor *a, struct actor *busy)
 {
     int64_t before = ticks(a), from = ticks(busy);
@@ -65,8 +65,8 @@ Test(calm, who_does_nothing_looks_less_than_once_in_a_second)
     actor_kill(&busy);
 }
 
-/* Nothing of it waits, so how long it is held does not matter; when it is there again it is held as
- * long as one that has just come. */
+/* It has no work that waits, so the length of its hold does not matter. When it has work again, it
+ * is held as long as a client that has just come. */
 Test(calm, who_is_held_and_does_nothing_does_not_look_whether_that_is_too_long)
 {
     struct actor rt, be;
@@ -85,7 +85,7 @@ Test(calm, who_is_held_and_does_nothing_does_not_look_whether_that_is_too_long)
     actor_kill(&be);
 }
 
-/* Whatever begins: its beat is of now by the time the call has returned. */
+/* Whatever begins, the client's beat is the present time when the call has returned. */
 Test(calm, ends_with_the_call)
 {
     struct actor rt, be;
@@ -110,7 +110,7 @@ Test(calm, ends_with_the_call)
     actor_kill(&be);
 }
 
-/* No beat has to get old for seconds first, although the last one was far ahead. */
+/* The daemon need not wait until a beat is seconds old, although the last one was far ahead. */
 Test(calm, who_is_stopped_just_behind_it_holds_nobody)
 {
     struct actor rt, be;
@@ -130,7 +130,7 @@ Test(calm, who_is_stopped_just_behind_it_holds_nobody)
     actor_kill(&be);
 }
 
-/* The link's thread may sleep still, while the client's waits in the driver: the daemon asks. */
+/* The link's thread may sleep on while the client's waits in the driver, so the daemon asks. */
 Test(calm, a_beat_that_is_late_is_asked_for)
 {
     int fd = bare_connect(place.socket, (uid_t)-1);

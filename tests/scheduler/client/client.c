@@ -1,5 +1,5 @@
 /*
- * client.c - client processes with and without a daemon, and every way either of them can go.
+ * client.c - client processes with and without a daemon, and every way in which either can end.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -55,7 +55,7 @@ static void order_level(const struct actor *a, uint32_t level)
     cr_assert_eq(control_order(place.socket, target, CONTROL_LEVEL, level), 0);
 }
 
-/* Both are there, and the daemon has told the upper one of the lower one. */
+/* Both are registered, and the daemon has told the upper one about the lower one. */
 static void join_two(struct actor *rt, struct actor *be)
 {
     place_start(&place);
@@ -64,7 +64,7 @@ static void join_two(struct actor *rt, struct actor *be)
     WAIT_UNTIL(actor_do(be, DO_ABOVE, 0, 0) == 1);
 }
 
-/* It is held again and again, and each time not for long. */
+/* It is held again and again, each time for a short while. */
 static void holds_are_short(struct actor *be)
 {
     for (int i = 0; i < 3; i++) {
@@ -360,14 +360,14 @@ Test(client, closing_gives_everything_back_and_opening_again_works)
     actor_kill(&be);
 }
 
-#ifndef __SANITIZE_THREAD__ /* there the table is the program's */
+#ifndef __SANITIZE_THREAD__ /* there it has the program's table */
 Test(client, a_program_that_closes_all_descriptors_keeps_its_link)
 {
     struct actor rt, be;
 
     join_two(&rt, &be);
     cr_assert_eq(actor_do(&rt, DO_CLOSE_ALL, 0, 0), 0);
-    order_level(&rt, 2); /* it comes by the same connection */
+    order_level(&rt, 2); /* the order comes by the same connection */
     WAIT_UNTIL(actor_do(&rt, DO_LEVEL, 0, 0) == 2);
     actor_do(&rt, DO_ACTIVE, 0, 2);
     cr_expect_neq(actor_do(&be, DO_HOLD, 0, 0), 0);
@@ -379,7 +379,7 @@ Test(client, a_program_that_closes_all_descriptors_keeps_its_link)
 
 #endif
 
-/* Where its descriptors have to stand among the program's. */
+/* Its descriptors have to be among the program's. */
 Test(client, a_program_that_closes_all_descriptors_is_left_alone)
 {
     struct actor rt, be;
@@ -392,7 +392,7 @@ Test(client, a_program_that_closes_all_descriptors_is_left_alone)
     join(&be, 0);
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
     cr_assert_eq(actor_do(&rt, DO_CLOSE_ALL, 0, 0), 0);
-    /* It comes back on a descriptor of its own, without touching those that took the number. */
+    /* It connects again with a new descriptor, without touching those that reused the number. */
     WAIT_UNTIL(actor_do(&rt, DO_CONNECTED, 0, 0) == 1 && actor_do(&be, DO_ABOVE, 0, 0) == 1);
     actor_do(&rt, DO_ACTIVE, 0, 3);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
@@ -436,7 +436,7 @@ Test(client, a_change_of_level_moves_the_holds)
     WAIT_UNTIL(actor_do(&a, DO_ABOVE, 0, 0) == 1);
     order_level(&a, 3);
     WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 3);
-    /* Its streams are still at level 1, and now somebody else is below it. */
+    /* Its streams are still at level 1, and now b is below it. */
     actor_do(&a, DO_ACTIVE, 0, 3);
     WAIT_UNTIL(actor_do(&b, DO_HOLD, 0, 2) != 0);
     order_level(&a, 0);
@@ -586,7 +586,7 @@ Test(client, a_client_that_joins_while_one_above_is_stopped_is_held_once_it_goes
     actor_kill(&be);
 }
 
-/* Longer than the daemon takes a silent process for one that runs. */
+/* For longer than the daemon takes a silent process for a running one. */
 Test(client, whose_thread_waits_in_the_driver_keeps_its_holds)
 {
     enum { SILENT_NS = 2000000000 };

@@ -1,6 +1,6 @@
 /*
- * cut_in.c - cutting in makes no system call: it goes on under a filter that ends the process at
- * the first one.
+ * cut_in.c - cutting in makes no system call: it works under a filter that ends the process at the
+ * first one.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -20,8 +20,8 @@
 
 enum { BELOW = 8, ROUNDS = 10000, DONE = 42 };
 
-/* For the calling thread alone. exit_group is how it says that it came through; clock_gettime is a
- * call only where the machine's clock source is not one that the vDSO can read. */
+/* For the calling thread only. It reports success by exit_group. clock_gettime is a system call
+ * only where the vDSO cannot read the machine's clock source. */
 static void forbid_system_calls(void)
 {
     struct sock_filter rules[] = {
@@ -52,7 +52,7 @@ static void ask_the_kernel(void)
     syscall(SYS_getppid);
 }
 
-/* In a real-time process of its own, once `be` is below it. Returns how that ended. */
+/* Runs `what` in a new real-time process, once `be` is below it. Returns how that ended. */
 static int run(const struct place *place, struct actor be[BELOW], void (*what)(void))
 {
     struct client_config config = {

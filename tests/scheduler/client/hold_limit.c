@@ -77,7 +77,7 @@ Test(bound, a_hold_that_ends_in_the_window_stays_open)
     cr_assert_eq(page->device[0].hold[0], 0);
 }
 
-/* As gates do, for longer than the bound's next look. */
+/* Gates lift bits so, for longer than until the bound's next look. */
 Test(bound, what_is_lifted_stays_so_until_it_is_put_back)
 {
     page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
@@ -110,7 +110,7 @@ static void *owner(void *bit)
     return NULL;
 }
 
-/* The bound writes to bits that are not its own: after any race one more look puts all right. */
+/* The bound writes to bits that are not its own: after any race, one more look puts all right. */
 Test(bound, races_with_owners_heal)
 {
     struct hold_limit quick = {.max_ns = 2 * MS};
@@ -130,8 +130,8 @@ Test(bound, races_with_owners_heal)
     cr_assert_eq(page->device[0].hold[1], 0);
 }
 
-/* A hold without end, for so many milliseconds; of those that it is open the device works so many
- * in ten. Returns for how many that was. */
+/* A hold without end, for `ms` milliseconds. While it is open the device works `tenths` tenths of
+ * the time. Returns for how many milliseconds it was open. */
 static uint32_t share_run(struct hold_limit *share, uint32_t ms, uint32_t tenths)
 {
     static uint64_t t = MS;

@@ -1,6 +1,6 @@
 /*
- * pinned.c - a process as under `chrt -f 50 taskset -c 0` spins, and what it holds stays held: the
- * library's own threads run elsewhere.
+ * pinned.c - a process as under `chrt -f 50 taskset -c 0` spins, and its holds stay: the library's
+ * own threads run on other processors.
  */
 #include <criterion/criterion.h>
 #include <sched.h>
@@ -16,9 +16,9 @@
 
 #define SPINNER BIN_DIR "/tests/test_spinner"
 
-enum { SPIN_MS = 2500 }; /* the daemon takes the holds of a process away that is silent for 1 s */
+enum { SPIN_MS = 2500 }; /* the daemon ends the holds of a process that is silent for 1 s */
 
-/* What chrt and taskset do. 77: not allowed here. */
+/* Does what chrt and taskset do. 77: it is not allowed here. */
 static void become_pinned(void)
 {
     struct sched_param priority = {.sched_priority = 50};
@@ -73,7 +73,7 @@ Test(pinned, what_a_spinning_pinned_realtime_process_holds_stays_held)
     pid = spinner_start(&place, &out);
     if (read(out, &end, sizeof(end)) == sizeof(end)) {
         WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
-        /* This process may itself wait a second behind the spinner, until the kernel's own
+        /* This process may have to wait a second behind the spinner, until the kernel's own
          * bound. */
         for (;; looks++, usleep(2000)) {
             bool opened = actor_do(&be, DO_HOLD, 0, 0) == 0;

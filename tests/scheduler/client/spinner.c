@@ -1,10 +1,10 @@
 /*
- * spinner.c - a real-time process that is active and spins, for pinned.c: no call into the system,
- * so a thread of its scheduling class on its processor never runs.
+ * spinner.c - a real-time process for pinned.c that is active and spins without a system call, so
+ * that a thread of its scheduling class on its processor never runs.
  *
  *   test_spinner SOCKET MILLISECONDS
  *
- * Writes when it will end, nanoseconds of clock_ns as a uint64_t, when it begins to spin.
+ * When it begins to spin it writes when it will end: nanoseconds of clock_ns, a uint64_t.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
     if (client_open(&config) != 0 || client_device(uuid) != 0)
         return 1;
     client_active(0, 3);
-    usleep(200000); /* for its pages below to come, and its first beats */
+    usleep(200000); /* until its pages below have come, and its first beats */
     end = clock_ns() + strtoull(argv[2], NULL, 10) * NS_PER_MS;
     if (write(STDOUT_FILENO, &end, sizeof(end)) != sizeof(end))
         return 1;

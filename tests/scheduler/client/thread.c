@@ -1,5 +1,5 @@
 /*
- * thread.c - where the library's own threads run, and as what.
+ * thread.c - where the library's own threads run, and with what scheduling class.
  */
 #include "common/thread.h"
 
@@ -43,7 +43,7 @@ static struct seen look_from_new(void)
     return s;
 }
 
-/* The next one is the program's. */
+/* The next descriptor is the program's. */
 Test(thread, has_a_name_where_no_descriptor_is_left)
 {
     struct rlimit limit, none;
@@ -75,7 +75,7 @@ static int first_of(const cpu_set_t *set)
     return cpu;
 }
 
-/* Pins the calling thread to one processor; returns it. */
+/* Pins the calling thread to one processor, and returns that. */
 static int pin(void)
 {
     cpu_set_t set = mine();
@@ -133,7 +133,7 @@ Test(thread, of_a_pinned_realtime_one_runs_elsewhere)
     cr_assert_not(CPU_ISSET(cpu, &s.cpus));
 }
 
-/* An idle-time program stays one. */
+/* The thread of an idle-time program has that class, too. */
 Test(thread, keeps_a_class_below)
 {
     struct sched_param none = {0};

@@ -1,5 +1,5 @@
 /*
- * waker.c - what is due is looked at when it is due, and not before.
+ * waker.c - what is due is looked at when it is due, and not earlier.
  */
 #include <criterion/criterion.h>
 #include <time.h>
@@ -38,7 +38,7 @@ Test(waker, nothing_is_missed_and_nothing_ends_early)
 {
     static struct waker w;
 
-    waker_at(&w, 1); /* nobody there: nothing happens */
+    waker_at(&w, 1); /* there is no thread: nothing happens */
     cr_assert_eq(waker_start(&w, look, NULL), 0);
     cr_assert_eq(waker_start(&w, look, NULL), 0);
     for (uint32_t i = 0; i < 200; i++) {
@@ -48,7 +48,7 @@ Test(waker, nothing_is_missed_and_nothing_ends_early)
         until_ends(i + 1);
         cr_assert_geq(clock_ns(), at);
     }
-    /* One that is due before the one that it sleeps for. */
+    /* One that is due before the one for which the thread sleeps. */
     make_due(&w, clock_ns() + 3600ull * 1000000000u);
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     make_due(&w, clock_ns() + 1000000);

@@ -1,6 +1,6 @@
 /*
- * activation.c - the daemon as systemd starts it: a socket that listens already, and a place to say
- * when it is ready.
+ * activation.c - the daemon as systemd starts it: with a socket that listens already, and a place
+ * for the message that it is ready.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -29,7 +29,7 @@ static int listen_at(const char *path, int type)
     return fd;
 }
 
-/* With a second socket, for the metrics, unless that is -1. */
+/* With a second socket for the metrics, unless that is -1. */
 static pid_t start(int listener, int metrics, const char *notify)
 {
     pid_t pid = fork();
@@ -38,7 +38,7 @@ static pid_t start(int listener, int metrics, const char *notify)
     if (pid != 0)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(metrics, 63); /* neither may be where the other goes */
+    dup2(metrics, 63); /* neither may be at the other's new number */
     dup2(listener, 3);
     dup2(63, 4);
     snprintf(number, sizeof(number), "%d", (int)getpid());
@@ -118,7 +118,7 @@ Test(activation, takes_the_socket_of_the_metrics_too)
     cr_assert(place_free(&place));
 }
 
-/* Before the daemon could forbid it: alone, behind another message, and by who is not let in. */
+/* They come before it could forbid that: alone, behind a message, and from a user not let in. */
 Test(activation, descriptors_that_were_sent_before_it_came_do_not_stop_it)
 {
     enum { MANY = 20 };

@@ -88,7 +88,7 @@ static bool answers(void)
     return true;
 }
 
-/* What its log says, which is a file of the test's. */
+/* Whether its log, a file of the test's, says so. */
 static bool says(int log, const char *what)
 {
     static char text[1 << 16];
@@ -112,7 +112,7 @@ static int start_with_log(void)
 
 /* ---- the disk -------------------------------------------------------------------------------- */
 
-/* A disk of so many files, its folder among them, where the socket is to be. */
+/* Mounts a disk for so many files, the folder included, where the socket is to be. */
 static void disk_of(const char *files, bool again)
 {
     if (!again &&
@@ -131,7 +131,7 @@ Test(adversity, a_disk_without_room_keeps_it_from_starting_with_a_sentence)
     cr_expect_eq(place_run(errors, sizeof(errors), argv), 1);
     cr_expect(strstr(errors, place.socket) && strstr(errors, "No space left on device"), "%s",
               errors);
-    disk_of("nr_inodes=2", true); /* the lock */
+    disk_of("nr_inodes=2", true); /* one for the lock */
     cr_expect_eq(place_run(errors, sizeof(errors), argv), 1);
     cr_expect(strstr(errors, place.socket) && strstr(errors, "No space left on device"), "%s",
               errors);
@@ -140,7 +140,7 @@ Test(adversity, a_disk_without_room_keeps_it_from_starting_with_a_sentence)
     cr_assert(answers());
 }
 
-/* Who is connected to a socket keeps its file, whatever becomes of the name. */
+/* A connected client keeps the socket's file, whatever happens to the name. */
 Test(adversity, a_socket_that_is_removed_is_there_again_once_the_disk_has_room)
 {
     struct actor rt, be;
@@ -162,7 +162,7 @@ Test(adversity, a_socket_that_is_removed_is_there_again_once_the_disk_has_room)
     close(log);
 }
 
-/* RLIMIT_FSIZE, and what a quota comes to: a signal that ends who does not expect it. */
+/* Sets RLIMIT_FSIZE, like a quota: a signal beyond it ends a process that has no handler. */
 static void may_write(rlim_t bytes)
 {
     struct rlimit limit;
@@ -182,7 +182,7 @@ Test(adversity, a_limit_of_files_ends_neither_it_nor_its_clients)
     may_write(RLIM_INFINITY);
     cr_expect_eq(lseek(log, 0, SEEK_END), 10, "a part of a line");
     actor_new(&rt, place.socket);
-    actor_do(&rt, DO_OPEN, 3, 3); /* its page is a file as well */
+    actor_do(&rt, DO_OPEN, 3, 3); /* its page is a file, too */
     cr_expect_eq(actor_do(&rt, DO_CONNECTED, 0, 0), 0);
     cr_assert(answers());
     actor_kill(&rt);
@@ -198,7 +198,7 @@ Test(adversity, a_limit_of_files_ends_neither_it_nor_its_clients)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Of its cgroup, of version 2 or 1; false: there is none. */
+/* Limits the memory of a new cgroup, of version 2 or 1; false: none can be made. */
 static bool memory_of(char cgroup[PLACE_CGROUP], const char *bytes)
 {
     static const char *const files[] = {"memory.max", "memory.limit_in_bytes"};
@@ -249,7 +249,7 @@ Test(adversity, killed_for_its_memory_it_leaves_nobody_held_and_the_next_one_has
 
 /* ---- process numbers ------------------------------------------------------------------------- */
 
-/* A process of that number that waits, or -errno. */
+/* Makes a process with that number, which waits. Returns it or -errno. */
 static pid_t process_of(pid_t number)
 {
     struct clone_args a = {
@@ -263,8 +263,8 @@ static pid_t process_of(pid_t number)
         pause();
 }
 
-/* Somebody who connects and asks to be real time, has gone before the daemon looks, and whose
- * number another process has, which a rule names. */
+/* A process connects and asks to be real time, and has ended before the daemon looks. Another
+ * process, which a rule names, then has its number. */
 Test(adversity, who_has_gone_is_not_judged_by_who_has_his_number)
 {
     char cgroup[PLACE_CGROUP], text[128];
@@ -289,7 +289,7 @@ Test(adversity, who_has_gone_is_not_judged_by_who_has_his_number)
     }
     cr_assert_eq(read(said[0], &fd, sizeof(fd)), sizeof(fd));
     rc = (int)syscall(SYS_pidfd_open, pid, 0);
-    fd = (int)syscall(SYS_pidfd_getfd, rc, fd, 0); /* goes on without him */
+    fd = (int)syscall(SYS_pidfd_getfd, rc, fd, 0); /* stays open without the process */
     cr_assert_geq(fd, 0);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -314,8 +314,8 @@ Test(adversity, who_has_gone_is_not_judged_by_who_has_his_number)
 
 /* ---- the clock of the day -------------------------------------------------------------------- */
 
-/* A hold, a connection that says nothing and a limit of messages, for the test's clients and the
- * daemon, neither of whom may go by that clock. */
+/* With a hold, a connection that says nothing and a limit of messages. Neither the test's clients
+ * nor the daemon may go by that clock. */
 Test(adversity, a_clock_of_the_day_that_jumps_changes_nothing)
 {
     enum { LOOKS = 60 };

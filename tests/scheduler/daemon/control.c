@@ -1,5 +1,5 @@
 /*
- * control.c - changing running processes from outside, and who may.
+ * control.c - changing running processes from outside, and which users may.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ static struct message_row row_of(pid_t pid)
     return found;
 }
 
-/* The daemon knows its device as well. */
+/* Registers it; the daemon knows its device as well. */
 static void register_on(struct actor *a, uint32_t level)
 {
     cr_assert_eq(actor_do(a, DO_OPEN, level, level), 0);
@@ -92,7 +92,7 @@ Test(control, a_running_process_rises_and_falls_with_the_streams_that_it_has)
     place_start(&place);
     join(&a, 0);
     join(&b, 0);
-    actor_do(&a, DO_ACTIVE, 0, 0); /* as its streams were made: best effort */
+    actor_do(&a, DO_ACTIVE, 0, 0); /* at best effort, the level its streams were made with */
     cr_assert_eq(set(&a, CONTROL_LEVEL, 3), 0);
     WAIT_UNTIL(actor_do(&b, DO_HOLD, 0, 0) != 0);
     cr_assert_eq(actor_do(&a, DO_LEVEL, 0, 0), 3);
@@ -101,7 +101,7 @@ Test(control, a_running_process_rises_and_falls_with_the_streams_that_it_has)
     cr_assert(row_of(a.pid).level == 3 && row_of(a.pid).asked == 3);
     actor_do(&a, DO_IDLE, 0, 0);
     cr_assert_eq(actor_do(&b, DO_HOLD, 0, 0), 0);
-    /* Real-time work of a third process does not hold it now, and does again later. */
+    /* Real-time work of a third process does not hold it now, but does so again later. */
     actor_do(&b, DO_ACTIVE, 0, 0);
     cr_assert_eq(set(&b, CONTROL_LEVEL, 2), 0);
     cr_assert_eq(set(&a, CONTROL_LEVEL, 0), 0);
@@ -190,7 +190,7 @@ Test(control, orders_outlive_the_daemon)
     cr_assert_eq(set(&b, CONTROL_LEVEL, 3), 0);
     WAIT_UNTIL(actor_do(&a, DO_LEVEL, 0, 0) == 1 && actor_do(&b, DO_LEVEL, 0, 0) == 3);
     place_kill(&place);
-    WAIT_UNTIL(actor_do(&a, DO_HOLD, 0, 1) == 0); /* nobody is held while there is no daemon */
+    WAIT_UNTIL(actor_do(&a, DO_HOLD, 0, 1) == 0); /* without a daemon there is no hold */
     place_start(&place);
     WAIT_UNTIL(actor_do(&a, DO_HOLD, 0, 1) == PAGE_BIT_PAUSED);
     WAIT_UNTIL(row_of(b.pid).level == 3 && actor_do(&b, DO_LEVEL, 0, 0) == 3);

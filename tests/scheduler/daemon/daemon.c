@@ -1,5 +1,5 @@
 /*
- * daemon.c - the daemon: its command line, its socket, and clients that mean no good.
+ * daemon.c - the daemon: its command line, its socket, and hostile clients.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -123,7 +123,7 @@ Test(daemon, a_folder_that_others_can_write_is_refused)
     cr_assert(strstr(errors, "can be written by others"), "%s", errors);
 }
 
-/* Each made before it by somebody else. */
+/* Each was made beforehand by another user. */
 Test(daemon, a_folder_of_another_user_is_refused_whatever_it_is)
 {
     enum { OTHER = 65534 };
@@ -229,7 +229,7 @@ Test(daemon, an_idle_daemon_ends_and_a_used_one_does_not)
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* A daemon that ends by itself does so when that process has, and not before. */
+/* A daemon that ends by itself ends when that process has ended, and not earlier. */
 static void ends_with(pid_t daemon, pid_t process)
 {
     int status;
@@ -242,14 +242,14 @@ static void ends_with(pid_t daemon, pid_t process)
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* As `cutin run` does, which becomes a program that may use the GPU much later. */
+/* As `cutin run`, which becomes a program that may use the GPU much later. */
 Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
 {
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
     pid_t pid = place_spawn(argv), asks = place_asker(&place, getuid(), 1);
     int status;
 
-    for (int i = 0; i < 40; i++) { /* others, which do not take its place */
+    for (int i = 0; i < 40; i++) { /* others, which do not take the asker's place */
         pid_t other = fork();
         if (other == 0) {
             while (!alive())
@@ -261,7 +261,7 @@ Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
     ends_with(pid, asks);
 }
 
-/* In a PID namespace, whose process 1 it is, as in a container. */
+/* Starts the daemon as process 1 of a PID namespace, as in a container. */
 static pid_t spawn_inside(char *const argv[])
 {
     pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
@@ -276,10 +276,10 @@ static pid_t spawn_inside(char *const argv[])
     return pid;
 }
 
-/* Who asks it from outside has no number there. */
+/* A process that asks from outside has no number there. */
 Test(daemon, whoever_has_asked_one_in_a_container_finds_it_as_long_as_he_lives)
 {
-    enum { OFTEN = 40 }; /* more than it remembers */
+    enum { OFTEN = 40 }; /* more than the daemon remembers */
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
     pid_t pid = spawn_inside(argv), asks = place_asker(&place, getuid(), 1),
           another = place_asker(&place, getuid(), OFTEN);
@@ -289,7 +289,7 @@ Test(daemon, whoever_has_asked_one_in_a_container_finds_it_as_long_as_he_lives)
     ends_with(pid, asks);
 }
 
-/* Where those are few. */
+/* Few descriptors are allowed. */
 Test(daemon, whoever_has_asked_it_leaves_descriptors_for_those_who_come)
 {
     enum { FILES = 40, ASK = 40 };
@@ -388,7 +388,7 @@ static const struct message_row *row_of(const struct message_row *rows, size_t n
     return NULL;
 }
 
-/* Between a program's first launch and the link to who is above there is time for a thousand. */
+/* From a program's first launch to the link to a client above, a thousand launches may go. */
 Test(daemon, a_client_counts_as_below_before_it_has_named_a_device)
 {
     struct actor rt, be;
@@ -470,7 +470,7 @@ static bool counted_before(pid_t pid, uint64_t daemon_ms)
     return before;
 }
 
-/* Its counters are carried over, and what they are divided by is as old. */
+/* Its counters are kept, so the time that divides them must be as old as they are. */
 Test(daemon, another_one_divides_counters_by_the_time_that_they_have_counted)
 {
     struct actor be;
@@ -481,7 +481,7 @@ Test(daemon, another_one_divides_counters_by_the_time_that_they_have_counted)
     actor_do(&be, DO_OPEN, 0, 0);
     actor_do(&be, DO_DEVICE, 0x11, 0);
     started_ms = now_ms();
-    WAIT_UNTIL(now_ms() > started_ms + 200); /* by more than an answer takes */
+    WAIT_UNTIL(now_ms() > started_ms + 200); /* more than an answer takes */
     place_kill(&place);
     WAIT_UNTIL(actor_do(&be, DO_CONNECTED, 0, 0) == 0);
     started_ms = now_ms();
@@ -506,7 +506,7 @@ static int full(void)
 {
     int fd;
 
-    while ((fd = socket_connect(place.socket)) >= 0) /* left open: they fill the backlog */
+    while ((fd = socket_connect(place.socket)) >= 0) /* they stay open, to fill the backlog */
         ;
     return fd;
 }
@@ -524,7 +524,7 @@ Test(daemon, who_asks_waits_until_the_daemon_lets_it_in)
     cr_assert_eq(query_clients(place.socket, &rows, &n), -ETIMEDOUT);
     pid = fork();
     if (pid == 0) {
-        while ((status = ask()) == -ETIMEDOUT) /* a busy machine's has not come to it yet */
+        while ((status = ask()) == -ETIMEDOUT) /* a busy machine's daemon has not answered yet */
             ;
         _exit(-status);
     }
@@ -554,7 +554,7 @@ Test(daemon, one_that_does_not_answer_is_said_to_and_so_is_that_it_does_again)
     actor_kill(&a);
 }
 
-/* The program goes on after 400 ms; the link waits on, and nothing is said of it. */
+/* The program goes on after 400 ms. The link waits on, and there is no message. */
 Test(daemon, one_that_a_busy_machine_keeps_from_answering_is_no_news)
 {
     uint64_t from_ms;
@@ -574,12 +574,12 @@ Test(daemon, one_that_a_busy_machine_keeps_from_answering_is_no_news)
     actor_do(&a, DO_OPEN, 0, 0);
     WAIT_UNTIL(actor_do(&a, DO_CONNECTED, 0, 0) == 1); /* it may have given up before */
     cr_assert_eq(waitpid(pid, &status, 0), pid);
-    if (now_ms() - from_ms < 2000) /* else it may well have said something */
+    if (now_ms() - from_ms < 2000) /* else a message is allowed */
         cr_expect_eq(actor_do(&a, DO_LOGGED, 0, 0), -1, "%s", a.said);
     actor_kill(&a);
 }
 
-/* A daemon that is only what `be` says, and a client that has opened it. */
+/* Starts a daemon that only does `be`, and a client that opens it. */
 static pid_t stand_in(struct actor *a, void (*be)(int listener))
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -600,7 +600,7 @@ static pid_t stand_in(struct actor *a, void (*be)(int listener))
     return pid;
 }
 
-/* What a daemon of another version answers, whatever it is asked. */
+/* Answers as a daemon of another version does, whatever it is asked. */
 static void be_older(int listener)
 {
     union message m;
@@ -649,8 +649,7 @@ Test(daemon, stops_when_asked_by_its_owner_only)
     cr_assert_neq(access(place.socket, F_OK), 0);
 }
 
-/* ---- clients that mean no good
- * ------------------------------------------------------------------- */
+/* ---- hostile clients ------------------------------------------------------------------------- */
 
 static void hello(union message *m, uint32_t level)
 {
@@ -775,7 +774,8 @@ Test(daemon, a_question_of_a_later_release_is_answered_and_nothing_else_happens)
     close(fd);
 }
 
-/* Of a later release: says what this one does not know, and does not know what this one asks. */
+/* A later release's daemon: it says what this one does not know, and does not know its
+ * questions. */
 static void be_later(int listener)
 {
     struct cutin_page *page;
@@ -796,7 +796,7 @@ static void be_later(int listener)
     message_init(&m, MESSAGE_REMOTE);
     m.remote.kind = CONTROL_KIND_COUNT;
     message_send(fd, &m, -1);
-    m.remote.kind = CONTROL_BUDGET_US; /* that it comes shows that those before it did no harm */
+    m.remote.kind = CONTROL_BUDGET_US; /* it comes, so those before it did no harm */
     m.remote.value = 123;
     message_send(fd, &m, -1);
     pause();
@@ -825,7 +825,7 @@ Test(daemon, a_client_that_never_reads_does_not_keep_the_others_waiting)
     cr_assert_geq(fd = socket_connect(place.socket), 0);
     hello(&m, 3);
     message_send(fd, &m, -1);
-    /* Far more answers than the queue takes. */
+    /* More answers than the queue takes. */
     message_init(&m, MESSAGE_LIST);
     for (int i = 0; i < 20000; i++)
         if (message_send(fd, &m, -1) == -EPIPE)

@@ -22,7 +22,7 @@ static const struct {
     {"../scheduler/daemon/cutind.conf.sample", 7},
 };
 
-/* Names that no machine has but the site's, and cgroups where the daemon could not tell them. */
+/* Replaces names that only the site has; leaves out cgroups if the daemon cannot tell them. */
 static const char *line_here(const char *line)
 {
     static char here[512];
@@ -64,8 +64,8 @@ static void expect_starts(const char *file, const char *text)
     cr_assert(place_free(&place));
 }
 
-/* From a section's line to the end of the block, or to an empty line. Settings of the sample are
- * behind a #, its text behind one and a space. */
+/* Starts a daemon with each configuration: from a section's line to the end of the block, or to an
+ * empty line. In the sample, settings follow a #, and text follows a # and a space. */
 static int start_each(const char *file)
 {
     char path[512], line[512], text[4096] = "";

@@ -1,5 +1,5 @@
 /*
- * hold.c - a hold that does not end is said, with the names of both. When it is said: long_hold.c.
+ * hold.c - a hold that does not end is reported, with the names of both. When: see long_hold.c.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static void tear_down(void)
 
 TestSuite(hold, .init = set_up, .fini = tear_down);
 
-/* A daemon whose messages we read, and one that may hold the other. */
+/* Starts a daemon whose messages this test reads, and a client that may hold another one. */
 static void start(void)
 {
     int mine = dup(STDERR_FILENO);
@@ -52,7 +52,7 @@ static void start(void)
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
 }
 
-/* How many lines the daemon has said that name the one that waits, and who holds it. */
+/* How many lines of the daemon name the process that waits, and the one that holds it. */
 static int said_of(const char *by)
 {
     static char text[65536];
@@ -77,7 +77,7 @@ static int said(void)
     return said_of(holder);
 }
 
-/* Who held it on its first device, in the row that was read last. */
+/* The holders of its first device, in the row that was read last. */
 static uint32_t holders;
 static int32_t holder[PAGE_CLIENT_BITS];
 
@@ -110,7 +110,7 @@ Test(hold, that_does_not_end_is_said_with_both_names)
     cr_assert_eq(row.device[0].held_ns, 0);
 }
 
-/* No hold of either is long. */
+/* No hold of either process is long. */
 Test(hold, that_two_keep_up_in_turn_is_said)
 {
     static struct actor second;
@@ -131,7 +131,7 @@ Test(hold, that_two_keep_up_in_turn_is_said)
     actor_kill(&second);
 }
 
-/* What `cutin list` makes of it. */
+/* What `cutin list` prints then. */
 Test(hold, is_shown_in_lists)
 {
     char text[65536], expected[64], *held;
@@ -190,7 +190,7 @@ Test(hold, ends_with_its_holder_while_the_daemon_is_stopped)
     }
 }
 
-/* Else the next one to get its bit may be taken for dead before it has said that it lives. */
+/* Otherwise the next process to get the bit may be taken for dead before it has beaten once. */
 Test(hold, the_bit_of_the_dead_comes_to_the_next_without_its_death)
 {
     start();
@@ -231,8 +231,8 @@ static uint64_t rt_silent_ms(void)
     return ms;
 }
 
-/* As on a machine that gives a real-time process no processor for seconds: what it has on the
- * device goes on, and so do its holds. Until it is stopped. */
+/* As on a machine that gives a real-time process no processor for seconds: its work on the device
+ * goes on, and so do its holds, until it is stopped. */
 Test(hold, stays_where_the_holder_waits_for_a_processor)
 {
     start();

@@ -1,6 +1,6 @@
 /*
- * hostile.c - a user who means no good to real time, at a daemon that is not his
- * (docs/security.md). Needs root, for the second user.
+ * hostile.c - a user who attacks real time, at a daemon of another user (docs/security.md). Needs
+ * root, for the second user.
  */
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -34,7 +34,7 @@ static void set_up(void)
     place_new(&place);
 }
 
-/* LeakSanitizer, where there is one, has it in the daemon's status. */
+/* LeakSanitizer, if there is one, reports by the daemon's status. */
 static void tear_down(void)
 {
     if (geteuid() != 0)
@@ -56,7 +56,7 @@ static int join_as(uid_t uid, uint32_t level, uint32_t slot)
     return fd;
 }
 
-/* The same, and its page. */
+/* The same, but returns its page. */
 static int page_fd_of(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -80,7 +80,7 @@ static struct cutin_page *page_of(int fd)
     return page;
 }
 
-/* A real-time client of ours, which is told of those below. */
+/* A real-time client of this test, which is told of clients below. */
 static int owner_new(void)
 {
     int fd = join_as(0, 3, 0);
@@ -89,7 +89,7 @@ static int owner_new(void)
     return fd;
 }
 
-/* What the daemon has still to do about what was sent before is done when it answers this. */
+/* When the daemon answers this, it has done all that earlier messages ask for. */
 static void settle(int fd)
 {
     union message m;
@@ -114,7 +114,7 @@ Test(hostile, of_one_user_only_some_clients_of_a_device_cost_real_time)
     told = bare_count(owner, MESSAGE_JOIN);
     cr_assert_eq(told, PER_DEVICE, "%u are told", told);
     cr_assert_eq(bare_wait(many[MANY - 1], MESSAGE_DONE, NULL), 0, "and is told so");
-    /* Whoever is not bound by limits is not kept out by those who are. */
+    /* A user without limits is not kept out by users with limits. */
     many[0] = (close(many[0]), join_as(0, 0, 0));
     told = 0;
     WAIT_UNTIL((told += bare_count(owner, MESSAGE_JOIN)) >= 2);
@@ -146,7 +146,7 @@ Test(hostile, clients_that_come_and_go_are_told_at_a_rate)
     limit = BURST + PER_SECOND * (now_ms() - began) / 1000 + 1;
     cr_assert(told > 0 && told <= limit, "%u of %d are told, at most %llu may be", told, ROUNDS,
               (unsigned long long)limit);
-    /* And one that stays is told in the end. */
+    /* A client that stays is told in the end. */
     last = bare_connect(place.socket, OTHER);
     bare_hello(last, 0);
     cr_assert_eq(bare_wait(last, MESSAGE_WELCOME, &m), 0);
@@ -157,7 +157,7 @@ Test(hostile, clients_that_come_and_go_are_told_at_a_rate)
     close(owner);
 }
 
-/* Nor does the daemon remember anything of those that have gone. */
+/* Nor does the daemon remember anything of clients that have gone. */
 Test(hostile, clients_that_nobody_was_told_of_leave_nothing)
 {
     enum { CLIENTS = 2 * BURST };
@@ -167,14 +167,14 @@ Test(hostile, clients_that_nobody_was_told_of_leave_nothing)
         int fd = bare_connect(place.socket, OTHER);
 
         bare_hello(fd, 0);
-        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) /* others each time */
+        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) /* different devices each time */
             bare_device(fd, slot, (uint8_t)(i * PAGE_DEVICES + slot));
         settle(fd);
         close(fd);
     }
 }
 
-/* What AddressSanitizer keeps of freed memory is not the daemon's. */
+/* Freed memory that AddressSanitizer keeps is not the daemon's. */
 static void keep_nothing_freed(void)
 {
     const char *set = getenv("ASAN_OPTIONS");
@@ -263,7 +263,7 @@ Test(hostile, answers_that_nobody_reads_cost_the_daemon_little)
         for (int i = 0; i < CONNECTIONS; i++)
             for (int k = 0; k < ASKS; k++)
                 ask(fds[i]);
-    close(root); /* who has said nothing for 10 s is let go */
+    close(root); /* a connection that says nothing for 10 s is ended */
     root = bare_connect(place.socket, 0);
     settle(root);
     cr_assert_lt(daemon_kb() - before, MOST_KB, "the daemon has grown by %ld kB",
@@ -290,7 +290,7 @@ Test(hostile, who_says_nothing_is_let_go_and_who_asks_is_not)
     close(silent);
 }
 
-/* What is sent to clients without their asking, by orders of their own user. */
+/* Orders of their own user make the daemon send to clients that do not read. */
 Test(hostile, orders_that_nobody_takes_cost_the_daemon_little)
 {
     enum { CLIENTS = 100, ORDERS = 2000, MOST_KB = 1024 };
@@ -311,7 +311,7 @@ Test(hostile, orders_that_nobody_takes_cost_the_daemon_little)
     m.control.kind = CONTROL_DEPTH;
     m.control.value = 1;
     for (; n < ORDERS; n++) {
-        if (n == ORDERS / 2) /* as much waits for each of them as ever does */
+        if (n == ORDERS / 2) /* each of them has as much waiting as it ever has */
             before = daemon_kb();
         bare_send(root, &m);
         cr_assert_eq(bare_wait(root, MESSAGE_DONE, NULL), 0);
@@ -343,7 +343,7 @@ Test(hostile, of_one_user_only_so_many_messages_are_answered_in_a_second)
     took = now_ms() - began;
     cr_assert(answered > 0 && answered <= BURST_OF_MESSAGES + EACH_SECOND * took / 1000 + 32,
               "%u were answered in %llu ms", answered, (unsigned long long)took);
-    settle(root); /* others are answered, and he is in the end */
+    settle(root); /* others are answered, and in the end this user is, too */
     while (bare_count(fds[0], MESSAGE_POLICY) > 0)
         ;
     settle(fds[0]);
@@ -372,7 +372,7 @@ Test(hostile, who_connects_without_end_is_let_in_at_a_rate)
     close(join_as(0, 3, 0));
 }
 
-/* Of the daemon's user, which no limit slows down. */
+/* As the daemon's user, which no limit slows down. */
 static void take_devices(int *fds, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -410,7 +410,7 @@ static uint64_t answering_ns(int fd)
     return processor_ns() - before;
 }
 
-/* Each has other ones than all others, of each of which the policy is asked. */
+/* All clients have different devices, and the policy is asked about each. */
 Test(hostile, devices_without_number_do_not_make_a_policy_dear)
 {
     enum { CLIENTS = 120, TIMES = 20 };
@@ -421,7 +421,7 @@ Test(hostile, devices_without_number_do_not_make_a_policy_dear)
     place_configure(&place, "[policy]\nname = fair\n");
     place_start(&place);
     take_devices(fds, CLIENTS);
-    root = bare_connect(place.socket, 0); /* who says nothing for 10 s is let go */
+    root = bare_connect(place.socket, 0); /* one that says nothing for 10 s is ended */
     fair = answering_ns(root);
     message_init(&m, MESSAGE_POLICY);
     strcpy(m.policy.name, "fixed");
@@ -480,8 +480,8 @@ Test(hostile, figures_that_nobody_reads_cost_the_daemon_little)
     close_all(fds, CLIENTS);
 }
 
-/* The kernel closes them in the name of who receives the message, or closes its socket: here behind
- * one that ends the connection. */
+/* The kernel closes them in the process that receives the message, or that closes its socket: here
+ * they are behind a message that ends the connection. */
 Test(hostile, descriptors_that_take_long_to_close_do_not_stop_the_daemon)
 {
     union message m;
@@ -502,7 +502,7 @@ Test(hostile, descriptors_that_take_long_to_close_do_not_stop_the_daemon)
     close(root);
 }
 
-/* The daemon's log is a pipe that the test holds. */
+/* Starts a daemon whose log is a pipe of this test. */
 static int start_with_log(void)
 {
     int log[2], old = dup(2);
@@ -532,7 +532,7 @@ static uint32_t lines_of(int log, const char *with)
     return n;
 }
 
-/* Each order is a line. */
+/* Each order makes one line. */
 static void order(int fd, uint32_t n)
 {
     union message m;
@@ -568,7 +568,7 @@ Test(hostile, of_one_user_only_so_many_lines_come_into_the_log)
     close(log);
 }
 
-/* The daemon forgets who has gone, when another one comes, but not what he has said. */
+/* When a new user comes, the daemon forgets one that has gone, but not how much that one logged. */
 Test(hostile, who_goes_and_comes_again_has_no_more_lines_in_the_log)
 {
     enum { TIMES = 100, AT_ONCE = 32 };
@@ -581,7 +581,7 @@ Test(hostile, who_goes_and_comes_again_has_no_more_lines_in_the_log)
         bare_hello(fd, 0);
         order(fd, 1);
         close(fd);
-        poll(NULL, 0, 15); /* by then all else that he may is as before he came */
+        poll(NULL, 0, 15); /* by then its other limits are as before it came */
         close(bare_connect(place.socket, OTHER - 1 - i));
     }
     said = lines_of(log, "WEIGHT");
@@ -625,7 +625,7 @@ Test(hostile, a_name_service_that_hangs_does_not_stop_the_daemon)
     close(fd);
 }
 
-/* Two users, one of whom a rule names. */
+/* There are two users, one of which a rule names. */
 Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
 {
     enum { ALL = 1024, NAMED = 65533 };
@@ -649,7 +649,7 @@ Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
         close(taken[i]);
 }
 
-/* No seal forbids that. The kernel takes the memory from under all who have mapped the page. */
+/* No seal forbids that. The kernel takes the memory from all that have mapped the page. */
 Test(hostile, who_takes_memory_from_under_real_time_is_put_out)
 {
     int owner, decent, fd, page, told;
@@ -678,7 +678,7 @@ Test(hostile, who_takes_memory_from_under_real_time_is_put_out)
     close(owner);
 }
 
-/* It is a page when it is made, and its client may write to it. */
+/* The page is good when it is made, but its client may write to it. */
 Test(hostile, a_page_that_is_spoiled_does_not_cut_real_time_off)
 {
     struct cutin_page *page;
@@ -709,7 +709,7 @@ Test(hostile, a_page_that_is_spoiled_does_not_cut_real_time_off)
     actor_kill(&be);
 }
 
-/* Whoever has a bit on the device: all of them. */
+/* Makes clients until all bits of the device are taken. */
 static void take_bits(int fds[PAGE_CLIENT_BITS], uid_t uid, uint32_t level)
 {
     union message m;
@@ -734,7 +734,7 @@ static void open_actor(struct actor *a, int64_t level)
     actor_join(a, level);
 }
 
-/* They do not even give them back. */
+/* These clients do not even give them back. */
 Test(hostile, bits_that_a_lower_level_has_taken_go_to_a_higher_one)
 {
     int fds[PAGE_CLIENT_BITS];
@@ -754,7 +754,7 @@ Test(hostile, bits_that_a_lower_level_has_taken_go_to_a_higher_one)
     actor_kill(&be);
 }
 
-/* How many of them have been told nothing. */
+/* How many of them have had no message. */
 static uint32_t untold(struct actor *actors, uint32_t n)
 {
     uint32_t untold = 0;
@@ -780,7 +780,7 @@ Test(hostile, a_bit_is_given_back_before_a_higher_level_has_it)
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != PAGE_BITS_CLIENTS);
     actor_do(&rt, DO_ACTIVE, 0, 3);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == PAGE_BITS_CLIENTS);
-    /* One is told that it holds nobody now: it may be cut off before it runs and says so. */
+    /* One is told that it no longer holds others: it may be cut off before it runs and says so. */
     WAIT_UNTIL(untold(low, PAGE_CLIENT_BITS) < PAGE_CLIENT_BITS);
     cr_assert_eq(untold(low, PAGE_CLIENT_BITS), PAGE_CLIENT_BITS - 1);
     for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
@@ -831,7 +831,7 @@ Test(hostile, who_has_no_bit_cuts_in_on_nobody)
     struct actor rt;
 
     place_start(&place);
-    actor_new(&rt, place.socket); /* before there is a connection that it would inherit */
+    actor_new(&rt, place.socket); /* before there are connections that it would inherit */
     take_bits(fds, 0, 3);
     actor_join(&rt, 3);
     WAIT_UNTIL(actor_do(&rt, DO_LOGGED, 0, 0) >= 0);
@@ -839,14 +839,14 @@ Test(hostile, who_has_no_bit_cuts_in_on_nobody)
     actor_do(&rt, DO_ACTIVE, 0, 3);
     actor_do(&rt, DO_IDLE, 0, 3);
     cr_assert_eq(cut_ins_of(rt.pid), 0);
-    close_all(fds, 1); /* and gets the first one that is free */
+    close_all(fds, 1); /* and the client gets the first bit that is free */
     WAIT_UNTIL(
         (actor_do(&rt, DO_ACTIVE, 0, 3), actor_do(&rt, DO_IDLE, 0, 3), cut_ins_of(rt.pid) > 0));
     close_all(fds + 1, PAGE_CLIENT_BITS - 1);
     actor_kill(&rt);
 }
 
-/* A client of level 1 has the page of everybody below, and writes to it what it likes. */
+/* A client of level 1 has the pages of all clients below, and may write anything to them. */
 static struct cutin_page *page_below(int fd, struct page_device **device)
 {
     struct cutin_page *page = NULL;
@@ -903,7 +903,7 @@ static void join_held(struct actor *rt, struct actor *be)
     WAIT_UNTIL(actor_do(be, DO_HOLD, 0, 0) != 0);
 }
 
-/* The daemon's own looks would find it, too, and say so. */
+/* The daemon's own looks would find it, too, and report it. */
 Test(hostile, a_hold_that_ends_while_its_bit_is_lifted_is_over_when_that_is_back)
 {
     struct actor rt, be;
@@ -1008,7 +1008,7 @@ static void asker_end(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* A daemon that ends by itself does so when that one has, and not before. */
+/* A daemon that ends by itself ends when that process has ended, and not earlier. */
 static void daemon_stays_for(pid_t asker)
 {
     int status;
@@ -1021,7 +1021,7 @@ static void daemon_stays_for(pid_t asker)
     place.daemon = 0;
 }
 
-/* Of those who have asked a daemon that ends by itself it remembers some, as long as they live. */
+/* A daemon that ends by itself remembers some that have asked it, as long as they live. */
 Test(hostile, who_has_asked_is_not_forgotten_for_others_of_another_user)
 {
     enum { MANY = 40 };
@@ -1044,7 +1044,7 @@ enum { ASK = 2000 };
 enum { ASK = 10000 };
 #endif
 
-/* As `cutin run true` does, of the daemon's user and of another in turn. */
+/* As `cutin run true`, of the daemon's user and another one in turn. */
 Test(hostile, ten_thousand_who_ask_once_and_go_leave_nothing)
 {
     enum { AT_ONCE = 100, GROWS_KB = 512 };
@@ -1059,7 +1059,7 @@ Test(hostile, ten_thousand_who_ask_once_and_go_leave_nothing)
     owner = place_asker(&place, 0, 1);
     descriptors = descriptors_of(place.daemon);
     for (int i = 0; i < ASK; i++) {
-        if (i == ASK / 2) /* all that it needs at once it has needed */
+        if (i == ASK / 2) /* by now it has needed all that it needs at a time */
             kb = daemon_kb();
         if (fork() == 0) {
             int fd;

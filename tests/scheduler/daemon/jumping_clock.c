@@ -1,6 +1,6 @@
 /*
- * jumping_clock.c - a clock of the day that somebody sets: at each look it is an hour behind or a
- * day ahead. For the test, and preloaded into the daemon. All other clocks are as they are.
+ * jumping_clock.c - a clock of the day that is set all the time: at each look it is an hour behind
+ * or a day ahead. For the test, and preloaded into the daemon. All other clocks are right.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
- * limits.c - descriptors, memory and socket buffers run out, in a client and in the daemon: nobody
- * ends, waits or stays held, and everything is as before once there is room again.
+ * limits.c - descriptors, memory and socket buffers run out, in a client and in the daemon: no
+ * process ends, waits or stays held, and all is as before once there is room again.
  */
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static void join(struct actor *a, int64_t level)
     register_on(a, level);
 }
 
-/* Real-time activity of one holds the other, and its end opens the hold. */
+/* Real-time activity of `rt` holds `be`, and its end opens the hold. */
 static void expect_holds(struct actor *rt, struct actor *be)
 {
     WAIT_UNTIL(actor_do(be, DO_ABOVE, 0, 0) == 1);
@@ -58,7 +58,7 @@ static void expect_holds(struct actor *rt, struct actor *be)
     WAIT_UNTIL(actor_do(be, DO_HOLD, 0, 0) == 0);
 }
 
-/* The daemon's soft limit; returns what it was. */
+/* Sets the daemon's soft limit; returns the old one. */
 static rlim_t daemon_limit(int what, rlim_t value)
 {
     enum __rlimit_resource resource = (enum __rlimit_resource)what;
@@ -77,7 +77,7 @@ static rlim_t daemon_memory(void)
     return place_proc(&place, "statm", 0) * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* No descriptor for the socket, or for the page that comes through it. */
+/* There is no descriptor for the socket, or for the page that comes by it. */
 Test(limits, a_client_without_descriptors_registers_once_there_are_some)
 {
     for (int64_t i = 0; i < 4; i++) {
@@ -97,7 +97,7 @@ Test(limits, a_client_without_descriptors_registers_once_there_are_some)
     }
 }
 
-/* Two, which the pipe of its bell takes. */
+/* It may open two, which the pipe of its bell takes. */
 Test(limits, a_client_that_may_open_next_to_nothing_comes_up_all_the_same)
 {
     struct actor a;
@@ -157,7 +157,7 @@ Test(limits, a_client_without_memory_runs_on_and_registers_once_there_is_some)
     actor_kill(&be);
 }
 
-/* Those who are there go on, one more is not taken in, and is later. */
+/* Clients that are there go on. One more is refused, and registers later. */
 static void expect_survives(int what, rlim_t low)
 {
     struct actor rt, be, late;
@@ -199,10 +199,10 @@ Test(limits, a_daemon_that_does_not_read_blocks_nobody)
     join(&rt, 3);
     join(&be, 0);
     expect_holds(&rt, &be);
-    /* Not while it still counts `be` as new: the other may have joined before its sendmsg ends. */
+    /* Not while the daemon counts `be` as new: `rt` may have joined it before its sendmsg ends. */
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
     kill(place.daemon, SIGSTOP);
-    expect_holds(&rt, &be); /* it is on nobody's path */
+    expect_holds(&rt, &be); /* no path of a client goes through the daemon */
     kill(place.daemon, SIGCONT);
     expect_holds(&rt, &be);
     actor_kill(&rt);

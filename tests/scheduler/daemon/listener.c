@@ -1,6 +1,6 @@
 /*
- * listener.c - the folder of a daemon's socket: who makes it, who removes it, and a daemon that
- * starts while another one ends.
+ * listener.c - the folder of a daemon's socket: which daemon makes and removes it, and a daemon
+ * that starts while another one ends.
  */
 #include "scheduler/daemon/listener.h"
 #include "tests/scheduler/place.h"
@@ -34,7 +34,7 @@ static void tear_down(void)
 
 TestSuite(listener, .init = set_up, .fini = tear_down);
 
-/* In place of libc's: another daemon, whose folder it is, ends just then. */
+/* Replaces libc's: another daemon, which owns the folder, ends at that moment. */
 int mkdir(const char *name, mode_t mode)
 {
     int rc = (int)syscall(SYS_mkdirat, AT_FDCWD, name, mode);

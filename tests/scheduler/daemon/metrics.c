@@ -1,5 +1,5 @@
 /*
- * metrics.c - the figures over HTTP: asked for by hand, and read by promtool where there is one.
+ * metrics.c - the metrics over HTTP: read by this test, and by promtool if there is one.
  */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -90,7 +90,7 @@ Test(metrics, tell_what_clients_do)
     actor_do(&a, DO_OPEN, 2, 2);
     actor_do(&a, DO_DEVICE, 0x11, 0);
     actor_do(&a, DO_COUNT, 0, 40);
-    actor_do(&a, DO_GPU, 0, 1500000000); /* and of two commands */
+    actor_do(&a, DO_GPU, 0, 1500000000); /* and two commands */
     WAIT_UNTIL(get("/metrics") == 200 && strstr(text, "cutin_clients{level=\"2\"} 1\n") &&
                strstr(text, "cutin_submitted_total{"));
     cr_assert(strstr(text, "level=\"2\""), "%s", text);
@@ -179,7 +179,7 @@ Test(metrics, name_the_job_that_a_process_is_of)
     rmdir(jobs);
 }
 
-/* A port that nobody has now. */
+/* Finds a port that is free now. */
 static void find_port(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -240,7 +240,7 @@ Test(metrics, silent_and_wrong_requests_do_not_stop_the_daemon)
     WAIT_UNTIL(get("/metrics") == 200);
     actor_kill(&a);
     place_kill(&place);
-    place_start(&place); /* over what a dead one left */
+    place_start(&place); /* over the socket that a dead one left */
     cr_assert_eq(get("/metrics"), 200);
 }
 
@@ -253,7 +253,7 @@ static void drip(const int *fds, int n)
     }
 }
 
-/* They never ask to the end. */
+/* They never finish their requests. */
 Test(metrics, connections_that_drip_keep_nobody_else_out)
 {
     enum { DRIPPING = 64 };

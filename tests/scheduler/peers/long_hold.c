@@ -1,5 +1,5 @@
 /*
- * long_hold.c - which holds the daemon names, and when: with pages and a time of the test's own.
+ * long_hold.c - which holds the daemon reports, and when, with pages and a clock of the test's own.
  */
 #include <criterion/criterion.h>
 #include <stdarg.h>
@@ -73,7 +73,7 @@ Test(long_hold, is_said_with_both_names_once_a_minute)
     cr_assert_eq(times_said, 2);
 }
 
-/* Requests one after another, each of nearly a second. */
+/* Requests come one after another, each of nearly a second. */
 Test(long_hold, that_has_breaks_is_not_said)
 {
     held->counters.waiting = 3;
@@ -96,7 +96,7 @@ Test(long_hold, that_nothing_waits_for_is_not_said)
     cr_assert_eq(times_said, 0);
 }
 
-/* No hold of either is long, and the one that is held has seen no end. */
+/* No hold of either is long, and the held process has seen no end. */
 Test(long_hold, that_is_kept_up_in_turn_is_said)
 {
     held->counters.waiting = 3;

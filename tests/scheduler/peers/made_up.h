@@ -1,6 +1,6 @@
 /*
- * made_up.h - PEERS clients of one device, by pages and a clock of a test's own. PEERS is defined
- * before; each test's program has these once.
+ * made_up.h - PEERS clients of one device, with pages and a clock of a test's own. Define PEERS
+ * before the include; a test's program includes this once.
  */
 #ifndef TESTS_SCHEDULER_PEERS_MADE_UP_H
 #define TESTS_SCHEDULER_PEERS_MADE_UP_H
@@ -9,7 +9,7 @@
 
 #include "scheduler/peers/look.h"
 
-enum { SLOT = 2 /* everybody's */, MS = 1000000 };
+enum { SLOT = 2 /* of every peer */, MS = 1000000 };
 
 static struct topology *topology;
 static struct cutin_page page[PEERS];
@@ -21,7 +21,7 @@ void peer_send(struct peer *p, const union message *m, struct shared_page *with)
 {
 }
 
-/* Each of them is like that one. */
+/* Makes all of them like `like`. */
 static void peers_make(struct peer like)
 {
     static const uint8_t gpu[16] = {1};

@@ -1,6 +1,5 @@
 /*
- * newcomer.c - a client that comes is held until those above it can hold it, by pages of the test's
- * own.
+ * newcomer.c - a new client is held until those above it can hold it; with pages of the test's own.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -8,13 +7,14 @@
 #include "scheduler/peers/topology.h"
 #include "common/clock.h"
 
-enum { PEERS = 4, NEW = PEERS - 1, SLOT = 2 /* everybody's */, LEAST_MS = 5, MOST_MS = 100 };
+enum { PEERS = 4, NEW = PEERS - 1, SLOT = 2 /* of every peer */, LEAST_MS = 5, MOST_MS = 100 };
 static const uint64_t now = 1000 * NS_PER_MS;
 
 static struct topology *topology;
 static struct cutin_page page[PEERS];
 static struct shared_page shared[PEERS];
-static struct peer peer[PEERS]; /* two services, one that is below nobody new, and the newcomer */
+static struct peer peer[PEERS]; /* two services, one with no new client below it, and the
+                                 * newcomer */
 static uint32_t joins;
 
 void peer_send(struct peer *p, const union message *m, struct shared_page *with)
@@ -148,7 +148,7 @@ Test(newcomer, that_came_before_those_above_is_not_held_by_the_daemon)
     topology_settle(&peer[NEW]);
     joined(0);
     joined(1);
-    peer[2].level = peer[2].lowest = 3; /* somebody has risen */
+    peer[2].level = peer[2].lowest = 3; /* it has risen */
     topology_update(topology, peer, &peer[2]);
     cr_assert_eq(joins, 3 + 1, "the other one of its level is below it too: %u", joins);
     cr_assert_eq(held(NEW, SLOT), 0);

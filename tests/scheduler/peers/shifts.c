@@ -1,12 +1,12 @@
 /*
- * shifts.c - who takes shifts on a device, by pages of the test's own.
+ * shifts.c - which clients take shifts on a device, with pages of the test's own.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "scheduler/peers/look.h"
 
-enum { PEERS = 4, SLOT = 2 /* everybody's */ };
+enum { PEERS = 4, SLOT = 2 /* of every peer */ };
 
 static struct topology *topology;
 static struct cutin_page page[PEERS];
@@ -48,7 +48,7 @@ static uint32_t shift(uint32_t i)
     return page[i].shift[SLOT] & ~PAGE_SHIFT_BEAT;
 }
 
-static uint32_t stander; /* gets nowhere, others that have work do */
+static uint32_t stander; /* makes no progress; others with work do */
 
 static void looks(int n)
 {
@@ -81,7 +81,7 @@ Test(shifts, are_for_those_that_always_have_work_waiting)
     cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "at once: %x", shift(3));
 }
 
-/* Who launches three kernels and waits for them has nothing buffered, and as much in flight. */
+/* It launches three kernels and waits for them: nothing is buffered, but always some in flight. */
 Test(shifts, are_for_those_that_always_have_something_in_flight)
 {
     counters(1)->in_flight = counters(2)->waiting = 3;
@@ -96,7 +96,7 @@ Test(shifts, are_for_those_that_always_have_something_in_flight)
     cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "back at once: %x", shift(1));
 }
 
-/* Of the looks in its own shift each so many-th finds nothing, of those in others' none does. */
+/* One look in `every` in its own shift finds no work; in others' shifts each look finds some. */
 static uint32_t looks_with_shifts(uint32_t every)
 {
     uint32_t with = 0;
@@ -128,7 +128,7 @@ Test(shifts, are_not_for_one_that_has_done_all_until_it_goes_on_for_as_long_as_a
     cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
 }
 
-/* It waits for the host. The progress guard lets more in behind it. */
+/* It waits for the host, and the progress guard lets more in behind that. */
 Test(shifts, are_not_for_one_that_gets_nowhere)
 {
     counters(1)->in_flight = counters(1)->waiting = counters(2)->waiting = 1;
@@ -153,7 +153,7 @@ Test(shifts, are_not_for_one_that_gets_nowhere)
     cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "idle is not standing: %x", shift(1));
 }
 
-/* Nothing would run in those of one that has ended. */
+/* Nothing would run in the shifts of a client that has ended. */
 Test(shifts, of_one_that_ends_are_the_others_at_once)
 {
     for (uint32_t i = 1; i < PEERS; i++)
@@ -178,7 +178,7 @@ Test(shifts, are_not_for_one_that_is_paused_or_has_nobody_above)
         cr_expect_eq(shift(i), 0, "alone among those that go: %x", shift(i));
 }
 
-/* Of a command that does not begin where it would not end, at most as much is lost. */
+/* A command does not begin if it would outlast the shift: at most a 64th is lost by that. */
 Test(shifts, are_64_times_as_long_as_the_longest_command)
 {
     for (uint32_t i = 1; i < PEERS; i++)
@@ -196,7 +196,7 @@ Test(shifts, are_64_times_as_long_as_the_longest_command)
     cr_expect_eq(shift(3), PAGE_SHIFT(2, 3), "%x", shift(3));
 }
 
-/* Work of a higher level holds the others, and takes nothing of their time otherwise. */
+/* Work of a higher level holds the others, and takes nothing else of their time. */
 Test(shifts, are_taken_among_those_of_one_level)
 {
     for (uint32_t i = 1; i < PEERS; i++)

@@ -1,5 +1,5 @@
 /*
- * turns.c - who has the turns of the policy fair, by pages and a clock of the test's own.
+ * turns.c - which client has the turns of the policy fair, by pages and a clock of the test's own.
  */
 enum { PEERS = 2 };
 #include "tests/scheduler/peers/made_up.h"
@@ -25,8 +25,8 @@ static bool held(uint32_t i)
     return atomic_load(&page[i].device[SLOT].want[0]) & PAGE_BIT_POLICY;
 }
 
-/* A millisecond, in which whoever is not held works; `long_ms`: the first one's kernels take so
- * long, and no estimate knows that. Returns who worked. */
+/* A millisecond, in which the client that is not held works. `long_ms`: the first one's kernels
+ * take so long, which no estimate knows. Returns the index of the one that worked. */
 static uint32_t millisecond(uint32_t long_ms)
 {
     static uint32_t into;
@@ -65,7 +65,7 @@ Test(turns, are_as_many_for_each)
     cr_expect_leq(abs((int)second_of(10000, 0) - 5000), 500);
 }
 
-/* A kernel that began in a turn goes on, so the other has what is left of the time. */
+/* A kernel that began in a turn goes on, so the other client has what is left of the time. */
 Test(turns, of_kernels_that_no_estimate_knows_are_counted_by_the_clock)
 {
     both_have_work();
@@ -84,8 +84,8 @@ Test(turns, do_not_count_what_was_used_at_another_level)
     cr_expect_leq(second_of(2000, 0), 1200);
 }
 
-/* It waits for the host, or for the other, which is held no more. The progress guard lets more in
- * behind it. */
+/* It waits for the host, or for the other one, which is no longer held. The progress guard lets
+ * more in behind it. */
 Test(turns, are_not_for_work_that_gets_nowhere)
 {
     both_have_work();
@@ -101,7 +101,7 @@ Test(turns, are_not_for_work_that_gets_nowhere)
     }
 }
 
-/* By somebody above, who writes one word of each of them. */
+/* A client above holds both, by one word of each. */
 Test(turns, are_not_used_by_who_is_held_meanwhile)
 {
     enum { ABOVE = 1u << 20 };
@@ -113,7 +113,7 @@ Test(turns, are_not_used_by_who_is_held_meanwhile)
     for (uint32_t i = 0; i < 1500; i++)
         policy_tick(peer, &policy_fair, now += MS);
     for (uint32_t i = 0; i < PEERS; i++) {
-        /* In 16 ns, from bit 8 on: policy_fair.c. */
+        /* In units of 16 ns, from bit 8 on: policy_fair.c. */
         uint64_t more_ns = ((peer[i].device[SLOT].memory >> 8) - (used[i] >> 8)) * 16;
         cr_expect_leq(more_ns, 20 * MS, "%u: %" PRIu64, i, more_ns);
     }

@@ -1,5 +1,5 @@
 /*
- * usage.c - how clients' figures add up to a device's time, by pages of the test's own.
+ * usage.c - how clients' figures add up to a device's time, with pages of the test's own.
  */
 enum { PEERS = 3 };
 #include "tests/scheduler/peers/made_up.h"
@@ -14,7 +14,7 @@ static void set_up(void)
 
 TestSuite(usage, .init = set_up);
 
-/* In the next 100 ms; `unsure_ms` of `gpu_ms`. */
+/* Reports `gpu_ms` in the next 100 ms, of which `unsure_ms` are unsure. */
 static void tells(uint32_t i, uint32_t gpu_ms, uint32_t unsure_ms)
 {
     page[i].device[SLOT].counters.gpu_ns += (uint64_t)gpu_ms * MS;
@@ -79,7 +79,7 @@ Test(usage, is_told_before_the_next_look_too)
     had(0, 7);
 }
 
-/* Another daemon was there before, or none. */
+/* It counted before this daemon came. */
 Test(usage, of_a_client_with_a_past_is_taken_from_nobody)
 {
     tells(1, 100000, 1000);
@@ -95,7 +95,7 @@ Test(usage, of_a_client_with_a_past_is_taken_from_nobody)
     had(1, 40);
 }
 
-/* Who asks in between sees more than there will be: what he was told does not go down. */
+/* A question in between is answered with more than there will be: that answer does not go down. */
 Test(usage, does_not_go_back_when_a_look_takes_of_it)
 {
     look();

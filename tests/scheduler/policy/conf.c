@@ -1,5 +1,5 @@
 /*
- * conf.c - cutind.conf: what is read, and what is said about a mistake.
+ * conf.c - cutind.conf: what is read, and what is reported about a mistake.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -102,7 +102,7 @@ Test(conf, every_setting_is_read)
     cr_assert_eq(conf.owner, 1000);
 }
 
-/* Its settings are in comments: as it is, and without their #. */
+/* The sample, whose settings are in comments: as it is, or (`said`) without their #. */
 static char *sample(bool said)
 {
     static char text[8192];
@@ -235,7 +235,7 @@ Test(conf, of_what_is_contained_the_user_counts_for_nothing)
     cr_assert(strstr(reason, "where its cgroup is cannot be told"), "%s", reason);
 }
 
-/* The line between the quotes is taken, and grants. */
+/* The line between the quotes is accepted, and grants the level. */
 static void proposal_grants(const struct subject *who, const char *contained)
 {
     char reason[320], text[400], *rule, *end;
@@ -260,7 +260,7 @@ Test(conf, what_a_refusal_proposes_would_grant_it)
                     "[allow]\ncontained = cgroup:/system.slice\n");
 }
 
-/* NULL: there is no such file. */
+/* Whether a file of cgroups with that text is understood; NULL: there is no file. */
 static bool cgroups_known(const char *text)
 {
     char path[64], *read;

@@ -1,5 +1,5 @@
 /*
- * job.c - which account a process has, by the files of root that it cannot write.
+ * job.c - which account a process has, by root's files, which it cannot write.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -45,7 +45,7 @@ static void file_write(const char *text)
 
 static const struct job inference = {.account = "inference", .id = "42"};
 
-/* What a process `depth` generations below this one is told of itself: its exit status is 0 for the
+/* A process `depth` generations below this one asks for its own job. Its exit status is 0 for the
  * account `inference`, else 1. */
 static int descendant(int depth)
 {

@@ -111,7 +111,7 @@ Test(permission, rules_that_change_reach_running_processes)
     actor_kill(&a);
 }
 
-/* This process plays the batch system's, whose children a job's processes are. */
+/* This process plays the batch system: its children are the processes of jobs. */
 Test(permission, an_account_counts_in_the_processes_of_its_jobs_alone)
 {
     char jobs[96], text[256];
@@ -209,7 +209,7 @@ Test(permission, limits_are_per_user_and_said)
     cr_assert_eq(actor_do(&a[2], DO_CONNECTED, 0, 0), 0);
     actor_new(&mine, place.socket);
     actor_do(&mine, DO_OPEN, 0, 0);
-    WAIT_UNTIL(actor_do(&mine, DO_CONNECTED, 0, 0) == 1); /* another user's limit */
+    WAIT_UNTIL(actor_do(&mine, DO_CONNECTED, 0, 0) == 1); /* the limit of another user */
     actor_kill(&a[0]);
     WAIT_UNTIL(actor_do(&a[2], DO_CONNECTED, 0, 0) == 1);
     for (int i = 1; i < 3; i++)
@@ -281,7 +281,7 @@ Test(permission, a_cgroup_decides_whatever_the_user)
     place_start(&place);
     actor_new(&in, place.socket);
     place_enter(folder, in.pid);
-    actor_do(&in, DO_OPEN, 3, 3); /* as root, which may be anything elsewhere */
+    actor_do(&in, DO_OPEN, 3, 3); /* as root, which may have any level elsewhere */
     cr_assert_eq(actor_do(&in, DO_LEVEL, 0, 0), 2);
     WAIT_UNTIL(strstr(in.said, "no rule gives the cgroup of process"));
     actor_new(&out, place.socket);
@@ -292,7 +292,7 @@ Test(permission, a_cgroup_decides_whatever_the_user)
     WAIT_UNTIL(rmdir(folder) == 0);
 }
 
-/* Of many parents, each of whom could have begun a job. */
+/* Connects behind many parents, each of which could have begun a job. */
 static void come_far_below(int depth, int times, int end)
 {
     while (depth-- > 0) {
@@ -306,10 +306,10 @@ static void come_far_below(int depth, int times, int end)
     while (times-- > 0)
         close(bare_connect(place.socket, (uid_t)-1));
     _exit(write(end, "", 1) != 1 ||
-          read(end, &times, 1) != 0); /* when they have all been looked at */
+          read(end, &times, 1) != 0); /* when all of them have been looked at */
 }
 
-/* System calls of the daemon that read: of each parent one. */
+/* Read system calls of the daemon: it makes one for each parent. */
 static unsigned long daemon_reads(void)
 {
     unsigned long reads = 0;
@@ -365,7 +365,7 @@ Test(permission, who_is_contained_and_comes_too_often_is_not_looked_up)
     WAIT_UNTIL(rmdir(folder) == 0);
 }
 
-/* All are root, as users of containers often are. */
+/* All are root, as users in containers often are. */
 Test(permission, who_is_contained_takes_no_room_from_another_cgroup)
 {
     enum { MOST = 2 };
@@ -416,7 +416,7 @@ Test(permission, who_is_contained_has_no_more_room_as_another_user)
         actor_do(&in[i], DO_OPEN, 0, 0);
         cr_expect_eq(actor_do(&in[i], DO_CONNECTED, 0, 0), i == 0);
     }
-    join_as_other(&out, 0); /* the user id of the first */
+    join_as_other(&out, 0); /* with the first one's user id */
     cr_expect_eq(actor_do(&out, DO_CONNECTED, 0, 0), 1, "%s", out.said);
     for (int i = 0; i < 2; i++)
         actor_kill(&in[i]);
@@ -424,7 +424,7 @@ Test(permission, who_is_contained_has_no_more_room_as_another_user)
     WAIT_UNTIL(rmdir(folder) == 0);
 }
 
-/* Anybody to whom a cgroup is delegated names those below it. */
+/* A user to whom a cgroup is delegated names the cgroups below it. */
 Test(permission, what_a_cgroup_is_called_does_no_harm_in_the_log)
 {
     char folder[PLACE_CGROUP], below[640], log[4096] = "";
@@ -450,7 +450,7 @@ Test(permission, what_a_cgroup_is_called_does_no_harm_in_the_log)
     WAIT_UNTIL(rmdir(folder) == 0);
 }
 
-/* Once the main thread has ended. */
+/* Runs when the main thread has ended. */
 static void *say_level_granted(void *out)
 {
     union message welcome;
@@ -533,7 +533,7 @@ static bool write_map(const char *file, const char *text)
     return written;
 }
 
-/* The level of a client outside, at a daemon in a user namespace that has root alone; -errno: none
+/* The level of a client outside, at a daemon in a user namespace that has only root; -errno: none
  * can be made. */
 static int level_across(struct actor *outside)
 {
@@ -563,7 +563,7 @@ Test(permission, users_from_outside_its_user_namespace_are_nobody)
     place_stop(&place);
     actor_new(&outside, place.socket);
     cr_assert_eq(actor_do(&outside, DO_USER, OTHER, 0), 0);
-    pid = fork(); /* one thread, as a namespace of users needs */
+    pid = fork(); /* it has one thread, as unshare of a user namespace needs */
     if (pid == 0)
         _exit(level_across(&outside) & 0xff);
     cr_assert_eq(waitpid(pid, &status, 0), pid);

@@ -1,5 +1,5 @@
 /*
- * policy.c - what policies decide about made-up clients, and that the daemon carries it out.
+ * policy.c - what policies decide about made-up clients, and that the daemon enforces it.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ struct fake {
     uint64_t memory, total_ns;
 };
 
-/* `rounds` decisions; between two of them the GPU runs for 10 ms for those that are not held. */
+/* Makes `rounds` decisions; between two, the GPU runs 10 ms for clients that are not held. */
 static void run(const struct policy *policy, struct fake f[N], int rounds)
 {
     for (int r = 0; r < rounds; r++) {
@@ -80,7 +80,7 @@ Test(policy, fair_shares_by_weight)
     expect_share(f, 2, 70);
 }
 
-/* What the one before has in flight at the begin of a turn is nobody's. */
+/* What the one before has in flight at the beginning of a turn counts for no client. */
 Test(policy, fair_gives_turns_that_last)
 {
     struct fake f[N];
@@ -283,7 +283,7 @@ Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies)
     cr_assert(place_free(&place));
 }
 
-/* The one that is behind has something in flight that gets nowhere: it may wait for the other. */
+/* The client that is behind has work that makes no progress: it may wait for the other. */
 Test(policy, who_gets_nowhere_keeps_nobody_waiting)
 {
     struct place place;
@@ -297,7 +297,7 @@ Test(policy, who_gets_nowhere_keeps_nobody_waiting)
     actor_do(&b, DO_GPU, 0, 0);
     WAIT_UNTIL(used_and_held(&a));
     WAIT_UNTIL(actor_do(&a, DO_HOLD, 0, 0) == 0);
-    actor_do(&b, DO_GPU, 0, 1 * MS); /* it has got somewhere */
+    actor_do(&b, DO_GPU, 0, 1 * MS); /* it has made progress */
     WAIT_UNTIL(used_and_held(&a));
     actor_kill(&a);
     actor_kill(&b);
@@ -324,7 +324,7 @@ Test(policy, who_is_stopped_keeps_nobody_waiting)
     join(&c, place.socket, 1);
     join_real_time(&a, place.socket, 60000);
     join_real_time(&b, place.socket, 120000);
-    actor_kill(&c); /* nobody is below them */
+    actor_kill(&c); /* no client is below them */
     actor_do(&a, DO_ACTIVE, 0, 3);
     actor_do(&b, DO_ACTIVE, 0, 3);
     WAIT_UNTIL(actor_do(&b, DO_HOLD, 0, 3) == PAGE_BIT_POLICY);
@@ -337,8 +337,8 @@ Test(policy, who_is_stopped_keeps_nobody_waiting)
     cr_assert(place_free(&place));
 }
 
-/* Reports 60 ms of GPU time, and is held for them: what has run, while more waits. That may be over
- * unseen on a busy machine. */
+/* Reports 60 ms of GPU time, as of work that has run, while more waits, and is held for that. On a
+ * busy machine the hold may be over before it is seen. */
 static bool had_its_share(struct actor *be)
 {
     bool held = false;

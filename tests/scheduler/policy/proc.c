@@ -1,5 +1,5 @@
 /*
- * proc.c - what /proc tells of a process that runs, stands, ends, and has gone.
+ * proc.c - what /proc tells of a process that runs, is stopped, ends, and has gone.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ static void *stay_main(void *arg)
     return arg;
 }
 
-/* Its main thread ends; the other one stays. */
+/* The main thread ends; the other one stays. */
 static void leave_one(void)
 {
     pthread_t other;
@@ -49,7 +49,7 @@ static void leave_one(void)
         pthread_exit(NULL);
 }
 
-/* Killed, and not waited for: nothing of it is left but what /proc shows. */
+/* It is killed and not waited for: only what /proc shows is left of it. */
 static void kill_unseen(pid_t pid)
 {
     siginfo_t end;
@@ -124,7 +124,7 @@ Test(proc, a_main_thread_that_ended_is_not_the_process)
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 }; /* a core of terabytes */
+enum { SANITIZED = 1 }; /* its core would have terabytes */
 #else
 enum { SANITIZED = 0 };
 #endif
@@ -140,13 +140,13 @@ static void crash(void)
 
     if (much == MAP_FAILED || chdir(folder) != 0)
         return;
-    setrlimit(RLIMIT_CORE, &whole); /* not permitted: no core */
+    setrlimit(RLIMIT_CORE, &whole); /* if not permitted: no core */
     memset(much, 1, BYTES);
     signal(SIGQUIT, SIG_DFL);
     raise(SIGQUIT);
 }
 
-/* A file in the folder of whoever crashes, not a pipe or a place where it would stay. */
+/* Whether a core is a file in the folder of the process: no pipe, nor a place where it stays. */
 static bool cores_are_files_here(void)
 {
     char pattern[128] = "";

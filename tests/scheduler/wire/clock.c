@@ -1,7 +1,7 @@
 /*
- * clock.c - a step of the time of day changes nothing: no file of the library or the daemon asks
- * for it, or waits by it. But one: how long ago a row of the profile was used must survive the
- * process, and decides only which rows leave a full file.
+ * clock.c - a step of the time of day changes nothing: no file of the library or the daemon reads
+ * that clock, or waits by it. One exception: how long ago a row of the profile was used has to
+ * survive the process, and decides only which rows leave a full file.
  */
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What reads CLOCK_REALTIME, or takes a deadline on it. */
+/* Names of what reads CLOCK_REALTIME, or takes a deadline on it. */
 static const char *const words[] = {
     "CLOCK_REALTIME",
     "CLOCK_TAI",
@@ -51,7 +51,7 @@ static void read_file(const char *path, char *text, size_t size)
     fclose(f);
 }
 
-/* How old something in a file is: the machine may have been off in between. */
+/* Files compare ages with it: the machine may have been off in between. */
 static bool compares_with_files(const char *path)
 {
     return strcmp(path, SOURCE_DIR "/shim/learn/profile.c") == 0 ||

@@ -1,5 +1,5 @@
 /*
- * histogram.c - durations in buckets: where they go, and what quantiles say.
+ * histogram.c - durations in buckets: where they go, and what quantiles are.
  */
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 /*
- * page.c - the shared page: its layout, what may be mapped, and who is held by whom.
+ * page.c - the shared page: its layout, what may be mapped, and which client holds which.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -88,7 +88,7 @@ Test(page, a_hold_says_since_when_until_the_next_one_begins)
     page_unmap(page);
 }
 
-/* 64 processes whose seeds are `step` apart: L1 caches have eight to twelve lines for one place. */
+/* 64 processes whose seeds are `step` apart. L1 caches have eight to twelve lines for one place. */
 Test(page, the_devices_of_many_processes_begin_at_different_slots)
 {
     for (uint32_t step = 1; step < 100; step++) {
@@ -144,7 +144,7 @@ Test(page, what_could_shrink_or_is_no_page_is_refused_and_the_old_memory_stays)
     page_unmap(mine);
 }
 
-/* As long as a daemon of some other release makes it. */
+/* A page as long as a daemon of another release makes it. */
 static int page_of(size_t bytes)
 {
     int fd = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -1,5 +1,5 @@
 /*
- * protocol.c - messages: what is accepted, and that nothing else is.
+ * protocol.c - messages: what is accepted, and that everything else is refused.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -52,8 +52,8 @@ Test(protocol, a_message_is_as_long_as_in_its_first_release_or_longer_and_goes_o
     }
 }
 
-/* One that is longer than anything that this release knows comes, too, and leaves its place for the
- * next one. */
+/* A message longer than any that this release knows arrives, too, and leaves its place to the next
+ * one. */
 Test(protocol, what_a_later_release_has_appended_or_added_is_left_out)
 {
     static struct {
@@ -128,7 +128,7 @@ Test(protocol, fields_out_of_bounds_are_refused)
     }
 }
 
-/* Whatever passes has every index within its array: recompute that independently. */
+/* In a message that passes every index is within its array, as computed here a second time. */
 Test(protocol, random_messages_that_pass_are_within_bounds)
 {
     unsigned passed = 0;

@@ -36,8 +36,8 @@
 
 enum {
     TIMES = 128,
-    FEW = 16,   /* with more in flight a thread that looks on may take over, if a call takes long */
-    ROUNDS = 5, /* of which the cheapest counts: what falls due now and then is no launch's */
+    FEW = 16,   /* with more in flight, a thread that looks may take over when a call takes long */
+    ROUNDS = 5, /* the cheapest counts: work that falls due now and then is no part of a launch */
     WARM = 6,
     TRIALS = 32,
     STREAMS = 1000,
@@ -64,7 +64,7 @@ static void die(const char *what)
 /* ---- counting -------------------------------------------------------------------------------- */
 
 static _Thread_local uint64_t stepped_ns; /* 0: the machine's clock */
-static _Atomic bool counting, parked;     /* the library's thread for the scheduler stands still */
+static _Atomic bool counting, parked;     /* the library's thread for the scheduler has stopped */
 static _Atomic unsigned rounds;
 
 __attribute__((noinline, visibility("default"))) int clock_gettime(clockid_t clock,
@@ -87,8 +87,8 @@ static bool is_client_thread(void)
     return strcmp(name, "cutin-client") == 0;
 }
 
-/* Where the library's own thread for the scheduler sleeps, which looks after all streams in each
- * round: not while something is counted. */
+/* The library's own thread for the scheduler sleeps here, and looks after all streams in each
+ * round: it stays here while something is counted. */
 __attribute__((visibility("default"))) long syscall(long number, ...)
 {
     static _Atomic(long (*)(long, ...)) real;
@@ -113,7 +113,7 @@ __attribute__((visibility("default"))) long syscall(long number, ...)
     return rc;
 }
 
-/* From now on, in this thread. */
+/* From now on, this thread's clock is stepped. */
 static void clock_step(void)
 {
     struct timespec now;
@@ -123,7 +123,7 @@ static void clock_step(void)
     stepped_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The library's threads do first what they have to do. */
+/* Before, the library's threads finish what they have to do. */
 static void count_begin(void)
 {
     unsigned until = rounds + 8;
@@ -148,7 +148,7 @@ static void count_end(const char *group, const char *name, unsigned times)
 /* ---- the program ----------------------------------------------------------------------------- */
 
 static CUcontext context;
-static unsigned streams_count, functions_count, made; /* operations, so far */
+static unsigned streams_count, functions_count, made; /* made: operations so far */
 static CUstream streams[STREAMS], other_stream;
 static CUfunction functions[FUNCTIONS];
 static CUevent event, events[FUNCTIONS];
@@ -165,8 +165,8 @@ static CUstream stream(void)
     return streams[made % streams_count];
 }
 
-/* How close markers are depends on what one costs, as it was measured: here it is a constant, in a
- * cache that tools/bench has for its runs alone. */
+/* The distance of markers depends on the measured cost of one. Here that is a constant, in a cache
+ * that tools/bench has only for its runs. */
 static void costs_record(CUdevice device)
 {
     struct record r = {.way = "graphs"};
@@ -196,7 +196,7 @@ static void driver_open(void)
     MUST(cuCtxSetCurrent(context));
 }
 
-/* `fill`, or so many that the simulator does not know. */
+/* Loads `fill`, or so many functions that the simulator does not know. */
 static void functions_load(void)
 {
     enum { A_MODULE = 1000 };
@@ -220,7 +220,7 @@ static void functions_load(void)
     }
 }
 
-/* Two kernels, and as many events as functions. */
+/* Makes two kernels, and as many events as functions. */
 static void objects_make(void)
 {
     CUlibrary library;
@@ -350,14 +350,14 @@ static void unload(void)
     MUST(cuModuleUnload(one));
 }
 
-/* Another value each time. */
+/* It sets another value each time. */
 static void set_attribute(void)
 {
     MUST(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)(made / 2 % 2),
                               kernels[made % 2], 0));
 }
 
-/* The first ones allocate, for which malloc may look through all that is free. */
+/* The first calls allocate, for which malloc may search everything that is free. */
 static void set_attributes_first(void)
 {
     static bool done;
@@ -409,7 +409,7 @@ static void both_idle(void)
 
 struct operation {
     const char *name;
-    void (*run)(void), (*before)(void), (*after)(void); /* run alone is counted */
+    void (*run)(void), (*before)(void), (*after)(void); /* only `run` is counted */
 };
 
 static const struct operation operations[] = {
@@ -433,7 +433,7 @@ static const struct operation operations[] = {
     {0},
 };
 
-/* Of a process that cuts in: what differs with whom it holds. */
+/* For a process that cuts in: operations whose cost depends on the clients that it holds. */
 static const struct operation cut_ins[] = {
     {"launch", launch, NULL, NULL},
     {"launch from idle", launch, both_idle, NULL},
@@ -465,7 +465,7 @@ static const struct operation growing[] = {
     {0},
 };
 
-/* What is made and ends in a program that has so many others. */
+/* Objects that are made and destroyed in a program that has many others. */
 static const struct operation ends[] = {
     {"module unload", unload, load, NULL},
     {"attribute of a kernel", set_attribute, set_attributes_first, NULL},
@@ -493,7 +493,7 @@ static void clock_once(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
 }
 
-/* What one of these costs: so tools/bench knows how many there are. */
+/* The cost of one of these, by which tools/bench knows how many there are. */
 static const struct operation units[] = {
     {"pthread_mutex_lock", lock_once, NULL, unlock_once},
     {"clock_gettime", clock_once, NULL, NULL},
@@ -519,8 +519,8 @@ static void count(const char *group, const struct operation *o)
 
 static _Atomic bool begun, released, submitted;
 
-/* These run in the dispatcher, which submits a host function that the driver calls at once. What
- * became due while it waited is done before anything is counted. */
+/* These run in the dispatcher: it submits a host function, which the driver calls at once. What
+ * became due while the dispatcher waited is done before anything is counted. */
 static void collect_wait(void *unused)
 {
     begun = true;
@@ -541,9 +541,9 @@ static void collect_end(void *unused)
     submitted = true;
 }
 
-/* What was buffered, on its way from the queue to the driver: of one stream, while the others have
- * something buffered that came later; or of all of them in turns, which takes all looks that the
- * dispatcher makes. With `stays` one stream is held, and has what came first. */
+/* Counts the way of buffered launches from the queue to the driver: of one stream, while the others
+ * have later work buffered; or of all streams in turns, which needs every kind of look that the
+ * dispatcher makes. With `stays` one stream is held, and has the earliest command. */
 static void count_submitted(const char *group, unsigned count, bool all, bool stays)
 {
     CUstream s = streams[0];
@@ -606,7 +606,7 @@ static void *thread_run(void *unused)
     return NULL;
 }
 
-/* Each of so many threads in a stream of its own, then the first one beside them. */
+/* Counts launches in many threads, each with its own stream; then operations beside those. */
 static void count_threads(const char *group, const struct operation *o)
 {
     static pthread_t threads[THREADS];
@@ -694,7 +694,7 @@ static void others_start(const struct group *g)
     }
 }
 
-/* Until who is below has been told of who is above, and whoever is above has its page. */
+/* Waits until the clients below have been told of those above, and those above have their pages. */
 static void others_await(const struct group *g)
 {
     bool above = strcmp(g->level, "rt") == 0;
@@ -756,12 +756,12 @@ static void group_open(const struct group *g)
     others_await(g);
 }
 
-/* All that is done once, for a stream or a function, has been done. */
+/* Does all that is done once for a stream or a function. */
 static void group_warm(void)
 {
     unsigned most = streams_count > functions_count ? streams_count : functions_count;
 
-    for (unsigned i = 0; i < TRIALS; i++) { /* until it counts as alone, if it does */
+    for (unsigned i = 0; i < TRIALS; i++) { /* until the process counts as alone, if it does */
         launch();
         both_idle();
     }

@@ -133,7 +133,7 @@ Test(alone, a_sync_leaves_it_to_the_driver)
     world_free(w);
 }
 
-/* One marker does it, in front of the stream's next command. The cap is then as strict as ever. */
+/* One marker closes it off, before the stream's next command; the cap is then as strict as ever. */
 Test(alone, what_a_stream_has_in_the_driver_is_closed_off_when_somebody_comes)
 {
     clock_freeze();

@@ -199,7 +199,7 @@ static struct world *one_stands(int *stands, int *other, int n)
     return w;
 }
 
-/* Otherwise each stream would wait for the guard behind those before it. */
+/* Without this, each stream would wait for the guard behind those before it. */
 Test(guard, lets_one_in_of_each_stream_that_is_done_as_soon_as_the_one_before_is_complete)
 {
     enum { N = 20 };

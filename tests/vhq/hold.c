@@ -198,7 +198,7 @@ static void *drain_unblocked(void *arg)
     return NULL;
 }
 
-/* Nor does it wait for what the legacy stream's rule puts behind such a call, nor behind that. */
+/* `second` is behind such a call by the legacy stream's rule, and `third` is behind `second`. */
 Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has_not_returned)
 {
     struct world *w = world_new(NULL);

@@ -193,7 +193,7 @@ Test(measure, does_not_take_a_hold_for_a_long_kernel)
     cr_expect_gt(scale(), 3 * SCALE_ONE, "what came after it counts: %u", scale());
 }
 
-/* Nor does it take what is behind a host function for long while that is in the stream. */
+/* Commands behind a host function are not measured while that is in the stream. */
 Test(measure, does_not_take_a_host_function_for_a_long_kernel)
 {
     world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});

@@ -157,7 +157,7 @@ Test(hostile, clients_that_come_and_go_are_told_at_a_rate)
     close(owner);
 }
 
-/* Nor does the daemon remember anything of clients that have gone. */
+/* The daemon remembers nothing of clients that have gone. */
 Test(hostile, clients_that_nobody_was_told_of_leave_nothing)
 {
     enum { CLIENTS = 2 * BURST };

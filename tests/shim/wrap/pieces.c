@@ -315,7 +315,7 @@ Test(pieces, there_are_none_in_a_graph)
     cr_assert_eq(nodes, 1);
 }
 
-/* Nor are there pieces of a copy onto itself: the driver has to judge that. */
+/* A copy onto itself is not cut: the driver has to judge it. */
 Test(pieces, there_are_none_where_both_sides_overlap)
 {
     CUstream s = rig_stream();

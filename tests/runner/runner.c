@@ -27,7 +27,7 @@ static _Atomic bool failed;
 static const struct runner_test *current; /* of this process */
 static int real_stderr = STDERR_FILENO;
 
-/* ThreadSanitizer: at its first race a process ends, also one that a test forks and kills. */
+/* ThreadSanitizer: a process ends at its first race, so one that a test kills reports it, too. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {

@@ -107,7 +107,7 @@ struct call {
     int stream;
     uint32_t flags, bytes;
     uint64_t est_ns;
-    uint32_t eighths, parts; /* of the device, as one or the other; 0: not known */
+    uint32_t eighths, parts; /* of the device, in one unit or the other; 0: not known */
     int event;               /* of record and wait */
     enum { LAUNCH, RECORD, WAIT } what;
     int fail;

@@ -194,7 +194,7 @@ Test(fence, a_wait_whose_record_never_begins_blocks_nobody)
     world_free(w);
 }
 
-/* Two threads race on one event. Each of their commands must not wait for the other for ever. */
+/* Two threads that race on one event may make these calls, which must not wait for each other. */
 
 static void fenced(struct vhq *q, struct vhq_req req)
 {

@@ -45,7 +45,7 @@ static void busy(void)
         launch(w, a, 100);
 }
 
-/* Completes what is in the device now. Until nothing is left it would not end: more follows. */
+/* Completes what is in the device now. It does not wait for an empty device: more follows. */
 static void complete(void)
 {
     for (uint32_t n = in_device(); n > 0; n--)

@@ -144,8 +144,8 @@ Test(shift, that_would_end_before_a_long_command_does_is_left_to_what_is_short)
     done();
 }
 
-/* What was in flight took 16 times as long as estimated. That is no reason to end a shift when a
- * sixteenth of it is left. */
+/* What was in flight took 16 times as long as estimated. What is left of a shift is compared with
+ * estimates without that factor, or its last part would be lost. */
 Test(shift, is_not_lost_for_commands_that_turned_out_longer)
 {
     world_of_two();
@@ -207,7 +207,7 @@ Test(shift, of_another_process_is_no_progress)
     done();
 }
 
-/* Launches commands; lets go what may, in three shifts of this process. */
+/* Launches commands, and lets them go in three shifts of this process, until no more goes. */
 static void launch_until_full(int commands)
 {
     advance_to(true);

@@ -825,7 +825,7 @@ Test(daemon, a_client_that_never_reads_does_not_keep_the_others_waiting)
     cr_assert_geq(fd = socket_connect(place.socket), 0);
     hello(&m, 3);
     message_send(fd, &m, -1);
-    /* More answers than the queue takes. */
+    /* Far more answers than the queue takes. */
     message_init(&m, MESSAGE_LIST);
     for (int i = 0; i < 20000; i++)
         if (message_send(fd, &m, -1) == -EPIPE)

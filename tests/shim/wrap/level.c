@@ -221,7 +221,7 @@ Test(level, an_allocation_in_the_legacy_stream_comes_between_no_others)
     ok(cuCtxSynchronize());
 }
 
-/* Otherwise a marker in one blocking stream would follow what the program put into others. */
+/* A marker in one of the blocking streams would follow what the program put into others. */
 Test(level, a_sync_waits_for_its_own_stream_alone)
 {
     CUstream waits = rig_stream_blocking(), be = rig_stream_blocking();

@@ -205,7 +205,7 @@ static void rig_open_with_queue(void)
 
 TestSuite(event_queue, .init = rig_open_with_queue, .fini = rig_close);
 
-/* `held` is held: what comes after it may go before it. */
+/* `held` is held: work that comes after it is due before it. */
 struct destroyer {
     CUstream held, s, follows;
     CUdeviceptr x;

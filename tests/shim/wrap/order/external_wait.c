@@ -15,7 +15,7 @@ static void wait_on(CUstream s)
     ok(cuStreamWaitValue32(s, word, 0, CU_STREAM_WAIT_VALUE_EQ));
 }
 
-/* Records that a wait made. */
+/* How many events the first wait of a stream records. */
 static unsigned recorded(CUstream s)
 {
     unsigned before = watch_count(WATCH_cuEventRecord);

@@ -55,7 +55,7 @@ Test(left, what_a_stream_has_in_flight_counts_until_it_has_run)
     world_free(w);
 }
 
-/* However many streams come, the cap keeps two commands in flight, by the estimates. */
+/* However many streams come, at most two commands are in flight by the estimates: the cap. */
 Test(left, streams_for_one_command_each_get_no_more_than_one_stream)
 {
     struct world *w = capped();

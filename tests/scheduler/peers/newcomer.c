@@ -13,8 +13,7 @@ static const uint64_t now = 1000 * NS_PER_MS;
 static struct topology *topology;
 static struct cutin_page page[PEERS];
 static struct shared_page shared[PEERS];
-static struct peer peer[PEERS]; /* two services, one with no new client below it, and the
-                                 * newcomer */
+static struct peer peer[PEERS]; /* two services, one of the newcomer's level, and the newcomer */
 static uint32_t joins;
 
 void peer_send(struct peer *p, const union message *m, struct shared_page *with)

@@ -192,7 +192,7 @@ static void bad(const char *variable, const char *value)
 #define CONFIG_PATH(...)
 #include "shim/lookup/config.def"
 
-/* Daemons and sandboxes start so. */
+/* Daemons and sandboxes clear their environment so. */
 Test(shim_config, an_environment_that_is_cleared_after_the_start_has_said_its_own)
 {
     setenv("CUTIN_PRIORITY", "rt", 1);
@@ -206,7 +206,7 @@ Test(shim_config, an_environment_that_is_cleared_after_the_start_has_said_its_ow
     cr_expect_str_empty(said());
 }
 
-/* Python programs set variables so, before the first import that uses the GPU. */
+/* Python programs set variables so late, before the first import that uses the GPU. */
 Test(shim_config, what_is_set_after_the_start_counts)
 {
     setenv("CUTIN_DEPTH", "7", 1);

@@ -21,8 +21,7 @@ TestSuite(dlsym, .init = sandbox_enter, .fini = sandbox_leave);
     }
 #define NO_DRIVER "LD_LIBRARY_PATH=/nonexistent"
 
-/* Names LD_PRELOAD. PRELOAD_FIRST is "LD_PRELOAD=" and, where there is one, the sanitizer's run
- * time. */
+/* PRELOAD_FIRST is "LD_PRELOAD=", and the sanitizer's run time if there is one. */
 static char *preload(const char *const libraries[])
 {
     static char text[2][4096];

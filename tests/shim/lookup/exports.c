@@ -1,6 +1,6 @@
 /*
- * exports.c - what libcutin.so shows to the loader: exactly the table's symbols, and the glibc that
- * it needs.
+ * exports.c - what libcutin.so shows to the loader: all symbols of the table, and which glibc it
+ * needs.
  */
 #include "tests/integration/process.h"
 
@@ -90,7 +90,7 @@ Test(exports, needs_nothing_that_a_build_for_glibc_2_17_lacks)
     process_free(p);
 }
 
-/* glibc 2.38 gives these functions new names (C23), which no older glibc has. */
+/* glibc 2.38 gives these new names (C23), so a library built there would load on no older glibc. */
 Test(exports, reads_numbers_by_itself)
 {
     static const char *const renamed[] = {"strto", "__isoc", "sscanf", "fscanf", "atoi"};

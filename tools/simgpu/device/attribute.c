@@ -1,6 +1,6 @@
 /*
- * attribute.c - what a simulated device says about itself: a small data-centre GPU of the Ampere
- * generation, with the SM count and memory that the configuration asks for.
+ * attribute.c - what a simulated device says about itself. It is a small data-centre GPU of the
+ * Ampere generation, with the SM count and the memory that the configuration asks for.
  */
 #include "tools/simgpu/device/attribute.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -12,10 +12,10 @@ struct row {
     int value;
 };
 
-/* Numbers for attributes that came after CUDA 12.0, so that the table compiles with any header. */
+/* Numbers of attributes that came after CUDA 12.0, so that the table compiles with any header. */
 enum {
     IPC_EVENT_SUPPORTED = 125,
-    NUMA_ID = 131, /* -1: its memory is in none of the host's nodes */
+    NUMA_ID = 131, /* -1: its memory belongs to no NUMA node of the host */
     GPU_PCI_DEVICE_ID = 139,
     GPU_PCI_SUBSYSTEM_ID = 140,
     HOST_NUMA_MEMORY_POOLS_SUPPORTED = 142,
@@ -25,7 +25,7 @@ enum {
 };
 
 #define A(name) CU_DEVICE_ATTRIBUTE_##name
-/* Absent rows are 0: what the simulated device has not. */
+/* An attribute without a row is 0: the simulated device does not have it. */
 static const struct row rows[] = {
     {A(MAX_THREADS_PER_BLOCK), 1024},
     {A(MAX_BLOCK_DIM_X), 1024},
@@ -141,7 +141,7 @@ int attribute_get(int attribute, int ordinal, int *value)
 {
     const struct sim_compute *compute = simconfig_compute();
     const struct row decided[] = {
-        /* by the configuration, or the ordinal */
+        /* these depend on the configuration or on the ordinal */
         {A(COMPUTE_CAPABILITY_MAJOR), (int)compute->arch / 10},
         {A(COMPUTE_CAPABILITY_MINOR), (int)compute->arch % 10},
         {A(MAX_THREADS_PER_MULTIPROCESSOR), (int)compute->sm_threads},

@@ -8,11 +8,11 @@
 
 #define DEVICE_NAME "cutin simulated GPU"
 
-/* 0 and the value, or -1 when CUDA has no such attribute. */
+/* Returns 0 and the value, or -1 if CUDA has no such attribute. */
 int attribute_get(int attribute, int ordinal, int *value);
-/* The same; 0 where there is none. */
+/* The value itself; 0 if CUDA has no such attribute. */
 int attribute_of(int ordinal, int attribute);
-/* The same SIMGPU_ID and ordinal give the same UUID in every process. */
+/* One SIMGPU_ID and ordinal give one UUID, in every process. */
 void attribute_uuid(int ordinal, uint8_t uuid[16]);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * context.c - contexts: made, found by their handles, destroyed. Those of a thread are in
- * current.c, a device's shared one in primary.c, what can be asked and set in context_api.c.
+ * context.c - contexts: how they are made, found by their handles, and destroyed. current.c has the
+ * contexts of a thread, primary.c the shared one of a device, context_api.c what is asked and set.
  *
- * One lock guards the list of contexts and the primaries' counts; it is never held while work is
- * waited for. Handles are pointers to structures that live as long as the process, so a stale
- * handle is told from a live one by looking, not by luck.
+ * One lock guards the list of contexts and the counts of the primary ones. No thread holds it while
+ * it waits for work. Handles are pointers to structures that live as long as the process, so a
+ * lookup in the list tells a stale handle from a live one.
  */
 #include "tools/simgpu/device/context.h"
 
@@ -39,7 +39,7 @@ struct sim_context *context_find(CUcontext handle)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* What a fresh context, or a primary one that comes back, starts from. */
+/* The state from which a new context starts, or a primary one that is retained again. */
 static void context_defaults(struct sim_context *ctx, unsigned int flags)
 {
     atomic_store(&ctx->error, CUDA_SUCCESS);
@@ -94,7 +94,7 @@ struct sim_context *context_new(int ordinal, bool primary, unsigned int version)
     ctx->ordinal = ordinal;
     ctx->primary = primary;
     ctx->version = version;
-    pthread_rwlockattr_t fair; /* whoever launches must not starve a graph launch */
+    pthread_rwlockattr_t fair; /* threads that launch must not starve a graph launch */
     pthread_rwlockattr_init(&fair);
     pthread_rwlockattr_setkind_np(&fair, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&ctx->submit_lock, &fair);
@@ -108,7 +108,7 @@ void context_list(struct sim_context *ctx)
     all = ctx;
 }
 
-/* A fresh one that nobody knows yet: made live and known, or gone. */
+/* Takes a new context that is in no list yet: makes it live and lists it, or frees it. */
 static CUresult context_introduce(struct sim_context *ctx, unsigned int flags)
 {
     CUresult rc = context_begin(ctx, flags);

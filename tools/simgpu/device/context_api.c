@@ -1,10 +1,10 @@
 /*
- * context_api.c - what a context says of itself, and what can be set: limits, and hints without
- * effect.
+ * context_api.c - what a context says about itself, and what can be set in it: limits, and hints
+ * that have no effect.
  */
 #include "tools/simgpu/device/context.h"
 
-/* Of 12.5 and later headers. */
+/* Values that headers have from 12.5 on. */
 enum { CIG_SHMEM_FALLBACK_ENABLED = 9, LIMIT_LAST = CIG_SHMEM_FALLBACK_ENABLED };
 
 SIM_TELL(cuCtxGetDevice, (CUdevice * out), out, ctx->ordinal, struct sim_context *ctx;
@@ -35,7 +35,7 @@ SIM_TELL(cuCtxGetApiVersion, (CUcontext handle, unsigned int *out), out, ctx->ve
          struct sim_context *ctx;
          TRY(context_asked(handle, &ctx)))
 
-/* As an H100 answers under 580.159.04. */
+/* Answers as an H100 does under driver 580.159.04. */
 static CUresult limit_check(CUlimit limit)
 {
     if ((int)limit < 0 || (int)limit > LIMIT_LAST)
@@ -67,7 +67,7 @@ SIM_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
 
 SIM_CALL(cuCtxResetPersistingL2Cache, (void), context_enter(NULL))
 
-/* cudaProfiler.h: there is never a profiler to be told. */
+/* cudaProfiler.h: no profiler is ever attached that these calls could reach. */
 SIM_CALL(cuProfilerInitialize, (const char *config, const char *output, int mode),
          context_enter(NULL))
 SIM_CALL(cuProfilerStart, (void), context_enter(NULL))
@@ -90,7 +90,7 @@ SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinit
     return !out ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 
-/* Hints without effect here: kept and given back. */
+/* Hints that have no effect here. The value is kept and given back. */
 #define HINT(name, type, field, last)                                                              \
     SIM_EXPORT CUresult cuCtxSet##name(type value)                                                 \
     {                                                                                              \

@@ -1,5 +1,5 @@
 /*
- * coredump.c - the settings of dumps: kept and given back. No dump is ever made here.
+ * coredump.c - the settings of core dumps. They are kept and given back; no dump is ever made.
  */
 #include "tools/simgpu/device/context.h"
 
@@ -18,7 +18,7 @@ struct settings {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct settings global = {.on[CU_COREDUMP_TRIGGER_HOST] = true}; /* under lock */
 
-/* Under lock. Where it is and how large; NULL: no such setting. */
+/* Where the setting is, and its size; NULL: there is no such setting. Under lock. */
 static void *setting(struct settings *s, int which, size_t *bytes)
 {
     bool text = which == CU_COREDUMP_FILE || which == CU_COREDUMP_PIPE;
@@ -71,7 +71,7 @@ SIM_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings which, void 
     return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A context has the global settings, unless it was given others: NOT_SUPPORTED here. */
+/* A context has the global settings unless it was given its own, which is NOT_SUPPORTED here. */
 SIM_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings which, void *value, size_t *size)
 {
     TRY(context_enter(NULL));

@@ -1,5 +1,5 @@
 /*
- * current.c - the calling thread's contexts: a stack of them, of which the last is the current one.
+ * current.c - the contexts of the calling thread: a stack, whose top is the current one.
  */
 #include "tools/simgpu/device/context.h"
 
@@ -11,7 +11,7 @@ static _Thread_local struct stack {
 static pthread_key_t stack_key;
 static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
 
-/* At the end of a thread; another destructor may still call CUDA, and then has no context. */
+/* At the end of a thread. Another destructor may still call CUDA, and then has no context. */
 static void stack_free(void *items)
 {
     stack = (struct stack){NULL, 0};

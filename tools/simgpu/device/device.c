@@ -1,7 +1,7 @@
 /*
  * device.c - who takes part in the shared devices: the file, its lock, clients, contexts and
- * streams. A client proves that it lives by a robust mutex that its engine thread holds; when the
- * kernel drops it, any other client removes what the dead one left.
+ * streams. The engine thread of a client holds a robust mutex, which shows that the client lives.
+ * When the kernel releases that mutex, any other client removes what the dead one left.
  */
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/device/timeline.h"
@@ -38,7 +38,7 @@ static void mutex_init_shared(pthread_mutex_t *m)
     pthread_mutexattr_destroy(&attr);
 }
 
-/* A fresh file is all zero; only the mutexes need making. */
+/* A new file is all zero, so only the mutexes have to be made. */
 static void shared_init(struct device_shared *sh, const struct device_params *params)
 {
     mutex_init_shared(&sh->lock);
@@ -52,9 +52,9 @@ static void shared_init(struct device_shared *sh, const struct device_params *pa
 }
 
 /*
- * Two locks on the file. Each process keeps a shared flock for life, which the kernel drops however
- * the process ends: a file that nobody has locked is litter. A write lock on its first byte is the
- * door: one process at a time joins or leaves.
+ * Two locks on the file. Each process holds a shared flock for life. The kernel releases it however
+ * the process ends, so a file that no process has locked is litter. The write lock on the first
+ * byte is the door: only one process at a time joins or leaves.
  */
 static int file_door(int fd, short type, bool patiently)
 {
@@ -72,7 +72,7 @@ static bool file_is_linked(int fd)
     return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* The file of that name, with a lease and the door. */
+/* Opens or makes the file of that name, and takes the shared flock and the door. */
 static int file_enter(const char *name)
 {
     for (;;) {
@@ -82,16 +82,16 @@ static int file_enter(const char *name)
         int rc = flock(fd, LOCK_SH) == 0 ? file_door(fd, F_WRLCK, true) : -errno;
         if (rc == 0 && file_is_linked(fd))
             return fd;
-        file_door(fd, F_UNLCK, false); /* a child of fork may have it open, too */
+        file_door(fd, F_UNLCK, false); /* or a child of fork that has it open keeps it locked */
         close(fd);
         if (rc != 0 && rc != -EINTR)
             return rc;
-        /* Unlinked meanwhile, by who left it or swept: look what the name means now. */
+        /* The file was unlinked meanwhile, by its last user or by a sweep. Open the name again. */
     }
 }
 
-/* Remove the files of devices whose processes were all killed. Who has locked one that has its name
- * still is the only one who may take it away: the name of one that has none may be another's. */
+/* Removes the files of devices whose processes were all killed. A file may be removed only under an
+ * exclusive lock, and while it has its name: a name without a file may be another one's. */
 static void files_sweep(const char *name)
 {
     char path[sizeof("/dev/shm/") + NAME_MAX];
@@ -107,7 +107,7 @@ static void files_sweep(const char *name)
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && file_is_linked(fd))
             unlink(path);
         if (fd >= 0) {
-            flock(fd, LOCK_UN); /* a child of fork may have it open, too */
+            flock(fd, LOCK_UN); /* or a child of fork that has it open keeps it locked */
             close(fd);
         }
     }
@@ -124,7 +124,7 @@ static int file_map(int fd, struct device_shared **sh)
         return -EPROTO;
     if (st.st_size == 0 && ftruncate(fd, (off_t)sizeof(**sh)) < 0)
         return -errno;
-    /* The part in front of the rings for certain: running out of it later would be SIGBUS. */
+    /* Allocate the part in front of the rings now: a full disk would later be SIGBUS. */
     int error = posix_fallocate(fd, 0, (off_t)offsetof(struct device_shared, rings));
     if (error)
         return -error;
@@ -137,7 +137,7 @@ static int file_map(int fd, struct device_shared **sh)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-/* Under the device's lock; device_completed reads it without. */
+/* Under the device's lock. device_completed reads the id without it. */
 static void stream_id_set(struct device_stream *s, uint32_t id)
 {
     __atomic_store_n(&s->id, id, __ATOMIC_RELEASE);
@@ -164,7 +164,7 @@ static void client_remove(struct device_shared *sh, uint32_t client)
     sh->clients[client].in_use = 0;
 }
 
-/* Is this client's engine thread gone? If so its `alive` is now ours. */
+/* Whether this client's engine thread is gone. If it is, the caller then holds `alive`. */
 static bool client_dead(struct device_client *c)
 {
     int rc = pthread_mutex_trylock(&c->alive);
@@ -218,8 +218,8 @@ static void futex_wake_all(uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Who was alone slept without looking after neighbours, and may come to wait for works of this
- * one. */
+/* A client that was alone sleeps without a look at its neighbours. Now it may wait for works of
+ * this client, so it has to wake up. */
 static void neighbours_wake(struct device *d)
 {
     for (uint32_t i = 0; i < DEVICE_CLIENTS; i++)
@@ -227,7 +227,7 @@ static void neighbours_wake(struct device *d)
             futex_wake_all(&d->shared->clients[i].wake);
 }
 
-/* An empty file, or one whose maker died making it, is made anew under the file lock. */
+/* A file that is empty, or whose maker died while it made it, is made anew behind the door. */
 static int shared_join(struct device *d, const struct device_params *params)
 {
     struct device_shared *sh = d->shared;
@@ -238,12 +238,12 @@ static int shared_join(struct device *d, const struct device_params *params)
     d->client = DEVICE_CLIENTS;
     device_lock(d);
     device_bury(d);
-    if (!device_shared_now(d)) { /* what the dead left, their parameters included, goes */
+    if (!device_shared_now(d)) { /* all that dead clients left goes, with their parameters */
         sh->params = *params;
         sh->clock = 0;
         memset(sh->gpus, 0, sizeof(sh->gpus));
     }
-    if (params->gpus > sh->params.gpus) /* or what is put into the others never runs */
+    if (params->gpus > sh->params.gpus) /* else the work of the added devices would never run */
         sh->params.gpus = params->gpus;
     int rc = client_claim(d);
     device_unlock(d);
@@ -293,8 +293,8 @@ static int lock_timed(struct device *d, uint64_t patience_ns)
     until.tv_nsec = (long)(ns % 1000000000u);
     int rc = pthread_mutex_timedlock(lock, &until);
 #ifdef __SANITIZE_THREAD__
-    /* libtsan knows that an untimed lock of a dead owner's mutex takes it, and not that a timed one
-     * does. */
+    /* libtsan knows that an untimed lock of a dead owner's mutex acquires it. It does not know the
+     * same of a timed one. */
     if (rc == EOWNERDEAD) {
         __tsan_mutex_pre_lock(lock, __tsan_mutex_try_lock);
         __tsan_mutex_post_lock(lock, __tsan_mutex_try_lock, 0);
@@ -304,10 +304,10 @@ static int lock_timed(struct device *d, uint64_t patience_ns)
 }
 
 /*
- * A sleeper may have been forgotten: the owner unlocks and wakes another one, takes the lock again,
- * which then says nothing of sleepers, and both die before the one that was woken has looked. The
- * kernel wakes for a dead owner where the lock says that somebody sleeps, for a dead sleeper where
- * it has no owner.
+ * The lock is timed, because the kernel may leave a sleeper asleep. The owner unlocks and wakes
+ * another sleeper, then locks again, and the lock word no longer says that threads sleep. Then both
+ * die before the woken one has looked. For a dead owner the kernel wakes a sleeper only if the word
+ * says that there is one; for a dead sleeper only if the lock has no owner.
  */
 void device_lock(struct device *d)
 {
@@ -317,7 +317,7 @@ void device_lock(struct device *d)
     lock_taken(d, rc);
 }
 
-/* Engines that sleep past their next event; they count as awake from here on. */
+/* Finds engines that sleep past their next event, and counts them as awake from now on. */
 static uint64_t sleepers_find(struct device_shared *sh)
 {
     uint64_t due[DEVICE_CLIENTS], late = 0;
@@ -346,8 +346,8 @@ void device_close(struct device *d, uint64_t patience_ns)
     struct device_shared *sh = d->shared;
     if (!sh)
         return;
-    /* The mapping stays: other threads of an exiting process may be on their way into it. Joiners
-     * are not waited for: the file then goes with them. */
+    /* The mapping stays, because other threads of an exiting process may be about to use it. This
+     * does not wait for a process that joins; that process then removes the file when it leaves. */
     bool alone = file_door(d->fd, F_WRLCK, false) == 0;
     int rc = lock_timed(d, patience_ns);
     if (rc == 0 || rc == EOWNERDEAD) {
@@ -358,14 +358,14 @@ void device_close(struct device *d, uint64_t patience_ns)
             shm_unlink(d->name);
         device_unlock(d);
     }
-    if (alone) /* the mapping keeps the file, and so its locks, open beyond close() */
+    if (alone) /* the mapping keeps the file open, and its locks, beyond close() */
         file_door(d->fd, F_UNLCK, false);
     close(d->fd);
 }
 
 /* ---- contexts and streams -------------------------------------------------------------------- */
 
-/* Never 0, which means a free slot, when the generation wraps round. */
+/* 0 means a free slot, so an id is never 0, also when the generation wraps round. */
 static uint32_t id_next(uint32_t *generation, uint32_t slots, uint32_t slot)
 {
     do {
@@ -374,7 +374,7 @@ static uint32_t id_next(uint32_t *generation, uint32_t slots, uint32_t slot)
     return *generation * slots + slot;
 }
 
-/* Threads of a process that has left (it is exiting) get nothing more. */
+/* Threads of a process that has left, because it exits, get nothing more. */
 static bool client_gone(const struct device *d)
 {
     return !d->shared->clients[d->client].in_use;
@@ -409,8 +409,8 @@ void device_context_close(struct device *d, uint32_t context)
     context_free(d->shared, slot);
 }
 
-/* The slot's ring gets its memory now: an allocation can fail, a page fault in a full file
- * kills. */
+/* Allocates the memory of the slot's ring now. An allocation can fail; a page fault in a full file
+ * system kills. */
 static bool ring_allocate(struct device *d, uint32_t slot)
 {
     size_t at = offsetof(struct device_shared, rings) + slot * sizeof(d->shared->rings[0]);
@@ -457,8 +457,8 @@ void device_complete(struct device *d, uint32_t stream, uint64_t seq)
     __atomic_store_n(&s->completed, seq, __ATOMIC_RELEASE); /* pairs with device_completed */
 }
 
-/* A slot that another stream has taken meanwhile may look unfinished once; the next look sees its
- * id. */
+/* Where another stream has just taken the slot, this may say "not complete" once. The next look
+ * sees the new id. */
 bool device_completed(const struct device *d, struct op_point p)
 {
     const struct device_stream *s = &d->shared->streams[p.stream % DEVICE_STREAMS];

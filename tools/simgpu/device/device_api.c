@@ -1,6 +1,6 @@
 /*
- * device_api.c - cuInit and the devices: names, identities, attributes. The device's own model
- * (SMs, time, queues) is device.c's.
+ * device_api.c - cuInit and the devices: names, identities, attributes. The model of the device
+ * (SMs, time, queues) is in device.c.
  */
 #include "tools/simgpu/device/attribute.h"
 #include "tools/simgpu/device/context.h"
@@ -13,7 +13,7 @@ enum { STATE_NONE, STATE_READY, STATE_FORKED };
 static _Atomic int state = STATE_NONE;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-/* A child that inherits an initialised driver can not use it: threads and queues stayed behind. */
+/* A child that inherits an initialised driver cannot use it: it has no threads and queues. */
 static void child_after_fork(void)
 {
     if (atomic_load(&state) == STATE_READY)
@@ -69,7 +69,7 @@ CUresult device_check(CUdevice dev)
     return dev >= 0 && dev < config_get()->devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* What most calls here begin with: the device exists, and the other arguments make sense. */
+/* Most calls here begin with this: the device exists, and the other arguments make sense. */
 static CUresult asked(CUdevice dev, bool good)
 {
     TRY(device_check(dev));

@@ -1,6 +1,6 @@
 /*
  * green.c - green contexts: parts of a device's multiprocessors, with streams of their own. The
- * parts are counted and not kept apart: kernels of all of them share the device.
+ * parts are only counted: kernels of all of them share the device.
  */
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -9,7 +9,7 @@
 
 enum { SMS_LEAST = 4, SMS_STEP = 2 };
 
-/* A descriptor is the number of its multiprocessors. */
+/* A descriptor is the number of multiprocessors that it stands for. */
 #define DESC(sms)      ((CUdevResourceDesc)(uintptr_t)(sms))
 #define DESC_SMS(desc) ((unsigned int)(uintptr_t)(desc))
 
@@ -93,7 +93,7 @@ CUresult cuDevSmResourceSplit(CUdevResource *result, unsigned int groups,
 /* CU_DEV_SM_RESOURCE_GROUP_BACKFILL of CUDA 13.1. */
 enum { BACKFILL = 1, COSCHEDULED = 2 /* "2 otherwise", before compute capability 9.0 */ };
 
-/* Of `left` multiprocessors: as many as the group asks for, or with 0 all that suit it. */
+/* Takes of `left` multiprocessors as many as the group asks for, or with 0 all that suit it. */
 static CUresult group_take(CU_DEV_SM_RESOURCE_GROUP_PARAMS *g, unsigned int left, bool wanted)
 {
     unsigned int step = g->coscheduledSmCount ? g->coscheduledSmCount : COSCHEDULED;

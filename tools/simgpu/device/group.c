@@ -1,6 +1,6 @@
 /*
- * group.c - what the resource manager does to a context's channel group (see group.h). What follows
- * of it timeline.c finds by looking.
+ * group.c - what the resource manager does to a context's channel group (see group.h). timeline.c
+ * finds the changes at its next look, and draws the consequences.
  */
 #include "tools/simgpu/device/group.h"
 
@@ -9,7 +9,7 @@ static struct device_context *context_at(struct device *d, uint32_t id, uint64_t
     struct device_context *c = &d->shared->contexts[id % DEVICE_CONTEXTS];
     if (c->id != id)
         return NULL;
-    /* Nothing happens between the clock and now. */
+    /* There is no event between the clock and `now`. */
     if (d->shared->clock < now)
         d->shared->clock = now;
     return c;

@@ -1,5 +1,5 @@
 /*
- * ipc.c - see ipc.h. The files have no name in any folder, so nothing of them outlives their users.
+ * ipc.c - see ipc.h. The files have no name in any folder, so they vanish with their last user.
  */
 #include "tools/simgpu/device/ipc.h"
 #include "tools/simgpu/device/attribute.h"
@@ -20,7 +20,7 @@ static uint64_t machine(void)
     return half[0];
 }
 
-/* A file that is larger than the limit would cost the process a signal. */
+/* A write beyond the limit on file sizes would send the process a signal. */
 static bool size_allowed(size_t bytes)
 {
     struct rlimit limit;
@@ -49,7 +49,7 @@ int ipc_file_make(struct ipc_file *f, size_t bytes)
     return 0;
 }
 
-/* Does what the link points to bear the number? */
+/* Whether the target of the link has the number in its name. */
 static bool number_matches(const char *link, uint64_t number)
 {
     char target[64] = "";
@@ -80,7 +80,7 @@ int ipc_file_open(const struct ipc_file *f)
         return -ENOENT;
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     if (number_matches(link,
-                       f->number)) /* of what was opened: the descriptor may be another by now */
+                       f->number)) /* of the opened file: the descriptor may be another by now */
         return fd;
     close(fd);
     return -ENOENT;

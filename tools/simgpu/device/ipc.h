@@ -1,7 +1,7 @@
 /*
- * ipc.h - files of this process that others of the machine may open: device memory, and what events
- * mean. Nobody keeps a list. A handle that goes from process to process says whose descriptor the
- * file is, and bears a number that only the file with that number answers to.
+ * ipc.h - files of this process that other processes of the machine may open: device memory, and
+ * the meaning of events. There is no list of them. A handle that goes to another process says which
+ * descriptor of which process the file is, and a number that only this file has in its name.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_DEVICE_IPC_H
 #define CUTIN_TOOLS_SIMGPU_DEVICE_IPC_H
@@ -12,16 +12,16 @@
 
 struct ipc_file {
     uint64_t number;  /* random, part of the file's name; 0: there is no file */
-    uint64_t machine; /* which SIMGPU_ID */
-    int32_t pid, fd;  /* whose, and its descriptor there */
+    uint64_t machine; /* stands for the SIMGPU_ID */
+    int32_t pid, fd;  /* the process, and its descriptor */
 };
 
-/* Make a file of `bytes` zeroes, close-on-exec. 0 or -errno; a limit on file sizes is respected. */
+/* Makes a file of `bytes` zeroes, close-on-exec. 0 or -errno; respects a limit on file sizes. */
 int ipc_file_make(struct ipc_file *f, size_t bytes);
-/* Is it still open in this process? A program may close descriptors that it did not open. */
+/* Whether it is still open in this process. A program may close descriptors of others. */
 bool ipc_file_there(const struct ipc_file *f);
-/* A descriptor of another process's file. -EEXIST: it is this one's; -ENOENT: it is gone or never
- * was; -EXDEV: it belongs to other devices. */
+/* Opens another process's file. -EEXIST: it is this process's; -ENOENT: it is gone or never
+ * existed; -EXDEV: it belongs to other devices. */
 int ipc_file_open(const struct ipc_file *f);
 
 #endif

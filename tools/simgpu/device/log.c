@@ -1,6 +1,6 @@
 /*
- * log.c - the device event log: key=value lines, one append per line, so that processes can share
- * the file. README.md lists the keys.
+ * log.c - the log of device events. Each line is key=value pairs and one append, so processes can
+ * share the file. README.md lists the keys.
  */
 #include "tools/simgpu/device/log.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -32,7 +32,7 @@ static void log_open(void)
                 strerror(errno));
 }
 
-/* A kernel's grid, block and dynamic shared memory; a copy's bytes; nothing of other works. */
+/* A kernel's grid, block and dynamic shared memory; a copy's bytes; nothing for other works. */
 static const char *shape_text(const struct work *w, char *text, size_t room)
 {
     const uint64_t *s = w->args.u64;

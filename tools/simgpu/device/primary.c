@@ -1,16 +1,16 @@
 /*
- * primary.c - a device's primary context, which everybody shares who retains it.
+ * primary.c - a device's primary context, which all that retain it share.
  */
 #include "tools/simgpu/device/context.h"
 
 enum { DEVICES_MAX = 64 };
 
-static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* some context's `ending` went false */
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER; /* a context's `ending` went false */
 static struct sim_context
     *primaries[DEVICES_MAX]; /* by ordinal; made on first retain; under context_lock */
 static unsigned int primary_flags[DEVICES_MAX];
 
-/* The device's primary context, made if need be. Under context_lock. */
+/* The device's primary context; makes it if there is none yet. Under context_lock. */
 static struct sim_context *primary_of(CUdevice dev)
 {
     if (!primaries[dev]) {
@@ -55,8 +55,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
     return CUDA_SUCCESS;
 }
 
-/* Gives up one retain, and ends the context with the last. A reset ends it and keeps the
- * retains. */
+/* Gives up one retain; the last one ends the context. A reset ends it and keeps the retains. */
 static CUresult primary_give_up(CUdevice dev, bool reset)
 {
     TRY(device_check(dev));
@@ -110,7 +109,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags
     return CUDA_SUCCESS;
 }
 
-/* Before 11.0 an active primary context kept its flags. */
+/* Before 11.0 an active primary context kept its flags, and the call failed. */
 SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
     unsigned int before;

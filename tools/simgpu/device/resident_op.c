@@ -1,6 +1,6 @@
 /*
- * resident_op.c - resident kernels on the timeline; see resident_op.h. Who is killed between two
- * stores leaves one kernel's end a little off.
+ * resident_op.c - resident kernels on the timeline; see resident_op.h. If a process is killed
+ * between two stores, the end of one kernel is slightly wrong.
  */
 #include "tools/simgpu/device/resident_op.h"
 
@@ -26,7 +26,7 @@ uint64_t resident_overrun(const struct op *op, uint64_t now)
     return now > op->end_ns ? now - op->end_ns : 0;
 }
 
-/* It may have come that far before its context lost the GPU. */
+/* The kernel may have run that far before its context lost the GPU. */
 static void resume_away(struct op *op, uint64_t ns)
 {
     if (ns <= op->cost_ns) {

@@ -1,22 +1,21 @@
 /*
- * timeline.c - what runs when on the shared devices. device_advance() walks from event to event (an
- * op ends, a slice ends, a switch ends, an op is submitted) and at each settles what that allows:
+ * timeline.c - what runs when on the shared devices. device_advance() goes from event to event (an
+ * op ends, a slice ends, a switch ends, an op is submitted) and at each does what that allows:
  *
  *   - Streams are in order: only a stream's head can start, once its dependencies are done.
  *   - A GPU runs kernels of one context at a time. Contexts take turns by time slice, but only when
  *     another one has a kernel to run; a context with none gives the GPU up at once. A kernel whose
  *     slice ends is paused where it is.
- *   - Within the context kernels run side by side where their SMs fit: by stream priority, then by
- *     order of submission. One that does not fit waits, and so do those behind it (it would get the
- *     next free SMs on real hardware too), so nothing starves.
- *   - Kernels that run side by side share the memory's bandwidth, and take longer where it is
- *     short.
- *   - A resident kernel runs piece by piece: at the end of each its owner says how long the next
- *     one is. In between it keeps its SMs, and its context's turn.
- *   - Copies run on the copy engine of their direction whichever context has the SMs. While both
+ *   - Kernels of one context run side by side where their SMs fit: by stream priority, then by
+ *     order of submission. One that does not fit waits, and so do those behind it, as on real
+ *     hardware, where it would get the next free SMs. So nothing starves.
+ *   - Kernels that run side by side share the memory bandwidth, and take longer if it is short.
+ *   - A resident kernel runs piece by piece. At the end of each its owner says how long the next
+ *     one is. In between it keeps its SMs, and its context keeps the GPU.
+ *   - Copies run on the copy engine of their direction, whichever context has the SMs. While both
  *     directions of the link are in use, each is slower.
- *   - Streams of a context that share a hardware queue: a memop wait at which one of them stands
- *     stops what was submitted to the others after it.
+ *   - Streams of a context may share a hardware queue. While one of them waits at a memop wait,
+ *     what was submitted later to the others does not start.
  */
 #include "tools/simgpu/device/timeline.h"
 #include "tools/simgpu/device/resident_op.h"
@@ -27,7 +26,7 @@
 struct view {
     struct device_shared *sh;
     uint32_t count;
-    bool handed; /* some stream may stand at a wait */
+    bool handed; /* a stream may be waiting at a memop wait */
     struct device_stream *streams[DEVICE_STREAMS];
 };
 
@@ -45,7 +44,7 @@ static void view_fill(struct view *v, struct device_shared *sh)
     }
 }
 
-/* NULL when the stream has run dry since the view was made. */
+/* NULL if the stream has run dry since the view was made. */
 static struct op *head_of(const struct view *v, const struct device_stream *s)
 {
     return s->head <= s->tail ? stream_op(v->sh, s, s->head) : NULL;
@@ -74,7 +73,7 @@ static bool op_ready(struct device_shared *sh, const struct op *op)
     return true;
 }
 
-/* The front end takes a hardware queue's commands one after the other, and stands at a wait. */
+/* The front end runs a hardware queue's commands in order, so it stops at a memop wait. */
 static bool queue_stands(const struct view *v, const struct device_stream *s, const struct op *op)
 {
     for (uint32_t i = 0; v->handed && s->queue && i < v->count; i++) {
@@ -92,7 +91,7 @@ static bool head_ready(const struct view *v, const struct device_stream *s, cons
     return !context_of(v, s)->off && op_ready(v->sh, op) && !queue_stands(v, s, op);
 }
 
-/* Done at the clock. The ticket becomes the place in the order of completion: effects run by it. */
+/* Ends the op at the clock. The ticket becomes its place in the order of ends, as effects run. */
 static void head_finish(struct view *v, struct device_stream *s, struct op *op)
 {
     if (op->state == OP_QUEUED)
@@ -123,7 +122,7 @@ static void op_pause(struct view *v, struct op *op)
     op->state = OP_PAUSED;
 }
 
-/* Who is killed between the two stores leaves one kernel's end a little off. */
+/* If the process is killed between the two stores, the end of one kernel is slightly wrong. */
 static void op_pace(struct view *v, struct op *op, uint32_t pace)
 {
     uint32_t before = op->pace ? op->pace : DEVICE_PACE;
@@ -141,7 +140,7 @@ static void op_hand(struct view *v, struct op *op)
     v->handed = true;
 }
 
-/* Runs, or could run if it had the resources. */
+/* Whether the op runs, or could run if it had the resources. */
 static bool op_runnable(const struct view *v, const struct device_stream *s, const struct op *op)
 {
     if (context_of(v, s)->off)
@@ -152,7 +151,7 @@ static bool op_runnable(const struct view *v, const struct device_stream *s, con
 
 /* ---- ops that need no resources -------------------------------------------------------------- */
 
-/* In an aborted context all ends at once, but for what its owner has in hand. */
+/* In an aborted context every op ends at once, unless its owner is carrying it out. */
 static bool head_abort(struct view *v, struct device_stream *s, struct op *op)
 {
     if (op->flags & OP_ALWAYS)
@@ -163,7 +162,7 @@ static bool head_abort(struct view *v, struct device_stream *s, struct op *op)
     return true;
 }
 
-/* Take the head as far as it goes without SMs or a copy engine. True when it ended. */
+/* Takes the head as far as it goes without SMs or a copy engine. True if it ended. */
 static bool head_step(struct view *v, struct device_stream *s)
 {
     struct op *op = head_of(v, s);
@@ -187,7 +186,7 @@ static bool head_step(struct view *v, struct device_stream *s)
     return false;
 }
 
-/* Ends can free heads of other streams: until nothing moves. */
+/* An op that ends can free the heads of other streams, so this repeats until nothing changes. */
 static void heads_settle(struct view *v)
 {
     bool moved = true;
@@ -199,7 +198,7 @@ static void heads_settle(struct view *v)
     }
 }
 
-/* ---- who starts ------------------------------------------------------------------------------ */
+/* ---- what starts ----------------------------------------------------------------------------- */
 
 static bool more_urgent(const struct device_stream *a, const struct op *x,
                         const struct device_stream *b, const struct op *y)
@@ -214,8 +213,8 @@ static bool head_matches(const struct view *v, const struct device_stream *s, en
     return op && op->kind == kind && context_of(v, s)->gpu == gpu;
 }
 
-/* The next head of this kind to start on the GPU; of one context (slot + 1) for kernels, for one
- * engine for copies. */
+/* The next head of this kind to start on the GPU: for kernels of one context (slot + 1), for copies
+ * of one engine. */
 static struct op *next_to_start(struct view *v, enum op_kind kind, uint32_t gpu, uint32_t context,
                                 uint8_t engine)
 {
@@ -261,7 +260,7 @@ static void copies_start(struct view *v, uint32_t gpu)
             op_pace(v, running[e], both ? DEVICE_PACE * 100 / percent : DEVICE_PACE);
 }
 
-/* In units of DEVICE_PACE: what a kernel asks of the bandwidth. */
+/* What a kernel asks of the bandwidth, in units of DEVICE_PACE. */
 static uint32_t memory_asked(const struct view *v, const struct op *op)
 {
     const struct device_params *p = &v->sh->params;
@@ -269,7 +268,7 @@ static uint32_t memory_asked(const struct view *v, const struct op *op)
     return asked < DEVICE_PACE ? (uint32_t)asked : DEVICE_PACE;
 }
 
-/* Each of those that run gets its part of the bandwidth. */
+/* Each running kernel gets its part of the bandwidth. */
 static void memory_share(struct view *v, uint32_t gpu, uint32_t context)
 {
     struct op *running[DEVICE_STREAMS];
@@ -314,8 +313,8 @@ static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
     memory_share(v, gpu, context);
 }
 
-/* Kernels of contexts that do not have the GPU do not run. Finds rather than remembers them, so
- * that it also completes a switch whose maker was killed. */
+/* Stops kernels of contexts that do not have the GPU. It finds them by looking, so it also
+ * completes a switch whose process was killed. */
 static void kernels_pause(struct view *v, uint32_t gpu)
 {
     const struct device_gpu *g = &v->sh->gpus[gpu];
@@ -334,14 +333,14 @@ static void kernels_pause(struct view *v, uint32_t gpu)
 
 /* ---- time slices ----------------------------------------------------------------------------- */
 
-/* A context does not lose the GPU because its front end has something to do between two kernels. */
+/* A context keeps the GPU while its front end has something to do between two kernels. */
 static bool head_in_front_end(const struct view *v, const struct device_stream *s)
 {
     const struct op *op = head_of(v, s);
     return op && (op->kind == OP_MARK || op->kind == OP_WAIT) && op->state == OP_RUNNING;
 }
 
-/* It stands at a wait, and its context has its turns all the same. */
+/* The stream waits at a memop wait, and its context gets its turns all the same. */
 static bool head_stands(const struct view *v, const struct device_stream *s, uint32_t gpu)
 {
     return v->handed && v->sh->params.waits_keep_turn && head_matches(v, s, OP_WAIT, gpu) &&
@@ -362,7 +361,7 @@ static void runnable_contexts(const struct view *v, uint32_t gpu, bool runnable[
     }
 }
 
-/* The next runnable context after the current one, in turn; slot + 1, 0 = none but the current. */
+/* The next runnable context in turn after the current one, as slot + 1; 0: there is no other. */
 static uint32_t context_next(const struct device_gpu *g, const bool runnable[DEVICE_CONTEXTS])
 {
     for (uint32_t i = 0; i < DEVICE_CONTEXTS; i++) {
@@ -388,8 +387,8 @@ static void gpu_switch(struct device_shared *sh, struct device_gpu *g, uint32_t 
     g->current = context;
 }
 
-/* A context alone on the GPU gets slice after slice, without an event: who comes later finds it
- * somewhere in one. */
+/* A context that is alone on the GPU gets slice after slice without an event. A context that comes
+ * later finds it somewhere within one. */
 static void slice_renew(struct device_shared *sh, struct device_gpu *g)
 {
     uint64_t slice = slice_of(sh, g->current);
@@ -547,10 +546,10 @@ void device_repair(struct device_shared *sh)
 
 /* ---- when engines must look again ------------------------------------------------------------ */
 
-/* The current context cannot run dry before this, by what its streams have queued: a lower bound
- * that spares the waiting contexts' engines from waking at each of its kernels. Of a resident
- * kernel it is the end of the slice: one that is over sooner is brought forward by its owner, who
- * then wakes them. */
+/* A lower bound for the time when the current context runs dry, by what its streams have queued. It
+ * spares the engines of waiting contexts from waking at each of its kernels. For a resident kernel
+ * the bound is the end of the slice. If such a kernel ends sooner, its owner makes the event
+ * earlier, and that wakes the engines. */
 static uint64_t dry_earliest(const struct view *v, uint32_t gpu)
 {
     enum { LOOK = 32 };
@@ -577,13 +576,13 @@ static uint64_t dry_earliest(const struct view *v, uint32_t gpu)
     return dry;
 }
 
-/* The earliest that a kernel which does not run can end. */
+/* The earliest time at which a kernel that does not run can end. */
 static uint64_t kernel_due(const struct view *v, const struct device_stream *s, const struct op *op,
                            uint64_t turn[DEVICE_GPUS])
 {
     uint32_t gpu = context_of(v, s)->gpu;
     const struct device_gpu *g = &v->sh->gpus[gpu];
-    if (s->context == g->current - 1) /* waits for SMs of its own context, or for the switch */
+    if (s->context == g->current - 1) /* it waits for SMs of its own context, or for the switch */
         return g->switch_end_ns > v->sh->clock ? g->switch_end_ns + op->cost_ns : DEVICE_NEVER;
     if (!turn[gpu]) {
         uint64_t dry = dry_earliest(v, gpu);

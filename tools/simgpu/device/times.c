@@ -1,4 +1,4 @@
-/* times.c - a table of kernels' times, read from a file (see times.h). */
+/* times.c - a table of the times of kernels, read from a file (see times.h). */
 #include "tools/simgpu/device/times.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ struct line {
 };
 
 struct times_list {
-    struct times_list *next; /* of the same bucket */
+    struct times_list *next; /* the next of the same bucket */
     const char *name;
     size_t n;
     const struct line *line[];
@@ -32,7 +32,7 @@ struct times {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Microseconds with a fraction. */
+/* Reads microseconds, which may have a fraction. */
 static bool time_read(const char *word, uint64_t *ns)
 {
     char *end;
@@ -51,7 +51,7 @@ static bool shape_read(const char *word, uint32_t shape[3])
     return shape[0] && shape[1] && shape[2];
 }
 
-/* What is wrong with the word; NULL: nothing. `at`: how many words stand before it. */
+/* Says what is wrong with the word; NULL: nothing. `at` is the number of words before it. */
 static const char *word_read(struct line *l, size_t at, const char *word)
 {
     if (at == 0)
@@ -69,7 +69,7 @@ static const char *word_read(struct line *l, size_t at, const char *word)
     return "is neither grid=X,Y,Z nor block=X,Y,Z";
 }
 
-/* NULL: it says nothing (`bad` stays NULL), or makes no sense: what, and which word. */
+/* NULL: the line says nothing (`bad` stays NULL), or makes no sense (`bad`: the word, `why`). */
 static struct line *line_read(char *text, const char **bad, const char **why)
 {
     char *save = NULL, *word = strtok_r(text, " \t\r\n", &save);

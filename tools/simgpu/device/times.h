@@ -1,11 +1,11 @@
 /*
- * times.h - how long kernels take that the simulator does not know: a table in a file, by name and
+ * times.h - the times of kernels that the simulator does not know: a table in a file, by name and
  * grid.
  *
- * A line is a pattern of names as fnmatch(3) has them, then a time in microseconds, then the time
- * of each wave of blocks (0 unless given), then grid=X,Y,Z and block=X,Y,Z where it is for launches
- * of that shape alone. The first line that fits a launch says its time. README.md says the same to
- * users.
+ * A line has a pattern of names as in fnmatch(3), then a time in microseconds, then the time of
+ * each wave of blocks (0 unless given). grid=X,Y,Z and block=X,Y,Z may follow, and limit the line
+ * to launches of that shape. The first line that fits a launch gives its time. README.md says the
+ * same to users.
  *
  * Thread safe; tables are never freed.
  */
@@ -21,15 +21,15 @@ struct times_list;
 
 struct times_shape {
     uint32_t grid[3], block[3];
-    uint64_t waves; /* how often the device has to be filled for all blocks */
+    uint64_t waves; /* how often the blocks fill the device */
 };
 
-/* Reads a file. Lines that make no sense are left out, with one message on stderr each, at most
- * eight. NULL: it cannot be read, which is one message, too. */
+/* Reads a file. Lines that make no sense are left out, with one message each on stderr, at most
+ * eight. NULL: the file cannot be read, which is one message as well. */
 struct times *times_open(const char *path);
-/* `name` has to live as long as the process. Never NULL; the same for the same pointer. */
+/* `name` has to live as long as the process. Never NULL; one pointer has one list. */
 const struct times_list *times_of(struct times *t, const char *name);
-/* The time of a launch in nanoseconds; `otherwise` where no line fits. */
+/* The time of a launch in nanoseconds; `otherwise` if no line fits. */
 uint64_t times_ns(const struct times_list *list, const struct times_shape *shape,
                   uint64_t otherwise);
 

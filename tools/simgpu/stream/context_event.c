@@ -1,6 +1,6 @@
 /*
- * context_event.c - events of a whole context: recorded behind all its streams, and waited for by
- * all of them.
+ * context_event.c - events of a whole context: a record comes behind all its streams, and in a wait
+ * all of them wait.
  */
 #include "tools/simgpu/stream/event.h"
 #include "tools/simgpu/stream/stream.h"
@@ -25,7 +25,7 @@ static void green_collect(struct sim_context *green, void *streams)
     stream_each(green, stream_collect, streams);
 }
 
-/* The primary context's green ones too. */
+/* The streams of the context, and those of its green contexts if it is a primary one. */
 static void streams_of(struct sim_context *ctx, struct streams *all)
 {
     all->count = 0;
@@ -48,7 +48,7 @@ static CUresult context_record(struct sim_context *ctx, CUevent event)
     return rc;
 }
 
-/* Streams that are made later do not wait, nor one that another thread destroys meanwhile. */
+/* Streams that are made later do not wait, nor does one that another thread destroys meanwhile. */
 static CUresult context_wait(struct sim_context *ctx, CUevent event)
 {
     struct streams all;

@@ -1,7 +1,7 @@
 /*
- * engine.c - the process's engine thread; see engine.h. It sleeps until the next time at which one
- * of this process's works can end, as the shared timeline predicts it; another process that makes
- * it earlier wakes it. Nothing is locked while effects run.
+ * engine.c - the process's engine thread; see engine.h. It sleeps until the next time at which a
+ * work of this process can end, by the shared timeline. If another process makes that time earlier,
+ * it wakes the thread. No lock is held while effects run.
  */
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/device/log.h"
@@ -20,15 +20,15 @@
 #include <unistd.h>
 
 enum {
-    LIVENESS_NS = 20000000, /* between looks for dead neighbours */
+    LIVENESS_NS = 20000000, /* time between looks for dead neighbours */
     STOP_PATIENCE_MS = 200,
 };
 
 struct finished {
-    uint64_t ticket; /* the order of completion */
+    uint64_t ticket; /* its place in the order of completion */
     struct sim_stream *stream;
     uint64_t seq, start_ns, end_ns;
-    struct item *item; /* NULL: only dependencies */
+    struct item *item; /* NULL: the op only holds dependencies */
 };
 
 struct waiting {
@@ -49,9 +49,9 @@ static struct {
     _Atomic bool stopping;
     _Atomic bool stopped;
     _Atomic(struct sim_stream *) lanes[DEVICE_STREAMS];
-    /* The engine thread's own. */
+    /* what only the engine thread uses */
     struct finished *finished;
-    struct waiting waiting[DEVICE_STREAMS]; /* at most each stream's head */
+    struct waiting waiting[DEVICE_STREAMS]; /* at most the head of each stream */
     size_t finished_count, finished_room, waiting_count;
     uint64_t looked_ns;
 } engine = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -66,7 +66,7 @@ uint64_t sim_now_ns(void)
 void host_cost(uint64_t start_ns, uint64_t ns)
 {
     enum { LONG_NS = 200000, S = 1000000000 };
-    if (ns > LONG_NS) /* leaves the processor to others */
+    if (ns > LONG_NS) /* sleeping leaves the processor to other threads */
         nanosleep(&(struct timespec){(time_t)((ns - LONG_NS) / S), (long)((ns - LONG_NS) % S)},
                   NULL);
     while (sim_now_ns() < start_ns + ns)
@@ -105,7 +105,7 @@ struct sim_stream *engine_lane(uint32_t device_stream)
     return s && atomic_load(&s->device_stream) == device_stream ? s : NULL;
 }
 
-/* Null mode has no device: ids are this process's own. */
+/* In null mode there is no device. The ids are the process's own. */
 static uint32_t lane_invent(struct sim_stream *s)
 {
     static _Atomic uint32_t generation = 1;
@@ -143,7 +143,7 @@ void engine_lane_close(struct sim_stream *s)
         return;
     }
     device_lock(&engine.device);
-    /* Its context may have gone meanwhile, and the device's stream is another one's by now. */
+    /* The context may have gone meanwhile, and the device's stream may be another one's by now. */
     atomic_compare_exchange_strong(&engine.lanes[id % DEVICE_STREAMS], &mine, NULL);
     device_stream_close(&engine.device, id);
     device_unlock(&engine.device);
@@ -151,7 +151,7 @@ void engine_lane_close(struct sim_stream *s)
 
 /* ---- effects --------------------------------------------------------------------------------- */
 
-/* What is queued in the context ends at once, without effects. */
+/* Everything that is queued in the context ends at once, without effects. */
 static void context_raise(struct sim_context *ctx, CUresult error)
 {
     context_fail(ctx, error);
@@ -219,7 +219,7 @@ static bool finished_room(void)
     size_t more = engine.finished_room ? engine.finished_room * 2 : 64;
     struct finished *bigger = realloc(engine.finished, more * sizeof(*bigger));
     if (!bigger)
-        return false; /* what does not fit is found again next time */
+        return false; /* what does not fit is found at the next look */
     engine.finished = bigger;
     engine.finished_room = more;
     return true;
@@ -282,8 +282,8 @@ static void waits_poll(void)
     }
 }
 
-/* A wait that was true at the first look counts as true from its start: that the engine looked late
- * is not the device's time. Device locked. */
+/* A wait that was true at the first look counts as true from its start, because the delay of the
+ * engine is not the device's time. Device locked. */
 static void waits_resolve(bool fresh, uint64_t now)
 {
     for (size_t i = 0; i < engine.waiting_count; i++) {
@@ -294,7 +294,7 @@ static void waits_resolve(bool fresh, uint64_t now)
     }
 }
 
-/* Forget those that are done, resolved or aborted. Device locked. */
+/* Removes waits that are done, resolved or aborted. Device locked. */
 static void waits_prune(void)
 {
     size_t kept = 0;
@@ -309,7 +309,7 @@ static void waits_prune(void)
     engine.waiting_count = kept;
 }
 
-/* Host functions among the newly handed go to their thread. */
+/* Gives the host functions that were newly handed to their thread. */
 static void hosts_dispatch(void)
 {
     size_t kept = 0;
@@ -344,8 +344,8 @@ static void neighbours_look(uint64_t now)
         device_advance(&engine.device, now);
 }
 
-/* Device locked: when to look again; 0 = at once. Newly handed waits are due for their first
- * look. */
+/* When to look again; 0: at once. Waits that were newly handed need their first look now. Device
+ * locked. */
 static uint64_t sleep_plan(uint64_t now, size_t waits_before)
 {
     if (engine.waiting_count > waits_before || residents_taken())
@@ -388,7 +388,7 @@ static void engine_pass(struct device_client *self)
     hosts_dispatch();
     uint64_t late = late_run(now);
     until = late < until ? late : until;
-    if (until) /* whoever made something due sooner meanwhile has changed `wake` */
+    if (until) /* a process that made something due earlier since then has changed `wake` */
         engine_sleep(self, seen, until);
 }
 
@@ -438,8 +438,8 @@ static void *engine_main(void *unused)
     return NULL;
 }
 
-/* Threads of a library in someone else's process take no signals, and do not depend on how large a
- * stack it gives its own. */
+/* The thread lives in a program that is not ours: it takes no signals, and does not depend on the
+ * stack size that the program gives its own threads. */
 int engine_thread_start(void *(*main)(void *), void *arg)
 {
     enum { STACK_BYTES = 8 << 20 };
@@ -489,8 +489,8 @@ void engine_look(void)
         engine_wake();
 }
 
-/* At exit: leave the devices, but never hold the exit up. A process that does not manage is removed
- * by its neighbours when it is dead. */
+/* At exit: leaves the devices, but never delays the exit. If leaving fails, the neighbours remove
+ * the process once it is dead. */
 __attribute__((destructor)) static void engine_stop(void)
 {
     bool mine = engine.pid == getpid() && engine.device.shared;

@@ -9,37 +9,37 @@
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/stream/stream.h"
 
-/* CLOCK_MONOTONIC, the clock of the model. */
+/* CLOCK_MONOTONIC, the clock of the model, in nanoseconds. */
 uint64_t sim_now_ns(void);
-/* Returns `ns` after `start_ns`: what a call costs its thread in a real driver. */
+/* Returns `ns` after `start_ns`, the time that the call costs its thread in a real driver. */
 void host_cost(uint64_t start_ns, uint64_t ns);
-/* Start it, once per process, and join the shared devices. In null mode there is nothing to
- * start. */
+/* Starts the engine, once per process, and joins the shared devices. In null mode it starts
+ * nothing. */
 CUresult engine_start(void);
-/* A detached thread of the driver's own, which takes no signals. 0, or an error number. */
+/* Starts a detached thread of the driver, which takes no signals. 0, or an error number. */
 int engine_thread_start(void *(*main)(void *), void *arg);
-/* Something that the engine polls has come true: it looks now. */
+/* Something that the engine polls has come true, so it has to look now. */
 void engine_look(void);
 /* True once the process is exiting: nothing completes any more. */
 bool engine_stopped(void);
-/* This process's hold on the devices; after engine_start. */
+/* The devices, as this process has joined them. Call it after engine_start. */
 struct device *engine_device(void);
 
-/* Locks the devices and brings them up to the present, which is returned; and, after a change made
- * then, unlocks them. */
+/* device_begin locks the devices, advances them to the present and returns that time. device_end,
+ * after a change made at that time, unlocks them. */
 uint64_t device_begin(void);
 void device_end(uint64_t now);
 
-/* Make up a device stream for s and let its points be found; false when there is none left. */
+/* Makes a device stream for s, and makes its points findable. False if there is none left. */
 bool engine_lane_open(struct sim_stream *s);
 void engine_lane_close(struct sim_stream *s);
-/* The stream that a point names; NULL when it is gone. */
+/* The stream that a point names; NULL if it is gone. */
 struct sim_stream *engine_lane(uint32_t device_stream);
 
-/* Run the effect of the stream's `seq`-th work, which is over (unless `ran`), log it, give back
- * what it holds. */
+/* Ends the stream's work number `seq`: runs its effect (unless `ran`), logs it, and releases what
+ * it holds. */
 void work_finish(struct work *w, struct sim_stream *s, uint64_t seq, bool ran);
-/* Run a handed host function in the callback thread, then resolve it. */
+/* Has the callback thread run a handed host function, and then resolve it. */
 void callback_push(struct item *item);
 
 #endif

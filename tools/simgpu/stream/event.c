@@ -1,6 +1,6 @@
 /*
- * event.c - events: record, wait, query, time. A record is a work without duration; what an event
- * means is its last record, whichever stream it was in.
+ * event.c - events: record, wait, query, time. A record is a work without duration. An event means
+ * its last record, whichever stream that was in.
  */
 #include "tools/simgpu/stream/event.h"
 #include "tools/simgpu/stream/engine.h"
@@ -41,7 +41,7 @@ struct sim_event *event_make(struct sim_context *ctx, unsigned int flags)
     return e;
 }
 
-/* The slot is used again only once no record is on its way to it. */
+/* Gives up one user. The slot is used again when no record is on its way to the event any more. */
 static void event_release(struct sim_event *e)
 {
     pthread_mutex_lock(&e->lock);
@@ -112,7 +112,7 @@ static void work_hold(struct work *w)
     e->users++;
 }
 
-/* ptr[0] is the event's handle too, for graphs that hold external records and waits. */
+/* ptr[0] is also the event's handle, for graphs that have external records and waits. */
 static void event_prepare(struct sim_event *e, CUgraphNodeType type, struct work *w)
 {
     bool record = type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
@@ -125,8 +125,8 @@ static void event_prepare(struct sim_event *e, CUgraphNodeType type, struct work
 
 /* ---- record ---------------------------------------------------------------------------------- */
 
-/* As the next work of the stream; `after`: without the rules of calls, behind those points too. A
- * record has a number, and becomes what the event means once it is submitted. */
+/* Records as the next work of the stream; with `after`, behind those points too and without the
+ * rules for calls. A record has a number, and is the event's meaning once it is submitted. */
 static CUresult record_in(struct sim_event *e, struct sim_stream *s, const struct point *after,
                           size_t n, struct point *at)
 {
@@ -153,7 +153,7 @@ CUresult event_record_after(CUevent handle, struct sim_stream *s, const struct p
     return e ? record_in(e, s, after, n, out ? out : &at) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* In a capture, of which it becomes a node. */
+/* For a stream that captures: the record or wait becomes a node of its graph. */
 static CUresult submit_external(struct sim_event *e, struct sim_stream *s, CUgraphNodeType type)
 {
     struct work w;
@@ -179,7 +179,7 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags & CU_EVENT_RECORD_EXTERNAL)
         return submit_external(e, s, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
-    if (capture_active(s)) /* which only remembers it */
+    if (capture_active(s)) /* the capture only remembers the record */
         return capture_event_record(s, &e->capture_mark);
     if (e->capture_mark)
         capture_event_forget(&e->capture_mark);
@@ -191,7 +191,7 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
 
 /* ---- wait ------------------------------------------------------------------------------------ */
 
-/* The last record's point, whichever process's; stream 0 when never recorded. */
+/* The point of the last record, of whichever process; stream 0 if it was never recorded. */
 static struct point event_point(struct sim_event *e)
 {
     HOLD(&e->lock);
@@ -248,7 +248,7 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
 
 /* ---- query and time -------------------------------------------------------------------------- */
 
-/* Common to query and synchronise: the event, and what a capture has against it. */
+/* Common to query and synchronise: finds the event, and asks whether a capture forbids this. */
 static CUresult event_enter(CUevent handle, struct sim_event **out)
 {
     TRY(driver_ready());
@@ -275,7 +275,7 @@ SIM_EXPORT CUresult cuEventSynchronize(CUevent handle)
     return pools_settle(point_wait(e->context, event_point(e)));
 }
 
-/* CUDA_ERROR_INVALID_HANDLE without a time, CUDA_ERROR_NOT_READY before it is reached. */
+/* CUDA_ERROR_INVALID_HANDLE if it has no time, CUDA_ERROR_NOT_READY before it is reached. */
 static CUresult event_time(struct sim_event *e, uint64_t *ns)
 {
     if (e->flags & CU_EVENT_DISABLE_TIMING)

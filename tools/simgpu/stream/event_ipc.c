@@ -1,7 +1,7 @@
 /*
- * event_ipc.c - events between processes. What such an event means is one word of a file that all
- * of them map: the point of its last record, in a stream of the devices that they share. Whoever
- * waits looks there when the call is made, and then at the stream.
+ * event_ipc.c - events between processes. The meaning of such an event is one word of a file that
+ * all the processes map: the point of its last record, in a stream of the devices that they share.
+ * A wait reads the word when the call is made, and then follows that stream.
  */
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/stream/event.h"
@@ -14,22 +14,22 @@
 
 enum { WORDS = 1 << 16, PAGE = 4096, WORDS_PER_PAGE = PAGE / sizeof(uint64_t) };
 
-/* What the bytes of a CUipcEventHandle are. */
+/* The bytes of a CUipcEventHandle. */
 struct event_handle {
     struct ipc_file file;
     uint32_t word;
 };
 static_assert(sizeof(struct event_handle) <= sizeof(CUipcEventHandle), "a handle has 64 bytes");
 
-/* This process's own. */
+/* The words of this process's own events. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ipc_file file;
-static _Atomic uint64_t *words; /* NULL before the first event of the kind */
+static _Atomic uint64_t *words; /* NULL before the first such event */
 static uint32_t used, unused[WORDS], unused_count;
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* Under lock. */
+/* Makes the file of words. Under lock. */
 static bool words_make(void)
 {
     if (words)
@@ -65,7 +65,7 @@ void event_unshare(struct sim_event *e)
     if (e->imported) {
         munmap(page_of(e->shared), PAGE);
     } else {
-        atomic_store(e->shared, 0); /* nobody waits for what an event meant that is gone */
+        atomic_store(e->shared, 0); /* no wait needs the meaning of an event that is gone */
         pthread_mutex_lock(&lock);
         unused[unused_count++] = (uint32_t)(e->shared - words);
         pthread_mutex_unlock(&lock);
@@ -78,7 +78,7 @@ static uint64_t point_word(struct point at)
     return (uint64_t)at.stream << 32 | (uint32_t)at.seq;
 }
 
-/* The sequence number in full where the last record was this process's. */
+/* Gives the whole sequence number if the last record was this process's. */
 struct point event_shared_point(const struct sim_event *e)
 {
     uint64_t word = atomic_load(e->shared);
@@ -103,7 +103,7 @@ static CUresult event_export(CUipcEventHandle *out, struct sim_event *e)
     return CUDA_SUCCESS;
 }
 
-/* What was imported is not exported once more. */
+/* An event that was imported cannot be exported. */
 SIM_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
 {
     TRY(driver_ready());
@@ -112,12 +112,12 @@ SIM_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!out || e->imported)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!e->shared) /* as hip-tests expect of CUDA, too (Unit_hipIpcEventHandle) */
+    if (!e->shared) /* hip-tests expect the same of CUDA (Unit_hipIpcEventHandle) */
         return CUDA_ERROR_INVALID_HANDLE;
     return event_export(out, e);
 }
 
-/* The word's page of another process's file; NULL: none, with the reason in rc. */
+/* Maps the page of the word, of another process's file; NULL: it failed, and rc says why. */
 static _Atomic uint64_t *word_map(const struct event_handle *h, CUresult *rc)
 {
     int fd = h->word < WORDS ? ipc_file_open(&h->file) : -ENOENT;

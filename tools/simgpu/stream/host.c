@@ -1,6 +1,6 @@
 /*
- * host.c - host functions in streams: cuLaunchHostFunc, and the older cuStreamAddCallback, which is
- * called even when the context has failed.
+ * host.c - host functions in streams: cuLaunchHostFunc, and the older cuStreamAddCallback. The
+ * latter is called even if the context has failed.
  */
 #include "tools/simgpu/device/context.h"
 #include "tools/simgpu/stream/stream.h"
@@ -37,7 +37,7 @@ static CUresult launch_host(CUstream stream, CUhostFn fn, void *data, bool ptds)
 }
 STREAM_API(cuLaunchHostFunc, (CUstream s, CUhostFn fn, void *data), launch_host(s, fn, data, ptds))
 
-/* 13.1 says how the thread waits that will run it; ours sleeps. */
+/* 13.1 lets the caller say how the thread that will run it waits. Ours sleeps either way. */
 enum { HOST_BLOCKING, HOST_SPINS };
 STREAM_API(cuLaunchHostFunc_v2, (CUstream s, CUhostFn fn, void *data, unsigned int mode),
            mode <= HOST_SPINS ? launch_host(s, fn, data, ptds) : CUDA_ERROR_INVALID_VALUE)

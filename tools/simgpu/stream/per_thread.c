@@ -1,11 +1,11 @@
 /*
- * per_thread.c - default streams of threads: one for each context that the thread names its own
- * stream in.
+ * per_thread.c - default streams of threads. A thread has one for each context in which it uses its
+ * own stream.
  */
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/engine.h"
 
-/* A thread has few contexts: a short list. The id tells whether the slot is still the same
+/* A thread has few contexts, so a short list does. The id tells whether the slot still has the same
  * stream. */
 struct own_stream {
     struct sim_context *context;

@@ -1,5 +1,5 @@
 /*
- * points.c - points in streams, and sets of them: reached or not, and waiting until they are.
+ * points.c - points in streams, and sets of them: whether they are reached, and waits for them.
  */
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/engine.h"
@@ -28,7 +28,7 @@ static bool point_passed(struct point p)
     return s ? atomic_load(&s->completed) >= p.seq : !point_elsewhere(p);
 }
 
-/* Who is told so sees what was written until then. */
+/* A caller that learns that something is complete also sees what was written until then. */
 static bool told(bool done)
 {
     if (done)
@@ -51,10 +51,10 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t seen, long timeout_ns)
 
 void stream_complete(struct sim_stream *s, uint64_t seq)
 {
-    /* First: who sees it complete may destroy the stream, and its slot may be another's. */
+    /* First: a thread that sees this may destroy the stream, and the slot may then be another's. */
     device_complete(engine_device(), atomic_load(&s->device_stream), seq);
     atomic_store(&s->completed, seq);
-    /* Pairs with point_wait, which says what it wants before it looks at `completed`. */
+    /* Pairs with point_wait, which sets what it wants before it looks at `completed`. */
     if (seq >= atomic_load(&s->wanted)) {
         atomic_store(&s->wanted, UINT64_MAX);
         atomic_fetch_add(&s->tick, 1);
@@ -63,7 +63,7 @@ void stream_complete(struct sim_stream *s, uint64_t seq)
     stream_retire_if_done(s);
 }
 
-/* Be woken when the stream gets there; others may want less or more. */
+/* Asks to be woken when the stream gets to `seq`. Other threads may want less or more. */
 static void stream_want(struct sim_stream *s, uint64_t seq)
 {
     uint64_t wanted = atomic_load(&s->wanted);
@@ -76,7 +76,7 @@ static CUresult context_result(struct sim_context *ctx)
     return ctx ? atomic_load(&ctx->error) : CUDA_SUCCESS;
 }
 
-/* Nobody wakes this process for another one's works. */
+/* Another process's works do not wake this process, so it polls. */
 static void wait_elsewhere(struct point p)
 {
     struct timespec step = {0, (long)config_get()->poll_us * 1000};
@@ -103,7 +103,7 @@ CUresult point_wait(struct sim_context *ctx, struct point p)
     return point_done(p) ? context_result(ctx) : CUDA_ERROR_DEINITIALIZED;
 }
 
-/* A whole look at the device: a stream's head is past what has ended. */
+/* Looks at the device itself: the head of the stream is past all that has ended. */
 static bool device_passed(struct point p)
 {
     uint64_t now = device_begin();

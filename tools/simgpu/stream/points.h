@@ -1,20 +1,20 @@
 /*
  * points.h - points in streams, which new work follows or a thread waits for, and sets of them.
- * Thread safe, as far as each set is one thread's.
+ * Thread safe, as long as one thread uses each set.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_STREAM_POINTS_H
 #define CUTIN_TOOLS_SIMGPU_STREAM_POINTS_H
 
 #include "tools/simgpu/stream/stream.h"
 
-/* Has the work and its effect completed? Points of destroyed streams are complete. */
+/* Whether the work and its effect have completed. Points of destroyed streams are complete. */
 bool point_done(struct point p);
-/* The same for who asks now and then: the device has got there, though the engine thread is late to
- * say so on a busy machine, which it then waits for. */
+/* The same for a caller that asks only now and then. If the device has got there and the engine
+ * thread is late on a busy machine, it waits for that thread. */
 bool point_done_now(struct point p);
-/* Is it another process's, and not complete? Of its sequence number the low 32 bits count. */
+/* Whether it is another process's and not complete, by the low 32 bits of its sequence number. */
 bool point_elsewhere(struct point p);
-/* Wait for it. CUDA_SUCCESS, or the sticky error of ctx (which may be NULL). */
+/* Waits for the point. CUDA_SUCCESS, or the sticky error of ctx (which may be NULL). */
 CUresult point_wait(struct sim_context *ctx, struct point p);
 
 struct points {
@@ -22,14 +22,14 @@ struct points {
     struct point at[DEVICE_STREAMS];
 };
 
-/* One more, unless it is reached. */
+/* Adds a point unless it is reached. */
 void points_add(struct points *set, struct point p);
-/* The tails of the context's streams; of those in legacy order only, but for `except`. */
+/* Adds the tails of the context's streams except `except`; `blocking_only`: in legacy order. */
 void points_of_context(struct sim_context *ctx, bool blocking_only, const struct sim_stream *except,
                        struct points *set);
-/* What legacy order puts before new work in s. */
+/* Adds the points that new work in s has to follow by legacy order. */
 void points_of_legacy_order(struct sim_stream *s, struct points *set);
-/* Waits for all; the context's sticky error, or the first that a wait met. */
+/* Waits for all. Returns the context's sticky error, or the first error of a wait. */
 CUresult points_wait(struct sim_context *ctx, const struct points *set);
 
 #endif

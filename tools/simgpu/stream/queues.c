@@ -1,5 +1,5 @@
 /*
- * queues.c - a context's streams as a whole: made with it, waited for, gone with it.
+ * queues.c - all streams of a context: they are made with it, waited for, and destroyed with it.
  */
 #include "tools/simgpu/stream/engine.h"
 #include "tools/simgpu/stream/stream.h"
@@ -25,7 +25,7 @@ static CUresult device_context_make(struct sim_context *ctx)
     return CUDA_SUCCESS;
 }
 
-/* The structure outlives the context, as the context's own does. */
+/* The structure outlives the context, as struct sim_context does. */
 static struct context_queues *queues_make(struct sim_context *ctx)
 {
     if (!ctx->queues) {
@@ -46,7 +46,7 @@ static CUresult queues_open(struct sim_context *ctx)
     return stream_create(ctx, STREAM_LEGACY, CU_STREAM_DEFAULT, 0, &queues_of(ctx)->legacy);
 }
 
-/* NULL when the list is empty but for streams that are on their way out. */
+/* NULL if the list is empty, apart from streams that are being destroyed. */
 static struct sim_stream *stream_still_live(struct context_queues *q)
 {
     HOLD(&q->lock);
@@ -83,7 +83,7 @@ static void points_of_green(struct sim_context *green, void *set)
     points_of_context(green, false, NULL, set);
 }
 
-/* The primary context's green ones too. */
+/* For a primary context this includes its green ones. */
 CUresult context_wait_idle(struct sim_context *ctx)
 {
     struct points set;

@@ -1,7 +1,7 @@
 /*
- * resident.c - kernels that live; see resident.h. The instants of steps are the modelled ones: an
- * engine that wakes late makes up for it, step by step. But a kernel that waits looks once for all
- * the looks that it has missed, because what it finds is the present.
+ * resident.c - resident kernels; see resident.h. Steps happen at modelled instants. If the engine
+ * wakes late it makes them up, one by one. But a kernel that waits looks only once for all the
+ * looks that it missed, because it can only see the present.
  */
 #include "tools/simgpu/stream/resident.h"
 #include "tools/simgpu/device/resident_op.h"
@@ -15,11 +15,11 @@ enum {
 
 struct resident {
     struct item *item;
-    uint64_t at_ns;  /* the instant of its step */
-    uint64_t run_ns; /* from where it was handed: to the step, and then to the next one */
+    uint64_t at_ns;  /* the modelled instant of its step */
+    uint64_t run_ns; /* from where it was handed to the step; after the step: to the next */
 };
 
-static struct resident taken[DEVICE_STREAMS]; /* at most each stream's head */
+static struct resident taken[DEVICE_STREAMS]; /* at most the head of each stream */
 static size_t count;
 
 uint64_t poll_interval(uint64_t waited_ns)

@@ -1,7 +1,7 @@
 /*
- * resident.h - kernels that live: between two pieces of their running the engine calls their
- * step(), on the memory as it is then, and tells the timeline how long the next piece is. All but
- * resident_step are the engine thread's.
+ * resident.h - resident kernels. Between two pieces of such a kernel the engine calls its step() on
+ * the memory as it is then, and tells the timeline how long the next piece is. Only the engine
+ * thread calls these functions, except resident_step.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_STREAM_RESIDENT_H
 #define CUTIN_TOOLS_SIMGPU_STREAM_RESIDENT_H
@@ -9,19 +9,19 @@
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/stream/stream.h"
 
-/* From one look at what is waited for to the next one, when it was waited for so long. */
+/* The time between two looks at what is waited for, after a wait of `waited_ns`. */
 uint64_t poll_interval(uint64_t waited_ns);
-/* One step, at a modelled instant. How long the kernel runs until the next one, as the device
- * counts time; STEP_OVER: it is over, and w->step NULL. */
+/* Carries out one step, at a modelled instant. Returns how long the kernel runs until the next one,
+ * in device time. STEP_OVER: it is over, and w->step is NULL. */
 uint64_t resident_step(struct work *w, uint64_t at_ns);
 
-/* A handed resident kernel is taken from the timeline, which is locked. */
+/* Takes a handed resident kernel from the timeline, which is locked. */
 void resident_take(struct item *item, struct op *op, uint64_t now);
-/* Have some been taken? */
+/* Whether any were taken. */
 bool residents_taken(void);
-/* The steps of what was taken. Nothing is locked. */
+/* Carries out the steps of those that were taken. No lock is held. */
 void residents_step(void);
-/* And back into the timeline, which is locked and not yet brought up to the present. */
+/* Gives them back to the timeline, which is locked and not yet brought up to the present. */
 void residents_go_on(struct device *d);
 
 #endif

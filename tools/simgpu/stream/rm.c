@@ -1,5 +1,5 @@
 /*
- * rm.c - the driver's side of the resource manager (see rm.h).
+ * rm.c - the driver's calls to the resource manager (see rm.h).
  */
 #include "tools/simgpu/stream/rm.h"
 #include "shim/suspend/nvrm.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Handles are the client's to choose. */
+/* The client chooses its handles. */
 enum { CLIENT = 0xc1d00001, DEVICE = 0x5c000000, SUBDEVICE = 0x5d000000, GROUP = 0x5e000000 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -41,7 +41,7 @@ static void devices_alloc(void)
     }
 }
 
-/* As libcuda asks for it, once it has a client. */
+/* Asks for the version, as libcuda does once it has a client. */
 static bool version_said(void)
 {
     char driver[80] = "", version[80], title[80];
@@ -62,7 +62,7 @@ static void rm_open(void)
         return;
     rm_serve_fn *serve = (rm_serve_fn *)dlsym(RTLD_DEFAULT, RM_SERVE);
     if (!serve) {
-        if (getenv("SIMGPU_RM")) /* SIMGPU_LIKE asks for what there is */
+        if (getenv("SIMGPU_RM")) /* SIMGPU_LIKE takes a resource manager only if there is one */
             fprintf(stderr, "simgpu: SIMGPU_RM needs libsimgpu_rm.so preloaded; it is not used\n");
         return;
     }

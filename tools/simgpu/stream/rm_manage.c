@@ -1,6 +1,6 @@
 /*
- * rm_manage.c - the resource manager of one process (see rm.h): objects by handle, and what the
- * controls of a channel group do to the shared device.
+ * rm_manage.c - the resource manager of one process (see rm.h): its objects by handle, and the
+ * effects of the controls of a channel group on the shared device.
  */
 #include "tools/simgpu/stream/rm.h"
 #include "shim/suspend/nvrm.h"
@@ -15,14 +15,14 @@
 enum { OBJECTS = 1024, SHORTEST_SLICE_NS = 1000 };
 
 struct object {
-    uint32_t handle, class_id, ordinal; /* handle 0: none */
-    uint32_t context;                   /* of a group */
+    uint32_t handle, class_id, ordinal; /* handle 0: free */
+    uint32_t context;                   /* the context of a group */
     uint64_t slice_us;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct object objects[OBJECTS];
-static uint32_t client; /* the one there is */
+static uint32_t client; /* there is only one */
 
 static uint32_t branch(void)
 {
@@ -87,7 +87,7 @@ static bool has_effect(void)
     return config_get()->rm != SIM_RM_IGNORE && !engine_stopped();
 }
 
-/* What would stop a group. */
+/* Whether a call that would stop a group is allowed: 0, or the status that refuses it. */
 static uint32_t permission(bool schedule)
 {
     if (config_get()->rm == SIM_RM_REFUSE)

@@ -1,6 +1,6 @@
 /*
- * stream.c - streams: made, found by their handles, destroyed. The stream API itself is in
- * stream_api.c, the way of a work into a stream in submit.c.
+ * stream.c - streams: how they are made, found by their handles, and destroyed. stream_api.c has
+ * the stream API, submit.c the way of a work into a stream.
  */
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/engine.h"
@@ -15,8 +15,8 @@ static _Atomic unsigned long long next_id = 1;
 
 /* ---- the context's streams ------------------------------------------------------------------- */
 
-/* Streams share the hardware queues of their context: a new one takes the one with the fewest.
- * Those of a graph launch are the driver's own affair, and have one to themselves. */
+/* Streams share the hardware queues of their context. A new one takes the queue with the fewest.
+ * The streams of a graph launch are internal, and each has a queue of its own. */
 static void queues_enter(struct sim_stream *s)
 {
     struct context_queues *q = queues_of(s->context);
@@ -82,7 +82,7 @@ void stream_retire_if_done(struct sim_stream *s)
     if (!atomic_load(&s->closing) || atomic_load(&s->completed) < atomic_load(&s->submitted))
         return;
     if (!atomic_compare_exchange_strong(&s->closing, &closing, false))
-        return; /* the engine and the destroyer both came; one takes it down */
+        return; /* the engine and the destroying thread both came here; only one releases it */
     queues_leave(s);
     engine_lane_close(s);
     handle_give(&pool, s);
@@ -124,7 +124,7 @@ CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
                                                               : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* A created stream can be named while another context of the process is current, as NCCL does. */
+/* A call may name a created stream while another context is current, as NCCL does. */
 CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx, struct sim_stream **out)
 {
     struct sim_context *here;

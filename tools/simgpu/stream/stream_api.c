@@ -29,7 +29,7 @@ SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags
     return stream_make(out, ctx, flags, priority);
 }
 
-/* Returns at once; what is queued still runs. */
+/* Returns at once. What is queued still runs. */
 SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle)
 {
     struct sim_context *ctx;
@@ -70,7 +70,7 @@ SIM_ALIAS(cuStreamDestroy, (CUstream stream), cuStreamDestroy_v2, stream)
 
 /* ---- wait ------------------------------------------------------------------------------------ */
 
-/* A created stream can be named from any context; the default ones are the current context's. */
+/* Any context may name a created stream; the default ones are those of the current context. */
 static CUresult enter(CUstream handle, bool ptds, struct sim_stream **s)
 {
     struct sim_context *ctx;
@@ -108,7 +108,7 @@ STREAM_API(cuStreamSynchronize, (CUstream s), synchronize(s, ptds))
 
 /* ---- ask ------------------------------------------------------------------------------------- */
 
-/* The stream that a question is about whose answer goes to `out`. */
+/* Finds the stream for a call that asks about it; `out` is where the answer goes. */
 static CUresult asked(CUstream handle, bool ptds, const void *out, struct sim_stream **s)
 {
     TRY(enter(handle, ptds, s));
@@ -188,8 +188,8 @@ static CUresult get_attribute(CUstream handle, CUstreamAttrID id, CUstreamAttrVa
     return CUDA_SUCCESS;
 }
 
-/* Hints without effect here are kept and given back. A stream's priority is fixed at its
- * creation. */
+/* Hints that have no effect here are kept and given back. A stream's priority is fixed when it is
+ * created. */
 static CUresult set_attribute(CUstream handle, CUstreamAttrID id, const CUstreamAttrValue *value,
                               bool ptds)
 {

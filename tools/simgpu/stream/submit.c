@@ -1,6 +1,6 @@
 /*
  * submit.c - the way of a work into a stream: into its ring as the device's op, behind what it has
- * to follow, or into the graph of a capture. Past 1024 works a submitter waits.
+ * to follow, or into the graph of a capture. Past 1024 works the submitting thread waits.
  */
 #include "tools/simgpu/stream/submit.h"
 #include "tools/simgpu/device/timeline.h"
@@ -13,7 +13,7 @@
 #include <sched.h>
 #include <time.h>
 
-/* SMs for the blocks of a kernel, by what one SM holds. */
+/* How many SMs the blocks of a kernel take, by what one SM holds. */
 static uint16_t kernel_sms(const struct work *w)
 {
     const struct sim_compute *most = simconfig_compute();
@@ -75,7 +75,7 @@ static CUresult work_refuse(const struct work *w, CUresult rc)
     return rc;
 }
 
-/* Its hardware queue has no room. Device locked. */
+/* Whether its hardware queue has no room. Device locked. */
 static bool queue_full(const struct sim_stream *s)
 {
     struct device *d = engine_device();
@@ -91,7 +91,7 @@ static bool queue_full(const struct sim_stream *s)
     return held >= most;
 }
 
-/* One op into the ring: 0 when it is full. The item becomes the engine's. Device locked. */
+/* Puts one op into the ring; 0: it is full. The engine then owns the item. Device locked. */
 static uint64_t ring_put(struct sim_stream *s, const struct op *op, struct item *item)
 {
     uint64_t seq = 0;
@@ -106,16 +106,16 @@ static uint64_t ring_put(struct sim_stream *s, const struct op *op, struct item 
     return seq;
 }
 
-/* The same, waiting for room: the real driver blocks the thread past 1024 launches too. 0: the
- * engine stops, or the stream is gone: another thread has destroyed it, and all its work is done.
- * Takes and leaves the device locked. */
+/* The same, but waits for room, as the real driver blocks the thread past 1024 launches. 0: the
+ * engine stops, or another thread has destroyed the stream and all its work is done. Called with
+ * the device locked, and returns with it locked. */
 static uint64_t ring_put_patiently(struct sim_stream *s, const struct op *op, struct item *item)
 {
     uint64_t seq;
     while ((seq = ring_put(s, op, item)) == 0 && !engine_stopped() &&
            atomic_load(&s->device_stream)) {
         device_advance(engine_device(), sim_now_ns());
-        bool shared = queue_full(s); /* whose work makes room first is not known */
+        bool shared = queue_full(s); /* it is not known whose work makes room first */
         device_unlock(engine_device());
         struct point tail = stream_tail(s);
         CUresult rc = CUDA_SUCCESS;
@@ -132,7 +132,7 @@ static uint64_t ring_put_patiently(struct sim_stream *s, const struct op *op, st
     return seq;
 }
 
-/* Dependencies beyond what one op holds go into empty ops in front of it. */
+/* If there are more dependencies than one op holds, empty ops in front of it hold them. */
 static bool dependencies_put(struct sim_stream *s, struct op *last, const struct points *after)
 {
     struct op join = {.kind = OP_MARK, .submit_ns = last->submit_ns};
@@ -158,8 +158,8 @@ static CUresult stream_queue(struct sim_stream *s, const struct work *w, const s
     struct op op = op_of(w, now);
     item->work.cost_ns = op.cost_ns;
     device_lock(engine_device());
-    /* What the device ran up to its clock it ran without this command, even if the calling thread
-     * stood still between its look at the time and the lock. */
+    /* Up to its clock the device has run without this command. So the command comes no earlier,
+     * even if the calling thread was stopped between its look at the time and the lock. */
     uint64_t clock = engine_device()->shared->clock;
     now = now > clock ? now : clock;
     item->work.submit_ns = op.submit_ns = now;
@@ -179,7 +179,7 @@ static CUresult stream_queue(struct sim_stream *s, const struct work *w, const s
     return CUDA_SUCCESS;
 }
 
-/* Null mode: the calling thread does it all, now. */
+/* Null mode: the calling thread does the whole work now. */
 static CUresult stream_run(struct sim_stream *s, const struct work *given, struct point *out)
 {
     struct work w = *given;
@@ -243,7 +243,7 @@ CUresult work_submit_behind(struct sim_stream *s, const struct work *w, struct p
         CUresult added = capture_add(s, w);
         return added == CUDA_SUCCESS ? added : work_refuse(w, added);
     }
-    /* Nothing comes in between the works of a graph launch. */
+    /* No other thread's work comes between the works of a graph launch. */
     pthread_rwlock_rdlock(&s->context->submit_lock);
     CUresult rc = work_submit_locked(s, w, &after, after.stream != 0, out);
     pthread_rwlock_unlock(&s->context->submit_lock);

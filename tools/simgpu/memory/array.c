@@ -1,5 +1,5 @@
 /*
- * array.c - CUDA arrays and their mipmapped kin: shape, storage, descriptors.
+ * array.c - CUDA arrays and mipmapped arrays: shape, storage, descriptors.
  */
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/face/handle.h"
@@ -118,7 +118,7 @@ static void array_end(struct sim_array *a)
     handle_give(&arrays, a);
 }
 
-/* Like freeing memory: waits for the work of its context, which may still use it. */
+/* Waits for the work of the array's context, which may still use it, as freeing memory does. */
 static void array_wait(CUdeviceptr base)
 {
     struct memory m;

@@ -52,7 +52,7 @@ static bool pool_charge(struct sim_pool *p, size_t whole)
     return true;
 }
 
-/* Back to the device for good. */
+/* Gives the block's memory back to the device and forgets the block. */
 static void block_release(struct block *b)
 {
     if (b->state != BLOCK_FREE)
@@ -105,7 +105,7 @@ static bool block_usable(const struct block *b, uint32_t stream)
            (b->state == BLOCK_FREEING && b->freed.stream == stream && !b->promised);
 }
 
-/* By a stream that waits for its free. */
+/* Whether the stream could have the block if it waited for the block's free. */
 static bool block_due(const struct block *b, uint32_t stream)
 {
     return b->state == BLOCK_FREEING && b->freed.stream != stream && b->freed.seq != 0 &&
@@ -133,7 +133,7 @@ static struct block *block_reuse(struct sim_pool *p, size_t whole, uint32_t stre
     return best;
 }
 
-/* What it keeps for reuse is its own to use otherwise. */
+/* Charges the pool for new memory. If that fails, the pool first gives up all free blocks. */
 static bool pool_grows(struct sim_pool *p, size_t whole)
 {
     if (pool_charge(p, whole))
@@ -163,8 +163,8 @@ static struct block *block_new(struct sim_pool *p, size_t whole)
     return NULL;
 }
 
-/* Where the device has no more memory, says the CUDA programming guide, the driver looks for what
- * waits for another stream, and lets the allocating one wait for that. */
+/* The CUDA programming guide: if the device has no more memory, the driver looks for memory that
+ * another stream will free, and makes the allocating stream wait for that. */
 static struct block *block_await(struct sim_pool *p, size_t whole, uint32_t stream,
                                  struct point *after)
 {
@@ -175,7 +175,7 @@ static struct block *block_await(struct sim_pool *p, size_t whole, uint32_t stre
         *after = b->freed;
         return b;
     }
-    struct block *promised[AWAITED_MAX]; /* no block will do: memory of several, for a new one */
+    struct block *promised[AWAITED_MAX]; /* no block fits: memory of several, for a new one */
     size_t n = 0;
     DL_FOREACH (p->blocks, b) {
         if (made || n == AWAITED_MAX)

@@ -1,9 +1,9 @@
 /*
  * copy.c - what a copy means: which memory it may touch, when the call returns, and what happens at
- * its modelled completion. The many forms of the call are copy_api.c's.
+ * its modelled completion. copy_api.c has the many forms of the call.
  *
- * Pageable host memory: the device cannot reach it, so the driver reads an asynchronous copy's
- * source into a buffer of its own during the call, and waits when the destination is pageable.
+ * The device cannot reach pageable host memory. So the driver reads an asynchronous copy's source
+ * into a buffer of its own during the call, and waits if the destination is pageable.
  */
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -23,7 +23,7 @@ _Static_assert(sizeof(struct transfer) == 9 * sizeof(uint64_t), "fits in work.ar
 enum {
     ARG_STAGED = 9,
     ARG_DEVICE = 10
-}; /* u64 after the transfer: staging buffer, which ends to check */
+}; /* indices of u64 behind the transfer: the staging buffer, and which ends to check */
 enum { DST_DEVICE = 1, SRC_DEVICE = 2 };
 enum { COPY_FIXED_NS = 2000, COPY_BYTES_PER_US = 25000 };
 
@@ -37,12 +37,12 @@ uint64_t copy_cost_ns(size_t bytes)
 struct place {
     uintptr_t at;
     size_t pitch, slice;
-    bool device;   /* must be memory of the device when the copy runs */
+    bool device;   /* must be device memory when the copy runs */
     bool pageable; /* host memory that the device cannot reach */
     bool syncs;    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set */
 };
 
-/* Also what is mapped may be nobody's to read. A sandbox may forbid the question. */
+/* Mapped memory may be unreadable. If a sandbox forbids the question, it counts as readable. */
 static bool byte_readable(uintptr_t at)
 {
     char byte;
@@ -50,7 +50,7 @@ static bool byte_readable(uintptr_t at)
     return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
 }
 
-/* A wild host pointer is an error of the call, not a crash: the first and the last byte tell. */
+/* A wild host pointer is an error of the call, not a crash. Checks the first and the last byte. */
 static bool host_readable(uintptr_t at, size_t bytes)
 {
     return at >= 4096 && !space_has(at) && byte_readable(at) && byte_readable(at + bytes - 1);
@@ -68,7 +68,7 @@ static CUresult array_place(const struct copy_end *e, const CUDA_MEMCPY3D *p, st
     return CUDA_SUCCESS;
 }
 
-/* `by`: whose device looks at it. */
+/* `by` is the context whose device accesses the memory. */
 static CUresult linear_place(const struct copy_end *e, const struct sim_context *by,
                              const CUDA_MEMCPY3D *p, struct place *out)
 {
@@ -151,7 +151,7 @@ static void copy_drop(struct work *w)
     free(w->args.ptr[ARG_STAGED]);
 }
 
-/* Reads the source now, packed, so that the caller may change it as soon as the call returns. */
+/* Reads and packs the source now, so the caller may change it once the call has returned. */
 static CUresult copy_stage(struct work *w)
 {
     struct transfer t;
@@ -205,7 +205,7 @@ CUresult copy_work(const struct sim_context *ctx, const CUDA_MEMCPY3D *p, struct
     return CUDA_SUCCESS;
 }
 
-/* Does the caller see the copy complete when the call returns? */
+/* Whether the copy is complete when the call returns. */
 static bool copy_waits(const struct sim_context *ctx, enum copy_mode mode, const struct place *dst,
                        const struct place *src)
 {
@@ -214,7 +214,7 @@ static bool copy_waits(const struct sim_context *ctx, enum copy_mode mode, const
     return mode == COPY_ASYNC && dst->pageable;
 }
 
-/* By the contexts that look at the destination and the source; NULL: by the current one. */
+/* `by_dst` and `by_src` access the destination and the source; NULL: the current context does. */
 static CUresult copy_by(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst,
                         const struct sim_context *by_src, CUstream hstream, bool ptds,
                         enum copy_mode mode)

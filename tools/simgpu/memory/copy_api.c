@@ -1,6 +1,6 @@
 /*
- * copy_api.c - the forms of the copy call. Each says what it means as a CUDA_MEMCPY3D and hands it
- * on.
+ * copy_api.c - the forms of the copy call. Each turns its arguments into a CUDA_MEMCPY3D and
+ * submits that.
  */
 #include "tools/simgpu/memory/array.h"
 #include "tools/simgpu/memory/copy.h"
@@ -55,8 +55,8 @@ COPY_LATER(cuMemcpyHtoAAsync_v2, (CUarray dst, size_t at, const void *src, size_
 COPY_LATER(cuMemcpyAtoHAsync_v2, (void *dst, CUarray src, size_t at, size_t n, CUstream s), n,
            TO_HOST(dst), FROM_ARRAY(src, at))
 
-/* No real driver has it, and so no table of its functions: what a newer driver's is to a library in
- * between. */
+/* No real driver has this function, so it is in no table. To a library in between it is what a
+ * function of a newer driver is. */
 COPY_LATER(cuSimgpuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s), n,
            TO_DEVICE(dst), FROM_DEVICE(src))
 
@@ -101,7 +101,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream s, bool ptds,
 {
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_MEMCPY3D box; /* where that has contexts this has nothing */
+    CUDA_MEMCPY3D box; /* its reserved members are where `p` has contexts */
     static_assert(sizeof(box) == sizeof(*p), "alike");
     memcpy(&box, p, sizeof(box));
     box.reserved0 = box.reserved1 = NULL;
@@ -153,7 +153,7 @@ static bool attributes_valid(const CUmemcpyAttributes *attrs, size_t n)
     return valid;
 }
 
-/* The copies of a batch have no order among each other; here they simply keep that of the
+/* The copies of a batch have no order among each other. Here they run in the order of the
  * arrays. */
 static CUresult copy_batch(const CUdeviceptr *dsts, const CUdeviceptr *srcs, const size_t *sizes,
                            size_t count, const CUmemcpyAttributes *attrs, const size_t *first,
@@ -198,7 +198,7 @@ STREAM_API(cuMemcpyWithAttributesAsync,
            (CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr, CUstream s),
            copy_with(dst, src, size, attr, s, ptds))
 
-/* One operand of a 3D batch: linear memory counts bytes, an array its elements. */
+/* One operand of a 3D batch. Linear memory counts bytes, an array counts elements. */
 static CUresult operand_end(const CUmemcpy3DOperand *o, struct copy_end *end, size_t *element)
 {
     struct array_view view = {.element = 1};

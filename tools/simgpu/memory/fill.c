@@ -1,5 +1,5 @@
 /*
- * fill.c - memsets, of 8, 16 and 32 bits, linear and 2D. Even the forms without a stream return
+ * fill.c - memsets of 8, 16 and 32 bits, linear and 2D. Even the forms without a stream return
  * before the memory is set, unless it is host memory.
  */
 #include "tools/simgpu/memory/copy.h"
@@ -59,7 +59,7 @@ CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w)
         (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4) ||
         p->dst % p->elementSize != 0 || p->width > SIZE_MAX >> 16 || p->height > 1 << 16)
         return CUDA_ERROR_INVALID_VALUE;
-    if (p->height > 1 && p->pitch > SIZE_MAX >> 17) /* no sum of them overflows */
+    if (p->height > 1 && p->pitch > SIZE_MAX >> 17) /* so no sum of them overflows */
         return CUDA_ERROR_INVALID_VALUE;
     size_t row = p->width * p->elementSize;
     if (p->height > 1 && (p->pitch < row || p->pitch % p->elementSize != 0))

@@ -1,5 +1,5 @@
 /*
- * graph_memory.c - memory of graphs' allocation nodes; see graph_memory.h.
+ * graph_memory.c - the memory of graphs' allocation nodes; see graph_memory.h.
  */
 #include "tools/simgpu/memory/graph_memory.h"
 #include "tools/simgpu/memory/block.h"
@@ -108,7 +108,7 @@ CUresult graph_memory_free(CUdeviceptr ptr, struct work *w)
 
 /* ---- API ------------------------------------------------------------------------------------- */
 
-/* Memory is given back with the graphs already. */
+/* There is nothing to trim: memory is given back with the graphs. */
 SIM_CALL(cuDeviceGraphMemTrim, (CUdevice dev), device_check(dev))
 
 SIM_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute attribute,

@@ -1,7 +1,7 @@
 /*
- * ipc_memory.c - cuIpcGetMemHandle and its kin: an allocation of another process, mapped here.
- * Device memory is one file (space.c), so a handle is a stretch of it. Freeing in the exporter
- * while it is mapped here is undefined in CUDA; here the bytes are then zero.
+ * ipc_memory.c - cuIpcGetMemHandle and its kin: an allocation of another process is mapped here.
+ * Device memory is one file (space.c), so a handle is a stretch of it. In CUDA it is undefined to
+ * free memory that another process has mapped; here its bytes are zero afterwards.
  */
 #include "tools/simgpu/device/ipc.h"
 #include "tools/simgpu/memory/memory.h"
@@ -16,7 +16,7 @@
 
 enum { PAGE = 4096 };
 
-/* What the bytes of a CUipcMemHandle are. */
+/* The bytes of a CUipcMemHandle. */
 struct memory_handle {
     struct ipc_file file;
     uint64_t offset, bytes;
@@ -30,7 +30,7 @@ struct import {
     struct sim_context *ctx;
     CUdeviceptr ptr;
     int opened;
-    CUmemoryPool pool; /* imported from it, to be freed; NULL: by a handle, to be closed */
+    CUmemoryPool pool; /* imported from a pool, to be freed; NULL: by a handle, to be closed */
     struct import *next;
 };
 
@@ -51,7 +51,7 @@ static CUresult handle_make(const struct memory *m, void *out)
     return CUDA_SUCCESS;
 }
 
-/* Any address inside the allocation will do; the handle is the whole allocation's. */
+/* `ptr` may be any address inside the allocation. The handle is of the whole allocation. */
 SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr ptr)
 {
     TRY(context_enter(NULL));
@@ -72,7 +72,7 @@ SIM_EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdevice
 
 /* ---- import ---------------------------------------------------------------------------------- */
 
-/* Pages of its own; what else lies on them is nobody's business here. */
+/* Whole pages are mapped. What comes first on them may be other memory, which is not used here. */
 static size_t head_of(const struct memory_handle *h)
 {
     return h->offset % PAGE;
@@ -139,7 +139,7 @@ static CUresult import_open(CUdeviceptr *out, const struct memory_handle *h,
                             struct sim_context *ctx, CUmemoryPool pool)
 {
     int fd = ipc_file_open(&h->file);
-    if (fd < 0) /* the exporter itself has no use for it, and the driver none for such a wish */
+    if (fd < 0) /* -EEXIST: a process cannot open its own memory */
         return fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
     HOLD(&lock);
     struct import *i = import_find(h, ctx, pool);
@@ -187,7 +187,7 @@ SIM_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool,
 
 /* ---- the end of it --------------------------------------------------------------------------- */
 
-/* One opening less. The last one's memory is to be unmapped, which only one thread is told. */
+/* Closes it once. After the last time it has to be unmapped: `last` tells one thread alone. */
 static CUresult import_drop(CUdeviceptr ptr, bool pooled, struct import **last)
 {
     struct memory m;

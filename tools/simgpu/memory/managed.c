@@ -1,7 +1,7 @@
 /*
  * managed.c - hints about managed memory. Host and device share every page here, so a hint moves
- * nothing; what is left is its place in its stream's order, the argument checks, and the memory of
- * it.
+ * nothing. What is left of it is its place in the order of its stream, the argument checks, and the
+ * remembered hint.
  */
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/memory/memory.h"
@@ -20,9 +20,9 @@ static bool managed_range(CUdeviceptr ptr, size_t bytes)
 
 /* ---- what is remembered of a range ----------------------------------------------------------- */
 
-/* Places are devices, CU_DEVICE_CPU or CU_DEVICE_INVALID; `accessed` has a bit for each. */
+/* Places are devices, CU_DEVICE_CPU or CU_DEVICE_INVALID. `accessed` has a bit for each. */
 struct advice {
-    unsigned long long id; /* of the memory: that of another has gone */
+    unsigned long long id; /* of the memory; an entry with another id is of memory that is gone */
     uintptr_t from, to;
     int read_mostly, preferred, prefetched;
     uint64_t accessed;
@@ -50,7 +50,7 @@ static struct advice *advice_new(const struct advice *like, unsigned long long i
     return a;
 }
 
-/* Under lock. Drops what was said of memory that is gone, and cuts in two what lies across `at`. */
+/* Under lock. Drops an entry of memory that is gone, and cuts in two an entry across `at`. */
 static void advice_cut(unsigned long long id, uintptr_t at)
 {
     struct advice *a, *next;
@@ -67,7 +67,7 @@ static void advice_cut(unsigned long long id, uintptr_t at)
     }
 }
 
-/* Under lock. What is known at `at`, until where: up to `end`. */
+/* Under lock. The entry at `at`; NULL: none. Lowers `end` to where the answer changes. */
 static struct advice *advice_at(unsigned long long id, uintptr_t at, uintptr_t *end)
 {
     struct advice *a, *found = NULL;
@@ -82,7 +82,7 @@ static struct advice *advice_at(unsigned long long id, uintptr_t at, uintptr_t *
     return found;
 }
 
-enum { PREFETCHED = CU_MEM_ADVISE_UNSET_ACCESSED_BY + 1 }; /* what is noted as if it were advice */
+enum { PREFETCHED = CU_MEM_ADVISE_UNSET_ACCESSED_BY + 1 }; /* remembered as if it were advice */
 
 static void advice_change(struct advice *a, int what, int place)
 {
@@ -117,7 +117,7 @@ static void advise(CUdeviceptr ptr, size_t bytes, int what, int place)
     }
 }
 
-/* What all of it has in common. */
+/* What is true of the whole range. */
 static struct advice advised(CUdeviceptr ptr, size_t bytes)
 {
     struct memory m;
@@ -139,7 +139,7 @@ static struct advice advised(CUdeviceptr ptr, size_t bytes)
     return all;
 }
 
-/* A work of no effect, for its place in the order. */
+/* Submits a work without effect, so the hint has its place in the order. */
 static CUresult hint_submit(const char *name, CUstream s, bool ptds)
 {
     struct work w = {.kind = WORK_MARK, .node_type = CU_GRAPH_NODE_TYPE_EMPTY};
@@ -171,7 +171,7 @@ static CUresult prefetch(CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream s
 STREAM_API(cuMemPrefetchAsync, (CUdeviceptr ptr, size_t bytes, CUdevice dev, CUstream s),
            prefetch(ptr, bytes, dev, s, ptds))
 
-/* Of reading mostly, and of no preferred place, "the location argument is ignored" (cuda.h). */
+/* Whether the advice has a place. For others "the location argument is ignored" (cuda.h). */
 static bool advice_placed(CUmem_advise advice)
 {
     return advice >= CU_MEM_ADVISE_SET_PREFERRED_LOCATION &&
@@ -282,7 +282,7 @@ static CUresult attach(CUdeviceptr ptr, size_t bytes, unsigned int flags, CUstre
 STREAM_API(cuStreamAttachMemAsync, (CUstream s, CUdeviceptr ptr, size_t bytes, unsigned int flags),
            attach(ptr, bytes, flags, s, ptds))
 
-/* Devices, and the CPU, in the order of their numbers from 0 on; what is left over has none. */
+/* The devices by ordinal, then the CPU. What is left of `values` is CU_DEVICE_INVALID. */
 static void accessors(uint64_t accessed, int *values, size_t n)
 {
     size_t at = 0;
@@ -293,7 +293,7 @@ static void accessors(uint64_t accessed, int *values, size_t n)
         values[at++] = CU_DEVICE_INVALID;
 }
 
-enum { LOCATION_INVALID, LOCATION_DEVICE, LOCATION_HOST }; /* as CUmemLocationType has them */
+enum { LOCATION_INVALID, LOCATION_DEVICE, LOCATION_HOST }; /* the values of CUmemLocationType */
 
 static int location_type(int place)
 {

@@ -1,6 +1,6 @@
 /*
- * memop.c - stream memory operations: waits for, and writes of, 32 and 64-bit words, one by one and
- * in batches. The words are ordinary memory of this process, which the CPU changes at any time.
+ * memop.c - stream memory operations: waits for, and writes of, words of 32 and 64 bits, single and
+ * in batches. The words are ordinary memory of this process, which the CPU may change at any time.
  */
 #include "tools/simgpu/memory/copy.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -50,8 +50,8 @@ static bool op_flags_valid(const Op *op)
            op->flushRemoteWrites.flags == 0;
 }
 
-/* waitValue and writeValue have their address at the same place. Memory may have been freed since
- * the call: on a GPU that is a fault, here too. */
+/* waitValue and writeValue have their address at the same place. If the memory was freed since the
+ * call, that is a fault, as on a GPU. */
 static bool op_faults(const Op *op)
 {
     CUdeviceptr at = op->waitValue.address;
@@ -80,7 +80,7 @@ static void word_store(const Op *op)
                pinned ? sim_now_ns() + late_ns : 0);
 }
 
-/* Comparisons are of the word's width; GEQ is cyclic. */
+/* Comparisons have the word's width. GEQ is cyclic. */
 static bool word_passes(const Op *op)
 {
     bool wide = op_bytes(op) == sizeof(uint64_t);
@@ -104,7 +104,7 @@ static bool word_passes(const Op *op)
 
 enum { ARG_COUNT, ARG_DONE }; /* of args.u64 */
 
-/* Carry out as many as go; true when all did, or one faulted, which the effect then reports. */
+/* Carries out as many as can go. True if all are done, or one faulted, which the effect reports. */
 static bool batch_poll(struct work *w)
 {
     const Op *ops = w->blob;
@@ -163,7 +163,7 @@ CUresult memop_prepare(const Op *op, struct work *w)
     return CUDA_SUCCESS;
 }
 
-/* Writes need no look by the engine, so a batch goes as runs of one sort. */
+/* The engine need not look for writes. So a batch is cut into runs of waits and runs of writes. */
 static unsigned int run_length(const Op *ops, unsigned int count)
 {
     unsigned int n = 1;
@@ -204,7 +204,7 @@ static CUresult one(CUstream stream, CUstreamBatchMemOpType type, CUdeviceptr at
     return batch(stream, &op, 1, 0, ptds);
 }
 
-/* Both versions: v2 differs in what hardware it needs, not in what it does. */
+/* Both versions. v2 needs other hardware and does the same. */
 #define MEMOP_API(symbol, word, type)                                                              \
     STREAM_API(symbol, (CUstream s, CUdeviceptr at, word value, unsigned int flags),               \
                one(s, type, at, value, flags, ptds))                                               \

@@ -19,7 +19,7 @@ static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct memory *table;
 static size_t count;
 
-/* Index of the first range with base > ptr. Under the lock. */
+/* The index of the first range with base > ptr. Under the lock. */
 static size_t table_above(uintptr_t ptr)
 {
     size_t low = 0, high = count;
@@ -100,8 +100,7 @@ bool memory_find_base(CUdeviceptr base, struct memory *out)
     return memory_find(base, out) && out->base == base;
 }
 
-/* Neighbouring ranges count as one where they touch: mappings of one reservation, registered
- * pages. */
+/* Ranges that touch count as one, such as mappings of one reservation and registered pages. */
 bool memory_contains(CUdeviceptr ptr, size_t bytes)
 {
     bool inside = true;
@@ -145,7 +144,7 @@ static size_t rounded(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* A range of device memory, charged, addressed and listed; 0 when the device is full. */
+/* Takes device memory: charges it, finds an address and lists the range. 0: the device is full. */
 static CUdeviceptr device_take(struct sim_context *ctx, size_t bytes, enum memory_kind kind,
                                unsigned int flags)
 {
@@ -165,7 +164,7 @@ static CUdeviceptr device_take(struct sim_context *ctx, size_t bytes, enum memor
     return m.base;
 }
 
-/* Gives back what a range that has left the table stood for. */
+/* Gives back the memory of a range that has left the table. */
 static void memory_release(const struct memory *m)
 {
     size_t whole = rounded(m->bytes, SPACE_GRAIN);
@@ -233,7 +232,7 @@ SIM_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t w
     return CUDA_SUCCESS;
 }
 
-/* Freeing waits for the context that owns the memory: queued work may still use it. */
+/* Waits for the context that owns the memory, because queued work may still use it. */
 static CUresult free_when_idle(CUdeviceptr ptr)
 {
     struct memory m;
@@ -246,7 +245,7 @@ static CUresult free_when_idle(CUdeviceptr ptr)
     if (!m.ctx)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = context_wait_idle(m.ctx);
-    /* Of two threads that free the same range, one finds it gone. */
+    /* If two threads free the same range, one of them finds it gone. */
     if (!memory_remove(ptr, &m))
         return CUDA_ERROR_INVALID_VALUE;
     memory_release(&m);
@@ -285,7 +284,7 @@ enum {
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED
 };
 
-/* memory_add's errors. */
+/* Returns the errors of memory_add. */
 static int pinned_add(void *base, size_t bytes, enum memory_kind kind, unsigned int flags,
                       struct sim_context *ctx)
 {
@@ -356,7 +355,7 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
         return CUDA_ERROR_INVALID_VALUE;
     if (!memory_find((CUdeviceptr)ptr, &m) || m.kind != MEMORY_REGISTERED)
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    if (m.base != (uintptr_t)ptr) /* as NVIDIA's own cuda-python expects in its tests */
+    if (m.base != (uintptr_t)ptr) /* NVIDIA's own cuda-python expects this in its tests */
         return CUDA_ERROR_INVALID_VALUE;
     return free_when_idle((CUdeviceptr)ptr);
 }
@@ -370,7 +369,7 @@ static CUresult pinned_enter(void *ptr, struct memory *m)
                : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Unified addressing: the same, and always mapped. */
+/* With unified addressing the address is the same, and the memory is always mapped. */
 SIM_TELL(cuMemHostGetDevicePointer_v2, (CUdeviceptr * out, void *ptr, unsigned int flags), out,
          (CUdeviceptr)ptr, struct memory m;
          TRY(flags == 0 ? pinned_enter(ptr, &m) : CUDA_ERROR_INVALID_VALUE))
@@ -392,8 +391,8 @@ SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned i
 
 /* ---- how full the device is ------------------------------------------------------------------ */
 
-/* Counted by the device for all its processes. Before the process has joined the device, in null
- * mode and once it is leaving, it counts alone. */
+/* The device counts the memory of all its processes. The process's own count decides alone before
+ * it has joined the device, in null mode, and once it is leaving. */
 enum { DEVICES_MAX = 64 };
 static _Atomic size_t charged[DEVICES_MAX]; /* by this process */
 static _Atomic bool joined;
@@ -408,8 +407,8 @@ static size_t memory_limit(void)
     return (size_t)config_get()->mem_mb << 20;
 }
 
-/* The process has joined the devices, which count its memory from now on: what was taken before is
- * made known now. They are joined once, and stay so. */
+/* The process has joined the devices, which count its memory from now on. This tells them what it
+ * has taken before. A process joins once, and stays so. */
 static CUresult memory_join_device(struct sim_context *ctx)
 {
     if (config_get()->null_mode || atomic_exchange(&joined, true))
@@ -422,7 +421,7 @@ static CUresult memory_join_device(struct sim_context *ctx)
     return CUDA_SUCCESS;
 }
 
-/* The context is being destroyed: its own memory goes with it. */
+/* The context is being destroyed, and its own memory with it. */
 static void memory_context_gone(struct sim_context *ctx)
 {
     for (;;) {

@@ -1,7 +1,7 @@
 /*
- * peer.c - access of one device to another one's memory: given context by context
- * (cuCtxEnablePeerAccess), pool by pool, mapping by mapping, or with what is opened from another
- * process. Copies need none of it.
+ * peer.c - access of one device to another's memory. It is given to contexts
+ * (cuCtxEnablePeerAccess), by pool, by mapping, or with memory that is opened from another process.
+ * Copies do not need it.
  */
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/memory/pool.h"
@@ -25,7 +25,7 @@ bool devices_are_peers(int a, int b)
 
 /* ---- who reaches what ------------------------------------------------------------------------ */
 
-/* Under lock. Green contexts share what their primary one has. */
+/* Under lock. Green contexts share the access of their primary one. */
 static struct access *access_find(const struct sim_context *from, const struct sim_context *to)
 {
     struct access *a = accesses;
@@ -47,7 +47,7 @@ bool peer_reaches(const struct sim_context *ctx, const struct memory *m)
     switch (m->kind) {
     case MEMORY_DEVICE:
         return m->ordinal == ctx->ordinal || access_given(ctx, m->ctx);
-    case MEMORY_IPC: /* opened for its context's device, wherever it lies */
+    case MEMORY_IPC: /* it was opened for its context's device, wherever it lies */
         return m->ordinal == ctx->ordinal || m->ctx->ordinal == ctx->ordinal;
     case MEMORY_MAPPED:
         return mapping_access(m->flags, ctx->ordinal) != CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -56,7 +56,7 @@ bool peer_reaches(const struct sim_context *ctx, const struct memory *m)
     }
 }
 
-/* With it goes what it has and what others have in it. */
+/* With the context go the access that it has and the access that others have to its memory. */
 static void peer_context_gone(struct sim_context *ctx)
 {
     struct access *a, *next;
@@ -82,7 +82,7 @@ static CUresult two_devices(CUdevice a, CUdevice b)
 SIM_TELL(cuDeviceCanAccessPeer, (int *can, CUdevice dev, CUdevice peer), can,
          devices_are_peers(dev, peer), TRY(two_devices(dev, peer)))
 
-/* As over PCIe: no atomics there, all pairs alike. */
+/* As over PCIe: no atomics, and all pairs are alike. */
 enum { P2P_LAST = 5 }; /* ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED, of newer headers */
 
 SIM_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,

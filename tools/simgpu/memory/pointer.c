@@ -3,9 +3,9 @@
  */
 #include "tools/simgpu/memory/memory.h"
 
-/* What is said of an attribute: its type, in bytes, and the value. */
+/* The answer for an attribute: the size of its type in bytes, and the value. */
 struct answer {
-    size_t bytes; /* 0: nothing is */
+    size_t bytes; /* 0: there is none */
     uint64_t value;
 };
 
@@ -17,7 +17,7 @@ static struct answer attribute_answer(const struct memory *m, CUdeviceptr ptr, u
     const void *pool = m->kind == MEMORY_IPC ? (const void *)ipc_memory_pool(m->owner)
                                              : (const void *)memory_pool(m);
     const struct answer answers[] = {
-        /* A pool's or a mapping's memory is no context's. */
+        /* Memory of a pool or a mapping belongs to no context. */
         [CU_POINTER_ATTRIBUTE_CONTEXT] = {m->ctx ? ADDRESS : 0, (uintptr_t)m->ctx},
         [CU_POINTER_ATTRIBUTE_MEMORY_TYPE] = {INT,
                                               host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE},
@@ -26,7 +26,7 @@ static struct answer attribute_answer(const struct memory *m, CUdeviceptr ptr, u
         [CU_POINTER_ATTRIBUTE_P2P_TOKENS] = {ADDRESS, 0},
         [CU_POINTER_ATTRIBUTE_SYNC_MEMOPS] = {INT, m->sync_memops},
         [CU_POINTER_ATTRIBUTE_BUFFER_ID] = {ADDRESS, m->id},
-        [CU_POINTER_ATTRIBUTE_IS_MANAGED] = {INT, managed}, /* the runtime reads as many */
+        [CU_POINTER_ATTRIBUTE_IS_MANAGED] = {INT, managed}, /* the runtime reads an int */
         [CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL] = {INT, (uint64_t)m->ordinal},
         [CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE] = {BOOL, m->kind == MEMORY_DEVICE},
         [CU_POINTER_ATTRIBUTE_RANGE_START_ADDR] = {ADDRESS, m->base},
@@ -55,8 +55,8 @@ SIM_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute which,
     return a.bytes ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Unlike the single form, an unknown pointer is no error: every answer is then zero, and -2 for the
- * device's number: it cannot be told. */
+/* Unlike in the single form an unknown pointer is no error. Every answer is then zero, except the
+ * ordinal of the device, which is -2: it cannot be told. */
 SIM_EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *which, void **data,
                                            CUdeviceptr ptr)
 {

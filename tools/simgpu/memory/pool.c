@@ -1,6 +1,6 @@
 /*
- * pool.c - pools by handle and those of a place (a device, the host, a node of it, or none): made,
- * destroyed, their attributes, and whom they let in.
+ * pool.c - pools by handle, and those of a place (a device, the host, a node of it, or none): how
+ * they are made and destroyed, their attributes, and which devices they give access to.
  */
 #include "tools/simgpu/memory/block.h"
 #include "tools/simgpu/memory/memory.h"
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* By whether they are managed, and place; under pool_lock. */
+/* First index: managed or not; second: the place. Under pool_lock. */
 static struct sim_pool *defaults[2][PLACES], *currents[2][PLACES];
 
 static enum memory_kind kind_of(bool managed, int place)
@@ -34,18 +34,18 @@ struct sim_pool *pool_current(bool managed, int place)
     return *p;
 }
 
-/* Numbers of 12.2 and 13.0, so that older headers do. */
+/* Values of 12.2 and 13.0, so that older headers compile. */
 enum {
     LOCATION_NONE = 0,
     LOCATION_HOST = 2,
     LOCATION_HOST_NUMA = 3,
     TYPE_MANAGED = 2,
-    LOCATION_ID = 11, /* an attribute of 13.5 ... */
-    ATTRIBUTES = 16,  /* ... which has so many */
+    LOCATION_ID = 11, /* an attribute of 13.5, ... */
+    ATTRIBUTES = 16,  /* ... which has so many in all */
 };
 
-/* "In all other cases, the call returns ::CUDA_ERROR_INVALID_VALUE" (cuda.h): without a place only
- * managed memory is. The host is one node. */
+/* "In all other cases, the call returns ::CUDA_ERROR_INVALID_VALUE" (cuda.h). Only managed memory
+ * can be without a place. The host is one node. */
 static CUresult place_of(const CUmemLocation *where, CUmemAllocationType type, bool *managed,
                          int *place)
 {
@@ -73,8 +73,8 @@ static CUresult place_of(const CUmemLocation *where, CUmemAllocationType type, b
 /* ---- pools by handle ------------------------------------------------------------------------- */
 
 /* "Pools created with the type ::CU_MEM_LOCATION_TYPE_HOST are not IPC capable and
- * ::CUmemPoolProps::handleTypes must be 0" (cuda.h). Of managed ones and those of a node it does
- * not say. */
+ * ::CUmemPoolProps::handleTypes must be 0" (cuda.h). About managed pools and those of a node it
+ * says nothing. */
 static CUresult handle_types_check(const CUmemPoolProps *props, enum memory_kind kind)
 {
     const unsigned int fd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -107,7 +107,7 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *pro
     return CUDA_SUCCESS;
 }
 
-/* The place falls back to its default pool; live blocks stay until they are freed. */
+/* The place uses its default pool again. Live blocks stay until they are freed. */
 SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
     TRY(driver_ready());
@@ -133,7 +133,7 @@ SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
     return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What the pool was made from. */
+/* The properties that the pool was made with. */
 static int property(const struct sim_pool *p, int attribute)
 {
     static const int location_types[] = {LOCATION_HOST, LOCATION_HOST_NUMA, LOCATION_NONE};
@@ -143,14 +143,14 @@ static int property(const struct sim_pool *p, int attribute)
         p->shared ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,
         device ? p->place : 0,
         device ? CU_MEM_LOCATION_TYPE_DEVICE : location_types[p->place - PLACE_HOST],
-        0,  /* its greatest size, an amount */
+        0,  /* its greatest size, which is among the amounts */
         0,  /* no hardware that decompresses */
-        -1, /* of no locality domain */
+        -1, /* no locality domain */
     };
     return values[attribute - LOCATION_ID + 2];
 }
 
-/* Under lock. Integers for the reuse rules, 64 bits for amounts. */
+/* Under lock. The reuse rules are int, the amounts 64 bits. */
 static CUresult attribute_read(const struct sim_pool *p, CUmemPool_attribute attribute, void *value)
 {
     const uint64_t *const amounts[ATTRIBUTES] = {
@@ -224,7 +224,7 @@ bool pool_reaches(const struct sim_pool *p, int ordinal)
     return p->kind == MEMORY_MANAGED || ordinal == p->place || atomic_load(&p->peers[ordinal]);
 }
 
-/* A peer is given all or none, the owner always has all. */
+/* A peer is given all access or none. The owner always has all. */
 static CUresult access_check(const struct sim_pool *p, const CUmemAccessDesc *to)
 {
     int id = to->location.id;
@@ -316,14 +316,14 @@ SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool han
     struct shared_pool content = {.ordinal = p->place};
     memcpy(content.name, SHARED_NAME, sizeof(content.name));
     uint64_t offset;
-    uintptr_t any = space_take(SPACE_GRAIN, SPACE_GRAIN); /* the file is made for the first one */
+    uintptr_t any = space_take(SPACE_GRAIN, SPACE_GRAIN); /* the first extent makes the file */
     bool there = any != 0 && space_file(any, &content.whose, &offset);
     if (any != 0)
         space_give(any, SPACE_GRAIN);
     return there ? shared_write(&content, out) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* The file stays the caller's. */
+/* The caller keeps its file. */
 SIM_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *shared,
                                                        CUmemAllocationHandleType type,
                                                        unsigned long long flags)

@@ -1,5 +1,5 @@
 /*
- * pool_async.c - allocating from pools, and freeing, in the order of a stream.
+ * pool_async.c - allocations from pools, and frees, in the order of a stream.
  */
 #include "tools/simgpu/memory/block.h"
 #include "tools/simgpu/memory/graph_memory.h"
@@ -19,7 +19,7 @@ static CUresult pool_alloc(CUdeviceptr *out, size_t bytes, struct sim_pool *p,
     return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* The free's effect: args.u64[0] the block's address, [1] the ticket. */
+/* The effect of a free: args.u64[0] is the block's address, [1] the ticket. */
 static CUresult free_effect(struct work *w)
 {
     HOLD(&pool_lock);
@@ -56,8 +56,8 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
     return rc;
 }
 
-/* Marks the block as being freed and says under which ticket; false: not a live block of a pool. A
- * graph's address stays the graph's, and the free is one more that holds it. */
+/* Marks the block as being freed and returns the ticket of the free. False: not a live block of a
+ * pool. The address of a graph stays the graph's, and the free becomes one more of its holders. */
 static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
 {
     HOLD(&pool_lock);
@@ -76,7 +76,7 @@ static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
     return live;
 }
 
-/* It stands at that point of its stream, or in none: then it is not freed. */
+/* The free is now at that point of its stream; seq 0: it failed, and the block is not freed. */
 static void free_placed(CUdeviceptr ptr, uint64_t ticket, struct point at)
 {
     HOLD(&pool_lock);

@@ -1,6 +1,6 @@
 /*
  * space.c - first fit over a sorted array of free extents. The stretch is reserved without
- * commitment: only what is touched costs memory.
+ * commitment, so only what is touched costs memory.
  */
 #include "tools/simgpu/memory/space.h"
 
@@ -20,7 +20,7 @@ struct extent {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct extent *holes; /* sorted by base, never adjacent; all under lock */
+static struct extent *holes; /* sorted by base; no two touch; all under lock */
 static size_t count;
 static uintptr_t stretch;
 static size_t stretch_bytes;
@@ -43,7 +43,7 @@ static void holes_remove(size_t at)
     memmove(&holes[at], &holes[at + 1], (count - at) * sizeof(*holes));
 }
 
-/* A sparse file, which other processes can map; else memory that they cannot. */
+/* A sparse file, which other processes can map; if there is none, memory that they cannot map. */
 static void *stretch_map(size_t bytes)
 {
     enum { ACCESS = PROT_READ | PROT_WRITE };
@@ -57,7 +57,7 @@ static void *stretch_map(size_t bytes)
     return base;
 }
 
-/* Halves the wish until the system grants it: containers may limit address space. */
+/* Tries half of the size until the system grants it, because containers may limit address space. */
 static void stretch_reserve(void)
 {
     static int done;
@@ -77,7 +77,7 @@ static void stretch_reserve(void)
     }
 }
 
-/* Cuts [start, start + bytes) out of hole `at`; false: no memory. */
+/* Cuts [start, start + bytes) out of hole `at`. False: no memory. */
 static bool hole_cut(size_t at, uintptr_t start, size_t bytes)
 {
     struct extent e = holes[at];
@@ -109,7 +109,7 @@ uintptr_t space_take(size_t bytes, size_t align)
     return found;
 }
 
-/* The whole pages of it; from then on they are zero, where that succeeds. */
+/* Releases its whole pages. True: they are zero from now on. */
 static bool pages_release(uintptr_t base, size_t bytes, struct extent *pages)
 {
     uintptr_t first = (base + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
@@ -145,14 +145,14 @@ void space_give(uintptr_t base, size_t bytes)
         else
             high = mid;
     }
-    if (at < count && base + bytes == holes[at].base) { /* one with what is above, */
+    if (at < count && base + bytes == holes[at].base) { /* merge with the hole above, */
         bytes += holes[at].bytes;
         holes_remove(at);
     }
-    if (at > 0 && holes[at - 1].base + holes[at - 1].bytes == base) /* and below */
+    if (at > 0 && holes[at - 1].base + holes[at - 1].bytes == base) /* and with the one below */
         holes[at - 1].bytes += bytes;
     else
-        holes_insert(at, (struct extent){base, bytes}); /* out of memory: the addresses are lost */
+        holes_insert(at, (struct extent){base, bytes}); /* no memory: the addresses are lost */
 }
 
 bool space_has(uintptr_t at)

@@ -1,6 +1,6 @@
 /*
- * texture.c - texture and surface objects: what they were made from. Simulated kernels sample
- * nothing, so there is nothing more to them.
+ * texture.c - texture and surface objects. Simulated kernels sample nothing, so an object only
+ * remembers what it was made from.
  */
 #include "tools/simgpu/device/attribute.h"
 #include "tools/simgpu/face/handle.h"
@@ -9,7 +9,7 @@
 
 struct texture {
     struct handle handle;
-    bool surface, viewed; /* viewed: it has a view */
+    bool surface, viewed; /* viewed: it was made with a view */
     CUDA_RESOURCE_DESC resource;
     CUDA_TEXTURE_DESC sampling;
     CUDA_RESOURCE_VIEW_DESC view;

@@ -1,7 +1,6 @@
 /*
- * vmm.c - virtual memory management: addresses, allocations and the mappings between them. A
- * mapping shows the same bytes wherever it is, so an allocation is a memory file that is mapped for
- * real.
+ * vmm.c - virtual memory management: addresses, allocations, and mappings between them. A mapping
+ * shows the same bytes at any address, so an allocation is a memory file that is really mapped.
  */
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -20,8 +19,8 @@ struct allocation {
     size_t bytes;
     CUmemAllocationProp prop;
     int fd;
-    int handles, mappings; /* it lives while either is left */
-    bool imported;         /* counted by whoever made it */
+    int handles, mappings; /* the allocation lives while there is either */
+    bool imported;         /* the process that made it counts it */
     struct allocation *next;
 };
 
@@ -63,7 +62,7 @@ static void *map_nothing(void *at, size_t bytes, int fixed)
     return mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
 }
 
-/* An aligned stretch: reserve more, then give back what hangs over. */
+/* Reserves an aligned stretch: reserves more, then gives back what is too much. */
 static uintptr_t reserve_aligned(size_t bytes, size_t align)
 {
     char *p = map_nothing(NULL, bytes + align, 0);
@@ -120,7 +119,7 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
 
 /* ---- allocations ----------------------------------------------------------------------------- */
 
-/* Its name tells an importer that it is ours, and which device's. */
+/* The name tells an importer that the file is an allocation, and of which device. */
 #define FILE_NAME "simgpu-vmm-%d"
 
 static int memory_file(size_t bytes, int ordinal)
@@ -135,7 +134,7 @@ static int memory_file(size_t bytes, int ordinal)
     return fd;
 }
 
-/* The file becomes the allocation's. */
+/* The allocation owns the file from now on, also on failure. */
 static CUresult allocation_add(struct allocation like, CUmemGenericAllocationHandle *out)
 {
     struct allocation *a = like.fd >= 0 ? malloc(sizeof(*a)) : NULL;
@@ -167,7 +166,7 @@ SIM_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
     return rc;
 }
 
-/* Under lock. A handle with no reference left is no handle, though mappings keep the bytes. */
+/* Under lock. A handle without references is not found, even if mappings keep the bytes. */
 static struct allocation *allocation_find(CUmemGenericAllocationHandle handle)
 {
     struct allocation *a = allocations;
@@ -243,7 +242,7 @@ SIM_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocati
     return fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-/* The device of an allocation's file; -1 where it is none. */
+/* The device whose allocation the file is; -1: it is no allocation. */
 static int file_ordinal(int fd)
 {
     char path[32], target[64] = "";
@@ -255,7 +254,7 @@ static int file_ordinal(int fd)
     return ordinal < config_get()->devices ? ordinal : -1;
 }
 
-/* The file stays the caller's. */
+/* The caller keeps its file. */
 SIM_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *shared,
                                                    CUmemAllocationHandleType type)
 {
@@ -289,7 +288,7 @@ static bool reserved(CUdeviceptr ptr, size_t bytes)
     return false;
 }
 
-/* The pages become accessible here and now; cuMemSetAccess only records who may. */
+/* The pages become accessible at once; cuMemSetAccess only records which devices may use them. */
 SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
                              CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
@@ -316,7 +315,7 @@ SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
     return CUDA_SUCCESS;
 }
 
-/* Every mapping that begins in [ptr, ptr + bytes), which must consist of whole ones. */
+/* Whether [ptr, ptr + bytes) consists of whole mappings. */
 static bool whole_mappings(CUdeviceptr ptr, size_t bytes)
 {
     for (size_t at = 0; at < bytes;) {
@@ -328,8 +327,8 @@ static bool whole_mappings(CUdeviceptr ptr, size_t bytes)
     return true;
 }
 
-/* Waits for nothing: PyTorch's allocator found that a driver need not, and waits before it
- * calls. */
+/* Waits for nothing. PyTorch's allocator found that a driver need not wait, and waits itself before
+ * the call. */
 SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 {
     TRY(driver_ready());
@@ -366,8 +365,8 @@ static unsigned int mapping_allow(unsigned int flags, int ordinal, CUmemAccess_f
     return (flags & ~((unsigned int)ACCESS_MASK << at)) | (unsigned int)access << at;
 }
 
-/* Of whole mappings, and of no device that cannot reach them; looked at (set: false) before any is
- * changed. */
+/* Checks that each is a mapping and that each device can reach it. With `set` it changes them, so
+ * call it without first: then nothing is changed if one is refused. */
 static CUresult access_walk(CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *descs, size_t n,
                             bool set)
 {

@@ -1,7 +1,7 @@
 /*
- * capture.c - stream capture: submitting into a capturing stream adds nodes to a graph instead, and
- * much else is forbidden meanwhile. Whether a stream is a member at all is asked without
- * graph_lock, which guards the rest.
+ * capture.c - stream capture. What is submitted to a stream that captures becomes a node of a graph
+ * instead, and many other calls are forbidden. graph_lock guards all of it. Only the question
+ * whether a stream is a member of a capture does without.
  */
 #include "tools/simgpu/graph/sequence.h"
 #include "tools/simgpu/stream/capture.h"
@@ -34,7 +34,7 @@ CUresult capture_add(struct sim_stream *s, const struct work *w)
         sequence_invalidate(c->sequence);
         return rc;
     }
-    if (w->drop && w->hold) /* the node has a reference of its own */
+    if (w->drop && w->hold) /* the node has its own reference */
         here.drop(&here);
     return CUDA_SUCCESS;
 }
@@ -47,8 +47,8 @@ CUresult capture_forbids_legacy(struct sim_context *ctx)
                                                        : CUDA_SUCCESS;
 }
 
-/* The rule of cuThreadExchangeStreamCaptureMode: a thread in relaxed mode may do anything; others
- * respect their own captures, and a thread in global mode everybody's global ones. */
+/* The rule of cuThreadExchangeStreamCaptureMode. A thread in relaxed mode may do anything. Any
+ * other respects its own captures, and in global mode also all threads' global ones. */
 static bool forbids_this_thread(const struct sequence *q, const void *unused)
 {
     if (q->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -104,8 +104,8 @@ CUresult capture_forbids_stream(struct sim_stream *s)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-/* A capture that lost its origin can not be ended any more: it ends here. Others are free to go:
- * what they did is in the graph. */
+/* A capture whose origin is destroyed can no longer be ended by a call, so it ends here. Other
+ * members may be destroyed: what they did is in the graph. */
 void capture_stream_gone(struct sim_stream *s)
 {
     RELEASED(released);
@@ -166,7 +166,7 @@ CUresult capture_event_check(struct capture_mark *const *mark)
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
-/* The stream comes to depend on what the event saw, and joins the capture if it was outside. */
+/* The stream depends on what the event saw from now on. It joins the capture if it was outside. */
 static CUresult mark_join(struct sim_stream *s, const struct capture_mark *m)
 {
     struct sequence *q = m->sequence;
@@ -186,11 +186,11 @@ static CUresult mark_join(struct sim_stream *s, const struct capture_mark *m)
 
 static CUresult event_wait_captured(struct sim_stream *s, const struct capture_mark *m)
 {
-    if (!m) { /* the event belongs to work outside of the capture */
+    if (!m) { /* the event was recorded outside of the capture */
         sequence_invalidate(s->capture->sequence);
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
-    if (!m->sequence->graph) /* of a capture that has ended */
+    if (!m->sequence->graph) /* the capture of the event has ended */
         return CUDA_ERROR_CAPTURED_EVENT;
     if (s->capture && s->capture->sequence != m->sequence) {
         sequence_invalidate(s->capture->sequence);

@@ -1,5 +1,5 @@
 /*
- * capture_api.c - captures in the API: begun, asked about, led elsewhere, ended.
+ * capture_api.c - the API of captures: begin one, ask about it, change what it depends on, end it.
  */
 #include "tools/simgpu/graph/sequence.h"
 #include "tools/simgpu/face/variants.h"
@@ -10,7 +10,7 @@
 /* ---- begin ----------------------------------------------------------------------------------- */
 
 struct begin {
-    CUgraph graph; /* into this one; NULL: a new one */
+    CUgraph graph; /* the graph to capture into; NULL: a new one */
     const CUgraphNode *nodes;
     const struct edge_data *data;
     size_t count;
@@ -78,8 +78,8 @@ STREAM_API(cuStreamBeginCaptureToGraph,
             size_t n, CUstreamCaptureMode mode),
            begin_into(s, ptds, graph, nodes, data, n, mode))
 
-/* A capture that takes the place of what a graph holds (CUDA 13.3). The nodes are made anew, so
- * their handles change, and nobody is told what does not match. */
+/* A capture that replaces what a graph holds (CUDA 13.3). The nodes are made anew, so their handles
+ * change. The callback for nodes that do not match is not called. */
 static CUresult begin_again(CUstream s, bool ptds, CUgraph graph, CUstreamCaptureMode mode)
 {
     for (;;) {
@@ -103,7 +103,7 @@ STREAM_API(cuStreamBeginRecaptureToGraph,
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* Is every node that a member would go on from behind the origin's? Else work is left unjoined. */
+/* Whether the origin is behind each node that a member would continue from: all work is joined. */
 static bool all_joined(const struct capture *members, const struct capture *origin)
 {
     const struct capture *c;
@@ -126,8 +126,8 @@ static bool wrong_thread(const struct sequence *q)
     return q->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(q->thread, pthread_self());
 }
 
-/* Whatever the result, the capture is over; a bad one takes its graph with it. But only the stream
- * that began it may end it. */
+/* Whatever it returns, the capture is over; if it fails, its graph is gone, too. But only the
+ * stream that began the capture may end it. */
 static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
 {
     struct sim_stream *s;
@@ -166,8 +166,8 @@ STREAM_API(cuStreamEndCapture, (CUstream s, CUgraph *out), end(s, ptds, out))
             *(pointer) = (value);                                                                  \
     } while (0)
 
-/* The legacy stream never captures, but while a blocking stream does it may not even be asked; the
- * question does that capture no harm. */
+/* The legacy stream never captures. But while a blocking stream captures, it is an error even to
+ * ask about the legacy one. The question does no harm to that capture. */
 static CUresult capture_info(CUstream hstream, bool ptds, CUstreamCaptureStatus *status,
                              cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
                              const struct edge_data **data, size_t *count)

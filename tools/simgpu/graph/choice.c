@@ -1,11 +1,10 @@
 /*
- * choice.c - conditional nodes in executable graphs. What runs inside is not known before its turn
- * comes, so the works of the bodies are submitted then, by a thread that the node has for so long,
- * into streams of their own; the node's stream stands meanwhile.
+ * choice.c - conditional nodes in executable graphs. Only when such a node's turn comes is it known
+ * what it runs. So a thread, which the node has for that time, submits the works of the bodies
+ * then, to streams of their own. The node's stream waits meanwhile.
  *
- * A simulator must not hang where a GPU would not: most kernels have no effect here, so a loop
- * whose condition no kernel has set in a whole round ends after it. The event log has a mark for
- * it.
+ * A simulator must not hang where a GPU would not. Most kernels have no effect here, so a loop ends
+ * after a round in which no kernel has set its condition. The event log has a mark for it.
  */
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/graph/exec.h"
@@ -14,10 +13,10 @@
 #include "tools/simgpu/stream/points.h"
 #include "tools/simgpu/stream/submit.h"
 
-/* Of the work; but for the first in a launch only. */
+/* args of the work; the first one is set outside of launches as well */
 enum { ARG_CHOICE, ARG_RUN, ARG_PRIORITY = LAUNCH_PRIORITY };
 
-/* One launch's turn of a choice: the work's, and the thread's. */
+/* One launch's turn of a choice. The work and the thread hold it. */
 struct run {
     _Atomic int holders;
     _Atomic bool over;
@@ -115,13 +114,13 @@ static struct run *run_new(const struct work *w, int holders)
     return r;
 }
 
-/* The engine's: it must not wait. */
+/* The engine calls this: it must not wait. */
 static bool choice_poll(struct work *w)
 {
     struct run *r = w->args.ptr[ARG_RUN];
     if (r)
         return atomic_load(&r->over);
-    bool here = config_get()->null_mode; /* which has no engine: the caller waits anyway */
+    bool here = config_get()->null_mode; /* there is no engine then, and the caller waits anyway */
     w->args.ptr[ARG_RUN] = r = run_new(w, here ? 1 : 2);
     if (!r)
         return true;
@@ -132,7 +131,7 @@ static bool choice_poll(struct work *w)
     if (engine_thread_start(run_main, r) == 0)
         return false;
     r->result = CUDA_ERROR_OUT_OF_MEMORY;
-    run_put(r); /* the thread's */
+    run_put(r); /* gives up what the thread would have held */
     return true;
 }
 
@@ -195,7 +194,7 @@ CUresult choices_begin(const struct sim_exec *x, struct sim_stream *s, struct po
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* What is inside runs in the context of the node. */
+/* All that is inside must run in the context of the node. */
 static bool body_fits(const struct sim_exec *body)
 {
     for (size_t i = 0; i < body->count; i++) {
@@ -266,7 +265,7 @@ static CUresult choice_make(const struct sim_node *n, struct work *w)
     return CUDA_SUCCESS;
 }
 
-/* The works of conditional nodes, which a flat copy lacks. */
+/* Makes the works of conditional nodes, which a flat copy does not have. */
 static CUresult choices_make(struct exec_node *nodes, size_t count)
 {
     CUresult rc = CUDA_SUCCESS;
@@ -299,7 +298,7 @@ CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_
 
 /* ---- one executable graph at a time ---------------------------------------------------------- */
 
-/* May each condition go by `x`? With `own` they all do. */
+/* Whether each condition may belong to `x`. With `own` it makes all of them do so. */
 static bool conditions_go(const struct exec_node *nodes, size_t count, const struct sim_exec *x,
                           bool own)
 {
@@ -329,7 +328,7 @@ void choices_own(const struct exec_node *nodes, size_t count, const struct sim_e
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-/* Without `done`, which is a launch's. */
+/* Copies all but `done`, which belongs to a launch. */
 static bool node_copy(struct exec_node *to, const struct exec_node *from)
 {
     *to = (struct exec_node){.id = from->id,
@@ -362,7 +361,7 @@ static bool body_copy(struct sim_exec *to, const struct sim_exec *from)
     return ok;
 }
 
-/* Of one's own, to be changed: launches that are under way keep the other. */
+/* A choice that may be changed: launches that are under way keep the old one. */
 static struct choice *choice_apart(struct work *w)
 {
     struct choice *c = w->args.ptr[ARG_CHOICE];

@@ -1,13 +1,13 @@
 /*
- * conditional.c - conditional nodes in graphs: the graphs inside them, what may be in those, and
- * the conditions that graphs have handles of.
+ * conditional.c - conditional nodes in graphs: the graphs inside them, which nodes those may have,
+ * and the conditions for which graphs have handles.
  */
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/program/condition.h"
 
 #include <utlist.h>
 
-/* What CUDA_CONDITIONAL_NODE_PARAMS says of graphs inside. */
+/* By what CUDA_CONDITIONAL_NODE_PARAMS says about graphs inside. */
 bool type_barred(CUgraphNodeType type)
 {
     switch ((int)type) {
@@ -28,7 +28,7 @@ bool conditional_allows(const struct sim_graph *g, CUgraphNodeType type)
     for (; g->owner; g = g->owner->graph) {
         bool inside = g->owner->type == TYPE_CONDITIONAL;
         if (inside ? type_barred(type) : type == TYPE_CONDITIONAL)
-            return false; /* nor is a graph with conditions inside a child graph's node */
+            return false; /* a child graph has no conditions, either */
     }
     return true;
 }
@@ -113,7 +113,7 @@ static bool bodies_make(struct sim_node *n)
 CUresult conditional_make(struct sim_node *n, CUDA_CONDITIONAL_NODE_PARAMS *p)
 {
     struct condition *condition = condition_find(p->handle);
-    /* Of the graph that the node is in, or of one around that, and no other node's. */
+    /* It must be a condition of the node's graph or of one around that, and of no other node. */
     if (!condition || condition->node || !graph_inside(n->graph, condition->graph) ||
         !size_valid((int)p->type, p->size) || (p->ctx && context_find(p->ctx) != condition->ctx))
         return CUDA_ERROR_INVALID_VALUE;

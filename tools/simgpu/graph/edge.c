@@ -1,5 +1,5 @@
 /*
- * edge.c - edges between the nodes of a graph, kept at both ends.
+ * edge.c - edges between the nodes of a graph. Both ends know them.
  */
 #include "tools/simgpu/graph/edge.h"
 #include "tools/simgpu/graph/graph.h"
@@ -62,12 +62,12 @@ CUresult node_depend(struct sim_node *node, struct sim_node *const *from,
 
 bool node_reaches(struct sim_node *from, const struct sim_node *to)
 {
-    /* Depth first; under graph_lock, so one number tells this walk from others. */
+    /* Breadth first. Under graph_lock, so one number tells this walk from others. */
     static uint64_t visits;
     size_t count = 1;
     struct sim_node **reached = array_grow(NULL, 0, sizeof(struct sim_node *));
     if (!reached)
-        return true; /* refuse rather than risk a circle */
+        return true; /* out of memory: refuse the edge, which might close a circle */
     bool found = false;
     reached[0] = from;
     from->visit = ++visits;
@@ -93,7 +93,7 @@ bool node_reaches(struct sim_node *from, const struct sim_node *to)
 
 /* ---- API ------------------------------------------------------------------------------------- */
 
-/* Stops at the first bad pair, with those before it done. */
+/* Stops at the first bad pair. The pairs before it are done. */
 static CUresult edges_change(CUgraph handle, const CUgraphNode *from, const CUgraphNode *to,
                              const struct edge_data *data, size_t n, bool add)
 {

@@ -1,8 +1,8 @@
 /*
- * exec_objects.c - the user objects that an executable graph refers to: those of its graph, and of
- * the graphs inside, each with the node that it is in. NVIDIA's programming guide, "CUDA User
- * Objects": an update takes those of the new graph in their place, and what is given back is held
- * until the launches before have run.
+ * exec_objects.c - the user objects that an executable graph refers to: those of its graph, and
+ * those of the graphs inside, each kept by the node that it is in. NVIDIA's programming guide,
+ * "CUDA User Objects": an update replaces them by those of the new graph. What is given back is
+ * held until the launches before have run.
  */
 #include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/stream/points.h"

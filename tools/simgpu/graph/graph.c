@@ -136,7 +136,7 @@ void graph_free(struct sim_graph *g, struct graph_object **released)
         handle_give(&graphs, g);
 }
 
-/* What queries of it point to. */
+/* Makes the arrays to which queries of the node point. */
 static bool node_lay_out(struct sim_node *n)
 {
     if (n->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP) {
@@ -218,7 +218,7 @@ static struct sim_node *copy_of(const struct sim_graph *clone, uint64_t id)
     return NULL;
 }
 
-/* Nodes of a clone are in the order of the original's: the k-th is the k-th's copy. */
+/* The nodes of a clone have the order of the original: the k-th is the copy of the k-th. */
 static bool edges_copy(const struct sim_graph *g, struct sim_graph *clone)
 {
     const struct sim_node *n;
@@ -313,7 +313,7 @@ SIM_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     if (n->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-        return CUDA_ERROR_NOT_SUPPORTED; /* graphs with memory nodes keep them */
+        return CUDA_ERROR_NOT_SUPPORTED; /* a graph keeps its memory nodes */
     node_free(n, &released);
     return CUDA_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /*
- * graph_exec.c - instantiating, launching and destroying executable graphs.
+ * graph_exec.c - executable graphs are instantiated, launched and destroyed.
  *
- * Launches of one exec follow each other whatever stream they are in, and the context's submit lock
- * keeps everybody else's work out of the middle of one.
+ * Launches of one exec follow each other, whatever streams they are in. The context's submit lock
+ * keeps the work of other threads out of the middle of a launch.
  */
 #include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/graph/conditional.h"
@@ -49,7 +49,7 @@ static void choices_leave(const struct sim_exec *x)
         choices_own(x->nodes, x->count, NULL);
 }
 
-/* At once, but behind the last launch for what it refers to. */
+/* The exec ends at once. What it refers to is released behind the last launch. */
 static void exec_end(struct sim_exec *x)
 {
     pthread_mutex_lock(&x->lock);
@@ -82,7 +82,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
                       ? CUDA_ERROR_INVALID_VALUE
                       : exec_flatten(g, &x->nodes, &x->count);
     if (rc == CUDA_SUCCESS && !choices_free_for(x->nodes, x->count, x))
-        rc = CUDA_ERROR_INVALID_VALUE; /* such a graph is in one executable graph at a time */
+        rc = CUDA_ERROR_INVALID_VALUE; /* its conditions belong to another executable graph */
     if (rc == CUDA_SUCCESS)
         choices_own(x->nodes, x->count, x);
     if (rc == CUDA_SUCCESS)
@@ -99,7 +99,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     return CUDA_SUCCESS;
 }
 
-/* Before 12.0: an error node and a log, of which there is nothing to tell. */
+/* Before 12.0 the call had an error node and a log. They are empty here. */
 SIM_EXPORT CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *error,
                                        char *log, size_t log_bytes)
 {
@@ -146,7 +146,7 @@ STREAM_API(cuGraphInstantiateWithParams,
 
 /* ---- launch ---------------------------------------------------------------------------------- */
 
-/* Memory that an earlier launch left allocated. */
+/* Whether an earlier launch left memory allocated. */
 static bool memory_left(const struct sim_exec *x)
 {
     for (size_t i = 0; i < x->count; i++)
@@ -199,7 +199,7 @@ static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
 
 STREAM_API(cuGraphLaunch, (CUgraphExec x, CUstream s), launch(x, s, ptds))
 
-/* Nothing to move: only the place in the stream, and the checks. */
+/* Nothing has to be moved. What is left is the place in the stream, and the checks. */
 static CUresult upload(CUgraphExec handle, CUstream hstream, bool ptds)
 {
     struct work w = {

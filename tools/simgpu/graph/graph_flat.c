@@ -1,6 +1,6 @@
 /*
- * graph_flat.c - from a graph to an array in launch order: child graphs are laid open between two
- * empty joints, and every node is given a lane.
+ * graph_flat.c - turns a graph into an array in launch order. A child graph lies between its own
+ * node and an empty joint. Every node gets a lane.
  */
 #include "tools/simgpu/graph/exec.h"
 
@@ -30,8 +30,8 @@ static struct exec_node *flat_push(struct flat *f)
     return &nodes[f->count++];
 }
 
-/* Depends on the exits of what the node depends on; a root depends on `enter` (SIZE_MAX:
- * nothing). */
+/* The node depends on the exits of those that it depends on in the graph. A root depends on `enter`
+ * (SIZE_MAX: nothing). */
 static bool after_set(struct exec_node *x, const struct sim_node *n, size_t enter)
 {
     size_t count = n->in.count != 0 ? n->in.count : enter != SIZE_MAX;
@@ -49,7 +49,7 @@ static bool after_set(struct exec_node *x, const struct sim_node *n, size_t ente
 
 static CUresult flat_graph(struct flat *f, const struct sim_graph *g, size_t enter);
 
-/* The joint behind a child graph: after every node of it that nothing follows. */
+/* Adds the joint behind a child graph: after every node of the child that no other one follows. */
 static CUresult flat_exit(struct flat *f, const struct sim_graph *child, size_t enter)
 {
     struct exec_node *x = flat_push(f);
@@ -102,7 +102,7 @@ static bool node_ready(const struct sim_node *n)
     return true;
 }
 
-/* In order of creation as far as dependencies allow: usually one pass is enough. */
+/* In the order of creation as far as dependencies allow it. Usually one pass is enough. */
 static CUresult flat_graph(struct flat *f, const struct sim_graph *g, size_t enter)
 {
     struct sim_node *n;
@@ -135,7 +135,7 @@ CUresult flat_make(const struct sim_graph *g, struct exec_node **nodes, size_t *
 
 enum { UNUSED = -1 };
 
-/* Works that name no context, or a green one of the same device, are the launching stream's. */
+/* Works that name no context, or a green one of the same device, run in the exec's context. */
 static struct sim_context *node_home(const struct sim_exec *x, const struct exec_node *n)
 {
     struct sim_context *ctx = n->count != 0 ? context_find(n->works[0].context) : NULL;
@@ -160,7 +160,7 @@ static int lane_open(struct sim_exec *x, struct sim_context *ctx, ptrdiff_t *tai
     return x->lanes++;
 }
 
-/* Every context has one lane at least, the launching stream's the first. */
+/* Every context has at least one lane. The first lane is that of the launching stream. */
 static CUresult lanes_begin(struct sim_exec *x, ptrdiff_t *tail)
 {
     x->lanes = 0;
@@ -174,8 +174,8 @@ static CUresult lanes_begin(struct sim_exec *x, ptrdiff_t *tail)
     return CUDA_SUCCESS;
 }
 
-/* A node goes on where something that it depends on ended a lane, else opens a lane; when there are
- * no more, it takes turns. A lane orders more than the graph asks for, which is always allowed. */
+/* A node goes into a lane whose last node it depends on. Else it opens a lane, or if none is left,
+ * lanes take turns. A lane orders more than the graph asks for, which is always allowed. */
 static int lane_choose(struct sim_exec *x, const struct exec_node *n, ptrdiff_t *tail, size_t turn)
 {
     for (size_t k = 0; k < n->after_count; k++) {

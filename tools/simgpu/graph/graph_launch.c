@@ -1,6 +1,6 @@
 /*
- * graph_launch.c - the nodes of an executable graph go into their lanes: lane 0 is the stream that
- * the graph is launched into, the others are streams of the exec's own, tied together by points.
+ * graph_launch.c - the nodes of an executable graph go into their lanes. Lane 0 is the stream that
+ * the graph is launched into. The others are streams of the exec. Points tie the lanes together.
  */
 #include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/stream/event.h"
@@ -8,7 +8,7 @@
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/submit.h"
 
-/* The lanes of a launch have the priority of the stream that it is in. */
+/* The lanes of a launch have the priority of its stream. */
 CUresult launch_branches(struct sim_exec *x, int first, int priority)
 {
     for (int i = first; i < x->lanes; i++) {
@@ -26,7 +26,7 @@ CUresult launch_branches(struct sim_exec *x, int first, int priority)
     return CUDA_SUCCESS;
 }
 
-/* What a node must wait for beyond its lane: what it depends on elsewhere, or the start. */
+/* What a node has to wait for besides its lane: nodes of other lanes, or the start. */
 static size_t node_points(const struct sim_exec *x, const struct exec_node *n, struct point start,
                           struct point *out)
 {
@@ -39,7 +39,7 @@ static size_t node_points(const struct sim_exec *x, const struct exec_node *n, s
     return count;
 }
 
-/* Takes a copy of the work with a reference of its own, which submitting gives back. */
+/* Submits a copy of the work with its own reference, which the submission gives back. */
 static CUresult work_launch(const struct work *w, struct sim_stream *s, const struct point *after,
                             size_t n, struct point *done)
 {
@@ -47,7 +47,7 @@ static CUresult work_launch(const struct work *w, struct sim_stream *s, const st
     if (copy.hold)
         copy.hold(&copy);
     else
-        copy.drop = NULL; /* one reference, which the node keeps */
+        copy.drop = NULL; /* there is one reference, and the node keeps it */
     return work_submit_after(s, &copy, after, n, done);
 }
 
@@ -93,7 +93,7 @@ static CUresult node_launch(struct exec_node *n, struct sim_stream *s, struct po
     return rc;
 }
 
-/* The last node of every lane but the stream's own. */
+/* The last node of each lane, except lane 0. */
 static size_t lane_ends(const struct sim_exec *x, struct point *ends)
 {
     struct point last[LANES_MAX] = {{0, 0}};
@@ -105,7 +105,7 @@ static size_t lane_ends(const struct sim_exec *x, struct point *ends)
     return count;
 }
 
-/* Room for what one node waits for. NULL: no memory. */
+/* Room for the points that one node waits for. NULL: no memory. */
 static struct point *points_make(const struct sim_exec *x)
 {
     size_t most = 1;

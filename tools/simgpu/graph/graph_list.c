@@ -1,5 +1,5 @@
 /*
- * graph_list.c - what a graph says of itself: its nodes and edges in lists, and a picture.
+ * graph_list.c - what a graph says about itself: its nodes and edges in lists, and a picture.
  */
 #include "tools/simgpu/graph/graph.h"
 
@@ -7,8 +7,8 @@
 #include <utlist.h>
 
 /*
- * All of them answer the same way: with no array, the count; with one, at most *n entries, NULL for
- * those beyond the last, and *n the number written.
+ * All lists answer in the same way. Without an array: the count. With one: at most *n entries, NULL
+ * in those beyond the last, and in *n the number of entries written.
  */
 struct list_out {
     CUgraphNode *nodes, *others;
@@ -42,7 +42,7 @@ static CUresult list_end(struct list_out *l, size_t *n)
 
 #define ERROR_LOSSY_QUERY ((CUresult)402) /* CUDA_ERROR_LOSSY_QUERY, from 12.3 on */
 
-/* An edge that is more than a full dependency, asked for by a call that cannot say so. */
+/* Whether the edge is more than a full dependency and the call has no room to say so. */
 static bool lossy(const struct edge_data *wanted, const struct edge *e)
 {
     static const struct edge_data full;
@@ -111,7 +111,7 @@ static CUresult neighbour_list(CUgraphNode handle, bool in, struct list_out *l, 
     return list_end(l, n);
 }
 
-/* Where they go. */
+/* The arrays that a call fills. */
 #define EDGES(from, to, edge_data)                                                                 \
     (&(struct list_out){.nodes = (from), .others = (to), .data = (void *)(edge_data)})
 
@@ -136,7 +136,7 @@ SIM_CALL(cuGraphNodeGetDependentNodes_v2,
 
 /* ---- what they are called -------------------------------------------------------------------- */
 
-/* Of a graph or node; cuda.h declares some from 13.1 on. */
+/* A call that tells a figure of a graph or a node; cuda.h declares some of them from 13.1 on. */
 #define TELL(name, of, kind, find, type, answer)                                                   \
     CUresult name(of handle, type *out);                                                           \
     SIM_EXPORT CUresult name(of handle, type *out)                                                 \
@@ -157,8 +157,8 @@ TELL(cuGraphNodeGetLocalId, CUgraphNode, node, node_find, unsigned int, it->id)
 
 /* ---- a picture ------------------------------------------------------------------------------- */
 
-/* "Output all debug data as if every debug flag is enabled" (cuda.h). What it is for the types that
- * others read: the type's number and, of kernels, the shape. */
+/* "Output all debug data as if every debug flag is enabled" (cuda.h). What readers of the picture
+ * need: the number of the type, and the shape of kernels. */
 static void dot_details(FILE *f, const struct sim_node *n)
 {
     fprintf(f, "\\ntype %d", (int)n->type);

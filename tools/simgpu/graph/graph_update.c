@@ -1,13 +1,13 @@
 /*
- * graph_update.c - changing an executable graph: node by node, or as a whole from another graph of
- * the same shape. Launches already made keep what they were made with.
+ * graph_update.c - changes of an executable graph: node by node, or as a whole from another graph
+ * of the same shape. Launches that were made before keep what they were made with.
  */
 #include "tools/simgpu/graph/exec.h"
 #include "tools/simgpu/graph/node.h"
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
-/* The exec's copy of a graph's node, inside conditional nodes too. x->lock is held. */
+/* The exec's copy of a graph's node, also of one inside conditional nodes. x->lock is held. */
 static struct exec_node *exec_node_of(struct sim_exec *x, uint64_t id)
 {
     struct exec_node *found = NULL;
@@ -16,7 +16,7 @@ static struct exec_node *exec_node_of(struct sim_exec *x, uint64_t id)
     return found;
 }
 
-/* 0: no node. */
+/* Returns 0 if there is no such node. */
 static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
 {
     HOLD(&graph_lock);
@@ -25,16 +25,16 @@ static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
     return n ? n->id : 0;
 }
 
-/* Moves the parts into the exec's node, in place of what it did. */
+/* Gives the parts to the exec's node; `p` gets what it did before. */
 static CUresult exec_node_replace(struct exec_node *n, struct parts *p)
 {
     const struct sim_context *ctx = context_find(p->works[0].context);
     if (ctx && context_base(ctx) != context_base(n->ctx))
-        return CUDA_ERROR_INVALID_VALUE; /* a node stays where it is */
+        return CUDA_ERROR_INVALID_VALUE; /* a node keeps its device */
     struct parts had = {n->works, n->count};
     n->works = p->works;
     n->count = p->count;
-    *p = had; /* the caller frees it */
+    *p = had; /* which the caller frees */
     return CUDA_SUCCESS;
 }
 
@@ -100,7 +100,7 @@ static bool same_edges(const struct exec_node *a, const struct exec_node *b)
             memcmp(a->after, b->after, a->after_count * sizeof(*a->after)) == 0);
 }
 
-/* Works that name no context fit anywhere. */
+/* Works that name no context fit everywhere. */
 static bool same_home(const struct exec_node *have, const struct exec_node *want)
 {
     const struct sim_context *ctx = want->count != 0 ? context_find(want->works[0].context) : NULL;
@@ -124,7 +124,7 @@ static CUgraphExecUpdateResult compare_bodies(const struct exec_node *have,
     return result;
 }
 
-/* The first difference in shape; nodes are paired by their place. */
+/* Finds the first difference in shape. Nodes are paired by their place. */
 static CUgraphExecUpdateResult compare(const struct exec_node *have, size_t have_count,
                                        const struct exec_node *want, size_t want_count,
                                        struct sim_node **where)
@@ -165,7 +165,7 @@ static void works_swap(struct exec_node *a, struct exec_node *b)
     SWAP(a->objects, b->objects);
 }
 
-/* What is left of a change: what x had before, or what it could not take. */
+/* Frees what is left of a change: what x had before, or what it could not take. */
 static void left_free(const struct sim_exec *x, struct point end, struct exec_node *nodes,
                       size_t count, struct graph_object *objects)
 {
@@ -176,7 +176,7 @@ static void left_free(const struct sim_exec *x, struct point end, struct exec_no
     exec_objects_release(x->ctx, end, objects);
 }
 
-/* Takes the works from `want`, if the shapes agree. */
+/* Takes the works from `want` if the shapes agree. */
 static CUgraphExecUpdateResult exec_take(struct exec_node *have, size_t have_count,
                                          struct exec_node *want, size_t want_count,
                                          struct sim_node **where)
@@ -214,7 +214,7 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
     info->result = exec_take(x->nodes, x->count, want, count, &where);
     if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
         HOLD(&graph_lock);
-        choices_own(want, count, NULL); /* what x had before */
+        choices_own(want, count, NULL); /* what x had before the swap */
         choices_own(x->nodes, x->count, x);
         SWAP(x->objects, objects);
     }
@@ -242,7 +242,7 @@ SIM_EXPORT CUresult cuGraphExecUpdate(CUgraphExec x, CUgraph graph, CUgraphNode 
     return rc;
 }
 
-/* The nodes of a child graph lie behind its node, up to the joint that closes it. */
+/* The nodes of a child graph lie behind its node, up to the joint behind them. */
 static size_t child_count(const struct sim_exec *x, size_t at)
 {
     size_t depth = 1, i = at + 1;
@@ -254,8 +254,8 @@ static size_t child_count(const struct sim_exec *x, size_t at)
     return i - at - 2;
 }
 
-/* `child` laid flat as it would be behind the node at `at`: dependencies inside count from its own
- * beginning, its roots from the joint before. Under graph_lock. */
+/* Makes `child` flat, as it would lie behind the node at `at`: its dependencies are shifted by that
+ * place, and its roots depend on that node. Under graph_lock. */
 static CUresult child_flatten(const struct sim_graph *child, size_t at, struct exec_node **nodes,
                               size_t *count)
 {

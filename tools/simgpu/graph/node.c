@@ -12,7 +12,7 @@
 
 /* ---- builders: parameters -> one or more works, kept in a struct parts ----------------------- */
 
-/* Keeps `w`, whose reference (where it has one) is ours to pass on. */
+/* Keeps a copy of `w`. The parts take its reference, if it has one. */
 static CUresult parts_one(struct parts *p, struct work *w)
 {
     *p = (struct parts){works_copy(w, 1), 1};
@@ -30,7 +30,7 @@ static CUresult node_context(CUcontext named, struct sim_context **ctx)
     return *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* A function of a module has its context, whatever is named; a kernel of a library has none. */
+/* A function of a module has its context, whatever is named. A kernel of a library has none. */
 static CUresult kernel_context(const CUDA_KERNEL_NODE_PARAMS *n, CUfunction func,
                                struct sim_context **ctx)
 {
@@ -126,8 +126,8 @@ CUresult parts_host(const CUDA_HOST_NODE_PARAMS *n, struct parts *p)
     return parts_one(p, &w);
 }
 
-/* Recording and waiting need the event's state at launch, so there is no work to prepare: only its
- * name and the event. graph_launch.c does the rest. */
+/* A record or a wait needs the event's state at the launch. So the work has only the name and the
+ * event, and graph_launch.c does the rest. */
 CUresult parts_event(CUevent event, bool record, struct parts *p)
 {
     struct point last;
@@ -185,7 +185,7 @@ CUresult parts_free_node(CUdeviceptr ptr, struct parts *p)
 
 /* ---- asking and changing --------------------------------------------------------------------- */
 
-/* The node if it is live and of the type, else NULL. Under lock. */
+/* The node if it is live and of this type, else NULL. Under lock. */
 static struct sim_node *node_of(CUgraphNode handle, CUgraphNodeType type)
 {
     struct sim_node *n = node_find(handle);
@@ -208,7 +208,7 @@ static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_
     TRY(driver_ready());                                                                           \
     return change(node, CU_GRAPH_NODE_TYPE_##type, build, &p)
 
-/* `answer` runs under the lock with the node `n`. */
+/* `answer` runs under the lock, with the node as `n`. */
 #define GET(type, out_pointer, answer)                                                             \
     TRY(driver_ready());                                                                           \
     if (!(out_pointer))                                                                            \
@@ -342,7 +342,7 @@ SIM_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode
 /* ---- the calls for any type of node (12.2; with edge data 12.3) ------------------------------ */
 
 #if CUDA_VERSION >= 12020
-/* Version 2 and 3 of a structure begin like the version of the typed call. */
+/* Versions 2 and 3 of a structure begin like the version of the typed call. */
 static CUresult kernel_any(const CUDA_KERNEL_NODE_PARAMS_v3 *k, struct parts *p)
 {
     CUDA_KERNEL_NODE_PARAMS params;
@@ -398,7 +398,7 @@ CUresult parts_any(CUgraphNodeParams *n, struct parts *p)
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         return parts_free_node(n->free.dptr, p);
     default:
-        return CUDA_ERROR_NOT_SUPPORTED; /* semaphores; and conditional nodes keep what they have */
+        return CUDA_ERROR_NOT_SUPPORTED; /* semaphores; and conditional nodes never change */
     }
 }
 

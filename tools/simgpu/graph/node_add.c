@@ -1,10 +1,10 @@
 /*
- * node_add.c - nodes come into graphs: alone, or with a graph inside.
+ * node_add.c - adds nodes to graphs, also nodes with graphs inside.
  */
 #include "tools/simgpu/graph/conditional.h"
 #include "tools/simgpu/graph/node.h"
 
-/* The first arguments of each call that adds a node. */
+/* The arguments with which each call begins that adds a node. */
 struct place {
     CUgraphNode *out;
     CUgraph graph;
@@ -29,7 +29,7 @@ static CUresult node_connect(struct sim_node *node, const struct place *at)
     return rc;
 }
 
-/* Graphs inside others take no allocations. */
+/* Graphs inside others have no memory nodes. */
 static bool type_allowed(const struct sim_graph *g, CUgraphNodeType type)
 {
     return conditional_allows(g, type) && (!g->owner || (type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
@@ -41,7 +41,7 @@ static bool place_valid(const struct place *at)
     return at->out && (at->n == 0 || at->after);
 }
 
-/* Takes the parts (NULL: none) if it succeeds. Under lock. */
+/* Adds a node. If it succeeds it has taken the parts (NULL: none). Under lock. */
 static CUresult node_add(const struct place *at, CUgraphNodeType type, struct parts *p,
                          struct sim_node **out)
 {
@@ -63,7 +63,7 @@ static CUresult node_add(const struct place *at, CUgraphNodeType type, struct pa
     return rc;
 }
 
-/* Adds what was built (built_rc says how that went). */
+/* Adds what was built; built_rc is the result of building. */
 static CUresult add(const struct place *at, CUgraphNodeType type, CUresult built_rc,
                     struct parts *p)
 {
@@ -118,7 +118,7 @@ static bool type_condition(CUgraphNodeType type)
     return type == TYPE_CONDITIONAL;
 }
 
-/* May it become a node of `into`? A copy has no allocations, and neither has conditions. */
+/* Whether it can be a child in `into`. A copy has no memory nodes, and none has conditions. */
 static bool child_fits(const struct sim_graph *child, const struct sim_graph *into, bool moved)
 {
     if (!child || !into || child->inner || child->capturing)
@@ -152,7 +152,7 @@ static CUresult add_child(const struct place *at, CUgraph handle, bool moved)
 SIM_CALL(cuGraphAddChildGraphNode, (PLACE, CUgraph child), add_child(AT, child, false))
 
 #if CUDA_VERSION >= 12020
-/* A structure from before 12.9 ends in front of the ownership, and what follows is zero: a copy. */
+/* A structure from before 12.9 ends before the ownership, and zero follows, which is a copy. */
 static CUresult add_any_child(const struct place *at, const CUgraphNodeParams *params)
 {
     int ownership;

@@ -5,9 +5,9 @@
 
 #include <utlist.h>
 
-static struct sequence *open_sequences; /* under graph_lock */
+static struct sequence *open_sequences; /* all captures that are open; under graph_lock */
 static uint64_t next_id = 1;
-static _Atomic int open_count; /* most calls ask "is there any capture?"; the answer is mostly no */
+static _Atomic int open_count; /* most calls only ask "is there any capture?", and mostly none is */
 
 void sequence_let_go(struct sequence *q)
 {
@@ -84,10 +84,10 @@ CUresult member_connect(struct capture *c, struct sim_node *node)
     for (size_t i = 0; i < c->count; i++) {
         struct sim_node *from = node_find(c->nodes[i]);
         if (!from || from->graph != node->graph)
-            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED; /* destroyed behind the capture's back */
+            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED; /* the application has destroyed it */
         TRY(node_depend(node, &from, &c->data[i], 1));
     }
-    c->count = 0; /* from here on it follows this one alone */
+    c->count = 0; /* the member's next node follows only this one */
     return member_depend(c, node_handle(node), (struct edge_data){{0}}) ? CUDA_SUCCESS
                                                                         : CUDA_ERROR_OUT_OF_MEMORY;
 }

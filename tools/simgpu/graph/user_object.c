@@ -1,6 +1,6 @@
 /*
- * user_object.c - reference-counted objects of the application whose lives follow graphs. The
- * destructor is the application's code: it is called with no lock held.
+ * user_object.c - reference-counted objects of the application, which live as long as graphs refer
+ * to them. The destructor is the application's code, so no lock is held when it is called.
  */
 #include "tools/simgpu/graph/graph.h"
 
@@ -23,7 +23,7 @@ static void object_release(struct user_object *o, unsigned int count)
     handle_give(&pool, o);
 }
 
-/* What a clone or an executable graph refers to as well. Short of memory: what could be had. */
+/* The references of a clone or an executable graph; if memory is short, those that fit. */
 struct graph_object *graph_objects_copy(const struct graph_object *from)
 {
     struct graph_object *copy = NULL;
@@ -91,7 +91,7 @@ SIM_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count)
     return CUDA_SUCCESS;
 }
 
-/* The graph's entry for the object, made if need be. Under graph_lock. */
+/* The graph's entry for the object; with `make` it is made if there is none. Under graph_lock. */
 static struct graph_object *entry_of(struct sim_graph *g, struct user_object *o, bool make)
 {
     struct graph_object *e;
@@ -121,7 +121,7 @@ SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject handle, 
         return !g ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
     e->count += count;
     if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0)
-        atomic_fetch_add(&o->count, count); /* else the caller's references become the graph's */
+        atomic_fetch_add(&o->count, count); /* else the graph takes the caller's references */
     return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
 /*
- * condition.c - condition variables: held, found by their handles, and set by kernels.
+ * condition.c - condition variables: how they are held, found by their handles, and set by kernels.
  */
 #include "tools/simgpu/program/condition.h"
 
@@ -35,7 +35,7 @@ void condition_put(struct condition *c)
         handle_give(&conditions, c);
 }
 
-/* A real kernel that names what no graph has faults like this. */
+/* A real kernel that names a handle of no graph faults in this way. */
 CUresult condition_set(uint64_t handle, uint32_t value, CUcontext ctx)
 {
     struct condition *c = condition_find(handle);

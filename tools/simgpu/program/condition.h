@@ -1,7 +1,7 @@
 /*
- * condition.h - the variable behind a CUgraphConditionalHandle: kernels set it, naming it by the
- * handle, and conditional nodes of graphs go by it. It lives as long as its graph or an executable
- * graph holds it.
+ * condition.h - the variable behind a CUgraphConditionalHandle. Kernels set it by its handle, and
+ * conditional nodes of graphs decide by it. It lives as long as its graph or an executable graph
+ * holds it.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_CONDITION_H
 #define CUTIN_TOOLS_SIMGPU_PROGRAM_CONDITION_H
@@ -18,22 +18,22 @@ struct condition {
     _Atomic uint32_t value;
     _Atomic uint64_t sets; /* how often a kernel set it */
 
-    /* Of graphs alone, under their lock. */
-    struct sim_graph *graph;     /* that it was made for; NULL: gone */
-    struct sim_node *node;       /* that goes by it; NULL: none */
-    const struct sim_exec *exec; /* that it is in; NULL: none */
+    /* Only graphs use these, under their lock. */
+    struct sim_graph *graph;     /* the graph that it was made for; NULL: gone */
+    struct sim_node *node;       /* the node that decides by it; NULL: none */
+    const struct sim_exec *exec; /* the exec that it belongs to; NULL: none */
     struct condition *next;
 };
 
-/* All of these are thread safe. Held once by whoever makes it; NULL: there are too many. */
+/* All of these are thread safe. The caller holds the new condition once; NULL: too many. */
 struct condition *condition_make(struct sim_context *ctx, uint32_t initial, bool assigns);
 void condition_hold(struct condition *c);
 void condition_put(struct condition *c);
-/* NULL for anything that is not live. */
+/* NULL if no live condition has this handle. */
 struct condition *condition_find(uint64_t handle);
 
-/* cudaGraphSetConditional, in a kernel of that context. CUDA_ERROR_ILLEGAL_ADDRESS for what is no
- * live handle there. */
+/* cudaGraphSetConditional in a kernel of that context. CUDA_ERROR_ILLEGAL_ADDRESS: no live
+ * condition of that context has this handle. */
 CUresult condition_set(uint64_t handle, uint32_t value, CUcontext ctx);
 
 #endif

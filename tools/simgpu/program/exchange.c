@@ -1,13 +1,13 @@
 /*
- * exchange.c - the kernel of examples/async_net that rings and waits by itself: its first block
+ * exchange.c - the kernel of examples/async_net that rings and waits by itself. Its first block
  * sends and receives while the others move the rest of the field.
  */
 #include "tools/simgpu/program/kernels.h"
 #include "tools/simgpu/memory/memory.h"
 
-enum { START_NS = 3000, BYTES_PER_US = 1000000, ACCESS_NS = 1000 /* of memory of the host's */ };
+enum { START_NS = 3000, BYTES_PER_US = 1000000, ACCESS_NS = 1000 /* to the host's memory */ };
 
-/* As in kernels.ptx. */
+/* The parameters, as in kernels.ptx. */
 struct exchange {
     uint32_t *to;
     const uint32_t *from;
@@ -18,7 +18,7 @@ struct exchange {
     uint32_t edge, inner, count;
 };
 
-/* w->args.u64[ARG_PHASE], behind the shape: what the next step does. */
+/* w->args.u64[ARG_PHASE], behind the shape, is what the next step does. */
 enum { ARG_PHASE = 7 };
 enum phase { BEGIN, PACK, WAIT, UNPACK };
 

@@ -1,8 +1,8 @@
 /*
- * fatbin.c - fat binaries: a list of PTX texts and cubins of one program for several architectures,
- * most of them compressed (LZ4 before CUDA 12.8, Zstandard since). As a driver does, it takes the
- * cubin of the device's own generation that is nearest to the device, and where there is none the
- * newest PTX that the device can still run.
+ * fatbin.c - fat binaries. Such a file lists PTX texts and cubins of one program for several
+ * architectures, most of them compressed (LZ4 before CUDA 12.8, Zstandard since). The simulator
+ * chooses as a driver does: the cubin of the device's own generation that is nearest to the device,
+ * or else the newest PTX that the device can run.
  */
 #include "tools/simgpu/face/simconfig.h"
 #include "tools/simgpu/program/image.h"
@@ -19,14 +19,14 @@ enum {
     KIND_ELF = 2,
     FLAG_LZ4 = 0x2000,
     FLAG_ZSTD = 0x8000,
-    ENTRY_LEAST = 32, /* of an entry's header: up to its architecture */
+    ENTRY_LEAST = 32, /* of an entry's header, up to its architecture */
     FULL_MAX = 1 << 30,
 };
 
 struct fatbin_header {
     uint32_t magic;
     uint16_t version, header_bytes;
-    uint64_t bytes; /* of all entries */
+    uint64_t bytes; /* of all entries together */
 };
 
 struct fatbin_entry {
@@ -37,10 +37,10 @@ struct fatbin_entry {
     uint16_t minor, major;
     uint32_t arch, name_at, name_bytes;
     uint64_t flags, zero, full_bytes;
-    const unsigned char *payload; /* not of the file */
+    const unsigned char *payload; /* not in the file */
 };
 
-/* How much the entry is to be preferred; 0: it is not for this device. */
+/* The entry with the highest rank is taken. 0: it is not for this device. */
 static uint32_t entry_rank(const struct fatbin_entry *e)
 {
     enum { CUBIN_FIRST = 1000 };
@@ -51,7 +51,7 @@ static uint32_t entry_rank(const struct fatbin_entry *e)
     return e->kind == KIND_PTX && runs ? e->arch + 1 : 0;
 }
 
-/* Whole bytes written, or something else. */
+/* The number of bytes written; any other number is an error. */
 static size_t entry_expand(const struct fatbin_entry *e, char *to)
 {
 #ifdef HAVE_LZ4
@@ -89,7 +89,7 @@ static CUresult entry_read(const struct fatbin_entry *e, struct image *into)
     return rc;
 }
 
-/* Can it be expanded by what this simulator was built with? */
+/* Whether this simulator was built with what expands it. */
 static bool entry_readable(const struct fatbin_entry *e)
 {
     uint64_t unreadable = 0;
@@ -102,7 +102,7 @@ static bool entry_readable(const struct fatbin_entry *e)
     return (e->flags & unreadable) == 0;
 }
 
-/* Older headers are shorter: what is missing is zero. */
+/* Older headers are shorter. The members that are missing are zero. */
 static bool entry_at(const unsigned char *p, const unsigned char *end, struct fatbin_entry *e)
 {
     size_t left = (size_t)(end - p), whole = offsetof(struct fatbin_entry, payload);

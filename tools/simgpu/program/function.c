@@ -1,5 +1,5 @@
 /*
- * function.c - what can be asked of and set on functions, and occupancy: how many blocks fit.
+ * function.c - what can be asked and set of functions, and occupancy: how many blocks fit.
  */
 #include "tools/simgpu/program/module.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -50,7 +50,7 @@ SIM_CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor,
          (int *out, CUfunction f, int threads, size_t smem),
          cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, f, threads, smem, 0))
 
-/* The largest block that keeps the most threads of an SM busy. */
+/* Finds the largest block size that keeps the most threads of an SM busy. */
 static void best_block(const struct sim_function *f, CUoccupancyB2DSize smem_of, size_t smem,
                        int limit, int *grid, int *block)
 {
@@ -89,7 +89,7 @@ SIM_CALL(cuOccupancyMaxPotentialBlockSize,
          (int *grid, int *block, CUfunction f, CUoccupancyB2DSize smem_of, size_t smem, int limit),
          cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, smem_of, smem, limit, 0))
 
-/* That of a function, or the current one of who entered, where a kernel is taken for a function. */
+/* The function's context. If a kernel was given as a function, it is the current one. */
 static struct sim_context *context_of(const struct sim_function *f)
 {
     struct sim_context *ctx = NULL;
@@ -154,7 +154,7 @@ static struct image *image_of(const struct sim_function *f)
     return f->module ? f->module->image : f->library->image;
 }
 
-/* 80 for 8.0, which is what text is compiled for. */
+/* 80 means 8.0. Text (0) is compiled for the device. */
 static int arch_or_device(unsigned int arch)
 {
     return arch ? (int)arch : (int)simconfig_compute()->arch;
@@ -172,7 +172,7 @@ static int setting_of(CUfunction_attribute id)
     return -1;
 }
 
-/* Of what cannot be set, or is set and heeded by nobody: caching mode, other cluster properties. */
+/* Attributes that cannot be set, or have no effect here: caching mode, other cluster properties. */
 static CUresult property_get(const struct sim_function *f, CUfunction_attribute id, int *out)
 {
     const int values[CU_FUNC_ATTRIBUTE_MAX] = {
@@ -225,7 +225,7 @@ SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute i
     return setting_set(f, context_of(f)->ordinal, id, value);
 }
 
-/* Kernels are of no context: their attributes hold for each device. */
+/* A kernel has no context. Its attributes are set for each device. */
 static CUresult kernel_enter(CUkernel handle, CUdevice device, struct sim_function **f)
 {
     TRY(driver_ready());

@@ -1,7 +1,7 @@
 /*
- * image.c - module images: tells PTX text, cubins (ELF) and fat binaries apart. A cubin says in its
- * sections what PTX says in words: .text.NAME is an entry, .nv.info.NAME holds its parameters,
- * symbols in .nv.global are variables. Fat binaries are fatbin.c's.
+ * image.c - module images: tells PTX text, cubins (ELF) and fat binaries apart, and reads cubins.
+ * The sections of a cubin say what PTX says in words: .text.NAME is an entry, .nv.info.NAME has its
+ * parameters, symbols in .nv.global are variables. fatbin.c reads fat binaries.
  */
 #include "tools/simgpu/program/image.h"
 
@@ -100,8 +100,8 @@ static const char *section_name(const struct cubin *c, size_t i)
     return ends ? c->names + at : "";
 }
 
-/* A cubin's length is not given: it ends after its section and program headers, or its last
- * section. */
+/* The length of a cubin is not given. It ends with its section headers, its program headers or its
+ * last section, whichever ends last. */
 static size_t cubin_bytes(const Elf64_Ehdr *h)
 {
     const unsigned char *data = (const unsigned char *)h;
@@ -138,7 +138,7 @@ static bool cubin_open(const unsigned char *data, size_t bytes, struct cubin *c)
     return true;
 }
 
-/* ELF flags: bits 0 to 7, and since ABI version 8 (CUDA 13) bits 8 to 15. */
+/* ELF flags: it is in bits 0 to 7, since ABI version 8 (CUDA 13) in bits 8 to 15. */
 static unsigned int cubin_arch(const struct cubin *c)
 {
     const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)c->data;
@@ -165,8 +165,8 @@ static int by_offset(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* .nv.info.NAME: records of format, attribute and a 16-bit size or value. A parameter's record is
- * 12 bytes: index, ordinal, offset, and its size in the upper 14 bits of the last word. */
+/* .nv.info.NAME has records: format, attribute, and a 16-bit size or value. A parameter's record
+ * has 12 more bytes: index, ordinal, offset, and in the upper 14 bits of the last word its size. */
 static bool cubin_params(const struct cubin *c, const Elf64_Shdr *info, struct image_entry *e)
 {
     enum { RECORD = 12 };
@@ -200,7 +200,7 @@ static const Elf64_Shdr *section_find(const struct cubin *c, const char *prefix,
     return NULL;
 }
 
-/* .nv.info: records of the same form; of a function's stack 8 bytes, its symbol and its size. */
+/* .nv.info has records of the same form. That of a function's stack: 8 bytes, symbol and size. */
 static size_t cubin_frame(const struct cubin *c, uint32_t symbol)
 {
     const Elf64_Shdr *info = section_find(c, ".nv.info", "");
@@ -213,8 +213,8 @@ static size_t cubin_frame(const struct cubin *c, uint32_t symbol)
     return 0;
 }
 
-/* `text`: its section, whose sh_info holds the number of registers in the upper 8 bits, and the
- * symbol. */
+/* `text` is the entry's section. The upper 8 bits of its sh_info are the number of registers, the
+ * others the symbol. */
 static bool cubin_entry(const struct cubin *c, const Elf64_Shdr *text, const char *name,
                         struct image *into)
 {
@@ -296,7 +296,7 @@ CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into)
 
 /* ---- any ------------------------------------------------------------------------------------- */
 
-enum { WRAPPER_MAGIC = 0x466243b1 }; /* what nvcc puts in front: the address of the fat binary */
+enum { WRAPPER_MAGIC = 0x466243b1 }; /* nvcc puts this in front of the address of the fat binary */
 #define FATBIN_MAGIC  0xba55ed50u
 #define IMAGE_UNKNOWN ((size_t)1 << 40)
 
@@ -306,7 +306,7 @@ struct fatbin_wrapper {
     const void *file;
 };
 
-/* `bytes`: the length of a file; of an image in memory, which has none, as far as memory may go. */
+/* `bytes` is the length of a file. The length of an image in memory is unknown: IMAGE_UNKNOWN. */
 static CUresult any_read(const unsigned char *data, size_t bytes, struct image *into)
 {
     bool from_file = bytes != IMAGE_UNKNOWN;
@@ -345,7 +345,7 @@ CUresult image_read(const void *data, struct image **out)
     return image_read_bytes(data, IMAGE_UNKNOWN, out);
 }
 
-/* With zeros behind, so that text ends and headers can be looked at before lengths are. */
+/* Zeros follow the file, so that text ends and headers can be read before lengths are checked. */
 static CUresult file_read(const char *path, unsigned char **out, size_t *bytes)
 {
     enum { ZEROS = 64 };

@@ -1,7 +1,7 @@
 /*
- * kernels.c - what the known kernels cost and do. An effect runs at the modelled completion, on the
- * memory itself, and reports a pointer outside what the device may touch as a GPU does: with an
- * asynchronous, sticky error. A resident kernel has its effects at the instants of its steps.
+ * kernels.c - the costs and effects of the known kernels. An effect runs at the modelled
+ * completion, on the memory itself. A bad pointer is an asynchronous, sticky error, as on a GPU. A
+ * resident kernel has its effects at the instants of its steps.
  */
 #include "tools/simgpu/program/kernels.h"
 #include "tools/simgpu/program/condition.h"
@@ -14,8 +14,8 @@ static uint64_t touch_cost_ns(uint64_t bytes)
     return KERNEL_FIXED_NS + bytes * 1000 / KERNEL_BYTES_PER_US;
 }
 
-/* Parameters as the entries in kernels.ptx and conditions.ptx declare them: packed is PTX's layout,
- * and C's, though without what C puts behind the last one. */
+/* Parameters as the entries in kernels.ptx and conditions.ptx declare them. The packed layout is
+ * PTX's: it is C's without the padding behind the last member. */
 struct fill {
     uint32_t *p;
     uint32_t value, n;
@@ -55,7 +55,7 @@ struct count_condition {
     uint32_t *left;
 };
 
-/* May the kernel touch n words from p on? The words of n = 0 are never touched. */
+/* Whether the kernel may touch n words from p on. If n is 0 it touches none. */
 static bool words_valid(const struct work *w, const void *p, uint32_t n)
 {
     CUdeviceptr at = (CUdeviceptr)(uintptr_t)p;
@@ -68,7 +68,7 @@ static uint64_t spin_cost(const void *packed)
     return *(const uint64_t *)packed;
 }
 
-/* How long the kernel runs is read when it is submitted; a GPU reads it when the kernel starts. */
+/* The time is read when the kernel is submitted. A GPU reads it when the kernel starts. */
 static uint64_t spin_word_cost(const void *packed)
 {
     const uint64_t *at = *(const uint64_t *const *)packed;
@@ -84,7 +84,7 @@ static CUresult spin_word_effect(struct work *w)
                                                             : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-/* A host may look at a word meanwhile, and see the old one or the new one. */
+/* The host may read a word meanwhile. It sees the old value or the new one. */
 static CUresult fill_effect(struct work *w)
 {
     const struct fill *k = w->blob;
@@ -125,7 +125,7 @@ static CUresult mix_words(const struct work *w, uint32_t *x, uint32_t a, uint32_
     return CUDA_SUCCESS;
 }
 
-/* mix_spin's first parameters are mix's. */
+/* The first parameters of mix_spin are those of mix. */
 static CUresult mix_effect(struct work *w)
 {
     const struct mix *k = w->blob;
@@ -138,7 +138,7 @@ static uint64_t mix_spin_cost(const void *packed)
     return touch_cost_ns((uint64_t)k->n * 8) + k->ns;
 }
 
-/* Resident: each round begins when the word has reached its number, and mixes at its end. */
+/* Resident: a round begins when the word has reached its number, and mixes at the round's end. */
 enum { ARG_ROUND = 7, ARG_MIXING }; /* of args.u64, behind the shape */
 
 static uint64_t await_mix_step(struct work *w, uint64_t at_ns)

@@ -1,5 +1,5 @@
 /*
- * launch.c - kernel launches: checks them as the driver does before it returns, packs the
+ * launch.c - kernel launches: checks them as the driver does before the call returns, packs the
  * parameters into the function's layout, and submits the work.
  */
 #include "tools/simgpu/program/module.h"
@@ -14,8 +14,8 @@
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* CU_LAUNCH_PARAM_BUFFER_POINTER p, CU_LAUNCH_PARAM_BUFFER_SIZE &n, CU_LAUNCH_PARAM_END. A buffer
- * shorter than the parameters is legal: NCCL gives 144 bytes of 4096. */
+/* `extra` is CU_LAUNCH_PARAM_BUFFER_POINTER p, CU_LAUNCH_PARAM_BUFFER_SIZE &n, CU_LAUNCH_PARAM_END.
+ * The buffer may be shorter than the parameters: NCCL gives 144 bytes of 4096. */
 static CUresult pack_extra(const struct image_entry *e, void **extra, void *packed)
 {
     const void *buffer = NULL;
@@ -79,7 +79,7 @@ static uint64_t blocks_of(const CUlaunchConfig *c)
     return (uint64_t)c->gridDimX * c->gridDimY * c->gridDimZ;
 }
 
-/* All blocks of a cooperative launch must be resident at once. */
+/* All blocks of a cooperative launch have to be resident at once. */
 static CUresult cooperative_check(const CUlaunchConfig *c, const struct sim_function *f)
 {
     uint64_t most = (uint64_t)launch_blocks_per_sm(f, c) * config_context_sms();
@@ -134,7 +134,7 @@ static CUresult fault_effect(struct work *w)
     return (CUresult)config_get()->fault_error;
 }
 
-/* SIMGPU_FAULT: the nth launch of the named kernel ends in the error. */
+/* SIMGPU_FAULT: the nth launch of the named kernel ends in an error. */
 static bool fault_hits(const char *name)
 {
     static _Atomic int launches;
@@ -148,7 +148,7 @@ static bool fault_hits(const char *name)
 
 static struct times *table; /* NULL: there is none */
 
-/* "default" is the file beside this library. */
+/* "default" means the file beside this library. */
 static void table_open(void)
 {
     const char *path = config_get()->kernel_times;
@@ -227,7 +227,7 @@ CUresult launch_prepare(struct sim_context *ctx, const CUlaunchConfig *config, C
 
 /* ---- launching ------------------------------------------------------------------------------- */
 
-/* Events that a launch attribute names are recorded behind the kernel. */
+/* The events that launch attributes name are recorded behind the kernel. */
 static CUresult attribute_events(const CUlaunchConfig *c, bool ptds)
 {
     CUresult rc = CUDA_SUCCESS;
@@ -246,7 +246,7 @@ static CUresult attribute_events(const CUlaunchConfig *c, bool ptds)
     return rc;
 }
 
-/* Most launches need little room for parameters. */
+/* Most launches need little room for their parameters. */
 static CUresult launch_in(struct sim_context *ctx, struct sim_stream *s, const CUlaunchConfig *c,
                           CUfunction handle, void **params, void **extra)
 {
@@ -266,7 +266,7 @@ static CUresult launch_in(struct sim_context *ctx, struct sim_stream *s, const C
     return rc;
 }
 
-/* CUDA_LAUNCH_BLOCKING=1: a launch returns when it is complete. Not while it is recorded. */
+/* CUDA_LAUNCH_BLOCKING=1: a launch returns when it is complete, unless the stream captures. */
 static bool launch_blocks(void)
 {
     static _Atomic int known; /* 0 not asked yet, 1 no, 2 yes; every thread finds the same */
@@ -292,7 +292,7 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction f, void **params, voi
     struct sim_context *ctx;
     struct sim_stream *s;
     uint64_t start_ns = config_get()->null_mode ? 0 : sim_now_ns();
-    CUresult rc = context_enter(&ctx); /* whichever, but one */
+    CUresult rc = context_enter(&ctx); /* any context will do, but there must be one */
     if (rc == CUDA_SUCCESS)
         rc = stream_enter(c->hStream, ptds, &ctx, &s);
     if (rc == CUDA_SUCCESS)

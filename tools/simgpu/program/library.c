@@ -1,5 +1,5 @@
 /*
- * library.c - libraries: images that are bound to no context, and the kernels in them.
+ * library.c - libraries, which are images without a context, and their kernels.
  */
 #include "tools/simgpu/memory/memory.h"
 #include "tools/simgpu/program/module.h"
@@ -7,7 +7,7 @@
 enum { LIBRARY_POOL = 65536 };
 
 static struct handle_pool pool = HANDLE_POOL(struct sim_library, LIBRARY_POOL);
-/* One module per library and context, however many threads ask. */
+/* So that there is one module for each library and context, however many threads ask. */
 static pthread_mutex_t instance_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct sim_library *library_find(CUlibrary handle)
@@ -17,7 +17,7 @@ static struct sim_library *library_find(CUlibrary handle)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Its managed variables, which all contexts share. */
+/* Makes the managed variables, which all contexts share. */
 static bool managed_make(struct sim_library *l)
 {
     const struct image *image = l->image;
@@ -186,7 +186,7 @@ SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary
     return global_find(m->image, m->globals, name, at, bytes);
 }
 
-/* No context need be current: the runtime asks before it has made one. */
+/* No context has to be current: the runtime asks before it has made one. */
 SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *at, size_t *bytes, CUlibrary handle,
                                         const char *name)
 {

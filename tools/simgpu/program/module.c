@@ -12,7 +12,7 @@ enum { MODULE_POOL = 65536, FUNCTION_POOL = 1 << 20 };
 
 static struct handle_pool modules = HANDLE_POOL(struct sim_module, MODULE_POOL);
 static struct handle_pool functions = HANDLE_POOL(struct sim_function, FUNCTION_POOL);
-/* Of the list of modules and of the images' users. */
+/* Guards the list of modules and the users of images. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_module *all;
 
@@ -33,7 +33,7 @@ const struct sim_param *function_param(const struct sim_function *f, size_t inde
     return index < f->entry->param_count ? &f->entry->params[index] : NULL;
 }
 
-/* CUDA_MODULE_LOADING=EAGER loads everything at once; lazy is the default since 12.2. */
+/* CUDA_MODULE_LOADING=EAGER loads everything at once. Lazy loading is the default since 12.2. */
 static bool loading_is_eager(void)
 {
     const char *mode = getenv("CUDA_MODULE_LOADING");
@@ -241,8 +241,8 @@ CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_li
     return CUDA_SUCCESS;
 }
 
-/* Functions that were launched finish: their works need nothing of the module. Its globals they may
- * touch, so wait as the driver does. */
+/* Functions that were launched need nothing of the module until they finish. But they may touch its
+ * globals, so this waits as the driver does. */
 static CUresult module_end(struct sim_module *m)
 {
     if (!handle_retire(m))
@@ -361,8 +361,8 @@ SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodul
 
 SIM_BODY(cuModuleGetGlobal,
          (CUdeviceptr_v1 * at, unsigned int *bytes, CUmodule handle, const char *name),
-         /* Addresses here do not fit the 32 bits of this version. */ return at || bytes ||
-                 handle || name
+         /* Addresses do not fit the 32 bits of this version. */ return at || bytes || handle ||
+                 name
              ? CUDA_ERROR_NOT_SUPPORTED
              : CUDA_ERROR_INVALID_VALUE)
 
@@ -379,7 +379,7 @@ SIM_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int cou
 }
 
 /* Linking is not simulated. "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES [...] OUT: Amount of log buffer
- * filled with messages" (cuda.h): the caller reads as much of it. */
+ * filled with messages" (cuda.h): the caller reads that much of the log, so it is set to 0. */
 SIM_EXPORT CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values,
                                     CUlinkState *out)
 {

@@ -1,4 +1,4 @@
-/* names.c - a table of strings under one lock, never emptied. */
+/* names.c - a table of strings under one lock. Nothing is ever removed. */
 #include "tools/simgpu/program/image.h"
 
 struct name {

@@ -1,7 +1,7 @@
 /*
- * ptx.c - reads PTX as far as a driver's user can see into it: entries, their parameters, launch
- * bounds and static shared memory, and global variables. Instructions are only checked for being
- * bracketed.
+ * ptx.c - reads PTX as far as users of a driver can see its contents: entries, their parameters,
+ * launch bounds and static shared memory, and global variables. Of instructions only the brackets
+ * are checked.
  */
 #include "tools/simgpu/program/image.h"
 
@@ -17,9 +17,9 @@ struct token {
 
 struct parser {
     const char *at, *end;
-    struct token token; /* the one being looked at */
+    struct token token; /* the current one */
     struct image *image;
-    size_t module_smem; /* .shared at the top: every entry has it */
+    size_t module_smem; /* .shared outside of entries: every entry has it */
     bool out_of_memory;
 };
 
@@ -125,7 +125,7 @@ static bool number(struct parser *p, size_t *value)
     return true;
 }
 
-/* Over a bracketed stretch, its opening bracket being the current token. */
+/* Skips a stretch in brackets. The current token is the opening bracket. */
 static bool skip_brackets(struct parser *p, const char *open, const char *close)
 {
     size_t depth = 0;
@@ -165,7 +165,7 @@ static size_t type_bytes(const struct parser *p)
     return 0;
 }
 
-/* What may stand before the type: .align N, vectors, pointer properties, attributes. */
+/* What may stand in front of the type: .align N, vectors, pointer properties, attributes. */
 static bool qualifier(struct parser *p, struct declaration *d, size_t *vector)
 {
     if (took(p, ".align"))
@@ -181,7 +181,7 @@ static bool qualifier(struct parser *p, struct declaration *d, size_t *vector)
     return true;
 }
 
-/* [4][2]; an empty first dimension is an extern array of unknown size. */
+/* As in [4][2]. An empty first dimension is an extern array of unknown size. */
 static bool dimensions(struct parser *p, size_t *count)
 {
     while (took(p, "[")) {
@@ -195,7 +195,7 @@ static bool dimensions(struct parser *p, size_t *count)
     return true;
 }
 
-/* After the state space: qualifiers, type, name, dimensions. */
+/* What follows the state space: qualifiers, type, name, dimensions. */
 static bool declaration(struct parser *p, struct declaration *d)
 {
     size_t vector = 1, count = 1;
@@ -244,7 +244,7 @@ static bool parameters(struct parser *p, struct image_entry *e)
     return true;
 }
 
-/* .maxntid 256, 1, 1 and its like; other performance directives pass by. */
+/* .maxntid 256, 1, 1 and the like. Other performance directives are skipped. */
 static bool bounds(struct parser *p, struct image_entry *e)
 {
     while (!is(p, "{") && !is(p, ";")) {
@@ -266,8 +266,8 @@ static bool bounds(struct parser *p, struct image_entry *e)
     return true;
 }
 
-/* Over the body, adding up the shared and local memory that it declares: where .shared or .local
- * begins a statement. In the middle of one it is part of an instruction, as in ld.shared. */
+/* Skips the body, and adds up the shared and local memory that it declares. A declaration begins
+ * with .shared or .local; inside a statement these are parts of an instruction, as in ld.shared. */
 static bool body(struct parser *p, struct image_entry *e)
 {
     size_t depth = 0;
@@ -291,7 +291,7 @@ static bool body(struct parser *p, struct image_entry *e)
     return true;
 }
 
-/* Of an external one nothing is kept. */
+/* An external entry is read but not kept. */
 static bool entry(struct parser *p, bool external)
 {
     struct image *into = p->image;
@@ -311,7 +311,7 @@ static bool entry(struct parser *p, bool external)
     return good;
 }
 
-/* Ends a prototype too: the driver takes one without a semicolon, as XLA writes it. */
+/* This also ends a prototype: XLA writes it without a semicolon, and the driver accepts that. */
 static bool directive_begins(const struct parser *p)
 {
     static const char *const words[] = {".visible", ".weak",   ".extern", ".common", ".entry",
@@ -340,7 +340,7 @@ static bool function(struct parser *p, bool external)
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
-/* 5, -5, 0f3F800000, 0d...: as many bytes as the element has. */
+/* As in 5, -5, 0f3F800000, 0d...: takes as many bytes as the element has. */
 static void initial_value(struct parser *p, bool negative, unsigned char *to, size_t bytes)
 {
     const char *text = p->token.text;
@@ -351,7 +351,7 @@ static void initial_value(struct parser *p, bool negative, unsigned char *to, si
     memcpy(to, &value, bytes < sizeof(value) ? bytes : sizeof(value));
 }
 
-/* Everything up to the semicolon; numbers fill the variable element by element. */
+/* Reads up to the semicolon. Numbers fill the variable element by element. */
 static bool initialiser(struct parser *p, const struct declaration *d, struct image_global *g)
 {
     size_t at = 0;

@@ -1,7 +1,7 @@
 /*
- * storage.c - the kernels of examples/gpu_storage, by the very steps that a GPU's warps take
- * (examples/storage.h). Warps run side by side, so a round of one step each takes as long as
- * one; a kernel none of whose warps can go on waits for storage.
+ * storage.c - the kernels of examples/gpu_storage. They take the same steps as a GPU's warps do
+ * (examples/storage.h). Warps run side by side, so a round of one step of each takes as long as one
+ * step. If none of a kernel's warps can go on, it waits for storage.
  */
 #include "tools/simgpu/program/kernels.h"
 #include "tools/simgpu/memory/memory.h"
@@ -9,8 +9,8 @@
 #include "examples/storage.h"
 
 enum {
-    ROUND_NS = 2000, /* a step is a few accesses of memory, one after another */
-    ROUNDS = 8,      /* between two instants, at most */
+    ROUND_NS = 2000, /* a step is a few memory accesses, one after another */
+    ROUNDS = 8,      /* the most between two instants */
 };
 
 struct kernel {
@@ -58,7 +58,7 @@ static int flush(struct storage *s, struct storage_warp *w, uint32_t level)
     return flush_step(s, w);
 }
 
-/* Did any warp do anything? */
+/* Whether any warp did anything. */
 static bool round_run(struct state *state, const struct kernel *k, warp_step *step)
 {
     bool ran = false;

@@ -1,9 +1,9 @@
 /*
- * seam.c - the functions of libc at which time passes, or a thread waits: in front of libc's, for
- * processes whose environment says SIMGPU_CLOCK=step; see step.h. Others get libc's.
+ * seam.c - the functions of libc in which time passes or a thread waits. They stand before libc's,
+ * for processes with SIMGPU_CLOCK=step in their environment (see step.h). Others get libc's.
  *
- * Locks and conditions are libc's own, so that threads without a seat (those that libc is ending)
- * and robust locks stay what they are; but nobody sleeps in them.
+ * Locks and conditions are libc's own, so threads without a seat (which libc is ending) and robust
+ * locks work as ever. But no thread sleeps in them.
  */
 #include "step.h"
 
@@ -29,12 +29,12 @@
 
 #define SEAM    __attribute__((visibility("default")))
 #define BILLION UINT64_C(1000000000)
-/* What the calendar is ahead of the clock: so far that a time says whose it is. */
+/* How far the calendar is ahead of the clock. So a time shows to which of them it belongs. */
 #define CALENDAR_NS (1700000000 * BILLION)
 
 enum { LOCK_LOOK_NS = 50000 };
 
-/* libc's own, found when it is needed first. */
+/* libc's function, looked up at its first use. */
 #define REAL(name)                                                                                 \
     ({                                                                                             \
         static __typeof__(&name) real_;                                                            \
@@ -65,7 +65,7 @@ static uint64_t spec_ns(const struct timespec *t)
     return (uint64_t)t->tv_sec * BILLION + (uint64_t)t->tv_nsec;
 }
 
-/* An absolute time, by the calendar or by the clock. */
+/* From an absolute time of the calendar or of the clock. */
 static uint64_t until_ns(const struct timespec *t)
 {
     uint64_t ns = t ? spec_ns(t) : STEP_NEVER;
@@ -76,7 +76,7 @@ static uint64_t until_ns(const struct timespec *t)
 
 SEAM int clock_gettime(clockid_t id, struct timespec *t)
 {
-    /* What processors did; and one clock is left to who has to know how long people wait. */
+    /* What processors did. CLOCK_BOOTTIME, too, is the machine's: it tells how long people wait. */
     bool of_machine = id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID ||
                       id == CLOCK_BOOTTIME || id < 0;
     if (!step_process() || of_machine)
@@ -152,7 +152,7 @@ static long word_wait(uint32_t *word, int op, uint32_t seen, const struct timesp
     if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != seen)
         return -EAGAIN;
     uint64_t until = t && relative ? step_now() + spec_ns(t) : until_ns(t);
-    do { /* of a shared one others of the same place are woken, too */
+    do { /* others of the same place in a page wake it, too */
         if (!step_block(shared ? STEP_SHARED : STEP_WORD, word_key(word, op), until))
             return -ETIMEDOUT;
     } while (shared && __atomic_load_n(word, __ATOMIC_ACQUIRE) == seen);
@@ -192,7 +192,7 @@ SEAM long syscall(long n, ...)
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-/* Processes know one lock by several addresses. */
+/* Processes may know one shared lock by several addresses, so the key of all of these is 0. */
 static uint64_t mutex_key(const pthread_mutex_t *m)
 {
     enum { PROCESS_SHARED = 128 };
@@ -266,7 +266,7 @@ SEAM int pthread_rwlock_unlock(pthread_rwlock_t *l)
 static int condition_wait(pthread_cond_t *c, pthread_mutex_t *m, uint64_t until)
 {
     step_spend(STEP_CALL);
-    pthread_mutex_unlock(m); /* nobody runs before this thread waits */
+    pthread_mutex_unlock(m); /* no other thread runs before this one waits */
     bool woken = step_block(STEP_CONDITION, key_of(c), until);
     int rc = mutex_take(m, STEP_NEVER);
     return rc ? rc : woken ? 0 : ETIMEDOUT;
@@ -302,7 +302,7 @@ SEAM int pthread_cond_broadcast(pthread_cond_t *c)
 static pthread_key_t ending;
 static pthread_once_t ending_once = PTHREAD_ONCE_INIT;
 
-/* Behind what the program's own keys do, which may call what is here. */
+/* Comes behind the destructors of the program's own keys, which may call functions of this file. */
 static void thread_ends(void *rounds)
 {
     uintptr_t left = (uintptr_t)rounds;
@@ -348,7 +348,7 @@ SEAM int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restri
     if (rc) {
         step_refuse(seat);
         free(b);
-    } else { /* it does not run before this thread lets it */
+    } else { /* it cannot run before this thread passes the turn */
         step_name(seat, (uint64_t)*thread);
     }
     step_spend(STEP_THREAD);
@@ -361,7 +361,7 @@ SEAM int pthread_join(pthread_t thread, void **value)
         return REAL(pthread_join)(thread, value);
     while (step_seated((uint64_t)thread))
         step_block(STEP_JOIN, (uint64_t)thread, STEP_NEVER);
-    /* It has left its seat, and libc ends it. */
+    /* It has left its seat. libc still has to end it. */
     step_patient(true);
     int rc = REAL(pthread_join)(thread, value);
     step_patient(false);
@@ -376,7 +376,7 @@ static bool is_regular(int fd)
     return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Something may have come to somebody. */
+/* What was written may be what a thread waits for. */
 static long told(int fd, long rc)
 {
     if (step_here())
@@ -428,7 +428,7 @@ SEAM int epoll_wait(int epoll, struct epoll_event *events, int most, int ms)
     return (int)fail(rc);
 }
 
-/* A call that would wait for the descriptor waits here. */
+/* A call that would wait for the descriptor waits here instead. */
 static void ready_wait(int fd, int flags)
 {
     struct pollfd p = {fd, POLLIN, 0};
@@ -482,7 +482,7 @@ SEAM int close(int fd)
     return rc;
 }
 
-/* A file's lock may be another thread's, which does not run meanwhile. */
+/* The lock may belong to another thread, which does not run while this one waits in the kernel. */
 static int locked(int fd, struct flock *lock, int command)
 {
     long rc;
@@ -521,7 +521,7 @@ SEAM int fcntl(int fd, int command, ...) __attribute__((alias("fcntl64")));
 
 static __thread struct seat *child_seat __attribute__((tls_model("initial-exec")));
 
-/* Registered before anybody else's, so the first of them in the child. */
+/* Registered before all others, so it is the first one to run in the child. */
 static void child_sits(void)
 {
     if (child_seat)
@@ -550,14 +550,14 @@ SEAM pid_t fork(void)
     return pid;
 }
 
-/* Shells start programs so. Who begins one may as well have memory of its own until then. */
+/* Shells start programs by this. Until then the child may just as well have memory of its own. */
 SEAM pid_t vfork(void)
 {
     return fork();
 }
 
-/* The kernel clears what it has cached of a process in /proc as it is reaped, and sleeps while
- * others look in there, as those do who look after the thread that runs. */
+/* When a process is reaped the kernel clears what it has cached of it in /proc. It sleeps while
+ * others read there, as threads do that look after the running one. */
 static long reaped(pid_t pid, int *status, int options, struct rusage *usage)
 {
     step_patient(true);
@@ -581,7 +581,7 @@ SEAM pid_t waitpid(pid_t pid, int *status, int options)
     return wait4(pid, status, options, NULL);
 }
 
-/* Some shells wait so, others by a signal. */
+/* Some shells wait by this, others for a signal. */
 SEAM pid_t wait3(int *status, int options, struct rusage *usage)
 {
     return wait4(-1, status, options, usage);
@@ -605,7 +605,7 @@ SEAM int kill(pid_t pid, int sig)
     if (rc || !step_here() || sig == 0)
         return rc;
     if (sig == SIGKILL && pid > 0)
-        step_gone(pid); /* before anybody's turn could be one of its threads' */
+        step_gone(pid); /* before one of its threads could get a turn */
     step_spend(STEP_CALL);
     step_wake(STEP_DESCRIPTOR, 0, UINT32_MAX);
     return 0;

@@ -1,13 +1,13 @@
 /*
  * step.c - seats and turns (see step.h), in a file of shared memory.
  *
- * The thread that runs is the only one that changes seats, but for those that come from outside of
- * the time, and those that look after it when it has run for long: a spin lock is for them.
+ * Only the thread that runs changes seats, except those that come from outside of the time, and
+ * those that look after the running one when it has run for long. The spin lock is for these.
  *
- * A thread that runs and does not call anything for long holds up everybody. If it sleeps in the
- * kernel, it waits for what these functions do not stand in front of; if it has used so much of the
- * processor, it spins on memory. Either way it is *lost*: others go on without it, and it is back
- * with its next call. What happens then is not the same from run to run; `lost` counts them.
+ * A thread that runs for long without a call holds up all others. If it sleeps in the kernel, it
+ * waits for something outside of these functions. If it has used SPIN_NS of a processor, it spins
+ * on memory. Either way it is *lost*: others go on without it, and it is back with its next call.
+ * What happens then differs from run to run; `lost` counts such threads.
  */
 #include "step.h"
 
@@ -29,13 +29,13 @@
 
 enum {
     SEATS = 512,
-    SLACK_NS = 1000,      /* so far may who runs be ahead of the next one */
-    LOOK_NS = 20000000,   /* of the machine: how often who gave the turn looks after who has it */
-    SELDOM = 10,          /* so much longer do all others wait: who gave it may have been killed */
-    SPIN_NS = 2000000000, /* of a processor, without a call: it spins */
+    SLACK_NS = 1000,      /* the running thread may be so far ahead of the next one */
+    LOOK_NS = 20000000,   /* of the machine: how often the giver of a turn looks after its taker */
+    SELDOM = 10,          /* so much longer others wait: the giver may have been killed */
+    SPIN_NS = 2000000000, /* of a processor, without a call: the thread spins */
     MAGIC = 0x53544551,
     LOOKS = 25,
-    PATIENCE = 100, /* looks that find the lock taken */
+    PATIENCE = 100, /* looks that find the lock taken, before one waits for it */
     GONE_LOOK_US = 50,
 };
 #define BEGIN_NS UINT64_C(1000000000000)
@@ -47,29 +47,29 @@ enum seat_state { SEAT_FREE, SEAT_READY, SEAT_RUNNING, SEAT_WAITING, SEAT_LOST }
 
 struct seat {
     _Atomic uint32_t state;
-    uint32_t go; /* futex: its turn */
+    uint32_t go; /* futex: its turn has come */
     int32_t pid, tid;
     uint64_t now_ns, until_ns;
     enum step_wait wait;
     bool woken;
     uint64_t key;   /* what it waits for */
-    uint64_t self;  /* what others wait for, when it ends */
-    uint64_t order; /* who waited first */
+    uint64_t self;  /* others wait for this until it ends */
+    uint64_t order; /* smaller ones have waited for longer */
 };
 
 struct step_shared {
     uint32_t magic;
     _Atomic uint32_t lock;    /* the owner's thread id */
-    uint32_t running;         /* place + 1; 0: nobody can run */
-    int32_t leaving;          /* a process: nobody goes on until it is gone */
-    uint32_t patient;         /* who runs waits for what comes from outside */
-    uint32_t used;            /* seats: those behind are free */
-    _Atomic uint32_t gave;    /* who gave the turn last: place + 1 */
+    uint32_t running;         /* place + 1; 0: no thread can run */
+    int32_t leaving;          /* a process: no thread goes on until it is gone */
+    uint32_t patient;         /* the running thread waits for something from outside */
+    uint32_t used;            /* all seats from here on are free */
+    _Atomic uint32_t gave;    /* the last thread that gave a turn: place + 1 */
     uint64_t now_ns;          /* of the last turn */
-    _Atomic uint64_t next_ns; /* when somebody else can run */
+    _Atomic uint64_t next_ns; /* when another thread can run */
     uint64_t turns, orders, lost;
     _Atomic uint32_t waiting[STEP_CHILD + 1];
-    char whom[256]; /* was lost last */
+    char whom[256]; /* the last thread that was lost */
     struct seat seats[SEATS];
 };
 
@@ -111,17 +111,17 @@ long step_syscall(long n, long a, long b, long c, long d, long e, long f)
 /* ---- reading /proc --------------------------------------------------------------------------- */
 
 /*
- * A file that a thread of the program opens takes a number that the program's next one should have.
- * So one thread reads for all of the process, and has a table of descriptors of its own. It begins
- * while nobody else of the process runs, and who begins it waits until it has closed its copies of
- * what was open: they hold up no end of a pipe. Where it cannot be (close_range came with Linux
- * 5.9), each thread reads for itself.
+ * A file that a thread opens takes the number that the program's next one should get. So one thread
+ * reads for the whole process, with its own table of descriptors. It begins while no other thread
+ * of the process runs. The thread that begins it waits until it has closed its copies of what was
+ * open, so that they do not keep ends of pipes open. If there can be no such thread (close_range
+ * came with Linux 5.9), each thread reads by itself.
  */
 enum reader_state { READER_NONE, READER_BEGINS, READER_READY, READER_ASKED };
 
 static struct {
     uint32_t state; /* futex; the kernel clears it when the thread ends */
-    uint32_t taken; /* by who asks */
+    uint32_t taken; /* by the thread that asks */
     int32_t pid;
     const char *path;
     char *text;
@@ -130,7 +130,7 @@ static struct {
     _Alignas(16) unsigned char stack[16384];
 } reader;
 
-/* 0, or what the kernel says: -ENOENT and -ESRCH of who is gone. */
+/* 0, or the kernel's error: -ENOENT and -ESRCH if the thread or process is gone. */
 static int file_text(const char *path, char *text, size_t room)
 {
     int fd = (int)SYSTEM(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
@@ -148,7 +148,7 @@ static void reader_turn(enum reader_state state)
     SYSTEM(SYS_futex, &reader.state, FUTEX_WAKE, 1, 0);
 }
 
-/* Until the other side has turned it; what it is then. */
+/* Waits until the other side has changed the state. Returns the new one. */
 static enum reader_state reader_await(enum reader_state from)
 {
     uint32_t is;
@@ -157,7 +157,7 @@ static enum reader_state reader_await(enum reader_state from)
     return is;
 }
 
-/* It has the thread-local memory of who began it, and so calls nothing of libc. */
+/* It has the thread-local memory of the thread that began it, so it calls nothing of libc. */
 static int reader_main(void *unused)
 {
     (void)unused;
@@ -177,7 +177,7 @@ static void reader_begin(void)
         FLAGS = CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
                 CLONE_CHILD_CLEARTID
     };
-    uint64_t every = UINT64_MAX, mask; /* signals are the program's threads' */
+    uint64_t every = UINT64_MAX, mask; /* signals are for the program's threads */
     reader.state = READER_BEGINS;
     reader.taken = 0;
     reader.pid = (int32_t)SYSTEM(SYS_getpid, 0, 0, 0, 0);
@@ -191,7 +191,7 @@ static void reader_begin(void)
 
 static int file_read(const char *path, char *text, size_t room)
 {
-    if (reader.pid != SYSTEM(SYS_getpid, 0, 0, 0, 0)) /* a child that libc knows nothing of */
+    if (reader.pid != SYSTEM(SYS_getpid, 0, 0, 0, 0)) /* a child that libc does not know */
         return file_text(path, text, room);
     while (__atomic_exchange_n(&reader.taken, 1, __ATOMIC_ACQUIRE))
         SYSTEM(SYS_sched_yield, 0, 0, 0, 0);
@@ -209,7 +209,7 @@ static int file_read(const char *path, char *text, size_t room)
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
-/* A stat file from the state on: as the kernel has it; 'X': there is none; '?': it does not say. */
+/* The stat file from the state on, as in the kernel. 'X': there is none; '?': it cannot be told. */
 static const char *stat_read(const char *path, char text[512])
 {
     int rc = file_read(path, text, 512);
@@ -217,10 +217,10 @@ static const char *stat_read(const char *path, char text[512])
     return name_end ? name_end + 2 : rc == -ENOENT || rc == -ESRCH ? "X" : "?";
 }
 
-/* The last of its threads, and so its descriptors; the first one is a zombie before. */
+/* Whether its last thread, and so its descriptors, are gone. The first is a zombie before. */
 static bool is_gone(int pid)
 {
-    enum { THREADS = 17 }; /* words behind its state */
+    enum { THREADS = 17 }; /* words behind the state */
     char path[32], text[512];
     snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     const char *state = stat_read(path, text);
@@ -245,7 +245,7 @@ static uint32_t my_tid(void)
     return me && me->tid ? (uint32_t)me->tid : (uint32_t)SYSTEM(SYS_gettid, 0, 0, 0, 0);
 }
 
-/* Who was killed while it looked after the one that runs has it for ever. */
+/* A thread that was killed while it looked after the running one would hold the lock for ever. */
 static void lock(void)
 {
     enum { SPINS = 1000 };
@@ -263,7 +263,7 @@ static void lock(void)
     }
 }
 
-/* For those who may as well look later: but who was killed has to be noticed. */
+/* For callers that can look later. But at some point they wait: its owner may be dead. */
 static bool lock_soon(uint32_t *refused)
 {
     uint32_t mine = my_tid(), owner = 0;
@@ -284,7 +284,7 @@ static void unlock(void)
 
 static uint64_t seat_due(const struct seat *s)
 {
-    uint32_t state = s->state; /* clang switches on nothing atomic */
+    uint32_t state = s->state; /* clang does not switch on atomics */
     switch (state) {
     case SEAT_READY:
         return s->now_ns;
@@ -300,13 +300,13 @@ static uint32_t place_of(const struct seat *s)
     return s ? (uint32_t)(s - shared->seats) + 1 : 0;
 }
 
-/* Whose turn it is; NULL: nobody's, or of who has left. */
+/* The thread that runs. NULL: none does, or it has left its seat. */
 static struct seat *seat_running(void)
 {
     return shared->running ? &shared->seats[shared->running - 1] : NULL;
 }
 
-/* Who is the next one, and when it is another one's turn after that. */
+/* The next thread. Also notes when the one after that can run. */
 static struct seat *seat_next(void)
 {
     struct seat *next = NULL;
@@ -345,7 +345,7 @@ static void seat_free(struct seat *s)
         shared->used--;
 }
 
-/* If nobody runs: whose turn is it? NULL: nobody's. */
+/* If no thread runs, gives the turn to the next one. NULL: to none. */
 static struct seat *turn_take(void)
 {
     const struct seat *runs = seat_running();
@@ -362,7 +362,7 @@ static struct seat *turn_take(void)
     shared->turns++;
     if (s->now_ns > shared->now_ns)
         shared->now_ns = s->now_ns;
-    if (s != me) /* before the lock is free: who looks then sees that it is on its way */
+    if (s != me) /* before unlock: a look then finds that it is coming */
         __atomic_store_n(&s->go, 1, __ATOMIC_RELEASE);
     return s;
 }
@@ -392,7 +392,7 @@ static uint32_t wake_locked(enum step_wait wait, uint64_t key, int pid, uint32_t
     return woken;
 }
 
-/* Those of a process, but for one. */
+/* Frees the seats of a process, except one. */
 static void seats_free(int pid, const struct seat *but)
 {
     for (uint32_t i = 0; i < shared->used; i++) {
@@ -402,13 +402,13 @@ static void seats_free(int pid, const struct seat *but)
     }
 }
 
-/* What a process that is gone had; and who may see that it is. */
+/* Frees the seats of a process that is gone, and wakes threads that may notice that. */
 static void process_remove(int pid, uint64_t ns)
 {
     seats_free(pid, NULL);
     wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, ns);
     wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, ns);
-    /* Robust ones tell it to the next one that asks. */
+    /* A robust lock tells the next thread that asks. */
     for (uint32_t i = 0; i < shared->used; i++) {
         struct seat *s = &shared->seats[i];
         if (s->state == SEAT_WAITING && (s->wait == STEP_MUTEX || s->wait == STEP_SHARED)) {
@@ -418,8 +418,8 @@ static void process_remove(int pid, uint64_t ns)
     }
 }
 
-/* Whoever had the lock was killed: it may have been about to pass a turn, or to wake somebody. Who
- * is woken for nothing asks once more. */
+/* The owner of the lock was killed. It may have been about to pass a turn or to wake a thread. A
+ * thread that is woken for nothing asks once more. */
 static void seats_mend(void)
 {
     shared->running = 0;
@@ -442,7 +442,7 @@ static __thread struct {
     uint32_t asleep;
 } seen __attribute__((tls_model("initial-exec")));
 
-/* What the thread has used of processors; false: not known. */
+/* How much of processors the thread has used. False: it cannot be told. */
 static bool thread_used(const struct seat *s, uint64_t *ns)
 {
     char path[64], text[64];
@@ -453,7 +453,7 @@ static bool thread_used(const struct seat *s, uint64_t *ns)
     return true;
 }
 
-/* A line of /proc about the thread, without its end. */
+/* A line about the thread in /proc, without the newline. */
 static const char *thread_line(const struct seat *s, const char *name, char line[64])
 {
     char path[64];
@@ -475,7 +475,7 @@ static void lost_note(const struct seat *s, char state)
              thread_line(s, "wchan", where), thread_line(s, "syscall", call));
 }
 
-/* Without the lock, and only where nobody has to read first. */
+/* Call it without the lock. It writes only if that does not wait for a reader. */
 static void lost_say(const char *whom)
 {
     char text[512];
@@ -489,22 +489,22 @@ static void lost_say(const char *whom)
         SYSTEM(SYS_write, STDERR_FILENO, text, n, 0);
 }
 
-/* Of one look of the calling thread, in looks of who gave the turn. */
+/* How many looks of the turn's giver one look of the calling thread is worth. */
 static uint32_t looks_worth(void)
 {
     return shared->gave == place_of(me) ? 1 : SELDOM;
 }
 
-/* A thread that waits has waited for long: what does the one do that runs? A few looks at the same
+/* The calling thread has waited for long. What does the running one do? Several looks at the same
  * turn have to agree. */
 static struct seat *lost_look(void)
 {
     struct seat *s = seat_running();
     uint64_t used, before = seen.turns;
-    seen.turns = 0; /* until it has been looked at */
+    seen.turns = 0; /* until this look has seen it */
     if (!s)
         return turn_take();
-    if (s == me) /* who gave the turn was killed before it could say so */
+    if (s == me) /* the giver of the turn was killed before it could tell */
         return s;
     if (is_gone(s->pid)) {
         process_remove(s->pid, shared->now_ns);
@@ -513,7 +513,7 @@ static struct seat *lost_look(void)
     if (!s->tid || shared->patient)
         return NULL; /* it is on its way */
     char state = thread_state(s->pid, s->tid);
-    if (state == 'X' || state == 'Z') { /* another thread has executed a program */
+    if (state == 'X' || state == 'Z') { /* another of its threads has executed a program */
         seat_free(s);
         return turn_take();
     }
@@ -562,7 +562,7 @@ static void leaving_wait(void)
         step_gone(pid);
 }
 
-/* Until it is the calling thread's turn. */
+/* Waits until it is the calling thread's turn. */
 static void turn_wait(void)
 {
     uint32_t refused = 0;
@@ -587,7 +587,7 @@ static void turn_wait(void)
     leaving_wait();
 }
 
-/* Locked, unlocks: the calling thread is ready, or waits, and somebody else may run. */
+/* Locked, unlocks: the calling thread is ready or waits, and another one may run. */
 static void turn_pass(void)
 {
     struct seat *next = turn_take();
@@ -613,7 +613,7 @@ static void come_back(void)
         turn_pass();
         return;
     }
-    if (me->state == SEAT_LOST) /* who took it for lost was killed before it passed the turn */
+    if (me->state == SEAT_LOST) /* its finder was killed before it passed the turn */
         me->state = SEAT_RUNNING;
     unlock();
 }
@@ -679,7 +679,7 @@ uint64_t simgpu_clock_lost(void)
     return shared ? shared->lost : 0;
 }
 
-/* What was said of the last one. */
+/* What the message said about the last one. */
 __attribute__((visibility("default"))) const char *simgpu_clock_whom(void);
 const char *simgpu_clock_whom(void)
 {
@@ -728,7 +728,7 @@ void step_seat_of(struct seat *seat, int pid)
 
 void step_sit(struct seat *seat)
 {
-    if (reader.pid != (int32_t)getpid()) /* a child has none yet */
+    if (reader.pid != (int32_t)getpid()) /* a child has no reader yet */
         reader_begin();
     me = seat;
     me->pid = (int32_t)getpid();
@@ -765,11 +765,11 @@ void step_leave_process(void)
         return;
     lock();
     seats_free((int32_t)getpid(), NULL);
-    shared->leaving = (int32_t)getpid(); /* who sees that it ended waits for that first */
+    shared->leaving = (int32_t)getpid(); /* a thread that sees it end waits for that first */
     wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, me->now_ns);
     wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, me->now_ns);
     me = NULL;
-    struct seat *next = turn_take(); /* of one that was lost another thread may have it */
+    struct seat *next = turn_take(); /* after one that was lost another thread may have it */
     unlock();
     turn_give(next);
 }
@@ -778,7 +778,7 @@ void step_leave_process(void)
 
 static bool shared_map(void)
 {
-    /* Whatever devices its children use, they share this process's time. */
+    /* Its children share its time, whatever devices they use. */
     static const char of[] = "STEP_CLOCK_OF";
     const char *id = getenv(of);
     char path[160];
@@ -795,7 +795,7 @@ static bool shared_map(void)
     return shared;
 }
 
-/* Who is left of processes that are gone; the last one leaves the file as it is. */
+/* Removes what is left of processes that are gone. The last process leaves the file as it is. */
 static void shared_sweep(void)
 {
     bool any = false;
@@ -807,7 +807,7 @@ static void shared_sweep(void)
     }
     if (shared->magic == MAGIC && any)
         return;
-    /* The lock stays: another process may be waiting for it. */
+    /* The lock stays, because another process may be waiting for it. */
     const size_t kept = offsetof(struct step_shared, running);
     memset((char *)shared + kept, 0, sizeof(*shared) - kept);
     shared->magic = MAGIC;
@@ -815,7 +815,7 @@ static void shared_sweep(void)
     shared->next_ns = STEP_NEVER;
 }
 
-/* After an exec the seat is the one that it was, and the process has no other thread. */
+/* After an exec the process keeps its seat, and has no other thread. */
 static struct seat *seat_mine(void)
 {
     struct seat *mine = NULL;
@@ -837,8 +837,8 @@ __attribute__((constructor(101))) static void process_begin(void)
     const char *mode = getenv("SIMGPU_CLOCK");
     if (!mode || strcmp(mode, "step") != 0 || !shared_map())
         return;
-    /* The thread that reads may have to wait for a processor for long; who executes a program still
-     * runs. */
+    /* The reader may have to wait long for a processor. Meanwhile a thread that has executed a
+     * program still has the turn. */
     const struct seat *runs = seat_running();
     bool kept = runs && runs->pid == (int32_t)getpid();
     if (kept)

@@ -1,11 +1,11 @@
 /*
- * step.h - time that moves when nobody can run: the seats of the threads that share it, and who of
- * them runs. step.c has the rules; seam.c the functions of libc behind which they stand.
+ * step.h - time that moves only when no thread can run: the seats of the threads that share it, and
+ * which of them runs. step.c has the rules, seam.c the functions of libc that keep to them.
  *
  * Every thread of every process has a time of its own, as if it had a processor of its own. One
- * thread runs at a time: the one whose time is least. What it calls costs it a stated time; where
- * it waits, the next one runs, and who waits until a time is the next one when that time is the
- * least. So the order of everything follows from the times, however busy the machine is.
+ * thread runs at a time: the one with the least time. Each call costs it a stated time. When it
+ * waits, the next one runs. A thread that waits until a time is the next one when that time is the
+ * least. So the order of all events follows from the times, however busy the machine is.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_CLOCK_STEP_H
 #define CUTIN_TOOLS_SIMGPU_CLOCK_STEP_H
@@ -15,7 +15,7 @@
 
 #define STEP_NEVER UINT64_MAX
 
-/* What calls cost, in ns. A thread that was asleep is late by STEP_WAKE. */
+/* What calls cost, in ns. A thread that was asleep is STEP_WAKE late. */
 enum {
     STEP_CLOCK = 25,
     STEP_LOCK = 20,
@@ -27,53 +27,53 @@ enum {
     STEP_FORK = 200000,
 };
 
-/* What a thread waits for; with a key, which is unique in its process, or for all of them. */
+/* What a thread waits for. A key is unique in its process, or, for some, in all of them. */
 enum step_wait {
     STEP_SLEEP,
     STEP_WORD,   /* a private futex */
-    STEP_SHARED, /* a futex that processes share: the key is its place in a page */
+    STEP_SHARED, /* a futex that processes share; the key is its place in a page */
     STEP_MUTEX,
     STEP_CONDITION,
     STEP_JOIN,
-    STEP_DESCRIPTOR, /* somebody wrote, closed or ended: look again */
+    STEP_DESCRIPTOR, /* a process wrote, closed or ended: look again */
     STEP_CHILD,
 };
 
-/* Does the calling thread share the time? Where it was taken for lost it waits for its turn. */
+/* Whether the calling thread shares the time. One that was lost waits for its turn first. */
 bool step_here(void);
-/* Is it a process of the time, though the thread has no seat (any more)? */
+/* Whether the process shares the time, even if the calling thread has no seat (any more). */
 bool step_process(void);
 uint64_t step_now(void);
 void step_spend(uint64_t ns);
-/* Another one's turn, if there is one that is no later. */
+/* Lets another thread run if its time is not later. */
 void step_yield(void);
-/* Until woken (true) or the time is `until` (false). */
+/* Waits until it is woken (true) or the time is `until` (false). */
 bool step_block(enum step_wait wait, uint64_t key, uint64_t until);
-/* At most `most` of those that wait, the first one first. Returns how many. */
+/* Wakes at most `most` of the threads that wait, the first one first. Returns how many it woke. */
 uint32_t step_wake(enum step_wait wait, uint64_t key, uint32_t most);
-/* Does anybody wait so? */
+/* Whether any thread waits for this. */
 bool step_awaited(enum step_wait wait);
 
-/* What the calling thread waits for comes, though from outside of the time: it is not lost. */
+/* The calling thread waits for something that will come from outside of the time: not lost. */
 void step_patient(bool patient);
 
-/* A seat for a thread or a child that is about to be made; NULL: none is free. */
+/* A seat for a thread or a child that will be made now. NULL: none is free. */
 struct seat;
 struct seat *step_reserve(uint64_t cost_ns);
 void step_refuse(struct seat *seat);
-/* What others know its thread by. */
+/* The key by which others know the seat's thread. */
 void step_name(struct seat *seat, uint64_t key);
-/* It is a child's, which may not have run when this process is gone. */
+/* The seat is a child's. The child may not have run yet when this process is gone. */
 void step_seat_of(struct seat *seat, int pid);
-/* In the new thread, or the child: takes the seat and waits for its turn. */
+/* Called in the new thread or the child: takes the seat and waits for the turn. */
 void step_sit(struct seat *seat);
-/* Is there still a thread of this process with that key? */
+/* Whether this process still has a thread with that key. */
 bool step_seated(uint64_t key);
-/* The calling thread ends. */
+/* The calling thread is ending. */
 void step_leave(void);
-/* The calling process ends; others go on when it is gone. */
+/* The calling process is ending. Others go on when it is gone. */
 void step_leave_process(void);
-/* A process was killed: until it is gone, and without it. */
+/* A process was killed: waits until it is gone, and removes its seats. */
 void step_gone(int pid);
 
 long step_syscall(long n, long a, long b, long c, long d, long e, long f);

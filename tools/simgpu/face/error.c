@@ -1,6 +1,6 @@
 /*
- * error.c - the name and the meaning of every CUresult. Codes are written as numbers because the
- * table must also compile with headers that lack the newest ones.
+ * error.c - the name and the meaning of every CUresult. The codes are numbers, so that the table
+ * compiles with headers that do not have the newest ones.
  */
 #include "tools/simgpu/face/sim.h"
 

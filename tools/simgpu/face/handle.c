@@ -1,13 +1,13 @@
 /*
- * handle.c - pools of objects whose addresses are API handles; see handle.h.
+ * handle.c - pools of objects whose addresses are handles of the API; see handle.h.
  */
 #include "tools/simgpu/face/handle.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-/* The leak checker does not look into mapped memory by itself; what a live object points to is no
- * leak. For each region that is told it reads the process's map again. */
+/* By itself the leak checker does not look into mapped memory, and what a live object points to
+ * would be a leak. For each region that it is told of it reads the process's map again. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
 #define __SANITIZE_ADDRESS__ 1
@@ -20,7 +20,7 @@
 #define LEAK_ROOT(object, bytes) ((void)(object), (void)(bytes))
 #endif
 
-/* In regions that double, of which the first has one slot. */
+/* Tells it of the slots in regions that double in size. The first region has one slot. */
 static void leak_look(const struct handle_pool *pool, char *base, size_t used)
 {
     size_t n = used ? used : 1;

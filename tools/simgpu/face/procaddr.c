@@ -1,6 +1,6 @@
 /*
  * procaddr.c - cuGetProcAddress: from a name, a CUDA version and a stream flag to an address. Both
- * versions answer from the API table that the rest of the project is built from.
+ * versions use the API table from which the rest of the project is built.
  */
 #include "tools/simgpu/face/sim.h"
 #include "tools/simgpu/face/simconfig.h"
@@ -8,8 +8,8 @@
 
 _Atomic(sim_subscriber *) cuSimgpuSubscriber;
 
-/* Addresses of all symbols, whatever their prototypes: declared by asm name, so that cuda.h's own
- * declarations do not collide. */
+/* The addresses of all symbols, whatever their prototypes. They are declared by asm name, so that
+ * they do not collide with cuda.h's declarations. */
 #define DECLARE(symbol)        extern char address_of_##symbol[] __asm__(#symbol);
 #define API_PASS(symbol, ...)  DECLARE(symbol)
 #define API_DRAIN(symbol, ...) DECLARE(symbol)
@@ -22,9 +22,9 @@ DECLARE(cuSimgpuMemcpyAsync) /* copy_api.c */
 DECLARE(cuSimgpuMemcpyAsync_ptsz)
 
 struct entry {
-    const char *name; /* as asked for: no version suffix */
-    int version;      /* the least CUDA version that means this symbol */
-    bool ptds;        /* the per-thread default stream variant */
+    const char *name; /* what callers ask for: without a suffix for the version */
+    int version;      /* the least CUDA version in which the name means this symbol */
+    bool ptds;        /* the variant with a default stream per thread */
     void *address;
 };
 
@@ -45,11 +45,11 @@ static const struct entry entries[] = {
 enum { ENTRIES = sizeof(entries) / sizeof(*entries) };
 
 struct match {
-    const struct entry *best[2]; /* newest that the version allows: [0] plain, [1] per-thread */
-    bool known;                  /* the name exists in some version this driver has */
+    const struct entry *best[2]; /* the newest that the version allows: [0] plain, [1] per-thread */
+    bool known;                  /* this driver has the name, in some version */
 };
 
-/* A driver does not know what is newer than itself. */
+/* A driver does not know functions that are newer than itself. */
 static struct match entry_find(const char *name, int version)
 {
     struct match found = {{NULL, NULL}, false};
@@ -76,8 +76,8 @@ SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
         version > config_get()->driver_version)
         return CUDA_ERROR_INVALID_VALUE;
     struct match m = entry_find(symbol, version);
-    /* A function whose per-thread variant came later than the function keeps its plain form for
-     * callers older than that. */
+    /* The per-thread variant may have come later than the function. Callers that ask for an older
+     * version get the plain form. */
     bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && m.best[1];
     const struct entry *e = m.best[per_thread];
     *address = e ? e->address : NULL;
@@ -85,10 +85,10 @@ SIM_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **address, int 
         *status = e         ? CU_GET_PROC_ADDRESS_SUCCESS
                   : m.known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                             : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return CUDA_SUCCESS; /* a name that is not there is no error: address and status say so */
+    return CUDA_SUCCESS; /* a missing name is no error: address and status say it */
 }
 
-/* CUDA 11.3 to 11.8: no status argument, so a missing symbol is an error. */
+/* CUDA 11.3 to 11.8: there is no status argument, so a missing symbol is an error. */
 SIM_EXPORT CUresult cuGetProcAddress(const char *symbol, void **address, int version,
                                      cuuint64_t flags)
 {

@@ -1,8 +1,8 @@
 /*
- * simconfig.c - the SIMGPU_* variables: one table of names, ranges and defaults. A value out of
- * range, and a SIMGPU_ name that is not in the table, is one message on stderr; the default holds.
- * What was told of leaves the environment: the simulated NVML of the same process and the programs
- * that this one starts would tell it again.
+ * simconfig.c - the SIMGPU_* variables: one table of names, ranges and defaults. For a value out of
+ * range, or a SIMGPU_ name that is not in the table, there is one message on stderr, and the
+ * default holds. The variable then leaves the environment. Otherwise the simulated NVML of the
+ * process and the programs that it starts would say the same again.
  */
 #include "tools/simgpu/face/simconfig.h"
 
@@ -22,8 +22,8 @@ struct variable {
     const char *name; /* without SIMGPU_ */
     enum type type;
     size_t offset;
-    double least, most, standard; /* of numbers */
-    const char *text;             /* default of words; choices, the default first */
+    double least, most, standard; /* for numbers */
+    const char *text;             /* the default of words; of choices all, the default first */
 };
 
 #define AT(field) offsetof(struct sim_config, field)
@@ -70,24 +70,24 @@ static const struct variable variables[] = {
     {"FAULT", FAULT, AT(fault_kernel), 0, 0, 0, ""},
 };
 enum { VARIABLES = sizeof(variables) / sizeof(*variables) };
-/* In the order of the variable's words: "Technical Specifications per Compute Capability" of the
- * CUDA C++ Programming Guide. Registers, block and grid sizes are the same of both. */
+/* In the order of the variable's words, from "Technical Specifications per Compute Capability" of
+ * the CUDA C++ Programming Guide. Both have the same registers, block and grid sizes. */
 static const struct sim_compute computes[] = {
     {80, 2048, 32, 164 << 10, 163 << 10},
     {86, 1536, 16, 100 << 10, 99 << 10},
 };
-/* What SIMGPU_LIKE stands for. */
+/* One default that a word of SIMGPU_LIKE sets. */
 struct like {
     const char *name; /* NULL: the end */
     double value;
 };
-/* As measured (docs/results/h100). */
+/* As measured on an H100 (docs/results/h100). */
 static const struct like h100_580[] = {
     {"SMS", 132},       {"TIMESLICE_US", 2085}, {"SWITCH_US", 220},       {"LAUNCH_NS", 3300},
     {"WRITE_NS", 1700}, {"WAIT_NS", 950},       {"RM", SIM_RM_TIMESLICE}, {"PREEMPT_US", 2300},
     {NULL, 0},
 };
-/* The worst that was seen or is to be feared of each, and still keeps what CUDA promises. */
+/* Of each the worst that was seen or is to be feared, as far as CUDA's promises hold. */
 static const struct like hostile[] = {
     {"SM_SHARE", 25},
     {"LINK_PERCENT", 50},
@@ -156,7 +156,7 @@ static bool number_read(const struct variable *v, const char *text)
     return false;
 }
 
-/* The id becomes part of a file name in /dev/shm. */
+/* Checks the id, which becomes part of a file name in /dev/shm. */
 static bool word_read(const struct variable *v, const char *text)
 {
     static const char allowed[] =
@@ -173,7 +173,7 @@ static bool word_read(const struct variable *v, const char *text)
     return false;
 }
 
-/* Which of its words it is; -1: none. */
+/* The index of the word; -1: it is none of them. */
 static int choice_of(const struct variable *v, const char *text)
 {
     size_t length = strlen(text);
@@ -240,7 +240,7 @@ static void variable_standard(const struct variable *v)
         number_set(v, v->standard);
 }
 
-/* False: it was said that the value makes no sense. */
+/* False: the value makes no sense, and a message has said so. */
 static bool variable_read(const struct variable *v, const char *text)
 {
     static bool (*const readers[])(const struct variable *v, const char *text) = {
@@ -259,7 +259,7 @@ static const struct variable *variable_find(const char *name)
     return NULL;
 }
 
-/* Before the others, which say otherwise one by one. */
+/* To be called before the other variables are read, which override it. */
 static void like_read(void)
 {
     const char *text = getenv("SIMGPU_LIKE");
@@ -270,7 +270,7 @@ static void like_read(void)
         number_set(variable_find(l->name), l->value);
 }
 
-/* The driver's own variable, with its bounds. */
+/* Reads CUDA's own variable, with its bounds. */
 static void connections_read(void)
 {
     enum { STANDARD = 8, MOST = SIM_CONNECTIONS };
@@ -279,7 +279,7 @@ static void connections_read(void)
     config.connections = n < 1 ? STANDARD : n > MOST ? MOST : (int)n;
 }
 
-/* False: it is not used, which was said. */
+/* False: it is not used, and a message has said so. */
 static bool setting_read(const char *name, const char *text)
 {
     const struct variable *v = variable_find(name);
@@ -290,7 +290,7 @@ static bool setting_read(const char *name, const char *text)
     return false;
 }
 
-/* Of the stepped clock's library (clock/): where it is not preloaded, there is none. */
+/* In the library of the stepped clock (clock/). NULL if that is not preloaded. */
 extern uint64_t simgpu_clock_lost(void) __attribute__((weak));
 
 static void config_read(void)
@@ -305,7 +305,7 @@ static void config_read(void)
         if (text && strncmp(entry, prefix, sizeof(prefix) - 1) == 0) {
             snprintf(name, sizeof(name), "%.*s", (int)(text - entry), entry);
             if (!setting_read(name + sizeof(prefix) - 1, text + 1))
-                unsetenv(name); /* the next one is here then */
+                unsetenv(name); /* the next one has moved here */
         }
         e += *e == entry;
     }

@@ -1,10 +1,10 @@
 /*
- * unsupported.c - every symbol of the driver exists here. What no other file defines answers
- * CUDA_ERROR_NOT_SUPPORTED: weak definitions from the shared API table, so a real one elsewhere
- * wins.
+ * unsupported.c - every symbol of the driver exists. Those that no other file defines answer
+ * CUDA_ERROR_NOT_SUPPORTED. They are weak definitions from the shared API table, so a definition
+ * elsewhere wins.
  *
- * cuda.h is not included on purpose: the prototypes differ, and a function that ignores its
- * arguments can be called with any.
+ * This does not include cuda.h, whose prototypes differ. A function that ignores its arguments can
+ * be called with any.
  */
 enum { NOT_SUPPORTED = 801 /* CUDA_ERROR_NOT_SUPPORTED */ };
 

@@ -1,15 +1,15 @@
 /*
- * variants.h - one body, two symbols. Most stream-ordered calls exist twice: plain, where stream
- * NULL means the legacy stream, and with _ptsz (stream argument) or _ptds (no stream argument),
- * where it means the calling thread's own. The body sees which by a constant named `ptds`.
+ * variants.h - one body, two symbols. Most stream-ordered calls exist twice. In the plain one a
+ * NULL stream is the legacy stream. In the one with _ptsz (it has a stream argument) or _ptds (it
+ * has none) it is the calling thread's own. A constant named `ptds` tells the body which one it is.
  *
  *   STREAM_API(cuMemFreeAsync, (CUdeviceptr ptr, CUstream s), free_async(ptr, s, ptds))
  */
 #ifndef CUTIN_TOOLS_SIMGPU_FACE_VARIANTS_H
 #define CUTIN_TOOLS_SIMGPU_FACE_VARIANTS_H
 
-/* Told of each of these calls in its thread, before and behind it: what CUPTI tells subscribers of
- * the driver's functions. A program sets it by dlsym. */
+/* A function that is called in the thread of each such call, before and after it, as CUPTI calls
+ * subscribers of the driver's functions. A program sets it by dlsym. */
 typedef void sim_subscriber(const char *function, int behind);
 extern SIM_EXPORT _Atomic(sim_subscriber *) cuSimgpuSubscriber;
 

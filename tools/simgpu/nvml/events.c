@@ -1,6 +1,6 @@
 /*
- * events.c - NVML's event sets. Nothing ever happens to a simulated device: who waits sleeps, and
- * is told that his time is over. DCGM, which Triton Inference Server starts, asks without end where
+ * events.c - NVML's event sets. Nothing ever happens to a simulated device: a thread that waits
+ * sleeps, and gets a timeout. DCGM, which Triton Inference Server starts, asks again and again if
  * it is refused a set.
  */
 #include "tools/simgpu/nvml/nvml.h"

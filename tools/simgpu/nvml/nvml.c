@@ -1,8 +1,7 @@
 /*
  * nvml.c - libnvidia-ml.so.1 of the simulated devices: what frameworks, NCCL and tools like
- * nvidia-smi ask of NVML. Identities are those that the simulated driver gives; memory, processes
- * and whether something runs are read from the file that the processes share, which is only looked
- * at.
+ * nvidia-smi ask of NVML. Identities are those of the simulated driver. Memory, processes, and
+ * whether something runs come from the file that the processes share, which is only read.
  */
 #include "tools/simgpu/nvml/nvml.h"
 #include "tools/simgpu/device/attribute.h"
@@ -19,9 +18,9 @@
 
 #define DRIVER_TEXT "580.65.06"
 
-static _Atomic int users; /* nvmlInit less nvmlShutdown */
+static _Atomic int users; /* calls of nvmlInit less those of nvmlShutdown */
 
-/* A handle is the ordinal and one, as a pointer. */
+/* A handle is the ordinal plus one, as a pointer. */
 static int ordinal_of(nvmlDevice_t device)
 {
     uintptr_t n = (uintptr_t)device;
@@ -57,7 +56,7 @@ static nvmlReturn_t text_give(char *out, unsigned int room, const char *text)
 
 /* ---- the shared file ------------------------------------------------------------------------- */
 
-/* Mapped while it is looked at; NULL where no process has the devices open. */
+/* Maps the file for a look at it. NULL: no process has the devices open. */
 static const struct device_shared *shared_map(void)
 {
     char name[96];
@@ -149,7 +148,7 @@ NVML_EXPORT nvmlReturn_t nvmlSystemGetNVMLVersion(char *out, unsigned int room)
     return text_give(out, room, text);
 }
 
-/* The first form needs no nvmlInit, nor does the second. */
+/* Neither form needs nvmlInit. */
 NVML_EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *out)
 {
     if (!out)
@@ -235,7 +234,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_
     return NVML_ERROR_NOT_FOUND;
 }
 
-/* What _v2 and before have in common with _v3. */
+/* What _v2 and the first form share with _v3. */
 static void pci_fill(int ordinal, nvmlPciInfo_t *p)
 {
     enum { PCI_DEVICE_ID = 139, PCI_SUBSYSTEM_ID = 140 };
@@ -287,7 +286,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device,
     return NVML_SUCCESS;
 }
 
-/* Answers that are one number, the same at any time. */
+/* A call whose answer is one number that never changes. */
 #define CONSTANT(name, value)                                                                      \
     NVML_EXPORT nvmlReturn_t name(nvmlDevice_t device, unsigned int *out)                          \
     {                                                                                              \
@@ -316,7 +315,7 @@ CONSTANT(nvmlDeviceGetNumGpuCores, (unsigned int)config_get()->sms * 64)
 CONSTANT(nvmlDeviceGetIndex, (unsigned int)ordinal_of(device))
 NVML_ALIAS(nvmlDeviceGetMinorNumber, nvmlDeviceGetIndex)
 
-/* Graphics, SM, memory, video: MHz. */
+/* In MHz, of graphics, SM, memory and video. */
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned int type,
                                                 unsigned int *out)
 {
@@ -348,7 +347,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, 
     return NVML_SUCCESS;
 }
 
-/* No field is known; each says so for itself, which is what callers look at. */
+/* No field is known. Each says so in its own result, at which callers look. */
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count,
                                                   nvmlFieldValue_t *values)
 {
@@ -385,7 +384,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMem
     return NVML_SUCCESS;
 }
 
-/* All or nothing: what the device does at this moment. */
+/* 100 or 0: whether the device runs something at this moment. */
 NVML_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *u)
 {
     ENTER_DEVICE(device, u);
@@ -394,7 +393,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvml
     return NVML_SUCCESS;
 }
 
-/* Where the buffer is too small, how many there are. `v1`: without instances. */
+/* If the buffer is too small: how many there are. `v1`: entries without instances. */
 static nvmlReturn_t processes(nvmlDevice_t device, unsigned int *count, void *infos, bool v1)
 {
     ENTER_DEVICE(device, count);

@@ -1,6 +1,6 @@
 /*
- * nvml.h - as much of NVML's ABI as nvml.c answers with. The real header comes with no package that
- * the build needs; names and layouts are those that NVIDIA documents.
+ * nvml.h - the part of NVML's ABI that nvml.c answers. No package that the build needs has the real
+ * header. Names and layouts are those that NVIDIA documents.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_NVML_NVML_H
 #define CUTIN_TOOLS_SIMGPU_NVML_NVML_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define NVML_EXPORT __attribute__((visibility("default")))
-/* Another name of a function of the same file. */
+/* Another name of a function in the same file. */
 #define NVML_ALIAS(name, of) NVML_EXPORT __typeof__(of) name __attribute__((alias(#of)));
 
 typedef enum {
@@ -29,7 +29,7 @@ typedef struct nvml_device *nvmlDevice_t;
 typedef struct {
     char busIdLegacy[16];
     unsigned int domain, bus, device, pciDeviceId, pciSubSystemId;
-    char busId[32]; /* since _v3; before, four words that are zero */
+    char busId[32]; /* since _v3; before it, four words of zero */
 } nvmlPciInfo_t;
 static_assert(sizeof(nvmlPciInfo_t) == 68, "public ABI");
 

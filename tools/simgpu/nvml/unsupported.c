@@ -1,7 +1,7 @@
 /*
- * unsupported.c - every function of NVML exists here; what nvml.c does not define answers
- * NVML_ERROR_NOT_SUPPORTED. Programs look names up one by one, and some call what they did not
- * find.
+ * unsupported.c - every function of NVML exists. Those that nvml.c does not define answer
+ * NVML_ERROR_NOT_SUPPORTED. Programs look names up one by one, and some call even what they have
+ * not found.
  */
 enum { NOT_SUPPORTED = 3 };
 

@@ -19,7 +19,7 @@ void simgpu_rm_serve(int fd, int (*manage)(unsigned long request, void *arg))
     atomic_store(&served, fd);
 }
 
-/* libc's is declared with dots, which is the same to a caller. */
+/* libc declares it with an ellipsis, which makes no difference to callers. */
 EXPORT int simgpu_ioctl(int fd, unsigned long request, void *arg) __asm__("ioctl");
 int simgpu_ioctl(int fd, unsigned long request, void *arg)
 {

@@ -1,6 +1,6 @@
 /*
- * absent.c - the simulator without tables for the CUDA runtime: its programs stop at their first
- * call, and are told why.
+ * absent.c - the simulator without tables for the CUDA runtime. Programs of the runtime stop at
+ * their first call, and this says why.
  */
 #include "tools/simgpu/runtime/export_table.h"
 

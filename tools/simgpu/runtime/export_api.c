@@ -3,7 +3,7 @@
  */
 #include "tools/simgpu/runtime/export_table.h"
 
-/* A private table of the driver. One that is not there is an error, never success without it. */
+/* A private table of the driver. One that does not exist is an error, never success. */
 SIM_EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
     if (!table || !id)

@@ -1,9 +1,9 @@
 /*
  * export_table.c - the tables by UUID, and the functions in their slots.
  *
- * None of them is documented by NVIDIA. What they do here is what public descriptions say (ZLUDA's
- * `dark_api`, Lupine) and what runtimes from 11.8 on were seen to need; a slot that nobody was seen
- * to call answers CUDA_ERROR_NOT_SUPPORTED.
+ * NVIDIA documents none of them. They do what public descriptions say (ZLUDA's `dark_api`, Lupine)
+ * and what runtimes from 11.8 on were seen to need. A slot that was never seen called answers
+ * CUDA_ERROR_NOT_SUPPORTED.
  */
 #include "tools/simgpu/runtime/export_table.h"
 #include "tools/simgpu/device/attribute.h"
@@ -25,13 +25,13 @@ static CUresult agree(void)
 
 /* ---- the runtime's interface ----------------------------------------------------------------- */
 
-/* The handle alone: a context that is not active stays so. */
+/* Gives only the handle. A context that is not active stays so. */
 static CUresult primary_context(CUcontext *out, CUdevice dev)
 {
     return out ? context_primary(dev, out) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* 11.8; its further arguments have been zero whenever it was seen. */
+/* 11.8. Its further arguments were zero whenever it was seen. */
 static CUresult module_load_more(CUmodule *out, const void *fat_binary, void *a, void *b,
                                  unsigned int c)
 {
@@ -67,8 +67,8 @@ typedef void function_visitor(void *user, CUfunction function, CUmodule owner);
 CUresult cuModuleGetFunctionCount(unsigned int *out, CUmodule handle);
 CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle);
 
-/* cuFFT finds the one kernel of each of its modules so, and takes 0 for a failure: the answer is no
-   CUresult. */
+/* By this cuFFT finds the one kernel of each of its modules. It takes 0 for a failure, so the
+ * answer is not a CUresult. */
 static int module_walk(CUcontext ctx, CUmodule module, function_visitor *visit, void *user)
 {
     unsigned int count = 0;
@@ -115,14 +115,14 @@ static const void *const tool_thread[4] = {BYTES(4), refuse, agree, refuse};
 static const void *const context_storage[4] = {storage_put, storage_delete, storage_get, refuse};
 static const void *const context_checks[4] = {BYTES(4), refuse, context_check, agree};
 static const void *const validity_table[3] = {BYTES(3), validity, refuse};
-/* cuBLAS and cuDNN call slot 4, statically linked runtimes from 13.4 on others. */
+/* cuBLAS and cuDNN call slot 4. Statically linked runtimes from 13.4 on call others. */
 static const void *const tool_context[94] = {
     BYTES(94), AGREE_10, AGREE_10, AGREE_10, AGREE_10, AGREE_10,
     AGREE_10,  AGREE_10, AGREE_10, AGREE_10, AGREE_3,
 };
 
-/* CUPTI registers its callbacks in slot 67, and does so again and again until the stack ends where
- * that is refused. They are never called: a profiler sees no work of this driver. */
+/* CUPTI registers its callbacks in slot 67. If that is refused it tries again and again until the
+ * stack overflows. The callbacks are never called: a profiler sees no work of this driver. */
 static const void *const profiler[94] = {
     BYTES(94), REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10, REFUSE_10,
     REFUSE_3,  REFUSE_3,  agree,     REFUSE_10, REFUSE_10, REFUSE_3,  REFUSE_3,

@@ -1,6 +1,6 @@
 /*
- * storage.c - context local storage: one list of values under one lock. Destructors run without it,
- * since they may ask for other values.
+ * storage.c - context local storage: one list of values under one lock. Destructors run without the
+ * lock, because they may ask for other values.
  */
 #include "tools/simgpu/runtime/storage.h"
 
@@ -14,7 +14,7 @@ struct value {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct value *values; /* under lock */
 
-/* The link to the value; to the list's end where there is none. Under lock. */
+/* The pointer to the value in the list; if there is none, the list's last pointer. Under lock. */
 static struct value **value_find(CUcontext ctx, const void *key)
 {
     struct value **at = &values;

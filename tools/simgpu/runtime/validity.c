@@ -1,4 +1,4 @@
-/* validity.c - the answer to the CUDA runtime's validity check; see validity.h for where it is
+/* validity.c - the answer to the CUDA runtime's validity check; validity.h says where it comes
  * from. */
 #include "tools/simgpu/runtime/validity.h"
 #include "tools/simgpu/runtime/md2.h"
@@ -11,7 +11,7 @@ static_assert(sizeof(struct validity_device) == 28, "digested as it lies in memo
 
 static const uint8_t key[MD2_BYTES] = {0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52,
                                        0xaa, 0x08, 0x41, 0x36, 0x0b, 0xf5, 0x5a, 0x9f};
-/* Versions that end in 0 and in 1 have an answer that depends on nothing. */
+/* For versions that end in 0 or in 1 the answer is a constant. */
 static const uint64_t constant[2][2] = {
     {0x3341181c03cb675c, 0x8ed383aa1f4cd1e8},
     {0x1841181c03cb675c, 0x8ed383aa1f4cd1e8},

@@ -1,5 +1,5 @@
 /*
- * draw.c - drawing the intents of a random program from its seed (see program.h).
+ * draw.c - draws the intents of a random program from its seed (see program.h).
  */
 #include "recorded.h"
 
@@ -13,7 +13,7 @@ uint64_t random_next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* How often each kind is drawn; BARRIER, WAIT and syncs also come from lowering. */
+/* How often each kind is drawn. Lowering adds more BARRIER, WAIT and syncs. */
 static const struct {
     enum op_kind kind;
     unsigned weight;
@@ -104,10 +104,10 @@ static const struct {
     {OP_BARRIER, 2},
 };
 
-/* A program's theme makes these kinds frequent in it, so that they meet each other. */
+/* A program's theme makes these kinds frequent, so that they meet each other. */
 enum { THEME_KINDS = 8, THEME_FACTOR = 8 };
 static const enum op_kind themes[][THEME_KINDS] = {
-    {OP_BARRIER}, /* none */
+    {OP_BARRIER}, /* no theme */
     {OP_RECORD, OP_WAIT, OP_EVENT_DESTROY, OP_EVENT_POLL, OP_MIX, OP_HOLD},
     {OP_GRAPH_LAUNCH, OP_GRAPH_UPDATE, OP_GRAPH_DESTROY, OP_CAPTURE, OP_HOLD},
     {OP_GRAPH_LAUNCH, OP_GRAPH_SET, OP_GRAPH_REPLACE, OP_GRAPH_BUILD, OP_GRAPH_ENABLE, OP_RECORD,
@@ -148,8 +148,8 @@ static enum op_kind draw_kind(uint64_t *state, unsigned theme)
 
 bool program_real;
 
-/* A real driver looks into handles that are none, and a process does not survive a fault of its
- * device. */
+/* Whether a real driver survives it. It reads invalid handles, and a process does not survive a
+ * fault of its device. */
 static bool real_bears(enum op_kind kind)
 {
     return kind != OP_BAD_STREAM && kind != OP_BAD_EVENT && kind != OP_FAULT;

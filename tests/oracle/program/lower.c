@@ -1,5 +1,5 @@
 /*
- * lower.c - turning intents into ops that are free of data races (see program.h).
+ * lower.c - turns intents into ops that are free of data races (see program.h).
  */
 #include "model.h"
 
@@ -28,7 +28,7 @@ static int pick_other_stream(uint32_t r, int thread)
     return s == 1 ? OTHER + PER_THREAD + thread : OTHER + CREATED + s - 2;
 }
 
-/* Its per-thread streams are left alone. */
+/* The per-thread streams of the green context are not used. */
 static int pick_green_stream(uint32_t r)
 {
     int s = pick(r, 0, 1 + GREEN_CREATED);
@@ -77,8 +77,8 @@ static const struct operands operands[OP_KIND_COUNT] = {
     [OP_CALLBACK] = {H, 0, true, false, false},
 };
 
-/* Memory of a context is that context's; pools are used in the primary one alone. Pinned memory is
- * portable, and copies between peers are what they say. */
+/* A context's memory is used in that context only, and pools only in the primary one. Pinned memory
+ * is portable. Copies between peers name their contexts. */
 static unsigned kinds_in(int base, const struct op *op, unsigned kinds)
 {
     if (op->kind == OP_COPY_PEER || op->kind == OP_COPY_3D_PEER)
@@ -91,7 +91,7 @@ static bool on_device_alone(int buffer)
     return (buffer >= DEVICE && buffer < PINNED) || buffer >= OTHER_DEVICE;
 }
 
-/* Not by the device, in its own time: by the calling thread, during the call. */
+/* Whether the calling thread accesses it during the call, not the device in its own time. */
 static bool by_host(const struct model *m, int buffer)
 {
     return buffer >= PAGEABLE && buffer < POOLED && !m->pinned[buffer - PAGEABLE];
@@ -116,7 +116,7 @@ bool lower_data(struct model *m, struct op op, const uint32_t *r)
         (src >= 0 && !claim(&m->buffer_owner[src], thread)))
         return false;
     bool host_side = by_host(m, dst), host_read = src >= 0 && by_host(m, src);
-    if (m->p->forms >= FORMS_PLACES) /* what the thread knows, its next command in there follows */
+    if (m->p->forms >= FORMS_PLACES) /* what the thread knows comes before its next command there */
         clock_join(m->now[s], m->now[HOSTS + thread]);
     if (!order_access(m, thread, s, dst, true, r[5]) ||
         (src >= 0 && !order_access(m, thread, s, src, false, r[6])))
@@ -131,8 +131,8 @@ bool lower_data(struct model *m, struct op op, const uint32_t *r)
         note_access(m, s, src, false);
     run_on_model(m, &op);
     model_emit(m, op);
-    /* A synchronous copy ends before it returns; so does a pageable device-to-host copy. A pageable
-     * source was consumed when the call returned. */
+    /* A synchronous copy ends before it returns, and so does a pageable device-to-host copy. A
+     * pageable source has been read when the call returns. */
     bool pageable = host_side || host_read;
     bool on_device = on_device_alone(dst) && on_device_alone(src);
     if (o->sync && !on_device && (!host_read || host_side))
@@ -165,7 +165,7 @@ bool lower_host(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* "Done" means this much. */
+/* "Done" means that what the event's clock says has happened. */
 static void op_event_query(struct model *m, struct op op)
 {
     struct op *query = model_emit(m, op);
@@ -177,7 +177,7 @@ static void op_event_query(struct model *m, struct op op)
 bool lower_event(struct model *m, struct op op, const uint32_t *r)
 {
     int thread = op.thread, base = stream_base(op.stream) == OTHER ? OTHER : MAIN;
-    /* A wait may be for another context's event. */
+    /* A wait may be for an event of the other context. */
     if (op.kind == OP_WAIT && m->p->contexts > 1 && r[6] % 4 == 0)
         base = base == MAIN ? OTHER : MAIN;
     int event = base == MAIN ? (int)(r[1] % MAIN_EVENTS)
@@ -208,12 +208,12 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
     case OP_EVENT_DESTROY:
         if (event_in_graph(m, event))
             return false;
-        /* Often with a record that may still be buffered. */
+        /* Often there is a record that may still be buffered. */
         if (r[6] % 4 && claim(&m->stream_owner[op.stream], thread))
             op_record(m, thread, event, op.stream, op.variant);
         m->event[event].recorded = false;
         m->anew_event[event] = true;
-        op.stream = (uint8_t)base; /* its successor is no green context's */
+        op.stream = (uint8_t)base; /* the event that replaces it is not of a green context */
         break;
     default:
         break;
@@ -222,8 +222,8 @@ bool lower_event(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* No other thread, which knows no order with this wait for the stream, gives it a context's
- * wait. */
+/* Whether no other thread, whose order with this wait for the stream is not known, makes the stream
+ * wait by a wait of the context. */
 static bool waits_alone(const struct program *p, uint32_t wait)
 {
     for (uint32_t i = wait; i-- > 0 && p->ops[i].kind != OP_BARRIER;)
@@ -233,8 +233,8 @@ static bool waits_alone(const struct program *p, uint32_t wait)
     return true;
 }
 
-/* The last thing done with a stream was to wait for it. Where its work is known complete by way of
- * another stream alone, a query may still find a record, or one of cutin's markers, on its way. */
+/* Whether the last op with a stream was to wait for it. If its work is known complete only by way
+ * of another stream, a query may still find a record on its way, or one of cutin's markers. */
 static bool stream_settled(const struct program *p, int stream)
 {
     for (uint32_t i = p->op_count; i-- > 0;) {
@@ -247,7 +247,7 @@ static bool stream_settled(const struct program *p, int stream)
     return false;
 }
 
-/* Work that still runs when the next calls are made; often everything else is known complete. */
+/* Adds work that still runs when the next calls are made. Often all else is known complete. */
 static bool long_mix(struct model *m, struct op op, const uint32_t *r)
 {
     op.kind = OP_MIX;
@@ -258,7 +258,7 @@ static bool long_mix(struct model *m, struct op op, const uint32_t *r)
     return lower_data(m, op, r);
 }
 
-/* "Done" of the legacy stream is said of the blocking ones, too. */
+/* "Done" of the legacy stream includes the blocking streams. */
 static void op_stream_query(struct model *m, struct op op)
 {
     bool legacy = stream_role(op.stream) == LEGACY;
@@ -271,7 +271,7 @@ static void op_stream_query(struct model *m, struct op op)
     memcpy(query->clock, clock, sizeof(query->clock));
 }
 
-/* Of the context of this op's stream, by its thread; where nobody else has that stream. */
+/* The thread asks for the legacy stream of the op's context, if no other thread has that stream. */
 static void legacy_query(struct model *m, struct op op)
 {
     op.kind = OP_STREAM_QUERY;
@@ -296,9 +296,9 @@ bool lower_stream(struct model *m, struct op op, const uint32_t *r)
         op_stream_query(m, op);
         return true;
     }
-    /* A destroyed stream's work goes on; its successor in the slot has no order with it. The model
-     * keeps the old clock: what is not promised must be ordered, so wait for it first, half the
-     * time through an event recorded just before. */
+    /* The work of a destroyed stream goes on, and the stream that replaces it has no order with it.
+     * But the model keeps the clock. So what CUDA does not promise must be ordered: the new stream
+     * waits for an event that was recorded just before. */
     if (op.kind == OP_STREAM_DESTROY) {
         int event = free_event(m, thread, s, 0);
         if (event < 0)
@@ -317,7 +317,7 @@ bool lower_stream(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* A copy of nothing has no place in the stream, and says nothing of what is there. */
+/* A copy of zero bytes has no place in the stream, and says nothing about the work there. */
 bool lower_nothing(struct model *m, struct op op, const uint32_t *r)
 {
     if (!claim(&m->stream_owner[op.stream], op.thread))
@@ -330,9 +330,9 @@ bool lower_nothing(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* A thread gives its own stream some work and ends; the legacy stream follows that. Nobody else can
- * name the stream, so the host waits before that, and, since the next one in the slot is another
- * thread's, behind it. */
+/* A thread gives its own stream some work and ends. The legacy stream follows that work. No other
+ * thread can name the stream. So the host waits before it, and also after it, because the next
+ * stream in the slot is another thread's. */
 bool lower_passing(struct model *m, struct op op, const uint32_t *r)
 {
     int base = stream_base(op.stream), legacy = base + LEGACY, passing = base + PASSING;
@@ -353,7 +353,7 @@ bool lower_passing(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* Its record before this is buffered in another stream, and something runs ahead of the launch. */
+/* The event's record before this is buffered in another stream. A kernel runs ahead of this. */
 static void record_before(struct model *m, struct op op, int event, const uint32_t *r)
 {
     int base = stream_base(op.stream), first = base + CREATED;
@@ -368,8 +368,8 @@ static void record_before(struct model *m, struct op op, int event, const uint32
     long_mix(m, op, r);
 }
 
-/* The event stands for what is ahead of the kernel: it may trigger as soon as that runs. Only
- * events without times may. */
+/* The event means what is ahead of the kernel: it may trigger as soon as the kernel runs. Only
+ * events without times may be used. */
 bool lower_mix_event(struct model *m, struct op op, const uint32_t *r)
 {
     int s = op.stream, event = free_event(m, op.thread, s, r[6]) | 1;
@@ -402,12 +402,12 @@ bool lower_flag(struct model *m, struct op op, const uint32_t *r)
     op.flag = (uint8_t)flag;
     if (op.kind == OP_FLAG_WAIT) {
         if (m->flag[flag].value == 0)
-            return false; /* nobody will ever write it */
+            return false; /* no op will ever write it */
         model_issue(m, thread, s);
         clock_join_seen(m->now[s], m->flag[flag].clock);
         op.a = m->flag[flag].value;
     } else {
-        /* Writers of one flag are ordered, or a late small value would hide a large one. */
+        /* The writers of one flag are ordered, or a late small value would hide a large one. */
         for (int w = 0; w < OTHER; w++) {
             if (m->now[s][w] >= m->flag[flag].clock[w] || w == s)
                 continue;
@@ -450,7 +450,7 @@ bool lower_pool_loop(struct model *m, struct op op, const uint32_t *r)
     return stream_base(op.stream) == MAIN && lower_data(m, op, r);
 }
 
-/* Work that no memory shows: it only has its place in the stream. */
+/* Work that changes no memory. It only has its place in the stream. */
 bool lower_plain(struct model *m, struct op op, const uint32_t *r)
 {
     (void)r;
@@ -461,7 +461,7 @@ bool lower_plain(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* A call that is refused waits for its turn all the same, and a query sees that. */
+/* A call that will be refused still waits for its turn, and a query sees that. */
 bool lower_refused(struct model *m, struct op op, const uint32_t *r)
 {
     (void)r;
@@ -471,7 +471,7 @@ bool lower_refused(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* Orders nothing, needs nobody's leave; in the primary context. */
+/* Orders nothing and claims nothing. It is in the primary context. */
 bool lower_quiet(struct model *m, struct op op, const uint32_t *r)
 {
     (void)r;
@@ -487,7 +487,7 @@ bool lower_barrier(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* Its kernels are new, too. */
+/* The library's kernels are new afterwards. */
 bool lower_library(struct model *m, struct op op, const uint32_t *r)
 {
     if (m->p->forms >= FORMS_PLACES && !claim(&m->kernel_owner, op.thread))
@@ -505,7 +505,7 @@ static int draw_stream(const struct program *p, const uint32_t *r, int thread)
     return other ? pick_other_stream(r[0] >> 8, thread) : pick_stream(r[0] >> 8, thread);
 }
 
-/* Calls that name their stream or event may be made with another context current, or with none. */
+/* A call that names its stream or event may be made while another context is current, or none. */
 static uint8_t draw_where(const struct program *p, enum op_kind kind, int stream, uint32_t r)
 {
     static const uint8_t wheres[8] = {WHERE_ELSEWHERE, WHERE_ELSEWHERE, WHERE_NOWHERE};
@@ -539,7 +539,7 @@ static bool lower_intent(struct model *m, const struct intent *in)
 
 void program_lower(struct program *p, uint64_t mask)
 {
-    static _Thread_local struct model m; /* large; one per lowering thread */
+    static _Thread_local struct model m; /* large; one for each thread that lowers */
     memset(&m, 0, sizeof(m));
     m.p = p;
     p->op_count = 0;
@@ -552,7 +552,7 @@ void program_lower(struct program *p, uint64_t mask)
         if (!(mask >> i & 1) || p->op_count > MAX_OPS - 64)
             continue;
         if (!lower_intent(&m, &p->intents[i]) && p->threads > 1) {
-            model_barrier(&m); /* somebody else had it: meet, and try once more */
+            model_barrier(&m); /* another thread had claimed it: meet, and try once more */
             lower_intent(&m, &p->intents[i]);
         }
     }

@@ -1,6 +1,6 @@
 /*
- * lower_context.c - lowering the intents about contexts: synchronising one, ending and replacing
- * the OTHER one with work pending, a fault there, and events of whole contexts (see program.h).
+ * lower_context.c - lowers the intents about contexts (see program.h): synchronising one, replacing
+ * the OTHER one with work pending, a fault there, and events of whole contexts.
  */
 #include "model.h"
 
@@ -13,8 +13,8 @@ bool lower_context_sync(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* The whole context becomes this thread's, and what the primary one does to its memory is ordered
- * before the thread. Others may use neither meanwhile. */
+/* The thread claims the whole context. What the primary context does to its memory is ordered
+ * before the thread. No other thread may use the context meanwhile. */
 static bool take_context(struct model *m, int thread, uint32_t r)
 {
     if (m->p->contexts < 2)
@@ -32,8 +32,8 @@ static bool take_context(struct model *m, int thread, uint32_t r)
     return true;
 }
 
-/* Destroying a context ends what is pending in it first, as the driver does; it comes again with
- * new streams, events and memory. */
+/* Destroying a context first ends its pending work, as in the driver. The new one has new streams,
+ * events and memory. */
 static void replace_context(struct model *m, struct op op)
 {
     int host = HOSTS + op.thread;
@@ -63,16 +63,16 @@ bool lower_context_renew(struct model *m, struct op op, const uint32_t *r)
 }
 
 /*
- * A launch that touches memory which is not there. Everything before it in the context is complete,
- * so that it is certain what of it has happened. Until somebody waits, a call may report the fault
- * or not; once a call has, all do. Every thread calls, before and after that.
+ * A launch that touches memory which does not exist. Everything before it in the context is
+ * complete, so it is certain what has happened. Until a call waits, any call may report the fault
+ * or not. Once one has reported it, all do. Every thread makes calls, before and after that.
  */
 bool lower_fault(struct model *m, struct op op, const uint32_t *r)
 {
     int threads = (int)m->p->threads;
     if (!take_context(m, op.thread, r[5]))
         return false;
-    for (int s = OTHER; s < GREEN; s++) /* also what other threads did before the barrier */
+    for (int s = OTHER; s < GREEN; s++) /* also the work of other threads before the barrier */
         clock_join(m->now[HOSTS + op.thread], m->now[s]);
     model_emit(m, (struct op){.kind = OP_CTX_SYNC, .thread = op.thread, .stream = (uint8_t)OTHER});
     op.stream = (uint8_t)(OTHER + CREATED + r[1] % OTHER_CREATED);
@@ -95,7 +95,7 @@ bool lower_fault(struct model *m, struct op op, const uint32_t *r)
 
 /* ---- events of whole contexts ---------------------------------------------------------------- */
 
-/* An event that goes with the context, or, for some waits, one of another. */
+/* An event of the context, or, for some waits, of the other context. */
 static bool pick_event(struct model *m, struct op *op, const uint32_t *r)
 {
     bool other = stream_base(op->stream) == OTHER;
@@ -106,8 +106,8 @@ static bool pick_event(struct model *m, struct op *op, const uint32_t *r)
     return green_known() && claim(&m->event_owner[op->event], op->thread);
 }
 
-/* Behind everything that was issued before the last barrier, and this thread's; a primary context's
- * green ones count as it does. */
+/* The record is behind all that was issued before the last barrier, and behind this thread's work.
+ * For the primary context that includes its green ones. */
 bool lower_context_record(struct model *m, struct op op, const uint32_t *r)
 {
     int base = stream_base(op.stream);
@@ -127,8 +127,8 @@ bool lower_context_record(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* The streams that are this thread's follow it from now on; the others are somewhere else by
- * then. */
+/* The streams that belong to this thread follow the event from now on. What the other streams do by
+ * then is not known. */
 static void streams_wait(struct model *m, int thread, int base, const clock_vec clock)
 {
     for (int s = base; s < stream_end(base); s++) {
@@ -138,7 +138,8 @@ static void streams_wait(struct model *m, int thread, int base, const clock_vec 
     }
 }
 
-/* Since the last barrier another thread may have asked for a stream before this, or after it. */
+/* Another thread may have asked for such a stream since the last barrier, before this wait or after
+ * it. */
 static void unsettle(struct program *p, const struct op *wait)
 {
     for (uint32_t i = p->op_count; i-- > 0 && p->ops[i].kind != OP_BARRIER;)
@@ -155,8 +156,7 @@ static void mix_in(struct model *m, struct op op, int stream, const uint32_t *r)
     lower_data(m, op, r);
 }
 
-/* Often the record has just been made, and the next to use what it stands behind is another
- * stream. */
+/* Often the event has just been recorded, and another stream then uses what it is behind. */
 bool lower_context_wait(struct model *m, struct op op, const uint32_t *r)
 {
     int stream = op.stream, base = stream_base(stream);

@@ -1,6 +1,6 @@
 /*
- * lower_graph.c - lowering the intents about graphs (see program.h). All graphs are chains: what is
- * captured in a second stream joins again at once.
+ * lower_graph.c - lowers the intents about graphs (see program.h). All graphs are chains: a part
+ * that is captured in a second stream joins again at once.
  */
 #include "model.h"
 
@@ -24,11 +24,11 @@ static void node_draw(const struct model *m, struct graph_op *g, uint32_t x)
     g->src = (uint8_t)(src == dst ? (src + 1) % PINNED : src);
     g->a = (x >> 3) | 1;
     g->b = x;
-    /* Even events are recorded by graphs and odd ones waited for: never one by the same graph. */
+    /* Graphs record even events and wait for odd ones: no graph waits for one that it records. */
     g->event = (uint8_t)(x % (MAIN_EVENTS / 2) * 2 + (g->kind == OP_WAIT));
 }
 
-/* The events that the nodes name become this thread's: another one might destroy them just then. */
+/* The thread claims the events that the nodes name, because another thread might destroy them. */
 static bool claim_events(struct model *m, const struct op *op)
 {
     for (int i = 0; i < op->graph_count; i++)
@@ -54,10 +54,10 @@ bool lower_capture(struct model *m, struct op op, const uint32_t *r)
     int exec = (int)(r[1] % EXECS), thread = op.thread;
     if (stream_base(op.stream) != MAIN)
         return false;
-    if (op.stream == LEGACY) /* cannot be captured */
+    if (op.stream == LEGACY) /* the legacy stream cannot be captured */
         op.stream = (uint8_t)(PER_THREAD + thread);
-    /* While a stream captures, another thread's context synchronisation or legacy-stream call is an
-     * error, and may spoil the capture: the others wait meanwhile. */
+    /* While a stream captures, a context synchronisation or a legacy-stream call of another thread
+     * is an error and may spoil the capture. So the other threads wait. */
     if (m->p->threads > 1)
         model_barrier(m);
     if (!claim(&m->exec_owner[exec], thread) || !claim(&m->stream_owner[op.stream], thread))
@@ -77,7 +77,7 @@ bool lower_capture(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* Made node by node, some of them inside child graphs. */
+/* The graph is made node by node. Some nodes are inside child graphs. */
 bool lower_graph_build(struct model *m, struct op op, const uint32_t *r)
 {
     static const enum op_kind kinds[] = {OP_MIX, OP_MIX,       OP_COPY_KERNEL, OP_MEMSET32,
@@ -131,7 +131,7 @@ bool buffer_in_graph(const struct model *m, int buffer)
     return false;
 }
 
-/* Everything the nodes use becomes this thread's. */
+/* The thread claims all that the nodes use. */
 static bool claim_nodes(struct model *m, const struct op *g, int thread)
 {
     for (int i = 0; i < g->graph_count; i++) {
@@ -188,7 +188,7 @@ bool lower_graph_launch(struct model *m, struct op op, const uint32_t *r)
         op.graph[i] = g->graph[i];
     model_issue(m, thread, s);
     struct op *launch = model_emit(m, op);
-    /* A step for each node: an event recorded in the middle says nothing of what comes after. */
+    /* Each node is a step: an event in the middle says nothing about the nodes behind it. */
     for (int i = 0; i < g->graph_count; i++) {
         node_on_model(m, s, &g->graph[i]);
         clock_step(m, s);
@@ -197,7 +197,7 @@ bool lower_graph_launch(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* Changes a and b of the graph's first kernel through the exec. */
+/* Changes a and b of the first kernel, through the executable graph. */
 bool lower_graph_update(struct model *m, struct op op, const uint32_t *r)
 {
     int exec = pick_exec(m, r[1]);
@@ -223,7 +223,7 @@ static bool pick_built(const struct model *m, struct op *op, uint32_t r)
     return true;
 }
 
-/* New parameters for one node, by the call for its type. op.flag: which. */
+/* New parameters for node op.flag, by the call for nodes of its type. */
 bool lower_graph_set(struct model *m, struct op op, const uint32_t *r)
 {
     if (!pick_built(m, &op, r[1]) || !claim(&m->exec_owner[op.exec], op.thread))
@@ -248,8 +248,8 @@ static bool any_off(const struct op *g)
     return false;
 }
 
-/* New parameters for all nodes, by updating from another graph. What becomes of nodes that are off
- * CUDA does not say. */
+/* New parameters for all nodes, by an update from another graph. CUDA does not say what the update
+ * does to nodes that are switched off. */
 bool lower_graph_replace(struct model *m, struct op op, const uint32_t *r)
 {
     if (!pick_built(m, &op, r[1]) || !claim(&m->exec_owner[op.exec], op.thread))
@@ -269,7 +269,7 @@ bool lower_graph_replace(struct model *m, struct op op, const uint32_t *r)
     return true;
 }
 
-/* Switches a kernel, copy or memset off, or on again. op.flag: which. */
+/* Switches kernel, copy or memset op.flag off, or on again. */
 bool lower_graph_enable(struct model *m, struct op op, const uint32_t *r)
 {
     if (!pick_built(m, &op, r[1]) || !claim(&m->exec_owner[op.exec], op.thread))

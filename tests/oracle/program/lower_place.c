@@ -1,7 +1,6 @@
 /*
- * lower_place.c - lowering the intents about memory and kernels that belong to some context or
- * device while the calling thread is elsewhere: freeing, registering, mapping, attributes (see
- * program.h).
+ * lower_place.c - lowers the intents about memory and kernels of some context or device while the
+ * calling thread is elsewhere (see program.h): freeing, registering, mapping, attributes.
  */
 #include "model.h"
 
@@ -9,7 +8,7 @@
 
 /* ---- freeing --------------------------------------------------------------------------------- */
 
-/* What the free does not wait for: works of contexts that the memory does not belong to. */
+/* Orders what the free does not wait for: work of contexts to which the memory does not belong. */
 static bool order_foreign(struct model *m, int thread, int buffer, uint32_t r)
 {
     int host = HOSTS + thread;
@@ -19,7 +18,7 @@ static bool order_foreign(struct model *m, int thread, int buffer, uint32_t r)
            order_access_of(m, thread, host, buffer, true, GREEN, STREAMS, r);
 }
 
-/* The free waits for the context of the memory, and for its green ones. */
+/* The free waits for the memory's context, and for the green ones of that. */
 static void op_free(struct model *m, struct op op)
 {
     int host = HOSTS + op.thread, base = op.dst < OTHER_DEVICE ? MAIN : OTHER;
@@ -33,7 +32,7 @@ static void op_free(struct model *m, struct op op)
     memcpy(freed->clock, m->now[host], sizeof(freed->clock));
 }
 
-/* Nobody says what the new memory holds. */
+/* What the new memory contains is not defined, so this fills it. */
 static void op_fill(struct model *m, struct op op, int stream)
 {
     bool by_host = op.dst >= PINNED && op.dst < PAGEABLE;
@@ -52,8 +51,8 @@ static void op_fill(struct model *m, struct op op, int stream)
     model_emit(m, op);
 }
 
-/* A kernel that has this buffer. Candidates are the primary context's, then pinned ones, or these
- * and the other context's. */
+/* Adds a kernel that uses this buffer. lower_data counts the primary context's device buffers and
+ * then the pinned ones; in the other context the pinned ones and then that context's. */
 static void use(struct model *m, struct op op, int buffer, const uint32_t *r)
 {
     uint32_t q[8];
@@ -64,8 +63,8 @@ static void use(struct model *m, struct op op, int buffer, const uint32_t *r)
     lower_data(m, op, q);
 }
 
-/* Memory is freed while work uses it, by a thread that may be in another context or in none, and
- * comes again, at another address or at the same. */
+/* Memory is freed while work uses it, by a thread that may be in another context or in none. The
+ * memory that replaces it may have the same address. */
 bool lower_renew(struct model *m, struct op op, const uint32_t *r)
 {
     int stream = op.stream, buffer = pick_buffer(m, r[1], stream_base(stream) == OTHER ? O : D | H);
@@ -78,14 +77,15 @@ bool lower_renew(struct model *m, struct op op, const uint32_t *r)
     op.dst = (uint8_t)buffer;
     op_free(m, op);
     op_fill(m, op, stream);
-    if (m->p->threads > 1) /* nobody puts the old address into a graph meanwhile */
+    if (m->p->threads > 1) /* so that no thread puts the old address into a graph */
         model_barrier(m);
     return true;
 }
 
 /* ---- registering ----------------------------------------------------------------------------- */
 
-/* A copy from this pageable buffer: candidates are the pinned ones, then the pageable ones. */
+/* Adds a copy from this pageable buffer. lower_data counts the pinned ones, then the pageable
+ * ones. */
 static void copy_from(struct model *m, struct op op, int buffer, const uint32_t *r)
 {
     uint32_t q[8];
@@ -107,8 +107,8 @@ static void write_to(struct model *m, struct op op, int buffer, const uint32_t *
     lower_host(m, op, q);
 }
 
-/* Registered memory is copied in the device's time, any other at once: the second copy must be over
- * when the caller writes there. */
+/* Registered memory is copied in the device's time, other memory during the call. So the second
+ * copy must be over when the caller writes there. */
 static bool unpin(struct model *m, struct op op, const uint32_t *r)
 {
     struct op copy = op;
@@ -144,8 +144,8 @@ bool lower_pin(struct model *m, struct op op, const uint32_t *r)
 
 /* ---- mapping --------------------------------------------------------------------------------- */
 
-/* Mappings are made, and other calls that wait for nothing, while a stream waits for the caller:
- * who waits for the stream waits for ever. */
+/* Makes a mapping, or another call that waits for nothing, while a stream waits for the caller. A
+ * call that waited for the stream would wait for ever. */
 bool lower_map(struct model *m, struct op op, const uint32_t *r)
 {
     enum op_kind call = op.kind;
@@ -167,7 +167,7 @@ bool lower_map(struct model *m, struct op op, const uint32_t *r)
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-/* Of a kernel: the context is the stream's. */
+/* Launches the library's kernel with much shared memory, in the context of the stream. */
 static void launch_much(struct model *m, struct op op, const uint32_t *r)
 {
     bool other = stream_base(op.stream) == OTHER;
@@ -183,9 +183,9 @@ static void launch_much(struct model *m, struct op op, const uint32_t *r)
         model_emit(m, op);
 }
 
-/* A kernel of a library is one for all devices; how much shared memory it may have is a device's
- * own, and that of its function a context's. Which one a green context asks is said nowhere.
- * op.flag: the function's, and the kernel's is the opposite. */
+/* A library's kernel is one for all devices. How much shared memory it may have is set for each
+ * device; for its function it is set for each context. It is not documented which of them counts in
+ * a green context. op.flag: set the function's, and the kernel's to the opposite. */
 bool lower_allow(struct model *m, struct op op, const uint32_t *r)
 {
     bool other = stream_base(op.stream) == OTHER, function = !m->p->green && r[5] & 1;

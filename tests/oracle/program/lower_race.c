@@ -1,7 +1,7 @@
 /*
- * lower_race.c - lowering races: one thread issues into a stream while another one asks for that
- * stream and for an event in it. What the asking thread was told of before it asked must have
- * happened before the answer is "done".
+ * lower_race.c - lowers races: one thread issues work into a stream while another asks for that
+ * stream, and for an event in it. What the asking thread was told before it asked must have
+ * happened when the answer is "done".
  */
 #include "model.h"
 
@@ -39,7 +39,7 @@ static void race_step(struct model *m, struct op op, uint32_t told)
     model_emit(m, op);
 }
 
-/* Until the next barrier the event is nobody's, and the stream is not destroyed. */
+/* Until the next barrier no thread may claim the event, or destroy the stream. */
 bool lower_race(struct model *m, struct op op, const uint32_t *r)
 {
     uint32_t steps = 2 + r[2] % 5;

@@ -150,8 +150,8 @@ void note_access(struct model *m, int timeline, int buffer, bool write)
     }
 }
 
-/* The streams concerned belong to `thread` or to nobody in this epoch: the caller's claim saw to
- * it, because a buffer and the streams that touched it since the barrier have one owner. */
+/* In this epoch the streams concerned belong to `thread` or to none. The caller's claim makes sure
+ * of that: a buffer, and the streams that touched it since the barrier, have one owner. */
 bool order_access_of(struct model *m, int thread, int timeline, int buffer, bool write, int first,
                      int last, uint32_t r)
 {
@@ -164,7 +164,7 @@ bool order_access_of(struct model *m, int thread, int timeline, int buffer, bool
         if (!conflict)
             continue;
         if (role >= PER_THREAD && role < CREATED && role != PER_THREAD + thread)
-            return false; /* another thread's own stream: only that thread can name it */
+            return false; /* the stream of another thread, which only that thread can name */
         if (!claim(&m->stream_owner[s], thread))
             return false;
         order_after(m, thread, timeline, s, r);
@@ -194,8 +194,8 @@ void op_record(struct model *m, int thread, int event, int stream, uint8_t varia
                               .variant = variant});
 }
 
-/* A wait orders its own stream behind the event. That it also takes part in the legacy stream's
- * order is not relied on: the driver may drop a wait that has nothing to wait for. */
+/* A wait orders its own stream behind the event. The model does not rely on the wait's part in the
+ * legacy stream's order, because the driver may drop a wait that has nothing to wait for. */
 void op_wait(struct model *m, int thread, int stream, int event, uint8_t variant)
 {
     clock_join(m->now[stream], m->now[HOSTS + thread]);
@@ -209,7 +209,7 @@ void op_wait(struct model *m, int thread, int stream, int event, uint8_t variant
                               .variant = variant});
 }
 
-/* A poll asks until the answer is "ready": as good as a synchronisation. */
+/* A poll asks until the answer is "ready", so it is as good as a synchronisation. */
 void op_stream_wait(struct model *m, enum op_kind kind, int thread, int stream, uint8_t variant)
 {
     clock_join(m->now[HOSTS + thread], m->now[stream]);
@@ -242,7 +242,7 @@ void op_context_sync(struct model *m, int thread, int base)
     memcpy(op->clock, m->now[host], sizeof(op->clock));
 }
 
-/* Through a word that the one stream writes and the other, or the host, waits for. */
+/* By a word that one stream writes, and for which the other one, or the host, waits. */
 static void op_order_word(struct model *m, int thread, int timeline, int before, uint32_t r)
 {
     struct op op = {.kind = OP_ORDER_WRITE,

@@ -1,5 +1,5 @@
 /*
- * program.c - what random programs consist of (see program.h).
+ * program.c - the parts of random programs (see program.h).
  */
 #include "program.h"
 

@@ -1,14 +1,14 @@
 /*
- * program.h - a random driver-API program and what it must compute.
+ * program.h - a random program of the driver API, and what it must compute.
  *
  * A program is made in two steps. `intents` are drawn from the seed alone: "mix buffer 3 in stream
- * 2", "destroy event 1". `program_lower` turns the intents that a mask leaves enabled into `op`s:
- * it inserts whatever the CUDA ordering rules need (events, waits, syncs, thread barriers) to make
- * the program free of data races, and runs every op on a plain C model at the same time. So each
- * program has exactly one right result, a smaller mask is again a right program, and shrinking is
- * removing intents.
+ * 2", "destroy event 1". `program_lower` turns the intents that a mask leaves into `op`s. It
+ * inserts what the CUDA ordering rules need (events, waits, syncs, thread barriers), so that the
+ * program has no data races. At the same time it runs every op on a plain C model. So each program
+ * has exactly one right result, a smaller mask gives a right program again, and shrinking means to
+ * remove intents.
  *
- * Happens-before is tracked with vector clocks over streams and host threads. Only order that CUDA
+ * Happens-before is tracked by vector clocks of streams and host threads. Only order that CUDA
  * promises is used: stream order, event waits, words that memory operations write and wait for, the
  * legacy stream against blocking streams, host synchronisation, and barriers between threads.
  */
@@ -22,8 +22,8 @@
 enum {
     WORDS = 64, /* 32-bit words per buffer */
     THREADS = 3,
-    /* Stream slots. Each context has the legacy stream, one per-thread stream per thread, that of
-     * a thread which ends, and created ones: slot = first slot of the context + role. */
+    /* Stream slots. Each context has the legacy stream, a per-thread stream for each thread, the
+     * stream of a thread that ends, and created ones. Slot = the context's first slot + role. */
     LEGACY = 0,
     PER_THREAD = 1,
     PASSING = PER_THREAD + THREADS,
@@ -31,16 +31,16 @@ enum {
     MAIN = 0, /* the primary context */
     OTHER = CREATED + 5,
     OTHER_CREATED = 2,
-    GREEN = OTHER + CREATED + OTHER_CREATED, /* a green context of the primary one */
+    GREEN = OTHER + CREATED + OTHER_CREATED, /* a green context beside the primary one */
     GREEN_CREATED = 2,
     STREAMS = GREEN + CREATED + GREEN_CREATED,
     HOSTS = STREAMS, /* timelines: streams, then host threads */
     TIMELINES = STREAMS + THREADS,
-    MAIN_EVENTS = 6, /* events belong to a context, too */
+    MAIN_EVENTS = 6, /* events belong to a context as well */
     EVENTS = MAIN_EVENTS + 2,
     FLAGS = 4,        /* memop words */
-    ORDER_WORDS = 64, /* words that order streams, used once each */
-    RACES = 12,       /* of a thread that issues against one that asks */
+    ORDER_WORDS = 64, /* words that order streams, each used once */
+    RACES = 12,       /* races of a thread that issues and one that asks */
     EXECS = 3,
     DEVICE = 0, /* buffer slots by kind */
     PINNED = DEVICE + 5,
@@ -52,17 +52,17 @@ enum {
     MAX_OPS = 1024,
     GRAPH_OPS = 8,
     FAULT_CODE = 700,       /* CUDA_ERROR_ILLEGAL_ADDRESS */
-    SHARED_MUCH = 64 << 10, /* bytes of shared memory that a kernel has to be allowed, and fewer */
+    SHARED_MUCH = 64 << 10, /* bytes of shared memory that a kernel must be allowed */
     SHARED_LITTLE = 1 << 10,
 };
 
-/* Which context a stream slot is in, and what it is there. */
+/* The context of a stream slot, and the slot's role in it. */
 static inline int stream_base(int stream)
 {
     return stream < OTHER ? MAIN : stream < GREEN ? OTHER : GREEN;
 }
 
-/* One past the last slot of the context whose first one is `base`. */
+/* The slot behind the last one of the context whose first slot is `base`. */
 static inline int stream_end(int base)
 {
     return base == MAIN ? OTHER : base == OTHER ? GREEN : STREAMS;
@@ -182,55 +182,55 @@ enum op_kind {
         OP_KIND_COUNT
 };
 const char *op_kind_name(enum op_kind kind);
-/* May it be called with another context current, or with none, where its stream is a created
- * one? */
+/* Whether it may be called while another context is current, or none, if its stream is a created
+ * one. */
 bool op_moves(enum op_kind kind);
-/* Does it go to its own context itself where it needs to? `where` is then for a part of it. */
+/* Whether it enters its own context by itself. `where` is then for a part of it. */
 bool op_at_home(enum op_kind kind);
 
-/* Does the header that this was built with know green contexts, and events of whole contexts? */
+/* Whether the header of this build has green contexts, and events of whole contexts. */
 static inline bool green_known(void)
 {
     return CUDA_VERSION >= 12050;
 }
 
-/* Where a thread stands when it makes a call that names a stream or memory of some context. */
+/* The current context of a thread that makes a call naming a stream or memory of some context. */
 enum where { WHERE_OWN, WHERE_ELSEWHERE, WHERE_NOWHERE };
 
 struct op {
     enum op_kind kind;
     uint8_t thread, stream, event, flag, exec;
     uint8_t dst, src;    /* buffer slots */
-    uint8_t where;       /* which context is current, enum where */
-    uint8_t variant;     /* picks a spelling: _ptsz symbols, flags, modes */
+    uint8_t where;       /* the current context, an enum where */
+    uint8_t variant;     /* picks a variant of the call: _ptsz symbols, flags, modes */
     uint32_t a, b;       /* values */
     uint64_t ns;         /* kernel duration */
     uint8_t graph_count; /* CAPTURE: what is captured */
     struct graph_op {
-        enum op_kind kind; /* MIX, COPY_KERNEL, MEMSET32, D2D, HOST_FUNC; RECORD, WAIT if built */
+        enum op_kind kind; /* MIX, COPY_KERNEL, MEMSET32, D2D, HOST_FUNC; built: RECORD, WAIT */
         uint8_t dst, src, event;
-        uint8_t fork; /* captured in a second stream; built: inside a child graph */
+        uint8_t fork; /* captured: in a second stream; built: inside a child graph */
         bool off;     /* switched off in the executable graph */
         uint32_t a, b;
     } graph[GRAPH_OPS];
-    uint32_t clock[TIMELINES]; /* what its work follows, itself included */
-    uint64_t expect;           /* HOST_READ: hash that must be seen */
-    bool must_be_done;         /* queries: the model knows that the answer is "ready" */
+    uint32_t clock[TIMELINES]; /* what its work follows, including itself */
+    uint64_t expect;           /* HOST_READ: the hash that must be read */
+    bool must_be_done;         /* queries: the model knows that the answer must be "ready" */
 };
 
-/* `forms` of new programs, and what each added. Recorded programs keep those that they had. */
+/* `forms` of new programs, and what each of them added. Recorded programs keep their forms. */
 enum {
     FORMS_WORDS = 1,  /* order by words in memory */
     FORMS_GRAPHS = 2, /* longer graphs, clones, uploads, one call that changes any node */
     FORMS_EVENTS =
-        3, /* nodes with events, which 2 lacks: no launch is buffered any more after one */
+        3, /* nodes with events; after such a launch none is buffered any more, so 2 has none */
     FORMS_PLACES = 4,        /* calls from elsewhere, two devices, green contexts; nodes as in 2 */
-    FORMS_PLACES_EVENTS = 5, /* the same; nodes as in 3 */
+    FORMS_PLACES_EVENTS = 5, /* the same, with nodes as in 3 */
 };
 
 struct intent {
     enum op_kind kind;
-    uint32_t r[8]; /* raw random numbers, interpreted while lowering */
+    uint32_t r[8]; /* raw random numbers, which lowering interprets */
 };
 
 struct program {
@@ -240,19 +240,19 @@ struct program {
     uint32_t op_count;
     struct op ops[MAX_OPS];
     uint32_t threads;
-    uint8_t forms;                 /* which forms of an intent there are */
-    uint8_t contexts;              /* 2: work goes to the OTHER context, too */
-    uint8_t devices;               /* 2: that one is the second device's */
-    bool green;                    /* work goes to a GREEN context, too */
+    uint8_t forms;                 /* which forms intents have */
+    uint8_t contexts;              /* 2: some work goes to the OTHER context */
+    uint8_t devices;               /* 2: the OTHER context is the second device's */
+    bool green;                    /* some work goes to a GREEN context */
     uint8_t stream_flags[STREAMS]; /* 1 = non-blocking */
     int8_t stream_priority[STREAMS];
-    uint64_t final_hash[BUFFERS]; /* of every buffer after the last op; 0 = not allocated */
+    uint64_t final_hash[BUFFERS]; /* of every buffer after the last op; 0: not allocated */
 };
 
-/* How the process that runs a program is set up; the same for SETTING_SEEDS seeds in a row. */
+/* How the process of a program is set up. SETTING_SEEDS seeds in a row have the same setting. */
 enum setting {
     SETTING_DEFAULT,
-    SETTING_TINY,      /* budget, depth and queue so small that nearly everything is buffered */
+    SETTING_TINY,      /* budget, depth and queue so small that nearly all work is buffered */
     SETTING_LEVELS,    /* below real time, CUDA stream priorities are levels */
     SETTING_NO_MEMOPS, /* a driver without stream memory operations */
     SETTING_REAL_TIME, /* as SETTING_LEVELS, up to real time */
@@ -269,26 +269,26 @@ void program_draw(struct program *p, uint64_t seed);
 void program_lower(struct program *p, uint64_t mask);
 void program_print(const struct program *p, int fd);
 
-/* Does it make this stream wait, as one of all the streams of its context? */
+/* Whether the op makes this stream wait, as one of all streams of its context. */
 bool op_makes_wait(const struct op *op, int stream);
 
 uint64_t random_next(uint64_t *state); /* splitmix64 */
 
-/* A resident kernel (MIX_AWAIT) mixes so often, each time when its thread lets it. */
+/* How often a resident kernel (MIX_AWAIT) mixes, each time when its thread lets it. */
 static inline uint32_t await_rounds(uint8_t variant)
 {
     return 1 + variant % 4;
 }
 
-/* A loop mixes so often, each time in a block that it allocates and frees in stream order. */
+/* How often a loop mixes, each time in a block that it allocates and frees in stream order. */
 static inline uint32_t loop_rounds(uint8_t variant)
 {
     return 2 + variant / 4 % 4;
 }
 
-/* What kernels and host functions do to a buffer; shared by the model and the host functions. */
+/* The effect of kernels and host functions on a buffer; the model and the host functions use it. */
 void buffer_mix(uint32_t *x, uint32_t a, uint32_t b);
 uint64_t buffer_hash(const uint32_t *x);
-void buffer_seed(uint32_t *x, uint32_t value); /* HOST_WRITE and initial contents */
+void buffer_seed(uint32_t *x, uint32_t value); /* HOST_WRITE, and initial contents */
 
 #endif

@@ -13,8 +13,7 @@ static const struct recorded {
     uint8_t flags[OTHER - CREATED];
     int8_t priority[OTHER - CREATED];
     struct intent intents[MAX_INTENTS];
-    uint8_t forms,
-        contexts; /* as in struct program; and the created streams of the second context */
+    uint8_t forms, contexts; /* as in struct program; and the second context's streams: */
     uint8_t other_flags[OTHER_CREATED];
     int8_t other_priority[OTHER_CREATED];
     uint8_t devices, green;
@@ -38,7 +37,7 @@ enum setting recorded_setting(unsigned i)
     return i < recorded_count() ? recorded[i].setting : SETTING_DEFAULT;
 }
 
-/* Intents end with a barrier that has no random numbers. */
+/* The intents end with a barrier without random numbers. */
 static bool intent_none(const struct intent *in)
 {
     static const struct intent none = {.kind = OP_BARRIER};

@@ -1,6 +1,6 @@
 /*
- * actor.c - one process of a play: `oracle-actor SEED ACTOR STAGE PIPES...`, two pipes for each
- * actor, to hear it and to tell it something. It ends at the first call that goes wrong.
+ * actor.c - one process of a play: `oracle-actor SEED ACTOR STAGE PIPES...`, with two pipes for
+ * each actor, to hear it and to tell it something. It ends at the first call that goes wrong.
  */
 #include <cuda.h>
 
@@ -16,12 +16,12 @@
 #include "stage.h"
 
 enum { CELL_BYTES = WORDS * 4, KIND = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING };
-enum { GREETING = LINKS }; /* a message that is of no link */
+enum { GREETING = LINKS }; /* a message that belongs to no link */
 
 static struct play play;
 static struct stage *stage;
 static struct report *mine;
-static unsigned self, at; /* at: as the report says */
+static unsigned self, at; /* at: as in the report */
 static int hears[ACTORS], tells[ACTORS];
 static bool heard[LINKS];
 
@@ -100,7 +100,7 @@ static void hear(unsigned link)
     atomic_fetch_add(&stage->progress, 1);
 }
 
-/* All have come so far. */
+/* Waits until all have come to this point. */
 static void meet(void)
 {
     for (unsigned i = 0; i < play.actors; i++)
@@ -176,7 +176,7 @@ static void cell_mix(const struct step *step, CUstream s)
     launch(longer ? mix_spin : mix, s, (void *[]){&x, &a, &b, &n, &ns});
 }
 
-/* In two halves. */
+/* A graph of two halves. */
 static void cell_mix_in_graph(const struct step *step, CUstream s)
 {
     CUgraph graph = graph_new();
@@ -423,7 +423,7 @@ static bool has_event(unsigned link, unsigned *owner)
     return l->tell <= TELL_context_record && (from == self || to == self);
 }
 
-/* What others are to open. */
+/* Hands out memory that the others will open. */
 static void memory_hand_out(void)
 {
     must(cuMemAlloc(&memory[self], CELLS * CELL_BYTES));

@@ -1,7 +1,7 @@
 /*
  * main.c - cutin-oracle-peers: do processes that wait for one another see under cutin what they see
- * bare? Plays that are drawn at random run bare and under cutin, some of their processes above the
- * others, and end with the words that their order gives.
+ * bare? Randomly drawn plays run bare and under cutin, where some of the processes are above the
+ * others. They must end with the words that their order gives.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -56,7 +56,7 @@ static struct {
 
 struct cast {
     pid_t actor[ACTORS], toggler;
-    int pipes[ACTORS][ACTORS][2]; /* of whom, to whom */
+    int pipes[ACTORS][ACTORS][2]; /* from which actor, to which one */
 };
 
 static void side_simulator(struct side *s, bool under_cutin)
@@ -76,7 +76,7 @@ static void side_suspend(struct side *s)
     side_set(s, "CUTIN_SUSPEND_AFTER_US", "1");
 }
 
-/* Nobody is let go because he is stuck, but where somebody waits in a way that nobody can see. */
+/* No stuck process is let go, unless a process of the play waits in a way that cannot be seen. */
 static void side_cutin(struct side *s, const struct play *p, const char *level)
 {
     char preload[1000];
@@ -153,7 +153,7 @@ static void cast_leave(struct cast *c)
     }
 }
 
-/* ---- what it comes to ------------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static int step_say(char *text, size_t size, const struct play *p, unsigned actor)
 {
@@ -201,7 +201,7 @@ static bool right(const struct play *p, char *why, size_t size)
     return true;
 }
 
-/* Naps tell how long nobody has got on: beside other load they take longer, as the rest does. */
+/* Naps tell how long no process has got on: under other load they take longer, as the rest does. */
 static bool cast_wait(struct cast *c, const struct play *p, char *why, size_t size)
 {
     unsigned left = p->actors, naps = 0;
@@ -225,7 +225,7 @@ static bool cast_wait(struct cast *c, const struct play *p, char *why, size_t si
     return right(p, why, size);
 }
 
-/* Does the play come out right? Otherwise a line says why not. */
+/* Whether the play ends as it must. If not, `why` is a line that says what is wrong. */
 static bool play_run(const struct play *p, bool under_cutin, char *why, size_t size)
 {
     struct cast c;
@@ -241,7 +241,7 @@ static int job_open(void)
 {
     snprintf(job.id, sizeof(job.id), "peers-%d", (int)getpid());
     snprintf(job.directory, sizeof(job.directory), "/tmp/%s.XXXXXX", job.id);
-    job.stage_fd = memfd_create("stage", 0); /* inherited on purpose */
+    job.stage_fd = memfd_create("stage", 0); /* the actors inherit it on purpose */
     if (!mkdtemp(job.directory) || job.stage_fd < 0 ||
         ftruncate(job.stage_fd, sizeof(struct stage)))
         return -errno;
@@ -284,17 +284,17 @@ static void run_share(unsigned number, struct tally *t)
 
 /* ---- does it find deliberate bugs? ----------------------------------------------------------- */
 
-/* Those of common/mutant.h that plays find. */
+/* The bugs of common/mutant.h that plays find. */
 static const char *const mutants[] = {"memop_overtakes",       "shared_memory_unseen",
                                       "function_waits_untold", "graph_waits_untold",
                                       "graph_waits_unordered", "context_waits_untold"};
 enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants) };
 
-/* A race decides whether a play meets the bug: each is played so often. */
+/* A race decides whether a play meets the bug, so each play runs this often. */
 enum { TIMES = 5 };
 
-/* Which play is the first to show that something is wrong; 0: none. The order says what is
- * right. */
+/* Returns which play is the first to show that something is wrong; 0: none. The play's order says
+ * what is right. */
 static unsigned mutant_find(char *why, size_t size)
 {
     static struct play p;
@@ -342,7 +342,7 @@ static int job_run(void *user, unsigned number, struct tally *t)
     return 0;
 }
 
-/* Returns whether all is well. */
+/* Returns whether everything passed. */
 static bool run(void)
 {
     struct tally t = {0};

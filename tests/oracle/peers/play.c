@@ -1,5 +1,5 @@
 /*
- * play.c - drawing plays (see play.h).
+ * play.c - draws plays (see play.h).
  */
 #include "play.h"
 
@@ -21,10 +21,10 @@ static bool chance(unsigned percent)
     return below(100) < percent;
 }
 
-/* ---- who can wait for whom ------------------------------------------------------------------- */
+/* ---- which waits are possible ---------------------------------------------------------------- */
 
-/* A driver calls host functions one at a time: of one that waits no other may be what it waits
- * for. */
+/* A driver calls host functions one at a time. So no process may have a host function that waits
+ * and another one for which it waits. */
 static bool functions_told[ACTORS], functions_heed[ACTORS];
 
 static bool lowest(const struct play *p, unsigned actor)
@@ -39,8 +39,8 @@ static bool tell_fits(enum tell t, unsigned from)
     return t != TELL_function_write || !functions_heed[from];
 }
 
-/* A kernel that waits is at work, as far as anybody can see. Where kernels may write another
- * process's memory, what it waits for passes a hold in time. */
+/* A kernel that waits looks like one that works. But where kernels may write another process's
+ * memory, the write that it waits for passes a hold in time. */
 static bool heed_fits(const struct play *p, enum heed h, unsigned from, unsigned to)
 {
     if (h == HEED_context_wait)
@@ -79,7 +79,7 @@ static void link_draw(struct play *p, unsigned from, unsigned to)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static int had[CELLS]; /* the step that had the cell last; -1: none */
+static int had[CELLS]; /* the last step that used the cell; -1: none */
 
 static bool linked(const struct play *p, unsigned from, unsigned to)
 {
@@ -133,7 +133,7 @@ static void step_model(struct play *p, struct step *s)
 
 /* ---- the order of calls ---------------------------------------------------------------------- */
 
-/* May it be called for before what comes before it in another stream of its process? */
+/* Whether it may be called before the steps ahead of it in other streams of its process. */
 static bool hurries(const struct play *p, unsigned at)
 {
     bool yes = p->step[at].act != ACT_read;
@@ -149,7 +149,7 @@ static bool hurries(const struct play *p, unsigned at)
     return yes;
 }
 
-/* What means all of its context means what was called for early, too. */
+/* Whether it means its whole context. Then it also means what was called early. */
 static bool means_all(const struct play *p, unsigned at)
 {
     for (unsigned i = 0; i < p->links; i++)
@@ -178,7 +178,7 @@ static void order_draw(struct play *p)
 
 /* ---- plays ----------------------------------------------------------------------------------- */
 
-/* A level each, at most one process above the others; or all of one. */
+/* Each process has a level, and at most one is above the others; or all have the same. */
 static void levels_draw(struct play *p)
 {
     static const char *const levels[] = {"be", "2", "rt"};

@@ -1,9 +1,9 @@
 /*
  * play.h - a random play of two or three processes that wait for one another, and what each of them
- * must see. A play is a list of steps in an order in which nothing can go wrong: each works on
- * cells of memory that all have, and follows those that had the cell before, in another stream or
- * another process, by a link. A link is told behind the one step and heeded before the other, so
- * that natively every play ends, with the words that the order gives.
+ * must see. A play is a list of steps, in an order in which nothing can go wrong. Each step works
+ * on cells of memory that all processes have. It follows the steps that used the cell before, in
+ * another stream or process, by a link. A link is told behind the one step and heeded before the
+ * other. So natively every play ends, with the words that the order gives.
  */
 #ifndef ORACLE_PLAY_H
 #define ORACLE_PLAY_H
@@ -14,14 +14,14 @@
 
 enum { ACTORS = 3, STREAMS = 2, CELLS = 6, WORDS = 64, STEPS = 24, LINKS = 2 * STEPS };
 
-/* By what a link is known. */
+/* How the heeding process knows that a link was told. */
 enum means {
-    BY_RECORD, /* of an interprocess event; the process that waits for it hears of the call first */
-    BY_WORD,   /* of memory that all have */
-    BY_PIPE,   /* a host that waited for its stream says so */
+    BY_RECORD, /* an interprocess event; the process that waits first hears of the call */
+    BY_WORD,   /* a word in memory that all have */
+    BY_PIPE,   /* a message of a host that has waited for its stream */
 };
 
-/* How a link is told: name, means. Not all who tell by a word could be heeded by everybody. */
+/* How a link is told: name, means. Not every process can heed it in every way (heed_fits). */
 #define TELLS(X)                                                                                   \
     X(record, BY_RECORD)                                                                           \
     X(graph_record, BY_RECORD)                                                                     \
@@ -33,7 +33,7 @@ enum means {
     X(host_write, BY_WORD)                                                                         \
     X(message, BY_PIPE)
 
-/* How it is heeded: name, means. */
+/* How a link is heeded: name, means. */
 #define HEEDS(X)                                                                                   \
     X(wait, BY_RECORD)                                                                             \
     X(graph_wait, BY_RECORD)                                                                       \
@@ -67,18 +67,18 @@ enum act { ACTS(X) ACT_COUNT };
 #undef X
 
 struct link {
-    uint8_t from, to; /* steps */
+    uint8_t from, to; /* indices of steps */
     enum tell tell;
     enum heed heed;
     uint8_t owner; /* BY_RECORD: the actor that makes the event */
-    bool once;     /* what the link took goes as soon as it was called for */
+    bool once;     /* the event is destroyed as soon as the wait was called */
 };
 
 struct step {
     enum act act;
     uint8_t actor, stream, cell, source; /* copies: of the cell `source` */
     uint32_t a, b, ns;
-    uint32_t expect; /* read: in each word of the cell */
+    uint32_t expect; /* read: the value of each word of the cell */
 };
 
 struct play {
@@ -87,20 +87,20 @@ struct play {
     struct step step[STEPS];
     struct link link[LINKS];
     const char *level[ACTORS]; /* CUTIN_PRIORITY */
-    bool alike;                /* all of one level */
-    bool bounded;              /* somebody waits in a way that nobody can see */
-    bool hosted;               /* cells are memory of the host, not of other processes' GPU */
-    bool tiny;                 /* budgets so small that nearly everything is buffered */
+    bool alike;                /* all have one level */
+    bool bounded;              /* a process may wait in a way that cannot be seen */
+    bool hosted;               /* cells are memory of the host, not of processes' GPUs */
+    bool tiny;                 /* budgets are so small that nearly all work is buffered */
     bool held;                 /* from outside, at random moments */
-    bool blocking;             /* the streams' kind */
-    uint8_t order[STEPS];      /* in which each actor calls for its own */
-    uint32_t last[CELLS];      /* each cell's words in the end */
+    bool blocking;             /* the streams are blocking ones */
+    uint8_t order[STEPS];      /* in which each actor calls its own steps */
+    uint32_t last[CELLS];      /* each cell's words at the end */
 };
 
 void play_draw(struct play *p, uint64_t seed);
 void play_print(const struct play *p);
 
-/* The actor that has a cell, and every cell's first value. */
+/* The actor that owns a cell, and the first value of a cell. */
 static inline unsigned cell_owner(const struct play *p, unsigned cell)
 {
     return cell % p->actors;

@@ -1,6 +1,6 @@
 /*
- * jobs.h - several processes that share what an oracle has to run: a program waits most of its
- * time, for holds to end and for the modelled device, so a processor serves several.
+ * jobs.h - several processes that share what an oracle has to run. A program mostly waits, for the
+ * ends of holds and for the modelled device, so one processor serves several of them.
  */
 #ifndef ORACLE_JOBS_H
 #define ORACLE_JOBS_H
@@ -12,12 +12,12 @@ struct tally {
     _Atomic unsigned ran, passed, failed;
 };
 
-/* Calls `run(user, job, t)` in `jobs` processes, job 0 .. jobs - 1, and waits for them. Returns how
- * many of them did not return 0, or could not be started. Output of a job may mix with another's by
- * lines. */
+/* Calls `run(user, job, t)` in `jobs` processes, with job 0 to jobs - 1, and waits for them.
+ * Returns how many did not return 0 or could not be started. The output of jobs may be mixed, line
+ * by line. */
 unsigned jobs_run(unsigned jobs, int (*run)(void *user, unsigned job, struct tally *t), void *user,
                   struct tally *total);
-/* So many as keep the machine busy. */
+/* As many as keep the machine busy. */
 unsigned jobs_default(void);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * main.c - cutin-oracle: does a preloaded program see what a bare one sees?
  *
- * Random programs run bare and under cutin, held and released at random; results must be equal. A
- * failing program is shrunk to a minimal one and printed with its seed.
+ * Random programs run bare and under cutin, held and released at random; the results must be equal.
+ * A program that fails is shrunk to a minimal one, and printed with its seed.
  */
 #include "jobs.h"
 #include "pair.h"
@@ -69,7 +69,7 @@ static void prepare(uint64_t seed, uint64_t mask)
     program_lower(&program, mask);
 }
 
-/* Does the program under `mask` fail in one of `tries` runs? */
+/* Whether the program under `mask` fails in one of `tries` runs. */
 static bool fails(uint64_t seed, uint64_t mask, unsigned tries, char *why, size_t size)
 {
     const struct outcome *bare, *cutin;
@@ -86,7 +86,7 @@ static bool fails(uint64_t seed, uint64_t mask, unsigned tries, char *why, size_
     return true;
 }
 
-/* Removes ever smaller runs of intents for as long as the program still fails. */
+/* Removes ever shorter runs of intents as long as the program still fails. */
 static uint64_t shrink(uint64_t seed, uint64_t mask, char *why, size_t size)
 {
     for (unsigned run = 32; run; run /= 2)
@@ -122,7 +122,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Tells how far a long run has come. Where stderr is a terminal, every batch does. */
+/* Tells how far a long run is. If stderr is a terminal, it does so for every batch. */
 static void progress(const struct options *o, struct tally *t, unsigned ran, double since)
 {
     unsigned before = atomic_fetch_add(&t->ran, ran), now = before + ran;
@@ -135,7 +135,7 @@ static void progress(const struct options *o, struct tally *t, unsigned ran, dou
     fflush(stdout);
 }
 
-/* Batches of one setting go to the jobs in turn. */
+/* The jobs take batches of one setting in turn. */
 static bool is_mine(const struct options *o, uint64_t seed, unsigned job)
 {
     return seed / SETTING_SEEDS % o->jobs == job;
@@ -181,7 +181,7 @@ static void run_share(const struct options *o, unsigned job, struct tally *t)
     }
 }
 
-/* ---- does the oracle mutant? ----------------------------------------------------------------- */
+/* ---- does the oracle find deliberate bugs? --------------------------------------------------- */
 
 static const struct {
     const char *name, *rule, *gates;
@@ -200,8 +200,8 @@ static const struct {
 };
 enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants) };
 
-/* Which of `count` programs is the first to show that something is wrong; 0: none. No bare run: the
- * model says what is right. */
+/* Returns which of `count` programs is the first to show that something is wrong; 0: none. There is
+ * no bare run: the model says what is right. */
 static unsigned mutant_find(const struct options *o, char *why, size_t size)
 {
     unsigned want;
@@ -222,7 +222,7 @@ static unsigned mutant_find(const struct options *o, char *why, size_t size)
     return 0;
 }
 
-/* Prints what became of each deliberate bug that was asked for and is this job's. */
+/* Prints the result for each deliberate bug that was asked for and that this job has. */
 static void run_mutants(const struct options *o, struct pair_config *config, unsigned job,
                         struct tally *t)
 {
@@ -248,8 +248,8 @@ static void run_mutants(const struct options *o, struct pair_config *config, uns
     config->gates = gates;
 }
 
-/* The library with no bug must pass what the others failed, or finding them proves nothing: with
- * gates where those have them. */
+/* The library without a bug has to pass where the others failed, or their failures prove nothing.
+ * It runs with gates as well, as some of the bugs do. */
 static void run_control(const struct options *o, struct pair_config *config, unsigned job,
                         struct tally *t)
 {
@@ -318,7 +318,7 @@ static int job_run(void *user, unsigned job, struct tally *t)
     return 0;
 }
 
-/* Returns whether all is well. */
+/* Returns whether everything passed. */
 static bool run(const struct options *o, struct pair_config *config)
 {
     struct errand errand = {o, config};
@@ -390,7 +390,7 @@ int main(int argc, char **argv)
         case 'd':
             config.distance = optarg;
             break;
-        case 'k': /* for LET_OUT_MS; it has no bug unless one is asked for */
+        case 'k': /* this library has LET_OUT_MS; it has no bug unless one is asked for */
             config.unkind = true;
             config.gates = config.gates ? config.gates : "on";
             config.preload = beside("../lib/tests/libcutin-mutants.so");

@@ -1,5 +1,5 @@
 /*
- * pair.c - helper processes of the oracle: workers, the toggler, the daemon (see pair.h).
+ * pair.c - the processes of the oracle: workers, the toggler, the daemon (see pair.h).
  */
 #include "pair.h"
 
@@ -50,7 +50,7 @@ static void side_simulator(struct side *s, const char *which, bool logged)
     }
 }
 
-/* What the settings of program.h mean in the environment; of both sides, and of cutin's. */
+/* The settings of program.h as environment variables: for both sides, and for cutin's alone. */
 struct pair_of_texts {
     const char *name, *value;
 };
@@ -74,7 +74,7 @@ static bool gates_mirrored(void)
     return pair.config->gates && strcmp(pair.config->gates, "mirrored") == 0;
 }
 
-/* Programs are short, so gates stand close. */
+/* Programs are short, so gates have to be close to each other. */
 static void side_gates(struct side *s, const char *mode, enum setting setting)
 {
     bool mirrored = gates_mirrored();
@@ -83,7 +83,7 @@ static void side_gates(struct side *s, const char *mode, enum setting setting)
         side_set(s, "CUTIN_BUDGET_US", "10");
 }
 
-/* Every hold stops what runs. */
+/* Every hold stops the kernel that runs. */
 static void side_suspend(struct side *s, bool under_cutin)
 {
     char preload[480];
@@ -98,8 +98,8 @@ static void side_suspend(struct side *s, bool under_cutin)
     side_set(s, "CUTIN_SUSPEND_AFTER_US", "1");
 }
 
-/* What gates and markers cost, how soon they are seen, and what goes with them: drawn, but the same
- * for programs that share a setting. And how soon what stands at gates is let out. */
+/* Draws what gates and markers cost, how soon they are seen, how the device behaves beside them,
+ * and how soon what waits at gates is let out. Programs that share a setting get the same. */
 static void side_unkind(struct side *s, uint64_t seed, bool under_cutin)
 {
     static const struct {
@@ -154,10 +154,10 @@ static pid_t worker_start(int fd, bool under_cutin, uint64_t seed, unsigned step
         if (!pair.config->suspend)
             side_set(&side, "LD_PRELOAD", pair.config->preload);
         side_settings(&side, setting_cutin[setting], 4);
-        if (setting == SETTING_REAL_TIME && seed % 2) /* where padding can be */
+        if (setting == SETTING_REAL_TIME && seed % 2) /* padding is possible here */
             side_set(&side, "CUTIN_PAD", "on");
         side_set(&side, "CUTIN_SOCKET", pair.socket);
-        side_set(&side, "CUTIN_LOG", "error"); /* a fault is worth a warning, and meant here */
+        side_set(&side, "CUTIN_LOG", "error"); /* faults cause warnings, and are meant here */
         if (pair.config->gates)
             side_gates(&side, pair.config->gates, setting);
         if (pair.config->distance)
@@ -179,7 +179,7 @@ static unsigned finished(const struct batch *b, unsigned from, unsigned count)
 
 struct worker {
     pid_t pid;
-    int fd; /* of its pid; -1: none, or it has ended */
+    int fd; /* pidfd; -1: there is none, or the worker has ended */
     unsigned done;
     bool ended;
 };
@@ -206,26 +206,26 @@ static void worker_look(struct worker *w, const struct batch *b, unsigned count)
     w->done = finished(b, w->done, count);
 }
 
-/* Its own beats say how long it has got no further: beside other load an op takes seconds, too, and
- * a beat just as long. */
+/* The worker counts its own beats since the last op returned. Under other load an op takes seconds,
+ * but a beat then takes as long. */
 static bool worker_stands(const struct worker *w, const struct batch *b)
 {
     return w->ended || b->beats > pair.config->hang_seconds * BEATS_A_SECOND;
 }
 
-/* Until one of them ends, or for a while: how far it is, its outcomes say. */
+/* Waits until one of them ends, or for a while. Their outcomes say how far they are. */
 static void workers_wait(const struct worker w[2])
 {
     struct pollfd fds[2] = {{.fd = w[0].fd, .events = POLLIN}, {.fd = w[1].fd, .events = POLLIN}};
     if ((!w[0].ended && w[0].fd < 0) || (!w[1].ended && w[1].fd < 0))
-        nap_us(500); /* a kernel before 5.3 */
+        nap_us(500); /* Linux before 5.3 has no pidfd */
     else
         poll(fds, 2, 100);
 }
 
 static struct batch *batch_new(int *fd)
 {
-    *fd = memfd_create("oracle", 0); /* inherited by the worker on purpose */
+    *fd = memfd_create("oracle", 0); /* the worker inherits it on purpose */
     if (*fd < 0 || ftruncate(*fd, sizeof(struct batch)))
         return NULL;
     struct batch *b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
@@ -274,7 +274,7 @@ unsigned pair_run(uint64_t seed, unsigned step, unsigned count, uint64_t mask,
 
 #define DIFFER(...) return snprintf(why, size, __VA_ARGS__), 1
 
-/* What is there to be refused is; a fault is reported by who waits for it. */
+/* Ops that must be refused are. The op that waits for a fault reports it. */
 static bool code_right(enum op_kind kind, int code)
 {
     if (kind >= OP_BAD_GRID)
@@ -282,7 +282,7 @@ static bool code_right(enum op_kind kind, int code)
     return code == (kind == OP_FAULT_SEEN || kind == OP_FAULT_KNOWN ? FAULT_CODE : 0);
 }
 
-/* Does value[] have what driver calls said? */
+/* Whether value[] has the answers of driver calls. */
 static bool answers(enum op_kind kind)
 {
     return kind == OP_HOST_FUNC_CUDA || kind == OP_FAULT_KNOWN || kind == OP_RENEW ||

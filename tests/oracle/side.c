@@ -31,7 +31,7 @@ pid_t spawn(char *const argv[], const char *const *extra)
     env[n] = NULL;
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left holding when the oracle is killed */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* so that no hold remains if the oracle is killed */
         if (getppid() == parent)
             execve(argv[0], argv, env);
         _exit(127);

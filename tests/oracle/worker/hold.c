@@ -1,5 +1,5 @@
 /*
- * hold.c - holding one stream for a while (see hold.h). A thread of its own releases, so a program
+ * hold.c - holds one stream for a while (see hold.h). A thread of its own releases it, so a program
  * that waits for a held stream goes on.
  */
 #define __CUDA_API_VERSION_INTERNAL
@@ -32,7 +32,7 @@ static void release(int slot)
     held[slot].until_ns = 0;
 }
 
-/* Releases what is due; returns when the next one is, 0: none is held. */
+/* Releases what is due. Returns when the next one is due; 0: none is held. */
 static uint64_t release_due(void)
 {
     uint64_t now = now_ns(), next = 0;

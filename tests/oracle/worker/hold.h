@@ -1,5 +1,5 @@
 /*
- * hold.h - holding one stream for a while, as cutin lets a program do. Without cutin: nothing.
+ * hold.h - holds one stream for a while, as cutin lets a program do. Without cutin: does nothing.
  */
 #ifndef ORACLE_HOLD_H
 #define ORACLE_HOLD_H
@@ -8,9 +8,9 @@
 
 #include "tests/oracle/program/program.h"
 
-/* Holds `stream`, which lies in this slot; released by itself after `us`. */
+/* Holds `stream`, which is in this slot. The hold ends by itself after `us`. */
 void hold_begin(int slot, CUstream stream, unsigned us);
-/* Releases it now: its work is wanted for good, or the stream goes. */
+/* Ends the hold now, because the stream's work is needed for good, or the stream goes. */
 void hold_end(int slot);
 
 #endif

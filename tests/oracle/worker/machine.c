@@ -21,7 +21,7 @@ void broken(const char *what)
         snprintf(m.out->broken, sizeof(m.out->broken), "%s", what);
 }
 
-/* Not a store that the compiler may drop. */
+/* The compiler may not drop these stores. */
 void spoil(void *data, size_t bytes)
 {
     memset(data, 0xee, bytes);
@@ -97,7 +97,7 @@ CUresult machine_load_functions(CUmodule module, struct funcs *f)
     return r ? r : cuModuleGetFunction(&f->spin, module, "spin");
 }
 
-/* In another order each time: handles are used again, for kernels of other parameters. */
+/* In another order each time, so that handles are used again for kernels with other parameters. */
 static CUresult load_by_module(void)
 {
     static unsigned turn;
@@ -152,7 +152,7 @@ CUresult machine_other_open(void)
     return r ? r : popped;
 }
 
-/* What is in it goes with it. */
+/* All that is in the context goes with it. */
 CUresult machine_other_close(void)
 {
     for (int s = OTHER + CREATED; s < GREEN; s++)
@@ -216,8 +216,8 @@ CUresult machine_green_close(void)
 
 /* ---- where calls are made from --------------------------------------------------------------- */
 
-/* The default stream of a green context has no other name; created ones are used from the primary
- * one, too. Who asks in a loop must not keep the others from their turn. */
+/* The default stream of a green context has no other name. Created ones are also used from the
+ * primary one, as by a thread that asks in a loop: it must not keep others from the green one. */
 static CUcontext own_context(const struct op *o)
 {
     if (stream_base(o->stream) == OTHER)
@@ -263,7 +263,7 @@ void place_enter(struct place *at, const struct op *o, enum where where)
     at->popped[0] = current;
 }
 
-/* A context that was set took the place of the one before. */
+/* A context that was set has replaced the one before; one that was pushed has not. */
 void place_leave(struct place *at)
 {
     CUcontext current;
@@ -311,7 +311,7 @@ CUresult machine_set_up(void)
     return r ? r : cuCtxSynchronize();
 }
 
-/* What every buffer ends as; all work is complete. */
+/* Reads the final contents of every buffer. All work is complete. */
 static void read_buffers(void)
 {
     for (int b = 0; b < BUFFERS; b++) {
@@ -324,7 +324,7 @@ static void read_buffers(void)
     }
 }
 
-/* The library's kernels outlive the program, and nothing takes back what a function has. */
+/* The library's kernels outlive the program, and no call takes a function's attribute back. */
 static void machine_disallow(void)
 {
     if (m.allowed && (cuLibraryUnload(m.library) || machine_load_library()))
@@ -381,7 +381,7 @@ void machine_take_down(void)
     m.arena_used = 0;
 }
 
-/* Copies are made from whichever context is current, and its device has to reach the pool. */
+/* Any context may be current when a copy is made, and its device has to reach the pool. */
 static CUresult pool_open(CUmemoryPool pool, CUdevice device)
 {
     CUmemAccessDesc to = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},

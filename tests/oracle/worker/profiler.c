@@ -1,5 +1,5 @@
 /*
- * profiler.c - see profiler.h. The program stands for CUPTI itself.
+ * profiler.c - see profiler.h. The program itself takes the place of CUPTI.
  */
 #include "profiler.h"
 
@@ -14,7 +14,7 @@ STAND_IN cuptiFinalize(void);
 
 int cuptiActivityEnable(int kind)
 {
-    return kind % 5 == 0; /* not that one */
+    return kind % 5 == 0; /* some kinds fail */
 }
 
 int cuptiActivityDisable(int kind)
@@ -43,7 +43,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }
 
-/* By whatever a lookup answers. */
+/* Uses the functions that a lookup finds. */
 static void *profiler_main(void *unused)
 {
     kind_fn *enable = (kind_fn *)dlsym(RTLD_DEFAULT, "cuptiActivityEnable"),

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* From now on, at random moments: it asks for records, and then for no more of them. 0: it does. */
+/* From now on asks for records, and then for no more, at random moments. 0: it does. */
 int profiler_start(uint64_t seed);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * run.c - executing a program through the CUDA Driver API (see run.h).
+ * run.c - executes a program through the CUDA Driver API (see run.h).
  *
- * One pthread per program thread walks the op list and executes its own; BARRIER ops are where they
- * meet. Only what the driver returns and what memory holds is recorded: the comparison is
- * elsewhere.
+ * One thread for each thread of the program goes through the list of ops and executes its own. They
+ * meet at BARRIER ops. Only what the driver returns and what memory contains is recorded. Other
+ * files compare it.
  */
 #include "machine.h"
 
@@ -18,7 +18,7 @@ CUresult run_barrier(const struct op *o, uint32_t index)
     return CUDA_SUCCESS;
 }
 
-/* By the context's handle, or, of the green one, by its own functions. */
+/* By the context's handle, or, for the green one, also by its own functions. */
 static CUresult context_event(const struct op *o)
 {
 #if CUDA_VERSION >= 12050
@@ -59,14 +59,14 @@ static CUresult execute(const struct op *o, uint32_t index)
     return run[o->kind](o, index);
 }
 
-/* Created streams have their names everywhere. */
+/* Created streams can be named in every context. */
 static void know_stream(const struct op *o)
 {
     if (trace_wants(o) && stream_role(o->stream) >= CREATED)
         stream_id(o);
 }
 
-/* In the context of its stream, or elsewhere. */
+/* Executes it in the context of its stream, or in another one. */
 static CUresult execute_there(const struct op *o, uint32_t index)
 {
     struct place at;

@@ -1,5 +1,5 @@
 /*
- * run.h - executing a program through the CUDA Driver API.
+ * run.h - executes a program through the CUDA Driver API.
  */
 #ifndef ORACLE_RUN_H
 #define ORACLE_RUN_H
@@ -9,25 +9,25 @@
 /* What one execution saw. */
 struct outcome {
     uint32_t done;           /* 1 once every field below is final */
-    int32_t code[MAX_OPS];   /* CUresult of each op; -1 where the answer may vary */
+    int32_t code[MAX_OPS];   /* CUresult of each op; -1: the answer may vary */
     uint64_t value[MAX_OPS]; /* HOST_READ: the hash that was read */
     uint64_t final_hash[BUFFERS];
-    char broken[96]; /* an invariant that did not hold, in words; "" = none */
+    char broken[96]; /* an invariant that was broken, in words; "": none */
 };
 
 enum { BATCH_MAX = 256, BEATS_A_SECOND = 100 };
 
-/* What a worker shares with who judges it. */
+/* What a worker shares with the oracle, which judges it. */
 struct batch {
     /* How often a thread that only naps has woken since an op returned. It gets a processor as late
-     * as the others do, so this many beats are no hang on an idle machine and on a busy one. */
+     * as others do, so this many beats are a hang on an idle machine and on a busy one. */
     _Atomic uint32_t beats;
     struct outcome out[BATCH_MAX];
 };
 
-/* Opens the device and its primary context once per process. Returns 0 or prints why not. */
+/* Opens the device and its primary context once per process. Returns 0, or prints why not. */
 int run_open(void);
-/* Executes `p`; everything it made is destroyed again. Each op that returns sets `beats` to 0. */
+/* Executes `p`, and destroys all that it has made. Each op that returns sets `beats` to 0. */
 void run_program(const struct program *p, struct outcome *out, _Atomic uint32_t *beats);
 void run_close(void);
 

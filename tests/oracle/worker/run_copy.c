@@ -1,5 +1,5 @@
 /*
- * run_copy.c - running copies and memsets.
+ * run_copy.c - runs copies and memsets.
  */
 #include "machine.h"
 
@@ -134,7 +134,7 @@ CUresult run_copy(const struct op *o, uint32_t index)
     }
 }
 
-/* In a default stream by a synchronous call, too. */
+/* In a default stream also by a synchronous call. */
 static CUresult copy_nothing_now(const struct op *o, void *at, CUdeviceptr x)
 {
     bool ptds = stream_role(o->stream) != LEGACY;

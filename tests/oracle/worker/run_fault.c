@@ -1,15 +1,15 @@
 /*
- * run_fault.c - a fault of the second context, and what calls say before and after it is known.
+ * run_fault.c - a fault of the second context, and what calls answer before and after it is known.
  *
- * A fault is asynchronous: until somebody has waited, a call may report it or not, but after one
- * call of a thread has, all of its calls do (unless the one was none that queues, asks or waits).
- * Once a synchronisation has reported it, every call must answer as it does bare.
+ * A fault is asynchronous. Until a call has waited, any call may report it or not. After one call
+ * of a thread has reported it, all its calls do (unless that one does not queue, ask or wait). Once
+ * a synchronisation has reported it, every call must answer as it does bare.
  */
 #include "machine.h"
 
 #include <stdio.h>
 
-/* Calls of every kind, on what the failed context has. `scratch` is the caller's. */
+/* Calls of every kind, on what the failed context has. `scratch` is what the caller uses. */
 struct scratch {
     uint32_t words[WORDS];
     CUstream stream;
@@ -98,7 +98,7 @@ static CUresult call_memory_info(struct scratch *t)
 static const struct {
     const char *name;
     CUresult (*call)(struct scratch *t);
-    bool passes; /* goes to the driver untouched: cutin does not see the answer */
+    bool passes; /* cutin passes the call on and does not see the answer */
 } calls[] = {
     {"launch", call_launch, false},
     {"copy", call_copy, false},
@@ -117,10 +117,10 @@ static const struct {
 };
 enum { CALLS = sizeof(calls) / sizeof(*calls), BURST = 12 };
 
-/* The launch itself may be refused only for what happened before: nothing has. */
+/* The launch may only be refused for something that happened before it, and nothing has. */
 static CUresult fault_launch(const struct op *o)
 {
-    uint64_t x = 16; /* no allocation of anybody */
+    uint64_t x = 16; /* an address outside of all allocations */
     uint32_t a = 1, b = 1, n = WORDS;
     uint64_t ns = o->ns;
     return ns ? cuLaunchKernel(m.o.mix_spin, 1, 1, 1, WORDS, 1, 1, 0, handle(o),
@@ -129,7 +129,7 @@ static CUresult fault_launch(const struct op *o)
                                (void *[]){&x, &a, &b, &n}, NULL);
 }
 
-/* Returns what the last call, a synchronisation, said. */
+/* Returns the answer of the last call, a synchronisation. */
 static CUresult burst_before(uint64_t state, struct scratch *t)
 {
     CUresult seen = CUDA_SUCCESS;
@@ -153,7 +153,7 @@ static CUresult burst_before(uint64_t state, struct scratch *t)
     return cuCtxSynchronize();
 }
 
-/* A digest of what all calls said. */
+/* A digest of the answers of all calls. */
 static uint64_t burst_after(uint64_t state, struct scratch *t)
 {
     uint64_t digest = 0;

@@ -1,5 +1,5 @@
 /*
- * run_graph.c - running what is about graphs.
+ * run_graph.c - runs ops about graphs.
  */
 #include "machine.h"
 
@@ -35,7 +35,7 @@ static void forget(int exec)
     m.graph[exec] = NULL;
 }
 
-/* Which of two ways, in programs that have both. */
+/* Which of two ways to take. Older programs have only one. */
 static bool other_way(const struct op *o, uint8_t bit)
 {
     return m.p->forms >= FORMS_GRAPHS && (o->variant & bit);
@@ -112,7 +112,7 @@ static CUDA_HOST_NODE_PARAMS host_node(const struct graph_op *g)
                                    .userData = host_call_new(host_address(g->dst), g->a, g->b)};
 }
 
-/* Adds the node to `graph`, or, with no graph, gives it to `node` of `exec`. */
+/* Adds the node to `graph`. If that is NULL, gives `node` of `exec` these parameters. */
 static CUresult node_apply(const struct graph_op *g, CUgraph graph, CUgraphExec exec,
                            CUgraphNode *node, const CUgraphNode *after, size_t count)
 {
@@ -152,7 +152,7 @@ static CUresult node_apply(const struct graph_op *g, CUgraph graph, CUgraphExec 
     }
 }
 
-/* The node alone in a graph of its own, which becomes the child. */
+/* Puts the node alone into a graph of its own, which becomes the child. */
 static CUresult child_apply(const struct graph_op *g, CUgraph graph, CUgraphExec exec,
                             CUgraphNode *node, const CUgraphNode *after, size_t count)
 {
@@ -180,7 +180,7 @@ static CUresult graph_make(const struct op *o, CUgraph *graph, CUgraphNode *node
     return r;
 }
 
-/* A clone in the place of the graph. */
+/* Replaces the graph by its clone. */
 static CUresult clone_take(int exec, int count)
 {
     CUgraph copy;
@@ -219,7 +219,7 @@ static CUresult update_first(const struct op *o)
 }
 
 #if CUDA_VERSION >= 12020
-/* By the one call for nodes of all types. */
+/* By the one call that serves nodes of all types. */
 static CUresult set_any(CUgraphExec exec, CUgraphNode node, const struct graph_op *g)
 {
     uint64_t dst = address(g->dst);

@@ -1,5 +1,5 @@
 /*
- * run_kernel.c - running ops that launch kernels, and the modules they come from.
+ * run_kernel.c - runs ops that launch kernels, and ops about the kernels' modules.
  */
 #include "machine.h"
 
@@ -14,7 +14,7 @@ static CUresult launch(const struct op *o, CUfunction f, void **params)
     return CALL(cuLaunchKernel, o, f, blocks, 1, 1, threads, 1, 1, 0, handle(o), params, NULL);
 }
 
-/* The same launch spelt with one packed buffer. */
+/* The same launch, with the parameters in one packed buffer. */
 static CUresult launch_extra(const struct op *o, CUfunction f, uint64_t x, uint32_t a, uint32_t b)
 {
     struct {
@@ -55,7 +55,7 @@ static CUresult launch_ex(const struct op *o, CUfunction f, void **params)
     return launch_attribute(o, f, params, &attribute);
 }
 
-/* Two attributes name an event at the same place, the second one from 12.3 on. */
+/* Two attributes have an event at the same place, the second one from 12.3 on. */
 static CUresult launch_event(const struct op *o, CUfunction f, void **params)
 {
     enum { COMPLETION_EVENT = 12 };
@@ -85,7 +85,7 @@ static void *pass(void *arg)
     return NULL;
 }
 
-/* By a thread that ends. */
+/* Another thread launches, and then ends. */
 static CUresult launch_passing(const struct op *o, CUfunction f, void **params, uint32_t index)
 {
     struct passing p = {o, index, f, params, CUDA_ERROR_UNKNOWN};
@@ -95,7 +95,7 @@ static CUresult launch_passing(const struct op *o, CUfunction f, void **params, 
     return p.r;
 }
 
-/* Launched, it lives until it has been let go on so often: by this thread, without the driver. */
+/* The kernel lives until this thread has let it go on `rounds` times, without the driver. */
 static CUresult launch_await(const struct op *o, CUfunction f, uint64_t x, uint32_t index)
 {
     _Atomic uint32_t *word = &m.awaited[index];
@@ -168,7 +168,7 @@ static CUresult allow_kernel(CUdevice device, bool much)
                                 device);
 }
 
-/* What a context's function has overrides what the kernel has, whichever is set first. */
+/* The setting of a context's function overrides the kernel's, whichever is set first. */
 static CUresult allow_function(CUdevice device, bool much, bool before)
 {
     CUfunction f;

@@ -1,11 +1,11 @@
 /*
- * run_memop.c - running memory operations of streams, and the words that order streams.
+ * run_memop.c - runs memory operations of streams, and the words that order streams.
  */
 #include "machine.h"
 
 #include <time.h>
 
-/* New programs have both widths. A word has 8 bytes, whichever part of it is used. */
+/* New programs use both widths. A word has 8 bytes, whichever part of it is used. */
 static bool wide(const struct op *o)
 {
     return m.p->forms >= FORMS_WORDS && (o->variant & 64);
@@ -41,7 +41,7 @@ static CUresult value_batch(const struct op *o, CUdeviceptr word)
     return r;
 }
 
-/* The host sees what the stream wrote with no call to the driver at all. */
+/* The host waits for what the stream wrote without any call of the driver. */
 static CUresult word_poll(const struct op *o)
 {
     while (m.order[o->flag] != o->a)

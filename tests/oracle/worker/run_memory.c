@@ -1,5 +1,5 @@
 /*
- * run_memory.c - running host functions, what the host itself does, and allocations.
+ * run_memory.c - runs host functions, what the host itself does, and allocations.
  */
 #include "machine.h"
 
@@ -60,7 +60,7 @@ static CUresult prefetch(const struct op *o)
 #endif
 }
 
-/* Of two sizes in turn, or of one. */
+/* With two sizes in turn, or with one. */
 static CUresult pool_round(const struct op *o, uint32_t i)
 {
     CUdeviceptr x = address(o->dst), temporary = 0;

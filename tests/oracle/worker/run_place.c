@@ -1,11 +1,11 @@
 /*
- * run_place.c - running what is about memory while the calling thread may be in another context
- * than the memory's, or in none: freeing, unregistering, mapping.
+ * run_place.c - runs ops about memory while the calling thread may be in another context than the
+ * memory's, or in none: freeing, unregistering, mapping.
  */
 #include "machine.h"
 
-/* Without any context a driver may refuse: it is asked again, at home. Whether it did is
- * compared. */
+/* Without a context a driver may refuse. Then the call is made again in its own context. Whether
+ * the driver refused is compared. */
 static CUresult again_at_home(CUresult r, uint32_t index)
 {
     m.out->value[index] = (uint64_t)r;
@@ -35,7 +35,7 @@ static CUresult free_there(const struct op *o, CUdeviceptr old, uint32_t index)
     return again_at_home(r, index) ? memory_free(o, old) : r;
 }
 
-/* The new memory is certainly elsewhere, or may be where the old one was. */
+/* The new memory certainly has another address, or it may have the old one. */
 static CUresult renew(const struct op *o, uint32_t index)
 {
     CUdeviceptr old = address(o->dst);
@@ -44,7 +44,7 @@ static CUresult renew(const struct op *o, uint32_t index)
     return r || (o->variant & 16) ? r : memory_new(o);
 }
 
-/* Where registering is not supported, the memory stays what it is. */
+/* If registering is not supported, the memory stays pageable. */
 static CUresult pin(const struct op *o)
 {
     int b = o->dst - PAGEABLE;
@@ -67,7 +67,7 @@ static CUresult unpin(const struct op *o, uint32_t index)
     return r;
 }
 
-/* A mapping comes and goes. */
+/* Makes a mapping and removes it. */
 static CUresult map(void)
 {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -87,7 +87,7 @@ static CUresult map(void)
     return r ? r : cuMemAddressFree(at, bytes);
 }
 
-/* By some of several. */
+/* Retains the primary context several times, and releases it as often. */
 static CUresult retain(const struct op *o)
 {
     CUcontext again;

@@ -1,5 +1,5 @@
 /*
- * run_race.c - running races: one thread issues and tells, another one asks meanwhile.
+ * run_race.c - runs races: one thread issues and tells, while another one asks.
  */
 #include "machine.h"
 
@@ -11,7 +11,7 @@
 
 enum { HURRIED = 200 };
 
-/* At first as fast as it goes, so as to come in between. */
+/* The first tries follow each other as fast as they can, so that some come in between. */
 static void ask_nap(unsigned tries)
 {
     if (tries < HURRIED)
@@ -20,7 +20,7 @@ static void ask_nap(unsigned tries)
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 }
 
-/* Asks once; true: it was said to be done, with all that this thread had been told of. */
+/* Asks once. `all`: the answer was "done", after this thread had been told of all steps. */
 static CUresult ask_once(const struct op *o, bool event, bool *all)
 {
     uint32_t told = atomic_load_explicit(&m.told[o->flag], memory_order_acquire);
@@ -43,7 +43,7 @@ static CUresult ask(const struct op *o)
     return r;
 }
 
-/* Between two steps the stream may become idle, and the next one comes while it is asked for. */
+/* Between two steps the stream may become idle, and the next comes while a thread asks for it. */
 static void tell_nap(const struct op *o)
 {
     uint32_t us = (o->b >> (4 * o->a)) & 63;

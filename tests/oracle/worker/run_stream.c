@@ -1,5 +1,5 @@
 /*
- * run_stream.c - running what is about events and streams.
+ * run_stream.c - runs ops about events and streams.
  */
 #include "machine.h"
 
@@ -8,7 +8,7 @@
 #include "hold.h"
 #include "trace.h"
 
-/* Queries may answer either way, unless the model knows. */
+/* A query may answer either way, unless the model knows the answer. */
 static CUresult judge_query(const struct op *o, uint32_t index, CUresult r)
 {
     if (r == CUDA_ERROR_NOT_READY && o->must_be_done)
@@ -39,7 +39,7 @@ static CUresult stream_poll(const struct op *o)
     return r;
 }
 
-/* The next one has the handle of the one that went, or certainly another. */
+/* The new event may have the handle of the old one, or certainly has another one. */
 static CUresult event_renew(CUevent *event, bool other_handle)
 {
     CUevent old = *event;

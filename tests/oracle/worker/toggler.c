@@ -1,6 +1,6 @@
 /*
  * toggler.c - a real-time client of the scheduler that is active at random moments, and not always
- * connected: to everybody below it looks like an inference service with unpredictable requests,
+ * connected. To all clients below it looks like an inference service with unpredictable requests
  * that is started again and again.
  */
 #define __CUDA_API_VERSION_INTERNAL
@@ -25,7 +25,7 @@ static uint64_t random_us(uint64_t *state, uint64_t limit)
     return 1 + (*state >> 33) % limit;
 }
 
-enum { DEVICES = 2, SESSION = 40 /* activities at most, until it leaves for a while */ };
+enum { DEVICES = 2, SESSION = 40 /* the most activities before it leaves for a while */ };
 
 static int device_index(int ordinal)
 {
@@ -36,7 +36,7 @@ static int device_index(int ordinal)
     return client_device((const uint8_t *)uuid.bytes);
 }
 
-/* Long ones, some of them, where what stands at gates is let out after a while. */
+/* Some are long if what waits at gates is to be let out. */
 static uint64_t activity_us(uint64_t *state, bool long_ones)
 {
     uint64_t most = long_ones ? 60000 : 5000;

@@ -1,8 +1,8 @@
 /*
- * trace.c - the device's log against the program (see trace.h).
+ * trace.c - compares the device's log with the program (see trace.h).
  *
- * Records, waits and memory operations are marks of the log and left out: cutin adds some of its
- * own. What is left of a stream must be exactly what the program put there.
+ * Records, waits and memory operations are marks in the log and are left out, because cutin adds
+ * some of its own. The rest of a stream must be exactly what the program put there.
  */
 #include "machine.h"
 #include "trace.h"
@@ -30,10 +30,10 @@ struct span { /* when the works of an op ran */
 static struct {
     int fd; /* of the log; -1: there is none */
     off_t from;
-    uint64_t stream[MAX_OPS]; /* of each op */
+    uint64_t stream[MAX_OPS]; /* the stream of each op */
     struct span span[MAX_OPS];
     uint64_t said[MAX_OPS]; /* when an op's end meant the end of what it follows; 0: it did not */
-    _Atomic uint64_t told[RACES][TELLS]; /* when "done" was said first, after so many steps */
+    _Atomic uint64_t told[RACES][TELLS]; /* when "done" was first said after so many steps */
     struct work works[WORKS_MAX];
     size_t count;
 } trace = {.fd = -1};
@@ -91,7 +91,7 @@ void trace_said_race(int race, uint32_t told)
         trace.told[race][told] = now_ns();
 }
 
-/* Marks are no works, but the two around a graph's; nor are delays, which are the library's. */
+/* Marks do not count, except the two around a graph, nor do delays, which are the library's. */
 static bool counts(const struct work *w)
 {
     if (!strcmp(w->name, "distance"))
@@ -145,8 +145,8 @@ static int read_log(void)
 
 /* ---- what the program put there ------------------------------------------------------------ */
 
-/* What an op is in the log: one work of this kind and name; GRAPH: everything between two marks.
- * NULL: nothing. */
+/* How an op appears in the log: as one work of this kind and name; GRAPH: as all between two marks.
+ * NULL: not at all. */
 static const char GRAPH[] = "graph_start";
 static const struct {
     const char *kind, *name;
@@ -180,7 +180,7 @@ static const struct {
     [OP_SYNC_D2D] = {"copy", ""},
     [OP_SYNC_ANY] = {"copy", ""},
     [OP_SYNC_MEMSET] = {"copy", "memset"},
-    [OP_ALLOC_ASYNC] = {"copy", "memset"}, /* which the runner adds */
+    [OP_ALLOC_ASYNC] = {"copy", "memset"}, /* the runner adds it */
     [OP_POOL_LOOP] = {"copy", ""},
     [OP_HOST_FUNC] = {"host", "host_func"},
     [OP_CALLBACK] = {"host", "callback"},
@@ -191,11 +191,11 @@ static const struct {
 
 bool trace_wants(const struct op *o)
 {
-    bool tells = o->kind == OP_CTX_RENEW || o->kind == OP_MIX_PASSING; /* when it runs */
+    bool tells = o->kind == OP_CTX_RENEW || o->kind == OP_MIX_PASSING; /* when run */
     return trace.fd >= 0 && looks[o->kind].kind && !tells;
 }
 
-/* How many works `o` is. A copy counts once, however many pieces the library cuts it into. */
+/* The number of works of `o`. A copy counts once, into however many pieces the library cuts it. */
 static size_t works_of(const struct op *o)
 {
     if (o->kind == OP_CTX_RENEW)
@@ -203,7 +203,7 @@ static size_t works_of(const struct op *o)
     return o->kind == OP_POOL_LOOP ? 3 * loop_rounds(o->variant) : 1;
 }
 
-/* The kind allows for another name where there is a choice of kernels. */
+/* If there is a choice of kernels, the work may have another name. */
 static bool is_work(const struct op *o, const struct work *w)
 {
     const char *name = looks[o->kind].name;
@@ -212,7 +212,7 @@ static bool is_work(const struct op *o, const struct work *w)
     return !strcmp(w->kind, looks[o->kind].kind) && (!*name || !strcmp(w->name, name));
 }
 
-/* The last line of the work that begins at `first`: of a copy, or of a batch, its last bytes. */
+/* The last line of the work that begins at `first`: of a copy or a batch, its last bytes. */
 static const struct work *work_end(const struct work *first)
 {
     const struct work *last = first, *end = trace.works + trace.count;
@@ -223,7 +223,7 @@ static const struct work *work_end(const struct work *first)
     return last;
 }
 
-/* The works of `op`, the first of which is at `at`; returns the place after them. */
+/* Takes the works of `o`, of which the first is at `at`. Returns the place behind them. */
 static size_t take(const struct op *o, size_t at, struct span *span)
 {
     const struct work *first = &trace.works[at], *last = work_end(first);
@@ -237,7 +237,7 @@ static size_t take(const struct op *o, size_t at, struct span *span)
     return (size_t)(last - trace.works) + 1;
 }
 
-/* The next work of the stream that nobody has taken, by a cursor per stream of the log. */
+/* The next work of the stream that was not taken. Each stream of the log has such a cursor. */
 static size_t *cursor_of(uint64_t stream)
 {
     static struct {
@@ -245,7 +245,7 @@ static size_t *cursor_of(uint64_t stream)
         size_t at;
     } cursors[512];
     static size_t used;
-    if (!stream) { /* begin anew */
+    if (!stream) { /* start with new cursors */
         used = 0;
         for (size_t i = 0; i < trace.count && used < 512; i++)
             if (!used || cursors[used - 1].stream != trace.works[i].stream) {
@@ -262,7 +262,7 @@ static size_t *cursor_of(uint64_t stream)
 
 #define WRONG(...) return snprintf(why, size, __VA_ARGS__), 1
 
-/* What a fault's calls put there, the model does not say. */
+/* The model does not say what the calls about a fault put there. */
 static bool faults(const struct program *p)
 {
     for (uint32_t i = 0; i < p->op_count; i++)
@@ -318,7 +318,7 @@ static int order(const struct program *p, char *why, size_t size)
     return 0;
 }
 
-/* When this op, or who was told of it, said that what it follows has ended. */
+/* When this op, or a thread that was told of it, learned that what it follows has ended. */
 static uint64_t said_at(const struct op *o, uint32_t index)
 {
     uint64_t first = trace.said[index];

@@ -1,6 +1,6 @@
 /*
- * worker.c - the oracle's helper processes: the one that executes programs, and the one whose
- * real-time activity holds them. They alone are linked with the driver.
+ * worker.c - the oracle's other processes: the one that executes programs, and the one whose
+ * real-time activity holds them. Only these are linked with the driver.
  */
 #include "run.h"
 

@@ -1,5 +1,5 @@
 /*
- * cases.c - workloads that have names: what once kept real time waiting, or best effort idle.
+ * cases.c - workloads with names. Each once kept real time waiting or best effort idle.
  */
 #include "workload.h"
 
@@ -24,7 +24,7 @@ enum { MS = 1500, FAIR_MS = 2500, LATER_MS = 400, QUIET_MS = 5600 };
      .gap_us = 5000,                                                                               \
      .start_ms = start}
 
-/* The service's next request is due before the last one is done. */
+/* The next request of the service is due before the last one is done. */
 #define LEAST(percent, us, ...)                                                                    \
     {                                                                                              \
         .open = "abscd", .jobs = sizeof((struct job[]){__VA_ARGS__}) / sizeof(struct job),         \
@@ -40,7 +40,7 @@ enum { MS = 1500, FAIR_MS = 2500, LATER_MS = 400, QUIET_MS = 5600 };
         }                                                                                          \
     }
 
-/* Steps of solos: so many kernels of one kind in a stream. */
+/* Steps of solos: IN is n kernels of one kind in a stream. */
 #define IN(place, n, which)  {STEP_kernels, .stream = place, .count = n, .kernel = which}
 #define WAIT_AND_REST(place) {STEP_sync, .stream = place}, {STEP_rest, .count = 100000}
 #define SOLO(s)              .jobs = 1, .job = {JOB(1, 100)}, .solo = &(s)
@@ -53,8 +53,8 @@ enum { MS = 1500, FAIR_MS = 2500, LATER_MS = 400, QUIET_MS = 5600 };
      .kernel_us = 20,                                                                              \
      .blocks = FULL}
 
-/* The last kernels of one stream are asked for before the first of another; a quarter of the
- * device does for each. */
+/* The program asks for the last kernels of one stream before the first ones of the next. Each needs
+ * a quarter of the device. */
 static const struct solo short_in_turn = {.streams = 4,
                                           .kernels = 1,
                                           .kernel = {{100, FULL / 4}},
@@ -179,7 +179,7 @@ static const struct named {
                   .kernel_us = 20,
                   .blocks = FULL,
                   .gap_us = 20000}}},
-    {"four_jobs_come", /* beside a service that is there, and asks often */
+    {"four_jobs_come", /* beside a service that is already there and asks often */
      {.jobs = 4,
       .job = {JOB_BUT(1, LIST(100), .start_ms = 100), JOB_BUT(1, LIST(100), .start_ms = 100),
               JOB_BUT(1, LIST(100), .start_ms = 100), JOB_BUT(1, LIST(100), .start_ms = 100)},
@@ -230,11 +230,11 @@ static const struct named {
       .service = SERVICE_OF(LATER_MS, sync)}},
     {"turns_with_gates",
      {.gates = true, .jobs = 1, .job = {JOB(2, 25, 400)}, .service = SERVICE_OF(0, sync)}},
-    {"long_at_first", /* longer than the guard waits, and nobody knows */
+    {"long_at_first", /* longer than the guard waits; no parameter says so */
      {.jobs = 1,
       .job = {JOB_BUT(1, LIST(100), .first_us = 250000)},
       .service = SERVICE_OF(0, sync)}},
-    {"polled_word_bursts", /* one request behind the other, and nobody is told of their ends */
+    {"polled_word_bursts", /* one request after another, and no call tells of their ends */
      {.jobs = 1,
       .job = {JOB(1, 100)},
       .service = {.there = true,
@@ -257,9 +257,9 @@ static const struct named {
                   .kernel_us = 200,
                   .blocks = FULL,
                   .gap_us = 10000}}},
-    {"one_job_comes", /* at once after its context, beside a service that is there */
+    {"one_job_comes", /* and launches at once, beside a service that is already there */
      {.jobs = 1, .job = {JOB_BUT(1, LIST(100), .start_ms = 100)}, .service = SERVICE_OF(0, sync)}},
-    {"polled_word_in_step", /* with the tick of the service's own client */
+    {"polled_word_in_step", /* in step with the tick of the service's own client */
      {.jobs = 1,
       .job = {JOB(1, 100)},
       .service = {.there = true,
@@ -271,12 +271,12 @@ static const struct named {
                   .blocks = 16,
                   .gap_us = 5000,
                   .start_ms = LATER_MS}}},
-    {"two_streams_of_long_with_gates", /* no gate parts the kernel of one from the other's */
+    {"two_streams_of_long_with_gates", /* there is no gate between the kernels of the two */
      {.gates = true,
       .jobs = 1,
       .job = {{.us = {600}, .cycle = 1, .blocks = FULL, .streams = 2, .weight = 1}},
       .service = SERVICE_OF(0, sync)}},
-    {"four_jobs_that_wait", /* each for its last eight kernels: often nothing of them is buffered */
+    {"four_jobs_that_wait", /* each for its last eight kernels: often none of them is buffered */
      {.jobs = 4,
       .job = {JOB_BUT(1, LIST(100), .sync_every = 8), JOB_BUT(1, LIST(100), .sync_every = 8),
               JOB_BUT(1, LIST(100), .sync_every = 8), JOB_BUT(1, LIST(100), .sync_every = 8)},
@@ -287,8 +287,8 @@ static const struct named {
       .job = {JOB_BUT(1, LIST(100), .sync_every = 3), JOB_BUT(1, LIST(100), .sync_every = 3),
               JOB_BUT(1, LIST(100), .sync_every = 3), JOB_BUT(1, LIST(100), .sync_every = 3)},
       .service = SERVICE_OF(0, sync)}},
-    /* No parameter says which: two in a row are no surprise. By when the job begins (b) is 200 to
-     * 380. */
+    /* No parameter says which one is long, so two in a row are possible. (b) is 200 to 380,
+     * depending on when the job begins. */
     {"one_in_eight_long",
      {.slack_us = 100,
       .jobs = 1,
@@ -298,7 +298,7 @@ static const struct named {
      {.jobs = 1,
       .job = {JOB_BUT(1, LIST(200), .come_and_go = true, .sync_every = 16)},
       .service = SERVICE_OF(0, sync)}},
-    {"streams_beside_what_stands", /* at first everything waits until the guard lets in */
+    {"streams_beside_what_stands", /* at first all of it waits until the guard lets it in */
      {.open = "d",
       .jobs = 1,
       .job =
@@ -317,12 +317,12 @@ static const struct named {
       .jobs = 1,
       .job = {{.us = {100}, .cycle = 1, .blocks = FULL, .streams = 8, .weight = 1}},
       .service = SERVICE_OF(0, sync)}},
-    {"per_thread_stream", /* its kernels are learned as others are */
+    {"per_thread_stream", /* its kernels' times are learned as others' are */
      {.jobs = 1,
       .job = {JOB_BUT(1, LIST(400), .sync_every = 4, .per_thread = true)},
       .service = SERVICE_OF(0, sync)}},
     {"solo_alone", {SOLO(long_side_by_side)}},
-    {"turns_in_two_streams", /* so the estimate is twice the long one */
+    {"turns_in_two_streams", /* so the estimate is twice the time of the long one */
      {.jobs = 1,
       .job = {{.us = {3, 48},
                .cycle = 2,

@@ -1,5 +1,5 @@
 /*
- * draw.h - draw one of a list of numbers.
+ * draw.h - draws one of a list of numbers.
  */
 #ifndef PURPOSE_DRAW_H
 #define PURPOSE_DRAW_H

@@ -1,9 +1,9 @@
 /*
  * judge.c - verdicts on one run (see judge.h).
  *
- * A cut-in is work of the service that is submitted while nothing of the service is in the driver.
- * What a job asked for and what the driver has got of it are compared one by one: the launches of a
- * stream reach the driver in their order.
+ * A cut-in is work of the service that is submitted while the driver has no work of the service.
+ * What a job asked for and what of it the driver has are compared one by one, because the launches
+ * of a stream reach the driver in order.
  */
 #include "judge.h"
 
@@ -27,10 +27,10 @@ enum {
 
 enum kind { KERNEL, COPY };
 struct op {
-    uint32_t who, lane; /* of jobs: the stream's place, STREAMS: another one */
+    uint32_t who, lane; /* lane of a job: index of its stream; STREAMS: another one */
     enum kind kind;
     uint64_t submit, start, end, cost;
-    uint64_t call; /* of a graph's node: the launch's; its own may wait there for room */
+    uint64_t call; /* of a graph's node: the graph's launch; the node may wait for room */
 };
 
 struct ops {
@@ -39,9 +39,9 @@ struct ops {
 };
 
 struct cut_in {
-    uint64_t submit, end;  /* the first work's, the last one's */
-    uint64_t ready, start; /* the first kernel: its stream is there; it starts; 0: there is none */
-    uint64_t copy_wait;    /* of a copy in front of it */
+    uint64_t submit, end;  /* of the first work, of the last one */
+    uint64_t ready, start; /* of the first kernel: its stream is free; it starts; 0: no kernel */
+    uint64_t copy_wait;    /* of a copy ahead of it */
 };
 
 /* ---- the log --------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static uint32_t worker_of(const struct run *r, int pid)
     return who;
 }
 
-/* Where streams come and go any other one stands for the first. */
+/* If streams come and go, any other stream counts as the first. */
 static uint32_t lane_of(const struct run *r, uint32_t who, uint64_t id)
 {
     const struct record *said = r->record[who];
@@ -73,7 +73,7 @@ static uint32_t lane_of(const struct run *r, uint32_t who, uint64_t id)
     return lane == STREAMS && any ? 0 : lane;
 }
 
-/* `graph`: when that was launched in whose nodes each stream is, as far as the log was read. */
+/* `graph`: when the graph was launched whose nodes a stream runs, as far as the log was read. */
 static bool line_read(const struct run *r, const char *line, uint64_t graph[][STREAMS + 1],
                       struct op *op)
 {
@@ -162,7 +162,7 @@ static void rule_judge(struct verdict *v, enum rule rule, struct figure f, doubl
     v->failed[rule] = f.value > most;
 }
 
-/* The smallest value that so many percent do not exceed. There is one. */
+/* The smallest value that `percent` of the figures do not exceed. There must be a figure. */
 static struct figure percentile(struct figures *f, double percent)
 {
     size_t at = (size_t)((double)f->n * percent / 100);
@@ -187,7 +187,7 @@ static void cut_in_copies(struct cut_in *c, const struct op *op)
     c->ready = op->end;
 }
 
-/* The next one from `*i` on; false: there is none. */
+/* Finds the next one, from `*i` on. False: there is none. */
 static bool cut_in_next(const struct ops *ops, size_t *i, struct cut_in *c)
 {
     *c = (struct cut_in){0};
@@ -211,8 +211,8 @@ static bool cut_in_next(const struct ops *ops, size_t *i, struct cut_in *c)
     return c->submit != 0;
 }
 
-/* What was running still had to do; only one context has the multiprocessors. A kernel that found
- * them free, and another context there, runs when the device has switched. */
+/* What the running kernel still had to do. Only one context has the multiprocessors. If they were
+ * free and another context had the device, a kernel of that runs once the device has switched. */
 static uint64_t rest_ns(const struct ops *ops, uint64_t at)
 {
     uint64_t rest = 0, next = 0;
@@ -229,9 +229,9 @@ static uint64_t rest_ns(const struct ops *ops, uint64_t at)
     return rest ? rest : next;
 }
 
-/* Commands that best effort submitted while the service had work there. A thread that looked before
- * the hold may have lost its processor since: where the host's time is the machine's, what comes at
- * once is nobody's fault, nor one more of each stream. */
+/* Counts commands that best effort submitted while the service had work on the device. A thread
+ * that looked before the hold may have lost its processor since. So if the host's time is the
+ * machine's, what comes at once is excused, and one more command of each stream. */
 static uint32_t submitted_after(const struct run *r, const struct ops *ops, const struct cut_in *c)
 {
     uint32_t late[JOBS][STREAMS + 1] = {0}, excused = r->stepped ? 0 : 1, n = 0;
@@ -251,7 +251,7 @@ static uint32_t submitted_after(const struct run *r, const struct ops *ops, cons
     return n;
 }
 
-/* Has somebody come so recently that times are not known yet? */
+/* Whether a process has come so recently that times are not known yet. */
 static bool is_settling(const struct run *r, uint64_t at)
 {
     for (uint32_t who = 0; who < WORKERS; who++)
@@ -261,7 +261,7 @@ static bool is_settling(const struct run *r, uint64_t at)
     return false;
 }
 
-/* When best effort next started behind a cut-in; 0: the service came again before. */
+/* When best effort next started after a cut-in. 0: the service came again before that. */
 static uint64_t started_next(const struct ops *ops, const struct cut_in *c, uint64_t until)
 {
     uint64_t next = 0;
@@ -270,7 +270,7 @@ static uint64_t started_next(const struct ops *ops, const struct cut_in *c, uint
         if (op->who == SERVICE)
             continue;
         if (op->start <= c->end && op->end > c->end)
-            return c->end; /* beside it */
+            return c->end; /* it ran beside the cut-in */
         if (op->start > c->end && (!next || op->start < next))
             next = op->start;
     }
@@ -285,13 +285,13 @@ static bool is_paused(const struct run *r, uint32_t who, uint64_t at)
            at < from + (CHANGE_MS + 1) * 1000000ull;
 }
 
-/* Of what it asked for, what has not started by its end never will. */
+/* What the job asked for and has not started by its end will never start. */
 static bool is_over(const struct run *r, uint32_t who, uint64_t at)
 {
     return at >= r->begin_ns + r->workload->job[who].end_ms * 1000000ull;
 }
 
-/* Has a job asked for more at that time than has started? */
+/* Whether at that time a job had asked for more than had started. */
 static bool is_asked_for(const struct run *r, const struct ops *ops, uint64_t at)
 {
     uint32_t started[JOBS][STREAMS] = {0};
@@ -352,8 +352,8 @@ static void cut_ins_judge(const struct run *r, const struct ops *ops, struct ver
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* Between a request's call and the program's knowledge of its end, and until best effort has
- * started again, somebody is held; that is (c)'s. How much of that time is so. */
+/* From a request's call until the program knows of its end, and until best effort has started
+ * again, best effort is held; rule (c) judges that. Returns how much of the time is such. */
 static uint64_t held_ns(const struct run *r, uint64_t from, uint64_t until)
 {
     const struct record *c = r->record[SERVICE];
@@ -369,7 +369,7 @@ static uint64_t held_ns(const struct run *r, uint64_t from, uint64_t until)
     return held;
 }
 
-/* When nobody is new any more. */
+/* The time from which all processes have been there for long enough. */
 static uint64_t settled_ns(const struct run *r)
 {
     uint64_t last = 0;
@@ -457,7 +457,7 @@ static void share_judge(const struct run *r, const struct ops *ops, struct verdi
 }
 
 /* Of all jobs together, from a second after the last one came: their kernels meet real time from
- * the begin, and are learned slowly. A tenth of it may lack. */
+ * the beginning, so their times are learned slowly. A tenth of the share may be missing. */
 static void least_judge(const struct run *r, const struct ops *ops, struct verdict *v)
 {
     uint64_t ran = 0, from = r->record[SERVICE]->begun_ns;
@@ -471,7 +471,7 @@ static void least_judge(const struct run *r, const struct ops *ops, struct verdi
     rule_judge(v, RULE_share, (struct figure){is < due ? due - is : 0, 0}, due / 10);
 }
 
-/* One that is not through has taken all the time there was. */
+/* A solo that has not finished has taken all the time there was. */
 static void solo_judge(const struct run *r, struct verdict *v)
 {
     const struct record *c = r->record[0];

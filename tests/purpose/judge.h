@@ -1,6 +1,6 @@
 /*
- * judge.h - did real time get in? Verdicts on one run, from the simulated device's event log, in
- * the device's time, and from what the workers say of their own calls.
+ * judge.h - did real time get in? Verdicts on one run. They come from the event log of the
+ * simulated device, in the device's time, and from what the workers report of their calls.
  */
 #ifndef PURPOSE_JUDGE_H
 #define PURPOSE_JUDGE_H
@@ -32,13 +32,13 @@ enum rule {
 struct verdict {
     bool judged[RULE_COUNT], failed[RULE_COUNT];
     double figure[RULE_COUNT];  /* in the rule's unit */
-    uint64_t at_ns[RULE_COUNT]; /* where it was so; 0: all the time */
+    uint64_t at_ns[RULE_COUNT]; /* when it was so; 0: the whole time */
     uint32_t cut_ins;
-    /* Not judged, from when nobody is new any more: from the first kernel's stream being ready
-     * for it until it starts, what ran then included; and the part of the time that the device
-     * works. */
+    /* Not judged, and only from when all processes have been there for long enough: the time from
+     * the first kernel's stream being free for it until it starts, including what ran then; and the
+     * part of the time in which the device works. */
     double wait_p50_us, used;
-    uint64_t took_ns; /* a solo's steps */
+    uint64_t took_ns; /* by a solo's steps */
 };
 
 struct run {
@@ -47,9 +47,9 @@ struct run {
     pid_t pid[WORKERS]; /* 0: not there */
     const struct record *record[WORKERS];
     uint64_t begin_ns, end_ns;
-    uint64_t native_ns;         /* what a solo took without cutin; 0: nothing is to be judged */
-    double budget_us, slack_us; /* what (b) allows: one budget, and the stated constant */
-    bool stepped;               /* the host's time is modelled, too: no allowance for it */
+    uint64_t native_ns;         /* a solo's time without cutin; 0: it is not to be judged */
+    double budget_us, slack_us; /* (b) allows one budget and the stated constant */
+    bool stepped;               /* the host's time is modelled, so nothing is allowed for it */
 };
 
 /* 0, or -errno: the log cannot be read. */

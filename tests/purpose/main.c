@@ -55,7 +55,7 @@ static struct {
     const char *rules;
     uint64_t seed;
     uint32_t programs, seconds, jobs;
-    int result; /* file to which the verdict goes; 0: none */
+    int result; /* file for the verdict; 0: none */
     double allowed[RULE_COUNT];
     bool print, solo;
 } options = {
@@ -75,7 +75,7 @@ static const struct {
 #undef X
 };
 
-/* The machine's, for who waits for this command. */
+/* The machine's time: people wait for this command. */
 static uint64_t machine_ns(void)
 {
     struct timespec t;
@@ -83,7 +83,7 @@ static uint64_t machine_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static const char *seed_text(uint64_t seed)
 {
@@ -104,7 +104,7 @@ static bool rule_decides(const struct workload *w, enum rule rule)
            !(w->open && strchr(w->open, letter));
 }
 
-/* The stepped clock's: how often a thread waited for what is outside of it. */
+/* Of the stepped clock: how often a thread waited for something outside of it. */
 extern uint64_t simgpu_clock_lost(void) __attribute__((weak));
 
 static bool verdict_print(const struct workload *w, const struct verdict *v, uint64_t begin_ns)
@@ -154,7 +154,7 @@ static void tally_add(struct tally *t, const struct verdict *v, const struct wor
     }
 }
 
-/* Returns whether no rule is broken more often than it may be. */
+/* Returns whether every rule is broken no more often than it may be. */
 static bool tally_print(const struct tally *t)
 {
     bool allowed = true;
@@ -169,7 +169,7 @@ static bool tally_print(const struct tally *t)
     return allowed;
 }
 
-/* RULE=PERCENT */
+/* Reads RULE=PERCENT. */
 static bool allow(const char *text)
 {
     size_t length = strcspn(text, "=");
@@ -183,7 +183,7 @@ static bool allow(const char *text)
 }
 
 struct result {
-    bool judged; /* else it could not run */
+    bool judged; /* false: it could not run */
     bool broken;
     struct verdict verdict;
 };
@@ -224,7 +224,7 @@ static const struct {
     MUTANTS_OF_PURPOSE(X)
 #undef X
 };
-/* Where each was found last; that workload runs first. */
+/* The workload by which each was found last. It runs first. */
 static const char *const found_by[] = {
     [MUTANT_estimates_constant] = "one_short_three_long",
     [MUTANT_hold_ends_by_look] = "four_jobs_first",
@@ -250,8 +250,7 @@ static const char *const found_by[] = {
 };
 enum { MUTANTS_HERE = sizeof(mutants) / sizeof(*mutants), CASES_MOST = 96 };
 
-/* What the mutant made of the workload that was no fault before, or less of one; RULE_COUNT:
- * nothing. */
+/* A rule that is broken only with the mutant, or less without it. RULE_COUNT: none. */
 static enum rule mutant_shows(const struct verdict *with, const struct verdict *without)
 {
     int i = 0;
@@ -261,13 +260,13 @@ static enum rule mutant_shows(const struct verdict *with, const struct verdict *
     return (enum rule)i;
 }
 
-/* Verdicts without any; `known`: they have been made. */
+/* Verdicts without a mutant; `known`: those that were made. */
 static struct {
     struct verdict without[CASES_MOST];
     bool known[CASES_MOST];
 } cases;
 
-/* Does it show in this workload? */
+/* Whether the mutant shows in this workload. */
 static bool mutant_in_case(const char *name, uint32_t i)
 {
     struct workload w;
@@ -315,7 +314,7 @@ static bool mutant_find_named(const char *name)
 
 /* ---- side by side ---------------------------------------------------------------------------- */
 
-/* The same command for the i-th workload or bug alone. */
+/* The arguments for a command that runs only the i-th workload or bug. */
 static void work_of(uint32_t i, char *args[SIDE_ARGUMENTS])
 {
     static char seed[24];
@@ -336,8 +335,8 @@ static struct side side_of(uint32_t many, int argc, char **argv)
                          .size = sizeof(struct result)};
 }
 
-/* Each on the stepped clock in a process of its own: a seed gives the same alone and among others.
- * On the host's clock one after the other, here. */
+/* On the stepped clock each workload has a process of its own, so a seed gives the same result
+ * alone and among others. On the host's clock they run here, one after another. */
 static int run(int argc, char **argv)
 {
     struct tally tally[RULE_COUNT] = {0};
@@ -378,7 +377,8 @@ static int run_mutants(int argc, char **argv)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-/* Here, of one workload or bug; who started this as one of many reads what came of it. */
+/* Runs one workload or bug in this process. The command that started this one as one of many reads
+ * the result. */
 static int run_one(void)
 {
     struct workload w;
@@ -395,8 +395,8 @@ static int run_one(void)
     return r.broken;
 }
 
-/* The whole command lives in that time, from its first instruction on; where memory lies is the
- * same in every run, too. */
+/* Starts the command again, so that it is in the stepped time from its first instruction on.
+ * Addresses of memory are then the same in every run. */
 static void clock_enter(char **argv)
 {
     char id[32];

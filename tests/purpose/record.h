@@ -1,5 +1,5 @@
 /*
- * record.h - what a worker says of itself while it runs: memory that it shares with the command.
+ * record.h - what a worker reports while it runs, in memory that it shares with the command.
  */
 #ifndef PURPOSE_RECORD_H
 #define PURPOSE_RECORD_H
@@ -9,25 +9,25 @@
 
 #include "workload.h"
 
-/* Kernels of 3 us, for six seconds. */
+/* Enough for kernels of 3 us during six seconds. */
 enum { RECORD_CALLS = 1 << 21, RECORD_REQUESTS = 1 << 12, RECORD_FD = 3 };
 
 struct request {
     uint64_t due_ns, called_ns, known_ns;
 };
 
-/* Sparse: pages that nobody writes are not there. */
+/* Sparse: pages that are never written take no memory. */
 struct record {
-    _Atomic uint32_t failed; /* the driver's error, and where */
+    _Atomic uint32_t failed; /* the driver's error; the next says where */
     uint32_t failed_line;
-    uint64_t begun_ns;           /* the first call that asks for work */
-    uint64_t done_ns;            /* a solo's last step is done; 0: not yet */
-    uint64_t memory_high;        /* bytes of the GPU in use, the most that was seen */
-    uint32_t per_call[STREAMS];  /* kernels of a launch */
+    uint64_t begun_ns;           /* when the first call asked for work */
+    uint64_t done_ns;            /* when a solo's last step was done; 0: not yet */
+    uint64_t memory_high;        /* the most bytes of the GPU that were seen in use */
+    uint32_t per_call[STREAMS];  /* kernels of one launch */
     uint64_t stream_id[STREAMS]; /* cuStreamGetId */
     _Atomic uint32_t calls[STREAMS];
     _Atomic uint32_t requests;
-    uint64_t call_ns[STREAMS][RECORD_CALLS]; /* of launches: before the call */
+    uint64_t call_ns[STREAMS][RECORD_CALLS]; /* of each launch: before the call */
     struct request request[RECORD_REQUESTS];
 };
 

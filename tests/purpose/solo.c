@@ -1,5 +1,5 @@
 /*
- * solo.c - draw programs in several streams (see solo.h).
+ * solo.c - draws programs in several streams (see solo.h).
  */
 #include "solo.h"
 
@@ -7,7 +7,7 @@
 
 #include "draw.h"
 
-enum { MOST_US = 400000 }; /* of all its kernels, one after the other */
+enum { MOST_US = 400000 }; /* of all its kernels, if they run one after another */
 
 static void step_add(struct solo *p, struct step step)
 {
@@ -24,14 +24,14 @@ static void streams_draw(struct solo *p, uint64_t *s)
     p->stream[p->streams - 1].legacy = p->streams > 1 && random_below(s, 5) == 0;
 }
 
-/* So many that all the time that is left is enough for them, and one at least. */
+/* As many as fit into half of the time that is left, but at least one. */
 static uint32_t launches_draw(uint64_t *s, uint32_t us, uint32_t left_us)
 {
     uint32_t n = PICK(s, 1, 3, 10, 40), most = left_us / 2 / us;
     return n <= most ? n : most ? most : 1;
 }
 
-/* Returns the time of its kernels. */
+/* Returns the time of the unit's kernels. */
 static uint32_t unit_draw(struct solo *p, uint64_t *s, uint32_t left_us)
 {
     uint32_t stream = random_below(s, p->streams), kernel = random_below(s, p->kernels),

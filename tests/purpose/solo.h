@@ -1,6 +1,6 @@
 /*
- * solo.h - a program in several streams that does its steps once, while nobody above is at work:
- * what it takes without cutin bounds what it may take. Drawn from a seed, or with a name.
+ * solo.h - a program in several streams that does its steps once, while no client above is at work.
+ * Its time without cutin bounds its time under cutin. It is drawn from a seed, or has a name.
  */
 #ifndef PURPOSE_SOLO_H
 #define PURPOSE_SOLO_H
@@ -40,7 +40,7 @@ struct solo {
     struct solo_kernel {
         uint32_t us, blocks;
     } kernel[SOLO_KERNELS];
-    uint32_t graph, graph_us; /* kernels of the graph, and their length; 0: there is none */
+    uint32_t graph, graph_us; /* number of the graph's kernels, and time of each; 0: no graph */
     struct step step[SOLO_STEPS];
 };
 

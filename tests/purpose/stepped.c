@@ -1,5 +1,5 @@
 /*
- * stepped.c - cutin on the stepped clock, all of it: processes, their libraries, the daemon and the
+ * stepped.c - all of cutin on the stepped clock: processes, their libraries, the daemon and the
  * device. Two runs are equal to the byte, whatever else the machine does.
  */
 #include <criterion/criterion.h>
@@ -30,8 +30,8 @@ static void teardown(void)
 
 TestSuite(stepped, .init = setup, .fini = teardown);
 
-/* The event log of a workload that has a name, without the numbers of processes; and what
- * cutin-purpose prints of it. */
+/* The event log of a workload with a name, without process ids. `said` gets what cutin-purpose
+ * prints about it. */
 static char *workload_run(const char *name, const char *seed, char *said, size_t room)
 {
     char command[512], path[PATH_ROOM], *log = calloc(1, LOG_MOST), *at = log;
@@ -71,7 +71,7 @@ static void loops_end(const pid_t loop[LOOPS])
     }
 }
 
-/* Where the first lines differ. */
+/* Shows the first line in which they differ. */
 static void logs_expect_equal(const char *a, const char *b)
 {
     size_t at = 0;
@@ -129,7 +129,7 @@ static size_t kernels_read(const char *log, struct kernel *k)
 {
     size_t n = 0;
     for (const char *line = log, *end; *line && n < KERNELS_MOST; line = end + 1) {
-        char text[512]; /* of the line alone: sscanf first looks for the end of what it is given */
+        char text[512]; /* only this line: sscanf first looks for the end of its text */
         uint64_t cost;
         end = strchr(line, '\n');
         snprintf(text, sizeof(text), "%.*s", (int)(end - line), line);
@@ -142,8 +142,8 @@ static size_t kernels_read(const char *log, struct kernel *k)
     return n;
 }
 
-/* When the last best-effort kernel ends that was in flight when the service launched, or in a call
- * that had looked before, and began before the service's did; 0: none was. */
+/* When the last best-effort kernel ends that was in flight when the service launched, or whose call
+ * had looked before that, and that began before the service's. 0: there was none. */
 static uint64_t in_flight_end(const struct kernel *k, size_t n, const struct kernel *service)
 {
     uint64_t end = 0;
@@ -154,8 +154,8 @@ static uint64_t in_flight_end(const struct kernel *k, size_t n, const struct ker
     return end;
 }
 
-/* The device's switch to the service's context takes 20 us, and each marker in its way half of one.
- * Where best effort's time slice ends first, the service does not even wait for its kernel. */
+/* The device's switch to the service's context takes 20 us, and each marker ahead of it half of
+ * one. If best effort's time slice ends earlier, the service does not even wait for the kernel. */
 Test(stepped, a_cut_in_waits_for_what_is_in_flight_and_a_modelled_cost)
 {
     enum { SWITCH_NS = 20000, MARKER_NS = 500, SETTLED_MS = 300 };
@@ -188,7 +188,7 @@ static double figure(const char *said, const char *name)
     return value;
 }
 
-/* Real time waits as beside one of them, and the device is used, with gates and without. */
+/* Real time waits as it does beside one job, and the device is used, with gates and without. */
 static void several_expect(const char *gates)
 {
     static const char *const jobs[] = {"one_job", "two_jobs", "four_jobs", "eight_jobs"};

@@ -1,5 +1,5 @@
 /*
- * trial.c - one workload, run once and judged (see trial.h).
+ * trial.c - runs one workload once and judges it (see trial.h).
  */
 #include "trial.h"
 #include "common/clock.h"
@@ -27,7 +27,7 @@ static void path_of(const struct trial *t, const char *name, char path[PATH_ROOM
     snprintf(path, PATH_ROOM, "%s/%s", t->folder, name);
 }
 
-/* In the child: nothing of cutin's and the simulator's but what is said here. */
+/* In the child. Of cutin's and the simulator's variables it keeps only those set here. */
 static void environment_make(const struct trial *t, const struct workload *w, uint32_t who)
 {
     extern char **environ;
@@ -46,10 +46,10 @@ static void environment_make(const struct trial *t, const struct workload *w, ui
     setenv("SIMGPU_LOG", text, 1);
     if (t->stepped)
         setenv("SIMGPU_CLOCK", "step", 1);
-    setenv("SIMGPU_DATA", "0", 1); /* half a gigabyte at a time */
+    setenv("SIMGPU_DATA", "0", 1); /* else half a gigabyte is moved at a time */
     setenv("LD_LIBRARY_PATH", t->simulator, 1);
     setenv("CUTIN_PROFILE", "off", 1);
-    setenv("XDG_CACHE_HOME", "/dev/null", 1); /* what gates and markers cost is recorded there */
+    setenv("XDG_CACHE_HOME", "/dev/null", 1); /* costs of gates and markers are recorded there */
     setenv("CUTIN_GATES", w->gates ? "on" : "off", 1);
     path_of(t, "s", text);
     setenv("CUTIN_SOCKET", text, 1);
@@ -137,7 +137,7 @@ struct place {
 
 static bool place_open(struct place *p)
 {
-    p->fd = memfd_create("purpose", 0); /* inherited on purpose */
+    p->fd = memfd_create("purpose", 0); /* the worker inherits it on purpose */
     if (p->fd < 0 || ftruncate(p->fd, sizeof(*p->record)))
         return false;
     p->record = mmap(NULL, sizeof(*p->record), PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);
@@ -183,7 +183,7 @@ static bool worker_failed(const struct place *p, uint64_t seed, uint32_t who)
     return failed;
 }
 
-/* What an administrator changes, and how it was. */
+/* What an administrator changes, and how to undo it. */
 static const char *const changes[CHANGE_COUNT][2][3] = {
     [CHANGE_pause] = {{"pause"}, {"resume"}},
     [CHANGE_weight] = {{"set", "--weight", "3"}, {"set", "--weight", "1"}},
@@ -208,7 +208,7 @@ static bool solo_is_done(const struct workload *w, const struct place *places)
     return w->solo && __atomic_load_n(&places[0].record->done_ns, __ATOMIC_ACQUIRE);
 }
 
-/* Starts and ends everybody when their time comes. */
+/* Starts and ends each process when its time comes. */
 static void places_run(const struct trial *t, const struct workload *w, struct place *places,
                        struct run *r)
 {
@@ -233,7 +233,7 @@ static void places_run(const struct trial *t, const struct workload *w, struct p
         process_end(&change[i]);
 }
 
-/* `native_ns`: struct run's. */
+/* `native_ns` is for struct run. */
 static int trial_run_once(const struct trial *t, const struct workload *w, struct verdict *v,
                           uint64_t *begin_ns, uint64_t native_ns)
 {

@@ -1,5 +1,5 @@
 /*
- * verdict.c - the judge of cutin-purpose says no where it has to, on event logs made by hand.
+ * verdict.c - the judge of cutin-purpose says no where it must, on event logs made by hand.
  */
 #include <criterion/criterion.h>
 
@@ -53,7 +53,7 @@ static void teardown(void)
 
 TestSuite(verdict, .init = setup, .fini = teardown);
 
-/* Times in us behind BUSY, when nobody is new any more. */
+/* Times are in us after BUSY, when all processes have been there for long enough. */
 static void ran_by_name(int pid, const char *kind, const char *name, int64_t submit, int64_t start,
                         int64_t end)
 {
@@ -69,7 +69,7 @@ static void ran(int pid, const char *kind, int64_t submit, int64_t start, int64_
     ran_by_name(pid, kind, "x", submit, start, end);
 }
 
-/* Of two kernels, which wait in the driver until there is room for them. */
+/* A graph of two kernels, which wait in the driver until there is room for them. */
 static void ran_graph(int64_t launch, int64_t room, int64_t start)
 {
     ran_by_name(JOB_PID, "mark", "graph_start", launch, start, start);
@@ -271,7 +271,7 @@ Test(verdict, a_solo_slower_than_natively_is_found)
     bench.record[0]->done_ns = 430 * MS;
     bench.log = fopen(bench.path, "a");
     cr_expect(verdict().failed[RULE_pace]);
-    bench.record[0]->done_ns = 0; /* never through */
+    bench.record[0]->done_ns = 0; /* it never finishes */
     bench.log = fopen(bench.path, "a");
     v = verdict();
     cr_expect_eq(v.took_ns, 200 * MS);

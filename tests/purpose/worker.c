@@ -1,6 +1,6 @@
 /*
- * worker.c - one process of a workload: a job that always has something to do, or the service.
- * Started by cutin-purpose; linked with the driver, so that the loader's path decides which one.
+ * worker.c - one process of a workload: a job that always has something to do, or the service. It
+ * is started by cutin-purpose, and linked with the driver: the loader's path decides which one.
  *
  *   purpose-worker SEED PLACE BEGIN_NS
  */
@@ -93,14 +93,14 @@ static void spin(CUstream stream, uint32_t blocks, uint64_t ns)
 struct lane {
     CUstream stream;
     uint32_t launches;
-    uint64_t *lengths; /* of kernels that are not announced: a ring longer than any queue */
+    uint64_t *lengths; /* of unannounced kernels: a ring longer than any queue */
     CUdeviceptr at_device;
     void *at_host;
     CUgraphExec graph;
 };
 enum { LENGTHS_RING = 1 << 14 };
 
-/* Where a kernel looks its length up: no parameter of two launches of a shape differs by it. */
+/* The kernel looks its length up in memory, so the parameters of two launches do not tell it. */
 static void spin_unannounced(struct lane *l, uint32_t blocks, uint64_t ns)
 {
     uint64_t *word = &l->lengths[l->launches % LENGTHS_RING];
@@ -207,7 +207,7 @@ static void job_run(const struct job *j)
     self.record->begun_ns = clock_ns();
     for (uint32_t i = 0; clock_ns() < end_ns; i = (i + 1) % j->streams)
         lane_step(j, &lane[i], i);
-    _exit(0); /* what is queued goes: somebody ended the job */
+    _exit(0); /* the job was ended, and what is queued goes */
 }
 
 /* ---- a solo ---------------------------------------------------------------------------------- */
@@ -284,7 +284,7 @@ static void play_graph(struct playing *g)
     CHECK(cuGraphInstantiateWithFlags(&g->graph, graph, 0));
 }
 
-/* What it launches is known by then, and who came last is no longer new. */
+/* After this the kernels' times are known, and no process is new any more. */
 static void play_first(const struct playing *g)
 {
     for (uint32_t i = 0; i < g->p->kernels; i++)
@@ -322,7 +322,7 @@ struct serving {
     CUstream stream;
     CUevent event;
     CUgraphExec graph;
-    uint32_t *word; /* pinned; written behind each request */
+    uint32_t *word; /* pinned; each request is followed by a write to it */
     uint32_t number;
     void *at_host;
     CUdeviceptr at_device;
@@ -418,7 +418,7 @@ static uint64_t gap_ns(const struct service *v, uint32_t i, uint64_t *random)
     switch (v->arrival) {
     case ARRIVAL_poisson:
         return (uint64_t)(mean * random_exponential(random));
-    case ARRIVAL_early: /* behind so many others that they are forgotten */
+    case ARRIVAL_early: /* after so many others that they are forgotten */
         return (uint64_t)(i % 65 == 64 ? mean / 10 : mean);
     case ARRIVAL_quiet:
         return (uint64_t)(i % 30 == 29 ? 5e9 : mean);

@@ -1,5 +1,5 @@
 /*
- * workload.c - draw jobs and a service (see workload.h).
+ * workload.c - draws jobs and a service (see workload.h).
  */
 #include "workload.h"
 
@@ -22,7 +22,7 @@ static bool one_in(uint64_t *s, uint32_t n)
     return random_below(s, n) == 0;
 }
 
-/* Beside kernels one by one in one stream; most jobs do a thing or two of these. */
+/* What jobs do besides kernels one by one in one stream. Most jobs do one or two of these. */
 static void job_draw_extras(struct job *j, uint64_t *s)
 {
     j->streams = one_in(s, 3) ? between(s, 2, DRAWN_STREAMS) : 1;
@@ -67,7 +67,7 @@ static void service_draw(struct service *v, uint64_t *s)
     v->copy_kb = one_in(s, 4) ? PICK(s, 4, 64, 1024) : 0;
 }
 
-/* Who starts first: the jobs in half of the workloads, the service in a quarter, else anybody. */
+/* Who starts first: the jobs in half of the workloads, the service in a quarter, else any. */
 static void starts_draw(struct workload *w, uint64_t *s)
 {
     uint32_t order = random_below(s, 4);
@@ -88,7 +88,7 @@ static void copies_draw(struct workload *w, uint64_t *s)
         struct job *j = &w->job[i];
         if (j->copy_kb < 262144 || one_in(s, 3))
             continue;
-        j->copy_kb = PICK(s, 1 << 20, 2 << 20); /* and one such stream is enough */
+        j->copy_kb = PICK(s, 1 << 20, 2 << 20); /* one such stream is enough */
         j->streams = 1;
         return;
     }
@@ -102,7 +102,7 @@ static void change_draw(struct workload *w, uint64_t *s)
     c->at_ms = between(s, w->ms / 2, w->ms / 3 * 2);
 }
 
-/* By numbers of its own, so that a seed keeps what it was before. */
+/* Draws from a state of its own, so that a seed keeps what it had before. */
 static void more_draw(struct workload *w)
 {
     uint64_t s = w->seed * 0x2545f4914f6cdd1du;
@@ -127,7 +127,7 @@ static void more_draw(struct workload *w)
     change_draw(w, &s);
 }
 
-/* In half of them beside a service that does nothing. */
+/* In half of the workloads there is a service, which does nothing. */
 static void solo_workload_draw(struct workload *w, uint64_t seed)
 {
     static struct solo solo;
@@ -157,7 +157,7 @@ void workload_draw(struct workload *w, uint64_t seed)
     }
     uint64_t s = seed * 0xd1342543de82ef95u;
     memset(w, 0, sizeof(*w));
-    random_next(&s); /* neighbouring seeds have nothing in common */
+    random_next(&s); /* so that neighbouring seeds have nothing in common */
     s = random_next(&s);
     w->seed = seed;
     w->plain = one_in(&s, 2);
@@ -172,12 +172,12 @@ void workload_draw(struct workload *w, uint64_t seed)
         service_draw(&w->service, &s);
         starts_draw(w, &s);
         w->gates = one_in(&s, 2);
-        for (uint32_t i = 0; i < w->jobs; i++) /* nothing else stops them */
+        for (uint32_t i = 0; i < w->jobs; i++) /* only gates stop a graph */
             w->gates |= w->job[i].graph != 0;
         more_draw(w);
         return;
     }
-    for (uint32_t i = 0; i < w->jobs; i++) { /* each could use the whole GPU all the time */
+    for (uint32_t i = 0; i < w->jobs; i++) { /* so that each job could always use the whole GPU */
         struct job *j = &w->job[i];
         j->weight = PICK(&s, 1, 1, 2, 4);
         j->blocks = FULL;

@@ -1,6 +1,6 @@
 /*
  * workload.h - what runs on the GPU: best-effort jobs and a real-time service, drawn from a seed.
- * The command and its workers draw the same, so only the seed and a place in it are handed on.
+ * The command and its workers draw the same, so a worker is told only the seed and a place.
  */
 #ifndef PURPOSE_WORKLOAD_H
 #define PURPOSE_WORKLOAD_H
@@ -12,11 +12,11 @@
 
 enum { JOBS = 8, STREAMS = 8, SERVICE = JOBS, WORKERS, CYCLE = 4 };
 enum { FULL = 108 * 2 };  /* blocks of 1024 threads that fill the simulated GPU */
-enum { SOLO_MS = 10000 }; /* that a solo may take, natively and under cutin each */
+enum { SOLO_MS = 10000 }; /* the most for a solo, natively and under cutin each */
 enum { CHANGE_MS = 100, CHANGED_BUDGET_US = 1000 };
-/* Workloads that have names, and are not drawn, have seeds from here on. */
+/* From here on seeds mean workloads that have names and are not drawn. */
 #define CASE_SEED UINT64_C(1000000000)
-/* Solos that are drawn have seeds from here on. */
+/* From here on seeds mean solos, which are drawn. */
 #define SOLO_SEED UINT64_C(2000000000)
 
 /* How long a job's kernels run. X(name, what it is) */
@@ -39,7 +39,7 @@ enum { CHANGE_MS = 100, CHANGED_BUDGET_US = 1000 };
     X(quiet, "thirty at a pace, and five seconds later thirty more")                               \
     X(once, "one, and none after it")
 
-/* What an administrator does to somebody at work. X(name) */
+/* What an administrator does to a process at work. X(name) */
 #define CHANGES_OF(X) X(none) X(pause) X(weight) X(budget) X(depth) X(level)
 
 enum length {
@@ -70,16 +70,16 @@ enum arrival {
 struct job {
     enum length length;
     uint32_t us[CYCLE], cycle;
-    uint32_t first_us; /* of the first one; 0: as the others */
+    uint32_t first_us; /* of the first kernel; 0: as the others */
     uint32_t blocks;
     uint32_t streams;
-    bool quiet;          /* no parameter says how long the kernel will run */
-    bool per_thread;     /* in the thread's default stream; it has one stream */
-    bool come_and_go;    /* each launch in a stream that is made for it and destroyed behind it */
-    bool stands;         /* as much as the cap takes waits for a word that nobody writes */
+    bool quiet;          /* no parameter tells how long a kernel will run */
+    bool per_thread;     /* uses the thread's default stream, and only that */
+    bool come_and_go;    /* a stream is made for each launch, and destroyed after it */
+    bool stands;         /* as much work as the cap takes waits for a word that is never written */
     uint32_t sync_every; /* launches between synchronisations; 0: never */
-    uint32_t graph;      /* kernels of a graph; 0: launches one by one */
-    uint32_t copy_kb;    /* a copy every 16 launches, one way and the other; 0: none */
+    uint32_t graph;      /* kernels of a graph; 0: single launches */
+    uint32_t copy_kb;    /* copies of this size every 16 launches, in both directions; 0: none */
     uint32_t pool_mb;    /* memory allocated and freed in stream order around each launch */
     uint32_t start_ms, end_ms;
     uint32_t weight;
@@ -91,13 +91,13 @@ struct service {
     enum arrival arrival;
     const char *level;
     uint32_t kernels, kernel_us, blocks, gap_us;
-    uint32_t copy_kb; /* in and out with each request */
+    uint32_t copy_kb; /* with each request, in and out */
     uint32_t start_ms;
 };
 
-struct change { /* for CHANGE_MS */
+struct change { /* it lasts CHANGE_MS */
     enum change_kind what;
-    uint32_t who, at_ms; /* level: the service, else a job */
+    uint32_t who, at_ms; /* who: with CHANGE_level the service, else a job */
 };
 
 struct workload {
@@ -108,21 +108,21 @@ struct workload {
     struct change change;
     uint32_t budget_us; /* CUTIN_BUDGET_US of the jobs; 0: the default */
     bool plain;         /* kernels one by one, each job in one stream */
-    bool gates;         /* what jobs have in flight can be stopped between kernels */
-    const char *open; /* letters of rules that are known to be broken, and do not decide; or NULL */
-    uint32_t slack_us;       /* so much more is allowed to a wait */
-    bool fair;               /* the daemon's policy; shares are judged, and no service is there */
-    const struct solo *solo; /* what the one job does, if not NULL; its time alone is judged */
-    uint32_t least; /* min_share_percent; it is judged, beside a service that never rests */
+    bool gates;         /* jobs may have gates */
+    const char *open;  /* letters of rules that are known to be broken and do not decide; or NULL */
+    uint32_t slack_us; /* the wait may be longer by this */
+    bool fair;         /* the daemon's policy; shares are judged, and there is no service */
+    const struct solo *solo; /* what the only job does; NULL: no solo. Only its time is judged */
+    uint32_t least; /* min_share_percent, which is judged beside a service that never rests */
 };
 
 void workload_draw(struct workload *w, uint64_t seed);
-/* NULL: there is none so far on. */
+/* NULL: there are no more. */
 const char *workload_case_name(uint32_t i);
 void workload_case(struct workload *w, uint32_t i);
-/* One line. */
+/* Writes one line. */
 void workload_print(const struct workload *w, char *text, unsigned size);
-/* The length of a job's launch `i` in its stream; `state` is the stream's random numbers. */
+/* The length of a job's launch `i` in its stream. `state` is the random state of the stream. */
 uint32_t job_kernel_us(const struct job *j, uint32_t i, uint64_t *state);
 
 #endif

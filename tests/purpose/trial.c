@@ -281,7 +281,7 @@ int trial_run(const struct trial *t, const struct workload *w, struct verdict *v
     return rc ? rc : trial_run_once(t, w, v, begin_ns, w->solo ? v->took_ns : 0);
 }
 
-/* ---- around it ------------------------------------------------------------------------------- */
+/* ---- the programs and the folder ------------------------------------------------------------- */
 
 void trial_find(struct trial *t)
 {

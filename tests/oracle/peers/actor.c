@@ -48,7 +48,7 @@ static void must(CUresult r)
         _exit(1);
 }
 
-/* ---- what all have --------------------------------------------------------------------------- */
+/* ---- what all processes have ----------------------------------------------------------------- */
 
 static CUdeviceptr cell(unsigned c)
 {

@@ -214,7 +214,7 @@ CUresult machine_green_close(void)
 }
 #endif
 
-/* ---- where calls are made from --------------------------------------------------------------- */
+/* ---- which context is current in a call ------------------------------------------------------ */
 
 /* The default stream of a green context has no other name. Created ones are also used from the
  * primary one, as by a thread that asks in a loop: it must not keep others from the green one. */

@@ -143,7 +143,7 @@ static int read_log(void)
     return 0;
 }
 
-/* ---- what the program put there ------------------------------------------------------------ */
+/* ---- what the program put into the log ------------------------------------------------------- */
 
 /* How an op appears in the log: as one work of this kind and name; GRAPH: as all between two marks.
  * NULL: not at all. */

@@ -435,7 +435,7 @@ static void seats_mend(void)
     process_remove(0, shared->now_ns);
 }
 
-/* ---- who is lost ----------------------------------------------------------------------------- */
+/* ---- lost threads ---------------------------------------------------------------------------- */
 
 static __thread struct {
     uint64_t turns, used_ns;

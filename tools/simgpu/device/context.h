@@ -62,7 +62,7 @@ struct context_part {
     static const struct context_part *const end##_entry                                            \
         __attribute__((section("context_part"), used)) = &end##_part;
 
-/* ---- current.c: the calling thread's --------------------------------------------------------- */
+/* ---- current.c: the calling thread's contexts ------------------------------------------------ */
 
 /* The calling thread's current context: CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked
  * child, CUDA_ERROR_INVALID_CONTEXT if none is, CUDA_ERROR_CONTEXT_IS_DESTROYED if it is dead. */

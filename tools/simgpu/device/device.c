@@ -468,7 +468,7 @@ bool device_completed(const struct device *d, struct op_point p)
     return (int32_t)((uint32_t)completed - p.seq) >= 0;
 }
 
-/* ---- memory: who has taken how much ---------------------------------------------------------- */
+/* ---- memory: how much each client has taken -------------------------------------------------- */
 
 bool device_memory_take(struct device *d, uint32_t gpu, uint64_t bytes, uint64_t limit)
 {

@@ -198,7 +198,7 @@ static void heads_settle(struct view *v)
     }
 }
 
-/* ---- what starts ----------------------------------------------------------------------------- */
+/* ---- which op starts ------------------------------------------------------------------------- */
 
 static bool more_urgent(const struct device_stream *a, const struct op *x,
                         const struct device_stream *b, const struct op *y)

@@ -27,7 +27,7 @@ struct sim_node *node_find(CUgraphNode handle)
     return handle_find(&nodes, handle);
 }
 
-/* ---- works of one's own ---------------------------------------------------------------------- */
+/* ---- copies of works ------------------------------------------------------------------------- */
 
 static bool work_keep(struct work *dst, const struct work *src)
 {

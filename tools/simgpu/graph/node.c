@@ -300,7 +300,7 @@ SIM_BODY(cuGraphMemFreeNodeGetParams, (CUgraphNode node, CUdeviceptr *out),
 SIM_BODY(cuGraphChildGraphNodeGetGraph, (CUgraphNode node, CUgraph *out),
          GET(GRAPH, out, *out = graph_handle(n->child)))
 
-/* ---- attributes of kernel nodes: kept for whoever asks; none changes what is simulated ------- */
+/* ---- attributes of kernel nodes: they are kept for queries and have no effect ---------------- */
 
 static bool attribute_valid(CUkernelNodeAttrID id)
 {

@@ -57,7 +57,7 @@ bool graph_memory_in_use(CUdeviceptr ptr)
     return b && b->in_use;
 }
 
-/* ---- works: the address is taken with the node, and held by every copy of its work ----------- */
+/* ---- works: the node takes the address, and each copy of its work holds it ------------------- */
 
 static void memory_hold(struct work *w)
 {

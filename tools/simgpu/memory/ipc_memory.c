@@ -185,7 +185,7 @@ SIM_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool,
     return import_open(out, &h, ctx, pool);
 }
 
-/* ---- the end of it --------------------------------------------------------------------------- */
+/* ---- close ----------------------------------------------------------------------------------- */
 
 /* Closes it once. After the last time it has to be unmapped: `last` tells one thread alone. */
 static CUresult import_drop(CUdeviceptr ptr, bool pooled, struct import **last)

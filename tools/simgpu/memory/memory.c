@@ -377,7 +377,7 @@ SIM_TELL(cuMemHostGetFlags, (unsigned int *out, void *ptr), out,
          m.flags | CU_MEMHOSTALLOC_DEVICEMAP, struct memory m;
          TRY(pinned_enter(ptr, &m)))
 
-/* ---- managed memory: allocation (what else it has is managed.c's) ---------------------------- */
+/* ---- managed memory: allocation (managed.c has the rest) ------------------------------------- */
 
 SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
 {

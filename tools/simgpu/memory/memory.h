@@ -52,7 +52,7 @@ CUresult memory_begin(struct sim_context **ctx);
 bool memory_charge(int ordinal, size_t bytes);
 void memory_uncharge(int ordinal, size_t bytes);
 
-/* ---- peer.c: which device reaches which other one's memory ----------------------------------- */
+/* ---- peer.c: which device reaches the memory of which other one ------------------------------ */
 
 /* Whether contexts on device a may be given access to memory of device b. SIMGPU_PEERS=0: never. */
 bool devices_are_peers(int a, int b);

@@ -23,7 +23,7 @@ bool devices_are_peers(int a, int b)
     return a != b && config_get()->peers;
 }
 
-/* ---- who reaches what ------------------------------------------------------------------------ */
+/* ---- which device reaches what --------------------------------------------------------------- */
 
 /* Under lock. Green contexts share the access of their primary one. */
 static struct access *access_find(const struct sim_context *from, const struct sim_context *to)

@@ -272,7 +272,7 @@ SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool hand
     return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- between processes: a file that says whose memory the pool has ------------------------- */
+/* ---- between processes: a file that says which memory is the pool's -------------------------- */
 
 struct shared_pool {
     char name[8];

@@ -294,7 +294,7 @@ CUresult cubin_read(const unsigned char *data, size_t bytes, struct image *into)
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* ---- any ------------------------------------------------------------------------------------- */
+/* ---- images of any form ---------------------------------------------------------------------- */
 
 enum { WRAPPER_MAGIC = 0x466243b1 }; /* nvcc puts this in front of the address of the fat binary */
 #define FATBIN_MAGIC  0xba55ed50u

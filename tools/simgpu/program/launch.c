@@ -378,7 +378,7 @@ SIM_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *lis
     return rc;
 }
 
-/* ---- the way before CUDA 4.0 ----------------------------------------------------------------- */
+/* ---- launches as before CUDA 4.0 ------------------------------------------------------------- */
 
 static CUresult old_enter(CUfunction handle, struct sim_function **out)
 {

@@ -44,7 +44,7 @@ static CUresult module_load_header(const void *fat_binary, CUmodule *out, void *
     return module_load_more(out, fat_binary, a, b, c);
 }
 
-/* ---- hooks of tools: there is no tool, so what is handed out stays zero ---------------------- */
+/* ---- hooks of tools: there is no tool, so the arrays stay zero ------------------------------- */
 
 static uint32_t callbacks[1024], more_callbacks[14];
 

@@ -16,7 +16,7 @@ enum { ACTORS = 3, STREAMS = 2, CELLS = 6, WORDS = 64, STEPS = 24, LINKS = 2 * S
 
 /* How the heeding process knows that a link was told. */
 enum means {
-    BY_RECORD, /* an interprocess event; the process that waits first hears of the call */
+    BY_RECORD, /* an interprocess event; its waiter is told of the record's call first */
     BY_WORD,   /* a word in memory that all have */
     BY_PIPE,   /* a message of a host that has waited for its stream */
 };

@@ -13,7 +13,7 @@ static const struct recorded {
     uint8_t flags[OTHER - CREATED];
     int8_t priority[OTHER - CREATED];
     struct intent intents[MAX_INTENTS];
-    uint8_t forms, contexts; /* as in struct program; and the second context's streams: */
+    uint8_t forms, contexts; /* as in struct program; below, the second context's streams */
     uint8_t other_flags[OTHER_CREATED];
     int8_t other_priority[OTHER_CREATED];
     uint8_t devices, green;

@@ -20,7 +20,7 @@ enum { BATCH_MAX = 256, BEATS_A_SECOND = 100 };
 /* What a worker shares with the oracle, which judges it. */
 struct batch {
     /* How often a thread that only naps has woken since an op returned. It gets a processor as late
-     * as others do, so this many beats are a hang on an idle machine and on a busy one. */
+     * as others do, so a number of beats means the same on an idle machine as on a busy one. */
     _Atomic uint32_t beats;
     struct outcome out[BATCH_MAX];
 };

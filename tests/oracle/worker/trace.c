@@ -191,7 +191,7 @@ static const struct {
 
 bool trace_wants(const struct op *o)
 {
-    bool tells = o->kind == OP_CTX_RENEW || o->kind == OP_MIX_PASSING; /* when run */
+    bool tells = o->kind == OP_CTX_RENEW || o->kind == OP_MIX_PASSING; /* at run time */
     return trace.fd >= 0 && looks[o->kind].kind && !tells;
 }
 

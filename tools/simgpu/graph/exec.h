@@ -1,8 +1,8 @@
 /*
  * exec.h - an executable graph: the works of a graph, and of the graphs inside it, in one array.
  * Each comes after those that it depends on, and has a lane. A lane is a stream. Lane 0 is the
- * stream that the graph is launched into; works of other contexts have lanes there. The work of a
- * conditional node is a choice, which holds the graphs inside it.
+ * stream that the graph is launched into; works of other contexts have lanes in those. The work of
+ * a conditional node is a choice, which holds the graphs inside it.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_GRAPH_EXEC_H
 #define CUTIN_TOOLS_SIMGPU_GRAPH_EXEC_H

@@ -30,7 +30,7 @@ static CUresult exec_node_replace(struct exec_node *n, struct parts *p)
 {
     const struct sim_context *ctx = context_find(p->works[0].context);
     if (ctx && context_base(ctx) != context_base(n->ctx))
-        return CUDA_ERROR_INVALID_VALUE; /* a node keeps its device */
+        return CUDA_ERROR_INVALID_VALUE; /* a node keeps its context */
     struct parts had = {n->works, n->count};
     n->works = p->works;
     n->count = p->count;

@@ -1,7 +1,7 @@
 /*
  * capture.h - what calls on streams and events ask of captures. The stream room declares here what
- * it needs. Captures make graphs, so the graph room has the code (graph/capture.c). This is the one
- * call upwards in the simulator that no include shows.
+ * it needs. Captures make graphs, so the graph room has the code (graph/capture.c). These calls go
+ * upwards, which no include shows.
  *
  * struct sim_stream has `struct capture *capture` (NULL: not capturing), struct sim_event has
  * `struct capture_mark *capture_mark` (NULL unless it was last recorded while capturing). All
@@ -42,7 +42,7 @@ CUresult capture_event_check(struct capture_mark *const *mark);
  * capture, merges the dependencies, or refuses (CUDA_ERROR_STREAM_CAPTURE_ISOLATION, _MERGE). */
 CUresult capture_event_wait(struct sim_stream *stream, struct capture_mark *const *mark,
                             bool *captured);
-/* The stream is being destroyed. A capture that began in it becomes invalid. */
+/* The stream is being destroyed. A capture that it began ends with it. */
 void capture_stream_gone(struct sim_stream *stream);
 
 #endif

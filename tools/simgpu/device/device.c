@@ -91,7 +91,7 @@ static int file_enter(const char *name)
 }
 
 /* Removes the files of devices whose processes were all killed. A file may be removed only under an
- * exclusive lock, and while it has its name: a name without a file may be another one's. */
+ * exclusive lock, and while it still has its name, which may otherwise be another file's. */
 static void files_sweep(const char *name)
 {
     char path[sizeof("/dev/shm/") + NAME_MAX];

@@ -18,7 +18,7 @@ struct ipc_file {
 
 /* Makes a file of `bytes` zeroes, close-on-exec. 0 or -errno; respects a limit on file sizes. */
 int ipc_file_make(struct ipc_file *f, size_t bytes);
-/* Whether it is still open in this process. A program may close descriptors of others. */
+/* Whether it is still open in this process. A program may close descriptors not its own. */
 bool ipc_file_there(const struct ipc_file *f);
 /* Opens another process's file. -EEXIST: it is this process's; -ENOENT: it is gone or never
  * existed; -EXDEV: it belongs to other devices. */

@@ -65,7 +65,7 @@ struct op {
     uint16_t sms;
     uint8_t kind, state, flags;
     uint8_t engine; /* of a copy */
-    uint16_t pace;  /* while it runs: DEVICE_PACE times its time, over its time alone */
+    uint16_t pace;  /* while it runs: its slowdown against running alone, times DEVICE_PACE */
 };
 static_assert(sizeof(struct op) == 64, "a ring of ops is 64 KiB");
 

@@ -91,7 +91,7 @@ static bool head_ready(const struct view *v, const struct device_stream *s, cons
     return !context_of(v, s)->off && op_ready(v->sh, op) && !queue_stands(v, s, op);
 }
 
-/* Ends the op at the clock. The ticket becomes its place in the order of ends, as effects run. */
+/* Ends the op at the clock. The ticket becomes the order of its end, in which effects run. */
 static void head_finish(struct view *v, struct device_stream *s, struct op *op)
 {
     if (op->state == OP_QUEUED)

@@ -361,8 +361,8 @@ SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodul
 
 SIM_BODY(cuModuleGetGlobal,
          (CUdeviceptr_v1 * at, unsigned int *bytes, CUmodule handle, const char *name),
-         /* Addresses do not fit the 32 bits of this version. */ return at || bytes || handle ||
-                 name
+         /* Addresses here do not fit the 32 bits of this version. */ return at || bytes ||
+                 handle || name
              ? CUDA_ERROR_NOT_SUPPORTED
              : CUDA_ERROR_INVALID_VALUE)
 

@@ -5,7 +5,7 @@
 
 #include <utlist.h>
 
-static struct sequence *open_sequences; /* all captures that are open; under graph_lock */
+static struct sequence *open_sequences; /* all open captures; under graph_lock */
 static uint64_t next_id = 1;
 static _Atomic int open_count; /* most calls only ask "is there any capture?", and mostly none is */
 

@@ -45,13 +45,14 @@ static struct process *net_start(const char *const before[], const char *model,
     return process_start(argv, env);
 }
 
-/* Holds best effort on device 0 until it is killed. */
+/* Holds best effort on device 0 until it is killed. All its kernels are queued at once, so after
+ * CUTIN_STUCK_MS it would look stuck. */
 static struct process *holder_start(void)
 {
     return process_start((const char *[]){CUTIN, "run", "--sim", "--priority", "rt", "--",
                                           EXAMPLE("rt_inference"), "--kernels", "1000",
                                           "--kernel-us", "100000", NULL},
-                         NULL);
+                         (const char *[]){"CUTIN_STUCK_MS=0", NULL});
 }
 
 static void holder_kill(struct process *p)

@@ -1,6 +1,6 @@
 /*
- * adopted.c - streams that are made by the driver's own function, past what stands in front of it:
- * they are known from their first use, which two threads may make at once.
+ * adopted.c - streams that a program makes by the driver's own function, past the library in front
+ * of it. The library knows such a stream from its first use, which two threads may make at once.
  */
 #include "shim/lookup/elf.h"
 #include "tests/hazards/hazard.h"
@@ -44,7 +44,7 @@ static void wait_and_launch(void *unused)
     }
 }
 
-/* Both ask what the stream is. Who comes back a little later must not make it another one. */
+/* Both threads make the library look the stream up; the later one must not register it again. */
 static void ask(uint32_t spins)
 {
     for (int i = 0; i < STREAMS; i++) {
@@ -55,7 +55,7 @@ static void ask(uint32_t spins)
     }
 }
 
-/* What one thread has put behind an event that is not there yet stays before what comes next. */
+/* Work that one thread put behind an event that is not complete must stay ahead of later work. */
 HAZARD(two_threads_use_a_stream_first_at_once)
 {
     CUstream slow = stream_new(CU_STREAM_NON_BLOCKING);

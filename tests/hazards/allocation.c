@@ -220,9 +220,8 @@ HAZARD(pool_changes_while_its_frees_are_buffered)
 
 /* ---- calls that natively wait for nothing ---------------------------------------------------- */
 
-/* What the stream does next has to be told by the thread that makes the call: who waits for the
- * stream waits for ever. A collective that spins until its peers have been launched is such
- * work. */
+/* The calling thread itself has to tell the stream to go on: a call that waits for the stream waits
+ * for ever. A collective that spins until its peers have been launched is such work. */
 static CUstream waiting_stream(CUdeviceptr x)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -269,7 +268,7 @@ HAZARD(access_is_granted_while_earlier_work_waits_for_the_caller)
     tell(s, x);
 }
 
-/* Nor is it held: the allocator that grows has a lock which real-time work may want. */
+/* Nor does it wait for a held stream: an allocator's lock may be wanted by real-time work. */
 HAZARD(access_is_granted_while_a_stream_is_held)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -318,11 +317,11 @@ static CUresult pool_let(CUmemoryPool pool, CUmemAccess_flags flags)
     return cuMemPoolSetAccess(pool, &access, 1);
 }
 
-/* Of a pool of the host, with the device let in; behind a kernel in a stream that is held. */
+/* A block of a pool of the host that the device may access; behind a kernel in a held stream. */
 static CUdeviceptr host_block(CUmemoryPool *pool, CUstream *s, CUdeviceptr *x)
 {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                            .location = {.type = (CUmemLocationType)2}}; /* HOST, 12.2 */
+                            .location = {.type = (CUmemLocationType)2}}; /* HOST, CUDA 12.2 */
     CUdeviceptr at;
     *s = stream_new(CU_STREAM_NON_BLOCKING);
     *x = buffer_new(3);
@@ -431,7 +430,7 @@ HAZARD(unloading_a_library_waits_for_buffered_launches)
     free(text);
 }
 
-/* A new module may get the old one's handles: what was known of them must be void. */
+/* A new module may get the old one's handles: what was known of those must not be used. */
 HAZARD(modules_are_loaded_and_unloaded_in_a_loop)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -454,13 +453,13 @@ HAZARD(modules_are_loaded_and_unloaded_in_a_loop)
         SAY(cuModuleUnload(m));
         release(s);
     }
-    MUST(cuStreamSynchronize(s)); /* show does not wait for it */
+    MUST(cuStreamSynchronize(s)); /* show() does not wait for the stream */
     show("x", x);
     free(text);
 }
 
-/* A function of a library that is had by way of the library's module. Handles are used again, in
- * another order. */
+/* Uses functions of a library through the library's module. Handles are used again, in another
+ * order. */
 static void through_module(bool of_function)
 {
     static const char *const names[] = {"mix", "fill", "axpy"};
@@ -589,7 +588,7 @@ HAZARD_RAW(allocator_that_fills_the_memory_over_and_over)
     show("x", x);
 }
 
-/* They name nothing, so there is nothing to wait for. */
+/* Null handles and addresses name nothing, so these calls have nothing to wait for. */
 HAZARD(nothing_is_freed_at_once)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);

@@ -1,5 +1,5 @@
 /*
- * blocking_use.c - programs that wait after every call: they get each result when they look.
+ * blocking_use.c - programs that wait after every call: each result is there when they read it.
  */
 #include "tests/hazards/hazard.h"
 

@@ -1,6 +1,6 @@
 /*
- * callbacks.c - host functions and callbacks: they run in their place, once, and may call CUDA as
- * far as the driver lets them.
+ * callbacks.c - host functions and callbacks: each runs in its place and once, and may call CUDA as
+ * far as the driver allows.
  */
 #include "tests/hazards/hazard.h"
 
@@ -86,7 +86,7 @@ static void wait_for_door(void *user)
     atomic_fetch_add(&calls, 1);
 }
 
-/* What is called behind the function must not keep the thread from opening the door. */
+/* The launches behind the function must not block: the same thread opens the door afterwards. */
 HAZARD(host_function_that_waits_for_the_launching_thread)
 {
     open_stream();
@@ -152,7 +152,7 @@ HAZARD(thread_waits_on_the_host_for_a_buffered_callback)
     SAY(launch_mix(x, 5, 7, s));
     SAY(cuEventRecord(asked, s));
     SAY(cuLaunchHostFunc(s, tell, NULL));
-    UNTIL(atomic_load(&calls) == 1); /* no CUDA call meanwhile */
+    UNTIL(atomic_load(&calls) == 1); /* no CUDA call while it waits */
     printf("%d\n", (int)answers[0]);
     show("x", x);
     release(s);

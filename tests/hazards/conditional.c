@@ -1,5 +1,5 @@
 /*
- * conditional.c - graphs that decide on the device what they run: nobody knows beforehand how much.
+ * conditional.c - graphs that decide on the device what they run: the host cannot know how much.
  */
 #include "tests/hazards/hazard.h"
 
@@ -10,7 +10,7 @@ static CUdeviceptr x, left;
 static CUstream s;
 static CUfunction count;
 
-/* A loop of left[0] rounds, and where the mix is in it. */
+/* A loop of left[0] rounds; `*inside` becomes the node in it that runs mix. */
 static CUgraph looping(uint32_t a, uint32_t b, CUgraphNode *inside)
 {
     struct mix_node m;

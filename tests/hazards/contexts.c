@@ -1,6 +1,6 @@
 /*
- * contexts.c - contexts that go while others wait or hold, stacks of current contexts, and streams
- * used from where their context is not current.
+ * contexts.c - contexts that end while other threads wait or streams are held, stacks of current
+ * contexts, and streams used from where their context is not current.
  */
 #include "tests/hazards/hazard.h"
 
@@ -13,7 +13,7 @@ static _Atomic int returned;
 static void wait_for_stream(void *user)
 {
     atomic_store(&returned, 1);
-    cuStreamSynchronize(stream); /* its answer depends on who is first, natively too */
+    cuStreamSynchronize(stream); /* the answer depends on which comes first, natively too */
     atomic_store(&returned, 2);
 }
 
@@ -21,7 +21,7 @@ HAZARD(context_destroyed_by_another_thread_while_one_waits)
 {
     CUcontext primary = context, other = context_new();
     uint32_t *host = pinned_new(0);
-    context = other; /* of the waiting thread */
+    context = other; /* that the waiting thread makes current */
     stream = stream_new(CU_STREAM_NON_BLOCKING);
     MUST(cuMemAlloc(&words, BYTES));
     MUST(cuMemsetD32Async(words, 1, N, stream));
@@ -69,7 +69,7 @@ static void launch_into(CUstream s, const char *what)
     SAY(cuStreamSynchronize(s));
 }
 
-/* A stream's calls from threads where another context, or none, is current. */
+/* Calls for a stream from a thread where another context, or none, is current. */
 HAZARD(stream_is_used_while_its_context_is_not_current)
 {
     CUcontext popped, other;
@@ -79,7 +79,7 @@ HAZARD(stream_is_used_while_its_context_is_not_current)
     stream = stream_new(CU_STREAM_NON_BLOCKING);
     CUevent e = event_new();
     warm(stream);
-    other = context_new(); /* current now */
+    other = context_new(); /* it is current now */
     for (int i = 0; i < 2; i++) {
         hold_ms = 5;
         hold(stream);
@@ -105,7 +105,7 @@ HAZARD(stream_is_used_while_its_context_is_not_current)
     SAY(cuCtxDestroy(other));
 }
 
-/* Behind what its stream has buffered; and the context that it came from may go. */
+/* It goes behind what its stream has buffered. The context of its caller may be destroyed. */
 HAZARD(launch_from_another_context_goes_in_its_turn)
 {
     words = buffer_new(3);
@@ -116,7 +116,7 @@ HAZARD(launch_from_another_context_goes_in_its_turn)
         hold(stream);
         SAY(launch_mix(words, 11, 2, stream));
         buffered(stream);
-        CUcontext other = context_new(); /* current now */
+        CUcontext other = context_new(); /* it is current now */
         SAY(launch_mix(words, 5, i, stream));
         SAY(cuCtxDestroy(other));
         SAY(cuCtxSetCurrent(context));
@@ -126,7 +126,7 @@ HAZARD(launch_from_another_context_goes_in_its_turn)
     }
 }
 
-/* The driver refuses it: it is asked, whatever is buffered. */
+/* The driver refuses the launch. It must be asked at once, whatever is buffered. */
 HAZARD(launch_from_no_context_is_refused_while_its_stream_is_held)
 {
     words = buffer_new(3);
@@ -194,7 +194,7 @@ HAZARD(thread_without_a_context_pushes_and_pops_around_each_call)
     show("words", words);
 }
 
-/* More contexts than whatever is kept for each thread has room for. */
+/* More contexts than anything that is kept for each thread has room for. */
 HAZARD(per_thread_stream_is_busy_though_its_thread_used_many_contexts_since)
 {
     enum { MANY = 20 };
@@ -202,7 +202,7 @@ HAZARD(per_thread_stream_is_busy_though_its_thread_used_many_contexts_since)
     CUdeviceptr there;
     words = buffer_new(3);
     warm(CU_STREAM_PER_THREAD);
-    for (int closed = 1; closed >= 0; closed--) { /* gone by then, or still there */
+    for (int closed = 1; closed >= 0; closed--) { /* the others end, then stay */
         atomic_store(&told, false);
         SAY(launch_mix(words, 3, 1, CU_STREAM_PER_THREAD));
         SAY(cuLaunchHostFunc(CU_STREAM_PER_THREAD, until_told, NULL));

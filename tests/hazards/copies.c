@@ -1,6 +1,6 @@
 /*
- * copies.c - copies and memsets behind held kernels: none overtakes, none reads stale data, and
- * host memory is the caller's again when natively it would be.
+ * copies.c - copies and memsets behind held kernels: none overtakes, none reads stale data, and the
+ * caller may use host memory again when it natively could.
  */
 #include "tests/hazards/hazard.h"
 
@@ -121,7 +121,7 @@ HAZARD(memsets_of_every_kind_do_not_overtake)
 
 /* ---- synchronous copies -------------------------------------------------------------------- */
 
-/* A stream with which synchronous calls are in order. */
+/* A stream with which synchronous calls are ordered. */
 static CUstream stream_in_order(void)
 {
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -241,8 +241,8 @@ HAZARD(pageable_destination_is_written_when_the_call_returns)
 }
 
 #ifndef __SANITIZE_THREAD__ /* a race on purpose */
-/* Read when the copy runs: what is written to it before the release must arrive. Natively the copy
- * waits as well, for a kernel that is long enough. */
+/* A pinned source is read when the copy runs: what is written to it before the release must arrive.
+ * Natively a host function that waits for the writing delays the copy. */
 static _Atomic bool written;
 
 static void CUDA_CB until_written(void *user)
@@ -281,7 +281,7 @@ HAZARD(registered_memory_is_unregistered_behind_buffered_copies)
     release(s);
     SAY(cuStreamSynchronize(s));
     show_host("host", host);
-    /* pageable again */
+    /* The memory is pageable again. */
     SAY(cuMemcpyHtoDAsync(x, host, BYTES, s));
     memset(host, 0, BYTES);
     SAY(cuStreamSynchronize(s));
@@ -386,7 +386,7 @@ HAZARD_RAW(large_copies_that_are_refused_copy_nothing)
     CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
                        .srcHost = pageable,
                        .srcPitch = 4096,
-                       .srcHeight = 2, /* lower than what is copied */
+                       .srcHeight = 2, /* less than Height */
                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
                        .dstDevice = x,
                        .dstPitch = 4096,

@@ -1,5 +1,5 @@
 /*
- * cupti.c - a stand-in for CUPTI: says what it was asked, and who it is.
+ * cupti.c - a stand-in for CUPTI: prints what it was asked for, and which copy of it was asked.
  */
 #include "tests/hazards/cupti.h"
 

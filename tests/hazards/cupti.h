@@ -1,5 +1,5 @@
 /*
- * cupti.h - what programs here use of CUPTI.
+ * cupti.h - what the programs here use of CUPTI.
  */
 #ifndef TESTS_HAZARDS_CUPTI_H
 #define TESTS_HAZARDS_CUPTI_H

@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-/* The second GPU; gpu_open's globals are the first one's. */
+/* The second GPU. The globals that gpu_open sets are of the first one. */
 static CUcontext there;
 static CUmodule module_there;
 static CUfunction mix_there;
@@ -40,7 +40,7 @@ static void two_gpus(void)
     SAY(cuStreamSynchronize(stream));
 }
 
-/* x is used by what waits in the second GPU's stream; the first GPU is current. */
+/* Work that waits in the second GPU's stream uses x; the first GPU is current. */
 static void held_there(void)
 {
     two_gpus();
@@ -59,7 +59,7 @@ static void done_there(void)
     show("y", y);
 }
 
-/* x = x * a + b on the second GPU, between two kernels of the first one's. */
+/* x = x * a + b on the second GPU, between two such kernels on the first one. */
 static CUgraphExec wide_new(CUdeviceptr here, CUgraphNode *beyond)
 {
     uint32_t a = 3, b = 1, n = N;
@@ -136,7 +136,7 @@ HAZARD_RAW(memory_of_another_device_is_freed_behind_its_launches)
     done_there();
 }
 
-/* What counts is the context that is current in the call, not the stream's. */
+/* Access is judged by the context that is current in the call, not by the stream's. */
 HAZARD_RAW(copy_with_a_pool_of_another_device_is_judged_at_the_call)
 {
     CUdeviceptr far, here;
@@ -186,7 +186,7 @@ HAZARD_RAW(pinned_memory_of_another_device_is_freed_behind_its_copies)
 
 /* ---- kernels of a library, which are of no device -------------------------------------------- */
 
-enum { MUCH = 64 << 10 }; /* bytes of shared memory that a kernel has to be allowed */
+enum { MUCH = 64 << 10 }; /* bytes of dynamic shared memory that need a raised limit */
 
 static CUkernel kernel;
 static CUstream here;
@@ -256,7 +256,7 @@ HAZARD_RAW(launch_that_one_device_accepts_is_refused_by_the_other)
     allow_much(0);
     for (int i = 0; i < 2; i++)
         kernel_launch(z, MUCH, here);
-    MUST(cuStreamSynchronize(here)); /* show does not wait for it */
+    MUST(cuStreamSynchronize(here)); /* show() does not wait for the stream */
     show("z", z);
     MUST(cuCtxSetCurrent(there));
     hold(stream);
@@ -267,7 +267,7 @@ HAZARD_RAW(launch_that_one_device_accepts_is_refused_by_the_other)
     show("x", x);
 }
 
-/* What is set for a kernel is set for its functions. */
+/* A kernel's attributes are also those of its functions. */
 HAZARD_RAW(attributes_of_a_kernel_and_of_its_function_are_set_in_turn)
 {
     CUfunction f;
@@ -298,7 +298,7 @@ static void page_write(uint32_t value)
         page[i] = value;
 }
 
-/* Copied once, so that what it is has been seen. */
+/* The memory is copied once, so that the library has seen what kind it is. */
 static void page_registered(void)
 {
     page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -309,7 +309,7 @@ static void page_registered(void)
     SAY(cuStreamSynchronize(stream));
 }
 
-/* It is pageable now: a copy has read it when the call returns. */
+/* The memory is pageable now: the copy has read it when the call returns. */
 static void page_is_pageable(void)
 {
     page_write(6);

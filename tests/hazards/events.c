@@ -1,5 +1,5 @@
 /*
- * events.c - what a wait, a query or a synchronisation means by "the record", across held streams,
+ * events.c - which record a wait, a query or a synchronisation refers to, across held streams,
  * contexts' default streams and processes.
  */
 #include "tests/hazards/hazard.h"
@@ -81,7 +81,7 @@ HAZARD(cross_stream_wait_blocks_no_thread_and_no_other_stream)
     SAY(cuStreamWaitEvent(b, e, 0));
     SAY(launch_mix(y, 5, 7, b));
     buffered(b);
-    SAY(launch_mix(z, 5, 7, c)); /* waits for nobody */
+    SAY(launch_mix(z, 5, 7, c)); /* waits for no other stream */
     SAY(cuStreamSynchronize(c));
     show("z", z);
     release(a);
@@ -89,7 +89,7 @@ HAZARD(cross_stream_wait_blocks_no_thread_and_no_other_stream)
     show("y", y);
 }
 
-/* Each stream waits for the other in turn: no cycle natively, none with holds. */
+/* Each stream waits for the other in turn: no cycle natively, and so none with holds. */
 HAZARD(streams_that_wait_for_each_other_in_turn)
 {
     two_streams();
@@ -117,7 +117,7 @@ HAZARD(queries_are_honest_while_the_record_is_buffered)
     float ms = -1;
     MUST(cuEventCreate(&start, CU_EVENT_DEFAULT));
     MUST(cuEventCreate(&end, CU_EVENT_DEFAULT));
-    SAY(cuLaunchHostFunc(a, until_told, NULL)); /* natively it is not ready either */
+    SAY(cuLaunchHostFunc(a, until_told, NULL)); /* so that it is not ready natively either */
     hold_for(100);
     hold(a);
     SAY(cuEventRecord(start, a));
@@ -169,7 +169,7 @@ HAZARD(event_destroyed_with_its_record_and_its_waits_buffered)
     SAY(cuEventRecord(e, a));
     SAY(cuStreamWaitEvent(b, e, 0));
     SAY(cuEventDestroy(e));
-    for (int i = 0; i < 20; i++) /* handles that may be the old one again */
+    for (int i = 0; i < 20; i++) /* new handles that may equal the old one */
         MUST(cuEventRecord(event_new(), b));
     SAY(cuMemcpyDtoDAsync(y, x, BYTES, b));
     release(a);
@@ -246,7 +246,7 @@ HAZARD_RAW(interprocess_event_is_recorded_before_the_peer_is_told)
     if (pipe(to) || pipe(from))
         give_up("pipe");
     fflush(stdout);
-    pid_t pid = fork(); /* before the first CUDA call: both use the GPU */
+    pid_t pid = fork(); /* before the first CUDA call: both processes use the GPU */
     if (pid == 0) {
         close(to[1]);
         _exit(peer(to[0], from[1]));
@@ -270,7 +270,7 @@ HAZARD_RAW(interprocess_event_is_recorded_before_the_peer_is_told)
     printf("peer ended %d\n", shared == CUDA_SUCCESS ? status : 0);
 }
 
-/* Whatever is buffered: such events have no time, and never will. */
+/* It is refused whatever is buffered: such events have no time, and never will. */
 HAZARD(elapsed_time_is_refused_before_anything_is_complete)
 {
     CUevent timed, untimed = event_new(), never;
@@ -315,7 +315,7 @@ static CUresult launch_recording(CUlaunchAttribute how, CUdeviceptr at, CUstream
     return cuLaunchKernelEx(&config, mix, params, NULL);
 }
 
-/* Its earlier record, in another stream, is buffered. */
+/* An earlier record of the event, in another stream, is buffered. */
 static void recorded_by_a_launch(CUlaunchAttribute how, CUevent e)
 {
     CUstream first = stream_new(CU_STREAM_NON_BLOCKING), s = stream_new(CU_STREAM_NON_BLOCKING);

@@ -95,7 +95,7 @@ HAZARD(exec_is_destroyed_while_launches_are_buffered)
         SAY(cuGraphExecDestroy(exec));
         SAY(cuGraphDestroy(graph));
         release(s);
-        /* The next round's launch is of another stream and another executable graph. */
+        /* The next round launches into another stream, and another executable graph. */
         MUST(cuStreamSynchronize(other));
     }
     SAY(cuCtxSynchronize());
@@ -131,7 +131,7 @@ HAZARD(graph_and_its_module_go_while_launches_are_buffered)
     show("x", x);
 }
 
-/* The ownership lies behind the graph, whether or not this header has a name for it. */
+/* The ownership is the field behind the graph, though older headers have no name for it. */
 static void move_into(CUgraph graph, CUgraph child)
 {
     const int move = 1; /* CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
@@ -230,7 +230,7 @@ static void queue_meanwhile(void *user)
     atomic_store(&stop, true);
 }
 
-/* In global mode an unsafe call of any thread spoils the capture: none of ours may. */
+/* In global mode an unsafe call of any thread invalidates a capture: the library makes none. */
 HAZARD(global_capture_is_not_spoilt_by_deferring_threads)
 {
     CUgraph graph = NULL;
@@ -332,8 +332,8 @@ HAZARD(stream_joins_a_capture_with_its_own_work_held)
     show("x", x);
 }
 
-/* The record that was made before the capture began is still buffered: it must neither undo the one
- * that the capture takes, nor be unknown to the driver that refuses a wait for it. */
+/* A record from before the capture is still buffered. It must not undo the one that the capture
+ * takes, and the driver, which refuses a wait for it, must know it. */
 HAZARD(event_is_recorded_by_a_capture_while_its_record_is_buffered)
 {
     CUgraph graph = NULL;
@@ -394,7 +394,7 @@ static void end_there(void *unused)
     SAY(cuStreamEndCapture(s, &graph));
 }
 
-/* Whose end is an error, but an end: what comes next is launched, and waits in its turn. */
+/* Such an end is an error, but ends the capture: what comes next is launched in its turn. */
 HAZARD(capture_ended_by_the_wrong_thread_leaves_an_ordinary_stream)
 {
     CUgraph graph = NULL;
@@ -415,8 +415,8 @@ HAZARD(capture_ended_by_the_wrong_thread_leaves_an_ordinary_stream)
     }
 }
 
-/* It is refused at once, while an earlier launch of the same graph is buffered, and leaves that as
- * it is. */
+/* The launch is refused at once, though an earlier launch of the same graph is buffered. The
+ * earlier one stays as it is. */
 HAZARD(graph_launched_into_a_capture_spoils_it)
 {
     CUgraph graph = NULL;
@@ -437,15 +437,15 @@ HAZARD(graph_launched_into_a_capture_spoils_it)
         SAY(cuStreamEndCapture(s, &graph));
         say_status(s);
         still_held(other);
-        SAY(cuGraphLaunch(exec, s)); /* behind the one that is buffered */
+        SAY(cuGraphLaunch(exec, s)); /* goes behind the buffered launch */
         release(other);
         SAY(cuStreamSynchronize(s));
         show("x", x);
     }
 }
 
-/* The driver looks at the call whether the memory of the launch before was freed: in stream order,
- * or by another graph. */
+/* During the call the driver checks whether the memory of the launch before was freed: in stream
+ * order, or by another graph. */
 HAZARD(graph_whose_memory_another_stream_frees_is_launched_again)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS p = {
@@ -469,7 +469,7 @@ HAZARD(graph_whose_memory_another_stream_frees_is_launched_again)
         buffered(other);
         SAY(i % 2 ? cuMemFreeAsync(p.dptr, other) : cuGraphLaunch(freeing, other));
         SAY(cuGraphLaunch(exec, s));
-        SAY(cuStreamSynchronize(s)); /* launched by now, also if its thread had put it off */
+        SAY(cuStreamSynchronize(s)); /* it has been launched now, even if its thread deferred it */
         release(other);
         SAY(cuStreamSynchronize(other));
         SAY(cuMemFreeAsync(p.dptr, s));

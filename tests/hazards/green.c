@@ -1,6 +1,6 @@
 /*
- * green.c - green contexts: streams beside the primary context's, which its synchronisation means
- * too, and which are used whichever of the contexts is current.
+ * green.c - green contexts: synchronising the primary context includes their streams, and these are
+ * used whichever of the contexts is current.
  */
 #include <stdatomic.h>
 
@@ -9,8 +9,8 @@
 #if CUDA_VERSION >= 12050
 
 static CUgreenCtx green;
-static CUcontext there; /* the green context as one that can be made current */
-static CUstream stream; /* its */
+static CUcontext there; /* the green context in the form that can be made current */
+static CUstream stream; /* of the green context */
 static CUdeviceptr x, y;
 
 static void green_open(void)
@@ -64,7 +64,8 @@ static void note(void *flag)
     atomic_store((_Atomic bool *)flag, true);
 }
 
-/* It ends with the primary one: what was called before has been submitted by then. */
+/* The green context ends with the primary one. What was called before has been submitted by
+ * then. */
 HAZARD(reset_of_the_device_is_behind_work_of_green_contexts)
 {
     static _Atomic bool ran;
@@ -107,7 +108,7 @@ HAZARD(event_of_the_primary_context_is_behind_work_of_green_ones)
     green_done();
 }
 
-/* The record waits in a stream of the primary context, the wait is the green one's. */
+/* The record waits in a stream of the primary context; the wait is by the green context. */
 static void wait_for_primary(CUresult (*wait)(CUevent e))
 {
     CUevent e = event_new();
@@ -147,7 +148,7 @@ HAZARD(converted_context_waits_for_an_event_whose_record_is_buffered)
     wait_for_primary(wait_converted);
 }
 
-/* The streams of both contexts may share a hardware queue: natively the write is in front. */
+/* The streams of both contexts may share a hardware queue. Natively the write comes first in it. */
 HAZARD(green_wait_for_a_value_is_behind_the_buffered_write)
 {
     uint32_t *word = pinned_new(0);
@@ -170,8 +171,7 @@ HAZARD(green_wait_for_a_value_is_behind_the_buffered_write)
     green_done();
 }
 
-/* An event is recorded again by a whole context while the earlier record, in another stream,
- * waits. */
+/* A whole context records an event again while its earlier record waits in another stream. */
 HAZARD(event_is_recorded_by_a_context_behind_its_earlier_record)
 {
     CUevent e = event_new();

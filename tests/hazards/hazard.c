@@ -65,7 +65,7 @@ void until_told(void *unused)
 
 char *kernels_text(void)
 {
-    const char *path = getenv("KERNELS_PTX"); /* where this was built elsewhere */
+    const char *path = getenv("KERNELS_PTX"); /* for a program that was built on another machine */
     FILE *f = fopen(path ? path : SOURCE_DIR "/examples/kernels.ptx", "r");
     char *text = calloc(1, 1 << 20);
     if (!f || !text || fread(text, 1, (1 << 20) - 1, f) == 0)
@@ -89,7 +89,7 @@ void gpu_open(void)
     MUST(cuModuleGetFunction(&mix_spin, module, "mix_spin"));
 }
 
-/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+/* Drivers of CUDA 12 have this version, too, but newer headers do not declare it. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
 CUcontext context_new(void)
@@ -203,7 +203,7 @@ struct held {
     CUcontext context;
     pthread_t helper;
     unsigned int patience_ms;
-    _Atomic bool over; /* the helper lost its patience, or release() came */
+    _Atomic bool over; /* the helper's patience has ended, or release() was called */
     bool used, held;
 };
 static struct held holds[HOLDS];
@@ -224,7 +224,7 @@ static void *helper_main(void *arg)
     return NULL;
 }
 
-/* Only its own thread can release a per-thread stream, and it is never buffered. */
+/* A per-thread stream can be released by its own thread only, and is never buffered. */
 static bool special(CUstream s)
 {
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -252,7 +252,7 @@ void hold_for(unsigned int ms)
     hold_ms = profiled() ? 5 : ms;
 }
 
-/* A deliberate bug that is to be found (common/mutant.h). */
+/* The test is to find a deliberate bug (common/mutant.h). */
 static bool mutant(void)
 {
     return !!getenv("CUTIN_MUTANT");
@@ -346,7 +346,7 @@ void thread_join(struct thread *t)
     free(t);
 }
 
-/* The call of the kernel in which a thread sleeps: number, six arguments, stack and instruction. */
+/* Bytes for a thread's system call: its number, six arguments, stack and instruction. */
 enum { CALL = 256 };
 
 static void call_of(pid_t thread, char call[static CALL])
@@ -361,10 +361,10 @@ static void call_of(pid_t thread, char call[static CALL])
     call[n] = '\0';
 }
 
-/* Whoever waits for the GPU, in the driver or in cutin, does so for a word, or looks now and then.
- * In other calls, above all in those for memory, the kernel keeps a thread for a lock of its own,
- * while that thread may have malloc's. Who wants a lock that another thread has waits by
- * FUTEX_WAIT, and for no time. */
+/* A thread that waits for the GPU, in the driver or in cutin, waits for a futex word or sleeps
+ * between looks. In other system calls, above all those for memory, the kernel may make it wait for
+ * a lock, and it may hold malloc's lock then. A wait for another thread's lock is a FUTEX_WAIT
+ * without a time limit. */
 static bool waits_in(const char *call, struct place *where)
 {
     long number = -1;
@@ -377,8 +377,8 @@ static bool waits_in(const char *call, struct place *where)
     return number == SYS_futex || number == SYS_clock_nanosleep;
 }
 
-/* It has not left its place between two looks, or looks from there, every now and then, for what it
- * waits for. */
+/* The thread is at the same place at two looks, or looks from there now and then for what it waits
+ * for. */
 struct place id_waits(pid_t id)
 {
     char before[CALL], call[CALL];
@@ -399,7 +399,7 @@ struct place id_waits_long(pid_t id)
     return id_waits(id);
 }
 
-/* In small doses a call is let into the driver after these 100 ms. */
+/* With a small budget a call enters the driver only after the 100 ms of id_waits_long. */
 void thread_waits(const struct thread *t)
 {
     UNTIL(atomic_load(&t->tid));
@@ -429,7 +429,7 @@ void hang_watch(const char *why)
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (mutant()) /* what it does wrong is done while the stream is held, however late */
+    if (mutant()) /* its effect happens while the stream is held, however late */
         hold_ms = 500;
     for (struct hazard *h = hazards; h; h = h->next) {
         if (argc > 1 && strcmp(argv[1], "--list") == 0)

@@ -1,6 +1,6 @@
 /*
  * launch_errors.c - launches that the driver refuses are refused by the same call with the same
- * code, whatever is buffered; and what goes wrong on the device shows in every later call.
+ * code, whatever is buffered. A fault on the device shows in every later call.
  */
 #include "tests/hazards/hazard.h"
 
@@ -21,7 +21,7 @@ static CUresult launch_shape(unsigned int grid, unsigned int block, unsigned int
                      shared, s);
 }
 
-/* Tries what may not work, and goes by the codes. Twice: the second time shapes are known. */
+/* Tries shapes and keeps those that return success. Tries all twice: then the shapes are known. */
 HAZARD(autotuner_relies_on_launch_errors)
 {
     static const unsigned int grids[] = {0, 1, 4, 65535, 70000, 0x7fffffff, 0x80000000u};
@@ -33,7 +33,7 @@ HAZARD(autotuner_relies_on_launch_errors)
     hold_ms = 5;
     for (int i = 0; i < 2 * 7 * 7 * 5; i++) {
         unsigned int g = grids[i / 35 % 7], b = blocks[i / 5 % 7], m = shareds[i % 5];
-        if (g == 0x7fffffff && b > 64) /* long to run */
+        if (g == 0x7fffffff && b > 64) /* would run too long */
             continue;
         if (i % 35 == 0)
             hold(s);
@@ -65,7 +65,7 @@ HAZARD(bad_grids_are_refused_while_the_same_block_is_buffered)
     show("x", x);
 }
 
-/* As libraries do for big tiles: raise the limit, launch; and another lowers it again. */
+/* Libraries raise the limit for big tiles and launch, while another caller lowers it again. */
 HAZARD(shared_memory_limit_is_that_of_the_call)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -147,7 +147,7 @@ HAZARD(grid_that_is_no_multiple_of_its_clusters_is_refused)
     show("x", x);
 }
 
-/* Where the code has clusters, a plain launch has them too. */
+/* If the code requires clusters, a plain launch has them, too. */
 HAZARD(grid_that_is_no_multiple_of_the_codes_clusters_is_refused)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -236,7 +236,7 @@ HAZARD(fault_of_a_buffered_launch_shows_in_every_later_call)
     hold(s);
     SAY(launch_shape(4, 256, 0, s));
     SAY(launch_mix(0x1000, 1, 1, s));
-    cuEventRecord(e, s); /* natively the fault may have shown by now, or not */
+    cuEventRecord(e, s); /* natively the fault may show here already */
     release(s);
     all_fail(s, e);
 }
@@ -266,7 +266,7 @@ HAZARD(fault_while_other_work_is_held_ends_everybodys_wait)
     release(held);
 }
 
-/* A reset of the device is the way out, and the work after it is as good as new. */
+/* After a fault a reset of the device is the way out. Work after it must run as on a new device. */
 HAZARD(primary_context_is_reset_after_a_fault_and_works_again)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);

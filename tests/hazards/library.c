@@ -1,6 +1,6 @@
 /*
  * library.c - a library that uses CUDA, for dlclose.c: it is opened, works, and is closed with work
- * queued; its own destructor still calls CUDA.
+ * queued. Its own destructor still calls CUDA.
  */
 #include <cuda.h>
 #include <stdint.h>

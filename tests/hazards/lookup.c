@@ -1,7 +1,7 @@
 /*
- * lookup.c - every name asked from cuGetProcAddress, before and after the library in between has
- * used the driver for its own ends. Every runtime in a process asks anew, the second one after the
- * first one has worked.
+ * lookup.c - asks cuGetProcAddress for every name, before and after the library in between has used
+ * the driver for its own ends. Every runtime in a process asks anew, the second one after the first
+ * has worked.
  */
 #include "tests/hazards/hazard.h"
 
@@ -17,7 +17,7 @@ static get5_fn *get5;
 static const int versions[] = {2000, 11040, 11080, 12000, 12040, 12080, 13000};
 enum { VERSIONS = sizeof(versions) / sizeof(*versions), FLAGS = 3 };
 
-/* '!': success, and no address */
+/* '!' means success without an address. */
 static char answer4(const char *name, int version, cuuint64_t flags)
 {
     void *function = NULL;
@@ -26,7 +26,7 @@ static char answer4(const char *name, int version, cuuint64_t flags)
     return function ? '4' : '!';
 }
 
-/* '0' and on: the status, with no address */
+/* A digit is the status where there is no address. */
 static char answer5(const char *name, int version, cuuint64_t flags)
 {
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
@@ -86,7 +86,7 @@ HAZARD(every_name_is_found_after_work_was_held)
     ask_all();
 }
 
-/* Names that the library exports for the sake of programs that are linked with CUPTI. */
+/* The library exports these names for programs that are linked with CUPTI. */
 HAZARD_RAW(cupti_is_found_where_there_is_one)
 {
     static const char *const names[] = {"cuptiActivityEnable",

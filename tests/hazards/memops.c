@@ -1,6 +1,6 @@
 /*
  * memops.c - the application's own memory operations in streams, and work on the device that waits
- * for work that is still buffered. Where the driver has no memory operations both say so.
+ * for work that is still buffered. If the driver has no memory operations both runs say so.
  */
 #include "tests/hazards/hazard.h"
 
@@ -57,7 +57,7 @@ HAZARD(wait_for_a_value_that_a_held_stream_writes)
     show("x", x);
 }
 
-/* There is one hardware queue, in which the write would come behind the graph's wait. */
+/* With one hardware queue, the write would come behind the graph's wait in it. */
 HAZARD_RAW(graph_that_waits_for_a_value_that_a_held_stream_writes)
 {
     CUstreamBatchMemOpParams op = {.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
@@ -93,7 +93,7 @@ HAZARD_RAW(graph_that_waits_for_a_value_that_a_held_stream_writes)
     show("x", x);
 }
 
-/* The writer is called behind more work than the cap lets in flight: the guard lifts it. */
+/* The write comes behind more work than the cap lets in flight, so the cap must be exceeded. */
 HAZARD(wait_for_a_value_written_behind_a_full_queue)
 {
     CUdeviceptr y = buffer_new(1);
@@ -136,9 +136,8 @@ static void spin_on_the_door(void *user)
         nap();
 }
 
-/* As a kernel that spins until a later one has run: nothing completes until all of this was called.
- * The cap lets less in flight, and the queue is shorter. Fewer than the driver takes without
- * waiting. */
+/* This is like a kernel that spins until a later one has run: nothing completes until all of this
+ * was called. The cap and the vHQ have less room than that, the driver has enough not to block. */
 HAZARD(work_in_flight_that_waits_for_buffered_work)
 {
     CUdeviceptr y = buffer_new(1);

@@ -1,7 +1,7 @@
 /*
- * profiler.c - with a profiler attached nothing is buffered: it would see calls at another time and
- * in another thread than the program made them. And the same where the driver's launches block.
- * The program is linked with one copy of CUPTI, and opens others.
+ * profiler.c - with a profiler attached nothing is buffered, or it would see calls at another time
+ * and in another thread than the program made them. The same holds where the driver's launches
+ * block. The program is linked with one copy of CUPTI, and opens others.
  */
 #include "tests/hazards/cupti.h"
 #include "tests/hazards/hazard.h"
@@ -270,7 +270,7 @@ static void enable_here(void *user)
     *(_Atomic bool *)user = true;
 }
 
-/* What the host function would wait for is behind it. */
+/* The call is made in a host function. What it would wait for is behind that function. */
 HAZARD_RAW(cupti_is_asked_for_records_by_a_host_function)
 {
     _Atomic bool asked = false;
@@ -303,7 +303,7 @@ static void enable_too(void *unused)
     cuptiActivityEnable(DRIVER);
 }
 
-/* What was launched before the second asks is launched before it returns, too. */
+/* What was launched before the second thread asks is launched before its call returns, too. */
 HAZARD_RAW(cupti_is_asked_for_records_by_two_threads_at_a_time)
 {
     struct thread *t;
@@ -325,7 +325,7 @@ HAZARD_RAW(cupti_is_asked_for_records_by_two_threads_at_a_time)
     show("x", x);
 }
 
-/* The child has no work of its parent's, and asks for what it likes. */
+/* The child has none of its parent's work, and may ask for anything. */
 HAZARD_RAW(cupti_is_asked_for_records_by_the_child_of_one_that_records)
 {
     int status = 0;

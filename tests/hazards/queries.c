@@ -1,6 +1,6 @@
 /*
- * queries.c - a stream that is asked for whether it is done, by a thread that did not give it its
- * work, or that cannot name the stream any more that did.
+ * queries.c - asks whether a stream is done, from a thread that did not launch its work, or that
+ * can no longer name the stream that did it.
  */
 #include "tests/hazards/hazard.h"
 
@@ -58,8 +58,8 @@ HAZARD(the_legacy_stream_follows_a_thread_that_has_ended)
 
 /* ---- memory whose operations synchronise --------------------------------------------------- */
 
-/* A memset and a copy within the device, which are made when they return; and neither is where the
- * program asks for asynchronous ones. */
+/* A memset and a copy within the device are complete when they return, except where the program
+ * calls the asynchronous ones. */
 static void operations_synchronise(CUdeviceptr x)
 {
     out = pinned_new(1);
@@ -112,7 +112,7 @@ static void say_state(const char *what, CUresult r, CUstream s)
 }
 #define SAY_STATE(call, s) say_state(#call, call, s)
 
-/* Nothing is waited for, so nothing is complete afterwards. */
+/* The call waits for nothing, so nothing is known complete afterwards. */
 static void copy_nothing(CUstream s)
 {
     CUDA_MEMCPY2D flat = {.dstMemoryType = CU_MEMORYTYPE_HOST,
@@ -162,7 +162,7 @@ HAZARD(a_copy_of_nothing_completes_nothing)
 /* ---- while another thread's call runs ------------------------------------------------------- */
 
 static CUstream asked;
-static _Atomic uint32_t turn; /* odd: a host function runs */
+static _Atomic uint32_t turn; /* odd while a host function runs */
 static _Atomic bool over;
 
 static void CUDA_CB host_function(void *user)
@@ -181,7 +181,7 @@ static void give_functions(void *user)
     atomic_store(&over, true);
 }
 
-/* The call that gave it to the stream may not have returned. */
+/* The call that gave the function to the stream may not have returned. */
 HAZARD(a_host_function_runs)
 {
     unsigned int early = 0;
@@ -202,8 +202,8 @@ static void download(void *user)
     MUST(cuMemcpyDtoHAsync(memory, in, BYTES, asked));
 }
 
-/* The driver works at it, and so the stream does, while the call lasts: here until the legacy
- * stream is told to go on. */
+/* The stream is busy while the driver works at the copy, which lasts as long as the call: here
+ * until the legacy stream is told to go on. */
 HAZARD(a_copy_to_pageable_memory_runs)
 {
     unsigned int busy = 0;

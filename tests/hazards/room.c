@@ -1,12 +1,12 @@
 /*
- * room.c - a stream that has no room in the driver is full for those who use it, and for nobody
- * else.
+ * room.c - a stream that has no room in the driver is full for the threads that use it, and for no
+ * other.
  */
 #include "tests/hazards/hazard.h"
 
 #include <semaphore.h>
 
-enum { ROOM = 1024 }; /* of a stream in the driver */
+enum { ROOM = 1024 }; /* commands of a stream in the driver */
 static int records;
 static CUstream full, other;
 static volatile uint32_t *word; /* pinned */
@@ -14,7 +14,7 @@ static CUdeviceptr word_at, changed, elsewhere;
 static CUevent event;
 static sem_t over;
 
-/* What a stream is filled behind, and with. */
+/* Makes what a stream is filled with, and the word that it waits for. */
 static void world_new(const char *hangs)
 {
     changed = buffer_new(3);
@@ -22,12 +22,12 @@ static void world_new(const char *hangs)
     word = pinned_new(0);
     sem_init(&over, 0, 0);
     MUST(cuMemHostGetDevicePointer(&word_at, (void *)(uintptr_t)word, 0));
-    /* A driver that refuses it does so here, before there is a thread that is looked at. */
+    /* If the driver refuses memory operations it does so here, before a thread is watched. */
     MUST(cuStreamWaitValue32(NULL, word_at, 0, CU_STREAM_WAIT_VALUE_GEQ));
     hang_watch(hangs);
 }
 
-/* Up to a launch that just fits, behind a word. The driver lets this thread wait at most. */
+/* Fills the stream behind a word; the last launch just fits. Only the driver may make it wait. */
 static void legacy_filled(void *unused)
 {
     MUST(cuStreamWaitValue32(NULL, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
@@ -88,7 +88,7 @@ static void until_opened(void *unused)
 static void filled(void *unused)
 {
     MUST(cuLaunchHostFunc(full, until_opened, NULL));
-    for (int i = 0; i < 2; i++) /* whose marker is asked for */
+    for (int i = 0; i < 2; i++) /* the library asks for a marker */
         MUST(launch_mix(changed, 5, 7, full));
     for (int i = 0; i < records; i++)
         MUST(cuEventRecord(event, full));
@@ -125,10 +125,10 @@ HAZARD(launch_is_complete_while_a_marker_has_no_room)
 
 /* ---- others, while the dispatcher has commands for the full stream -------------------------- */
 
-/* More than the driver has room for, and the last of it buffered where there is cutin. */
+/* Launches more than the driver has room for. Under cutin the last of it is buffered. */
 static void overfilled(void *unused)
 {
-    const char *depth = getenv("SIMGPU_DEPTH"); /* less than the library takes for sure */
+    const char *depth = getenv("SIMGPU_DEPTH"); /* set if the driver has less room */
     MUST(cuStreamWaitValue32(full, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
     for (int i = 0; i < (depth ? atoi(depth) : ROOM) - 64; i++)
         MUST(cuEventRecord(event, full));

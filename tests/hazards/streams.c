@@ -1,5 +1,5 @@
 /*
- * streams.c - default streams of both kinds, handles, lives of streams.
+ * streams.c - default streams of both kinds, handles, and lifetimes of streams.
  */
 #include "tests/hazards/hazard.h"
 
@@ -50,7 +50,7 @@ static void launch_per_thread(void *user)
     MUST(launch_slow(words, 3, 1, 300, CU_STREAM_PER_THREAD));
 }
 
-/* It is a blocking stream: ordered against the legacy one, not replaced by a non-blocking one. */
+/* A blocking stream: ordered against the legacy stream, not replaced by a non-blocking one. */
 HAZARD(per_thread_stream_keeps_its_order_with_the_legacy_stream)
 {
     words = buffer_new(3);
@@ -98,7 +98,7 @@ HAZARD(destroyed_stream_finishes_what_is_buffered)
     show("x", x);
 }
 
-/* What comes in `s` follows what the legacy stream has; a non-blocking one does not by itself. */
+/* Orders `s` behind the legacy stream's work; a non-blocking stream is not ordered by itself. */
 static void follow_legacy(CUstream s)
 {
     CUevent e = event_new();
@@ -107,14 +107,14 @@ static void follow_legacy(CUstream s)
     MUST(cuEventDestroy(e));
 }
 
-/* The helper that ends a hold must not meet a new stream under an old handle. */
+/* The helper that ends a hold must not find a new stream under an old handle. */
 HAZARD(handles_are_used_again)
 {
     CUdeviceptr x = buffer_new(3);
     for (uint32_t i = 0; i < 200; i++) {
         CUstream s = stream_new(i % 3 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT);
         CUevent e = event_new();
-        if (i % 3 == 1) /* the round before did not wait for its end */
+        if (i % 3 == 1) /* the round before did not wait */
             follow_legacy(s);
         MUST(launch_mix(x, 3, i, s));
         MUST(cuEventRecord(e, s));

@@ -1,6 +1,6 @@
 /*
- * subscriber.c - a profiler that CUPTI, or the driver itself, tells of calls of the driver while
- * they are made, in the thread that makes them; and which calls the driver there.
+ * subscriber.c - a profiler that CUPTI, or the driver itself, tells of driver calls while they are
+ * made, in the thread that makes them, and that calls the driver from there.
  */
 #include "tests/hazards/hazard.h"
 
@@ -16,14 +16,14 @@ static CUdeviceptr x, y, z;
 static uint32_t seen[LAUNCHES][WORDS];
 static CUresult answer[LAUNCHES];
 
-/* What is done in which calls, and how often; told by whoever calls, so under the lock. */
+/* What is done in which calls, and how often. Calling threads change it, so under `lock`. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *of;
 static void (*act)(void);
 static int when;
 static uint32_t most, times, done;
 static _Thread_local bool inside;
-static _Thread_local uint32_t at; /* which time it is */
+static _Thread_local uint32_t at; /* which of the `times` this is */
 
 static bool begins(const char *function, int behind)
 {
@@ -35,7 +35,7 @@ static bool begins(const char *function, int behind)
     return mine;
 }
 
-/* Calls of its own are not told. */
+/* Calls that the profiler itself makes are not told. */
 static void in_a_call(const char *function, int behind)
 {
     if (inside || !begins(function, behind))
@@ -65,7 +65,7 @@ static bool all_done(void)
     return all;
 }
 
-/* Also of what is done behind a call that has been submitted, in the thread that did. */
+/* Also waits for what is done behind a call that was submitted, in the thread that submitted it. */
 static void finish(void)
 {
     SAY(cuStreamSynchronize(s));
@@ -198,7 +198,7 @@ static CUresult upload_call(void)
 }
 static CUresult upload_sync_call(void)
 {
-    return cuMemcpyHtoD(z, page, BYTES); /* nothing orders it with what the stream does */
+    return cuMemcpyHtoD(z, page, BYTES); /* nothing orders it with the stream */
 }
 static CUresult download_call(void)
 {
@@ -248,7 +248,7 @@ static void calls_with(void (*what)(void), int behind)
     subscribe(in_a_call);
     for (size_t i = 0; i < sizeof(call) / sizeof(call[0]); i++) {
         const char *function = call[i].function;
-        /* See docs/hazards.md; and records that time a kernel are told, too. */
+        /* See docs/hazards.md. Records that time a kernel are told, too. */
         if ((what == launch && behind == 0 && strncmp(function, "cuMemcpy", 8) == 0) ||
             ((what == launch || what == launch_beside) && strcmp(function, "cuEventRecord") == 0))
             continue;

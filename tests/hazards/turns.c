@@ -1,8 +1,8 @@
 /*
- * turns.c - a thread stands in a call that the driver lets it wait in, a copy into pageable memory
- * behind work that waits for the host, and others call for the same stream. None of these calls
- * waits for that one natively, and the thread goes on only afterwards; what they submit comes
- * behind its copy.
+ * turns.c - a thread is in a call in which the driver lets it wait: a copy into pageable memory
+ * behind work that waits for the host. Meanwhile other threads make calls for the same stream.
+ * Natively none of these calls waits for the copy, which goes on only afterwards. What they submit
+ * comes behind it.
  */
 #include "tests/hazards/hazard.h"
 
@@ -12,7 +12,7 @@ enum { WIDTH = 256, ROWS = BYTES / WIDTH };
 
 static CUstream stream;
 static CUdeviceptr copied, changed;
-static uint32_t host[N], *pinned; /* host: pageable */
+static uint32_t host[N], *pinned; /* `host` is pageable */
 static CUevent event;
 static CUgraphExec exec;
 static CUdeviceptr freed;
@@ -92,7 +92,7 @@ static void graph_new(void)
     MUST(cuGraphInstantiate(&exec, graph, 0));
 }
 
-/* The first one waits; with `turns` it has waited for its turn. */
+/* The thread that makes the first call waits in it; with `turns` it waited for its turn before. */
 static void others(CUstream s, void (*first)(void *), bool turns, void (*call)(void))
 {
     hang_watch("a call waits for one that another thread is in");
@@ -160,7 +160,7 @@ BEHIND_A_TURN(end_of_the_stream)
 BEHIND(other_stream_that_waits, CUstream other = stream_new(CU_STREAM_NON_BLOCKING);
        SAY(cuEventRecord(event, stream)); SAY(cuStreamWaitEvent(other, event, 0));
        SAY(launch_mix(copied, 3, 1, other));)
-/* It would go before the launch if it did not wait until that was submitted. */
+/* The attribute must not be set before the launch has been submitted. */
 BEHIND(attribute_after_a_launch, SAY(launch_mix(copied, 3, 1, stream));
        SAY(cuFuncSetCacheConfig(mix, CU_FUNC_CACHE_PREFER_L1));)
 

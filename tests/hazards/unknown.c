@@ -1,6 +1,6 @@
 /*
- * unknown.c - a stream-ordered driver function that is in nobody's table, found in every way: it
- * does not overtake what was deferred. Only the simulated driver has it.
+ * unknown.c - a stream-ordered driver function that is in no table, found in every way, does not
+ * overtake what was deferred. Only the simulated driver has it.
  */
 #include "tests/hazards/hazard.h"
 
@@ -60,7 +60,7 @@ static void *by_get5(void)
     return found;
 }
 
-/* y is to have what the deferred kernel makes of x, and not what the kernel behind it makes. */
+/* y must get what the deferred kernel makes of x, and not what the kernel behind it makes. */
 static void copy_behind_a_kernel(copy_fn *copy, CUstream s)
 {
     CUdeviceptr x = buffer_new(3), y = buffer_new(0);
@@ -113,7 +113,7 @@ HAZARD(every_way_finds_the_same_function)
            found == by_get5());
 }
 
-/* The stream tells the context, not the thread. */
+/* The context is that of the stream, not the one that is current. */
 HAZARD(with_another_context_current_it_keeps_its_order)
 {
     copy_fn *copy = as_copy(by_get5());
@@ -123,7 +123,7 @@ HAZARD(with_another_context_current_it_keeps_its_order)
     warm(s);
     hold(s);
     SAY(launch_mix(x, 5, 7, s));
-    other = context_new(); /* and current */
+    other = context_new(); /* it is current now */
     SAY(copy(y, x, BYTES, s));
     MUST(cuCtxSetCurrent(context));
     release(s);
@@ -163,7 +163,7 @@ static CUdeviceptr in_callback_x;
 
 static void CUDA_CB calls_it(void *stream)
 {
-    SAY(in_callback(in_callback_x, in_callback_x, BYTES, stream)); /* not permitted, and no wait */
+    SAY(in_callback(in_callback_x, in_callback_x, BYTES, stream)); /* not permitted: no wait */
 }
 
 HAZARD(in_a_host_function_it_gets_the_drivers_answer)

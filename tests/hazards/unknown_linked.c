@@ -1,6 +1,6 @@
 /*
- * unknown_linked.c - a program that is linked with a driver function that is in nobody's table: it
- * does not overtake what was deferred, although nobody stands in front of it.
+ * unknown_linked.c - a program is linked with a driver function that is in no table. The function
+ * does not overtake what was deferred, although nothing is interposed before it.
  */
 #include "tests/hazards/hazard.h"
 
@@ -35,7 +35,7 @@ static void come_and_go(void *unused)
     }
 }
 
-/* Whoever looks at what was loaded meets the loader's locks. */
+/* A look at the loaded libraries takes locks of the loader. */
 HAZARD(plug_ins_come_and_go_while_streams_are_made)
 {
     struct thread *t = thread_start(come_and_go, NULL);

@@ -1,7 +1,7 @@
 /*
- * user_objects.c - objects of the program whose lives follow graphs: a destructor runs when the
- * last graph, or executable graph, that refers to its object has gone or taken others. The
- * simulated driver calls it in that call, where no launch is under way.
+ * user_objects.c - objects of the program whose lifetimes follow graphs: a destructor runs when the
+ * last graph, or executable graph, that refers to its object was destroyed or took other objects.
+ * The simulated driver calls it in that call if no launch is under way.
  */
 #include "tests/hazards/hazard.h"
 
@@ -19,8 +19,8 @@ static bool held_by_another(void)
     return cutin_stream_state(s, &state) == CUDA_SUCCESS && state.held != 0;
 }
 
-/* A look of the library some milliseconds after it has found the daemon makes them; a service that
- * holds this process five times has taken longer. */
+/* A regular look of the library makes gates some milliseconds after it has found the daemon. Five
+ * holds of this process by a service take longer than that. */
 static void gates_come(void)
 {
     for (int i = 0; i < 5 && cutin_version() && getenv("CUTIN_GATES"); i++) {
@@ -41,7 +41,7 @@ static void object_gone(void *arg)
     atomic_fetch_add((_Atomic int *)arg, 1);
 }
 
-/* The graph's alone. */
+/* Gives the graph the only reference to a new object. */
 static void object_add(CUgraph graph, int which)
 {
     CUuserObject object;
@@ -55,7 +55,7 @@ static void say_gone(const char *when)
     printf("%s: %d %d\n", when, atomic_load(&gone[0]), atomic_load(&gone[1]));
 }
 
-/* Four kernels of which nothing is known: enough for gates between them. With an object. */
+/* Four kernels with unknown times, enough for gates between them, and an object. */
 static CUgraph chain(uint32_t a, int which)
 {
     struct mix_node m;
@@ -79,7 +79,7 @@ static CUgraph around(CUgraph child, CUgraphNode *node)
     return outer;
 }
 
-/* The graph goes with the call. */
+/* Destroys the graph. */
 static CUgraphExec exec_of(CUgraph graph)
 {
     CUgraphExec exec;
@@ -102,7 +102,7 @@ static void update(CUgraphExec exec, CUgraph second)
     say_gone("updated");
 }
 
-/* The last to refer to the second object goes. */
+/* Destroys the last that refers to the second object. */
 static void end(CUgraphExec exec)
 {
     run(exec);

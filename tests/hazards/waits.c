@@ -1,7 +1,7 @@
 /*
- * waits.c - a call waits for no more than the driver does. What it may not wait for goes on only
- * after it has returned: a thread stands in a copy that waits for a word, work of another stream
- * stands behind another one, and this thread writes both words after the call.
+ * waits.c - a call waits for no more than the driver does. What it must not wait for goes on only
+ * after it has returned: a thread is in a copy that waits for a word, work of another stream waits
+ * for a second word, and this thread writes both after the call.
  */
 #include "tests/hazards/hazard.h"
 
@@ -10,7 +10,7 @@
 
 #include "shim/cutin.h"
 
-/* Of cudaProfiler.h, which the runtime's headers come without. */
+/* From cudaProfiler.h, which the runtime's headers do not include. */
 CUresult cuProfilerStart(void);
 
 static volatile uint32_t *word; /* two of them, pinned */
@@ -23,7 +23,7 @@ static CUkernel kernel;
 static CUevent event;
 static struct thread *copier;
 
-/* A profiler has nothing buffered: there calls wait for the hold. */
+/* With a profiler nothing is buffered, and calls wait for the hold. */
 static unsigned int patience(unsigned int ms)
 {
     return getenv("CUDA_INJECTION64_PATH") ? 3 : ms;
@@ -35,7 +35,7 @@ static void copy(void *arg)
     MUST(cuMemcpyDtoHAsync(host, copied, BYTES, copying));
 }
 
-/* Cutin alone knows when its thread has come so far. */
+/* Waits until the thread has come to its copy, which only cutin can tell. */
 static void copy_begun(unsigned int ahead)
 {
     struct cutin_stream_state state = {.size = sizeof(state)};
@@ -45,7 +45,7 @@ static void copy_begun(unsigned int ahead)
           (cutin_stream_state(copying, &state) == CUDA_SUCCESS && state.buffered > ahead));
 }
 
-/* Another thread is in a copy for which it has waited for its turn. */
+/* Another thread is in a copy, for which it has waited for its turn. */
 static void world_new(unsigned int flags)
 {
     copying = stream_new(flags);
@@ -102,7 +102,7 @@ static void beside_the_legacy_stream(void (*call)(void))
     world_end();
 }
 
-/* What the call may have to follow stands behind the copy. */
+/* What the call may have to follow waits behind the copy. */
 static void behind_a_call(void (*call)(void))
 {
     world_new(CU_STREAM_NON_BLOCKING);
@@ -112,8 +112,8 @@ static void behind_a_call(void (*call)(void))
     world_end();
 }
 
-/* The call is made where another stream waits, where the legacy stream does, and where this thread
- * has launched into the stream that the other one stands in. */
+/* Makes the call beside another stream that waits, beside the legacy stream that waits, and after a
+ * launch of this thread into the stream in which the other thread waits. */
 #define RETURNS(name, ...)                                                                         \
     static void name##_call(void){__VA_ARGS__} HAZARD(name##_beside_a_stream_that_waits)           \
     {                                                                                              \
@@ -157,7 +157,7 @@ HAZARD(legacy_stream_is_waited_for_beside_a_stream_that_waits)
     world_end();
 }
 
-/* It stands behind nobody's call. */
+/* This stream waits behind no other thread's call. */
 HAZARD(stream_that_was_told_is_waited_for)
 {
     world_new(CU_STREAM_NON_BLOCKING);
@@ -168,7 +168,7 @@ HAZARD(stream_that_was_told_is_waited_for)
     world_end();
 }
 
-/* It follows blocking streams alone. */
+/* The legacy stream follows blocking streams only. */
 HAZARD(legacy_stream_is_waited_for_while_another_is_held)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -188,7 +188,7 @@ HAZARD(legacy_stream_is_waited_for_while_another_is_held)
 /* ---- another stream of the hardware queue stands at a wait -------------------------------- */
 
 /* There is one hardware queue, and the cap counts what is in flight. What comes late into the first
- * stream, which is done, stands behind the second one, unless this thread is later still. */
+ * stream, which is done, is behind the second stream's wait, unless this thread is even later. */
 HAZARD_RAW(stream_that_is_done_is_waited_for_while_another_stands_at_a_wait)
 {
     enum { TIMES = 20 };
@@ -213,13 +213,13 @@ HAZARD_RAW(stream_that_is_done_is_waited_for_while_another_stands_at_a_wait)
     show("changed", changed);
 }
 
-/* It is asked for as soon as it is done, when what the library puts into it may still be there. */
+/* Asks for the stream as soon as it is done, when commands of the library may still be in it. */
 HAZARD_RAW(stream_that_is_done_is_done_in_a_context_that_has_waited)
 {
     enum { TIMES = 200 };
     unsigned unsaid = 0;
     setenv("CUTIN_ALONE", "capped", 1);
-    setenv("SIMGPU_WRITE_NS", "200000", 1); /* longer than a busy host keeps who asks */
+    setenv("SIMGPU_WRITE_NS", "200000", 1); /* longer than a busy host delays this thread */
     gpu_open();
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING), other = stream_new(CU_STREAM_NON_BLOCKING);
     CUevent last = event_new();
@@ -268,7 +268,7 @@ static void beside_a_capture(void (*call)(void), CUstream s)
     MUST(launch_mix(changed, 5, 7, s));
     MUST(cuEventRecord(event, s));
     struct thread *t = thread_start(call_that_waits, (void *)(uintptr_t)call);
-    thread_waits(t); /* it has found what it waits for */
+    thread_waits(t); /* it waits now */
     SAY(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
     SAY(launch_mix(changed, 1, 0, captured));
     release(s);
@@ -296,8 +296,8 @@ BEFORE_A_CAPTURE(memory_copied, NULL, SAY(cuMemcpyDtoH(host, changed, BYTES));)
 
 /* ---- memory that another stream frees -------------------------------------------------------- */
 
-/* The driver has no other, and lets the allocation wait for the free, which stands behind a word
- * that the allocating stream writes before. */
+/* The device has no other memory. The driver lets the allocation wait for the free, which is behind
+ * a word that the allocating stream writes before. */
 static void allocation_behind_a_free(unsigned int flags, CUstream writes)
 {
     enum { MOST = 40 << 20 }; /* of 64 MiB */

@@ -1,11 +1,11 @@
 /*
- * arguments.c - right and wrong arguments for whatever may be deferred, drawn from a seed, in a
- * stream that is held and in one that is not. The driver judges at the call: each answers what it
- * answers natively, and no call pays for another one's arguments.
+ * arguments.c - draws right and wrong arguments from a seed, for each function that may be
+ * deferred, in a stream that is held and in one that is not. The driver judges at the call: each
+ * call returns what it returns natively, and no call suffers from another one's arguments.
  *
  *   HAZARD_SEED=7 HAZARD_CALLS=12800 hazard_compare .../hazard_arguments drawn
  *
- * HAZARD_NAMES=1 prints each call's name beside its answer.
+ * HAZARD_NAMES=1 prints each call's name beside its result.
  */
 #include "launches.h"
 
@@ -31,7 +31,7 @@ static const struct drawn_call *drawn_find(const char *name, size_t length)
     return d;
 }
 
-/* The same whatever order the files were linked in. */
+/* Sorted by name, so that the order of the files at linking does not matter. */
 static unsigned drawn_list(const struct drawn_call *list[CALLS])
 {
     unsigned n = 0;
@@ -46,7 +46,7 @@ static unsigned drawn_list(const struct drawn_call *list[CALLS])
 
 /* ---- what may be deferred is drawn ---------------------------------------------------------- */
 
-/* Not drawn, and why. */
+/* Functions that are not drawn, and why. */
 static const char *const not_drawn[][2] = {
     {"cuSignalExternalSemaphoresAsync", "its objects come from other interfaces"},
     {"cuWaitExternalSemaphoresAsync", "its objects come from other interfaces"},
@@ -66,7 +66,7 @@ static bool excused(const char *name, size_t length)
     return false;
 }
 
-/* It is kept for later, or may be left out, or comes behind what is kept. */
+/* Such a call is kept for later, may be left out, or comes behind what is kept. */
 static bool deferring(const char *class, const char *action)
 {
     return strncmp(action, "ENQ", 3) == 0 || strcmp(action, "HOIST") == 0 ||
@@ -75,7 +75,7 @@ static bool deferring(const char *class, const char *action)
            strcmp(action, "DRAIN_FUNC_THEN_INLINE_IF_CHANGED") == 0;
 }
 
-/* A symbol of a thread's own default stream is drawn with the other one. */
+/* Symbols for a thread's own default stream are drawn with the others. */
 static size_t name_length(const char *symbol, bool per_thread)
 {
     return strlen(symbol) - (per_thread ? strlen("_ptsz") : 0);
@@ -90,7 +90,7 @@ static bool accounted(const char *symbol, bool per_thread, const char *class, co
     return false;
 }
 
-/* Of excuses, too, none is left over. */
+/* No function in not_drawn may be drawn either. */
 HAZARD_RAW(whatever_may_be_deferred_is_drawn)
 {
     bool all = true;
@@ -145,8 +145,8 @@ static uint32_t sum(CUdeviceptr at)
     return sum;
 }
 
-/* In every second round the stream is held, again and again: what the driver is asked at once, and
- * what is buffered. */
+/* In every second round the stream is held again and again: some calls ask the driver at once,
+ * others are buffered. */
 static void some_calls(unsigned round)
 {
     char line[LINE * 5 + 1];

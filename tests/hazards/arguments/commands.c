@@ -1,6 +1,6 @@
 /*
- * commands.c - what is neither a copy nor a launch, with drawn arguments (see draw.h): memory in
- * stream order, events, memory operations, host functions, streams.
+ * commands.c - commands that are neither copies nor launches, with drawn arguments (see draw.h):
+ * memory in stream order, events, memory operations, host functions, streams.
  */
 #include "draw.h"
 
@@ -12,7 +12,7 @@ static struct block {
     size_t bytes;
 } blocks[BLOCKS];
 
-/* A free one, or one that is given back for it: often the same is wanted again. */
+/* A free block, or one that is freed first: often the same size is wanted again. */
 static struct block *block(void)
 {
     const size_t sizes[] = {64, BYTES, 1 << 20};
@@ -44,7 +44,7 @@ DRAWN(cuMemAllocFromPoolAsync)
     return CALL(cuMemAllocFromPoolAsync, odd() ? NULL : &b->at, block_length(b), from, stream);
 }
 
-/* Once, or twice; and what is not to be freed like that. */
+/* Frees a block once or twice, or what must not be freed like that. */
 DRAWN(cuMemFreeAsync)
 {
     const CUdeviceptr no[] = {x, managed, nowhere, 0, pooled + 4, (CUdeviceptr)(uintptr_t)pinned};
@@ -110,7 +110,7 @@ static CUdeviceptr write_at(void)
     return odd() ? address() : draw(2) ? words + draw(8) * 8 : x + draw(8) * 8;
 }
 
-/* No word that is another number, or the wait has no end. */
+/* Never a word with another value than 1, or the wait has no end. */
 static CUdeviceptr wait_at(void)
 {
     const CUdeviceptr no[] = {0, 1, words + 1, words + 2, words + 6, managed + 1};

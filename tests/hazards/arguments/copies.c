@@ -20,7 +20,7 @@ DRAWN_CALL(cuMemcpyAtoHAsync_v2, host(), any_row(), draw(3) * 32, host_length(),
 
 /* ---- of rectangles and boxes ---------------------------------------------------------------- */
 
-/* What lies behind it is nobody's, or the library's. */
+/* Keeps a copy inside its memory: what lies behind it is unmapped, or belongs to a library. */
 static void near_by(size_t *at, size_t *rows_apart, size_t *width)
 {
     *at %= 64;
@@ -159,7 +159,7 @@ static size_t batch_draw(void)
     return any_count();
 }
 
-/* An attribute for each, or one for all of them. */
+/* As many attributes as copies, or one for all of them. */
 static size_t attributes_of(size_t count)
 {
     return odd() ? draw(BATCH + 1) : draw(2) ? count : 1;
@@ -287,6 +287,6 @@ DRAWN(cuMemDiscardAndPrefetchBatchAsync)
                 batch.first, attributes_of(n), flag(), stream);
 }
 
-/* What belongs to a stream is the host's meanwhile, or not. */
+/* With some flags, memory that is attached to a stream belongs to the host meanwhile. */
 DRAWN_CALL(cuStreamAttachMemAsync, stream, managed_address(), draw(2) ? 0 : managed_length(),
            odd() ? flag() : CU_MEM_ATTACH_GLOBAL)

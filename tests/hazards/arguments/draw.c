@@ -61,7 +61,7 @@ static void arrays_new(void)
     MUST(cuMemcpy2D_v2(&c));
 }
 
-/* A range may go on in the allocation behind its own: natively there is the same. */
+/* Memory between the objects, since a range may reach into the next allocation, natively too. */
 static void room_new(void)
 {
     CUdeviceptr room;

@@ -1,7 +1,7 @@
 /*
- * draw.h - what right and wrong arguments of calls are drawn from: numbers, objects, and a list of
- * the calls that there are (arguments.c). Every version of every function is declared, and those of
- * newer headers too.
+ * draw.h - numbers and objects from which right and wrong arguments of calls are drawn, and a list
+ * of the calls (arguments.c). Every version of every function is declared, including those of newer
+ * headers.
  */
 #ifndef TESTS_HAZARDS_DRAW_H
 #define TESTS_HAZARDS_DRAW_H
@@ -21,7 +21,7 @@ struct drawn_call {
 };
 void drawn_call_add(struct drawn_call *d);
 
-/* A function of the driver with drawn arguments, as a body that returns its answer. */
+/* A function of the driver with drawn arguments; the body returns the result. */
 #define DRAWN(sym)                                                                                 \
     static CUresult sym##_drawn(void);                                                             \
     static struct drawn_call sym##_row = {.name = #sym, .call = sym##_drawn};                      \
@@ -30,7 +30,7 @@ void drawn_call_add(struct drawn_call *d);
         drawn_call_add(&sym##_row);                                                                \
     }                                                                                              \
     static CUresult sym##_drawn(void)
-/* By both of its names. */
+/* Calls the function by either of its names. */
 #define CALL(sym, ...) (draw(4) ? sym(__VA_ARGS__) : sym##_ptsz(__VA_ARGS__))
 #define DRAWN_CALL(sym, ...)                                                                       \
     DRAWN(sym)                                                                                     \
@@ -38,7 +38,7 @@ void drawn_call_add(struct drawn_call *d);
         return CALL(sym, __VA_ARGS__);                                                             \
     }
 
-/* What newer.h declares has another name there, too. */
+/* Functions that newer.h declares have a second name, too. */
 #define ALSO(sym) extern __typeof__(sym) sym##_ptsz;
 ALSO(cuMemPrefetchAsync_v2)
 ALSO(cuMemcpyBatchAsync)
@@ -56,33 +56,33 @@ ALSO(cuLaunchHostFunc_v2)
 
 void draw_seed(uint64_t seed);
 uint32_t draw(uint32_t below);
-/* Some calls are right, and of the others some arguments are. */
+/* Decides whether the next call is right. In a wrong one some arguments are right. */
 void draw_mood(void);
 bool odd(void);
 
 #define PICK(array) (array)[draw(sizeof(array) / sizeof(*(array)))]
-/* One of the right ones, or one of the wrong ones. */
+/* One of the right values, or one of the wrong ones. */
 #define EITHER(yes, no) (odd() ? PICK(no) : PICK(yes))
 
 /* ---- objects -------------------------------------------------------------------------------- */
 
 enum { ROOM = 1 << 20 };
 
-extern CUstream stream; /* that of this round */
+extern CUstream stream; /* the stream of this round */
 extern CUdeviceptr x, y, managed, pooled, nowhere, words;
 extern uint32_t *pinned, *pages;
 extern CUevent event, others_event;
 extern CUcontext other;
 extern CUfunction others; /* a function of the other context */
-extern CUkernel kernel;   /* mix, of a library */
-extern CUarray flat, row; /* of two dimensions and one */
+extern CUkernel kernel;   /* mix, from a library */
+extern CUarray flat, row; /* two-dimensional, one-dimensional */
 extern CUmemoryPool pool;
 
 void objects_new(void);
 
 CUdeviceptr address(void);
 bool is_pinned(CUdeviceptr at);
-/* What lies behind it is read and written natively, too, whatever the length: there are ROOM. */
+/* There are ROOM bytes, because natively the driver touches them whatever the length is. */
 void *host(void);
 size_t host_length(void);
 size_t length(void);

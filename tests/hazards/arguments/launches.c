@@ -14,7 +14,7 @@ static struct launch {
     void *params[4];
 } l;
 
-/* One that is accepted ends soon. */
+/* A launch that is accepted ends soon. */
 static struct launch *launch_draw(void)
 {
     const unsigned sizes[] = {0, 1, 4, 256, 1025, 65536, ~0u};
@@ -33,7 +33,7 @@ static struct launch *launch_draw(void)
     if (odd())
         l.function = PICK(no);
     if (l.grid[0] * l.grid[1] * l.grid[2] > 64)
-        l.grid[0] = l.grid[1] = l.grid[2] = ~0u; /* refused, or never done */
+        l.grid[0] = l.grid[1] = l.grid[2] = ~0u; /* refused, or it would never end */
     l.params[0] = &l.x;
     l.params[1] = &l.a;
     l.params[2] = &l.b;
@@ -55,7 +55,7 @@ DRAWN(cuLaunchCooperativeKernel)
                 l.block[1], l.block[2], l.shared, stream, l.params);
 }
 
-enum { ATTRIBUTES = 2, COMPLETION_EVENT = 12 /* from 12.3 on */ };
+enum { ATTRIBUTES = 2, COMPLETION_EVENT = 12 /* since CUDA 12.3 */ };
 
 static void attribute_draw(CUlaunchAttribute *a)
 {
@@ -186,8 +186,8 @@ static CUDA_BATCH_MEM_OP_NODE_PARAMS memop_params(void)
         .ctx = any_context(), .count = odd() ? draw(2) : 1, .paramArray = &op, .flags = flag()};
 }
 
-/* A driver may have no memory operations. And while there is a graph with events nothing that it
- * could meet is buffered: some programs have one. */
+/* A driver may have no memory operations. While there is a graph with events nothing that it could
+ * collide with is buffered, so only some programs have such a graph. */
 void graphs_new(bool events)
 {
     CUDA_MEMSET_NODE_PARAMS set = memset_params();
@@ -329,7 +329,7 @@ DRAWN(cuGraphExecNodeSetParams)
     CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
     const CUgraph no[] = {another, NULL};
     p.graph.graph = odd() ? PICK(no) : inner;
-    if (odd()) /* with nothing that such a node could run */
+    if (odd()) /* without fields for a type that could run */
         p = (CUgraphNodeParams){.type = (CUgraphNodeType)draw(16)};
     return cuGraphExecNodeSetParams(any_exec(), any_node(CHILD), &p);
 }

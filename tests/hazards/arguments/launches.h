@@ -6,7 +6,7 @@
 
 #include "draw.h"
 
-/* One of them with events, or none. Its arguments are drawn. */
+/* Makes the graphs, with drawn arguments; one of them has events if `events` says so. */
 void graphs_new(bool events);
 
 #endif

@@ -169,7 +169,7 @@ word new_pair(void)
     return g;
 }
 
-/* The function of CUDA 12, which newer headers name otherwise. */
+/* The function of CUDA 12, which newer headers call by another name. */
 CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
                                    const CUgraphEdgeData *data, size_t count);
 
@@ -252,7 +252,7 @@ static void memory_open(void)
     static size_t size[1] = {BYTES};
     static CUdeviceptr managed_list[1];
     location = W(&here);
-    location_word = W(CU_MEM_LOCATION_TYPE_DEVICE); /* and the first device */
+    location_word = W(CU_MEM_LOCATION_TYPE_DEVICE); /* on the first device */
     backing_prop = W(&backed);
     pool_prop = W(&pooled);
     access_to = W(&desc);

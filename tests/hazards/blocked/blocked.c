@@ -1,8 +1,8 @@
 /*
- * blocked.c - no driver function waits for more than the driver does. Each of them, in each
- * version, is called in a world in which everything is blocked that it may not wait for, and which
- * opens when the call has returned (world.h, functions.def). Prints for each what it waits for,
- * and the answer.
+ * blocked.c - no driver function waits for more than the driver does. Each function, in each
+ * version, is called in a world in which everything is blocked that it must not wait for. The world
+ * opens when the call has returned (world.h, functions.def). Prints for each call what it waits
+ * for, and its result.
  *
  * BLOCKED_ONLY=NAME calls one symbol.
  */
@@ -43,7 +43,7 @@ static void call(const struct symbol *s, enum company company, bool all)
     world_clear(company);
     printf("%s%s%s\t%s\t%d%s\n", s->name, s->what ? " " : "", s->what ? s->what : "",
            waits_name[f->waits], (int)r, waited ? ", waits" : "");
-    fflush(stdout); /* it gets on: see outcome.c */
+    fflush(stdout); /* a sign of progress for outcome.c */
     if (all && !waited && r != CUDA_ERROR_NOT_SUPPORTED)
         give_up("the table says that it waits");
 }
@@ -57,7 +57,7 @@ static bool named(const struct symbol *s)
 static void every_function(enum company company, bool all)
 {
     setenv("SIMGPU_DEVICES", "2", 1);
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1); /* a stream that waits blocks no other one */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1); /* a stream that waits blocks no other */
     gpu_open();
     world_open();
     arguments_open();
@@ -73,7 +73,7 @@ HAZARD_RAW(functions_wait_for_no_more_than_the_driver)
     every_function(NOBODY, false);
 }
 
-/* That the table is no excuse: what it says a call waits for is blocked too. */
+/* Checks the table itself: what a call waits for according to it is blocked, too. */
 HAZARD_RAW(functions_wait_for_what_the_driver_does)
 {
     every_function(NOBODY, true);

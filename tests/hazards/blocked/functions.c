@@ -1,6 +1,6 @@
 /*
- * functions.c - see functions.h. A function without a row does not compile, nor a row without a
- * function.
+ * functions.c - see functions.h. A function without a row does not compile, and neither does a row
+ * without a function.
  */
 #include "tests/hazards/blocked/functions.h"
 
@@ -71,7 +71,7 @@ static const struct version {
 };
 enum { VERSIONS = sizeof(versions) / sizeof(*versions) };
 
-/* The variants for per-thread default streams have the same arguments. */
+/* The versions for per-thread default streams have the same arguments. */
 static bool names(const struct version *v, const char *symbol)
 {
     size_t length = strlen(v->symbol);

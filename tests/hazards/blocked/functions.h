@@ -1,6 +1,6 @@
 /*
- * functions.h - the functions of shim/lookup/api.def, each with what the driver waits for in its
- * call and what it is called with: the tables next to this file, which name all of them.
+ * functions.h - the functions of shim/lookup/api.def, with what the driver waits for in each and
+ * the arguments of the call. The tables next to this file name all of them.
  */
 #ifndef HAZARDS_BLOCKED_FUNCTIONS_H
 #define HAZARDS_BLOCKED_FUNCTIONS_H
@@ -12,18 +12,18 @@
 struct function {
     enum waits waits;
     void (*arguments)(word *to);
-    CUresult (*call)(void *address); /* NULL: by words alone */
+    CUresult (*call)(void *address); /* NULL: called with words alone */
 };
 
 struct symbol {
     const char *name;
     const struct function *function;
-    const char *what; /* of a CASE: what it is called with; NULL */
+    const char *what; /* of a CASE: its name; else NULL */
 };
 extern const struct symbol symbols[];
 extern const int symbol_count;
 
-/* Up to ARGUMENTS words. */
+/* Writes up to ARGUMENTS words. */
 void symbol_arguments(const struct symbol *s, word *to);
 
 #endif

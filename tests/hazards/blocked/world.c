@@ -11,7 +11,7 @@
 #include "shim/cutin.h"
 #include "tests/hazards/hazard.h"
 
-/* Best effort has some of these in flight, and others buffered, where it has a cap. */
+/* Launches behind each wait. With a cap, best effort has some in flight and the others buffered. */
 enum { BEHIND = 3 };
 
 word busy, idle, apart;
@@ -25,10 +25,10 @@ static word recorded, recorded_idle, launched, named;
 static _Atomic(const char *) calling;
 static _Atomic uint32_t calls;
 static _Atomic bool late;
-static _Atomic bool expected; /* that it waits: then an early end of patience hides nothing */
+static _Atomic bool expected; /* the call waits, so a shorter patience is enough */
 
-/* Calls may wait for a hold, or for room under the cap; only one that hangs meets this limit.
- * Where time moves when nobody can run it takes none. */
+/* Calls may wait for a hold, or for room under the cap; only a call that hangs meets this limit. On
+ * a clock that moves only when no thread can run, reaching it takes no real time. */
 static int patience_ms(void)
 {
     const char *set = getenv("BLOCKED_PATIENCE_MS");
@@ -94,7 +94,7 @@ static void capture(void *unused)
         printf("the capture ends with %d\n", (int)r);
 }
 
-/* A copy has nothing to wait for where `busy` is not blocked. */
+/* A copy does not wait where `busy` is not blocked. */
 static void other_begin(enum company company)
 {
     atomic_store(&begun, false);
@@ -103,7 +103,7 @@ static void other_begin(enum company company)
     UNTIL(atomic_load(&begun));
     if (company == TURN && getenv("SIMGPU_CLOCK"))
         for (int i = 0; i < 3; i++)
-            nap(); /* of a time in which threads that can run do so */
+            nap(); /* stepped time, in which other threads that can run do so */
     else if (company == TURN)
         thread_waits(other);
 }
@@ -166,7 +166,7 @@ static void block(CUstream s)
         MUST(launch_mix(changed, 1, 0, s));
 }
 
-/* That context has no kernels. */
+/* This context has no kernels, so memsets do. */
 static void block_apart(void)
 {
     MUST(cuCtxSetCurrent((CUcontext)apart));
@@ -183,7 +183,7 @@ static void block_named(void)
     MUST(cuStreamWaitValue32(stream_new(CU_STREAM_NON_BLOCKING), at, 1, CU_STREAM_WAIT_VALUE_GEQ));
 }
 
-/* Only cutin can tell. */
+/* Only cutin can tell this. */
 static struct cutin_stream_state busy_state(void)
 {
     struct cutin_stream_state state = {.size = sizeof(state)};
@@ -197,14 +197,14 @@ static bool world_is(const char *what)
     return is && strcmp(is, what) == 0;
 }
 
-/* The world is what it says. */
+/* Checks that the world is the one that HAZARD_WORLD names. */
 static void check_buffered(void)
 {
     if (world_is("buffered") && busy_state().buffered == 0)
         give_up("nothing is buffered");
 }
 
-/* A neighbour's holds come and go. */
+/* Waits for a hold by the service, since its holds come and go. */
 static void check_held(void)
 {
     if (world_is("held") || world_is("gates") || world_is("suspend"))

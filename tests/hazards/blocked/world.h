@@ -1,5 +1,5 @@
 /*
- * world.h - a world in which everything is blocked that a call may not wait for: streams that stand
+ * world.h - a world in which everything is blocked that a call must not wait for: streams that are
  * behind a wait for a word, which the host writes when the call has returned.
  */
 #ifndef HAZARDS_HAZARD_WORLD_H
@@ -9,42 +9,42 @@
 
 #include "tests/hazards/blocked/arguments.h"
 
-/* What a call waits for natively, and the world that it is made in.
+/* What a call waits for natively, and the world in which it is made.
  *   NOTHING   all streams of its context and of another one are blocked
- *   STREAM    ... but for `idle`, which it names
- *   BLOCKING  ... but for the legacy stream and the blocking ones
- *   CONTEXT   ... but for the context that it names or that is current, `apart`
- *   DEVICE    nothing is blocked: it may wait for all work */
+ *   STREAM    ... except `idle`, which the call names
+ *   BLOCKING  ... except the legacy stream and the blocking ones
+ *   CONTEXT   ... except those of `apart`, the context that is named or current
+ *   DEVICE    nothing is blocked: the call may wait for all work */
 enum waits { NOTHING, STREAM, BLOCKING, CONTEXT, DEVICE };
 
-extern word busy, idle; /* streams of the primary context that no other waits for */
-extern word apart;      /* a context */
+extern word busy, idle; /* streams of the primary context; no other waits for them */
+extern word apart;      /* another context */
 
-/* Who else is in it. */
+/* What another thread does meanwhile. */
 enum company {
     NOBODY,
-    TURN,   /* a thread stands in a copy to pageable memory, in `busy` */
-    CAPTURE /* a thread captures, and no other one may do what is unsafe meanwhile */
+    TURN,   /* it is in a copy to pageable memory, in `busy` */
+    CAPTURE /* it captures in global mode: no other thread may make unsafe calls */
 };
 
 void world_open(void);
-/* Arguments are made between these two. */
+/* Arguments are made between world_enter and world_block. */
 void world_enter(enum waits waits);
-/* With `all` what the call waits for is blocked too. */
+/* With `all`, what the call waits for is blocked, too. */
 void world_block(enum waits waits, enum company company, bool all);
-/* The event is recorded, and the graph launched, behind the blocked work of `busy` next time. */
+/* world_block records the event, and launches the graph, behind the blocked work of `busy`. */
 word behind_event(word e);
 word behind_graph(word g);
 
-/* ... recorded in `idle`. */
+/* world_block records the event in `idle`. */
 word in_idle(word e);
-/* What the call names in place of `apart`. */
+/* The context that the call names instead of `apart`. */
 word named_context(word c);
 
-/* A watch opens the world for a call that does not return; and ends the program where that does not
- * help, or the world is not clear in time. */
+/* A watch opens the world if a call does not return. It ends the program if that does not help, or
+ * if the world is not clear in time. */
 void call_begin(const char *function);
-bool call_end(void); /* true: it would not have returned */
+bool call_end(void); /* true: the call would not have returned */
 void world_clear(enum company company);
 
 #endif

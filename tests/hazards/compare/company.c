@@ -1,6 +1,6 @@
 /*
- * company.c - see company.h. HAZARD_DAEMON and HAZARD_SERVICE are the programs; HAZARD_CLOCK, the
- * simulator's clock that steps, and HAZARD_RM, its resource manager, are preloaded if they are set.
+ * company.c - see company.h. HAZARD_DAEMON and HAZARD_SERVICE are the programs. HAZARD_CLOCK (the
+ * simulator's stepped clock) and HAZARD_RM (its resource manager) are preloaded if they are set.
  */
 #include "tests/hazards/compare/company.h"
 
@@ -16,7 +16,7 @@
 
 static char place[128];
 static pid_t companions[2];
-static FILE *service_says; /* NULL: there is none that is listened to */
+static FILE *service_says; /* NULL: no service is listened to */
 
 void company_place(const char *folder)
 {
@@ -28,7 +28,7 @@ const char *company_socket(void)
     return place;
 }
 
-/* Ends with its parent, also if that has ended before it could ask for that. */
+/* A child that ends with its parent, even if the parent ended before prctl was called. */
 static pid_t fork_bound(void)
 {
     pid_t parent = getpid(), pid = fork();
@@ -52,10 +52,10 @@ void company_preload(const char *cutin)
     if (*text)
         setenv("LD_PRELOAD", text, 1);
     if (getenv("HAZARD_CLOCK"))
-        personality(ADDR_NO_RANDOMIZE); /* the same in every run */
+        personality(ADDR_NO_RANDOMIZE); /* the same addresses in every run */
 }
 
-/* `says`: its stderr; -1: it goes nowhere. */
+/* `says` gets the program's stderr; -1: it is discarded. */
 static pid_t companion(const char *const argv[], const char *const env[], const char *cutin,
                        int says)
 {
@@ -74,7 +74,7 @@ static pid_t companion(const char *const argv[], const char *const env[], const 
 
 static void end(pid_t pid)
 {
-    if (pid <= 0) /* there was no process to be had, and -1 would be everybody */
+    if (pid <= 0) /* fork failed, and kill(-1) would end every process */
         return;
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -86,7 +86,7 @@ static pid_t daemon_new(void)
                      (const char *[]){NULL}, NULL, -1);
 }
 
-/* The program's own end ends this one: a daemon that is there for 20 ms, and not for 20. */
+/* A daemon that lives for 20 ms and then is absent for 20 ms, until the hazard has ended. */
 static pid_t daemons_come_and_go(void)
 {
     pid_t pid = fork_bound();
@@ -100,7 +100,7 @@ static pid_t daemons_come_and_go(void)
     }
 }
 
-/* One that is there while a program starts. */
+/* A daemon that is there only while the program starts. */
 static pid_t daemon_that_goes(void)
 {
     pid_t pid = fork_bound();
@@ -124,7 +124,7 @@ static pid_t service_new(const char *level, const char *rate, const char *kernel
                      (const char *[]){socket, level, NULL}, getenv("CUTIN_PRELOAD"), says);
 }
 
-/* Two at a time. */
+/* Two clients at a time. */
 static pid_t clients_come_and_go(void)
 {
     pid_t pid = fork_bound();
@@ -141,14 +141,14 @@ static pid_t clients_come_and_go(void)
 static pid_t service_for_good(enum company company, int says)
 {
     static const char *const for_good = "1000000", *const level = "CUTIN_PRIORITY=rt";
-    if (company == HELD) /* 270 ms of 333 */
+    if (company == HELD) /* busy for 270 ms of each 333 */
         return service_new(level, "3", "90000", for_good, says);
     return service_new(level, company == PULSED ? "1000" : "100", "100", for_good, says);
 }
 
-/* A time that steps waits for nobody who is still being started by the host's: a program would be
- * through with it alone. So this returns when the service serves, or has ended. What it says later
- * it does not wait to say. */
+/* A stepped clock does not wait for a process that the host is still starting: a program would be
+ * through before the service runs. So this returns when the service serves, or has ended. The pipe
+ * does not block, so what the service says later does not stop it. */
 static pid_t service_that_serves(enum company company)
 {
     char line[256] = "";

@@ -1,13 +1,13 @@
 /*
- * compare.c - run each hazard of a program on the bare driver and under cutin in several ways, and
- * compare how it ends, what it prints, and what it leaves behind (outcome.h).
+ * compare.c - runs each hazard of a program on the bare driver and under cutin in several ways, and
+ * compares how it ends, what it prints, and what it leaves behind (outcome.h).
  *
  *   hazard_compare PROGRAM [HAZARD...]
  *
- * The environment brings CUTIN_PRELOAD, the value of LD_PRELOAD for cutin. Exit status 1 and both
- * outcomes on a difference. HAZARD_MODES=a,b restricts the ways, and names those that want company
- * (company.h); "all" are all.
- * HAZARD_KEEP=FOLDER keeps there what is printed, as HAZARD.WAY.WORLD, by HAZARD_WORLD.
+ * CUTIN_PRELOAD is the value of LD_PRELOAD for cutin. A difference prints both outcomes, and makes
+ * the exit status 1. HAZARD_MODES=a,b restricts the ways, and alone selects those with company
+ * (company.h); "all" means all.
+ * HAZARD_KEEP=FOLDER keeps what is printed, as HAZARD.WAY.WORLD, where WORLD is HAZARD_WORLD.
  * HAZARD_TABLE=FILE gets a line for each way: program, hazard, way, what differs, milliseconds.
  */
 #include <errno.h>
@@ -80,7 +80,7 @@ static void enter(const void *arg)
     fprintf(stderr, "%s: %s\n", e->program, strerror(errno));
 }
 
-/* A time is of those that name an id, so each run has its own. */
+/* Programs with the same id share a simulated clock, so each run gets its own id. */
 static void id_new(void)
 {
     static unsigned int runs;
@@ -151,7 +151,7 @@ static void print_left(const struct outcome *r)
            r->children, r->running);
 }
 
-/* What failed, again in the last line, which is what is kept of a long log. */
+/* What failed is repeated in the last line, because only the end of a long log is kept. */
 static char failures[1024];
 
 static void failure_note(const char *hazard, const char *way, const char *what)
@@ -161,7 +161,7 @@ static void failure_note(const char *hazard, const char *way, const char *what)
              what);
 }
 
-/* From the first line on in which they differ. */
+/* Prints both outcomes from the first line on in which they differ. */
 static void print_difference(const char *reference, const struct outcome *bare, const char *way,
                              const struct outcome *r)
 {
@@ -186,7 +186,7 @@ static int named(const struct mode *m)
     return m->reference >= 0 && (only ? !!strstr(only, m->name) : m->company == ALONE);
 }
 
-/* A reference is wanted by those that refer to it, and the first one always. */
+/* A reference is needed by the ways that refer to it, and the first one always. */
 static int wanted(int mode)
 {
     if (mode == 0 || named(&modes[mode]))
@@ -197,7 +197,7 @@ static int wanted(int mode)
     return 0;
 }
 
-/* Returns the number of ways in which the program could tell. */
+/* Returns the number of ways in which the program differs. */
 static int compare(const char *program, const char *hazard)
 {
     static struct outcome results[MODES];
@@ -231,7 +231,7 @@ static int compare(const char *program, const char *hazard)
         if (r->status == -1)
             break;
     }
-    /* What a hazard shows is to be shown natively too. */
+    /* A hazard must also work natively. */
     if (!strstr(results[0].out, "end\n") && !strstr(results[0].out, "ends\n")) {
         printf("%s: does not work on the bare driver\n", hazard);
         failure_note(hazard, "bare", "does not work");
@@ -244,7 +244,7 @@ static int compare(const char *program, const char *hazard)
     return differences;
 }
 
-/* The descriptors of whoever started this, ctest's log, are no part of it. */
+/* Closes the descriptors that the process was started with, such as ctest's log. */
 static void world(void)
 {
     syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
@@ -255,7 +255,7 @@ static void world(void)
     company_place(folder);
 }
 
-/* A program is in a folder of its own. */
+/* An absolute path, since the program runs in a folder of its own. */
 static const char *absolute(const char *path, char *text)
 {
     return realpath(path, text) ? text : path;

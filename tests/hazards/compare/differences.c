@@ -1,5 +1,5 @@
 /*
- * differences.c - programs that do differ under cutin, each in one way that compare.c has to see.
+ * differences.c - programs that differ under cutin, each in one way that compare.c has to find.
  */
 #include "tests/hazards/hazard.h"
 

@@ -1,6 +1,6 @@
 /*
- * outcome.c - see outcome.h. What the program has open is read while it is stopped in its exit, as
- * its tracer; its orphans become children of this process.
+ * outcome.c - see outcome.h. This process is the program's tracer, and reads what the program has
+ * open while it is stopped at its exit. The program's orphans become children of this process.
  */
 #include "tests/hazards/compare/outcome.h"
 
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Far more than any takes beside much other work; and what a child that was left may take. */
+/* Limits: of silence, longer than any busy machine makes it; of a child that was left, to end. */
 enum { SILENCE_MS = 600000, ORPHANS_MS = 5000 };
 
 static uint64_t now_ms(void)
@@ -37,7 +37,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The lines that `describe` makes of the entries of a folder, in order. */
+/* Writes the lines that `describe` makes of the entries of a folder, sorted. */
 static void list(const char *folder, bool (*describe)(int dir, const char *name, char *line),
                  char *text)
 {
@@ -69,7 +69,7 @@ static bool describe_file(int dir, const char *name, char *line)
     return true;
 }
 
-/* A word with a digit in it, an id or an inode, is of this run. */
+/* Replaces words with a digit in them, such as ids and inodes: they differ from run to run. */
 static void forget_ids(const char *from, char *to)
 {
     while (*from) {
@@ -87,7 +87,7 @@ static void forget_ids(const char *from, char *to)
     *to = '\0';
 }
 
-/* The simulated driver's own are there or not, as its threads come to them. */
+/* The simulated driver's own are left out: its threads open them at varying times. */
 static bool describe_descriptor(int dir, const char *name, char *line)
 {
     char target[200] = "", kind[200];
@@ -115,7 +115,7 @@ static void look(pid_t pid, struct outcome *r)
     list(path, describe_descriptor, r->descriptors);
 }
 
-/* It stands still: at its exit, by a signal that it is to get, or by one that stops it. */
+/* Continues a stopped program: at its exit, before a signal, or stopped by one. */
 static void go_on(pid_t pid, int status, struct outcome *r)
 {
     int event = status >> 16, number = WSTOPSIG(status);
@@ -127,8 +127,8 @@ static void go_on(pid_t pid, int status, struct outcome *r)
         ptrace(PTRACE_CONT, pid, NULL, event ? NULL : (void *)(intptr_t)number);
 }
 
-/* SIGCHLD is blocked, and comes with each of its stops too. Who writes something now and then gets
- * on, however slow the machine is. */
+/* SIGCHLD is blocked, and each stop of the program raises it, too. A program that writes something
+ * now and then makes progress, however slow the machine is. */
 static void await(pid_t pid, int out, struct outcome *r)
 {
     const struct timespec second = {.tv_sec = 1};
@@ -164,7 +164,7 @@ static void await(pid_t pid, int out, struct outcome *r)
 static pid_t known[64];
 static int known_count;
 
-/* Every child of this process; returns how many, `limit` at most. */
+/* Lists the children of this process. Returns their number, `limit` at most. */
 static int children_of_ours(pid_t *pids, int limit)
 {
     char path[64];

@@ -1,6 +1,6 @@
 /*
- * descriptors.c - what a program has open is its own: numbers come in order, as many as its limit
- * says, children inherit no others, and what it closes is closed.
+ * descriptors.c - a program's descriptors are its own: numbers come in order, there are as many as
+ * its limit says, children inherit no others, and what the program closes is closed.
  */
 #include "tests/hazards/hazard.h"
 
@@ -45,7 +45,7 @@ static int count(void)
     return n;
 }
 
-/* ctest leaves its log open to its tests, and another ctest in the same folder removes that. */
+/* ctest leaves its log open in its tests; another ctest in the folder removes that file. */
 HAZARD_RAW(none_is_of_who_runs_the_tests)
 {
     if (dup(STDIN_FILENO) != STDERR_FILENO + 1)
@@ -77,7 +77,7 @@ HAZARD_RAW(as_many_may_be_opened)
     printf("end\n");
 }
 
-/* A daemon that comes and goes does so some times meanwhile. */
+/* If a daemon comes and goes beside this, it does so several times meanwhile. */
 HAZARD_RAW(the_lowest_number_that_is_free_is_next)
 {
     enum { ROUNDS = 1000000, AT_ONCE = 3 };
@@ -119,7 +119,7 @@ HAZARD_RAW(children_inherit_no_others)
     printf("end\n");
 }
 
-/* Nobody else has the end that is closed. */
+/* No other process or thread has a copy of the end that is closed. */
 HAZARD_RAW(the_reader_of_a_pipe_is_told_of_its_end)
 {
     enum { LIMIT_MS = 60000 };
@@ -147,7 +147,7 @@ HAZARD_RAW(a_lock_ends_with_its_descriptor)
     printf("locked again: %d, end\n", flock(again, LOCK_EX | LOCK_NB));
 }
 
-/* As daemons do, and what starts other programs. */
+/* Daemons do so, and programs that start others. */
 HAZARD_RAW(all_that_are_not_known_are_closed)
 {
     begin();

@@ -1,6 +1,6 @@
 /*
  * exit.c - ways to end with work buffered: by return, exit, _exit, a signal, from another thread,
- * with threads alive, from destructors. The status is the program's own, and the end comes.
+ * with threads alive, from destructors. The status is the program's own, and the program does end.
  */
 #include "tests/hazards/hazard.h"
 
@@ -22,18 +22,18 @@ static void busy(void)
     x = buffer_new(3);
     warm(s);
     hold(s);
-    for (uint32_t i = 0; i < 10; i++) /* fewer than any queue holds */
+    for (uint32_t i = 0; i < 10; i++) /* fewer than any queue takes */
         MUST(launch_mix(x, 5, i, s));
 }
 
-/* Never released; but where nothing is buffered the launches themselves would wait. */
+/* Never released. If nothing is buffered the launches themselves would wait. */
 static void busy_for_ever(void)
 {
     hold_for(3600 * 1000);
     busy();
 }
 
-/* Says for compare.c that the end that follows is meant. */
+/* Tells compare.c that the end that follows is intended. */
 static void announce(void)
 {
     printf("it ends\n");
@@ -47,7 +47,7 @@ HAZARD(exit_with_work_buffered)
     exit(3);
 }
 
-/* Held until the end: the wait for it is bounded. */
+/* The stream is held until the end: the wait for it is bounded. */
 HAZARD(exit_with_work_held_for_ever)
 {
     busy_for_ever();
@@ -56,7 +56,7 @@ HAZARD(exit_with_work_held_for_ever)
     exit(4);
 }
 
-/* The bound is one for all: 32 s would be more than compare.c waits. */
+/* All contexts share one bound: with one each, the end would take 32 s. */
 HAZARD(exit_with_work_held_in_many_contexts)
 {
     enum { CONTEXTS = 16 };
@@ -67,7 +67,7 @@ HAZARD(exit_with_work_held_in_many_contexts)
         CUdeviceptr x;
     } c[CONTEXTS];
     char *text = kernels_text();
-    for (int i = 0; i < CONTEXTS; i++) { /* first, as a free waits for what is held */
+    for (int i = 0; i < CONTEXTS; i++) { /* before the holds, as a free waits for held work */
         c[i].context = context_new();
         MUST(cuModuleLoadData(&module, text));
         MUST(cuModuleGetFunction(&mix, module, "mix"));
@@ -155,7 +155,7 @@ static void release_later(void *user)
     release(s);
     SAY(cuStreamSynchronize(s));
     announce();
-    exit(14); /* the driver's threads go on, natively too */
+    exit(14); /* the driver's threads go on, as they do natively */
 }
 
 HAZARD(main_thread_ends_and_another_goes_on)
@@ -182,7 +182,7 @@ HAZARD(end_within_a_host_function)
 
 /* ---- work at the end ------------------------------------------------------------------------- */
 
-/* Results in memory that outlives the process. */
+/* The results are in memory that outlives the process. */
 HAZARD_RAW(exit_runs_what_was_called_before)
 {
     uint32_t *shared = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -222,7 +222,7 @@ HAZARD(exit_handler_of_the_program_calls_cuda)
     exit(11);
 }
 
-/* Registered before the first CUDA call, so it runs after the driver's own and ours. */
+/* Registered before the first CUDA call, it runs after the handlers of the driver and of cutin. */
 HAZARD_RAW(exit_handler_registered_before_init_calls_cuda)
 {
     atexit(exit_handler);

@@ -1,10 +1,10 @@
 /*
- * forks.c - a busy program forks in every way, and no child hangs: eight threads launch, make and
- * destroy streams, record, allocate and look up meanwhile, so whatever lock there is, some of them
- * have it now and then when another one forks.
+ * forks.c - a busy program forks in every way, and no child hangs. Eight threads launch, make and
+ * destroy streams, record, allocate and look up meanwhile. So whichever lock there is, one of them
+ * has it now and then when another thread forks.
  *
- * HAZARD_FORKS=N: so many children of each kind, instead of CHILDREN. HAZARD_HANG_S=N: whoever
- * takes longer hangs.
+ * HAZARD_FORKS=N makes N children of each kind, instead of CHILDREN. A child that takes longer than
+ * HAZARD_HANG_S=N seconds hangs.
  */
 #include "tests/hazards/hazard.h"
 
@@ -21,8 +21,8 @@
 
 extern char **environ;
 
-/* The run times of sanitizers have locks that they do not free in a child: what allocates there is
- * left out. And they are slow. */
+/* Sanitizers have locks in their run time that they do not free in a child, so children do not
+ * allocate there. They are slow, too. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { CHILDREN = 20, ALLOCATES = false };
 #else
@@ -125,7 +125,7 @@ static int wanted(void)
     return setting("HAZARD_FORKS", CHILDREN);
 }
 
-/* A child that ends with this status; the first that hangs is one too many. */
+/* The child must end with `status`. The first one that hangs fails the program. */
 static void ends(pid_t pid, int status)
 {
     struct pollfd end = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
@@ -144,7 +144,7 @@ static void ends(pid_t pid, int status)
         give_up("a child ended otherwise");
 }
 
-/* What is done in children although POSIX promises nothing there: it works natively. */
+/* Calls that POSIX does not permit in a child, but that work natively. */
 static _Noreturn void child(void)
 {
     CUdeviceptr p;

@@ -1,6 +1,6 @@
 /*
- * ipc.c - memory and events of another process. What one process is told by the other was done by
- * calls that had returned; whether a library held them back in between must not show.
+ * ipc.c - memory and events of another process. What one process tells the other was done by calls
+ * that had returned. Whether a library deferred them must not show.
  */
 #include "tests/hazards/hazard.h"
 
@@ -14,7 +14,7 @@ enum { KIND = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING };
 
 static CUstream a;
 static CUdeviceptr x;
-static int other; /* the process at the other end */
+static int other; /* socket to the other process */
 static pid_t child;
 
 static void tell(const void *what, size_t bytes)
@@ -40,8 +40,8 @@ static void nodded(void)
     hear(&c, 1);
 }
 
-/* Both use the GPU: the fork comes before the first CUDA call. While one says something the other
- * must not: the two share the end of one file. */
+/* The fork comes before the first CUDA call, because both use the GPU. They share one stdout, so
+ * only one may print at a time. */
 static void two_processes(void (*theirs)(void))
 {
     int fds[2];
@@ -201,7 +201,7 @@ static void record_held(void)
     CUevent e = event_open();
     hold(a);
     MUST(launch_slow(x, 5, 7, 3000, a));
-    MUST(cuEventRecord(e, a)); /* others may look from here on */
+    MUST(cuEventRecord(e, a)); /* visible to the other process from here on */
     nod();
     release(a);
     MUST(cuEventSynchronize(e));
@@ -224,7 +224,7 @@ HAZARD_RAW(opened_event_is_recorded_when_the_call_returns)
     show_host("ours", host);
 }
 
-/* An event each, and turns: each process's next work follows the other's latest. */
+/* Each process has an event, and its next work follows the other's latest. */
 enum { TURNS = 40 };
 
 static void take_turns(CUevent mine, CUevent theirs, bool first)
@@ -264,7 +264,7 @@ HAZARD_RAW(two_processes_take_turns_by_events)
     show("x", x);
 }
 
-/* One event for both: a wait means whichever record is the latest. */
+/* Both use one event: a wait refers to the latest record, of either process. */
 static void turns_with_theirs(void)
 {
     memory_open();
@@ -282,7 +282,7 @@ HAZARD_RAW(two_processes_take_turns_by_one_event)
     show("x", x);
 }
 
-/* The other stream goes on while one waits for what nobody has recorded yet. */
+/* The other stream goes on while one waits for what is not recorded yet. */
 static void record_late(void)
 {
     memory_open();

@@ -1,7 +1,7 @@
 /*
- * leaving.c - a call that waits is left otherwise than by its return. The thread is to be cancelled
- * while it is inside: the driver's calls are no cancellation points, and neither are those that
- * wait in cutin instead. Or a signal handler jumps out of it.
+ * leaving.c - a thread leaves a call that waits without returning from it. Either it is cancelled
+ * while it is inside: the driver's calls are no cancellation points, and neither may those be that
+ * wait in cutin instead. Or a signal handler jumps out of the call.
  */
 #include "tests/hazards/hazard.h"
 
@@ -71,7 +71,7 @@ static void *call(void *fn)
     MUST(cuCtxSetCurrent(context));
     atomic_store(&inside, true);
     answer = (*call)();
-    return NULL; /* not printf, which is one */
+    return NULL; /* no printf here: it is a cancellation point */
 }
 
 HAZARD(a_thread_is_not_cancelled_while_a_call_waits)
@@ -95,7 +95,7 @@ HAZARD(a_thread_is_not_cancelled_while_a_call_waits)
         event = event_new();
         warm(s);
         hold(s);
-        MUST(launch_slow(x, 5, 7, 20000, s)); /* so that whoever waits looks more than once */
+        MUST(launch_slow(x, 5, 7, 20000, s)); /* so that a wait looks more than once */
         MUST(cuEventRecord(event, s));
         atomic_store(&inside, false);
         if (pthread_create(&thread, NULL, call, (void *)&calls[i].call))
@@ -119,8 +119,8 @@ static sigjmp_buf outside;
 static pthread_t jumper;
 static pid_t jumper_id;
 
-/* A thread that was seen to wait may be on its way again when the signal comes, and have a lock of
- * the driver's: then the handler does nothing, and there is another signal. */
+/* A thread that was seen waiting may have gone on when the signal comes, and hold a lock of the
+ * driver. Then the handler does nothing, and the signal is sent again. */
 static struct place seen;
 enum { ASKED, TAKEN, REFUSED };
 static _Atomic int signalled;
@@ -176,7 +176,7 @@ static void *make_it_jump(void *waits)
     return NULL;
 }
 
-/* Whatever the call had on its stack is something else now. */
+/* Overwrites whatever the call had on its stack. */
 static __attribute__((noinline)) void scribble(void)
 {
     volatile unsigned char stack[64 << 10];
@@ -194,7 +194,7 @@ static __attribute__((noinline)) bool returned(CUresult (*fn)(void))
     return true;
 }
 
-/* Once the call `waits`: id_waits, or id_waits_long. */
+/* The jump comes once `waits` (id_waits or id_waits_long) says that the call waits. */
 static bool left_by_a_jump(CUresult (*fn)(void), struct place (*waits)(pid_t))
 {
     pthread_t helper;
@@ -246,7 +246,7 @@ HAZARD(a_handler_jumps_out_of_a_call_that_waits)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-enum { LARGE = 40 << 20 }; /* in parts also of a process that is alone */
+enum { LARGE = 40 << 20 }; /* in parts even if the process is alone */
 static uint32_t pageable[LARGE / 4];
 
 static CUresult copy_up(void)
@@ -283,12 +283,12 @@ static void stand(bool holding)
 {
     atomic_store(&told, false);
     MUST(cuLaunchHostFunc(s, until_told, NULL));
-    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 100000; /* there launches wait for it */
+    hold_ms = getenv("CUDA_INJECTION64_PATH") ? 3 : 100000; /* with a profiler, launches wait */
     if (holding)
         hold(s);
 }
 
-/* A stream, and one launch behind what waits. */
+/* Makes a stream with one launch behind what waits. */
 static void begin_to_wait(bool holding)
 {
     s = stream_new(CU_STREAM_DEFAULT);
@@ -305,8 +305,8 @@ static void launch_and_copy(void *unused)
     MUST(cuMemcpyDtoH(pageable, x, BYTES));
 }
 
-/* More often than calls of a thread may stand within each other; while they wait to be made, or
- * while they are. */
+/* Jumps more often than calls of one thread can be nested: with `holding` while the copies wait for
+ * their turn, else while they are in the driver. */
 static void jump_out_of_copies(bool holding)
 {
     static const struct {
@@ -386,7 +386,7 @@ HAZARD(a_context_is_destroyed_in_which_a_copy_was_left)
 
 /* ---- within a handler ------------------------------------------------------------------------ */
 
-#ifndef __SANITIZE_THREAD__ /* it delivers no signal in a handler */
+#ifndef __SANITIZE_THREAD__ /* which delivers no signal in a handler */
 static CUstream other;
 static sigjmp_buf in_the_handler;
 static atomic_bool inside_again, handled;

@@ -1,7 +1,7 @@
 /*
  * messages.c - where cutin's messages go: to the standard error that the program was started with,
- * if there is one, it is still that, and it takes a line at once. A program is not ended, stopped
- * or kept waiting by them, and finds none in its data.
+ * if it had one, it is still the same, and it takes a line at once. Messages do not end, stop or
+ * delay a program, and do not appear in its data.
  */
 #include "tests/hazards/hazard.h"
 
@@ -29,19 +29,19 @@ static void work(void)
     fflush(stdout);
 }
 
-/* The simulated GPU is a file itself, which may still grow. */
+/* The simulated GPU is itself a file, and may have to grow first. */
 HAZARD_RAW(what_begins_with_a_bad_setting_ends)
 {
     gpu_open();
-    if (getenv("MAY_WRITE_NOTHING")) { /* nor what it prints */
+    if (getenv("MAY_WRITE_NOTHING")) { /* its output must not grow a file either */
         dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});
     }
     work();
 }
 
-/* Another start of this program, with a message to say, a standard error and a way to meet signals
- * of its own. Returns its id. */
+/* Starts this program again, with a message to write, and with a standard error and signal
+ * dispositions of its own. Returns its process id. */
 static pid_t start(int err, void (*prepare)(void))
 {
     fflush(stdout);
@@ -90,7 +90,7 @@ static void say_data(int fd)
     printf("data: %zd bytes: %s\n", got, text);
 }
 
-/* It opened its results where it had closed standard error. */
+/* The program opened its results where it had closed standard error. */
 HAZARD_RAW(results_are_descriptor_2)
 {
     int fd = file_new();
@@ -104,7 +104,7 @@ HAZARD_RAW(results_are_descriptor_2)
     printf("end\n");
 }
 
-/* The same in a program that was started without a standard error. */
+/* The program was started without a standard error. */
 HAZARD_RAW(started_without_standard_error)
 {
     say_end(start(-1, NULL));
@@ -139,7 +139,7 @@ static void no_file_may_grow(void)
     setenv("MAY_WRITE_NOTHING", "1", 1);
 }
 
-enum { SIZE_LIMIT = 1 << 30 }; /* more than the simulated GPU is */
+enum { SIZE_LIMIT = 1 << 30 }; /* larger than the simulated GPU's file */
 
 static void no_file_may_grow_further(void)
 {
@@ -163,7 +163,7 @@ static void learns_there(void)
     no_file_may_grow();
 }
 
-/* What was learned is written when it ends. */
+/* What was learned is written when the program ends. */
 HAZARD_RAW(nothing_learned_may_be_written)
 {
     char command[64];
@@ -198,7 +198,7 @@ HAZARD_RAW(no_trace_may_be_written)
     printf("end\n");
 }
 
-/* A group of its own, so not the one in the foreground, on a terminal that stops who writes. */
+/* A process group of its own, and so in the background of the terminal, which stops writers. */
 static void into_the_background(void)
 {
     setpgid(0, 0);
@@ -260,7 +260,7 @@ static bool file_says(int fd, const char *what)
     return strstr(text, what);
 }
 
-/* The driver is gone then, which its calls answer. */
+/* The driver is gone by then, and its calls say so. */
 HAZARD_RAW(commands_that_the_end_of_the_process_meets_have_not_failed)
 {
     enum { TIMES = 20 };

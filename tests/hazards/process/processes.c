@@ -1,5 +1,5 @@
 /*
- * processes.c - fork at every moment, exec, vfork, and a program that closes what it did not open.
+ * processes.c - fork at every moment, exec, vfork, and a program that closes all descriptors.
  */
 #include "tests/hazards/hazard.h"
 
@@ -63,7 +63,7 @@ HAZARD_RAW(forked_before_init_both_use_the_gpu)
     some_work(5);
 }
 
-/* What a program with thousands of threads asks for. */
+/* Programs with thousands of threads ask for this. */
 HAZARD_RAW(threads_have_small_stacks_by_default)
 {
     pthread_attr_t attr;
@@ -81,7 +81,7 @@ HAZARD_RAW(threads_have_small_stacks_by_default)
     printf("end\n");
 }
 
-/* The driver does not work in the child, and says so. */
+/* The driver does not work in the child, and its calls say so. */
 static void child_asks(CUstream s, CUdeviceptr x)
 {
     CUdeviceptr p = 0;
@@ -128,7 +128,7 @@ HAZARD(forked_with_work_buffered_child_does_not_run_it)
     pid_t pid = child();
     if (pid == 0) {
         child_asks(s, x);
-        exit(7); /* with exit handlers: they drain nothing */
+        exit(7); /* exit handlers run: they must not drain anything */
     }
     say_end("child", pid);
     pid = child();
@@ -140,8 +140,8 @@ HAZARD(forked_with_work_buffered_child_does_not_run_it)
     show("x", x);
 }
 
-/* As sandboxes do. No handler of a fork runs, and what the parent has is not the child's to end, or
- * to complain of. */
+/* Sandboxes clone like this. No fork handler runs; the child must neither end nor complain about
+ * what belongs to the parent. */
 HAZARD(cloned_with_work_buffered_child_says_nothing)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -183,7 +183,7 @@ static void launch_on(void *user)
     }
 }
 
-/* Whatever locks other threads held at the fork, the child's calls return. */
+/* The child's calls return, whatever locks other threads held at the fork. */
 HAZARD(forked_while_other_threads_launch)
 {
     struct thread *t[2];
@@ -253,7 +253,7 @@ HAZARD(vfork_and_posix_spawn_with_work_buffered)
     show("x", x);
 }
 
-/* The same program again by exec, with the GPU in use: it starts from nothing. */
+/* The program executes itself again while it uses the GPU. The new one starts from nothing. */
 HAZARD(exec_of_itself_with_work_buffered)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -303,7 +303,7 @@ HAZARD(errno_is_kept)
     release(s);
 }
 
-/* As daemons and sandboxes do: everything from 3 on is closed, and the numbers are used again. */
+/* Daemons and sandboxes close everything from 3 on; then the numbers are used again. */
 HAZARD(closing_all_descriptors)
 {
     CUstream s = stream_new(CU_STREAM_NON_BLOCKING);
@@ -326,7 +326,7 @@ HAZARD(closing_all_descriptors)
     show("x", x);
 }
 
-/* No descriptor of ours may be where a program expects its own, or pass to what it executes. */
+/* No descriptor of the library may have a number that a program expects, or survive an exec. */
 HAZARD_RAW(descriptors_are_close_on_exec)
 {
     gpu_open();

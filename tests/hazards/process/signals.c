@@ -1,5 +1,5 @@
 /*
- * signals.c - default actions stay, handlers run in the program's own threads, waits go on behind a
+ * signals.c - default actions stay, handlers run in the program's own threads, waits go on after a
  * handler, and a handler's backtrace leads to main.
  */
 #include "tests/hazards/hazard.h"
@@ -30,7 +30,7 @@ static void busy(void)
 static void sent_to_the_process(int signal_)
 {
     pid_t me = getpid(), pid;
-    signal(signal_, SIG_DFL); /* whatever who started the tests ignores: nohup does */
+    signal(signal_, SIG_DFL); /* the parent may have ignored it, as nohup does */
     busy();
     printf("it ends\n");
     fflush(stdout);
@@ -89,8 +89,8 @@ static void note_thread(int signal_)
     atomic_fetch_add(&seen, 1);
 }
 
-/* With the signal blocked in every thread of the program's, any handler that ran would have run in
- * a thread of somebody else's. */
+/* While every thread of the program blocks the signal, a handler that runs does so in a thread of
+ * the library or the driver. */
 HAZARD_RAW(handlers_run_in_the_programs_threads_only)
 {
     sigset_t set;
@@ -165,7 +165,7 @@ HAZARD(handlers_interrupt_no_wait)
 
 static _Atomic int depth_ok;
 
-/* Does the backtrace lead to `outermost`, the hazard's function? */
+/* Finds out whether the backtrace leads to the hazard's function. */
 static const void *outermost_begin, *outermost_end;
 
 static void look_back(int signal_)
@@ -185,7 +185,7 @@ static void *signal_soon(void *arg)
     return NULL;
 }
 
-/* A handler that comes while the thread waits in the call. */
+/* A handler runs while the thread waits in the call. */
 #define LOOK_BACK_FROM(call)                                                                       \
     do {                                                                                           \
         pthread_t look_t;                                                                          \
@@ -206,8 +206,8 @@ __attribute__((noinline)) static void backtraces(void)
     hold_ms = 40;
     LOOK_BACK_FROM(cuStreamSynchronize(s));
     LOOK_BACK_FROM(cuCtxSynchronize());
-    LOOK_BACK_FROM(cuMemFree(p));                                       /* a drain thunk */
-    LOOK_BACK_FROM(cuFuncSetCacheConfig(mix, CU_FUNC_CACHE_PREFER_L1)); /* another */
+    LOOK_BACK_FROM(cuMemFree(p));                                       /* by a drain thunk */
+    LOOK_BACK_FROM(cuFuncSetCacheConfig(mix, CU_FUNC_CACHE_PREFER_L1)); /* by another */
     LOOK_BACK_FROM(cuModuleUnload(module));
 }
 static void after_backtraces(void)
@@ -217,7 +217,7 @@ static void after_backtraces(void)
 static void first_backtrace(void)
 {
     void *frames[4];
-    backtrace(frames, 4); /* loads libgcc outside the handler */
+    backtrace(frames, 4); /* loads libgcc before a handler needs it */
 }
 
 HAZARD(backtrace_of_a_handler_leads_through_waiting_calls)

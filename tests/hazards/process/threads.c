@@ -1,5 +1,5 @@
 /*
- * threads.c - very many threads that each use their per-thread stream and end: nothing stays.
+ * threads.c - very many threads use their per-thread streams and end: nothing is left behind.
  */
 #include "tests/hazards/hazard.h"
 
@@ -16,7 +16,7 @@ enum { MANY = 1600, INSTRUMENTED = 1 };
 enum { MANY = 10000, INSTRUMENTED = 0 };
 #endif
 
-/* The whole crowd once; a tenth in the other ways to run. */
+/* All threads if none of these variables is set, else a tenth of them. */
 static uint32_t crowd(void)
 {
     static const char *const ways[] = {"CUTIN_BUDGET_US", "SIMGPU_MEMOPS", "CUTIN_PRIORITY",
@@ -93,7 +93,7 @@ static void run_threads(uint32_t from, uint32_t to)
     pthread_attr_destroy(&attr);
 }
 
-/* The kernel shows a thread for a moment after it was joined. */
+/* The kernel lists a thread for a moment after it was joined. */
 static struct size size_after(const struct size *before)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -108,7 +108,7 @@ static void grows(const char *what, long from, long to, long allowed)
         printf("%s grow: %ld to %ld\n", what, from, to);
 }
 
-/* What is freed stays in quarantine in instrumented programs. */
+/* In instrumented programs freed memory stays in quarantine. */
 static void grown(const struct size *from, const struct size *to)
 {
     grows("threads", from->threads, to->threads, 0);
@@ -122,9 +122,9 @@ HAZARD(ten_thousand_threads_come_and_go)
     uint32_t threads = crowd();
     words = buffer_new(0);
     MUST(cuMemsetD32(words, 1, N));
-    for (uint32_t i = 0; i < N; i++) /* whoever has not been there */
+    for (uint32_t i = 0; i < N; i++) /* for words that no thread gets */
         MUST(cuMemsetD32(words + i * 4, i + 1, 1));
-    run_threads(0, MANY / 20); /* pools fill */
+    run_threads(0, MANY / 20); /* fills the pools */
     MUST(cuCtxSynchronize());
     struct size before = size_now();
     run_threads(MANY / 20, threads);
@@ -173,8 +173,8 @@ HAZARD(contexts_come_and_go)
     grown(&before, &after);
 }
 
-/* Threads of this process, not the caller, that are named cutin- and are of a real-time class, or
- * may run on the caller's processor alone. */
+/* Counts the library's threads (cutin-...) that are of a real-time class, or may run on the
+ * caller's processor only. */
 static int in_the_way(void)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -210,8 +210,7 @@ static void pin(int class, int priority, size_t cpus)
         if (CPU_ISSET(cpu, &all))
             CPU_SET(cpu, &set);
     sched_setaffinity(0, sizeof(set), &set);
-    sched_setscheduler(0, class,
-                       &param); /* where that is not allowed, the rest still is something */
+    sched_setscheduler(0, class, &param); /* may be refused; the rest is still tested */
 }
 
 HAZARD_RAW(pinned_realtime_thread_passes_neither_class_nor_processor_on)
@@ -224,7 +223,7 @@ HAZARD_RAW(pinned_realtime_thread_passes_neither_class_nor_processor_on)
     CUdeviceptr x = buffer_new(3);
     warm(s);
     hold(s);
-    for (uint32_t i = 0; i < 8; i++) /* with the budget of one microsecond, for a dispatcher */
+    for (uint32_t i = 0; i < 8; i++) /* with a budget of 1 us this needs a dispatcher */
         SAY(launch_mix(x, i, 7, s));
     release(s);
     SAY(cuStreamSynchronize(s));

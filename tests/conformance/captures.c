@@ -42,7 +42,7 @@ static void run(CUgraph g, CUstream s)
     OK(cuGraphExecDestroy(x));
 }
 
-/* The capture is spoilt: it says so, and ends without a graph. */
+/* The capture is invalidated: its status says so, and it ends without a graph. */
 static void is_invalidated(CUstream s)
 {
     CUgraph g = (CUgraph)1;
@@ -133,8 +133,8 @@ Test(captures, unjoined_work_is_an_error)
     OK(cuStreamSynchronize(b));
 }
 
-/* cuStreamDestroy is not among what the programming guide forbids while a stream captures, and
- * Warp's own tests (test_graph.py, a transient stream) do so on a GPU. */
+/* The programming guide does not forbid cuStreamDestroy while a stream captures. Warp's own tests
+ * (test_graph.py, a transient stream) call it then, on a GPU. */
 Test(captures, a_stream_that_has_joined_again_may_be_destroyed)
 {
     CUstream a = stream_new(), b = stream_new();
@@ -322,7 +322,7 @@ static void end_in_other_thread(void *stream)
     FAILS(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, cuStreamEndCapture(stream, &g));
 }
 
-/* It ends all the same: seen on an H100, 580.159.04. */
+/* The capture ends all the same: seen on an H100, 580.159.04. */
 Test(captures, end_belongs_to_the_thread_that_began)
 {
     CUstream s = stream_new();
@@ -352,7 +352,7 @@ Test(captures, thread_local_mode_leaves_other_threads_alone)
     OK(cuStreamEndCapture(s, &g));
 }
 
-/* 13.0 gave the plain name an argument for edge data. */
+/* In CUDA 13.0 the plain name got an argument for edge data. */
 static CUresult capture_info(CUstream s, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *g,
                              const CUgraphNode **nodes, size_t *n)
 {
@@ -465,7 +465,7 @@ Test(captures, stream_ordered_memory_becomes_nodes)
     OK(cuGraphDestroy(g));
 }
 
-/* In every mode: seen on an H100, 580.159.04. */
+/* The launch invalidates the capture in every mode: seen on an H100, 580.159.04. */
 Test(captures, launching_a_graph_spoils_it)
 {
     CUstream s = stream_new(), other = stream_new();

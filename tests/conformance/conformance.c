@@ -1,5 +1,5 @@
 /*
- * conformance.c - the suite's own first question: is there a driver, and does it say what it is?
+ * conformance.c - the suite's first questions: is there a driver, and what does it say it is?
  */
 #include "rig.h"
 
@@ -61,9 +61,9 @@ Test(driver, no_such_device, .init = rig_init)
     FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, 1 << 20));
 }
 
-/* cuda.h 13.5: NCCL asks for 153, CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_UNICAST_SUPPORTED, before it
- * starts, and goes on without where it is 0; the last is
- * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED. */
+/* cuda.h 13.5: before it starts, NCCL asks for 153,
+ * CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_UNICAST_SUPPORTED, and goes on without the feature if it is
+ * 0. The last attribute is CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED. */
 Test(newest, driver_knows_the_attributes_of_its_version, .init = rig_open_newest)
 {
     int version, value = -1;

@@ -47,7 +47,7 @@ Test(contexts, set_replaces_the_top)
     OK(cuCtxSetCurrent(rig.ctx));
     cr_assert_eq(current(), rig.ctx);
     OK(cuCtxSetCurrent(NULL));
-    cr_assert_eq(current(), rig.ctx); /* what lay beneath */
+    cr_assert_eq(current(), rig.ctx); /* the one below it */
     OK(cuCtxDestroy(other));
 }
 
@@ -103,7 +103,7 @@ Test(contexts, primary_comes_back_after_a_reset)
     OK(cuMemFree(p));
 }
 
-/* What the static runtime of CUDA 11.8 asks between cudaSetDevice and its first real call. */
+/* The static runtime of CUDA 11.8 asks this between cudaSetDevice and its first real call. */
 Test(contexts, primary_says_whose_it_is_before_it_is_active)
 {
     CUcontext primary;
@@ -168,7 +168,7 @@ Test(contexts, limits_are_kept)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuCtxSetLimit((CUlimit)1000, 5));
 }
 
-/* A launch goes to its stream's, whichever is current: seen on an H100, 580.159.04. */
+/* A launch goes to its stream's context, whichever is current: seen on an H100, 580.159.04. */
 Test(contexts, streams_belong_to_one)
 {
     CUstream s = stream_new();
@@ -185,7 +185,7 @@ Test(contexts, streams_belong_to_one)
 }
 
 #if CUDA_VERSION >= 13000
-struct sm_group { /* CU_DEV_SM_RESOURCE_GROUP_PARAMS of 13.1 */
+struct sm_group { /* CU_DEV_SM_RESOURCE_GROUP_PARAMS of CUDA 13.1 */
     unsigned int sms, coscheduled, preferred, flags, others[12];
 };
 typedef CUresult split(CUdevResource *, unsigned int, const CUdevResource *, CUdevResource *,
@@ -211,7 +211,7 @@ Test(newest, green_contexts_have_what_was_split_off, .init = rig_open_newest)
     OK(divide(parts, 1, &all, &rest, 0, groups));
     cr_assert_eq(parts[0].sm.smCount, 10);
     cr_assert_eq(rest.sm.smCount, all.sm.smCount - 10);
-    OK(divide(NULL, 2, &all, NULL, 0, groups)); /* says how many there are for the second */
+    OK(divide(NULL, 2, &all, NULL, 0, groups)); /* writes how many the second group may have */
     cr_assert_geq(groups[1].sms, 2);
     cr_assert_leq(groups[1].sms, all.sm.smCount - 10);
     groups[0].sms = all.sm.smCount + 2;

@@ -127,7 +127,7 @@ Test(copies, bad_pointers_are_refused)
     CUdeviceptr p = words_new(1);
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD(0, host, 4));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(host, 0x10, 4));
-    words_are(p, 1); /* and the context is well */
+    words_are(p, 1); /* the context has no error */
 }
 
 Test(copies, rectangles_by_pitch)

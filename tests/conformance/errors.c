@@ -1,5 +1,5 @@
 /*
- * errors.c - which errors pass and which stay, what they are called, and what a fork leaves.
+ * errors.c - which errors pass and which are sticky, what they are called, and what a fork leaves.
  */
 #include "rig.h"
 
@@ -29,7 +29,7 @@ Test(errors, a_refused_call_leaves_no_trace)
 }
 
 /* "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES [...] OUT: Amount of log buffer filled with messages"
- * (cuda.h): of a linker that cannot be made, too, whose caller prints so much of the buffer. */
+ * (cuda.h). This holds for a linker that fails, too: its caller prints that much of the buffer. */
 Test(errors, a_linkers_log_is_as_long_as_it_says)
 {
     enum { ROOM = 512 };
@@ -37,7 +37,7 @@ Test(errors, a_linkers_log_is_as_long_as_it_says)
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)ROOM};
     CUlinkState state;
-    memset(log, 0xff, sizeof(log)); /* of no text */
+    memset(log, 0xff, sizeof(log)); /* so that it holds no text */
     CUresult result = cuLinkCreate(2, options, values, &state);
     if (result == CUDA_SUCCESS) {
         OK(cuLinkDestroy(state));
@@ -83,13 +83,13 @@ Test(errors, child_of_a_fork_has_no_driver)
     }
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %x", status);
-    words_are(words_new(2), 2); /* the parent goes on */
+    words_are(words_new(2), 2); /* the parent is not affected */
 }
 
 #if CUDA_VERSION >= 12010
 /* "If the caller calls this function with *value equal to NULL, the size of the memory region (in
- * bytes) expected for attrib will be placed in size"; "The default value is ::true" of the host's
- * dump (cuda.h) */
+ * bytes) expected for attrib will be placed in size"; for the dump of the host "The default value
+ * is ::true" (cuda.h) */
 Test(errors, settings_of_dumps_are_kept)
 {
     char file[1024], name[] = "dump";

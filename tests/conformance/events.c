@@ -70,7 +70,7 @@ Test(events, wait_sees_the_record_that_came_before_it)
     OK(cuEventRecord(e, held));
     OK(cuStreamWaitEvent(waits, e, 0));
     OK(launch_spin(waits, 1000));
-    OK(cuEventRecord(e, frees)); /* the event moves on; the wait does not */
+    OK(cuEventRecord(e, frees)); /* the event is recorded anew; the wait stays as it was */
     OK(cuEventSynchronize(e));
     FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(waits));
     gate_open(&gate);
@@ -150,8 +150,8 @@ Test(events, flags_are_checked)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuEventCreate(NULL, 0));
 }
 
-/* "This event must have been created with the ::CU_EVENT_INTERPROCESS flag set." (cuda.h) Which
- * error it is, hip-tests say, which run on CUDA, too (Unit_hipIpcEventHandle). */
+/* "This event must have been created with the ::CU_EVENT_INTERPROCESS flag set." (cuda.h) The error
+ * is the one that hip-tests, which run on CUDA, too, expect (Unit_hipIpcEventHandle). */
 Test(events, of_one_process_have_no_handle)
 {
     CUipcEventHandle handle;

@@ -1,6 +1,6 @@
 /*
- * graph_memops.c - nodes that wait for a value in memory, and what can be done to a clone: what
- * gates in graphs rest on (shim/graph/graph_copy.c).
+ * graph_memops.c - nodes that wait for a value in memory, and what can be done to a clone. Gates in
+ * graphs need both (shim/graph/graph_copy.c).
  */
 #include "rig.h"
 
@@ -54,7 +54,7 @@ static CUgraphNode mix_after(CUgraph g, const CUgraphNode *after, CUdeviceptr p,
     return mix_node(g, after, !!after, p, a, b);
 }
 
-/* The stream has come by the write, and stands. */
+/* The stream has passed the write and waits. */
 static void stands(CUstream s)
 {
     UNTIL(atomic_load(&word[2]) != 0);
@@ -76,7 +76,7 @@ Test(graph_memops, a_node_stops_its_graph_until_a_word_is_zero)
     atomic_store(&word[0], 0);
     OK(cuStreamSynchronize(s));
     words_are(p, 35);
-    OK(cuGraphLaunch(x, s)); /* the word is zero already */
+    OK(cuGraphLaunch(x, s)); /* the word is 0 already */
     OK(cuStreamSynchronize(s));
     words_are(p, 715);
 }
@@ -95,7 +95,7 @@ Test(graph_memops, an_exec_can_be_aimed_at_another_word)
     OK(cuGraphLaunch(x, s));
     stands(s);
     OK(cuGraphExecBatchMemOpNodeSetParams(x, wait, &params));
-    FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s)); /* launched before */
+    FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s)); /* this launch came before */
     atomic_store(&word[0], 0);
     OK(cuStreamSynchronize(s));
     atomic_store(&word[0], 1);
@@ -171,7 +171,7 @@ Test(graph_memops, an_update_keeps_waits_and_the_first_graphs_nodes)
     CUgraphExecUpdateResultInfo info;
     struct mix_args args;
     CUDA_KERNEL_NODE_PARAMS params = mix_params(&args, p, 100, 7);
-    atomic_store(&word[0], 1); /* nobody waits for it after the update */
+    atomic_store(&word[0], 1); /* the updated graph does not wait for it */
     OK(cuGraphExecUpdate(x, g[1], &info));
     OK(cuGraphDestroy(g[1]));
     OK(cuGraphExecKernelNodeSetParams(x, last[0], &params));

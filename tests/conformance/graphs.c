@@ -14,7 +14,7 @@ static void launch_and_wait(CUgraphExec x)
     OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 
-/* The plain names of three calls took an argument for edge data in 13.0. */
+/* In CUDA 13.0 the plain names of three calls got an argument for edge data. */
 #if CUDA_VERSION >= 13000
 #define ADD_EDGE(g, from, to)      cuGraphAddDependencies(g, from, to, NULL, 1)
 #define REMOVE_EDGE(g, from, to)   cuGraphRemoveDependencies(g, from, to, NULL, 1)
@@ -303,7 +303,7 @@ Test(graphs, exec_refuses_another_shape)
     CUgraphExec x = exec_new(g);
     FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate(x, h, &info));
     cr_assert_eq(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
-    launch_and_wait(x); /* and is what it was */
+    launch_and_wait(x); /* it is unchanged */
     words_are(p, 4);
 }
 
@@ -424,7 +424,7 @@ Test(graphs, unfreed_memory_forbids_a_second_launch)
     OK(cuMemFree(params.dptr));
 }
 
-/* What drawing a graph writes to a file; free it. */
+/* What drawing a graph writes to a file; the caller frees it. */
 static char *drawn(CUgraph g, unsigned int flags)
 {
     char path[] = "/tmp/graph-XXXXXX", *text;

@@ -145,8 +145,8 @@ Test(launches, available_shared_memory_is_what_a_block_may_have)
     cr_assert_leq(bytes, 4096);
 }
 
-/* The guide's chapter on compute capabilities: what is resident on a multiprocessor, and what a
- * block may have, is what the device's attributes say. */
+/* The guide's chapter on compute capabilities: the device's attributes say how much is resident on
+ * a multiprocessor, and how much a block may have. */
 Test(launches, as_much_fits_as_the_device_says)
 {
     int threads = rig_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);

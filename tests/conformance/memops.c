@@ -56,7 +56,7 @@ Test(memops, wait_for_a_common_bit)
 
 Test(memops, wait_for_at_least_goes_round)
 {
-    wait_is_met_by(CU_STREAM_WAIT_VALUE_GEQ, 2, 0xfffffff0, 3); /* by signed difference */
+    wait_is_met_by(CU_STREAM_WAIT_VALUE_GEQ, 2, 0xfffffff0, 3); /* compares the signed difference */
 }
 
 Test(memops, one_stream_releases_another)

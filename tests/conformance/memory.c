@@ -1,5 +1,5 @@
 /*
- * memory.c - allocations: device, pinned, managed, mapped; and what can be asked about a pointer.
+ * memory.c - allocations (device, pinned, managed, mapped), and what can be asked about a pointer.
  */
 #include "rig.h"
 

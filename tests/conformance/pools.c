@@ -41,7 +41,7 @@ static uint64_t pool_amount(CUmemoryPool pool, CUmemPool_attribute which)
 
 /* cuda.h 13.5: "The allocation type of the mempool", "Available export handle types", "The location
  * id", "The location type", "Maximum size", "whether the pool has hardware compresssion enabled",
- * "A value of -1 indicates that the mempool is not localized". Older headers have no names. */
+ * "A value of -1 indicates that the mempool is not localized". Older headers lack these names. */
 Test(newest, pools_say_what_they_were_made_of, .init = open_pools_newest)
 {
     enum { ALLOCATION_TYPE = 9, HANDLE_TYPES, LOCATION_ID, LOCATION_TYPE, MOST, UNPACKS, DOMAIN };
@@ -227,9 +227,9 @@ Test(pools, memory_of_a_graph_outlives_it)
     OK(cuStreamSynchronize(s));
 }
 
-/* cuda.h says of cuMemAlloc that it returns CUDA_ERROR_INVALID_VALUE for 0 bytes, and not of these;
- * NVIDIA's cuda-python relies on their success (its pull request 1516: "zero-sized allocations,
- * which fail with the TCC windows driver mode"). */
+/* cuda.h says that cuMemAlloc returns CUDA_ERROR_INVALID_VALUE for 0 bytes, but not that these
+ * functions do. NVIDIA's cuda-python relies on their success (its pull request 1516: "zero-sized
+ * allocations, which fail with the TCC windows driver mode"). */
 Test(pools, nothing_can_be_allocated)
 {
     CUstream s = stream_new();
@@ -306,7 +306,7 @@ static CUresult pool_open(CUmemoryPool pool, CUmemAccess_flags flags)
     return cuMemPoolSetAccess(pool, &to, 1);
 }
 
-/* A kernel writes it, the host reads and writes it, a copy reads it. */
+/* A kernel writes the memory, the host reads and writes it, a copy reads it. */
 static void both_sides_use(CUmemoryPool pool)
 {
     CUstream s = stream_new();
@@ -358,7 +358,7 @@ Test(host_pools, the_device_is_let_in)
 
 /* "handleTypes must be 0, any other values will result in ::CUDA_ERROR_INVALID_VALUE [...]
  * Specifying ::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT [...] will result in
- * ::CUDA_ERROR_INVALID_VALUE" (cuda.h); no location is for managed memory alone. */
+ * ::CUDA_ERROR_INVALID_VALUE" (cuda.h). Only managed memory may have no location. */
 Test(host_pools, what_cannot_be_made)
 {
     CUmemoryPool pool;
@@ -371,7 +371,7 @@ Test(host_pools, what_cannot_be_made)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemPoolCreate(&pool, &nowhere));
 }
 
-/* It is pinned, of no context and of no pool's device, and not what cuMemFreeHost frees. */
+/* It is host memory of the pool, without a context or device, and cuMemFree frees it once. */
 Test(host_pools, memory_says_what_it_is)
 {
     CUstream s = stream_new();
@@ -526,8 +526,8 @@ static void pool_allow(CUmemAccess_flags flags)
 
 /* "Any async memcpy involving memory from cudaMallocAsync should be done using the specified
  * stream's context as the calling thread's current context. This is not necessary for
- * cudaMemcpyPeerAsync" (CUDA Programming Guide). Else it is an invalid value, from hosts too
- * (NVIDIA's bug 3446335), unless the pool was opened. */
+ * cudaMemcpyPeerAsync" (CUDA Programming Guide). Otherwise it is an invalid value, also with host
+ * memory (NVIDIA's bug 3446335), unless the pool was opened to the device. */
 Test(pools_of_two, copies_need_a_context_that_reaches_the_pool)
 {
     static uint32_t host[WORDS];

@@ -10,8 +10,8 @@
 
 struct rig rig;
 
-/* Each test is a process: its own simulated device, so that tests do not meet. No effect on a
- * GPU. */
+/* Each test is a process. It gets a simulated device of its own, so that tests do not interfere. No
+ * effect on a GPU. */
 __attribute__((constructor)) static void own_device(void)
 {
     char id[32];
@@ -30,7 +30,7 @@ void rig_init(void)
     OK(cuDeviceGet(&rig.dev, 0));
 }
 
-/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+/* Drivers of CUDA 12 have this version, too, but newer headers do not declare it. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
 CUresult rig_context(CUcontext *ctx)

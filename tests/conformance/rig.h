@@ -1,6 +1,6 @@
 /*
- * rig.h - what every check of the driver needs: a device, a context, the example kernels, and a
- * gate that holds a stream until it is opened, so that order is tested without time.
+ * rig.h - what every test of the driver needs: a device, a context, the example kernels, and a gate
+ * that holds a stream until it is opened, so that order is tested without times.
  */
 #ifndef CONFORMANCE_RIG_H
 #define CONFORMANCE_RIG_H
@@ -30,28 +30,28 @@ struct rig {
 };
 extern struct rig rig;
 
-/* .init of most tests: everything above, or the test is skipped for want of a device. */
+/* .init of most tests: makes everything above. Skips the test if there is no device. */
 void rig_open(void);
-/* The same, and pinned words that the device reads and writes whenever it likes; skipped where
+/* The same, and pinned words that the device may read and write at any time. Skips the test if
  * streams cannot wait for them. */
 void rig_open_words(_Atomic uint32_t **word, CUdeviceptr *address);
-/* The same with the newest driver that the simulated one can be; a real one is what it is. */
+/* Like rig_open; the simulated driver is the newest that it can be. A real one is what it is. */
 void rig_open_newest(void);
-/* A function that is newer than cuda.h may be; the test is skipped where the driver has none. */
+/* A function that cuda.h may not have yet. Skips the test if the driver has none. */
 void *rig_function(const char *name, int version);
-/* Just cuInit and a device. */
+/* Only cuInit and a device. */
 void rig_init(void);
-/* The path of examples/kernels.ptx; KERNELS_PTX where this was built elsewhere. */
+/* The path of examples/kernels.ptx, or KERNELS_PTX if this was built on another machine. */
 const char *rig_kernels(void);
-CUresult rig_context(CUcontext *ctx); /* another one, current */
+CUresult rig_context(CUcontext *ctx); /* a second one, which becomes current */
 int rig_attribute(CUdevice_attribute attribute);
 
 CUstream stream_new(void);             /* non-blocking */
-CUstream stream_new_blocking(void);    /* in legacy order */
+CUstream stream_new_blocking(void);    /* ordered with the legacy stream */
 CUevent event_new(void);               /* without timing */
 CUdeviceptr words_new(uint32_t value); /* WORDS words of device memory */
 void *pinned_new(void);                /* BYTES bytes, zeroed */
-uint32_t word_of(CUdeviceptr p);       /* the first word, by a synchronous copy */
+uint32_t word_of(CUdeviceptr p);       /* the first word, read by a synchronous copy */
 /* All words equal `value`. */
 void words_are(CUdeviceptr p, uint32_t value);
 
@@ -61,7 +61,7 @@ CUresult launch_copy(CUstream s, CUdeviceptr dst, CUdeviceptr src);
 /* x = x * a + b */
 CUresult launch_mix(CUstream s, CUdeviceptr p, uint32_t a, uint32_t b);
 
-/* What a node that does so is made from; the struct lives as long as the parameters. */
+/* Parameters of a node that does the same. They refer to `args`, which must live as long. */
 struct mix_args {
     CUdeviceptr p;
     uint32_t a, b, n;
@@ -73,14 +73,14 @@ CUgraphNode mix_node(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr 
                      uint32_t b);
 CUgraphExec exec_new(CUgraph g);
 
-/* Closed when queued; the stream stays behind it until gate_open. */
+/* Closed when queued: the stream waits there until gate_open. */
 struct gate {
     atomic_int open;
 };
 void gate_queue(struct gate *g, CUstream s);
 void gate_open(struct gate *g);
 
-/* Wait for a condition with a generous deadline: 20 s. */
+/* Waits for a condition with a generous deadline: 20 s. */
 #define UNTIL(condition)                                                                           \
     do {                                                                                           \
         int until_tries = 0;                                                                       \

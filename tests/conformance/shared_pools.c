@@ -38,7 +38,7 @@ static int handle_hear(int from, CUmemPoolPtrExportData *data)
     return fd;
 }
 
-/* The other process: the number of the step that went wrong, or 0. */
+/* Runs in the other process. Returns the number of the step that failed, or 0. */
 #define STEP(n, condition)                                                                         \
     if (!(condition))                                                                              \
     return n
@@ -68,7 +68,7 @@ static int importer(int from)
     return 0;
 }
 
-/* Nothing of CUDA in this process before the fork. */
+/* This process makes no CUDA call before the fork. */
 Test(shared_pools, memory_is_the_same_in_both)
 {
     int pair[2], status = -1, fd = -1;

@@ -1,6 +1,6 @@
 /*
- * textures.c - texture and surface objects: what may be one, and what it says of itself. What a
- * kernel reads from them is not looked at.
+ * textures.c - texture and surface objects: what may be one, and what it says about itself. What a
+ * kernel reads from them is not tested.
  */
 #include "rig.h"
 

@@ -82,8 +82,8 @@ Test(clock, an_hour_of_sleep_takes_no_time)
                  3600 * UINT64_C(1000000000) + STEP_CALL + STEP_WAKE + STEP_CLOCK, "%s", text.at);
 }
 
-/* Threads, words, locks, pipes and children: each wait ends when what it waits for has come, and 40
- * us later at most: that many calls are in between. */
+/* Threads, words, locks, pipes and children: each wait ends when what it waits for has come, or up
+ * to 40 us later, for the calls in between. */
 Test(clock, every_wait_ends_when_what_it_waits_for_has_come)
 {
     static const struct {
@@ -94,7 +94,7 @@ Test(clock, every_wait_ends_when_what_it_waits_for_has_come)
     struct text text = program_run();
     for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
         uint64_t ns = took(&text, waits[i].name), due = waits[i].us * 1000;
-        uint64_t begin = i < 5 ? STEP_THREAD : STEP_FORK; /* a child */
+        uint64_t begin = i < 5 ? STEP_THREAD : STEP_FORK; /* the last two make a child */
         cr_expect(ns >= due && ns <= due + begin + 40000, "%s: %" PRIu64, waits[i].name, ns);
     }
 }
@@ -117,7 +117,7 @@ Test(clock, runs_are_equal_beside_busy_loops)
     }
 }
 
-/* It was taken for lost, and is back; the one that said so is gone, and nobody had read it. */
+/* The thread was lost and is back. The process that said so has ended, and was read by none. */
 Test(clock, a_thread_that_waited_outside_of_the_time_goes_on_without_the_one_that_saw_it)
 {
     alarm(120);
@@ -131,7 +131,7 @@ static void become_watched(const void *unused)
     execl(BIN_DIR "/tests/program_clock", "program_clock", "watched", (char *)NULL);
 }
 
-/* What a thread has open in which the clock looks into /proc stays so when the program ends. */
+/* The clock looks into /proc by descriptors of its own thread: the program never gets them. */
 Test(clock, a_program_ends_with_its_own_descriptors_alone)
 {
     enum { ROUNDS = 10 };
@@ -149,8 +149,8 @@ Test(clock, a_program_ends_with_its_own_descriptors_alone)
     rmdir(folder);
 }
 
-/* What looks into /proc takes no number of the program's: a quarter of a million files, and some
- * thousand looks meanwhile. */
+/* Looks into /proc take no descriptor number of the program's: it opens a quarter of a million
+ * files, during some thousand looks. */
 Test(clock, a_program_gets_the_lowest_number_while_threads_look_after_it)
 {
     alarm(120);
@@ -158,7 +158,7 @@ Test(clock, a_program_gets_the_lowest_number_while_threads_look_after_it)
     cr_expect_eq(took(&text, "others"), 0, "%s", text.at);
 }
 
-/* Their turns are nobody's. */
+/* The threads of before the exec get no turns any more. */
 Test(clock, threads_that_an_exec_has_ended_hold_up_nobody)
 {
     alarm(120);
@@ -178,7 +178,7 @@ Test(clock, one_that_was_lost_and_ends_makes_no_second_turn)
     cr_expect(strstr(text.at, "at once 0\n"), "%s", text.at);
 }
 
-/* Each time is new, and made by whoever comes first of four. */
+/* Each clock is new, and the first of four processes makes it. */
 Test(clock, its_first_processes_may_come_together)
 {
     enum { TIMES = 100, TOGETHER = 4 };

@@ -1,6 +1,6 @@
 /*
- * simgpu_conditional.c - conditional nodes: which of the graphs inside run and how often, how they
- * are filled, what may be in them, and how long all that lives.
+ * conditional.c - conditional nodes: which of the graphs inside run and how often, how they are
+ * filled, what may be in them, and how long all that lives.
  */
 #include "tests/simgpu/sim.h"
 
@@ -104,7 +104,7 @@ static CUgraphNode set_to(CUgraph g, const CUgraphNode *after, CUgraphConditiona
     return kernel(g, after, set, 1, (void *[]){&handle, &value});
 }
 
-/* left[at] -= 1, and on while it is not 0. */
+/* left[at] -= 1; the loop goes on while that is not 0. */
 static CUgraphNode count_down(CUgraph g, const CUgraphNode *after, CUgraphConditionalHandle handle,
                               unsigned int at)
 {
@@ -135,7 +135,7 @@ static uint32_t run(CUgraphExec exec)
     return word(x);
 }
 
-/* x = 2 where the condition holds, 3 where not. */
+/* x = 2 if the condition holds, else 3. */
 static CUgraphExec if_else(uint32_t value)
 {
     CUgraph g = graph_new();
@@ -224,7 +224,7 @@ Test(conditional, default_holds_at_the_begin_of_every_launch)
     cr_expect_eq(run(exec), 2);
 }
 
-/* Most kernels have no effect here: what they would end must not run for ever. */
+/* Most simulated kernels have no effect, so a loop that one should end must not run for ever. */
 Test(conditional, loop_that_nobody_sets_ends_after_a_round)
 {
     open_all();
@@ -433,7 +433,7 @@ Test(conditional, launch_outlives_its_graphs)
     cr_expect_eq(word(x), 63);
 }
 
-/* Launches keep what they were made with, though it runs later. */
+/* A launch keeps the parameters that it was made with, even if it runs later. */
 Test(conditional, node_inside_is_set_behind_launches)
 {
     CUgraphNode inside;

@@ -1,5 +1,5 @@
 /*
- * simgpu_config.c - the SIMGPU_* variables: values, defaults, and one message for what is wrong.
+ * config.c - the SIMGPU_* variables: values, defaults, and one message about what is wrong.
  */
 #include "tools/simgpu/face/simconfig.h"
 
@@ -13,7 +13,7 @@ static void redirect(void)
     cr_redirect_stderr();
 }
 
-/* Whatever the caller's environment says. */
+/* Independent of the caller's environment. */
 static void start(void)
 {
     static const char *const names[] = {"SIMGPU_ID", "SIMGPU_DEVICES", "SIMGPU_SMS",
@@ -144,8 +144,8 @@ Test(config, a_path_in_the_id_is_refused)
         "using default\n");
 }
 
-/* Others that read the same environment later, the simulated NVML and programs that this one
- * starts, have nothing left to tell. */
+/* The bad variables are removed. So the simulated NVML and the programs that this one starts, which
+ * read the same environment later, do not report them again. */
 Test(config, what_was_told_of_is_not_there_to_be_told_of_again)
 {
     setenv("SIMGPU_RM", "true", 1);

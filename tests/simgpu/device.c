@@ -1,5 +1,5 @@
 /*
- * simgpu_device.c - who shares the simulated device: joining, leaving, and dying at bad moments.
+ * device.c - processes that share the simulated device: joining, leaving, and dying at bad moments.
  */
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/device/timeline.h"
@@ -43,7 +43,7 @@ static bool file_exists(const char *which)
     return fd >= 0;
 }
 
-/* A process of its own that does `act` and is killed in it. */
+/* A process of its own runs `act` and is killed in it. */
 static void killed_in(void (*act)(struct device *))
 {
     pid_t pid = fork();
@@ -117,7 +117,7 @@ Test(device, the_gpu_of_a_killed_process_is_free_for_others)
     device_unlock(&d);
 }
 
-/* Killed with the lock held, between finishing an op and moving on to the next. */
+/* The process is killed with the lock held, between finishing an op and moving on to the next. */
 static void die_in_the_middle(struct device *who)
 {
     device_lock(who);
@@ -140,7 +140,7 @@ Test(device, a_process_killed_with_the_lock_held_leaves_the_device_usable)
     device_unlock(&d);
 }
 
-/* At any instruction: children hammer the device until they are killed. */
+/* Children use the device without a pause until they are killed, at any instruction. */
 static void hammer(struct device *who)
 {
     for (uint64_t now = START;; now += 100 * US) {
@@ -206,13 +206,13 @@ Test(device, files_of_killed_processes_are_swept_by_the_next)
     int status;
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert(WIFSIGNALED(status));
-    struct device other; /* or whatever else on the machine opens a simulated GPU meanwhile */
+    struct device other; /* or another one on the machine opens a simulated GPU meanwhile */
     cr_assert_eq(device_open(&other, name, &params), 0);
     cr_expect_not(file_exists(litter));
     device_close(&other, 1000000000);
 }
 
-/* Is what it has joined what others find under the name? */
+/* Is the file that the process has joined still the one with the name? */
 static bool is_named(const struct device *own, const char *which)
 {
     char path[96];
@@ -221,7 +221,7 @@ static bool is_named(const struct device *own, const char *which)
     return fstat(own->fd, &has) == 0 && stat(path, &named) == 0 && has.st_ino == named.st_ino;
 }
 
-/* A process that joins, and leaves or is killed. */
+/* A process that joins, and then leaves or ends without leaving. */
 static bool joins(const char *which, bool leaves)
 {
     int status;
@@ -240,7 +240,7 @@ static bool joins(const char *which, bool leaves)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* While others leave, are killed, and sweep what those have left. */
+/* Meanwhile others leave, end without leaving, and remove what those have left. */
 Test(device, who_joins_has_the_file_that_has_the_name)
 {
     enum { WORKERS = 8, ROUNDS = 200 };

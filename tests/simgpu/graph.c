@@ -1,6 +1,6 @@
 /*
- * simgpu_graph.c - graphs and captures under several threads: a launch is one item of its stream
- * for everybody, and threads capture side by side.
+ * graph.c - graphs and captures in several threads: for all of them a launch is one item of its
+ * stream, and threads capture side by side.
  */
 #include <cuda.h>
 
@@ -54,7 +54,7 @@ static uint32_t word_of(CUdeviceptr p)
     return word;
 }
 
-/* left *= 3 and right *= 3 on two branches: whatever comes between would see one done, one not. */
+/* left *= 3 and right *= 3 on two branches. What ran between them would see only one done. */
 static CUgraphExec branches_new(void)
 {
     CUgraph g;
@@ -93,7 +93,7 @@ static void *launch_copies(void *unused)
     OK(cuCtxSetCurrent(ctx));
     for (int i = 0; i < ROUNDS; i++)
         OK(cuMemcpyDtoDAsync(left, right, WORDS * 4,
-                             stream)); /* no change between whole launches */
+                             stream)); /* changes nothing between launches */
     return NULL;
 }
 

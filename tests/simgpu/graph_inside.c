@@ -1,6 +1,6 @@
 /*
- * simgpu_graph_inside.c - graphs that are moved into another graph's node, and nodes that run on
- * another device than the graph is launched on.
+ * graph_inside.c - graphs that are moved into another graph's node, and nodes that run on another
+ * device than the one that the graph is launched on.
  */
 #include <cuda.h>
 
@@ -110,7 +110,7 @@ static void run(CUgraphExec exec)
 TestSuite(graph_moved, .init = gpus_open);
 
 #if CUDA_VERSION >= 12030
-/* The ownership lies behind the graph, whether or not this header has a name for it. */
+/* The ownership is the field behind the graph, though older headers have no name for it. */
 static CUresult child_add(CUgraphNode *node, CUgraph graph, CUgraph child, int ownership)
 {
     CUgraphNodeParams p;
@@ -140,7 +140,7 @@ Test(graph_moved, nodes_keep_their_handles_and_are_changed_by_them)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphDestroy(child));
 }
 
-/* Of a copy the same handles name nothing. */
+/* In a copy the handles of the original's nodes name nothing. */
 Test(graph_moved, nodes_of_a_copied_graph_are_others)
 {
     CUgraph outer = graph_make(), child = graph_make();
@@ -153,7 +153,7 @@ Test(graph_moved, nodes_of_a_copied_graph_are_others)
     OK(cuGraphDestroy(outer));
 }
 
-/* What the header says of CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE. */
+/* What cuda.h says about CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE. */
 Test(graph_moved, a_graph_is_the_nodes_alone)
 {
     CUgraph outer = graph_make(), other = graph_make(), child = graph_make();
@@ -174,7 +174,7 @@ Test(graph_moved, a_graph_is_the_nodes_alone)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphAddMemAllocNode(&again, child, NULL, 0, &alloc));
     CUgraphExec refused;
     FAILS(CUDA_ERROR_INVALID_VALUE, cuGraphInstantiate(&refused, child, 0));
-    mix_add(child, NULL, &one, 1, 0); /* other nodes it takes */
+    mix_add(child, NULL, &one, 1, 0); /* nodes of other kinds may be added */
     OK(cuGraphDestroy(outer));
     OK(cuGraphDestroy(other));
 }
@@ -189,7 +189,7 @@ Test(graph_moved, a_graph_goes_into_itself_in_no_way)
     FAILS(CUDA_ERROR_INVALID_VALUE, child_add(&node, inner, graph_make(), 7));
 }
 
-/* A graph that allocates can be moved and not copied. */
+/* A graph that allocates can be moved but not copied. */
 Test(graph_moved, allocations_come_along)
 {
     CUgraph outer = graph_make(), child = graph_make(), copy;
@@ -238,7 +238,7 @@ Test(graph_devices, a_node_runs_where_its_function_is)
     CUgraphNode here = mix_add(g, NULL, &one, 3, 0), there = mix_add(g, &here, &two, 5, 1);
     mix_add(g, &there, &one, 1, 4);
     OK(cuGraphInstantiate(&exec, g, 0));
-    run(exec); /* devices are no peers: a kernel that ran elsewhere would have failed its context */
+    run(exec); /* devices are no peers: a kernel on the wrong one would have failed its context */
     cr_assert_eq(word_of(&one), 7);
     cr_assert_eq(word_of(&two), 6);
     OK(mix_set(exec, there, &two, 2, 0));
@@ -288,7 +288,7 @@ Test(graph_devices, a_capture_spans_devices)
     cr_assert_eq(word_of(&two), 40);
 }
 
-/* More of them than an executable graph has streams. */
+/* More branches than an executable graph has streams. */
 Test(graph_devices, many_branches_on_both_devices)
 {
     CUgraph g = graph_make();
@@ -296,7 +296,7 @@ Test(graph_devices, many_branches_on_both_devices)
     CUgraphNode last[24];
     for (int i = 0; i < 24; i++)
         last[i] = mix_add(g, i > 1 ? &last[i - 2] : NULL, i % 2 ? &two : &one, 1, 1);
-    for (int i = 0; i < 20; i++) { /* beside them, more branches than there are lanes */
+    for (int i = 0; i < 20; i++) { /* beside them, more branches than lanes */
         CUgraphNode empty;
         OK(cuGraphAddEmptyNode(&empty, g, NULL, 0));
     }

@@ -1,5 +1,5 @@
 /*
- * simgpu_ipc.c - memory and events that go from process to process by their handles.
+ * ipc.c - memory and events that pass between processes by their handles.
  */
 #include "sim.h"
 
@@ -12,12 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Nothing of CUDA in this process before the forks. */
+/* This process makes no CUDA call before the forks. */
 TestSuite(ipc, .init = sim_name, .fini = sim_close);
 
 enum { N = 256, BYTES = N * 4, MB = 1 << 20, LAZY = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS };
 
-/* Whichever form the header declares. */
+/* Newer headers declare another version. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
 /* ---- two processes that talk ----------------------------------------------------------------- */
@@ -128,8 +128,7 @@ static void mix_theirs(int fd)
     nod(fd);
 }
 
-/* Whichever address inside the allocation was named, and although it begins in the middle of a
- * page. */
+/* The handle may name any address in the allocation, which begins in the middle of a page. */
 Test(ipc, opened_memory_is_the_same_memory)
 {
     struct peer p = peer_start(mix_theirs);
@@ -281,7 +280,7 @@ struct shared {
 
 enum { KIND = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING };
 
-/* What one process has, and hands to the other. */
+/* What one process has and shares with the other. */
 static struct {
     CUstream s;
     CUdeviceptr x;
@@ -317,7 +316,7 @@ static void mine_open(int fd)
     CHECK(cuIpcOpenMemHandle(&mine.x, shared.memory, LAZY));
 }
 
-/* mix in a stream that stands still until go(), and a record behind it. */
+/* mix in a stream that waits until go(), and a record behind it. */
 static void mix_later(CUstream s, const uint32_t *word)
 {
     CUdeviceptr at = (CUdeviceptr)(uintptr_t)word;
@@ -375,7 +374,8 @@ static void record_for_them(int fd)
     nodded(fd);
 }
 
-/* Not recorded yet: nothing to wait for. Then whoever opened it records. */
+/* Before any record there is nothing to wait for. Then the process that opened the event
+ * records. */
 Test(ipc, an_opened_event_is_recorded_for_the_one_who_made_it)
 {
     struct peer p = peer_start(record_for_them);
@@ -396,8 +396,7 @@ Test(ipc, an_opened_event_is_recorded_for_the_one_who_made_it)
     peer_finish(p);
 }
 
-/* A node of a graph waits as a stream does: for the record that there is when the graph is
- * launched. */
+/* A node of a graph waits as a stream does: for the latest record at the launch of the graph. */
 static void follow_in_graph(int fd)
 {
     CUgraph graph;
@@ -489,7 +488,7 @@ Test(ipc, event_handles_that_are_wrong_are_refused)
     CHECK(cuIpcGetEventHandle(&handle, e));
     tell(p.fd, &handle, sizeof(handle));
     peer_finish(p);
-    EXPECT(cuIpcOpenEventHandle(&plain, handle), CUDA_ERROR_INVALID_CONTEXT); /* one's own */
+    EXPECT(cuIpcOpenEventHandle(&plain, handle), CUDA_ERROR_INVALID_CONTEXT); /* its own */
     CHECK(cuEventDestroy(e));
     EXPECT(cuIpcGetEventHandle(&handle, e), CUDA_ERROR_INVALID_HANDLE);
 }
@@ -504,7 +503,7 @@ Test(ipc, many_events_come_and_go)
     }
 }
 
-/* As daemons do, but for what the test framework has open. */
+/* Daemons do so; what the test framework has open is spared. */
 static void close_the_drivers_files(void)
 {
     for (int fd = 3; fd < 256; fd++) {

@@ -1,5 +1,5 @@
 /*
- * simgpu_launch.c - launches, functions, modules and libraries of the simulated driver.
+ * launch.c - launches, functions, modules and libraries of the simulated driver.
  */
 #include "sim.h"
 
@@ -84,7 +84,7 @@ Test(launch, extra_buffers_mean_the_same_as_parameters)
     cr_expect_eq(u[N - 1], 7);
     EXPECT(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, params, extra),
            CUDA_ERROR_INVALID_VALUE);
-    extra[3] = &without_n; /* what is missing is zero: nothing is mixed */
+    extra[3] = &without_n; /* a missing parameter is 0: `n` here, so nothing is mixed */
     CHECK(cuLaunchKernel(sim.mix, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
     CHECK(cuMemcpyDtoH(u, packed.x, sizeof(u)));
     cr_expect_eq(u[N - 1], 7);
@@ -129,7 +129,7 @@ static void open_8_6(void)
     sim_open();
 }
 
-/* 1536 threads each. */
+/* A multiprocessor of compute capability 8.6 has room for 1536 threads. */
 Test(launch_8_6, fewer_blocks_run_at_once, .init = open_8_6, .fini = sim_close)
 {
     int minor, sms;
@@ -279,7 +279,7 @@ Test(launch, kernels_of_a_library_launch_as_functions)
            CUDA_ERROR_INVALID_HANDLE);
 }
 
-/* The runtime asks for them before it has made a context. */
+/* The runtime asks for the variables before it has made a context. */
 Test(launch, managed_variables_of_a_library_are_the_same_in_all_contexts)
 {
     static const char image[] =
@@ -339,7 +339,7 @@ Test(launch, graph_nodes_name_the_kernel_of_a_library)
 #define TEN(x) x x x x x x x x x x
 #define LONG   "_Z" TEN(TEN("vectorized"))
 
-/* Kernels of templates differ in the last of their thousand characters. */
+/* Names of template kernels may differ only in the last of a thousand characters. */
 Test(launch, log_has_the_whole_name_and_the_shape)
 {
     static const char image[] =

@@ -1,6 +1,5 @@
 /*
- * simgpu_memory.c - device memory is shared by the processes that share the device, and devices
- * have each their own.
+ * memory.c - processes that share a device share its memory, and each device has its own.
  */
 #include <cuda.h>
 
@@ -36,7 +35,7 @@ static void context_open(void)
         abort();
 }
 
-/* A process that takes so much, says so, and waits to be told to go. */
+/* A process that allocates some memory, says so, and waits until it is told to end. */
 struct taker {
     pid_t pid;
     int said, told;
@@ -112,7 +111,7 @@ Test(memory_shared, a_killed_process_takes_nothing)
 
 /* "When more than the release threshold bytes of memory are held by the memory pool, the allocator
  * will try to release memory back to the OS on the next call to stream, event or context
- * synchronize" (cuda.h): until then, and below it, the memory is the pool's. */
+ * synchronize" (cuda.h): until then, and below the threshold, the pool keeps the memory. */
 Test(memory_shared, what_a_pool_keeps_is_nobody_elses_until_it_gives_that_back)
 {
     CUmemoryPool pool;
@@ -128,7 +127,7 @@ Test(memory_shared, what_a_pool_keeps_is_nobody_elses_until_it_gives_that_back)
     OK(cuStreamSynchronize(s));
     cr_assert_leq(bytes_left(), (size_t)56 * MB);
     cr_assert_eq(cuMemAlloc(&p, 200 * MB), CUDA_ERROR_OUT_OF_MEMORY);
-    OK(cuMemAllocAsync(&p, 90 * MB, s)); /* of other sizes, too, it is the pool's */
+    OK(cuMemAllocAsync(&p, 90 * MB, s)); /* the pool serves other sizes from it */
     OK(cuMemAllocAsync(&q, 150 * MB, s));
     OK(cuMemFreeAsync(p, s));
     OK(cuMemFreeAsync(q, s));
@@ -162,7 +161,7 @@ Test(memory_shared, an_allocation_that_finds_no_memory_waits_for_a_free_in_anoth
     OK(cuStreamWaitValue32(frees, word_at, 1, CU_STREAM_WAIT_VALUE_GEQ));
     OK(cuMemFreeAsync(p, frees));
 
-    OK(cuMemAllocAsync(&q, 40 * MB, s)); /* there is some */
+    OK(cuMemAllocAsync(&q, 40 * MB, s)); /* this much is free */
     OK(cuStreamSynchronize(s));
     reuse_waits(pool, 0);
     cr_assert_eq(cuMemAllocAsync(&q, 200 * MB, s), CUDA_ERROR_OUT_OF_MEMORY);
@@ -173,11 +172,11 @@ Test(memory_shared, an_allocation_that_finds_no_memory_waits_for_a_free_in_anoth
     cr_assert_eq(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
     __atomic_store_n(word, 1, __ATOMIC_RELEASE);
     OK(cuStreamSynchronize(s));
-    OK(cuMemFreeAsync(q, s)); /* it is the new one's: the first free has not taken it */
+    OK(cuMemFreeAsync(q, s)); /* the block belongs to `q`: the first free must not have taken it */
     OK(cuStreamSynchronize(s));
 }
 
-/* The same where no freed block will do, but several together. */
+/* The same if no single freed block is large enough, but several together are. */
 Test(memory_shared, an_allocation_waits_for_as_many_frees_as_it_needs)
 {
     CUstream frees[3], s;
@@ -195,7 +194,7 @@ Test(memory_shared, an_allocation_waits_for_as_many_frees_as_it_needs)
         OK(cuMemFreeAsync(p[i], frees[i]));
     }
     cr_assert_eq(cuMemAllocAsync(&q, 257 * MB, s), CUDA_ERROR_OUT_OF_MEMORY);
-    OK(cuMemAllocAsync(&q, 256 * MB, s)); /* all that there is */
+    OK(cuMemAllocAsync(&q, 256 * MB, s)); /* all the memory there is */
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
         __atomic_store_n(&word[i], 1, __ATOMIC_RELEASE);
@@ -234,7 +233,7 @@ static void two_devices(void)
     context_open();
 }
 
-/* What nobody may read is an error of the call, mapped or not. */
+/* A copy from memory that cannot be read is an error of the call, whether it is mapped or not. */
 Test(memory_shared, a_copy_from_what_cannot_be_read_is_refused)
 {
     CUdeviceptr here, reserved;
@@ -297,7 +296,7 @@ static CUdeviceptr map(CUmemGenericAllocationHandle handle)
     return at;
 }
 
-/* Waits for the number of a file that the parent has open, imports it and writes. */
+/* Waits for the path of a file that the parent has open, imports the file and writes. */
 static int importer(int from)
 {
     CUmemGenericAllocationHandle handle;
@@ -376,8 +375,8 @@ Test(memory_shared, new_memory_begins_with_the_byte_that_is_asked_for)
     cr_expect_eq(word, 0xa5a5a5a5);
 }
 
-/* Its pages are no longer there when it is: a device that took the time to write them would be late
- * with all that follows. */
+/* The pages are released, not written: a device that took the time to write them would be late with
+ * all that follows. */
 Test(memory_shared, much_memory_is_set_to_zero_at_once)
 {
     enum { BYTES = 8 * MB, EDGE = 100, PAGE = 4096 };

@@ -1,6 +1,6 @@
 /*
- * simgpu_nvml.c - the simulated NVML: every name is there, devices are those of the driver, and
- * memory and processes are what the driver counts.
+ * nvml.c - the simulated NVML: it has every name, its devices are those of the driver, and memory
+ * and processes are what the driver counts.
  */
 #include "tools/simgpu/nvml/nvml.h"
 

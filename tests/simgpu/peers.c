@@ -1,5 +1,5 @@
 /*
- * simgpu_peers.c - two devices of one process: who may touch whose memory.
+ * peers.c - two devices of one process: which context may access whose memory.
  */
 #include "sim.h"
 
@@ -11,7 +11,7 @@
 
 enum { N = 256, BYTES = N * 4, MB = 1 << 20 };
 
-/* Whichever form the header declares. */
+/* Newer headers declare another version. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
 static CUcontext there; /* on device 1; sim.ctx is on device 0 */
@@ -97,7 +97,7 @@ Test(peers, a_kernel_reaches_another_device_once_it_may)
     EXPECT(mix_here(x), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* Access is one way, and of the context that asked. */
+/* Access goes one way, and belongs to the context that enabled it. */
 Test(peers, access_is_not_returned)
 {
     CUdeviceptr x;
@@ -251,7 +251,7 @@ static void both_join(void)
 
 TestSuite(peers_of_processes, .init = both_join, .fini = sim_close);
 
-/* Opened in a context of device 0: its kernels may touch it, although it lies on device 1. */
+/* It is opened in a context of device 0, whose kernels may access it although it is on device 1. */
 Test(peers_of_processes, memory_of_another_process_and_device)
 {
     CUipcMemHandle handle;

@@ -1,8 +1,8 @@
 /*
- * simgpu_procaddr.c - cuGetProcAddress against the API table: every name, at every version, with
- * either stream flag, in both ABIs.
+ * procaddr.c - cuGetProcAddress against the API table: every name, at every version, with either
+ * stream flag, in both ABIs.
  */
-/* No macro that renames one version to another: the names are read as they stand. */
+/* No macro may rename one version to another: the names are read as they are written. */
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
@@ -48,7 +48,7 @@ static void driver_load(void)
 
 TestSuite(procaddr, .init = driver_load);
 
-/* The newest symbol of the name that `version` knows; NULL: none. */
+/* The newest symbol of the name that exists in `version`; NULL if there is none. */
 static const char *expected(const char *name, int version, int per_thread)
 {
     const struct row *best = NULL, *plain = NULL;

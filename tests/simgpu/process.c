@@ -1,6 +1,6 @@
 /*
- * simgpu_process.c - several processes on one simulated device, and what configuration does to it.
- * What happened is read from the device event log, in modelled time.
+ * process.c - several processes on one simulated device, and what configuration does to it. The
+ * device event log says what happened, in modelled time.
  */
 #include "sim.h"
 
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Nothing of CUDA in this process before the forks. */
+/* This process makes no CUDA call before the forks. */
 TestSuite(process, .init = sim_name, .fini = sim_close);
 
 enum { LINES = 20000 };
@@ -41,8 +41,8 @@ static void finish(pid_t pid)
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", status);
 }
 
-/* Two children meet here, so that both have work at the same time; and they go on until the second
- * word is 1. */
+/* Two children meet here, so that both have work at the same time. They go on until the second word
+ * is 1. */
 static _Atomic int *meeting;
 
 static void meet(void)
@@ -66,7 +66,7 @@ static void many_kernels(void)
     }
 }
 
-/* What kernels of the log took beyond their cost; `busy` is what they cost. */
+/* Returns how long kernels of the log took beyond their cost; `busy` gets the sum of costs. */
 static uint64_t stretched(uint64_t *busy, uint64_t *span)
 {
     size_t n = log_read(lines, LINES);
@@ -85,9 +85,8 @@ static uint64_t stretched(uint64_t *busy, uint64_t *span)
     return stretch;
 }
 
-/* While both have work, each has the device for its slices: kernels of the two never run at the
- * same time, a kernel's length beyond its cost is the other's slices, and nobody is ahead by
- * much. */
+/* While both have work, each has the device for its slices. Kernels of the two never run at the
+ * same time, so all of them together take at least the sum of their costs. */
 Test(process, contexts_of_processes_share_by_time_slice)
 {
     meeting =
@@ -112,7 +111,7 @@ static void kernels_of_a_stream_each(void)
     CUstream s[2];
     _Atomic uint32_t *word;
     CUdeviceptr at;
-    CUevent begin; /* of both at the same moment, whenever the word is seen */
+    CUevent begin; /* so that both begin at once, whenever the word is seen */
     CHECK(cuEventCreate(&begin, CU_EVENT_DISABLE_TIMING));
     CHECK(cuMemHostAlloc((void **)&word, 4, CU_MEMHOSTALLOC_DEVICEMAP));
     CHECK(cuMemHostGetDevicePointer(&at, (void *)word, 0));
@@ -125,7 +124,7 @@ static void kernels_of_a_stream_each(void)
     for (int k = 0; k < EACH; k++)
         for (int i = 0; i < 2; i++)
             launch_spin(s[i], 100, 500 * US); /* 50 SMs */
-    *word = 1;                                /* however late this thread was, they are all there */
+    *word = 1;                                /* all are submitted now, however late this is */
     CHECK(cuCtxSynchronize());
 }
 
@@ -159,8 +158,8 @@ static bool is_spin(const struct log_line *l)
     return strcmp(l->name, "spin") == 0;
 }
 
-/* Kernels of other streams that began while `l` could have: it was there, and what its stream ran
- * before had ended. */
+/* Counts the kernels of other streams that began while `l` was ready: it was submitted, and its
+ * stream's earlier kernels had ended. */
 static unsigned int went_first(const struct log_line *l, size_t n)
 {
     uint64_t ready = l->submit;
@@ -258,7 +257,7 @@ static void wait_for_a_word(void)
     CHECK(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
     launch_spin(s, 1000, 100 * US);
     pid_t other = fork();
-    if (other == 0) { /* the parent has a driver: the child has none, and needs its own program */
+    if (other == 0) { /* a child of a process with a driver has none, and would have to exec */
         EXPECT(cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
         EXPECT(cuInit(0), CUDA_ERROR_NOT_INITIALIZED);
         _exit(0);

@@ -1,13 +1,13 @@
 /*
- * program_clock.c - what a program sees of the clock, with every way to wait: a line each, with the
- * nanoseconds that it took. clock.c runs it under the stepped clock.
+ * program_clock.c - what a program sees of the clock, with every way to wait. Prints a line for
+ * each, with the nanoseconds that it took. clock.c runs it under the stepped clock.
  *
- * `program_clock outside` waits for what the clock does not see, beside a child that looks after it
- * and whose messages nobody reads, and ends the child. `program_clock watched` ends while many
- * threads look after the one that runs, and `program_clock numbers` opens files meanwhile.
+ * `program_clock outside` waits for something that the clock does not see, beside a child that
+ * looks after it and whose messages are not read, and kills the child. `program_clock watched` ends
+ * while many threads look after the one that runs; `program_clock numbers` opens files meanwhile.
  * `program_clock replaced` executes `program_clock again` from a thread, while others wait.
  * `program_clock stopped` stops a child for some time. `program_clock one` says how often two of
- * its processes ran at once, while a third one has waited outside of the time and ends.
+ * its processes ran at once, after a third one has waited outside of the time and ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -159,7 +159,7 @@ static void wait_child(void)
     waitpid(pid, NULL, 0);
 }
 
-/* Its parent is gone before it has run. */
+/* The parent of the process that writes has ended before that process runs. */
 static void wait_orphan(void)
 {
     struct pollfd p = {orphans[0], POLLIN, 0};
@@ -218,7 +218,7 @@ static void *sleep_for_good(void *unused)
     return unused;
 }
 
-/* In no call for so long that those who wait look after who runs. */
+/* Makes no call for so long that waiting threads look after the one that runs. */
 static void run_for_long(void)
 {
     for (volatile uint32_t i = 0; i < 1u << 27; i++)
@@ -234,7 +234,7 @@ static void watchers_begin(void)
     nap_us(100000);
 }
 
-/* When it ends its child is the one that runs. */
+/* When this process ends its child runs. */
 static int end_watched(void)
 {
     if (fork() == 0) {
@@ -247,7 +247,7 @@ static int end_watched(void)
     return 0;
 }
 
-/* How many of its files did not get the lowest number that is free? */
+/* Counts the files that did not get the lowest free number. */
 static int open_watched(void)
 {
     enum { FILES = 1 << 18, CALL = 1 << 12 };
@@ -265,7 +265,7 @@ static int open_watched(void)
     return 0;
 }
 
-/* A child that has closed what it got holds up nobody's end of it. */
+/* A child that has closed its copy of a pipe's end does not keep the end open. */
 static void wait_end(void)
 {
     int ends[2];
@@ -301,7 +301,7 @@ static void *sleep_often(void *unused)
     return unused;
 }
 
-/* Those that wait have no threads any more. */
+/* The threads that wait here are gone after the exec. */
 static int be_replaced(void)
 {
     pthread_t t;
@@ -337,7 +337,7 @@ static int stop_child(void)
     return 0;
 }
 
-/* Nobody but who has the turn is between the two additions. */
+/* Only the process that has the turn runs between the two additions. */
 static _Noreturn void be_one(_Atomic int *inside, _Atomic int *twice)
 {
     for (int i = 0; i < 2000; i++) {
@@ -361,7 +361,7 @@ static int be_one_of_two(void)
         return 1;
     if (fork() == 0) {
         close(pipes[1]);
-        /* Not by libc, whose calls are of the time. */
+        /* A direct system call: libc's read would take part in the stepped time. */
         _exit((int)syscall(SYS_read, pipes[0], &byte, 1));
     }
     for (int i = 0; i < 2; i++)

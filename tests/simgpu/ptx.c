@@ -1,5 +1,5 @@
 /*
- * simgpu_ptx.c - what the reader finds in PTX, and what it refuses.
+ * ptx.c - what the reader finds in PTX, and what it refuses.
  */
 #include "tools/simgpu/program/image.h"
 
@@ -51,7 +51,7 @@ Test(ptx, the_kernels_of_the_examples_are_read)
     image_free(image);
 }
 
-/* What passes while the context is switched out, or its groups stand still, is no work. */
+/* Time in which the context is switched out, or its groups are stopped, must not count as work. */
 Test(ptx, kernels_that_are_busy_count_4_us_of_a_look_at_most)
 {
     static const char look[] = "mov.u64 %now, %globaltimer;",
@@ -182,7 +182,7 @@ Test(ptx, garbage_is_refused)
     cr_expect_eq(image_read("", &none), CUDA_ERROR_INVALID_IMAGE);
 }
 
-/* Cut anywhere, the reader neither crashes nor reads on. */
+/* Wherever the text is cut, the reader neither crashes nor reads beyond its end. */
 Test(ptx, a_text_cut_anywhere_is_survived)
 {
     static const char text[] = HEAD ".visible .global .align 4 .u32 t[2] = {1, 2};\n"
@@ -201,7 +201,7 @@ Test(ptx, a_text_cut_anywhere_is_survived)
     }
 }
 
-/* A cubin as ptxas makes it, in as little as the reader looks at. */
+/* A cubin as ptxas makes it, with only what the reader looks at. */
 struct cubin {
     Elf64_Ehdr header;
     Elf64_Shdr sections[6];

@@ -1,5 +1,5 @@
 /*
- * simgpu_resident.c - kernels that live: through the driver, against words that the test writes.
+ * resident.c - resident kernels through the driver: they react to words that the test writes.
  */
 #include "sim.h"
 
@@ -49,7 +49,7 @@ static void launch_await(CUstream s, unsigned int blocks, CUdeviceptr x, uint32_
     CHECK(cuLaunchKernel(await_mix, blocks, 1, 1, 1024, 1, 1, 0, s, params, NULL));
 }
 
-/* What x is after so many rounds. */
+/* The value of x after this many rounds. */
 static uint32_t mixed(uint32_t rounds)
 {
     uint32_t x = 0;
@@ -58,7 +58,7 @@ static uint32_t mixed(uint32_t rounds)
     return x;
 }
 
-/* A copy does not wait for the kernel, whose stream does not synchronise with the default one. */
+/* The copy does not wait for the kernel: its stream is not ordered with the default stream. */
 static uint32_t first(CUdeviceptr x)
 {
     uint32_t word;
@@ -98,7 +98,7 @@ Test(resident, its_rounds_follow_the_word_and_each_is_seen_when_it_is_over)
     cr_expect_eq(first(x), mixed(3));
     struct log_line line = line_of("await_mix");
     cr_expect_eq(line.ran, 1);
-    /* More where the engine's thread woke late and the device's clock had gone on. */
+    /* It is more if the engine's thread woke late and the device's clock had gone on. */
     cr_expect_geq(line.end - line.start, line.cost);
     cr_expect_gt(line.cost, 0);
 }
@@ -118,14 +118,14 @@ Test(resident, what_follows_in_its_stream_waits_for_it)
     cr_expect_geq(line_of("mix").start, line_of("await_mix").end);
 }
 
-/* It waits and keeps its SMs, so a kernel that needs one of them does not start, and one that fits
- * beside it does. */
+/* The waiting kernel keeps its SMs: a kernel that needs one of them does not start, and one that
+ * fits beside it does. */
 Test(resident, it_keeps_its_multiprocessors_while_it_waits)
 {
     word_make();
     CUdeviceptr x = zeroes();
     CUstream s = stream_make(), beside = stream_make(), behind = stream_make();
-    launch_await(s, 150, x, 1); /* two of these blocks fit one of 108 */
+    launch_await(s, 150, x, 1); /* two such blocks fit on one of the 108 SMs */
     launch_spin(beside, 2, 10 * US);
     CHECK(cuStreamSynchronize(beside));
     launch_spin(behind, 216, 10 * US);
@@ -173,7 +173,7 @@ Test(resident, another_ones_error_ends_it_where_it_waits)
     launch_await(s, 1, x, 1);
     launch_mix(other, 0x1000, A, B, N);
     EXPECT(cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
-    cr_expect_eq(*(uint32_t *)(uintptr_t)x, 0); /* the simulator's memory is the host's */
+    cr_expect_eq(*(uint32_t *)(uintptr_t)x, 0); /* simulated device memory is host memory */
 }
 
 TestSuite(otherwise, .fini = sim_close);

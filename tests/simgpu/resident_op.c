@@ -1,5 +1,5 @@
 /*
- * simgpu_resident_op.c - resident kernels on the timeline, in modelled time only, as in timeline.c.
+ * resident_op.c - resident kernels on the timeline, in modelled time only, as in timeline.c.
  */
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/device/group.h"
@@ -109,7 +109,7 @@ Test(resident_op, handed_or_not_it_keeps_its_sms)
     expect_state(large, 1, OP_DONE, START + 210 * US);
 }
 
-/* It only waits, and yet its context uses up its slice as one with any other kernel. */
+/* The kernel only waits, yet its context uses up its slices as with any other kernel. */
 Test(resident_op, its_context_has_its_slices_while_it_waits)
 {
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
@@ -131,11 +131,11 @@ Test(resident_op, what_it_ran_before_its_context_lost_the_gpu_counts)
     put(stream, START, 0, 1, OP_RESIDENT);
     device_advance(&d, START);
     put(other, START, 1000 * US, SMS, 0);
-    device_advance(&d, START + SLICE + 100 * US); /* 2000 of its own, and then the other's turn */
+    device_advance(&d, START + SLICE + 100 * US); /* its own slice of 2000 us, then the other's */
     cr_assert(at(stream, 1)->flags & OP_AWAY);
-    resume(1500 * US, START + SLICE + 100 * US); /* was over by then */
+    resume(1500 * US, START + SLICE + 100 * US); /* it had ended by then */
     expect_state(stream, 1, OP_HANDED, START + 1500 * US);
-    resume(1500 * US, START + SLICE + 100 * US); /* 500 of it ran */
+    resume(1500 * US, START + SLICE + 100 * US); /* 500 us of it ran before that */
     cr_assert_eq(at(stream, 1)->state, OP_PAUSED);
     device_advance(&d, START + 100000 * US);
     uint64_t back = START + SLICE + SWITCH + 1000 * US + SWITCH;

@@ -1,6 +1,6 @@
 /*
- * simgpu_rm.c - the simulated resource manager: the calls by which the driver makes channel groups
- * pass an `ioctl` in front, and what the controls of a group do. This program is that one in front.
+ * rm.c - the simulated resource manager: the driver's calls that make channel groups pass an
+ * interposed `ioctl`, and what the controls of a group do. This program interposes it.
  */
 #include "sim.h"
 
@@ -135,7 +135,7 @@ Test(rm, a_subdevice_says_which_device_it_is)
     cr_expect_eq(memcmp(gid.data, uuid.bytes, 16), 0);
 }
 
-/* The only kernel in the log: what it took beyond its cost. */
+/* Returns the time that the only kernel in the log took beyond its cost. */
 static uint64_t paused_ns(void)
 {
     static struct log_line lines[16];
@@ -147,14 +147,14 @@ static uint64_t paused_ns(void)
     return 0;
 }
 
-/* Stops a kernel of 100 ms for 20 at least, if that has an effect. */
+/* Stops a kernel of 100 ms for at least 20 ms, if stopping has an effect. */
 static uint64_t stopped_for(void (*stop)(void), void (*go)(void))
 {
     CUevent ahead;
     CHECK(cuEventCreate(&ahead, CU_EVENT_DISABLE_TIMING));
     CHECK(cuEventRecord(ahead, NULL));
     launch_spin(NULL, 1, 100 * MS);
-    CHECK(cuEventSynchronize(ahead)); /* it runs */
+    CHECK(cuEventSynchronize(ahead)); /* the kernel runs now */
     stop();
     uint64_t until = now_ns() + 20 * MS;
     while (now_ns() < until)

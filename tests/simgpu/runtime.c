@@ -1,6 +1,6 @@
 /*
- * simgpu_runtime.c - the tables for the CUDA runtime: which there are, walks over modules, CUPTI's
- * registration, storage in contexts with its destructors, the digest under the validity check.
+ * runtime.c - the tables for the CUDA runtime: which ones exist, walks over modules, registration
+ * of CUPTI, storage in contexts with its destructors, the digest of the validity check.
  */
 #include "tools/simgpu/runtime/md2.h"
 
@@ -78,7 +78,7 @@ static void note_name(void *user, CUfunction f, CUmodule owner)
     v->count++;
 }
 
-/* What cuFFT launches: it knows its kernels by no other way, and takes 0 for a failure. */
+/* cuFFT finds the kernels that it launches in no other way, and takes 0 for a failure. */
 Test(runtime, walk_visits_every_function_of_a_module)
 {
     typedef void visitor(void *, CUfunction, CUmodule);
@@ -98,7 +98,7 @@ Test(runtime, walk_visits_every_function_of_a_module)
     cr_expect_eq(v.count, 2);
 }
 
-/* Refused, CUPTI asks again until its stack ends. Its other functions there are not. */
+/* If refused, CUPTI asks again until its stack overflows. Its other functions are not there. */
 Test(runtime, callbacks_of_a_profiler_are_taken)
 {
     typedef CUresult enroll(void **, const void *, unsigned int, unsigned int);
@@ -130,7 +130,7 @@ Test(runtime, primary_context_is_named_without_becoming_active)
     cr_expect_eq(((primary *const *)table)[2](&named, 99), CUDA_ERROR_INVALID_DEVICE);
 }
 
-/* Success without a value is what a runtime dies of. */
+/* A runtime crashes if the call succeeds without a value. */
 Test(runtime, storage_without_a_value_is_an_error)
 {
     int key;
@@ -148,7 +148,7 @@ Test(runtime, storage_is_kept_by_context_and_key)
     cr_expect_eq(storage->put(ctx, &keys[0], &values[0], NULL), CUDA_SUCCESS);
     cr_expect_eq(storage->put(ctx, &keys[1], &values[1], NULL), CUDA_SUCCESS);
     cr_expect_eq(storage->put(NULL, &keys[0], &values[2], NULL),
-                 CUDA_SUCCESS); /* the current one */
+                 CUDA_SUCCESS); /* the current context */
     cr_expect_eq(storage->get(&value, ctx, &keys[0]), CUDA_SUCCESS);
     cr_expect_eq(value, &values[0]);
     cr_expect_eq(storage->get(&value, other, &keys[0]), CUDA_SUCCESS);
@@ -187,7 +187,7 @@ static void hex(const uint8_t *digest, char text[33])
         snprintf(text + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* The vectors of RFC 1319. */
+/* The test vectors of RFC 1319. */
 Test(md2, digests_are_those_of_the_rfc)
 {
     static const char *const rows[][2] = {

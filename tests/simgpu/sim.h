@@ -30,11 +30,11 @@ extern struct sim {
     char id[64], log[64];
 } sim;
 
-/* Name a device after this process and a log; nothing is opened yet. */
+/* Names a device and a log after this process; opens nothing yet. */
 void sim_name(void);
-/* Init, primary context, kernels: of the device that SIMGPU_ID names. */
+/* Inits, and gets the primary context and kernels of the device that SIMGPU_ID names. */
 void sim_join(void);
-/* Both: init and fini of a suite. */
+/* Init and fini of a suite: sim_open does both of the above. */
 void sim_open(void);
 void sim_close(void);
 
@@ -42,7 +42,7 @@ void launch_spin(CUstream s, unsigned int blocks, uint64_t ns);
 void launch_mix(CUstream s, CUdeviceptr x, uint32_t a, uint32_t b, uint32_t n);
 /* Words that streams wait for and that the test writes; they live as long as the context. */
 _Atomic uint32_t *host_words(CUdeviceptr *at);
-/* Wait for a condition with a generous deadline. */
+/* Waits for a condition with a generous deadline. */
 bool wait_until(bool (*condition)(void *), void *arg);
 uint64_t now_ns(void);
 
@@ -54,7 +54,7 @@ struct log_line {
     char kind[16], name[32];
     int ran;
 };
-/* Read the log; returns the number of lines, at most `room`. */
+/* Reads the log. Returns the number of lines, at most `room`. */
 size_t log_read(struct log_line *lines, size_t room);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * simgpu_stream.c - streams, events, memops and host functions of the simulated driver.
+ * stream.c - streams, events, memops and host functions of the simulated driver.
  */
 #include "sim.h"
 
@@ -224,7 +224,7 @@ Test(stream, memops_compare_as_documented)
         uint32_t then;
     } cases[] = {
         {4, 5, CU_STREAM_WAIT_VALUE_GEQ, 5},
-        {0xfffffff0u, 3, CU_STREAM_WAIT_VALUE_GEQ, 4}, /* cyclic */
+        {0xfffffff0u, 3, CU_STREAM_WAIT_VALUE_GEQ, 4}, /* compares cyclically */
         {4, 5, CU_STREAM_WAIT_VALUE_EQ, 5},
         {4, 3, CU_STREAM_WAIT_VALUE_AND, 2},
         {0xfffffff0u, 0xf, CU_STREAM_WAIT_VALUE_NOR, 0},
@@ -283,7 +283,7 @@ Test(stream, a_stream_blocked_in_a_wait_does_not_block_others)
     CHECK(cuStreamWaitValue32(a, at, 1, CU_STREAM_WAIT_VALUE_EQ));
     launch_spin(a, 1000, 10 * US);
     launch_spin(b, 1000, 10 * US);
-    CHECK(cuStreamWriteValue32(b, at, 1, 0)); /* one stream opens the other */
+    CHECK(cuStreamWriteValue32(b, at, 1, 0)); /* lets the other stream go on */
     CHECK(cuStreamSynchronize(a));
     cr_expect_eq(*word, 1);
 }
@@ -364,7 +364,7 @@ Test(stream, a_sticky_error_ends_what_is_queued_and_stays)
     EXPECT(cuLaunchHostFunc(s, count, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
     CUdeviceptr more;
     EXPECT(cuMemAlloc(&more, 16), CUDA_ERROR_ILLEGAL_ADDRESS);
-    cr_expect(wait_until(is_told, NULL)); /* who synchronises may hear of it before */
+    cr_expect(wait_until(is_told, NULL)); /* the synchronisation may return earlier */
     cr_expect_eq(calls, 1, "the callback alone");
     cr_expect_eq(told, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -410,7 +410,7 @@ Test(stream, the_1025th_launch_waits_for_room)
     CHECK(cuStreamWaitValue32(f.stream, at, 1, CU_STREAM_WAIT_VALUE_EQ));
     cr_assert_eq(pthread_create(&t, NULL, flood_main, &f), 0);
     cr_assert(wait_until(flood_stands, &f));
-    usleep(20000); /* in which it would go on */
+    usleep(20000); /* it would go on in this time */
     cr_expect_eq(f.launched, 1023, "1024 with the wait");
     *word = 1;
     pthread_join(t, NULL);
@@ -454,7 +454,7 @@ static void count_call(void *n)
     ++*(int *)n;
 }
 
-/* NCCL names streams of devices that it never makes current. */
+/* NCCL uses streams of devices that it never makes current. */
 Test(stream, work_goes_to_streams_of_a_context_that_is_not_current)
 {
     CUstream s;
@@ -492,7 +492,7 @@ Test(stream, work_goes_to_streams_of_a_context_that_is_not_current)
     CHECK(cuMemcpyDtoH(&word, p + 4, 4));
     cr_expect_eq(word, 9);
     EXPECT(cuEventRecord(e, NULL),
-           CUDA_ERROR_INVALID_HANDLE); /* the event is of the other context */
+           CUDA_ERROR_INVALID_HANDLE); /* the event belongs to the other context */
 }
 
 /* ---- a stream that goes late ----------------------------------------------------------------- */
@@ -551,8 +551,8 @@ static struct device_shared *device_mapped(void)
     return at;
 }
 
-/* A thread takes a stream down and waits for the devices' lock. Meanwhile the context goes with all
- * that the device has of it, and the next one's stream has that one's place there. */
+/* A thread destroys a stream and waits for the devices' lock. Meanwhile the context is destroyed
+ * with all that it has on the device, and the next context's stream gets the same place there. */
 Test(stream, leaves_its_place_to_the_next_one_if_it_goes_late)
 {
     CUcontext first, second;

@@ -1,6 +1,6 @@
 /*
- * simgpu_timeline.c - what runs when on the simulated device, in modelled time only: the tests
- * choose every time themselves, so nothing depends on this machine.
+ * timeline.c - what runs when on the simulated device, in modelled time only. The tests choose
+ * every time themselves, so nothing depends on this machine.
  */
 #include "tools/simgpu/device/device.h"
 #include "tools/simgpu/device/group.h"
@@ -151,7 +151,7 @@ Test(timeline, copies_to_and_from_the_device_share_the_link)
     put(down, copy(START + 50 * US, 20 * US, ENGINE_TO_HOST));
     put(down, copy(START + 1000 * US, 20 * US, ENGINE_TO_HOST)); /* has the link to itself */
     device_advance(&d, START + 10000 * US);
-    expect(down, 1, START + 50 * US, START + 90 * US); /* half of its speed */
+    expect(down, 1, START + 50 * US, START + 90 * US); /* at half speed */
     expect(up, 1, START, START + 120 * US);            /* 50 alone, 20 that take 40, 30 alone */
     expect(within, 1, START, START + 300 * US);
     expect(down, 2, START + 1000 * US, START + 1020 * US);
@@ -177,7 +177,7 @@ Test(timeline, contexts_take_turns_by_slice_and_kernels_are_paused)
     put(stream, kernel(START, 5000 * US, SMS));
     put(other, kernel(START, 3000 * US, SMS));
     device_advance(&d, START + 100000 * US);
-    /* ours: 2000, theirs: 2000, ours: 2000, theirs: the last 1000, ours: the last 1000 */
+    /* In turn: 2000 us ours, 2000 theirs, 2000 ours, the last 1000 theirs, the last 1000 ours. */
     expect(other, 1, START + SLICE + SWITCH, START + 7000 * US + 3 * SWITCH);
     expect(stream, 1, START, START + 8000 * US + 4 * SWITCH);
 }
@@ -273,7 +273,7 @@ Test(timeline, engines_are_due_when_their_work_can_end_first)
     cr_expect_eq(device_due(&d, d.client), START + 110 * US + SWITCH);
 }
 
-/* Every stream's ops in order, dependencies respected, SMs never overbooked: random loads. */
+/* Random loads: each stream's ops run in order, dependencies hold, SMs are never overbooked. */
 static uint32_t seed = 12345;
 static uint32_t pick(uint32_t n)
 {
@@ -360,7 +360,7 @@ Test(timeline, streams_of_one_hardware_queue_stand_behind_its_wait)
     uint32_t elsewhere = device_stream_open(&d, device_context_open(&d, 0), 0);
     device_stream(&d, stream)->queue = device_stream(&d, sharing)->queue = 1;
     device_stream(&d, free)->queue = 2;
-    device_stream(&d, elsewhere)->queue = 1; /* of another context: another queue */
+    device_stream(&d, elsewhere)->queue = 1; /* in another context, so another queue */
     put(sharing, kernel(START, 10 * US, 1)); /* submitted before the wait */
     uint64_t wait = put(stream, memop(OP_WAIT, 0));
     put(sharing, kernel(START, 10 * US, 1));
@@ -380,9 +380,9 @@ Test(timeline, kernels_that_ask_for_more_than_the_memory_gives_slow_each_other_d
 {
     uint32_t second = device_stream_open(&d, context, 0);
     d.shared->params.memory_percent = 200;
-    put(stream, kernel(START, 100 * US, 50));              /* all of the bandwidth */
-    put(second, kernel(START + 40 * US, 90 * US, 25));     /* half of it */
-    put(stream, kernel(START + 1000 * US, 100 * US, SMS)); /* its own time is one alone */
+    put(stream, kernel(START, 100 * US, 50));              /* uses all of the bandwidth */
+    put(second, kernel(START + 40 * US, 90 * US, 25));     /* uses half of it */
+    put(stream, kernel(START + 1000 * US, 100 * US, SMS)); /* its cost is its time when alone */
     device_advance(&d, START + 10000 * US);
     expect(stream, 1, START, START + 130 * US);           /* 40 alone, 60 that take 90 */
     expect(second, 1, START + 40 * US, START + 160 * US); /* 60 done by 130, and 30 alone */
@@ -406,7 +406,7 @@ Test(timeline, a_slowed_kernel_whose_slice_ends_has_the_rest_of_its_work_to_do)
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
     d.shared->params.memory_percent = 200;
     put(stream, kernel(START, SLICE, 50));
-    put(second, kernel(START, 10 * SLICE, 50)); /* both at half their speed */
+    put(second, kernel(START, 10 * SLICE, 50)); /* both run at half speed */
     put(other, kernel(START, 100 * US, SMS));
     device_advance(&d, START + 100 * SLICE);
     expect(other, 1, START + SLICE + SWITCH, START + SLICE + SWITCH + 100 * US);
@@ -415,7 +415,7 @@ Test(timeline, a_slowed_kernel_whose_slice_ends_has_the_rest_of_its_work_to_do)
 
 enum { PREEMPT = 40 * US };
 
-/* What the resource manager is asked at `now`. */
+/* A call of the resource manager at `now`. */
 static void schedule(uint32_t of, bool on, uint64_t now)
 {
     device_advance(&d, now);

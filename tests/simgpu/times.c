@@ -1,6 +1,6 @@
 /*
- * simgpu_times.c - the table of kernels' times: which line counts, what it says by grid, and what
- * is said about lines that make no sense.
+ * times.c - the table of kernels' times: which line counts, what it says by grid, and what is said
+ * about lines that make no sense.
  */
 #include "tools/simgpu/device/times.h"
 
@@ -26,7 +26,7 @@ static void end(void)
 
 TestSuite(times, .init = start, .fini = end);
 
-/* Tables are never freed, and a leak checker wants to see who has them. */
+/* Tables are never freed; the leak checker finds them by these pointers. */
 static struct times *opened[4];
 
 static struct times *open_text(const char *text)
@@ -169,7 +169,7 @@ Test(times, a_file_that_is_not_there)
         "directory; kernels take SIMGPU_KERNEL_US\n");
 }
 
-/* The file that is installed: it has no mistake, and long kernels are longer than short ones. */
+/* The file that is installed has no mistake, and long kernels are longer than short ones. */
 Test(times, the_table_that_is_shipped)
 {
     struct times *t = opened[0] = times_open(KERNEL_TIMES);

@@ -1,6 +1,6 @@
 /*
- * cdi.c - what `cutin cdi` prints is a specification that container engines read: each device a
- * level, and with each of them the library and the daemon's socket.
+ * cdi.c - `cutin cdi` prints a specification that container engines read: each device is a level,
+ * and gets the library and the daemon's socket.
  */
 #include "tests/integration/process.h"
 
@@ -69,7 +69,7 @@ Test(cdi, has_a_device_for_each_level)
     json_decref(root);
 }
 
-/* Everything that it names is there: the library on this machine, and by that name the mount. */
+/* The library exists on this machine, and is mounted to the path that is preloaded. */
 Test(cdi, every_container_has_library_and_socket)
 {
     json_t *root = specification((const char *[]){CUTIN, "cdi", NULL}), *mounts;

@@ -1,5 +1,5 @@
 /*
- * change.c - changing programs while they run on the simulated GPU: their results stay.
+ * change.c - programs that are changed while they run on the simulated GPU: their results stay.
  */
 #include "tests/integration/gpu.h"
 
@@ -56,8 +56,8 @@ static struct control_target target(const struct message_row *row)
     return (struct control_target){.client = row->client};
 }
 
-/* The figures of a process are published by a thread of its own, late on a busy machine: until what
- * was submitted before the pause is in them. */
+/* A thread of its own publishes a process's figures, late on a busy machine. Waits until they
+ * include what was submitted before the pause. */
 static bool stands_still(struct message_row *row)
 {
     for (int i = 0; i < 50; i++) {

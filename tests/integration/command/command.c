@@ -1,6 +1,6 @@
 /*
  * command.c - the cutin command as a user meets it: help texts, error lines, exit statuses, and
- * what `cutin run` hands to the program.
+ * what `cutin run` passes to the program.
  */
 #include "tests/integration/process.h"
 #include "tests/scheduler/stop.h"
@@ -42,7 +42,7 @@ static int lines(const char *text)
     return n;
 }
 
-/* One line on stderr that has `word` in it, nothing on stdout, and this status. */
+/* Prints one line with `word` to stderr and nothing to stdout, and ends with this status. */
 static void fails(const char *const *args, int status, const char *word)
 {
     struct process *p = run_cutin(args);
@@ -154,7 +154,7 @@ Test(command, what_a_full_disk_does_not_take_is_an_error)
     }
 }
 
-/* NULL-terminated names: each has a help text and is in the program's overview. */
+/* Each of the NULL-terminated names has a help text and is in the program's overview. */
 static void check_help(const char *path, const char *program, const char *const *names)
 {
     struct process *all = run_cutin(WORDS(path, "help"));
@@ -206,8 +206,8 @@ static bool has(const char *from, const char *end, const char *text)
     return memmem(from, (size_t)(end - from), text, strlen(text));
 }
 
-/* The options of a command's help text are in its section of the manual, or before all sections.
- * Returns how many. */
+/* Each option of a command's help text is in its section of the manual, or before all sections.
+ * Returns the number of options. */
 static int check_options(const char *command, const char *help, const char *manual)
 {
     const char *all = strstr(manual, ".Sh DESCRIPTION"), *first = strstr(all, "\n.Ss ");
@@ -215,7 +215,7 @@ static int check_options(const char *command, const char *help, const char *manu
     char option[40];
     int n = 0;
 
-    do /* its heading may name others, too */
+    do /* the heading may name others, too */
         section = strstr(section, "\n.Ss ") ? strstr(section, "\n.Ss ") + 1 : "";
     while (*section && !has(section, section + strcspn(section, "\n"), command));
     cr_expect(*section, "no section of %s", command);
@@ -289,7 +289,7 @@ Test(command, run_passes_the_exit_status)
     process_free(p);
 }
 
-/* The program is the process that was started: its signals need nobody to pass them on. */
+/* The program is the process that was started, so its signals need not be passed on. */
 Test(command, run_becomes_the_program)
 {
     struct process *p =
@@ -373,12 +373,12 @@ Test(command, run_keeps_an_existing_preload_behind_its_own)
     prints(ARGS("run", "--no-daemon", ECHO("$LD_PRELOAD")), ENV("LD_PRELOAD"), "/libcutin.so]");
     prints(ARGS("run", "--no-daemon", ECHO("$LD_PRELOAD")), ENV("LD_PRELOAD=libm.so.6"),
            "/libcutin.so:libm.so.6]");
-    /* Not twice, where a program under `cutin run` runs another one so. */
+    /* Not twice if a program under `cutin run` uses `cutin run` itself. */
     prints(ARGS("run", "--no-daemon", CUTIN, "run", "--no-daemon", ECHO("$LD_PRELOAD")),
            ENV("LD_PRELOAD=libm.so.6"), "[" LIB_DIR "/libcutin.so:libm.so.6]");
 }
 
-/* Runs, and says this word in one line on stderr; NULL: nothing. */
+/* The program runs, and one line on stderr has this word; NULL: stderr is empty. */
 static void run_says(const char *program, int status, const char *word)
 {
     struct process *p = run_cutin(ARGS("run", "--no-daemon", "--", program));
@@ -406,7 +406,7 @@ Test(command, run_says_that_a_static_program_cannot_be_scheduled_and_runs_it)
     run_says("true", 0, NULL);
     script_write(script, "#!/bin/sh\ntrue\n", 0755);
     run_says(script, 0, NULL);
-    script_write(script, "true\n", 0755); /* which execvp gives to sh */
+    script_write(script, "true\n", 0755); /* execvp runs it by sh */
     run_says(script, 0, NULL);
 }
 
@@ -425,7 +425,7 @@ Test(command, run_says_that_a_setuid_program_cannot_be_scheduled)
     run_says(copy, 0, "it gains privileges");
 }
 
-/* Such as one that was stopped when it had just begun. */
+/* The other one may have been stopped just after it began. */
 Test(command, run_does_not_wait_for_ever_for_another_one_that_asks_the_gpu)
 {
     char path[256];
@@ -444,7 +444,7 @@ Test(command, run_does_not_wait_for_ever_for_another_one_that_asks_the_gpu)
     close(fd);
 }
 
-/* The daemon's trouble is one line; the program runs. */
+/* The trouble with the daemon is told in one line, and the program runs. */
 Test(command, run_goes_on_without_a_daemon)
 {
     char path[200];
@@ -465,7 +465,7 @@ Test(command, run_goes_on_without_a_daemon)
     process_free(p);
 }
 
-/* A pipe that the caller holds open must not stay open in the daemon: `x=$(cutin run ...)` would
+/* A pipe that the caller holds open must not stay open in the daemon, or `x=$(cutin run ...)` would
  * wait for it. */
 Test(command, run_starts_a_daemon_that_holds_nothing_of_the_callers)
 {
@@ -483,7 +483,7 @@ Test(command, run_starts_a_daemon_that_holds_nothing_of_the_callers)
     process_free(p);
 }
 
-/* Else the trace shows what would be without it. */
+/* Without a daemon the trace would show what happens without scheduling. */
 Test(command, trace_starts_a_daemon)
 {
     const char *socket = sandbox_path("s");
@@ -498,7 +498,7 @@ Test(command, trace_starts_a_daemon)
     process_free(p);
 }
 
-/* Nothing is run for a file that cannot be written. */
+/* If the file cannot be written nothing is run. */
 Test(command, a_file_that_cannot_be_written_is_told_first)
 {
     const char *file = sandbox_path("no/such/folder/file.svg");

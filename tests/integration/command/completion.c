@@ -14,8 +14,8 @@
 
 TestSuite(completion, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* What bash offers behind `line`, whose first word is the program and whose last one is being
- * completed, as lines between newlines. */
+/* Returns what bash offers after `line`, one offer a line, with a newline before and after all. The
+ * first word of `line` is the program, and its last one is to be completed. */
 static const char *offers(const char *line)
 {
     static const char script[] = "source " SOURCE_DIR "/tools/cutin/completion.bash || exit\n"
@@ -43,7 +43,7 @@ static bool offered(const char *text, const char *word)
     return strstr(text, line);
 }
 
-/* The word behind each `start` at the begin of a line of a help text. Returns how many. */
+/* Finds the word after each `start` that begins a line of a help text. Returns how many. */
 static int words_of(const char *text, const char *start, char words[][32], int most)
 {
     int n = 0;
@@ -77,7 +77,7 @@ static int help_words(const char *program, const char *command, const char *star
     return n;
 }
 
-/* Every command of the program and every option of it is offered. Returns how many options. */
+/* Every command and every option of the program is offered. Returns the number of options. */
 static int check_program(const char *program, int least)
 {
     char commands[40][32], options[40][32], start[40], line[100];
@@ -128,7 +128,7 @@ Test(completion, values_and_operands_are_offered)
     cr_expect(offered(offers("cutin help do"), "doctor"));
     cr_expect(offered(offers("cutin run ba"), "bash"));
     cr_expect(offered(offers("cutin run --depth 3 -- ba"), "bash"));
-    /* The program's own words are not ours. */
+    /* Options of the program that is run are not those of `cutin run`. */
     cr_expect_not(offered(offers("cutin run bash --"), "--priority"));
     cr_expect(offered(offers("cutin list --socket /et"), "/etc"));
     cr_expect_not(offered(offers("cutin list "), "--json"));
@@ -162,7 +162,7 @@ Test(completion, what_an_option_chooses_from_is_offered_and_stands_in_its_help_t
 
 Test(completion, short_options_and_values_behind_an_equals_sign)
 {
-    cr_expect(offered(offers("cutin run --priority = r"), "rt")); /* as Readline takes it apart */
+    cr_expect(offered(offers("cutin run --priority = r"), "rt")); /* Readline splits it like this */
     cr_expect(offered(offers("cutin run --priority = "), "be"));
     cr_expect(offered(offers("cutin run --priority = rt ba"), "bash"));
     cr_expect(offered(offers("cutin trace --out"), "--output"));

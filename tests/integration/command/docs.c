@@ -1,6 +1,6 @@
 /*
- * docs.c - what the documents say about settings is what the library reads, and the tests that they
- * name are there.
+ * docs.c - what the documents say about settings is what the library reads, and the tests that
+ * documents name exist.
  */
 #include "tests/integration/process.h"
 
@@ -16,7 +16,7 @@
 
 struct setting {
     const char *name, *initial,
-        *words; /* words: NULL, or what it may be, `initial` being a place */
+        *words; /* words: NULL, or the words that it may be; `initial` is then an index */
 };
 
 static const struct setting settings[] = {
@@ -47,7 +47,7 @@ static void row_says(const char *row, const struct setting *s)
                   "%s is %s unless set, not %s", s->name, s->initial, initial);
     snprintf(words, sizeof(words), "%s", s->words ? s->words : "");
     for (char *w = strtok_r(words, " ", &save); w; w = strtok_r(NULL, " ", &save), place++) {
-        bool zero = strcmp(w, "0") == 0; /* as a word it means that something is off */
+        bool zero = strcmp(w, "0") == 0; /* the table calls this word "off" */
 
         snprintf(quoted, sizeof(quoted), "`%s`", w);
         cr_expect(zero || strstr(line, quoted), "%s: its row does not name %s", s->name, w);
@@ -73,7 +73,7 @@ Test(docs, every_setting_has_a_row)
     free(page);
 }
 
-/* A newcomer reads it in a minute. */
+/* A newcomer can read it in a minute. */
 Test(docs, readme_is_short)
 {
     char *readme = file_text(SOURCE_DIR "/README.md");
@@ -88,7 +88,7 @@ Test(docs, readme_is_short)
     free(readme);
 }
 
-/* All test sources behind one another. */
+/* The text of all test sources. */
 static char *test_sources(void)
 {
     char *all = calloc(1, 1);
@@ -110,7 +110,7 @@ static char *test_sources(void)
     return all;
 }
 
-/* `name` in the place of a test's name: behind a bracket or a comma, in front of a bracket or a
+/* True where `name` stands like a test's name: between a bracket or a blank and a bracket or a
  * comma. */
 static bool is_test(const char *sources, const char *name)
 {
@@ -122,13 +122,13 @@ static bool is_test(const char *sources, const char *name)
     return false;
 }
 
-/* Every test that a document names, which are so many at least. */
+/* Every test that a document names exists, and it names at least this many. */
 static void names_tests(const char *path, unsigned least)
 {
     char *text = file_text(path), *sources = test_sources(), *save = NULL;
     unsigned named = 0;
 
-    /* Names of tests are the code that has no capital, dot or bracket and is longer than a word. */
+    /* Names of tests are code of small letters, digits and at least one underscore. */
     strtok_r(text, "`", &save);
     for (char *code; (code = strtok_r(NULL, "`", &save)); strtok_r(NULL, "`", &save)) {
         if (strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(code) ||

@@ -1,5 +1,5 @@
 /*
- * doctor.c - `cutin doctor` finds what is wrong, and says so in its exit status. No time is judged.
+ * doctor.c - `cutin doctor` finds what is wrong, and its exit status tells. No time is judged.
  */
 #include "tests/integration/gpu.h"
 
@@ -31,7 +31,7 @@ static json_t *doctor(const char *const *env, int status)
     return root;
 }
 
-/* The check of that name has this verdict, and a remedy where there is something to do. */
+/* The check of this name has this verdict, and a remedy if there is something to do. */
 static void says(json_t *root, const char *name, const char *verdict)
 {
     json_t *check;
@@ -78,15 +78,15 @@ Test(doctor, finds_nothing_wrong_on_the_simulator)
         says(root, checks[i], "ok");
     says(root, "daemon", "note"); /* `cutin run` would start one */
     says(root, "functions", "note");
-    is_unknown(root, "cuSimgpuMemcpyAsync"); /* in no table, on purpose */
+    is_unknown(root, "cuSimgpuMemcpyAsync"); /* deliberately in no table */
     for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
         cr_expect(json_is_number(json_object_get(json_object_get(root, "measured"), figures[i])),
                   "%s", figures[i]);
     json_decref(root);
 }
 
-/* Markers, which are seen late; gates, which cost too much and keep the device from others; a
- * shared page, which is refused; stopping kernels is not there. */
+/* On this device markers are seen late, gates cost too much and keep the device from others, a
+ * shared page is refused, and kernels cannot be stopped. */
 Test(doctor, names_what_is_of_no_use_on_a_hostile_device)
 {
     json_t *root = doctor((const char *[]){"SIMGPU_LIKE=hostile", NULL}, 0);
@@ -113,7 +113,7 @@ static const char *detail(json_t *root, const char *name)
     return "";
 }
 
-/* In a namespace whose /var/lib is empty: what root's commands print. */
+/* Runs root's commands in a namespace whose /var/lib is empty, and compares what they print. */
 static void for_all(const char *commands, const char *expected)
 {
     static const char begin[] =
@@ -138,7 +138,7 @@ static void for_all(const char *commands, const char *expected)
     process_free(p);
 }
 
-/* Who has no folder of his own goes by what root has recorded, and without that by nothing. */
+/* A user without a folder of their own goes by root's record, and without that by none. */
 Test(doctor, records_for_all_users_what_one_of_them_cannot)
 {
     for_all("$1 doctor --sim --for-all >/dev/null || exit\n"
@@ -150,8 +150,8 @@ Test(doctor, records_for_all_users_what_one_of_them_cannot)
             "644\n755\n0\n1\n");
 }
 
-/* Of whatever kind its GPUs are, and nothing of another driver or machine. The folder is root's
- * again, if others could write to it. */
+/* The records of all kinds of GPUs are copied, but not those of another driver or machine. A folder
+ * that others could write to becomes root's only. */
 Test(doctor, records_for_all_users_what_holds_on_each_gpu)
 {
     for_all("$1 doctor --sim >/dev/null || exit\n"
@@ -165,7 +165,7 @@ Test(doctor, records_for_all_users_what_holds_on_each_gpu)
             "644\n644\n755\n1\n");
 }
 
-/* The user's record may be of a driver that another program of his has, in a container. */
+/* The user's record may be of another driver, from a program of theirs in a container. */
 Test(doctor, goes_by_the_record_of_the_driver_at_hand)
 {
     for_all("$1 doctor --sim --for-all >/dev/null || exit\n"
@@ -223,7 +223,7 @@ Test(doctor, knows_how_settings_are_written_in_one_variable)
     json_decref(root);
 }
 
-/* What is recorded for the only GPU. */
+/* Compares the record of the only GPU. */
 static void recorded(const char *what)
 {
     glob_t found;
@@ -245,7 +245,7 @@ static bool anything_recorded(void)
     return any;
 }
 
-/* Where it is too busy to tell, it says so, and nothing else. */
+/* On a machine that is too busy to tell, doctor must say this and record nothing; then skips. */
 static json_t *doctor_unless_busy(const char *const *env)
 {
     json_t *root = doctor(env, 0);
@@ -269,13 +269,13 @@ Test(doctor, sees_that_a_kernel_that_runs_can_be_stopped)
     can_be_stopped((const char *[]){"SIMGPU_RM=accept", NULL});
 }
 
-/* Where calls take longer than what they queue runs, it is asked of longer kernels. */
+/* If calls take longer than the work that they queue, doctor asks with longer kernels. */
 Test(doctor, sees_that_a_kernel_can_be_stopped_where_calls_are_slow)
 {
     can_be_stopped((const char *[]){"SIMGPU_RM=accept", "SIMGPU_LAUNCH_NS=1000000", NULL});
 }
 
-/* What could not be told is asked again another time. */
+/* What could not be told is not recorded, so that it is asked again another time. */
 Test(doctor, records_nothing_where_calls_are_too_slow_to_tell)
 {
     json_t *root =
@@ -376,7 +376,7 @@ Test(doctor, warns_where_holds_work_but_cost_more)
     says(root, "memops", "warning");
     says(root, "connections", "warning");
     says(root, "settings", "warning");
-    says(root, "hold", "warning"); /* the launch waits in its thread */
+    says(root, "hold", "warning"); /* the launch waits in the calling thread */
     json_decref(root);
 }
 

@@ -1,5 +1,5 @@
 /*
- * install.c - an installed tree works where it was put: programs find header and flags through
+ * install.c - an installed tree works where it was put: programs find the header and flags by
  * pkg-config, and the installed command finds its own parts.
  */
 #include "tests/integration/process.h"
@@ -36,7 +36,7 @@ static void install_tree(void)
            NULL);
 }
 
-/* CMAKE_LIBDIR is lib, or lib/ARCHITECTURE where the system wants that. */
+/* CMAKE_LIBDIR is lib, or lib/ARCHITECTURE on systems that want that. */
 static const char *library(const char *name)
 {
     char rest[200];
@@ -76,11 +76,11 @@ Test(install, everything_is_in_its_place)
         cr_expect_eq(access(prefix(places[i]), R_OK), 0, "%s is missing", places[i]);
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
         cr_expect_eq(access(library(libraries[i]), R_OK), 0, "%s is missing", libraries[i]);
-    /* Where the loader looks there is no simulated driver that a program could find by accident. */
+    /* The loader finds no simulated driver in the library folder by accident. */
     cr_expect_neq(access(library("libcuda.so.1"), F_OK), 0);
 }
 
-/* What somebody else put there stays, and so does a folder where that is. */
+/* What others put there stays, and so do the folders that it is in. */
 Test(install, uninstalling_removes_what_was_installed_and_nothing_else)
 {
     char build[] = "-DBUILD=" BUILD_FOLDER, option[300], command[600];

@@ -1,7 +1,7 @@
 /*
- * machine.c - which daemon serves a user of a machine that has one for all: the machine's, although
- * his login session has a folder of its own for sockets. In namespaces with another /run, whose
- * processes end with them.
+ * machine.c - which daemon serves a user of a machine that has one for all: the machine's, even if
+ * the user's login session has a folder of its own for sockets. Runs in namespaces with another
+ * /run, whose processes end with them.
  */
 #include "tests/integration/gpu.h"
 
@@ -13,8 +13,8 @@
 
 TestSuite(machine, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* What `body` prints there. `found` FOLDER: where `cutin run` has a program look for the daemon;
- * `daemon`: starts one, whose process id is $one; `list FOLDER`: what `cutin list` says. */
+/* Returns the output of `body`, which may use `found FOLDER` (where `cutin run` has a program look
+ * for the daemon), `daemon` (starts one with process id $one) and `list FOLDER` (`cutin list`). */
 static const char *prints(const char *body, struct process **p)
 {
     char script[4096];
@@ -48,7 +48,7 @@ Test(machine, its_daemon_comes_before_a_login_sessions_own)
     process_free(p);
 }
 
-/* Of sudo, which may keep whose it was. */
+/* sudo may keep the folder of the user who called it. */
 Test(machine, its_daemon_comes_before_another_login_sessions)
 {
     struct process *p;
@@ -88,7 +88,7 @@ Test(machine, a_socket_that_a_killed_daemon_left_is_none)
     process_free(p);
 }
 
-/* Two users, say. */
+/* Two users may have one each. */
 Test(machine, two_daemons_are_told_of)
 {
     struct process *p;
@@ -105,7 +105,7 @@ Test(machine, two_daemons_are_told_of)
     process_free(p);
 }
 
-/* Preloaded by hand. */
+/* The library is preloaded by hand. */
 Test(machine, its_daemon_is_the_librarys_too)
 {
     struct process *p;

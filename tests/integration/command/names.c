@@ -1,6 +1,6 @@
 /*
- * names.c - the names of kernels on their way from the driver to people: whole in files, readable
- * in tables and traces, and as they are where somebody asks for that.
+ * names.c - names of kernels on their way from the driver to people: whole in files, readable in
+ * tables and traces, and unchanged where that is asked for.
  */
 #include "tests/integration/gpu.h"
 
@@ -22,7 +22,7 @@ TestSuite(names, .init = sandbox_enter, .fini = sandbox_leave);
 #define ADD_SHORT "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, ...>"
 #define TRITON    "triton_poi_fused_add_relu_0"
 
-/* A name longer than any field that ever held one. */
+/* Longer than every field that ever held a name. */
 static char longest[6000];
 
 static void longest_make(void)
@@ -91,7 +91,7 @@ Test(names, are_whole_in_the_profile_and_readable_in_its_table)
     free(text);
 }
 
-/* Events of this category with this name, in a trace that was merged from a process and the
+/* Counts the events of this category with this name in a trace merged from a process and the
  * device. */
 static size_t events(const char *file, const char *category, const char *name)
 {

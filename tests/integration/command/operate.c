@@ -20,7 +20,7 @@ TestSuite(operate, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define RUN(...) run((const char *[]){CUTIN, __VA_ARGS__, NULL})
 
-/* CUTIN_SOCKET says which daemon. */
+/* Sets CUTIN_SOCKET to this test's daemon. */
 static struct process *run(const char *const *args)
 {
     setenv("CUTIN_SOCKET", daemon_path(), 1);
@@ -35,7 +35,7 @@ static void succeeds(struct process *p, const char *out)
     process_free(p);
 }
 
-/* Exit status 1, and one line that has both words. */
+/* The exit status is 1, and one line has both words. */
 static void fails(struct process *p, const char *what, const char *remedy)
 {
     const char *err = process_err(p);
@@ -57,14 +57,14 @@ static const char *pid_text(pid_t pid)
     return text[next];
 }
 
-/* Long enough for every test; ended by its owner. */
+/* Longer than any test; the test ends it. */
 static struct process *long_training(void)
 {
     return training_start(1000000, NULL);
 }
 
-/* A sanitizer slows the dispatcher's looks down so much that it may never see in time what
- * completes; then it counts nothing. */
+/* A sanitizer slows the dispatcher's looks down so much that it may never see completions in time,
+ * and then counts nothing. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LOOKS_IN_TIME false
 #else
@@ -105,7 +105,7 @@ static const char *text(const json_t *client, const char *key)
     return json_string_value(get(client, key));
 }
 
-/* Quantiles of held work: both there, in order, below the longest that a test can take. */
+/* Both quantiles of held work exist, in order, and are below the longest that a test can take. */
 static void check_times(const json_t *client, const char *key)
 {
     const json_t *times = get(client, key);
@@ -231,7 +231,7 @@ static void is_plain(const char *text)
         cr_expect(*text == '\n' || (*text >= ' ' && *text <= '~'), "byte %d", *text);
 }
 
-/* That program's line of the table has the word. */
+/* The program's line of the table has the word. */
 static bool line_has(const char *out, pid_t pid, const char *word)
 {
     const char *line = strstr(out, pid_text(pid)), *at = line ? strstr(line, word) : NULL;
@@ -248,7 +248,7 @@ static void shown_in_table(struct process *p, pid_t pid)
     process_free(p);
 }
 
-/* What a process is called is its own affair: nothing, two lines, orders to a terminal. */
+/* A process may have any name: none, one of two lines, one with orders to a terminal. */
 static void listed_as(const char *name, const char *seen)
 {
     struct process *be = process_start(
@@ -335,7 +335,7 @@ Test(operate, top_shows_who_holds_whom_on_a_narrow_terminal_too)
     process_free(daemon);
 }
 
-/* "DEVICE" is a column where the processes have more than one. */
+/* "DEVICE" is a column if the processes have more than one. */
 Test(operate, the_device_is_shown_where_there_are_several)
 {
     struct process *daemon = daemon_start(), *be = long_training(), *other, *p;
@@ -418,7 +418,7 @@ Test(operate, a_program_is_pausing_until_what_the_driver_has_is_done)
     for (int i = 0; i < 20; i++)
         cr_assert(is_shown_as(be, " pausing "), "look %d", i);
     sandbox_tell("begin");
-    while (!is_shown_as(be, " paused ")) /* until the test's own end */
+    while (!is_shown_as(be, " paused ")) /* at most until the test's own end */
         cr_assert(process_running(be));
     succeeds(RUN("resume", pid_text(be->pid)), "");
     cr_expect_eq(process_wait(be, 60), 0, "%s", process_err(be));
@@ -429,7 +429,7 @@ Test(operate, a_program_is_pausing_until_what_the_driver_has_is_done)
 Test(operate, commands_change_a_running_program)
 {
     struct process *daemon = daemon_start(), *be = long_training();
-    const char *pid = pid_text(be->pid); /* `cutin run` becomes the program */
+    const char *pid = pid_text(be->pid); /* it has become the program */
 
     cr_assert(client_wait("be_training", has_begun, 60, NULL));
     succeeds(
@@ -452,7 +452,7 @@ Test(operate, commands_change_a_running_program)
     process_free(daemon);
 }
 
-/* As after su, from cron, and in containers: another user's, without a session. */
+/* After su, from cron, and in containers: the folder is another user's, or there is no session. */
 Test(operate, run_without_a_folder_for_the_daemon_says_what_to_set)
 {
     static const char *const args[] = {"setpriv",
@@ -514,7 +514,7 @@ Test(operate, errors_say_what_to_do)
 
 #define AS_NOBODY "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"
 
-/* The sandbox and the build may lie where only their owner goes. */
+/* Only the owner may have access to the folders of the sandbox and the build. */
 static bool nobody_gets_in(void)
 {
     struct process *p;
@@ -548,14 +548,14 @@ static bool there_is(const char *path, struct process *of)
     return process_running(of);
 }
 
-/* With $XDG_RUNTIME_DIR alone. */
+/* Only $XDG_RUNTIME_DIR tells where the daemon is. */
 static struct process *by_folder(const char *const *args)
 {
     setenv("XDG_RUNTIME_DIR", sandbox_path("open"), 1);
     return process_run(args, (const char *[]){"CUTIN_SOCKET", NULL}, 30);
 }
 
-/* XDG_RUNTIME_DIR=/tmp: who comes first makes `cutin` there, and a daemon that holds all others. */
+/* With XDG_RUNTIME_DIR=/tmp the first user makes `cutin` there, and a daemon that holds others. */
 Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
 {
     const char *const list[] = {CUTIN, "list", "--json", NULL};
@@ -571,7 +571,7 @@ Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
     cr_assert_eq(mkdir(sandbox_path("open"), 0700), 0);
     cr_assert_eq(chmod(sandbox_path("open"), 01777), 0);
     cr_assert_eq(chmod(sandbox_folder(), 0755), 0);
-    /* He lets everybody in. */
+    /* The daemon accepts every user. */
     theirs = process_start((const char *[]){AS_NOBODY, "sh", "-c",
                                             "mkdir \"$2\" && chmod 755 \"$2\" && "
                                             "echo '[socket]\nmode = 0666' >\"$2/conf\" && "
@@ -597,7 +597,7 @@ Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
     cr_expect_eq(process_wait(theirs, 20), 0);
     process_free(theirs);
 
-    /* A folder of his without a daemon, for all to write. */
+    /* The other user's folder without a daemon, writable for all. */
     cr_assert_eq(chmod(folder, 0777), 0);
     p = by_folder((const char *[]){CUTIN, "run", "true", NULL});
     cr_expect_eq(p->status, 0);
@@ -605,7 +605,7 @@ Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
                        process_err(p));
     process_free(p);
 
-    /* One's own there is found. */
+    /* The user's own daemon there is found. */
     cr_assert_eq(chown(folder, 0, 0) | chmod(folder, 0755), 0);
     theirs = process_start((const char *[]){BIN_DIR "/cutind", "--socket", socket, NULL}, NULL);
     cr_assert(there_is(socket, theirs), "%s", process_err(theirs));
@@ -615,7 +615,7 @@ Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
     process_free(theirs);
 }
 
-/* In a container /run may be open to all; that daemon is another user's by design. */
+/* In a container /run may be open to all; the machine's daemon is another user's by design. */
 Test(operate, the_machines_daemon_is_taken_though_its_folder_is_open_to_all)
 {
     static const char script[] =
@@ -641,7 +641,7 @@ Test(operate, the_machines_daemon_is_taken_though_its_folder_is_open_to_all)
     process_free(p);
 }
 
-/* One line: why, and which rule would allow it. */
+/* One line says why, and which rule would allow it. */
 static void told_once(const char *err)
 {
     cr_expect(*err && strchr(err, '\n') == err + strlen(err) - 1, "%s", err);

@@ -1,5 +1,5 @@
 /*
- * profile.c - what best effort learned about its kernels is there for the next run, and does not
+ * profile.c - what best effort learned about its kernels is there in the next run, and does not
  * change what a program computes.
  */
 #include "tests/integration/gpu.h"
@@ -26,7 +26,7 @@ static void train(const char *setting, const char *expected)
     process_free(p);
 }
 
-/* The file's path, or NULL: there is none. */
+/* The file's path, or NULL if there is none. */
 static const char *file(void)
 {
     static char path[512];
@@ -39,7 +39,7 @@ static const char *file(void)
     return any ? path : NULL;
 }
 
-/* How many launches of a kernel `cutin profile` tells of; 0: it does not know it. */
+/* The number of launches of a kernel in `cutin profile`; 0 if the kernel is not in it. */
 static json_int_t launches(const char *function)
 {
     struct process *p = process_run((const char *[]){CUTIN, "profile", "--json", NULL}, NULL, 30);
@@ -79,8 +79,8 @@ Test(profile, is_learned_kept_and_added_to)
     cr_assert_gt(launches("mix_spin"), once);
 }
 
-/* No kernel is timed whose launch took long, as on a machine without time. One that nobody knows
- * yet is left out, and of the others it counts. */
+/* On a machine without time a launch takes long and its kernel is not timed. A kernel without a
+ * time is left out of the profile; launches of others count. */
 Test(profile, counts_launches_of_calls_that_took_long)
 {
     char expected[32];
@@ -88,7 +88,7 @@ Test(profile, counts_launches_of_calls_that_took_long)
 
     undisturbed_checksum(80, expected);
     train("SIMGPU_LAUNCH_NS=200000", expected);
-    once = launches("mix_spin"); /* which takes some time, if it is there */
+    once = launches("mix_spin"); /* checks its times, if it is listed */
     train(NULL, expected);
     cr_assert_gt(launches("mix_spin"), once);
     once = launches("mix_spin");

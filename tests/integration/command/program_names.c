@@ -1,9 +1,9 @@
 /*
- * program_names.c - a CUDA program whose kernels have the names and grids that it is told, for
- * names.c and kernel_times.c: `program_names [TIMES] NAME BLOCKS [NAME BLOCKS ...]`.
+ * program_names.c - a CUDA program whose kernels have the names and grids that its arguments say,
+ * for names.c and kernel_times.c: `program_names [TIMES] NAME BLOCKS [NAME BLOCKS ...]`.
  *
- * Each pair is one kernel without parameters, of 256 threads a block, launched TIMES times (64) in
- * turn with the others. A real driver compiles it as well: it does nothing.
+ * Each pair is one kernel without parameters, with blocks of 256 threads. It is launched TIMES
+ * times (64) in turn with the others. A real driver can compile it, too: it does nothing.
  */
 #include "examples/common.h"
 

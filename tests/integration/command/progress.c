@@ -1,6 +1,6 @@
 /*
- * progress.c - whoever waits at a terminal sees how far a command is, and Ctrl-C ends it with what
- * it has, everywhere alike; whoever does not, reads results alone.
+ * progress.c - at a terminal every command shows how far it is, and Ctrl-C ends it with the results
+ * that it has. Without a terminal it prints results only.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/command/terminal.h"
@@ -32,7 +32,7 @@ static const char *light(void)
     return path;
 }
 
-/* With its results in a file, so that the terminal has the progress alone. */
+/* The results go to a file, so that the terminal has the progress only. */
 static struct terminal *start(const char *command)
 {
     char line[2000];
@@ -41,7 +41,7 @@ static struct terminal *start(const char *command)
     return terminal_start((const char *[]){"sh", "-c", line, NULL});
 }
 
-/* Processes of this test's own sandbox: they all have its TMPDIR. */
+/* Counts processes of this test's own sandbox: they all have its TMPDIR. */
 static int left_behind(void)
 {
     DIR *proc = opendir("/proc");
@@ -64,7 +64,7 @@ static int left_behind(void)
     return n;
 }
 
-/* What it printed, after Ctrl-C once the terminal showed `word`, and so much progress. */
+/* Sends Ctrl-C once the terminal shows `word` and this progress. Returns what was printed. */
 static json_t *interrupted(const char *command, const char *word, int percent)
 {
     struct terminal *t = start(command);
@@ -86,7 +86,7 @@ static json_t *interrupted(const char *command, const char *word, int percent)
     return root;
 }
 
-/* With 8 threads at work, 1 thread has all of its rounds. */
+/* With 8 threads at work, the one-thread case has all of its rounds. */
 Test(progress, overhead_ends_with_the_rounds_it_has)
 {
     json_t *root =
@@ -117,7 +117,7 @@ Test(progress, the_ablation_ends_with_the_rows_it_has)
     json_decref(root);
 }
 
-/* At 10 %, 2 s of requests. */
+/* At 10 % it has 2 s of requests. */
 Test(progress, disb_ends_with_the_requests_it_has)
 {
     char command[600];
@@ -131,7 +131,7 @@ Test(progress, disb_ends_with_the_requests_it_has)
     json_decref(root);
 }
 
-/* One request that takes a minute: a kernel every 100 ms, and no wait. */
+/* One request that takes a minute: a kernel every 100 ms, without waits. */
 static const char *long_request(void)
 {
     const char *path = sandbox_path("long.cutw");
@@ -164,7 +164,7 @@ Test(progress, replay_shows_and_ends_within_a_request)
     json_decref(root);
 }
 
-/* The program is told to end by the terminal, as without them; what it did is kept. */
+/* Ctrl-C ends the program as it would without these commands; what it did is kept. */
 static void keeps_what_it_did(const char *command, const char *file)
 {
     char line[1200];

@@ -1,6 +1,6 @@
 /*
- * python_module.c - the module `cutin` of the wheel says in Python what cutin.h says in C, and
- * nothing where the library is not loaded.
+ * python_module.c - the Python module `cutin` of the wheel says what cutin.h says in C, and nothing
+ * if the library is not loaded.
  */
 #include "tests/integration/gpu.h"
 
@@ -37,7 +37,7 @@ Test(python_module, says_what_the_header_says)
     says("True True True (3, False, 0)\n", UNDER("rt"));
 }
 
-/* Ray's plugin needs no Ray for its own part: a stub has its base class. */
+/* Ray's plugin is tested without Ray: a stub provides its base class. */
 Test(python_module, ray_plugin_starts_workers_at_their_level_and_says_what_is_refused)
 {
     struct process *daemon;

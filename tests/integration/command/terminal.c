@@ -36,7 +36,7 @@ static bool read_more(struct terminal *t)
     if (t->n + 1 >= sizeof(t->seen) ||
         (got = read(t->fd, t->seen + t->n, sizeof(t->seen) - 1 - t->n)) <= 0)
         return false;
-    for (ssize_t i = 0; i < got; i++, t->n++) /* texts are searched, control sequences are not */
+    for (ssize_t i = 0; i < got; i++, t->n++) /* strstr would end at a zero byte */
         if (!t->seen[t->n])
             t->seen[t->n] = ' ';
     t->seen[t->n] = '\0';

@@ -1,7 +1,7 @@
 /*
  * cudart.c - the CUDA runtime, shared and static, unmodified, on the simulated driver: bare and
- * under cutin. Runtimes are where CUTIN_CUDART says (folders, with a colon between them), else
- * where tools/test has put those of PyPI, and in a toolkit.
+ * under cutin. CUTIN_CUDART names the folders of runtimes, with a colon between them. Otherwise
+ * those are taken that tools/test got from PyPI, and those of a toolkit.
  */
 #include "tests/integration/gpu.h"
 
@@ -24,7 +24,7 @@ static void add(glob_t *found, const char *folder, const char *name)
     glob(pattern, found->gl_pathc ? GLOB_APPEND : 0, NULL, found);
 }
 
-/* Every file of that name, in the folders. */
+/* All files of this name in the folders. */
 static glob_t runtimes(const char *name)
 {
     static const char standard[] =
@@ -81,7 +81,7 @@ Test(cudart, static_)
     globfree(&found);
 }
 #else
-/* A simulator built without tables for the runtime. */
+/* The simulator is built without tables for the runtime. */
 Test(cudart, program_is_told_why_it_stops)
 {
     glob_t found = runtimes("libcudart.so.*");

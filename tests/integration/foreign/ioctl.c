@@ -1,6 +1,6 @@
 /*
- * ioctl.c - ours stands in front of libc's for the driver's sake (shim/suspend/groups.h). Other
- * programs see nothing of it, and neither does the kernel.
+ * ioctl.c - the library has an `ioctl` in front of libc's, for the driver's calls
+ * (shim/suspend/groups.h). Other programs and the kernel notice nothing of it.
  */
 #include "tests/integration/gpu.h"
 
@@ -39,7 +39,7 @@ Test(ioctl, is_passed_on_with_its_error)
     expect_alike(on);
 }
 
-/* The system calls between what the program says first and last. */
+/* The system calls between the first and last line that the program prints. */
 static char *trace(const char *const env[])
 {
     const char *file = sandbox_path("trace");
@@ -61,7 +61,7 @@ static char *trace(const char *const env[])
     return text;
 }
 
-/* Numbers differ, process ids and addresses among them. */
+/* Replaces numbers, such as process ids and addresses, since they differ between runs. */
 static void blur(char *text)
 {
     char *to = text;

@@ -1,6 +1,6 @@
 /*
- * lookup.c - both ways in which programs find the driver lead to cutin: through the CUDA runtime
- * (cuGetProcAddress), and by linking libcuda.so.1.
+ * lookup.c - programs find the driver in two ways, by the CUDA runtime (cuGetProcAddress) and by
+ * linking libcuda.so.1. Both lead to cutin.
  */
 #include "tests/integration/gpu.h"
 
@@ -40,8 +40,8 @@ Test(lookup, program_that_asks_for_each_entry)
     process_free(p);
 }
 
-/* The run time asks for its entries before it first needs the GPU; how far a simulated driver
- * carries it after that is not this test's subject, but it is as far as without cutin. */
+/* The runtime asks for its entries before it first needs the GPU. How far it gets on a simulated
+ * driver is not tested here, only that it gets as far as without cutin. */
 static void runs_with_the_runtime(const char *kind, const char *libraries)
 {
     const char *program = sandbox_path("runtime");

@@ -1,7 +1,7 @@
 /*
- * memcheck.c - a best-effort program under valgrind, with the library preloaded: no access that is
- * not its own, and the result that it has without either. Leaks are LeakSanitizer's: valgrind would
- * walk the whole memory of the simulated GPU.
+ * memcheck.c - a best-effort program under valgrind, with the library preloaded: it accesses no
+ * memory that is not its own, and has the same result as without both. Leaks are left to
+ * LeakSanitizer: valgrind would walk the whole memory of the simulated GPU.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>

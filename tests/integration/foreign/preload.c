@@ -1,6 +1,6 @@
 /*
  * preload.c - libcutin.so inside programs that are not its clients, and what it shows to the
- * loader: exported names, libraries it needs, silence.
+ * loader: exported names, needed libraries, silence.
  */
 #include "tests/integration/process.h"
 
@@ -32,7 +32,7 @@ static bool is_ours(const char *name)
     return strncmp(name, "cutin_", 6) == 0;
 }
 
-/* Of CUPTI, which says by them that it records. */
+/* Functions of CUPTI that tell when it records. */
 static bool is_cuptis(const char *name)
 {
     static const char *const says[] = {"cuptiActivityEnable", "cuptiActivityDisable",
@@ -113,7 +113,7 @@ Test(preload, program_without_cuda_gets_no_thread)
     process_free(cat);
 }
 
-/* A 32-bit program that needs no 32-bit headers: the loader must load it and ours must not. */
+/* Builds a 32-bit program without 32-bit headers. The loader must run it without the library. */
 static bool build_32bit(const char *source, const char *program)
 {
     static const char *const libc[] = {"/lib32/libc.so.6", "/usr/lib32/libc.so.6",
@@ -157,7 +157,7 @@ Test(preload, program_of_32_bits_runs_on)
     cr_expect_eq(p->status, 7);
     cr_expect_str_eq(process_out(p), "thirty-two\n");
     process_free(p);
-    /* The command line does not stop it either. */
+    /* `cutin run` runs it, too. */
     p = process_run((const char *[]){BIN_DIR "/cutin", "run", "--no-daemon", "--", program, NULL},
                     NULL, 20);
     cr_expect_eq(p->status, 7, "cutin run: %s", process_err(p));

@@ -1,5 +1,5 @@
 /*
- * probes.c - libcutin.so has the probes of the table, and the manual page lists them; its example
+ * probes.c - libcutin.so has the probes of the table, and the manual page lists them. Its example
  * works.
  */
 #include <criterion/criterion.h>
@@ -21,7 +21,7 @@ static const struct {
 };
 enum { COUNT = sizeof(probes) / sizeof(probes[0]) };
 
-/* "8@%rdi -4@8(%rsp)": one per word; none of ours has a blank in it. */
+/* Counts the words of "8@%rdi -4@8(%rsp)": none of the library's arguments has a blank in it. */
 static int count_arguments(const char *text)
 {
     int n = 0;
@@ -31,7 +31,7 @@ static int count_arguments(const char *text)
     return n;
 }
 
-/* Places where each probe stands in the library. */
+/* Counts the places of each probe in the library. */
 static void read_notes(int found[COUNT])
 {
     FILE *in = popen("readelf -n " LIB_DIR "/libcutin.so", "r");
@@ -84,8 +84,8 @@ Test(probes, stand_in_the_manual_page)
     free(page);
 }
 
-/* The page's line, for the process `pid` with the library under test; what it has counted is shown
- * now and then, which bpftrace 0.23 does not do by SIGUSR1. */
+/* The page's line, for process `pid` and the library under test. It prints its counts every 200 ms,
+ * because bpftrace 0.23 does not do so on SIGUSR1. */
 static void example_of(pid_t pid, char *line, size_t size)
 {
     static const char before[] = "bpftrace -p PID -e 'usdt:/usr/lib/libcutin.so:";

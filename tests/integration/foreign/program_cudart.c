@@ -1,9 +1,9 @@
 /*
- * program_cudart.c - a program of the CUDA runtime that no nvcc was needed for: it registers a fat
- * binary by hand, as the code that nvcc puts into every program does. Usage: program_cudart
- * LIBCUDART PTX; built with CUDART_STATIC, the first argument is not looked at.
+ * program_cudart.c - a program of the CUDA runtime that is built without nvcc: it registers a fat
+ * binary by hand, as the code does that nvcc puts into every program. Usage: program_cudart
+ * LIBCUDART PTX; built with CUDART_STATIC, it ignores the first argument.
  *
- * The declarations are those of the runtime's public headers, which need not be there.
+ * The declarations are those of the runtime's public headers, which need not be installed.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -134,7 +134,7 @@ static void expect(unsigned int value)
             printf("host[%d] is %u, not %u\n", i, host[i], value), exit(3);
 }
 
-/* cudaGraphInstantiate has two forms; what both allow is called through its address. */
+/* cudaGraphInstantiate has two forms. It is called by address, with what both accept. */
 static graph_t instantiate(graph_t graph, int version)
 {
     graph_t exec = NULL;

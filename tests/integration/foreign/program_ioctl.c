@@ -1,7 +1,7 @@
 /*
- * program_ioctl.c - a program that knows nothing of GPUs and calls ioctl, for ioctl.c: on files of
- * its own, on none, in a signal handler, and as NVIDIA's driver would call it. Says what it sees.
- * `program_ioctl --cost`: what a call through ours takes beyond libc's, in nanoseconds.
+ * program_ioctl.c - a program without GPUs that calls ioctl, for ioctl.c: on files of its own, on
+ * none, in a signal handler, and as NVIDIA's driver would. Prints what it sees. `program_ioctl
+ * --cost` prints how much longer a call takes by the library than by libc, in ns.
  */
 #include "shim/suspend/nvrm.h"
 
@@ -60,7 +60,7 @@ static double batch_ns(ioctl_fn *call)
     return ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / CALLS;
 }
 
-/* The least of many batches, in turn. */
+/* The least of many batches, taken in turn. */
 static void cost(void)
 {
     void *libc = dlopen("libc.so.6", RTLD_LAZY);

@@ -1,6 +1,6 @@
 /*
  * program_lookup.c - a CUDA program that finds the driver itself, as most do: dlopen, dlsym, and
- * cuGetProcAddress. Prints what it found. Exit status 3: no driver, which it can live with.
+ * cuGetProcAddress. Prints what it found. Exit status 3: there is no driver.
  */
 #include <cuda.h>
 #include <dlfcn.h>

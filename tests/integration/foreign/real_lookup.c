@@ -1,14 +1,14 @@
 /*
- * real_lookup.c - asks the driver that the loader finds for every name it may know, in every
- * version and stream mode, bare and with cutin preloaded, and compares. No GPU is needed to look
- * names up.
+ * real_lookup.c - asks the driver that the loader finds for every name that it may have, in every
+ * version and stream mode, bare and with cutin preloaded, and compares. Looking up names needs no
+ * GPU.
  *
  *   real_lookup LIBCUTIN    one line: what was asked, what came of it, how many answers are wrong
  *   real_lookup --ask       the answers of this process, one line each
  *
- * A name that the table wraps or drains must be ours, one that it passes the driver's own; what the
- * driver exports and the table does not have is one of the pool's thunks; results and status
- * outputs are the driver's.
+ * For a name that the table wraps or drains the answer must be cutin's, for one that it passes the
+ * driver's own. For what the driver exports but the table lacks it must be a thunk of the pool.
+ * Results and status outputs must be the driver's.
  */
 #include "shim/lookup/elf.h"
 
@@ -73,7 +73,7 @@ static void name_add(const char *name)
     names[name_count++] = strdup(name);
 }
 
-/* cuMemGetAttribute_v2 is asked for as cuMemGetAttribute. */
+/* The driver is asked for cuMemGetAttribute_v2 by the name cuMemGetAttribute. */
 static void name_add_exported(const char *name)
 {
     char plain[128];
@@ -83,7 +83,7 @@ static void name_add_exported(const char *name)
         *cut = '\0';
 }
 
-/* What the driver exports, functions and variables. */
+/* The functions and variables that the driver exports. */
 static void names_of_driver(void)
 {
     struct elf_object all;
@@ -116,7 +116,7 @@ static const char *file_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* library, place in it, symbol */
+/* Prints the library, the place in it, and the symbol. */
 static void say_found(void *found)
 {
     Dl_info info;
@@ -188,7 +188,7 @@ static struct {
     int asked, wrapped, pooled, left, absent, wrong;
 } total;
 
-static unsigned long row_at[ROWS]; /* where the driver exports it; 0: nowhere */
+static unsigned long row_at[ROWS]; /* where the driver exports it; 0: it does not */
 
 static void rows_find(void)
 {
@@ -229,7 +229,7 @@ static bool judge_symbol(const char *name, const struct answer *bare, const stru
     return driver_like(name) ? pooled(with) : left_alone(bare, with);
 }
 
-/* Of the rows of one name whose address this is, any will do: they are one function. */
+/* Several rows of a name may have this address; any of them is right, since it is one function. */
 static bool judge_name(const char *name, const struct answer *bare, const struct answer *with)
 {
     bool known = false, any = false, exported = false;

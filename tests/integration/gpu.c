@@ -48,7 +48,7 @@ struct process *daemon_start_by(const char *program)
     }
 }
 
-/* What the daemon says of all, where a test waited for something else in vain. */
+/* Prints what the daemon knows of all clients, after a test has waited in vain. */
 static void tell_clients(const struct message_row *rows, size_t n, double waited_s)
 {
     fprintf(stderr, "after %.1f s the daemon has %zu clients\n", waited_s, n);
@@ -79,7 +79,7 @@ bool client_wait(const char *name, bool (*wanted)(const struct message_row *), d
         if (i + 1 == looks)
             tell_clients(rows, n, (double)(clock_ns() - from_ns) / 1e9);
         for (size_t k = 0; k < n && !got; k++) {
-            /* The kernel cuts names to 15 bytes. */
+            /* The kernel cuts thread names to 15 bytes. */
             got = (!name || strncmp(rows[k].name, name, PAGE_NAME - 1) == 0) && wanted(&rows[k]);
             if (got && found)
                 *found = rows[k];

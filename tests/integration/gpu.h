@@ -1,6 +1,6 @@
 /*
- * gpu.h - the example programs on the simulated GPU, as the integration tests start them: bare,
- * preloaded by hand, or under `cutin run`; and the daemon beside them.
+ * gpu.h - the example programs on the simulated GPU, started as the integration tests need them:
+ * bare, preloaded by hand, or under `cutin run`; and the daemon beside them.
  */
 #ifndef CUTIN_TESTS_GPU_H
 #define CUTIN_TESTS_GPU_H
@@ -23,35 +23,35 @@ struct process *daemon_start_by(const char *program);
 const char *daemon_path(void);
 
 /* Asks the daemon until a client called `name` (NULL: any) satisfies `wanted`, and copies its row.
- * False after `seconds`; from 10 on they are a limit for what hangs, and a busy machine has
- * PROCESS_BUSY times as long. */
+ * Returns false after `seconds`. From 10 on they are a limit for what hangs, and PROCESS_BUSY times
+ * as long is allowed for a busy machine. */
 bool client_wait(const char *name, bool (*wanted)(const struct message_row *), double seconds,
                  struct message_row *found);
-bool client_paused(const struct message_row *row); /* by the administrator, and its work is held */
+bool client_paused(const struct message_row *row); /* by the administrator; its work is held */
 uint64_t client_holds(const struct message_row *row);
 uint64_t client_submitted(const struct message_row *row);
 
-/* The checksum that be_training prints after `steps` steps with nothing between it and the driver,
- * on a simulated GPU of its own. */
+/* The checksum that be_training prints after `steps` steps without cutin, on a simulated GPU of its
+ * own. */
 void undisturbed_checksum(int steps, char checksum[32]);
-/* be_training with `steps` steps under `cutin run`. */
+/* Starts be_training with `steps` steps under `cutin run`. */
 struct process *training_start(int steps, const char *const env[]);
-/* rt_inference at level rt, until it is told to end. `rate` requests per second of `kernels`. */
+/* Starts rt_inference at level rt, until it is told to end: `rate` requests/s of `kernels`. */
 struct process *inference_start(const char *rate, const char *kernels);
-/* A rate that leaves it idle between requests, on the host's clock on a busy machine, too: or
- * nobody below it would ever go. */
+/* A rate with gaps between requests, also on the host's clock of a busy machine. Without gaps no
+ * client below it would run. */
 const char *rate_with_gaps(void);
-/* SIGTERM, and the end in order: all answers right, at least that to the request which loads the
+/* Sends SIGTERM. It must end in order with all answers right, at least the one that loads the
  * kernels. Returns how many others there were: 0 on a machine too busy for one. */
 double inference_stop(struct process *p);
-/* Nothing on its stderr, unless a busy machine kept the daemon from answering it. */
+/* Its stderr must be empty, unless a busy machine kept the daemon from answering it. */
 void program_silent(struct process *p);
-/* Waits for the end in order; its checksum has to be `expected`. */
+/* Waits for the end in order; its checksum must be `expected`. */
 void training_check(struct process *p, const char *expected, double seconds);
-/* One that trains until it is told to end (0 steps): whatever a busy machine does first, it is
- * still there. Its checksum has to be that of as many steps undisturbed. */
+/* Ends one that trains until it is told to end (0 steps), and so is still there on a busy machine.
+ * Its checksum must be that of as many steps undisturbed. */
 void training_stop(struct process *p);
-/* The same of one that was told already, after `seconds` at most. */
+/* The same for one that was told already, after `seconds` at most. */
 void training_done(struct process *p, double seconds);
 
 #endif

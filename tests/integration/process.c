@@ -40,7 +40,7 @@ bool clock_steps(void)
     return simgpu_clock_lost;
 }
 
-/* What is preloaded comes behind the clock. */
+/* Preloads `what` after the clock. */
 static void preload(const char *what)
 {
     const char *clock = clock_steps() ? getenv("LD_PRELOAD") : NULL;
@@ -202,7 +202,7 @@ bool process_says(struct process *p, const char *text, double seconds)
             return true;
         if (last || now_s() > deadline)
             return false;
-        last = reap(p, 0.005); /* one more look after its end */
+        last = reap(p, 0.005); /* looks once more after its end */
     }
 }
 
@@ -248,8 +248,8 @@ static void forget_settings(void)
         unsetenv(names[--count]);
 }
 
-/* In a build with AddressSanitizer the run time is in every program; that a preloaded library comes
- * before it is meant. */
+/* With AddressSanitizer the runtime is in every program. It must accept that a preloaded library
+ * comes before it. */
 static void allow_preload(void)
 {
     const char *old = getenv("ASAN_OPTIONS");
@@ -264,7 +264,7 @@ void sandbox_enter(void)
     const char *base = getenv("TMPDIR");
     char id[32];
 
-    /* A socket path has to fit behind it. */
+    /* The path of a socket in the folder must not be too long. */
     snprintf(folder, sizeof(folder), "%s/cutin-test-XXXXXX",
              base && base[0] == '/' && strlen(base) < 40 ? base : "/tmp");
     cr_assert_not_null(mkdtemp(folder), "mkdtemp: %s", strerror(errno));

@@ -15,67 +15,66 @@
 struct process {
     pid_t pid;
     int pidfd;
-    int fds[2]; /* memory files behind stdout and stderr */
+    int fds[2]; /* memory files for stdout and stderr */
     bool ended;
     int status;    /* exit status, or 128 + signal; PROCESS_TIMEOUT */
-    char *text[2]; /* what was captured, as of the last look */
+    char *text[2]; /* the captured output at the last look */
 };
 
 #define PROCESS_TIMEOUT (-1)
 
 /* `argv` and `env` end with NULL. `env` (may be NULL) changes the inherited environment:
- * "NAME=value" sets, "NAME" alone unsets. The program is looked up in PATH. Exit status 127 when it
- * cannot be executed. Aborts the test when no process can be started at all. */
+ * "NAME=value" sets, "NAME" alone unsets. The program is looked up in PATH. Exit status 127 if it
+ * cannot be executed. Aborts the test if no process can be started at all. */
 struct process *process_start(const char *const argv[], const char *const env[]);
-/* Limits are for what hangs: beside other load a program takes that many times as long. */
+/* Limits are for what hangs: beside other load a program may take that many times as long. */
 enum { PROCESS_BUSY = 8 };
 
 /* Waits for its end; returns its status. A child that takes PROCESS_BUSY times as long as `seconds`
- * is killed and PROCESS_TIMEOUT returned. */
+ * is killed, and PROCESS_TIMEOUT returned. */
 int process_wait(struct process *p, double seconds);
 bool process_running(struct process *p);
-/* Waits until `text` appeared in its stdout or stderr. False: it ended or took far longer. */
+/* Waits until `text` is in its stdout or stderr. False: it ended or took far longer. */
 bool process_says(struct process *p, const char *text, double seconds);
 void process_signal(struct process *p, int signal);
-/* Waits until it has a handler for the signal: on a busy machine it may not have come that far, and
- * would just die. False: it ended, or took far longer than it may. */
+/* Waits until it has a handler for the signal: on a busy machine it may not have one yet, and would
+ * die of the signal. False: it ended, or took far longer than it may. */
 bool process_catches(struct process *p, int signal);
-/* What it wrote so far; valid until the next call of the same function or process_free. */
+/* Its output so far; valid until the next call of the same function or process_free. */
 const char *process_out(struct process *p);
 const char *process_err(struct process *p);
-/* Kills what still runs, reaps it and frees. NULL is allowed. */
+/* Kills it if it still runs, reaps it and frees. NULL is allowed. */
 void process_free(struct process *p);
 
 /* Starts, waits, and returns the finished process. */
 struct process *process_run(const char *const argv[], const char *const env[], double seconds);
 
-/* Does the test live in a time that moves when nobody can run (cutin_test's STEPPED)? Then what
- * happens in it is the same in every run, to the nanosecond, and a bound may be of time. */
+/* Does the test run on a clock that moves only when no thread can run (cutin_test's STEPPED)? Then
+ * everything happens alike in every run, to the nanosecond, and times may be bounded. */
 bool clock_steps(void);
 
 /* ---- one test's own world ------------------------------------------------------------------ */
 
-/* A private temporary folder, in which XDG_RUNTIME_DIR, XDG_CACHE_HOME and TMPDIR lie, a simulated
- * GPU of its own, and no CUTIN_* or SIMGPU_* variable of the caller's. Each Criterion test is a
- * process, so this changes its own environment. */
+/* A private temporary folder for XDG_RUNTIME_DIR, XDG_CACHE_HOME and TMPDIR, a simulated GPU of its
+ * own, and no CUTIN_* or SIMGPU_* variable of the caller's. Each Criterion test is a process, so
+ * this changes its own environment. */
 void sandbox_enter(void);
 /* Removes the folder and the simulated GPU. */
 void sandbox_leave(void);
 const char *sandbox_folder(void);
-/* "FOLDER/name" in a static buffer that is good for eight calls. */
+/* "FOLDER/name" in a static buffer, valid for eight calls. */
 const char *sandbox_path(const char *name);
-/* Makes an empty file of that name there, for which a program waits. */
+/* Makes an empty file `name` there, for which a program waits. */
 void sandbox_tell(const char *name);
 
-/* The whole file as text, which the caller frees. A file that is not there fails the test. */
+/* The whole file as text, which the caller frees. Fails the test if the file does not exist. */
 char *file_text(const char *path);
-/* Sleeps, 999 ms at most. For what is not to happen meanwhile: there is nothing to wait for. */
+/* Sleeps, 999 ms at most, where nothing may happen and so there is nothing to wait for. */
 void nap_ms(long ms);
 
-/* The number after `key` in `text`, e.g. number_after(out, "p99_us"); NAN when it is not there. */
+/* The number after `key` in `text`, e.g. number_after(out, "p99_us"); NAN if it is missing. */
 double number_after(const char *text, const char *key);
-/* Copies the word after `key` ("key: word" or "key=word") into `word`. False when it is not there.
- */
+/* Copies the word after `key` ("key: word" or "key=word") into `word`. False if it is missing. */
 bool word_after(const char *text, const char *key, char *word, size_t size);
 
 #endif

@@ -49,7 +49,7 @@ static json_t *get(const json_t *root, const char *key)
     return json_object_get(json_object_get(root, "attached"), key);
 }
 
-/* Longer where the host's clock counts: a busy machine serves hardly anything in half a second. */
+/* Takes longer on the host's clock: a busy machine serves hardly any request in half a second. */
 static json_t *attached(const char *who)
 {
     struct process *p = process_run((const char *[]){CUTIN, "latency", "--attach", who, "--seconds",
@@ -76,7 +76,7 @@ static bool is_below(const json_t *root, pid_t pid)
     return false;
 }
 
-/* How often it cut in meanwhile, by its page: a machine that stood still did not let it. */
+/* The number of cut-ins meanwhile, by its page; on a machine that stood still there may be none. */
 static json_int_t cut_ins(const json_t *root)
 {
     json_int_t n = json_integer_value(get(root, "cut_ins"));
@@ -85,8 +85,8 @@ static json_int_t cut_ins(const json_t *root)
     return n;
 }
 
-/* Of the cut-ins that its page counts its trace has the holds: one may have begun before, one not
- * have ended, and a busy machine reads the page long before and after. */
+/* The trace has the holds of the cut-ins that the page counts. One may have begun before and one
+ * not have ended, and a busy machine reads the page long before and after. */
 static void has_holds(const json_t *root)
 {
     json_int_t n = cut_ins(root),
@@ -122,13 +122,13 @@ Test(attach, a_traced_process_says_what_it_waited_for_and_who_was_in_its_way)
         blamed += json_is_integer(by);
         cr_expect(json_is_null(by) || json_integer_value(by) == best_effort.pid);
     }
-    /* On a host that is late it may be too slow to be in the way of the worst. */
+    /* On a host that is late best effort may be too slow to be in the way of the worst ones. */
     cr_expect(!clock_steps() || blamed >= 1);
     json_decref(root);
     both_end();
 }
 
-/* The trace alone: some calls are timed, and what the other had submitted last is known. */
+/* With traces only, some calls are timed, and the other process's last submission is known. */
 Test(attach, without_the_devices_log_the_traces_have_to_do)
 {
     char trace[300];

@@ -1,6 +1,6 @@
 /*
- * disb.c - `cutin-lab disb --json` prints what scripts build on, and ends cleanly. No figure is
- * judged here.
+ * disb.c - `cutin-lab disb --json` prints the fields that scripts use, and ends cleanly. No figure
+ * is judged here.
  */
 #include "tests/integration/gpu.h"
 
@@ -36,7 +36,7 @@ static json_t *parse(struct process *p)
     return root;
 }
 
-/* A workload that is light on any machine, with a request at every 20 ms. */
+/* A workload that is light on any machine, with a request every 20 ms. */
 static const char *light(void)
 {
     const char *path = sandbox_path("light.json");
@@ -78,7 +78,7 @@ Test(disb, json_has_every_key_for_every_mode)
     process_free(p);
 }
 
-/* The socket of its daemon, once there is the folder for it. */
+/* The socket of its daemon, once the folder for it exists. */
 static bool daemon_socket(char socket[SOCKET_PATH_MAX])
 {
     DIR *dir = opendir(getenv("TMPDIR"));
@@ -117,7 +117,7 @@ Test(disb, an_interrupt_ends_it_with_what_it_has)
     char socket[SOCKET_PATH_MAX];
     json_t *root;
 
-    /* A client shows that the mode has begun, and that all processes have been started: around a
+    /* When there is a client the mode has begun, and all processes have been started: around a
      * fork, ThreadSanitizer may lose a signal. */
     for (int i = 0; i < 6000 && process_running(p) && !has_clients(); i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -125,7 +125,7 @@ Test(disb, an_interrupt_ends_it_with_what_it_has)
     process_wait(p, 60);
     cr_expect_not_null(strstr(process_err(p), "interrupted"), "%s", process_err(p));
     cr_expect_eq(p->status, 128 + SIGINT);
-    if (*process_out(p)) { /* else it had nothing yet */
+    if (*process_out(p)) { /* without output it had no figures yet */
         root = parse(p);
         cr_expect(json_is_true(get(root, "interrupted")));
         json_decref(root);
@@ -134,7 +134,7 @@ Test(disb, an_interrupt_ends_it_with_what_it_has)
     process_free(p);
 }
 
-/* From a program to the benchmark: both kinds of clients send what it asked of the GPU. */
+/* From a program to the benchmark: clients of both kinds send what it asked of the GPU. */
 Test(disb, serves_what_was_recorded)
 {
     const char *file = sandbox_path("w.cutw"), *workloads = sandbox_path("recorded.json");
@@ -163,7 +163,7 @@ Test(disb, serves_what_was_recorded)
     recorded = get(root, "models.net");
     cr_expect_eq(json_integer_value(get(recorded, "kernels")), 12);
     cr_expect_str_eq(json_string_value(get(recorded, "source")), file);
-    /* The simulator takes 53 us for each, and on a busy machine a little more. */
+    /* The simulator takes 53 us for each kernel, and on a busy machine a little more. */
     cr_expect_geq(json_number_value(get(recorded, "solo_us")), 12 * 53);
     modes = get(root, "workloads.own.modes");
     cr_expect_gt(json_number_value(get(modes, "cutin.rt.samples")), 0);
@@ -189,8 +189,8 @@ Test(disb, what_is_not_there_is_named_before_anything_runs)
     process_free(p);
 }
 
-/* Two processes fail at the same moment: what one of them says is told, and whole. A race, so ten
- * times. */
+/* Two processes fail at the same moment, and the message of one of them appears whole. This is a
+ * race, so it is tried ten times. */
 Test(disb, why_its_processes_failed_is_told)
 {
     const char *path = light();

@@ -1,7 +1,7 @@
 /*
- * distance_live.c - a training job on a GPU at a distance: what it keeps of its speed is what the
- * paper of the model found, and its result stays. The simulated device's own log is asked, on the
- * stepped clock. What is printed is the table of docs/results/distance.md.
+ * distance_live.c - a training job on a GPU at a distance keeps as much of its speed as the paper
+ * of the model found, and its result does not change. Times are from the simulated device's log, on
+ * the stepped clock. The output is the table of docs/results/distance.md.
  */
 #include "tests/integration/gpu.h"
 
@@ -15,7 +15,7 @@
 
 TestSuite(distance_live, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* So a busy host is never late; a sanitizer's run time stands where the clock would. */
+/* With this clock a busy host is never late. A sanitizer's runtime takes the clock's place. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STEPPED NULL
 #else
@@ -40,7 +40,7 @@ static uint64_t end_of(const char *log, int n)
     return end;
 }
 
-/* What a step takes on the device. */
+/* How long a step takes on the device. */
 static double step_us(const char *batch, const char *distance, char checksum[32])
 {
     char log[512];
@@ -81,7 +81,7 @@ Test(distance_live, a_training_job_keeps_what_the_paper_says)
         double kept; /* in the paper, predicted or read off its figure */
     } rows[] = {{"4.9us", 92.56}, {"6.8us", 91.40}, {"8us", 90}, {"19us", 80}};
     char native[32], result[32];
-    step_us("64", "0", native); /* kernels become known */
+    step_us("64", "0", native); /* learns the kernels */
     double near_us = step_us("64", "0", native);
 
     printf("a step of batch 64 takes %.0f us as near as the GPU is\n", near_us);
@@ -117,7 +117,7 @@ Test(distance_live, larger_batches_keep_more)
 
 /* ---- where it cannot be --------------------------------------------------------------------- */
 
-/* The program runs as it would, and one line says why it is near. */
+/* The program runs without the distance, and one line says why. */
 static void goes_without(const char *preload, const char *why)
 {
     const char *const argv[] = {

@@ -1,6 +1,6 @@
 /*
- * front_other.c - a library of another release that would stand in front of the driver: it has none
- * of the functions that it would have today.
+ * front_other.c - a library in front of the driver, of another release: it has none of the
+ * functions that today's has.
  */
 #include "shim/front.h"
 

@@ -1,5 +1,5 @@
 /*
- * gpu_check.c - tools/gpu-check and gpu-facts do on the simulator what they are for on a GPU. No
+ * gpu_check.c - tools/gpu-check and gpu-facts work on the simulator as they should on a GPU. No
  * figure is judged here.
  */
 #include "tests/integration/gpu.h"
@@ -31,7 +31,7 @@ static const char *text(const json_t *object, const char *key)
     return value ? value : "(none)";
 }
 
-/* Every stage says what became of each of its steps, and none failed. */
+/* The stage reports the outcome of each of its steps, and none failed. */
 static void stage_is_sound(const char *folder, const char *stage)
 {
     char path[4200];
@@ -67,7 +67,7 @@ Test(gpu_check, dry_run_reports_every_stage)
     struct process *p = process_run(
         (const char *[]){GPU_CHECK, "--dry-run", "--build", BUILD_FOLDER, "--out", out, NULL},
         (const char *[]){"BXFI_MAP", NULL},
-        270); /* or the suite in it takes itself for a test of ours */
+        270); /* with BXFI_MAP its suite would run as one of these tests */
 
     for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
         stage_is_sound(out, stages[i]);
@@ -75,8 +75,8 @@ Test(gpu_check, dry_run_reports_every_stage)
     process_free(p);
 }
 
-/* Everything at its worst: what is slow by itself is not taken for what waits for a gate, no more
- * is queued behind one than fits, and what was recorded of another device is neither believed nor
+/* Everything is at its worst. What is slow by itself is not taken for waiting at a gate, no more is
+ * queued behind a gate than fits, and the record of another device is neither believed nor
  * replaced. */
 Test(gpu_check, first_stage_judges_a_hostile_device_right)
 {
@@ -143,7 +143,7 @@ Test(gpu_check, fact_that_hangs_is_a_finding)
     process_free(p);
 }
 
-/* The GPU's answers about gates are what the simulator is known to do. */
+/* What facts says about gates is what the simulator is known to do. */
 Test(gpu_check, facts_see_what_the_simulator_does)
 {
     struct process *p = process_run((const char *[]){FACTS, "--sim", "--quick", "--only", "behind",

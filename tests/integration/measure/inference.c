@@ -1,6 +1,6 @@
 /*
- * inference.c - what rt_inference says of the device is what the simulated one's log says, and what
- * it says of its class and its processor is so. And what tools/demo wants of be_training and says.
+ * inference.c - what rt_inference says about the device agrees with the simulated device's log;
+ * what it says about its scheduling class and processor is true. Also what tools/demo uses.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -14,7 +14,7 @@
 
 TestSuite(inference, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* Of a request of three kernels: mark, copy, kernel, mark, two kernels, copy, mark. */
+/* Works of a request of three kernels: mark, copy, kernel, mark, two kernels, copy, mark. */
 enum {
     WORKS = 8,
     FIRST_DONE = 3,
@@ -41,7 +41,7 @@ static int rises(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted: of the requests that count, from their submission to the end of one of their works. */
+/* For the requests that count, the times from submission to the end of work `work`, sorted. */
 static void from_log(int work, double us[REQUESTS])
 {
     for (int i = 0; i < REQUESTS; i++) {
@@ -83,7 +83,7 @@ static int is_kernel(const struct device_work *w, const void *user)
     return strcmp(w->kind, "kernel") == 0;
 }
 
-/* It has taken what it gets before the first kernel, which does not count as a request. */
+/* It takes class and processor before the first kernel, which does not count as a request. */
 Test(inference, it_has_the_class_and_the_processor_that_it_says)
 {
     struct process *p;
@@ -110,7 +110,7 @@ Test(inference, it_has_the_class_and_the_processor_that_it_says)
     process_free(p);
 }
 
-/* What tools/demo waits for before it starts the inference program. */
+/* tools/demo waits for this before it starts the inference program. */
 Test(inference, training_says_when_it_is_warm)
 {
     struct process *p;
@@ -123,7 +123,7 @@ Test(inference, training_says_when_it_is_warm)
     process_free(p);
 }
 
-/* What it counts steps by, and compares. */
+/* tools/demo counts steps by this, and compares checksums. */
 Test(inference, training_says_at_which_step_it_is)
 {
     const char *said;

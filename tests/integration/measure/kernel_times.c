@@ -1,6 +1,6 @@
 /*
- * kernel_times.c - kernels that the simulator does not know take the times of a table, and what a
- * program took when it was recorded is such a table.
+ * kernel_times.c - kernels that the simulator does not know take the times of a table. A recording
+ * of a program is such a table, too.
  */
 #include "tests/integration/gpu.h"
 
@@ -18,7 +18,7 @@ TestSuite(kernel_times, .init = sandbox_enter, .fini = sandbox_leave);
 #define LAUNCHES                                                                                   \
     "first", "1", GEMM, "100", GEMM, "2000", "_Z3addPfi", "5000", "odd$1", "3", "other", "1"
 
-/* The path of a file in the sandbox, which stays as it is. */
+/* The path of a file in the sandbox, in a buffer that stays valid. */
 static const char *path_of(const char *name)
 {
     static char paths[8][256];
@@ -54,8 +54,7 @@ static void run(const char *const argv[], const char *table, const char *log)
     process_free(p);
 }
 
-/* What the log says that each launch of this kernel and grid takes; 0: there is none, or they
- * differ. */
+/* What each launch of this kernel and grid costs by the log; 0: there is none, or they differ. */
 static uint64_t cost(const char *log, const char *name, const char *blocks)
 {
     static char line[16384];
@@ -79,8 +78,8 @@ static uint64_t cost(const char *log, const char *name, const char *blocks)
     return ns;
 }
 
-/* The first kernel of a round runs until all others are in its stream, on a slow machine, too: what
- * is measured of a kernel in an idle stream has the gap in front of it. */
+/* The first kernel of a round runs until all others are in its stream, even on a slow machine: the
+ * measured time of a kernel in an idle stream includes the gap in front of it. */
 static const char model[] = "first 5000\n"
                             "odd\\$[0-9] 330\n"
                             "*gemm* 200 300\n"
@@ -108,7 +107,7 @@ Test(kernel_times, of_the_shipped_table_need_no_path)
     cr_expect_gt(cost(log, GEMM, "100"), cost(log, "_Z3addPfi", "1"));
 }
 
-/* Events are read as floats of milliseconds: a nanosecond or two. */
+/* Events give milliseconds as floats, so a nanosecond or two are lost. */
 static void alike(const char *a, const char *b, const char *name, const char *blocks)
 {
     int64_t first = (int64_t)cost(a, name, blocks), second = (int64_t)cost(b, name, blocks);

@@ -1,7 +1,7 @@
 /*
- * latency.c - `cutin latency --json` prints what scripts build on, and its figures say what goes
- * on: by their order, and by ratios within one run that are far from what is asked. In a time that
- * steps, where a busy host adds nothing to them.
+ * latency.c - `cutin latency --json` prints the fields that scripts use. Its figures are tested by
+ * their order, and by ratios within one run with a wide margin: on the stepped clock, to which a
+ * busy host adds nothing.
  */
 #include "tests/integration/gpu.h"
 
@@ -52,8 +52,8 @@ static double number(json_t *root, const char *group, const char *mode, const ch
     return json_number_value(get(root, path));
 }
 
-/* The median wait that `mode` adds is that many times less than what `than` adds: by the device's
- * own time. On a host's clock nobody can say. */
+/* The median wait that `mode` adds is `times` times less than what `than` adds, in the device's own
+ * time. On the host's clock this cannot be tested. */
 static void adds_less(json_t *root, const char *mode, const char *than, double times)
 {
     double less = number(root, "added_us", mode, "p50"),
@@ -131,7 +131,7 @@ Test(latency, a_graph_has_a_length_and_shares_of_it)
 {
     static const char *const modes[] = {"native", "ungated", "cutin"};
 
-    setenv("CUTIN_GATES", "on", 1); /* a busy machine may see them too late to take them */
+    setenv("CUTIN_GATES", "on", 1); /* a busy machine may see gates too late for auto */
     struct process *p =
         process_run((const char *[]){CUTIN, "latency", "--sim", "--floor-ms", "0", "--samples",
                                      "300", "--rate", "2000", "--be-graph", "100", "--be-kernel-us",
@@ -151,7 +151,7 @@ Test(latency, a_graph_has_a_length_and_shares_of_it)
     process_free(p);
 }
 
-/* A copy of the command beside what `make` puts there. */
+/* A copy of the command, beside what `make` puts there. */
 static const char *tree_new(const char *make)
 {
     const char *tree = sandbox_path("tree");
@@ -209,7 +209,7 @@ static json_t *overloaded(const char *arrivals)
     return root;
 }
 
-/* As on a busy machine: the tools look for it beside themselves, and find one that sleeps first. */
+/* The tools look for the daemon beside themselves, and find one that sleeps first, as if busy. */
 Test(latency, waits_for_a_daemon_that_is_slow_to_start)
 {
     char command[4096];
@@ -225,7 +225,7 @@ Test(latency, waits_for_a_daemon_that_is_slow_to_start)
 }
 
 /* Requests of 5 ms, one every 2.5 ms: each waits 2.5 ms longer than the one before it. A client
- * that asks again only when it has its answer never sees that. */
+ * that sends the next request only after an answer never sees that. */
 Test(latency, a_closed_loop_omits_what_an_open_one_counts)
 {
     json_t *open = overloaded("uniform:0"), *closed = overloaded("closed");
@@ -243,7 +243,7 @@ Test(latency, a_closed_loop_omits_what_an_open_one_counts)
     json_decref(closed);
 }
 
-/* None is dropped: as many samples as arrivals, whatever waits. */
+/* None is dropped: there are as many samples as arrivals, however long each waits. */
 Test(latency, every_arrival_is_a_sample)
 {
     static const char *const kinds[] = {"poisson", "uniform:0.5", "gamma:0.3", "closed"};
@@ -340,7 +340,7 @@ Test(latency, histograms_hold_every_sample)
     free(written("h.alone.hgrm"));
 }
 
-/* In every mode, on the plain driver as under cutin: no answer is sooner than delay and kernel. */
+/* On the plain driver as under cutin, no answer comes sooner than delay and kernel allow. */
 Test(latency, a_distance_delays_every_mode)
 {
     static const char *const modes[] = {"alone", "native", "cutin"};
@@ -460,7 +460,7 @@ static bool has_process(json_t *trace, const char *name)
     return false;
 }
 
-/* Every answer takes longer than 1 us. Nothing begins outside of the 50 ms and the one behind the
+/* Every answer takes longer than 1 us. No event begins outside of the 50 ms and the one behind the
  * answer, however long a call took that began within. */
 Test(latency, a_break_ends_the_run_and_leaves_the_last_50_ms)
 {

@@ -1,5 +1,5 @@
 /*
- * latency_end.c - however `cutin latency` ends, its processes, socket and simulated GPU go with it.
+ * latency_end.c - when `cutin latency` ends, its processes, socket and simulated GPU are removed.
  */
 #include "tests/integration/process.h"
 
@@ -56,7 +56,7 @@ static void children_find(pid_t parent, struct children *c)
     closedir(proc);
 }
 
-/* The one among the children whose command line ends with `role`, or 0. */
+/* The child whose command line ends with `role`, or 0. */
 static pid_t children_worker(const struct children *c, const char *role)
 {
     char path[64], text[4096], word[16];
@@ -84,7 +84,7 @@ static void nap(void)
     nanosleep(&ms, NULL);
 }
 
-/* A measurement that would take a minute, with a daemon and workers of both sides. */
+/* Starts a measurement that would take a minute, with a daemon and workers of both levels. */
 static struct process *start(struct children *c, int at_least)
 {
     struct process *p = process_start(
@@ -111,7 +111,7 @@ static bool gone(pid_t pid)
         return true;
     after_name = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
     fclose(f);
-    /* Nobody may be there to reap an orphan. */
+    /* There may be no process that reaps an orphan. */
     return after_name && after_name[2] == 'Z';
 }
 
@@ -146,7 +146,7 @@ Test(latency_end, an_interrupt_keeps_the_figures_and_leaves_nothing)
     process_wait(p, 60);
     cr_expect_eq(p->status, 128 + SIGINT, "status %d, %s", p->status, process_err(p));
     cr_expect_not_null(strstr(process_err(p), "interrupted"), "%s", process_err(p));
-    if (*process_out(p)) /* else it had nothing yet */
+    if (*process_out(p)) /* without output it had no figures yet */
         cr_expect_not_null(strstr(process_out(p), "\"interrupted\": true"), "%s", process_out(p));
     all_gone(&c, 20);
     cr_expect_eq(folders_left(), 0);
@@ -195,7 +195,7 @@ Test(latency_end, the_simulated_gpu_goes_with_the_last_worker)
     process_free(p);
 }
 
-/* Nothing can be tidied up by a command that is killed: its files stay, no process does. */
+/* A killed command cannot tidy up: its files stay, but no process does. */
 Test(latency_end, a_killed_command_takes_its_processes_along)
 {
     struct children c;

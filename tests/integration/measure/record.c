@@ -64,7 +64,7 @@ Test(record, every_operation_is_in_the_file)
     cr_expect_eq(w.kernels, 1);
     cr_expect_str_eq(w.kernel[0], "mix_spin");
     cr_expect_eq(w.streams, 1);
-    /* One request more: the program's own warm-up. The simulator takes 53 us for each. */
+    /* One request more: the program's own warm-up. The simulator takes 53 us for each kernel. */
     cr_expect_eq(workload_count(&w, WORKLOAD_KERNEL, &sum), 50);
     cr_expect_geq(sum, 50 * 53000);
     cr_expect_eq(workload_count(&w, WORKLOAD_COPY, &sum), 10);
@@ -82,7 +82,7 @@ Test(record, every_operation_is_in_the_file)
     workload_free(&w);
 }
 
-/* As root, /dev/null would be. */
+/* Likewise root must not replace /dev/null. */
 Test(record, a_pipe_is_written_into_and_not_replaced)
 {
     const char *path = sandbox_path("pipe");
@@ -107,7 +107,7 @@ Test(record, replay_has_the_same_kernels_in_its_own_time)
     cr_expect_eq(whole(r, "kernels"), 110);
     cr_expect_eq(whole(recorded, "kernels"), 110);
     cr_expect_eq(whole(r, "requests"), 11);
-    /* The last of ten arrives 90 ms after the first: not earlier, whatever the machine does. */
+    /* The last of ten arrives 90 ms after the first, and not earlier, whatever the machine does. */
     cr_expect_geq(json_real_value(json_object_get(r, "total_s")), 0.09);
     json_decref(r);
 }

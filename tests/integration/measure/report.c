@@ -1,6 +1,6 @@
 /*
- * report.c - `cutin-lab report`: the page has the figures of the files, and nothing from outside.
- * What it makes of them in a browser is report_browser.c's.
+ * report.c - `cutin-lab report`: the page has the figures of the files, and loads nothing from
+ * outside. report_browser.c tests what its script makes of them in a browser.
  */
 #include "tests/integration/measure/report_files.h"
 #include "tests/integration/gpu.h"
@@ -19,7 +19,7 @@ static void enter(void)
 
 TestSuite(report, .init = enter, .fini = sandbox_leave);
 
-/* The page of the folder "results". */
+/* Makes the page of the folder "results". */
 static char *make(void)
 {
     struct process *p =
@@ -40,7 +40,7 @@ static void lacks(const char *page, const char *text)
     cr_expect_null(strstr(page, text), "the page has %s", text);
 }
 
-/* What the page's script draws. */
+/* The figures that the page's script draws. */
 static json_t *figures_of(const char *page)
 {
     static const char begin[] = "id=\"figures\">";
@@ -108,7 +108,7 @@ Test(report, needs_nothing_from_outside_and_lets_no_file_bring_a_script)
     lacks(page, "@import");
     has(page, "default-src 'none'");
     has(page, "\\u003cscript>alert(1)\\u003c/script>");
-    for (rest = page; (rest = strstr(rest, "http")); rest++) /* names, not places */
+    for (rest = page; (rest = strstr(rest, "http")); rest++) /* only names of formats */
         cr_expect(strncmp(rest, "http://www.w3.org/", 18) == 0 ||
                       strncmp(rest, "http-equiv", 10) == 0,
                   "%.60s", rest);
@@ -182,7 +182,7 @@ Test(report, goes_on_without_gnuplot)
     free(page);
 }
 
-/* `cutin-lab` of the sandbox, which looks for its files beside itself, ends with these words. */
+/* `cutin-lab` of the sandbox, which looks for its files beside itself, fails with these words. */
 static void fails_with(const char *words)
 {
     struct process *p = process_run(

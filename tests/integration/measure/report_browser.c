@@ -1,6 +1,6 @@
 /*
- * report_browser.c - a real browser opens the page of `cutin-lab report`, draws what the files say,
- * and has nothing to complain of.
+ * report_browser.c - a real browser opens the page of `cutin-lab report`, draws the figures of the
+ * files, and reports no error.
  */
 #include "tests/integration/measure/report_files.h"
 #include "tests/integration/gpu.h"
@@ -13,7 +13,7 @@
 
 TestSuite(report_browser, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* What the browser makes of the file; its console comes with the messages on stderr. */
+/* The document that the browser makes of the file; its console's messages are on stderr. */
 static struct process *browse(const char *path)
 {
     char profile[512], url[512];
@@ -36,7 +36,7 @@ static void needs_chromium(void)
         cr_skip_test("no chromium here");
 }
 
-/* The page of the folder "results", as a browser shows it. */
+/* Makes the page of the folder "results" and shows it in a browser. */
 static struct process *show(void)
 {
     struct process *p =
@@ -72,7 +72,7 @@ static bool has_cell(const char *page, double value)
     return false;
 }
 
-/* Every number of these members stands in a cell, whole. */
+/* Every number of these members is in a cell, unrounded. */
 static void has_numbers(const char *page, json_t *value, const char *const *keys)
 {
     const char *key;
@@ -111,7 +111,7 @@ Test(report_browser, tables_have_the_figures_of_the_files)
     cr_expect_not(has_cell(process_out(p), 951.25), "the check of cells can fail");
     has(p, "<td data-value=\"951.5\">951.5</td>");
     has(p, "<td data-value=\"1.034\">1.03</td>");
-    has(p, "<td data-value=\"245.25\">245.2</td>"); /* as C rounds */
+    has(p, "<td data-value=\"245.25\">245.2</td>"); /* rounded as C rounds */
     has(p, "<td data-value=\"88.75\">88.8</td>");
     has(p, "<td>–</td>");
     has(p, "<code>cutin latency --sim</code> in latency.json</p>");
@@ -181,7 +181,7 @@ Test(report_browser, says_what_it_does_not_show)
     json_decref(l);
 }
 
-/* The checks above can fail: a page that throws is noticed. */
+/* The checks above can fail: a page that throws an exception is noticed. */
 Test(report_browser, a_page_with_an_error_is_noticed)
 {
     struct process *p;

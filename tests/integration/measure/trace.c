@@ -1,6 +1,6 @@
 /*
  * trace.c - `cutin trace` of two processes that share the simulated GPU: the file is JSON that a
- * viewer takes, and says what happened.
+ * viewer accepts, and contains what happened.
  */
 #include "tests/integration/gpu.h"
 #include "tests/scheduler/stop.h"
@@ -15,7 +15,7 @@
 
 TestSuite(trace, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* A training job that runs before the requests come and until they are answered. */
+/* A training job runs before the requests come and until they are answered. */
 static const char both[] =
     "\"$0\" run -- \"$1\" --kernel-us 1000 & job=$!; "
     "until \"$0\" list 2>/dev/null | grep -q be_training; do sleep 0.05; done; "
@@ -34,7 +34,7 @@ static bool has_served(const struct message_row *row)
     return kernels >= REQUESTS * KERNELS;
 }
 
-/* Once more than when this was asked first. */
+/* True once it was held more often than at the first call. */
 static bool was_held(const struct message_row *row)
 {
     static uint64_t before = UINT64_MAX;
@@ -44,8 +44,8 @@ static bool was_held(const struct message_row *row)
     return client_holds(row) > before;
 }
 
-/* Until so many requests are answered, and a hold behind them is over: of a trace the end is kept.
- * How many requests there were is `requests`. */
+/* Runs until enough requests are answered and a later hold has ended, since a trace keeps the
+ * latest events. `requests` gets the number of requests. */
 static json_t *trace_both(size_t *requests)
 {
     struct process *p =
@@ -100,7 +100,7 @@ static size_t count(const json_t *events, const char *ph, const char *name, cons
     return n;
 }
 
-/* The process id behind a name; 0: there is none. What was overwritten is said behind the name. */
+/* The id of the process whose name begins so, or 0. Text about lost events may follow the name. */
 static json_int_t process_called(const json_t *events, const char *name)
 {
     json_t *e;
@@ -113,8 +113,7 @@ static json_int_t process_called(const json_t *events, const char *name)
     return 0;
 }
 
-/* No work of the device begins before the call that asked for it, or overlaps another of its
- * stream. */
+/* No kernel begins before the first call, or overlaps another one of its stream. */
 static void device_in_order(const json_t *events)
 {
     json_t *e, *o;
@@ -148,7 +147,7 @@ Test(trace, two_processes_on_one_clock)
     size_t calls = 0, works = 0;
 
     cr_assert_geq(requests, REQUESTS);
-    /* Every launch is there, as a call and on the device. */
+    /* Every launch is there, both as a call and on the device. */
     json_array_foreach(events, i, e)
     {
         calls += is(e, "X", "mix_spin") && strcmp(text(e, "cat"), "call") == 0 &&
@@ -173,14 +172,14 @@ Test(trace, two_processes_on_one_clock)
                   number(e, "ts"));
         if (is(e, "X", NULL))
             cr_assert(number(e, "dur") >= 0 && json_is_integer(json_object_get(e, "tid")));
-        if (is(e, "C", NULL)) /* never below 0; alone, a process may have much */
+        if (is(e, "C", NULL)) /* "in flight" is never below 0; alone, a process may have much */
             cr_assert_lt(number(json_object_get(e, "args"), "in flight"), 1e6);
     }
     device_in_order(events);
     json_decref(events);
 }
 
-/* Perfetto's own parser, where it is installed. */
+/* Perfetto's own parser, if it is installed. */
 Test(trace, perfetto_reads_it)
 {
     const char *parser = getenv("TRACE_PROCESSOR") ? getenv("TRACE_PROCESSOR") : "trace_processor";
@@ -244,7 +243,7 @@ Test(trace, files_are_merged_by_hand_and_foreign_ones_refused)
     process_free(p);
 }
 
-/* The program's end is the command's, and a program without CUDA is no success of tracing it. */
+/* The exit status is the program's. Tracing a program without CUDA is no success. */
 Test(trace, exit_statuses)
 {
     const char *out = sandbox_path("n.json");

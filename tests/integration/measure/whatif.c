@@ -1,5 +1,5 @@
 /*
- * whatif.c - `cutin-lab whatif`: a recording goes in, and every option changes what comes out.
+ * whatif.c - `cutin-lab whatif`: a recording goes in, and every option changes the result.
  */
 #include "tests/integration/gpu.h"
 #include "tools/lab/record/workload.h"
@@ -11,7 +11,7 @@
 
 TestSuite(whatif, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* 20 requests of 20 kernels of 50 us and more. */
+/* Records 20 requests of 20 kernels of 50 us and more. */
 static const char *record(void)
 {
     const char *file = sandbox_path("w.cutw");
@@ -33,8 +33,8 @@ static void call(struct workload *w, struct workload_op op, uint64_t at_us)
     cr_assert_eq(workload_add(w, &op), 0);
 }
 
-/* The same as `record` writes on a host that is never late: what a busy one does between its calls
- * can hide all that the device is slower by. */
+/* What `record` would write on a host that is never late. On a busy one the time between calls can
+ * hide all that the device is slower by. */
 static const char *punctual(void)
 {
     const char *path = sandbox_path("punctual.cutw");
@@ -92,7 +92,7 @@ static double number(json_t *object, const char *key)
     return json_number_value(value);
 }
 
-/* The slowdown of the last machine; the reference is let go. */
+/* The slowdown of the last machine; releases `root`. */
 static double slowdown(json_t *root)
 {
     size_t n = json_array_size(json_object_get(root, "machines"));
@@ -109,8 +109,8 @@ Test(whatif, the_model_of_the_recording_is_the_recording)
 {
     json_t *root = WHATIF(record());
 
-    /* How late a busy host woke from its waits is in the recording and not in the model, which has
-     * at least the kernels. */
+    /* The recording contains the times by which a busy host woke late. The model does not, but it
+     * has at least the kernels. */
     cr_expect_leq(number(root, "modelled_s"), 1.02 * number(root, "recorded_s"));
     cr_expect_geq(number(root, "modelled_s"), REQUESTS * KERNELS * 50e-6);
     cr_expect_eq(slowdown(root), 1);

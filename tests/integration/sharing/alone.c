@@ -1,7 +1,7 @@
 /*
- * alone.c - a process that nobody else shares the device with puts next to nothing of cutin's into
- * its streams; somebody comes, and its work is under the cap; leaves, and it is alone again. By the
- * device's log.
+ * alone.c - a process that is alone on its device puts next to nothing of cutin's into its streams.
+ * When a client above comes its work is under the cap, and when that leaves the process is alone
+ * again. All by the device's log.
  */
 #include "scheduler/wire/query.h"
 #include "tests/integration/gpu.h"
@@ -33,7 +33,7 @@ static void program_start(const char *const env[])
     cr_assert(process_says(program, "launched 0.", 60), "stderr: %s", process_err(program));
 }
 
-/* In this span of time. */
+/* Works between these times. */
 struct span {
     uint64_t from_ns, to_ns;
 };
@@ -66,7 +66,7 @@ static bool within(const struct device_work *w, const struct span *span)
     return w->submit_ns >= span->from_ns && w->submit_ns < span->to_ns;
 }
 
-/* Memory operations and event records. */
+/* Memory operations and event records, which are cutin's. */
 static int is_ours(const struct device_work *w, const void *span)
 {
     return (strcmp(w->kind, "mark") == 0 || strcmp(w->kind, "wait") == 0) && within(w, span);
@@ -77,7 +77,7 @@ static int is_kernel(const struct device_work *w, const void *span)
     return strcmp(w->kind, "kernel") == 0 && within(w, span);
 }
 
-/* So many kernels have run. */
+/* Waits until this many kernels have run. */
 static void kernels_run(int count)
 {
     const struct span ever = {.to_ns = UINT64_MAX};
@@ -97,7 +97,7 @@ static int submitted_and_unfinished(const struct device_work *w, const void *at_
 
 static struct span most_span;
 
-/* The most kernels that the driver had when it got one. */
+/* Keeps the most kernels that the driver had when it got one. */
 static int counts_most(const struct device_work *w, const void *most)
 {
     if (is_kernel(w, &most_span)) {
@@ -139,7 +139,7 @@ static bool is_paused(const struct message_row *row)
     return row->state & ROW_PAUSED;
 }
 
-/* A host function and a memset count as submitted, too, so that alone would not say it. */
+/* Host functions and memsets count as submitted, too, so the first condition alone would not do. */
 static bool waits_for_nothing(const struct message_row *row)
 {
     return client_submitted(row) >= WARM + ALONE + BEHIND && row->device[0].waiting == 0;
@@ -150,7 +150,7 @@ static bool waits(const struct message_row *row)
     return row->device[0].waiting == CAPPED;
 }
 
-/* Kernels of 200 us. */
+/* The kernels take 200 us each. */
 static bool has_submitted_much(const struct message_row *row)
 {
     return client_submitted(row) >= 5000;
@@ -168,8 +168,8 @@ static void somebody_there(const char *which, bool (*there)(const struct message
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* Under a sanitizer kernels seem as long as their launch takes the host, and need more markers;
- * where launches take over 100 us none is timed. */
+/* Under a sanitizer kernels seem as long as their launch takes the host, and need more markers.
+ * Where launches take over 100 us no kernel is timed. */
 static void needs_times(void)
 {
     if (!clock_steps())
@@ -190,8 +190,8 @@ Test(alone, launches_put_next_to_nothing_into_a_stream)
 }
 
 /*
- * A hold, and then somebody above, while the driver has a hundred kernels of one stream: the hold
- * counts at once, the driver's kernels run to their end, and those that follow are under the cap.
+ * A hold, and then a client above, while the driver has a hundred kernels of one stream. The hold
+ * takes effect at once, the driver's kernels run to their end, and later ones are under the cap.
  */
 Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
 {
@@ -210,7 +210,7 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
     somebody_there("paused", is_paused);
     held.from_ns = device_now_ns();
     launches(3);
-    unsetenv("SIMGPU_LOG"); /* its kernels are not meant */
+    unsetenv("SIMGPU_LOG"); /* the log is not for its kernels */
     rt = inference_start("0.1", "1");
     somebody_there("above", has_somebody_above);
     somebody_there("waits", waits);
@@ -228,7 +228,7 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
     process_wait(rt, 60);
     process_free(rt);
     somebody_there("nobody above", has_nobody_above);
-    do { /* a hold is remembered for a second */
+    do { /* a hold counts for a second more */
         cr_assert_lt(step, 600, "it is not alone again");
         nap_ms(10);
         again = launches(step++);
@@ -238,7 +238,7 @@ Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
     process_free(daemon);
 }
 
-/* Has a context, and does nothing with it. */
+/* A process that has a context and does nothing with it. */
 static struct process *above_start(void)
 {
     struct process *rt;
@@ -259,7 +259,7 @@ static void above_end(struct process *rt)
     somebody_there("nobody above", has_nobody_above);
 }
 
-/* Those below have their time to close off what they have in flight. */
+/* So those below have time to close off what they have in flight. */
 Test(alone, who_has_a_context_is_above_before_it_uses_it)
 {
     struct process *daemon = daemon_start();
@@ -273,7 +273,7 @@ Test(alone, who_has_a_context_is_above_before_it_uses_it)
     process_free(daemon);
 }
 
-/* A marker for half of the depth, 625 of them, and as many that somebody waits for. */
+/* There is a marker for half of the depth, 625 in all, and as many that a thread waits for. */
 Test(alone, beside_somebody_idle_there_is_no_marker_for_each_launch)
 {
     needs_times();
@@ -292,7 +292,7 @@ Test(alone, beside_somebody_idle_there_is_no_marker_for_each_launch)
     process_free(daemon);
 }
 
-/* The driver would take a thousand. */
+/* The driver itself would take a thousand. */
 Test(alone, what_is_in_flight_is_bounded_all_the_same)
 {
     needs_times();

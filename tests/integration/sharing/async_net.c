@@ -1,7 +1,7 @@
 /*
  * async_net.c - two processes that exchange data through a card (examples/async_net.c): alone,
- * under cutin, and as best effort beside real time. Results are compared with the processor's by
- * the program itself, and the sums of all runs with one another here.
+ * under cutin, and as best effort beside real time. The program compares results with the
+ * processor's, and this test compares the sums of all runs.
  */
 #include "tests/integration/gpu.h"
 
@@ -62,7 +62,7 @@ static void holder_kill(struct process *p)
     process_free(p);
 }
 
-/* The sum over both fields, which is the same in all models. */
+/* Checks the sum over both fields, which is the same in all models. */
 static void net_check(struct process *p, const char *model, char sum[32])
 {
     char result[16];
@@ -109,8 +109,8 @@ Test(async_net, fields_are_the_same_under_cutin)
     same(alone, preloaded);
 }
 
-/* One device for both ranks and the service, then one for rank 1 alone, which only waits for the
- * rank that is held. */
+/* First one device for both ranks and the service, then one for rank 1 alone, which only waits for
+ * the held rank. */
 static void beside_real_time(const char *devices)
 {
     const char *const env[] = {SIMULATOR, NULL};
@@ -137,8 +137,8 @@ Test(async_net, fields_are_the_same_where_one_rank_of_two_is_held)
 
 /* ---- a hold that does not end ---------------------------------------------------------------- */
 
-/* Exchanges, of which one is let go each 10 ms: not all of them while a busy machine keeps the test
- * from looking. */
+/* So many exchanges that, with one let through each 10 ms, some are left even if a busy machine
+ * keeps the test from looking. */
 #define HELD "2000"
 
 enum { COMMANDS = 7 /* of an exchange: four kernels, the doorbell, the wait, an event */ };
@@ -163,8 +163,8 @@ static bool is_held(const struct message_row *row)
     return row_held(row);
 }
 
-/* Both ranks work by themselves; then rank 0's device has real-time work that does not end, and
- * only then they go on: how many exchanges are left for the hold is no race. */
+/* Both ranks start. Then rank 0's device gets real-time work that does not end, and only then they
+ * go on, so the number of exchanges that are left for the hold is no race. */
 static struct process *held_start(const char *model, const char *exchanges, const char *setting,
                                   struct process **holder)
 {
@@ -185,8 +185,8 @@ static struct process *held_start(const char *model, const char *exchanges, cons
     return net;
 }
 
-/* A row is no moment, for its figures are read one after another: releases are counted over a time
- * that includes the one in which commands are. */
+/* The figures of a row are read one after another, not at one moment. So releases are counted over
+ * a time that includes the one over which commands are counted. */
 Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
 {
     struct process *holder, *net = held_start("--stream", HELD, "CUTIN_PEER_US=10000", &holder);
@@ -214,7 +214,7 @@ Test(async_net, a_hold_without_end_lets_kernels_ring)
     char sum[32];
 
     cr_assert(client_wait("async_net", many_releases, 60, &row));
-    cr_expect_lt(row.device[0].kernels, strtoul(HELD, NULL, 10) * 2 /* an exchange */,
+    cr_expect_lt(row.device[0].kernels, strtoul(HELD, NULL, 10) * 2 /* in each exchange */,
                  "it was to be held");
     holder_kill(holder);
     net_check(net, "--kernel", sum);

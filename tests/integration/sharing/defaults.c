@@ -1,6 +1,6 @@
 /*
- * defaults.c - what a user gets who sets nothing: gates where a process of `cutin run` has seen
- * that they hold, which the program does not notice, and none elsewhere.
+ * defaults.c - what users get who set nothing: gates if a process of `cutin run` has seen that they
+ * hold, unnoticed by the program, and otherwise none.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -16,7 +16,7 @@
 
 TestSuite(defaults, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* What is recorded, and "" where nothing is. */
+/* What is recorded; "" if nothing is. */
 static const char *record(void)
 {
     static char text[512];
@@ -41,7 +41,7 @@ static void forget(void)
     globfree(&found);
 }
 
-/* Runs it to its end, and nothing is to be seen of what ran before it. */
+/* Runs `true` to its end. Nothing may show of what ran before it. */
 static void run_true(const char *const env[])
 {
     struct process *p =
@@ -58,8 +58,8 @@ static int any(const struct device_work *w, const void *user)
     return 1;
 }
 
-/* `cutin run` gives up after ten seconds, and where what has nothing to do with gates does not
- * happen in three. */
+/* `cutin run` gives up after ten seconds, or if something that has nothing to do with gates takes
+ * longer than three. */
 static void skip_if_given_up(void)
 {
     static const char *const busy[] = {"not done after", "a marker is not seen",
@@ -126,7 +126,7 @@ static void is_recorded(const char *driver, const char *what)
     process_free(daemon);
 }
 
-/* Drivers that have memory operations and do not do what they say. */
+/* Drivers whose memory operations do not do what they should. */
 
 Test(defaults, a_gate_that_lets_work_through_is_recorded)
 {
@@ -138,7 +138,7 @@ Test(defaults, a_gate_that_does_not_open_is_recorded)
     is_recorded("SIMGPU_WAITS=stick", " none an opened gate did not let its stream go on\n");
 }
 
-/* Real time would have every other time slice, and wait for one, as often as a peer is held. */
+/* Real time would have only every other time slice, and wait for one whenever a peer is held. */
 Test(defaults, a_gate_that_keeps_the_device_from_others_is_recorded)
 {
     is_recorded("SIMGPU_ACQUIRE_YIELDS=0",
@@ -152,13 +152,13 @@ Test(defaults, a_gate_that_is_seen_late_is_recorded)
     is_recorded("SIMGPU_POLL_US=10000", " none an opened gate is seen late\n");
 }
 
-/* As on a machine that is busy. */
+/* So it is on a busy machine. */
 Test(defaults, a_gate_is_not_late_where_every_marker_is)
 {
     is_recorded("SIMGPU_WRITE_NS=1000000", " graphs a gate costs ");
 }
 
-/* A marker that takes four seconds says nothing of gates. */
+/* A marker that takes four seconds says nothing about gates. */
 Test(defaults, an_answer_of_a_busy_machine_does_not_replace_another)
 {
     struct process *daemon = daemon_start();
@@ -174,7 +174,7 @@ Test(defaults, an_answer_of_a_busy_machine_does_not_replace_another)
     process_free(daemon);
 }
 
-/* The doctor times the turns of two processes, which are the host's where it is busy. */
+/* The doctor times the turns of two processes; on a busy host these are the host's own. */
 Test(defaults, a_switch_that_takes_longer_than_a_budget_is_named)
 {
     static const char said[] = "beside other processes nobody waits less";
@@ -205,8 +205,7 @@ static bool has_run(const struct message_row *row)
     return client_submitted(row) > 500;
 }
 
-/* Launches short kernels under the cap until it is killed. Returns its process once it is `ready`.
- */
+/* Launches short kernels under the cap until it is killed. Returns its process once `ready`. */
 static struct process *launches(const char *const command[], const char *const env[],
                                 bool (*ready)(const struct message_row *), struct message_row *row)
 {
@@ -288,7 +287,7 @@ static int is_wait(const struct device_work *w, const void *unused)
     return strcmp(w->kind, "wait") == 0;
 }
 
-/* What was learned is not nearly so: by the host's clock, and others had the host. */
+/* On a busy host's clock the measured cost may be far from the true one: then skips. */
 static void skip_if_mismeasured(uint64_t wait_ns)
 {
     static const char says[] = " graphs a gate costs ";
@@ -300,8 +299,8 @@ static void skip_if_mismeasured(uint64_t wait_ns)
                      ns);
 }
 
-/* What part of the time of its kernels, of 20 us each, a program of graphs has its gates for.
- * `says`: what it says of them. */
+/* Returns the time of a graph program's gates as a part of the time of its kernels, of 20 us each.
+ * `says`: what the program must print about its gates. */
 static double graph_gates_part(uint64_t wait_ns, const char *preload, const char *mutant,
                                const char *says)
 {
@@ -332,7 +331,7 @@ static double graph_gates_part(uint64_t wait_ns, const char *preload, const char
     return (double)waits_ns / KERNEL_NS / kernels;
 }
 
-/* How far apart they are in the device's time follows from what is learned of kernels, too. */
+/* The distance between gates in device time also depends on what is learned of kernels. */
 Test(defaults, gates_that_cost_a_graph_much_are_farther_apart)
 {
     if (!clock_steps())

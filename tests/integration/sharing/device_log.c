@@ -57,7 +57,7 @@ static struct device_work work_of(const char *line)
     return w;
 }
 
-/* Tests ask again and again while the log grows: what was read of it is kept. */
+/* Tests read again and again while the log grows, so what was read is kept. */
 static struct {
     struct device_work *work;
     size_t works, room;

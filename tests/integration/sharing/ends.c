@@ -1,6 +1,6 @@
 /*
- * ends.c - how long best effort is held does not depend on how a service learns that its work is
- * complete. By the device's log, the ways in turn within one run.
+ * ends.c - best effort is held as long however a service learns that its work is complete. By the
+ * device's log; the ways are tried in turn within one run.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -14,10 +14,10 @@
 TestSuite(ends, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM BIN_DIR "/tests/program_ends"
-/* A look each tick alone, of 10 ms, would make it half a tick. */
+/* With a look at each tick of 10 ms only, the median would be half a tick. */
 enum { WORKS = 100000, MOST_US = 250 };
 
-/* Of all kernels: when those of the job began, and those of the service ended. */
+/* When the job's kernels began, and when the service's ended. */
 static struct times {
     uint64_t ns[WORKS];
     size_t n;
@@ -46,7 +46,7 @@ static uint64_t next_begin(uint64_t ns)
     return UINT64_MAX;
 }
 
-/* From the end of the service's work to the job's next kernel, while it learned so: the median. */
+/* The median time from the end of the service's work to the job's next kernel, in this mode. */
 static double gap_us(const char *said, const char *mode)
 {
     static uint64_t gaps[WORKS];

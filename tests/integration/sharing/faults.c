@@ -69,8 +69,7 @@ Test(faults, driver_there_is_found_alike)
 
 /* ---- settings ------------------------------------------------------------------------------ */
 
-/* be_training preloaded by hand with one setting that is wrong: one line that names it, and the
- * right result. */
+/* Preloads be_training by hand with one bad setting: one line names it, and the result is right. */
 static void warned_once(const char *setting, const char *named)
 {
     char expected[32];
@@ -98,7 +97,7 @@ Test(faults, socket_path_too_long)
 {
     char setting[400];
 
-    struct process *daemon = daemon_start(); /* the default, which is used instead */
+    struct process *daemon = daemon_start(); /* its socket is the default, which is used instead */
 
     snprintf(setting, sizeof(setting), "CUTIN_SOCKET=%s", long_path());
     warned_once(setting, "CUTIN_SOCKET");
@@ -214,7 +213,7 @@ static bool is_active(const struct message_row *row)
     return row_active(row);
 }
 
-/* The real-time process has more work than fits into the time: it is active until it dies. */
+/* The real-time process has more work than fits into the time, so it is active until it dies. */
 Test(faults, realtime_killed_while_active)
 {
     struct process *daemon, *be, *rt;
@@ -232,8 +231,8 @@ Test(faults, realtime_killed_while_active)
     process_free(daemon);
 }
 
-/* Killed at any instant, inside the simulator's locks among others: those that share the device
- * with it go on. */
+/* Killed at any instant, even inside the simulator's locks: processes that share the device go
+ * on. */
 Test(faults, best_effort_killed_at_any_instant)
 {
     char expected[32];

@@ -1,6 +1,6 @@
 /*
- * gates.c - work that has left for the driver stops at a gate, goes on when the hold ends, however
- * that comes about, and stops nobody else.
+ * gates.c - work that the driver has stops at a gate, goes on when the hold ends, however it ends,
+ * and stops no other process.
  */
 #include "tests/integration/sharing/device_log.h"
 #include "tests/integration/gpu.h"
@@ -25,9 +25,9 @@ static const char *const off[] = {"CUTIN_GATES=off", PRELOAD, SIMULATOR, NULL};
 
 static char expected[32];
 static uint64_t gates_before;
-static const char *contexts; /* the program's: an argument, or none */
+static const char *contexts; /* an argument of the program, or none */
 
-/* So many that what it runs has been measured: until then one command goes at a time. */
+/* So many gates that its kernels have been measured: until then one command goes at a time. */
 static bool has_gates(const struct message_row *row)
 {
     return row->devices > 0 && row->device[0].gates > gates_before + 64;
@@ -68,7 +68,7 @@ static int kernels_standing(uint64_t ns)
     return device_log_count(waits, &ns);
 }
 
-/* By the clock of a busy host kernels seem so long that the few which the driver gets may have no
+/* By the clock of a busy host kernels seem so long that the few which the driver has may have no
  * gate among them. */
 static void expect_standing(int kernels)
 {
@@ -84,7 +84,7 @@ static struct process *program_start(const char *const env[],
 {
     struct process *p;
 
-    setenv("CUTIN_ALONE", "capped", 1); /* what holds it is no client above */
+    setenv("CUTIN_ALONE", "capped", 1); /* no client above holds it here */
     device_log_open();
     p = process_start((const char *[]){BIN_DIR "/tests/" PROGRAM, sandbox_path("queue"),
                                        sandbox_path("begin"), contexts, NULL},
@@ -93,15 +93,15 @@ static struct process *program_start(const char *const env[],
     return p;
 }
 
-/* The driver has its kernels when the hold comes, and may begin them only then. Returns when they
- * have gone as far as they go. */
+/* The driver has the program's kernels when the hold comes, and can begin them only then. Returns
+ * when they have gone as far as they can. */
 static void stop(struct process *p, const struct message_row *row)
 {
     sandbox_tell("queue");
     cr_assert(process_says(p, "queued", 60), "stderr: %s", process_err(p));
     cr_assert_eq(control_order(daemon_path(), target(row), CONTROL_PAUSE, 0), 0);
     cr_assert(client_wait(PROGRAM, client_paused, 60, NULL));
-    device_log_settle(QUIET_NS); /* and the thread that mirrors the page has come to it */
+    device_log_settle(QUIET_NS); /* until then the thread that mirrors the page has seen the hold */
     sandbox_tell("begin");
     device_log_wait(is_host);
     device_log_settle(QUIET_NS);
@@ -114,7 +114,7 @@ static void program_check(struct process *p)
     process_free(p);
 }
 
-/* How many kernels that the driver had waited for the end of a hold. */
+/* The number of kernels that the driver had and that waited for the end of a hold. */
 static int stops(const char *const env[], bool (*ready)(const struct message_row *))
 {
     struct process *daemon = daemon_start(), *be;
@@ -135,8 +135,8 @@ Test(gates, a_hold_stops_what_the_driver_has)
     expect_standing(stops(on, has_gates));
 }
 
-/* What it writes after that is none of the memory that went with its contexts: no other process
- * waits for it. */
+/* What the program writes later is not in registered memory, which ended with its contexts, so no
+ * other process can wait for that. */
 Test(gates, stay_when_contexts_go_with_registered_memory)
 {
     contexts = "70";
@@ -176,7 +176,7 @@ Test(gates, mirrors_open_when_the_daemon_dies)
     opens_when_the_daemon_dies(mirrored);
 }
 
-/* The page is another one with another daemon: so are the gates. */
+/* Another daemon gives another page, and so new gates. */
 Test(gates, come_back_with_the_daemon)
 {
     struct process *daemon = daemon_start(), *again, *be;
@@ -242,9 +242,9 @@ static int is_kernel(const struct device_work *w, const void *unused)
     return strcmp(w->kind, "kernel") == 0;
 }
 
-/* It is held for longer than that, and goes on only when the hold ends. The GPU looks at its word
- * each 0.45 s, less often than a gate is open for a let-out that sees nothing pass. Returns
- * whether its results are right. */
+/* The program is held for longer than the limit, and goes on only when the hold ends. The GPU looks
+ * at its word each 0.45 s, less often than a gate is open for a let-out that sees nothing pass.
+ * Returns whether the results are right. */
 static bool outlasts_the_limit(const char *preload, const char *mutant)
 {
     const char *const env[] = {"CUTIN_GATES=on",
@@ -286,7 +286,7 @@ Test(gates, that_are_closed_for_too_long_are_found)
                                      "CUTIN_MUTANT=gates_stay_closed"));
 }
 
-/* Streams share hardware queues: one of a higher level could stand behind a gate of a lower one. */
+/* Streams share hardware queues: one of a higher level could be behind a gate of a lower one. */
 Test(gates, a_process_of_several_levels_has_none)
 {
     const char *const env[] = {
@@ -305,7 +305,7 @@ Test(gates, a_process_of_several_levels_has_none)
     process_free(daemon);
 }
 
-/* Whoever asked for gates is told why there are none. */
+/* A user who asked for gates is told why there are none. */
 Test(gates, a_driver_without_memory_operations_has_none)
 {
     const char *const env[] = {"CUTIN_GATES=on", "SIMGPU_MEMOPS=0", NULL};
@@ -320,14 +320,14 @@ Test(gates, a_driver_without_memory_operations_has_none)
     process_free(daemon);
 }
 
-/* By the clock of a busy host some of it may be buffered: see expect_standing. */
+/* By the clock of a busy host some of the work may be buffered: see expect_standing. */
 static bool was_held_though_nothing_waits(const struct message_row *row)
 {
     return row->devices > 0 && row->device[0].hold_ns > 500000000 &&
            (row->device[0].waiting == 0 || !clock_steps());
 }
 
-/* The program waits for what the driver has, all of it. */
+/* The program waits for all that the driver has. */
 static bool counts_as_held(const char *preload, const char *fault, double seconds)
 {
     const char *const env[] = {"CUTIN_GATES=on", preload, SIMULATOR, fault, NULL};

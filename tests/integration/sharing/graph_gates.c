@@ -1,6 +1,6 @@
 /*
- * graph_gates.c - a graph that the driver has stops at its next gate; what the program does with
- * it, and graphs that can have no gates, are as without cutin.
+ * graph_gates.c - a graph that the driver has stops at its next gate. What the program does with
+ * it, and graphs that can have no gates, work as without cutin.
  */
 #include "tests/integration/sharing/device_log.h"
 #include "tests/integration/gpu.h"
@@ -15,7 +15,7 @@
 
 TestSuite(graph_gates, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* Five kernels of 20 us lie between two gates; a longer estimate makes that fewer. */
+/* Five kernels of 20 us are between two gates; a longer estimate makes that fewer. */
 enum { KERNELS = 1000, BETWEEN = 5, BRANCHES = 8 };
 
 #define PROGRAM "program_graphs"
@@ -68,8 +68,8 @@ static bool has_launched(const struct message_row *row)
     return row->devices > 0 && row->device[0].kernels > 12;
 }
 
-/* Pauses the program amid its graph. Says how many kernels ended afterwards, in many times what the
- * graph takes. */
+/* Pauses the program within its graph, for many times the graph's length. Returns how many kernels
+ * ended meanwhile. */
 static int kernels_after_a_hold(const struct message_row *row)
 {
     struct control_target target = {.client = row->client};
@@ -85,7 +85,8 @@ static int kernels_after_a_hold(const struct message_row *row)
     return kernels_ended(held_ns, over_ns);
 }
 
-/* Pauses it five times: at most `most` kernels run behind each hold, or behind one. */
+/* Pauses it five times. At most `most` kernels run after each hold (`each`), or after one of
+ * them. */
 static void stops(const char *mode, const char *const env[], int most, bool each)
 {
     int behind = each ? 0 : KERNELS;
@@ -112,8 +113,8 @@ Test(graph_gates, a_hold_stops_a_graph_within_an_interval)
 }
 
 /* Kernels of 1 ms: a hold lasts for 300 of them, and the mirror's thread has the time of a hundred.
- * That all five come in the last hundred of two thousand is one run in three million. A busy host
- * may keep that thread back for longer, but not each time. */
+ * That all five holds come in the last hundred of two thousand has a chance of one in three
+ * million. A busy host may delay that thread for longer, but not each time. */
 #define SLOWLY "SIMGPU_SPEED=0.02"
 
 Test(graph_gates, a_mirror_does_the_same)
@@ -122,15 +123,14 @@ Test(graph_gates, a_mirror_does_the_same)
           clock_steps());
 }
 
-/* Together they may have as much between gates as one, so each has a gate in front of every
- * kernel. */
+/* Together branches may have as much between gates as one, so each kernel has a gate in front. */
 Test(graph_gates, branches_are_stopped_one_by_one)
 {
     stops("branches", NULL, BRANCHES, true);
 }
 
-/* The same measurement without them: the driver finishes the graph. A pause may come at a graph's
- * end, or between two, and does in most cases where the program is slow. */
+/* The same measurement without gates: the driver finishes the graph. A pause may come at a graph's
+ * end or between two, and mostly does if the program is slow. */
 static void runs_on(const char *mode, const char *const env[], uint64_t counted)
 {
     struct process *daemon = daemon_start(), *be = program_start(mode, env);
@@ -200,7 +200,7 @@ Test(graph_gates, changes_of_a_graph_reach_both)
     follows_changes("change", NULL);
 }
 
-/* A graph that was moved into the other one: its nodes keep their handles, which the copy does not
+/* The inner graph was moved into the other one: its nodes keep handles that the copy does not
  * have. */
 Test(graph_gates, changes_of_a_moved_graph_reach_both)
 {
@@ -212,14 +212,14 @@ Test(graph_gates, changes_of_a_graph_reach_both_with_a_mirror)
     follows_changes("change", (const char *[]){"SIMGPU_HOST_REGISTER=0", NULL});
 }
 
-/* What was launched under the first daemon has run. */
+/* Work that was launched under the first daemon has run. */
 static bool has_more_gates(const struct message_row *row)
 {
     return row->devices > 0 && row->device[0].gates > before + 10 * KERNELS / BETWEEN;
 }
 
-/* Whether a graph that was made without a daemon has gates once there is one. `library`: of
- * mutants, or as it is. */
+/* Whether a graph that was made without a daemon has gates once there is one. `library` is the
+ * usual one or the one with mutants. */
 static bool has_gates_later(const char *library, const char *mutant)
 {
     struct process *be, *daemon;
@@ -251,7 +251,7 @@ Test(graph_gates, that_only_later_graphs_have_are_found)
                                   "CUTIN_MUTANT=early_graphs_ungated"));
 }
 
-/* The hold word is elsewhere with another daemon. */
+/* With another daemon the hold word is at another place. */
 Test(graph_gates, come_back_with_the_daemon)
 {
     struct process *daemon = daemon_start(), *again, *be = program_start("loop", NULL);

@@ -1,6 +1,6 @@
 /*
- * idle.c - a program under cutin that does nothing hardly wakes a processor, and one that is held
- * wakes it seldom. Counted in seconds of the host: a busy machine only makes fewer of them.
+ * idle.c - a program under cutin that does nothing hardly wakes a processor, and a held one wakes
+ * it seldom. Counted in seconds of the host's clock: a busy machine only lowers the counts.
  */
 #include "tests/integration/gpu.h"
 
@@ -16,11 +16,11 @@ TestSuite(idle, .init = sandbox_enter, .fini = sandbox_leave);
 
 enum { SECONDS = 60 };
 
-/* With gates; what it does, see program_alone.c. */
+/* Runs with gates. program_alone.c says what it does. */
 struct program {
     const char *folder; /* of the sandbox, where it waits for its steps; NULL: the sandbox */
     const char *level, *kernels, *us, *stream;
-    const char *variable; /* in its environment */
+    const char *variable; /* to set in its environment */
 };
 
 static struct process *program_start(const struct program *p)
@@ -86,7 +86,7 @@ static long sleeps(pid_t pid)
     return sum;
 }
 
-/* Comes to sleep no more often than that within a second. */
+/* True once they go to sleep at most `most` times within a second. */
 static bool comes_down_to(const struct process *program, long most)
 {
     for (int i = 0; i < SECONDS; i++) {
@@ -105,7 +105,7 @@ static void runs(const char *level)
 
     launched(program, 0);
     cr_expect(comes_down_to(program, 2), "level %s", level);
-    launched(program, 1); /* it is there again */
+    launched(program, 1); /* it works again */
     cr_expect(comes_down_to(program, 2), "level %s, once more", level);
     program_end(program);
 }
@@ -131,7 +131,7 @@ Test(idle, without_a_daemon_it_is_the_same)
     runs("be");
 }
 
-/* Real time is there, so that what the other one launches counts. */
+/* A client above, so that what the other process launches counts. */
 static struct process *above_start(void)
 {
     struct process *rt;
@@ -150,7 +150,7 @@ static void above_end(struct process *rt)
     process_free(rt);
 }
 
-/* ... and of the last of it nobody asks. */
+/* The program does not ask whether the last of its work is complete. */
 static void launches_and_asks_nothing(struct program what)
 {
     struct process *daemon = daemon_start(), *rt = above_start(), *be;
@@ -171,19 +171,19 @@ Test(idle, what_has_launched_beside_real_time_and_asked_nothing_wakes_twice_a_se
     launches_and_asks_nothing((struct program){.kernels = "1"});
 }
 
-/* Nobody but its thread can ask for it. */
+/* Only the stream's own thread can ask for it. */
 Test(idle, what_has_launched_into_its_thread_s_default_stream_and_asked_nothing_does_too)
 {
     launches_and_asks_nothing((struct program){.kernels = "3", .us = "5", .stream = "per-thread"});
 }
 
-/* Nobody at all can, while that is not current. */
+/* While that context is not current no thread can ask for it. */
 Test(idle, what_has_launched_into_a_green_context_s_default_stream_does_too)
 {
     launches_and_asks_nothing((struct program){.kernels = "3", .us = "5", .stream = "green"});
 }
 
-/* Markers are events there, which nobody looks at while nothing happens. */
+/* Markers are events there, and no thread asks for those while nothing happens. */
 Test(idle, what_has_launched_on_a_driver_without_memory_operations_does_too)
 {
     launches_and_asks_nothing((struct program){.kernels = "3", .variable = "SIMGPU_MEMOPS=0"});
@@ -198,8 +198,8 @@ static bool best_effort_has_landed(const struct message_row *row)
     return sum == 0;
 }
 
-/* It fails at the second of three kernels: what is behind that never comes, and is in nobody's way,
- * though the program lives on. */
+/* The context fails at the second of three kernels. What is behind that never completes, and must
+ * not count as in flight, though the program lives on. */
 Test(idle, whose_context_has_failed_has_nothing_in_flight)
 {
     struct process *daemon = daemon_start(), *rt = above_start(), *be;
@@ -220,7 +220,7 @@ Test(idle, whose_context_has_failed_has_nothing_in_flight)
     process_free(daemon);
 }
 
-/* `cutin pause` or `cutin resume`. */
+/* Runs `cutin pause` or `cutin resume`. */
 static void ask(const char *verb, const struct process *program)
 {
     char pid[16];
@@ -232,7 +232,7 @@ static void ask(const char *verb, const struct process *program)
     process_free(cutin);
 }
 
-/* After the first seconds. The pause holds it without end: what the third of the program's steps
+/* Only after the first seconds. The pause does not end, so what the third of the program's steps
  * launches stays buffered. */
 Test(idle, what_is_held_wakes_forty_times_a_second)
 {
@@ -253,7 +253,7 @@ Test(idle, what_is_held_wakes_forty_times_a_second)
     process_free(daemon);
 }
 
-/* Gates are closed, so the driver cannot be asked; and nothing waits. */
+/* Gates are closed, so the driver cannot be asked; and nothing waits for the hold's end. */
 Test(idle, what_was_paused_with_its_last_kernel_in_flight_wakes_twice_a_second)
 {
     struct process *daemon = daemon_start(), *program;

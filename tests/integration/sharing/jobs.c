@@ -1,6 +1,6 @@
 /*
- * jobs.c - best-effort jobs run, then a real-time service comes: what it finds in its way, by the
- * device's log. So it is on most machines; the other order proves less.
+ * jobs.c - best-effort jobs run, then a real-time service comes: the device's log says what is in
+ * its way. On most machines they come in this order; the other one proves less.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -19,7 +19,7 @@ enum { MOST_JOBS = 8, WORKS = 400000, BUDGET_US = 200, REQUESTS = 60 };
 
 static struct process *job[MOST_JOBS];
 
-/* Each has launched a thousand kernels: the driver has what it takes. */
+/* Each job has launched a thousand kernels, so the driver has what it takes. */
 static void jobs_start(int n, const char *lengths_us, const char *mutant)
 {
     const char *preload = mutant ? "LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so" : PRELOAD;
@@ -42,7 +42,7 @@ static void jobs_end(int n)
     }
 }
 
-/* Its requests: a kernel each, after the time in which jobs settle. Returns its process id. */
+/* Runs the service: a kernel per request, after the jobs have settled. Returns its process id. */
 static uint64_t service_run(void)
 {
     struct process *rt =
@@ -69,7 +69,7 @@ static int keep_kernel(const struct device_work *w, const void *unused)
     return 1;
 }
 
-/* What was the jobs' when the service asked for its kernel, and had not run. */
+/* The work of jobs that the driver had, and that had not run, when the service launched `asks`. */
 static uint64_t in_the_way_of(const struct device_work *asks)
 {
     uint64_t ns = 0;
@@ -85,7 +85,7 @@ static uint64_t in_the_way_of(const struct device_work *asks)
     return ns;
 }
 
-static uint64_t found_us[REQUESTS]; /* by requests, from the least to the most */
+static uint64_t found_us[REQUESTS]; /* sorted, for each request */
 
 static int by_length(const void *a, const void *b)
 {
@@ -94,8 +94,8 @@ static int by_length(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What each request of the service found. On a host that is late one may come long before it was
- * expected (vhq/gaps.c): there nothing is said of it. */
+/* What each request of the service found in its way. On a host that is late a request may come long
+ * before it was expected (vhq/gaps.c), so nothing is tested there. */
 static void in_the_way(uint64_t service)
 {
     int requests = 0;
@@ -133,8 +133,8 @@ static void service_finds(int jobs, const char *lengths_us)
     service_beside(jobs, lengths_us, NULL);
 }
 
-/* How many shifts end when a request comes is a matter of the phase in which all began: there two
- * have a budget each. */
+/* The phase in which all began decides how many shifts end when a request comes: then two jobs have
+ * a budget each in flight. */
 static void finds_one_budget(int jobs)
 {
     const uint64_t *most = &found_us[REQUESTS - 1], *but_a_tenth = most - REQUESTS / 10;
@@ -144,21 +144,21 @@ static void finds_one_budget(int jobs)
     cr_expect_leq(*most, 2 * BUDGET_US, "%lu us at most", (unsigned long)*most);
 }
 
-/* What each of them had in the driver took longer, with the others in between, than the guard waits
- * for progress. */
+/* What each job had in the driver, with the others in between, took longer than the guard waits for
+ * progress. */
 Test(jobs, that_ran_before_leave_a_service_no_more_than_a_budget)
 {
     finds_one_budget(4);
 }
 
-/* They take shifts once the daemon has seen that all of them are busy: what is in the way is one's,
- * or two's between shifts. */
+/* They take shifts once the daemon has seen that all are busy. So the work of one job is in the
+ * way, or of two between shifts. */
 Test(jobs, that_are_many_leave_a_service_no_more_than_one)
 {
     finds_one_budget(MOST_JOBS);
 }
 
-/* Estimates are of little use here; the longest kernel takes a millisecond. */
+/* Estimates are of little use here: the longest kernel takes a millisecond. */
 Test(jobs, whose_kernels_vary_leave_a_service_some_of_them)
 {
     uint64_t most_us;
@@ -170,8 +170,8 @@ Test(jobs, whose_kernels_vary_leave_a_service_some_of_them)
 
 /* ---- dear switches --------------------------------------------------------------------------- */
 
-/* What all of the service's kernels but a tenth waited for at most, beside so many jobs of 100 us,
- * where contexts have slices of 1,024 us and a switch takes 150. */
+/* The longest wait of the service's kernels, except for the worst tenth, beside `jobs` jobs of 100
+ * us. Contexts have slices of 1,024 us, and a switch takes 150 us. */
 static uint64_t waits_us(int jobs, const char *mutant)
 {
     uint64_t service, us[REQUESTS];
@@ -187,7 +187,7 @@ static uint64_t waits_us(int jobs, const char *mutant)
     return us[REQUESTS - 1 - REQUESTS / 10];
 }
 
-/* A budget and a switch, as beside one: shifts leave each of them its whole budget. */
+/* One budget and one switch, as beside one job, since shifts leave each job its whole budget. */
 Test(jobs, that_are_four_cost_a_service_no_more_switches_than_one)
 {
     uint64_t one_us, four_us, unshifted_us;

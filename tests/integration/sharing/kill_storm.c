@@ -1,10 +1,10 @@
 /*
- * kill_storm.c - daemon, real-time and best-effort processes killed and stopped at random instants,
- * some while the daemon's sockets are full or its limits reached.
- * Nobody may hang, compute something else, or stay held by what is gone. KILL_STORM_KILLS says how
- * many (100), KILL_STORM_SEED which (1).
+ * kill_storm.c - daemon, real-time and best-effort processes are killed and stopped at random
+ * instants, some while the daemon's sockets are full or its limits reached. No process may hang,
+ * compute a wrong result, or stay held by one that is gone. KILL_STORM_KILLS is the number of kills
+ * (100), KILL_STORM_SEED the seed (1).
  *
- * The test is a best-effort client itself: its own hold word tells when a hold opens.
+ * The test is itself a best-effort client, and sees in its own hold word when a hold ends.
  */
 #include "tests/integration/gpu.h"
 #include "tests/scheduler/stop.h"
@@ -49,7 +49,7 @@ static double ms_since(uint64_t ns)
     return (double)(clock_ns() - ns) / 1e6;
 }
 
-/* A process that ended by itself must have computed the right thing. */
+/* A process that ended by itself must have the right result. */
 static void check_training(void)
 {
     char checksum[32] = "";
@@ -117,7 +117,7 @@ static void kill_be(void)
     storm.be = training_start(STEPS, NULL);
 }
 
-/* Connections that ask and never read, so that the daemon's side of them is full. */
+/* Connections that ask and never read, so that the daemon's send buffers are full. */
 static void fill_sockets(void)
 {
     static int fds[16];
@@ -134,7 +134,7 @@ static void fill_sockets(void)
     kill_rt();
 }
 
-/* While the daemon can open nothing more, or map nothing more. */
+/* Strikes while the daemon can open no more files, or map no more memory. */
 static void starve_daemon(void)
 {
     enum __rlimit_resource what = rand() % 2 ? RLIMIT_NOFILE : RLIMIT_AS;
@@ -157,7 +157,7 @@ static void strike(void)
     uint64_t since = clock_ns();
     bool aim = rand() % 8 != 0;
 
-    /* Most strikes while something is held; some wherever it happens to be. */
+    /* Most strikes come while something is held, the others at any time. */
     while (aim && !held_now() && ms_since(since) < 400)
         usleep(500);
     usleep((useconds_t)(rand() % (aim ? 300 : 3000)));
@@ -207,7 +207,7 @@ static void rage(void)
     check_training();
     client_close();
     process_free(storm.be);
-    daemon_stop(daemon_path()); /* `cutin run` may have started one while ours was dead */
+    daemon_stop(daemon_path()); /* `cutin run` may have started one while the test's was dead */
     process_free(storm.daemon);
     fprintf(stderr,
             "kill_storm: rounds %d, kills %d, of them while holding %d, hung %d, wrong results %d, "
@@ -222,7 +222,7 @@ Test(kill_storm, nobody_hangs_or_computes_something_else)
     rage();
 }
 
-/* The same where every hold stops the kernels that run. */
+/* The same, where every hold stops the kernels that run. */
 Test(kill_storm, nobody_stays_suspended)
 {
     setenv("SIMGPU_RM", "accept", 1);

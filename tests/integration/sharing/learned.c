@@ -1,8 +1,8 @@
 /*
- * learned.c - what is learned of best effort's kernels while a real-time service cuts in: of those
- * that vary, beside other streams and behind them, beside other processes; and that bugs in it are
- * found (common/mutant.h). In a time of their own (STEPPED): bounds
- * are near, since each figure is the same in every run.
+ * learned.c - what is learned of best effort's kernels while a real-time service cuts in: kernels
+ * that vary, beside other streams and behind them, beside other processes. Also that bugs in it are
+ * found (common/mutant.h). On the stepped clock (STEPPED), so bounds are tight: each figure is the
+ * same in every run.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -20,10 +20,10 @@ TestSuite(learned, .init = sandbox_enter, .fini = sandbox_leave);
 
 enum {
     JOBS = 4,
-    LAUNCHES = 2000, /* of each job, of which some sixty are timed */
+    LAUNCHES = 2000, /* of each job; some sixty are timed */
     REQUESTS = 150,
     BUDGET_US = 200,
-    EXTRA_US = 3, /* that a kernel takes besides what it is told */
+    EXTRA_US = 3, /* that a kernel takes beyond its argument */
 };
 #define MUTANTS "LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so"
 
@@ -51,8 +51,8 @@ static int keep_longest(const struct device_work *w, const void *pid)
     return 0;
 }
 
-/* The longest that a kernel of the service stood in front of the device: the time in the middle
- * depends on what a job has come to, since its last hold, when the next request arrives. */
+/* The longest time for which a kernel of the service waited for the device. The median depends on
+ * how far a job has come, since its last hold, when the next request arrives. */
 static double longest_wait_us(pid_t service)
 {
     longest_ns = 0;
@@ -62,7 +62,7 @@ static double longest_wait_us(pid_t service)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* Each job has a cache of its own, and so a profile. */
+/* Each job has a cache of its own, and so a profile of its own. */
 static const char *cache(int i)
 {
     static char text[JOBS][512];
@@ -72,10 +72,10 @@ static const char *cache(int i)
     return text[i];
 }
 
-static pid_t job_pid[JOBS]; /* of the latest ones */
+static pid_t job_pid[JOBS]; /* of the latest jobs */
 
-/* A service runs, then jobs beside it, from number `first` on, until all have done enough. They are
- * programs and their arguments. `mutant`: a bug in the jobs. Returns who the service was. */
+/* Runs a service, then jobs beside it, from number `first` on, until all have done enough. `argv`
+ * are the jobs' programs and arguments, `mutant` is a bug in them. Returns the service's id. */
 static pid_t run_programs(int first, int jobs, const char *const *const argv[], int launches,
                           const char *preload, const char *mutant)
 {
@@ -134,7 +134,7 @@ static pid_t run(int first, int jobs, const char *const lengths_us[], const char
     return run_bug(first, jobs, lengths_us, streams, native ? NULL : PRELOAD, NULL);
 }
 
-/* What is known of the i-th job's kernel of that name: `key`. NULL: of its only one. */
+/* The value `key` that the i-th job knows of its kernel `name`; NULL: of its only kernel. */
 static double known_us(int i, const char *name, const char *key)
 {
     struct process *p = process_run((const char *[]){CUTIN, "profile", "--json", NULL},
@@ -174,8 +174,8 @@ static int keep_cost(const struct device_work *w, const void *pid)
     return 0;
 }
 
-/* By how many times the mean that was learned of the i-th job's kernel is too long, or too short:
- * the device says in its log what it took. */
+/* The factor by which the learned mean of the i-th job's kernel is too long or too short. The
+ * device's log says how long it took. */
 static double mean_error(int i, const char *name)
 {
     double learned = known_us(i, name, "mean_us"), is;
@@ -190,8 +190,8 @@ static double mean_error(int i, const char *name)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* Sampled at a fixed distance, one of the two would be met again and again, by its phase. Who cuts
- * in meets one long kernel, wherever the job is, and what else the budget lets in. */
+/* Samples at a fixed distance would meet one of the two lengths again and again, by phase. A cut-in
+ * meets one long kernel at most, wherever the job is, and what else the budget lets in. */
 Test(learned, of_two_lengths_in_turns_the_long_one_counts_in_both_phases)
 {
     const double most_us = 400 + EXTRA_US + BUDGET_US;
@@ -234,7 +234,7 @@ Test(learned, turns_of_other_processes_are_not_taken_for_the_kernel)
         knows(i, atof(lengths_us[i]) + EXTRA_US, 1.1);
 }
 
-/* Long ones go one at a time, so each meets an empty device: in the process's own shift at once. */
+/* Long kernels go one at a time, so in the process's own shift each meets an empty device. */
 static const char *const long_us[] = {"500,900,500,500", "100", "400,2000"};
 
 Test(learned, turns_among_others)
@@ -255,7 +255,7 @@ Test(learned, turns_among_others_are_not_known_without_shifts)
 
 static const char *const behind[] = {BIN_DIR "/tests/program_behind", NULL};
 
-/* For its event, and then for the multiprocessors. */
+/* The kernel waits for its event, and then for the multiprocessors. */
 Test(learned, waits_for_other_streams_are_not_taken_for_the_kernel)
 {
     run_programs(0, 1, (const char *const *const[]){behind}, LAUNCHES, PRELOAD, NULL);
@@ -284,7 +284,7 @@ Test(learned, kernels_of_a_training_step_are_known_by_what_the_device_took)
 
 /* ---- what a driver does within a call ------------------------------------------------------- */
 
-/* The i-th job, which is alone, learns of its kernels, which take as long, from so many of them. */
+/* The i-th job is alone and learns from `launches` kernels, which take `us` each. */
 static void run_alone_of(int i, const char *us, int launches, const char *mutant)
 {
     char fault[64] = "CUTIN_MUTANT=";
@@ -304,14 +304,14 @@ static void run_alone_of(int i, const char *us, int launches, const char *mutant
     process_free(daemon);
 }
 
-/* Kernels of 10 us, on such a device. */
+/* Kernels of 10 us on a device with this setting. */
 static void run_alone(int i, const char *variable, const char *value, const char *mutant)
 {
     setenv(variable, value, 1);
     run_alone_of(i, "10", 100, mutant);
 }
 
-/* By how much that is wrong. */
+/* The error of what is learned there, as in mean_error. */
 static double alone_error(int i, const char *variable, const char *value, const char *mutant)
 {
     run_alone(i, variable, value, mutant);
@@ -331,7 +331,7 @@ Test(learned, loading_a_kernel_is_not_taken_for_its_time)
     cr_expect_gt(error, 4, "%.2f", error);
 }
 
-/* As on a machine that has no time: all that can be said is what the call took. */
+/* On a machine without time only an upper bound is known: how long the call took. */
 Test(learned, a_driver_whose_calls_always_take_long_is_no_reason_to_know_nothing)
 {
     run_alone(0, "SIMGPU_LAUNCH_NS", "300000", NULL);
@@ -342,7 +342,7 @@ Test(learned, a_driver_whose_calls_always_take_long_is_no_reason_to_know_nothing
     cr_expect_eq(known_us(1, "mix_spin", "mean_us"), 0);
 }
 
-/* As four seconds: no more than that can be kept. */
+/* They count as four seconds, the most that can be kept. */
 Test(learned, kernels_of_many_seconds_are_known_to_be_long)
 {
     run_alone_of(0, "6000000", 3, NULL);
@@ -353,7 +353,7 @@ Test(learned, kernels_of_many_seconds_are_known_to_be_long)
     cr_expect_eq(known_us(1, "mix_spin", "mean_us"), 0);
 }
 
-/* On an idle stream: the pair has the time between the two in it. */
+/* On an idle stream the pair of events includes the time between event and kernel. */
 Test(learned, a_kernel_that_comes_later_than_its_event_is_known)
 {
     static const char *const late_ns[] = {"0", "3000", "6000"};
@@ -369,7 +369,7 @@ Test(learned, a_kernel_that_comes_later_than_its_event_is_known)
 
 /* ---- fewer multiprocessors ------------------------------------------------------------------ */
 
-/* Kernels of a quarter of the device fill a context that has no more: they run one by one. */
+/* In a context with a quarter of the device, kernels of a quarter fill it and run one by one. */
 static double quarters_wait_us(const char *share, const char *mutant)
 {
     static const char *const quarters[] = {
@@ -402,7 +402,7 @@ static int keep_span(const struct device_work *w, const void *pid)
     return 1;
 }
 
-/* What the job, whose kernels take `us`, has of the device beside the service. */
+/* The part of the device that the job, with kernels of `us`, has beside the service. */
 static double share_of(int us, const char *variable, const char *value, const char *mutant)
 {
     char length[16];
@@ -434,7 +434,7 @@ static int is_mark(const struct device_work *w, const void *unused)
     return strcmp(w->kind, "mark") == 0;
 }
 
-/* Returns whether they are said to be late; *writes: so many were made to find out. */
+/* Returns whether markers are said to be late; *writes is the number of writes to find out. */
 static bool are_late(const char *late_us, const char *contexts, int *writes)
 {
     struct process *p;
@@ -463,7 +463,7 @@ Test(learned, markers_that_are_late_are_found_once_for_a_device)
     cr_expect_eq(several, late);
 }
 
-/* With gates or without. */
+/* With gates as without. */
 Test(learned, markers_that_cost_the_device_much_take_two_hundredths)
 {
     static const char write_ns[] = "SIMGPU_WRITE_NS";
@@ -485,7 +485,7 @@ Test(learned, markers_that_cost_the_device_much_take_two_hundredths)
 
 /* ---- what is recorded ------------------------------------------------------------------------ */
 
-/* A pair of events around it has the time in which others had the multiprocessors. */
+/* A pair of events around it would include the time for which others had the multiprocessors. */
 Test(learned, recorded_kernels_take_what_the_device_took_and_no_longer_than_the_program)
 {
     const char *file = sandbox_path("w.cutw");
@@ -538,7 +538,7 @@ static uint64_t ran(const struct process *p)
     return ran_ns;
 }
 
-/* Who is believed to use little, because most of his kernels are short, would get seven eighths. */
+/* A job that seems to use little, since most of its kernels are short, would get seven eighths. */
 Test(learned, equal_weights_get_equal_shares_whatever_the_kernels)
 {
     const char *const lengths_us[] = {"20,2000,20,20", "200"};
@@ -590,7 +590,7 @@ static uint64_t told_ns(void)
     return sum;
 }
 
-/* Each takes the others' turns for its own. */
+/* Each process's own figure includes the others' turns. */
 Test(learned, gpu_time_of_processes_side_by_side_adds_up_to_the_devices)
 {
     const char *const lengths_us[] = {"50,500", "200", "20,2000,20,20"};

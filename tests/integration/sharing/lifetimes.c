@@ -1,6 +1,6 @@
 /*
  * lifetimes.c - what a process that lives for some milliseconds pays for the library at its start
- * and at its end, in a time that steps: what sleeps, or waits for somebody who sleeps, shows.
+ * and at its end, on the stepped clock: it shows what sleeps, or waits for a sleeping thread.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -12,7 +12,7 @@ TestSuite(lifetimes, .init = sandbox_enter, .fini = sandbox_leave);
 
 enum { TIMES = 5, MOST_US = 3000 };
 
-/* Of one that works for two milliseconds. */
+/* The mean life of a process that works for two milliseconds. */
 static double life_us(const char *preload)
 {
     uint64_t from = device_now_ns();

@@ -1,7 +1,6 @@
 /*
- * pad.c - best effort beside a real-time stream of its own process: what fits and ends in time
- * goes, nothing else does, and real time starts each kernel when it would have. By the device's
- * log.
+ * pad.c - best effort beside a real-time stream of its own process: only what fits and ends in time
+ * goes, and real time starts each kernel when it would have. By the device's log.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -14,7 +13,7 @@ TestSuite(pad, .init = sandbox_enter, .fini = sandbox_leave);
 
 /* As in program_pad.c. */
 enum { RT_KERNELS = 200, RT_NS = 200000, NARROW_NS = 50000, WIDE_NS = 90000, LONG_NS = 60000000 };
-enum { MORE_NS = 10000 }; /* that a kernel takes, at most, for its effect */
+enum { MORE_NS = 10000 }; /* that a kernel may take for its effect */
 enum { ROUNDS_MOST = 300 };
 
 #define PROGRAM "program_pad"
@@ -63,7 +62,7 @@ static void program_check(void)
 
 struct span {
     uint64_t from_ns, to_ns, cost_ns;
-    uint64_t rt_from_ns, rt_to_ns; /* of the real-time kernels in it */
+    uint64_t rt_from_ns, rt_to_ns; /* of the real-time kernels among them */
 };
 
 static int kernel_of(const struct device_work *w, const struct span *s, uint64_t cost_ns)
@@ -104,7 +103,7 @@ static int rt_begins_late(const struct device_work *w, const void *before_ns)
     return late;
 }
 
-/* A round; how many of its best-effort kernels began beside real time. */
+/* Runs a round. Returns how many of its best-effort kernels began beside real time. */
 static int beside(char letter, uint64_t cost_ns)
 {
     struct span span = {.from_ns = device_now_ns(), .cost_ns = cost_ns, .rt_from_ns = UINT64_MAX};
@@ -118,7 +117,7 @@ static int beside(char letter, uint64_t cost_ns)
     return device_log_count(is_beside, &span);
 }
 
-/* Until its kernels are learned; and on a machine that stands still in between, once more. */
+/* Runs rounds until kernels go: they must be learned, and a machine may stand still in between. */
 static void beside_at_last(void)
 {
     while (beside('n', NARROW_NS) == 0)
@@ -158,8 +157,8 @@ Test(pad, without_the_setting_nothing_goes)
     program_check();
 }
 
-/* One kernel asks for nearly all of the memory's bandwidth, so two take nearly twice as long. Where
- * the host is so slow that few go, nine of ten of real time's kernels are as fast as ever. */
+/* One kernel asks for nearly all of the memory's bandwidth, so two take nearly twice as long. On a
+ * host so slow that few go, nine of ten real-time kernels are as fast as ever. */
 Test(pad, nothing_goes_any_more_where_it_slows_real_time_down)
 {
     static const char said[] = "best effort beside real time makes its kernels slower";

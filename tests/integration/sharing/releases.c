@@ -1,10 +1,10 @@
 /*
- * releases.c - a library of one release and a daemon of another, or two libraries of two, which
- * talk by the rule of docs/compatibility.md.
+ * releases.c - a library of one release and a daemon of another, or two libraries of two, that talk
+ * by the rule of docs/compatibility.md.
  *
- * The other release is the build with deliberate bugs (common/mutant.h), none of which is switched
- * on: what it sends and maps is longer, as a later one's would be. Or it is what RELEASES_DAEMON
- * and RELEASES_LIBRARY name: tools/earlier builds an earlier one.
+ * The other release is the build with deliberate bugs (common/mutant.h), with none of them switched
+ * on: what it sends and maps is longer, as a later release's would be. Or it is what
+ * RELEASES_DAEMON and RELEASES_LIBRARY name: tools/earlier builds an earlier one.
  */
 #include "tests/integration/gpu.h"
 
@@ -41,7 +41,7 @@ static struct process *start(const char *const argv[], const char *library, cons
     return process_start(argv, (const char *[]){preload, SIMULATOR, socket, priority, NULL});
 }
 
-/* All that passes between processes: identity, levels, pages, bits, figures, orders. */
+/* Covers all that passes between processes: identity, levels, pages, bits, figures, orders. */
 static void share(const char *daemon_program, const char *above, const char *below)
 {
     struct process *daemon, *be, *rt;

@@ -1,6 +1,6 @@
 /*
- * sharing.c - a real-time and a best-effort process on one GPU: who is held, and whose result
- * changes (nobody's).
+ * sharing.c - a real-time and a best-effort process on one GPU: best effort is held, and no result
+ * changes.
  */
 #include "tests/integration/sharing/device_log.h"
 #include "tests/integration/gpu.h"
@@ -11,7 +11,7 @@
 
 TestSuite(sharing, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* What one process had on the device: from when to when there was something of it in the driver. */
+/* A span in which the driver had work of one process. */
 static struct busy {
     uint64_t from_ns, to_ns;
     unsigned others; /* kernels of the other process that were submitted meanwhile */
@@ -62,7 +62,7 @@ static bool is_below_one(const struct message_row *row)
     return row->above == 1 && client_submitted(row) > 0;
 }
 
-/* Holds of a service that leaves gaps. */
+/* The number of holds to wait for: on the host's clock rate_with_gaps makes far fewer. */
 static int enough(void)
 {
     return clock_steps() ? 20 : 3;
@@ -73,10 +73,10 @@ static bool was_held(const struct message_row *row)
     return row->level == 0 && client_holds(row) >= (uint64_t)enough();
 }
 
-/* While the real-time process has anything in the driver, best effort gives it nothing: but for a
- * launch of its thread and one of the dispatcher that were on their way. On a host that is late, a
- * thread of the service that loses its processor between a launch and the note of it may be taken
- * for done: there nothing is said of it. */
+/* While the driver has work of the real-time process, best effort submits nothing, except for a
+ * launch of its thread and one of the dispatcher that were on their way. On a host that is late a
+ * thread of the service may lose its processor between a launch and the note of it, and seem done:
+ * nothing is tested there. */
 Test(sharing, best_effort_is_held_and_its_result_stays)
 {
     struct process *daemon, *be, *rt;
@@ -131,7 +131,7 @@ Test(sharing, nobody_above_nobody_held)
     process_free(daemon);
 }
 
-/* Streams of two levels in one process, no daemon: the program checks its own answers. */
+/* Streams of two levels in one process, without a daemon; the program checks its own results. */
 Test(sharing, two_models_in_one_process)
 {
     struct process *p = process_run(
@@ -147,15 +147,15 @@ static bool is_active(const struct message_row *row)
     return row_active(row);
 }
 
-/* For longer than the daemon itself holds who comes. */
+/* Held for longer than the daemon itself holds a new client. */
 static bool is_held_now(const struct message_row *row)
 {
     return row_held(row) && row->device[0].held_ns > 100000000;
 }
 
-/* One request a second, and a linger longer than that: best effort is held between requests too.
- * What it submits in a second and a half is what was on its way; without the linger it is all of
- * its steps. */
+/* One request a second, and a longer linger: best effort is held between requests, too. In a second
+ * and a half it submits only what was on its way; without the linger it would be all of its
+ * steps. */
 Test(sharing, lingering_goes_on_holding)
 {
     struct process *daemon, *be, *rt;
@@ -183,7 +183,7 @@ Test(sharing, lingering_goes_on_holding)
     process_free(daemon);
 }
 
-/* What the example prints about its hints, at this level; NULL: without cutin. */
+/* What the example prints about its hints at this level; NULL: without cutin. */
 static void hints_are(const char *level, const char *what)
 {
     const char *const bare[] = {EXAMPLE("hints"), "--seconds", "0.3", NULL};

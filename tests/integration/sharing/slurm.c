@@ -1,6 +1,6 @@
 /*
- * slurm.c - jobs of a real Slurm on one simulated GPU: who cuts in on whom, by which permission,
- * and what the plugin sets where. A cluster of one node is started for each test.
+ * slurm.c - jobs of a real Slurm on one simulated GPU: which job cuts in on which, by which
+ * permission, and what the plugin sets where. Each test starts a cluster of one node.
  */
 #include "tests/integration/gpu.h"
 
@@ -16,7 +16,7 @@
 
 static struct process *cluster;
 
-/* NULL: it is running. */
+/* Returns NULL if the cluster runs, else why not. */
 static const char *cluster_start(void)
 {
     if (geteuid() != 0)
@@ -33,7 +33,7 @@ static const char *cluster_start(void)
     if (process_says(cluster, "ready", 300))
         return NULL;
     if (strncmp(process_err(cluster), "unshare: ", 9) == 0)
-        return process_err(cluster); /* in a chroot whose root is no mount point, say */
+        return process_err(cluster); /* in a chroot whose root is no mount point, for example */
     cr_assert_eq(process_wait(cluster, 5), 77, "%s%s", process_out(cluster), process_err(cluster));
     return process_out(cluster);
 }
@@ -64,7 +64,7 @@ TestSuite(slurm, .init = set_up, .fini = tear_down);
 #define SERVE                                                                                      \
     EXAMPLE("rt_inference"), "--rate", "60", "--kernels", "70", "--seconds", "3600", "--json"
 
-/* What a job prints when it has ended as it should. */
+/* What a job prints; it must end as it should. */
 static char *job_says(const char *const argv[])
 {
     struct process *p = process_run(argv, NULL, 60);
@@ -165,7 +165,7 @@ Test(slurm, the_account_of_the_job_decides_and_not_what_the_user_says)
     }
 }
 
-/* Prints what a task or script has of cutin in its environment. */
+/* Prints cutin's variables in the environment of a task or script. */
 #define SHOW "echo \"$0: $CUTIN_PRIORITY $CUTIN_WEIGHT $CUTIN_BUDGET_US $CUTIN_SOCKET\" $LD_PRELOAD"
 #define COMMENT "; scontrol show job $SLURM_JOB_ID | grep Comment="
 
@@ -214,7 +214,7 @@ Test(slurm, the_comment_shows_the_level_beside_the_users_words)
                   "cutin=");
 }
 
-/* The script's level is that of its steps, and not its own. */
+/* The script's level is for its steps, not for itself. */
 Test(slurm, a_scripts_tasks_are_preloaded_and_the_script_is_not)
 {
     const char *script = sandbox_path("script"), *output;

@@ -1,7 +1,6 @@
 /*
- * storage.c - kernels that do their own I/O (examples/gpu_storage): alone, beside real time, and
- * killed. The program compares its result with the processor's, and so its exit status is the
- * answer.
+ * storage.c - kernels that do I/O of their own (examples/gpu_storage): alone, beside real time, and
+ * killed. The program compares its result with the processor's, so its exit status is the answer.
  */
 #include "tests/integration/gpu.h"
 
@@ -35,7 +34,7 @@ Test(storage, a_search_through_a_small_cache_equals_the_processors)
     process_free(p);
 }
 
-/* More warps than lines, so that most wait for a line as well; and queues of several pairs. */
+/* More warps than lines, so that most wait for a line, too, and queues of several pairs. */
 Test(storage, more_warps_than_lines_get_to_the_end)
 {
     struct process *p =
@@ -46,7 +45,7 @@ Test(storage, more_warps_than_lines_get_to_the_end)
     process_free(p);
 }
 
-/* The neighbour's engine buries what it left, and the next one finds the device free. */
+/* Another process's engine removes what it left, and the next one finds the device free. */
 Test(storage, one_that_is_killed_while_it_waits_leaves_the_device_free)
 {
     struct process *p = process_start(
@@ -62,7 +61,7 @@ Test(storage, one_that_is_killed_while_it_waits_leaves_the_device_free)
     process_free(p);
 }
 
-/* Time slices alone divide the GPU. */
+/* Only time slices divide the GPU. */
 Test(storage, beside_real_time_on_the_plain_driver_the_result_stays)
 {
     struct process *be = process_start((const char *[]){EXAMPLE("gpu_storage"), "--rounds", "3",
@@ -79,7 +78,7 @@ Test(storage, beside_real_time_on_the_plain_driver_the_result_stays)
 
 /* ---- under cutin ----------------------------------------------------------------------------- */
 
-/* `much`: --rounds or --seconds, and how many. */
+/* `much` is --rounds or --seconds, and a number. */
 static struct process *storage_start(const char *const much[2], const char *latency_us,
                                      const char *const env[])
 {
@@ -110,8 +109,8 @@ static bool list_says(const char *text)
     return said;
 }
 
-/* Its time and its I/O memory tell; the process above is told, too. Each of its kernels takes more
- * than a millisecond, whichever are sampled. */
+/* It is known by its time and its I/O memory, and the process above is told. Each of its kernels
+ * takes more than a millisecond, whichever are sampled. */
 Test(storage, beside_real_time_it_is_named_and_its_result_stays)
 {
     struct process *daemon = daemon_start(), *be, *rt;
@@ -129,7 +128,7 @@ Test(storage, beside_real_time_it_is_named_and_its_result_stays)
     process_free(daemon);
 }
 
-/* By its name it is known before anything is learned of it. */
+/* It is known by its name before anything is learned of it. */
 Test(storage, a_kernel_that_is_declared_is_named_at_its_first_launch)
 {
     struct process *p = process_start(
@@ -157,8 +156,8 @@ Test(storage, a_kernel_that_nobody_declares_is_not_named)
     process_free(p);
 }
 
-/* It is stopped where it polls, and the storage goes on: completions lie in memory until it
- * does. */
+/* It is stopped while it polls, and the storage goes on: completions stay in memory until the
+ * kernel does. */
 Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
 {
     struct process *daemon = daemon_start(), *be, *rt;
@@ -177,7 +176,7 @@ Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
 
 /* ---- what it does not hold up ---------------------------------------------------------------- */
 
-/* A client above that does nothing, so that the cap is strict, and nobody is held. */
+/* A client above that does nothing, so that the cap is strict but no process is held. */
 static struct process *idle_above(void)
 {
     return process_start((const char *[]){CUTIN, "run", "--sim", "--priority", "rt", "--",
@@ -202,8 +201,8 @@ static double beside_ms(const char *setting)
     return ms;
 }
 
-/* It waits for what the other stream does, and half a second was learned of it. As a kernel of that
- * length it would stop the other stream for as long. */
+/* The kernel waits for what the other stream does, and half a second was learned of it. As a kernel
+ * of that length it would stop the other stream for as long. */
 Test(storage, what_was_learned_of_it_stops_no_other_stream)
 {
     enum { HALF_LEARNED_MS = 250, ALL_OF_IT_MS = 1 };

@@ -1,7 +1,7 @@
 /*
- * stuck.c - real-time work that completes nothing may wait for those whom it holds, and nobody can
- * see that. For so long it holds them (CUTIN_STUCK_MS), then no more, until it is given something.
- * By the device's log, in a time that steps.
+ * stuck.c - real-time work that completes nothing may wait for processes that it holds, and that
+ * cannot be seen. It holds them for CUTIN_STUCK_MS, and then no more until it is given something.
+ * By the device's log, on the stepped clock.
  */
 #include "tests/integration/gpu.h"
 #include "tests/integration/sharing/device_log.h"
@@ -14,8 +14,8 @@
 TestSuite(stuck, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define MS UINT64_C(1000000)
-/* The bound that is set, and what ticks of 7.5 to 10 ms make of it; what is in flight as a hold
- * begins goes on for so long; a busy host may begin it later, all that the job sends ahead. */
+/* The bound that is set, and its range with ticks of 7.5 to 10 ms. What is in flight as a hold
+ * begins runs for FLIGHT_MS; on a busy host all AHEAD that the job has sent may begin later. */
 enum { BOUND_MS = 500, LEAST_MS = 350, MOST_MS = 650, FLIGHT_MS = 5, AHEAD = 16 };
 
 struct span {
@@ -104,8 +104,8 @@ Test(stuck, what_a_destroyed_stream_left_holds_nobody_after_a_while)
     waits("destroyed", "CUTIN_STUCK_MS=500", true);
 }
 
-/* In a driver that lets nobody else in meanwhile: the thread that beats waits there, too, for
- * longer than the daemon takes a silent process for one that runs. */
+/* The driver lets no other thread in meanwhile. The thread that beats waits there, too, for longer
+ * than the daemon accepts silence from a process that runs. */
 Test(stuck, who_waits_for_room_behind_thousands_of_launches_holds)
 {
     enum { LONG_MS = 3000 };

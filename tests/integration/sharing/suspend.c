@@ -1,7 +1,7 @@
 /*
- * suspend.c - a kernel that runs is stopped by a hold, and goes on when the hold ends, however that
- * comes about; and where it cannot be stopped, that is said and nothing else happens. The test is
- * the real-time client itself.
+ * suspend.c - a hold stops a kernel that runs, and the kernel goes on when the hold ends, however
+ * it ends. If it cannot be stopped a message says so, and nothing else happens. The test is itself
+ * the real-time client.
  */
 #include "tests/integration/sharing/device_log.h"
 #include "tests/integration/gpu.h"
@@ -18,7 +18,7 @@
 TestSuite(suspend, .init = sandbox_enter, .fini = sandbox_leave);
 
 #define PROGRAM "program_suspend"
-/* Longer than a kernel of the program, by far. */
+/* HOLD_MS is much longer than a kernel of the program. */
 enum { HOLD_MS = 300, LONG_AGO_NS = 200000000, STOOD_NS = 100000000, STEPS = 60 };
 enum { KERNEL_MS = 30, RESTORED_MS = 10 };
 
@@ -100,7 +100,7 @@ static void hold_until(const char *said)
     test.held_ns = device_now_ns();
 }
 
-/* A kernel that was running when the hold came, and was off the device for a good part of it. */
+/* A kernel that ran when the hold came, and then was off the device for a good part of it. */
 static int stood_still(const struct device_work *w, const void *unused)
 {
     return strcmp(w->kind, "kernel") == 0 && w->start_ns < test.held_ns &&
@@ -141,7 +141,7 @@ static int ended_by(const struct device_work *w, const void *range_ns)
     return strcmp(w->kind, "kernel") == 0 && w->end_ns > range[0] && w->end_ns < range[1];
 }
 
-/* Kills it, and the kernel that stood still goes on within RESTORED_MS of its end, and ends. */
+/* Kills it. The kernel that was stopped must go on within RESTORED_MS of its end. */
 static void expect_restored_without(struct process *killed)
 {
     uint64_t killed_ns = device_now_ns(), range[2] = {killed_ns, 0};
@@ -163,8 +163,8 @@ static void hold(void)
     hold_until("suspend on");
 }
 
-/* How many kernels a hold stops, where one runs for far longer than anybody takes to look. `on`:
- * the program's thread is to have looked, however late. */
+/* The number of kernels that a hold stops while one runs far longer than any look takes. With `on`
+ * it waits until the program's thread has looked, however late. */
 static int stopped(bool on, const char *const env[])
 {
     start(env);
@@ -253,7 +253,7 @@ static void record(const char *version, const char *way, const char *why)
 {
     struct record r;
 
-    /* The program says which GPU it is. */
+    /* The program tells which GPU it uses. */
     start(SUSPENDING("accept", "off"));
     finish();
     process_free(test.be);
@@ -270,7 +270,7 @@ static bool has_cut_in(const struct message_row *row)
     return row->devices > 0 && row->device[0].cut_ins >= 40;
 }
 
-/* Until a real-time kernel runs beside kernels of 30 ms, in the median. */
+/* The median wait of a real-time kernel beside kernels of 30 ms. */
 static double wait_us(const char *const env[])
 {
     struct message_row row;
@@ -313,7 +313,7 @@ Test(suspend, slices_are_not_short_where_others_take_turns)
     finish();
 }
 
-/* After what is at `from`. */
+/* Waits for the text after position `from`. */
 static void expect_said_next(size_t *from, const char *text)
 {
     const char *all = process_err(test.be), *at = strstr(all + *from, text);
@@ -440,7 +440,7 @@ Test(suspend, the_end_of_a_forked_child_changes_nothing)
     finish();
 }
 
-/* The resource manager may wait for a group that is destroyed. */
+/* The resource manager may wait for a group that is being destroyed. */
 Test(suspend, gives_way_to_a_context_that_is_destroyed)
 {
     start(SUSPENDING("accept", "on"));

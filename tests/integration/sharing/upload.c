@@ -9,7 +9,7 @@
 
 TestSuite(upload, .init = sandbox_enter, .fini = sandbox_leave);
 
-/* A large one takes 5.4 ms whole, and a small one 44 us. */
+/* A large upload takes 5.4 ms as a whole, a small one 44 us. */
 #define LARGE_MB "128"
 enum { MB = 1 << 20, UPLOADS = 300, PIECE = 2 * MB, ADDED_MOST_US = 2000 };
 
@@ -71,8 +71,8 @@ Test(upload, of_real_time_waits_for_a_piece_of_another)
     upload_end(rt, "rt");
 }
 
-/* Natively it is one, and so it is while nobody is there to come between. The first is not: a new
- * client counts as having somebody above, until the daemon has seen that there is nobody. */
+/* Natively it is one copy, and also while no client above is there to come between. The first is
+ * not: a new client counts as having one above until the daemon has seen that there is none. */
 Test(upload, of_a_process_alone_is_whole)
 {
     uint64_t since = 0;

@@ -1,14 +1,14 @@
 /*
- * program_alone.c - a CUDA program that launches when it is told to, for alone.c: `program_alone
- * FOLDER [KERNELS [MICROSECONDS [per-thread | green | failing]]]`.
+ * program_alone.c - a CUDA program that launches when it is told to, for alone.c and idle.c:
+ * `program_alone FOLDER [KERNELS [MICROSECONDS [per-thread | green | failing]]]`.
  *
  * It says when it has a context, and waits for the file FOLDER/0 before it uses it. For each file
- * FOLDER/1, FOLDER/2 ... it says the number when it has launched what stands in `steps`, from the
- * last of these on the same again and again; with KERNELS as many each time, of 5 us or so many, in
- * a stream of its own, its thread's or a green context's default one, and it waits for none; or it
- * asks until there is an answer, and says that. A host function in its stream returns when there is
- * a file FOLDER/begin. With FOLDER/end it prints "right" if the kernels, whose order shows, have
- * done what they should.
+ * FOLDER/1, FOLDER/2 ... it launches the next row of `steps`, the last of them again and again, and
+ * then says the number. With KERNELS it launches as many each time, of 5 us or MICROSECONDS, in a
+ * stream of its own, its thread's or a green context's default stream, and waits for none;
+ * `failing` asks the driver until there is an answer, and says that. A host function in its stream
+ * returns once there is a file FOLDER/begin. With FOLDER/end it prints "right" if the kernels,
+ * whose order shows in the result, have done what they should.
  */
 #include "examples/common.h"
 
@@ -69,7 +69,7 @@ static void said(int step)
     fflush(stdout);
 }
 
-/* In whose default stream it is from then on. */
+/* From then on the default stream is that of a green context. */
 static void green_open(const struct gpu *gpu)
 {
 #if CUDA_VERSION >= 12050
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     CHECK(cuMemAlloc(&x, ELEMENTS * sizeof(uint32_t)));
     CHECK(cuMemsetD32(x, 1, ELEMENTS));
     CHECK(cuCtxSynchronize());
-    for (; k < WARM; k++) /* the first ones of a kernel are timed */
+    for (; k < WARM; k++) /* the first launches of a kernel are timed */
         gpu_mix(&gpu, stream, x, k, ELEMENTS, 5000);
     CHECK(cuStreamSynchronize(stream));
     said(0);

@@ -1,11 +1,11 @@
 /*
  * program_behind.c - best effort for learned.c: a short kernel that another stream keeps waiting.
  *
- * Rounds without a stop: long kernels, which fill the device, in one stream. In another one a copy
- * of a few words waits by an event for what a host function prepares, and then, in three rounds of
- * four, for the multiprocessors. The long ones are shorter than the budget: the copy is in the
- * driver's hands beside one, whatever holds came before, and all that keeps it from its processors
- * is what the round says.
+ * In rounds without a stop, long kernels that fill the device go into one stream. In another one a
+ * copy of a few words waits by an event for what a host function prepares, and then, in three
+ * rounds of four, for the multiprocessors. The long kernels are shorter than the budget. So the
+ * driver has the copy beside one of them, whatever holds came before, and only the round itself
+ * keeps the copy from the multiprocessors.
  */
 #include "examples/common.h"
 

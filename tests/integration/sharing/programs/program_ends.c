@@ -1,5 +1,5 @@
 /*
- * program_ends.c - a service and a job for ends.c:
+ * program_ends.c - a service and a job for ends.c and stuck.c:
  *
  *   program_ends job              launches kernels of 100 us until it is told to end
  *   program_ends service ROUNDS   a kernel of 20 us every 9 ms, 20 times in each way to learn that

@@ -3,11 +3,11 @@
  * `program_gates QUEUE BEGIN [CONTEXTS]`.
  *
  * It launches short kernels until there is a file QUEUE. Then it queues a host function and KERNELS
- * kernels behind it, and says "queued". The host function returns when there is a file BEGIN.
- * Prints "right" in the end if the kernels, whose order shows, have done what they should.
+ * kernels behind it, and says "queued". The host function returns once there is a file BEGIN. In
+ * the end it prints "right" if the kernels have done what they should; their order shows.
  *
- * CONTEXTS come and go first, each with memory that is registered in it and never unregistered;
- * then a stream writes a word of the device's memory.
+ * First it makes and destroys CONTEXTS contexts, each with memory that is registered and never
+ * unregistered. Then a stream writes a word of the device's memory.
  */
 #include "examples/common.h"
 
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+/* Drivers of CUDA 12 have this version, too, but newer headers do not declare it. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
 enum { ELEMENTS = 256, KERNELS = 120, KERNEL_NS = 20000 };

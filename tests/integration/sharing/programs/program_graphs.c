@@ -22,7 +22,7 @@
 enum {
     ELEMENTS = 256,
     KERNELS = 1000,
-    BRANCHES = 8, /* each with elements of its own */
+    BRANCHES = 8, /* each works on elements of its own */
     INSIDE = 12,
     CHANGED = 60,
     KERNEL_NS = 20000,
@@ -33,21 +33,21 @@ struct kernel {
     bool off;
 };
 
-/* A chain, and what is in its last node. */
+/* A chain, and the nodes of the graph in its last node. */
 struct chain {
     CUgraph graph;
     CUgraphNode node[KERNELS];
     struct kernel kernel[KERNELS], inside[INSIDE];
-    CUgraphNode in[INSIDE]; /* nodes of that */
+    CUgraphNode in[INSIDE]; /* the nodes of that graph */
     int count;
-    bool child, moved; /* the last node is a graph; that was given away to it */
+    bool child, moved; /* the last node is a graph; ownership of it was moved */
 };
 
 static struct gpu gpu;
 static CUstream stream, other;
-static CUdeviceptr x; /* that kernels made now work on */
+static CUdeviceptr x; /* the elements that the next kernels work on */
 static int branches = 1;
-static uint32_t model = 1; /* every element */
+static uint32_t model = 1; /* the value that every element must have */
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
@@ -92,7 +92,7 @@ static CUgraph inside_make(const struct kernel *kernels, CUgraphNode *node)
     return graph;
 }
 
-/* The ownership lies behind the graph, whether or not this header has a name for it. */
+/* The ownership is the field behind the graph, though older headers have no name for it. */
 static void inside_move(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, CUgraph inside)
 {
     const int move = 1; /* CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE */
@@ -182,7 +182,7 @@ static void compare(const char *after)
         }
 }
 
-/* What a kernel takes is known when the graph is made. */
+/* Learns the kernel's time before the graph is made. */
 static void warm_up(void)
 {
     const struct kernel nothing = {1, 0, false};
@@ -195,7 +195,7 @@ static void warm_up(void)
     }
 }
 
-/* Beside the chain. */
+/* Adds memory nodes beside the chain. */
 static void memory_add(CUgraph graph)
 {
     CUDA_MEM_ALLOC_NODE_PARAMS p = {

@@ -3,11 +3,11 @@
  *
  *   program_jobs be US[,US...]                    launches kernels of these lengths in turns
  *   program_jobs rt REQUESTS RATE KERNELS US [QUIET_MS]
- *                                                 requests that come at a pace, after some quiet
+ *                                                 requests at this rate, after some quiet
  *
- * A job says "launched." when it has launched for a while. Both end at SIGTERM, the service with
- * its last request; then a job prints "right" if its kernels, whose order shows, have done what
- * they should.
+ * A job says "launched." when it has launched for a while. Both end at SIGTERM, the service also
+ * with its last request. Then a job prints "right" if its kernels, whose order shows in the result,
+ * have done what they should.
  */
 #include "examples/common.h"
 

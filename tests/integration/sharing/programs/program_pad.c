@@ -2,10 +2,10 @@
  * program_pad.c - a CUDA program with a real-time and a best-effort stream, for pad.c: `program_pad
  * FOLDER`.
  *
- * For each file FOLDER/1, FOLDER/2 ... it puts kernels into the real-time stream, behind them into
- * the best-effort one what the file's letter says, and says the number when all of it is done. With
- * the letter e it ends, and prints "right" if the best-effort kernels, whose order shows, have done
- * what they should.
+ * For each file FOLDER/1, FOLDER/2 ... it launches kernels into the real-time stream, and behind
+ * them into the best-effort stream what the file's letter says. It says the number when all are
+ * done. At the letter e it ends, and prints "right" if the best-effort kernels, whose order shows
+ * in the result, have done what they should.
  */
 #include "examples/common.h"
 
@@ -15,7 +15,7 @@
 
 enum { ELEMENTS = 256, LEARNED = 4, RT_KERNELS = 200, RT_NS = 200000 };
 
-/* Kinds differ in size, so that each is learned by itself. */
+/* Kinds have different sizes, so that each is learned separately. */
 static const struct kind {
     char letter;
     bool wide;

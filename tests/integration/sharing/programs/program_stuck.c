@@ -1,11 +1,11 @@
 /*
- * program_stuck.c - real-time work that completes nothing for two seconds, and until FILE is there,
+ * program_stuck.c - real-time work that completes nothing for two seconds, and until FILE exists,
  * for stuck.c: a kernel that waits for a word of the host.
  *
- *   program_stuck kept|destroyed FILE OVER   its stream is still there meanwhile, or not
+ *   program_stuck kept|destroyed FILE OVER   its stream still exists meanwhile, or not
  *
- * Says "waits FROM TO", CLOCK_MONOTONIC in ns, and then, of almost a second in which it gets work
- * and completes some every tenth of one, "works FROM TO". Ends once OVER is there.
+ * It says "waits FROM TO", CLOCK_MONOTONIC in ns. Then for almost a second it gets work and
+ * completes some every tenth of one, and says "works FROM TO". It ends once OVER exists.
  */
 #include "examples/common.h"
 

@@ -1,11 +1,11 @@
 /*
  * program_suspend.c - a CUDA program of long kernels, for suspend.c: `program_suspend FOLDER`.
  *
- * It launches kernels of KERNEL_NS, each waited for, until there is a file "end" in the folder, and
- * prints "right" then if they have done what they should. With a file "long" there is one of
- * LONG_NS among them, and "launched" says that it runs. A second thread does, once there is a file
- * of that name: "exit" the process; "fork" a child that exits; make and destroy a "context". It
- * says so.
+ * It launches kernels of KERNEL_NS, and waits for each, until there is a file "end" in the folder.
+ * Then it prints "right" if they have done what they should. After a file "long" one of them takes
+ * LONG_NS, and "launched" says that it runs. A second thread acts once there is a file of this
+ * name: "exit" ends the process; "fork" makes a child that exits; "context" makes and destroys a
+ * context. It says so.
  */
 #include "examples/common.h"
 
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+/* Drivers of CUDA 12 have this version, too, but newer headers do not declare it. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
 enum { ELEMENTS = 256, KERNEL_NS = 30000000, LONG_NS = 800000000 };
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
             say("launched");
         was_long |= is_long;
         CUresult result = cuStreamSynchronize(stream);
-        while (atomic_load(&leaving)) /* the driver, too, is about to go */
+        while (atomic_load(&leaving)) /* the driver is about to end, too */
             pause();
         check(result, "cuStreamSynchronize");
     }

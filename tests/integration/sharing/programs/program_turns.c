@@ -1,11 +1,11 @@
 /*
- * program_turns.c - best effort for learned.c and shares.c.
+ * program_turns.c - best effort for learned.c, and a service for stuck.c.
  *
  *   program_turns US[,US...] [STREAMS [AHEAD [PARTS]]]
  *
- * It launches one function, whose kernels fill the device, or one of so many parts of it, and take
- * these lengths in turns, into so many streams at a time, without a stop, or with so many rounds
- * ahead at most. It says "launched." when it has begun, and ends at SIGTERM.
+ * It launches one function whose kernels fill the device, or 1/PARTS of it, and take these lengths
+ * in turns, into STREAMS streams, without a stop or at most AHEAD rounds ahead. It says "launched."
+ * when it has begun, and ends at SIGTERM.
  */
 #include "examples/common.h"
 

@@ -3,7 +3,7 @@
  * `program_upload MEGABYTES PAUSE_US FILE`.
  *
  * It says when it has uploaded for the first time, and goes on until there is the file. Then it
- * prints "right" if the device has what the last upload was of.
+ * prints "right" if the device has the data of the last upload.
  */
 #include "examples/common.h"
 

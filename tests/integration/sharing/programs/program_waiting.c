@@ -1,8 +1,8 @@
 /*
- * program_waiting.c - a CUDA program whose kernel in one stream waits for what it gets only when
- * kernels in another stream are complete, for storage.c. Its time is learned first: three times it
- * waits half a second, and lets the library look at its samples. Prints how long the others took,
- * and "right" when all is done.
+ * program_waiting.c - a CUDA program for storage.c. Its kernel in one stream waits for a word that
+ * it gets only when kernels in another stream are complete. First the kernel's time is learned:
+ * three times it waits half a second, and the library may look at its samples. Prints how long the
+ * other kernels took, and "right" when all is done.
  */
 #include "examples/common.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* The form that drivers of CUDA 12 have, too; newer headers do not declare it. */
+/* Drivers of CUDA 12 have this version, too, but newer headers do not declare it. */
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice device);
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /*
- * conf.c - fuzzes cutind.conf: any bytes are read or refused with one line, and what was read keeps
- * its bounds. Users and groups are made up here: libc would read /etc/passwd and /etc/group for
- * each name.
+ * conf.c - fuzzes cutind.conf: any bytes are read, or refused in one line, and what was read keeps
+ * its bounds. Users and groups are invented here, since libc would read /etc/passwd and /etc/group
+ * for each name.
  */
 #include <grp.h>
 #include <pwd.h>

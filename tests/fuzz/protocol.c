@@ -1,6 +1,6 @@
 /*
- * protocol.c - fuzzes message_check: whatever passes must keep every bound that the handlers rely
- * on.
+ * protocol.c - fuzzes message_check: any message that it accepts must keep all bounds that the
+ * handlers rely on.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * arrivals.c - gaps have the distribution that their name says: Kolmogorov and Smirnov's test on
- * what was drawn, once for each of many seeds. They are the same in every run.
+ * arrivals.c - gaps have the distribution that their name says: the test of Kolmogorov and Smirnov
+ * on gaps drawn with each of many seeds. They are the same in every run.
  */
 #include "tools/cutin/statistics/arrivals.h"
 
@@ -68,7 +68,7 @@ static double half_around_1(double means)
     return means - 0.5;
 }
 
-/* Of shape 4 the gamma distribution is Erlang's. */
+/* The gamma distribution of shape 4 is Erlang's. */
 static double erlang_4(double means)
 {
     double x = 4 * means;
@@ -76,7 +76,7 @@ static double erlang_4(double means)
     return 1 - exp(-x) * (1 + x + x * x / 2 + x * x * x / 6);
 }
 
-/* Of shape 1/2 it is half the square of a normal variable. */
+/* The gamma distribution of shape 1/2 is half the square of a normal variable. */
 static double gamma_half(double means)
 {
     return erf(sqrt(means / 2));
@@ -91,7 +91,7 @@ static const struct {
 };
 enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 
-/* Of so many draws from the very distribution one in twenty is refused, too. */
+/* The number of refused draws. Even of the right distribution one in twenty is refused. */
 static int refused(const char *text, double (*below)(double means))
 {
     int n = 0;
@@ -118,7 +118,7 @@ Test(arrivals, the_test_tells_distributions_apart)
     cr_expect_geq(refused("closed", exponential), SEEDS - 1);
 }
 
-/* A process of no memory: the length of a gap says nothing about the next one. */
+/* The process has no memory: the length of a gap says nothing about the next one. */
 Test(arrivals, poisson_gaps_do_not_depend_on_each_other)
 {
     double sum = 0;

@@ -1,5 +1,5 @@
 /*
- * bench_figures.c - what the samples of a run say, and what they do not.
+ * bench_figures.c - what the samples of a run tell, and what they do not.
  */
 #include "tools/cutin/latency/bench.h"
 
@@ -72,8 +72,8 @@ Test(bench_figures, a_result_below_the_noise_says_so)
         .floor = {.most_ns = 4000}, .floor_launch_ns = {3000, 9000}, .floor_launches = 2};
 
     b.rt[BENCH_NATIVE].shared = &shared;
-    add_samples(BENCH_NATIVE, busy, 4); /* p99 14 us */
-    add_samples(BENCH_CUTIN, busy, 3);  /* 11 us */
+    add_samples(BENCH_NATIVE, busy, 4); /* a p99 of 14 us */
+    add_samples(BENCH_CUTIN, busy, 3);  /* and one of 11 us */
     describe(ARRIVALS_POISSON);
     cr_expect(b.floor.measured);
     cr_expect_eq(bench_floor_us(&b), 9 + 4);
@@ -127,7 +127,7 @@ Test(bench_figures, too_few_samples_have_no_estimate)
     cr_expect_eq(b.mode[BENCH_ALONE].estimate[BENCH_ASKED].us, 5);
 }
 
-/* 0.99 to the power of 459 is the first below 0.01. */
+/* 0.99 to the power of 459 is the first power below 0.01. */
 Test(bench_figures, so_many_answers_without_a_late_one_show_one_percent)
 {
     cr_expect_leq(bench_late_limit(0, 459), 1);
@@ -138,6 +138,6 @@ Test(bench_figures, late_answers_raise_the_limit)
 {
     cr_expect_gt(bench_late_limit(1, 459), bench_late_limit(0, 459));
     cr_expect_lt(bench_late_limit(10, 10000), bench_late_limit(1, 1000));
-    cr_expect_float_eq(bench_late_limit(5, 10), 85.0, 0.5); /* tables of the binomial */
+    cr_expect_float_eq(bench_late_limit(5, 10), 85.0, 0.5); /* from binomial tables */
     cr_expect_eq(bench_late_limit(10, 10), 100);
 }

@@ -1,5 +1,5 @@
 /*
- * bootstrap.c - intervals hold what they are to hold, and are as wide as the samples are few.
+ * bootstrap.c - intervals contain the true value as often as stated; fewer samples widen them.
  */
 #include "tools/cutin/statistics/random.h"
 #include "tools/cutin/statistics/figures.h"
@@ -26,7 +26,7 @@ static struct bootstrap_set set_of(uint32_t n)
     return (struct bootstrap_set){ns, n, block_end, BLOCKS};
 }
 
-/* Exponential ones of mean 1 ms, whose median is known. */
+/* Draws exponential samples of mean 1 ms, whose median is known. */
 static void draw(uint64_t seed, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -41,7 +41,7 @@ static struct interval interval_of(uint32_t n, int k)
     return bootstrap_interval(drawn[k], bootstrap_resamples(n));
 }
 
-/* 190 of 200 are expected; resampling rounds as well makes them somewhat wider than that. */
+/* 190 of 200 are expected, and somewhat more because rounds are resampled, too. */
 Test(bootstrap, intervals_hold_the_true_median_as_often_as_they_say)
 {
     int held = 0;
@@ -65,7 +65,7 @@ Test(bootstrap, more_samples_make_narrower_intervals)
     cr_expect_lt(many.most - many.least, (few.most - few.least) * 0.7);
 }
 
-/* What differs from round to round is in the interval, however many samples each round has. */
+/* Differences between rounds widen the interval, however many samples each round has. */
 Test(bootstrap, rounds_that_differ_make_it_wider)
 {
     struct interval even, uneven;
@@ -89,7 +89,7 @@ Test(bootstrap, samples_that_do_not_differ_leave_no_doubt)
     cr_expect_eq(i.most, 5);
 }
 
-/* A mode that is twice as slow in every round is so with little doubt, however rounds differ. */
+/* A mode twice as slow in each round is so with little doubt, however much rounds differ. */
 Test(bootstrap, sets_of_one_seed_draw_the_same_rounds)
 {
     static double other[2][BOOTSTRAP_RESAMPLES], ratio[BOOTSTRAP_RESAMPLES];
@@ -110,7 +110,7 @@ Test(bootstrap, sets_of_one_seed_draw_the_same_rounds)
     cr_expect_eq(i.most, 2);
 }
 
-/* So few that all of them lie below it in one run of twenty. */
+/* With so few samples all of them are below the percentile in one run of twenty. */
 Test(bootstrap, a_percentile_needs_samples_beyond_it)
 {
     cr_expect_eq(figures_least_samples(50), 5);

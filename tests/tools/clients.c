@@ -7,8 +7,8 @@
 
 enum { S = 1000000000 };
 
-/* Within a second, of which it was held on one device for half and on the other one for a third,
- * behind a past that was the other way round. */
+/* Within one second it was held for a third on one device and for half on the other. Its time
+ * before was divided the other way round. */
 Test(clients, held_on_two_devices_is_held_once)
 {
     struct message_row then = {.client = 7, .devices = 2, .age_ms = 10000}, now = then;

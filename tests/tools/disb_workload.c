@@ -1,5 +1,5 @@
 /*
- * disb_workload.c - workloads from JSON: arrivals are what was asked for, faults are named.
+ * disb_workload.c - workloads from JSON: arrivals are as asked for, and mistakes are named.
  */
 #include "tests/integration/process.h"
 #include "tools/lab/disb/disb.h"
@@ -28,7 +28,7 @@ static int make(const char *client, double seconds, double beyond_s, uint64_t se
     return rc;
 }
 
-/* The arrivals of the one client; they rise. */
+/* The arrivals of the only client, in rising order. */
 static const struct disb_client *one(const char *arrivals, uint64_t seed)
 {
     char client[512];
@@ -169,7 +169,7 @@ Test(disb_workload, models_of_a_file_have_its_kernels)
     m = disb_model(&d, "mine");
     cr_assert_not_null(m);
     cr_assert_eq(m->kernels, 2);
-    cr_expect_eq(m->kernel[0].ns, 10000); /* as it says, at any speed */
+    cr_expect_eq(m->kernel[0].ns, 10000); /* as the file says, whatever the speed */
     cr_expect_eq(m->kernel[1].ns, 500);
     cr_expect_eq(disb_models(&d, bad), -EINVAL);
     cr_expect_not_null(strstr(d.why, "bad"));

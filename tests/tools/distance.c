@@ -40,7 +40,7 @@ Test(distance, posted_writes_take_half_of_it_and_keep_their_rate)
     cr_expect_eq(distance_ns(&far, &copy, 100000000), 100000000 + 2800);
 }
 
-/* tags x request / round trip, or the link's own rate. */
+/* The rate is tags x request / round trip, or the link's own. */
 Test(distance, large_copies_to_the_device_are_bound_by_the_reads_in_flight)
 {
     static const struct {

@@ -24,7 +24,7 @@ Test(hdr, a_value_is_in_the_bucket_that_has_its_first_three_digits)
     }
 }
 
-/* As HdrHistogram's own layout has it. */
+/* The layout is that of HdrHistogram. */
 Test(hdr, buckets_are_those_of_the_published_layout)
 {
     cr_expect_eq(hdr_bucket(2047), 2047);
@@ -34,7 +34,7 @@ Test(hdr, buckets_are_those_of_the_published_layout)
     cr_expect_eq(hdr_bucket(UINT64_MAX), HDR_BUCKETS - 1);
 }
 
-/* Read as a plotter does: rising values and percentiles, the last line all of them. */
+/* Read as a plotter would: values and percentiles rise, and the last line has all samples. */
 Test(hdr, what_is_printed_is_a_percentile_distribution)
 {
     char line[128], *text = NULL;

@@ -1,6 +1,6 @@
 /*
- * idle_causes.c - what a process lost beside another, cause by cause: made-up traces of the two
- * and a made-up log of the GPU, in microseconds.
+ * idle_causes.c - what a process lost beside another, by cause, from made-up traces of both and a
+ * made-up log of the GPU, in microseconds.
  */
 #include "tools/cutin/trace/idle.h"
 
@@ -71,7 +71,7 @@ static void work(int process, const char *kind, uint64_t submit, uint64_t start,
              (unsigned long long)end);
 }
 
-/* What best effort lost: of each cause in its order, "us/times". */
+/* Compares what best effort lost with `expected`: "us/times" of each cause, in their order. */
 static void expect(bool logged, const char *expected)
 {
     FILE *log = fmemopen(device, strlen(device) + 1, "r");
@@ -89,10 +89,10 @@ static void expect(bool logged, const char *expected)
     cr_expect_str_eq(said, expected);
 }
 
-/* From 0 to 1,000 us: a kernel ends at 100, which is seen at 110; another is submitted at 115 and
- * starts at 118. A hold from 200 on lets it run until 230; the work above starts at 240, and stops
- * from 260 to 270 between two of its kernels; it ends at 300, which is seen at 340; the hold's end
- * is seen at 390, and the next kernel is submitted at 391 and starts at once. */
+/* From 0 to 1,000 us: a kernel ends at 100, which is seen at 110. Another is submitted at 115 and
+ * starts at 118. A hold from 200 on lets it run until 230. The work above starts at 240, pauses
+ * from 260 to 270 between two of its works, and ends at 300, which is seen at 340. The hold's end
+ * is seen at 390; the next kernel is submitted at 391 and starts at once. */
 static void happen(void)
 {
     queue(BE, TRACE_BUFFERED, 0, 5, 1);
@@ -118,7 +118,7 @@ Test(idle_causes, each_cause_has_its_time)
     happen();
     expect(true, "20/2 40/1 0/0 50/1 3/1 10/1 6/2");
     cr_expect_eq(idle[BE].traced_ns, 1000000);
-    /* Real time's first work waits for best effort's last, then a switch; its second follows. */
+    /* Real time's first work waits for best effort's last and a switch. Its second just follows. */
     for (int why = 0; why < IDLE_CAUSE_COUNT; why++)
         cr_expect_eq(idle[RT].by[why].ns, why == IDLE_START ? 20000 : 0);
 }
@@ -126,7 +126,7 @@ Test(idle_causes, each_cause_has_its_time)
 Test(idle_causes, without_a_log_there_is_what_the_processes_knew)
 {
     happen();
-    /* Held until 340; then its end, and from 110 to 115 nothing was in flight. */
+    /* It is held until 340, then sees the end late; from 110 to 115 it has nothing in flight. */
     expect(false, "0/0 0/0 0/0 50/1 0/0 0/0 6/2");
 }
 
@@ -155,7 +155,7 @@ Test(idle_causes, nothing_is_lost_where_nothing_waits)
     expect(true, "0/0 0/0 0/0 0/0 0/0 0/0 0/0");
 }
 
-/* The service's trace begins at 300: what was before has no holder any more. */
+/* The service's trace begins at 300, so no holder is known before. */
 Test(idle_causes, what_was_overwritten_in_one_trace_is_left_out_of_all)
 {
     happen();
@@ -169,8 +169,8 @@ Test(idle_causes, what_was_overwritten_in_one_trace_is_left_out_of_all)
     cr_expect_eq(idle[BE].traced_ns, 700000);
 }
 
-/* Paused, or by the policy, or by somebody whose trace is not here; what it asks of the GPU stays
- * buffered, and nothing else happens: the trace ends when it was taken. */
+/* Held by a pause, by the policy, or by a process without a trace here. What it asks of the GPU
+ * stays buffered, and nothing else happens: the trace ends when it was taken. */
 static void paused(uint32_t stream)
 {
     put(BE, TRACE_SYNC, 0);

@@ -1,6 +1,6 @@
 /*
- * kernel_name.c - names of kernels as people read them: those of libraries and compilers as they
- * are found in the wild, and whatever else a file may have for a name.
+ * kernel_name.c - names of kernels as people read them: names of real libraries and compilers, and
+ * anything else that a file may have as a name.
  */
 #include "tools/cutin/kernel_name.h"
 

@@ -1,6 +1,6 @@
 /*
- * kernel_times_file.c - the table that is written of a workload's kernels, as the simulator reads
- * it.
+ * kernel_times_file.c - the table that is written of a workload's kernels, read as the simulator
+ * reads it.
  */
 #include "tools/lab/record/kernel_times.h"
 #include "tools/simgpu/device/times.h"
@@ -48,7 +48,7 @@ static uint64_t ns(struct times *t, const char *name, uint32_t blocks)
 Test(kernel_times_file, has_each_shape_and_the_lower_quartile_of_its_times)
 {
     static const char strange[] = "#a[1]*?\\ b";
-    static struct times *t; /* nobody closes it */
+    static struct times *t; /* it is never closed */
     struct workload w = {0};
     size_t lines;
 
@@ -88,7 +88,7 @@ Test(kernel_times_file, without_a_time_is_none)
     workload_free(&w);
 }
 
-/* As on a disk that is full. */
+/* Like a full disk. */
 Test(kernel_times_file, is_as_before_where_there_is_no_room)
 {
     struct workload w = {0};

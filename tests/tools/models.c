@@ -1,6 +1,5 @@
 /*
- * models.c - the generated networks are the published ones: how many kernels, which blocks, how
- * long.
+ * models.c - the generated networks are the published ones: number of kernels, blocks, and times.
  */
 #include "tools/lab/disb/models.h"
 

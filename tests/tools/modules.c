@@ -1,6 +1,6 @@
 /*
- * modules.c - the model of a GPU of modules: traffic where the arithmetic is plain, and what the
- * paper's three steps do.
+ * modules.c - the model of a GPU of modules: traffic where it is easy to compute, and the effect of
+ * the paper's three steps.
  */
 #include "tools/lab/predict/modules.h"
 #include "tools/lab/predict/programs.h"
@@ -42,9 +42,9 @@ Test(modules, a_single_chip_has_no_links)
     cr_expect_float_eq(t.dram_ns, 256 * MB / 3072.0, 0.02 * t.dram_ns, "each byte once");
 }
 
-/* Three quarters are remote, each over a link and a third on average, and each of those goes out of
- * one module and into another: twice the data. For data of which L2 has half that is the four times
- * of a module's memory that the paper sizes links by. */
+/* Three quarters of the data are remote. Each goes over a link and a third on average, and over
+ * each of those out of one module and into another: twice the data in sum. For data of which L2 has
+ * half, that is the four times a module's memory by which the paper sizes links. */
 Test(modules, spread_pages_make_twice_the_data_on_the_links)
 {
     struct modules_time t = run(&ring, "stream");
@@ -80,7 +80,7 @@ Test(modules, batches_cost_where_blocks_are_uneven)
     struct modules_time t, u;
 
     batches.batches = true;
-    k.wave_ns[0] = 1e6; /* computing is all that counts */
+    k.wave_ns[0] = 1e6; /* only computing matters */
     cr_assert_eq(modules_run(&ring, &k, &t), 0);
     cr_assert_eq(modules_run(&batches, &k, &u), 0);
     cr_expect_gt(u.ns[0], 1.1 * t.ns[0]);
@@ -126,7 +126,7 @@ Test(modules, any_number_of_modules_and_blocks_makes_a_time)
         }
 }
 
-/* The paper's order: a cache, then batches with it, then first touch with both. */
+/* The order is the paper's: a cache, then batches with it, then first touch with both. */
 Test(modules, each_step_helps_memory_intensive_programs_upon_the_ones_before)
 {
     struct modules m = ring;

@@ -1,5 +1,5 @@
 /*
- * papers.c - the models keep to their papers' figures, each within its stated tolerance.
+ * papers.c - the models agree with their papers' figures, each within its stated tolerance.
  */
 #include "tools/lab/predict/papers.h"
 

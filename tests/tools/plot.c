@@ -1,5 +1,5 @@
 /*
- * plot.c - plots say what the figures say, and fail in one line that leaves no file.
+ * plot.c - plots show what the figures say; a failure is one line and leaves no file.
  */
 #include "tests/integration/process.h"
 #include "tools/cutin/result.h"
@@ -101,7 +101,7 @@ Test(plot, other_objects_are_no_results_of_ours)
     json_decref(root);
 }
 
-/* A name in a file of figures cannot end its string and go on as a command. */
+/* A name in a file of figures cannot end its string and continue as a command. */
 Test(plot, names_stay_inside_their_quotes)
 {
     char *script =

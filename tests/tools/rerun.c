@@ -1,5 +1,5 @@
 /*
- * rerun.c - recorded programs on a modelled device: what waits for what, to the nanosecond.
+ * rerun.c - recorded programs on a modelled device: what waits for what, exact to the nanosecond.
  */
 #include "tools/lab/predict/rerun.h"
 
@@ -8,7 +8,7 @@
 
 enum { US = 1000, MOST = 64 };
 
-/* A program is written down as it is called. */
+/* A program, recorded call by call as the test makes them. */
 struct program {
     struct workload w;
     uint64_t device_ns[MOST], latency_ns[MOST], arrival_ns[MOST];
@@ -48,7 +48,7 @@ static void wait_done(struct program *p, uint64_t at_us, uint64_t us)
          (struct workload_op){.at_ns = at_us * US, .duration_ns = us * US, .kind = WORKLOAD_SYNC});
 }
 
-/* So many requests of all that was called, a period apart. */
+/* Makes a job of this many requests, a period apart; each consists of all the calls. */
 static void job(struct program *p, size_t requests, uint64_t period_us)
 {
     p->start[1] = p->w.ops;
@@ -85,9 +85,9 @@ Test(rerun, a_stream_is_in_order_and_two_run_side_by_side_where_they_fit)
     kernel(&two, 0, 1, 8, 100);
     job(&two, 1, 0);
     cr_expect_eq(alone_us(&two, 4), 100);
-    kernel(&wide, 0, 0, 24, 100); /* three of four */
-    kernel(&wide, 0, 1, 16, 100); /* two */
-    kernel(&wide, 0, 2, 8, 100);  /* one, which would fit, and does not overtake */
+    kernel(&wide, 0, 0, 24, 100); /* takes three of the four multiprocessors */
+    kernel(&wide, 0, 1, 16, 100); /* takes two */
+    kernel(&wide, 0, 2, 8, 100);  /* takes one: it would fit but does not overtake */
     job(&wide, 1, 0);
     cr_expect_eq(alone_us(&wide, 4), 200);
 }
@@ -112,11 +112,11 @@ Test(rerun, a_wait_lasts_as_long_as_the_work_and_the_way_back)
     struct program p = {0};
 
     kernel(&p, 0, 0, 8, 50);
-    wait_done(&p, 5, 1000); /* which was recorded much longer */
+    wait_done(&p, 5, 1000); /* the recorded wait was much longer */
     kernel(&p, 1010, 0, 8, 50);
     job(&p, 1, 0);
     p.job.wait_ns = 7 * US;
-    /* 50 us of work, 7 for the host to know, 5 until the next call, 50, and 7. */
+    /* 50 us of work, 7 until the host knows, 5 until the next call, 50 of work, and 7. */
     cr_expect_eq(alone_us(&p, 4), 50 + 7 + 5 + 50 + 7);
 }
 
@@ -125,7 +125,7 @@ Test(rerun, what_a_blocking_copy_waited_is_no_pause)
     struct program p = {0};
 
     copy(&p, 0, 0, 40);
-    wait_done(&p, 90, 0); /* it was recorded behind the copy, and over */
+    wait_done(&p, 90, 0); /* recorded after the copy, when that was over */
     kernel(&p, 91, 0, 8, 10);
     job(&p, 1, 0);
     cr_expect_eq(alone_us(&p, 4), 40 + 1 + 10);
@@ -154,7 +154,7 @@ Test(rerun, latency_counts_from_the_arrival)
     cr_expect_eq(p.latency_ns[2], 180 * US);
 }
 
-/* Two kernels that fill the device, asked for at once: events say 100 us of the one and 200 of the
+/* Two kernels that fill the device are launched at once. Events say 100 us for one and 200 for the
  * other, which waited for it. */
 Test(rerun, what_a_kernel_waited_for_room_is_taken_out_of_its_time)
 {
@@ -173,7 +173,7 @@ Test(rerun, what_a_kernel_waited_for_room_is_taken_out_of_its_time)
 
 /* ---- beside real time ----------------------------------------------------------------------- */
 
-/* Best effort: kernels of 30 us in one stream. Real time: one of 20 us, at `at_us`. */
+/* Best effort runs kernels of 30 us in one stream. Real time runs one of 20 us, at `at_us`. */
 static void beside(struct program *be, struct program *rt, uint64_t at_us, uint64_t budget_us)
 {
     struct rerun_device device = {.processors = 4, .budget_ns = budget_us * US};
@@ -207,7 +207,7 @@ Test(rerun, real_time_waits_for_the_budget_that_was_in_flight)
 {
     struct program be = {0}, rt = {0};
 
-    /* 20 us of the one that runs, and of the other 60 two kernels. */
+    /* It waits 20 us for the kernel that runs, and 60 for two others. */
     beside(&be, &rt, 40, 85);
     cr_expect_eq(rt.latency_ns[0], (20 + 60 + 20) * US);
     cr_expect_eq(be.job.end_ns, 320 * US);

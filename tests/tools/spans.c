@@ -1,5 +1,5 @@
 /*
- * spans.c - how long kernels took by themselves, from when they were seen on the GPU.
+ * spans.c - how long kernels took by themselves, computed from when they were on the GPU.
  */
 #include "tools/lab/record/spans.h"
 
@@ -38,7 +38,7 @@ Test(spans, of_one_stream_are_what_they_took)
     cr_expect_eq(spans_busy_ns(list, n), 310);
 }
 
-/* Stream 1 has all multiprocessors; each third kernel of 3 ns comes in between. */
+/* Stream 1 uses all multiprocessors; a kernel of 3 ns comes in between each time. */
 Test(spans, a_wait_for_another_stream_is_no_part_of_a_kernel)
 {
     for (uint64_t k = 0; k < 16; k++) {
@@ -54,7 +54,7 @@ Test(spans, a_wait_for_another_stream_is_no_part_of_a_kernel)
     cr_expect_eq(spans_busy_ns(list, n), 16 * 203);
 }
 
-/* They overlap by chance, and none of them has waited. */
+/* The kernels overlap by chance, and none of them has waited. */
 Test(spans, side_by_side_each_took_its_time_and_the_gpu_not_the_sum)
 {
     for (uint64_t k = 0; k < 8; k++) {

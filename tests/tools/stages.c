@@ -1,5 +1,5 @@
 /*
- * stages.c - a cut-in is parted at the right moments, and what is not known is not made up.
+ * stages.c - a cut-in is divided at the right moments, and what is not known is not invented.
  */
 #include "tools/cutin/latency/bench.h"
 
@@ -27,7 +27,7 @@ static void cut_in(void)
     moment(SOURCE_CUT_OUT, 390);
     kernel(SOURCE_RT, 210, 230);
     kernel(SOURCE_RT, 230, 380);
-    /* Given in no order. */
+    /* These are not in order. */
     moment(SOURCE_SUBMIT, 500);
     moment(SOURCE_SUBMIT, 18);
     moment(SOURCE_SUBMIT, 5);
@@ -58,7 +58,7 @@ Test(stages, of_one_cut_in)
     stage_sources_free(&s);
 }
 
-/* What real time waited for is not the end of a kernel that stood still meanwhile. */
+/* A kernel that was paused meanwhile is not what real time waited for. */
 Test(stages, a_paused_kernel_is_no_residue)
 {
     cut_in();
@@ -83,7 +83,7 @@ Test(stages, best_effort_that_went_before_the_hold_takes_nothing)
     stage_sources_free(&s);
 }
 
-/* Real time that was active still does not hold anew, and nobody knows what it waited for. */
+/* Real time that is still active does not hold anew, so what it waited for is not known. */
 Test(stages, without_a_hold_of_its_own_a_request_has_few_stages)
 {
     cut_in();

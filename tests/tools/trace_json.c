@@ -1,5 +1,5 @@
 /*
- * trace_json.c - the picture of a trace: what two threads recorded in any order.
+ * trace_json.c - the picture of a trace: what two threads recorded, in any order.
  */
 #include "tools/cutin/trace/trace_view.h"
 
@@ -34,7 +34,7 @@ static void put(enum trace_kind kind, uint64_t turn, uint64_t us)
     trace_put(&r);
 }
 
-/* From `origin_us` on, until `end_us` where that is not 0, with a mark at `mark_us`. */
+/* From `origin_us` to `end_us` (0: to the last record), with a mark at `mark_us`. */
 static json_t *picture(uint64_t origin_us, uint64_t end_us, uint64_t mark_us)
 {
     struct trace_json j = {0};
@@ -59,7 +59,7 @@ static json_t *picture(uint64_t origin_us, uint64_t end_us, uint64_t mark_us)
     return root;
 }
 
-/* The slices "active", in the order of the file, as "from-to" in microseconds. */
+/* Compares the slices "active", in the order of the file, as "from-to" in microseconds. */
 static void expect_active(const char *expected)
 {
     json_t *root = picture(0, 0, 0), *e;
@@ -95,7 +95,7 @@ Test(trace_json, a_stream_is_active_from_cutting_in_to_its_end)
     begin();
     put(TRACE_CUT_IN, 1, 10);
     put(TRACE_CUT_OUT, 1, 20);
-    put(TRACE_CUT_IN, 2, 30); /* as long as the trace */
+    put(TRACE_CUT_IN, 2, 30); /* until the trace's end */
     put(TRACE_CUT_IN, 3, 40);
     expect_active("10-20 30-40 40-40");
 }
@@ -130,7 +130,7 @@ Test(trace_json, what_began_before_the_trace_has_no_slice)
     put(TRACE_CUT_OUT, 8, 30);
     expect_active("20-30");
 }
-/* A submission that lasts beyond the end of the picture, and a mark before its begin. */
+/* A submission lasts beyond the end of the picture, and a mark comes before its beginning. */
 Test(trace_json, nothing_begins_outside_of_the_picture)
 {
     struct trace_record r = {.kind = TRACE_SUBMITTED, .stream = 1, .ns = 30000};

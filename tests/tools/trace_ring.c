@@ -1,6 +1,6 @@
 /*
- * trace_ring.c - the file that a traced process writes: what is kept, what readers make of it, and
- * what is refused.
+ * trace_ring.c - the file that a traced process writes: what it keeps, what readers get from it,
+ * and what they refuse.
  */
 #include "tools/cutin/trace/trace_view.h"
 
@@ -119,7 +119,7 @@ static uint64_t bytes_of(uint64_t record, const uint64_t *write)
     return bytes;
 }
 
-/* Its writer has left by a jump. What is changed in the file shows what is written again. */
+/* The writer left by a jump. Bytes that the test changes show what is written again. */
 Test(trace_ring, a_record_that_never_comes_has_the_rest_written_again_for_a_while_only)
 {
     static const uint64_t changed = 4711;
@@ -167,7 +167,7 @@ Test(trace_ring, names_are_kept_whole_and_once_and_never_overflow)
     cr_expect_str_eq(trace_view_name(&v, gemm + 1), "", "the middle of a name is none");
     cr_expect_str_eq(trace_view_name(&v, v.file->header.names), "");
     cr_expect_str_eq(trace_view_name(&v, UINT32_MAX), "");
-    do { /* until there is no room for one more */
+    do { /* until one more has no room */
         snprintf(name, 8, "%07u", ++n);
         name[7] = 'n';
     } while (trace_name(name) != 0 && n < 1000);
@@ -244,7 +244,7 @@ static void *writer(void *arg)
     return NULL;
 }
 
-/* A reader beside them: every record that it gets is one writer's, whole. */
+/* Beside them a reader reads: each record that it gets is one writer's, and whole. */
 Test(trace_ring, many_writers_and_a_reader)
 {
     pthread_t threads[WRITERS];
@@ -318,7 +318,7 @@ static void refused(const char *word)
     cr_expect_null(v.file);
 }
 
-/* By a process that has ended. */
+/* The writer has ended. */
 static void written(void)
 {
     pid_t pid = fork();
@@ -332,7 +332,7 @@ static void written(void)
     cr_assert_eq(waitpid(pid, NULL, 0), pid);
 }
 
-/* Writes 4 bytes of the file. */
+/* Changes 4 bytes of the file. */
 static void poke(long at, uint32_t value)
 {
     FILE *f = fopen(path, "r+");
@@ -365,7 +365,7 @@ Test(trace_ring, what_is_no_trace_is_refused)
     cr_expect_eq(trace_view_open(&v, "/no/such/file", why, sizeof(why)), -ENOENT);
 }
 
-/* A clock that is 1000 ahead, read from samples of which only one met an idle stream. */
+/* The device's clock is 1000 ahead. Only one of the samples met an idle stream. */
 Test(trace_ring, samples_find_their_place_on_the_hosts_clock)
 {
     struct trace_record r = {.kind = TRACE_SAMPLE, .ns = 5000};
@@ -378,7 +378,7 @@ Test(trace_ring, samples_find_their_place_on_the_hosts_clock)
     r.sample.device_ns = 4000;
     r.sample.duration_ns = 70;
     trace_put(&r);
-    r.ns = 5010; /* waited behind the first */
+    r.ns = 5010; /* it waited behind the first */
     r.sample.device_ns = 4070;
     trace_put(&r);
     v = view();
@@ -386,7 +386,7 @@ Test(trace_ring, samples_find_their_place_on_the_hosts_clock)
     cr_assert(trace_clocks_place(&clocks, &r, &start, &took));
     cr_expect_eq(start, 5070);
     cr_expect_eq(took, 70);
-    r.sample.lead_ns = 90; /* the call itself began after the first event: 5100 */
+    r.sample.lead_ns = 90; /* the call began after the first event: at 5100 */
     cr_assert(trace_clocks_place(&clocks, &r, &start, &took));
     cr_expect_eq(start, 5100);
     cr_expect_eq(took, 40);
@@ -407,7 +407,7 @@ static void hit(int signal)
     hits = hits + 1;
 }
 
-/* In a process whose SIGBUS does this: 0, or which of its expectations failed. */
+/* Runs in a process with this action for SIGBUS. Returns 0, or the check that failed. */
 static int cut_short(void (*does)(int), off_t length)
 {
     struct sigaction now;
@@ -456,7 +456,7 @@ static bool is_kept(const char *file)
     return kept;
 }
 
-/* Whatever fs.protected_hardlinks, _regular and _fifos of the machine are. */
+/* Independent of the machine's fs.protected_hardlinks, _regular and _fifos. */
 Test(trace_ring, what_somebody_put_there_first_is_not_cut_short)
 {
     char victim[96];
@@ -483,10 +483,10 @@ Test(trace_ring, what_somebody_put_there_first_is_not_cut_short)
     cr_expect_not(trace_on());
     cr_assert(geteuid() != 0 || chown(victim, 0, 0) == 0);
     cr_assert_eq(rename(victim, path), 0);
-    begin(1024, false); /* one of its own it writes again */
+    begin(1024, false); /* a file of its own may be written again */
 }
 
-/* What the program closes, and opens at that number, is its own. */
+/* The file takes no descriptor number of the program's. */
 Test(trace_ring, the_file_is_none_of_the_programs)
 {
     int before = dup(STDERR_FILENO), after;
@@ -496,7 +496,7 @@ Test(trace_ring, the_file_is_none_of_the_programs)
     begin(1024, false);
     after = dup(STDERR_FILENO);
     close(after);
-#ifndef __SANITIZE_THREAD__ /* as in common/thread.c */
+#ifndef __SANITIZE_THREAD__ /* see common/thread.c */
     cr_expect_eq(after, before);
 #endif
     put_numbered(1, 3);

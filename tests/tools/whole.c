@@ -1,4 +1,4 @@
-/* whole.c - a file that is written beside its place: others find what was there, or all of it. */
+/* whole.c - a file that is written beside its place: readers find the old file or the new one. */
 #include "common/whole.h"
 
 #include <criterion/criterion.h>
@@ -37,7 +37,7 @@ static void end(void)
 
 TestSuite(whole, .init = start, .fini = end);
 
-/* What is written beside it is another one. */
+/* No other file is left in the folder. */
 static void nothing_beside(void)
 {
     cr_assert_eq(unlink(path), 0);
@@ -76,7 +76,7 @@ Test(whole, nothing_of_what_was_given_up_is_left)
     nothing_beside();
 }
 
-/* Of a disk that is full, as by a limit of files' sizes. */
+/* A limit on file sizes acts like a full disk. */
 Test(whole, nothing_is_left_of_what_has_no_room)
 {
     struct whole w;
@@ -93,7 +93,7 @@ Test(whole, nothing_is_left_of_what_has_no_room)
     nothing_beside();
 }
 
-/* As /dev/stdout is one. */
+/* For example /dev/stdout is a link. */
 Test(whole, a_link_stays_one)
 {
     struct whole w;

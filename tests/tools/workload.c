@@ -1,5 +1,5 @@
 /*
- * workload.c - a workload file is what was written, or it is refused.
+ * workload.c - a workload file is read as it was written, or it is refused.
  */
 #include "tools/lab/record/workload.h"
 
@@ -201,7 +201,7 @@ Test(workload, other_versions_and_other_files_are_refused)
     cr_expect_not_null(strstr(why, "/no/such/file"));
 }
 
-/* What a faulty program wrote with a right check sum. */
+/* A faulty program wrote this with a right checksum. */
 static void senseless(void (*spoil)(struct workload *))
 {
     struct workload w = sample(), r;
@@ -265,8 +265,8 @@ static uint32_t crc_of(const unsigned char *data, size_t n)
     return ~crc;
 }
 
-/* The names are "gemm", "relu" and 6 bytes that fill up; `change` of them, with a right check
- * sum. */
+/* The names are "gemm", "relu" and 6 bytes of padding. Changes one byte and makes the checksum
+ * right. */
 static void names_refused(size_t at, char change, const char *word)
 {
     struct workload_header h;
@@ -306,7 +306,7 @@ Test(workload, a_name_without_an_end_is_refused)
     free(data);
 }
 
-/* Any bytes at all: read or refused, and what was read keeps its bounds. */
+/* Any bytes are read or refused, and what was read keeps its bounds. */
 Test(workload, random_mutations_never_break_the_reader)
 {
     uint64_t state = 42;

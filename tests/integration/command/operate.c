@@ -2,6 +2,7 @@
  * operate.c - `cutin list`, `top`, `set`, `pause`, `resume`, `reset` and `policy` on programs that
  * run: what they show, what they change, and what they say when they cannot.
  */
+#include "common/clock.h"
 #include "common/machine_socket.h"
 #include "tests/integration/gpu.h"
 #include "tests/integration/command/terminal.h"
@@ -188,6 +189,27 @@ static bool has_launched(const struct message_row *row)
     return row->devices > 0 && row->device[0].kernels > 200;
 }
 
+static uint64_t holds_awaited;
+
+static bool held_so_often(const struct message_row *row)
+{
+    return client_holds(row) >= holds_awaited;
+}
+
+/* Seconds in which both programs surely do something: some times what a few requests just took. */
+static const char *seconds_of_work(void)
+{
+    static char text[16];
+    struct message_row row;
+    uint64_t began_ns = clock_ns();
+
+    cr_assert(client_wait("be_training", held_often, 60, &row));
+    holds_awaited = client_holds(&row) + 5;
+    cr_assert(client_wait("be_training", held_so_often, 60, NULL));
+    snprintf(text, sizeof(text), "%.1f", 2 + 5 * (double)(clock_ns() - began_ns) / 1e9);
+    return text;
+}
+
 Test(operate, list_and_top_show_every_figure_of_two_programs)
 {
     struct process *daemon = daemon_start(), *be = long_training();
@@ -196,7 +218,7 @@ Test(operate, list_and_top_show_every_figure_of_two_programs)
     cr_assert(client_wait("be_training", held_often, 60, NULL));
     cr_assert(client_wait("rt_inference", has_launched, 60, NULL));
     check_json(RUN("list", "--json"));
-    check_json(RUN("top", "--once", "--json", "--interval", "2"));
+    check_json(RUN("top", "--once", "--json", "--interval", seconds_of_work()));
     check_table(RUN("list"), NULL);
     check_table(RUN("top", "--once", "--interval", "0.1"), "level");
     process_free(be);

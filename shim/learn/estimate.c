@@ -199,8 +199,8 @@ static bool sample_in_shift(const struct sample *s, uint32_t ns)
 }
 
 /* The pair of a kernel that did not wait contains the time until its launch, at most that of the
- * call. A kernel that took longer than all that another stream had may have shared the device, at
- * worst half of it. Between the possible times this takes the middle. */
+ * call. A kernel that took longer than all that another stream had may have shared the device. Its
+ * own time is then between half of what it took and all of it: two thirds count. */
 static uint32_t sample_ns(const struct sample *s, uint32_t ns)
 {
     if (!s->waited && !MUTANT(call_timed))

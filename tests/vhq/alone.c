@@ -57,6 +57,7 @@ Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
     int a = world_stream(w, VHQ_NONBLOCKING), n = 2 * LOOSE_MOST_NS / (20 * 1000);
     for (int i = 0; i < n; i++)
         launch(w, a, 20);
+    WAIT_FOR(in_device(w, a) >= (uint32_t)n / 2);
     dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), (uint32_t)n / 2, "%u", in_device(w, a));
     cr_assert_eq(w->mark_calls, LOOSE_PART, "%d", w->mark_calls);
@@ -109,14 +110,13 @@ Test(alone, less_is_in_the_device_with_others_beside_it)
     vhq_set_tighten(w->set);
     for (int i = 0; i < n; i++)
         launch(w, a, 20);
-    dispatcher_looks(w);
     uint32_t few = LOOSE_BESIDE_NS / (20 * 1000);
-    cr_assert_geq(in_device(w, a), few);
+    WAIT_FOR(in_device(w, a) >= few);
+    dispatcher_looks(w);
     cr_assert_leq(in_device(w, a), few + LOOSE_PART, "%u", in_device(w, a));
     atomic_store(&beside, 0);
     vhq_set_tighten(w->set);
-    dispatcher_looks(w);
-    cr_assert_eq(in_device(w, a), (uint32_t)n, "they have gone: %u", in_device(w, a));
+    WAIT_FOR(in_device(w, a) == (uint32_t)n); /* not always in one look */
     device_start(w, 1);
     vhq_set_sync(w->set, false);
     world_free(w);

@@ -80,6 +80,7 @@ Test(alone, streams_go_beside_one_that_has_all_the_room)
     for (int i = 0; i < 2 * part; i++)
         launch(w, b, 20);
     int first = launch(w, c, LOOSE_MOST_NS / 1000), next = launch(w, c, 20);
+    WAIT_FOR(in_device(w, a) >= (uint32_t)n && in_device(w, b) >= (uint32_t)part);
     dispatcher_looks(w);
     cr_assert_eq(in_device(w, a), (uint32_t)n, "%u", in_device(w, a));
     cr_assert_eq(in_device(w, b), (uint32_t)part, "%u", in_device(w, b));

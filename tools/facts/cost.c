@@ -123,7 +123,7 @@ static void time_stream(const struct cost *c)
 static void look_again(int round)
 {
     if (round % 2)
-        nanosleep(&(struct timespec){0, 10000}, NULL);
+        nap_us(10);
 }
 
 /* How much later a thread sees a marker in memory than an event tells, at best. On a busy machine

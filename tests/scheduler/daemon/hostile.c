@@ -405,7 +405,7 @@ static uint64_t answering_ns(int fd)
 {
     uint64_t before = processor_ns();
 
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 400; i++)
         settle(fd);
     return processor_ns() - before;
 }

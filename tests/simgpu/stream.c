@@ -288,24 +288,30 @@ Test(stream, a_stream_blocked_in_a_wait_does_not_block_others)
     cr_expect_eq(*word, 1);
 }
 
-static atomic_int calls;
+static atomic_int calls, in_order;
 static _Atomic CUresult inside;
 
-static void count(void *arg)
+static void count(void *place)
 {
-    atomic_fetch_add(&calls, 1);
-    if (arg)
-        atomic_store(&inside, cuStreamQuery(*(CUstream *)arg));
+    if (atomic_fetch_add(&calls, 1) == (int)(intptr_t)place)
+        atomic_fetch_add(&in_order, 1);
+}
+
+static void call_inside(void *arg)
+{
+    (void)arg;
+    atomic_store(&inside, cuCtxSynchronize());
 }
 
 Test(stream, host_functions_run_in_order_and_may_not_call_cuda)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
     for (int i = 0; i < 10; i++)
-        CHECK(cuLaunchHostFunc(s, count, NULL));
-    CHECK(cuLaunchHostFunc(s, count, &s));
+        CHECK(cuLaunchHostFunc(s, count, (void *)(intptr_t)i));
+    CHECK(cuLaunchHostFunc(s, call_inside, NULL));
     CHECK(cuStreamSynchronize(s));
-    cr_expect_eq(calls, 11);
+    cr_expect_eq(in_order, 10);
+    cr_expect_eq(inside, CUDA_ERROR_NOT_PERMITTED);
     EXPECT(cuLaunchHostFunc(s, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 

@@ -55,13 +55,13 @@ static void link_down(struct client_state *self, int why)
     connection_close(&self->connection);
     if (!was_up)
         state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
-                  "the scheduler at %s does not take this process in (%s): until it does, only "
+                  "the scheduler at %s does not accept this process (%s): until it does, only "
                   "streams of this process are ordered",
                   self->socket, why == -ETIMEDOUT ? "it does not answer" : strerror(-why));
     if (was_up) {
         state_say(
             self, NOTICE_LOST, LOG_WARN,
-            "lost the scheduler at %s (%s): other processes hold nothing here until it is back",
+            "lost the scheduler at %s (%s): until it is back, other processes hold nothing here",
             self->socket, strerror(-why));
         state_leave_daemon(self);
         self->hold_limit.share_percent = self->share_percent = 0;
@@ -98,8 +98,9 @@ static void link_connect(struct client_state *self)
             self, NOTICE_NO_DAEMON, LOG_WARN,
             "no scheduler at %s (%s): until one starts, only streams of this process are ordered",
             self->socket,
-            rc == -SOCKET_FOREIGN ? "another user's, in a folder that others can write to"
-                                  : strerror(-rc));
+            rc == -SOCKET_FOREIGN
+                ? "the socket is another user's, in a folder that others can write to"
+                : strerror(-rc));
         connection_close(&self->connection);
         retry_later(self);
         return;
@@ -126,8 +127,8 @@ static int on_done(struct client_state *self, const union message *m, int fd)
 {
     if (self->link == LINK_UP && m->done.error == -EUSERS) {
         state_say(self, NOTICE_FULL, LOG_WARN,
-                  "nobody holds this process on a device: its user has too many there already "
-                  "(clients_per_device in cutind.conf)");
+                  "no other process holds this one on a device: its user has too many clients "
+                  "there already (clients_per_device in cutind.conf)");
         return 0;
     }
     if (self->link == LINK_UP && m->done.error == -EOPNOTSUPP)
@@ -138,7 +139,7 @@ static int on_done(struct client_state *self, const union message *m, int fd)
               "the scheduler at %s refuses this process (%s): only streams of this process are "
               "ordered",
               self->socket,
-              m->done.error == -EPROTO   ? "another version"
+              m->done.error == -EPROTO   ? "it is another version"
               : m->done.error == -EUSERS ? "its user has too many clients already"
                                          : strerror(-m->done.error));
     return m->done.error;
@@ -218,8 +219,8 @@ static int on_bit(struct client_state *self, const union message *m, int fd)
 
     if (none)
         state_say(self, NOTICE_NO_BIT, LOG_WARN,
-                  "this process holds nobody on a device: others above best effort have all %u "
-                  "places there, or its user half of them",
+                  "this process cannot hold others on a device: others above best effort have all "
+                  "%u places there, or its user has half of them",
                   PAGE_CLIENT_BITS);
     activity_bit(&self->activity, m->bit.slot, none ? 0 : 1u << m->bit.bit);
     preemptible_own(&self->activity.preemptible, self->activity.bit);

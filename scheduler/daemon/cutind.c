@@ -97,7 +97,7 @@ static int parse(struct command_line *line, int argc, char **argv)
             return 1;
         default:
             fprintf(stderr, "cutind: %s %s; see cutind --help\n", argv[optind - 1],
-                    row == ':' ? "needs a value" : "is no option, or takes no value");
+                    row == ':' ? "needs a value" : "is not an option, or takes no value");
             rc = -1;
         }
     if (rc != 0 || optind == argc)
@@ -192,7 +192,7 @@ static int serve(struct listener *l, const struct command_line *line, struct con
         return EXIT_FAILURE;
     }
     log_line(LOG_INFO, "version " CUTIN_VERSION ", at %s, configuration: %s, policy %s",
-             line->socket[0] ? line->socket : "a socket of systemd's",
+             line->socket[0] ? line->socket : "a socket from systemd",
              conf->loaded ? conf->path : "defaults", conf->policy->name);
     tell_ready(line);
     rc = daemon_run(d);

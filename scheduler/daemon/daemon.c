@@ -145,9 +145,10 @@ static int name_look(struct daemon *d, uint64_t now_ns)
     if (rc == 0)
         rc = listener_begin(d);
     if (rc == 0)
-        log_line(LOG_WARN, "%s was removed, and is there again", d->listener->path);
+        log_line(LOG_WARN, "%s was removed and has been created again", d->listener->path);
     else if (had || rc == -EADDRINUSE)
-        log_line(LOG_ERROR, "somebody removed %s: %s", d->listener->path, why);
+        log_line(LOG_ERROR, "%s was removed and cannot be created again: %s", d->listener->path,
+                 why);
     return rc == -EADDRINUSE ? rc : 0;
 }
 
@@ -308,8 +309,8 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
             continue;
         log_about(
             p->user, LOG_WARN,
-            "scheduling off for process %d of user %u, and for a minute for all of that user: it "
-            "discarded the memory of its page, which costs real-time work page faults",
+            "scheduling off for process %d of user %u, and for a minute for all processes of that "
+            "user: it discarded the memory of its page, which costs real-time work page faults",
             (int)p->who.pid, (unsigned)p->who.uid);
         limit_ban(p, now);
         p->dead = true;

@@ -265,9 +265,9 @@ static void listen_again(struct http *h)
         close(fd);
     }
     if (h->ours && h->said)
-        log_line(LOG_WARN, "metrics are served at %s now", h->address);
+        log_line(LOG_WARN, "metrics are now served at %s", h->address);
     else if (!h->ours && !h->said)
-        log_line(LOG_ERROR, "%s: continuing without metrics, and trying again", why);
+        log_line(LOG_ERROR, "%s: continuing without metrics and trying again", why);
     h->said = !h->ours;
 }
 

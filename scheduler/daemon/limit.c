@@ -225,8 +225,8 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
         p->turned_away = true;
         peer_send_done(p, -EUSERS, 0);
         log_about(p->user, LOG_WARN,
-                  "nobody holds process %d on a device: user %u has %u clients there already "
-                  "(clients_per_device)",
+                  "no other process holds process %d on a device: user %u has %u clients there "
+                  "already (clients_per_device)",
                   (int)p->who.pid, (unsigned)p->who.uid, d->conf->clients_per_device);
         return false;
     }

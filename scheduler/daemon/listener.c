@@ -45,8 +45,9 @@ static int check_way(const char *path, char *why, size_t why_size)
             return -errno;
         if (st.st_uid != geteuid() && st.st_uid != 0 &&
             !id_is_outside(st.st_uid, "/proc/self/uid_map")) {
-            EXPLAIN("%s, on the way to the socket, belongs to user %u: use a folder of your own",
-                    part, (unsigned)st.st_uid);
+            EXPLAIN(
+                "%s, part of the path to the socket, belongs to user %u: use a folder of your own",
+                part, (unsigned)st.st_uid);
             return -EPERM;
         }
         if (S_ISDIR(st.st_mode) && check_mode(&st, part, why, why_size) != 0)

@@ -26,12 +26,13 @@ static const struct series {
     {"holds_total", "counter", "Times that buffered work was held.", AT(holds), PLAIN},
     {"hold_seconds_total", "counter", "Time in which work waited because it was held.", AT(hold_ns),
      SECONDS},
-    {"padded_total", "counter", "Commands that went beside the work that held them.", AT(padded),
+    {"padded_total", "counter", "Commands submitted beside the work that held them.", AT(padded),
      PLAIN},
-    {"peer_releases_total", "counter", "Times that a hold let work go on for others.",
+    {"peer_releases_total", "counter", "Times that a hold released work that others may wait for.",
      AT(peer_releases), PLAIN},
-    {"cut_ins_total", "counter", "Times that it began to hold others.", AT(cut_ins), PLAIN},
-    {"gpu_seconds_total", "counter", "GPU time of what ran.", AT(gpu_ns), SECONDS},
+    {"cut_ins_total", "counter", "Times that the process began to hold others.", AT(cut_ins),
+     PLAIN},
+    {"gpu_seconds_total", "counter", "GPU time of the work that ran.", AT(gpu_ns), SECONDS},
     {"in_flight", "gauge", "Commands submitted and not known complete.", AT(in_flight), PLAIN},
     {"waiting", "gauge", "Commands buffered and not submitted.", AT(waiting), PLAIN},
 #undef AT
@@ -130,15 +131,14 @@ static void print_daemon(FILE *out, const struct daemon *d)
         if (n)
             fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)p->who.uid, n);
     }
-    print_head(out, "refused_total", "counter", "What users were refused.");
+    print_head(out, "refused_total", "counter", "Connections, clients and levels refused.");
     for (int i = 0; i < REFUSALS; i++)
         fprintf(out, "cutin_refused_total{what=\"%s\"} %" PRIu64 "\n", refused[i], d->refused[i]);
     print_head(out, "loop_lag_seconds", "gauge",
-               "The longest that a message had to wait for others in this minute and the last.");
+               "Longest time that a message waited for others in this minute and the last.");
     fprintf(out, "cutin_loop_lag_seconds %" PRIu64 ".%06" PRIu64 "\n", turn / 1000000000,
             turn / 1000 % 1000000);
-    print_head(out, "log_dropped_total", "counter",
-               "Lines of the log that are lost or were left out.");
+    print_head(out, "log_dropped_total", "counter", "Log lines that were lost or left out.");
     fprintf(out, "cutin_log_dropped_total %" PRIu64 "\n", log_dropped);
 }
 
@@ -160,7 +160,7 @@ void metrics_print(FILE *out, const struct daemon *d)
         PEER_DEVICES (peers, p, slot)
             print_value(out, p, slot, s);
     }
-    print_head(out, "held_seconds", "gauge", "How long a holder has held it without a break.");
+    print_head(out, "held_seconds", "gauge", "How long a holder held the process without a break.");
     PEER_DEVICES (peers, p, slot)
         print_held(out, peers, p, slot);
 }

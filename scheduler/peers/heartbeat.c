@@ -99,7 +99,7 @@ bool heartbeat_look(struct peer *peers, bool turns, uint64_t now_ns)
         ask(p, silent);
         why = silence(p, silent);
         if (why && !p->stalled)
-            log_about(p->user, LOG_INFO, "process %d %s: it no longer holds anybody",
+            log_about(p->user, LOG_INFO, "process %d %s: it no longer holds other processes",
                       (int)p->who.pid, why);
         /* At every look: it may have run for a moment in between, in the middle of a write. */
         if (why)

@@ -42,7 +42,7 @@ static void write_line(uint32_t severity, const char *text)
         snprintf(mark, sizeof(mark), "<%d>", priority[severity]);
     if (lost)
         n = snprintf(line, sizeof(line),
-                     "%s%s%u lines were lost: nobody read this log, or its disk was full\n%s%s\n",
+                     "%s%s%u lines were lost: this log was not read, or its disk was full\n%s%s\n",
                      torn ? "\n" : "", mark, lost, mark, text);
     else
         n = snprintf(line, sizeof(line), "%s%s\n", mark, text);

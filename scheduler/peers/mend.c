@@ -76,11 +76,10 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
             used += (size_t)snprintf(who + used, sizeof(who) - used, "process %d of user %u, ",
                                      (int)other->who.pid, (unsigned)other->who.uid);
     }
-    log_about(
-        p->user, LOG_WARN,
-        "hold bits 0x%x in the page of process %d did not match their owners, and do again: %sthe "
-        "process itself or one that has ended wrote them",
-        bits, (int)p->who.pid, who);
+    log_about(p->user, LOG_WARN,
+              "repaired hold bits 0x%x in the page of process %d, which did not match their "
+              "owners: %sthe process itself or one that has ended wrote them",
+              bits, (int)p->who.pid, who);
 }
 
 /* `seen`: the bits that were wrong at the look before. Returns those that were put right. */

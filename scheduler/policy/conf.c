@@ -81,7 +81,8 @@ static int take_mode(struct reading *r, const struct setting *s, const char *val
     unsigned long n = strtoul(value, &end, 8);
 
     if (*value < '0' || *value > '7' || *end || n > 0777 || (n & 0600) != 0600)
-        return mistake(r, -EINVAL, "%s = %.40s is not a mode such as 0660 that lets the owner in",
+        return mistake(r, -EINVAL,
+                       "%s = %.40s is not a mode such as 0660 that lets the owner read and write",
                        s->name, value);
     *(uint32_t *)field(r, s) = (uint32_t)n;
     return 0;
@@ -147,7 +148,7 @@ static int take_rules(struct reading *r, const struct setting *s, const char *va
 
     snprintf(copy, sizeof(copy), "%s", value);
     if (!*value)
-        return mistake(r, -EINVAL, "%s = names nobody; leave the line out", s->name);
+        return mistake(r, -EINVAL, "%s = has no value; leave the line out", s->name);
     for (char *w = strtok_r(copy, ", \t", &save); w && rc == 0; w = strtok_r(NULL, ", \t", &save)) {
         rc = rule_parse(&rule, w);
         if (rc == -ENOENT)
@@ -171,7 +172,7 @@ static int take_cgroups(struct reading *r, const struct setting *s, const char *
 
     for (uint32_t i = 0; i < rules->count && rc == 0; i++)
         if (rules->rule[i].kind != RULE_CGROUP)
-            rc = mistake(r, -EINVAL, "%s takes cgroup:/PATH alone", s->name);
+            rc = mistake(r, -EINVAL, "%s takes only cgroup:/PATH", s->name);
     return rc;
 }
 

@@ -74,8 +74,8 @@ static int parse(const char *text, union address *a, socklen_t *size, char *why,
     }
     if (a->any.sa_family == AF_INET ? ntohl(a->v4.sin_addr.s_addr) >> 24 != 127
                                     : !IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr)) {
-        EXPLAIN("%.60s could be reached from other machines, and metrics tell who runs what: use "
-                "127.0.0.1, [::1] or unix:/PATH, and a proxy that asks for a password",
+        EXPLAIN("other machines could reach %.60s, and metrics show what each user runs: use "
+                "127.0.0.1, [::1] or unix:/PATH, behind a proxy that asks for a password",
                 text);
         return -EINVAL;
     }

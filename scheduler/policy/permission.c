@@ -71,11 +71,10 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
     size_t length, most = 1;
 
     if (is_contained(conf, who) && !who->cgroups) {
-        snprintf(
-            out, size,
-            "no rule can give process %d level %s: %s has `contained`, and where its cgroup is "
-            "cannot be told, as of processes in another PID namespace",
-            (int)who->pid, level, conf->path);
+        snprintf(out, size,
+                 "no rule can give process %d level %s: %s has `contained`, and cutind cannot find "
+                 "the cgroup of that process, which may be in another PID namespace",
+                 (int)who->pid, level, conf->path);
         return;
     }
     if (is_contained(conf, who)) {
@@ -93,7 +92,7 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
         snprintf(name, sizeof(name), "account %s or user %u", who->job.account, (unsigned)who->uid);
         snprintf(rule, sizeof(rule), "account:%s", who->job.account);
     } else if (who->uid == ID_UNKNOWN) {
-        snprintf(name, sizeof(name), "users from outside of cutind's user namespace");
+        snprintf(name, sizeof(name), "users outside cutind's user namespace");
         snprintf(rule, sizeof(rule), "everybody");
     } else {
         /* Not by name: the name may be known only to a server that does not answer, and the daemon

@@ -116,9 +116,9 @@ int cgroups_check(char *why, size_t why_size)
     if (stat("/proc/self/ns/cgroup", &namespace) == 0 && namespace.st_ino == initial)
         return 0;
     snprintf(why, why_size,
-             "cgroup:/PATH needs the machine's cgroup namespace, and this cutind has another one, "
-             "where the cgroups of others cannot be told: start it as a service of the machine, in "
-             "a privileged container, or with --cgroupns=host of Docker and podman");
+             "cgroup:/PATH needs the machine's cgroup namespace, but this cutind runs in another "
+             "one, which hides the cgroups of others: start it as a service of the machine, in a "
+             "privileged container, or with --cgroupns=host of Docker and podman");
     return -ENOTSUP;
 }
 

@@ -66,15 +66,15 @@
     X(holds, "times that buffered work was held")                                                  \
     X(hold_ns, "time in which work waited for a hold to end")                                      \
     X(cut_ins, "times that this client began to hold others")                                      \
-    X(gpu_ns, "GPU time of what has run, at most; without queues: time active")                    \
+    X(gpu_ns, "upper bound of the GPU time of work that ran; without queues: time active")         \
     X(dropped, "commands dropped by resets")                                                       \
     X(waiting, "commands buffered and not submitted, now")                                         \
     X(kernels, "kernels and graphs that the program has launched")                                 \
     X(gates, "places where a hold can stop what the driver has")                                   \
     X(ungated_graphs, "long graphs that a hold cannot stop, although gates are in use")            \
-    X(padded, "commands that went beside the real-time work that held them")                       \
-    X(peer_releases, "times that a hold let work go on for others who may wait for it")            \
-    X(unsure_ns, "of gpu_ns, what may have been others' turns")
+    X(padded, "commands submitted beside the real-time work that held them")                       \
+    X(peer_releases, "times that a hold released work for which others may wait")                  \
+    X(unsure_ns, "part of gpu_ns that may have been turns of others")
 
 struct page_counters {
 #define PAGE_COUNTER(field, help) _Atomic uint64_t field;

@@ -232,7 +232,7 @@ Test(conf, of_what_is_contained_the_user_counts_for_nothing)
     cr_assert_str_eq(reason, "no rule gives the cgroup of process 0 level rt; allow it with `rt = "
                              "cgroup:/kubepods/pod5/c0` under [allow] in FILE");
     permission_explain(&conf, &root_unknown, 3, reason, sizeof(reason));
-    cr_assert(strstr(reason, "where its cgroup is cannot be told"), "%s", reason);
+    cr_assert(strstr(reason, "cannot find the cgroup of that process"), "%s", reason);
 }
 
 /* The line between the quotes is accepted, and grants the level. */
@@ -337,7 +337,7 @@ Test(conf, a_mistake_is_one_line_with_its_place_and_changes_nothing)
         {"[allow]\nrt = cgroup:/\n", "FILE:2: rt: cgroup:/ is not"},
         {"[allow]\nrt = cgroup:/a//b\n", "FILE:2:"},
         {"[allow]\nrt = cgroup:/../pod5\n", "FILE:2: rt: cgroup:/../pod5 is not"},
-        {"[allow]\ncontained = cgroup:/a uid:5\n", "FILE:2: contained takes cgroup:/PATH alone"},
+        {"[allow]\ncontained = cgroup:/a uid:5\n", "FILE:2: contained takes only cgroup:/PATH"},
         {"[allow]\nbe = everybody\n", "FILE:2: [allow] has no setting be"},
         {"[permit]\nrt = everybody\n", "FILE:2: there is no section [permit]"},
         {"rt = everybody\n", "FILE:1: there is no section []"},
@@ -351,9 +351,9 @@ Test(conf, a_mistake_is_one_line_with_its_place_and_changes_nothing)
         {"[daemon]\nlog = loud\n", "FILE:2: log = loud"},
         {"[policy]\nname = none\n", "FILE:2: there is no policy none"},
         {"[policy]\nmin_share_percent = 91\n", "FILE:2: min_share_percent = 91"},
-        {"[metrics]\nlisten = 0.0.0.0:9475\n", "FILE:2: 0.0.0.0:9475 could be reached"},
-        {"[metrics]\nlisten = 10.0.0.1:9475\n", "FILE:2: 10.0.0.1:9475 could be reached"},
-        {"[metrics]\nlisten = [::]:9475\n", "FILE:2: [::]:9475 could be reached"},
+        {"[metrics]\nlisten = 0.0.0.0:9475\n", "FILE:2: other machines could reach 0.0.0.0:9475"},
+        {"[metrics]\nlisten = 10.0.0.1:9475\n", "FILE:2: other machines could reach 10.0.0.1:9475"},
+        {"[metrics]\nlisten = [::]:9475\n", "FILE:2: other machines could reach [::]:9475"},
         {"[metrics]\nlisten = 127.0.0.1\n", "FILE:2: 127.0.0.1 is not"},
         {"[metrics]\nlisten = localhost:80\n", "FILE:2: localhost:80 is not"},
         {"[metrics]\nlisten = [::1:80\n", "FILE:2:"},

@@ -85,7 +85,7 @@ def _ask(path, level, weight):
         answer = daemon.recv(4096)
     size = struct.calcsize(_WELCOME_LAYOUT)
     if len(answer) < size or struct.unpack_from("=H", answer, 4)[0] != _WELCOME:
-        return "the daemon does not take this process in: another version, or too many of this user"
+        return "the daemon does not accept this process: it is another version, or its user has too many"
     fields = struct.unpack(_WELCOME_LAYOUT, answer[:size])
     return fields[8].split(b"\0")[0].decode(errors="replace") if fields[5] else None
 

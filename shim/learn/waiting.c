@@ -60,8 +60,8 @@ bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct est
         atomic_load_explicit(&e->learned.mean_ns, memory_order_relaxed) >= LONG_NS) {
         atomic_store_explicit(&f->waits, waits = WAITS, memory_order_relaxed);
         log_line(LOG_INFO,
-                 "%.64s counts as waiting for I/O: it takes over a millisecond, and I/O memory is "
-                 "registered",
+                 "kernel %.64s counts as waiting for I/O: it takes over a millisecond, and the "
+                 "process has registered I/O memory",
                  function_name(handle));
     }
     return waits == WAITS;

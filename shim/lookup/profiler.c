@@ -65,7 +65,9 @@ void *profiler_stand_in(enum profiler_call call, void *found)
     }
     if (copy == PROFILER_COPIES) {
         if (!(atomic_fetch_or(&calls_inline, (uint32_t)INLINE_UNKNOWN) & INLINE_UNKNOWN))
-            log_line(LOG_WARN, "more than %d copies of CUPTI: nothing is queued from now on",
+            log_line(LOG_WARN,
+                     "buffering off, calls wait in their thread: more than %d copies of CUPTI are "
+                     "loaded",
                      PROFILER_COPIES);
         return NULL;
     }

@@ -30,8 +30,8 @@ static void front_say(const struct config *c)
 {
     if (&cutin_front)
         log_line(LOG_WARN,
-                 "the library that is preloaded to stand in front of the driver has version %u, "
-                 "libcutin.so %u: without it (are both of one release?)",
+                 "ignoring the preloaded library in front of the driver: it has version %u, "
+                 "libcutin.so needs %u; install both from one release",
                  (unsigned)cutin_front.version, (unsigned)CUTIN_FRONT_VERSION);
     else if (c->distance_ns && !c->disabled)
         log_line(LOG_WARN, "CUTIN_DISTANCE_US has no effect: libcutin_distance.so is not preloaded "

@@ -176,8 +176,8 @@ static bool words_late(CUstream stream, CUevent event, struct word_page *page)
             return false;
     }
     if (!atomic_exchange(&said, true))
-        log_line(LOG_INFO, "the GPU's writes to pinned memory are seen late: completion is learned "
-                           "from events, and there are no gates");
+        log_line(LOG_INFO, "writes by the GPU to pinned memory arrive late: cutin learns of "
+                           "completion from events and uses no gates");
     return true;
 }
 

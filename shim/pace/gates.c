@@ -107,7 +107,7 @@ const char *gates_process_objection(void)
     if (level_lowest() != level_highest() || levels_mixed())
         return "streams of this process have different levels";
     if (gates_peers())
-        return "others may wait for writes by streams of this process";
+        return "other processes may wait for writes by streams of this process";
     if (level_highest() >= CUTIN_LEVEL_RT)
         return "real-time work is never held";
     return atomic_load(&calls_inline) & INLINE_SET
@@ -122,8 +122,8 @@ static const char *objection(const struct shim_context *ctx)
     if (why)
         return why;
     if (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2])
-        return "the driver has no stream memory operations, version 2 (CUDA 11.7), that are seen "
-               "in time";
+        return "the driver lacks stream memory operations, version 2 (CUDA 11.7), or their writes "
+               "arrive late";
     return config_get()->gates == GATES_ON ? NULL : unproven[recorded(ctx->gpu)];
 }
 
@@ -158,7 +158,7 @@ static uint64_t spacing_ns(const struct gpu_device *gpu)
         return ns;
     if (!atomic_exchange(&said, true))
         log_line(LOG_INFO, "a gate in a graph costs %d ns here: %s", cost_ns,
-                 least_ns > FAR_NS ? "there are none" : "they are farther apart");
+                 least_ns > FAR_NS ? "graphs get no gates" : "gates in graphs are farther apart");
     return least_ns > FAR_NS ? 0 : least_ns;
 }
 
@@ -253,13 +253,13 @@ static struct gates *gate_make(struct shim_context *ctx)
         g->mirror = mirror_new(ctx, client_hold_word(g->device, g->level), &device);
         if (g->mirror && gate_try(ctx, g, device)) {
             g->word = device;
-            log_line(LOG_INFO, "gates read copies of hold words: the driver does not register the "
-                               "scheduler's page");
+            log_line(LOG_INFO, "gates read copies of hold words: the driver refuses to register "
+                               "the scheduler's page");
         }
     }
     context_pop(scope);
     if (!g->word)
-        say_off("the driver refused one");
+        say_off("the driver refused a gate");
     return g;
 }
 
@@ -477,7 +477,8 @@ static bool let_out(const struct gates *g)
     stands = false;
     context_each(stand, &stands);
     if (!atomic_exchange(&said, true))
-        log_line(LOG_INFO, "a hold lasted so long that what stood at gates was let out");
+        log_line(LOG_INFO,
+                 "a hold lasted too long: opened the gates for the work that waited at them");
     return begun || before.ns > RUN_OUT_LOOKS * (uint64_t)RUN_OUT_NAP_NS;
 }
 

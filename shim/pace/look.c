@@ -208,8 +208,9 @@ static void stream_look(struct shim_stream *s, bool tick)
         if (s->quiet < stuck_ticks() || !schedule_idle(s, epoch))
             return;
         s->stuck = true;
-        log_line(LOG_INFO, "stream %u has completed nothing for %u ms and holds nobody any more",
-                 s->id, config_get()->stuck_ms);
+        log_line(LOG_INFO,
+                 "stream %u has completed nothing for %u ms and no longer holds other work", s->id,
+                 config_get()->stuck_ms);
     }
 }
 
@@ -417,12 +418,13 @@ static int look_open(struct shim_context *none)
         if (cfg->cpus[0]) {
             if (thread_set_cpus(cfg->cpus) != 0)
                 log_line(LOG_WARN,
-                         "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using the "
-                         "process's",
+                         "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using those "
+                         "of the process",
                          cfg->cpus);
             else if (!thread_cpus_usable())
                 log_line(LOG_WARN,
-                         "CUTIN_CPUS=%.64s: this process may use none of these; using its own",
+                         "CUTIN_CPUS=%.64s: this process may use none of these processors; using "
+                         "those of the process",
                          cfg->cpus);
         }
         bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;

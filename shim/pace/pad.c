@@ -185,6 +185,7 @@ void pad_sample(uint32_t ns, uint32_t learned_ns)
     pthread_mutex_unlock(&lock);
     if (stops)
         log_line(LOG_INFO,
-                 "padding off for %lu ms: best effort beside real time makes its kernels slower",
+                 "padding off for %lu ms: best effort beside real-time work makes the real-time "
+                 "kernels slower",
                  (unsigned long)pause_ms);
 }

@@ -85,6 +85,6 @@ void remote_take(void *user, enum control_kind kind, uint32_t value)
     if (kind == CONTROL_RESET) {
         context_each(reset, &r);
         context_each(publish, NULL);
-        log_line(LOG_INFO, "a reset from outside dropped %u commands", r.dropped);
+        log_line(LOG_INFO, "a reset from another process dropped %u commands", r.dropped);
     }
 }

@@ -158,7 +158,7 @@ static void device_go(struct device *d)
 {
     d->stopped_ns = 0;
     if (groups_go(d->gpu->uuid) != 0)
-        turn_off(d, "channel groups did not go on");
+        turn_off(d, "channel groups that were stopped did not resume");
 }
 
 /* Slices are short while a client above is connected. Two processes with short ones would do
@@ -195,7 +195,7 @@ static void effect_look(struct device *d, uint64_t now)
     /* Fewer markers: a stream is gone. */
     if ((int32_t)(markers - d->markers) <= 0 || groups_gave_way() != d->given)
         return;
-    turn_off(d, "it had no effect: a kernel ended that should have stood still");
+    turn_off(d, "it had no effect: a kernel ended although it was stopped");
     device_go(d);
 }
 
@@ -288,7 +288,7 @@ void suspend_open(struct shim_context *ctx)
         *d = (struct device){.gpu = gpu, .hold = client_hold_word(gpu->index, level_highest())};
         device_judge(d);
         if (!d->off && !thread_once(&running, suspend_main))
-            turn_off(d, "there is no memory for a thread");
+            turn_off(d, "no memory for a thread");
         atomic_store_explicit(&count, n + 1, memory_order_release);
     }
     pthread_mutex_unlock(&lock);

@@ -60,13 +60,13 @@ static void traced_open(void)
         rc = trace_open(cfg->trace, cfg->trace_records, first, cfg->level);
     if (rc == -EBUSY)
         log_line(LOG_WARN,
-                 "no trace: another process writes CUTIN_TRACE=%.200s; put %%p in it for the "
-                 "process id",
+                 "no trace: another process writes to CUTIN_TRACE=%.200s; add %%p, which stands "
+                 "for the process id",
                  cfg->trace);
     else if (rc == -EEXIST)
         log_line(LOG_WARN,
-                 "no trace: what is at CUTIN_TRACE=%.200s is no file of this user's alone; choose "
-                 "another name",
+                 "no trace: CUTIN_TRACE=%.200s is not a regular file with one name that belongs to "
+                 "this user; choose another name",
                  cfg->trace);
     else if (rc != 0)
         log_line(LOG_WARN, "no trace: cannot write CUTIN_TRACE=%.200s: %s", cfg->trace,

@@ -269,7 +269,7 @@ static bool outlasts_the_limit(const char *preload, const char *mutant)
     cr_expect_eq(device_log_count(is_kernel, NULL), kernels, "something ran while it was held");
     cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_RESUME, 0), 0);
     right = process_wait(be, 60) == 0 && strstr(process_out(be), "right");
-    cr_expect_eq(right, !!strstr(process_err(be), "was let out"), "%s", process_err(be));
+    cr_expect_eq(right, !!strstr(process_err(be), "a hold lasted too long"), "%s", process_err(be));
     process_free(be);
     process_free(daemon);
     return right;
@@ -314,7 +314,7 @@ Test(gates, a_driver_without_memory_operations_has_none)
     undisturbed_checksum(40, expected);
     be = training_start(40, env);
     training_check(be, expected, 60);
-    cr_expect_not_null(strstr(process_err(be), "no gates: the driver has no stream memory"),
+    cr_expect_not_null(strstr(process_err(be), "no gates: the driver lacks stream memory"),
                        "stderr: %s", process_err(be));
     process_free(be);
     process_free(daemon);

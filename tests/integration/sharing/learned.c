@@ -446,7 +446,7 @@ static bool are_late(const char *late_us, const char *contexts, int *writes)
     p = process_run((const char *[]){BIN_DIR "/tests/program_words", contexts, NULL},
                     (const char *[]){PRELOAD, SIMULATOR, "CUTIN_LOG=info", NULL}, 60);
     cr_assert_eq(p->status, 0, "%s", process_err(p));
-    said = strstr(process_err(p), "pinned memory are seen late");
+    said = strstr(process_err(p), "pinned memory arrive late");
     process_free(p);
     *writes = device_log_count(is_mark, NULL) - *writes;
     return said;

@@ -161,7 +161,8 @@ Test(pad, without_the_setting_nothing_goes)
  * host so slow that few go, nine of ten real-time kernels are as fast as ever. */
 Test(pad, nothing_goes_any_more_where_it_slows_real_time_down)
 {
-    static const char said[] = "best effort beside real time makes its kernels slower";
+    static const char said[] =
+        "best effort beside real-time work makes the real-time kernels slower";
     int many = 0, before;
 
     setenv("SIMGPU_MEMORY_PERCENT", "10000", 1);

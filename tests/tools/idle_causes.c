@@ -206,7 +206,7 @@ Test(idle_causes, is_printed_in_milliseconds_per_second)
     fclose(out);
     cr_expect_not_null(strstr(text, "train, 1 (be): the GPU idled while it had work, in 0.0 s\n"),
                        "%s", text);
-    cr_expect_not_null(strstr(text, "held, and work above has ended unnoticed         40.0"
+    cr_expect_not_null(strstr(text, "held, end of work above not noticed yet          40.0"
                                     "        1       40\n"),
                        "%s", text);
     cr_expect_not_null(strstr(text, "all of it                                       129.0\n"),

@@ -62,10 +62,10 @@ const char *daemon_trouble(const char *path, int rc)
     } troubles[] = {
         {-ENOENT, "no daemon", none},
         {-ECONNREFUSED, "no daemon", none},
-        {-EPROTO, "the daemon", " is another version; end it and try again"},
-        {-EOPNOTSUPP, "the daemon", " is an earlier release, which cannot do that"},
+        {-EPROTO, "the daemon", " is another version; stop it and try again"},
+        {-EOPNOTSUPP, "the daemon", " is an earlier release that cannot do this"},
         {-EACCES, "the daemon",
-         " does not let you in; mode and group are under [socket] in cutind.conf"},
+         " does not admit you; see mode and group under [socket] in cutind.conf"},
         {-ETIMEDOUT, "the daemon", " does not answer; is it stopped?"},
         {-SOCKET_FOREIGN, "the daemon",
          " is another user's, in a folder that others can write to: set XDG_RUNTIME_DIR to one of "
@@ -244,7 +244,7 @@ int daemon_want(const struct subcommand *cmd, const char *program, const char *p
         return rc;
     }
     if (rc == -ENAMETOOLONG) {
-        say(cmd, "the socket path %.40s... has %zu bytes, at most %zu fit" WITHOUT, path,
+        say(cmd, "the socket path %.40s... is too long: %zu bytes of at most %zu" WITHOUT, path,
             strlen(path), (size_t)SOCKET_PATH_MAX - 1);
         return rc;
     }
@@ -262,14 +262,14 @@ int daemon_want(const struct subcommand *cmd, const char *program, const char *p
             "folder of yours, such as /run/user/%u, or have root run `systemctl enable --now "
             "cutind.socket`" WITHOUT,
             path, strerror(-rc),
-            getenv("XDG_RUNTIME_DIR") ? "" : ", which su, cron and containers leave out,",
+            getenv("XDG_RUNTIME_DIR") ? "" : ", which su, cron and containers do not set,",
             (unsigned)geteuid());
         return rc;
     }
     rc = start(program, path, NULL);
     if (rc != 0)
-        say(cmd, "%s; `cutind --socket %s` by hand says why" WITHOUT,
-            rc == -ETIMEDOUT ? "cutind was started and does not listen yet"
+        say(cmd, "%s; run `cutind --socket %s` by hand to see why" WITHOUT,
+            rc == -ETIMEDOUT ? "cutind was started but does not listen yet"
                              : "cutind did not start",
             path);
     return rc;

@@ -31,9 +31,9 @@ static int distance(int argc, char **argv)
 
     options_read(cmd, argc, argv);
     if (!given.rtt_us[0])
-        fail_usage(cmd, "how far away? See --rtt");
+        fail_usage(cmd, "no distance given; use --rtt");
     if (optind >= argc)
-        fail_usage(cmd, "which program?");
+        fail_usage(cmd, "no program given");
     paths_find(&paths);
     if (!paths.library[0] || !paths.distance[0] || (given.sim && !paths.simulator[0])) {
         say(cmd, "%s is not installed beside cutin-lab",

@@ -111,12 +111,12 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("top", "--interval", "0"), 2, "--interval=0");
     fails(ARGS("top", "--interval", "nan"), 2, "nan");
     fails(ARGS("set", "7"), 2, "nothing to set");
-    fails(ARGS("set", "--weight", "2"), 2, "which process");
+    fails(ARGS("set", "--weight", "2"), 2, "no process given");
     fails(ARGS("set", "7", "--weight", "1001"), 2, "--weight=1001");
     fails(ARGS("set", "7", "--priority", "high"), 2, "high");
     fails(ARGS("set", "seven", "--weight", "2"), 2, "seven");
     fails(ARGS("set", "7", "8", "--weight", "2"), 2, "8");
-    fails(ARGS("pause"), 2, "which process");
+    fails(ARGS("pause"), 2, "no process given");
     fails(ARGS("resume", "0"), 2, "0 is not");
     fails(ARGS("reset", "7", "--stream", "-1"), 2, "--stream=-1");
     fails(ARGS("policy", "fair", "fixed"), 2, "fixed");

@@ -100,7 +100,7 @@ Test(machine, two_daemons_are_told_of)
                                      "do sleep 0.01; done >/dev/null 2>&1\n"
                                      "XDG_RUNTIME_DIR=/run/user/0 " CUTIN " doctor; true",
                                      &p),
-                              "another one at /run/user/1/cutin/cutin.sock"),
+                              "another daemon answers at /run/user/1/cutin/cutin.sock"),
                        "%s", process_out(p));
     process_free(p);
 }

@@ -497,7 +497,7 @@ Test(operate, run_without_a_folder_for_the_daemon_says_what_to_set)
     p = process_run(args, NULL, 30);
     err = process_err(p);
     cr_expect_eq(p->status, 0, "it runs all the same: %d: %s", p->status, err);
-    cr_expect(strstr(err, "set XDG_RUNTIME_DIR, which su, cron and containers leave out"), "%s",
+    cr_expect(strstr(err, "set XDG_RUNTIME_DIR, which su, cron and containers do not set"), "%s",
               err);
     process_free(p);
 }
@@ -606,8 +606,9 @@ Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
     p = by_folder((const char *[]){CUTIN, "doctor", "--sim", NULL});
     cr_expect_not_null(strstr(process_out(p), "is another user's, in a folder"), "%s",
                        process_out(p));
-    cr_expect_not_null(strstr(process_out(p), "does not say: it is another user's"), "%s",
-                       process_out(p));
+    cr_expect_not_null(
+        strstr(process_out(p), "does not answer this question: its socket is another user's"), "%s",
+        process_out(p));
     process_free(p);
     p = by_folder(program);
     cr_expect_eq(p->status, 0, "%d: %s", p->status, process_err(p));
@@ -623,8 +624,8 @@ Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
     cr_assert_eq(chmod(folder, 0777), 0);
     p = by_folder((const char *[]){CUTIN, "run", "true", NULL});
     cr_expect_eq(p->status, 0);
-    cr_expect_not_null(strstr(process_err(p), "by hand says why; running without the daemon"), "%s",
-                       process_err(p));
+    cr_expect_not_null(strstr(process_err(p), "by hand to see why; running without the daemon"),
+                       "%s", process_err(p));
     process_free(p);
 
     /* The user's own daemon there is found. */

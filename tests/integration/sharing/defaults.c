@@ -177,7 +177,7 @@ Test(defaults, an_answer_of_a_busy_machine_does_not_replace_another)
 /* The doctor times the turns of two processes; on a busy host these are the host's own. */
 Test(defaults, a_switch_that_takes_longer_than_a_budget_is_named)
 {
-    static const char said[] = "beside other processes nobody waits less";
+    static const char said[] = "waits at least that long";
     struct process *dear, *cheap;
 
     if (!clock_steps())

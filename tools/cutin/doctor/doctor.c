@@ -65,9 +65,9 @@ static void check_driver(const struct doctor *d, struct finding *f)
              "install an NVIDIA driver for CUDA 12.0 or newer; --sim checks the simulated GPU",
              "%s", p->why);
     else if (p->stage >= PROBE_GPU && !p->param_info)
-        find(f, VERDICT_WARN, "a driver of CUDA 12.4 or newer queues launches",
-             "CUDA %d.%d: it does not report how parameters lie, so held launches block their "
-             "thread",
+        find(f, VERDICT_WARN, "use a driver of CUDA 12.4 or newer to queue launches",
+             "CUDA %d.%d: it does not report the layout of parameters, so held launches block "
+             "their thread",
              major, minor);
     else
         find(f, VERDICT_OK, NULL, "CUDA %d.%d", major, minor);
@@ -88,7 +88,7 @@ static void check_gpu(const struct doctor *d, struct finding *f)
         find(f, VERDICT_FAIL, "as root: nvidia-smi -c DEFAULT",
              "%s admits only one process (its compute mode is not the default)", p->gpu);
     else if (p->major < 6)
-        find(f, VERDICT_FAIL, "a GPU of the Pascal generation or newer is needed",
+        find(f, VERDICT_FAIL, "use a GPU of the Pascal generation or newer",
              "%s has compute capability %d.%d", p->gpu, p->major, p->minor);
     else
         find(f, VERDICT_OK, NULL, "%s, compute capability %d.%d, %d multiprocessors", p->gpu,
@@ -147,18 +147,18 @@ static void check_memops(const struct doctor *d, struct finding *f)
         find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
     else if (p->marker_late_us > MARKER_LATE_US)
         find(f, VERDICT_NOTE, NULL,
-             "markers are seen %.0f us late, if at all: completion is learned from events, and "
-             "there are no gates",
+             "markers arrive %.0f us late, if at all: cutin learns of completion from events and "
+             "uses no gates",
              p->marker_late_us);
     else if (p->gate_us > 0)
         find(f, VERDICT_OK, NULL, "the GPU writes markers and waits at gates in stream order");
     else if (p->marker_us > 0)
-        find(f, VERDICT_WARN, "a driver of CUDA 11.7 or newer has them",
-             "no batches of memory operations: no gates, host queues alone hold");
+        find(f, VERDICT_WARN, "use a driver of CUDA 11.7 or newer, which has them",
+             "no batches of memory operations: there are no gates, only host queues hold work");
     else
         find(f, VERDICT_WARN,
              "load the kernel module with NVreg_EnableStreamMemOPs=1, or update the driver",
-             "no stream memory operations: markers are events, which cost more, and no gates");
+             "no stream memory operations: markers are events, which cost more; no gates");
 }
 
 static void check_registration(const struct doctor *d, struct finding *f)
@@ -226,7 +226,7 @@ static void check_slices(const struct doctor *d, struct finding *f)
         find(f, p->switch_us < SWITCH_MOST_US ? VERDICT_OK : VERDICT_NOTE, NULL,
              "contexts take turns of %.2f ms, a switch costs %.0f us%s", p->slice_us / 1e3,
              p->switch_us,
-             p->switch_us < SWITCH_MOST_US ? "" : ": beside other processes nobody waits less");
+             p->switch_us < SWITCH_MOST_US ? "" : ": work beside others waits at least that long");
     else if (p->stage == PROBE_MEASURED)
         find(f, VERDICT_NOTE, NULL, "two busy contexts were not seen to take turns");
     else

@@ -37,10 +37,10 @@ void check_mps(const struct doctor *d, struct finding *f)
     pipe = access(path, F_OK) == 0;
     if (d->bare.mps == 1 || (d->bare.mps < 0 && pipe && !d->sim))
         find(f, VERDICT_NOTE,
-             "holds work all the same; a fault of one client ends the others of the MPS server",
+             "cutin still holds work, but a fault of one MPS client ends the others",
              "active: kernels of several processes run side by side");
     else if (pipe && !d->sim)
-        find(f, VERDICT_NOTE, NULL, "not in use here, though there is a %s", path);
+        find(f, VERDICT_NOTE, NULL, "not in use here, although %s exists", path);
     else
         find(f, VERDICT_OK, NULL, "not active: processes take turns on the GPU");
 }
@@ -53,8 +53,8 @@ void check_connections(const struct doctor *d, struct finding *f)
     if (!text)
         find(f, VERDICT_OK, NULL, "CUDA_DEVICE_MAX_CONNECTIONS is not set: 8 hardware queues");
     else if (value < 1 || value > 32)
-        find(f, VERDICT_WARN, "set it to a number from 1 to 32, or not at all",
-             "CUDA_DEVICE_MAX_CONNECTIONS=%.32s is not what the driver takes", text);
+        find(f, VERDICT_WARN, "set it to a number from 1 to 32, or unset it",
+             "CUDA_DEVICE_MAX_CONNECTIONS=%.32s is not a value that the driver accepts", text);
     else if (value < 8)
         find(
             f, VERDICT_WARN,
@@ -113,10 +113,10 @@ void check_settings(const struct doctor *d, struct finding *f)
             "a profiler is attached (CUDA_INJECTION64_PATH): calls wait in their thread instead of "
             "a queue");
     else if (conf_with_variables(getenv("CUTIN_CONF"), together, sizeof(together)))
-        find(f, VERDICT_NOTE, "put them into one variable, as above, and unset the others",
+        find(f, VERDICT_NOTE, "set that one variable and unset the others",
              "settings are in separate variables; CUTIN_CONF=%s says the same", together);
     else
-        find(f, VERDICT_OK, NULL, "no environment variable stands in the way");
+        find(f, VERDICT_OK, NULL, "no environment variable interferes with cutin");
 }
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ void check_daemon(const struct doctor *d, struct finding *f)
 
     if (!d->socket[0]) {
         find(f, VERDICT_FAIL, "unset CUTIN_SOCKET, or set it to the daemon's socket",
-             "CUTIN_SOCKET is empty: processes do not know each other");
+             "CUTIN_SOCKET is empty: processes cannot hold each other");
         return;
     }
     rc = query_clients(d->socket, &rows, &n);
@@ -161,9 +161,9 @@ void check_daemon(const struct doctor *d, struct finding *f)
     case 0:
         if (other_daemon(d->socket, other)) {
             find(f, VERDICT_WARN,
-                 "let all use one, the machine's: systemctl enable --now cutind.socket",
-                 "answers at %s; there is another one at %s, and their processes do not hold each "
-                 "other",
+                 "let all use the machine's daemon: systemctl enable --now cutind.socket",
+                 "answers at %s; another daemon answers at %s, and their processes do not hold "
+                 "each other",
                  d->socket, printable(other));
             break;
         }
@@ -183,7 +183,7 @@ void check_daemon(const struct doctor *d, struct finding *f)
              "the path %.64s... is too long for a socket", d->socket);
         break;
     default:
-        find(f, VERDICT_FAIL, "look at its log, or at `cutind --socket PATH` by hand", "%s",
+        find(f, VERDICT_FAIL, "read its log, or run `cutind --socket PATH` by hand", "%s",
              daemon_trouble(d->socket, rc));
     }
 }
@@ -215,8 +215,9 @@ void check_permission(const struct doctor *d, struct finding *f)
         find(f, VERDICT_NOTE, NULL,
              "no daemon to ask; one that `cutin run` starts grants this user every level");
     else if (rc != 0)
-        find(f, VERDICT_WARN, "see the check of the daemon", "the daemon does not say: %s",
-             rc == -SOCKET_FOREIGN ? "it is another user's" : strerror(-rc));
+        find(f, VERDICT_WARN, "see the check of the daemon",
+             "the daemon does not answer this question: %s",
+             rc == -SOCKET_FOREIGN ? "its socket is another user's" : strerror(-rc));
     else if (m.welcome.level == PAGE_LEVELS - 1)
         find(f, VERDICT_OK, NULL, "this user may run at every level, rt included");
     else {
@@ -358,8 +359,8 @@ void check_proc(const struct doctor *d, struct finding *f)
         fclose(file);
     if (hidden)
         find(f, VERDICT_NOTE, "let a daemon for several users run as root",
-             "/proc hides processes of other users: whether one of theirs is stopped is judged by "
-             "its heartbeat alone");
+             "/proc hides processes of other users: the daemon has only their heartbeats to tell "
+             "whether they are stopped");
     else
         find(f, VERDICT_OK, NULL, "/proc shows which clients are stopped");
 }

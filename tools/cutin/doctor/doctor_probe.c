@@ -90,19 +90,20 @@ void check_functions(const struct doctor *d, struct finding *f)
 
     some_of(p->unknown, names, sizeof(names));
     if (p->stage < PROBE_DRIVER)
-        find(f, VERDICT_WARN, "see the check of the driver", "not looked at");
+        find(f, VERDICT_WARN, "see the check of the driver", "not checked");
     else if (unknown == 0)
         find(f, VERDICT_OK, NULL, "this version knows all %d functions of the driver",
              p->functions);
     else if (p->passing == 0)
-        find(f, VERDICT_NOTE, NULL,
-             "%d of %d are not known to this version; their calls wait for buffered work: %s",
-             unknown, p->functions, names);
-    else
         find(
-            f, VERDICT_WARN, "see the checks of preload and settings",
-            "%d of %d are not known to this version, and %d of them may overtake buffered work: %s",
-            unknown, p->functions, p->passing, names);
+            f, VERDICT_NOTE, NULL,
+            "this version does not know %d of %d functions; their calls wait for buffered work: %s",
+            unknown, p->functions, names);
+    else
+        find(f, VERDICT_WARN, "see the checks of preload and settings",
+             "this version does not know %d of %d functions, and %d of them may overtake buffered "
+             "work: %s",
+             unknown, p->functions, p->passing, names);
 }
 
 /* ---- the GPU and its driver ---------------------------------------------------------------- */

@@ -56,7 +56,7 @@ void check_gates(const struct doctor *d, struct finding *f)
         gates_learn(&d->paths, d->sim, true);
     if (!find_record(p, key, &r)) {
         find(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
-             "not used by CUTIN_GATES=auto: whether they hold cannot be recorded");
+             "not used by CUTIN_GATES=auto: the result of their test cannot be recorded");
         return;
     }
     if (d->for_all && !shared("gates", r.version, f))
@@ -109,15 +109,15 @@ void check_suspend(const struct doctor *d, struct finding *f)
         find(f, VERDICT_NOTE, NULL, "not used, because %s", s->why);
     else if (s->record_error)
         find(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
-             "by %s a kernel that runs stops, but that cannot be recorded: %s", s->way,
+             "%s stops a running kernel, but this result cannot be recorded: %s", s->way,
              strerror(-s->record_error));
     else if (s->call_us > 0)
         find(f, VERDICT_OK, NULL,
-             "a kernel that runs stops (by %s, a call of %.0f us) and goes on, and "
-             "CUTIN_SUSPEND=auto uses that",
+             "a running kernel stops (by %s, a call of %.0f us) and resumes; CUTIN_SUSPEND=auto "
+             "uses this",
              s->way, s->call_us);
     else
         find(f, VERDICT_OK, NULL,
-             "a kernel that runs gives way (by %s) and goes on, and CUTIN_SUSPEND=auto uses that",
+             "a running kernel gives way (by %s) and resumes; CUTIN_SUSPEND=auto uses this",
              s->way);
 }

@@ -330,7 +330,7 @@ static const char *wait_method(const struct attach *a)
 {
     return a->logged  ? "the simulated device's log"
            : a->waits ? "timing events around some of its calls"
-                      : "not known: nothing timed its kernels";
+                      : "not known: its kernels were not timed";
 }
 
 static void print_figures(const char *what, const struct figures *f)
@@ -358,7 +358,7 @@ static void print(const struct attach *a)
         printf("%-22s %s\n", "", wait_method(a));
         print_figures("hold times", &a->held);
     } else {
-        puts("no latencies: it writes no trace that can be read here; start it with "
+        puts("no latencies: it writes no trace that this command can read; start it with "
              "CUTIN_TRACE=FILE");
     }
     for (size_t i = 0; i < a->after.n; i++) {
@@ -384,7 +384,7 @@ static void print(const struct attach *a)
         if (c->by)
             printf("in its way: %s of %d\n", c->kernel, (int)c->by);
         else
-            puts("nobody in its way is known");
+            puts("nothing is known to have been in its way");
     }
 }
 
@@ -451,7 +451,7 @@ static int look(struct attach *a)
     then = find(&a->before, a->plan->who);
     if (!then || then->level == 0)
         return say(&subcommand_latency,
-                   then ? "process %s is best effort: it holds nobody"
+                   then ? "process %s is best effort: it holds no other process"
                         : "no process %s under cutin; `cutin list` shows those that are",
                    a->plan->who);
     a->from_ns = clock_ns();

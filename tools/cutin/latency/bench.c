@@ -546,7 +546,7 @@ static int prepare_environment(struct bench *b)
                                    environment_under(b->paths.distance, NULL) != 0))
         return -ENOMEM;
     if (rc != 0)
-        return fail(b, rc, "no place for traces: %s", strerror(-rc));
+        return fail(b, rc, "cannot make a folder for traces: %s", strerror(-rc));
     if (!under_cutin(b))
         return 0;
     b->rt[BENCH_CUTIN].shared->break_ns = (uint64_t)(b->plan.break_us * 1000);

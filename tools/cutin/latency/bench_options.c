@@ -93,7 +93,7 @@ static int report(const struct subcommand *cmd, struct bench *b, int argc, char 
         rc = EXIT_FAILURE;
     if (bench_has(b, BENCH_CUTIN) && !bench_engaged(b) && !b->cancelled && !b->broke.broke)
         rc = say(cmd,
-                 "cutin held nobody (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
+                 "cutin held nothing (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
                  " gates): the figures do not show its effect",
                  b->engagement.cut_ins, b->engagement.holds, b->engagement.gates);
     return rc;

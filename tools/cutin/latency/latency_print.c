@@ -14,8 +14,7 @@ static void print_arrivals(const struct bench *b)
     arrivals_text(&p->arrivals, text, sizeof(text));
     if (!arrivals_open(&p->arrivals)) {
         printf("a closed loop, a pause of %g us after each answer: latency counts from the launch, "
-               "and "
-               "what\nwould have come meanwhile is not in it\n",
+               "and\nrequests that would have arrived meanwhile are left out\n",
                p->gap_us);
         return;
     }
@@ -170,7 +169,7 @@ static void print_table(const struct bench *b)
                    100 * bench_added(b, m).p99_us / graph_us, graph_us);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m))
-            printf("best effort, %-7s %.0f kernels/s beside real time, %.0f with nobody above\n",
+            printf("best effort, %-7s %.0f kernels/s beside real time, %.0f without real time\n",
                    bench_mode_names[m], bench_rate(&b->mode[m].shared),
                    bench_rate(&b->mode[m].solo));
     if (b->engagement.gates)

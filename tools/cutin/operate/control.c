@@ -34,7 +34,7 @@ static struct control_target operand_pid(const struct subcommand *cmd, int argc,
     uint64_t pid;
 
     if (optind >= argc)
-        fail_usage(cmd, "which process? A PID as `cutin list` shows it");
+        fail_usage(cmd, "no process given; give a PID from `cutin list`");
     if (!number_read(argv[optind], 1, INT32_MAX, &pid))
         fail_usage(cmd, "%s is not a process id", argv[optind]);
     if (optind + 1 < argc)
@@ -47,7 +47,7 @@ static int failed(const struct subcommand *cmd, struct control_target target, in
 {
     switch (rc) {
     case -ESRCH:
-        return say(cmd, "no process %d under cutin; `cutin list` shows those that are",
+        return say(cmd, "no process %d runs under cutin; `cutin list` shows those that do",
                    (int)target.pid);
     case -EPERM:
         return say(cmd,

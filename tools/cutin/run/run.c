@@ -117,7 +117,7 @@ static int run(int argc, char **argv)
 
     options_read(cmd, argc, argv);
     if (optind >= argc)
-        fail_usage(cmd, "which program?");
+        fail_usage(cmd, "no program given");
     paths_find(&paths);
     if (given.sim && !paths.simulator[0]) {
         say(cmd, "the simulated driver is not installed beside cutin");

@@ -9,13 +9,13 @@
 
 /* What the work waited for while nothing ran. X(cause, text for people) */
 #define IDLE_CAUSES(X)                                                                             \
-    X(ABOVE_STARTS, "held, and work above has not started")                                        \
-    X(ABOVE_ENDED, "held, and work above has ended unnoticed")                                     \
+    X(ABOVE_STARTS, "held, but work above has not started")                                        \
+    X(ABOVE_ENDED, "held, end of work above not noticed yet")                                      \
     X(OTHERS, "held, by none of these processes")                                                  \
-    X(RELEASE, "released, and not noticed")                                                        \
-    X(START, "submitted, and not started")                                                         \
-    X(END, "ended, and not noticed")                                                               \
-    X(SUBMISSION, "buffered, and not submitted")
+    X(RELEASE, "released, but not noticed yet")                                                    \
+    X(START, "submitted, but not started")                                                         \
+    X(END, "ended, but not noticed yet")                                                           \
+    X(SUBMISSION, "buffered, but not submitted")
 
 enum idle_cause {
 #define IDLE_CAUSE(cause, says) IDLE_##cause,

@@ -178,7 +178,7 @@ static int trace(int argc, char **argv)
                                     .take = merge};
 
     if (optind >= argc)
-        fail_usage(cmd, given.merge ? "which files?" : "which program?");
+        fail_usage(cmd, given.merge ? "no files given" : "no program given");
     if (!given.output && !given.report)
         given.output = "trace.json";
     if (given.output && output_check(cmd, given.output) != 0)

@@ -21,7 +21,7 @@ static const char *header_wrong(const struct trace_header *h, size_t bytes)
     if (h->records < TRACE_LEAST_RECORDS || h->records > TRACE_MOST_RECORDS)
         return "its number of records makes no sense";
     if (bytes != sizeof(struct trace_file) + h->records * sizeof(struct trace_record))
-        return "it is truncated, or longer than it says";
+        return "its size does not match its header";
     return NULL;
 }
 

@@ -285,7 +285,7 @@ static int whatif(int argc, char **argv)
     if (!m->processors)
         m->processors = m->recorded_processors;
     if (optind >= argc && !given.papers)
-        fail_usage(cmd, "which workload file?");
+        fail_usage(cmd, "no workload file given");
     if (!given.papers)
         given.path = argv[optind++];
     options_no_operands(cmd, argc, argv);

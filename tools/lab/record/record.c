@@ -412,7 +412,7 @@ static int record(int argc, char **argv)
 
     options_read(cmd, argc, argv);
     if (optind >= argc)
-        fail_usage(cmd, "which program?");
+        fail_usage(cmd, "no program given");
     if (output_check(cmd, given.output) != 0 || output_check(cmd, given.times) != 0)
         return EXIT_FAILURE;
     return run(&given, argv + optind);

@@ -284,7 +284,7 @@ static int replay(int argc, char **argv)
 
     options_read(cmd, argc, argv);
     if (optind >= argc)
-        fail_usage(cmd, "which workload file?");
+        fail_usage(cmd, "no workload file given");
     given.path = argv[optind++];
     options_no_operands(cmd, argc, argv);
     return !given.here && (given.sim || given.level) ? again(&given, argc, argv) : play(&given);

@@ -106,22 +106,22 @@ static void said(const char *text, const char *message)
 
 Test(times, a_line_without_a_time)
 {
-    said("a 1\nk\n", "2: k has no time behind it");
+    said("a 1\nk\n", "2: k has no time after it");
 }
 
 Test(times, a_time_that_is_none)
 {
-    said("k 3us\n", "1: 3us is no time in microseconds from 0 to 10000000");
+    said("k 3us\n", "1: 3us is not a time in microseconds from 0 to 10000000");
 }
 
 Test(times, a_time_below_zero)
 {
-    said("k -1\n", "1: -1 is no time in microseconds from 0 to 10000000");
+    said("k -1\n", "1: -1 is not a time in microseconds from 0 to 10000000");
 }
 
 Test(times, a_time_that_is_no_number)
 {
-    said("k nan\n", "1: nan is no time in microseconds from 0 to 10000000");
+    said("k nan\n", "1: nan is not a time in microseconds from 0 to 10000000");
 }
 
 Test(times, a_shape_that_is_none)
@@ -149,10 +149,11 @@ Test(times, messages_end)
     for (int i = 0; i < 20; i++)
         strcat(text, "k x\n");
     for (int i = 1; i <= 8; i++)
-        n += snprintf(expected + n, sizeof(expected) - (size_t)n,
-                      "simgpu: SIMGPU_KERNEL_TIMES: %s:%d: x is no time in microseconds from 0 to "
-                      "10000000; the line is left out\n",
-                      path, i);
+        n += snprintf(
+            expected + n, sizeof(expected) - (size_t)n,
+            "simgpu: SIMGPU_KERNEL_TIMES: %s:%d: x is not a time in microseconds from 0 to "
+            "10000000; the line is left out\n",
+            path, i);
     snprintf(expected + n, sizeof(expected) - (size_t)n,
              "simgpu: SIMGPU_KERNEL_TIMES: %s: 12 more lines make no sense\n", path);
     open_text(text);

@@ -286,8 +286,8 @@ static void names_refused(size_t at, char change, const char *word)
 
 Test(workload, names_have_their_places)
 {
-    names_refused(15, 'x', "behind the names");
-    names_refused(10, 'x', "behind the names");
+    names_refused(15, 'x', "after the names");
+    names_refused(10, 'x', "after the names");
 }
 
 Test(workload, a_name_without_an_end_is_refused)

@@ -14,8 +14,8 @@
 #define CONNECTIONS(n) "CUDA_DEVICE_MAX_CONNECTIONS=" #n
 
 static const struct fact facts[] = {
-    {"suspend", "May a process stop its own kernels that run, and does that have an effect?",
-     "unproven: the controls are open to it; auto needs the effect", 90, NULL, fact_suspend},
+    {"suspend", "May a process stop its own running kernels, and does that have an effect?",
+     "unproven: a process may use the controls; auto needs the effect", 90, NULL, fact_suspend},
     {"device", "What does the device say about itself?", NULL, 60, NULL, fact_device},
     {"lookup", "What does cuGetProcAddress return for each name and version?",
      "the newest symbol that is not newer than the version, as in shim/lookup/api.def", 60, NULL,
@@ -30,7 +30,7 @@ static const struct fact facts[] = {
      "the old page, until it is registered again", 60, NULL, fact_page_replaced},
     {"gate", "How soon does a closed gate stop a queue, and an opened one let it go on?",
      "within one kernel, and a few microseconds", 90, NULL, fact_gate},
-    {"gates", "Do gates hold, and nobody but their stream, also in graphs?",
+    {"gates", "Do gates hold only their own stream, also in graphs?",
      "yes: auto uses them where this was seen", 10, NULL, fact_gates},
     {"behind", "Which calls wait while another stream is behind a closed gate?",
      "those that synchronise the context or free memory wait; cutin drains before them", 60, NULL,

@@ -339,7 +339,7 @@ static void device_name(void)
 
     *(void **)&get_uuid = dlsym(gpu.library, "cuDeviceGetUuid");
     if (!get_uuid || get_uuid(&id, gpu.device) != CUDA_SUCCESS)
-        fact_skip("the driver tells no UUID");
+        fact_skip("the driver reports no UUID");
     memcpy(uuid, id.bytes, sizeof(uuid));
     for (int i = 0; i < 16; i++)
         snprintf(text + 2 * i, 3, "%02x", uuid[i]);
@@ -356,7 +356,7 @@ static void say_why(void)
     else if (seen.answer < 0)
         fact_text("suspend_why", "%s", strerror(-seen.answer));
     else if (!seen.right || !seen.went_on)
-        fact_text("suspend_why", "a kernel did not go on, or its result was wrong");
+        fact_text("suspend_why", "a stopped kernel did not resume, or its result was wrong");
     else if (seen.late)
         fact_text("suspend_why", "this machine is too busy to tell");
     else if (!stood_still())

@@ -94,7 +94,7 @@ static void peer_want(enum peer_state state)
     atomic_store(&shared->want, (int)state);
     for (; atomic_load(&shared->is) != (int)state; nap_us(200))
         if (clock_ns() > end_ns)
-            fact_fail("the other process did not get so far within %d ms", START_MS);
+            fact_fail("the other process did not get that far within %d ms", START_MS);
 }
 
 static int peer_open(void)

@@ -109,11 +109,12 @@ static int histogram(int argc, char **argv)
 
     options_read(cmd, argc, argv);
     if (optind + 2 != argc)
-        fail_usage(cmd, "give a file of latencies and one for the histograms");
+        fail_usage(cmd, "give a file of latencies and a file for the histograms");
     rc = read_latencies(argv[optind]);
     if (rc != 0)
         return say(cmd, "%s: %s", argv[optind],
-                   rc == -EINVAL ? "no file of cutin latency --latencies" : strerror(-rc));
+                   rc == -EINVAL ? "not a file that `cutin latency --latencies` wrote"
+                                 : strerror(-rc));
     path = argv[optind + 1];
     slash = strrchr(path, '/');
     dot = strrchr(path, '.');

@@ -428,7 +428,7 @@ static int report(const struct plan *plan, const struct result *results, size_t 
         print_table(results, n);
     rc = result_give(root, plan->json);
     if (progress_cancel)
-        say(&subcommand_overhead, "interrupted; the figures are of what was measured");
+        say(&subcommand_overhead, "interrupted; the figures cover what was measured");
     return rc;
 }
 

@@ -51,10 +51,9 @@ static const struct preset presets[] = {
      .about =
          "XSched: 64 kernels of 0.5 ms at a time, 8 in flight, foreground at 20 % of its peak with "
          "50 % jitter, 300 warm-ups, 1000 requests",
-     .differs =
-         "XSched draws the next arrival when the last request began (a closed loop) and times a "
-         "host call; here arrivals are drawn before, and the device's times count. The "
-         "foreground is 8 kernels of 0.5 ms, not a network",
+     .differs = "XSched draws the next arrival when the last request began (a closed loop) and "
+                "times a host call; here arrivals are drawn in advance, and the device's times "
+                "count. The foreground is 8 kernels of 0.5 ms, not a network",
      .arrivals = "uniform:0.5",
      .rate = 50,
      .be_kernel_us = 500,
@@ -69,7 +68,7 @@ static const struct preset presets[] = {
               XSCHED_GV100},
              {CUTIN_RATIO, "real-time p99, x alone", "1.02 to 1.30", XSCHED_GV100},
              {NATIVE_RATIO, "the same natively", "1.60 to 2.19", XSCHED_GV100},
-             {BE_OVERHEAD, "best effort loses with nobody above, %", "3.4 at most (L1)",
+             {BE_OVERHEAD, "best effort loses without real time, %", "3.4 at most (L1)",
               XSCHED_GV100}}},
     {.name = "reef",
      .about = "REEF's DISB A: VGG-19, 71 kernels, 100 times a second beside ResNet-152's kernels",
@@ -88,7 +87,7 @@ static const struct preset presets[] = {
               "REEF, MI50, patched driver"},
              {MEAN_ADDED, "added to the mean of alone, %", "2 at most",
               "REEF, MI50, patched driver"},
-             {BE_OVERHEAD, "best effort loses with nobody above, %", "0.3 at most",
+             {BE_OVERHEAD, "best effort loses without real time, %", "0.3 at most",
               "REEF, MI50, 4 in flight"}}},
     {.name = "gpreempt",
      .about =
@@ -112,9 +111,9 @@ static const struct preset presets[] = {
               "GPreempt as others ported it, RTX 5090"}}},
     {.name = "mlperf-server",
      .about = "MLPerf inference, server scenario: Poisson arrivals, 99 % of answers within 15 ms",
-     .differs =
-         "MLPerf wants 270,336 queries or early stopping, and the greatest rate; here are 1000 "
-         "at one rate, a request of 53 kernels of 40 us, and the limit that so many support",
+     .differs = "MLPerf asks for 270,336 queries or early stopping, and for the highest rate; here "
+                "1000 requests of 53 kernels of 40 us come at one rate, and the limit is the one "
+                "that so many support",
      .arrivals = "poisson",
      .rate = 100,
      .bound_us = 15000,

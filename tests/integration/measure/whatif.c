@@ -225,6 +225,6 @@ Test(whatif, more_modules_than_multiprocessors_are_no_machine)
         (const char *[]){LAB, "whatif", "--modules", "4", "--sms", "3", record(), NULL}, NULL, 30);
 
     cr_expect_eq(p->status, 1);
-    cr_expect_not_null(strstr(process_err(p), "no such machine"), "%s", process_err(p));
+    cr_expect_not_null(strstr(process_err(p), "impossible machine"), "%s", process_err(p));
     process_free(p);
 }

@@ -88,7 +88,7 @@ static int report(const struct subcommand *cmd, struct bench *b, int argc, char 
     if (b->plan.latencies && (wrote = bench_latencies(b, b->plan.latencies)) != 0)
         rc = say(cmd, "%s: %s", b->plan.latencies, strerror(-wrote));
     if (b->cancelled && rc == EXIT_SUCCESS)
-        say(cmd, "interrupted; the figures are of what was measured");
+        say(cmd, "interrupted; the figures cover what was measured");
     if (b->checked && !b->identical)
         rc = EXIT_FAILURE;
     if (bench_has(b, BENCH_CUTIN) && !bench_engaged(b) && !b->cancelled && !b->broke.broke)

@@ -74,12 +74,13 @@ const struct subcommand subcommand_list = {
         "LEVEL: the granted level, and the requested one in brackets where it differs.\n"
         "STATE: held (by a process above), active (has work on the GPU), idle, paused, stopped, "
         "or\n"
-        "stuck (completed nothing for CUTIN_STUCK_MS, and holds nobody any more).\n"
+        "stuck (completed nothing for CUTIN_STUCK_MS, and no longer holds others).\n"
         "DEVICE: the first digits of the GPU's UUID, where there are several.\n"
         "HELD%: share of the time in which work waited because it was held.\n"
         "HOLD50, HOLD99: median and p99 hold duration.\n"
         "PRE50, PRE99: median and p99 time from a hold until nothing was in flight.\n"
-        "HELD BY: who has held it for how long. WAITS IN: its kernel that waits for its own I/O.",
+        "HELD BY: the process that holds it, and for how long. WAITS IN: its kernel that waits for "
+        "its own I/O.",
     .options = list_options,
     .run = list,
 };

@@ -40,7 +40,7 @@ static void take_another(const struct subcommand *cmd, int row, void *at)
     struct texts *all = at;
 
     if (all->n == DISB_CLIENTS)
-        fail_usage(cmd, "--%s more than %d times", cmd->options[row].name, DISB_CLIENTS);
+        fail_usage(cmd, "--%s given more than %d times", cmd->options[row].name, DISB_CLIENTS);
     all->text[all->n++] = optarg;
 }
 
@@ -311,7 +311,7 @@ static int report(struct plan *p, json_t *workloads, int argc, char **argv)
     int rc = result_give(root, p->json);
 
     if (progress_cancel)
-        say(&subcommand_disb, "interrupted; the figures are of what was measured");
+        say(&subcommand_disb, "interrupted; the figures cover what was measured");
     return rc;
 }
 

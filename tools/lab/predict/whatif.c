@@ -257,7 +257,8 @@ static int answer(struct plan *p)
         rc = predict(p);
         if (rc != 0)
             say(&subcommand_whatif, "%s",
-                rc == -EINVAL ? "no such machine: more modules than multiprocessors, or too small"
+                rc == -EINVAL ? "impossible machine: it has more modules than multiprocessors, or "
+                                "is too small"
                               : strerror(-rc));
     }
     if (rc == 0)

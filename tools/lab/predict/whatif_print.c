@@ -141,7 +141,7 @@ static void print_text(const struct whatif_print *p, const char *path, const str
 {
     uint64_t ns;
 
-    printf("%s: %zu kernels, %zu copies, %zu waits, %.3f ms; the model of the recording takes "
+    printf("%s: %zu kernels, %zu copies, %zu waits, %.3f ms; the model of the recording predicts "
            "%.2f of that%s\n",
            path, workload_count(&p->w, WORKLOAD_KERNEL, &ns),
            workload_count(&p->w, WORKLOAD_COPY, &ns), workload_count(&p->w, WORKLOAD_SYNC, &ns),

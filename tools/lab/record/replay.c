@@ -182,7 +182,7 @@ static int report(struct replay *r)
     else
         print_text(r);
     if (r->cancelled)
-        say(&subcommand_replay, "interrupted; the figures are of what was replayed");
+        say(&subcommand_replay, "interrupted; the figures cover what was replayed");
     return fflush(stdout) == 0 ? rc : EXIT_FAILURE;
 }
 

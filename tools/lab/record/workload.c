@@ -248,7 +248,7 @@ static int names_take(struct workload *w, const struct workload_header *h, const
     }
     return end - at < 8 && zeros((const uint8_t *)at, (size_t)(end - at))
                ? 0
-               : refuse(-EBADMSG, why, why_bytes, "there is more behind the names");
+               : refuse(-EBADMSG, why, why_bytes, "there are bytes after the names");
 }
 
 int workload_parse(struct workload *w, const void *data, size_t bytes, char *why, size_t why_bytes)

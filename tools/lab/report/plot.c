@@ -184,7 +184,7 @@ enum { NOT_FOUND = 127 };
 
 static const char *const endings[PLOT_FORMATS] = {[PLOT_PNG] = ".png", [PLOT_SVG] = ".svg"};
 
-static const char absent[] = "gnuplot is not there, so there is no plot; on Debian or Ubuntu: "
+static const char absent[] = "gnuplot is not installed, so there is no plot; on Debian or Ubuntu: "
                              "apt-get install gnuplot-nox";
 
 static int format_of(const char *file)
@@ -321,7 +321,7 @@ static int plot(int argc, char **argv)
 
     options_read(cmd, argc, argv);
     if (optind + 2 != argc)
-        fail_usage(cmd, "give a file of figures and one for the picture");
+        fail_usage(cmd, "give a file of figures and a file for the picture");
     root = json_load_file(argv[optind], 0, &error);
     if (!root)
         return say(cmd, "%s: %s", argv[optind], error.text);

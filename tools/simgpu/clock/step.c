@@ -482,8 +482,8 @@ static void lost_say(const char *whom)
     struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
     struct timespec none = {0, 0};
     int n = snprintf(text, sizeof(text),
-                     "simgpu: SIMGPU_CLOCK=step: %s outside of the time; others go on, and this "
-                     "run is not like the next one\n",
+                     "simgpu: SIMGPU_CLOCK=step: %s outside the simulated time; other threads "
+                     "continue, so this run is not reproducible\n",
                      whom);
     if (step_syscall(SYS_ppoll, (long)&to, 1, (long)&none, 0, 8, 0) == 1 && to.revents & POLLOUT)
         SYSTEM(SYS_write, STDERR_FILENO, text, n, 0);

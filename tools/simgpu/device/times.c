@@ -55,17 +55,17 @@ static bool shape_read(const char *word, uint32_t shape[3])
 static const char *word_read(struct line *l, size_t at, const char *word)
 {
     if (at == 0)
-        return (l->pattern = strdup(word)) ? NULL : "there is no memory for it";
+        return (l->pattern = strdup(word)) ? NULL : "cannot be kept: no memory";
     if (at == 1)
         return time_read(word, &l->base_ns) ? NULL
-                                            : "is no time in microseconds from 0 to 10000000";
+                                            : "is not a time in microseconds from 0 to 10000000";
     if (!strncmp(word, "grid=", 5))
         return shape_read(word + 5, l->grid) ? NULL : "is not grid=X,Y,Z";
     if (!strncmp(word, "block=", 6))
         return shape_read(word + 6, l->block) ? NULL : "is not block=X,Y,Z";
     if (at == 2)
         return time_read(word, &l->wave_ns) ? NULL
-                                            : "is no time in microseconds from 0 to 10000000";
+                                            : "is not a time in microseconds from 0 to 10000000";
     return "is neither grid=X,Y,Z nor block=X,Y,Z";
 }
 
@@ -82,7 +82,7 @@ static struct line *line_read(char *text, const char **bad, const char **why)
         *why = word_read(l, at++, word);
     } while (!*why && (word = strtok_r(NULL, " \t\r\n", &save)));
     if (!*why && at == 1)
-        *why = "has no time behind it";
+        *why = "has no time after it";
     if (*why) {
         free(l->pattern);
         free(l);

@@ -194,7 +194,7 @@ static bool choice_read(const struct variable *v, const char *text)
         *(int *)field_of(v) = i;
         return true;
     }
-    fprintf(stderr, "simgpu: SIMGPU_%s=%s is none of %s; using %.*s\n", v->name, text, v->text,
+    fprintf(stderr, "simgpu: SIMGPU_%s=%s is not one of %s; using %.*s\n", v->name, text, v->text,
             (int)strcspn(v->text, " "), v->text);
     return false;
 }

@@ -12,8 +12,8 @@ const void *export_table_find(const CUuuid *id)
     static const CUuuid runtime = UUID_RUNTIME_INTERFACE;
     static atomic_flag said = ATOMIC_FLAG_INIT;
     if (memcmp(id, &runtime, sizeof(runtime)) == 0 && !atomic_flag_test_and_set(&said))
-        fputs("simgpu: this program uses the CUDA runtime, which this simulated driver was built "
-              "without and which stops here; configure with -DSIMGPU_RUNTIME=ON\n",
+        fputs("simgpu: this program uses the CUDA runtime, but this simulated driver was built "
+              "without it, so the program stops here; configure with -DSIMGPU_RUNTIME=ON\n",
               stderr);
     return NULL;
 }

@@ -55,7 +55,7 @@ const tables = {
             ['samples', 'samples', 0]]);
         table('Added to alone, microseconds', 'mode', entries(root.added_us),
             [['p50', 'p50', 1], ['p99', 'p99', 1]]);
-        table('Best effort; solo: with nobody above', 'mode',
+        table('Best effort; solo: without real time', 'mode',
             entries(root.be).filter(([, value]) => isObject(value)),
             [['kernels/s', 'kernels_per_s', 0], ['kernels', 'kernels', 0],
                 ['seconds', 'seconds', 1]]);

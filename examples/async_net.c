@@ -41,16 +41,17 @@ static bool by_cpu, by_stream, by_kernel, rdma, announce, json;
 
 static const struct setting settings[] = {
     {"cpu", NULL, &by_cpu, 0, 0, "the processor sends and receives"},
-    {"stream", NULL, &by_stream, 0, 0, "memory operations in the stream do; the default"},
-    {"kernel", NULL, &by_kernel, 0, 0, "a kernel does"},
-    {"exchanges", &exchanges, NULL, 1, 1e6, "steps, each with a message either way"},
+    {"stream", NULL, &by_stream, 0, 0,
+     "memory operations in the stream send and receive (default)"},
+    {"kernel", NULL, &by_kernel, 0, 0, "a kernel sends and receives"},
+    {"exchanges", &exchanges, NULL, 1, 1e6, "steps, each with a message both ways"},
     {"kernel-us", &kernel_us, NULL, 0, 1e6,
      "microseconds that the update of a field takes; 0: short"},
     {"wire-us", &wire_us, NULL, 0, 1e6, "microseconds from a doorbell to the message's arrival"},
-    {"rdma", NULL, &rdma, 0, 0, "not through shared memory: says why that is skipped, exit 77"},
+    {"rdma", NULL, &rdma, 0, 0, "use RDMA: says why that is skipped, exit 77"},
     {"announce", NULL, &announce, 0, 0, "say on stderr when it is warm: after 50 exchanges"},
     {"go-on", &go_on, NULL, 0, 1023,
-     "a descriptor at whose end rank 0 goes on when it is warm; 0: it does not wait"},
+     "when warm, rank 0 waits for the end of this descriptor; 0: it does not wait"},
     {"json", NULL, &json, 0, 0, "one JSON object on stdout"},
     {0},
 };

@@ -30,12 +30,12 @@ static double steps = 0, seconds = 0, kernels = 16, kernel_us = 200, batch = 0;
 static bool json, announce, progress;
 
 static const struct setting settings[] = {
-    {"steps", &steps, NULL, 0, 1e12, "stop after so many; 0: no limit"},
-    {"seconds", &seconds, NULL, 0, 1e6, "stop after so long; 0: no limit"},
+    {"steps", &steps, NULL, 0, 1e12, "stop after this many; 0: no limit"},
+    {"seconds", &seconds, NULL, 0, 1e6, "stop after this many; 0: no limit"},
     {"kernels", &kernels, NULL, 1, 64, "long kernels per step"},
     {"kernel-us", &kernel_us, NULL, 0, 1e6, "microseconds per long kernel"},
     {"batch", &batch, NULL, 0, 4096,
-     "as many kernels as long as of training ResNet-50 with so many"},
+     "kernels like those of training ResNet-50 with this batch size"},
     {"announce", NULL, &announce, 0, 0, "say on stderr when it is warm: after 100 steps"},
     {"progress", NULL, &progress, 0, 0,
      "on stderr, every ten steps: step, checksum of the losses read, CLOCK_MONOTONIC seconds"},

@@ -21,7 +21,7 @@ static bool plain, json;
 
 static const struct setting settings[] = {
     {"rate", &rate, NULL, 0.1, 100000, "requests per second"},
-    {"seconds", &seconds, NULL, 0.01, 86400, "how long"},
+    {"seconds", &seconds, NULL, 0.01, 86400, "seconds to run"},
     {"kernels", &kernels, NULL, 1, 1000, "kernels per request"},
     {"kernel-us", &kernel_us, NULL, 0, 100000, "microseconds per kernel"},
     {"host-us", &host_us, NULL, 0, 100000, "microseconds of processor time before each kernel"},
@@ -81,8 +81,8 @@ static void say_hints(void)
 
     fprintf(stderr, "hints: %s\n",
             plain                           ? "none given"
-            : r == CUTIN_NOT_LOADED         ? "cutin is not loaded, they do nothing"
-            : r == CUDA_ERROR_NOT_SUPPORTED ? "this process is best effort, nobody is below"
+            : r == CUTIN_NOT_LOADED         ? "cutin is not loaded, so they have no effect"
+            : r == CUDA_ERROR_NOT_SUPPORTED ? "this process is best effort, so no work is below it"
                                             : "in force");
 }
 

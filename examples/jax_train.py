@@ -25,9 +25,9 @@ os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0 --xla_gpu_determi
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=1000, help="stop after so many; 0: no limit (1000)")
+    parser.add_argument("--steps", type=int, default=1000, help="stop after this many; 0: no limit (1000)")
     parser.add_argument("--batch", type=int, default=1024, help="rows per step (1024)")
-    parser.add_argument("--width", type=int, default=2048, help="of the hidden layers (2048)")
+    parser.add_argument("--width", type=int, default=2048, help="width of the hidden layers (2048)")
     parser.add_argument("--device", default="cuda", help="cuda, or cpu to try the script (cuda)")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return parser.parse_args()

@@ -47,7 +47,7 @@ except ImportError as why:
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=200, help="stop after so many; 0: no limit (200)")
+    parser.add_argument("--steps", type=int, default=200, help="stop after this many; 0: no limit (200)")
     parser.add_argument("--batch", type=int, default=64, help="pictures per step (64)")
     parser.add_argument("--size", type=int, default=64, help="their width and height (64)")
     parser.add_argument("--amp", action="store_true", help="automatic mixed precision, with loss scaling")

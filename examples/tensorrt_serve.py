@@ -44,12 +44,12 @@ if __name__ == "__main__":  # before TensorRT, which takes a while to load
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--onnx", metavar="FILE", help="the model (a small transformer of its own)")
-    parser.add_argument("--dimension", type=int, default=1, help="what dimensions are that the model leaves open (1)")
-    parser.add_argument("--engine", metavar="FILE", help="read the engine from it; where it is not there, build and "
+    parser.add_argument("--dimension", type=int, default=1, help="value of dimensions that the model leaves open (1)")
+    parser.add_argument("--engine", metavar="FILE", help="read the engine from it; if it does not exist, build and "
                                                          "write it")
     parser.add_argument("--contexts", type=int, default=1, help="execution contexts, a stream and a thread each, that "
                                                                 "take requests from one queue (1)")
-    parser.add_argument("--graph", action="store_true", help="one CUDA graph per request, by TensorRT's own means")
+    parser.add_argument("--graph", action="store_true", help="one CUDA graph per request, made by TensorRT")
     parser.add_argument("--rate", type=float, default=50, help="requests per second, on average (50)")
     parser.add_argument("--seconds", type=float, default=10, help="how long; 0: build the engine and end (10)")
     parser.add_argument("--arrivals", choices=("even", "poisson"), default="poisson", help="(poisson)")
@@ -163,7 +163,7 @@ def build(o, logger):
     plan = builder.build_serialized_network(net, config)
     del source  # what the builder points to, until here
     if not plan:
-        raise Failed("TensorRT builds no engine of the model")
+        raise Failed("TensorRT cannot build an engine of the model")
     return bytes(plan)
 
 

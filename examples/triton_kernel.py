@@ -42,7 +42,7 @@ def softmax(out, x, columns, BLOCK: tl.constexpr):
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=1000, help="stop after so many; 0: no limit (1000)")
+    parser.add_argument("--steps", type=int, default=1000, help="stop after this many; 0: no limit (1000)")
     parser.add_argument("--device", default="cuda", help="cuda, or cpu with TRITON_INTERPRET=1 (cuda)")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return parser.parse_args()

@@ -20,7 +20,7 @@ static bool json;
 
 static const struct setting settings[] = {
     {"rate", &rate, NULL, 0.1, 100000, "real-time requests per second"},
-    {"seconds", &seconds, NULL, 0.01, 86400, "how long"},
+    {"seconds", &seconds, NULL, 0.01, 86400, "seconds to run"},
     {"kernels", &kernels, NULL, 1, 1000, "kernels per request"},
     {"kernel-us", &kernel_us, NULL, 0, 100000, "microseconds per real-time kernel"},
     {"be-kernel-us", &be_kernel_us, NULL, 0, 1e6, "microseconds per best-effort kernel"},

@@ -47,9 +47,9 @@ def rounds(port, count, batch, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--port", type=int, default=8000, help="of HTTP; gRPC has the next one (8000)")
-    parser.add_argument("--rounds", type=int, default=1, help="(1)")
-    parser.add_argument("--batch", type=int, default=4, help="how many ask `dense` at once (4)")
+    parser.add_argument("--port", type=int, default=8000, help="port of HTTP; gRPC has the next one (8000)")
+    parser.add_argument("--rounds", type=int, default=1, help="rounds (1)")
+    parser.add_argument("--batch", type=int, default=4, help="questions to `dense` at a time (4)")
     o = parser.parse_args()
     try:
         return 1 if rounds(o.port, o.rounds, o.batch, sys.stdout) else 0

@@ -32,11 +32,11 @@ NON_BLOCKING = 1
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=8000, help="HTTP; gRPC and metrics have the next two (8000)")
-    parser.add_argument("--batch", type=int, default=4, help="most questions of a batch of `dense` (4)")
+    parser.add_argument("--batch", type=int, default=4, help="most questions in a batch of `dense` (4)")
     parser.add_argument("--wait-us", type=int, default=2000, help="how long Triton waits for a full batch (2000)")
     parser.add_argument("--instances", type=int, default=1, help="of each model, with a thread and stream each (1)")
     parser.add_argument("--kernel-us", type=float, default=100, help="a kernel's time (100)")
-    parser.add_argument("--seconds", type=float, help="how long (until a signal comes)")
+    parser.add_argument("--seconds", type=float, help="how long to serve (until a signal)")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     return parser.parse_args()
 

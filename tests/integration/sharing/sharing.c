@@ -201,6 +201,6 @@ static void hints_are(const char *level, const char *what)
 Test(sharing, the_example_of_hints_runs_with_cutin_and_without)
 {
     hints_are(NULL, "not loaded");
-    hints_are("be", "nobody is below");
+    hints_are("be", "no work is below it");
     hints_are("rt", "in force");
 }

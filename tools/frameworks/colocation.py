@@ -132,10 +132,10 @@ def check(pair, alone, cutin, within):
 def main():
     parser = argparse.ArgumentParser(description="a training job beside services")
     parser.add_argument("--pair", choices=PAIRS)
-    parser.add_argument("--seconds", type=float, default=60, help="per arrangement (60)")
-    parser.add_argument("--batch", type=int, help="pictures per step of a training in PyTorch (64)")
-    parser.add_argument("--list", action="store_true", help="the pairs")
-    parser.add_argument("--table", action="store_true", help="a table, not JSON")
+    parser.add_argument("--seconds", type=float, default=60, help="seconds per arrangement (60)")
+    parser.add_argument("--batch", type=int, help="pictures per step of a PyTorch training (64)")
+    parser.add_argument("--list", action="store_true", help="list the pairs")
+    parser.add_argument("--table", action="store_true", help="print a table instead of JSON")
     parser.add_argument("--within", type=float, metavar="R",
                         help="fail where a service's p99 under cutin is more than R times alone")
     parser.add_argument("--sim", action="store_true", help="on the simulated GPU")
@@ -144,7 +144,7 @@ def main():
         print("\n".join(PAIRS))
         return 0
     if not o.pair:
-        parser.error("which pair? see --list")
+        parser.error("no pair given; see --list")
     services, job, word = PAIRS[o.pair]
     pair = services, job + (["--batch", str(o.batch)] if o.batch and word else []), word
     # A quarter of the time for those whose figures are steady.

@@ -93,21 +93,21 @@ def compare_zoo(name, sim):
     print(json.dumps({"case": f"zoo_{name}", "reproducible": bare == again, "identical": held == bare,
                       "lines": len(bare.splitlines()), "service_beside": service}))
     if bare == again and held != bare:
-        raise Failed(f"{name}: what it prints differs under cutin")
+        raise Failed(f"{name}: its output differs under cutin")
     return 0
 
 
 def main():
     parser = argparse.ArgumentParser(description="one program bare and under cutin")
     parser.add_argument("--case", choices=CASES)
-    parser.add_argument("--list", action="store_true", help="the cases; with --sim those that need no GPU")
+    parser.add_argument("--list", action="store_true", help="list the cases; with --sim, those that need no GPU")
     parser.add_argument("--sim", action="store_true", help="on the simulated GPU")
     o = parser.parse_args()
     if o.list:
         print("\n".join(n for n in CASES if not o.sim or n == "driver_chain" or n.startswith("zoo_")))
         return 0
     if not o.case:
-        parser.error("which case? see --list")
+        parser.error("no case given; see --list")
     return compare_zoo(o.case[4:], o.sim) if o.case.startswith("zoo_") else compare(o.case, o.sim)
 
 

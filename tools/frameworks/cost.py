@@ -34,11 +34,11 @@ HELD_S = 5  # a call that cannot be buffered waits for the release; it comes by 
 def options():
     parser = argparse.ArgumentParser(description="what cutin costs PyTorch")
     parser.add_argument("--sim", action="store_true", help="on the simulated GPU")
-    parser.add_argument("--rounds", type=int, default=15, help="of all modes (15)")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of all modes (15)")
     parser.add_argument("--block", type=int, default=10,
-                        help="steps, and requests, in a row; two where the stream is held (10)")
+                        help="steps and requests in a row; two when the stream is held (10)")
     parser.add_argument("--kernel-us", type=int, default=60, help="simulated time of a kernel (60)")
-    parser.add_argument("--json", metavar="FILE", help="all figures as a JSON object into FILE")
+    parser.add_argument("--json", metavar="FILE", help="write all figures as a JSON object to FILE")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 

@@ -27,16 +27,16 @@ MODES = {"native": (None, None), "cutin": ("rt", "be")}
 
 def options():
     parser = argparse.ArgumentParser(description="a service beside a training job")
-    parser.add_argument("--tensorrt", action="store_true", help="the service is one of TensorRT for RTX")
+    parser.add_argument("--tensorrt", action="store_true", help="serve with TensorRT for RTX")
     parser.add_argument("--job-python", metavar="PYTHON", default=sys.executable,
-                        help="which Python trains (this one); with '' examples/be_training does")
+                        help="the Python that trains (this one); with '', examples/be_training trains")
     parser.add_argument("--sim", action="store_true", help="on the simulated GPU")
-    parser.add_argument("--seconds", type=float, default=40, help="how long the service serves, each time (40)")
+    parser.add_argument("--seconds", type=float, default=40, help="how long the service runs each time (40)")
     parser.add_argument("--rate", type=float, default=25, help="requests per second, on average (25)")
     parser.add_argument("--kernel-us", type=int, nargs=2, default=(60, 200), metavar=("SERVICE", "JOB"),
                         help="simulated time of a kernel: the service's, the job's (60 200)")
-    parser.add_argument("--json", metavar="FILE", help="all figures as a JSON object into FILE")
-    parser.add_argument("--keep", metavar="FOLDER", help="leave progress and event logs there")
+    parser.add_argument("--json", metavar="FILE", help="write all figures as a JSON object to FILE")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep progress and event logs in this folder")
     return parser.parse_args()
 
 

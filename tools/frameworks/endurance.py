@@ -33,12 +33,12 @@ SERVICES = {"c": ["rt_inference", "--rate", "50"], "pytorch": ["pytorch_serve", 
 
 def options():
     parser = argparse.ArgumentParser(description="a long PyTorch training beside a service that is killed")
-    parser.add_argument("--steps", type=int, default=100000, help="of the training job, each time (100000)")
+    parser.add_argument("--steps", type=int, default=100000, help="steps of the training job each time (100000)")
     parser.add_argument("--kills", type=int, default=200, help="how often the service is killed (200)")
     parser.add_argument("--service", choices=SERVICES, default="c",
                         help="pytorch: takes seconds to start each time (c)")
     parser.add_argument("--kernel-us", type=int, default=20, help="simulated time of a kernel (20)")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments of the kills (1)")
+    parser.add_argument("--seed", type=int, default=1, help="random seed of the times of the kills (1)")
     parser.add_argument("--train", metavar="FILE", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -113,7 +113,7 @@ class Job:
         if step != self.step_seen or not self.moved:
             self.step_seen, self.moved = step, now
         if now - self.moved > (STALL_S if step else READY_S):
-            raise Failed(f"the training job stands still at step {step}")
+            raise Failed(f"the training job makes no progress after step {step}")
         return step
 
     def running(self):

@@ -27,10 +27,10 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--actors", type=int, default=20, help="on both nodes together (20)")
-parser.add_argument("--kills", type=int, default=200, help="in all (200)")
-parser.add_argument("--at-once", type=int, default=5, help="that are killed together (5)")
-parser.add_argument("--seed", type=int, default=1, help="of who is killed (1)")
+parser.add_argument("--actors", type=int, default=20, help="actors on both nodes together (20)")
+parser.add_argument("--kills", type=int, default=200, help="kills in all (200)")
+parser.add_argument("--at-once", type=int, default=5, help="actors killed at the same time (5)")
+parser.add_argument("--seed", type=int, default=1, help="random seed of the choice of actors (1)")
 options = parser.parse_args()
 try:
     import ray
@@ -184,12 +184,12 @@ def refuse(node, others):
     for _ in range(2):
         try:
             ray.get(actor.pid.remote(), timeout=PATIENCE_S)
-            sys.exit("ray_actors.py: a level was given that no rule grants")
+            sys.exit("ray_actors.py: an actor got a level that no rule grants")
         except ray.exceptions.RuntimeEnvSetupError as why:
             said = str(why)
         took.append(time.monotonic() - begin)
         if said.count("level rt is refused on this node: ") != 1 or f"rt = uid:{NOBODY}" not in said:
-            sys.exit(f"ray_actors.py: of a level that was refused Ray says: {said}")
+            sys.exit(f"ray_actors.py: unexpected message of Ray about a refused level: {said}")
         for other in others:
             ray.get(other["handle"].work.remote(), timeout=PATIENCE_S)
     if (more := workers_started() - started) or look(nodes, others) != pids:
@@ -220,7 +220,7 @@ try:
         refuse(nodes[1], actors)
         nodes[1].allow("rt = everybody")
     else:
-        print("nothing refused: a daemon refuses its own user nothing, and only root can start one for others")
+        print("nothing was refused: a daemon refuses nothing to its own user, and only root can start one for others")
     actors += [make(*want) for want in wanted[len(granted):]]
     look(nodes, actors)
     print(f"{options.actors} actors after {time.monotonic() - begin:.0f} s", flush=True)
@@ -238,7 +238,7 @@ try:
             try:
                 count, made = ray.get(answer, timeout=PATIENCE_S)
                 if answers.setdefault(count, made) != made:
-                    sys.exit(f"ray_actors.py: {count} works made two sums")
+                    sys.exit(f"ray_actors.py: {count} works computed two different sums")
                 works += 1
             except ray.exceptions.RayActorError:
                 if i not in victims:

@@ -175,7 +175,7 @@ Test(report_browser, says_what_it_does_not_show)
     report_write(sandbox_path("results/quiet.json"), "{\"traceEvents\": []}");
     p = show();
     has(p, "<p class=\"notice\">The run was interrupted:");
-    has(p, "<p>The trace has no cut-in that held somebody.</p>");
+    has(p, "<p>The trace has no cut-in that held other work.</p>");
     has(p, "no results of cutin: empty.json, half.json.</p>");
     process_free(p);
     json_decref(l);

@@ -79,7 +79,7 @@ const struct subcommand subcommand_list = {
         "HELD%: share of the time in which work waited because it was held.\n"
         "HOLD50, HOLD99: median and p99 hold duration.\n"
         "PRE50, PRE99: median and p99 time from a hold until nothing was in flight.\n"
-        "HELD BY: the process that holds it, and for how long. WAITS IN: its kernel that waits for "
+        "HELD BY: its holder, and for how long. WAITS IN: its kernel that waits for "
         "its own I/O.",
     .options = list_options,
     .run = list,

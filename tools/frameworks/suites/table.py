@@ -41,7 +41,7 @@ def details(bare, runs, data, different, out):
                                  if test not in data and outcome not in ("pass", "skip"))
     for text, count in causes.most_common():
         print(f"  {count:4} {text}", file=out)
-    print("Whose answer is data, or differs by itself:", *sorted(data), sep="\n  ", file=out)
+    print("Tests whose answer is data, or varies by itself:", *sorted(data), sep="\n  ", file=out)
     for mode, tests in different.items():
         for test in tests:
             print(f"Differs: {test}", file=out)

@@ -127,7 +127,7 @@ static void print_classes(const struct forecast *f)
     static const char *const names[FORECAST_CLASSES] = {"up to 10 us", "to 50", "to 200", "to 800",
                                                         "longer"};
 
-    puts("\nkernels by what they took     number  recorded, ms  predicted, ms     x");
+    puts("\nkernels by duration           number  recorded, ms  predicted, ms     x");
     for (int i = 0; i < FORECAST_CLASSES; i++) {
         const struct forecast_class *c = &f->by_duration[i];
 

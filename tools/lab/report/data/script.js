@@ -152,7 +152,7 @@ function showResult(result) {
         notice('Measured on the simulated GPU: ratios show the mechanism, absolute times are ' +
             'modelled.');
     if (result.figures.interrupted === true)
-        notice('The run was interrupted: these are the figures of what it had measured.');
+        notice('The run was interrupted: these figures cover what it had measured.');
     showPlot(result);
     tables[result.kind](result.figures);
     show(html('details', {}, html('summary', {}, 'Configuration'), html('table', {},
@@ -270,7 +270,7 @@ function timeline(cutIn) {
 function showTrace(trace) {
     show(html('h2', {}, 'One cut-in'), html('p', {}, `From the trace in ${trace.file}.`),
         trace.cut_in ? html('div', {class: 'plot'}, timeline(trace.cut_in)) :
-            html('p', {}, 'The trace has no cut-in that held somebody.'));
+            html('p', {}, 'The trace has no cut-in that held other work.'));
 }
 
 /* ---- the page ---- */

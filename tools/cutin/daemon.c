@@ -68,8 +68,8 @@ const char *daemon_trouble(const char *path, int rc)
          " does not admit you; see mode and group under [socket] in cutind.conf"},
         {-ETIMEDOUT, "the daemon", " does not answer; is it stopped?"},
         {-SOCKET_FOREIGN, "the daemon",
-         " is another user's, in a folder that others can write to: set XDG_RUNTIME_DIR to one of "
-         "yours"},
+         " is another user's, in a folder that others can write to: set XDG_RUNTIME_DIR to a "
+         "folder of yours"},
     };
     static char text[PATH_MAX + 128];
 

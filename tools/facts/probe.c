@@ -124,7 +124,7 @@ static uint64_t mark_and_see(CUstream s, struct word w, uint32_t value)
     queued_ns = clock_ns();
     gpu_check(mark_queue(s, w.device, value), "cuStreamWriteValue32");
     if (!word_wait(w, value, BUSY_MS))
-        unsure("a marker is not seen");
+        unsure("the host does not see a marker");
     return clock_ns() - queued_ns;
 }
 
@@ -246,7 +246,7 @@ static void look_at_streams(void)
         gpu_check(gpu_spin(s, 1, 20), "cuLaunchKernel");
         gpu_check(mark_queue(s, mark.device, at + 1), "cuStreamWriteValue32");
         if (!is_seen(mark, at) && word_get(mark) < at)
-            refuse("what is in front of a closed gate does not run");
+            refuse("work in front of a closed gate does not run");
         look_at_others(other, round);
         if (round == 0) {
             look_at_processes();
@@ -261,7 +261,7 @@ static void look_at_streams(void)
     }
     fact_number("open_us", (double)soonest_ns / 1000);
     if (soonest_ns > seen_ns)
-        refuse("an opened gate is seen late");
+        refuse("the GPU sees an opened gate late");
     fact_flag("streams", true);
 }
 
@@ -339,7 +339,7 @@ static void look_at_graph(void)
     CU(cuGraphLaunch, exec, s);
     gpu_check(mark_queue(s, mark.device, GRAPH + 1), "cuStreamWriteValue32");
     if (!is_seen(mark, GRAPH))
-        refuse("what is in front of a closed gate in a graph does not run");
+        refuse("work in front of a closed gate in a graph does not run");
     stand_and_go(GRAPH);
     fact_flag("graphs", true);
 }

@@ -62,7 +62,7 @@ static int any(const struct device_work *w, const void *user)
  * longer than three. */
 static void skip_if_given_up(void)
 {
-    static const char *const busy[] = {"not done after", "a marker is not seen",
+    static const char *const busy[] = {"not done after", "the host does not see a marker",
                                        "the second process does not go on",
                                        "no second process can use the GPU"};
     bool given_up = !*record();
@@ -149,7 +149,7 @@ Test(defaults, a_gate_that_is_seen_late_is_recorded)
 {
     if (!clock_steps())
         cr_skip_test("a busy host's other markers come late, too");
-    is_recorded("SIMGPU_POLL_US=10000", " none an opened gate is seen late\n");
+    is_recorded("SIMGPU_POLL_US=10000", " none the GPU sees an opened gate late\n");
 }
 
 /* So it is on a busy machine. */
@@ -165,7 +165,8 @@ Test(defaults, an_answer_of_a_busy_machine_does_not_replace_another)
     static const char *const late[] = {"SIMGPU_WORD_LATE_US=4000000", NULL};
 
     run_true(late);
-    cr_expect_not_null(strstr(record(), " none a marker is not seen\n"), "recorded: %s", record());
+    cr_expect_not_null(strstr(record(), " none the host does not see a marker\n"), "recorded: %s",
+                       record());
     run_asks(NULL);
     cr_expect_not_null(strstr(record(), " graphs a gate costs "), "recorded: %s", record());
     process_free(

@@ -40,7 +40,7 @@ static bool shared(const char *what, const char *version, struct finding *f)
 
     if (rc != 0)
         find(f, VERDICT_WARN, "run cutin doctor --for-all as root",
-             "recorded for this user alone: %s: %s", RECORD_MACHINE_FOLDER, strerror(-rc));
+             "recorded only for this user: %s: %s", RECORD_MACHINE_FOLDER, strerror(-rc));
     return rc == 0;
 }
 

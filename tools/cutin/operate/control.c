@@ -51,8 +51,8 @@ static int failed(const struct subcommand *cmd, struct control_target target, in
                    (int)target.pid);
     case -EPERM:
         return say(cmd,
-                   "not permitted: process %d is another user's, or the level is above what it "
-                   "may have; `control` and the levels under [allow] in cutind.conf say who may",
+                   "not permitted: process %d is another user's, or the level is above what it may "
+                   "have; `control` and the levels under [allow] in cutind.conf decide this",
                    (int)target.pid);
     case -EOPNOTSUPP:
         return say(cmd,
@@ -229,7 +229,7 @@ static int policy(int argc, char **argv)
 
 const struct subcommand subcommand_policy = {
     .name = "policy",
-    .summary = "show or change who goes first among processes of one level",
+    .summary = "show or change which processes of a level go first",
     .synopsis = "[NAME] [--list] [--json] [--socket PATH]",
     .about = "Prints the current policy. NAME changes it, until the daemon ends or reloads its\n"
              "configuration; see cutind.conf(5).",

@@ -73,7 +73,7 @@ Test(captures, work_is_recorded_and_not_run)
     OK(cuGraphDestroy(g));
 }
 
-Test(captures, a_graph_runs_as_often_as_it_is_launched)
+Test(captures, graph_runs_once_per_launch)
 {
     CUstream s = stream_new();
     CUgraph g;
@@ -117,7 +117,7 @@ Test(captures, streams_fork_and_join_by_events)
     words_are(q, 21);
 }
 
-Test(captures, unjoined_work_is_an_error)
+Test(captures, end_with_unjoined_work_fails)
 {
     CUstream a = stream_new(), b = stream_new();
     CUevent fork = event_new();
@@ -135,7 +135,7 @@ Test(captures, unjoined_work_is_an_error)
 
 /* The programming guide does not forbid cuStreamDestroy while a stream captures. Warp's own tests
  * (test_graph.py, a transient stream) call it then, on a GPU. */
-Test(captures, a_stream_that_has_joined_again_may_be_destroyed)
+Test(captures, joined_stream_may_be_destroyed)
 {
     CUstream a = stream_new(), b = stream_new();
     CUevent fork = event_new(), join = event_new();
@@ -157,7 +157,7 @@ Test(captures, a_stream_that_has_joined_again_may_be_destroyed)
     words_are(p, 8);
 }
 
-Test(captures, work_of_a_destroyed_stream_has_to_be_joined)
+Test(captures, work_of_destroyed_stream_must_be_joined)
 {
     CUstream a = stream_new(), b = stream_new();
     CUevent fork = event_new();
@@ -172,7 +172,7 @@ Test(captures, work_of_a_destroyed_stream_has_to_be_joined)
     cr_assert_null(g);
 }
 
-Test(captures, end_belongs_to_the_stream_that_began)
+Test(captures, end_on_forked_stream_is_unmatched)
 {
     CUstream a = stream_new(), b = stream_new();
     CUevent fork = event_new();
@@ -184,13 +184,13 @@ Test(captures, end_belongs_to_the_stream_that_began)
     is_invalidated(a);
 }
 
-Test(captures, end_without_begin_is_an_error)
+Test(captures, end_without_begin_fails)
 {
     CUgraph g;
     FAILS(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(stream_new(), &g));
 }
 
-Test(captures, begin_twice_is_an_error)
+Test(captures, second_begin_fails)
 {
     CUstream s = stream_new();
     CUgraph g;
@@ -199,12 +199,12 @@ Test(captures, begin_twice_is_an_error)
     OK(cuStreamEndCapture(s, &g));
 }
 
-Test(captures, legacy_stream_can_not_capture)
+Test(captures, legacy_stream_cannot_be_captured)
 {
     FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture(NULL, GLOBAL));
 }
 
-Test(captures, synchronising_the_stream_spoils_it)
+Test(captures, stream_synchronize_invalidates_capture)
 {
     CUstream s = stream_new();
     OK(cuStreamBeginCapture(s, RELAXED));
@@ -212,7 +212,7 @@ Test(captures, synchronising_the_stream_spoils_it)
     is_invalidated(s);
 }
 
-Test(captures, querying_the_stream_spoils_it)
+Test(captures, stream_query_invalidates_capture)
 {
     CUstream s = stream_new();
     OK(cuStreamBeginCapture(s, RELAXED));
@@ -220,7 +220,7 @@ Test(captures, querying_the_stream_spoils_it)
     is_invalidated(s);
 }
 
-Test(captures, synchronising_the_context_spoils_it)
+Test(captures, context_synchronize_invalidates_capture)
 {
     CUstream s = stream_new();
     OK(cuStreamBeginCapture(s, RELAXED));
@@ -228,7 +228,7 @@ Test(captures, synchronising_the_context_spoils_it)
     is_invalidated(s);
 }
 
-Test(captures, allocation_is_unsafe_in_global_mode)
+Test(captures, allocation_invalidates_global_mode_capture)
 {
     CUstream s = stream_new();
     CUdeviceptr p;
@@ -247,7 +247,7 @@ Test(captures, allocation_is_allowed_in_relaxed_mode)
     OK(cuStreamEndCapture(s, &g));
 }
 
-Test(captures, a_thread_may_relax_itself)
+Test(captures, thread_may_switch_to_relaxed_mode)
 {
     CUstream s = stream_new();
     CUgraph g;
@@ -262,7 +262,7 @@ Test(captures, a_thread_may_relax_itself)
     OK(cuStreamEndCapture(s, &g));
 }
 
-Test(captures, legacy_work_would_join_a_blocking_stream)
+Test(captures, legacy_launch_invalidates_blocking_streams_capture)
 {
     CUstream s = stream_new_blocking();
     OK(cuStreamBeginCapture(s, RELAXED));
@@ -270,7 +270,7 @@ Test(captures, legacy_work_would_join_a_blocking_stream)
     is_invalidated(s);
 }
 
-Test(captures, legacy_work_does_not_mind_a_non_blocking_stream)
+Test(captures, legacy_launch_leaves_non_blocking_streams_capture_valid)
 {
     CUstream s = stream_new();
     CUgraph g;
@@ -280,7 +280,7 @@ Test(captures, legacy_work_does_not_mind_a_non_blocking_stream)
     OK(cuStreamSynchronize(NULL));
 }
 
-Test(captures, events_from_outside_can_not_be_waited_for)
+Test(captures, wait_for_uncaptured_event_invalidates_capture)
 {
     CUstream s = stream_new(), other = stream_new();
     CUevent e = event_new();
@@ -290,7 +290,7 @@ Test(captures, events_from_outside_can_not_be_waited_for)
     is_invalidated(s);
 }
 
-Test(captures, two_captures_can_not_merge)
+Test(captures, two_captures_cannot_merge)
 {
     CUstream a = stream_new(), b = stream_new();
     CUevent e = event_new();
@@ -301,7 +301,7 @@ Test(captures, two_captures_can_not_merge)
     is_invalidated(b);
 }
 
-Test(captures, captured_events_have_no_state)
+Test(captures, captured_event_cannot_be_queried)
 {
     CUstream s = stream_new();
     CUevent e = event_new();
@@ -323,7 +323,7 @@ static void end_in_other_thread(void *stream)
 }
 
 /* The capture ends all the same: seen on an H100, 580.159.04. */
-Test(captures, end_belongs_to_the_thread_that_began)
+Test(captures, end_in_wrong_thread_fails_and_ends_capture)
 {
     CUstream s = stream_new();
     CUgraph g;
@@ -343,7 +343,7 @@ static void allocate(void *unused)
     OK(cuMemAlloc(&p, 4));
 }
 
-Test(captures, thread_local_mode_leaves_other_threads_alone)
+Test(captures, thread_local_mode_allows_allocation_in_other_threads)
 {
     CUstream s = stream_new();
     CUgraph g;
@@ -363,7 +363,7 @@ static CUresult capture_info(CUstream s, CUstreamCaptureStatus *status, cuuint64
 #endif
 }
 
-Test(captures, info_tells_what_the_next_node_depends_on)
+Test(captures, info_returns_dependencies_of_next_node)
 {
     CUstream s = stream_new();
     CUstreamCaptureStatus status;
@@ -446,7 +446,7 @@ Test(captures, host_functions_become_nodes)
     cr_assert_eq(atomic_load(&ran), 2);
 }
 
-Test(captures, stream_ordered_memory_becomes_nodes)
+Test(captures, stream_ordered_allocations_become_nodes)
 {
     CUstream s = stream_new();
     CUgraph g;
@@ -466,7 +466,7 @@ Test(captures, stream_ordered_memory_becomes_nodes)
 }
 
 /* The launch invalidates the capture in every mode: seen on an H100, 580.159.04. */
-Test(captures, launching_a_graph_spoils_it)
+Test(captures, graph_launch_invalidates_capture_in_every_mode)
 {
     CUstream s = stream_new(), other = stream_new();
     CUgraph inner, outer;
@@ -489,7 +489,7 @@ Test(captures, launching_a_graph_spoils_it)
 }
 
 #if CUDA_VERSION >= 12030
-Test(captures, into_a_graph_that_exists)
+Test(captures, begin_capture_to_graph_extends_that_graph)
 {
     CUstream s = stream_new();
     CUgraph g, end = NULL;
@@ -510,7 +510,7 @@ Test(captures, into_a_graph_that_exists)
 }
 #endif
 
-Test(captures, other_streams_go_on)
+Test(captures, other_streams_execute_during_capture)
 {
     CUstream s = stream_new(), other = stream_new();
     CUdeviceptr p = words_new(1);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-Test(driver, tells_its_version)
+Test(driver, version_can_be_queried)
 {
     int version = 0;
     OK(cuDriverGetVersion(&version));
@@ -46,7 +46,7 @@ Test(driver, uuid_is_stable, .init = rig_init)
     cr_assert_eq(memcmp(a.bytes, b.bytes, sizeof(a.bytes)), 0);
 }
 
-Test(driver, pci_address_leads_back_to_the_device, .init = rig_init)
+Test(driver, pci_bus_id_finds_the_device, .init = rig_init)
 {
     char bus[32];
     CUdevice dev = -1;
@@ -55,7 +55,7 @@ Test(driver, pci_address_leads_back_to_the_device, .init = rig_init)
     cr_assert_eq(dev, rig.dev);
 }
 
-Test(driver, no_such_device, .init = rig_init)
+Test(driver, invalid_device_ordinal_is_refused, .init = rig_init)
 {
     CUdevice dev;
     FAILS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, 1 << 20));
@@ -64,7 +64,7 @@ Test(driver, no_such_device, .init = rig_init)
 /* cuda.h 13.5: before it starts, NCCL asks for 153,
  * CU_DEVICE_ATTRIBUTE_LOGICAL_ENDPOINT_UNICAST_SUPPORTED, and goes on without the feature if it is
  * 0. The last attribute is CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_LOCALIZED_MEMORY_SUPPORTED. */
-Test(newest, driver_knows_the_attributes_of_its_version, .init = rig_open_newest)
+Test(newest, driver_13_5_answers_its_device_attributes, .init = rig_open_newest)
 {
     int version, value = -1;
     OK(cuDriverGetVersion(&version));

@@ -19,7 +19,7 @@ static CUcontext current(void)
     return ctx;
 }
 
-Test(contexts, created_one_is_current)
+Test(contexts, new_context_becomes_current)
 {
     cr_assert_eq(current(), rig.ctx);
     CUcontext second = context_new();
@@ -28,7 +28,7 @@ Test(contexts, created_one_is_current)
     cr_assert_eq(current(), rig.ctx);
 }
 
-Test(contexts, push_and_pop)
+Test(contexts, pop_undoes_push_and_fails_on_empty_stack)
 {
     CUcontext other = context_new(), popped = NULL;
     OK(cuCtxPushCurrent(rig.ctx));
@@ -41,7 +41,7 @@ Test(contexts, push_and_pop)
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cuCtxPopCurrent(NULL));
 }
 
-Test(contexts, set_replaces_the_top)
+Test(contexts, set_current_replaces_or_pops_top_of_stack)
 {
     CUcontext other = context_new();
     OK(cuCtxSetCurrent(rig.ctx));
@@ -65,7 +65,7 @@ Test(contexts, each_thread_has_its_own_stack)
     cr_assert_eq(current(), rig.ctx);
 }
 
-Test(contexts, without_one_calls_fail)
+Test(contexts, calls_without_current_context_fail)
 {
     CUdeviceptr p;
     OK(cuCtxSetCurrent(NULL));
@@ -73,7 +73,7 @@ Test(contexts, without_one_calls_fail)
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
 }
 
-Test(contexts, primary_is_one_for_all)
+Test(contexts, primary_context_is_shared_and_reference_counted)
 {
     CUcontext a, b;
     unsigned int flags;
@@ -91,7 +91,7 @@ Test(contexts, primary_is_one_for_all)
     cr_assert_eq(active, 0);
 }
 
-Test(contexts, primary_comes_back_after_a_reset)
+Test(contexts, primary_context_can_be_retained_after_reset)
 {
     CUcontext a, b;
     CUdeviceptr p;
@@ -104,7 +104,7 @@ Test(contexts, primary_comes_back_after_a_reset)
 }
 
 /* The static runtime of CUDA 11.8 asks this between cudaSetDevice and its first real call. */
-Test(contexts, primary_says_whose_it_is_before_it_is_active)
+Test(contexts, inactive_primary_context_reports_its_device)
 {
     CUcontext primary;
     CUstream s;
@@ -123,7 +123,7 @@ Test(contexts, primary_says_whose_it_is_before_it_is_active)
     OK(cuDevicePrimaryCtxRelease(rig.dev));
 }
 
-Test(contexts, destroy_finishes_pending_work)
+Test(contexts, destroy_leaves_memory_of_other_context)
 {
     CUcontext other = context_new();
     atomic_int unused = 0;
@@ -148,7 +148,7 @@ Test(contexts, ids_differ)
     cr_assert_neq(a, b);
 }
 
-Test(contexts, device_and_api_version)
+Test(contexts, device_and_api_version_can_be_queried)
 {
     CUdevice dev = -1;
     unsigned int version = 0;
@@ -158,7 +158,7 @@ Test(contexts, device_and_api_version)
     cr_assert_geq(version, 3010);
 }
 
-Test(contexts, limits_are_kept)
+Test(contexts, limit_is_kept_and_unknown_limit_is_refused)
 {
     size_t value = 0;
     OK(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 16 << 20));
@@ -169,7 +169,7 @@ Test(contexts, limits_are_kept)
 }
 
 /* A launch goes to its stream's context, whichever is current: seen on an H100, 580.159.04. */
-Test(contexts, streams_belong_to_one)
+Test(contexts, launch_runs_in_its_streams_context)
 {
     CUstream s = stream_new();
     CUdeviceptr p = words_new(1);
@@ -195,7 +195,7 @@ typedef CUresult stream_resource(CUstream, CUdevResource *, CUdevResourceType);
 /* cuda.h 13.1, cuDevSmResourceSplit, examples 1 and 2: "the result will have 10 SMs ... The rest is
  * placed in the optional remainder"; cuStreamGetDevResource: "Get the type resources available to
  * the hStream". */
-Test(newest, green_contexts_have_what_was_split_off, .init = rig_open_newest)
+Test(newest, green_context_has_the_split_off_multiprocessors, .init = rig_open_newest)
 {
     split *divide = (split *)rig_function("cuDevSmResourceSplit", 13010);
     stream_resource *of_stream = (stream_resource *)rig_function("cuStreamGetDevResource", 13010);

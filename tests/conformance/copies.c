@@ -11,7 +11,7 @@ static void words_set(uint32_t *p, uint32_t value)
         p[i] = value;
 }
 
-Test(copies, there_and_back)
+Test(copies, round_trip_to_device_preserves_data)
 {
     static uint32_t in[WORDS], out[WORDS];
     CUdeviceptr p = words_new(0);
@@ -22,7 +22,7 @@ Test(copies, there_and_back)
     cr_assert_eq(memcmp(in, out, BYTES), 0);
 }
 
-Test(copies, pageable_source_is_free_when_the_call_returns)
+Test(copies, pageable_source_is_reusable_when_the_call_returns)
 {
     struct gate gate;
     static uint32_t in[WORDS];
@@ -95,7 +95,7 @@ Test(copies, registered_memory_is_pinned)
     OK(cuMemHostUnregister(in));
 }
 
-Test(copies, between_device_buffers)
+Test(copies, device_to_device_copy_transfers_every_word)
 {
     CUdeviceptr a = words_new(3), b = words_new(0);
     OK(cuMemcpyDtoD(b, a, BYTES));
@@ -113,7 +113,7 @@ Test(copies, direction_is_inferred)
     words_are(q, 6);
 }
 
-Test(copies, nothing_is_copied_well)
+Test(copies, zero_byte_copy_changes_nothing)
 {
     CUdeviceptr p = words_new(1);
     uint32_t word = 2;
@@ -121,7 +121,7 @@ Test(copies, nothing_is_copied_well)
     words_are(p, 1);
 }
 
-Test(copies, bad_pointers_are_refused)
+Test(copies, invalid_device_pointers_are_refused)
 {
     static uint32_t host[WORDS];
     CUdeviceptr p = words_new(1);
@@ -130,7 +130,7 @@ Test(copies, bad_pointers_are_refused)
     words_are(p, 1); /* the context has no error */
 }
 
-Test(copies, rectangles_by_pitch)
+Test(copies, memcpy_2d_honours_pitch_and_offset)
 {
     enum { W = 12, H = 5 };
     uint8_t in[H][W], out[H][W] = {{0}};
@@ -169,7 +169,7 @@ Test(copies, rectangles_by_pitch)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D(&up));
 }
 
-Test(copies, boxes)
+Test(copies, memcpy_3d_transfers_every_byte)
 {
     enum { W = 8, H = 3, D = 2 };
     uint8_t in[D][H][W], out[D][H][W];
@@ -211,7 +211,7 @@ Test(copies, arrays_hold_their_elements)
     OK(cuArrayDestroy(array));
 }
 
-Test(copies, memsets_of_every_width)
+Test(copies, memset_fills_8_16_and_32_bit_values)
 {
     CUdeviceptr p = words_new(0);
     OK(cuMemsetD8(p, 0xab, BYTES));
@@ -222,7 +222,7 @@ Test(copies, memsets_of_every_width)
     words_are(p, 0xdeadbeef);
 }
 
-Test(copies, memset_in_stream_order)
+Test(copies, memsets_run_in_stream_order)
 {
     CUstream s = stream_new();
     CUdeviceptr p = words_new(0);
@@ -235,7 +235,7 @@ Test(copies, memset_in_stream_order)
     cr_assert_eq(word_of(p + 4), 22);
 }
 
-Test(copies, memset_of_a_rectangle)
+Test(copies, memset_2d_fills_only_its_rectangle)
 {
     CUdeviceptr p = words_new(0);
     uint32_t out[WORDS];
@@ -253,7 +253,7 @@ Test(copies, misaligned_memset_is_refused)
 }
 
 /* "Destination context (ignored with dstMemoryType is ::CU_MEMORYTYPE_ARRAY)" (cuda.h) */
-Test(copies, arrays_need_no_context_of_a_peer)
+Test(copies, peer_copy_to_array_needs_no_destination_context)
 {
     CUDA_ARRAY_DESCRIPTOR desc = {WORDS, 1, CU_AD_FORMAT_UNSIGNED_INT32, 1};
     static uint32_t back[WORDS];

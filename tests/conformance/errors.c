@@ -9,7 +9,7 @@
 
 TestSuite(errors, .init = rig_open);
 
-Test(errors, names_and_texts)
+Test(errors, error_code_has_name_and_description)
 {
     const char *text = NULL;
     OK(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text));
@@ -20,7 +20,7 @@ Test(errors, names_and_texts)
     cr_assert_null(text);
 }
 
-Test(errors, a_refused_call_leaves_no_trace)
+Test(errors, refused_call_leaves_context_usable)
 {
     CUdeviceptr p = words_new(1);
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(NULL, 1));
@@ -30,7 +30,7 @@ Test(errors, a_refused_call_leaves_no_trace)
 
 /* "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES [...] OUT: Amount of log buffer filled with messages"
  * (cuda.h). This holds for a linker that fails, too: its caller prints that much of the buffer. */
-Test(errors, a_linkers_log_is_as_long_as_it_says)
+Test(errors, failed_linker_fills_log_to_the_reported_size)
 {
     enum { ROOM = 512 };
     char log[ROOM];
@@ -48,7 +48,7 @@ Test(errors, a_linkers_log_is_as_long_as_it_says)
     cr_assert_null(memchr(log, 0xff, filled));
 }
 
-Test(errors, illegal_access_stays)
+Test(errors, illegal_address_error_is_sticky)
 {
     CUstream s = stream_new();
     CUdeviceptr p = words_new(0);
@@ -64,7 +64,7 @@ Test(errors, illegal_access_stays)
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemcpyDtoH(&(uint32_t){0}, p, 4));
 }
 
-Test(errors, illegal_access_past_the_end_is_seen)
+Test(errors, out_of_bounds_access_is_reported)
 {
     CUstream s = stream_new();
     CUdeviceptr p = words_new(0);
@@ -72,7 +72,7 @@ Test(errors, illegal_access_past_the_end_is_seen)
     FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
 }
 
-Test(errors, child_of_a_fork_has_no_driver)
+Test(errors, driver_is_not_initialized_in_forked_child)
 {
     int status = 0;
     pid_t child = fork();
@@ -90,7 +90,7 @@ Test(errors, child_of_a_fork_has_no_driver)
 /* "If the caller calls this function with *value equal to NULL, the size of the memory region (in
  * bytes) expected for attrib will be placed in size"; for the dump of the host "The default value
  * is ::true" (cuda.h) */
-Test(errors, settings_of_dumps_are_kept)
+Test(errors, coredump_attributes_are_kept)
 {
     char file[1024], name[] = "dump";
     bool on = false;

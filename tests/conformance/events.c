@@ -5,21 +5,21 @@
 
 TestSuite(events, .init = rig_open);
 
-Test(events, never_recorded_is_complete)
+Test(events, unrecorded_event_is_complete)
 {
     CUevent e = event_new();
     OK(cuEventQuery(e));
     OK(cuEventSynchronize(e));
 }
 
-Test(events, waiting_for_a_never_recorded_one_waits_for_nothing)
+Test(events, wait_for_unrecorded_event_does_not_block)
 {
     CUstream s = stream_new();
     OK(cuStreamWaitEvent(s, event_new(), 0));
     OK(cuStreamSynchronize(s));
 }
 
-Test(events, complete_when_what_came_before_is)
+Test(events, event_completes_after_preceding_work)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -32,7 +32,7 @@ Test(events, complete_when_what_came_before_is)
     OK(cuEventQuery(e));
 }
 
-Test(events, does_not_wait_for_what_came_after)
+Test(events, event_ignores_work_after_its_record)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -61,7 +61,7 @@ Test(events, wait_orders_two_streams)
     words_are(p, 35);
 }
 
-Test(events, wait_sees_the_record_that_came_before_it)
+Test(events, later_record_does_not_release_wait)
 {
     struct gate gate;
     CUstream held = stream_new(), waits = stream_new(), frees = stream_new();
@@ -77,7 +77,7 @@ Test(events, wait_sees_the_record_that_came_before_it)
     OK(cuStreamSynchronize(waits));
 }
 
-Test(events, record_after_a_wait_does_not_hold_it)
+Test(events, later_record_does_not_block_wait)
 {
     struct gate gate;
     CUstream waits = stream_new(), held = stream_new();
@@ -92,7 +92,7 @@ Test(events, record_after_a_wait_does_not_hold_it)
     OK(cuEventSynchronize(e));
 }
 
-Test(events, time_between_records)
+Test(events, elapsed_time_covers_kernel_between_records)
 {
     CUstream s = stream_new();
     CUevent a, b;
@@ -107,7 +107,7 @@ Test(events, time_between_records)
     cr_assert_geq(ms, 2.9f); /* the kernel is busy for 3 ms, whatever else happens */
 }
 
-Test(events, time_needs_timing_and_completion)
+Test(events, elapsed_time_requires_timing_and_completion)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -126,7 +126,7 @@ Test(events, time_needs_timing_and_completion)
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, a, plain));
 }
 
-Test(events, destroyed_while_pending)
+Test(events, destroyed_pending_event_still_orders_streams)
 {
     struct gate gate;
     CUstream a = stream_new(), b = stream_new();
@@ -143,7 +143,7 @@ Test(events, destroyed_while_pending)
     words_are(p, 35);
 }
 
-Test(events, flags_are_checked)
+Test(events, invalid_create_arguments_are_refused)
 {
     CUevent e;
     FAILS(CUDA_ERROR_INVALID_VALUE, cuEventCreate(&e, 0x80));
@@ -152,13 +152,13 @@ Test(events, flags_are_checked)
 
 /* "This event must have been created with the ::CU_EVENT_INTERPROCESS flag set." (cuda.h) The error
  * is the one that hip-tests, which run on CUDA, too, expect (Unit_hipIpcEventHandle). */
-Test(events, of_one_process_have_no_handle)
+Test(events, event_without_interprocess_flag_has_no_ipc_handle)
 {
     CUipcEventHandle handle;
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuIpcGetEventHandle(&handle, event_new()));
 }
 
-Test(events, null_is_no_event)
+Test(events, null_event_is_refused)
 {
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(NULL, NULL));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventQuery(NULL));

@@ -61,7 +61,7 @@ static void stands(CUstream s)
     FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
 }
 
-Test(graph_memops, a_node_stops_its_graph_until_a_word_is_zero)
+Test(graph_memops, wait_node_blocks_graph_until_word_is_zero)
 {
     CUstream s = stream_new();
     CUgraph g = graph_new();
@@ -81,7 +81,7 @@ Test(graph_memops, a_node_stops_its_graph_until_a_word_is_zero)
     words_are(p, 715);
 }
 
-Test(graph_memops, an_exec_can_be_aimed_at_another_word)
+Test(graph_memops, exec_wait_node_can_be_moved_to_another_word)
 {
     CUstream s = stream_new();
     CUgraph g = graph_new();
@@ -111,7 +111,7 @@ Test(graph_memops, an_exec_can_be_aimed_at_another_word)
     words_are(p, 1555);
 }
 
-Test(graph_memops, a_node_is_put_between_two_of_a_clone)
+Test(graph_memops, node_can_be_inserted_between_nodes_of_a_clone)
 {
     CUgraph g = graph_new(), clone;
     CUdeviceptr p = words_new(1);
@@ -133,7 +133,7 @@ Test(graph_memops, a_node_is_put_between_two_of_a_clone)
 }
 
 /* The graph inside a child graph node of a clone is a clone of the graph inside the original's. */
-Test(graph_memops, nodes_inside_child_graphs_are_found_in_clones)
+Test(graph_memops, nodes_of_child_graphs_are_found_in_clones)
 {
     CUgraph g = graph_new(), inside = graph_new(), clone, own_inside;
     CUdeviceptr p = words_new(1);
@@ -156,7 +156,7 @@ Test(graph_memops, nodes_inside_child_graphs_are_found_in_clones)
     words_are(p, 3);
 }
 
-Test(graph_memops, an_update_keeps_waits_and_the_first_graphs_nodes)
+Test(graph_memops, exec_update_moves_waits_and_keeps_node_handles)
 {
     CUdeviceptr p = words_new(1);
     CUgraph g[2];

@@ -36,7 +36,7 @@ Test(graphs, nodes_run_in_order_of_edges)
     words_are(p, 35);
 }
 
-Test(graphs, a_diamond_joins)
+Test(graphs, node_runs_after_all_its_dependencies)
 {
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1), q = words_new(2);
@@ -78,7 +78,7 @@ Test(graphs, wide_graphs_run_every_node)
         cr_assert_eq(word_of(p[i]), 2u + (uint32_t)i);
 }
 
-Test(graphs, a_graph_is_one_item_of_its_stream)
+Test(graphs, graph_launch_runs_in_stream_order)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -100,7 +100,7 @@ Test(graphs, a_graph_is_one_item_of_its_stream)
     words_are(q, 50);
 }
 
-Test(graphs, launches_of_one_exec_follow_each_other)
+Test(graphs, launches_of_one_exec_do_not_overlap)
 {
     struct gate gate;
     CUstream held = stream_new(), free_stream = stream_new();
@@ -117,7 +117,7 @@ Test(graphs, launches_of_one_exec_follow_each_other)
     words_are(p, 13);
 }
 
-Test(graphs, memsets_and_host_functions)
+Test(graphs, memset_node_runs_and_returns_its_parameters)
 {
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(0);
@@ -136,7 +136,7 @@ Test(graphs, memsets_and_host_functions)
     cr_assert_eq(got.width, WORDS);
 }
 
-Test(graphs, kernel_parameters_can_be_read_and_changed)
+Test(graphs, kernel_node_parameters_can_be_read_and_changed)
 {
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1);
@@ -153,7 +153,7 @@ Test(graphs, kernel_parameters_can_be_read_and_changed)
     words_are(p, 11);
 }
 
-Test(graphs, structure_can_be_asked_for)
+Test(graphs, nodes_roots_and_dependencies_can_be_queried)
 {
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1);
@@ -174,7 +174,7 @@ Test(graphs, structure_can_be_asked_for)
     cr_assert_eq(type, CU_GRAPH_NODE_TYPE_KERNEL);
 }
 
-Test(graphs, circles_and_double_edges_are_refused)
+Test(graphs, cycles_and_duplicate_edges_are_refused)
 {
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1);
@@ -201,7 +201,7 @@ Test(graphs, nodes_and_edges_can_be_removed)
     words_are(p, 7);
 }
 
-Test(graphs, clones_are_independent)
+Test(graphs, clone_runs_after_original_is_destroyed)
 {
     CUgraph g = graph_new(), clone;
     CUdeviceptr p = words_new(1);
@@ -226,7 +226,7 @@ Test(graphs, exec_outlives_its_graph)
     words_are(p, 3);
 }
 
-Test(graphs, exec_destroyed_while_running)
+Test(graphs, exec_destroyed_while_pending_still_runs)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -244,7 +244,7 @@ Test(graphs, exec_destroyed_while_running)
     words_are(q, 3);
 }
 
-Test(graphs, exec_parameters_can_be_changed)
+Test(graphs, exec_kernel_parameters_can_be_changed)
 {
     struct mix_args args;
     CUgraph g = graph_new();
@@ -257,7 +257,7 @@ Test(graphs, exec_parameters_can_be_changed)
     words_are(p, 18);
 }
 
-Test(graphs, launched_parameters_stay_what_they_were)
+Test(graphs, pending_launch_keeps_its_parameters)
 {
     struct gate gate;
     struct mix_args args;
@@ -276,7 +276,7 @@ Test(graphs, launched_parameters_stay_what_they_were)
     words_are(p, 300);
 }
 
-Test(graphs, exec_takes_another_graph_of_the_same_shape)
+Test(graphs, exec_update_accepts_same_topology)
 {
     CUgraph g = graph_new(), h = graph_new();
     CUdeviceptr p = words_new(1);
@@ -291,7 +291,7 @@ Test(graphs, exec_takes_another_graph_of_the_same_shape)
     words_are(p, 26);
 }
 
-Test(graphs, exec_refuses_another_shape)
+Test(graphs, exec_update_refuses_changed_topology)
 {
     CUgraph g = graph_new(), h = graph_new();
     CUdeviceptr p = words_new(1);
@@ -325,7 +325,7 @@ Test(graphs, disabled_nodes_do_nothing)
     words_are(p, 315);
 }
 
-Test(graphs, child_graphs_run_inside)
+Test(graphs, child_graph_runs_in_order_of_parents_edges)
 {
     CUgraph inner = graph_new(), outer = graph_new(), seen = NULL;
     CUdeviceptr p = words_new(1);
@@ -341,7 +341,7 @@ Test(graphs, child_graphs_run_inside)
     words_are(p, 330);
 }
 
-Test(graphs, events_recorded_in_graphs)
+Test(graphs, event_record_node_records_its_event)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -362,7 +362,7 @@ Test(graphs, events_recorded_in_graphs)
     OK(cuStreamSynchronize(s));
 }
 
-Test(graphs, events_waited_for_in_graphs)
+Test(graphs, event_wait_node_waits_for_its_event)
 {
     struct gate gate;
     CUstream s = stream_new(), other = stream_new();
@@ -388,7 +388,7 @@ static void CUDA_CB count_up(void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-Test(graphs, user_objects_live_as_long_as_graphs)
+Test(graphs, user_object_is_destroyed_after_graph_and_exec)
 {
     atomic_int destroyed = 0;
     CUgraph g = graph_new();
@@ -405,7 +405,7 @@ Test(graphs, user_objects_live_as_long_as_graphs)
     UNTIL(atomic_load(&destroyed) == 1);
 }
 
-Test(graphs, unfreed_memory_forbids_a_second_launch)
+Test(graphs, unfreed_allocation_forbids_second_launch)
 {
     CUgraph g = graph_new();
     CUgraphNode node;
@@ -444,7 +444,7 @@ static char *drawn(CUgraph g, unsigned int flags)
 
 /* "prints DOT files describing graph structure"; "Output all debug data as if every debug flag is
  * enabled" (cuda.h). */
-Test(graphs, can_be_drawn)
+Test(graphs, debug_dot_print_writes_the_edges)
 {
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(1);
@@ -462,7 +462,7 @@ Test(graphs, can_be_drawn)
 }
 
 #if CUDA_VERSION >= 12020
-Test(graphs, one_call_adds_any_node)
+Test(graphs, generic_add_node_adds_a_kernel_node)
 {
     struct mix_args args;
     CUgraph g = graph_new();
@@ -492,7 +492,7 @@ Test(graphs, one_call_adds_any_node)
 }
 #endif
 
-Test(graphs, stale_handles_are_refused)
+Test(graphs, null_graph_is_refused)
 {
     CUgraph g = graph_new();
     CUgraphExec x = exec_new(g);
@@ -510,7 +510,7 @@ typedef CUresult node_graph(CUgraphNode, CUgraph *);
 
 /* cuda.h 13.1: "The local nodeId and graphId together can uniquely identify the node", "If hNode is
  * in a child graph, the child graph it is in is returned"; CUDA_ERROR_INVALID_VALUE. */
-Test(newest, graphs_have_names_as_their_nodes_have, .init = rig_open_newest)
+Test(newest, graphs_and_nodes_have_distinct_ids, .init = rig_open_newest)
 {
     graph_id *id_of = (graph_id *)rig_function("cuGraphGetId", 13010);
     exec_id *id_of_exec = (exec_id *)rig_function("cuGraphExecGetId", 13010);

@@ -10,7 +10,7 @@ static void CUDA_CB count_up(void *arg)
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-Test(host, functions_run_in_stream_order)
+Test(host, function_runs_once_before_synchronize_returns)
 {
     static uint32_t seen;
     CUstream s = stream_new();
@@ -37,7 +37,7 @@ static void CUDA_CB look_at(void *arg)
     look->seen = *look->word;
 }
 
-Test(host, function_sees_what_came_before_and_not_what_comes_after)
+Test(host, function_runs_between_preceding_and_following_copies)
 {
     CUstream s = stream_new();
     uint32_t *out = pinned_new();
@@ -80,7 +80,7 @@ static void CUDA_CB callback(CUstream s, CUresult status, void *arg)
     atomic_fetch_add(&called->count, 1);
 }
 
-Test(host, callback_is_told_stream_and_status)
+Test(host, callback_receives_stream_and_status)
 {
     CUstream s = stream_new();
     struct called called = {NULL, CUDA_ERROR_UNKNOWN, 0};

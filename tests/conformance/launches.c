@@ -21,7 +21,7 @@ Test(launches, parameters_are_read_during_the_call)
     words_are(q, 5);
 }
 
-Test(launches, parameters_from_a_buffer)
+Test(launches, parameters_can_be_passed_in_a_buffer)
 {
     CUdeviceptr p = words_new(0);
     struct {
@@ -35,7 +35,7 @@ Test(launches, parameters_from_a_buffer)
     words_are(p, 21);
 }
 
-Test(launches, four_threads_write_ten_elements_and_no_more)
+Test(launches, four_threads_write_exactly_ten_elements)
 {
     CUdeviceptr p = words_new(0);
     uint32_t v = 1, n = 10;
@@ -64,7 +64,7 @@ Test(launches, axpy_computes)
         cr_assert_eq(out[i], 3.0f * (float)i);
 }
 
-Test(launches, impossible_shapes_are_refused)
+Test(launches, impossible_configurations_are_refused)
 {
     uint64_t ns = 1;
     void *params[] = {&ns};
@@ -87,7 +87,7 @@ Test(launches, null_function_is_refused)
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 }
 
-Test(launches, config_and_attributes)
+Test(launches, launch_kernel_ex_accepts_an_attribute)
 {
     CUdeviceptr p = words_new(1);
     uint32_t a = 7, b = 3, n = WORDS;
@@ -121,7 +121,7 @@ Test(launches, cooperative_grids_must_fit)
     OK(cuCtxSynchronize());
 }
 
-Test(launches, function_attributes)
+Test(launches, function_reports_max_threads_per_block)
 {
     int value = 0;
     OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, rig.mix));
@@ -132,7 +132,7 @@ Test(launches, function_attributes)
 #if CUDA_VERSION >= 12040
 /* cuda_occupancy.h, cudaOccAvailableDynamicSMemPerBlock: "Cap computed dynamic SM by user requested
  * limit specified via cuFuncSetAttribute()". */
-Test(launches, available_shared_memory_is_what_a_block_may_have)
+Test(launches, available_shared_memory_respects_function_limit)
 {
     size_t bytes = 0;
     int most = 0;
@@ -147,7 +147,7 @@ Test(launches, available_shared_memory_is_what_a_block_may_have)
 
 /* The guide's chapter on compute capabilities: the device's attributes say how much is resident on
  * a multiprocessor, and how much a block may have. */
-Test(launches, as_much_fits_as_the_device_says)
+Test(launches, occupancy_follows_device_limits)
 {
     int threads = rig_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
     int blocks = rig_attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
@@ -168,7 +168,7 @@ Test(launches, as_much_fits_as_the_device_says)
 
 /* cuda.h: "The size in bytes of user-allocated constant memory required by this function", "... of
  * local memory used by each thread of this function". */
-Test(launches, a_function_says_what_memory_it_needs)
+Test(launches, function_reports_local_and_constant_memory)
 {
     static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                                ".const .align 4 .u32 table[100];\n"
@@ -198,7 +198,7 @@ Test(launches, a_function_says_what_memory_it_needs)
 
 #if CUDA_VERSION >= 12030
 /* cuda.h: "If either **name or hfunc is NULL, CUDA_ERROR_INVALID_VALUE is returned". */
-Test(launches, what_has_no_name_is_an_invalid_value)
+Test(launches, function_name_is_returned_and_null_refused)
 {
     const char *name = NULL;
     OK(cuFuncGetName(&name, rig.spin));
@@ -209,7 +209,7 @@ Test(launches, what_has_no_name_is_an_invalid_value)
 }
 #endif
 
-Test(launches, parameter_layout)
+Test(launches, parameter_info_returns_offset_and_size)
 {
     static const size_t offsets[] = {0, 8, 12, 16, 24}, sizes[] = {8, 4, 4, 4, 8};
     size_t offset, bytes;
@@ -238,14 +238,14 @@ Test(launches, missing_file_is_not_found)
     FAILS(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&m, "/nonexistent/kernels.ptx"));
 }
 
-Test(launches, nonsense_is_no_module)
+Test(launches, invalid_module_image_is_refused)
 {
     CUmodule m;
     CUresult rc = cuModuleLoadData(&m, "this is not a module");
     cr_assert(rc == CUDA_ERROR_INVALID_IMAGE || rc == CUDA_ERROR_INVALID_PTX, "gave %d", (int)rc);
 }
 
-Test(launches, unload_waits_for_what_was_launched)
+Test(launches, launched_kernels_finish_after_module_unload)
 {
     CUstream s = stream_new();
     CUdeviceptr p = words_new(1);
@@ -282,7 +282,7 @@ static CUresult launch_shared(CUfunction f, unsigned int bytes)
  * override the attribute set by this API irrespective of whether the call to ::cuFuncSetAttribute()
  * is made before or after this API call. However, ::cuKernelGetAttribute() will always return the
  * attribute value set by this API." */
-Test(launches, what_a_function_has_overrides_what_its_kernel_has)
+Test(launches, function_attribute_overrides_kernel_attribute)
 {
     enum { LITTLE = 1 << 10, MUCH = 64 << 10 };
     const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;

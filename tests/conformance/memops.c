@@ -13,7 +13,7 @@ static void open_memops(void)
 
 TestSuite(memops, .init = open_memops);
 
-Test(memops, writes_are_in_stream_order)
+Test(memops, write_value_runs_in_stream_order)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -39,27 +39,27 @@ static void wait_is_met_by(unsigned int flags, uint32_t value, uint32_t unmet, u
     OK(cuStreamSynchronize(s));
 }
 
-Test(memops, wait_for_at_least)
+Test(memops, geq_wait_ends_when_value_is_greater)
 {
     wait_is_met_by(CU_STREAM_WAIT_VALUE_GEQ, 10, 9, 11);
 }
 
-Test(memops, wait_for_equal)
+Test(memops, eq_wait_ends_when_value_is_equal)
 {
     wait_is_met_by(CU_STREAM_WAIT_VALUE_EQ, 10, 11, 10);
 }
 
-Test(memops, wait_for_a_common_bit)
+Test(memops, and_wait_ends_when_a_bit_is_common)
 {
     wait_is_met_by(CU_STREAM_WAIT_VALUE_AND, 6, 8, 4);
 }
 
-Test(memops, wait_for_at_least_goes_round)
+Test(memops, geq_wait_compares_with_wraparound)
 {
     wait_is_met_by(CU_STREAM_WAIT_VALUE_GEQ, 2, 0xfffffff0, 3); /* compares the signed difference */
 }
 
-Test(memops, one_stream_releases_another)
+Test(memops, write_in_one_stream_releases_wait_in_another)
 {
     CUstream waits = stream_new(), writes = stream_new();
     CUdeviceptr p = words_new(1);
@@ -72,7 +72,7 @@ Test(memops, one_stream_releases_another)
     words_are(p, 35);
 }
 
-Test(memops, values_of_64_bits)
+Test(memops, write_and_wait_take_64_bit_values)
 {
     CUstream s = stream_new();
     _Atomic uint64_t *wide = (_Atomic uint64_t *)word;

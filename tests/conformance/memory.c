@@ -5,14 +5,14 @@
 
 TestSuite(memory, .init = rig_open);
 
-Test(memory, nothing_is_no_allocation)
+Test(memory, zero_byte_allocation_is_refused)
 {
     CUdeviceptr p;
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(&p, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(NULL, 4));
 }
 
-Test(memory, too_much_is_refused_and_harmless)
+Test(memory, oversized_allocation_fails_without_harm)
 {
     size_t left, all;
     CUdeviceptr p;
@@ -21,7 +21,7 @@ Test(memory, too_much_is_refused_and_harmless)
     words_are(words_new(3), 3);
 }
 
-Test(memory, info_counts_allocations)
+Test(memory, mem_info_counts_allocations)
 {
     size_t before, after, all;
     CUdeviceptr p;
@@ -32,7 +32,7 @@ Test(memory, info_counts_allocations)
     OK(cuMemFree(p));
 }
 
-Test(memory, free_takes_what_alloc_gave)
+Test(memory, free_refuses_inner_pointer_and_accepts_null)
 {
     CUdeviceptr p = words_new(0);
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFree(p + 4));
@@ -40,7 +40,7 @@ Test(memory, free_takes_what_alloc_gave)
     OK(cuMemFree(0));
 }
 
-Test(memory, free_waits_for_work)
+Test(memory, free_waits_for_pending_work)
 {
     CUstream s = stream_new();
     CUdeviceptr p = words_new(0);
@@ -59,7 +59,7 @@ Test(memory, address_range_of_an_inner_pointer)
     cr_assert_geq(bytes, BYTES);
 }
 
-Test(memory, pointer_attributes_tell_the_kinds_apart)
+Test(memory, pointer_attributes_distinguish_device_from_host)
 {
     CUmemorytype type = 0;
     int ordinal = -1, on_stack;
@@ -89,7 +89,7 @@ Test(memory, unknown_pointer_has_zero_attributes)
     cr_assert_null(ctx);
 }
 
-Test(memory, pinned_memory_knows_its_flags)
+Test(memory, pinned_memory_reports_flags_and_device_pointer)
 {
     void *p;
     unsigned int flags = 0;
@@ -103,7 +103,7 @@ Test(memory, pinned_memory_knows_its_flags)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(p));
 }
 
-Test(memory, kernels_reach_pinned_memory)
+Test(memory, kernel_writes_pinned_memory)
 {
     uint32_t *p = pinned_new();
     CUdeviceptr mapped;
@@ -122,7 +122,7 @@ Test(memory, registering_twice_is_refused)
     FAILS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(host));
 }
 
-Test(memory, managed_memory_is_everybodys)
+Test(memory, host_and_device_share_managed_memory)
 {
     CUdeviceptr p;
     if (!rig_attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY))
@@ -135,7 +135,7 @@ Test(memory, managed_memory_is_everybodys)
     OK(cuMemFree(p));
 }
 
-Test(memory, mapped_allocation_shows_in_two_places)
+Test(memory, allocation_can_be_mapped_at_two_addresses)
 {
     if (!rig_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
         cr_skip_test("no virtual memory management");
@@ -186,7 +186,7 @@ static CUresult advise(CUdeviceptr p, size_t bytes, CUmem_advise advice, CUdevic
 /* "The result returned will be 1 if all pages in the given memory range have read-duplication
  * enabled", and CU_DEVICE_INVALID "if either all the pages don't have the same preferred location
  * or some of the pages don't have a preferred location at all" (cuda.h) */
-Test(memory, advice_is_remembered_page_by_page)
+Test(memory, advice_is_kept_per_page)
 {
     CUdeviceptr p;
     if (!rig_attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS))
@@ -214,7 +214,7 @@ Test(memory, advice_is_remembered_page_by_page)
 /* "A list of device ids that had ::CU_MEM_ADVISE_SET_ACCESSED_BY set for that entire memory range
  * [...] CU_DEVICE_INVALID will be returned in all the extra space provided"; the last prefetch is
  * "the last location that the application requested" (cuda.h) */
-Test(memory, accessors_and_prefetches_are_remembered)
+Test(memory, range_attributes_report_accessors_and_last_prefetch)
 {
     CUstream s = stream_new();
     CUdeviceptr p;
@@ -248,7 +248,7 @@ Test(memory, accessors_and_prefetches_are_remembered)
 
 /* "The base address must be the same one specified to ::cuMemHostRegister()" (cuda.h); NVIDIA's
  * cuda-python expects this error in its tests. */
-Test(memory, unregistering_the_inside_of_a_registration_is_refused)
+Test(memory, unregister_refuses_inner_address)
 {
     static char page[2 * PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
     OK(cuMemHostRegister(page, sizeof(page), 0));

@@ -72,7 +72,7 @@ Test(order, non_blocking_streams_ignore_the_legacy_stream)
     OK(cuStreamSynchronize(NULL));
 }
 
-Test(order, per_thread_stream_is_in_legacy_order)
+Test(order, legacy_stream_waits_for_per_thread_stream)
 {
     struct gate gate;
     gate_queue(&gate, CU_STREAM_PER_THREAD);
@@ -89,7 +89,7 @@ static void spin_in_own_stream(void *unused)
     OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 
-Test(order, each_thread_has_its_own_stream)
+Test(order, per_thread_streams_do_not_wait_for_each_other)
 {
     struct gate gate;
     gate_queue(&gate, CU_STREAM_PER_THREAD);
@@ -99,7 +99,7 @@ Test(order, each_thread_has_its_own_stream)
     OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 
-Test(order, null_is_the_legacy_stream)
+Test(order, null_stream_is_the_legacy_stream)
 {
     struct gate gate;
     gate_queue(&gate, NULL);
@@ -154,7 +154,7 @@ Test(order, priorities_are_clamped_to_the_range)
     cr_assert_eq(got, least);
 }
 
-Test(order, stream_knows_its_flags_and_context)
+Test(order, stream_reports_flags_and_context)
 {
     unsigned int flags = 99;
     CUcontext ctx = NULL;
@@ -166,7 +166,7 @@ Test(order, stream_knows_its_flags_and_context)
     cr_assert_eq(ctx, rig.ctx);
 }
 
-Test(order, more_launches_than_any_queue_holds)
+Test(order, three_thousand_launches_all_run)
 {
     CUstream s = stream_new();
     CUdeviceptr p = words_new(0);

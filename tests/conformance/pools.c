@@ -42,7 +42,7 @@ static uint64_t pool_amount(CUmemoryPool pool, CUmemPool_attribute which)
 /* cuda.h 13.5: "The allocation type of the mempool", "Available export handle types", "The location
  * id", "The location type", "Maximum size", "whether the pool has hardware compresssion enabled",
  * "A value of -1 indicates that the mempool is not localized". Older headers lack these names. */
-Test(newest, pools_say_what_they_were_made_of, .init = open_pools_newest)
+Test(newest, pool_attributes_report_creation_properties, .init = open_pools_newest)
 {
     enum { ALLOCATION_TYPE = 9, HANDLE_TYPES, LOCATION_ID, LOCATION_TYPE, MOST, UNPACKS, DOMAIN };
     CUmemoryPool pool = pool_new();
@@ -67,7 +67,7 @@ Test(newest, pools_say_what_they_were_made_of, .init = open_pools_newest)
     OK(cuMemPoolDestroy(pool));
 }
 
-Test(pools, address_is_known_when_the_call_returns)
+Test(pools, allocation_returns_its_address_before_it_runs)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -83,7 +83,7 @@ Test(pools, address_is_known_when_the_call_returns)
     words_are(back, 5);
 }
 
-Test(pools, freed_twice_is_refused)
+Test(pools, double_free_is_refused)
 {
     CUstream s = stream_new();
     CUdeviceptr p;
@@ -93,7 +93,7 @@ Test(pools, freed_twice_is_refused)
     OK(cuStreamSynchronize(s));
 }
 
-Test(pools, freed_twice_is_refused_before_the_first_free_is_due)
+Test(pools, double_free_is_refused_while_first_is_pending)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -106,7 +106,7 @@ Test(pools, freed_twice_is_refused_before_the_first_free_is_due)
     OK(cuStreamSynchronize(s));
 }
 
-Test(pools, plain_free_works_on_pool_memory)
+Test(pools, mem_free_accepts_pool_memory)
 {
     CUstream s = stream_new();
     CUdeviceptr p;
@@ -115,7 +115,7 @@ Test(pools, plain_free_works_on_pool_memory)
     OK(cuMemFree(p));
 }
 
-Test(pools, amounts_follow_allocations)
+Test(pools, used_and_reserved_memory_follow_allocations)
 {
     CUstream s = stream_new();
     CUmemoryPool pool = pool_new();
@@ -133,7 +133,7 @@ Test(pools, amounts_follow_allocations)
     OK(cuMemPoolDestroy(pool));
 }
 
-Test(pools, same_stream_reuses_at_once)
+Test(pools, same_stream_reuses_freed_memory_at_once)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -149,7 +149,7 @@ Test(pools, same_stream_reuses_at_once)
     OK(cuStreamSynchronize(s));
 }
 
-Test(pools, default_pool_stays)
+Test(pools, default_pool_cannot_be_destroyed)
 {
     CUmemoryPool def, cur;
     OK(cuDeviceGetDefaultMemPool(&def, rig.dev));
@@ -158,7 +158,7 @@ Test(pools, default_pool_stays)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemPoolDestroy(def));
 }
 
-Test(pools, current_pool_serves_plain_allocations)
+Test(pools, alloc_async_uses_the_current_pool)
 {
     CUstream s = stream_new();
     CUmemoryPool pool = pool_new(), got = NULL;
@@ -185,7 +185,7 @@ Test(pools, destroyed_pool_keeps_live_memory)
     OK(cuStreamSynchronize(s));
 }
 
-Test(pools, too_much_is_refused)
+Test(pools, oversized_allocation_is_refused)
 {
     size_t left, all;
     CUdeviceptr p;
@@ -210,7 +210,7 @@ static CUdeviceptr graph_left(CUstream s)
     return p;
 }
 
-Test(pools, memory_of_a_graph_outlives_it)
+Test(pools, graph_allocation_outlives_its_graph)
 {
     struct gate gate;
     CUstream s = stream_new();
@@ -230,7 +230,7 @@ Test(pools, memory_of_a_graph_outlives_it)
 /* cuda.h says that cuMemAlloc returns CUDA_ERROR_INVALID_VALUE for 0 bytes, but not that these
  * functions do. NVIDIA's cuda-python relies on their success (its pull request 1516: "zero-sized
  * allocations, which fail with the TCC windows driver mode"). */
-Test(pools, nothing_can_be_allocated)
+Test(pools, zero_byte_allocation_succeeds)
 {
     CUstream s = stream_new();
     CUmemoryPool pool = pool_new();
@@ -252,7 +252,7 @@ Test(pools, nothing_can_be_allocated)
 /* "When more than the release threshold bytes of memory are held by the memory pool, the allocator
  * will try to release memory back to the OS on the next call to stream, event or context
  * synchronize. (default 0)" (cuda.h) */
-Test(pools, free_memory_is_kept_until_a_synchronisation)
+Test(pools, freed_memory_is_kept_until_next_synchronize)
 {
     CUstream s = stream_new(), other = stream_new();
     CUmemoryPool pool = pool_new();
@@ -328,7 +328,7 @@ static void both_sides_use(CUmemoryPool pool)
 /* "To create a memory pool for HOST memory not targeting a specific NUMA node, applications must
  * set [...] type to ::CU_MEM_LOCATION_TYPE_HOST. [...] To create a memory pool targeting a specific
  * host NUMA node, applications must set [...] type to ::CU_MEM_LOCATION_TYPE_HOST_NUMA" (cuda.h) */
-Test(host_pools, memory_is_the_hosts_and_the_devices)
+Test(host_pools, host_and_device_share_pool_memory)
 {
     for (int location = LOCATION_HOST; location <= LOCATION_NUMA; location++) {
         CUmemoryPool pool = host_pool(location, CU_MEM_ALLOCATION_TYPE_PINNED);
@@ -340,7 +340,7 @@ Test(host_pools, memory_is_the_hosts_and_the_devices)
 
 /* "In the case of pools created with ::CU_MEM_LOCATION_TYPE_HOST_NUMA or
  * ::CU_MEM_LOCATION_TYPE_HOST, their default accessibility will be from the host CPU" (cuda.h) */
-Test(host_pools, the_device_is_let_in)
+Test(host_pools, device_has_no_access_until_granted)
 {
     CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, rig.dev};
     CUmemLocation host = {(CUmemLocationType)LOCATION_HOST, 0};
@@ -359,7 +359,7 @@ Test(host_pools, the_device_is_let_in)
 /* "handleTypes must be 0, any other values will result in ::CUDA_ERROR_INVALID_VALUE [...]
  * Specifying ::CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT [...] will result in
  * ::CUDA_ERROR_INVALID_VALUE" (cuda.h). Only managed memory may have no location. */
-Test(host_pools, what_cannot_be_made)
+Test(host_pools, unsupported_properties_are_refused)
 {
     CUmemoryPool pool;
     CUmemPoolProps shared = props_of(LOCATION_HOST, CU_MEM_ALLOCATION_TYPE_PINNED);
@@ -372,7 +372,7 @@ Test(host_pools, what_cannot_be_made)
 }
 
 /* It is host memory of the pool, without a context or device, and cuMemFree frees it once. */
-Test(host_pools, memory_says_what_it_is)
+Test(host_pools, pointer_attributes_report_host_memory_and_pool)
 {
     CUstream s = stream_new();
     CUmemoryPool pool = host_pool(LOCATION_HOST, CU_MEM_ALLOCATION_TYPE_PINNED), got = NULL;
@@ -395,7 +395,7 @@ Test(host_pools, memory_says_what_it_is)
 #if CUDA_VERSION >= 13000
 /* "Returns the last pool provided to ::cuMemSetMemPool or ::cuDeviceSetMemPool for this location
  * and allocation type or the location's default memory pool" (cuda.h) */
-Test(host_pools, each_place_has_a_default_and_a_current_one)
+Test(host_pools, each_location_has_default_and_current_pool)
 {
     struct {
         int location, type;
@@ -435,7 +435,7 @@ Test(host_pools, each_place_has_a_default_and_a_current_one)
 }
 
 /* "[...] In all other cases, the call returns ::CUDA_ERROR_INVALID_VALUE" (cuda.h) */
-Test(host_pools, pinned_memory_has_a_place)
+Test(host_pools, default_pinned_pool_requires_a_location)
 {
     CUmemLocation nowhere = {(CUmemLocationType)LOCATION_NONE, 0};
     CUmemoryPool pool;
@@ -445,7 +445,7 @@ Test(host_pools, pinned_memory_has_a_place)
 
 /* "The memory location can be one of [...] ::CU_MEM_LOCATION_TYPE_NONE to indicate no preferred
  * location for the managed memory pool" (cuda.h) */
-Test(host_pools, managed_memory_is_everybodys)
+Test(host_pools, host_and_device_share_managed_memory)
 {
     CUmemoryPool pool = host_pool(LOCATION_NONE, TYPE_MANAGED);
     CUstream s = stream_new();
@@ -463,7 +463,7 @@ Test(host_pools, managed_memory_is_everybodys)
 
 /* "Applications can control the maximum size of the pool by specifying a non-zero value for
  * ::CUmemPoolProps::maxSize" (cuda.h) */
-Test(host_pools, have_a_size_that_they_do_not_exceed)
+Test(host_pools, allocation_beyond_max_size_fails)
 {
     CUstream s = stream_new();
     CUmemPoolProps props = props_of(LOCATION_HOST, CU_MEM_ALLOCATION_TYPE_PINNED);
@@ -528,7 +528,7 @@ static void pool_allow(CUmemAccess_flags flags)
  * stream's context as the calling thread's current context. This is not necessary for
  * cudaMemcpyPeerAsync" (CUDA Programming Guide). Otherwise it is an invalid value, also with host
  * memory (NVIDIA's bug 3446335), unless the pool was opened to the device. */
-Test(pools_of_two, copies_need_a_context_that_reaches_the_pool)
+Test(pools_of_two, copy_needs_current_context_with_pool_access)
 {
     static uint32_t host[WORDS];
     CUstream s = stream_new();
@@ -548,7 +548,7 @@ Test(pools_of_two, copies_need_a_context_that_reaches_the_pool)
     pool_allow(CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
 
-Test(pools_of_two, the_current_context_counts_and_not_the_streams)
+Test(pools_of_two, current_context_decides_access_not_the_streams)
 {
     CUstream s = stream_new();
     CUdeviceptr plain = words_new(1), here = pooled_words(rig.ctx, 2);
@@ -561,7 +561,7 @@ Test(pools_of_two, the_current_context_counts_and_not_the_streams)
     words_are(plain, 7);
 }
 
-Test(pools_of_two, a_copy_that_is_refused_leaves_the_capture)
+Test(pools_of_two, refused_copy_leaves_capture_valid)
 {
     CUstream s = stream_new();
     CUdeviceptr here = pooled_words(rig.ctx, 1), far = pooled_words(second.ctx, 7), plain;

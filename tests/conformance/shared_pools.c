@@ -69,7 +69,7 @@ static int importer(int from)
 }
 
 /* This process makes no CUDA call before the fork. */
-Test(shared_pools, memory_is_the_same_in_both)
+Test(shared_pools, importing_process_shares_pool_memory)
 {
     int pair[2], status = -1, fd = -1;
     cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -105,7 +105,7 @@ Test(shared_pools, memory_is_the_same_in_both)
 }
 
 /* "Specifying CU_MEM_HANDLE_TYPE_NONE creates a memory pool that will not support IPC." */
-Test(shared_pools, a_pool_without_handles_is_not_exported, .init = rig_open)
+Test(shared_pools, pool_without_handle_type_cannot_be_exported, .init = rig_open)
 {
     int fd;
     CUmemoryPool pool;

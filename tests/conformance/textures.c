@@ -37,7 +37,7 @@ static const CUDA_TEXTURE_DESC clamped = {
     .filterMode = CU_TR_FILTER_MODE_POINT};
 
 /* "pResDesc describes the data to texture from." */
-Test(textures, of_memory_say_what_they_were_made_from)
+Test(textures, linear_texture_returns_its_descriptors)
 {
     CUDA_RESOURCE_DESC made = linear(words_new(1)), said = {0};
     CUDA_TEXTURE_DESC sampling;
@@ -53,7 +53,7 @@ Test(textures, of_memory_say_what_they_were_made_from)
 }
 
 /* "If no resource view was set for texObject, the CUDA_ERROR_INVALID_VALUE is returned." */
-Test(textures, of_arrays_may_have_a_view)
+Test(textures, array_texture_may_have_a_resource_view)
 {
     CUDA_RESOURCE_DESC made = of_array(array_new());
     CUDA_RESOURCE_VIEW_DESC view = {
@@ -73,7 +73,7 @@ Test(textures, of_arrays_may_have_a_view)
 
 /* "pResViewDesc can only be specified if the type of resource is a CUDA array or a CUDA mipmapped
  * array"; "flags must be set to zero". */
-Test(textures, that_cannot_be_are_refused)
+Test(textures, invalid_arguments_are_refused)
 {
     CUdeviceptr p = words_new(1);
     CUDA_RESOURCE_DESC good = linear(p), bad = linear(p);
@@ -89,7 +89,7 @@ Test(textures, that_cannot_be_are_refused)
 
 /* "aligned to CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT"; the total number of elements "cannot exceed
  * CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH". */
-Test(textures, of_memory_keep_to_the_limits_of_the_device)
+Test(textures, linear_texture_respects_alignment_and_width_limits)
 {
     CUDA_RESOURCE_DESC r = linear(words_new(1) + 4);
     CUtexObject t;
@@ -101,7 +101,7 @@ Test(textures, of_memory_keep_to_the_limits_of_the_device)
 }
 
 /* "resType must be CU_RESOURCE_TYPE_ARRAY". */
-Test(textures, surfaces_are_of_arrays)
+Test(textures, surface_requires_an_array)
 {
     CUDA_RESOURCE_DESC memory = linear(words_new(1)), said;
     CUDA_ARRAY3D_DESCRIPTOR desc = {.Width = 32,

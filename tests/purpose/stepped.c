@@ -82,7 +82,7 @@ static void logs_expect_equal(const char *a, const char *b)
     cr_expect(!a[at] && !b[at], "after %zu bytes:\n%.120s\n%.120s", at, a + at, b + at);
 }
 
-Test(stepped, event_logs_are_equal_beside_busy_loops)
+Test(stepped, busy_loops_do_not_change_the_event_log)
 {
     char said[2][4096];
     pid_t loop[LOOPS];
@@ -106,7 +106,7 @@ static void output_of(const char *arguments, char *said, size_t room)
     pclose(f);
 }
 
-Test(stepped, a_seed_gives_the_same_alone_and_among_others)
+Test(stepped, seed_gives_same_output_alone_and_among_others)
 {
     static char among[16384], alone[8192];
     output_of("--jobs 3 --programs 5 --seed 100046", among, sizeof(among));
@@ -156,7 +156,7 @@ static uint64_t in_flight_end(const struct kernel *k, size_t n, const struct ker
 
 /* The device's switch to the service's context takes 20 us, and each marker ahead of it half of
  * one. If best effort's time slice ends earlier, the service does not even wait for the kernel. */
-Test(stepped, a_cut_in_waits_for_what_is_in_flight_and_a_modelled_cost)
+Test(stepped, cut_in_waits_for_work_in_flight_plus_modelled_cost)
 {
     enum { SWITCH_NS = 20000, MARKER_NS = 500, SETTLED_MS = 300 };
     static struct kernel kernel[KERNELS_MOST];
@@ -204,12 +204,12 @@ static void several_expect(const char *gates)
     }
 }
 
-Test(stepped, eight_jobs_keep_real_time_waiting_as_one_does)
+Test(stepped, real_time_latency_does_not_grow_with_eight_jobs)
 {
     several_expect("");
 }
 
-Test(stepped, so_do_eight_with_gates)
+Test(stepped, real_time_latency_does_not_grow_with_eight_gated_jobs)
 {
     several_expect("_with_gates");
 }

@@ -92,7 +92,7 @@ static struct verdict verdict(void)
     return v;
 }
 
-Test(verdict, waiting_for_the_rest_of_what_runs_is_no_fault)
+Test(verdict, waiting_for_the_running_kernel_is_no_fault)
 {
     ran(JOB_PID, "kernel", -10, 0, 1000);
     ran(SERVICE_PID, "kernel", 100, 1050, 1060);
@@ -103,7 +103,7 @@ Test(verdict, waiting_for_the_rest_of_what_runs_is_no_fault)
     cr_expect(!v.failed[RULE_after]);
 }
 
-Test(verdict, nor_is_waiting_for_what_the_device_was_switching_to)
+Test(verdict, waiting_for_kernel_being_switched_to_is_no_fault)
 {
     ran(JOB_PID, "kernel", 90, 110, 1110);
     ran(SERVICE_PID, "kernel", 100, 1130, 1140);
@@ -112,7 +112,7 @@ Test(verdict, nor_is_waiting_for_what_the_device_was_switching_to)
     cr_expect_float_eq(v.figure[RULE_wait], 20, 0.01);
 }
 
-Test(verdict, waiting_for_what_was_queued_behind_it_is)
+Test(verdict, waiting_for_a_queued_kernel_is_a_fault)
 {
     ran(JOB_PID, "kernel", -10, 0, 1000);
     ran(JOB_PID, "kernel", -9, 1000, 2000);
@@ -122,7 +122,7 @@ Test(verdict, waiting_for_what_was_queued_behind_it_is)
     cr_expect_float_eq(v.figure[RULE_wait], 1000, 0.01);
 }
 
-Test(verdict, a_copy_that_waits_for_another_ones_counts)
+Test(verdict, waiting_for_a_best_effort_copy_is_a_fault)
 {
     ran(JOB_PID, "copy", -10, 0, 1000);
     ran(SERVICE_PID, "copy", 100, 1000, 1010);
@@ -132,7 +132,7 @@ Test(verdict, a_copy_that_waits_for_another_ones_counts)
     cr_expect_float_eq(v.figure[RULE_wait], 900, 0.01);
 }
 
-Test(verdict, what_is_submitted_during_a_hold_is_found)
+Test(verdict, submission_during_a_hold_is_a_fault)
 {
     ran(SERVICE_PID, "kernel", 0, 0, 1000);
     ran(JOB_PID, "kernel", 200, 1000, 1100);
@@ -141,7 +141,7 @@ Test(verdict, what_is_submitted_during_a_hold_is_found)
     cr_expect_float_eq(v.figure[RULE_after], 1, 0.01);
 }
 
-Test(verdict, so_is_a_graph_that_is_launched_then_once)
+Test(verdict, graph_launched_during_a_hold_counts_once)
 {
     bench.record[0]->per_call[0] = 2;
     ran(SERVICE_PID, "kernel", 0, 0, 1000);
@@ -150,7 +150,7 @@ Test(verdict, so_is_a_graph_that_is_launched_then_once)
     cr_expect_float_eq(v.figure[RULE_after], 1, 0.01);
 }
 
-Test(verdict, a_graph_launched_before_that_waits_for_room_in_its_stream_is_no_fault)
+Test(verdict, graph_launched_before_the_hold_is_no_fault)
 {
     bench.record[0]->per_call[0] = 2;
     ran(SERVICE_PID, "kernel", 0, 0, 1000);
@@ -158,7 +158,7 @@ Test(verdict, a_graph_launched_before_that_waits_for_room_in_its_stream_is_no_fa
     cr_expect(!verdict().failed[RULE_after]);
 }
 
-Test(verdict, but_a_kernel_behind_it_is)
+Test(verdict, kernel_submitted_behind_earlier_graph_counts)
 {
     bench.record[0]->per_call[0] = 2;
     ran(SERVICE_PID, "kernel", 0, 0, 1000);
@@ -168,7 +168,7 @@ Test(verdict, but_a_kernel_behind_it_is)
     cr_expect_float_eq(v.figure[RULE_after], 1, 0.01);
 }
 
-Test(verdict, best_effort_that_comes_back_late_is_found)
+Test(verdict, late_return_of_best_effort_is_a_fault)
 {
     asked(0, 0);
     ran(SERVICE_PID, "kernel", 0, 0, 20);
@@ -178,7 +178,7 @@ Test(verdict, best_effort_that_comes_back_late_is_found)
     cr_expect_float_eq(v.figure[RULE_again], 880, 0.01);
 }
 
-Test(verdict, so_is_it_behind_a_hundred_thousand_kernels)
+Test(verdict, late_return_is_found_behind_100000_kernels)
 {
     enum { KERNELS = 100000, LENGTH = 3, END = KERNELS * LENGTH };
     bench.run.end_ns = BUSY + (END + 1000) * US;
@@ -194,7 +194,7 @@ Test(verdict, so_is_it_behind_a_hundred_thousand_kernels)
     cr_expect_float_eq(v.figure[RULE_again], 880, 0.01);
 }
 
-Test(verdict, best_effort_that_asks_for_nothing_is_not_late)
+Test(verdict, best_effort_without_requests_is_not_late)
 {
     asked(0, 900);
     ran(SERVICE_PID, "kernel", 0, 0, 20);
@@ -202,7 +202,7 @@ Test(verdict, best_effort_that_asks_for_nothing_is_not_late)
     cr_expect(!verdict().judged[RULE_again]);
 }
 
-Test(verdict, a_device_that_idles_with_work_asked_for_is_found)
+Test(verdict, idle_device_with_pending_requests_is_a_fault)
 {
     bench.run.end_ns = BUSY + 2000 * US;
     asked(0, 0);
@@ -214,7 +214,7 @@ Test(verdict, a_device_that_idles_with_work_asked_for_is_found)
     cr_expect_float_eq(v.figure[RULE_idle], 25, 0.01);
 }
 
-Test(verdict, a_device_that_idles_because_nobody_asks_does_right)
+Test(verdict, idle_device_without_requests_is_no_fault)
 {
     bench.run.end_ns = BUSY + 2000 * US;
     asked(0, 0);
@@ -224,7 +224,7 @@ Test(verdict, a_device_that_idles_because_nobody_asks_does_right)
     cr_expect(!verdict().failed[RULE_idle]);
 }
 
-Test(verdict, what_a_job_asked_for_that_has_ended_is_asked_for_no_more)
+Test(verdict, requests_of_an_ended_job_do_not_count)
 {
     bench.workload.jobs = 2;
     bench.workload.job[1].end_ms = 300;
@@ -236,7 +236,7 @@ Test(verdict, what_a_job_asked_for_that_has_ended_is_asked_for_no_more)
     cr_expect(!verdict().failed[RULE_idle]);
 }
 
-Test(verdict, memory_above_what_jobs_hold_is_found)
+Test(verdict, memory_above_the_jobs_total_is_a_fault)
 {
     bench.workload.job[0] = (struct job){.pool_mb = 64, .streams = 1, .end_ms = 1000};
     bench.record[SERVICE]->memory_high = (64ull + 60) << 20;
@@ -246,7 +246,7 @@ Test(verdict, memory_above_what_jobs_hold_is_found)
     cr_expect(verdict().failed[RULE_memory]);
 }
 
-Test(verdict, a_share_that_is_not_its_weight_is_found)
+Test(verdict, unfair_share_is_a_fault)
 {
     bench.workload.fair = true;
     bench.workload.jobs = 2;
@@ -258,7 +258,7 @@ Test(verdict, a_share_that_is_not_its_weight_is_found)
     cr_expect_float_eq(v.figure[RULE_share], 20, 0.01);
 }
 
-Test(verdict, a_solo_slower_than_natively_is_found)
+Test(verdict, solo_much_slower_than_native_is_a_fault)
 {
     static const struct solo any;
     bench.workload.solo = &any;
@@ -277,7 +277,7 @@ Test(verdict, a_solo_slower_than_natively_is_found)
     cr_expect_eq(v.took_ns, 200 * MS);
 }
 
-Test(verdict, seeds_give_the_same_workload_again_and_others_another)
+Test(verdict, seed_determines_the_workload)
 {
     struct workload a, b, c;
     workload_draw(&a, 5);

@@ -6,13 +6,13 @@
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
 
-Test(held, a_lock_that_is_taken_is_noticed, .signal = SIGABRT)
+Test(held, lock_taken_before_driver_call_aborts, .signal = SIGABRT)
 {
     pthread_mutex_lock(&one);
     held_none("cuLaunchKernel");
 }
 
-Test(held, a_lock_that_was_tried_is_noticed, .signal = SIGABRT)
+Test(held, lock_taken_by_trylock_aborts, .signal = SIGABRT)
 {
     pthread_mutex_lock(&one);
     lock_across_driver(&one, "it may be");
@@ -20,7 +20,7 @@ Test(held, a_lock_that_was_tried_is_noticed, .signal = SIGABRT)
     held_none("cuLaunchKernel");
 }
 
-Test(held, a_lock_that_is_excepted_once_is_noticed_the_next_time, .signal = SIGABRT)
+Test(held, exempted_lock_aborts_when_taken_again, .signal = SIGABRT)
 {
     pthread_mutex_lock(&one);
     lock_across_driver(&one, "it may be");
@@ -30,7 +30,7 @@ Test(held, a_lock_that_is_excepted_once_is_noticed_the_next_time, .signal = SIGA
     held_none("cuLaunchKernel");
 }
 
-Test(held, locks_that_were_given_back_or_are_excepted_are_not)
+Test(held, released_and_exempted_locks_pass)
 {
     pthread_mutex_lock(&one);
     pthread_mutex_lock(&other);

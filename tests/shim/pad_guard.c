@@ -15,14 +15,14 @@ static bool window(struct pad_guard *g, uint32_t slow, uint64_t now)
     return stopped;
 }
 
-Test(pad_guard, a_tenth_that_is_slow_is_borne)
+Test(pad_guard, tenth_of_slow_kernels_keeps_padding)
 {
     struct pad_guard g = {0};
     cr_expect_not(window(&g, PAD_GUARD_SLOW_MOST, SECOND));
     cr_expect(pad_guard_open(&g, SECOND));
 }
 
-Test(pad_guard, more_than_that_stops_padding_for_a_second)
+Test(pad_guard, more_than_tenth_slow_stops_padding_for_a_second)
 {
     struct pad_guard g = {0};
     cr_expect(window(&g, PAD_GUARD_SLOW_MOST + 1, 10 * SECOND));
@@ -30,7 +30,7 @@ Test(pad_guard, more_than_that_stops_padding_for_a_second)
     cr_expect(pad_guard_open(&g, 11 * SECOND));
 }
 
-Test(pad_guard, again_at_once_stops_it_twice_as_long_up_to_a_minute)
+Test(pad_guard, repeated_stop_doubles_pause_up_to_64_seconds)
 {
     struct pad_guard g = {0};
     uint64_t now = SECOND, pause = SECOND;
@@ -45,7 +45,7 @@ Test(pad_guard, again_at_once_stops_it_twice_as_long_up_to_a_minute)
     cr_expect_eq(g.until_ns, now + SECOND, "all was well in between");
 }
 
-Test(pad_guard, what_was_timed_before_the_pause_counts_no_more)
+Test(pad_guard, samples_during_pause_are_ignored)
 {
     struct pad_guard g = {0};
     cr_expect(window(&g, PAD_GUARD_SAMPLES, SECOND));
@@ -53,7 +53,7 @@ Test(pad_guard, what_was_timed_before_the_pause_counts_no_more)
     cr_expect_eq(g.until_ns, 2 * SECOND);
 }
 
-Test(pad_guard, what_events_cannot_tell_is_not_slow)
+Test(pad_guard, difference_below_event_precision_is_not_slow)
 {
     struct pad_guard g = {0};
     for (int i = 0; i < PAD_GUARD_SAMPLES; i++)

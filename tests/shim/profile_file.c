@@ -97,7 +97,7 @@ static void file_change(long offset, int whence, int by)
     fclose(f);
 }
 
-Test(profile_file, what_several_learned_adds_up)
+Test(profile_file, merged_samples_add_up)
 {
     struct profile_header h;
     struct profile_row unchanged = row_make(1, 999);
@@ -119,7 +119,7 @@ Test(profile_file, what_several_learned_adds_up)
     cr_assert_str_eq(name_of(&rows[1]), "kernel_2");
 }
 
-Test(profile_file, names_are_whole_and_go_with_their_rows)
+Test(profile_file, long_names_are_stored_whole_and_once)
 {
     static char name[20000];
     struct profile_row row[] = {row_make(1, 2000), row_make(1, 2000), row_make(2, 3000)};
@@ -143,7 +143,7 @@ Test(profile_file, names_are_whole_and_go_with_their_rows)
     cr_assert_lt(h.text_bytes, 64, "the name that nothing has any more is gone");
 }
 
-Test(profile_file, names_that_have_no_room_are_left_out)
+Test(profile_file, names_without_room_are_left_out)
 {
     enum { LONG = 60000, MANY = PROFILE_TEXT / LONG + 2 };
     struct profile_row row = row_make(1, 2000);
@@ -163,7 +163,7 @@ Test(profile_file, names_that_have_no_room_are_left_out)
     cr_assert_str_empty(name_of(&rows[MANY - 1]));
 }
 
-Test(profile_file, a_damaged_file_counts_as_empty_and_is_replaced)
+Test(profile_file, damaged_file_is_refused_and_replaced)
 {
     const long size =
         sizeof(struct profile_header) + sizeof(struct profile_row) + 16; /* "", "kernel_1" */
@@ -189,7 +189,7 @@ Test(profile_file, a_damaged_file_counts_as_empty_and_is_replaced)
     cr_assert_eq(profile_read(path, NULL, rows, &text), -EBADMSG, "too long");
 }
 
-Test(profile_file, it_is_bounded_and_the_oldest_go)
+Test(profile_file, full_file_drops_oldest_row)
 {
     static struct profile_row many[PROFILE_ROWS];
     struct profile_row newer = row_make(1000000, 3000);
@@ -208,7 +208,7 @@ Test(profile_file, it_is_bounded_and_the_oldest_go)
     cr_assert_lt(st.st_size, 512 * 1024);
 }
 
-Test(profile_file, a_clock_that_is_set_back_makes_nothing_old)
+Test(profile_file, clock_set_back_ages_no_row)
 {
     struct profile_row row = row_make(1, 2000);
 
@@ -219,7 +219,7 @@ Test(profile_file, a_clock_that_is_set_back_makes_nothing_old)
 }
 
 /* A disk of 64 kB is filled up with other data. */
-Test(profile_file, a_full_disk_keeps_what_there_was)
+Test(profile_file, full_disk_keeps_old_rows)
 {
     static char zeros[1 << 16];
     static struct profile_row many[PROFILE_ROWS];
@@ -246,7 +246,7 @@ Test(profile_file, a_full_disk_keeps_what_there_was)
     cr_assert_eq(umount2(folder, MNT_DETACH), 0);
 }
 
-Test(profile_file, writers_take_turns_and_lose_nothing)
+Test(profile_file, concurrent_writers_lose_no_sample)
 {
     enum { WRITERS = 4, TIMES = 50 };
     pid_t pid[WRITERS];
@@ -271,7 +271,7 @@ Test(profile_file, writers_take_turns_and_lose_nothing)
     cr_assert_eq(rows[0].samples + rows[1].samples + rows[2].samples, WRITERS * TIMES);
 }
 
-Test(profile_file, whoever_writes_keeps_others_out)
+Test(profile_file, live_writer_locks_out_others)
 {
     char temporary[PROFILE_PATH + 8];
     int fd;
@@ -306,7 +306,7 @@ Test(profile_file, percentiles_follow_the_samples)
     cr_assert_geq(profile_percentile_ns(&row, 99), profile_bin_ns(20));
 }
 
-Test(profile_file, without_a_folder_nothing_is_kept)
+Test(profile_file, merge_without_folder_fails)
 {
     char out[PROFILE_PATH];
 
@@ -318,7 +318,7 @@ Test(profile_file, without_a_folder_nothing_is_kept)
 }
 
 /* As with XDG_CACHE_HOME=/tmp: links that others put there could lead to any file of this user. */
-Test(profile_file, in_a_folder_that_others_can_write_nothing_is_kept)
+Test(profile_file, folder_writable_by_others_is_refused)
 {
     char own[PROFILE_PATH];
 

@@ -72,7 +72,7 @@ static void expect_slices(uint64_t first_us, uint64_t second_us)
     cr_expect_eq(manager.slice_us[1], second_us, "%d", (int)manager.slice_us[1]);
 }
 
-Test(slices, are_set_once_and_set_back)
+Test(slices, are_set_once_and_restored)
 {
     cr_expect_eq(groups_slice(NULL, SHORT_US), 0);
     expect_slices(SHORT_US, SHORT_US);
@@ -83,7 +83,7 @@ Test(slices, are_set_once_and_set_back)
     expect_slices(ORIGINAL_US, ORIGINAL_US);
 }
 
-Test(slices, that_the_driver_has_set_meanwhile_come_back)
+Test(slices, later_driver_slice_is_restored)
 {
     groups_slice(NULL, SHORT_US);
     groups_slice(NULL, 0);
@@ -93,7 +93,7 @@ Test(slices, that_the_driver_has_set_meanwhile_come_back)
     expect_slices(ORIGINAL_US, OTHER_US);
 }
 
-Test(slices, come_back_off_the_run_list)
+Test(slices, are_restored_off_run_list)
 {
     groups_slice(NULL, SHORT_US);
     atomic_store(&objects[0].scheduled, false);
@@ -104,7 +104,7 @@ Test(slices, come_back_off_the_run_list)
     expect_slices(ORIGINAL_US, ORIGINAL_US);
 }
 
-Test(slices, of_others_come_back_where_one_is_refused)
+Test(slices, refused_restore_does_not_stop_others)
 {
     groups_slice(NULL, SHORT_US);
     manager.answer[0] = NVRM_NO_PERMISSION;
@@ -115,7 +115,7 @@ Test(slices, of_others_come_back_where_one_is_refused)
     expect_slices(ORIGINAL_US, ORIGINAL_US);
 }
 
-Test(slices, are_left_alone_while_the_driver_changes_groups)
+Test(slices, are_left_alone_while_driver_changes_groups)
 {
     atomic_store(&objects_changing, 1);
     cr_expect_eq(groups_slice(NULL, SHORT_US), -EBUSY);
@@ -125,7 +125,7 @@ Test(slices, are_left_alone_while_the_driver_changes_groups)
     expect_slices(SHORT_US, SHORT_US);
 }
 
-Test(slices, outlive_a_stop)
+Test(slices, survive_stop_and_go)
 {
     groups_slice(NULL, SHORT_US);
     cr_expect_eq(groups_stop(NULL, GROUPS_TIMESLICE), 0);
@@ -136,7 +136,7 @@ Test(slices, outlive_a_stop)
     expect_slices(ORIGINAL_US, ORIGINAL_US);
 }
 
-Test(slices, come_back_at_the_end)
+Test(slices, are_restored_at_end)
 {
     groups_slice(NULL, SHORT_US);
     groups_end();

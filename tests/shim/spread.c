@@ -22,14 +22,14 @@ static void is_about(uint32_t got_ns, uint32_t us)
     cr_assert_geq(got_ns, us * 1000 - us * 1000 / 1024 - 1);
 }
 
-Test(spread, of_nothing_is_nothing)
+Test(spread, no_times_give_zero)
 {
     spread_read(&spread, &mean, &upper);
     cr_assert_eq(mean, 0);
     cr_assert_eq(upper, 0);
 }
 
-Test(spread, of_equal_times_is_that_time)
+Test(spread, equal_times_give_that_time)
 {
     const uint32_t lengths[] = {1, 3, 25, 400, 5000, 3999999};
 
@@ -44,7 +44,7 @@ Test(spread, of_equal_times_is_that_time)
 }
 
 /* A quarter of the times is long, wherever the turns begin. */
-Test(spread, of_times_in_turn_is_the_longest)
+Test(spread, alternating_times_give_longest_as_upper)
 {
     static const uint32_t turns[][4] = {
         {25, 400, 25, 400}, {20, 400, 400, 400}, {20, 2000, 20, 20}, {500, 20, 1000, 50}};
@@ -65,7 +65,7 @@ Test(spread, of_times_in_turn_is_the_longest)
 }
 
 /* 400 us meet the end of a slice of 2 ms one time in five, and then last for three other slices. */
-Test(spread, leaves_out_what_turns_of_others_made_longer)
+Test(spread, rare_long_times_are_left_out)
 {
     static const uint32_t lengths[] = {400, 400, 400, 6400, 400};
     const uint32_t rare[] = {25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 25, 2025, 25, 25, 25};
@@ -78,7 +78,7 @@ Test(spread, leaves_out_what_turns_of_others_made_longer)
     is_about(upper, 25);
 }
 
-Test(spread, follows_a_kernel_that_has_become_another)
+Test(spread, upper_follows_changed_kernel)
 {
     const uint32_t before = 20, after = 900;
 
@@ -90,7 +90,7 @@ Test(spread, follows_a_kernel_that_has_become_another)
 }
 
 /* Another process kept each of them from the device: the shortest says most. */
-Test(spread, of_times_that_are_not_exact_is_the_least_until_one_is)
+Test(spread, inexact_times_give_shortest_until_exact_one)
 {
     static const uint32_t lengths[] = {700, 310, 2500, 900};
     const uint32_t exact = 250;
@@ -105,7 +105,7 @@ Test(spread, of_times_that_are_not_exact_is_the_least_until_one_is)
 }
 
 /* Slices of other processes, too, would make one time of four half as long again. */
-Test(spread, keeps_what_is_long_and_sure)
+Test(spread, sure_long_time_confirms_other_long_times)
 {
     const uint32_t turns[] = {500, 900, 500, 500};
 
@@ -120,7 +120,7 @@ Test(spread, keeps_what_is_long_and_sure)
 }
 
 /* It is the shortest of sixty. */
-Test(spread, remembers_the_one_that_did_not_wait)
+Test(spread, shortest_inexact_time_is_kept_then_forgotten)
 {
     const uint32_t free = 3, waited = 200;
 
@@ -133,7 +133,7 @@ Test(spread, remembers_the_one_that_did_not_wait)
 }
 
 /* A few times that vary say little about how long many kernels will take. */
-Test(spread, leaves_a_doubt_of_the_mean_of_times_that_vary_which_more_of_them_lessen)
+Test(spread, doubt_of_varying_times_shrinks_with_more)
 {
     const uint32_t same[] = {400}, turns[] = {25, 400};
     uint32_t few;

@@ -34,20 +34,20 @@ static struct table_node *found_while(unsigned inserts)
     return table_find_where(&things, both, is_first, &inserts);
 }
 
-Test(table, walk_goes_on_undisturbed_while_the_table_grows)
+Test(table, walk_continues_after_one_growth)
 {
     cr_assert_eq(found_while(TABLE_FIRST / 2), &first);
     cr_assert_eq(things.buckets->smaller->mask, TABLE_FIRST - 1);
     cr_assert_eq(looks, 2);
 }
 
-Test(table, walk_begins_again_where_the_table_grew_twice)
+Test(table, walk_finds_node_after_several_growths)
 {
     cr_assert_eq(found_while(OTHERS), &first);
     cr_assert_gt(things.buckets->mask, 4 * TABLE_FIRST);
 }
 
-Test(table, growing_keeps_all_and_ends_take_their_own)
+Test(table, growth_and_removal_keep_other_nodes)
 {
     found_while(OTHERS);
     for (unsigned i = 0; i < OTHERS; i++)

@@ -67,14 +67,14 @@ static uint64_t took(const struct text *text, const char *name)
     return strtoull(at + strlen(name) + 1, NULL, 10);
 }
 
-Test(clock, a_sleep_is_late_by_what_is_stated_and_no_more)
+Test(clock, sleep_is_late_by_exactly_the_stated_costs)
 {
     struct text text = program_run();
     cr_expect_eq(took(&text, "sleep_1ms"), 1000000 + STEP_CALL + STEP_WAKE + STEP_CLOCK, "%s",
                  text.at);
 }
 
-Test(clock, an_hour_of_sleep_takes_no_time)
+Test(clock, hour_of_sleep_ends_within_ten_real_minutes)
 {
     alarm(600);
     struct text text = program_run();
@@ -84,7 +84,7 @@ Test(clock, an_hour_of_sleep_takes_no_time)
 
 /* Threads, words, locks, pipes and children: each wait ends when what it waits for has come, or up
  * to 40 us later, for the calls in between. */
-Test(clock, every_wait_ends_when_what_it_waits_for_has_come)
+Test(clock, every_kind_of_wait_ends_soon_after_its_event)
 {
     static const struct {
         const char *name;
@@ -99,7 +99,7 @@ Test(clock, every_wait_ends_when_what_it_waits_for_has_come)
     }
 }
 
-Test(clock, runs_are_equal_beside_busy_loops)
+Test(clock, busy_processors_do_not_change_the_times)
 {
     struct text idle = program_run();
     pid_t loop[LOOPS];
@@ -118,7 +118,7 @@ Test(clock, runs_are_equal_beside_busy_loops)
 }
 
 /* The thread was lost and is back. The process that said so has ended, and was read by none. */
-Test(clock, a_thread_that_waited_outside_of_the_time_goes_on_without_the_one_that_saw_it)
+Test(clock, lost_thread_resumes_after_its_watcher_is_killed)
 {
     alarm(120);
     cr_expect(strstr(program_run_as("outside").at, "went on"));
@@ -132,7 +132,7 @@ static void become_watched(const void *unused)
 }
 
 /* The clock looks into /proc by descriptors of its own thread: the program never gets them. */
-Test(clock, a_program_ends_with_its_own_descriptors_alone)
+Test(clock, program_ends_with_only_its_own_descriptors)
 {
     enum { ROUNDS = 10 };
     static struct outcome r;
@@ -151,7 +151,7 @@ Test(clock, a_program_ends_with_its_own_descriptors_alone)
 
 /* Looks into /proc take no descriptor number of the program's: it opens a quarter of a million
  * files, during some thousand looks. */
-Test(clock, a_program_gets_the_lowest_number_while_threads_look_after_it)
+Test(clock, watching_threads_take_no_descriptor_number)
 {
     alarm(120);
     struct text text = program_run_as("numbers");
@@ -159,19 +159,19 @@ Test(clock, a_program_gets_the_lowest_number_while_threads_look_after_it)
 }
 
 /* The threads of before the exec get no turns any more. */
-Test(clock, threads_that_an_exec_has_ended_hold_up_nobody)
+Test(clock, threads_ended_by_exec_do_not_stop_time)
 {
     alarm(120);
     cr_expect(strstr(program_run_as("replaced").at, "went on"));
 }
 
-Test(clock, a_process_that_is_stopped_does_not_stop_the_time)
+Test(clock, stopped_process_does_not_stop_time)
 {
     alarm(120);
     cr_expect(strstr(program_run_as("stopped").at, "went on"));
 }
 
-Test(clock, one_that_was_lost_and_ends_makes_no_second_turn)
+Test(clock, lost_process_that_ends_grants_no_second_turn)
 {
     alarm(240);
     struct text text = program_run_as("one");
@@ -179,7 +179,7 @@ Test(clock, one_that_was_lost_and_ends_makes_no_second_turn)
 }
 
 /* Each clock is new, and the first of four processes makes it. */
-Test(clock, its_first_processes_may_come_together)
+Test(clock, four_first_processes_may_start_together)
 {
     enum { TIMES = 100, TOGETHER = 4 };
     char id[32];

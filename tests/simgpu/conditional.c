@@ -10,7 +10,7 @@
 TestSuite(conditional, .init = sim_open, .fini = sim_close);
 
 #if CUDA_VERSION < 12030
-Test(conditional, nodes_are_unknown_to_this_header)
+Test(conditional, headers_before_cuda_12_3_skip_this_suite)
 {
     cr_skip_test("conditional nodes came with CUDA 12.3");
 }
@@ -167,7 +167,7 @@ static size_t logged(const char *name)
     return found;
 }
 
-Test(conditional, if_runs_one_graph_and_else_the_other)
+Test(conditional, nonzero_runs_if_body_and_zero_runs_else_body)
 {
     open_all();
     cr_expect_eq(run(if_else(1)), 2);
@@ -176,7 +176,7 @@ Test(conditional, if_runs_one_graph_and_else_the_other)
     cr_expect_eq(logged("conditional_if"), 3);
 }
 
-Test(conditional, if_without_else_runs_nothing)
+Test(conditional, false_if_without_else_runs_nothing)
 {
     open_all();
     CUgraph g = graph_new();
@@ -198,7 +198,7 @@ Test(conditional, while_runs_until_a_kernel_ends_it)
     cr_expect_eq(logged("mix"), 6);
 }
 
-Test(conditional, switch_runs_the_graph_of_the_value_if_there_is_one)
+Test(conditional, switch_runs_body_of_its_value_or_none)
 {
     open_all();
     for (uint32_t value = 0; value < 5; value++) {
@@ -211,7 +211,7 @@ Test(conditional, switch_runs_the_graph_of_the_value_if_there_is_one)
     }
 }
 
-Test(conditional, default_holds_at_the_begin_of_every_launch)
+Test(conditional, default_value_is_restored_at_every_launch)
 {
     open_all();
     CUgraph g = graph_new();
@@ -225,7 +225,7 @@ Test(conditional, default_holds_at_the_begin_of_every_launch)
 }
 
 /* Most simulated kernels have no effect, so a loop that one should end must not run for ever. */
-Test(conditional, loop_that_nobody_sets_ends_after_a_round)
+Test(conditional, while_whose_condition_no_kernel_sets_runs_once)
 {
     open_all();
     CUgraph g = graph_new();
@@ -235,7 +235,7 @@ Test(conditional, loop_that_nobody_sets_ends_after_a_round)
     cr_expect_eq(logged("while_not_set"), 1);
 }
 
-Test(conditional, what_follows_the_node_is_behind_its_loop)
+Test(conditional, following_work_waits_for_the_loop)
 {
     CUgraphNode node;
     CUgraph *bodies = NULL;
@@ -255,7 +255,7 @@ Test(conditional, what_follows_the_node_is_behind_its_loop)
     cr_expect_eq(word(x), 2 * (2 * 27 + 1));
 }
 
-Test(conditional, loops_are_nested)
+Test(conditional, while_loops_nest)
 {
     CUgraphNode node;
     CUgraph *inner = NULL;
@@ -276,7 +276,7 @@ Test(conditional, loops_are_nested)
     cr_expect_eq(run(exec_new(g)), 1 + 3 * 4);
 }
 
-Test(conditional, graph_inside_is_captured)
+Test(conditional, stream_capture_fills_a_body)
 {
     CUgraph ended;
     CUgraphNode nodes[8];
@@ -297,7 +297,7 @@ Test(conditional, graph_inside_is_captured)
 }
 
 /* A framework that captures adds the node to the graph that is being captured. */
-Test(conditional, node_comes_into_a_capture)
+Test(conditional, node_can_be_added_during_capture)
 {
     CUgraph g, *bodies = NULL, ended;
     CUgraphNode node;
@@ -318,7 +318,7 @@ Test(conditional, node_comes_into_a_capture)
     cr_expect_eq(run(exec_new(ended)), 50);
 }
 
-Test(conditional, parameters_that_make_no_sense_are_refused)
+Test(conditional, invalid_parameters_are_refused)
 {
     CUgraphNode node;
     CUgraph *bodies = NULL, g, other;
@@ -346,7 +346,7 @@ static void nothing(void *unused)
     (void)unused;
 }
 
-Test(conditional, graph_inside_has_some_types_of_nodes_only)
+Test(conditional, body_refuses_host_and_event_nodes)
 {
     CUgraphNode node;
     CUgraphExec exec;
@@ -373,7 +373,7 @@ Test(conditional, graph_inside_has_some_types_of_nodes_only)
     EXPECT(cuGraphInstantiate(&exec, g, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(conditional, graph_with_one_is_there_once)
+Test(conditional, graph_refuses_clone_nesting_and_second_exec)
 {
     CUgraphNode inside, node;
     CUgraphExec exec, second;
@@ -390,7 +390,7 @@ Test(conditional, graph_with_one_is_there_once)
     cr_expect_eq(run(second), 4);
 }
 
-Test(conditional, handle_without_a_node_is_said)
+Test(conditional, unused_handle_fails_instantiation)
 {
     CUgraphExec exec;
     CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = 0};
@@ -401,7 +401,7 @@ Test(conditional, handle_without_a_node_is_said)
     cr_expect_eq((int)params.result_out, 5);
 }
 
-Test(conditional, graphs_inside_are_the_nodes)
+Test(conditional, bodies_belong_to_their_node)
 {
     CUgraphNode node, inside;
     CUgraph *bodies = NULL, g, body;
@@ -418,7 +418,7 @@ Test(conditional, graphs_inside_are_the_nodes)
     CHECK(cuGraphDestroy(g));
 }
 
-Test(conditional, launch_outlives_its_graphs)
+Test(conditional, launch_outlives_destroyed_graph_and_exec)
 {
     CUgraphNode inside;
     open_all();
@@ -434,7 +434,7 @@ Test(conditional, launch_outlives_its_graphs)
 }
 
 /* A launch keeps the parameters that it was made with, even if it runs later. */
-Test(conditional, node_inside_is_set_behind_launches)
+Test(conditional, body_node_changes_spare_pending_launches)
 {
     CUgraphNode inside;
     uint32_t a = 10, b = 0, n = WORDS;
@@ -461,7 +461,7 @@ Test(conditional, node_inside_is_set_behind_launches)
     cr_expect_eq(word(x), 1500);
 }
 
-Test(conditional, exec_is_updated_from_another_graph)
+Test(conditional, exec_update_takes_only_a_matching_graph)
 {
     CUgraphNode inside;
     CUgraphExecUpdateResultInfo info;
@@ -479,7 +479,7 @@ Test(conditional, exec_is_updated_from_another_graph)
     cr_expect_eq(run(exec), 7);
 }
 
-Test(conditional, fault_inside_fails_the_context)
+Test(conditional, body_kernel_fault_is_returned_by_synchronize)
 {
     open_all();
     CUgraph g = graph_new();

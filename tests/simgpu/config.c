@@ -57,7 +57,7 @@ Test(config, defaults_are_as_documented)
     cr_expect_not(c->null_mode);
 }
 
-Test(config, like_stands_for_the_times_of_a_device)
+Test(config, like_sets_values_not_set_explicitly)
 {
     setenv("SIMGPU_LIKE", "h100-580", 1);
     setenv("SIMGPU_SWITCH_US", "100", 1);
@@ -70,7 +70,7 @@ Test(config, like_stands_for_the_times_of_a_device)
     expect_message("");
 }
 
-Test(config, a_hostile_device_has_the_worst_of_each)
+Test(config, like_hostile_sets_worst_values)
 {
     setenv("SIMGPU_LIKE", "hostile", 1);
     setenv("SIMGPU_LOAD_US", "7", 1);
@@ -85,13 +85,13 @@ Test(config, a_hostile_device_has_the_worst_of_each)
     expect_message("");
 }
 
-Test(config, the_drivers_own_variable_says_how_many_hardware_queues)
+Test(config, cuda_device_max_connections_sets_hardware_queues)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "3", 1);
     cr_expect_eq(config_get()->connections, 3);
 }
 
-Test(config, values_are_taken)
+Test(config, valid_values_are_taken)
 {
     setenv("SIMGPU_ID", "a.b-c_1", 1);
     setenv("SIMGPU_SPEED", "2.5", 1);
@@ -106,14 +106,14 @@ Test(config, values_are_taken)
     cr_expect_eq(c->fault_error, 700);
 }
 
-Test(config, out_of_range_is_one_message_and_the_default)
+Test(config, value_out_of_range_gives_message_and_default)
 {
     setenv("SIMGPU_SMS", "0", 1);
     cr_expect_eq(config_get()->sms, 108);
     expect_message("simgpu: SIMGPU_SMS=0 is not a whole number from 1 to 1024; using 108\n");
 }
 
-Test(config, no_number_is_one_message_and_the_default)
+Test(config, non_number_gives_message_and_default)
 {
     setenv("SIMGPU_TIMESLICE_US", "2ms", 1);
     cr_expect_eq(config_get()->timeslice_us, 2000);
@@ -121,21 +121,21 @@ Test(config, no_number_is_one_message_and_the_default)
                    "using 2000\n");
 }
 
-Test(config, another_compute_capability_is_one_message_and_the_default)
+Test(config, unknown_compute_capability_gives_message_and_default)
 {
     setenv("SIMGPU_COMPUTE", "7.5", 1);
     cr_expect_eq(simconfig_compute()->arch, 80);
     expect_message("simgpu: SIMGPU_COMPUTE=7.5 is none of 8.0 8.6; using 8.0\n");
 }
 
-Test(config, a_misspelt_name_is_one_message)
+Test(config, unknown_variable_gives_message)
 {
     setenv("SIMGPU_SPED", "2", 1);
     cr_expect_eq(config_get()->speed, 1.0);
     expect_message("simgpu: SIMGPU_SPED is not a variable of the simulated driver; ignored\n");
 }
 
-Test(config, a_path_in_the_id_is_refused)
+Test(config, path_in_id_gives_message_and_default)
 {
     setenv("SIMGPU_ID", "../x", 1);
     cr_expect_str_eq(config_get()->id, "default");
@@ -146,7 +146,7 @@ Test(config, a_path_in_the_id_is_refused)
 
 /* The bad variables are removed. So the simulated NVML and the programs that this one starts, which
  * read the same environment later, do not report them again. */
-Test(config, what_was_told_of_is_not_there_to_be_told_of_again)
+Test(config, reported_variables_are_removed_from_environment)
 {
     setenv("SIMGPU_RM", "true", 1);
     setenv("SIMGPU_SPED", "2", 1);
@@ -161,7 +161,7 @@ Test(config, what_was_told_of_is_not_there_to_be_told_of_again)
         "simgpu: SIMGPU_SPED is not a variable of the simulated driver; ignored\n");
 }
 
-Test(config, a_name_of_any_length_is_only_told_of)
+Test(config, long_unknown_name_is_cut_in_its_message)
 {
     setenv("SIMGPU_ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJ", "2", 1);
     cr_expect_eq(config_get()->speed, 1.0);

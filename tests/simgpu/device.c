@@ -91,7 +91,7 @@ static void leave_work(struct device *who)
     device_unlock(who);
 }
 
-Test(device, what_a_killed_process_left_is_removed)
+Test(device, bury_removes_leftovers_of_killed_process)
 {
     killed_in(leave_work);
     device_lock(&d);
@@ -104,7 +104,7 @@ Test(device, what_a_killed_process_left_is_removed)
     device_unlock(&d);
 }
 
-Test(device, the_gpu_of_a_killed_process_is_free_for_others)
+Test(device, gpu_is_free_after_its_user_is_killed)
 {
     killed_in(leave_work);
     device_lock(&d);
@@ -126,7 +126,7 @@ static void die_in_the_middle(struct device *who)
     raise(SIGKILL);
 }
 
-Test(device, a_process_killed_with_the_lock_held_leaves_the_device_usable)
+Test(device, process_killed_holding_the_lock_leaves_device_usable)
 {
     killed_in(die_in_the_middle);
     device_lock(&d);
@@ -155,7 +155,7 @@ static void hammer(struct device *who)
     }
 }
 
-Test(device, processes_killed_at_any_instruction_do_no_harm)
+Test(device, process_killed_at_any_moment_leaves_no_client_or_stream)
 {
     enum { ROUNDS = 40 };
     for (int round = 0; round < ROUNDS; round++) {
@@ -180,7 +180,7 @@ Test(device, processes_killed_at_any_instruction_do_no_harm)
     }
 }
 
-Test(device, the_file_goes_with_the_last_process)
+Test(device, last_process_removes_the_shared_file)
 {
     cr_expect(file_exists(name));
     struct device other;
@@ -192,7 +192,7 @@ Test(device, the_file_goes_with_the_last_process)
     cr_assert_eq(device_open(&d, name, &params), 0);
 }
 
-Test(device, files_of_killed_processes_are_swept_by_the_next)
+Test(device, open_removes_files_of_killed_processes)
 {
     char litter[80];
     snprintf(litter, sizeof(litter), "%s-litter", name);
@@ -241,7 +241,7 @@ static bool joins(const char *which, bool leaves)
 }
 
 /* Meanwhile others leave, end without leaving, and remove what those have left. */
-Test(device, who_joins_has_the_file_that_has_the_name)
+Test(device, joined_file_is_the_named_one_while_others_leave)
 {
     enum { WORKERS = 8, ROUNDS = 200 };
     char crowded[80];
@@ -262,7 +262,7 @@ Test(device, who_joins_has_the_file_that_has_the_name)
     shm_unlink(crowded);
 }
 
-Test(device, parameters_are_those_of_the_first_process_alive_and_devices_the_most_of_any)
+Test(device, first_process_sets_sms_and_largest_request_sets_gpus)
 {
     struct device_params wider = params;
     wider.sms = 7;
@@ -274,7 +274,7 @@ Test(device, parameters_are_those_of_the_first_process_alive_and_devices_the_mos
     device_close(&other, 1000000000);
 }
 
-Test(device, a_file_of_another_kind_is_refused)
+Test(device, file_of_wrong_size_is_refused)
 {
     char strange[80];
     snprintf(strange, sizeof(strange), "%s-strange", name);
@@ -288,7 +288,7 @@ Test(device, a_file_of_another_kind_is_refused)
     close(fd);
 }
 
-Test(device, ids_are_not_used_again_soon)
+Test(device, reused_stream_slot_gets_a_new_id)
 {
     device_lock(&d);
     uint32_t c = device_context_open(&d, 0);

@@ -97,7 +97,7 @@ static void *launch_copies(void *unused)
     return NULL;
 }
 
-Test(graph_threads, nothing_comes_between_the_nodes_of_a_launch)
+Test(graph_threads, other_threads_work_does_not_split_a_launch)
 {
     pthread_t graphs, copies;
     CUgraphExec x = branches_new();
@@ -137,7 +137,7 @@ static void *capture_and_run(void *arg)
     return NULL;
 }
 
-Test(graph_threads, threads_capture_side_by_side)
+Test(graph_threads, two_threads_capture_concurrently)
 {
     pthread_t threads[2];
     CUdeviceptr *args[2] = {&left, &right};
@@ -152,7 +152,7 @@ Test(graph_threads, threads_capture_side_by_side)
     cr_assert_eq(word_of(right), expected);
 }
 
-Test(graph_threads, graphs_longer_than_a_queue)
+Test(graph_threads, graph_longer_than_a_queue_runs)
 {
     CUgraph g;
     CUgraphExec x;

@@ -121,7 +121,7 @@ static CUresult child_add(CUgraphNode *node, CUgraph graph, CUgraph child, int o
     return cuGraphAddNode_v2(node, graph, NULL, NULL, 0, &p);
 }
 
-Test(graph_moved, nodes_keep_their_handles_and_are_changed_by_them)
+Test(graph_moved, node_handles_still_set_exec_parameters)
 {
     CUgraph outer = graph_make(), child = graph_make(), inside;
     CUgraphNode first = mix_add(child, NULL, &one, 3, 0), node;
@@ -141,7 +141,7 @@ Test(graph_moved, nodes_keep_their_handles_and_are_changed_by_them)
 }
 
 /* In a copy the handles of the original's nodes name nothing. */
-Test(graph_moved, nodes_of_a_copied_graph_are_others)
+Test(graph_moved, copied_graph_has_new_node_handles)
 {
     CUgraph outer = graph_make(), child = graph_make();
     CUgraphNode inner = mix_add(child, NULL, &one, 3, 0), node;
@@ -154,7 +154,7 @@ Test(graph_moved, nodes_of_a_copied_graph_are_others)
 }
 
 /* What cuda.h says about CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE. */
-Test(graph_moved, a_graph_is_the_nodes_alone)
+Test(graph_moved, graph_cannot_be_destroyed_or_used_elsewhere)
 {
     CUgraph outer = graph_make(), other = graph_make(), child = graph_make();
     CUgraphNode node, again;
@@ -179,7 +179,7 @@ Test(graph_moved, a_graph_is_the_nodes_alone)
     OK(cuGraphDestroy(other));
 }
 
-Test(graph_moved, a_graph_goes_into_itself_in_no_way)
+Test(graph_moved, graph_cannot_be_moved_into_itself)
 {
     CUgraph outer = graph_make(), inner = graph_make();
     CUgraphNode node;
@@ -190,7 +190,7 @@ Test(graph_moved, a_graph_goes_into_itself_in_no_way)
 }
 
 /* A graph that allocates can be moved but not copied. */
-Test(graph_moved, allocations_come_along)
+Test(graph_moved, graph_with_allocations_moves_but_cannot_be_copied)
 {
     CUgraph outer = graph_make(), child = graph_make(), copy;
     CUgraphNode node, alloc_node, free_node;
@@ -209,7 +209,7 @@ Test(graph_moved, allocations_come_along)
     OK(cuGraphDestroy(outer));
 }
 
-Test(graph_moved, a_clone_of_the_outer_graph_has_nodes_of_its_own)
+Test(graph_moved, clone_of_outer_graph_has_its_own_nodes)
 {
     CUgraph outer = graph_make(), child = graph_make(), clone, inside;
     CUgraphNode first = mix_add(child, NULL, &one, 3, 0), node, in_clone, inner;
@@ -231,7 +231,7 @@ Test(graph_moved, a_clone_of_the_outer_graph_has_nodes_of_its_own)
 
 TestSuite(graph_devices, .init = gpus_open);
 
-Test(graph_devices, a_node_runs_where_its_function_is)
+Test(graph_devices, node_runs_on_the_device_of_its_function)
 {
     CUgraph g = graph_make();
     CUgraphExec exec;
@@ -247,7 +247,7 @@ Test(graph_devices, a_node_runs_where_its_function_is)
     cr_assert_eq(word_of(&two), 12);
 }
 
-Test(graph_devices, the_context_that_is_named_counts_only_without_a_function)
+Test(graph_devices, function_overrides_the_context_in_node_params)
 {
     uint32_t a = 3, b = 0, n = WORDS;
     CUDA_KERNEL_NODE_PARAMS p = node_params(two.mix, (void *[]){&two.x, &a, &b, &n}), back;
@@ -264,7 +264,7 @@ Test(graph_devices, the_context_that_is_named_counts_only_without_a_function)
 }
 
 /* A stream of the second device joins the capture. */
-Test(graph_devices, a_capture_spans_devices)
+Test(graph_devices, capture_spans_two_devices)
 {
     CUgraph g;
     CUgraphExec exec;
@@ -289,7 +289,7 @@ Test(graph_devices, a_capture_spans_devices)
 }
 
 /* More branches than an executable graph has streams. */
-Test(graph_devices, many_branches_on_both_devices)
+Test(graph_devices, two_device_graph_runs_with_more_branches_than_lanes)
 {
     CUgraph g = graph_make();
     CUgraphExec exec;

@@ -129,7 +129,7 @@ static void mix_theirs(int fd)
 }
 
 /* The handle may name any address in the allocation, which begins in the middle of a page. */
-Test(ipc, opened_memory_is_the_same_memory)
+Test(ipc, opened_handle_maps_the_exporters_memory)
 {
     struct peer p = peer_start(mix_theirs);
     sim_join();
@@ -159,7 +159,7 @@ static void open_twice(int fd)
     EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-Test(ipc, memory_opened_twice_is_closed_twice)
+Test(ipc, memory_opened_twice_stays_until_closed_twice)
 {
     struct peer p = peer_start(open_twice);
     sim_join();
@@ -188,7 +188,7 @@ static void misuse_theirs(int fd)
     CHECK(cuIpcCloseMemHandle(x));
 }
 
-Test(ipc, memory_handles_that_are_wrong_are_refused)
+Test(ipc, invalid_memory_handles_are_refused)
 {
     struct peer p = peer_start(misuse_theirs);
     sim_join();
@@ -213,7 +213,7 @@ static void refused_elsewhere(int fd)
     EXPECT(memory_hear(fd, &x), CUDA_ERROR_INVALID_HANDLE);
 }
 
-Test(ipc, memory_of_other_devices_is_refused)
+Test(ipc, memory_handle_of_another_simulated_gpu_is_refused)
 {
     setenv("SIMGPU_ID", "elsewhere", 1);
     struct peer p = peer_start(refused_elsewhere);
@@ -230,7 +230,7 @@ static void export_and_die(int fd)
     raise(SIGKILL);
 }
 
-Test(ipc, memory_outlives_its_exporter_where_it_is_open_and_only_there)
+Test(ipc, memory_of_killed_exporter_lives_until_closed)
 {
     CUipcMemHandle handle;
     CUdeviceptr x, again;
@@ -263,7 +263,7 @@ static void end_context(int fd)
     expect_words(x, 3);
 }
 
-Test(ipc, imports_end_with_their_context)
+Test(ipc, context_destroy_closes_its_imports)
 {
     struct peer p = peer_start(end_context);
     sim_join();
@@ -346,7 +346,7 @@ static void follow_theirs(int fd)
     CHECK(cuEventDestroy(mine.e));
 }
 
-Test(ipc, a_wait_follows_another_processs_record)
+Test(ipc, stream_waits_for_record_of_another_process)
 {
     struct peer p = peer_start(follow_theirs);
     sim_join();
@@ -376,7 +376,7 @@ static void record_for_them(int fd)
 
 /* Before any record there is nothing to wait for. Then the process that opened the event
  * records. */
-Test(ipc, an_opened_event_is_recorded_for_the_one_who_made_it)
+Test(ipc, event_creator_waits_for_record_by_importer)
 {
     struct peer p = peer_start(record_for_them);
     sim_join();
@@ -422,7 +422,7 @@ static void follow_in_graph(int fd)
     expect_words(y, 22);
 }
 
-Test(ipc, a_graph_waits_for_another_processs_record)
+Test(ipc, graph_waits_for_record_of_another_process)
 {
     struct peer p = peer_start(follow_in_graph);
     sim_join();
@@ -443,7 +443,7 @@ static void record_and_die(int fd)
     raise(SIGKILL);
 }
 
-Test(ipc, a_record_of_a_killed_process_is_waited_for_no_longer)
+Test(ipc, kill_of_the_recorder_ends_waits_for_its_event)
 {
     struct peer p = peer_start(record_and_die);
     sim_join();
@@ -474,7 +474,7 @@ static void misuse_event(int fd)
     EXPECT(cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
 }
 
-Test(ipc, event_handles_that_are_wrong_are_refused)
+Test(ipc, invalid_event_handles_are_refused)
 {
     CUipcEventHandle handle;
     CUevent plain, e;
@@ -493,7 +493,7 @@ Test(ipc, event_handles_that_are_wrong_are_refused)
     EXPECT(cuIpcGetEventHandle(&handle, e), CUDA_ERROR_INVALID_HANDLE);
 }
 
-Test(ipc, many_events_come_and_go)
+Test(ipc, destroyed_events_free_their_slots)
 {
     CUevent e;
     sim_join();
@@ -514,7 +514,7 @@ static void close_the_drivers_files(void)
     }
 }
 
-Test(ipc, without_the_file_nothing_is_exported_and_all_else_works)
+Test(ipc, closed_device_file_disables_only_exports)
 {
     CUipcEventHandle event;
     CUipcMemHandle memory;

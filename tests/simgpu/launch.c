@@ -26,7 +26,7 @@ static CUresult spin_shape(unsigned int gx, unsigned int gy, unsigned int bx, un
     return cuLaunchKernel(sim.spin, gx, gy, 1, bx, 1, bz, smem, NULL, params, NULL);
 }
 
-Test(launch, shapes_are_checked_before_anything_is_queued)
+Test(launch, shape_beyond_device_limits_is_refused)
 {
     EXPECT(spin_shape(1, 1, 32, 1, 0), CUDA_SUCCESS);
     EXPECT(spin_shape(0, 1, 32, 1, 0), CUDA_ERROR_INVALID_VALUE);
@@ -45,7 +45,7 @@ Test(launch, shapes_are_checked_before_anything_is_queued)
     CHECK(cuCtxSynchronize());
 }
 
-Test(launch, the_known_kernels_do_what_they_say)
+Test(launch, known_kernels_compute_their_results)
 {
     CUdeviceptr x = words(N), y = words(N);
     uint32_t u[N], n = N, value = 0x40400000u; /* 3.0f */
@@ -67,7 +67,7 @@ Test(launch, the_known_kernels_do_what_they_say)
         cr_assert_eq(u[i], 36);
 }
 
-Test(launch, extra_buffers_mean_the_same_as_parameters)
+Test(launch, extra_buffer_passes_the_parameters)
 {
     struct __attribute__((packed)) {
         CUdeviceptr x;
@@ -130,7 +130,7 @@ static void open_8_6(void)
 }
 
 /* A multiprocessor of compute capability 8.6 has room for 1536 threads. */
-Test(launch_8_6, fewer_blocks_run_at_once, .init = open_8_6, .fini = sim_close)
+Test(launch_8_6, sm_holds_1536_cooperative_threads, .init = open_8_6, .fini = sim_close)
 {
     int minor, sms;
     CHECK(cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
@@ -145,7 +145,7 @@ Test(launch_8_6, fewer_blocks_run_at_once, .init = open_8_6, .fini = sim_close)
            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-Test(launch, attributes_of_extended_launches_are_checked)
+Test(launch, extended_launch_refuses_wrong_attributes)
 {
     uint64_t ns = 1;
     void *params[] = {&ns};
@@ -167,7 +167,7 @@ Test(launch, attributes_of_extended_launches_are_checked)
     EXPECT(cuLaunchKernelEx(&c, sim.spin, params, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(launch, a_launch_can_record_an_event_behind_itself)
+Test(launch, programmatic_event_is_recorded_by_the_launch)
 {
     CUevent e;
     CUstream s;
@@ -196,7 +196,7 @@ Test(launch, a_launch_can_record_an_event_behind_itself)
 }
 
 #if CUDA_VERSION >= 12040
-Test(launch, parameter_places_are_told)
+Test(launch, param_info_gives_offsets_and_sizes)
 {
     static const size_t offsets[] = {0, 8, 12, 16, 24}, sizes[] = {8, 4, 4, 4, 8};
     for (size_t i = 0; i < 5; i++) {
@@ -210,7 +210,7 @@ Test(launch, parameter_places_are_told)
 }
 #endif
 
-Test(launch, the_old_way_still_works)
+Test(launch, legacy_param_set_and_launch_grid_work)
 {
     CUdeviceptr x = words(N);
     uint32_t u[N];
@@ -230,7 +230,7 @@ static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                            ".visible .global .align 4 .u32 table[3] = {5, -1, 7};\n"
                            ".visible .entry strange(.param .u64 p) { ret; }\n";
 
-Test(launch, modules_have_functions_and_globals)
+Test(launch, module_gives_functions_and_globals_until_unloaded)
 {
     CUmodule m;
     CUfunction f;
@@ -256,7 +256,7 @@ Test(launch, modules_have_functions_and_globals)
     EXPECT(cuModuleLoad(&m, "/nonexistent.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
 }
 
-Test(launch, kernels_of_a_library_launch_as_functions)
+Test(launch, library_kernels_launch_like_functions)
 {
     CUlibrary l;
     CUkernel k;
@@ -280,7 +280,7 @@ Test(launch, kernels_of_a_library_launch_as_functions)
 }
 
 /* The runtime asks for the variables before it has made a context. */
-Test(launch, managed_variables_of_a_library_are_the_same_in_all_contexts)
+Test(launch, managed_library_variable_needs_no_context)
 {
     static const char image[] =
         ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -309,7 +309,7 @@ Test(launch, managed_variables_of_a_library_are_the_same_in_all_contexts)
 }
 
 /* The runtime finds the host's name of a kernel by `kern`. */
-Test(launch, graph_nodes_name_the_kernel_of_a_library)
+Test(launch, graph_node_params_return_the_library_kernel)
 {
     CUlibrary l;
     CUkernel k;
@@ -340,7 +340,7 @@ Test(launch, graph_nodes_name_the_kernel_of_a_library)
 #define LONG   "_Z" TEN(TEN("vectorized"))
 
 /* Names of template kernels may differ only in the last of a thousand characters. */
-Test(launch, log_has_the_whole_name_and_the_shape)
+Test(launch, log_holds_full_kernel_name_and_shape)
 {
     static const char image[] =
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry " LONG "() { ret; }";

@@ -99,12 +99,12 @@ static void memory_comes_back_after(int signal_number)
     cr_assert_eq(bytes_left(), (size_t)256 * MB);
 }
 
-Test(memory_shared, another_process_takes_and_leaves)
+Test(memory_shared, exit_of_a_process_returns_its_memory)
 {
     memory_comes_back_after(0);
 }
 
-Test(memory_shared, a_killed_process_takes_nothing)
+Test(memory_shared, kill_of_a_process_returns_its_memory)
 {
     memory_comes_back_after(SIGKILL);
 }
@@ -112,7 +112,7 @@ Test(memory_shared, a_killed_process_takes_nothing)
 /* "When more than the release threshold bytes of memory are held by the memory pool, the allocator
  * will try to release memory back to the OS on the next call to stream, event or context
  * synchronize" (cuda.h): until then, and below the threshold, the pool keeps the memory. */
-Test(memory_shared, what_a_pool_keeps_is_nobody_elses_until_it_gives_that_back)
+Test(memory_shared, pool_keeps_freed_memory_up_to_its_release_threshold)
 {
     CUmemoryPool pool;
     CUstream s;
@@ -144,7 +144,7 @@ static void reuse_waits(CUmemoryPool pool, int may)
     OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &may));
 }
 
-Test(memory_shared, an_allocation_that_finds_no_memory_waits_for_a_free_in_another_stream)
+Test(memory_shared, async_alloc_waits_for_pending_free_in_another_stream)
 {
     CUmemoryPool pool;
     CUstream frees, s;
@@ -177,7 +177,7 @@ Test(memory_shared, an_allocation_that_finds_no_memory_waits_for_a_free_in_anoth
 }
 
 /* The same if no single freed block is large enough, but several together are. */
-Test(memory_shared, an_allocation_waits_for_as_many_frees_as_it_needs)
+Test(memory_shared, async_alloc_waits_for_several_pending_frees)
 {
     CUstream frees[3], s;
     CUdeviceptr p[3], q = 0, word_at;
@@ -207,7 +207,7 @@ Test(memory_shared, an_allocation_waits_for_as_many_frees_as_it_needs)
     cr_assert_eq(bytes_left(), (size_t)256 * MB);
 }
 
-Test(memory_shared, many_small_allocations_return_whole)
+Test(memory_shared, freed_small_allocations_merge_into_one_block)
 {
     enum { COUNT = 3000 };
     static CUdeviceptr all[COUNT];
@@ -234,7 +234,7 @@ static void two_devices(void)
 }
 
 /* A copy from memory that cannot be read is an error of the call, whether it is mapped or not. */
-Test(memory_shared, a_copy_from_what_cannot_be_read_is_refused)
+Test(memory_shared, copy_from_unreadable_memory_is_refused)
 {
     CUdeviceptr here, reserved;
     char *closed = mmap(NULL, MB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -269,7 +269,7 @@ static CUresult fill_on(CUdevice device, CUdeviceptr x)
     return cuCtxSynchronize();
 }
 
-Test(memory_of_two_devices, a_kernel_reaches_its_own_device_alone)
+Test(memory_of_two_devices, kernel_cannot_access_memory_of_the_other_device)
 {
     CUdeviceptr x;
     void *host;
@@ -341,7 +341,7 @@ Test(memory_shared, imported_allocation_is_the_same_memory)
     close(fd);
 }
 
-Test(memory_shared, what_was_not_made_to_be_shared_is_not)
+Test(memory_shared, allocation_without_handle_type_cannot_be_exported)
 {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
@@ -358,7 +358,7 @@ Test(memory_shared, what_was_not_made_to_be_shared_is_not)
                  CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(memory_shared, new_memory_begins_with_the_byte_that_is_asked_for)
+Test(memory_shared, new_memory_is_filled_with_the_garbage_byte)
 {
     CUdeviceptr p, again;
     uint32_t word = 0;
@@ -377,7 +377,7 @@ Test(memory_shared, new_memory_begins_with_the_byte_that_is_asked_for)
 
 /* The pages are released, not written: a device that took the time to write them would be late with
  * all that follows. */
-Test(memory_shared, much_memory_is_set_to_zero_at_once)
+Test(memory_shared, zeroing_memory_releases_its_pages)
 {
     enum { BYTES = 8 * MB, EDGE = 100, PAGE = 4096 };
     CUdeviceptr p;

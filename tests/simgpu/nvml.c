@@ -36,14 +36,14 @@ static void open_library(void)
 
 TestSuite(nvml, .init = open_library);
 
-Test(nvml, every_name_is_there)
+Test(nvml, library_exports_every_name)
 {
 #define NVML(name) find(#name);
 #include "tools/simgpu/nvml/names.def"
 #undef NVML
 }
 
-Test(nvml, a_device_has_the_compute_capability_of_the_driver)
+Test(nvml, compute_capability_follows_simgpu_compute)
 {
     setenv("SIMGPU_COMPUTE", "8.6", 1); /* read at the first call that needs it */
     int major = 0, minor = 0;
@@ -53,13 +53,13 @@ Test(nvml, a_device_has_the_compute_capability_of_the_driver)
     cr_expect_eq(major * 10 + minor, 86);
 }
 
-Test(nvml, what_is_not_simulated_says_so)
+Test(nvml, serial_number_is_not_supported)
 {
     char serial[64];
     cr_expect_eq(CALL(nvmlDeviceGetSerial, (void *)1, serial, 64), NVML_ERROR_NOT_SUPPORTED);
 }
 
-Test(nvml, nothing_happens_to_a_device_and_who_waits_is_told)
+Test(nvml, event_wait_times_out)
 {
     unsigned long long types = 0, data[4];
     void *device, *set;
@@ -75,7 +75,7 @@ Test(nvml, nothing_happens_to_a_device_and_who_waits_is_told)
     cr_expect_eq(CALL(nvmlEventSetFree, set), NVML_SUCCESS);
 }
 
-Test(nvml, nothing_works_before_its_start)
+Test(nvml, calls_fail_after_shutdown)
 {
     unsigned int count;
     cr_expect_eq(CALL(nvmlShutdown), NVML_SUCCESS);
@@ -83,7 +83,7 @@ Test(nvml, nothing_works_before_its_start)
     cr_expect_eq(CALL(nvmlDeviceGetCount_v2, &count), NVML_ERROR_UNINITIALIZED);
 }
 
-Test(nvml, device_is_that_of_the_driver)
+Test(nvml, name_uuid_and_pci_id_match_cuda)
 {
     nvmlDevice_t device, same = NULL;
     nvmlPciInfo_t pci;
@@ -109,7 +109,7 @@ Test(nvml, device_is_that_of_the_driver)
     cr_expect_eq(same, device);
 }
 
-Test(nvml, memory_and_processes_are_counted)
+Test(nvml, used_memory_and_running_process_are_reported)
 {
     enum { MB = 1 << 20, TAKEN = 64 * MB };
     nvmlMemory_t before, after;

@@ -70,7 +70,7 @@ static int attribute(CUdevice_P2PAttribute which)
     return value;
 }
 
-Test(peers, what_devices_say_of_each_other)
+Test(peers, peer_queries_report_access_without_atomics)
 {
     int value;
     cr_expect_eq(can(0, 1), 1);
@@ -87,7 +87,7 @@ Test(peers, what_devices_say_of_each_other)
            CUDA_ERROR_INVALID_DEVICE);
 }
 
-Test(peers, a_kernel_reaches_another_device_once_it_may)
+Test(peers, kernel_reaches_peer_only_while_access_is_enabled)
 {
     CUdeviceptr x = buffer_there(3);
     CHECK(cuCtxEnablePeerAccess(there, 0));
@@ -98,7 +98,7 @@ Test(peers, a_kernel_reaches_another_device_once_it_may)
 }
 
 /* Access goes one way, and belongs to the context that enabled it. */
-Test(peers, access_is_not_returned)
+Test(peers, access_is_one_way)
 {
     CUdeviceptr x;
     CHECK(cuCtxSetCurrent(there));
@@ -107,7 +107,7 @@ Test(peers, access_is_not_returned)
     EXPECT(mix_here(x), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-Test(peers, wrong_peers_are_refused)
+Test(peers, invalid_peer_calls_are_refused)
 {
     CUcontext other;
     CHECK(cuCtxCreate_v2(&other, 0, 0));
@@ -122,7 +122,7 @@ Test(peers, wrong_peers_are_refused)
     EXPECT(cuCtxDisablePeerAccess(other), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-Test(peers, access_ends_with_the_context)
+Test(peers, reset_of_peer_context_ends_access)
 {
     CUcontext other;
     CHECK(cuCtxEnablePeerAccess(there, 0));
@@ -133,7 +133,7 @@ Test(peers, access_ends_with_the_context)
 }
 
 /* Copies need no access. */
-Test(peers, copies_go_between_devices)
+Test(peers, copies_between_devices_need_no_access)
 {
     CUdeviceptr x = buffer_there(3), y;
     CUstream s;
@@ -177,7 +177,7 @@ static unsigned long long allowed(CUdeviceptr x, int device)
     return flags;
 }
 
-Test(peers, a_mapping_is_opened_for_each_device)
+Test(peers, mapping_access_is_set_per_device)
 {
     CUdeviceptr x = mapped_there();
     CHECK(allow(x, 1, CU_MEM_ACCESS_FLAGS_PROT_READ));
@@ -198,7 +198,7 @@ static CUresult pool_allow(CUmemoryPool pool, int device, CUmemAccess_flags flag
     return cuMemPoolSetAccess(pool, &d, 1);
 }
 
-Test(peers, a_pool_is_opened_for_another_device)
+Test(peers, pool_access_can_be_granted_and_revoked)
 {
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
     CUmemAccess_flags flags;
@@ -230,7 +230,7 @@ static void no_peers(void)
 
 TestSuite(strangers, .init = no_peers, .fini = sim_close);
 
-Test(strangers, do_not_reach_each_other)
+Test(strangers, devices_without_peer_support_refuse_access)
 {
     CUmemoryPool pool;
     CUdeviceptr x = mapped_there(), y = buffer_there(3);
@@ -252,7 +252,7 @@ static void both_join(void)
 TestSuite(peers_of_processes, .init = both_join, .fini = sim_close);
 
 /* It is opened in a context of device 0, whose kernels may access it although it is on device 1. */
-Test(peers_of_processes, memory_of_another_process_and_device)
+Test(peers_of_processes, kernel_writes_memory_of_another_process_and_device)
 {
     CUipcMemHandle handle;
     int fds[2], status;

@@ -78,7 +78,7 @@ static bool in_table(const char *symbol)
     return false;
 }
 
-Test(procaddr, every_function_of_real_libraries_is_here)
+Test(procaddr, every_real_driver_symbol_is_in_table_and_exported)
 {
     FILE *names = fopen(SOURCE_DIR "/tests/simgpu/libcuda.names", "r");
     char line[128];
@@ -96,7 +96,7 @@ Test(procaddr, every_function_of_real_libraries_is_here)
     cr_expect_geq(n, 636);
 }
 
-Test(procaddr, profiler_calls_succeed_and_interoperation_is_not_supported)
+Test(procaddr, profiler_succeeds_and_gl_interop_is_unsupported)
 {
     CUresult (*start)(void) = (CUresult (*)(void))dlsym(driver, "cuProfilerStart");
     CUresult (*map)(CUdeviceptr *, size_t *, unsigned, CUstream) = (CUresult (*)(
@@ -118,7 +118,7 @@ Test(procaddr, profiler_calls_succeed_and_interoperation_is_not_supported)
     cr_expect_eq(map(&at, &size, 1, NULL), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-Test(procaddr, every_name_at_every_version_and_flag)
+Test(procaddr, every_name_version_and_flag_resolves_by_the_table)
 {
     static const int versions[] = {11040, 11080, 12000, 12040, 12080, 13000,
                                    13010, 13020, 13030, 13040, 13050};
@@ -143,7 +143,7 @@ Test(procaddr, every_name_at_every_version_and_flag)
             }
 }
 
-Test(procaddr, same_name_other_abi)
+Test(procaddr, version_selects_the_matching_abi)
 {
     void *old_one = NULL, *new_one = NULL;
     cr_assert_eq(get("cuCtxSynchronize", &old_one, 12000, 0, NULL), CUDA_SUCCESS);
@@ -152,7 +152,7 @@ Test(procaddr, same_name_other_abi)
     cr_assert_eq(new_one, dlsym(driver, "cuCtxSynchronize_v2"));
 }
 
-Test(procaddr, unknown_names)
+Test(procaddr, unknown_name_is_not_found)
 {
     CUdriverProcAddressQueryResult status;
     void *address = &status;
@@ -164,7 +164,7 @@ Test(procaddr, unknown_names)
     cr_assert_eq(address, dlsym(driver, "cuInit"));
 }
 
-Test(procaddr, bad_questions)
+Test(procaddr, invalid_arguments_are_refused)
 {
     void *address;
     cr_assert_eq(get(NULL, &address, 12000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -173,7 +173,7 @@ Test(procaddr, bad_questions)
     cr_assert_eq(get("cuInit", &address, 99000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(procaddr, an_older_driver_lacks_what_is_newer)
+Test(procaddr, older_driver_lacks_newer_functions)
 {
     setenv("SIMGPU_DRIVER_VERSION", "12000", 1);
     CUdriverProcAddressQueryResult status;

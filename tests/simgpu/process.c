@@ -87,7 +87,7 @@ static uint64_t stretched(uint64_t *busy, uint64_t *span)
 
 /* While both have work, each has the device for its slices. Kernels of the two never run at the
  * same time, so all of them together take at least the sum of their costs. */
-Test(process, contexts_of_processes_share_by_time_slice)
+Test(process, processes_take_turns_on_the_gpu_in_slices)
 {
     meeting =
         mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -174,7 +174,7 @@ static unsigned int went_first(const struct log_line *l, size_t n)
     return first;
 }
 
-Test(process, the_urgent_stream_overtakes)
+Test(process, high_priority_kernels_overtake_waiting_low_ones)
 {
     finish(child(urgent_and_not));
     size_t n = log_read(lines, LINES);
@@ -204,7 +204,7 @@ static void die_busy(void)
     raise(SIGKILL);
 }
 
-Test(process, a_killed_process_gives_the_device_back)
+Test(process, killed_process_releases_the_device)
 {
     pid_t doomed = child(die_busy);
     int status;
@@ -221,7 +221,7 @@ static void die_anywhere(void)
         launch_spin(s, 1000, 10 * US);
 }
 
-Test(process, processes_killed_at_random_moments_do_no_harm)
+Test(process, process_killed_at_random_does_not_disturb_others)
 {
     enum { ROUNDS = 10 };
     for (int i = 0; i < ROUNDS; i++) {
@@ -267,7 +267,7 @@ static void wait_for_a_word(void)
     CHECK(cuStreamSynchronize(s));
 }
 
-Test(process, a_forked_child_has_no_driver_and_disturbs_nothing)
+Test(process, forked_child_has_no_driver_and_spares_its_parent)
 {
     finish(child(wait_for_a_word));
 }
@@ -280,7 +280,7 @@ static void faulty(void)
     EXPECT(cuCtxSynchronize(), (CUresult)719);
 }
 
-Test(process, a_fault_can_be_ordered)
+Test(process, fault_variable_fails_the_nth_kernel)
 {
     setenv("SIMGPU_FAULT", "kernel=spin:nth=2:error=719", 1);
     finish(child(faulty));
@@ -306,7 +306,7 @@ static void null_mode(void)
     cr_assert_eq(v[63], expected);
 }
 
-Test(process, null_mode_does_everything_at_once)
+Test(process, null_mode_completes_work_within_the_call)
 {
     setenv("SIMGPU_NULL", "1", 1);
     finish(child(null_mode));
@@ -325,7 +325,7 @@ static void no_data(void)
     EXPECT(cuMemcpyDtoH(&back, 64, sizeof(back)), CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(process, copies_can_move_no_data)
+Test(process, data_off_makes_copy_to_host_move_nothing)
 {
     setenv("SIMGPU_DATA", "0", 1);
     finish(child(no_data));
@@ -339,7 +339,7 @@ static void no_memops(void)
     EXPECT(cuStreamWriteValue32(NULL, x, 1, 0), CUDA_ERROR_NOT_SUPPORTED);
 }
 
-Test(process, memops_can_be_missing)
+Test(process, memops_off_makes_write_value_unsupported)
 {
     setenv("SIMGPU_MEMOPS", "0", 1);
     finish(child(no_memops));

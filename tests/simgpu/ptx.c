@@ -32,7 +32,7 @@ static struct image *read_good(const char *text)
 
 #define HEAD ".version 8.0\n.target sm_80, texmode_independent\n.address_size 64\n"
 
-Test(ptx, the_kernels_of_the_examples_are_read)
+Test(ptx, example_kernels_have_expected_parameters)
 {
     static const struct {
         const char *name;
@@ -52,7 +52,7 @@ Test(ptx, the_kernels_of_the_examples_are_read)
 }
 
 /* Time in which the context is switched out, or its groups are stopped, must not count as work. */
-Test(ptx, kernels_that_are_busy_count_4_us_of_a_look_at_most)
+Test(ptx, busy_kernels_count_at_most_4_us_per_timer_read)
 {
     static const char look[] = "mov.u64 %now, %globaltimer;",
                       counted[] = "sub.u64 %past, %now, %last;\n    min.u64 %past, %past, 4000;\n"
@@ -85,7 +85,7 @@ Test(ptx, parameters_are_placed_by_their_alignment)
     image_free(image);
 }
 
-Test(ptx, bounds_and_shared_memory_are_found)
+Test(ptx, max_threads_and_static_shared_memory_are_found)
 {
     struct image *image = read_good(
         HEAD
@@ -97,7 +97,7 @@ Test(ptx, bounds_and_shared_memory_are_found)
     image_free(image);
 }
 
-Test(ptx, shared_memory_in_an_instruction_declares_nothing)
+Test(ptx, shared_operand_in_instruction_declares_no_memory)
 {
     struct image *image =
         read_good(HEAD ".entry k() { .shared .align 4 .b8 own[64];\n"
@@ -134,7 +134,7 @@ Test(ptx, globals_have_sizes_and_values)
     image_free(image);
 }
 
-Test(ptx, comments_functions_and_debug_lines_pass)
+Test(ptx, comments_functions_and_debug_lines_are_skipped)
 {
     struct image *image = read_good(
         "/* a\n .entry no() */ // .entry no2()\n" HEAD
@@ -183,7 +183,7 @@ Test(ptx, garbage_is_refused)
 }
 
 /* Wherever the text is cut, the reader neither crashes nor reads beyond its end. */
-Test(ptx, a_text_cut_anywhere_is_survived)
+Test(ptx, text_truncated_anywhere_is_parsed_or_refused)
 {
     static const char text[] = HEAD ".visible .global .align 4 .u32 t[2] = {1, 2};\n"
                                     ".visible .entry k(.param .u64 a, .param .align 8 .b8 b[8])\n"
@@ -249,7 +249,7 @@ static struct cubin cubin_make(void)
     return c;
 }
 
-Test(ptx, a_cubin_says_the_same_in_its_sections)
+Test(ptx, cubin_sections_give_kernels_parameters_and_globals)
 {
     struct cubin c = cubin_make();
     struct image *image = NULL;
@@ -268,7 +268,7 @@ Test(ptx, a_cubin_says_the_same_in_its_sections)
     image_free(image);
 }
 
-Test(ptx, a_cubin_cut_or_bent_anywhere_is_survived)
+Test(ptx, truncated_or_corrupted_cubin_does_not_crash)
 {
     char path[] = "/tmp/simgpu-cubin-XXXXXX";
     int fd = mkstemp(path);
@@ -354,7 +354,7 @@ static void takes(const struct part *parts, size_t count, const char *entry)
     image_free(image);
 }
 
-Test(fatbin, newest_text_that_the_device_runs_is_taken)
+Test(fatbin, newest_runnable_ptx_is_taken)
 {
     static const struct part parts[] = {{1, 75, 0, TEXT("old")},
                                         {1, 80, 0, TEXT("own")},
@@ -363,7 +363,7 @@ Test(fatbin, newest_text_that_the_device_runs_is_taken)
     takes(parts, 1, "old");
 }
 
-Test(fatbin, a_device_of_8_6_takes_its_own)
+Test(fatbin, device_8_6_takes_its_own_ptx)
 {
     static const struct part parts[] = {{1, 80, 0, TEXT("of_8_0")},
                                         {1, 86, 0, TEXT("of_8_6")},
@@ -372,7 +372,7 @@ Test(fatbin, a_device_of_8_6_takes_its_own)
     takes(parts, 3, "of_8_6");
 }
 
-Test(fatbin, nothing_for_the_device_is_an_error)
+Test(fatbin, binary_without_runnable_part_is_refused)
 {
     static const struct part newer = {1, 90, 0, TEXT("newer_than_the_device")},
                              other = {2, 75, 0, "a cubin of another generation"};
@@ -382,7 +382,7 @@ Test(fatbin, nothing_for_the_device_is_an_error)
 }
 
 #ifdef HAVE_LZ4
-Test(fatbin, lz4_is_expanded)
+Test(fatbin, lz4_part_is_decompressed)
 {
     static const struct part part = {1, 80, 0x2000, TEXT("packed")};
     takes(&part, 1, "packed");
@@ -390,13 +390,13 @@ Test(fatbin, lz4_is_expanded)
 #endif
 
 #ifdef HAVE_ZSTD
-Test(fatbin, zstandard_is_expanded)
+Test(fatbin, zstandard_part_is_decompressed)
 {
     static const struct part part = {1, 80, 0x8000, TEXT("packed")};
     takes(&part, 1, "packed");
 }
 
-Test(fatbin, damaged_part_is_an_error)
+Test(fatbin, damaged_zstandard_part_is_refused)
 {
     static const struct part part = {1, 80, 0x8000, TEXT("packed")};
     struct image *image;

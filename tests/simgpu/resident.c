@@ -81,7 +81,7 @@ static struct log_line line_of(const char *kernel)
     return lines[n - 1];
 }
 
-Test(resident, its_rounds_follow_the_word_and_each_is_seen_when_it_is_over)
+Test(resident, each_round_waits_for_the_word_and_shows_its_result)
 {
     word_make();
     CUdeviceptr x = zeroes();
@@ -103,7 +103,7 @@ Test(resident, its_rounds_follow_the_word_and_each_is_seen_when_it_is_over)
     cr_expect_gt(line.cost, 0);
 }
 
-Test(resident, what_follows_in_its_stream_waits_for_it)
+Test(resident, next_kernel_in_stream_waits_for_its_end)
 {
     word_make();
     CUdeviceptr x = zeroes();
@@ -120,7 +120,7 @@ Test(resident, what_follows_in_its_stream_waits_for_it)
 
 /* The waiting kernel keeps its SMs: a kernel that needs one of them does not start, and one that
  * fits beside it does. */
-Test(resident, it_keeps_its_multiprocessors_while_it_waits)
+Test(resident, waiting_kernel_keeps_its_sms)
 {
     word_make();
     CUdeviceptr x = zeroes();
@@ -135,7 +135,7 @@ Test(resident, it_keeps_its_multiprocessors_while_it_waits)
     cr_expect_geq(line_of("spin").start, line_of("await_mix").end);
 }
 
-Test(resident, a_node_of_a_graph_lives_at_each_launch)
+Test(resident, graph_node_runs_again_at_each_launch)
 {
     word_make();
     CUdeviceptr x = zeroes();
@@ -156,7 +156,7 @@ Test(resident, a_node_of_a_graph_lives_at_each_launch)
     }
 }
 
-Test(resident, memory_that_it_must_not_touch_fails_its_context)
+Test(resident, invalid_address_fails_the_context)
 {
     word_make();
     launch_await(NULL, 1, 0x1000, 1);
@@ -165,7 +165,7 @@ Test(resident, memory_that_it_must_not_touch_fails_its_context)
     cr_expect_eq(line_of("await_mix").ran, 1);
 }
 
-Test(resident, another_ones_error_ends_it_where_it_waits)
+Test(resident, fault_of_another_kernel_ends_a_waiting_kernel)
 {
     word_make();
     CUdeviceptr x = zeroes();
@@ -178,7 +178,7 @@ Test(resident, another_ones_error_ends_it_where_it_waits)
 
 TestSuite(otherwise, .fini = sim_close);
 
-Test(otherwise, without_modelled_time_the_call_waits_for_it)
+Test(otherwise, null_mode_runs_resident_kernel_within_the_call)
 {
     setenv("SIMGPU_NULL", "1", 1);
     sim_open();
@@ -189,7 +189,7 @@ Test(otherwise, without_modelled_time_the_call_waits_for_it)
     cr_expect_eq(first(x), mixed(2));
 }
 
-Test(otherwise, modelled_time_that_runs_faster_ends_in_the_same_result)
+Test(otherwise, hundredfold_speed_keeps_resident_kernels_result)
 {
     setenv("SIMGPU_SPEED", "100", 1);
     sim_open();

@@ -64,7 +64,7 @@ static void resume(uint64_t ns, uint64_t now)
     device_advance(&d, now);
 }
 
-Test(resident_op, it_is_handed_at_its_start_and_at_the_end_of_each_piece)
+Test(resident_op, owner_is_handed_the_kernel_at_start_and_after_each_piece)
 {
     put(stream, START, 0, 1, OP_RESIDENT);
     device_advance(&d, START);
@@ -77,7 +77,7 @@ Test(resident_op, it_is_handed_at_its_start_and_at_the_end_of_each_piece)
     expect_state(stream, 1, OP_DONE, START + 10 * US);
 }
 
-Test(resident_op, an_owner_who_wakes_late_makes_up_for_it_piece_by_piece)
+Test(resident_op, late_owner_catches_up_piece_by_piece)
 {
     put(stream, START, 0, 1, OP_RESIDENT);
     put(stream, START, 7 * US, 1, 0);
@@ -91,7 +91,7 @@ Test(resident_op, an_owner_who_wakes_late_makes_up_for_it_piece_by_piece)
     expect_state(stream, 2, OP_DONE, START + 57 * US);
 }
 
-Test(resident_op, handed_or_not_it_keeps_its_sms)
+Test(resident_op, kernel_keeps_its_sms_handed_or_running)
 {
     uint32_t large = device_stream_open(&d, context, 0), small = device_stream_open(&d, context, 0);
     put(stream, START, 0, 60, OP_RESIDENT);
@@ -110,7 +110,7 @@ Test(resident_op, handed_or_not_it_keeps_its_sms)
 }
 
 /* The kernel only waits, yet its context uses up its slices as with any other kernel. */
-Test(resident_op, its_context_has_its_slices_while_it_waits)
+Test(resident_op, waiting_kernel_uses_up_its_time_slices)
 {
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
     put(stream, START, 0, 1, OP_RESIDENT);
@@ -125,7 +125,7 @@ Test(resident_op, its_context_has_its_slices_while_it_waits)
     expect_state(other, 1, OP_DONE, START + 3 * SLICE + 3 * SWITCH + 1000 * US);
 }
 
-Test(resident_op, what_it_ran_before_its_context_lost_the_gpu_counts)
+Test(resident_op, work_before_the_context_switch_counts)
 {
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
     put(stream, START, 0, 1, OP_RESIDENT);
@@ -142,7 +142,7 @@ Test(resident_op, what_it_ran_before_its_context_lost_the_gpu_counts)
     expect_state(stream, 1, OP_HANDED, back + 1000 * US);
 }
 
-Test(resident_op, one_that_is_handed_while_it_is_away_goes_on_where_it_was)
+Test(resident_op, kernel_handed_while_switched_out_resumes_where_it_was)
 {
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
     put(stream, START, 0, 1, OP_RESIDENT);
@@ -155,7 +155,7 @@ Test(resident_op, one_that_is_handed_while_it_is_away_goes_on_where_it_was)
     expect_state(stream, 1, OP_HANDED, back + 500 * US);
 }
 
-Test(resident_op, a_group_off_the_run_list_stops_it)
+Test(resident_op, group_off_run_list_pauses_the_kernel)
 {
     put(stream, START, 0, 1, OP_RESIDENT);
     device_advance(&d, START);
@@ -168,7 +168,7 @@ Test(resident_op, a_group_off_the_run_list_stops_it)
     expect_state(stream, 1, OP_HANDED, START + 1090 * US);
 }
 
-Test(resident_op, an_aborted_context_ends_it_and_nobody_goes_on_with_it)
+Test(resident_op, context_abort_ends_the_kernel_and_ignores_resume)
 {
     put(stream, START, 0, 1, OP_RESIDENT);
     device_advance(&d, START);
@@ -179,7 +179,7 @@ Test(resident_op, an_aborted_context_ends_it_and_nobody_goes_on_with_it)
     cr_expect_eq(at(stream, 1)->state, OP_DONE);
 }
 
-Test(resident_op, its_owner_is_due_when_it_is_handed_and_others_at_the_end_of_the_slice)
+Test(resident_op, owner_is_due_at_handover_and_others_after_the_slice)
 {
     put(stream, START, 0, 1, OP_RESIDENT);
     device_advance(&d, START);

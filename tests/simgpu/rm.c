@@ -109,7 +109,7 @@ static void managed(const char *how, const char *version)
 
 TestSuite(rm, .fini = sim_close);
 
-Test(rm, calls_of_the_driver_pass_an_ioctl_in_front)
+Test(rm, driver_calls_pass_an_interposed_ioctl)
 {
     managed("accept", "580.65.06");
     cr_expect_str_eq(seen.version, "580.65.06");
@@ -118,13 +118,13 @@ Test(rm, calls_of_the_driver_pass_an_ioctl_in_front)
     cr_expect_eq(seen.frees, 1);
 }
 
-Test(rm, there_is_none_unless_asked_for)
+Test(rm, resource_manager_is_off_by_default)
 {
     sim_open();
     cr_expect_eq(seen.client, 0);
 }
 
-Test(rm, a_subdevice_says_which_device_it_is)
+Test(rm, subdevice_gid_is_the_device_uuid)
 {
     struct nvrm_gid gid = {.flags = NVRM_GID_BINARY};
     CUuuid uuid;
@@ -174,19 +174,19 @@ static void on(void)
     cr_expect_eq(schedule(true, 3), 0);
 }
 
-Test(rm, a_group_off_the_run_list_stands_still)
+Test(rm, group_off_run_list_stops_its_kernel)
 {
     managed("accept", "580.65.06");
     cr_expect_geq(stopped_for(off, on), 19 * MS);
 }
 
-Test(rm, success_without_effect)
+Test(rm, ignore_mode_reports_success_without_stopping)
 {
     managed("ignore", "580.65.06");
     cr_expect_eq(stopped_for(off, on), 0);
 }
 
-Test(rm, no_permission_to_stop_and_permission_to_start)
+Test(rm, refuse_mode_denies_all_but_group_enable)
 {
     managed("refuse", "580.65.06");
     cr_expect_eq(schedule(false, 3), NVRM_NO_PERMISSION);
@@ -195,7 +195,7 @@ Test(rm, no_permission_to_stop_and_permission_to_start)
     cr_expect_eq(preempt(), NVRM_NO_PERMISSION);
 }
 
-Test(rm, time_slices_alone)
+Test(rm, timeslice_mode_allows_slices_and_preempt_only)
 {
     struct nvrm_timeslice got;
     managed("timeslice", "580.65.06");
@@ -207,7 +207,7 @@ Test(rm, time_slices_alone)
     cr_expect_eq(timeslice(got.us), 0);
 }
 
-Test(rm, parameters_of_another_version_are_refused)
+Test(rm, schedule_parameters_of_another_version_are_refused)
 {
     managed("accept", "550.163.01");
     cr_expect(seen.scheduled);
@@ -216,7 +216,7 @@ Test(rm, parameters_of_another_version_are_refused)
     cr_expect_eq(schedule(true, 2), 0);
 }
 
-Test(rm, another_client_is_not_obeyed)
+Test(rm, call_of_another_client_is_refused)
 {
     managed("accept", "580.65.06");
     seen.client++;

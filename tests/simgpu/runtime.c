@@ -36,7 +36,7 @@ static void open_driver(void)
 
 TestSuite(runtime, .init = open_driver);
 
-Test(runtime, unknown_table_is_an_error)
+Test(runtime, unknown_export_table_is_not_found)
 {
     static const CUuuid nobody = {"nobody's table!"};
     const void *table = &nobody;
@@ -99,7 +99,7 @@ Test(runtime, walk_visits_every_function_of_a_module)
 }
 
 /* If refused, CUPTI asks again until its stack overflows. Its other functions are not there. */
-Test(runtime, callbacks_of_a_profiler_are_taken)
+Test(runtime, profiler_registration_is_accepted)
 {
     typedef CUresult enroll(void **, const void *, unsigned int, unsigned int);
     static const void *const callbacks[213];
@@ -114,7 +114,7 @@ Test(runtime, callbacks_of_a_profiler_are_taken)
 }
 
 /* A runtime wants the handle before it decides to make the context active. */
-Test(runtime, primary_context_is_named_without_becoming_active)
+Test(runtime, primary_context_handle_does_not_activate_it)
 {
     typedef CUresult primary(CUcontext *, CUdevice);
     const void *table;
@@ -131,7 +131,7 @@ Test(runtime, primary_context_is_named_without_becoming_active)
 }
 
 /* A runtime crashes if the call succeeds without a value. */
-Test(runtime, storage_without_a_value_is_an_error)
+Test(runtime, missing_storage_value_is_an_error)
 {
     int key;
     void *value = &key;
@@ -169,7 +169,7 @@ static void count_end(CUcontext c, void *key, void *value)
     ended_in = c;
 }
 
-Test(runtime, destructors_run_once_at_the_end_of_the_context)
+Test(runtime, context_end_runs_storage_destructors_once)
 {
     int keys[2], one = 1, ten = 10;
     storage->put(ctx, &keys[0], &one, count_end);
@@ -188,7 +188,7 @@ static void hex(const uint8_t *digest, char text[33])
 }
 
 /* The test vectors of RFC 1319. */
-Test(md2, digests_are_those_of_the_rfc)
+Test(md2, digests_match_rfc_1319)
 {
     static const char *const rows[][2] = {
         {"", "8350e5a3e24c153df2275c9f80692773"},

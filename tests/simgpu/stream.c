@@ -51,7 +51,7 @@ static CUevent event(void)
     return e;
 }
 
-Test(stream, launches_of_a_stream_run_in_order_and_once)
+Test(stream, launches_run_in_order_and_once)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = words(1);
@@ -80,7 +80,7 @@ Test(stream, an_event_orders_two_streams)
     cr_expect_eq(first_word(x), (1 * 3 + 1) * 5 + 2);
 }
 
-Test(stream, a_wait_means_the_record_before_it)
+Test(stream, wait_ignores_records_made_after_it)
 {
     CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr at;
@@ -96,7 +96,7 @@ Test(stream, a_wait_means_the_record_before_it)
     CHECK(cuEventSynchronize(e));
 }
 
-Test(stream, elapsed_time_is_modelled_time)
+Test(stream, elapsed_time_spans_the_kernels_between)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr at;
@@ -115,7 +115,7 @@ Test(stream, elapsed_time_is_modelled_time)
     cr_expect_geq(ms, 4.0f);
 }
 
-Test(stream, streams_and_events_can_go_with_work_pending)
+Test(stream, destroyed_stream_finishes_its_pending_work)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = words(1);
@@ -133,7 +133,7 @@ Test(stream, streams_and_events_can_go_with_work_pending)
     cr_expect_eq(first_word(x), 7);
 }
 
-Test(stream, handles_that_never_were_are_refused)
+Test(stream, invalid_handles_are_refused)
 {
     static char junk[64];
     CUstream s[] = {(CUstream)(void *)junk, (CUstream)0x1234, (CUstream)(uintptr_t)-8};
@@ -148,7 +148,7 @@ Test(stream, handles_that_never_were_are_refused)
     EXPECT(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
-Test(stream, the_legacy_stream_waits_for_blocking_ones_and_they_for_it)
+Test(stream, legacy_and_blocking_streams_wait_for_each_other)
 {
     CUstream a = stream(0), b = stream(0);
     CUdeviceptr x = words(1);
@@ -161,7 +161,7 @@ Test(stream, the_legacy_stream_waits_for_blocking_ones_and_they_for_it)
     cr_expect_eq(first_word(x), ((1 * 3 + 1) * 5 + 2) * 7 + 3);
 }
 
-Test(stream, a_non_blocking_stream_does_not_wait_for_the_legacy_one)
+Test(stream, non_blocking_stream_ignores_the_legacy_stream)
 {
     CUstream free_stream = stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr at;
@@ -182,7 +182,7 @@ static void *own_stream_main(void *x)
     return NULL;
 }
 
-Test(stream, threads_come_and_go_with_their_own_streams)
+Test(stream, successive_threads_use_per_thread_streams)
 {
     enum { THREADS = 200 };
     CUdeviceptr x = words(1);
@@ -196,7 +196,7 @@ Test(stream, threads_come_and_go_with_their_own_streams)
     cr_expect_eq(first_word(x), expected);
 }
 
-Test(stream, priorities_and_flags_are_kept)
+Test(stream, priority_is_clamped_and_flags_are_kept)
 {
     CUstream s;
     int priority;
@@ -248,7 +248,7 @@ Test(stream, memops_compare_as_documented)
     EXPECT(cuStreamWriteValue32(s, 0x10, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(stream, a_batch_of_memops_goes_in_order)
+Test(stream, batched_memops_run_in_order)
 {
     CUdeviceptr at;
     _Atomic uint32_t *word = host_words(&at);
@@ -303,7 +303,7 @@ static void call_inside(void *arg)
     atomic_store(&inside, cuCtxSynchronize());
 }
 
-Test(stream, host_functions_run_in_order_and_may_not_call_cuda)
+Test(stream, all_host_functions_run_before_synchronize_returns)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
     for (int i = 0; i < 10; i++)
@@ -323,7 +323,7 @@ static void block(void *arg)
         usleep(100);
 }
 
-Test(stream, a_host_function_that_blocks_holds_only_its_stream)
+Test(stream, blocking_host_function_blocks_only_its_stream)
 {
     CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
     CHECK(cuLaunchHostFunc(a, block, NULL));
@@ -349,7 +349,7 @@ static bool is_told(void *arg)
     return atomic_load(&told) != CUDA_SUCCESS;
 }
 
-Test(stream, a_sticky_error_ends_what_is_queued_and_stays)
+Test(stream, sticky_error_drops_queued_work_and_persists)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = words(1), nowhere = 0x1000, at;
@@ -375,7 +375,7 @@ Test(stream, a_sticky_error_ends_what_is_queued_and_stays)
     cr_expect_eq(told, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-Test(stream, an_aborted_context_lets_go_of_streams_that_wait)
+Test(stream, context_error_releases_a_waiting_stream)
 {
     CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr at;
@@ -407,7 +407,7 @@ static bool flood_stands(void *arg)
     return atomic_load(&f->launched) >= 1023;
 }
 
-Test(stream, the_1025th_launch_waits_for_room)
+Test(stream, full_queue_of_1024_blocks_the_next_launch)
 {
     CUdeviceptr at;
     _Atomic uint32_t *word = host_words(&at);
@@ -435,7 +435,7 @@ Test(stream, attributes_are_kept_and_copied)
     EXPECT(cuStreamSetAttribute(a, (CUstreamAttrID)99, &v), CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(stream, many_events_of_many_streams_join_in_one)
+Test(stream, legacy_stream_waits_for_forty_blocking_streams)
 {
     enum { MANY = 40 };
     CUstream s[MANY], last = stream(0);
@@ -461,7 +461,7 @@ static void count_call(void *n)
 }
 
 /* NCCL uses streams of devices that it never makes current. */
-Test(stream, work_goes_to_streams_of_a_context_that_is_not_current)
+Test(stream, stream_of_a_non_current_context_takes_work)
 {
     CUstream s;
     CUevent e;
@@ -559,7 +559,7 @@ static struct device_shared *device_mapped(void)
 
 /* A thread destroys a stream and waits for the devices' lock. Meanwhile the context is destroyed
  * with all that it has on the device, and the next context's stream gets the same place there. */
-Test(stream, leaves_its_place_to_the_next_one_if_it_goes_late)
+Test(stream, late_destroy_spares_the_next_stream_in_its_slot)
 {
     CUcontext first, second;
     CUstream s, next;

@@ -63,7 +63,7 @@ static void expect(uint32_t s, uint64_t seq, uint64_t start, uint64_t end)
     cr_expect_eq(at(s, seq)->end_ns, end, "ends at %lu, not %lu", at(s, seq)->end_ns, end);
 }
 
-Test(timeline, kernels_of_a_stream_follow_each_other_however_late_one_looks)
+Test(timeline, late_advance_keeps_kernels_back_to_back)
 {
     for (int i = 0; i < 10; i++)
         put(stream, kernel(START + (uint64_t)i * US, 200 * US, SMS));
@@ -73,7 +73,7 @@ Test(timeline, kernels_of_a_stream_follow_each_other_however_late_one_looks)
         expect(stream, i + 1, START + i * 200 * US, START + (i + 1) * 200 * US);
 }
 
-Test(timeline, work_submitted_to_an_idle_device_starts_when_it_was_submitted)
+Test(timeline, idle_device_starts_work_at_its_submit_time)
 {
     put(stream, kernel(START, 10 * US, 1));
     device_advance(&d, START + 500 * US);
@@ -82,7 +82,7 @@ Test(timeline, work_submitted_to_an_idle_device_starts_when_it_was_submitted)
     expect(stream, 2, START + 500 * US, START + 510 * US);
 }
 
-Test(timeline, kernels_of_streams_overlap_where_their_sms_fit)
+Test(timeline, kernels_overlap_if_their_sms_fit)
 {
     uint32_t second = device_stream_open(&d, context, 0),
              third = device_stream_open(&d, context, 0);
@@ -95,7 +95,7 @@ Test(timeline, kernels_of_streams_overlap_where_their_sms_fit)
     expect(third, 1, START + 100 * US, START + 200 * US);
 }
 
-Test(timeline, a_kernel_that_does_not_fit_is_not_overtaken)
+Test(timeline, small_kernel_does_not_overtake_a_large_one)
 {
     uint32_t large = device_stream_open(&d, context, 0), small = device_stream_open(&d, context, 0);
     put(stream, kernel(START, 100 * US, 60));
@@ -106,7 +106,7 @@ Test(timeline, a_kernel_that_does_not_fit_is_not_overtaken)
     expect(small, 1, START + 200 * US, START + 210 * US);
 }
 
-Test(timeline, the_more_urgent_stream_goes_first)
+Test(timeline, higher_priority_stream_goes_first)
 {
     uint32_t urgent = device_stream_open(&d, context, -5),
              usual = device_stream_open(&d, context, 0);
@@ -124,7 +124,7 @@ static struct op copy(uint64_t submit, uint64_t cost, enum copy_engine engine)
         .kind = OP_COPY, .submit_ns = submit, .cost_ns = cost, .engine = (uint8_t)engine};
 }
 
-Test(timeline, copies_take_the_engine_of_their_direction_and_no_sms)
+Test(timeline, copies_use_their_directions_engine_and_no_sms)
 {
     static const enum copy_engine engines[] = {ENGINE_TO_DEVICE, ENGINE_TO_HOST, ENGINE_WITHIN,
                                                ENGINE_TO_DEVICE};
@@ -141,7 +141,7 @@ Test(timeline, copies_take_the_engine_of_their_direction_and_no_sms)
     expect(streams[3], 1, START + 50 * US, START + 100 * US);
 }
 
-Test(timeline, copies_to_and_from_the_device_share_the_link)
+Test(timeline, copies_in_both_directions_share_the_link)
 {
     uint32_t up = stream, down = device_stream_open(&d, context, 0);
     uint32_t within = device_stream_open(&d, context, 0);
@@ -157,7 +157,7 @@ Test(timeline, copies_to_and_from_the_device_share_the_link)
     expect(down, 2, START + 1000 * US, START + 1020 * US);
 }
 
-Test(timeline, dependencies_hold_a_stream_until_they_are_done)
+Test(timeline, stream_waits_until_its_dependency_is_done)
 {
     uint32_t other = device_stream_open(&d, context, 0);
     uint64_t first = put(stream, kernel(START, 100 * US, 1));
@@ -170,7 +170,7 @@ Test(timeline, dependencies_hold_a_stream_until_they_are_done)
     cr_expect_gt(at(other, 1)->ticket, at(stream, first)->ticket, "effects in the order of ends");
 }
 
-Test(timeline, contexts_take_turns_by_slice_and_kernels_are_paused)
+Test(timeline, contexts_alternate_in_slices_and_pause_kernels)
 {
     uint32_t other_context = device_context_open(&d, 0);
     uint32_t other = device_stream_open(&d, other_context, 0);
@@ -182,7 +182,7 @@ Test(timeline, contexts_take_turns_by_slice_and_kernels_are_paused)
     expect(stream, 1, START, START + 8000 * US + 4 * SWITCH);
 }
 
-Test(timeline, who_comes_late_waits_for_the_slice_in_progress)
+Test(timeline, new_context_waits_for_the_end_of_the_slice)
 {
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
     put(stream, kernel(START, 100000 * US, SMS));
@@ -201,7 +201,7 @@ Test(timeline, an_idle_context_yields_at_once)
     expect(other, 1, START + 100 * US + SWITCH, START + 150 * US + SWITCH);
 }
 
-Test(timeline, a_context_blocked_in_a_wait_yields_and_loses_nothing)
+Test(timeline, blocked_context_yields_and_resumes_after_its_wait)
 {
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
     struct op wait = {.kind = OP_WAIT, .submit_ns = START};
@@ -216,7 +216,7 @@ Test(timeline, a_context_blocked_in_a_wait_yields_and_loses_nothing)
     expect(stream, 2, START + 1000 * US + SWITCH, START + 1100 * US + SWITCH);
 }
 
-Test(timeline, a_wait_found_over_late_ends_when_it_began)
+Test(timeline, wait_resolved_late_can_end_at_its_start)
 {
     struct op wait = {.kind = OP_WAIT, .submit_ns = START};
     put(stream, kernel(START, 100 * US, SMS));
@@ -229,7 +229,7 @@ Test(timeline, a_wait_found_over_late_ends_when_it_began)
     expect(stream, 3, START + 100 * US, START + 200 * US);
 }
 
-Test(timeline, an_aborted_context_ends_what_it_has_and_spares_the_neighbour)
+Test(timeline, context_abort_ends_its_work_and_spares_others)
 {
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
     struct op wait = {.kind = OP_WAIT, .submit_ns = START};
@@ -246,7 +246,7 @@ Test(timeline, an_aborted_context_ends_what_it_has_and_spares_the_neighbour)
     cr_expect_leq(at(other, 1)->end_ns, START + 11 * US + SWITCH + 50 * US);
 }
 
-Test(timeline, a_ring_takes_1024_and_no_more)
+Test(timeline, full_ring_takes_more_only_after_reaping)
 {
     for (int i = 0; i < DEVICE_RING; i++)
         put(stream, kernel(START, 10 * US, 1));
@@ -258,7 +258,7 @@ Test(timeline, a_ring_takes_1024_and_no_more)
     cr_expect_neq(device_submit(&d, stream, &more), 0);
 }
 
-Test(timeline, engines_are_due_when_their_work_can_end_first)
+Test(timeline, engine_is_due_at_the_earliest_completion)
 {
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
     put(stream, kernel(START, 100 * US, SMS));
@@ -327,7 +327,7 @@ static struct op memop(enum op_kind kind, uint64_t cost)
     return (struct op){.kind = (uint8_t)kind, .submit_ns = START, .cost_ns = cost};
 }
 
-Test(timeline, memory_operations_take_their_time_between_kernels)
+Test(timeline, memops_take_time_between_kernels)
 {
     put(stream, kernel(START, 100 * US, SMS));
     uint64_t write = put(stream, memop(OP_MARK, 500));
@@ -341,7 +341,7 @@ Test(timeline, memory_operations_take_their_time_between_kernels)
     expect(stream, 4, START + 100 * US + 1300, START + 200 * US + 1300);
 }
 
-Test(timeline, a_front_end_at_work_keeps_the_gpu)
+Test(timeline, memop_between_kernels_keeps_the_gpu)
 {
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
     put(stream, kernel(START, 100 * US, SMS));
@@ -353,7 +353,7 @@ Test(timeline, a_front_end_at_work_keeps_the_gpu)
     expect(other, 1, START + 200 * US + 500 + SWITCH, START + 210 * US + 500 + SWITCH);
 }
 
-Test(timeline, streams_of_one_hardware_queue_stand_behind_its_wait)
+Test(timeline, wait_blocks_streams_of_the_same_hardware_queue)
 {
     uint32_t sharing = device_stream_open(&d, context, 0),
              free = device_stream_open(&d, context, 0);
@@ -376,7 +376,7 @@ Test(timeline, streams_of_one_hardware_queue_stand_behind_its_wait)
     expect(sharing, 2, START + 1000 * US + SWITCH, START + 1010 * US + SWITCH);
 }
 
-Test(timeline, kernels_that_ask_for_more_than_the_memory_gives_slow_each_other_down)
+Test(timeline, kernels_short_of_bandwidth_slow_each_other)
 {
     uint32_t second = device_stream_open(&d, context, 0);
     d.shared->params.memory_percent = 200;
@@ -389,7 +389,7 @@ Test(timeline, kernels_that_ask_for_more_than_the_memory_gives_slow_each_other_d
     expect(stream, 2, START + 1000 * US, START + 1100 * US);
 }
 
-Test(timeline, kernels_that_leave_each_other_bandwidth_run_as_fast_as_alone)
+Test(timeline, kernels_within_bandwidth_run_at_full_speed)
 {
     uint32_t second = device_stream_open(&d, context, 0);
     d.shared->params.memory_percent = 200;
@@ -400,7 +400,7 @@ Test(timeline, kernels_that_leave_each_other_bandwidth_run_as_fast_as_alone)
     expect(second, 1, START + 40 * US, START + 130 * US);
 }
 
-Test(timeline, a_slowed_kernel_whose_slice_ends_has_the_rest_of_its_work_to_do)
+Test(timeline, slowed_kernel_keeps_its_remaining_work_across_slices)
 {
     uint32_t second = device_stream_open(&d, context, 0);
     uint32_t other = device_stream_open(&d, device_context_open(&d, 0), 0);
@@ -423,7 +423,7 @@ static void schedule(uint32_t of, bool on, uint64_t now)
     device_advance(&d, now);
 }
 
-Test(timeline, a_group_off_the_run_list_stops_at_once_and_goes_on_where_it_was)
+Test(timeline, group_off_run_list_stops_and_later_resumes)
 {
     uint32_t other = device_context_open(&d, 0), theirs = device_stream_open(&d, other, 0);
     put(stream, kernel(START, 50000 * US, SMS));
@@ -438,7 +438,7 @@ Test(timeline, a_group_off_the_run_list_stops_at_once_and_goes_on_where_it_was)
     expect(stream, 2, on + 49000 * US, on + 49010 * US);
 }
 
-Test(timeline, nothing_of_a_group_off_the_run_list_starts)
+Test(timeline, group_off_run_list_starts_nothing)
 {
     struct op copy = {.kind = OP_COPY, .submit_ns = START, .cost_ns = 10 * US};
     uint32_t second = device_stream_open(&d, context, 0);
@@ -455,7 +455,7 @@ Test(timeline, nothing_of_a_group_off_the_run_list_starts)
     expect(second, 1, START + 6000 * US, START + 6010 * US);
 }
 
-Test(timeline, the_shortest_slice_and_a_preemption_let_a_neighbour_in)
+Test(timeline, short_slice_and_preemption_admit_a_neighbour)
 {
     uint32_t other = device_context_open(&d, 0), theirs = device_stream_open(&d, other, 0);
     uint64_t now = START + 1000 * US;

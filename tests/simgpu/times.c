@@ -50,7 +50,7 @@ static uint64_t ns(struct times *t, const char *name, uint32_t blocks, uint64_t 
     return times_ns(times_of(t, name), &shape, 7);
 }
 
-Test(times, the_first_line_that_fits_counts)
+Test(times, first_matching_line_counts)
 {
     struct times *t = open_text("# a comment\n"
                                 "\n"
@@ -68,7 +68,7 @@ Test(times, the_first_line_that_fits_counts)
     cr_expect_stderr_eq_str("");
 }
 
-Test(times, lines_may_be_for_one_shape)
+Test(times, line_can_match_one_shape)
 {
     struct times *t = open_text("k 5 0 grid=16,1,1 block=256,1,1\n"
                                 "k 6 grid=16,1,1\n"
@@ -80,7 +80,7 @@ Test(times, lines_may_be_for_one_shape)
     cr_expect_eq(ns(t, "k", 17, 2), 10000);
 }
 
-Test(times, patterns_are_those_of_fnmatch)
+Test(times, patterns_follow_fnmatch)
 {
     struct times *t = open_text("k[12]_? 1\n"
                                 "a\\*b 2\n"
@@ -104,44 +104,44 @@ static void said(const char *text, const char *message)
     cr_expect_stderr_eq_str(expected);
 }
 
-Test(times, a_line_without_a_time)
+Test(times, line_without_time_is_reported)
 {
     said("a 1\nk\n", "2: k has no time after it");
 }
 
-Test(times, a_time_that_is_none)
+Test(times, time_with_unit_is_reported)
 {
     said("k 3us\n", "1: 3us is not a time in microseconds from 0 to 10000000");
 }
 
-Test(times, a_time_below_zero)
+Test(times, negative_time_is_reported)
 {
     said("k -1\n", "1: -1 is not a time in microseconds from 0 to 10000000");
 }
 
-Test(times, a_time_that_is_no_number)
+Test(times, nan_time_is_reported)
 {
     said("k nan\n", "1: nan is not a time in microseconds from 0 to 10000000");
 }
 
-Test(times, a_shape_that_is_none)
+Test(times, incomplete_shape_is_reported)
 {
     said("k 1 1 grid=1,2\n", "1: grid=1,2 is not grid=X,Y,Z");
 }
 
-Test(times, a_word_too_many)
+Test(times, extra_word_is_reported)
 {
     said("k 1 1 1\n", "1: 1 is neither grid=X,Y,Z nor block=X,Y,Z");
 }
 
-Test(times, the_other_lines_still_count)
+Test(times, valid_lines_count_beside_invalid_ones)
 {
     struct times *t = open_text("k x\nk 2\n");
 
     cr_expect_eq(ns(t, "k", 1, 1), 2000);
 }
 
-Test(times, messages_end)
+Test(times, messages_stop_after_eight)
 {
     char text[512] = "", expected[2048];
     int n = 0;
@@ -161,7 +161,7 @@ Test(times, messages_end)
     cr_expect_stderr_eq_str(expected);
 }
 
-Test(times, a_file_that_is_not_there)
+Test(times, missing_file_is_reported)
 {
     cr_expect_null(times_open("/no/such/file"));
     fflush(stderr);
@@ -171,7 +171,7 @@ Test(times, a_file_that_is_not_there)
 }
 
 /* The file that is installed has no mistake, and long kernels are longer than short ones. */
-Test(times, the_table_that_is_shipped)
+Test(times, shipped_table_parses_and_orders_kernels)
 {
     struct times *t = opened[0] = times_open(KERNEL_TIMES);
 

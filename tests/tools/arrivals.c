@@ -103,7 +103,7 @@ static int refused(const char *text, double (*below)(double means))
     return n;
 }
 
-Test(arrivals, gaps_have_the_distribution_that_they_are_named_after)
+Test(arrivals, gaps_follow_the_named_distribution)
 {
     for (int k = 0; k < KINDS; k++) {
         int n = refused(kinds[k].text, kinds[k].below);
@@ -111,7 +111,7 @@ Test(arrivals, gaps_have_the_distribution_that_they_are_named_after)
     }
 }
 
-Test(arrivals, the_test_tells_distributions_apart)
+Test(arrivals, ks_test_rejects_other_distributions)
 {
     cr_expect_geq(refused("gamma:1.1", exponential), SEEDS - 1);
     cr_expect_geq(refused("uniform", exponential), SEEDS - 1);
@@ -119,7 +119,7 @@ Test(arrivals, the_test_tells_distributions_apart)
 }
 
 /* The process has no memory: the length of a gap says nothing about the next one. */
-Test(arrivals, poisson_gaps_do_not_depend_on_each_other)
+Test(arrivals, successive_poisson_gaps_are_uncorrelated)
 {
     double sum = 0;
 
@@ -129,7 +129,7 @@ Test(arrivals, poisson_gaps_do_not_depend_on_each_other)
     cr_expect_lt(fabs(sum / sqrt(N)), 3.3);
 }
 
-Test(arrivals, a_seed_draws_the_same_gaps_again)
+Test(arrivals, seed_determines_the_gaps)
 {
     static uint64_t first[N];
 
@@ -141,14 +141,14 @@ Test(arrivals, a_seed_draws_the_same_gaps_again)
     cr_expect_arr_neq(first, gap_ns, sizeof(first));
 }
 
-Test(arrivals, uniform_without_spread_is_even)
+Test(arrivals, uniform_without_spread_gives_equal_gaps)
 {
     draw("uniform:0", 1);
     for (int i = 0; i < N; i++)
         cr_assert_eq(gap_ns[i], MEAN_NS);
 }
 
-Test(arrivals, only_closed_is_a_closed_loop)
+Test(arrivals, poisson_is_an_open_loop_and_closed_is_not)
 {
     struct arrivals open = parsed("poisson"), closed = parsed("closed");
 
@@ -156,7 +156,7 @@ Test(arrivals, only_closed_is_a_closed_loop)
     cr_expect_not(arrivals_open(&closed));
 }
 
-Test(arrivals, text_is_what_was_parsed)
+Test(arrivals, parsed_text_is_printed_unchanged)
 {
     static const char *const texts[] = {"poisson", "uniform:0.5", "gamma:2.5", "trace:a:b",
                                         "closed"};
@@ -168,7 +168,7 @@ Test(arrivals, text_is_what_was_parsed)
     }
 }
 
-Test(arrivals, what_makes_no_sense_is_one_line)
+Test(arrivals, invalid_text_gives_one_line_error)
 {
     static const char *const texts[] = {"",       "poison",  "poisson:1", "gamma",
                                         "gamma:", "gamma:0", "gamma:x",   "uniform:2",
@@ -195,7 +195,7 @@ static int draw_file(const char *text, uint32_t n)
     return rc;
 }
 
-Test(arrivals, a_trace_is_the_times_of_its_lines)
+Test(arrivals, trace_gaps_come_from_lines_of_the_file)
 {
     cr_assert_eq(draw_file("# ms\n0.5\n\n2\n2.25\n", 3), 0, "%s", why);
     cr_expect_eq(gap_ns[0], 500000);

@@ -39,7 +39,7 @@ static const struct worker_sample busy[] = {
     {.arrival_ns = 6000, .start_ns = 15000, .end_ns = 20000},
 };
 
-Test(bench_figures, an_open_loop_counts_from_the_arrival)
+Test(bench_figures, open_loop_latency_counts_from_arrival)
 {
     add_samples(BENCH_ALONE, busy, 4);
     describe(ARRIVALS_POISSON);
@@ -50,14 +50,14 @@ Test(bench_figures, an_open_loop_counts_from_the_arrival)
     cr_expect_eq(b.mode[BENCH_ALONE].backlog.mean, 0.5);
 }
 
-Test(bench_figures, a_closed_loop_counts_from_the_launch)
+Test(bench_figures, closed_loop_latency_counts_from_launch)
 {
     add_samples(BENCH_ALONE, busy, 4);
     describe(ARRIVALS_CLOSED);
     cr_expect_eq(b.mode[BENCH_ALONE].figures.max_us, 5);
 }
 
-Test(bench_figures, what_a_pause_lies_before_waits_for_nothing)
+Test(bench_figures, pause_between_blocks_makes_no_request_late)
 {
     add_samples(BENCH_ALONE, busy, 2);
     b.mode[BENCH_ALONE].block_end[0] = 1;
@@ -66,7 +66,7 @@ Test(bench_figures, what_a_pause_lies_before_waits_for_nothing)
     cr_expect_eq(b.mode[BENCH_ALONE].backlog.late, 0);
 }
 
-Test(bench_figures, a_result_below_the_noise_says_so)
+Test(bench_figures, result_below_the_noise_floor_is_marked)
 {
     static struct worker_shared shared = {
         .floor = {.most_ns = 4000}, .floor_launch_ns = {3000, 9000}, .floor_launches = 2};
@@ -81,7 +81,7 @@ Test(bench_figures, a_result_below_the_noise_says_so)
     cr_expect(bench_in_floor(&b, BENCH_CUTIN));
 }
 
-Test(bench_figures, gaps_are_what_is_longer_than_the_threshold)
+Test(bench_figures, gaps_below_the_threshold_are_not_counted)
 {
     struct floor_spin f = {0};
 
@@ -96,7 +96,7 @@ Test(bench_figures, gaps_are_what_is_longer_than_the_threshold)
     cr_expect_geq(f.ns, 1000000);
 }
 
-Test(bench_figures, a_claim_says_what_was_refused)
+Test(bench_figures, claim_text_names_what_was_refused)
 {
     char text[128];
 
@@ -106,7 +106,7 @@ Test(bench_figures, a_claim_says_what_was_refused)
                      "not pinned, not locked in memory, in a real-time class");
 }
 
-Test(bench_figures, without_a_hold_nothing_was_engaged)
+Test(bench_figures, engagement_needs_both_a_cut_in_and_a_hold)
 {
     b.engagement = (struct bench_engagement){.cut_ins = 5};
     cr_expect_not(bench_engaged(&b));
@@ -116,7 +116,7 @@ Test(bench_figures, without_a_hold_nothing_was_engaged)
     cr_expect_not(bench_engaged(&b));
 }
 
-Test(bench_figures, too_few_samples_have_no_estimate)
+Test(bench_figures, too_few_samples_give_no_estimate)
 {
     add_samples(BENCH_ALONE, busy, 4);
     b.plan.percentile = 20;
@@ -128,7 +128,7 @@ Test(bench_figures, too_few_samples_have_no_estimate)
 }
 
 /* 0.99 to the power of 459 is the first power below 0.01. */
-Test(bench_figures, so_many_answers_without_a_late_one_show_one_percent)
+Test(bench_figures, one_percent_limit_needs_459_timely_answers)
 {
     cr_expect_leq(bench_late_limit(0, 459), 1);
     cr_expect_gt(bench_late_limit(0, 458), 1);

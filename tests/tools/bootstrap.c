@@ -42,7 +42,7 @@ static struct interval interval_of(uint32_t n, int k)
 }
 
 /* 190 of 200 are expected, and somewhat more because rounds are resampled, too. */
-Test(bootstrap, intervals_hold_the_true_median_as_often_as_they_say)
+Test(bootstrap, intervals_cover_the_true_median_as_stated)
 {
     int held = 0;
 
@@ -55,7 +55,7 @@ Test(bootstrap, intervals_hold_the_true_median_as_often_as_they_say)
     cr_expect_geq(held, RUNS * 92 / 100, "%d of %d", held, RUNS);
 }
 
-Test(bootstrap, more_samples_make_narrower_intervals)
+Test(bootstrap, more_samples_narrow_the_interval)
 {
     struct interval few, many;
 
@@ -66,7 +66,7 @@ Test(bootstrap, more_samples_make_narrower_intervals)
 }
 
 /* Differences between rounds widen the interval, however many samples each round has. */
-Test(bootstrap, rounds_that_differ_make_it_wider)
+Test(bootstrap, differing_rounds_widen_the_interval)
 {
     struct interval even, uneven;
 
@@ -78,7 +78,7 @@ Test(bootstrap, rounds_that_differ_make_it_wider)
     cr_expect_gt(uneven.most - uneven.least, 1.5 * (even.most - even.least));
 }
 
-Test(bootstrap, samples_that_do_not_differ_leave_no_doubt)
+Test(bootstrap, equal_samples_give_zero_width_interval)
 {
     struct interval i;
 
@@ -90,7 +90,7 @@ Test(bootstrap, samples_that_do_not_differ_leave_no_doubt)
 }
 
 /* A mode twice as slow in each round is so with little doubt, however much rounds differ. */
-Test(bootstrap, sets_of_one_seed_draw_the_same_rounds)
+Test(bootstrap, equal_seeds_resample_the_same_rounds)
 {
     static double other[2][BOOTSTRAP_RESAMPLES], ratio[BOOTSTRAP_RESAMPLES];
     struct bootstrap_set s;

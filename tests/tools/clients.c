@@ -9,7 +9,7 @@ enum { S = 1000000000 };
 
 /* Within one second it was held for a third on one device and for half on the other. Its time
  * before was divided the other way round. */
-Test(clients, held_on_two_devices_is_held_once)
+Test(clients, time_held_on_two_devices_counts_once)
 {
     struct message_row then = {.client = 7, .devices = 2, .age_ms = 10000}, now = then;
     const struct clients before = {&then, 1};

@@ -54,7 +54,7 @@ Test(disb_workload, periodic_arrivals_keep_their_rate)
     disb_workload_free(&w);
 }
 
-Test(disb_workload, poisson_arrivals_vary_and_depend_on_the_seed_alone)
+Test(disb_workload, poisson_arrivals_keep_rate_and_follow_the_seed)
 {
     const struct disb_client *c = one("\"arrivals\": \"poisson\", \"per_s\": 100", 5);
     uint64_t first_ns = c->arrival_ns[0], last_ns = c->arrival_ns[c->arrivals - 1];
@@ -85,7 +85,7 @@ Test(disb_workload, uniform_gaps_stay_in_their_range)
     disb_workload_free(&w);
 }
 
-Test(disb_workload, a_trace_is_followed_to_the_end_of_the_window)
+Test(disb_workload, trace_is_cut_at_the_end_of_the_window)
 {
     const struct disb_client *c =
         one("\"arrivals\": \"trace\", \"at_ms\": [1.5, 1.5, 9999, 10001]", 1);
@@ -96,7 +96,7 @@ Test(disb_workload, a_trace_is_followed_to_the_end_of_the_window)
     disb_workload_free(&w);
 }
 
-Test(disb_workload, best_effort_goes_on_beyond_the_window)
+Test(disb_workload, best_effort_arrivals_continue_beyond_the_window)
 {
     cr_assert_eq(make("{\"model\": \"m\", \"priority\": \"be\", \"arrivals\": \"periodic\","
                       " \"per_s\": 10, \"count\": 2},"
@@ -118,7 +118,7 @@ static void refused(const char *client, const char *names)
     cr_expect_not_null(strstr(why, "mine"));
 }
 
-Test(disb_workload, what_is_wrong_is_named)
+Test(disb_workload, error_names_the_wrong_field)
 {
     refused("", "no clients");
     refused("{\"priority\": \"rt\"}", "\"model\"");
@@ -136,7 +136,7 @@ Test(disb_workload, what_is_wrong_is_named)
             "32 clients");
 }
 
-Test(disb_workload, the_built_in_ones_can_all_be_made)
+Test(disb_workload, all_built_in_workloads_can_be_made)
 {
     json_t *root = disb_load(NULL, why, sizeof(why)), *definition;
     static struct disb d = {.speed = 1, .seed = 1};
@@ -158,7 +158,7 @@ Test(disb_workload, the_built_in_ones_can_all_be_made)
     json_decref(root);
 }
 
-Test(disb_workload, models_of_a_file_have_its_kernels)
+Test(disb_workload, models_from_a_file_keep_their_kernels)
 {
     static struct disb d = {.speed = 2};
     json_t *good = json_loads("{\"mine\": {\"kernels\": [[4, 256, 10], [1, 32, 0.5]]}}", 0, NULL),

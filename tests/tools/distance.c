@@ -15,7 +15,7 @@ static struct workload_op op_of(enum workload_kind kind, enum workload_direction
         .kind = (uint8_t)kind, .direction = (uint8_t)direction, .bytes = bytes};
 }
 
-Test(distance, nothing_changes_where_the_round_trip_is_the_recorded_one)
+Test(distance, recorded_round_trip_leaves_times_unchanged)
 {
     struct workload_op kernel = op_of(WORKLOAD_KERNEL, 0, 0);
     struct workload_op copy = op_of(WORKLOAD_COPY, WORKLOAD_TO_DEVICE, 1 << 30);
@@ -24,7 +24,7 @@ Test(distance, nothing_changes_where_the_round_trip_is_the_recorded_one)
     cr_expect_eq(distance_ns(&near, &copy, 5000), 5000);
 }
 
-Test(distance, a_launch_and_a_memset_take_the_longer_round_trip_more)
+Test(distance, launch_and_memset_add_the_extra_round_trip)
 {
     struct workload_op kernel = op_of(WORKLOAD_KERNEL, 0, 0);
     struct workload_op set = op_of(WORKLOAD_COPY, WORKLOAD_SET, 4096);
@@ -33,7 +33,7 @@ Test(distance, a_launch_and_a_memset_take_the_longer_round_trip_more)
     cr_expect_eq(distance_ns(&far, &set, 5000), 5000 + 5600);
 }
 
-Test(distance, posted_writes_take_half_of_it_and_keep_their_rate)
+Test(distance, copy_to_host_adds_half_the_extra_round_trip)
 {
     struct workload_op copy = op_of(WORKLOAD_COPY, WORKLOAD_TO_HOST, 1 << 30);
 
@@ -41,7 +41,7 @@ Test(distance, posted_writes_take_half_of_it_and_keep_their_rate)
 }
 
 /* The rate is tags x request / round trip, or the link's own. */
-Test(distance, large_copies_to_the_device_are_bound_by_the_reads_in_flight)
+Test(distance, large_copy_to_device_is_bound_by_reads_in_flight)
 {
     static const struct {
         uint32_t tags;
@@ -61,14 +61,14 @@ Test(distance, large_copies_to_the_device_are_bound_by_the_reads_in_flight)
     }
 }
 
-Test(distance, a_small_copy_to_the_device_takes_the_longer_round_trip_more)
+Test(distance, small_copy_to_device_adds_the_extra_round_trip)
 {
     struct workload_op copy = op_of(WORKLOAD_COPY, WORKLOAD_TO_DEVICE, 1024);
 
     cr_expect_eq(distance_ns(&far, &copy, 2000), 2000 + 5600);
 }
 
-Test(distance, the_shorter_a_kernel_the_more_it_suffers)
+Test(distance, shorter_kernels_slow_down_more)
 {
     struct workload_op kernel = op_of(WORKLOAD_KERNEL, 0, 0);
     double before = 1e9;

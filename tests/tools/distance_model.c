@@ -10,7 +10,7 @@ static struct distance at(uint32_t rtt_ns)
     return (struct distance){.rtt_ns = rtt_ns, .tags = 140};
 }
 
-Test(distance_model, delays_by_what_the_round_trip_is_longer)
+Test(distance_model, delay_is_the_excess_round_trip)
 {
     const struct distance prototype = at(6800), native = at(1200), nearer = at(100);
 
@@ -28,7 +28,7 @@ static void reads_at(uint32_t rtt_ns, double gbs)
               gbs);
 }
 
-Test(distance_model, reads_at_the_papers_rates)
+Test(distance_model, read_rates_match_the_paper)
 {
     reads_at(4900, 3.66);
     reads_at(6800, 2.635);
@@ -44,7 +44,7 @@ static uint64_t all_ns(const struct distance_fill *f, uint64_t bytes)
            (f->part ? distance_native_ns(&near, f->part) : 0);
 }
 
-Test(distance_model, fills_a_copy_up_to_the_time_of_its_reads)
+Test(distance_model, copy_is_stretched_to_the_time_of_its_reads)
 {
     const struct distance d = at(6800);
 
@@ -60,7 +60,7 @@ Test(distance_model, fills_a_copy_up_to_the_time_of_its_reads)
         }
 }
 
-Test(distance_model, repeats_so_often_at_most)
+Test(distance_model, copy_is_repeated_at_most_64_times)
 {
     const struct distance d = at(10000000);
     struct distance_fill f = distance_fill(&d, &near, 1 << 20, true);
@@ -70,7 +70,7 @@ Test(distance_model, repeats_so_often_at_most)
     cr_expect_geq(all_ns(&f, 1 << 20), distance_read_ns(&d, 1 << 20));
 }
 
-Test(distance_model, leaves_small_copies_a_delay)
+Test(distance_model, small_copy_gets_only_a_delay)
 {
     const struct distance d = at(4900);
     struct distance_fill f = distance_fill(&d, &near, 4096, true);

@@ -6,7 +6,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-Test(hdr, buckets_lie_end_to_end)
+Test(hdr, buckets_are_contiguous)
 {
     cr_expect_eq(hdr_least_ns(0), 0);
     for (uint32_t i = 0; i + 1 < HDR_BUCKETS; i++)
@@ -14,7 +14,7 @@ Test(hdr, buckets_lie_end_to_end)
     cr_expect_eq(hdr_most_ns(HDR_BUCKETS - 1), (UINT64_C(1) << 42) - 1);
 }
 
-Test(hdr, a_value_is_in_the_bucket_that_has_its_first_three_digits)
+Test(hdr, buckets_are_exact_to_three_digits)
 {
     for (uint32_t i = 0; i < HDR_BUCKETS; i++) {
         uint64_t least = hdr_least_ns(i), most = hdr_most_ns(i);
@@ -25,7 +25,7 @@ Test(hdr, a_value_is_in_the_bucket_that_has_its_first_three_digits)
 }
 
 /* The layout is that of HdrHistogram. */
-Test(hdr, buckets_are_those_of_the_published_layout)
+Test(hdr, buckets_follow_the_hdrhistogram_layout)
 {
     cr_expect_eq(hdr_bucket(2047), 2047);
     cr_expect_eq(hdr_bucket(2048), 2048);
@@ -35,7 +35,7 @@ Test(hdr, buckets_are_those_of_the_published_layout)
 }
 
 /* Read as a plotter would: values and percentiles rise, and the last line has all samples. */
-Test(hdr, what_is_printed_is_a_percentile_distribution)
+Test(hdr, printed_table_is_a_percentile_distribution)
 {
     char line[128], *text = NULL;
     size_t size = 0;

@@ -113,7 +113,7 @@ static void happen(void)
     work(BE, "kernel", 391, 391, 1000);
 }
 
-Test(idle_causes, each_cause_has_its_time)
+Test(idle_causes, each_cause_gets_its_time)
 {
     happen();
     expect(true, "20/2 40/1 0/0 50/1 3/1 10/1 6/2");
@@ -123,14 +123,14 @@ Test(idle_causes, each_cause_has_its_time)
         cr_expect_eq(idle[RT].by[why].ns, why == IDLE_START ? 20000 : 0);
 }
 
-Test(idle_causes, without_a_log_there_is_what_the_processes_knew)
+Test(idle_causes, without_device_log_only_traced_causes_have_time)
 {
     happen();
     /* It is held until 340, then sees the end late; from 110 to 115 it has nothing in flight. */
     expect(false, "0/0 0/0 0/0 50/1 0/0 0/0 6/2");
 }
 
-Test(idle_causes, what_another_process_runs_is_no_idle_time)
+Test(idle_causes, work_of_other_processes_is_no_idle_time)
 {
     happen();
     work(41, "kernel", 0, 0, 120);
@@ -138,7 +138,7 @@ Test(idle_causes, what_another_process_runs_is_no_idle_time)
     expect(true, "0/0 0/0 0/0 0/0 0/0 0/0 0/0");
 }
 
-Test(idle_causes, a_stream_that_waits_occupies_nothing)
+Test(idle_causes, waiting_stream_does_not_occupy_the_gpu)
 {
     happen();
     work(BE, "wait", 0, 0, 1000);
@@ -146,7 +146,7 @@ Test(idle_causes, a_stream_that_waits_occupies_nothing)
     expect(true, "20/2 40/1 0/0 50/1 3/1 10/1 6/2");
 }
 
-Test(idle_causes, nothing_is_lost_where_nothing_waits)
+Test(idle_causes, no_time_is_lost_without_waiting_work)
 {
     queue(BE, TRACE_SUBMITTED, 0, 0, 1);
     put(BE, TRACE_SYNC, 1000);
@@ -156,7 +156,7 @@ Test(idle_causes, nothing_is_lost_where_nothing_waits)
 }
 
 /* The service's trace begins at 300, so no holder is known before. */
-Test(idle_causes, what_was_overwritten_in_one_trace_is_left_out_of_all)
+Test(idle_causes, overwritten_span_of_one_trace_is_left_out_of_all)
 {
     happen();
     view[RT].end = 0;
@@ -182,19 +182,19 @@ static void paused(uint32_t stream)
     work(RT, "kernel", 0, 0, 100);
 }
 
-Test(idle_causes, a_hold_by_none_of_them_has_a_row_until_the_trace_was_taken)
+Test(idle_causes, hold_by_untraced_process_counts_until_trace_end)
 {
     paused(1);
     expect(true, "0/0 0/0 895/1 0/0 0/0 0/0 5/1");
 }
 
-Test(idle_causes, numbers_of_streams_come_again)
+Test(idle_causes, large_stream_number_gets_the_same_times)
 {
     paused(65536 * 3 + 7);
     expect(true, "0/0 0/0 895/1 0/0 0/0 0/0 5/1");
 }
 
-Test(idle_causes, is_printed_in_milliseconds_per_second)
+Test(idle_causes, table_prints_milliseconds_per_second)
 {
     char *text = NULL;
     size_t size = 0;

@@ -125,7 +125,7 @@ static const struct {
 };
 
 #if HAVE_CXA_DEMANGLE
-Test(kernel_name, of_libraries_and_compilers)
+Test(kernel_name, library_and_compiler_names_become_readable)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         char *shown = kernel_name_make(rows[i].raw, rows[i].width);
@@ -136,7 +136,7 @@ Test(kernel_name, of_libraries_and_compilers)
 }
 #endif
 
-Test(kernel_name, fit_every_width_and_every_end)
+Test(kernel_name, truncated_names_fit_the_width_and_are_not_empty)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         char *raw = strdup(rows[i].raw);
@@ -152,7 +152,7 @@ Test(kernel_name, fit_every_width_and_every_end)
     }
 }
 
-Test(kernel_name, brackets_without_end_are_no_end_of_us)
+Test(kernel_name, unclosed_brackets_are_cut_to_the_width)
 {
     char raw[4096];
 
@@ -168,7 +168,7 @@ Test(kernel_name, brackets_without_end_are_no_end_of_us)
     }
 }
 
-Test(kernel_name, are_kept_by_width_and_kind)
+Test(kernel_name, names_are_cached_by_width_and_kind)
 {
     const char *raw = rows[0].raw, *shown = kernel_name(raw, 72, false);
 

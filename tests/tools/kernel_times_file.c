@@ -45,7 +45,7 @@ static uint64_t ns(struct times *t, const char *name, uint32_t blocks)
     return times_ns(times_of(t, name), &shape, 7);
 }
 
-Test(kernel_times_file, has_each_shape_and_the_lower_quartile_of_its_times)
+Test(kernel_times_file, each_shape_has_lower_quartile_of_its_times)
 {
     static const char strange[] = "#a[1]*?\\ b";
     static struct times *t; /* it is never closed */
@@ -73,7 +73,7 @@ Test(kernel_times_file, has_each_shape_and_the_lower_quartile_of_its_times)
     workload_free(&w);
 }
 
-Test(kernel_times_file, without_a_time_is_none)
+Test(kernel_times_file, no_file_is_written_without_timed_kernels)
 {
     struct workload w = {0};
     size_t lines;
@@ -89,7 +89,7 @@ Test(kernel_times_file, without_a_time_is_none)
 }
 
 /* Like a full disk. */
-Test(kernel_times_file, is_as_before_where_there_is_no_room)
+Test(kernel_times_file, full_disk_leaves_the_old_file)
 {
     struct workload w = {0};
     struct rlimit size;

@@ -21,7 +21,7 @@ static const struct published {
 };
 enum { MODELS = sizeof(published) / sizeof(published[0]) };
 
-Test(models, have_the_published_kernels)
+Test(models, generated_kernels_match_the_published_figures)
 {
     for (int i = 0; i < MODELS; i++) {
         const struct published *p = &published[i];
@@ -51,7 +51,7 @@ Test(models, have_the_published_kernels)
     }
 }
 
-Test(models, are_the_same_for_a_seed_and_in_another_order_for_another)
+Test(models, seed_determines_the_kernels)
 {
     struct model a, b, c;
     size_t bytes;
@@ -67,7 +67,7 @@ Test(models, are_the_same_for_a_seed_and_in_another_order_for_another)
     model_free(&c);
 }
 
-Test(models, of_a_faster_gpu_take_less_time)
+Test(models, twice_the_gpu_speed_halves_the_time)
 {
     struct model slow, fast;
 
@@ -78,7 +78,7 @@ Test(models, of_a_faster_gpu_take_less_time)
     model_free(&fast);
 }
 
-Test(models, unknown_ones_are_refused)
+Test(models, unknown_name_and_missing_file_are_refused)
 {
     struct model m;
     char why[256];

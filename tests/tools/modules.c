@@ -33,7 +33,7 @@ static struct modules_time run(const struct modules *m, const char *pattern)
     return t;
 }
 
-Test(modules, a_single_chip_has_no_links)
+Test(modules, single_chip_has_no_link_traffic)
 {
     struct modules_time t = run(&single, "stream");
 
@@ -45,7 +45,7 @@ Test(modules, a_single_chip_has_no_links)
 /* Three quarters of the data are remote. Each goes over a link and a third on average, and over
  * each of those out of one module and into another: twice the data in sum. For data of which L2 has
  * half, that is the four times a module's memory by which the paper sizes links. */
-Test(modules, spread_pages_make_twice_the_data_on_the_links)
+Test(modules, spread_pages_put_twice_the_data_on_the_links)
 {
     struct modules_time t = run(&ring, "stream");
 
@@ -54,7 +54,7 @@ Test(modules, spread_pages_make_twice_the_data_on_the_links)
     cr_expect_float_eq(t.ns[0], 2.0 * 256 * MB / 4 / 768, 0.1 * t.ns[0]);
 }
 
-Test(modules, batches_and_first_touch_keep_a_stream_at_home)
+Test(modules, batches_and_first_touch_keep_streamed_data_local)
 {
     struct modules m = ring;
 
@@ -62,7 +62,7 @@ Test(modules, batches_and_first_touch_keep_a_stream_at_home)
     cr_expect_lt(run(&m, "stream").remote, 0.01);
 }
 
-Test(modules, a_cache_of_remote_data_takes_a_shared_table_off_the_links)
+Test(modules, remote_cache_cuts_link_traffic_of_a_shared_table)
 {
     struct modules m = ring;
     double basic = run(&ring, "table").link_bytes;
@@ -73,7 +73,7 @@ Test(modules, a_cache_of_remote_data_takes_a_shared_table_off_the_links)
                        "what is read once is in no cache");
 }
 
-Test(modules, batches_cost_where_blocks_are_uneven)
+Test(modules, batches_slow_down_uneven_blocks)
 {
     struct modules_kernel k = kernel_of("uneven");
     struct modules batches = ring;
@@ -86,7 +86,7 @@ Test(modules, batches_cost_where_blocks_are_uneven)
     cr_expect_gt(u.ns[0], 1.1 * t.ns[0]);
 }
 
-Test(modules, what_is_no_machine_is_refused)
+Test(modules, invalid_machine_or_kernel_is_refused)
 {
     struct modules_kernel k = kernel_of("stream");
     struct modules m = ring;
@@ -107,7 +107,7 @@ Test(modules, what_is_no_machine_is_refused)
     cr_expect_eq(modules_run(&m, &k, &t), -EINVAL);
 }
 
-Test(modules, any_number_of_modules_and_blocks_makes_a_time)
+Test(modules, every_count_of_modules_and_blocks_gives_a_time)
 {
     for (uint32_t modules = 1; modules <= MODULES_MOST; modules += 3)
         for (uint64_t blocks = 1; blocks < UINT64_C(1) << 32; blocks = blocks * 23 + 1) {
@@ -127,7 +127,7 @@ Test(modules, any_number_of_modules_and_blocks_makes_a_time)
 }
 
 /* The order is the paper's: a cache, then batches with it, then first touch with both. */
-Test(modules, each_step_helps_memory_intensive_programs_upon_the_ones_before)
+Test(modules, each_step_speeds_up_memory_intensive_programs)
 {
     struct modules m = ring;
     struct programs_times step[4];

@@ -62,7 +62,7 @@ static void has(const char *script, const char *text)
     cr_expect_not_null(strstr(script, text), "no %s in\n%s", text, script);
 }
 
-Test(plot, the_scripts_have_the_figures)
+Test(plot, scripts_contain_the_figures)
 {
     char *script = script_of(latency);
 
@@ -89,7 +89,7 @@ Test(plot, the_scripts_have_the_figures)
     free(script);
 }
 
-Test(plot, other_objects_are_no_results_of_ours)
+Test(plot, unknown_json_object_is_refused)
 {
     json_t *root = load("{\"modes\": 1, \"x\": [1]}");
     char why[256];
@@ -130,7 +130,7 @@ Test(plot, a_file_that_is_neither_png_nor_svg_is_refused)
     json_decref(root);
 }
 
-Test(plot, without_gnuplot_one_line_says_what_to_install)
+Test(plot, error_without_gnuplot_names_the_package)
 {
     json_t *root = load(latency);
     char why[256] = "";
@@ -144,7 +144,7 @@ Test(plot, without_gnuplot_one_line_says_what_to_install)
     json_decref(root);
 }
 
-Test(plot, a_gnuplot_that_fails_leaves_no_file)
+Test(plot, failing_gnuplot_leaves_no_file)
 {
     const char *program = sandbox_path("gnuplot");
     FILE *f = fopen(program, "w");
@@ -183,7 +183,7 @@ static void draw_and_find(const char *text, const char *name, const char *const 
     free(drawn);
 }
 
-Test(plot, gnuplot_draws_every_kind)
+Test(plot, gnuplot_draws_every_kind_of_result)
 {
     if (system("command -v gnuplot >/dev/null") != 0)
         cr_skip_test("no gnuplot here");
@@ -200,7 +200,7 @@ Test(plot, gnuplot_draws_every_kind)
                   (const char *[]){">1.03<", ">1.97<", ">W'1<", "W'1: real-time latency", NULL});
 }
 
-Test(plot, printed_json_is_the_same_and_numbers_share_a_line)
+Test(plot, printed_json_is_equal_and_keeps_numbers_on_one_line)
 {
     json_t *root =
         load("{\"a\": [1, 2.5, 3], \"b\": [[1, 2], {\"c\": \"[1, \\\"2]\"}], \"d\": []}");

@@ -73,7 +73,7 @@ static double alone_us(struct program *p, uint32_t processors)
     return (double)p->job.end_ns / US;
 }
 
-Test(rerun, a_stream_is_in_order_and_two_run_side_by_side_where_they_fit)
+Test(rerun, streams_run_in_order_and_overlap_where_they_fit)
 {
     struct program one = {0}, two = {0}, wide = {0};
 
@@ -92,7 +92,7 @@ Test(rerun, a_stream_is_in_order_and_two_run_side_by_side_where_they_fit)
     cr_expect_eq(alone_us(&wide, 4), 200);
 }
 
-Test(rerun, pauses_are_kept_and_a_faster_host_makes_shorter_ones)
+Test(rerun, host_pauses_are_kept_and_scale_with_host_speed)
 {
     struct program p = {0}, q = {0};
 
@@ -107,7 +107,7 @@ Test(rerun, pauses_are_kept_and_a_faster_host_makes_shorter_ones)
     cr_expect_eq(alone_us(&q, 4), 60);
 }
 
-Test(rerun, a_wait_lasts_as_long_as_the_work_and_the_way_back)
+Test(rerun, sync_lasts_for_remaining_work_plus_return_delay)
 {
     struct program p = {0};
 
@@ -120,7 +120,7 @@ Test(rerun, a_wait_lasts_as_long_as_the_work_and_the_way_back)
     cr_expect_eq(alone_us(&p, 4), 50 + 7 + 5 + 50 + 7);
 }
 
-Test(rerun, what_a_blocking_copy_waited_is_no_pause)
+Test(rerun, time_in_blocking_copy_is_no_host_pause)
 {
     struct program p = {0};
 
@@ -131,7 +131,7 @@ Test(rerun, what_a_blocking_copy_waited_is_no_pause)
     cr_expect_eq(alone_us(&p, 4), 40 + 1 + 10);
 }
 
-Test(rerun, two_copies_at_once_and_no_third)
+Test(rerun, only_two_copies_run_at_once)
 {
     struct program p = {0};
 
@@ -156,7 +156,7 @@ Test(rerun, latency_counts_from_the_arrival)
 
 /* Two kernels that fill the device are launched at once. Events say 100 us for one and 200 for the
  * other, which waited for it. */
-Test(rerun, what_a_kernel_waited_for_room_is_taken_out_of_its_time)
+Test(rerun, kernel_time_excludes_wait_for_room)
 {
     struct program p = {0};
 
@@ -194,7 +194,7 @@ static void beside(struct program *be, struct program *rt, uint64_t at_us, uint6
     workload_free(&rt->w);
 }
 
-Test(rerun, real_time_waits_for_the_kernel_that_runs_and_no_other)
+Test(rerun, real_time_waits_only_for_the_running_kernel)
 {
     struct program be = {0}, rt = {0};
 
@@ -203,7 +203,7 @@ Test(rerun, real_time_waits_for_the_kernel_that_runs_and_no_other)
     cr_expect_eq(be.job.end_ns, 320 * US, "best effort goes on where it was");
 }
 
-Test(rerun, real_time_waits_for_the_budget_that_was_in_flight)
+Test(rerun, real_time_waits_for_the_budget_in_flight)
 {
     struct program be = {0}, rt = {0};
 
@@ -213,7 +213,7 @@ Test(rerun, real_time_waits_for_the_budget_that_was_in_flight)
     cr_expect_eq(be.job.end_ns, 320 * US);
 }
 
-Test(rerun, nothing_is_held_where_real_time_has_no_work)
+Test(rerun, best_effort_is_not_held_before_real_time_arrives)
 {
     struct program be = {0}, rt = {0};
 

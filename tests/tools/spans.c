@@ -26,7 +26,7 @@ static void add(uint32_t stream, uint64_t shape, uint64_t from_ns, uint64_t unti
     n++;
 }
 
-Test(spans, of_one_stream_are_what_they_took)
+Test(spans, kernels_of_one_stream_took_their_whole_span)
 {
     add(1, 1, 0, 100);
     add(1, 1, 100, 300);
@@ -39,7 +39,7 @@ Test(spans, of_one_stream_are_what_they_took)
 }
 
 /* Stream 1 uses all multiprocessors; a kernel of 3 ns comes in between each time. */
-Test(spans, a_wait_for_another_stream_is_no_part_of_a_kernel)
+Test(spans, kernel_time_excludes_wait_for_another_stream)
 {
     for (uint64_t k = 0; k < 16; k++) {
         uint64_t at = k * 203;
@@ -55,7 +55,7 @@ Test(spans, a_wait_for_another_stream_is_no_part_of_a_kernel)
 }
 
 /* The kernels overlap by chance, and none of them has waited. */
-Test(spans, side_by_side_each_took_its_time_and_the_gpu_not_the_sum)
+Test(spans, overlap_counts_per_kernel_but_once_in_busy_time)
 {
     for (uint64_t k = 0; k < 8; k++) {
         add(1, 1, k * 100, (k + 1) * 100);

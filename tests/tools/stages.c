@@ -41,7 +41,7 @@ static void part(void)
     stages_of(&s, &request, &out);
 }
 
-Test(stages, of_one_cut_in)
+Test(stages, cut_in_is_divided_into_its_stages)
 {
     cut_in();
     part();
@@ -70,7 +70,7 @@ Test(stages, a_paused_kernel_is_no_residue)
     stage_sources_free(&s);
 }
 
-Test(stages, best_effort_that_went_before_the_hold_takes_nothing)
+Test(stages, best_effort_finished_before_hold_leaves_no_residue)
 {
     moment(SOURCE_CUT_IN, 15);
     moment(SOURCE_CUT_OUT, 390);
@@ -84,7 +84,7 @@ Test(stages, best_effort_that_went_before_the_hold_takes_nothing)
 }
 
 /* Real time that is still active does not hold anew, so what it waited for is not known. */
-Test(stages, without_a_hold_of_its_own_a_request_has_few_stages)
+Test(stages, request_without_own_hold_has_no_hold_stages)
 {
     cut_in();
     s.of[SOURCE_CUT_IN].at[0].from_ns = 5;
@@ -96,7 +96,7 @@ Test(stages, without_a_hold_of_its_own_a_request_has_few_stages)
     stage_sources_free(&s);
 }
 
-Test(stages, the_next_cut_in_ends_the_look_for_best_effort)
+Test(stages, next_cut_in_ends_search_for_best_effort)
 {
     cut_in();
     moment(SOURCE_CUT_IN, 410);
@@ -105,7 +105,7 @@ Test(stages, the_next_cut_in_ends_the_look_for_best_effort)
     stage_sources_free(&s);
 }
 
-Test(stages, of_a_request_that_the_device_did_not_see)
+Test(stages, request_unseen_by_device_has_no_device_stages)
 {
     moment(SOURCE_CUT_IN, 15);
     part();

@@ -90,7 +90,7 @@ static void begin(void)
     cr_assert_eq(trace_open(path, 1024, false, 3), 0);
 }
 
-Test(trace_json, a_stream_is_active_from_cutting_in_to_its_end)
+Test(trace_json, active_slice_lasts_from_cut_in_to_cut_out)
 {
     begin();
     put(TRACE_CUT_IN, 1, 10);
@@ -100,7 +100,7 @@ Test(trace_json, a_stream_is_active_from_cutting_in_to_its_end)
     expect_active("10-20 30-40 40-40");
 }
 
-Test(trace_json, the_end_of_a_turn_is_recorded_behind_the_next_ones_begin)
+Test(trace_json, late_cut_out_does_not_overlap_next_slice)
 {
     begin();
     put(TRACE_CUT_IN, 1, 10);
@@ -110,7 +110,7 @@ Test(trace_json, the_end_of_a_turn_is_recorded_behind_the_next_ones_begin)
     expect_active("10-20 20-30");
 }
 
-Test(trace_json, the_end_of_a_turn_is_recorded_before_its_begin)
+Test(trace_json, cut_out_recorded_before_its_cut_in_is_matched)
 {
     begin();
     put(TRACE_CUT_OUT, 1, 10);
@@ -122,7 +122,7 @@ Test(trace_json, the_end_of_a_turn_is_recorded_before_its_begin)
     expect_active("11-11 20-30 32-32");
 }
 
-Test(trace_json, what_began_before_the_trace_has_no_slice)
+Test(trace_json, cut_out_without_cut_in_has_no_slice)
 {
     begin();
     put(TRACE_CUT_OUT, 7, 10);
@@ -131,7 +131,7 @@ Test(trace_json, what_began_before_the_trace_has_no_slice)
     expect_active("20-30");
 }
 /* A submission lasts beyond the end of the picture, and a mark comes before its beginning. */
-Test(trace_json, nothing_begins_outside_of_the_picture)
+Test(trace_json, events_begin_within_the_requested_window)
 {
     struct trace_record r = {.kind = TRACE_SUBMITTED, .stream = 1, .ns = 30000};
     size_t i, begun = 0;

@@ -58,7 +58,7 @@ static struct trace_view view(void)
     return v;
 }
 
-Test(trace_ring, nothing_is_written_where_nothing_was_asked_for)
+Test(trace_ring, no_file_is_written_without_an_open_trace)
 {
     struct trace_record r = {.kind = TRACE_COPY};
 
@@ -67,7 +67,7 @@ Test(trace_ring, nothing_is_written_where_nothing_was_asked_for)
     cr_expect_neq(access(path, F_OK), 0);
 }
 
-Test(trace_ring, the_newest_records_are_kept)
+Test(trace_ring, ring_keeps_the_newest_records)
 {
     struct trace_record r;
     struct trace_view v;
@@ -90,7 +90,7 @@ Test(trace_ring, the_newest_records_are_kept)
     trace_view_close(&v);
 }
 
-Test(trace_ring, or_the_first_ones)
+Test(trace_ring, keep_first_mode_keeps_the_first_records)
 {
     struct trace_record r;
     struct trace_view v;
@@ -120,7 +120,7 @@ static uint64_t bytes_of(uint64_t record, const uint64_t *write)
 }
 
 /* The writer left by a jump. Bytes that the test changes show what is written again. */
-Test(trace_ring, a_record_that_never_comes_has_the_rest_written_again_for_a_while_only)
+Test(trace_ring, missing_record_causes_rewrites_only_for_a_while)
 {
     static const uint64_t changed = 4711;
     uint64_t written;
@@ -143,7 +143,7 @@ Test(trace_ring, a_record_that_never_comes_has_the_rest_written_again_for_a_whil
     cr_expect_eq(bytes_of(21, NULL), 21, "what comes later is written");
 }
 
-Test(trace_ring, names_are_kept_whole_and_once_and_never_overflow)
+Test(trace_ring, names_are_stored_whole_once_and_never_overflow)
 {
     static char name[10000];
     uint32_t gemm, relu, whole, n = 0;
@@ -181,7 +181,7 @@ Test(trace_ring, names_are_kept_whole_and_once_and_never_overflow)
     trace_view_close(&v);
 }
 
-Test(trace_ring, many_short_names_end_as_well)
+Test(trace_ring, full_name_table_refuses_new_names)
 {
     uint32_t n = 0;
     char name[16];
@@ -208,7 +208,7 @@ static void *namer(void *arg)
     return NULL;
 }
 
-Test(trace_ring, threads_that_name_at_once_agree)
+Test(trace_ring, concurrent_threads_store_correct_names)
 {
     static uint32_t number[4][2000];
     pthread_t threads[4];
@@ -245,7 +245,7 @@ static void *writer(void *arg)
 }
 
 /* Beside them a reader reads: each record that it gets is one writer's, and whole. */
-Test(trace_ring, many_writers_and_a_reader)
+Test(trace_ring, reader_gets_unmixed_records_beside_writers)
 {
     pthread_t threads[WRITERS];
     struct trace_record r;
@@ -268,7 +268,7 @@ Test(trace_ring, many_writers_and_a_reader)
     trace_view_close(&v);
 }
 
-Test(trace_ring, a_forked_child_writes_nothing)
+Test(trace_ring, child_writes_nothing_after_trace_stop)
 {
     struct trace_view v;
     pid_t pid;
@@ -288,7 +288,7 @@ Test(trace_ring, a_forked_child_writes_nothing)
     trace_view_close(&v);
 }
 
-Test(trace_ring, a_file_has_one_writer_and_percent_p_is_the_process)
+Test(trace_ring, file_has_one_writer_and_percent_p_is_the_pid)
 {
     char pattern[96], own[96];
     pid_t other = fork();
@@ -343,7 +343,7 @@ static void poke(long at, uint32_t value)
     fclose(f);
 }
 
-Test(trace_ring, what_is_no_trace_is_refused)
+Test(trace_ring, invalid_trace_file_is_refused)
 {
     struct trace_view v;
     struct stat st;
@@ -366,7 +366,7 @@ Test(trace_ring, what_is_no_trace_is_refused)
 }
 
 /* The device's clock is 1000 ahead. Only one of the samples met an idle stream. */
-Test(trace_ring, samples_find_their_place_on_the_hosts_clock)
+Test(trace_ring, device_samples_are_mapped_to_the_hosts_clock)
 {
     struct trace_record r = {.kind = TRACE_SAMPLE, .ns = 5000};
     struct trace_clocks clocks;
@@ -437,7 +437,7 @@ static int cut_short(void (*does)(int), off_t length)
     return status;
 }
 
-Test(trace_ring, a_file_that_is_cut_short_ends_the_trace_and_no_program_can_tell)
+Test(trace_ring, truncated_file_ends_trace_without_program_noticing)
 {
     void (*const does[])(int) = {SIG_DFL, SIG_IGN, hit};
 
@@ -457,7 +457,7 @@ static bool is_kept(const char *file)
 }
 
 /* Independent of the machine's fs.protected_hardlinks, _regular and _fifos. */
-Test(trace_ring, what_somebody_put_there_first_is_not_cut_short)
+Test(trace_ring, links_fifos_and_foreign_files_are_refused)
 {
     char victim[96];
     int fd;
@@ -487,7 +487,7 @@ Test(trace_ring, what_somebody_put_there_first_is_not_cut_short)
 }
 
 /* The file takes no descriptor number of the program's. */
-Test(trace_ring, the_file_is_none_of_the_programs)
+Test(trace_ring, open_trace_takes_no_low_descriptor)
 {
     int before = dup(STDERR_FILENO), after;
     struct trace_view v;

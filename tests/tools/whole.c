@@ -54,7 +54,7 @@ static void expect(const char *text)
     fclose(f);
 }
 
-Test(whole, a_file_is_replaced_when_it_is_written_and_keeps_its_mode)
+Test(whole, file_is_replaced_on_close_and_keeps_its_mode)
 {
     struct whole w;
     struct stat st;
@@ -67,7 +67,7 @@ Test(whole, a_file_is_replaced_when_it_is_written_and_keeps_its_mode)
     cr_expect_eq(st.st_mode & 0777, 0600);
 }
 
-Test(whole, nothing_of_what_was_given_up_is_left)
+Test(whole, abandoned_write_leaves_only_the_old_file)
 {
     struct whole w;
     put(whole_open(&w, path), "after");
@@ -77,7 +77,7 @@ Test(whole, nothing_of_what_was_given_up_is_left)
 }
 
 /* A limit on file sizes acts like a full disk. */
-Test(whole, nothing_is_left_of_what_has_no_room)
+Test(whole, full_disk_leaves_only_the_old_file)
 {
     struct whole w;
     struct rlimit size, small;
@@ -94,7 +94,7 @@ Test(whole, nothing_is_left_of_what_has_no_room)
 }
 
 /* For example /dev/stdout is a link. */
-Test(whole, a_link_stays_one)
+Test(whole, writing_through_a_link_keeps_the_link)
 {
     struct whole w;
     struct stat st;
@@ -106,7 +106,7 @@ Test(whole, a_link_stays_one)
     cr_expect(S_ISLNK(st.st_mode));
 }
 
-Test(whole, what_a_killed_process_left_is_not_in_the_way)
+Test(whole, unfinished_write_does_not_block_the_next)
 {
     struct whole w;
     put(whole_open(&w, path), "after");

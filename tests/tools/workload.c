@@ -78,7 +78,7 @@ static void *bytes_of(size_t *n)
     return data;
 }
 
-Test(workload, what_is_written_is_read)
+Test(workload, written_workload_is_read_back)
 {
     struct workload w = sample(), r;
 
@@ -107,7 +107,7 @@ Test(workload, requests_end_with_their_syncs)
     workload_free(&w);
 }
 
-Test(workload, a_kernel_has_one_name_however_long)
+Test(workload, long_kernel_name_is_stored_once)
 {
     struct workload w = {0}, r;
     char name[3000];
@@ -127,7 +127,7 @@ Test(workload, a_kernel_has_one_name_however_long)
     workload_free(&w);
 }
 
-Test(workload, an_empty_workload_is_one)
+Test(workload, empty_workload_is_read_back)
 {
     struct workload w = {0}, r;
 
@@ -147,7 +147,7 @@ static void refused(const void *data, size_t n, int rc, const char *word)
     cr_expect_null(w.op);
 }
 
-Test(workload, what_is_truncated_is_refused)
+Test(workload, truncated_or_overlong_file_is_refused)
 {
     size_t n;
     char *data = bytes_of(&n);
@@ -241,7 +241,7 @@ static void spoil_duration(struct workload *w)
 {
     w->op[1].duration_ns = WORKLOAD_MOST_OP_NS + 1;
 }
-Test(workload, what_makes_no_sense_is_refused)
+Test(workload, invalid_operations_are_refused)
 {
     senseless(spoil_kind);
     senseless(spoil_name);
@@ -284,7 +284,7 @@ static void names_refused(size_t at, char change, const char *word)
     free(data);
 }
 
-Test(workload, names_have_their_places)
+Test(workload, bytes_behind_the_names_are_refused)
 {
     names_refused(15, 'x', "after the names");
     names_refused(10, 'x', "after the names");

@@ -32,7 +32,7 @@ static void complete(struct world *w, int stream, uint32_t commands)
         cr_assert(device_step(w, stream));
 }
 
-Test(alone, nothing_is_counted_and_nothing_follows_a_command)
+Test(alone, loose_commands_are_not_counted_and_get_no_marker)
 {
     struct world *w = world_new(&config);
     struct vhq_stats stats;
@@ -50,7 +50,7 @@ Test(alone, nothing_is_counted_and_nothing_follows_a_command)
 }
 
 /* What the driver has stays bounded: a client above may come at any time. */
-Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
+Test(alone, loose_work_of_a_stream_is_bounded)
 {
     clock_freeze();
     struct world *w = world_new(&config);
@@ -68,7 +68,7 @@ Test(alone, more_than_some_milliseconds_wait_until_the_device_has_come_on)
 }
 
 /* Streams run side by side: no stream waits because of what another one has in the driver. */
-Test(alone, streams_go_beside_one_that_has_all_the_room)
+Test(alone, stream_at_loose_bound_does_not_block_others)
 {
     clock_freeze();
     struct world *w = world_new(&config);
@@ -99,7 +99,7 @@ Test(alone, streams_go_beside_one_that_has_all_the_room)
 
 /* Each process that shares the device has it for a time slice, and a client that comes waits for
  * what all of them have there. */
-Test(alone, less_is_in_the_device_with_others_beside_it)
+Test(alone, loose_bound_shrinks_beside_other_processes)
 {
     clock_freeze();
     static _Atomic uint32_t beside;
@@ -123,7 +123,7 @@ Test(alone, less_is_in_the_device_with_others_beside_it)
     world_free(w);
 }
 
-Test(alone, a_sync_leaves_it_to_the_driver)
+Test(alone, sync_neither_waits_nor_marks)
 {
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -135,7 +135,7 @@ Test(alone, a_sync_leaves_it_to_the_driver)
 }
 
 /* One marker closes it off, before the stream's next command; the cap is then as strict as ever. */
-Test(alone, what_a_stream_has_in_the_driver_is_closed_off_when_somebody_comes)
+Test(alone, client_arrival_marks_loose_work_and_applies_cap)
 {
     clock_freeze();
     struct world *w = world_new(&config);
@@ -160,7 +160,7 @@ Test(alone, what_a_stream_has_in_the_driver_is_closed_off_when_somebody_comes)
 }
 
 /* Until then no other stream gets room. The clock stands: work that has surely run makes room. */
-Test(alone, streams_that_stay_quiet_are_closed_off_for_those_that_do_not)
+Test(alone, launch_marks_and_awaits_loose_work_of_quiet_streams)
 {
     clock_freeze();
     struct world *w = world_new(&config);
@@ -181,7 +181,7 @@ Test(alone, streams_that_stay_quiet_are_closed_off_for_those_that_do_not)
     world_free(w);
 }
 
-Test(alone, streams_of_a_quiet_process_are_closed_off_too)
+Test(alone, tighten_marks_loose_work_once_client_is_above)
 {
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -198,7 +198,7 @@ Test(alone, streams_of_a_quiet_process_are_closed_off_too)
     world_free(w);
 }
 
-Test(alone, a_hold_stops_what_the_driver_does_not_have)
+Test(alone, hold_stops_new_commands)
 {
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -216,7 +216,7 @@ Test(alone, a_hold_stops_what_the_driver_does_not_have)
     world_free(w);
 }
 
-Test(alone, is_so_again_when_the_last_one_has_left)
+Test(alone, commands_are_loose_again_after_client_leaves)
 {
     clock_freeze(); /* else the cap lifts in time, and another marker follows */
     struct world *w = world_new(&config);
@@ -237,7 +237,7 @@ Test(alone, is_so_again_when_the_last_one_has_left)
     world_free(w);
 }
 
-Test(alone, what_the_driver_said_is_complete_needs_no_marker)
+Test(alone, settled_commands_need_no_marker)
 {
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -256,7 +256,7 @@ Test(alone, what_the_driver_said_is_complete_needs_no_marker)
 }
 
 /* Beside a client above a marker comes only if room is wanted, so none follows the last command. */
-Test(alone, nor_does_what_went_last_beside_others)
+Test(alone, settled_last_command_beside_client_needs_no_marker)
 {
     struct world *w = world_new(&config);
     struct vhq_stats stats;
@@ -275,7 +275,7 @@ Test(alone, nor_does_what_went_last_beside_others)
 }
 
 /* With closed gates a thread that asked the driver would wait. */
-Test(alone, unless_the_driver_cannot_be_asked)
+Test(alone, mark_last_marks_each_stream_once)
 {
     struct world *w = world_new(&config);
     struct vhq_stats stats;
@@ -297,7 +297,7 @@ Test(alone, unless_the_driver_cannot_be_asked)
     world_free(w);
 }
 
-Test(alone, a_stream_that_is_found_idle_needs_no_marker)
+Test(alone, stream_found_idle_needs_no_marker)
 {
     struct world *w = world_new_asked(&config);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -311,7 +311,7 @@ Test(alone, a_stream_that_is_found_idle_needs_no_marker)
 }
 
 /* A marker in the legacy stream would tie the blocking ones together. */
-Test(alone, the_legacy_stream_is_asked_until_it_is_done)
+Test(alone, legacy_stream_is_queried_instead_of_marked)
 {
     clock_freeze(); /* else the cap lifts in time */
     struct world *w = world_new_asked(&config);
@@ -327,7 +327,7 @@ Test(alone, the_legacy_stream_is_asked_until_it_is_done)
     world_free(w);
 }
 
-Test(alone, a_rival_brings_the_relaxed_cap)
+Test(alone, rival_arrival_marks_loose_work)
 {
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -340,7 +340,7 @@ Test(alone, a_rival_brings_the_relaxed_cap)
 }
 
 /* There is no room for a marker: it follows when one of those that are out is complete. */
-Test(alone, it_is_closed_off_with_all_markers_out)
+Test(alone, launch_waits_for_loose_work_with_all_markers_out)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.depth = 256, .above = &above});
@@ -362,7 +362,7 @@ Test(alone, it_is_closed_off_with_all_markers_out)
     world_free(w);
 }
 
-Test(alone, a_stream_that_refuses_the_marker_holds_nobody_up)
+Test(alone, refused_marker_blocks_no_other_stream)
 {
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -375,7 +375,7 @@ Test(alone, a_stream_that_refuses_the_marker_holds_nobody_up)
 }
 
 /* What is in flight may wait for what is buffered. */
-Test(alone, the_cap_lifts_over_what_was_in_flight)
+Test(alone, guard_admits_launch_past_stalled_loose_work)
 {
     clock_freeze();
     struct world *w = world_new(&config);
@@ -399,7 +399,7 @@ Test(alone, the_cap_lifts_over_what_was_in_flight)
 /* A process that comes may meet a service that it does not know of yet, with kernels that were
  * never timed. So one command goes at a time (or the next one when it should be nearly over) until
  * enough of them were measured. */
-Test(alone, begins_when_something_was_tried)
+Test(alone, untried_set_is_capped_until_commands_are_measured)
 {
     clock_freeze(); /* nothing is nearly over */
     struct vhq_config untried = config;

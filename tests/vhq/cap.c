@@ -4,7 +4,7 @@
  */
 #include "tests/vhq/capped.h"
 
-Test(cap, short_commands_fill_the_budget_and_no_more)
+Test(cap, short_commands_fill_but_never_exceed_the_budget)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -26,7 +26,7 @@ Test(cap, short_commands_fill_the_budget_and_no_more)
     world_free(w);
 }
 
-Test(cap, scarce_room_goes_to_the_higher_priority_but_not_for_ever)
+Test(cap, higher_priority_goes_first_without_starving_lower)
 {
     struct world *w = capped(100, 32);
     int low = world_stream_of_priority(w, 0),
@@ -57,7 +57,7 @@ Test(cap, scarce_room_goes_to_the_higher_priority_but_not_for_ever)
     world_free(w);
 }
 
-Test(cap, a_command_as_long_as_the_budget_goes_alone_until_half_of_it_ran)
+Test(cap, next_long_command_goes_when_first_is_half_done)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -107,7 +107,7 @@ static uint64_t next_look_us(struct world *w)
 
 /* The command is like a copy whose time its size does not tell: it may be complete at any time.
  * What comes behind it is looked at when it should be complete. */
-Test(cap, looks_at_a_command_far_longer_than_its_estimate_follow_each_other_ever_slower)
+Test(cap, looks_at_overdue_command_grow_rarer)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -131,7 +131,7 @@ Test(cap, looks_at_a_command_far_longer_than_its_estimate_follow_each_other_ever
 }
 
 /* So a client that cuts in meets one of them. */
-Test(cap, a_command_longer_than_it_goes_when_the_one_before_has_hardly_anything_left)
+Test(cap, overlong_command_goes_when_previous_is_nearly_done)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -149,7 +149,7 @@ Test(cap, a_command_longer_than_it_goes_when_the_one_before_has_hardly_anything_
     world_free(w);
 }
 
-Test(cap, one_command_may_always_go)
+Test(cap, overlong_command_goes_when_nothing_is_in_flight)
 {
     struct world *w = capped(10, 1);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -162,7 +162,7 @@ Test(cap, one_command_may_always_go)
 }
 
 /* A program buffers hundreds of launches of a kernel before the first of them is timed. */
-Test(cap, what_was_not_known_at_the_call_counts_as_it_is_known_when_it_goes)
+Test(cap, buffered_command_counts_with_its_newest_estimate)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -181,7 +181,7 @@ Test(cap, what_was_not_known_at_the_call_counts_as_it_is_known_when_it_goes)
     world_free(w);
 }
 
-Test(cap, depth_bounds_each_stream_by_itself)
+Test(cap, depth_bounds_each_stream_separately)
 {
     struct world *w = capped(1000, 4);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -205,7 +205,7 @@ Test(cap, depth_bounds_each_stream_by_itself)
     world_free(w);
 }
 
-Test(cap, a_long_command_is_not_passed_by_short_ones_for_ever)
+Test(cap, short_commands_do_not_starve_a_long_one)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -225,7 +225,7 @@ Test(cap, a_long_command_is_not_passed_by_short_ones_for_ever)
     world_free(w);
 }
 
-Test(cap, free_commands_do_not_consume_it)
+Test(cap, uncounted_commands_take_no_room)
 {
     struct world *w = capped(100, 4);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -244,7 +244,7 @@ Test(cap, free_commands_do_not_consume_it)
     world_free(w);
 }
 
-Test(cap, is_relaxed_while_only_rivals_are_there)
+Test(cap, budget_and_depth_are_relaxed_with_only_rivals)
 {
     clock_freeze();
     _Atomic uint32_t above = 0, rivals = 1;
@@ -270,7 +270,7 @@ Test(cap, is_relaxed_while_only_rivals_are_there)
     world_free(w);
 }
 
-Test(cap, unmarked_tails_of_other_streams_get_their_markers)
+Test(cap, blocked_launch_marks_tails_of_other_streams)
 {
     struct world *w = capped(100, 32);
     int b = world_stream(w, VHQ_NONBLOCKING);
@@ -286,7 +286,7 @@ Test(cap, unmarked_tails_of_other_streams_get_their_markers)
     world_free(w);
 }
 
-Test(cap, the_tail_of_a_held_stream_gets_its_marker_too)
+Test(cap, blocked_launch_marks_tail_of_held_stream)
 {
     struct world *w = capped(100, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -301,7 +301,7 @@ Test(cap, the_tail_of_a_held_stream_gets_its_marker_too)
     world_free(w);
 }
 
-Test(cap, markers_are_few)
+Test(cap, relaxed_cap_marks_every_128th_command)
 {
     struct vhq_stats st;
     _Atomic uint32_t above = 0, rivals = 1;
@@ -337,7 +337,7 @@ static void comes_back(struct vhq *q)
     pthread_join(thread, NULL);
 }
 
-Test(cap, a_vhq_that_comes_back_at_once_hides_no_other)
+Test(cap, vhq_rejoining_in_flight_list_hides_no_other)
 {
     struct vhq_stats st;
     struct world *w = returning = capped(100, 32);
@@ -356,7 +356,7 @@ Test(cap, a_vhq_that_comes_back_at_once_hides_no_other)
 }
 
 /* The dispatcher sleeps until a time by the estimates; a thread that synchronises knows better. */
-Test(cap, whoever_finds_a_completion_wakes_the_dispatcher_that_waits_for_room)
+Test(cap, residue_query_finding_completion_wakes_dispatcher)
 {
     struct world *w = capped(100, 32);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -402,7 +402,7 @@ static int behind_marker(const struct world *w, int stream)
     return commands;
 }
 
-Test(cap, puts_a_marker_behind_commands_that_overlap)
+Test(cap, marker_follows_run_of_overlapping_commands)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000, .depth = 64});
@@ -422,7 +422,7 @@ Test(cap, puts_a_marker_behind_commands_that_overlap)
     world_free(w);
 }
 
-Test(cap, lets_part_of_it_overlap_without_a_marker)
+Test(cap, overlapping_commands_get_marker_after_part_of_cap)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000, .depth = 32});
@@ -440,7 +440,7 @@ Test(cap, lets_part_of_it_overlap_without_a_marker)
 }
 
 /* The cap is full and one marker is out: commands that overlap wait for that marker. */
-Test(cap, that_is_full_puts_no_other_marker_among_commands_that_overlap)
+Test(cap, full_cap_adds_no_marker_among_overlapping_commands)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = 100, .depth = 32});

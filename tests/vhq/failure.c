@@ -3,7 +3,7 @@
 
 #include "tests/vhq/fake.h"
 
-Test(failure, of_a_deferred_command_is_reported_and_the_rest_goes_on)
+Test(failure, refused_deferred_command_is_reported_and_rest_goes_on)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 50});
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -30,7 +30,7 @@ Test(failure, of_a_deferred_command_is_reported_and_the_rest_goes_on)
 }
 
 /* A failure completes nothing: what was in flight still is. */
-Test(failure, that_the_context_survives_leaves_in_flight_what_is)
+Test(failure, nonfatal_error_leaves_earlier_work_in_flight)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 100});
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -49,7 +49,7 @@ Test(failure, that_the_context_survives_leaves_in_flight_what_is)
     world_free(w);
 }
 
-Test(failure, of_an_inline_command_gives_its_room_back)
+Test(failure, refused_inline_command_frees_its_room)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 100});
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -64,7 +64,7 @@ Test(failure, of_an_inline_command_gives_its_room_back)
     world_free(w);
 }
 
-Test(failure, of_markers_blocks_neither_the_cap_nor_a_sync)
+Test(failure, refused_markers_block_neither_cap_nor_sync)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 50, .depth = 4});
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -94,7 +94,7 @@ static void *dies(void *arg)
     return NULL;
 }
 
-Test(failure, of_the_context_ends_a_sync_that_has_begun)
+Test(failure, dead_context_ends_waiting_sync)
 {
     pthread_t t;
     struct world *w = world_new(NULL);
@@ -109,7 +109,7 @@ Test(failure, of_the_context_ends_a_sync_that_has_begun)
     world_free(w);
 }
 
-Test(failure, of_the_context_does_not_keep_buffered_commands_for_ever)
+Test(failure, dead_context_does_not_block_buffered_commands)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 50});
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -123,7 +123,7 @@ Test(failure, of_the_context_does_not_keep_buffered_commands_for_ever)
     world_free(w);
 }
 
-Test(failure, to_start_a_thread_makes_calls_wait_instead)
+Test(failure, without_dispatcher_thread_callers_submit_themselves)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 100});
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -142,7 +142,7 @@ Test(failure, to_start_a_thread_makes_calls_wait_instead)
     world_free(w);
 }
 
-Test(failure, of_the_producer_gives_a_command_up)
+Test(failure, command_given_up_by_its_caller_is_skipped)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);

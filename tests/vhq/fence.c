@@ -21,7 +21,7 @@ static struct world *two_streams(int *a, int *b)
     return w;
 }
 
-Test(fence, a_wait_stays_behind_a_held_record_and_its_stream_waits_too)
+Test(fence, held_record_blocks_wait_and_its_stream)
 {
     int a, b;
     struct world *w = two_streams(&a, &b);
@@ -39,7 +39,7 @@ Test(fence, a_wait_stays_behind_a_held_record_and_its_stream_waits_too)
     world_free(w);
 }
 
-Test(fence, a_re_record_stays_behind_held_waits)
+Test(fence, held_wait_blocks_re_record)
 {
     int a, b;
     struct world *w = two_streams(&a, &b);
@@ -59,7 +59,7 @@ Test(fence, a_re_record_stays_behind_held_waits)
     world_free(w);
 }
 
-Test(fence, later_waits_use_the_later_record)
+Test(fence, wait_uses_the_latest_record)
 {
     int a, b;
     struct world *w = two_streams(&a, &b);
@@ -74,7 +74,7 @@ Test(fence, later_waits_use_the_later_record)
     world_free(w);
 }
 
-Test(fence, inline_records_and_waits_need_no_dispatcher)
+Test(fence, records_and_waits_of_idle_streams_go_inline)
 {
     int a, b;
     struct world *w = two_streams(&a, &b);
@@ -115,7 +115,7 @@ Test(fence, wakes_the_dispatcher_of_another_context)
     world_free(v);
 }
 
-Test(fence, boost_reaches_through_to_another_context)
+Test(fence, boosted_drain_reaches_another_context)
 {
     struct world *w = world_new(NULL), *v = world_new(NULL);
     world_stream(w, VHQ_NONBLOCKING);
@@ -142,7 +142,7 @@ Test(fence, boost_reaches_through_to_another_context)
     world_free(v);
 }
 
-Test(fence, drain_waits_for_the_record_and_boosts_what_is_ahead)
+Test(fence, boosted_drain_submits_record_and_what_is_ahead)
 {
     int a, b;
     struct world *w = two_streams(&a, &b);
@@ -178,7 +178,7 @@ Test(fence, many_threads_drain_one_fence)
     world_free(w);
 }
 
-Test(fence, a_wait_whose_record_never_begins_blocks_nobody)
+Test(fence, record_never_begun_blocks_neither_wait_nor_drain)
 {
     int a, b;
     struct world *w = two_streams(&a, &b);
@@ -205,7 +205,7 @@ static void fenced(struct vhq *q, struct vhq_req req)
     vhq_end(q, NULL, 0);
 }
 
-Test(fence, a_wait_that_is_begun_before_its_record_does_not_wait_for_it)
+Test(fence, wait_ignores_record_begun_later)
 {
     int a, b;
     struct world *w = two_streams(&a, &b);
@@ -218,7 +218,7 @@ Test(fence, a_wait_that_is_begun_before_its_record_does_not_wait_for_it)
     world_free(w);
 }
 
-Test(fence, a_re_record_that_is_begun_before_the_record_does_not_wait_for_it)
+Test(fence, re_record_ignores_record_begun_later)
 {
     int a, b;
     struct world *w = two_streams(&a, &b);
@@ -230,7 +230,7 @@ Test(fence, a_re_record_that_is_begun_before_the_record_does_not_wait_for_it)
     world_free(w);
 }
 
-Test(fence, a_re_record_does_not_wait_for_waits_that_begin_later)
+Test(fence, re_record_ignores_waits_begun_later)
 {
     int a, b;
     struct world *w = two_streams(&a, &b);
@@ -245,7 +245,7 @@ Test(fence, a_re_record_does_not_wait_for_waits_that_begin_later)
     world_free(w);
 }
 
-Test(fence, come_from_a_pool)
+Test(fence, reuse_does_not_allocate)
 {
     struct vhq_fence *f[200];
     for (int i = 0; i < 200; i++)

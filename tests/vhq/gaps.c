@@ -120,7 +120,7 @@ static uint32_t goes(void)
     return in_device();
 }
 
-Test(gaps, that_are_long_let_more_go_until_somebody_is_due)
+Test(gaps, long_intervals_admit_more_until_request_is_due)
 {
     requests(70, 4000);
     cr_expect_eq(goes(), 2, "and he may come earlier than ever: %u", in_device());
@@ -129,13 +129,13 @@ Test(gaps, that_are_long_let_more_go_until_somebody_is_due)
     cr_expect_eq(goes(), 1, "%u", in_device());
 }
 
-Test(gaps, need_to_be_known)
+Test(gaps, few_known_intervals_admit_no_more)
 {
     requests(20, 4000);
     cr_expect_eq(goes(), 1, "%u", in_device());
 }
 
-Test(gaps, one_that_was_short_is_remembered)
+Test(gaps, short_interval_is_remembered_for_some_time)
 {
     requests(70, 4000);
     request();
@@ -148,7 +148,7 @@ Test(gaps, one_that_was_short_is_remembered)
     cr_expect_eq(goes(), 2, "%u", in_device());
 }
 
-Test(gaps, that_are_short_change_nothing)
+Test(gaps, short_intervals_admit_no_more)
 {
     requests(40, 200);
     cr_expect_eq(goes(), 1, "%u", in_device());
@@ -165,7 +165,7 @@ static uint64_t next_look_us(void)
 }
 
 /* After a new hold has begun, real time may soon come and go again, between two rare looks. */
-Test(gaps, a_long_hold_is_looked_at_less_often_until_another_one_begins)
+Test(gaps, long_hold_gets_rare_looks_until_next_hold_begins)
 {
     atomic_store(&w->stream[a].hold_since, clock_ns());
     atomic_store(&w->stream[a].hold, 1);

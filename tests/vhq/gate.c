@@ -46,7 +46,7 @@ static int between_gates(struct world *w, int stream, int n)
     return -1;
 }
 
-Test(gate, stands_after_so_much_estimated_work)
+Test(gate, follows_each_half_budget_of_estimated_work)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -58,7 +58,7 @@ Test(gate, stands_after_so_much_estimated_work)
     end(w);
 }
 
-Test(gate, goes_in_front_of_the_next_command_and_never_at_the_end)
+Test(gate, goes_before_next_command_not_after_last)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -71,7 +71,7 @@ Test(gate, goes_in_front_of_the_next_command_and_never_at_the_end)
     end(w);
 }
 
-Test(gate, makes_the_cap_deep)
+Test(gate, relaxes_the_cap)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -83,7 +83,7 @@ Test(gate, makes_the_cap_deep)
 
 /* A long command makes the distance between gates short, and that bounds a wait. As much as before
  * stays in flight; otherwise each thread that comes late would let the device run dry. */
-Test(gate, keeps_the_cap_deep_where_commands_turn_out_long)
+Test(gate, relaxes_the_cap_even_for_underestimated_commands)
 {
     struct world *w = gated();
     struct vhq_stats stats;
@@ -107,7 +107,7 @@ Test(gate, keeps_the_cap_deep_where_commands_turn_out_long)
     end(w);
 }
 
-Test(gate, a_hold_stops_what_is_in_flight_at_the_next_one)
+Test(gate, hold_stops_work_already_in_flight)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -124,7 +124,7 @@ Test(gate, a_hold_stops_what_is_in_flight_at_the_next_one)
     end(w);
 }
 
-Test(gate, is_further_off_while_only_rivals_are_there)
+Test(gate, distance_grows_with_only_rivals)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -135,7 +135,7 @@ Test(gate, is_further_off_while_only_rivals_are_there)
     end(w);
 }
 
-Test(gate, streams_that_run_beside_each_other_share_the_distance)
+Test(gate, concurrent_streams_share_the_distance)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -165,28 +165,28 @@ static uint32_t beside_long_ones(struct world *w, uint32_t eighths, uint32_t fla
     return in_device(w, b);
 }
 
-Test(gate, stops_one_long_command_and_not_one_of_each_stream)
+Test(gate, full_device_long_command_blocks_other_streams)
 {
     struct world *w = gated();
     cr_expect_eq(beside_long_ones(w, 8, 0), 0);
     end(w);
 }
 
-Test(gate, lets_long_commands_go_that_fit_side_by_side)
+Test(gate, long_commands_that_fit_together_go_in_parallel)
 {
     struct world *w = gated();
     cr_expect_eq(beside_long_ones(w, 4, 0), 1);
     end(w);
 }
 
-Test(gate, takes_no_graph_with_gates_of_its_own_for_one_long_command)
+Test(gate, self_gated_graph_does_not_block_other_streams)
 {
     struct world *w = gated();
     cr_expect_eq(beside_long_ones(w, 8, VHQ_GATED), 1);
     end(w);
 }
 
-Test(gate, never_between_commands_that_overlap)
+Test(gate, never_separates_overlapping_commands)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -203,7 +203,7 @@ Test(gate, never_between_commands_that_overlap)
     end(w);
 }
 
-Test(gate, a_stream_that_refuses_one_is_under_the_strict_cap)
+Test(gate, refusing_stream_is_under_strict_cap)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -228,7 +228,7 @@ Test(gate, a_stream_that_refuses_one_is_under_the_strict_cap)
     end(w);
 }
 
-Test(gate, there_are_none_while_they_are_switched_off)
+Test(gate, is_never_placed_while_switched_off)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -258,7 +258,7 @@ Test(gate, never_lacks_room_for_its_marker)
     end(w);
 }
 
-Test(gate, a_sync_waits_behind_a_closed_one)
+Test(gate, sync_after_release_completes_stopped_work)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -283,7 +283,7 @@ static bool dispatcher_is_blocked(struct world *w)
 }
 
 /* Behind a closed gate there is no progress, but that is no reason for the cap to give way. */
-Test(gate, a_hold_is_no_time_without_progress)
+Test(gate, hold_time_does_not_trigger_progress_guard)
 {
     struct world *w = gated();
     int a = world_stream(w, VHQ_NONBLOCKING);

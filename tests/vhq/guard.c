@@ -5,7 +5,7 @@
 #include "tests/vhq/capped.h"
 
 /* As behind a queue longer than the guard's patience: what the guard lets in must not fill it. */
-Test(guard, lets_a_command_in_where_nothing_progresses_and_twice_as_many_each_time)
+Test(guard, admits_doubling_numbers_while_nothing_progresses)
 {
     struct vhq_stats st;
     struct world *w = capped(100, 32);
@@ -98,7 +98,7 @@ static void *drains_for_end(void *q)
 }
 
 /* A host function that sleeps needs nothing, and a client that cuts in waits for all of that. */
-Test(guard, lets_in_what_takes_a_small_part_of_the_stand)
+Test(guard, admitted_work_is_small_part_of_stalled_time)
 {
     int a;
     struct world *w = stands_before(&a);
@@ -108,7 +108,7 @@ Test(guard, lets_in_what_takes_a_small_part_of_the_stand)
 }
 
 /* The host function may wait for the thread that waits for its commands to be submitted. */
-Test(guard, lets_twice_as_many_in_where_a_thread_waits_for_them)
+Test(guard, admits_doubling_numbers_while_a_thread_drains)
 {
     int a;
     pthread_t drainer;
@@ -122,7 +122,7 @@ Test(guard, lets_twice_as_many_in_where_a_thread_waits_for_them)
 }
 
 /* Natively a thread that waits for their end waits as long. */
-Test(guard, lets_no_more_in_for_who_waits_for_their_end)
+Test(guard, drain_for_end_admits_no_more)
 {
     int a;
     pthread_t drainer;
@@ -136,7 +136,7 @@ Test(guard, lets_no_more_in_for_who_waits_for_their_end)
 }
 
 /* Longer commands follow those that went before; the guard lets in no round of them. */
-Test(guard, lets_in_no_round_of_long_ones)
+Test(guard, admits_one_long_command_each_time)
 {
     int a;
     struct world *w = capped(100, 32);
@@ -155,7 +155,7 @@ Test(guard, lets_in_no_round_of_long_ones)
 }
 
 /* The stream that stands may have thousands of commands, called before those of other streams. */
-Test(guard, lets_one_in_of_a_stream_that_is_done_where_another_has_more_ahead)
+Test(guard, admits_one_command_of_idle_stream_beside_stalled_one)
 {
     struct world *w = capped(100, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -200,7 +200,7 @@ static struct world *one_stands(int *stands, int *other, int n)
 }
 
 /* Without this, each stream would wait for the guard behind those before it. */
-Test(guard, lets_one_in_of_each_stream_that_is_done_as_soon_as_the_one_before_is_complete)
+Test(guard, admits_next_idle_stream_when_previous_completes)
 {
     enum { N = 20 };
     int stands, other[N];
@@ -222,7 +222,7 @@ Test(guard, lets_one_in_of_each_stream_that_is_done_as_soon_as_the_one_before_is
 }
 
 /* The stream that stood made progress, so the cap is back. */
-Test(guard, lets_none_in_so_where_what_stood_gets_on)
+Test(guard, progress_of_stalled_stream_restores_the_cap)
 {
     int stands, other[3];
     struct world *w = one_stands(&stands, other, 3);
@@ -236,7 +236,7 @@ Test(guard, lets_none_in_so_where_what_stood_gets_on)
     world_free(w);
 }
 
-Test(guard, nor_where_it_is_gone)
+Test(guard, removal_of_stalled_stream_restores_the_cap)
 {
     int stands, other[3];
     struct world *w = one_stands(&stands, other, 3);
@@ -265,7 +265,7 @@ static void goes_on(struct world *w, int stream)
 }
 
 /* A thread may wait until what is behind the standing command is submitted, and then end it. */
-Test(guard, lets_more_in_of_what_stands_although_another_goes_on_beside_it)
+Test(guard, admits_more_of_stalled_stream_beside_running_one)
 {
     int stands, other[1];
     struct world *w = one_stands(&stands, other, 1);
@@ -279,7 +279,7 @@ Test(guard, lets_more_in_of_what_stands_although_another_goes_on_beside_it)
 }
 
 /* As above, but the other stream needs no guard: what stands leaves most of the device free. */
-Test(guard, lets_more_in_of_what_stands_although_others_have_room)
+Test(guard, admits_more_of_stalled_stream_while_others_have_room)
 {
     struct world *w = capped(100, 32);
     int stands = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
@@ -300,7 +300,7 @@ Test(guard, lets_more_in_of_what_stands_although_others_have_room)
 }
 
 /* A kernel stays for good, and another stream goes on: no command waits for the guard. */
-Test(guard, lets_none_in_where_nothing_is_behind_what_stands)
+Test(guard, admits_nothing_when_stalled_stream_has_no_more)
 {
     struct vhq_stats st;
     struct world *w = capped(100, 32);
@@ -322,7 +322,7 @@ Test(guard, lets_none_in_where_nothing_is_behind_what_stands)
 
 /* Otherwise, of streams that wait for each other, only two commands would go each time if a command
  * of another stream went between any two of theirs. */
-Test(guard, lets_twice_as_many_in_although_what_it_let_in_is_complete)
+Test(guard, completion_of_admitted_command_keeps_doubling)
 {
     int stands, other[3];
     struct world *w = one_stands(&stands, other, 3);
@@ -361,7 +361,7 @@ static struct world *more_admitted_than_there_are(int *stands)
 }
 
 /* The next command has to wait for the guard anew. */
-Test(guard, lets_none_in_for_what_is_gone)
+Test(guard, removal_of_stalled_stream_cancels_admissions)
 {
     int stands;
     struct world *w = more_admitted_than_there_are(&stands);
@@ -379,7 +379,7 @@ Test(guard, lets_none_in_for_what_is_gone)
 
 /* When a client above comes, what ran before is closed off in all streams at once. So the longest
  * need not be the oldest. */
-Test(guard, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
+Test(guard, waits_for_longest_command_in_flight)
 {
     static _Atomic uint32_t above;
     struct vhq_stats st;
@@ -406,7 +406,7 @@ Test(guard, lifts_no_sooner_than_the_longest_of_what_is_in_flight_takes)
 }
 
 /* Half a second is the longest time that an estimate in flight can hold. */
-Test(guard, what_is_known_to_take_seconds_does_not_lift_it_each_half_second)
+Test(guard, waits_for_commands_known_to_take_seconds)
 {
     struct vhq_stats st;
     clock_freeze();
@@ -429,7 +429,7 @@ Test(guard, what_is_known_to_take_seconds_does_not_lift_it_each_half_second)
 }
 
 /* Real-time requests are closer than the guard's time: that must not begin anew at each. */
-Test(guard, lifts_although_holds_come_and_go)
+Test(guard, admits_despite_recurring_holds)
 {
     struct world *w = capped(100, 32);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -449,7 +449,7 @@ Test(guard, lifts_although_holds_come_and_go)
     world_free(w);
 }
 
-Test(guard, a_lifted_cap_does_not_lift_a_hold)
+Test(guard, admits_no_held_command)
 {
     struct world *w = capped(100, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);

@@ -4,7 +4,7 @@
 
 #include "tests/vhq/fake.h"
 
-Test(hold, nothing_goes_between_hold_and_release)
+Test(hold, nothing_is_submitted_until_release)
 {
     struct vhq_stats st;
     struct world *w = world_new(NULL);
@@ -31,7 +31,7 @@ Test(hold, nothing_goes_between_hold_and_release)
 }
 
 /* Meanwhile, work that waits at gates is let out. */
-Test(hold, of_a_whole_set_is_one_of_streams_that_come_too)
+Test(hold, vhq_set_stand_stops_old_and_new_streams)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), before = launch(w, a, 1);
@@ -50,7 +50,7 @@ Test(hold, of_a_whole_set_is_one_of_streams_that_come_too)
 }
 
 /* The clock stands: neither the length of the hold nor the time since its end matters. */
-Test(hold, what_was_held_goes_at_the_first_look_after_the_hold)
+Test(hold, buffered_command_goes_at_first_look_after_release)
 {
     clock_freeze();
     struct world *w = world_new(NULL);
@@ -71,7 +71,7 @@ Test(hold, what_was_held_goes_at_the_first_look_after_the_hold)
 }
 
 /* The device may put both streams into one hardware queue. */
-Test(hold, a_wait_for_a_value_goes_behind_all_that_was_begun_before_it)
+Test(hold, value_wait_follows_all_earlier_commands)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -92,7 +92,7 @@ Test(hold, a_wait_for_a_value_goes_behind_all_that_was_begun_before_it)
     world_free(w);
 }
 
-Test(hold, the_applications_own_hold_stops_feeding_at_once)
+Test(hold, application_stops_submission_at_once)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -162,7 +162,7 @@ static void *drain_returned(void *arg)
 }
 
 /* The call in the driver may wait for what the thread that drains does next. */
-Test(hold, a_drain_of_what_has_returned_waits_for_no_call_that_has_not)
+Test(hold, drain_returned_ignores_unreturned_calls)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -199,7 +199,7 @@ static void *drain_unblocked(void *arg)
 }
 
 /* `second` is behind such a call by the legacy stream's rule, and `third` is behind `second`. */
-Test(hold, a_drain_of_what_is_unblocked_waits_for_nothing_behind_a_call_that_has_not_returned)
+Test(hold, drain_unblocked_skips_commands_behind_unreturned_call)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_BLOCKING), b = world_stream(w, VHQ_BLOCKING),
@@ -235,7 +235,7 @@ static void keep(struct vhq *q)
 }
 
 /* The call comes into the lists after the drain has looked at them, and nothing is submitted. */
-Test(hold, a_drain_of_what_is_unblocked_sees_a_call_that_is_listed_late)
+Test(hold, drain_unblocked_sees_call_listed_late)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_BLOCKING), legacy = world_stream(w, VHQ_LEGACY);
@@ -274,7 +274,7 @@ static void *stay_inside(void *arg)
 }
 
 /* The call is in the driver, and natively no other call would wait for it there. */
-Test(hold, nothing_waits_for_a_call_that_has_its_turn)
+Test(hold, call_inside_driver_blocks_no_other_command)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_BLOCKING), b = world_stream(w, VHQ_BLOCKING),
@@ -297,7 +297,7 @@ Test(hold, nothing_waits_for_a_call_that_has_its_turn)
 }
 
 /* Another stream may be held until the caller goes on. */
-Test(hold, a_drain_of_one_stream_waits_for_no_other)
+Test(hold, drain_of_one_stream_ignores_others)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), other = world_stream(w, VHQ_NONBLOCKING),
@@ -325,7 +325,7 @@ static void *drain_one_unblocked(void *arg)
 
 /* What the legacy rule puts ahead is still held. A thread that has left such a drain by a jump may
  * destroy the stream itself. */
-Test(hold, a_drain_of_one_stream_is_over_when_that_is_destroyed)
+Test(hold, destroying_stream_ends_its_drain)
 {
     struct world *w = world_new(NULL);
     int b = world_stream(w, VHQ_BLOCKING), legacy = world_stream(w, VHQ_LEGACY);
@@ -344,7 +344,7 @@ Test(hold, a_drain_of_one_stream_is_over_when_that_is_destroyed)
 }
 
 /* A drain of the legacy stream does not wait for non-blocking streams. */
-Test(hold, a_drain_for_the_legacy_stream_waits_for_no_other)
+Test(hold, legacy_drain_ignores_non_blocking_streams)
 {
     struct world *w = world_new(NULL);
     int b = world_stream(w, VHQ_BLOCKING), other = world_stream(w, VHQ_NONBLOCKING);
@@ -359,7 +359,7 @@ Test(hold, a_drain_for_the_legacy_stream_waits_for_no_other)
     world_free(w);
 }
 
-Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
+Test(hold, uncopyable_call_waits_for_its_turn)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -380,7 +380,7 @@ Test(hold, a_call_that_cannot_be_copied_waits_for_its_turn)
 }
 
 /* The clock stands: the cap lifts where nothing progresses for a tenth of a second. */
-Test(hold, a_turn_waits_for_room_and_consumes_it)
+Test(hold, turn_waits_for_room)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = 2});
@@ -399,7 +399,7 @@ Test(hold, a_turn_waits_for_room_and_consumes_it)
     world_free(w);
 }
 
-Test(hold, a_boosted_turn_takes_what_is_ahead_along)
+Test(hold, boosted_turn_submits_what_is_ahead)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -419,7 +419,7 @@ Test(hold, a_boosted_turn_takes_what_is_ahead_along)
     world_free(w);
 }
 
-Test(hold, a_boosted_drain_of_the_set_takes_all_and_no_more)
+Test(hold, boosted_set_drain_submits_only_earlier_commands)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_BLOCKING), b = world_stream(w, VHQ_LEGACY);
@@ -437,7 +437,7 @@ Test(hold, a_boosted_drain_of_the_set_takes_all_and_no_more)
     world_free(w);
 }
 
-Test(hold, a_boosted_re_record_takes_the_waits_along)
+Test(hold, boosted_drain_of_re_record_submits_earlier_waits)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);

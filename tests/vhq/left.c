@@ -39,7 +39,7 @@ static bool waits(struct world *w, int command)
     return !submitted(w, command);
 }
 
-Test(left, what_a_stream_has_in_flight_counts_until_it_has_run)
+Test(left, work_of_ended_stream_counts_until_complete)
 {
     struct world *w = capped();
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -56,7 +56,7 @@ Test(left, what_a_stream_has_in_flight_counts_until_it_has_run)
 }
 
 /* However many streams come, at most two commands are in flight by the estimates: the cap. */
-Test(left, streams_for_one_command_each_get_no_more_than_one_stream)
+Test(left, short_lived_streams_together_stay_within_the_cap)
 {
     struct world *w = capped();
     uint64_t most = 0;
@@ -76,7 +76,7 @@ Test(left, streams_for_one_command_each_get_no_more_than_one_stream)
     world_free(w);
 }
 
-Test(left, what_has_run_leaves_nothing)
+Test(left, stream_known_complete_ends_without_marker)
 {
     clock_freeze();
     struct world *w = world_new_asked(&(struct vhq_config){.budget_us = BUDGET_US});
@@ -90,7 +90,7 @@ Test(left, what_has_run_leaves_nothing)
 }
 
 /* While the process is alone nothing is counted, but a client above may come. */
-Test(left, what_went_while_alone_is_closed_off)
+Test(left, end_of_stream_marks_its_loose_work)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = BUDGET_US, .above = &above});
@@ -108,7 +108,7 @@ Test(left, what_went_while_alone_is_closed_off)
 }
 
 /* A thread's own stream ends with its thread; after that no other thread can name it. */
-Test(left, what_no_marker_can_follow_counts_for_as_long_as_the_estimates_say)
+Test(left, unmarked_work_counts_for_its_estimated_time)
 {
     struct world *w = capped();
     int a = world_stream(w, VHQ_BLOCKING);
@@ -124,7 +124,7 @@ Test(left, what_no_marker_can_follow_counts_for_as_long_as_the_estimates_say)
 }
 
 /* Behind markers that are out, it counts at least until those are reached. */
-Test(left, what_no_marker_can_follow_ends_after_what_it_follows)
+Test(left, unmarked_work_counts_until_marker_ahead_is_reached)
 {
     struct world *w = capped();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -140,7 +140,7 @@ Test(left, what_no_marker_can_follow_ends_after_what_it_follows)
 }
 
 /* There is room for the last marker when all others are out. */
-Test(left, the_last_marker_has_room)
+Test(left, last_marker_has_room_when_all_others_are_out)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = 4, .depth = 1024});
@@ -166,7 +166,7 @@ Test(left, the_last_marker_has_room)
 }
 
 /* The words are freed with the set: nothing reads them any more. */
-Test(left, nothing_counts_when_the_set_is_finished)
+Test(left, finished_set_counts_nothing)
 {
     struct world *w = capped();
     int a = world_stream(w, VHQ_NONBLOCKING);

@@ -26,7 +26,7 @@ static int threads_named(const char *name)
     return n;
 }
 
-Test(life, no_thread_before_something_is_buffered_and_none_afterwards)
+Test(life, thread_starts_on_first_buffering_and_ends_with_set)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -90,7 +90,7 @@ Test(life, ten_thousand_vhqs_come_and_go_without_growth)
     world_free(w);
 }
 
-Test(life, a_set_that_is_destroyed_submits_everything_first)
+Test(life, destroying_set_submits_everything_first)
 {
     static struct world *w;
     static _Atomic uint32_t seen;
@@ -119,7 +119,7 @@ static void *syncs(void *arg)
     return NULL;
 }
 
-Test(life, vhqs_may_die_while_others_sync_the_context)
+Test(life, vhqs_may_be_destroyed_during_context_sync)
 {
     struct world *w = world_new(NULL);
     struct syncer s = {.w = w};
@@ -213,7 +213,7 @@ static int child(struct world *w)
     return 0;
 }
 
-Test(life, a_forked_child_passes_straight_through)
+Test(life, forked_child_bypasses_vhqs)
 {
     int status;
     struct world *w = world_new(NULL);

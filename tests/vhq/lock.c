@@ -17,7 +17,7 @@ static void *take(void *unused)
 }
 
 /* No call tells when threads sleep on the lock, but its word does, which is not free meanwhile. */
-Test(vhq_lock, those_who_wait_get_it_when_it_is_given_back)
+Test(vhq_lock, every_waiter_acquires_after_release)
 {
     pthread_t thread[WAITERS];
     cr_assert(lock_word_try(&word));

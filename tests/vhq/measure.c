@@ -77,7 +77,7 @@ static uint32_t goes(void)
     return in_device();
 }
 
-Test(measure, that_agrees_with_the_estimates_leaves_the_budget)
+Test(measure, accurate_estimates_keep_the_full_budget)
 {
     for (int i = 0; i < 20; i++)
         take(1, EST_US * PAIR);
@@ -86,14 +86,14 @@ Test(measure, that_agrees_with_the_estimates_leaves_the_budget)
 }
 
 /* As with kernels whose grid does not tell how much they do. */
-Test(measure, of_one_that_took_eight_times_as_long_leaves_an_eighth)
+Test(measure, eightfold_overrun_divides_budget_by_eight)
 {
     take(1, 8 * EST_US * PAIR);
     cr_expect(scale() > 7 * SCALE_ONE && scale() <= 8 * SCALE_ONE, "%u", scale());
     cr_expect_eq(goes(), 1, "%u", in_device());
 }
 
-Test(measure, of_long_ones_in_turns_with_short_ones_is_that_of_the_long_ones)
+Test(measure, long_commands_outweigh_alternating_short_ones)
 {
     for (int i = 0; i < 8; i++) {
         take(1, 16 * EST_US * PAIR);
@@ -102,7 +102,7 @@ Test(measure, of_long_ones_in_turns_with_short_ones_is_that_of_the_long_ones)
     }
 }
 
-Test(measure, forgets_one_long_one_among_short_ones)
+Test(measure, single_long_command_is_forgotten)
 {
     take(1, 16 * EST_US * PAIR);
     for (int i = 0; i < 16; i++)
@@ -111,7 +111,7 @@ Test(measure, forgets_one_long_one_among_short_ones)
 }
 
 /* One kernel of eight is long, and no parameter tells which: it must not find eight in flight. */
-Test(measure, remembers_long_ones_that_come_again_among_short_ones)
+Test(measure, recurring_long_commands_are_remembered)
 {
     for (int i = 0; i < 3; i++) {
         take(1, 16 * EST_US * PAIR);
@@ -134,17 +134,17 @@ static uint32_t goes_where_long_ones_come_again(uint64_t us)
     return in_device();
 }
 
-Test(measure, lets_one_that_fits_stand_behind_what_runs_where_long_ones_come_again)
+Test(measure, fitting_command_queues_despite_recurring_long_ones)
 {
     cr_expect_eq(goes_where_long_ones_come_again(BUDGET_US / 16), 2, "%u", in_device());
 }
 
-Test(measure, lets_none_that_may_be_too_long_stand_behind_what_runs)
+Test(measure, possibly_overlong_command_does_not_queue)
 {
     cr_expect_eq(goes_where_long_ones_come_again(BUDGET_US / 8), 1, "%u", in_device());
 }
 
-Test(measure, forgets_long_ones_that_come_no_more)
+Test(measure, long_commands_are_forgotten_after_many_short_ones)
 {
     for (int i = 0; i < 3; i++) {
         take(1, 16 * EST_US * PAIR);
@@ -156,7 +156,7 @@ Test(measure, forgets_long_ones_that_come_no_more)
 }
 
 /* There was no look while it ran: it may have been complete for long. */
-Test(measure, does_not_take_a_late_look_for_a_long_kernel)
+Test(measure, late_look_does_not_count_as_long_kernel)
 {
     launch(w, a, EST_US * PAIR);
     look();
@@ -185,7 +185,7 @@ static void take_held(uint64_t held_us)
     look();
 }
 
-Test(measure, does_not_take_a_hold_for_a_long_kernel)
+Test(measure, hold_does_not_count_as_long_kernel)
 {
     take_held(1000);
     cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
@@ -194,7 +194,7 @@ Test(measure, does_not_take_a_hold_for_a_long_kernel)
 }
 
 /* Commands behind a host function are not measured while that is in the stream. */
-Test(measure, does_not_take_a_host_function_for_a_long_kernel)
+Test(measure, host_function_does_not_count_as_long_kernel)
 {
     world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED});
     take(2, 100 * EST_US * PAIR);
@@ -204,7 +204,7 @@ Test(measure, does_not_take_a_host_function_for_a_long_kernel)
     cr_expect_gt(scale(), 3 * SCALE_ONE, "a record waits for nothing: %u", scale());
 }
 
-Test(measure, does_not_take_what_goes_before_a_stream_for_its_own)
+Test(measure, stream_below_another_priority_is_not_measured)
 {
     int high = world_stream_of_priority(w, -5);
     take(1, 8 * EST_US * PAIR);
@@ -213,7 +213,7 @@ Test(measure, does_not_take_what_goes_before_a_stream_for_its_own)
 }
 
 /* With several streams side by side, each waits for all that the device has. */
-Test(measure, compares_with_all_that_the_device_has)
+Test(measure, time_shared_with_other_streams_is_no_overrun)
 {
     int b = world_stream(w, VHQ_NONBLOCKING);
     launch(w, b, EST_US * PAIR);
@@ -230,7 +230,7 @@ Test(measure, compares_with_all_that_the_device_has)
 
 /* A fast device, or estimates taken while others had the device: more goes while the process is
  * alone, but no more than the budget beside a client above. */
-Test(measure, of_what_is_faster_changes_only_what_goes_alone)
+Test(measure, fast_commands_raise_only_the_loose_bound)
 {
     for (int i = 0; i < 40; i++)
         take(1, EST_US / 10);
@@ -239,7 +239,7 @@ Test(measure, of_what_is_faster_changes_only_what_goes_alone)
     cr_expect_eq(goes(), BUDGET_US / EST_US, "%u", in_device());
 }
 
-Test(measure, that_there_is_none_of_yet_leaves_one_at_a_time)
+Test(measure, untried_set_admits_one_command_at_a_time)
 {
     struct world *untried =
         world_new(&(struct vhq_config){.budget_us = BUDGET_US, .untried = true});

@@ -207,7 +207,7 @@ Test(order, is_legal_in_200_random_programs_with_holds_and_caps)
         free_program(seed);
 }
 
-Test(order, drains_with_boost_exactly_what_they_depend_on)
+Test(order, boosted_drain_submits_exactly_its_dependencies)
 {
     for (uint32_t seed = 1; seed <= 150; seed++) {
         uint32_t s = seed * 77;
@@ -237,7 +237,7 @@ Test(order, drains_with_boost_exactly_what_they_depend_on)
 
 /* The dispatcher looked at a stream while it was empty, and the next stream already has a later
  * command. What such a look finds must be left for the next look. By hand, without a dispatcher. */
-Test(order, leaves_what_a_look_may_have_seen_too_early)
+Test(order, look_leaves_commands_newer_than_its_start)
 {
     struct world *w = world_new(NULL);
     struct vhq_set *s = w->set;
@@ -301,7 +301,7 @@ static void crowd_free(struct world *w)
  * them. */
 enum { EACH = 8, MOST = 6 };
 
-Test(order, the_end_of_a_hold_has_no_look_at_all_streams_for_each_of_them)
+Test(order, release_does_not_scan_all_streams_per_command)
 {
     struct world *w = crowd(EACH);
     cr_assert_not(goes(w->set));
@@ -313,7 +313,7 @@ Test(order, the_end_of_a_hold_has_no_look_at_all_streams_for_each_of_them)
     crowd_free(w);
 }
 
-Test(order, a_stream_that_is_held_has_no_look_at_all_others_for_each_command)
+Test(order, held_stream_causes_no_full_scan_per_command)
 {
     struct world *w = crowd(EACH);
     vhq_hold(w->stream[0].q);
@@ -329,7 +329,7 @@ Test(order, a_stream_that_is_held_has_no_look_at_all_others_for_each_command)
     crowd_free(w);
 }
 
-Test(order, while_one_word_holds_all_streams_it_alone_is_looked_at)
+Test(order, look_under_hold_reads_only_the_shared_hold_word)
 {
     struct world *w = crowd(1);
     cr_assert_not(goes(w->set));
@@ -348,7 +348,7 @@ Test(order, while_one_word_holds_all_streams_it_alone_is_looked_at)
 }
 
 /* A command that cannot go passes its boost on to those ahead of it, and they go at once. */
-Test(order, what_is_boosted_by_a_short_look_goes_at_once)
+Test(order, boost_passed_on_by_short_look_acts_at_once)
 {
     struct world *w = world_new(&(struct vhq_config){.budget_us = 100, .depth = 1024});
     struct vhq_set *s = w->set;

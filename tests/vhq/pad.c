@@ -65,7 +65,7 @@ Test(pad, without_room_nothing_goes)
     cr_expect_eq(padded(), 0);
 }
 
-Test(pad, what_fits_goes)
+Test(pad, kernel_goes_once_it_fits_the_room)
 {
     world_room(w, 3, SOON_US);
     goes(kernel(a, 10, 3));
@@ -77,13 +77,13 @@ Test(pad, what_fits_goes)
     cr_expect_eq(padded(), 2);
 }
 
-Test(pad, what_is_not_known_stays)
+Test(pad, kernel_of_unknown_cost_stays_held)
 {
     world_room(w, 8, SOON_US);
     stays(launch(w, a, 10));
 }
 
-Test(pad, what_would_outlast_those_who_hold_it_stays)
+Test(pad, kernel_outlasting_its_holder_stays_held)
 {
     world_room(w, 8, 50);
     int longer = kernel(a, 60, 1);
@@ -93,7 +93,7 @@ Test(pad, what_would_outlast_those_who_hold_it_stays)
     goes_at_last(longer);
 }
 
-Test(pad, what_is_in_front_of_it_in_its_stream_counts)
+Test(pad, kernels_ahead_in_stream_add_to_duration)
 {
     world_room(w, 8, 100);
     goes(kernel(a, 60, 1));
@@ -102,7 +102,7 @@ Test(pad, what_is_in_front_of_it_in_its_stream_counts)
     goes_at_last(behind);
 }
 
-Test(pad, streams_share_the_room_and_the_commands_of_one_do_not)
+Test(pad, room_is_shared_among_streams_not_within_one)
 {
     world_room(w, 4, SOON_US);
     goes(kernel(a, 10, 3));
@@ -113,7 +113,7 @@ Test(pad, streams_share_the_room_and_the_commands_of_one_do_not)
     cr_expect_eq(padded(), 3);
 }
 
-Test(pad, what_was_in_flight_when_the_hold_began_counts)
+Test(pad, work_in_flight_at_start_of_hold_takes_room)
 {
     atomic_store(&w->stream[b].hold, 0);
     launch(w, b, 10); /* it is not known how much of the device this one takes */
@@ -124,7 +124,7 @@ Test(pad, what_was_in_flight_when_the_hold_began_counts)
     goes_at_last(beside);
 }
 
-Test(pad, the_cap_holds)
+Test(pad, cap_still_applies)
 {
     world_room(w, 8, SOON_US);
     goes(kernel(a, 150, 1));
@@ -133,7 +133,7 @@ Test(pad, the_cap_holds)
     goes_at_last(behind);
 }
 
-Test(pad, a_record_goes_with_them_and_other_free_commands_do_not)
+Test(pad, record_goes_but_other_uncounted_commands_stay)
 {
     world_room(w, 1, SOON_US);
     goes(world_call(w, &(struct call){.stream = a, .what = RECORD, .flags = VHQ_BESIDE}));
@@ -141,7 +141,7 @@ Test(pad, a_record_goes_with_them_and_other_free_commands_do_not)
     cr_expect_eq(padded(), 0);
 }
 
-Test(pad, the_applications_own_hold_is_none_of_its_business)
+Test(pad, application_hold_is_respected)
 {
     world_room(w, 8, SOON_US);
     vhq_hold(w->stream[a].q);

@@ -59,7 +59,7 @@ Test(parts, each_takes_room_of_its_own)
     vhq_drain(w->stream[a].q, false);
 }
 
-Test(parts, a_hold_stops_what_has_not_gone)
+Test(parts, hold_stops_the_rest_of_a_command)
 {
     int k = in_parts(0);
     complete_one(k, 2);
@@ -77,7 +77,7 @@ Test(parts, a_hold_stops_what_has_not_gone)
     cr_assert_eq(went(k), PARTS);
 }
 
-Test(parts, what_follows_waits_for_the_last_and_others_do_not)
+Test(parts, followers_wait_for_the_last_but_others_do_not)
 {
     int k = in_parts(0), next = launch(w, a, 1), after = launch(w, legacy, 1);
     complete_one(k, 2);
@@ -95,7 +95,7 @@ Test(parts, what_follows_waits_for_the_last_and_others_do_not)
     cr_assert_lt(w->command[next].submitted, w->command[after].submitted);
 }
 
-Test(parts, of_a_command_that_has_begun_none_is_dropped)
+Test(parts, reset_drops_none_of_a_command_already_begun)
 {
     int k = in_parts(0), next = launch(w, a, 1), later = in_parts(0);
     complete_one(k, 2);
@@ -108,7 +108,7 @@ Test(parts, of_a_command_that_has_begun_none_is_dropped)
     cr_assert_eq(went(later), 0);
 }
 
-Test(parts, a_failure_is_the_last)
+Test(parts, failure_ends_the_command)
 {
     int k = world_call(w, &(struct call){.stream = a, .est_ns = 1000, .parts_of = 3, .fail = 1});
     vhq_drain(w->stream[a].q, false);
@@ -121,7 +121,7 @@ static void *call_inline(void *user)
     return user;
 }
 
-Test(parts, a_thread_that_submits_by_itself_waits_before_each)
+Test(parts, inline_caller_waits_before_each)
 {
     pthread_t t;
     int k = w->commands;

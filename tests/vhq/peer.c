@@ -65,7 +65,7 @@ static uint64_t releases(void)
     return st.peer_releases;
 }
 
-Test(peer, a_write_goes_by_its_bound_with_what_is_ahead_of_it_and_no_more)
+Test(peer, overdue_write_goes_with_only_what_is_ahead)
 {
     hold(BIT_BOUNDED);
     int ahead = launch(w, a, 10), first = ring(a), between = launch(w, a, 10), second = ring(a);
@@ -89,7 +89,7 @@ Test(peer, a_write_goes_by_its_bound_with_what_is_ahead_of_it_and_no_more)
     cr_expect_eq(releases(), 2);
 }
 
-Test(peer, what_the_write_follows_in_other_queues_goes_too)
+Test(peer, overdue_write_takes_its_dependencies_in_other_queues)
 {
     hold(BIT_BOUNDED);
     int ahead = launch(w, b, 10);
@@ -116,7 +116,7 @@ static void gap(int command)
     WAIT_FOR(submitted(w, command));
 }
 
-Test(peer, holds_that_end_in_between_do_not_put_it_off)
+Test(peer, interrupted_holds_do_not_delay_a_write)
 {
     int ahead[3];
 
@@ -135,7 +135,7 @@ Test(peer, holds_that_end_in_between_do_not_put_it_off)
     cr_expect(submitted(w, ahead[2]));
 }
 
-Test(peer, the_budget_bounds_what_is_in_flight)
+Test(peer, overdue_write_stays_within_the_budget)
 {
     int kernel[3];
 
@@ -151,7 +151,7 @@ Test(peer, the_budget_bounds_what_is_in_flight)
     WAIT_FOR(submitted(w, write));
 }
 
-Test(peer, a_hold_of_other_kinds_is_not_bounded)
+Test(peer, pause_and_application_hold_have_no_bound)
 {
     hold(BIT_BOUNDED | BIT_UNBOUNDED);
     int write = ring(a);
@@ -166,7 +166,7 @@ Test(peer, a_hold_of_other_kinds_is_not_bounded)
     WAIT_FOR(submitted(w, write));
 }
 
-Test(peer, held_work_without_writes_is_left_alone)
+Test(peer, work_without_writes_stays_held)
 {
     hold(BIT_BOUNDED);
     int kernel = launch(w, a, 10);
@@ -175,7 +175,7 @@ Test(peer, held_work_without_writes_is_left_alone)
     cr_expect_eq(releases(), 0);
 }
 
-Test(peer, where_kernels_ring_a_budget_of_them_goes)
+Test(peer, ringing_kernels_go_one_budget_at_a_time)
 {
     int kernel[5];
 
@@ -200,7 +200,7 @@ Test(peer, where_kernels_ring_a_budget_of_them_goes)
 
 TestSuite(peer_unbounded, .fini = teardown);
 
-Test(peer_unbounded, without_a_bound_a_write_waits_as_long_as_the_hold_lasts)
+Test(peer_unbounded, write_waits_until_hold_ends)
 {
     open_with(0);
     hold(BIT_BOUNDED);

@@ -13,7 +13,7 @@ static int dropped_count(struct world *w)
 }
 
 /* The dispatcher, which is to drop them, is in the driver. */
-Test(reset, what_it_drops_is_not_buffered_any_more)
+Test(reset, dropped_commands_no_longer_count_as_buffered)
 {
     struct vhq_stats st;
     struct world *w = world_new(NULL);
@@ -35,7 +35,7 @@ Test(reset, what_it_drops_is_not_buffered_any_more)
     world_free(w);
 }
 
-Test(reset, drops_what_is_buffered_and_counts_it)
+Test(reset, drops_and_counts_buffered_commands)
 {
     struct vhq_stats st;
     struct world *w = world_new(NULL);
@@ -82,7 +82,7 @@ Test(reset, keeps_the_command_that_is_being_submitted)
     world_free(w);
 }
 
-Test(reset, releases_fences_and_those_who_wait_for_them)
+Test(reset, releases_fences_and_their_waiters)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -107,7 +107,7 @@ static void *drains(void *arg)
     return NULL;
 }
 
-Test(reset, wakes_who_drains)
+Test(reset, wakes_draining_thread)
 {
     pthread_t t;
     struct world *w = world_new(NULL);
@@ -161,7 +161,7 @@ static void *resets(void *arg)
     return (void *)n;
 }
 
-Test(reset, races_with_everything_and_loses_nothing)
+Test(reset, races_with_launches_and_loses_no_command)
 {
     pthread_t t;
     void *n;
@@ -180,7 +180,7 @@ Test(reset, races_with_everything_and_loses_nothing)
     world_free(w);
 }
 
-Test(reset, abandoning_a_set_drops_the_rest)
+Test(reset, abandoning_a_held_set_returns)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);

@@ -37,7 +37,7 @@ static struct vhq_residue residue(struct world *w)
     return r;
 }
 
-Test(residue, of_nothing_is_nothing)
+Test(residue, idle_set_has_none)
 {
     struct world *w = world(false);
     world_stream(w, VHQ_NONBLOCKING);
@@ -47,7 +47,7 @@ Test(residue, of_nothing_is_nothing)
     end(w);
 }
 
-Test(residue, is_all_that_is_in_flight_in_the_longest_stream)
+Test(residue, equals_work_of_the_longest_stream)
 {
     struct world *w = world(false);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -60,7 +60,7 @@ Test(residue, is_all_that_is_in_flight_in_the_longest_stream)
     end(w);
 }
 
-Test(residue, shrinks_while_the_oldest_runs)
+Test(residue, shrinks_as_oldest_command_runs)
 {
     struct world *w = world(false);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -72,7 +72,7 @@ Test(residue, shrinks_while_the_oldest_runs)
     end(w);
 }
 
-Test(residue, ends_with_what_was_in_flight)
+Test(residue, is_zero_once_everything_completed)
 {
     struct world *w = world(false);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -88,7 +88,7 @@ Test(residue, ends_with_what_was_in_flight)
 
 /* The marker at the last gate is complete once the commands before it are, so what is behind it
  * runs only if the gate is open. */
-Test(residue, reaches_to_the_next_gate_and_is_none_at_a_closed_one)
+Test(residue, reaches_to_next_gate_and_is_zero_when_stopped)
 {
     struct world *w = world(true);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -111,7 +111,7 @@ Test(residue, reaches_to_the_next_gate_and_is_none_at_a_closed_one)
 }
 
 /* A long command passed its gate before the hold, and nothing stops it. */
-Test(residue, is_what_passed_its_gate_before_the_hold)
+Test(residue, includes_command_that_passed_its_gate_before_hold)
 {
     struct world *w = world(true);
     int a = world_stream(w, VHQ_NONBLOCKING);

@@ -88,7 +88,7 @@ static void fill(struct ring *r, uint64_t ticket)
         pop_and_check(r, ticket + i);
 }
 
-Test(ring, holds_as_many_commands_wherever_it_became_empty)
+Test(ring, keeps_capacity_wherever_it_became_empty)
 {
     struct ring r = {.max_commands = 4096};
     cr_assert(ring_alloc(&r));

@@ -33,7 +33,7 @@ static void make_room(struct world *w, int stream, int last)
     WAIT_FOR(submitted(w, last));
 }
 
-Test(room, others_go_while_a_command_waits_for_room)
+Test(room, full_stream_blocks_no_other_stream)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -52,7 +52,7 @@ Test(room, others_go_while_a_command_waits_for_room)
 }
 
 /* Its own stream's next commands wait, and so does a legacy command behind a blocking stream's. */
-Test(room, what_follows_a_command_that_waits_for_room_waits_with_it)
+Test(room, full_stream_blocks_its_followers)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_BLOCKING), legacy = world_stream(w, VHQ_LEGACY);
@@ -71,7 +71,7 @@ Test(room, what_follows_a_command_that_waits_for_room_waits_with_it)
     world_free(w);
 }
 
-Test(room, several_streams_may_lack_it_at_a_time_and_again)
+Test(room, several_streams_may_be_full_repeatedly)
 {
     enum { FULL = 4 };
     int a[FULL], last[FULL];
@@ -98,7 +98,7 @@ Test(room, several_streams_may_lack_it_at_a_time_and_again)
     world_free(w);
 }
 
-Test(room, a_set_closes_when_its_commands_have_found_room)
+Test(room, set_closes_after_full_stream_got_room)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);

@@ -36,14 +36,14 @@ static void one_has_each_shift(uint32_t of)
     cr_assert(moves, "requests that come at a pace would always meet the same one");
 }
 
-Test(shift, is_one_process_s_at_a_time_and_each_one_s_in_each_round)
+Test(shift, each_process_has_exactly_one_per_round)
 {
     one_has_each_shift(2);
     one_has_each_shift(3);
     one_has_each_shift(8);
 }
 
-Test(shift, that_is_over_is_followed_by_another)
+Test(shift, recurs_within_two_rounds)
 {
     for (uint64_t now = 0; now < ROUNDS * SHIFT_NS; now += SHIFT_NS / 7) {
         uint64_t from = shift_from(1, 5, SHIFT_NS, now);
@@ -95,7 +95,7 @@ static void done(void)
     world_free(w);
 }
 
-Test(shift, of_another_process_lets_nothing_go)
+Test(shift, blocks_all_but_the_process_that_has_it)
 {
     world_of_two();
     advance_to(false);
@@ -120,7 +120,7 @@ static void advance_to_end(uint64_t length, uint64_t left, uint64_t now)
     clock_advance(from + length - left - clock_ns());
 }
 
-Test(shift, that_would_end_before_a_long_command_does_is_left_to_what_is_short)
+Test(shift, long_command_waits_if_remaining_time_is_too_short)
 {
     world_of_two();
     const uint64_t length = (uint64_t)SHIFT_NS << 5;
@@ -146,7 +146,7 @@ Test(shift, that_would_end_before_a_long_command_does_is_left_to_what_is_short)
 
 /* What was in flight took 16 times as long as estimated. What is left of a shift is compared with
  * estimates without that factor, or its last part would be lost. */
-Test(shift, is_not_lost_for_commands_that_turned_out_longer)
+Test(shift, remaining_time_is_compared_with_unscaled_estimate)
 {
     world_of_two();
     const uint64_t length = (uint64_t)SHIFT_NS << 5;
@@ -162,7 +162,7 @@ Test(shift, is_not_lost_for_commands_that_turned_out_longer)
     done();
 }
 
-Test(shift, of_its_own_has_all_of_the_budget)
+Test(shift, owner_gets_the_full_budget)
 {
     world_of_two();
     advance_to(true);
@@ -173,7 +173,7 @@ Test(shift, of_its_own_has_all_of_the_budget)
     done();
 }
 
-Test(shift, is_nobody_s_while_one_has_the_device_for_itself)
+Test(shift, does_not_restrict_a_single_process)
 {
     world_of_two();
     atomic_store(&word, VHQ_SHIFT_OF);
@@ -184,7 +184,7 @@ Test(shift, is_nobody_s_while_one_has_the_device_for_itself)
 }
 
 /* What is in flight may wait for what is buffered, in this process or in one that waits for it. */
-Test(shift, of_another_process_is_no_progress)
+Test(shift, guard_ignores_time_of_other_processes)
 {
     enum { GUARD_NS = 100 * 1000000, STEP_NS = 100 * 1000 };
     world_of_two();
@@ -220,7 +220,7 @@ static void launch_until_full(int commands)
 }
 
 /* A hold begins in another process's shift. */
-Test(shift, of_another_process_and_a_hold_in_it_count_once)
+Test(shift, hold_in_time_of_another_process_counts_once)
 {
     enum { HELD_NS = 60 * 1000000 };
     world_of_two();
@@ -239,7 +239,7 @@ Test(shift, of_another_process_and_a_hold_in_it_count_once)
 }
 
 /* The guard lets in one of each other stream; in this shift they would all follow at once. */
-Test(shift, of_another_process_lets_nothing_in_beside_what_stands)
+Test(shift, guard_admits_no_idle_stream_in_time_of_others)
 {
     world_of_two();
     int b = world_stream(w, VHQ_NONBLOCKING), c = world_stream(w, VHQ_NONBLOCKING);
@@ -262,7 +262,7 @@ Test(shift, of_another_process_lets_nothing_in_beside_what_stands)
 }
 
 /* The guard let in more than there was. What comes later may go, but not in this shift. */
-Test(shift, of_another_process_lets_nothing_in_that_comes_later)
+Test(shift, guard_admits_no_later_command_in_time_of_others)
 {
     world_of_two();
     launch_until_full(4);
@@ -283,7 +283,7 @@ Test(shift, of_another_process_lets_nothing_in_that_comes_later)
 }
 
 /* By that the guard tells a long queue from a fault: one command each time, not twice as many. */
-Test(shift, tells_that_the_work_of_others_gets_on)
+Test(shift, progress_of_others_keeps_guard_from_doubling)
 {
     word = 0;
     clock_freeze();

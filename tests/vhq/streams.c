@@ -14,7 +14,7 @@ static int launch_part(struct world *w, int stream, uint64_t est_us, uint32_t ei
 
 /* However many streams have something buffered, and whichever become empty. Which stream's command
  * is in the driver while the holds end one after another is left open. */
-Test(streams, of_many_streams_the_earliest_command_goes_first)
+Test(streams, earliest_command_among_many_goes_first)
 {
     enum { EACH = ROOM_SURE - 4, CALLS = STREAMS_MAX * EACH }; /* one thread dispatches all */
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = CALLS});
@@ -47,7 +47,7 @@ Test(streams, of_many_streams_the_earliest_command_goes_first)
 }
 
 /* Otherwise each look at all heads would let as many short ones go anew. */
-Test(streams, commands_that_nothing_keeps_go_by_looks_at_the_earliest_alone)
+Test(streams, unblocked_commands_go_by_short_looks)
 {
     enum { CALLS = 8 };
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = 64});
@@ -69,7 +69,7 @@ Test(streams, commands_that_nothing_keeps_go_by_looks_at_the_earliest_alone)
 }
 
 /* Each stream has its own budget, as far as the device has room for the streams side by side. */
-Test(streams, streams_that_run_side_by_side_share_the_device_and_not_the_time)
+Test(streams, each_has_its_own_budget_while_device_has_room)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -100,7 +100,7 @@ Test(streams, streams_that_run_side_by_side_share_the_device_and_not_the_time)
 
 /* The device begins a stream's next kernel when the one before has ended. By then another stream's
  * has begun, however many were called before it. */
-Test(streams, of_which_only_one_has_room_take_turns)
+Test(streams, take_turns_when_only_one_has_room)
 {
     struct world *w = capped(100, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING),
@@ -125,7 +125,7 @@ Test(streams, of_which_only_one_has_room_take_turns)
 }
 
 /* Now and then a command of another stream goes. */
-Test(streams, of_higher_priority_take_no_turns_with_others)
+Test(streams, higher_priority_takes_no_turns_with_lower)
 {
     struct world *w = capped(100, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream_of_priority(w, -5);
@@ -148,7 +148,7 @@ Test(streams, of_higher_priority_take_no_turns_with_others)
 }
 
 /* All commands were called before the first of them went. */
-Test(streams, of_which_all_is_buffered_go_round)
+Test(streams, take_turns_when_all_commands_are_buffered)
 {
     struct world *w = capped(100, 32);
     int of[3];
@@ -176,7 +176,7 @@ Test(streams, of_which_all_is_buffered_go_round)
 }
 
 /* As many go as fit natively: four of a quarter each. */
-Test(streams, parts_of_the_device_add_up)
+Test(streams, blocks_convert_to_device_parts_rounded_up)
 {
     cr_expect_eq(vhq_parts(54, 216), VHQ_PARTS / 4);
     cr_expect_eq(vhq_parts(108, 216), VHQ_PARTS / 2);
@@ -228,19 +228,19 @@ static void long_side_by_side(bool somebody_rests, const char *in)
 }
 
 /* However long they are, a client above that comes and goes finds half of the device free. */
-Test(streams, long_commands_go_side_by_side_in_half_of_the_device)
+Test(streams, long_commands_fill_half_the_device_after_recent_hold)
 {
     long_side_by_side(false, "1100");
 }
 
 /* All of them end with the longest. */
-Test(streams, long_commands_go_side_by_side_in_all_of_the_device_while_nobody_above_comes)
+Test(streams, long_commands_fill_the_device_long_after_a_hold)
 {
     long_side_by_side(true, "1110");
 }
 
 /* These kernels have one multiprocessor each: the device has room for all of them. */
-Test(streams, narrow_commands_of_many_streams_do_not_wait_for_each_other)
+Test(streams, narrow_commands_do_not_wait_for_each_other)
 {
     struct world *w = capped(200, 32);
     for (int i = 0; i < 16; i++) {
@@ -265,7 +265,7 @@ static uint64_t due_in_us(struct world *w)
     return (due_ns - now) / 1000;
 }
 
-Test(streams, the_stream_that_has_room_first_is_looked_at_then)
+Test(streams, next_look_is_when_first_stream_has_room)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -284,7 +284,7 @@ Test(streams, the_stream_that_has_room_first_is_looked_at_then)
 }
 
 /* A stream has nothing to do for want of a look, however busy the other one is. */
-Test(streams, a_stream_that_runs_dry_beside_a_busy_one_hastens_the_looks)
+Test(streams, idle_stream_beside_busy_one_hastens_looks)
 {
     struct world *w = capped(200, 32);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);

@@ -19,7 +19,7 @@ Test(sync, returns_when_everything_completed)
     world_free(w);
 }
 
-Test(sync, covers_commands_that_need_no_marker_otherwise)
+Test(sync, puts_one_marker_behind_uncounted_commands)
 {
     clock_freeze(); /* a thread that waits long places another marker */
     struct world *w = world_new(NULL);
@@ -40,7 +40,7 @@ Test(sync, covers_commands_that_need_no_marker_otherwise)
 
 static const _Atomic uint32_t stands = 1;
 
-Test(sync, asks_where_a_marker_may_stand_behind_anothers_wait)
+Test(sync, asks_driver_instead_of_marking_during_open_wait)
 {
     struct world *w = world_new_asked(&(struct vhq_config){.stands = &stands});
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -53,7 +53,7 @@ Test(sync, asks_where_a_marker_may_stand_behind_anothers_wait)
 }
 
 /* The commands in the way of `next` have no marker, and get none. */
-Test(sync, the_dispatcher_asks_there_too)
+Test(sync, dispatcher_asks_driver_during_open_wait)
 {
     struct world *w = world_new_asked(&(struct vhq_config){.budget_us = 200, .stands = &stands});
     for (int i = 0; i < 3; i++)
@@ -67,7 +67,7 @@ Test(sync, the_dispatcher_asks_there_too)
     world_free(w);
 }
 
-Test(sync, of_the_set_covers_all_streams)
+Test(sync, covers_all_streams_of_the_set)
 {
     struct world *w = world_new(NULL);
     for (int i = 0; i < 6; i++)
@@ -100,7 +100,7 @@ Test(sync, drain_times_out_under_a_hold)
     world_free(w);
 }
 
-Test(sync, drain_of_a_set_does_not_wait_for_what_comes_later)
+Test(sync, drain_awaits_command_in_driver_but_no_other_stream)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -153,7 +153,7 @@ static void crowd_join(const pthread_t thread[CROWD])
         pthread_join(thread[i], NULL);
 }
 
-Test(sync, any_number_of_threads_waits)
+Test(sync, three_hundred_threads_may_drain_at_once)
 {
     static pthread_t thread[CROWD];
     struct world *w = world_new(NULL);

@@ -169,7 +169,7 @@ static void *quick_main(void *arg)
     return NULL;
 }
 
-Test(threads, nothing_in_flight_is_forgotten)
+Test(threads, racing_completions_leave_nothing_in_flight)
 {
     struct vhq_config cfg = {.budget_us = 50};
     struct vhq_ops ops = {.mark = quick_mark};
@@ -229,7 +229,7 @@ static void *stage_main(void *arg)
     return NULL;
 }
 
-Test(threads, wait_across_contexts_without_anybody_stuck)
+Test(threads, pipeline_across_contexts_does_not_get_stuck)
 {
     struct vhq_fence *ab[ITEMS], *ba[ITEMS];
     _Atomic int a_done = 0, b_done = 0;

@@ -45,7 +45,7 @@ static void release(struct world *w, int stream)
     device_finish(w);
 }
 
-Test(times, a_hold_counts_its_length_and_when_the_device_had_stopped)
+Test(times, hold_records_its_length_and_device_stop_time)
 {
     struct world *w = timed();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -70,7 +70,7 @@ Test(times, a_hold_counts_its_length_and_when_the_device_had_stopped)
     world_free(w);
 }
 
-Test(times, what_was_not_seen_in_time_is_not_counted)
+Test(times, unobserved_device_stop_is_not_counted)
 {
     struct world *w = timed();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -104,7 +104,7 @@ static uint64_t held_us(struct world *w)
     return st.held_ns / US;
 }
 
-Test(times, what_is_held_in_two_streams_at_once_is_held_once)
+Test(times, overlapping_holds_of_two_streams_count_once)
 {
     struct world *w = timed();
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);

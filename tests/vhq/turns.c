@@ -45,7 +45,7 @@ static uint32_t buffered_now(struct world *w, int stream)
     return st.buffered_now;
 }
 
-Test(turns, what_comes_behind_a_call_goes_when_that_returns)
+Test(turns, later_command_waits_for_call_to_return)
 {
     struct caller c;
     struct world *w = world_new(NULL);
@@ -94,17 +94,17 @@ static void follows_in_time(bool held)
     world_free(w);
 }
 
-Test(turns, what_comes_behind_a_call_goes_in_time_if_that_does_not_return)
+Test(turns, later_command_passes_stuck_call_after_timeout)
 {
     follows_in_time(false);
 }
 
-Test(turns, what_comes_behind_a_turn_goes_in_time_if_its_call_does_not_return)
+Test(turns, later_command_passes_stuck_turn_after_timeout)
 {
     follows_in_time(true);
 }
 
-Test(turns, follow_each_other)
+Test(turns, run_in_call_order_with_commands_between)
 {
     struct caller first, second, third;
     struct world *w = world_new(NULL);
@@ -148,7 +148,7 @@ static bool lies_still(struct vhq *q)
 }
 
 /* A signal handler interrupts the wait for a turn, for longer than the turn is kept. */
-Test(turns, are_given_once_more_to_a_thread_that_comes_late)
+Test(turns, are_offered_again_to_a_late_thread)
 {
     struct caller c;
     struct vhq_stats st;
@@ -178,7 +178,7 @@ Test(turns, are_given_once_more_to_a_thread_that_comes_late)
     world_free(w);
 }
 
-Test(turns, are_left_by_a_reset_that_drops_what_is_around_them)
+Test(turns, survive_a_reset_that_drops_other_commands)
 {
     struct caller c;
     struct world *w = world_new(NULL);
@@ -227,7 +227,7 @@ static void *never_returns(void *arg)
 
 /* The thread is ended in the driver, or leaves it by a jump out of a signal handler. There may be
  * more such turns than places for turns. */
-Test(turns, are_over_when_their_thread_has_ended)
+Test(turns, end_with_their_thread)
 {
     enum { THREADS = 300 };
     struct world *w = world_new(NULL);
@@ -247,7 +247,7 @@ Test(turns, are_over_when_their_thread_has_ended)
 
 /* A handler on top of a call has begun another command and left it by a jump, so that command does
  * not end before the call. */
-Test(turns, end_with_their_call_whatever_has_begun_within)
+Test(turns, end_with_their_call_despite_nested_command)
 {
     struct world *w = world_new(NULL);
     struct vhq *q = w->stream[world_stream(w, VHQ_NONBLOCKING)].q;
@@ -267,7 +267,7 @@ Test(turns, end_with_their_call_whatever_has_begun_within)
 }
 
 /* A signal stack may be above the program's own as well as below it. */
-Test(turns, left_on_a_signal_stack_are_over_below_it)
+Test(turns, left_on_signal_stack_end_at_next_normal_call)
 {
     static char memory[64 + (1 << 16)];
     const char *below = &memory[0];

@@ -17,7 +17,7 @@ static uint64_t gpu_ns(struct world *w)
 
 /* Without the marker it would not be known when what is in flight has run out. While a client above
  * holds there is none: it would be in that client's way. */
-Test(used, what_is_in_flight_gets_a_marker_when_it_is_somebody_elses_turn)
+Test(used, turn_of_another_process_marks_work_in_flight)
 {
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -45,7 +45,7 @@ static void *fills_the_ring(void *world)
     return NULL;
 }
 
-Test(used, a_thread_that_waits_for_a_place_in_the_ring_is_no_work_of_the_device)
+Test(used, thread_waiting_for_ring_space_is_not_device_time)
 {
     pthread_t thread;
     clock_freeze();
@@ -72,7 +72,7 @@ Test(used, a_thread_that_waits_for_a_place_in_the_ring_is_no_work_of_the_device)
 }
 
 /* Their times vary, and few take as long as their estimates. */
-Test(used, on_average_commands_are_under_the_relaxed_cap)
+Test(used, relaxed_cap_scales_with_mean_command_time)
 {
     clock_freeze();
     _Atomic uint32_t above = 0, rivals = 1;
@@ -93,7 +93,7 @@ Test(used, on_average_commands_are_under_the_relaxed_cap)
 }
 
 /* A set that stands for a moment is as open afterwards as before. */
-Test(used, an_opened_set_that_stood_is_open_again)
+Test(used, open_set_stays_open_after_standing)
 {
     clock_freeze();
     _Atomic uint32_t above = 1, rivals = 1;
@@ -115,7 +115,7 @@ Test(used, an_opened_set_that_stood_is_open_again)
 }
 
 /* A least share is worth nothing if a process that becomes active can close the hold. */
-Test(used, an_opened_set_is_held_by_nobody_but_turns_and_pauses)
+Test(used, open_set_is_held_only_by_unbounded_bits)
 {
     clock_freeze();
     _Atomic uint32_t above = 1, rivals = 1;

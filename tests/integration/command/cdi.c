@@ -89,7 +89,7 @@ Test(cdi, every_container_has_library_and_socket)
     json_decref(root);
 }
 
-Test(cdi, takes_both_from_where_it_is_told)
+Test(cdi, options_set_library_and_socket_paths)
 {
     json_t *root = specification((const char *[]){CUTIN, "cdi", "--socket", "/run/user/7/here/s",
                                                   "--library", "/opt/there/libcutin.so", NULL});

@@ -70,7 +70,7 @@ static bool stands_still(struct message_row *row)
     return false;
 }
 
-Test(change, a_paused_program_stops_and_goes_on_where_it_stopped)
+Test(change, paused_program_stops_and_resumes)
 {
     struct process *daemon, *be;
     struct message_row row;
@@ -89,7 +89,7 @@ Test(change, a_paused_program_stops_and_goes_on_where_it_stopped)
     process_free(daemon);
 }
 
-Test(change, a_program_that_is_raised_cuts_in_with_the_streams_that_it_has)
+Test(change, raised_program_cuts_in_with_existing_streams)
 {
     struct process *daemon, *one, *two;
     struct message_row row;
@@ -110,7 +110,7 @@ Test(change, a_program_that_is_raised_cuts_in_with_the_streams_that_it_has)
     process_free(daemon);
 }
 
-Test(change, depth_and_budget_change_while_it_runs)
+Test(change, running_program_takes_new_depth_and_budget)
 {
     struct process *daemon, *be;
     struct message_row row;

@@ -65,7 +65,7 @@ static void script_write(const char *path, const char *text, mode_t mode)
     cr_assert_eq(chmod(path, mode), 0);
 }
 
-Test(command, what_is_mistyped_is_named_and_exits_2)
+Test(command, invalid_argument_is_named_and_exits_2)
 {
     fails(ARGS("frobnicate"), 2, "frobnicate");
     fails(ARGS("--frobnicate"), 2, "--frobnicate");
@@ -126,7 +126,7 @@ Test(command, what_is_mistyped_is_named_and_exits_2)
     fails(ARGS("version", "extra"), 2, "extra");
 }
 
-Test(command, what_is_mistyped_suggests_the_nearest)
+Test(command, misspelt_word_suggests_the_nearest)
 {
     fails(ARGS("lsit"), 2, "did you mean list?");
     fails(ARGS("help", "trce"), 2, "did you mean trace?");
@@ -139,7 +139,7 @@ Test(command, what_is_mistyped_suggests_the_nearest)
     fails(ARGS("list", "--frobnicate"), 2, "unknown option --frobnicate; see");
 }
 
-Test(command, what_a_full_disk_does_not_take_is_an_error)
+Test(command, full_disk_is_an_error)
 {
     static const char *const of[] = {"--help", "version", "list --help", "cdi", NULL};
 
@@ -260,7 +260,7 @@ Test(command, the_manuals_have_every_command_and_option)
     check_manual(LAB, "cutin-lab", 10, 50);
 }
 
-Test(command, version_is_the_same_both_ways)
+Test(command, version_command_and_option_print_the_same)
 {
     struct process *a = run_cutin(ARGS("version")), *b = run_cutin(ARGS("--version"));
 
@@ -290,7 +290,7 @@ Test(command, run_passes_the_exit_status)
 }
 
 /* The program is the process that was started, so its signals need not be passed on. */
-Test(command, run_becomes_the_program)
+Test(command, run_execs_program_with_same_pid)
 {
     struct process *p =
         process_start(ARGS("run", "--no-daemon", "sh", "-c", "echo pid $$; sleep 30"), NULL);
@@ -304,14 +304,14 @@ Test(command, run_becomes_the_program)
     process_free(p);
 }
 
-Test(command, run_of_what_cannot_run_exits_as_a_shell_does)
+Test(command, run_of_unrunnable_file_exits_126_or_127)
 {
     script_write(sandbox_path("plain"), "text", 0644);
     fails(ARGS("run", "--no-daemon", "--", "no-such-program-here"), 127, "no-such-program-here");
     fails(ARGS("run", "--no-daemon", "--", sandbox_path("plain")), 126, "plain");
 }
 
-Test(command, run_takes_options_of_the_program_for_the_programs)
+Test(command, run_leaves_options_after_program_to_program)
 {
     struct process *p = run_cutin(ARGS("run", "--no-daemon", "echo", "--sim", "--priority", "x"));
 
@@ -336,7 +336,7 @@ static void prints(const char *const *args, const char *const *env, const char *
         __VA_ARGS__, NULL                                                                          \
     }
 
-Test(command, run_sets_what_the_options_say)
+Test(command, run_options_set_environment)
 {
     prints(ARGS("run", "--no-daemon", "--priority", "rt", ECHO("$CUTIN_PRIORITY")), NULL, "[rt]");
     prints(ARGS("run", "--no-daemon", ECHO("$CUTIN_PRIORITY")), ENV("CUTIN_PRIORITY=2"), "[2]");
@@ -356,7 +356,7 @@ Test(command, run_sets_what_the_options_say)
            ENV("LD_LIBRARY_PATH=/some/where"), "/simgpu:/some/where]");
 }
 
-Test(command, a_misused_setting_of_the_simulated_gpu_is_told_once_and_not_by_what_is_started)
+Test(command, invalid_simulator_setting_warns_once)
 {
     struct process *p = process_run(ARGS("run", "--no-daemon", "--sim", CUTIN, "run", "--no-daemon",
                                          "--sim", ECHO("${SIMGPU_RM-unset}")),
@@ -389,7 +389,7 @@ static void run_says(const char *program, int status, const char *word)
     process_free(p);
 }
 
-Test(command, run_says_that_a_static_program_cannot_be_scheduled_and_runs_it)
+Test(command, run_warns_about_static_program_and_runs_it)
 {
     const char *program = BIN_DIR "/tests/program_static", *script = sandbox_path("script");
     char path[400];
@@ -410,7 +410,7 @@ Test(command, run_says_that_a_static_program_cannot_be_scheduled_and_runs_it)
     run_says(script, 0, NULL);
 }
 
-Test(command, run_says_that_a_setuid_program_cannot_be_scheduled)
+Test(command, run_warns_about_setuid_program)
 {
     const char *copy = sandbox_path("copy");
     struct process *p = process_run(WORDS("cp", "/bin/true", copy), NULL, 30);
@@ -426,7 +426,7 @@ Test(command, run_says_that_a_setuid_program_cannot_be_scheduled)
 }
 
 /* The other one may have been stopped just after it began. */
-Test(command, run_does_not_wait_for_ever_for_another_one_that_asks_the_gpu)
+Test(command, run_stops_waiting_for_lock_of_gate_test)
 {
     char path[256];
     struct process *p;
@@ -467,7 +467,7 @@ Test(command, run_goes_on_without_a_daemon)
 
 /* A pipe that the caller holds open must not stay open in the daemon, or `x=$(cutin run ...)` would
  * wait for it. */
-Test(command, run_starts_a_daemon_that_holds_nothing_of_the_callers)
+Test(command, daemon_started_by_run_inherits_no_descriptors)
 {
     const char *socket = sandbox_path("s");
     struct process *p =
@@ -499,7 +499,7 @@ Test(command, trace_starts_a_daemon)
 }
 
 /* If the file cannot be written nothing is run. */
-Test(command, a_file_that_cannot_be_written_is_told_first)
+Test(command, unwritable_output_is_reported_before_running)
 {
     const char *file = sandbox_path("no/such/folder/file.svg");
 

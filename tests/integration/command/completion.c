@@ -134,7 +134,7 @@ Test(completion, values_and_operands_are_offered)
     cr_expect_not(offered(offers("cutin list "), "--json"));
 }
 
-Test(completion, what_an_option_chooses_from_is_offered_and_stands_in_its_help_text)
+Test(completion, offered_choices_are_in_help_text)
 {
     static const char *const lines[] = {
         "cutin-lab preset ",           "cutin latency --stages ",    "cutin latency --mode ",
@@ -160,7 +160,7 @@ Test(completion, what_an_option_chooses_from_is_offered_and_stands_in_its_help_t
     }
 }
 
-Test(completion, short_options_and_values_behind_an_equals_sign)
+Test(completion, short_options_and_values_after_equals_sign_are_offered)
 {
     cr_expect(offered(offers("cutin run --priority = r"), "rt")); /* Readline splits it like this */
     cr_expect(offered(offers("cutin run --priority = "), "be"));

@@ -87,7 +87,7 @@ Test(doctor, finds_nothing_wrong_on_the_simulator)
 
 /* On this device markers are seen late, gates cost too much and keep the device from others, a
  * shared page is refused, and kernels cannot be stopped. */
-Test(doctor, names_what_is_of_no_use_on_a_hostile_device)
+Test(doctor, reports_unusable_features_of_hostile_device)
 {
     json_t *root = doctor((const char *[]){"SIMGPU_LIKE=hostile", NULL}, 0);
 
@@ -139,7 +139,7 @@ static void for_all(const char *commands, const char *expected)
 }
 
 /* A user without a folder of their own goes by root's record, and without that by none. */
-Test(doctor, records_for_all_users_what_one_of_them_cannot)
+Test(doctor, for_all_record_serves_user_without_cache)
 {
     for_all("$1 doctor --sim --for-all >/dev/null || exit\n"
             "find $all -printf '%m\n' | sort\n"
@@ -152,7 +152,7 @@ Test(doctor, records_for_all_users_what_one_of_them_cannot)
 
 /* The records of all kinds of GPUs are copied, but not those of another driver or machine. A folder
  * that others could write to becomes root's only. */
-Test(doctor, records_for_all_users_what_holds_on_each_gpu)
+Test(doctor, for_all_copies_records_of_this_driver_only)
 {
     for_all("$1 doctor --sim >/dev/null || exit\n"
             "cp $own/gates-* $own/gates-0123456789abcdef0123456789abcdef\n"
@@ -166,7 +166,7 @@ Test(doctor, records_for_all_users_what_holds_on_each_gpu)
 }
 
 /* The user's record may be of another driver, from a program of theirs in a container. */
-Test(doctor, goes_by_the_record_of_the_driver_at_hand)
+Test(doctor, record_of_current_driver_is_chosen)
 {
     for_all("$1 doctor --sim --for-all >/dev/null || exit\n"
             "cd $all && record=$(echo gates-*) && touch -d '1 hour ago' $record\n"
@@ -180,7 +180,7 @@ Test(doctor, goes_by_the_record_of_the_driver_at_hand)
             "none\nnone\nnone\nno gates: tested with\n");
 }
 
-Test(doctor, leaves_a_record_that_was_cut_short)
+Test(doctor, truncated_record_is_ignored)
 {
     for_all("$1 doctor --sim >/dev/null || exit\n"
             "cd $own && record=$(echo gates-*) && printf %s \"$(cut -c 1-24 $record)\" >$record\n"
@@ -188,7 +188,7 @@ Test(doctor, leaves_a_record_that_was_cut_short)
             "no gates: not tested\n");
 }
 
-Test(doctor, knows_what_a_misspelt_setting_was_meant_to_be)
+Test(doctor, suggests_name_for_misspelt_setting)
 {
     json_t *root = doctor((const char *[]){"CUTIN_PRORITY=rt", NULL}, 0);
 
@@ -198,7 +198,7 @@ Test(doctor, knows_what_a_misspelt_setting_was_meant_to_be)
     json_decref(root);
 }
 
-Test(doctor, knows_what_a_misspelt_key_was_meant_to_be)
+Test(doctor, suggests_name_for_misspelt_key)
 {
     json_t *root = doctor((const char *[]){"CUTIN_CONF=gates=off,dpeth=7", NULL}, 0);
 
@@ -208,7 +208,7 @@ Test(doctor, knows_what_a_misspelt_key_was_meant_to_be)
     json_decref(root);
 }
 
-Test(doctor, knows_how_settings_are_written_in_one_variable)
+Test(doctor, suggests_one_variable_for_several_settings)
 {
     json_t *root = doctor(
         (const char *[]){"CUTIN_CONF=depth=7", "CUTIN_BUDGET_US=100", "CUTIN_PRIORITY=rt", NULL},
@@ -264,19 +264,19 @@ static void can_be_stopped(const char *const *env)
     json_decref(root);
 }
 
-Test(doctor, sees_that_a_kernel_that_runs_can_be_stopped)
+Test(doctor, detects_stoppable_kernel)
 {
     can_be_stopped((const char *[]){"SIMGPU_RM=accept", NULL});
 }
 
 /* If calls take longer than the work that they queue, doctor asks with longer kernels. */
-Test(doctor, sees_that_a_kernel_can_be_stopped_where_calls_are_slow)
+Test(doctor, detects_stoppable_kernel_despite_slow_calls)
 {
     can_be_stopped((const char *[]){"SIMGPU_RM=accept", "SIMGPU_LAUNCH_NS=1000000", NULL});
 }
 
 /* What could not be told is not recorded, so that it is asked again another time. */
-Test(doctor, records_nothing_where_calls_are_too_slow_to_tell)
+Test(doctor, records_nothing_if_calls_are_too_slow)
 {
     json_t *root =
         doctor((const char *[]){"SIMGPU_RM=accept", "SIMGPU_LAUNCH_NS=7500000", NULL}, 0);
@@ -299,28 +299,28 @@ static void not_used(const char *const *env, const char *why, const char *record
     json_decref(root);
 }
 
-Test(doctor, is_told_that_it_may_not_stop_kernels)
+Test(doctor, records_refusal_to_stop_kernels)
 {
     not_used((const char *[]){"SIMGPU_RM=refuse", NULL},
              "the resource manager refuses it (answer 0x1b)",
              "580.65.06 none the resource manager refuses it (answer 0x1b)\n");
 }
 
-Test(doctor, does_not_believe_success_without_effect)
+Test(doctor, records_stop_without_effect_as_unusable)
 {
     not_used((const char *[]){"SIMGPU_RM=ignore", NULL},
              "the control succeeds, and the kernel runs on",
              "580.65.06 none the control succeeds, and the kernel runs on\n");
 }
 
-Test(doctor, leaves_a_driver_of_an_unknown_version_alone)
+Test(doctor, records_unknown_driver_as_unusable)
 {
     not_used((const char *[]){"SIMGPU_RM=accept", "SIMGPU_RM_VERSION=470.256.02", NULL},
              "the resource manager of driver 470.256.02 is not known",
              "470.256.02 none the resource manager of driver 470.256.02 is not known\n");
 }
 
-Test(doctor, asks_the_daemon_for_what_this_user_may)
+Test(doctor, reports_permission_from_daemon)
 {
     struct process *daemon = daemon_start();
     json_t *root = doctor(NULL, 0);
@@ -332,7 +332,7 @@ Test(doctor, asks_the_daemon_for_what_this_user_may)
     process_free(daemon);
 }
 
-Test(doctor, knows_a_daemon_that_does_not_answer)
+Test(doctor, reports_daemon_that_does_not_answer)
 {
     struct process *daemon = daemon_start(), *p;
 
@@ -347,7 +347,7 @@ Test(doctor, knows_a_daemon_that_does_not_answer)
     process_free(daemon);
 }
 
-Test(doctor, fails_where_cutin_is_switched_off)
+Test(doctor, fails_when_cutin_is_disabled)
 {
     json_t *root = doctor((const char *[]){"CUTIN_DISABLE=1", NULL}, 1);
 
@@ -358,7 +358,7 @@ Test(doctor, fails_where_cutin_is_switched_off)
     json_decref(root);
 }
 
-Test(doctor, fails_where_processes_cannot_know_each_other)
+Test(doctor, fails_with_empty_socket_setting)
 {
     json_t *root = doctor((const char *[]){"CUTIN_SOCKET=", NULL}, 1);
 
@@ -367,7 +367,7 @@ Test(doctor, fails_where_processes_cannot_know_each_other)
     json_decref(root);
 }
 
-Test(doctor, warns_where_holds_work_but_cost_more)
+Test(doctor, warns_about_costly_holds)
 {
     json_t *root = doctor((const char *[]){"SIMGPU_MEMOPS=0", "CUDA_DEVICE_MAX_CONNECTIONS=1",
                                            "CUDA_LAUNCH_BLOCKING=1", NULL},
@@ -380,7 +380,7 @@ Test(doctor, warns_where_holds_work_but_cost_more)
     json_decref(root);
 }
 
-Test(doctor, a_machine_without_a_driver_fails_with_a_remedy)
+Test(doctor, missing_driver_fails_with_remedy)
 {
     if (dlopen("libcuda.so.1", RTLD_NOW))
         cr_skip("there is a CUDA driver here");

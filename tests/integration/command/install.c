@@ -81,7 +81,7 @@ Test(install, everything_is_in_its_place)
 }
 
 /* What others put there stays, and so do the folders that it is in. */
-Test(install, uninstalling_removes_what_was_installed_and_nothing_else)
+Test(install, uninstall_removes_only_installed_files)
 {
     char build[] = "-DBUILD=" BUILD_FOLDER, option[300], command[600];
     struct process *p;
@@ -127,7 +127,7 @@ Test(install, a_program_builds_with_pkg_config_and_runs)
            NULL);
 }
 
-Test(install, the_report_finds_what_draws_it_where_the_tree_was_moved)
+Test(install, report_works_in_moved_tree)
 {
     struct process *p;
 

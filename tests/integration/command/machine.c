@@ -40,7 +40,7 @@ static const char *prints(const char *body, struct process **p)
     return process_out(*p);
 }
 
-Test(machine, its_daemon_comes_before_a_login_sessions_own)
+Test(machine, daemon_is_preferred_to_session_folder)
 {
     struct process *p;
 
@@ -49,7 +49,7 @@ Test(machine, its_daemon_comes_before_a_login_sessions_own)
 }
 
 /* sudo may keep the folder of the user who called it. */
-Test(machine, its_daemon_comes_before_another_login_sessions)
+Test(machine, daemon_is_preferred_to_folder_of_other_session)
 {
     struct process *p;
 
@@ -57,7 +57,7 @@ Test(machine, its_daemon_comes_before_another_login_sessions)
     process_free(p);
 }
 
-Test(machine, without_a_daemon_a_login_session_has_its_own)
+Test(machine, login_session_uses_own_socket_without_daemon)
 {
     struct process *p;
 
@@ -67,7 +67,7 @@ Test(machine, without_a_daemon_a_login_session_has_its_own)
     process_free(p);
 }
 
-Test(machine, who_asks_for_a_folder_of_his_own_has_it)
+Test(machine, explicit_runtime_folder_overrides_daemon)
 {
     struct process *p;
 
@@ -77,7 +77,7 @@ Test(machine, who_asks_for_a_folder_of_his_own_has_it)
     process_free(p);
 }
 
-Test(machine, a_socket_that_a_killed_daemon_left_is_none)
+Test(machine, stale_socket_of_killed_daemon_is_ignored)
 {
     struct process *p;
 
@@ -89,7 +89,7 @@ Test(machine, a_socket_that_a_killed_daemon_left_is_none)
 }
 
 /* Two users may have one each. */
-Test(machine, two_daemons_are_told_of)
+Test(machine, doctor_reports_second_daemon)
 {
     struct process *p;
 
@@ -106,7 +106,7 @@ Test(machine, two_daemons_are_told_of)
 }
 
 /* The library is preloaded by hand. */
-Test(machine, its_daemon_is_the_librarys_too)
+Test(machine, preloaded_library_connects_to_daemon)
 {
     struct process *p;
 

@@ -67,7 +67,7 @@ static bool tells(json_t *kernels, const char *function, const char *symbol)
     return false;
 }
 
-Test(names, are_whole_in_the_profile_and_readable_in_its_table)
+Test(names, profile_stores_mangled_and_prints_demangled_names)
 {
     char *text;
     json_t *root, *kernels;
@@ -109,7 +109,7 @@ static size_t events(const char *file, const char *category, const char *name)
     return n;
 }
 
-Test(names, are_readable_in_traces_and_as_they_are_on_request)
+Test(names, traces_demangle_unless_mangled_is_requested)
 {
     const char *file = sandbox_path("t.json");
 

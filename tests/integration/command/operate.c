@@ -324,7 +324,7 @@ static void leaves_top(const char *key)
     process_free(daemon);
 }
 
-Test(operate, top_draws_on_a_terminal_and_q_leaves)
+Test(operate, top_draws_on_terminal_and_q_quits)
 {
     leaves_top("q");
 }
@@ -343,7 +343,7 @@ static void shows_on_columns(const char *columns, const char *first, const char 
     terminal_free(t);
 }
 
-Test(operate, top_shows_who_holds_whom_on_a_narrow_terminal_too)
+Test(operate, top_keeps_held_by_column_on_narrow_terminal)
 {
     struct process *daemon = daemon_start(), *be = long_training();
 
@@ -358,7 +358,7 @@ Test(operate, top_shows_who_holds_whom_on_a_narrow_terminal_too)
 }
 
 /* "DEVICE" is a column if the processes have more than one. */
-Test(operate, the_device_is_shown_where_there_are_several)
+Test(operate, list_shows_device_column_for_several_devices)
 {
     struct process *daemon = daemon_start(), *be = long_training(), *other, *p;
     char uuid[] = "GPU-00000000", id[32];
@@ -389,7 +389,7 @@ Test(operate, the_device_is_shown_where_there_are_several)
     process_free(daemon);
 }
 
-Test(operate, top_is_left_by_an_interrupt)
+Test(operate, ctrl_c_quits_top)
 {
     leaves_top(TERMINAL_CTRL_C);
 }
@@ -425,7 +425,7 @@ static bool is_shown_as(const struct process *be, const char *word)
     return shown;
 }
 
-Test(operate, a_program_is_pausing_until_what_the_driver_has_is_done)
+Test(operate, program_shows_pausing_until_in_flight_work_ends)
 {
     struct process *daemon = daemon_start();
     struct process *be =
@@ -475,7 +475,7 @@ Test(operate, commands_change_a_running_program)
 }
 
 /* After su, from cron, and in containers: the folder is another user's, or there is no session. */
-Test(operate, run_without_a_folder_for_the_daemon_says_what_to_set)
+Test(operate, run_without_runtime_folder_names_variable_to_set)
 {
     static const char *const args[] = {"setpriv",
                                        "--reuid=65534",
@@ -578,7 +578,7 @@ static struct process *by_folder(const char *const *args)
 }
 
 /* With XDG_RUNTIME_DIR=/tmp the first user makes `cutin` there, and a daemon that holds others. */
-Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
+Test(operate, daemon_of_other_user_in_open_folder_is_rejected)
 {
     const char *const list[] = {CUTIN, "list", "--json", NULL};
     const char *const program[] = {CUTIN,     "run", "--sim", "--", EXAMPLE("be_training"),
@@ -639,7 +639,7 @@ Test(operate, a_daemon_of_another_user_in_a_folder_open_to_all_is_none)
 }
 
 /* In a container /run may be open to all; the machine's daemon is another user's by design. */
-Test(operate, the_machines_daemon_is_taken_though_its_folder_is_open_to_all)
+Test(operate, machine_daemon_in_open_folder_is_accepted)
 {
     static const char script[] =
         "mount -t tmpfs -o mode=1777 none /run && mkdir /run/cutin && chown 65534 /run/cutin || "
@@ -672,7 +672,7 @@ static void told_once(const char *err)
     cr_expect_not_null(strstr(err, "`rt = uid:65534` under [allow]"), "%s", err);
 }
 
-Test(operate, without_a_rule_a_user_runs_as_best_effort_and_is_told_once)
+Test(operate, user_without_rule_gets_best_effort_and_one_message)
 {
     struct process *daemon, *p, *mine;
     json_t *root, *client;

@@ -65,7 +65,7 @@ static json_int_t launches(const char *function)
     return sum;
 }
 
-Test(profile, is_learned_kept_and_added_to)
+Test(profile, launches_accumulate_over_runs)
 {
     char expected[32];
     json_int_t once;
@@ -81,7 +81,7 @@ Test(profile, is_learned_kept_and_added_to)
 
 /* On a machine without time a launch takes long and its kernel is not timed. A kernel without a
  * time is left out of the profile; launches of others count. */
-Test(profile, counts_launches_of_calls_that_took_long)
+Test(profile, slow_launches_are_counted)
 {
     char expected[32];
     json_int_t once;
@@ -96,7 +96,7 @@ Test(profile, counts_launches_of_calls_that_took_long)
     cr_assert_gt(launches("mix_spin"), once);
 }
 
-Test(profile, off_leaves_nothing_behind)
+Test(profile, off_writes_no_file)
 {
     char expected[32];
 
@@ -105,7 +105,7 @@ Test(profile, off_leaves_nothing_behind)
     cr_assert_null(file());
 }
 
-Test(profile, a_damaged_file_and_a_folder_that_cannot_be_written_change_nothing)
+Test(profile, damaged_file_or_unwritable_folder_changes_no_result)
 {
     char expected[32];
     FILE *f;

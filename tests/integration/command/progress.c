@@ -87,7 +87,7 @@ static json_t *interrupted(const char *command, const char *word, int percent)
 }
 
 /* With 8 threads at work, the one-thread case has all of its rounds. */
-Test(progress, overhead_ends_with_the_rounds_it_has)
+Test(progress, interrupted_overhead_prints_finished_rounds)
 {
     json_t *root =
         interrupted("cutin-lab overhead --json --calls 1000 --rounds 20", " 8 threads ", 0);
@@ -99,7 +99,7 @@ Test(progress, overhead_ends_with_the_rounds_it_has)
 }
 
 /* At 1 % the first of three modes has some of its samples. */
-Test(progress, latency_ends_with_the_samples_it_has)
+Test(progress, interrupted_latency_prints_partial_results)
 {
     json_t *root = interrupted("cutin latency --sim --json --samples 20000 --solo-ms 100", " %", 1);
 
@@ -108,7 +108,7 @@ Test(progress, latency_ends_with_the_samples_it_has)
 }
 
 /* At 20 % one of nine rows is complete. */
-Test(progress, the_ablation_ends_with_the_rows_it_has)
+Test(progress, interrupted_ablation_prints_finished_rows)
 {
     json_t *root = interrupted(
         "cutin-lab ablation --sim --json --samples 100 --solo-ms 200 --be-kernel-us 200", " %", 20);
@@ -118,7 +118,7 @@ Test(progress, the_ablation_ends_with_the_rows_it_has)
 }
 
 /* At 10 % it has 2 s of requests. */
-Test(progress, disb_ends_with_the_requests_it_has)
+Test(progress, interrupted_disb_prints_partial_results)
 {
     char command[600];
     json_t *root, *modes;
@@ -152,7 +152,7 @@ static const char *long_request(void)
     return path;
 }
 
-Test(progress, replay_shows_and_ends_within_a_request)
+Test(progress, replay_can_be_interrupted_within_a_request)
 {
     char command[600];
     json_t *root;
@@ -182,7 +182,7 @@ static void keeps_what_it_did(const char *command, const char *file)
     terminal_free(t);
 }
 
-Test(progress, a_recording_has_what_the_program_did)
+Test(progress, interrupted_recording_keeps_its_kernels)
 {
     struct workload w;
     char why[256];
@@ -194,7 +194,7 @@ Test(progress, a_recording_has_what_the_program_did)
     workload_free(&w);
 }
 
-Test(progress, a_trace_has_what_the_program_did)
+Test(progress, interrupted_trace_keeps_its_events)
 {
     json_t *root;
 
@@ -204,7 +204,7 @@ Test(progress, a_trace_has_what_the_program_did)
     json_decref(root);
 }
 
-Test(progress, nothing_of_it_reaches_a_pipe)
+Test(progress, pipe_gets_no_progress)
 {
     struct process *p = process_run((const char *[]){LAB, "disb", "--sim", "--seconds", "2",
                                                      "--mode", "rt-only", "--file", light(), NULL},

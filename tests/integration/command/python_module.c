@@ -28,7 +28,7 @@ static void says(const char *expected, const char *const argv[])
         CUTIN, "run", "--sim", "--no-daemon", "--priority", level, "--", PROGRAM                   \
     }
 
-Test(python_module, says_what_the_header_says)
+Test(python_module, reports_hints_level_and_stream_state)
 {
     if (system("python3 -c ''") != 0)
         cr_skip("no python3");
@@ -38,7 +38,7 @@ Test(python_module, says_what_the_header_says)
 }
 
 /* Ray's plugin is tested without Ray: a stub provides its base class. */
-Test(python_module, ray_plugin_starts_workers_at_their_level_and_says_what_is_refused)
+Test(python_module, ray_plugin_sets_worker_level_and_reports_refusal)
 {
     struct process *daemon;
 

@@ -54,7 +54,7 @@ static void runs(const char *program, const char *library, const char *const env
 static const char *const bare[] = {SIMULATOR, NULL};
 static const char *const preloaded[] = {SIMULATOR, PRELOAD, "CUTIN_SOCKET=", NULL};
 
-Test(cudart, shared)
+Test(cudart, shared_runtime_works_bare_and_preloaded)
 {
     glob_t found = runtimes("libcudart.so.*");
     for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -64,7 +64,7 @@ Test(cudart, shared)
     globfree(&found);
 }
 
-Test(cudart, static_)
+Test(cudart, static_runtime_works_bare_and_preloaded)
 {
     glob_t found = runtimes("libcudart_static.a");
     for (size_t i = 0; i < found.gl_pathc; i++) {
@@ -82,7 +82,7 @@ Test(cudart, static_)
 }
 #else
 /* The simulator is built without tables for the runtime. */
-Test(cudart, program_is_told_why_it_stops)
+Test(cudart, missing_support_names_build_option)
 {
     glob_t found = runtimes("libcudart.so.*");
     struct process *p = process_run((const char *[]){CUTIN, "run", "--sim", "--no-daemon", PROGRAM,

@@ -29,12 +29,12 @@ static void expect_alike(const char *const env[])
     process_free(expected);
 }
 
-Test(ioctl, a_call_on_other_files_is_libcs)
+Test(ioctl, calls_return_the_same_by_default)
 {
     expect_alike(off);
 }
 
-Test(ioctl, is_passed_on_with_its_error)
+Test(ioctl, calls_return_the_same_with_suspend_on)
 {
     expect_alike(on);
 }
@@ -80,7 +80,7 @@ static void blur(char *text)
     *to = '\0';
 }
 
-Test(ioctl, a_program_without_gpus_makes_no_other_system_call)
+Test(ioctl, program_without_gpu_makes_no_extra_system_call)
 {
     char *expected = trace((const char *[]){"LD_PRELOAD=", NULL}), *seen;
 

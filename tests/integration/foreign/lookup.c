@@ -20,7 +20,7 @@ static void shows_resolved(struct process *p, const char *const names[])
         cr_expect_not_null(strstr(process_err(p), *names), "%s is not shown as resolved", *names);
 }
 
-Test(lookup, program_that_links_the_driver)
+Test(lookup, linked_driver_functions_resolve_to_cutin)
 {
     struct process *p =
         process_run((const char *[]){EXAMPLE("be_training"), "--steps", "20", NULL}, debug_env, 30);
@@ -30,7 +30,7 @@ Test(lookup, program_that_links_the_driver)
     process_free(p);
 }
 
-Test(lookup, program_that_asks_for_each_entry)
+Test(lookup, get_proc_address_resolves_to_cutin)
 {
     struct process *p =
         process_run((const char *[]){BIN_DIR "/tests/program_lookup", NULL}, debug_env, 30);
@@ -72,12 +72,12 @@ static void runs_with_the_runtime(const char *kind, const char *libraries)
     process_free(p);
 }
 
-Test(lookup, program_with_the_static_runtime)
+Test(lookup, static_runtime_resolves_to_cutin)
 {
     runs_with_the_runtime("static", SIMULATOR);
 }
 
-Test(lookup, program_with_the_shared_runtime)
+Test(lookup, shared_runtime_resolves_to_cutin)
 {
     runs_with_the_runtime("shared", SIMULATOR ":" CUDART_FOLDER);
 }

@@ -52,7 +52,7 @@ static bool is_cudas(const char *name)
     return false;
 }
 
-Test(preload, exports_cuda_names_lookup_and_its_own_api_only)
+Test(preload, exports_only_cuda_cupti_lookup_and_own_symbols)
 {
     struct process *nm =
         process_run((const char *[]){"nm", "-D", "--defined-only", LIBRARY, NULL}, NULL, 20);
@@ -75,7 +75,7 @@ Test(preload, exports_cuda_names_lookup_and_its_own_api_only)
     process_free(nm);
 }
 
-Test(preload, needs_libc_alone)
+Test(preload, library_depends_only_on_libc)
 {
     struct process *ldd = process_run((const char *[]){"ldd", LIBRARY, NULL}, NULL, 20);
     char *save = NULL;
@@ -89,7 +89,7 @@ Test(preload, needs_libc_alone)
     process_free(ldd);
 }
 
-Test(preload, program_without_cuda_prints_what_it_always_prints)
+Test(preload, program_without_cuda_prints_the_same)
 {
     const char *const bare[] = {"env", "-i", "PATH=/usr/bin:/bin", "ls", "/", NULL};
     const char *const with[] = {"env", "-i", "PATH=/usr/bin:/bin", PRELOAD, "ls", "/", NULL};
@@ -140,7 +140,7 @@ static bool build_32bit(const char *source, const char *program)
     return built;
 }
 
-Test(preload, program_of_32_bits_runs_on)
+Test(preload, program_of_32_bits_still_runs)
 {
     const char *program = sandbox_path("program32");
     struct process *p;

@@ -60,7 +60,7 @@ static void read_notes(int found[COUNT])
     pclose(in);
 }
 
-Test(probes, stand_in_the_library_with_their_arguments)
+Test(probes, are_in_library_with_their_arguments)
 {
     int found[COUNT] = {0};
 
@@ -73,7 +73,7 @@ Test(probes, stand_in_the_library_with_their_arguments)
         cr_expect_gt(found[i], 0, "no probe %s", probes[i].name);
 }
 
-Test(probes, stand_in_the_manual_page)
+Test(probes, are_listed_in_manual_page)
 {
     char *page = file_text(SOURCE_DIR "/docs/man/cutin.7"), row[64];
 
@@ -104,8 +104,7 @@ static bool is_held_now_and_then(const struct message_row *row)
     return client_holds(row) > 0;
 }
 
-Test(probes, the_example_of_the_manual_page_shows_how_long_holds_took, .init = sandbox_enter,
-     .fini = sandbox_leave)
+Test(probes, manual_page_example_prints_hold_times, .init = sandbox_enter, .fini = sandbox_leave)
 {
     struct process *daemon, *rt, *be, *trace;
     struct message_row row;

@@ -97,7 +97,7 @@ static void has_holds(const json_t *root)
     cr_expect_leq(json_array_size(get(root, "worst")), 10);
 }
 
-Test(attach, a_traced_process_says_what_it_waited_for_and_who_was_in_its_way)
+Test(attach, traced_process_shows_waits_and_blocking_process)
 {
     char log[300], trace[300], pid[16];
     json_t *root, *one;
@@ -129,7 +129,7 @@ Test(attach, a_traced_process_says_what_it_waited_for_and_who_was_in_its_way)
 }
 
 /* With traces only, some calls are timed, and the other process's last submission is known. */
-Test(attach, without_the_devices_log_the_traces_have_to_do)
+Test(attach, traces_suffice_without_device_log)
 {
     char trace[300];
     json_t *root;
@@ -145,7 +145,7 @@ Test(attach, without_the_devices_log_the_traces_have_to_do)
     both_end();
 }
 
-Test(attach, without_a_trace_the_pages_have_to_do)
+Test(attach, shared_pages_suffice_without_trace)
 {
     json_t *root;
 
@@ -159,7 +159,7 @@ Test(attach, without_a_trace_the_pages_have_to_do)
     both_end();
 }
 
-Test(attach, who_holds_nobody_is_one_line)
+Test(attach, unknown_or_best_effort_process_is_refused)
 {
     static const char *const who[] = {"999999999", "be"};
 

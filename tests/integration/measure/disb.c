@@ -108,7 +108,7 @@ static bool has_clients(void)
     return n > 0;
 }
 
-Test(disb, an_interrupt_ends_it_with_what_it_has)
+Test(disb, interrupt_ends_run_and_removes_daemon_folder)
 {
     struct process *p =
         process_start((const char *[]){LAB, "disb", "--sim", "--file", light(), "--seconds", "60",
@@ -135,7 +135,7 @@ Test(disb, an_interrupt_ends_it_with_what_it_has)
 }
 
 /* From a program to the benchmark: clients of both kinds send what it asked of the GPU. */
-Test(disb, serves_what_was_recorded)
+Test(disb, recorded_model_is_served)
 {
     const char *file = sandbox_path("w.cutw"), *workloads = sandbox_path("recorded.json");
     char model[600];
@@ -174,7 +174,7 @@ Test(disb, serves_what_was_recorded)
     process_free(p);
 }
 
-Test(disb, what_is_not_there_is_named_before_anything_runs)
+Test(disb, missing_workload_or_recording_is_named)
 {
     struct process *p =
         process_run((const char *[]){LAB, "disb", "--sim", "--workload", "Z", NULL}, NULL, 20);
@@ -191,7 +191,7 @@ Test(disb, what_is_not_there_is_named_before_anything_runs)
 
 /* Two processes fail at the same moment, and the message of one of them appears whole. This is a
  * race, so it is tried ten times. */
-Test(disb, why_its_processes_failed_is_told)
+Test(disb, error_of_failed_process_is_reported)
 {
     const char *path = light();
 

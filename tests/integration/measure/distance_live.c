@@ -74,7 +74,7 @@ static double step_us(const char *batch, const char *distance, char checksum[32]
            1000 * KERNELS / (STEPS * KERNELS - WARM);
 }
 
-Test(distance_live, a_training_job_keeps_what_the_paper_says)
+Test(distance_live, training_speed_matches_paper_within_3_points)
 {
     static const struct {
         const char *distance;
@@ -95,7 +95,7 @@ Test(distance_live, a_training_job_keeps_what_the_paper_says)
     }
 }
 
-Test(distance_live, larger_batches_keep_more)
+Test(distance_live, larger_batches_lose_less_speed)
 {
     static const struct {
         const char *batch;
@@ -133,7 +133,7 @@ static void goes_without(const char *preload, const char *why)
     process_free(p);
 }
 
-Test(distance_live, without_its_library_one_line_says_so)
+Test(distance_live, missing_library_warns_once)
 {
     goes_without(NULL, "CUTIN_DISTANCE_US has no effect");
 }

@@ -108,7 +108,7 @@ Test(gpu_check, first_stage_judges_a_hostile_device_right)
     process_free(p);
 }
 
-Test(gpu_check, unknown_words_are_named)
+Test(gpu_check, unknown_stage_is_named)
 {
     struct process *p =
         process_run((const char *[]){GPU_CHECK, "--stage", "nonsense", NULL}, NULL, 30);
@@ -118,7 +118,7 @@ Test(gpu_check, unknown_words_are_named)
     process_free(p);
 }
 
-Test(gpu_check, without_a_gpu_it_says_so)
+Test(gpu_check, fact_without_gpu_is_skipped_with_reason)
 {
     struct process *p = process_run((const char *[]){FACTS, "--only", "device", NULL},
                                     (const char *[]){"CUDA_VISIBLE_DEVICES=", NULL}, 60);
@@ -130,7 +130,7 @@ Test(gpu_check, without_a_gpu_it_says_so)
     process_free(p);
 }
 
-Test(gpu_check, fact_that_hangs_is_a_finding)
+Test(gpu_check, hanging_fact_is_reported_as_hung)
 {
     struct process *p = process_run((const char *[]){FACTS, "--sim", "--limit", "1", "--only",
                                                      "slice", "--only", "device", NULL},
@@ -144,7 +144,7 @@ Test(gpu_check, fact_that_hangs_is_a_finding)
 }
 
 /* What facts says about gates is what the simulator is known to do. */
-Test(gpu_check, facts_see_what_the_simulator_does)
+Test(gpu_check, facts_match_behaviour_of_simulator)
 {
     struct process *p = process_run((const char *[]){FACTS, "--sim", "--quick", "--only", "behind",
                                                      "--only", "depth", "--only", "lookup", NULL},

@@ -54,7 +54,7 @@ static void from_log(int work, double us[REQUESTS])
     qsort(us, REQUESTS, sizeof(*us), rises);
 }
 
-Test(inference, the_device_s_figures_are_those_of_its_log)
+Test(inference, device_figures_match_device_log)
 {
     double ended[REQUESTS], first[REQUESTS];
     struct process *p;
@@ -84,7 +84,7 @@ static int is_kernel(const struct device_work *w, const void *user)
 }
 
 /* It takes class and processor before the first kernel, which does not count as a request. */
-Test(inference, it_has_the_class_and_the_processor_that_it_says)
+Test(inference, reported_scheduling_class_and_cpu_are_true)
 {
     struct process *p;
     cpu_set_t cpus;
@@ -111,7 +111,7 @@ Test(inference, it_has_the_class_and_the_processor_that_it_says)
 }
 
 /* tools/demo waits for this before it starts the inference program. */
-Test(inference, training_says_when_it_is_warm)
+Test(inference, training_announces_end_of_warm_up)
 {
     struct process *p;
 
@@ -124,7 +124,7 @@ Test(inference, training_says_when_it_is_warm)
 }
 
 /* tools/demo counts steps by this, and compares checksums. */
-Test(inference, training_says_at_which_step_it_is)
+Test(inference, training_reports_every_tenth_step)
 {
     const char *said;
     struct process *p;
@@ -145,7 +145,7 @@ Test(inference, training_says_at_which_step_it_is)
     process_free(p);
 }
 
-Test(inference, demo_has_no_cost_of_tensorrt)
+Test(inference, demo_refuses_cost_of_tensorrt)
 {
     struct process *p;
 

@@ -85,7 +85,7 @@ static const char model[] = "first 5000\n"
                             "*gemm* 200 300\n"
                             "*add* 40 25\n";
 
-Test(kernel_times, are_those_of_the_table)
+Test(kernel_times, follow_the_table)
 {
     const char *log = path_of("a.log");
 
@@ -98,7 +98,7 @@ Test(kernel_times, are_those_of_the_table)
     cr_expect_eq(cost(log, "other", "1"), 70000, "SIMGPU_KERNEL_US");
 }
 
-Test(kernel_times, of_the_shipped_table_need_no_path)
+Test(kernel_times, default_selects_shipped_table)
 {
     const char *log = path_of("a.log");
 
@@ -116,7 +116,7 @@ static void alike(const char *a, const char *b, const char *name, const char *bl
     cr_expect_leq(llabs(first - second), 2, "%s: %ld, then %ld", name, (long)first, (long)second);
 }
 
-Test(kernel_times, that_were_recorded_are_the_same_again)
+Test(kernel_times, recorded_table_reproduces_times)
 {
     const char *a = path_of("a.log"), *b = path_of("b.log");
     const char *recorded = path_of("b.times");
@@ -132,7 +132,7 @@ Test(kernel_times, that_were_recorded_are_the_same_again)
     alike(a, b, "other", "1");
 }
 
-Test(kernel_times, of_a_program_without_kernels_are_not_written)
+Test(kernel_times, no_table_is_written_without_kernels)
 {
     const char *path = sandbox_path("b.times");
     struct process *p =

@@ -127,7 +127,7 @@ Test(latency, json_has_every_key)
     process_free(p);
 }
 
-Test(latency, a_graph_has_a_length_and_shares_of_it)
+Test(latency, graph_run_reports_length_and_added_shares)
 {
     static const char *const modes[] = {"native", "ungated", "cutin"};
 
@@ -169,7 +169,7 @@ static const char *tree_new(const char *make)
 }
 
 /* A cap that forgets what is in flight lets any amount of it be ahead of a request. */
-Test(latency, says_so_where_the_library_does_not_keep_best_effort_short)
+Test(latency, mutant_without_cap_delays_requests)
 {
     if (!clock_steps())
         cr_skip_test("a busy host may add as much");
@@ -226,7 +226,7 @@ Test(latency, waits_for_a_daemon_that_is_slow_to_start)
 
 /* Requests of 5 ms, one every 2.5 ms: each waits 2.5 ms longer than the one before it. A client
  * that sends the next request only after an answer never sees that. */
-Test(latency, a_closed_loop_omits_what_an_open_one_counts)
+Test(latency, open_loop_counts_queueing_that_closed_loop_omits)
 {
     json_t *open = overloaded("uniform:0"), *closed = overloaded("closed");
     double half = json_number_value(get(open, "modes.alone.p50_us"));
@@ -262,7 +262,7 @@ Test(latency, every_arrival_is_a_sample)
     }
 }
 
-Test(latency, arrivals_of_a_trace_are_those_of_its_file)
+Test(latency, trace_file_sets_arrivals)
 {
     char path[256], kind[300];
     struct process *p;
@@ -376,7 +376,7 @@ Test(latency, a_percentile_of_too_few_samples_is_refused)
 
 /* ---- stages --------------------------------------------------------------------------------- */
 
-Test(latency, stages_of_cut_ins_are_known_by_either_method)
+Test(latency, log_and_events_both_give_cut_in_stages)
 {
     static const char *const methods[] = {"log", "events"};
 
@@ -402,7 +402,7 @@ Test(latency, stages_of_cut_ins_are_known_by_either_method)
 
 /* ---- presets -------------------------------------------------------------------------------- */
 
-Test(latency, a_preset_prints_others_figures_beside_its_own)
+Test(latency, preset_prints_published_figures_beside_measured)
 {
     static const char *const names[] = {"xsched", "reef", "gpreempt", "mlperf-server"};
 
@@ -429,7 +429,7 @@ Test(latency, a_preset_prints_others_figures_beside_its_own)
     }
 }
 
-Test(latency, what_a_preset_has_not_measured_is_no_figure)
+Test(latency, preset_leaves_unmeasured_figures_null)
 {
     struct process *p =
         process_run((const char *[]){LAB, "preset", "reef", "--sim", "--floor-ms", "0", "--samples",
@@ -462,7 +462,7 @@ static bool has_process(json_t *trace, const char *name)
 
 /* Every answer takes longer than 1 us. No event begins outside of the 50 ms and the one behind the
  * answer, however long a call took that began within. */
-Test(latency, a_break_ends_the_run_and_leaves_the_last_50_ms)
+Test(latency, break_ends_run_and_traces_last_50_ms)
 {
     char path[256], *text;
     struct process *p;

@@ -137,7 +137,7 @@ static int folders_left(void)
     return n;
 }
 
-Test(latency_end, an_interrupt_keeps_the_figures_and_leaves_nothing)
+Test(latency_end, interrupt_leaves_no_process_or_folder)
 {
     struct children c;
     struct process *p = start(&c, 5); /* with cutin's real-time worker, which comes last */
@@ -153,7 +153,7 @@ Test(latency_end, an_interrupt_keeps_the_figures_and_leaves_nothing)
     process_free(p);
 }
 
-Test(latency_end, a_worker_that_dies_is_one_line)
+Test(latency_end, dead_worker_ends_run_with_error)
 {
     struct children c;
     struct process *p = start(&c, 4);
@@ -184,7 +184,7 @@ static int gpus_of(pid_t pid, bool remove)
     return n;
 }
 
-Test(latency_end, the_simulated_gpu_goes_with_the_last_worker)
+Test(latency_end, simulated_gpu_is_removed_at_end)
 {
     struct process *p = process_run(
         (const char *[]){CUTIN, "latency", "--sim", "--samples", "50", "--solo-ms", "20", NULL},
@@ -196,7 +196,7 @@ Test(latency_end, the_simulated_gpu_goes_with_the_last_worker)
 }
 
 /* A killed command cannot tidy up: its files stay, but no process does. */
-Test(latency_end, a_killed_command_takes_its_processes_along)
+Test(latency_end, killing_command_ends_its_processes)
 {
     struct children c;
     struct process *p = start(&c, 4);

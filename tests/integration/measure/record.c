@@ -99,7 +99,7 @@ Test(record, a_pipe_is_written_into_and_not_replaced)
     close(pipe);
 }
 
-Test(record, replay_has_the_same_kernels_in_its_own_time)
+Test(record, replay_runs_same_kernels_at_recorded_pace)
 {
     const char *file = record("10", "10");
     json_t *r = REPLAY("--sim", file), *recorded = json_object_get(r, "recorded");
@@ -112,7 +112,7 @@ Test(record, replay_has_the_same_kernels_in_its_own_time)
     json_decref(r);
 }
 
-Test(record, arrivals_and_levels)
+Test(record, replay_follows_arrivals_and_priority_options)
 {
     const char *file = record("3", "5");
     json_t *r =
@@ -132,7 +132,7 @@ Test(record, arrivals_and_levels)
     daemon_stop(daemon_path());
 }
 
-Test(record, ctrl_c_ends_a_replay_with_what_it_has)
+Test(record, ctrl_c_prints_partial_replay)
 {
     const char *file = record("2", "2");
     struct process *p =
@@ -162,7 +162,7 @@ static void refuses(const char *file, const char *word)
     process_free(p);
 }
 
-Test(record, replay_refuses_what_is_no_workload)
+Test(record, replay_refuses_invalid_file)
 {
     const char *file = record("1", "1");
 
@@ -172,7 +172,7 @@ Test(record, replay_refuses_what_is_no_workload)
     refuses(sandbox_path("none"), "none");
 }
 
-Test(record, a_program_without_cuda_is_no_recording)
+Test(record, program_without_cuda_writes_no_recording)
 {
     struct process *p = process_run(
         (const char *[]){LAB, "record", "-o", sandbox_path("x"), "--", "true", NULL}, NULL, 30);

@@ -92,7 +92,7 @@ Test(report, has_the_figures_of_the_files)
     free(page);
 }
 
-Test(report, needs_nothing_from_outside_and_lets_no_file_bring_a_script)
+Test(report, page_loads_nothing_and_escapes_scripts)
 {
     char *page, *rest;
     int scripts = 0;
@@ -115,7 +115,7 @@ Test(report, needs_nothing_from_outside_and_lets_no_file_bring_a_script)
     free(page);
 }
 
-Test(report, has_what_happened_around_a_cut_in_of_a_trace)
+Test(report, shows_events_around_cut_in_of_trace)
 {
     static const char *const names[] = {"active", "held", "gemm<4>"};
     json_t *figures, *trace, *slices;
@@ -203,7 +203,7 @@ static void run_ok(const char *const argv[])
     process_free(p);
 }
 
-Test(report, a_file_that_is_not_installed_is_one_line_and_no_page)
+Test(report, missing_installed_file_is_named_and_leaves_no_page)
 {
     report_write(sandbox_path("results/latency.json"), report_latency);
     mkdir(sandbox_path("bin"), 0755);
@@ -214,7 +214,7 @@ Test(report, a_file_that_is_not_installed_is_one_line_and_no_page)
     fails_with("share/cutin/report/script.js: No such file");
 }
 
-Test(report, a_folder_without_results_is_one_line_and_no_page)
+Test(report, folder_without_results_fails_and_leaves_no_page)
 {
     struct process *p =
         process_run((const char *[]){LAB, "report", sandbox_path("results"), NULL}, NULL, 60);

@@ -161,7 +161,7 @@ Test(report_browser, draws_a_cut_in_of_a_trace)
     process_free(p);
 }
 
-Test(report_browser, says_what_it_does_not_show)
+Test(report_browser, page_shows_notices_for_incomplete_results)
 {
     json_t *l = json_loads(report_latency, 0, NULL);
     struct process *p;
@@ -182,7 +182,7 @@ Test(report_browser, says_what_it_does_not_show)
 }
 
 /* The checks above can fail: a page that throws an exception is noticed. */
-Test(report_browser, a_page_with_an_error_is_noticed)
+Test(report_browser, script_error_in_page_is_detected)
 {
     struct process *p;
 

@@ -138,7 +138,7 @@ static void device_in_order(const json_t *events)
     }
 }
 
-Test(trace, two_processes_on_one_clock)
+Test(trace, shows_two_processes_on_one_clock)
 {
     size_t requests, i;
     json_t *events = trace_both(&requests), *e;
@@ -180,7 +180,7 @@ Test(trace, two_processes_on_one_clock)
 }
 
 /* Perfetto's own parser, if it is installed. */
-Test(trace, perfetto_reads_it)
+Test(trace, perfetto_parses_file_without_errors)
 {
     const char *parser = getenv("TRACE_PROCESSOR") ? getenv("TRACE_PROCESSOR") : "trace_processor";
     const char *query = sandbox_path("q.sql");
@@ -211,7 +211,7 @@ Test(trace, perfetto_reads_it)
     json_decref(events);
 }
 
-Test(trace, files_are_merged_by_hand_and_foreign_ones_refused)
+Test(trace, merge_converts_trace_file_and_refuses_others)
 {
     const char *trace = sandbox_path("one.trace"), *out = sandbox_path("m.json");
     char variable[300];
@@ -244,7 +244,7 @@ Test(trace, files_are_merged_by_hand_and_foreign_ones_refused)
 }
 
 /* The exit status is the program's. Tracing a program without CUDA is no success. */
-Test(trace, exit_statuses)
+Test(trace, exit_status_is_programs_or_1_without_cuda)
 {
     const char *out = sandbox_path("n.json");
     static const struct {

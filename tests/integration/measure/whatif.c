@@ -105,7 +105,7 @@ static double slowdown(json_t *root)
     return x;
 }
 
-Test(whatif, the_model_of_the_recording_is_the_recording)
+Test(whatif, unchanged_machine_predicts_no_slowdown)
 {
     json_t *root = WHATIF(record());
 
@@ -116,7 +116,7 @@ Test(whatif, the_model_of_the_recording_is_the_recording)
     cr_expect_eq(slowdown(root), 1);
 }
 
-Test(whatif, distance_tags_speed_and_size_tell)
+Test(whatif, distance_and_speed_change_slowdown)
 {
     const char *f = punctual();
     double near = slowdown(WHATIF("--rtt", "8us", f)), far = slowdown(WHATIF("--rtt", "19us", f));
@@ -134,7 +134,7 @@ Test(whatif, distance_tags_speed_and_size_tell)
     cr_expect_eq(slowdown(WHATIF("--sms", "80", "--recorded-sms", "80", f)), 1);
 }
 
-Test(whatif, modules_show_each_step_or_the_one_asked_for)
+Test(whatif, modules_list_every_step_or_requested_one)
 {
     const char *f = punctual();
     json_t *root = WHATIF("--modules", "4", "--link", "384", "--dram", "1536", f);
@@ -148,7 +148,7 @@ Test(whatif, modules_show_each_step_or_the_one_asked_for)
     json_decref(root);
 }
 
-Test(whatif, requests_come_by_a_clock_beside_real_time)
+Test(whatif, real_time_lengthens_request_latency)
 {
     const char *f = punctual();
     json_t *root = WHATIF("--rate", "200", "--requests", "300", "--seed", "3", f), *latency;
@@ -171,7 +171,7 @@ Test(whatif, requests_come_by_a_clock_beside_real_time)
     json_decref(root);
 }
 
-Test(whatif, a_device_of_modules_is_held_as_one)
+Test(whatif, every_module_step_has_real_time_samples)
 {
     const char *f = punctual();
     json_t *root = WHATIF("--modules", "4", "--rt-rate", "100", f);
@@ -182,7 +182,7 @@ Test(whatif, a_device_of_modules_is_held_as_one)
     json_decref(root);
 }
 
-Test(whatif, requests_can_be_left_out)
+Test(whatif, skip_leaves_out_requests)
 {
     const char *f = punctual();
     json_t *all = WHATIF(f), *some = WHATIF("--skip", "11", f);
@@ -211,7 +211,7 @@ Test(whatif, tables_say_what_was_assumed)
     process_free(p);
 }
 
-Test(whatif, papers_are_compared)
+Test(whatif, papers_option_lists_results_of_papers)
 {
     json_t *root = predict((const char *[]){LAB, "whatif", "--papers", "--json", NULL});
 
@@ -219,7 +219,7 @@ Test(whatif, papers_are_compared)
     json_decref(root);
 }
 
-Test(whatif, more_modules_than_multiprocessors_are_no_machine)
+Test(whatif, more_modules_than_multiprocessors_are_refused)
 {
     struct process *p = process_run(
         (const char *[]){LAB, "whatif", "--modules", "4", "--sms", "3", record(), NULL}, NULL, 30);

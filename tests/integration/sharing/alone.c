@@ -176,7 +176,7 @@ static void needs_times(void)
         cr_skip_test("a sanitizer's launches take longer than kernels");
 }
 
-Test(alone, launches_put_next_to_nothing_into_a_stream)
+Test(alone, launches_add_few_markers_to_stream)
 {
     struct span span;
 
@@ -193,7 +193,7 @@ Test(alone, launches_put_next_to_nothing_into_a_stream)
  * A hold, and then a client above, while the driver has a hundred kernels of one stream. The hold
  * takes effect at once, the driver's kernels run to their end, and later ones are under the cap.
  */
-Test(alone, who_comes_finds_the_cap_and_who_leaves_takes_it_along)
+Test(alone, client_above_brings_cap_and_its_exit_lifts_it)
 {
     struct process *daemon = daemon_start(), *rt;
     struct message_row row;
@@ -260,7 +260,7 @@ static void above_end(struct process *rt)
 }
 
 /* So those below have time to close off what they have in flight. */
-Test(alone, who_has_a_context_is_above_before_it_uses_it)
+Test(alone, process_with_unused_context_counts_as_above)
 {
     struct process *daemon = daemon_start();
     struct message_row row;
@@ -274,7 +274,7 @@ Test(alone, who_has_a_context_is_above_before_it_uses_it)
 }
 
 /* There is a marker for half of the depth, 625 in all, and as many that a thread waits for. */
-Test(alone, beside_somebody_idle_there_is_no_marker_for_each_launch)
+Test(alone, idle_client_above_does_not_force_marker_per_launch)
 {
     needs_times();
     struct process *daemon = daemon_start(), *rt;
@@ -293,7 +293,7 @@ Test(alone, beside_somebody_idle_there_is_no_marker_for_each_launch)
 }
 
 /* The driver itself would take a thousand. */
-Test(alone, what_is_in_flight_is_bounded_all_the_same)
+Test(alone, training_keeps_at_most_100_commands_in_flight)
 {
     needs_times();
     struct process *daemon = daemon_start(), *be = training_start(0, NULL);

@@ -89,7 +89,7 @@ static void same(char a[MODELS][32], char b[MODELS][32])
         cr_expect_str_eq(a[m], b[m], "%s", models[m]);
 }
 
-Test(async_net, fields_are_the_same_whoever_sends)
+Test(async_net, cpu_stream_and_kernel_sends_give_equal_results)
 {
     const char *const env[] = {SIMULATOR, NULL};
     char sums[MODELS][32];
@@ -99,7 +99,7 @@ Test(async_net, fields_are_the_same_whoever_sends)
         cr_expect_str_eq(sums[m], sums[0], "%s", models[m]);
 }
 
-Test(async_net, fields_are_the_same_under_cutin)
+Test(async_net, results_are_unchanged_under_cutin)
 {
     const char *const env[] = {SIMULATOR, NULL};
     char alone[MODELS][32], preloaded[MODELS][32];
@@ -125,12 +125,12 @@ static void beside_real_time(const char *devices)
     process_free(service);
 }
 
-Test(async_net, fields_are_the_same_beside_real_time)
+Test(async_net, results_are_unchanged_beside_real_time)
 {
     beside_real_time("1");
 }
 
-Test(async_net, fields_are_the_same_where_one_rank_of_two_is_held)
+Test(async_net, real_time_on_one_of_two_gpus_keeps_results)
 {
     beside_real_time("2");
 }
@@ -187,7 +187,7 @@ static struct process *held_start(const char *model, const char *exchanges, cons
 
 /* The figures of a row are read one after another, not at one moment. So releases are counted over
  * a time that includes the one over which commands are counted. */
-Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
+Test(async_net, endless_hold_releases_one_message_at_a_time)
 {
     struct process *holder, *net = held_start("--stream", HELD, "CUTIN_PEER_US=10000", &holder);
     struct message_row few[2], many[2];
@@ -207,7 +207,7 @@ Test(async_net, a_hold_without_end_lets_one_message_go_each_time)
     net_check(net, "--stream", sum);
 }
 
-Test(async_net, a_hold_without_end_lets_kernels_ring)
+Test(async_net, endless_hold_lets_kernels_ring_doorbell)
 {
     struct process *holder, *net = held_start("--kernel", HELD, "CUTIN_PEER_US=10000", &holder);
     struct message_row row;
@@ -220,7 +220,7 @@ Test(async_net, a_hold_without_end_lets_kernels_ring)
     net_check(net, "--kernel", sum);
 }
 
-Test(async_net, without_the_bound_its_peer_waits_as_long_as_the_hold_lasts)
+Test(async_net, peer_waits_for_whole_hold_without_bound)
 {
     struct process *holder, *net = held_start("--stream", "100", "CUTIN_PEER_US=0", &holder);
     struct message_row row;

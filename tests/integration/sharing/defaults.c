@@ -79,7 +79,7 @@ static void run_asks(const char *const env[])
     skip_if_given_up();
 }
 
-Test(defaults, whether_gates_hold_is_asked_once_and_out_of_sight)
+Test(defaults, run_tests_gates_once_and_silently)
 {
     struct process *daemon = daemon_start(), *p;
 
@@ -98,7 +98,7 @@ Test(defaults, whether_gates_hold_is_asked_once_and_out_of_sight)
     process_free(daemon);
 }
 
-Test(defaults, nothing_is_asked_where_there_can_be_no_gates)
+Test(defaults, gates_off_or_real_time_skips_gate_test)
 {
     struct process *daemon = daemon_start();
 
@@ -109,7 +109,7 @@ Test(defaults, nothing_is_asked_where_there_can_be_no_gates)
     process_free(daemon);
 }
 
-Test(defaults, a_variable_of_its_own_counts_more_than_conf_where_gates_are_asked_for)
+Test(defaults, run_is_silent_if_conf_contradicts_gates_variable)
 {
     struct process *daemon = daemon_start();
 
@@ -128,24 +128,24 @@ static void is_recorded(const char *driver, const char *what)
 
 /* Drivers whose memory operations do not do what they should. */
 
-Test(defaults, a_gate_that_lets_work_through_is_recorded)
+Test(defaults, leaking_gate_is_recorded)
 {
     is_recorded("SIMGPU_WAITS=pass", " none a closed gate let work through\n");
 }
 
-Test(defaults, a_gate_that_does_not_open_is_recorded)
+Test(defaults, gate_that_never_opens_is_recorded)
 {
     is_recorded("SIMGPU_WAITS=stick", " none an opened gate did not let its stream go on\n");
 }
 
 /* Real time would have only every other time slice, and wait for one whenever a peer is held. */
-Test(defaults, a_gate_that_keeps_the_device_from_others_is_recorded)
+Test(defaults, gate_that_keeps_time_slices_is_recorded)
 {
     is_recorded("SIMGPU_ACQUIRE_YIELDS=0",
                 " none a process at a closed gate takes turns of the GPU from others\n");
 }
 
-Test(defaults, a_gate_that_is_seen_late_is_recorded)
+Test(defaults, late_gate_is_recorded)
 {
     if (!clock_steps())
         cr_skip_test("a busy host's other markers come late, too");
@@ -153,13 +153,13 @@ Test(defaults, a_gate_that_is_seen_late_is_recorded)
 }
 
 /* So it is on a busy machine. */
-Test(defaults, a_gate_is_not_late_where_every_marker_is)
+Test(defaults, slow_markers_do_not_count_as_late_gate)
 {
     is_recorded("SIMGPU_WRITE_NS=1000000", " graphs a gate costs ");
 }
 
 /* A marker that takes four seconds says nothing about gates. */
-Test(defaults, an_answer_of_a_busy_machine_does_not_replace_another)
+Test(defaults, inconclusive_test_does_not_replace_record)
 {
     struct process *daemon = daemon_start();
     static const char *const late[] = {"SIMGPU_WORD_LATE_US=4000000", NULL};
@@ -176,7 +176,7 @@ Test(defaults, an_answer_of_a_busy_machine_does_not_replace_another)
 }
 
 /* The doctor times the turns of two processes; on a busy host these are the host's own. */
-Test(defaults, a_switch_that_takes_longer_than_a_budget_is_named)
+Test(defaults, doctor_reports_costly_context_switch)
 {
     static const char said[] = "waits at least that long";
     struct process *dear, *cheap;
@@ -224,7 +224,7 @@ static const char *const under_run[] = {
 static const char *const bare[] = {BIN_DIR "/tests/" PROGRAM, "/nonexistent", "/nonexistent", NULL};
 static const char *const preloaded[] = {PRELOAD, SIMULATOR, NULL};
 
-Test(defaults, a_program_has_gates_under_run_and_from_then_on_preloaded_too)
+Test(defaults, program_has_gates_under_run_and_then_preloaded)
 {
     struct process *daemon = daemon_start();
     struct process *p = launches(under_run, NULL, has_run, NULL);
@@ -252,18 +252,18 @@ static void has_none(const char *const command[], const char *const env[], const
     process_free(daemon);
 }
 
-Test(defaults, a_program_of_which_nobody_has_asked_has_none)
+Test(defaults, untested_driver_gets_no_gates)
 {
     has_none(bare, preloaded, "no gates: not tested here yet");
 }
 
-Test(defaults, a_program_whose_driver_does_not_hold_has_none)
+Test(defaults, driver_with_broken_waits_gets_no_gates)
 {
     has_none(under_run, (const char *[]){"SIMGPU_WAITS=pass", NULL},
              "no gates: they are of no use here");
 }
 
-Test(defaults, what_was_seen_with_another_driver_does_not_count)
+Test(defaults, record_of_another_driver_gives_no_gates)
 {
     struct process *daemon = daemon_start();
 
@@ -333,7 +333,7 @@ static double graph_gates_part(uint64_t wait_ns, const char *preload, const char
 }
 
 /* The distance between gates in device time also depends on what is learned of kernels. */
-Test(defaults, gates_that_cost_a_graph_much_are_farther_apart)
+Test(defaults, costly_graph_gates_are_farther_apart)
 {
     if (!clock_steps())
         cr_skip_test("a sanitizer's launches take longer than kernels");
@@ -344,14 +344,14 @@ Test(defaults, gates_that_cost_a_graph_much_are_farther_apart)
     cr_expect(part > 0.005 && part < 0.025, "%.4f of the time", part);
 }
 
-Test(defaults, gates_that_cost_a_graph_too_much_are_left_out)
+Test(defaults, too_costly_graph_gates_are_left_out)
 {
     double part = graph_gates_part(50000, PRELOAD, "CUTIN_MUTANT=", "graphs get no gates");
 
     cr_expect_lt(part, 0.002, "%.4f of the time", part);
 }
 
-Test(defaults, gates_in_graphs_whose_cost_is_ignored_are_found)
+Test(defaults, mutant_ignoring_gate_cost_slows_graph)
 {
     double part = graph_gates_part(5000, "LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",
                                    "CUTIN_MUTANT=graph_gates_dear", NULL);

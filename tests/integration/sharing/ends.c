@@ -80,7 +80,7 @@ static struct process *start(const char *level, const char *what, const char *ro
     return p;
 }
 
-Test(ends, a_hold_ends_with_the_work_however_a_service_learns_of_that)
+Test(ends, hold_ends_promptly_by_sync_host_function_or_word)
 {
     struct process *daemon = daemon_start(), *service, *job;
 

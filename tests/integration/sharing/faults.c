@@ -45,12 +45,12 @@ static void same_with_and_without(const char *const env_bare[], const char *cons
     process_free(with);
 }
 
-Test(faults, missing_driver)
+Test(faults, missing_driver_fails_as_without_cutin)
 {
     same_with_and_without(NULL, (const char *[]){PRELOAD, NULL}, 3);
 }
 
-Test(faults, unloadable_driver)
+Test(faults, unloadable_driver_fails_as_without_cutin)
 {
     FILE *f = fopen(sandbox_path("libcuda.so.1"), "w");
     char path[300];
@@ -61,7 +61,7 @@ Test(faults, unloadable_driver)
     same_with_and_without((const char *[]){path, NULL}, (const char *[]){path, PRELOAD, NULL}, 3);
 }
 
-Test(faults, driver_there_is_found_alike)
+Test(faults, driver_is_found_as_without_cutin)
 {
     same_with_and_without((const char *[]){SIMULATOR, NULL},
                           (const char *[]){SIMULATOR, PRELOAD, NULL}, 0);
@@ -93,7 +93,7 @@ static const char *long_path(void)
     return path;
 }
 
-Test(faults, socket_path_too_long)
+Test(faults, too_long_socket_path_warns_once)
 {
     char setting[400];
 
@@ -104,7 +104,7 @@ Test(faults, socket_path_too_long)
     process_free(daemon);
 }
 
-Test(faults, socket_path_too_long_for_cutin_run)
+Test(faults, too_long_socket_path_warns_once_under_run)
 {
     struct process *p = process_run(
         (const char *[]){CUTIN, "run", "--socket", long_path(), "--", "echo", "runs", NULL}, NULL,
@@ -136,7 +136,7 @@ Test(faults, unknown_priority_word_runs_as_best_effort)
     process_free(daemon);
 }
 
-Test(faults, unusable_socket_schedules_within_the_process)
+Test(faults, unusable_socket_leaves_result_right)
 {
     char setting[300];
 
@@ -169,12 +169,12 @@ static void forks_alike(const char *when)
     process_free(with);
 }
 
-Test(faults, fork_before_the_first_cuda_call)
+Test(faults, fork_before_first_cuda_call_works_as_without_cutin)
 {
     forks_alike("before");
 }
 
-Test(faults, fork_after_the_first_cuda_call)
+Test(faults, fork_after_first_cuda_call_works_as_without_cutin)
 {
     forks_alike("after");
 }
@@ -186,7 +186,7 @@ static bool held(const struct message_row *row)
     return client_holds(row) >= 1;
 }
 
-Test(faults, daemon_killed_midway)
+Test(faults, killed_daemon_leaves_results_right)
 {
     struct process *daemon, *be, *rt;
 
@@ -214,7 +214,7 @@ static bool is_active(const struct message_row *row)
 }
 
 /* The real-time process has more work than fits into the time, so it is active until it dies. */
-Test(faults, realtime_killed_while_active)
+Test(faults, killed_active_real_time_releases_best_effort)
 {
     struct process *daemon, *be, *rt;
 
@@ -233,7 +233,7 @@ Test(faults, realtime_killed_while_active)
 
 /* Killed at any instant, even inside the simulator's locks: processes that share the device go
  * on. */
-Test(faults, best_effort_killed_at_any_instant)
+Test(faults, killed_best_effort_leaves_other_results_right)
 {
     char expected[32];
     struct process *daemon, *be, *rt;

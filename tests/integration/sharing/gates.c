@@ -130,25 +130,25 @@ static int stops(const char *const env[], bool (*ready)(const struct message_row
     return kernels_standing(at_ns);
 }
 
-Test(gates, a_hold_stops_what_the_driver_has)
+Test(gates, hold_stops_submitted_kernels)
 {
     expect_standing(stops(on, has_gates));
 }
 
 /* What the program writes later is not in registered memory, which ended with its contexts, so no
  * other process can wait for that. */
-Test(gates, stay_when_contexts_go_with_registered_memory)
+Test(gates, survive_destroyed_contexts_with_registered_memory)
 {
     contexts = "70";
     expect_standing(stops(on, has_gates));
 }
 
-Test(gates, a_mirror_does_the_same)
+Test(gates, mirrored_hold_stops_submitted_kernels)
 {
     expect_standing(stops(mirrored, has_gates));
 }
 
-Test(gates, without_them_the_driver_finishes_what_it_has)
+Test(gates, off_lets_submitted_kernels_finish)
 {
     cr_expect_eq(stops(off, has_run), 0);
 }
@@ -177,7 +177,7 @@ Test(gates, mirrors_open_when_the_daemon_dies)
 }
 
 /* Another daemon gives another page, and so new gates. */
-Test(gates, come_back_with_the_daemon)
+Test(gates, return_with_next_daemon)
 {
     struct process *daemon = daemon_start(), *again, *be;
     struct message_row row;
@@ -199,7 +199,7 @@ Test(gates, come_back_with_the_daemon)
     process_free(daemon);
 }
 
-Test(gates, a_closed_one_stops_nobody_else)
+Test(gates, closed_gate_stops_no_other_process)
 {
     struct process *daemon = daemon_start(), *be, *other;
     struct message_row row;
@@ -218,7 +218,7 @@ Test(gates, a_closed_one_stops_nobody_else)
     process_free(daemon);
 }
 
-Test(gates, a_process_that_ends_at_one_is_gone)
+Test(gates, process_killed_at_gate_frees_device)
 {
     struct process *daemon = daemon_start(), *be, *other;
     struct message_row row;
@@ -275,19 +275,19 @@ static bool outlasts_the_limit(const char *preload, const char *mutant)
     return right;
 }
 
-Test(gates, are_not_closed_for_as_long_as_a_driver_may_mind)
+Test(gates, program_survives_hold_past_driver_wait_limit)
 {
     cr_expect(outlasts_the_limit(PRELOAD, "CUTIN_LOG=info"));
 }
 
-Test(gates, that_are_closed_for_too_long_are_found)
+Test(gates, mutant_without_let_out_fails_past_driver_wait_limit)
 {
     cr_expect_not(outlasts_the_limit("LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",
                                      "CUTIN_MUTANT=gates_stay_closed"));
 }
 
 /* Streams share hardware queues: one of a higher level could be behind a gate of a lower one. */
-Test(gates, a_process_of_several_levels_has_none)
+Test(gates, process_of_several_levels_gets_none)
 {
     const char *const env[] = {
         "CUTIN_GATES=on", "CUTIN_PRIORITY=2", "CUTIN_STREAM_PRIORITY=inherit",
@@ -306,7 +306,7 @@ Test(gates, a_process_of_several_levels_has_none)
 }
 
 /* A user who asked for gates is told why there are none. */
-Test(gates, a_driver_without_memory_operations_has_none)
+Test(gates, driver_without_memops_gets_none_and_says_why)
 {
     const char *const env[] = {"CUTIN_GATES=on", "SIMGPU_MEMOPS=0", NULL};
     struct process *daemon = daemon_start(), *be;
@@ -344,12 +344,12 @@ static bool counts_as_held(const char *preload, const char *fault, double second
     return held;
 }
 
-Test(gates, what_stands_at_them_is_held)
+Test(gates, work_standing_at_gate_counts_as_held)
 {
     cr_expect(counts_as_held(PRELOAD, NULL, 20));
 }
 
-Test(gates, what_stands_at_them_is_not_held_without_a_look)
+Test(gates, mutant_without_look_misses_hold_at_gate)
 {
     if (clock_steps())
         cr_expect_not(counts_as_held("LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",

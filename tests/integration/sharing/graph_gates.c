@@ -107,7 +107,7 @@ static void stops(const char *mode, const char *const env[], int most, bool each
     process_free(daemon);
 }
 
-Test(graph_gates, a_hold_stops_a_graph_within_an_interval)
+Test(graph_gates, hold_stops_graph_within_one_interval)
 {
     stops("loop", NULL, BETWEEN, true);
 }
@@ -117,14 +117,14 @@ Test(graph_gates, a_hold_stops_a_graph_within_an_interval)
  * million. A busy host may delay that thread for longer, but not each time. */
 #define SLOWLY "SIMGPU_SPEED=0.02"
 
-Test(graph_gates, a_mirror_does_the_same)
+Test(graph_gates, mirrored_hold_stops_graph)
 {
     stops("loop", (const char *[]){"SIMGPU_HOST_REGISTER=0", SLOWLY, NULL}, KERNELS / 10,
           clock_steps());
 }
 
 /* Together branches may have as much between gates as one, so each kernel has a gate in front. */
-Test(graph_gates, branches_are_stopped_one_by_one)
+Test(graph_gates, hold_stops_each_branch_at_its_next_kernel)
 {
     stops("branches", NULL, BRANCHES, true);
 }
@@ -150,17 +150,17 @@ static void runs_on(const char *mode, const char *const env[], uint64_t counted)
     process_free(daemon);
 }
 
-Test(graph_gates, can_be_turned_off)
+Test(graph_gates, off_lets_graph_run_on)
 {
     runs_on("loop", (const char *[]){"CUTIN_GRAPH_GATES=off", NULL}, 0);
 }
 
-Test(graph_gates, a_graph_that_cannot_be_copied_is_counted)
+Test(graph_gates, uncopyable_graph_runs_on_and_is_counted)
 {
     runs_on("memory", NULL, 1);
 }
 
-Test(graph_gates, a_process_of_several_levels_has_none)
+Test(graph_gates, process_of_several_levels_lets_graph_run_on)
 {
     runs_on("levels", (const char *[]){"CUTIN_PRIORITY=2", "CUTIN_STREAM_PRIORITY=inherit", NULL},
             0);
@@ -195,19 +195,19 @@ static void follows_changes(const char *mode, const char *const env[])
     process_free(daemon);
 }
 
-Test(graph_gates, changes_of_a_graph_reach_both)
+Test(graph_gates, graph_updates_reach_gated_copy)
 {
     follows_changes("change", NULL);
 }
 
 /* The inner graph was moved into the other one: its nodes keep handles that the copy does not
  * have. */
-Test(graph_gates, changes_of_a_moved_graph_reach_both)
+Test(graph_gates, updates_of_moved_child_graph_reach_gated_copy)
 {
     follows_changes("moved", NULL);
 }
 
-Test(graph_gates, changes_of_a_graph_reach_both_with_a_mirror)
+Test(graph_gates, graph_updates_reach_gated_copy_with_mirror)
 {
     follows_changes("change", (const char *[]){"SIMGPU_HOST_REGISTER=0", NULL});
 }
@@ -240,19 +240,19 @@ static bool has_gates_later(const char *library, const char *mutant)
     return has;
 }
 
-Test(graph_gates, come_with_the_daemon_to_a_graph_that_was_there_before)
+Test(graph_gates, late_daemon_gates_existing_graph)
 {
     cr_expect(has_gates_later(PRELOAD, NULL));
 }
 
-Test(graph_gates, that_only_later_graphs_have_are_found)
+Test(graph_gates, mutant_leaves_early_graph_ungated)
 {
     cr_expect_not(has_gates_later("LD_PRELOAD=" LIB_DIR "/tests/libcutin-mutants.so",
                                   "CUTIN_MUTANT=early_graphs_ungated"));
 }
 
 /* With another daemon the hold word is at another place. */
-Test(graph_gates, come_back_with_the_daemon)
+Test(graph_gates, return_with_next_daemon)
 {
     struct process *daemon = daemon_start(), *again, *be = program_start("loop", NULL);
     struct message_row row;

@@ -110,7 +110,7 @@ static void runs(const char *level)
     program_end(program);
 }
 
-Test(idle, real_time_that_does_nothing_wakes_twice_a_second)
+Test(idle, real_time_wakes_at_most_twice_a_second)
 {
     struct process *daemon = daemon_start();
 
@@ -118,7 +118,7 @@ Test(idle, real_time_that_does_nothing_wakes_twice_a_second)
     process_free(daemon);
 }
 
-Test(idle, best_effort_that_does_nothing_wakes_twice_a_second)
+Test(idle, best_effort_wakes_at_most_twice_a_second)
 {
     struct process *daemon = daemon_start();
 
@@ -126,7 +126,7 @@ Test(idle, best_effort_that_does_nothing_wakes_twice_a_second)
     process_free(daemon);
 }
 
-Test(idle, without_a_daemon_it_is_the_same)
+Test(idle, process_without_daemon_wakes_at_most_twice_a_second)
 {
     runs("be");
 }
@@ -166,25 +166,25 @@ static void launches_and_asks_nothing(struct program what)
     process_free(daemon);
 }
 
-Test(idle, what_has_launched_beside_real_time_and_asked_nothing_wakes_twice_a_second)
+Test(idle, unsynced_work_wakes_at_most_twice_a_second)
 {
     launches_and_asks_nothing((struct program){.kernels = "1"});
 }
 
 /* Only the stream's own thread can ask for it. */
-Test(idle, what_has_launched_into_its_thread_s_default_stream_and_asked_nothing_does_too)
+Test(idle, per_thread_stream_wakes_at_most_twice_a_second)
 {
     launches_and_asks_nothing((struct program){.kernels = "3", .us = "5", .stream = "per-thread"});
 }
 
 /* While that context is not current no thread can ask for it. */
-Test(idle, what_has_launched_into_a_green_context_s_default_stream_does_too)
+Test(idle, green_context_stream_wakes_at_most_twice_a_second)
 {
     launches_and_asks_nothing((struct program){.kernels = "3", .us = "5", .stream = "green"});
 }
 
 /* Markers are events there, and no thread asks for those while nothing happens. */
-Test(idle, what_has_launched_on_a_driver_without_memory_operations_does_too)
+Test(idle, work_without_memops_wakes_at_most_twice_a_second)
 {
     launches_and_asks_nothing((struct program){.kernels = "3", .variable = "SIMGPU_MEMOPS=0"});
 }
@@ -200,7 +200,7 @@ static bool best_effort_has_landed(const struct message_row *row)
 
 /* The context fails at the second of three kernels. What is behind that never completes, and must
  * not count as in flight, though the program lives on. */
-Test(idle, whose_context_has_failed_has_nothing_in_flight)
+Test(idle, failed_context_leaves_nothing_in_flight)
 {
     struct process *daemon = daemon_start(), *rt = above_start(), *be;
 
@@ -234,7 +234,7 @@ static void ask(const char *verb, const struct process *program)
 
 /* Only after the first seconds. The pause does not end, so what the third of the program's steps
  * launches stays buffered. */
-Test(idle, what_is_held_wakes_forty_times_a_second)
+Test(idle, held_process_wakes_at_most_forty_times_a_second)
 {
     struct process *daemon = daemon_start(),
                    *program = program_start(&(struct program){.level = "be"});
@@ -254,7 +254,7 @@ Test(idle, what_is_held_wakes_forty_times_a_second)
 }
 
 /* Gates are closed, so the driver cannot be asked; and nothing waits for the hold's end. */
-Test(idle, what_was_paused_with_its_last_kernel_in_flight_wakes_twice_a_second)
+Test(idle, paused_last_kernel_wakes_at_most_twice_a_second)
 {
     struct process *daemon = daemon_start(), *program;
 

@@ -146,20 +146,20 @@ static void finds_one_budget(int jobs)
 
 /* What each job had in the driver, with the others in between, took longer than the guard waits for
  * progress. */
-Test(jobs, that_ran_before_leave_a_service_no_more_than_a_budget)
+Test(jobs, four_jobs_together_keep_one_budget_in_flight)
 {
     finds_one_budget(4);
 }
 
 /* They take shifts once the daemon has seen that all are busy. So the work of one job is in the
  * way, or of two between shifts. */
-Test(jobs, that_are_many_leave_a_service_no_more_than_one)
+Test(jobs, eight_jobs_together_keep_one_budget_in_flight)
 {
     finds_one_budget(MOST_JOBS);
 }
 
 /* Estimates are of little use here: the longest kernel takes a millisecond. */
-Test(jobs, whose_kernels_vary_leave_a_service_some_of_them)
+Test(jobs, varying_kernels_leave_at_most_budget_plus_longest)
 {
     uint64_t most_us;
 
@@ -188,7 +188,7 @@ static uint64_t waits_us(int jobs, const char *mutant)
 }
 
 /* One budget and one switch, as beside one job, since shifts leave each job its whole budget. */
-Test(jobs, that_are_four_cost_a_service_no_more_switches_than_one)
+Test(jobs, four_jobs_cost_service_no_more_switches_than_one)
 {
     uint64_t one_us, four_us, unshifted_us;
 

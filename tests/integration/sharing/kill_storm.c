@@ -217,13 +217,13 @@ static void rage(void)
     cr_assert_gt(storm.holds_seen, kills / 8, "too few strikes hit anything");
 }
 
-Test(kill_storm, nobody_hangs_or_computes_something_else)
+Test(kill_storm, no_process_hangs_or_computes_wrong_results)
 {
     rage();
 }
 
 /* The same, where every hold stops the kernels that run. */
-Test(kill_storm, nobody_stays_suspended)
+Test(kill_storm, no_process_stays_suspended)
 {
     setenv("SIMGPU_RM", "accept", 1);
     setenv("CUTIN_SUSPEND", "on", 1);

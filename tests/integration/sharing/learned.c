@@ -192,7 +192,7 @@ static double mean_error(int i, const char *name)
 
 /* Samples at a fixed distance would meet one of the two lengths again and again, by phase. A cut-in
  * meets one long kernel at most, wherever the job is, and what else the budget lets in. */
-Test(learned, of_two_lengths_in_turns_the_long_one_counts_in_both_phases)
+Test(learned, longer_of_two_alternating_lengths_is_learned)
 {
     const double most_us = 400 + EXTRA_US + BUDGET_US;
     double native = longest_wait_us(run(2, 1, (const char *[]){"25,400"}, "1", true));
@@ -207,7 +207,7 @@ Test(learned, of_two_lengths_in_turns_the_long_one_counts_in_both_phases)
     }
 }
 
-Test(learned, a_fixed_distance_is_found_in_one_phase)
+Test(learned, mutant_with_fixed_stride_mislearns_a_phase)
 {
     int wrong = 0;
 
@@ -219,13 +219,13 @@ Test(learned, a_fixed_distance_is_found_in_one_phase)
     cr_expect_gt(wrong, 0);
 }
 
-Test(learned, streams_side_by_side_are_not_taken_for_the_kernel)
+Test(learned, concurrent_streams_do_not_distort_estimate)
 {
     run(0, 1, (const char *[]){"100"}, "2", false);
     knows(0, 100 + EXTRA_US, 1.3);
 }
 
-Test(learned, turns_of_other_processes_are_not_taken_for_the_kernel)
+Test(learned, time_slices_of_others_do_not_distort_estimate)
 {
     static const char *const lengths_us[] = {"25", "100", "400", "3"};
 
@@ -237,7 +237,7 @@ Test(learned, turns_of_other_processes_are_not_taken_for_the_kernel)
 /* Long kernels go one at a time, so in the process's own shift each meets an empty device. */
 static const char *const long_us[] = {"500,900,500,500", "100", "400,2000"};
 
-Test(learned, turns_among_others)
+Test(learned, long_kernels_are_learned_beside_other_jobs)
 {
     run(0, 3, long_us, "1", false);
     knows(0, 900 + EXTRA_US, 1.1);
@@ -247,7 +247,7 @@ Test(learned, turns_among_others)
         cr_expect_lt(mean_error(i, "mix_spin"), 1.5, "job %d: %.2f", i, mean_error(i, "mix_spin"));
 }
 
-Test(learned, turns_among_others_are_not_known_without_shifts)
+Test(learned, mutant_unaware_of_shifts_mislearns_long_kernels)
 {
     run_bug(0, 3, long_us, "1", PRELOAD, "shift_untold");
     cr_expect_gt(mean_error(0, "mix_spin"), 1.5);
@@ -256,14 +256,14 @@ Test(learned, turns_among_others_are_not_known_without_shifts)
 static const char *const behind[] = {BIN_DIR "/tests/program_behind", NULL};
 
 /* The kernel waits for its event, and then for the multiprocessors. */
-Test(learned, waits_for_other_streams_are_not_taken_for_the_kernel)
+Test(learned, waits_for_other_streams_do_not_distort_estimate)
 {
     run_programs(0, 1, (const char *const *const[]){behind}, LAUNCHES, PRELOAD, NULL);
     cr_expect_lt(mean_error(0, "copy"), 1.5, "%.1f times", mean_error(0, "copy"));
     cr_expect_lt(mean_error(0, "mix_spin"), 1.1, "%.1f times", mean_error(0, "mix_spin"));
 }
 
-Test(learned, a_wait_that_is_taken_for_the_kernel_is_found)
+Test(learned, mutant_counting_waits_mislearns_kernel)
 {
     run_programs(0, 1, (const char *const *const[]){behind}, LAUNCHES, PRELOAD,
                  "wait_taken_for_kernel");
@@ -271,7 +271,7 @@ Test(learned, a_wait_that_is_taken_for_the_kernel_is_found)
 }
 
 /* Few of its short kernels ever find multiprocessors at once. */
-Test(learned, kernels_of_a_training_step_are_known_by_what_the_device_took)
+Test(learned, training_kernel_estimates_match_device_log)
 {
     static const char *const training[] = {EXAMPLE("be_training"), NULL}, *const names[] = {
                                                                               "copy", "mix",
@@ -318,7 +318,7 @@ static double alone_error(int i, const char *variable, const char *value, const 
     return mean_error(i, "mix_spin");
 }
 
-Test(learned, loading_a_kernel_is_not_taken_for_its_time)
+Test(learned, kernel_loading_does_not_distort_estimate)
 {
     static const char *const load_us[] = {"80", "1000", "1000000"};
 
@@ -332,7 +332,7 @@ Test(learned, loading_a_kernel_is_not_taken_for_its_time)
 }
 
 /* On a machine without time only an upper bound is known: how long the call took. */
-Test(learned, a_driver_whose_calls_always_take_long_is_no_reason_to_know_nothing)
+Test(learned, slow_launch_calls_still_give_upper_bound)
 {
     run_alone(0, "SIMGPU_LAUNCH_NS", "300000", NULL);
     double us = known_us(0, "mix_spin", "mean_us");
@@ -343,7 +343,7 @@ Test(learned, a_driver_whose_calls_always_take_long_is_no_reason_to_know_nothing
 }
 
 /* They count as four seconds, the most that can be kept. */
-Test(learned, kernels_of_many_seconds_are_known_to_be_long)
+Test(learned, six_second_kernel_is_learned_as_four_seconds)
 {
     run_alone_of(0, "6000000", 3, NULL);
     double us = known_us(0, "mix_spin", "mean_us");
@@ -354,7 +354,7 @@ Test(learned, kernels_of_many_seconds_are_known_to_be_long)
 }
 
 /* On an idle stream the pair of events includes the time between event and kernel. */
-Test(learned, a_kernel_that_comes_later_than_its_event_is_known)
+Test(learned, gap_after_event_does_not_distort_estimate)
 {
     static const char *const late_ns[] = {"0", "3000", "6000"};
 
@@ -380,7 +380,7 @@ static double quarters_wait_us(const char *share, const char *mutant)
         run_programs(0, 1, (const char *const *const[]){quarters}, LAUNCHES, PRELOAD, mutant));
 }
 
-Test(learned, kernels_that_fill_a_context_are_not_counted_as_parts_of_the_device)
+Test(learned, context_filling_kernels_count_as_whole_device)
 {
     double whole = quarters_wait_us("100", NULL), share = quarters_wait_us("25", NULL),
            unseen = quarters_wait_us("25", "share_unseen");
@@ -416,7 +416,7 @@ static double share_of(int us, const char *variable, const char *value, const ch
     return kernels * (us + EXTRA_US) * 1e3 / (double)(last_ns - first_ns);
 }
 
-Test(learned, markers_that_are_seen_late_are_events)
+Test(learned, late_marker_words_cost_job_no_throughput)
 {
     static const char late_us[] = "SIMGPU_WORD_LATE_US";
     double soon = share_of(100, late_us, "0", NULL), late = share_of(100, late_us, "2000", NULL),
@@ -452,7 +452,7 @@ static bool are_late(const char *late_us, const char *contexts, int *writes)
     return said;
 }
 
-Test(learned, markers_that_are_late_are_found_once_for_a_device)
+Test(learned, late_markers_are_detected_once_per_device)
 {
     int soon, late, several;
 
@@ -464,7 +464,7 @@ Test(learned, markers_that_are_late_are_found_once_for_a_device)
 }
 
 /* With gates as without. */
-Test(learned, markers_that_cost_the_device_much_take_two_hundredths)
+Test(learned, costly_markers_take_at_most_two_percent)
 {
     static const char write_ns[] = "SIMGPU_WRITE_NS";
 
@@ -486,7 +486,7 @@ Test(learned, markers_that_cost_the_device_much_take_two_hundredths)
 /* ---- what is recorded ------------------------------------------------------------------------ */
 
 /* A pair of events around it would include the time for which others had the multiprocessors. */
-Test(learned, recorded_kernels_take_what_the_device_took_and_no_longer_than_the_program)
+Test(learned, recorded_kernel_times_do_not_exceed_device_times)
 {
     const char *file = sandbox_path("w.cutw");
     struct workload w = {0};
@@ -539,7 +539,7 @@ static uint64_t ran(const struct process *p)
 }
 
 /* A job that seems to use little, since most of its kernels are short, would get seven eighths. */
-Test(learned, equal_weights_get_equal_shares_whatever_the_kernels)
+Test(learned, equal_weights_get_equal_shares_of_device_time)
 {
     const char *const lengths_us[] = {"20,2000,20,20", "200"};
     struct process *daemon, *job[2];
@@ -591,7 +591,7 @@ static uint64_t told_ns(void)
 }
 
 /* Each process's own figure includes the others' turns. */
-Test(learned, gpu_time_of_processes_side_by_side_adds_up_to_the_devices)
+Test(learned, gpu_times_of_processes_add_up_to_device_time)
 {
     const char *const lengths_us[] = {"50,500", "200", "20,2000,20,20"};
     enum { JOBS = 3, PUBLISHED_NS = 200000000 };

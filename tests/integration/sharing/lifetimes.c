@@ -36,12 +36,12 @@ static void costs_little(const char *beside)
         cr_expect_leq(ours, bare + MOST_US, "%s: %.0f us, %.0f bare", beside, ours, bare);
 }
 
-Test(lifetimes, without_a_daemon)
+Test(lifetimes, library_costs_under_3_ms_without_daemon)
 {
     costs_little("without a daemon");
 }
 
-Test(lifetimes, beside_an_idle_daemon)
+Test(lifetimes, library_costs_under_3_ms_beside_idle_daemon)
 {
     struct process *daemon = daemon_start();
 

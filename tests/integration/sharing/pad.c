@@ -131,7 +131,7 @@ static bool counts_padded(const struct message_row *row)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-Test(pad, what_fits_and_ends_in_time_goes_and_nothing_else)
+Test(pad, only_fitting_short_kernels_run_beside_real_time)
 {
     struct process *daemon = daemon_start();
     uint64_t before_ns = UINT64_MAX;
@@ -149,7 +149,7 @@ Test(pad, what_fits_and_ends_in_time_goes_and_nothing_else)
     process_free(daemon);
 }
 
-Test(pad, without_the_setting_nothing_goes)
+Test(pad, off_runs_nothing_beside_real_time)
 {
     program_start("CUTIN_PAD=off", "CUTIN_SOCKET=");
     for (int i = 0; i < 5; i++)
@@ -159,7 +159,7 @@ Test(pad, without_the_setting_nothing_goes)
 
 /* One kernel asks for nearly all of the memory's bandwidth, so two take nearly twice as long. On a
  * host so slow that few go, nine of ten real-time kernels are as fast as ever. */
-Test(pad, nothing_goes_any_more_where_it_slows_real_time_down)
+Test(pad, slowdown_of_real_time_stops_padding)
 {
     static const char said[] =
         "best effort beside real-time work makes the real-time kernels slower";

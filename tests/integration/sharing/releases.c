@@ -81,27 +81,27 @@ static const char *library_of_another(void)
     return other("RELEASES_LIBRARY", LIB_DIR "/tests/libcutin-mutants.so");
 }
 
-Test(releases, a_daemon_of_another_one_serves_libraries_of_this_one)
+Test(releases, daemon_of_other_release_serves_libraries)
 {
     share(daemon_of_another(), LIBRARY, LIBRARY);
 }
 
-Test(releases, a_daemon_serves_libraries_of_another_one)
+Test(releases, daemon_serves_libraries_of_other_release)
 {
     share(DAEMON, library_of_another(), library_of_another());
 }
 
-Test(releases, a_library_of_another_one_is_held_by_one_of_this)
+Test(releases, real_time_holds_best_effort_of_other_release)
 {
     share(DAEMON, LIBRARY, library_of_another());
 }
 
-Test(releases, a_library_of_another_one_holds_one_of_this)
+Test(releases, real_time_of_other_release_holds_best_effort)
 {
     share(DAEMON, library_of_another(), LIBRARY);
 }
 
-Test(releases, beside_a_daemon_of_another_one_libraries_of_both_hold_each_other)
+Test(releases, mixed_libraries_share_daemon_of_other_release)
 {
     share(daemon_of_another(), LIBRARY, library_of_another());
     share(daemon_of_another(), library_of_another(), LIBRARY);

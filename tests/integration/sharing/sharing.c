@@ -77,7 +77,7 @@ static bool was_held(const struct message_row *row)
  * launch of its thread and one of the dispatcher that were on their way. On a host that is late a
  * thread of the service may lose its processor between a launch and the note of it, and seem done:
  * nothing is tested there. */
-Test(sharing, best_effort_is_held_and_its_result_stays)
+Test(sharing, best_effort_is_held_and_its_result_unchanged)
 {
     struct process *daemon, *be, *rt;
     uint64_t from_ns;
@@ -114,7 +114,7 @@ static bool is_best_effort_unheld(const struct message_row *row)
     return row->level == 0 && client_submitted(row) > 100 && !row_held(row) && row->above == 0;
 }
 
-Test(sharing, nobody_above_nobody_held)
+Test(sharing, two_best_effort_processes_are_not_held)
 {
     struct process *daemon, *one, *two;
     struct message_row row;
@@ -132,7 +132,7 @@ Test(sharing, nobody_above_nobody_held)
 }
 
 /* Streams of two levels in one process, without a daemon; the program checks its own results. */
-Test(sharing, two_models_in_one_process)
+Test(sharing, two_levels_in_one_process_give_right_results)
 {
     struct process *p = process_run(
         (const char *[]){CUTIN, "run", "--sim", "--no-daemon", "--", EXAMPLE("two_models"), NULL},
@@ -156,7 +156,7 @@ static bool is_held_now(const struct message_row *row)
 /* One request a second, and a longer linger: best effort is held between requests, too. In a second
  * and a half it submits only what was on its way; without the linger it would be all of its
  * steps. */
-Test(sharing, lingering_goes_on_holding)
+Test(sharing, linger_keeps_hold_between_requests)
 {
     struct process *daemon, *be, *rt;
 
@@ -198,7 +198,7 @@ static void hints_are(const char *level, const char *what)
     process_free(p);
 }
 
-Test(sharing, the_example_of_hints_runs_with_cutin_and_without)
+Test(sharing, hints_example_runs_with_and_without_cutin)
 {
     hints_are(NULL, "not loaded");
     hints_are("be", "no work is below it");

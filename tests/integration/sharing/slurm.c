@@ -143,7 +143,7 @@ static bool got_nothing(const struct message_row *row)
     return row->asked == 3 && row->level == 0;
 }
 
-Test(slurm, the_account_of_the_job_decides_and_not_what_the_user_says)
+Test(slurm, job_account_decides_level_not_user_environment)
 {
     static const struct {
         const char *account, *says;
@@ -185,7 +185,7 @@ static void expect_silent(const char *const argv[], const char *unwanted)
     free(out);
 }
 
-Test(slurm, options_are_more_than_the_users_environment_and_that_is_more_than_the_sites_word)
+Test(slurm, options_override_environment_and_site_default)
 {
     char wanted[512];
 
@@ -203,7 +203,7 @@ Test(slurm, options_are_more_than_the_users_environment_and_that_is_more_than_th
     expect_says(AS_USER("srun", "--cutin=off", "bash", "-c", SHOW), "bash:    \n");
 }
 
-Test(slurm, the_comment_shows_the_level_beside_the_users_words)
+Test(slurm, job_comment_shows_level_after_users_comment)
 {
     expect_says(AS_USER("srun", "--cutin=rt", "bash", "-c", SHOW COMMENT), "Comment=cutin=rt ");
     expect_says(AS_USER("srun", "--comment=my words", "bash", "-c", SHOW COMMENT),
@@ -215,7 +215,7 @@ Test(slurm, the_comment_shows_the_level_beside_the_users_words)
 }
 
 /* The script's level is for its steps, not for itself. */
-Test(slurm, a_scripts_tasks_are_preloaded_and_the_script_is_not)
+Test(slurm, tasks_of_script_get_level_but_script_does_not)
 {
     const char *script = sandbox_path("script"), *output;
     FILE *f = fopen(script, "w");
@@ -238,7 +238,7 @@ Test(slurm, a_scripts_tasks_are_preloaded_and_the_script_is_not)
     free(text);
 }
 
-Test(slurm, an_option_that_makes_no_sense_is_refused_before_the_job)
+Test(slurm, invalid_option_is_refused)
 {
     static const char *const wrong[] = {"--cutin=3", "--cutin-weight=1001", "--cutin-budget=0"};
 

@@ -18,7 +18,7 @@ static void expect_equal(struct process *p)
     cr_expect(strstr(process_out(p), "\"result\": \"equal\""), "%s", process_out(p));
 }
 
-Test(storage, a_search_through_a_small_cache_equals_the_processors)
+Test(storage, search_with_small_cache_matches_cpu)
 {
     struct process *p = process_run((const char *[]){EXAMPLE("gpu_storage"), "--vertices", "8000",
                                                      "--lines", "16", "--json", NULL},
@@ -35,7 +35,7 @@ Test(storage, a_search_through_a_small_cache_equals_the_processors)
 }
 
 /* More warps than lines, so that most wait for a line, too, and queues of several pairs. */
-Test(storage, more_warps_than_lines_get_to_the_end)
+Test(storage, more_warps_than_cache_lines_finish)
 {
     struct process *p =
         process_run((const char *[]){EXAMPLE("gpu_storage"), "--vertices", "2000", "--lines", "3",
@@ -46,7 +46,7 @@ Test(storage, more_warps_than_lines_get_to_the_end)
 }
 
 /* Another process's engine removes what it left, and the next one finds the device free. */
-Test(storage, one_that_is_killed_while_it_waits_leaves_the_device_free)
+Test(storage, process_killed_in_waiting_kernel_frees_device)
 {
     struct process *p = process_start(
         (const char *[]){EXAMPLE("gpu_storage"), "--seconds", "60", "--announce", NULL},
@@ -62,7 +62,7 @@ Test(storage, one_that_is_killed_while_it_waits_leaves_the_device_free)
 }
 
 /* Only time slices divide the GPU. */
-Test(storage, beside_real_time_on_the_plain_driver_the_result_stays)
+Test(storage, result_is_right_beside_real_time_without_cutin)
 {
     struct process *be = process_start((const char *[]){EXAMPLE("gpu_storage"), "--rounds", "3",
                                                         "--vertices", "8000", "--json", NULL},
@@ -111,7 +111,7 @@ static bool list_says(const char *text)
 
 /* It is known by its time and its I/O memory, and the process above is told. Each of its kernels
  * takes more than a millisecond, whichever are sampled. */
-Test(storage, beside_real_time_it_is_named_and_its_result_stays)
+Test(storage, kernel_is_named_beside_real_time_with_right_result)
 {
     struct process *daemon = daemon_start(), *be, *rt;
     struct message_row row;
@@ -129,7 +129,7 @@ Test(storage, beside_real_time_it_is_named_and_its_result_stays)
 }
 
 /* It is known by its name before anything is learned of it. */
-Test(storage, a_kernel_that_is_declared_is_named_at_its_first_launch)
+Test(storage, declared_kernel_is_named_in_trace)
 {
     struct process *p = process_start(
         (const char *[]){CUTIN, "trace", "--sim", "-o", sandbox_path("trace.json"), "--",
@@ -142,7 +142,7 @@ Test(storage, a_kernel_that_is_declared_is_named_at_its_first_launch)
     process_free(p);
 }
 
-Test(storage, a_kernel_that_nobody_declares_is_not_named)
+Test(storage, undeclared_kernel_is_not_named_in_trace)
 {
     struct process *p =
         process_start((const char *[]){CUTIN, "trace", "--sim", "-o", sandbox_path("trace.json"),
@@ -158,7 +158,7 @@ Test(storage, a_kernel_that_nobody_declares_is_not_named)
 
 /* It is stopped while it polls, and the storage goes on: completions stay in memory until the
  * kernel does. */
-Test(storage, suspended_while_it_waits_it_finds_its_completions_later)
+Test(storage, result_is_right_with_suspend_on)
 {
     struct process *daemon = daemon_start(), *be, *rt;
 
@@ -203,7 +203,7 @@ static double beside_ms(const char *setting)
 
 /* The kernel waits for what the other stream does, and half a second was learned of it. As a kernel
  * of that length it would stop the other stream for as long. */
-Test(storage, what_was_learned_of_it_stops_no_other_stream)
+Test(storage, declared_kernel_stops_no_other_stream)
 {
     enum { HALF_LEARNED_MS = 250, ALL_OF_IT_MS = 1 };
     struct process *daemon = daemon_start(), *rt = idle_above();

@@ -94,19 +94,19 @@ static void waits(const char *stream, const char *bound, bool bounded)
     process_free(daemon);
 }
 
-Test(stuck, work_that_completes_nothing_holds_nobody_after_a_while)
+Test(stuck, work_without_completions_stops_holding_after_bound)
 {
     waits("kept", "CUTIN_STUCK_MS=500", true);
 }
 
-Test(stuck, what_a_destroyed_stream_left_holds_nobody_after_a_while)
+Test(stuck, work_of_destroyed_stream_stops_holding_after_bound)
 {
     waits("destroyed", "CUTIN_STUCK_MS=500", true);
 }
 
 /* The driver lets no other thread in meanwhile. The thread that beats waits there, too, for longer
  * than the daemon accepts silence from a process that runs. */
-Test(stuck, who_waits_for_room_behind_thousands_of_launches_holds)
+Test(stuck, thread_blocked_on_full_queue_keeps_holding)
 {
     enum { LONG_MS = 3000 };
     struct process *daemon = daemon_start(), *job, *service;
@@ -129,7 +129,7 @@ Test(stuck, who_waits_for_room_behind_thousands_of_launches_holds)
     process_free(daemon);
 }
 
-Test(stuck, without_a_bound_it_holds_for_ever)
+Test(stuck, work_without_bound_keeps_holding)
 {
     waits("kept", "CUTIN_STUCK_MS=0", false);
 }

@@ -181,38 +181,38 @@ static int stopped(bool on, const char *const env[])
     return device_log_count(stood_still, NULL);
 }
 
-Test(suspend, a_hold_stops_the_kernel_that_runs)
+Test(suspend, hold_stops_running_kernel)
 {
     cr_expect_eq(stopped(true, SUSPENDING("accept", "on")), 1);
     cr_expect_eq(device_log_count(ended_while_held, NULL), 0);
     expect_said("suspend on: 1 channel groups stopped by schedule");
 }
 
-Test(suspend, is_off_unless_asked_for)
+Test(suspend, off_stops_no_kernel_and_logs_nothing)
 {
     cr_expect_eq(stopped(false, SUSPENDING("accept", "off")), 0);
     cr_expect_null(strstr(process_err(test.be), "suspend"));
 }
 
-Test(suspend, layouts_of_an_older_driver)
+Test(suspend, hold_stops_kernel_on_driver_550)
 {
     cr_expect_eq(stopped(true, SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=550.163.01")), 1);
 }
 
-Test(suspend, layouts_of_the_oldest_driver)
+Test(suspend, hold_stops_kernel_on_driver_525)
 {
     cr_expect_eq(stopped(true, SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=525.60.11")), 1);
 }
 
 /* ---- where it cannot be used ---------------------------------------------------------------- */
 
-Test(suspend, a_driver_of_an_unknown_version_is_left_alone)
+Test(suspend, unknown_driver_version_disables_stopping)
 {
     cr_expect_eq(stopped(false, SUSPENDING("accept", "on", "SIMGPU_RM_VERSION=470.256.02")), 0);
     expect_said("suspend off: the resource manager of driver 470.256.02 is not known");
 }
 
-Test(suspend, a_refusal_is_said_once)
+Test(suspend, refusal_is_reported_once)
 {
     start(SUSPENDING("refuse", "on"));
     join();
@@ -223,7 +223,7 @@ Test(suspend, a_refusal_is_said_once)
     expect_said("suspend off: the resource manager refuses it");
 }
 
-Test(suspend, success_without_effect_is_seen)
+Test(suspend, stop_without_effect_is_reported)
 {
     start(SUSPENDING("ignore", "on"));
     join();
@@ -234,13 +234,13 @@ Test(suspend, success_without_effect_is_seen)
     expect_said("suspend off: it had no effect");
 }
 
-Test(suspend, where_there_is_no_resource_manager)
+Test(suspend, missing_resource_manager_is_reported)
 {
     cr_expect_eq(stopped(false, SUSPENDING("off", "on")), 0);
     expect_said("suspend off: no call of the driver to the resource manager was seen");
 }
 
-Test(suspend, time_slices_where_there_is_no_other_run_list)
+Test(suspend, falls_back_to_time_slices_without_other_run_list)
 {
     start(SUSPENDING("timeslice", "on"));
     hold();
@@ -285,7 +285,7 @@ static double wait_us(const char *const env[])
     return us;
 }
 
-Test(suspend, slices_are_short_where_doctor_saw_that_they_stop_what_runs)
+Test(suspend, auto_shortens_slices_by_doctor_record)
 {
     record("580.65.06", "timeslice", "");
     double slices_us = wait_us(SUSPENDING("timeslice", "off"));
@@ -298,7 +298,7 @@ Test(suspend, slices_are_short_where_doctor_saw_that_they_stop_what_runs)
     cr_expect(!clock_steps() || short_us < 250, "%f us", short_us);
 }
 
-Test(suspend, slices_are_not_short_where_others_take_turns)
+Test(suspend, another_process_restores_long_slices)
 {
     record("580.65.06", "timeslice", "");
     start(SUSPENDING("timeslice", "auto"));
@@ -327,7 +327,7 @@ static void expect_said_next(size_t *from, const char *text)
     *from = (size_t)(at - all) + 1;
 }
 
-Test(suspend, slices_are_as_long_as_before_without_the_daemon_or_real_time)
+Test(suspend, loss_of_daemon_or_real_time_restores_long_slices)
 {
     size_t from = 0;
 
@@ -352,26 +352,26 @@ Test(suspend, slices_are_as_long_as_before_without_the_daemon_or_real_time)
     process_free(again);
 }
 
-Test(suspend, auto_needs_what_doctor_saw)
+Test(suspend, auto_stays_off_without_doctor_record)
 {
     cr_expect_eq(stopped(false, SUSPENDING("accept", "auto")), 0);
     expect_said("suspend off: not tested here yet");
 }
 
-Test(suspend, auto_goes_by_what_doctor_saw)
+Test(suspend, auto_stops_kernel_by_doctor_record)
 {
     record("580.65.06", "schedule", "");
     cr_expect_eq(stopped(true, SUSPENDING("accept", "auto")), 1);
 }
 
-Test(suspend, auto_says_what_doctor_saw_against_it)
+Test(suspend, auto_stays_off_for_reason_doctor_recorded)
 {
     record("580.65.06", "none", "the controls succeed and the kernel runs on");
     cr_expect_eq(stopped(false, SUSPENDING("accept", "auto")), 0);
     expect_said("suspend off: the controls succeed and the kernel runs on");
 }
 
-Test(suspend, auto_does_not_believe_what_doctor_saw_of_another_driver)
+Test(suspend, auto_ignores_record_of_another_driver)
 {
     record("570.211.01", "schedule", "");
     cr_expect_eq(stopped(false, SUSPENDING("accept", "auto")), 0);
@@ -380,7 +380,7 @@ Test(suspend, auto_does_not_believe_what_doctor_saw_of_another_driver)
 
 /* ---- nothing stands still for good ---------------------------------------------------------- */
 
-Test(suspend, goes_on_when_the_daemon_dies)
+Test(suspend, kernel_resumes_when_daemon_dies)
 {
     start(SUSPENDING("accept", "on"));
     hold();
@@ -388,7 +388,7 @@ Test(suspend, goes_on_when_the_daemon_dies)
     finish();
 }
 
-Test(suspend, goes_on_when_the_real_time_process_is_killed)
+Test(suspend, kernel_resumes_when_real_time_process_is_killed)
 {
     struct process *rt;
 
@@ -400,7 +400,7 @@ Test(suspend, goes_on_when_the_real_time_process_is_killed)
     process_free(rt);
 }
 
-Test(suspend, a_process_that_exits_leaves_nothing)
+Test(suspend, exit_of_stopped_process_leaves_device_usable)
 {
     static char expected[32];
 
@@ -414,7 +414,7 @@ Test(suspend, a_process_that_exits_leaves_nothing)
     training_check(other, expected, 60);
 }
 
-Test(suspend, a_process_that_is_killed_leaves_nothing)
+Test(suspend, kill_of_stopped_process_leaves_device_usable)
 {
     static char expected[32];
 
@@ -428,7 +428,7 @@ Test(suspend, a_process_that_is_killed_leaves_nothing)
     training_check(other, expected, 60);
 }
 
-Test(suspend, the_end_of_a_forked_child_changes_nothing)
+Test(suspend, exit_of_forked_child_keeps_kernel_stopped)
 {
     start(SUSPENDING("accept", "on"));
     hold();
@@ -441,7 +441,7 @@ Test(suspend, the_end_of_a_forked_child_changes_nothing)
 }
 
 /* The resource manager may wait for a group that is being destroyed. */
-Test(suspend, gives_way_to_a_context_that_is_destroyed)
+Test(suspend, context_can_be_destroyed_while_kernel_is_stopped)
 {
     start(SUSPENDING("accept", "on"));
     hold();
@@ -451,7 +451,7 @@ Test(suspend, gives_way_to_a_context_that_is_destroyed)
     finish();
 }
 
-Test(suspend, a_process_of_several_levels_is_not_stopped)
+Test(suspend, process_with_several_levels_is_not_stopped)
 {
     cr_expect_eq(stopped(false, SUSPENDING("accept", "on", "CUTIN_PRIORITY=1",
                                            "CUTIN_STREAM_PRIORITY=inherit")),

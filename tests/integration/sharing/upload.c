@@ -52,7 +52,7 @@ static void upload_end(struct process *p, const char *file)
     process_free(p);
 }
 
-Test(upload, of_real_time_waits_for_a_piece_of_another)
+Test(upload, best_effort_goes_in_pieces_beside_real_time)
 {
     device_log_open();
     struct process *rt = upload_start("rt", "1", "2000", "rt");
@@ -73,7 +73,7 @@ Test(upload, of_real_time_waits_for_a_piece_of_another)
 
 /* Natively it is one copy, and also while no client above is there to come between. The first is
  * not: a new client counts as having one above until the daemon has seen that there is none. */
-Test(upload, of_a_process_alone_is_whole)
+Test(upload, lone_process_copies_in_one_piece)
 {
     uint64_t since = 0;
     device_log_open();

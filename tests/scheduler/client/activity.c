@@ -74,7 +74,7 @@ static void assert_clear(const struct cutin_page *page)
         }
 }
 
-Test(activity, calls_nest_and_the_highest_level_counts)
+Test(activity, calls_nest_and_highest_active_level_holds)
 {
     struct cutin_page *other = join(1, 3);
 
@@ -99,7 +99,7 @@ Test(activity, calls_nest_and_the_highest_level_counts)
 }
 
 /* What this process remembers of its bits is only a guess. */
-Test(activity, bits_are_as_they_should_be_whoever_changed_them)
+Test(activity, own_bit_is_repaired_and_other_bits_are_kept)
 {
     struct cutin_page *other = join(1, 0);
 
@@ -122,7 +122,7 @@ Test(activity, bits_are_as_they_should_be_whoever_changed_them)
     page_unmap(other);
 }
 
-Test(activity, streams_without_a_queue_use_the_gpu_while_they_are_active)
+Test(activity, unqueued_streams_count_gpu_time_while_active)
 {
     const _Atomic uint64_t *gpu_ns = &a.page->device[DEV].counters.gpu_ns;
     uint64_t began = clock_ns(), seen;
@@ -147,7 +147,7 @@ Test(activity, streams_without_a_queue_use_the_gpu_while_they_are_active)
     cr_assert_eq(*gpu_ns, seen, "inactive");
 }
 
-Test(activity, whoever_is_held_is_told_since_when)
+Test(activity, hold_records_its_start_time_once)
 {
     struct cutin_page *other = join(1, 0);
     uint64_t before = clock_ns(), since;
@@ -161,7 +161,7 @@ Test(activity, whoever_is_held_is_told_since_when)
     page_unmap(other);
 }
 
-Test(activity, what_is_announced_holds_until_it_is_done)
+Test(activity, announced_work_holds_until_it_ends)
 {
     struct cutin_page *other = join(1, 0);
 
@@ -176,7 +176,7 @@ Test(activity, what_is_announced_holds_until_it_is_done)
 }
 
 /* The request before the announced one is still under way. */
-Test(activity, what_is_announced_outlives_the_work_before_it)
+Test(activity, announced_hold_outlives_earlier_work_until_it_expires)
 {
     struct cutin_page *other = join(1, 0);
     uint64_t until = clock_ns() + 3600ull * 1000000000u;
@@ -195,7 +195,7 @@ Test(activity, what_is_announced_outlives_the_work_before_it)
     page_unmap(other);
 }
 
-Test(activity, one_idle_too_many_is_ignored)
+Test(activity, surplus_end_is_ignored)
 {
     activity_end(&a, DEV, 3);
     activity_begin(&a, DEV, 3);
@@ -204,7 +204,7 @@ Test(activity, one_idle_too_many_is_ignored)
     assert_clear(a.page);
 }
 
-Test(activity, a_page_that_joins_or_changes_gets_the_bits_of_now)
+Test(activity, joining_or_changed_page_gets_current_bits)
 {
     struct cutin_page *other;
     uint8_t moved[PAGE_DEVICES];
@@ -230,7 +230,7 @@ Test(activity, a_page_that_joins_or_changes_gets_the_bits_of_now)
 }
 
 /* words[level] are those of a client of level 1 with one word, which enforces no bound. */
-Test(activity, only_the_words_that_a_client_looks_at_are_written)
+Test(activity, only_words_a_client_reads_are_written)
 {
     struct message_join now = {.client = 7, .words = {0, 0, 0x1, 0x1}};
     struct cutin_page *other = join(7, 0);
@@ -251,7 +251,7 @@ Test(activity, only_the_words_that_a_client_looks_at_are_written)
     page_unmap(other);
 }
 
-Test(activity, in_a_process_of_one_level_streams_do_not_hold_each_other)
+Test(activity, single_level_process_does_not_hold_its_own_streams)
 {
     a.flat = true;
     activity_begin(&a, DEV, 3);
@@ -259,7 +259,7 @@ Test(activity, in_a_process_of_one_level_streams_do_not_hold_each_other)
     activity_end(&a, DEV, 3);
 }
 
-Test(activity, nothing_above_the_granted_level_reaches_others)
+Test(activity, granted_level_caps_holds_on_other_processes)
 {
     struct cutin_page *other = join(1, 2);
 
@@ -272,7 +272,7 @@ Test(activity, nothing_above_the_granted_level_reaches_others)
     page_unmap(other);
 }
 
-Test(activity, lingers_until_its_time_and_not_when_active_again)
+Test(activity, linger_expires_unless_active_again)
 {
     struct cutin_page *other = join(1, 0);
     uint64_t hour = 3600ull * 1000000000u;
@@ -293,7 +293,7 @@ Test(activity, lingers_until_its_time_and_not_when_active_again)
     page_unmap(other);
 }
 
-Test(activity, a_stalled_external_wait_lets_go_and_progress_takes_back)
+Test(activity, stalled_external_wait_ends_hold_and_progress_restores_it)
 {
     struct cutin_page *other = join(1, 0);
     uint64_t t = 1000000000, stall = ACTIVITY_STALL_NS;
@@ -325,7 +325,7 @@ Test(activity, a_stalled_external_wait_lets_go_and_progress_takes_back)
 
 /* One stream waits for another process while another one serves. The process holds others as long
  * as some of its work ends now and then. */
-Test(activity, work_beside_a_stalled_external_wait_holds_until_it_stands_itself)
+Test(activity, work_beside_stalled_wait_holds_until_it_stands)
 {
     struct cutin_page *other = join(1, 0);
     uint64_t t = 1000000000, stall = ACTIVITY_STALL_NS;
@@ -438,7 +438,7 @@ static void race(unsigned seed, void *(*meanwhile)(void *))
         pthread_join(keeps, NULL);
 }
 
-Test(activity, after_any_interleaving_all_bits_are_clear)
+Test(activity, racing_threads_leave_all_bits_clear)
 {
     struct cutin_page *other = join(100, 3);
 
@@ -450,7 +450,7 @@ Test(activity, after_any_interleaving_all_bits_are_clear)
     page_unmap(other);
 }
 
-Test(activity, after_any_interleaving_what_is_still_active_holds)
+Test(activity, racing_threads_keep_hold_of_active_work)
 {
     struct cutin_page *other = join(100, 3);
 
@@ -466,7 +466,7 @@ Test(activity, after_any_interleaving_what_is_still_active_holds)
     page_unmap(other);
 }
 
-Test(activity, pages_may_come_and_go_under_the_threads)
+Test(activity, pages_joining_and_leaving_during_race_keep_no_bits)
 {
     struct cutin_page *other = join(100, 3);
 
@@ -497,7 +497,7 @@ static void *changer(void *argument)
     return NULL;
 }
 
-Test(activity, after_changes_of_level_exactly_the_right_levels_are_held)
+Test(activity, level_changes_during_race_leave_right_levels_held)
 {
     struct cutin_page *other = join(100, 3);
 

@@ -49,7 +49,7 @@ static bool looks_seldom(struct actor *a, struct actor *busy)
     return ticks(a) - before <= (int64_t)(1 + (now_ms() - began) / 1000);
 }
 
-Test(calm, who_does_nothing_looks_less_than_once_in_a_second)
+Test(calm, idle_client_ticks_at_most_once_a_second)
 {
     const char *sockets[] = {place.socket, NULL}; /* with a daemon, and without */
     struct actor a, busy;
@@ -67,7 +67,7 @@ Test(calm, who_does_nothing_looks_less_than_once_in_a_second)
 
 /* It has no work that waits, so the length of its hold does not matter. When it has work again, it
  * is held as long as a client that has just come. */
-Test(calm, who_is_held_and_does_nothing_does_not_look_whether_that_is_too_long)
+Test(calm, held_idle_client_ticks_at_most_once_a_second)
 {
     struct actor rt, be;
 
@@ -86,7 +86,7 @@ Test(calm, who_is_held_and_does_nothing_does_not_look_whether_that_is_too_long)
 }
 
 /* Whatever begins, the client's beat is the present time when the call has returned. */
-Test(calm, ends_with_the_call)
+Test(calm, ends_before_activity_call_returns)
 {
     struct actor rt, be;
 
@@ -111,7 +111,7 @@ Test(calm, ends_with_the_call)
 }
 
 /* The daemon need not wait until a beat is seconds old, although the last one was far ahead. */
-Test(calm, who_is_stopped_just_behind_it_holds_nobody)
+Test(calm, client_stopped_just_after_calm_loses_its_hold)
 {
     struct actor rt, be;
 
@@ -131,7 +131,7 @@ Test(calm, who_is_stopped_just_behind_it_holds_nobody)
 }
 
 /* The link's thread may sleep on while the client's waits in the driver, so the daemon asks. */
-Test(calm, a_beat_that_is_late_is_asked_for)
+Test(calm, daemon_asks_for_late_beat)
 {
     int fd = bare_connect(place.socket, (uid_t)-1);
     struct actor be;

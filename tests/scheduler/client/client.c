@@ -73,7 +73,7 @@ static void holds_are_short(struct actor *be)
     }
 }
 
-Test(client, without_a_daemon_streams_of_one_process_hold_each_other)
+Test(client, streams_of_one_process_hold_each_other_without_daemon)
 {
     struct actor a;
 
@@ -108,7 +108,7 @@ Test(client, a_seventeenth_device_is_not_scheduled)
     actor_kill(&a);
 }
 
-Test(client, the_above_word_counts_streams_of_higher_levels)
+Test(client, above_word_counts_streams_above_the_lowest_level)
 {
     struct actor a;
 
@@ -128,7 +128,7 @@ Test(client, the_above_word_counts_streams_of_higher_levels)
     actor_kill(&a);
 }
 
-Test(client, no_daemon_at_the_socket_is_one_warning_and_later_it_registers)
+Test(client, warns_of_missing_daemon_and_registers_later)
 {
     struct actor rt, be;
 
@@ -145,7 +145,7 @@ Test(client, no_daemon_at_the_socket_is_one_warning_and_later_it_registers)
     actor_kill(&be);
 }
 
-Test(client, a_socket_path_that_is_too_long_is_one_warning)
+Test(client, warns_of_overlong_socket_path_and_runs_without_daemon)
 {
     static char path[300];
     struct actor a;
@@ -161,7 +161,7 @@ Test(client, a_socket_path_that_is_too_long_is_one_warning)
     actor_kill(&a);
 }
 
-Test(client, activity_holds_the_client_below_and_only_it)
+Test(client, activity_holds_only_lower_levels_on_same_device)
 {
     struct actor rt, be, other;
 
@@ -183,7 +183,7 @@ Test(client, activity_holds_the_client_below_and_only_it)
     actor_kill(&other);
 }
 
-Test(client, whoever_joins_below_an_active_client_is_held_at_once)
+Test(client, newcomer_below_active_owner_is_held)
 {
     struct actor rt, be;
 
@@ -219,7 +219,7 @@ Test(client, devices_are_matched_by_uuid_not_by_number)
     actor_kill(&be);
 }
 
-Test(client, several_owners_have_bits_of_their_own)
+Test(client, each_owner_has_its_own_bit)
 {
     struct actor owner[3], be;
     int64_t all = 0;
@@ -245,7 +245,7 @@ Test(client, several_owners_have_bits_of_their_own)
     actor_kill(&be);
 }
 
-Test(client, an_owner_that_is_killed_while_active_holds_nobody)
+Test(client, killing_active_owner_ends_its_hold)
 {
     struct actor rt, be;
 
@@ -258,7 +258,7 @@ Test(client, an_owner_that_is_killed_while_active_holds_nobody)
     actor_kill(&be);
 }
 
-Test(client, processes_with_one_pid_in_several_containers_are_told_apart)
+Test(client, equal_pids_in_two_namespaces_are_told_apart)
 {
     struct actor first, second, be;
 
@@ -286,7 +286,7 @@ Test(client, processes_with_one_pid_in_several_containers_are_told_apart)
     actor_kill(&be);
 }
 
-Test(client, a_child_that_inherited_the_socket_does_not_keep_the_turn)
+Test(client, child_with_inherited_socket_does_not_keep_parents_hold)
 {
     struct actor rt, be;
     int life[2];
@@ -310,7 +310,7 @@ Test(client, a_child_that_inherited_the_socket_does_not_keep_the_turn)
     cr_assert_eq(waitpid(child, NULL, 0), child);
 }
 
-Test(client, holds_open_when_the_daemon_is_killed_and_work_again_with_the_next)
+Test(client, holds_end_with_daemon_and_return_with_the_next)
 {
     struct actor rt, be;
     int64_t address;
@@ -341,7 +341,7 @@ Test(client, holds_open_when_the_daemon_is_killed_and_work_again_with_the_next)
     actor_kill(&be);
 }
 
-Test(client, closing_gives_everything_back_and_opening_again_works)
+Test(client, closing_ends_holds_and_reopening_restores_them)
 {
     struct actor rt, be;
 
@@ -361,7 +361,7 @@ Test(client, closing_gives_everything_back_and_opening_again_works)
 }
 
 #ifndef __SANITIZE_THREAD__ /* there it has the program's table */
-Test(client, a_program_that_closes_all_descriptors_keeps_its_link)
+Test(client, link_survives_program_closing_all_descriptors)
 {
     struct actor rt, be;
 
@@ -380,7 +380,7 @@ Test(client, a_program_that_closes_all_descriptors_keeps_its_link)
 #endif
 
 /* Its descriptors have to be among the program's. */
-Test(client, a_program_that_closes_all_descriptors_is_left_alone)
+Test(client, reconnecting_leaves_reused_descriptors_alone)
 {
     struct actor rt, be;
 
@@ -403,7 +403,7 @@ Test(client, a_program_that_closes_all_descriptors_is_left_alone)
     actor_kill(&be);
 }
 
-Test(client, a_level_that_is_not_permitted_becomes_best_effort_and_is_told)
+Test(client, refused_level_becomes_best_effort_with_warning)
 {
     struct actor rt, user;
 
@@ -426,7 +426,7 @@ Test(client, a_level_that_is_not_permitted_becomes_best_effort_and_is_told)
     actor_kill(&user);
 }
 
-Test(client, a_change_of_level_moves_the_holds)
+Test(client, level_change_moves_holds)
 {
     struct actor a, b;
 
@@ -446,7 +446,7 @@ Test(client, a_change_of_level_moves_the_holds)
     actor_kill(&b);
 }
 
-Test(client, a_hold_is_bounded_if_the_held_process_says_so)
+Test(client, max_hold_of_held_process_bounds_hold)
 {
     struct actor rt, be;
 
@@ -464,7 +464,7 @@ Test(client, a_hold_is_bounded_if_the_held_process_says_so)
     actor_kill(&be);
 }
 
-Test(client, whose_thread_waits_in_the_driver_is_held_no_longer_than_another_one)
+Test(client, max_hold_applies_while_thread_waits_in_driver)
 {
     struct actor rt, be;
 
@@ -481,7 +481,7 @@ Test(client, whose_thread_waits_in_the_driver_is_held_no_longer_than_another_one
     actor_kill(&be);
 }
 
-Test(client, is_not_opened_anew_while_a_thread_of_before_is_left)
+Test(client, reopening_is_refused_while_old_thread_runs)
 {
     struct actor a;
 
@@ -495,7 +495,7 @@ Test(client, is_not_opened_anew_while_a_thread_of_before_is_left)
     actor_kill(&a);
 }
 
-Test(client, a_lingering_client_lets_go_in_the_end)
+Test(client, hold_ends_after_linger)
 {
     struct actor rt, be;
 
@@ -513,7 +513,7 @@ Test(client, a_lingering_client_lets_go_in_the_end)
     actor_kill(&be);
 }
 
-Test(client, a_wait_for_the_outside_that_stalls_lets_go)
+Test(client, stalled_external_wait_ends_hold)
 {
     struct actor rt, be;
 
@@ -528,7 +528,7 @@ Test(client, a_wait_for_the_outside_that_stalls_lets_go)
     actor_kill(&be);
 }
 
-Test(client, threads_racing_through_bursts_leave_no_bit_behind)
+Test(client, racing_bursts_leave_no_bit_behind)
 {
     struct actor rt, be;
 
@@ -541,7 +541,7 @@ Test(client, threads_racing_through_bursts_leave_no_bit_behind)
     actor_kill(&be);
 }
 
-Test(client, a_stopped_client_holds_nobody_and_one_that_goes_on_does_again)
+Test(client, stopped_owner_loses_hold_until_it_continues)
 {
     struct actor rt, be;
     uint64_t stopped;
@@ -565,7 +565,7 @@ Test(client, a_stopped_client_holds_nobody_and_one_that_goes_on_does_again)
     actor_kill(&be);
 }
 
-Test(client, a_client_that_joins_while_one_above_is_stopped_is_held_once_it_goes_on)
+Test(client, newcomer_is_held_once_stopped_owner_continues)
 {
     struct actor rt, be, late;
 
@@ -587,7 +587,7 @@ Test(client, a_client_that_joins_while_one_above_is_stopped_is_held_once_it_goes
 }
 
 /* For longer than the daemon takes a silent process for a running one. */
-Test(client, whose_thread_waits_in_the_driver_keeps_its_holds)
+Test(client, thread_waiting_in_driver_keeps_its_holds)
 {
     enum { SILENT_NS = 2000000000 };
     struct actor rt, be;

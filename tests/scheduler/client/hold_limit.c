@@ -23,7 +23,7 @@ static void tear_down(void)
 
 TestSuite(bound, .init = set_up, .fini = tear_down);
 
-Test(bound, opens_after_the_bound_and_closes_again)
+Test(bound, hold_opens_for_a_tenth_after_max_time)
 {
     uint64_t t = 1000 * MS, open = 0;
 
@@ -39,7 +39,7 @@ Test(bound, opens_after_the_bound_and_closes_again)
     cr_assert_eq(page->device[1].want[0], 1);
 }
 
-Test(bound, a_hold_begins_when_something_waits)
+Test(bound, hold_time_counts_from_first_waiting_work)
 {
     page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     hold_limit_tick(&b, page, 1 * MS);
@@ -54,7 +54,7 @@ Test(bound, a_hold_begins_when_something_waits)
     cr_assert(hold_limit_opens(&b));
 }
 
-Test(bound, a_pause_by_the_administrator_is_not_bounded)
+Test(bound, administrator_pause_is_not_bounded)
 {
     page_write_bit(&page->device[0], PAGE_BIT_PAUSED, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
@@ -64,7 +64,7 @@ Test(bound, a_pause_by_the_administrator_is_not_bounded)
     }
 }
 
-Test(bound, a_hold_that_ends_in_the_window_stays_open)
+Test(bound, hold_ended_in_open_window_stays_open)
 {
     page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     hold_limit_tick(&b, page, 1 * MS);
@@ -78,7 +78,7 @@ Test(bound, a_hold_that_ends_in_the_window_stays_open)
 }
 
 /* Gates lift bits so, for longer than until the bound's next look. */
-Test(bound, what_is_lifted_stays_so_until_it_is_put_back)
+Test(bound, lifted_bit_stays_clear_until_returned)
 {
     page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     hold_limit_tick(&b, page, 1 * MS);
@@ -92,7 +92,7 @@ Test(bound, what_is_lifted_stays_so_until_it_is_put_back)
     cr_expect_eq(page->device[0].hold[0], 1);
 }
 
-Test(bound, none_means_none)
+Test(bound, zero_never_opens_hold)
 {
     struct hold_limit none = {0};
 
@@ -111,7 +111,7 @@ static void *owner(void *bit)
 }
 
 /* The bound writes to bits that are not its own: after any race, one more look puts all right. */
-Test(bound, races_with_owners_heal)
+Test(bound, races_with_owners_leave_no_bits)
 {
     struct hold_limit quick = {.max_ns = 2 * MS};
     pthread_t owners[2];
@@ -148,7 +148,7 @@ static uint32_t share_run(struct hold_limit *share, uint32_t ms, uint32_t tenths
     return open;
 }
 
-Test(bound, a_least_share_is_of_what_ran)
+Test(bound, min_share_is_a_fraction_of_gpu_time)
 {
     struct hold_limit share = {.share_percent = 20};
     uint32_t open;
@@ -167,7 +167,7 @@ Test(bound, a_least_share_is_of_what_ran)
     cr_assert(open >= 225 && open <= 275, "half of it for each of two: %u", open);
 }
 
-Test(bound, a_least_share_does_not_save_for_later)
+Test(bound, unused_min_share_is_not_saved)
 {
     struct hold_limit share = {.share_percent = 20};
     uint32_t open;

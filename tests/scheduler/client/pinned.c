@@ -54,7 +54,7 @@ static pid_t spinner_start(const struct place *place, int *out)
     return pid;
 }
 
-Test(pinned, what_a_spinning_pinned_realtime_process_holds_stays_held)
+Test(pinned, spinning_realtime_process_keeps_its_holds)
 {
     struct place place;
     struct actor be;

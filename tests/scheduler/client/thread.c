@@ -44,7 +44,7 @@ static struct seen look_from_new(void)
 }
 
 /* The next descriptor is the program's. */
-Test(thread, has_a_name_where_no_descriptor_is_left)
+Test(thread, is_named_without_free_descriptors)
 {
     struct rlimit limit, none;
     struct seen s;
@@ -95,7 +95,7 @@ static void become_realtime(void)
         cr_skip_test("real-time scheduling classes are not allowed here");
 }
 
-Test(thread, runs_where_the_process_was_started)
+Test(thread, ignores_creators_pinning_and_blocks_signals)
 {
     cpu_set_t all = mine();
     struct seen s;
@@ -106,7 +106,7 @@ Test(thread, runs_where_the_process_was_started)
     cr_assert(sigismember(&s.blocked, SIGTERM));
 }
 
-Test(thread, of_a_realtime_one_is_not)
+Test(thread, of_realtime_creator_is_not_realtime)
 {
     cpu_set_t all = mine();
     struct seen s;
@@ -119,7 +119,7 @@ Test(thread, of_a_realtime_one_is_not)
     cr_assert(CPU_EQUAL(&s.cpus, &all), "it is pinned to nothing, and so is its helper");
 }
 
-Test(thread, of_a_pinned_realtime_one_runs_elsewhere)
+Test(thread, of_pinned_realtime_creator_runs_on_other_cpus)
 {
     struct seen s;
     int cpu;
@@ -134,7 +134,7 @@ Test(thread, of_a_pinned_realtime_one_runs_elsewhere)
 }
 
 /* The thread of an idle-time program has that class, too. */
-Test(thread, keeps_a_class_below)
+Test(thread, keeps_idle_scheduling_class)
 {
     struct sched_param none = {0};
 
@@ -142,7 +142,7 @@ Test(thread, keeps_a_class_below)
     cr_assert_eq(look_from_new().class, SCHED_IDLE);
 }
 
-Test(thread, runs_where_it_is_told)
+Test(thread, runs_on_configured_cpus)
 {
     cpu_set_t all = mine();
     char list[64];
@@ -156,7 +156,7 @@ Test(thread, runs_where_it_is_told)
     cr_assert(CPU_COUNT(&s.cpus) == 1 && CPU_ISSET(cpu, &s.cpus));
 }
 
-Test(thread, without_any_of_those_it_is_told_runs_all_the_same)
+Test(thread, runs_without_any_configured_cpu)
 {
     cpu_set_t all = mine();
     struct seen s;
@@ -168,7 +168,7 @@ Test(thread, without_any_of_those_it_is_told_runs_all_the_same)
     cr_assert(CPU_EQUAL(&s.cpus, &all));
 }
 
-Test(thread, lists_that_are_none)
+Test(thread, malformed_cpu_lists_are_refused)
 {
     static const char *const bad[] = {"",  ",",   "0,",   "3-1", "-1",    "1-",
                                       "a", "0x1", "8192", "1 2", "0-3-5", "99999999999999999999"};

@@ -34,7 +34,7 @@ static void until_ends(uint32_t n)
     cr_assert_eq(atomic_load(&ends), n);
 }
 
-Test(waker, nothing_is_missed_and_nothing_ends_early)
+Test(waker, looks_when_due_and_never_early)
 {
     static struct waker w;
 
@@ -59,7 +59,7 @@ Test(waker, nothing_is_missed_and_nothing_ends_early)
     cr_assert_eq(atomic_load(&ends), 201);
 }
 
-Test(waker, starts_again)
+Test(waker, restarts_after_stop)
 {
     static struct waker w;
 

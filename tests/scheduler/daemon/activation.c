@@ -52,7 +52,7 @@ static pid_t start(int listener, int metrics, const char *notify)
     _exit(127);
 }
 
-Test(activation, takes_the_socket_says_ready_and_leaves_the_socket_there)
+Test(activation, daemon_serves_passed_socket_and_notifies_systemd)
 {
     char notify[160], said[256] = "";
     int listener, ready, status;
@@ -87,7 +87,7 @@ Test(activation, takes_the_socket_says_ready_and_leaves_the_socket_there)
     cr_assert(place_free(&place));
 }
 
-Test(activation, takes_the_socket_of_the_metrics_too)
+Test(activation, metrics_are_served_on_second_passed_socket)
 {
     static const char request[] = "GET /metrics HTTP/1.1\r\n\r\n";
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -119,7 +119,7 @@ Test(activation, takes_the_socket_of_the_metrics_too)
 }
 
 /* They come before it could forbid that: alone, behind a message, and from a user not let in. */
-Test(activation, descriptors_that_were_sent_before_it_came_do_not_stop_it)
+Test(activation, descriptors_sent_before_start_do_not_stop_daemon)
 {
     enum { MANY = 20 };
     int listener, fds[MANY];

@@ -123,7 +123,7 @@ static void disk_of(const char *files, bool again)
     mounted = true;
 }
 
-Test(adversity, a_disk_without_room_keeps_it_from_starting_with_a_sentence)
+Test(adversity, full_disk_prevents_start_with_clear_error)
 {
     char *argv[] = {"cutind", "--socket", place.socket, NULL}, errors[1024];
 
@@ -141,7 +141,7 @@ Test(adversity, a_disk_without_room_keeps_it_from_starting_with_a_sentence)
 }
 
 /* A connected client keeps the socket's file, whatever happens to the name. */
-Test(adversity, a_socket_that_is_removed_is_there_again_once_the_disk_has_room)
+Test(adversity, removed_socket_returns_once_disk_has_room)
 {
     struct actor rt, be;
     char last[128];
@@ -172,7 +172,7 @@ static void may_write(rlim_t bytes)
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-Test(adversity, a_limit_of_files_ends_neither_it_nor_its_clients)
+Test(adversity, file_size_limit_ends_neither_daemon_nor_clients)
 {
     struct actor rt, be;
     int log;
@@ -212,7 +212,7 @@ static bool memory_of(char cgroup[PLACE_CGROUP], const char *bytes)
     return f && fputs(bytes, f) >= 0 && fclose(f) == 0;
 }
 
-Test(adversity, killed_for_its_memory_it_leaves_nobody_held_and_the_next_one_has_all)
+Test(adversity, oom_killed_daemon_ends_holds_and_next_restores_them)
 {
     char cgroup[PLACE_CGROUP];
     int fds[4096], n = 0, status;
@@ -265,7 +265,7 @@ static pid_t process_of(pid_t number)
 
 /* A process connects and asks to be real time, and has ended before the daemon looks. Another
  * process, which a rule names, then has its number. */
-Test(adversity, who_has_gone_is_not_judged_by_who_has_his_number)
+Test(adversity, reused_pid_grants_dead_client_no_level)
 {
     char cgroup[PLACE_CGROUP], text[128];
     union message m;
@@ -316,7 +316,7 @@ Test(adversity, who_has_gone_is_not_judged_by_who_has_his_number)
 
 /* With a hold, a connection that says nothing and a limit of messages. Neither the test's clients
  * nor the daemon may go by that clock. */
-Test(adversity, a_clock_of_the_day_that_jumps_changes_nothing)
+Test(adversity, jumping_wall_clock_changes_nothing)
 {
     enum { LOOKS = 60 };
     struct actor rt, be;

@@ -63,7 +63,7 @@ static int set(const struct actor *a, enum control_kind what, uint32_t value)
     return control_order(place.socket, target(a), what, value);
 }
 
-Test(control, errors_say_what_is_wrong)
+Test(control, invalid_orders_return_specific_errors)
 {
     struct actor a;
 
@@ -85,7 +85,7 @@ Test(control, errors_say_what_is_wrong)
     actor_kill(&a);
 }
 
-Test(control, a_running_process_rises_and_falls_with_the_streams_that_it_has)
+Test(control, level_change_applies_to_existing_streams)
 {
     struct actor a, b;
 
@@ -114,7 +114,7 @@ Test(control, a_running_process_rises_and_falls_with_the_streams_that_it_has)
     actor_kill(&b);
 }
 
-Test(control, a_real_time_process_that_is_lowered_holds_nobody_any_more)
+Test(control, lowering_realtime_process_ends_its_holds)
 {
     struct actor rt, be;
 
@@ -132,7 +132,7 @@ Test(control, a_real_time_process_that_is_lowered_holds_nobody_any_more)
     actor_kill(&be);
 }
 
-Test(control, a_pause_holds_all_levels_and_later_devices_until_resumed)
+Test(control, pause_holds_all_levels_and_later_devices_until_resume)
 {
     struct actor a;
 
@@ -158,7 +158,7 @@ Test(control, a_pause_holds_all_levels_and_later_devices_until_resumed)
     actor_kill(&a);
 }
 
-Test(control, orders_for_the_process_itself_reach_it)
+Test(control, orders_reach_their_process)
 {
     struct actor a;
 
@@ -232,7 +232,7 @@ static int reset_it(const struct actor *a)
     return control_order(place.socket, target(a), CONTROL_RESET, CONTROL_ALL_STREAMS);
 }
 
-Test(control, nobody_changes_another_users_process_or_rises_above_his_rules)
+Test(control, users_cannot_change_others_processes_or_exceed_rules)
 {
     struct actor mine, theirs;
 

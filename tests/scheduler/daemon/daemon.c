@@ -76,7 +76,7 @@ static bool alive(void)
 /* ---- command line and socket -------------------------------------------------------------------
  */
 
-Test(daemon, bad_usage_is_one_line_that_names_the_option_and_status_2)
+Test(daemon, bad_usage_exits_2_with_one_line_naming_option)
 {
     static const struct {
         const char *option, *value, *says;
@@ -94,7 +94,7 @@ Test(daemon, bad_usage_is_one_line_that_names_the_option_and_status_2)
     }
 }
 
-Test(daemon, a_socket_path_that_cannot_be_is_explained)
+Test(daemon, impossible_socket_path_is_explained)
 {
     char path[300], file[128];
 
@@ -116,7 +116,7 @@ Test(daemon, a_socket_path_that_cannot_be_is_explained)
     unlink(file);
 }
 
-Test(daemon, a_folder_that_others_can_write_is_refused)
+Test(daemon, folder_writable_by_others_is_refused)
 {
     cr_assert_eq(chmod(place.folder, 0777), 0);
     cr_assert_eq(run("--socket", place.socket), 1);
@@ -124,7 +124,7 @@ Test(daemon, a_folder_that_others_can_write_is_refused)
 }
 
 /* Each was made beforehand by another user. */
-Test(daemon, a_folder_of_another_user_is_refused_whatever_it_is)
+Test(daemon, folder_of_another_user_is_refused)
 {
     enum { OTHER = 65534 };
     static const struct {
@@ -170,7 +170,7 @@ Test(daemon, a_second_daemon_leaves_the_first_alone)
     cr_assert_neq(access(place.socket, F_OK), 0, "a daemon that ends removes its socket");
 }
 
-Test(daemon, what_a_dead_daemon_left_is_replaced)
+Test(daemon, stale_socket_is_replaced)
 {
     for (int i = 0; i < 3; i++) {
         place_start(&place);
@@ -181,7 +181,7 @@ Test(daemon, what_a_dead_daemon_left_is_replaced)
     cr_assert(alive());
 }
 
-Test(daemon, of_many_started_at_once_exactly_one_stays)
+Test(daemon, only_one_of_many_started_at_once_stays)
 {
     enum { N = 6 };
     char *argv[] = {"cutind", "--socket", place.socket, NULL};
@@ -210,7 +210,7 @@ Test(daemon, of_many_started_at_once_exactly_one_stays)
         }
 }
 
-Test(daemon, an_idle_daemon_ends_and_a_used_one_does_not)
+Test(daemon, exits_when_idle_unless_client_is_connected)
 {
     struct actor a;
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
@@ -243,7 +243,7 @@ static void ends_with(pid_t daemon, pid_t process)
 }
 
 /* As `cutin run`, which becomes a program that may use the GPU much later. */
-Test(daemon, whoever_has_asked_it_finds_it_as_long_as_he_lives)
+Test(daemon, idle_exit_waits_until_asking_process_ends)
 {
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
     pid_t pid = place_spawn(argv), asks = place_asker(&place, getuid(), 1);
@@ -277,7 +277,7 @@ static pid_t spawn_inside(char *const argv[])
 }
 
 /* A process that asks from outside has no number there. */
-Test(daemon, whoever_has_asked_one_in_a_container_finds_it_as_long_as_he_lives)
+Test(daemon, idle_exit_in_container_waits_for_outside_asker)
 {
     enum { OFTEN = 40 }; /* more than the daemon remembers */
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
@@ -290,7 +290,7 @@ Test(daemon, whoever_has_asked_one_in_a_container_finds_it_as_long_as_he_lives)
 }
 
 /* Few descriptors are allowed. */
-Test(daemon, whoever_has_asked_it_leaves_descriptors_for_those_who_come)
+Test(daemon, remembered_askers_leave_descriptors_for_new_clients)
 {
     enum { FILES = 40, ASK = 40 };
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
@@ -312,7 +312,7 @@ Test(daemon, whoever_has_asked_it_leaves_descriptors_for_those_who_come)
     }
 }
 
-Test(daemon, a_socket_that_somebody_removed_is_there_again)
+Test(daemon, removed_socket_is_recreated)
 {
     char lock[112];
     struct actor a;
@@ -333,7 +333,7 @@ Test(daemon, a_socket_that_somebody_removed_is_there_again)
     cr_assert_neq(access(place.socket, F_OK), 0);
 }
 
-Test(daemon, one_whose_place_another_one_has_taken_ends)
+Test(daemon, exits_when_another_daemon_takes_its_socket)
 {
     struct place second = place;
     char lock[112];
@@ -351,7 +351,7 @@ Test(daemon, one_whose_place_another_one_has_taken_ends)
     cr_assert(alive());
 }
 
-Test(daemon, the_socket_has_the_right_mode)
+Test(daemon, socket_mode_is_0666_for_root_and_0600_otherwise)
 {
     struct stat st;
 
@@ -360,7 +360,7 @@ Test(daemon, the_socket_has_the_right_mode)
     cr_assert_eq(st.st_mode & 0777, geteuid() == 0 ? 0666 : 0600);
 }
 
-Test(daemon, the_default_path_follows_the_environment)
+Test(daemon, default_socket_path_follows_xdg_runtime_dir)
 {
     char path[SOCKET_PATH_MAX], longer[200];
 
@@ -389,7 +389,7 @@ static const struct message_row *row_of(const struct message_row *rows, size_t n
 }
 
 /* From a program's first launch to the link to a client above, a thousand launches may go. */
-Test(daemon, a_client_counts_as_below_before_it_has_named_a_device)
+Test(daemon, client_counts_as_below_before_naming_a_device)
 {
     struct actor rt, be;
 
@@ -471,7 +471,7 @@ static bool counted_before(pid_t pid, uint64_t daemon_ms)
 }
 
 /* Its counters are kept, so the time that divides them must be as old as they are. */
-Test(daemon, another_one_divides_counters_by_the_time_that_they_have_counted)
+Test(daemon, client_age_survives_daemon_restart)
 {
     struct actor be;
     uint64_t started_ms;
@@ -490,7 +490,7 @@ Test(daemon, another_one_divides_counters_by_the_time_that_they_have_counted)
     actor_kill(&be);
 }
 
-Test(daemon, nobody_there_is_said_as_such)
+Test(daemon, query_distinguishes_missing_from_dead_daemon)
 {
     struct message_row *rows;
     size_t n;
@@ -511,7 +511,7 @@ static int full(void)
     return fd;
 }
 
-Test(daemon, who_asks_waits_until_the_daemon_lets_it_in)
+Test(daemon, query_times_out_on_full_backlog_then_succeeds)
 {
     struct message_row *rows;
     size_t n;
@@ -538,7 +538,7 @@ static bool says(struct actor *a, const char *what)
     return actor_do(a, DO_LOGGED, 0, 0) >= 0 && strstr(a->said, what);
 }
 
-Test(daemon, one_that_does_not_answer_is_said_to_and_so_is_that_it_does_again)
+Test(daemon, silence_and_return_are_both_logged_as_warnings)
 {
     struct actor a;
 
@@ -555,7 +555,7 @@ Test(daemon, one_that_does_not_answer_is_said_to_and_so_is_that_it_does_again)
 }
 
 /* The program goes on after 400 ms. The link waits on, and there is no message. */
-Test(daemon, one_that_a_busy_machine_keeps_from_answering_is_no_news)
+Test(daemon, answer_delayed_by_700_ms_logs_nothing)
 {
     uint64_t from_ms;
     struct actor a;
@@ -613,7 +613,7 @@ static void be_older(int listener)
     pause();
 }
 
-Test(daemon, one_of_another_version_is_said_with_both_and_what_to_do)
+Test(daemon, version_mismatch_names_both_versions_and_remedy)
 {
     char versions[96];
     struct actor a;
@@ -628,7 +628,7 @@ Test(daemon, one_of_another_version_is_said_with_both_and_what_to_do)
     actor_kill(&a);
 }
 
-Test(daemon, stops_when_asked_by_its_owner_only)
+Test(daemon, stops_only_at_its_owners_request)
 {
     int status;
     pid_t pid;
@@ -674,7 +674,7 @@ static bool closed(int fd)
     return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-Test(daemon, random_bytes_end_the_connection_and_nothing_else)
+Test(daemon, survives_random_bytes)
 {
     unsigned char bytes[4096];
 
@@ -703,7 +703,7 @@ Test(daemon, random_bytes_end_the_connection_and_nothing_else)
     cr_assert(alive());
 }
 
-Test(daemon, messages_out_of_turn_are_not_taken)
+Test(daemon, message_out_of_order_ends_connection)
 {
     static const enum message_type first[] = {MESSAGE_DEVICE, MESSAGE_JOINED, MESSAGE_WELCOME};
     union message m;
@@ -734,7 +734,7 @@ Test(daemon, messages_out_of_turn_are_not_taken)
     cr_assert(alive());
 }
 
-Test(daemon, another_version_is_told_so)
+Test(daemon, client_of_another_version_gets_eproto)
 {
     union message m;
     int fd, rc;
@@ -751,7 +751,7 @@ Test(daemon, another_version_is_told_so)
     close(fd);
 }
 
-Test(daemon, a_question_of_a_later_release_is_answered_and_nothing_else_happens)
+Test(daemon, unknown_request_gets_eopnotsupp_and_connection_stays)
 {
     union message m;
     int fd;
@@ -802,7 +802,7 @@ static void be_later(int listener)
     pause();
 }
 
-Test(daemon, one_of_a_later_release_is_understood_as_far_as_that_goes)
+Test(daemon, client_ignores_unknown_messages_of_later_release)
 {
     struct actor a;
     pid_t pid = stand_in(&a, be_later);
@@ -815,7 +815,7 @@ Test(daemon, one_of_a_later_release_is_understood_as_far_as_that_goes)
     actor_kill(&a);
 }
 
-Test(daemon, a_client_that_never_reads_does_not_keep_the_others_waiting)
+Test(daemon, client_that_never_reads_does_not_delay_others)
 {
     union message m;
     struct actor rt, be;
@@ -844,7 +844,7 @@ Test(daemon, a_client_that_never_reads_does_not_keep_the_others_waiting)
     actor_kill(&be);
 }
 
-Test(daemon, a_client_that_lies_in_its_page_harms_only_itself)
+Test(daemon, corrupt_page_harms_only_its_own_client)
 {
     union message m, welcome;
     struct cutin_page *page;
@@ -880,7 +880,7 @@ Test(daemon, a_client_that_lies_in_its_page_harms_only_itself)
     cr_assert(alive());
 }
 
-Test(daemon, more_owners_than_bits_is_said_and_bits_come_back)
+Test(daemon, bits_run_out_and_are_reused_once_freed)
 {
     enum { N = PAGE_CLIENT_BITS + 1 };
     uint32_t seen = 0;
@@ -920,7 +920,7 @@ Test(daemon, more_owners_than_bits_is_said_and_bits_come_back)
     close(fd[0]);
 }
 
-Test(daemon, connections_without_end_are_survived)
+Test(daemon, survives_300_connections)
 {
     enum { N = 300 };
     int fd[N];

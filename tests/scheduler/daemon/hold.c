@@ -94,7 +94,7 @@ static struct message_row be_row(void)
     return row;
 }
 
-Test(hold, that_does_not_end_is_said_with_both_names)
+Test(hold, long_wait_is_logged_with_both_processes)
 {
     struct message_row row;
 
@@ -111,7 +111,7 @@ Test(hold, that_does_not_end_is_said_with_both_names)
 }
 
 /* No hold of either process is long. */
-Test(hold, that_two_keep_up_in_turn_is_said)
+Test(hold, long_wait_under_alternating_holders_is_logged)
 {
     static struct actor second;
     int i = 0;
@@ -132,7 +132,7 @@ Test(hold, that_two_keep_up_in_turn_is_said)
 }
 
 /* What `cutin list` prints then. */
-Test(hold, is_shown_in_lists)
+Test(hold, is_shown_by_cutin_list_with_holder_and_time)
 {
     char text[65536], expected[64], *held;
     size_t size;
@@ -191,7 +191,7 @@ Test(hold, ends_with_its_holder_while_the_daemon_is_stopped)
 }
 
 /* Otherwise the next process to get the bit may be taken for dead before it has beaten once. */
-Test(hold, the_bit_of_the_dead_comes_to_the_next_without_its_death)
+Test(hold, dead_owner_is_cleared_from_held_page)
 {
     start();
     WAIT_UNTIL(actor_do(&be, DO_OWNERS, 0, 0) == 1);
@@ -199,7 +199,7 @@ Test(hold, the_bit_of_the_dead_comes_to_the_next_without_its_death)
     WAIT_UNTIL(actor_do(&be, DO_OWNERS, 0, 0) == 0);
 }
 
-Test(hold, of_another_pid_namespace_ends_with_its_holder_too)
+Test(hold, ends_with_holder_of_another_pid_namespace)
 {
     start();
     actor_kill(&rt);
@@ -233,7 +233,7 @@ static uint64_t rt_silent_ms(void)
 
 /* As on a machine that gives a real-time process no processor for seconds: its work on the device
  * goes on, and so do its holds, until it is stopped. */
-Test(hold, stays_where_the_holder_waits_for_a_processor)
+Test(hold, stays_while_holder_waits_for_a_processor)
 {
     start();
     actor_do(&rt, DO_ACTIVE, 0, 3);

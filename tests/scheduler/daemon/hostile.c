@@ -99,7 +99,7 @@ static void settle(int fd)
     cr_assert_eq(bare_wait(fd, MESSAGE_POLICY, NULL), 0);
 }
 
-Test(hostile, of_one_user_only_some_clients_of_a_device_cost_real_time)
+Test(hostile, owner_learns_of_8_clients_per_user_and_device)
 {
     enum { MANY = 40 };
     int owner, many[MANY], asking;
@@ -127,7 +127,7 @@ Test(hostile, of_one_user_only_some_clients_of_a_device_cost_real_time)
     close(owner);
 }
 
-Test(hostile, clients_that_come_and_go_are_told_at_a_rate)
+Test(hostile, owner_learns_of_short_lived_clients_at_limited_rate)
 {
     enum { ROUNDS = 200 };
     uint64_t began, limit, id;
@@ -158,7 +158,7 @@ Test(hostile, clients_that_come_and_go_are_told_at_a_rate)
 }
 
 /* The daemon remembers nothing of clients that have gone. */
-Test(hostile, clients_that_nobody_was_told_of_leave_nothing)
+Test(hostile, departed_unannounced_clients_leave_no_leak)
 {
     enum { CLIENTS = 2 * BURST };
 
@@ -204,7 +204,7 @@ static long daemon_kb(void)
     return (long)place_proc(&place, "statm", 1) * sysconf(_SC_PAGESIZE) / 1024;
 }
 
-Test(hostile, lists_that_nobody_reads_cost_the_daemon_nothing)
+Test(hostile, unread_lists_grow_daemon_by_less_than_8_mb)
 {
     enum { CLIENTS = 100, LISTERS = 8, LISTS = 30 };
     int clients[CLIENTS], listers[LISTERS];
@@ -245,7 +245,7 @@ static void ask(int fd)
     message_send(fd, &m, -1);
 }
 
-Test(hostile, answers_that_nobody_reads_cost_the_daemon_little)
+Test(hostile, unread_answers_grow_daemon_by_less_than_4_mb)
 {
     enum { CONNECTIONS = 200, ROUNDS = 20, ASKS = 200, MOST_KB = 4096 };
     int fds[CONNECTIONS], root;
@@ -273,7 +273,7 @@ Test(hostile, answers_that_nobody_reads_cost_the_daemon_little)
     close(root);
 }
 
-Test(hostile, who_says_nothing_is_let_go_and_who_asks_is_not)
+Test(hostile, silent_connection_is_closed_and_asking_one_is_kept)
 {
     int silent, asks;
     char byte;
@@ -291,7 +291,7 @@ Test(hostile, who_says_nothing_is_let_go_and_who_asks_is_not)
 }
 
 /* Orders of their own user make the daemon send to clients that do not read. */
-Test(hostile, orders_that_nobody_takes_cost_the_daemon_little)
+Test(hostile, unread_orders_grow_daemon_by_less_than_1_mb)
 {
     enum { CLIENTS = 100, ORDERS = 2000, MOST_KB = 1024 };
     int fds[CLIENTS], root;
@@ -323,7 +323,7 @@ Test(hostile, orders_that_nobody_takes_cost_the_daemon_little)
     close(root);
 }
 
-Test(hostile, of_one_user_only_so_many_messages_are_answered_in_a_second)
+Test(hostile, messages_of_one_user_are_answered_at_limited_rate)
 {
     enum { BURST_OF_MESSAGES = 4000, EACH_SECOND = 2000, FOR_MS = 1500 };
     uint64_t began, took;
@@ -352,7 +352,7 @@ Test(hostile, of_one_user_only_so_many_messages_are_answered_in_a_second)
     close(root);
 }
 
-Test(hostile, who_connects_without_end_is_let_in_at_a_rate)
+Test(hostile, connections_of_one_user_are_accepted_at_limited_rate)
 {
     enum { ROUNDS = 2000, AT_ONCE = 256, EACH_SECOND = 128 };
     uint64_t began = now_ms(), limit;
@@ -411,7 +411,7 @@ static uint64_t answering_ns(int fd)
 }
 
 /* All clients have different devices, and the policy is asked about each. */
-Test(hostile, devices_without_number_do_not_make_a_policy_dear)
+Test(hostile, many_devices_do_not_make_policy_expensive)
 {
     enum { CLIENTS = 120, TIMES = 20 };
     int fds[CLIENTS], root;
@@ -451,7 +451,7 @@ static int ask_for_figures(const char *path)
 }
 
 /* Each asks when the last answer is old. */
-Test(hostile, figures_that_nobody_reads_cost_the_daemon_little)
+Test(hostile, unread_metrics_grow_daemon_little)
 {
     enum { CLIENTS = 40, READERS = 8, OLD = 12 };
     int fds[CLIENTS], readers[READERS];
@@ -485,7 +485,7 @@ Test(hostile, figures_that_nobody_reads_cost_the_daemon_little)
 
 /* The kernel closes them in the process that receives the message, or that closes its socket: here
  * they are behind a message that ends the connection. */
-Test(hostile, descriptors_that_take_long_to_close_do_not_stop_the_daemon)
+Test(hostile, slowly_closing_descriptors_do_not_stop_daemon)
 {
     union message m;
     int root;
@@ -551,7 +551,7 @@ static void order(int fd, uint32_t n)
     }
 }
 
-Test(hostile, of_one_user_only_so_many_lines_come_into_the_log)
+Test(hostile, log_lines_of_one_user_are_limited)
 {
     enum { ORDERS = 500, AT_ONCE = 32 };
     uint64_t began, limit;
@@ -572,7 +572,7 @@ Test(hostile, of_one_user_only_so_many_lines_come_into_the_log)
 }
 
 /* When a new user comes, the daemon forgets one that has gone, but not how much that one logged. */
-Test(hostile, who_goes_and_comes_again_has_no_more_lines_in_the_log)
+Test(hostile, reconnecting_does_not_renew_log_allowance)
 {
     enum { TIMES = 100, AT_ONCE = 32 };
     uint64_t began = now_ms(), limit;
@@ -594,7 +594,7 @@ Test(hostile, who_goes_and_comes_again_has_no_more_lines_in_the_log)
     close(log);
 }
 
-Test(hostile, a_log_that_nobody_reads_does_not_stop_the_daemon)
+Test(hostile, unread_log_does_not_stop_daemon)
 {
     int log, fd;
 
@@ -608,7 +608,7 @@ Test(hostile, a_log_that_nobody_reads_does_not_stop_the_daemon)
     close(log);
 }
 
-Test(hostile, a_name_service_that_hangs_does_not_stop_the_daemon)
+Test(hostile, hanging_name_service_does_not_stop_daemon)
 {
     struct message_row *rows;
     union message m;
@@ -629,7 +629,7 @@ Test(hostile, a_name_service_that_hangs_does_not_stop_the_daemon)
 }
 
 /* There are two users, one of which a rule names. */
-Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
+Test(hostile, named_users_get_in_when_connections_are_exhausted)
 {
     enum { ALL = 1024, NAMED = 65533 };
     static int taken[ALL];
@@ -653,7 +653,7 @@ Test(hostile, who_is_named_is_let_in_when_others_have_taken_all_connections)
 }
 
 /* No seal forbids that. The kernel takes the memory from all that have mapped the page. */
-Test(hostile, who_takes_memory_from_under_real_time_is_put_out)
+Test(hostile, client_punching_holes_in_its_page_is_expelled)
 {
     int owner, decent, fd, page, told;
     union message m;
@@ -682,7 +682,7 @@ Test(hostile, who_takes_memory_from_under_real_time_is_put_out)
 }
 
 /* The page is good when it is made, but its client may write to it. */
-Test(hostile, a_page_that_is_spoiled_does_not_cut_real_time_off)
+Test(hostile, zeroed_page_does_not_cut_realtime_off)
 {
     struct cutin_page *page;
     struct actor rt, be;
@@ -738,7 +738,7 @@ static void open_actor(struct actor *a, int64_t level)
 }
 
 /* These clients do not even give them back. */
-Test(hostile, bits_that_a_lower_level_has_taken_go_to_a_higher_one)
+Test(hostile, higher_level_takes_bits_from_lower_level)
 {
     int fds[PAGE_CLIENT_BITS];
     struct actor rt, be;
@@ -767,7 +767,7 @@ static uint32_t untold(struct actor *actors, uint32_t n)
     return untold;
 }
 
-Test(hostile, a_bit_is_given_back_before_a_higher_level_has_it)
+Test(hostile, lower_level_returns_bit_before_higher_level_gets_it)
 {
     struct actor low[PAGE_CLIENT_BITS], rt, be;
 
@@ -799,7 +799,7 @@ Test(hostile, a_bit_is_given_back_before_a_higher_level_has_it)
     actor_kill(&be);
 }
 
-Test(hostile, one_user_does_not_keep_all_bits_from_others_of_his_level)
+Test(hostile, user_holding_all_bits_yields_one_to_equal_level)
 {
     int fds[PAGE_CLIENT_BITS], other;
     union message m;
@@ -828,7 +828,7 @@ static uint64_t cut_ins_of(pid_t pid)
     return n;
 }
 
-Test(hostile, who_has_no_bit_cuts_in_on_nobody)
+Test(hostile, owner_without_bit_counts_no_cut_ins)
 {
     int fds[PAGE_CLIENT_BITS];
     struct actor rt;
@@ -874,7 +874,7 @@ static struct cutin_page *page_below(int fd, struct page_device **device)
     return page;
 }
 
-Test(hostile, bits_that_are_nobodys_are_cleared_in_time)
+Test(hostile, ownerless_bits_are_cleared_and_logged)
 {
     struct page_device *device = NULL;
     struct cutin_page *page;
@@ -907,7 +907,7 @@ static void join_held(struct actor *rt, struct actor *be)
 }
 
 /* The daemon's own looks would find it, too, and report it. */
-Test(hostile, a_hold_that_ends_while_its_bit_is_lifted_is_over_when_that_is_back)
+Test(hostile, returned_bit_of_ended_hold_is_cleared)
 {
     struct actor rt, be;
     int log = start_with_log();
@@ -923,7 +923,7 @@ Test(hostile, a_hold_that_ends_while_its_bit_is_lifted_is_over_when_that_is_back
     close(log);
 }
 
-Test(hostile, a_holder_that_is_gone_while_its_bit_is_lifted_holds_nobody_when_that_is_back)
+Test(hostile, returned_bit_of_gone_owner_is_cleared)
 {
     struct actor rt, be;
     int log = start_with_log();
@@ -939,7 +939,7 @@ Test(hostile, a_holder_that_is_gone_while_its_bit_is_lifted_holds_nobody_when_th
     close(log);
 }
 
-Test(hostile, a_hold_that_goes_on_while_its_bit_is_lifted_goes_on)
+Test(hostile, ongoing_hold_survives_lift_and_return_of_its_bit)
 {
     struct actor rt, be;
     int64_t bits;
@@ -956,7 +956,7 @@ Test(hostile, a_hold_that_goes_on_while_its_bit_is_lifted_goes_on)
     actor_kill(&be);
 }
 
-Test(hostile, bits_of_others_are_as_their_owners_want_them_again)
+Test(hostile, tampered_bits_are_restored_to_owners_state)
 {
     struct page_device *device = NULL;
     struct cutin_page *page;
@@ -986,7 +986,7 @@ Test(hostile, bits_of_others_are_as_their_owners_want_them_again)
     actor_kill(&be);
 }
 
-Test(hostile, who_is_above_best_effort_or_wanted_to_be_is_in_the_log)
+Test(hostile, log_names_processes_granted_or_refused_a_level)
 {
     char granted[64], refused[64];
     uint32_t said = 0;
@@ -1025,7 +1025,7 @@ static void daemon_stays_for(pid_t asker)
 }
 
 /* A daemon that ends by itself remembers some that have asked it, as long as they live. */
-Test(hostile, who_has_asked_is_not_forgotten_for_others_of_another_user)
+Test(hostile, asker_is_remembered_despite_askers_of_another_user)
 {
     enum { MANY = 40 };
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};
@@ -1048,7 +1048,7 @@ enum { ASK = 10000 };
 #endif
 
 /* As `cutin run true`, of the daemon's user and another one in turn. */
-Test(hostile, ten_thousand_who_ask_once_and_go_leave_nothing)
+Test(hostile, thousands_of_brief_askers_leave_nothing_behind)
 {
     enum { AT_ONCE = 100, GROWS_KB = 512 };
     char *argv[] = {"cutind", "--socket", place.socket, "--idle-exit", PLACE_IDLE_S, NULL};

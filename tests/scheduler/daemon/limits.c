@@ -78,7 +78,7 @@ static rlim_t daemon_memory(void)
 }
 
 /* There is no descriptor for the socket, or for the page that comes by it. */
-Test(limits, a_client_without_descriptors_registers_once_there_are_some)
+Test(limits, client_without_descriptors_registers_once_it_has_some)
 {
     for (int64_t i = 0; i < 4; i++) {
         int64_t own = i / 2, spare = i % 2;
@@ -98,7 +98,7 @@ Test(limits, a_client_without_descriptors_registers_once_there_are_some)
 }
 
 /* It may open two, which the pipe of its bell takes. */
-Test(limits, a_client_that_may_open_next_to_nothing_comes_up_all_the_same)
+Test(limits, client_with_two_descriptors_opens_unregistered)
 {
     struct actor a;
 
@@ -109,7 +109,7 @@ Test(limits, a_client_that_may_open_next_to_nothing_comes_up_all_the_same)
     actor_kill(&a);
 }
 
-Test(limits, an_owner_without_descriptors_for_a_page_holds_again_once_there_are_some)
+Test(limits, owner_without_descriptors_holds_again_once_it_has_some)
 {
     for (int64_t own = 0; own <= 1; own++) {
         struct actor rt, be;
@@ -132,7 +132,7 @@ Test(limits, an_owner_without_descriptors_for_a_page_holds_again_once_there_are_
     }
 }
 
-Test(limits, a_client_without_memory_runs_on_and_registers_once_there_is_some)
+Test(limits, client_without_memory_works_once_it_has_some)
 {
     struct actor rt, be, other;
 
@@ -182,17 +182,17 @@ static void expect_survives(int what, rlim_t low)
     cr_assert_eq(place_stop(&place), 0);
 }
 
-Test(limits, a_daemon_without_descriptors_keeps_those_it_has)
+Test(limits, daemon_without_descriptors_keeps_its_clients)
 {
     expect_survives(RLIMIT_NOFILE, 3);
 }
 
-Test(limits, a_daemon_without_memory_keeps_those_it_has)
+Test(limits, daemon_without_memory_keeps_its_clients)
 {
     expect_survives(RLIMIT_AS, daemon_memory());
 }
 
-Test(limits, a_daemon_that_does_not_read_blocks_nobody)
+Test(limits, stopped_daemon_blocks_no_client)
 {
     struct actor rt, be;
 

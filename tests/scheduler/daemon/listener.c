@@ -76,13 +76,13 @@ static bool there(void)
     return access(folder, F_OK) == 0;
 }
 
-Test(listener, a_folder_that_it_made_goes_with_it)
+Test(listener, own_folder_is_removed_on_close)
 {
     cr_assert_eq(open_and_close(), 0);
     cr_expect_not(there());
 }
 
-Test(listener, a_folder_of_somebody_else_stays)
+Test(listener, existing_folder_is_kept)
 {
     cr_assert_eq(mkdir(folder, 0700), 0);
     cr_assert_eq(open_and_close(), 0);
@@ -90,7 +90,7 @@ Test(listener, a_folder_of_somebody_else_stays)
     cr_assert_eq(rmdir(folder), 0);
 }
 
-Test(listener, a_folder_stays_that_has_something_in_it)
+Test(listener, nonempty_folder_is_kept)
 {
     static const struct conf conf = {.socket_mode = 0600};
     struct listener l;
@@ -105,7 +105,7 @@ Test(listener, a_folder_stays_that_has_something_in_it)
     cr_assert_eq(rmdir(folder), 0);
 }
 
-Test(listener, the_folder_of_the_default_place_stays)
+Test(listener, default_folder_is_kept)
 {
     setenv("XDG_RUNTIME_DIR", place.folder, 1);
     snprintf(folder, sizeof(folder), "%s/cutin", place.folder);
@@ -124,12 +124,12 @@ static void is_made_again(enum moment moment)
     cr_expect_not(there());
 }
 
-Test(listener, a_folder_that_goes_before_it_is_opened_is_made_again)
+Test(listener, folder_removed_before_open_is_recreated)
 {
     is_made_again(AT_MKDIR);
 }
 
-Test(listener, a_folder_that_goes_before_it_is_locked_is_made_again)
+Test(listener, folder_removed_before_lock_is_recreated)
 {
     is_made_again(AT_LOCK);
 }

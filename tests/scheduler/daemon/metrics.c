@@ -78,7 +78,7 @@ static int get(const char *url)
     return status;
 }
 
-Test(metrics, tell_what_clients_do)
+Test(metrics, report_clients_and_their_work)
 {
     struct stat st;
     struct actor a;
@@ -104,7 +104,7 @@ Test(metrics, tell_what_clients_do)
     cr_assert_neq(access(path, F_OK), 0, "its socket goes with it");
 }
 
-Test(metrics, tell_of_the_daemon_itself)
+Test(metrics, report_the_daemon_itself)
 {
     char connections[64];
     struct actor a;
@@ -122,7 +122,7 @@ Test(metrics, tell_of_the_daemon_itself)
     actor_kill(&a);
 }
 
-Test(metrics, lines_that_find_no_room_on_the_disk_are_counted)
+Test(metrics, count_log_lines_lost_to_full_disk)
 {
     int old = dup(2), full = open("/dev/full", O_WRONLY | O_CLOEXEC);
 
@@ -136,7 +136,7 @@ Test(metrics, lines_that_find_no_room_on_the_disk_are_counted)
     cr_assert_null(strstr(text, "cutin_log_dropped_total 0\n"), "%s", text);
 }
 
-Test(metrics, name_who_holds_whom)
+Test(metrics, name_holder_of_each_held_process)
 {
     struct actor rt, be;
     char holder[96];
@@ -160,7 +160,7 @@ Test(metrics, name_who_holds_whom)
     actor_kill(&be);
 }
 
-Test(metrics, name_the_job_that_a_process_is_of)
+Test(metrics, name_job_and_account_of_process)
 {
     char conf[320], jobs[96];
     struct actor a;
@@ -200,7 +200,7 @@ static bool is_served(void)
     return served;
 }
 
-Test(metrics, are_served_on_loopback_too)
+Test(metrics, are_served_on_loopback)
 {
     char conf[64];
 
@@ -212,7 +212,7 @@ Test(metrics, are_served_on_loopback_too)
     cr_assert(strstr(text, "cutin_clients{level=\"be\"} 0\n"), "%s", text);
 }
 
-Test(metrics, no_daemon_serves_them_to_other_machines)
+Test(metrics, public_address_is_refused)
 {
     char errors[512],
         *argv[] = {"cutind", "--socket", place.socket, "--config", place.config, NULL};
@@ -254,7 +254,7 @@ static void drip(const int *fds, int n)
 }
 
 /* They never finish their requests. */
-Test(metrics, connections_that_drip_keep_nobody_else_out)
+Test(metrics, dripping_requests_do_not_block_others)
 {
     enum { DRIPPING = 64 };
     int fds[DRIPPING];
@@ -276,7 +276,7 @@ Test(metrics, connections_that_drip_keep_nobody_else_out)
         close(fds[i]);
 }
 
-Test(metrics, an_address_that_somebody_else_has_does_not_keep_the_daemon_from_starting)
+Test(metrics, occupied_address_is_served_once_free)
 {
     char conf[64];
     int thief;
@@ -305,7 +305,7 @@ static bool is_open(void)
     return open;
 }
 
-Test(metrics, a_socket_that_somebody_removed_is_there_again_and_another_ones_stays)
+Test(metrics, removed_socket_is_recreated_and_foreign_file_kept)
 {
     place_start(&place);
     cr_assert_eq(unlink(path), 0);
@@ -317,7 +317,7 @@ Test(metrics, a_socket_that_somebody_removed_is_there_again_and_another_ones_sta
     cr_assert_eq(access(path, F_OK), 0, "this is not its own");
 }
 
-Test(metrics, an_address_for_which_there_is_no_descriptor_says_so)
+Test(metrics, listen_without_descriptors_fails_with_reason)
 {
     char why[256] = "";
     struct rlimit old, none;
@@ -332,7 +332,7 @@ Test(metrics, an_address_for_which_there_is_no_descriptor_says_so)
     cr_expect_str_eq(why, "metrics at 127.0.0.1:9475: Too many open files");
 }
 
-Test(metrics, figures_that_their_owner_spoils_are_not_below_nothing)
+Test(metrics, negative_counters_are_shown_as_zero)
 {
     struct actor a;
 
@@ -348,7 +348,7 @@ Test(metrics, figures_that_their_owner_spoils_are_not_below_nothing)
     actor_kill(&a);
 }
 
-Test(metrics, promtool_finds_nothing_to_say)
+Test(metrics, pass_promtool_check)
 {
     struct actor a;
     FILE *tool;

@@ -57,7 +57,7 @@ static void pass(unsigned ms)
         hold_look(&rt, &conf, now_ms * NS_PER_MS);
 }
 
-Test(long_hold, is_said_with_both_names_once_a_minute)
+Test(long_hold, is_logged_once_a_minute_with_both_processes)
 {
     held->counters.waiting = 3;
     hold(true);
@@ -74,7 +74,7 @@ Test(long_hold, is_said_with_both_names_once_a_minute)
 }
 
 /* Requests come one after another, each of nearly a second. */
-Test(long_hold, that_has_breaks_is_not_said)
+Test(long_hold, short_holds_with_breaks_are_not_logged)
 {
     held->counters.waiting = 3;
     for (int i = 0; i < 20; i++) {
@@ -89,7 +89,7 @@ Test(long_hold, that_has_breaks_is_not_said)
     cr_assert_eq(times_said, 1);
 }
 
-Test(long_hold, that_nothing_waits_for_is_not_said)
+Test(long_hold, is_not_logged_while_no_work_waits)
 {
     hold(true);
     pass(10000);
@@ -97,7 +97,7 @@ Test(long_hold, that_nothing_waits_for_is_not_said)
 }
 
 /* No hold of either is long, and the held process has seen no end. */
-Test(long_hold, that_is_kept_up_in_turn_is_said)
+Test(long_hold, short_holds_without_break_are_logged)
 {
     held->counters.waiting = 3;
     for (int i = 0; i < 8; i++) {

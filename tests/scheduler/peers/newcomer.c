@@ -70,7 +70,7 @@ static void joined(uint32_t i)
     topology_joined(topology, peer, &peer[i], peer[NEW].id);
 }
 
-Test(newcomer, is_held_on_every_device_until_those_above_have_its_page)
+Test(newcomer, is_held_on_every_device_until_clients_above_join)
 {
     comes();
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
@@ -90,7 +90,7 @@ Test(newcomer, is_held_on_every_device_until_those_above_have_its_page)
     cr_assert_eq(topology_look(topology, peer, now), -1);
 }
 
-Test(newcomer, is_held_for_some_time_by_those_who_do_not_answer)
+Test(newcomer, is_released_after_timeout_if_clients_above_stay_silent)
 {
     int due;
 
@@ -107,7 +107,7 @@ Test(newcomer, is_held_for_some_time_by_those_who_do_not_answer)
     cr_assert_eq(held(NEW, SLOT), 0);
 }
 
-Test(newcomer, is_held_by_none_that_has_stopped_or_gone)
+Test(newcomer, does_not_wait_for_stalled_or_removed_clients)
 {
     peer[0].stalled = true;
     comes();
@@ -118,7 +118,7 @@ Test(newcomer, is_held_by_none_that_has_stopped_or_gone)
     cr_assert_eq(held(NEW, SLOT), 0);
 }
 
-Test(newcomer, without_anybody_above_is_not_held)
+Test(newcomer, is_not_held_without_clients_above)
 {
     topology_remove(topology, peer, &peer[0]);
     topology_remove(topology, peer, &peer[1]);
@@ -128,7 +128,7 @@ Test(newcomer, without_anybody_above_is_not_held)
     cr_assert_eq(topology_look(topology, peer, now), -1);
 }
 
-Test(newcomer, on_a_device_without_them_is_let_go_by_its_links)
+Test(newcomer, is_released_on_device_without_clients_above)
 {
     static const uint8_t gpu[16] = {2};
 
@@ -140,7 +140,7 @@ Test(newcomer, on_a_device_without_them_is_let_go_by_its_links)
     cr_assert_eq(held(NEW, SLOT), 0);
 }
 
-Test(newcomer, that_came_before_those_above_is_not_held_by_the_daemon)
+Test(newcomer, is_not_held_again_when_another_client_rises)
 {
     comes();
     device(&peer[NEW]);

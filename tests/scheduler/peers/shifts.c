@@ -61,7 +61,7 @@ static void looks(int n)
     }
 }
 
-Test(shifts, are_for_those_that_always_have_work_waiting)
+Test(shifts, go_to_clients_with_constant_backlog)
 {
     counters(1)->waiting = counters(3)->waiting = 100;
     looks(SHIFTS_BACKLOG - 1);
@@ -82,7 +82,7 @@ Test(shifts, are_for_those_that_always_have_work_waiting)
 }
 
 /* It launches three kernels and waits for them: nothing is buffered, but always some in flight. */
-Test(shifts, are_for_those_that_always_have_something_in_flight)
+Test(shifts, go_to_clients_always_having_work_in_flight)
 {
     counters(1)->in_flight = counters(2)->waiting = 3;
     looks(SHIFTS_BACKLOG);
@@ -108,14 +108,14 @@ static uint32_t looks_with_shifts(uint32_t every)
     return with;
 }
 
-Test(shifts, are_not_for_those_that_leave_much_of_their_own_idle)
+Test(shifts, are_fewer_for_clients_idle_in_their_own)
 {
     counters(2)->waiting = counters(3)->waiting = 1;
     cr_expect_gt(looks_with_shifts(8), 300, "an eighth");
     cr_expect_lt(looks_with_shifts(2), 200, "half of them");
 }
 
-Test(shifts, are_not_for_one_that_has_done_all_until_it_goes_on_for_as_long_as_a_new_one)
+Test(shifts, idle_client_requalifies_like_a_new_one)
 {
     counters(1)->in_flight = counters(2)->waiting = 1;
     looks(100);
@@ -129,7 +129,7 @@ Test(shifts, are_not_for_one_that_has_done_all_until_it_goes_on_for_as_long_as_a
 }
 
 /* It waits for the host, and the progress guard lets more in behind that. */
-Test(shifts, are_not_for_one_that_gets_nowhere)
+Test(shifts, are_withdrawn_from_client_without_progress)
 {
     counters(1)->in_flight = counters(1)->waiting = counters(2)->waiting = 1;
     stander = 1;
@@ -154,7 +154,7 @@ Test(shifts, are_not_for_one_that_gets_nowhere)
 }
 
 /* Nothing would run in the shifts of a client that has ended. */
-Test(shifts, of_one_that_ends_are_the_others_at_once)
+Test(shifts, of_leaving_client_go_to_others_at_once)
 {
     for (uint32_t i = 1; i < PEERS; i++)
         counters(i)->waiting = 100;
@@ -167,7 +167,7 @@ Test(shifts, of_one_that_ends_are_the_others_at_once)
     cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "no look at what waits: %x", shift(3));
 }
 
-Test(shifts, are_not_for_one_that_is_paused_or_has_nobody_above)
+Test(shifts, skip_paused_clients_and_those_with_none_above)
 {
     for (uint32_t i = 1; i < PEERS; i++)
         counters(i)->waiting = 1;
@@ -197,7 +197,7 @@ Test(shifts, are_64_times_as_long_as_the_longest_command)
 }
 
 /* Work of a higher level holds the others, and takes nothing else of their time. */
-Test(shifts, are_taken_among_those_of_one_level)
+Test(shifts, are_shared_within_one_level)
 {
     for (uint32_t i = 1; i < PEERS; i++)
         counters(i)->waiting = 1;
@@ -208,7 +208,7 @@ Test(shifts, are_taken_among_those_of_one_level)
     cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "%x", shift(3));
 }
 
-Test(shifts, tell_whether_the_work_of_others_gets_on)
+Test(shifts, beat_shows_progress_of_other_clients)
 {
     looks(1);
     uint32_t beat[PEERS];

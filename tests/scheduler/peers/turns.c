@@ -59,20 +59,20 @@ static void both_have_work(void)
     of(0)->waiting = of(1)->waiting = 1;
 }
 
-Test(turns, are_as_many_for_each)
+Test(turns, are_split_evenly_between_two_clients)
 {
     both_have_work();
     cr_expect_leq(abs((int)second_of(10000, 0) - 5000), 500);
 }
 
 /* A kernel that began in a turn goes on, so the other client has what is left of the time. */
-Test(turns, of_kernels_that_no_estimate_knows_are_counted_by_the_clock)
+Test(turns, unestimated_kernels_are_charged_by_the_clock)
 {
     both_have_work();
     cr_expect_geq(second_of(10000, 1500), 3000);
 }
 
-Test(turns, do_not_count_what_was_used_at_another_level)
+Test(turns, ignore_time_used_at_another_level)
 {
     both_have_work();
     peer[0].level = 2;
@@ -86,7 +86,7 @@ Test(turns, do_not_count_what_was_used_at_another_level)
 
 /* It waits for the host, or for the other one, which is no longer held. The progress guard lets
  * more in behind it. */
-Test(turns, are_not_for_work_that_gets_nowhere)
+Test(turns, are_denied_to_work_without_progress)
 {
     both_have_work();
     for (uint32_t i = 0; i < 50; i++) {
@@ -102,7 +102,7 @@ Test(turns, are_not_for_work_that_gets_nowhere)
 }
 
 /* A client above holds both, by one word of each. */
-Test(turns, are_not_used_by_who_is_held_meanwhile)
+Test(turns, are_not_charged_while_both_clients_are_held)
 {
     enum { ABOVE = 1u << 20 };
     both_have_work();

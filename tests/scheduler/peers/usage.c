@@ -34,7 +34,7 @@ static void had(uint32_t i, uint32_t ms)
                  (double)(usage_ns(&peer[i], SLOT) - before[i]) / MS);
 }
 
-Test(usage, of_clients_with_room_for_all_is_what_they_tell)
+Test(usage, equals_reports_that_fit_the_time)
 {
     tells(0, 40, 40);
     tells(1, 60, 0);
@@ -44,7 +44,7 @@ Test(usage, of_clients_with_room_for_all_is_what_they_tell)
     had(2, 0);
 }
 
-Test(usage, of_clients_side_by_side_adds_up_to_the_time_there_was)
+Test(usage, of_parallel_clients_adds_up_to_elapsed_time)
 {
     tells(0, 90, 45);
     tells(1, 90, 45);
@@ -60,7 +60,7 @@ Test(usage, of_clients_side_by_side_adds_up_to_the_time_there_was)
     had(2, 48);
 }
 
-Test(usage, what_is_unsure_is_taken_back_first)
+Test(usage, unsure_time_is_cut_first)
 {
     tells(0, 30, 0);
     tells(1, 100, 80);
@@ -69,7 +69,7 @@ Test(usage, what_is_unsure_is_taken_back_first)
     had(1, 70);
 }
 
-Test(usage, is_told_before_the_next_look_too)
+Test(usage, is_reported_before_next_look)
 {
     look();
     tells(0, 7, 7);
@@ -80,7 +80,7 @@ Test(usage, is_told_before_the_next_look_too)
 }
 
 /* It counted before this daemon came. */
-Test(usage, of_a_client_with_a_past_is_taken_from_nobody)
+Test(usage, from_before_daemon_start_does_not_reduce_others)
 {
     tells(1, 100000, 1000);
     atomic_store(&page[1].counted_since_ns, 1);
@@ -96,7 +96,7 @@ Test(usage, of_a_client_with_a_past_is_taken_from_nobody)
 }
 
 /* A question in between is answered with more than there will be: that answer does not go down. */
-Test(usage, does_not_go_back_when_a_look_takes_of_it)
+Test(usage, shown_value_never_decreases)
 {
     look();
     for (uint32_t i = 0; i < 20; i++) {

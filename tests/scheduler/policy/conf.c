@@ -50,7 +50,7 @@ static uint32_t level_of(uid_t uid, gid_t gid, uint32_t asked)
     return permission_level(&conf, &who, asked);
 }
 
-Test(conf, without_a_file_only_the_owner_and_root_are_above_best_effort)
+Test(conf, without_file_only_owner_and_root_exceed_best_effort)
 {
     for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
         cr_assert_eq(level_of(1000, 1000, level), level);
@@ -123,7 +123,7 @@ static char *sample(bool said)
     return text;
 }
 
-Test(conf, the_sample_says_what_holds_without_it)
+Test(conf, sample_shows_the_defaults)
 {
     static const char *const lines[] = {"rt", "2", "1", "control", "contained", "mode", "group"};
     struct conf bare;
@@ -160,7 +160,7 @@ Test(conf, supplementary_groups_count)
     cr_assert_eq(permission_level(&conf, &who, 3), 0);
 }
 
-Test(conf, an_account_is_named_whole)
+Test(conf, account_rule_matches_whole_name_only)
 {
     struct subject who = {.uid = 3, .gid = 3, .job = {.account = "inference"}};
 
@@ -178,7 +178,7 @@ static uint32_t level_in(uid_t uid, const char *cgroups)
     return permission_level(&conf, &who, 3);
 }
 
-Test(conf, a_cgroup_rule_is_about_the_processes_there_and_below)
+Test(conf, cgroup_rule_covers_cgroup_and_its_descendants)
 {
     cr_assert_eq(parse("[allow]\n"
                        "rt = cgroup:/kubepods/pod* cgroup:/system.slice/serve.service/\n"
@@ -202,7 +202,7 @@ Test(conf, a_cgroup_rule_is_about_the_processes_there_and_below)
     cr_assert_eq(level_in(7, NULL), 0);
 }
 
-Test(conf, of_what_is_contained_the_user_counts_for_nothing)
+Test(conf, contained_process_gains_nothing_from_its_user)
 {
     static const char in[] = "0::/kubepods/pod5/c0\n", other[] = "0::/kubepods/pod5/c1\n",
                       out[] = "0::/user.slice\n", given[] = "0::/kubepods/rt/c0\n";
@@ -249,7 +249,7 @@ static void proposal_grants(const struct subject *who, const char *contained)
     cr_expect_eq(permission_level(&conf, who, 3), 3, "%s", reason);
 }
 
-Test(conf, what_a_refusal_proposes_would_grant_it)
+Test(conf, rule_proposed_by_refusal_grants_the_level)
 {
     static char unit[] = "0::/system.slice/system-my\\x2dserve.slice/my-serve@1.service\n";
 
@@ -278,7 +278,7 @@ static bool cgroups_known(const char *text)
     return read;
 }
 
-Test(conf, cgroups_that_say_anything_unexpected_are_unknown)
+Test(conf, unexpected_cgroup_paths_are_unknown)
 {
     cr_assert(cgroups_known("0::/kubepods/pod5\n"));
     cr_assert(cgroups_known("9:name=systemd:/\n4:memory:/kubepods/pod5\n0::/\n"));
@@ -299,7 +299,7 @@ Test(conf, cgroups_that_say_anything_unexpected_are_unknown)
     cr_assert_null(cgroups_read("/tmp"));
 }
 
-Test(conf, a_user_from_outside_the_namespace_is_nobody_that_a_rule_names)
+Test(conf, user_from_outside_namespace_matches_no_rule)
 {
     struct subject outside = {.uid = ID_UNKNOWN, .gid = ID_UNKNOWN};
 
@@ -311,14 +311,14 @@ Test(conf, a_user_from_outside_the_namespace_is_nobody_that_a_rule_names)
     cr_assert(id_is_outside(65534, "/no/such/file"));
 }
 
-Test(conf, lists_may_go_on_in_further_lines)
+Test(conf, lists_continue_on_further_lines)
 {
     cr_assert_eq(parse("[allow]\nrt = uid:5\n  uid:6\nrt = uid:7\n"), 0, "%s", why);
     for (uid_t uid = 5; uid <= 7; uid++)
         cr_assert_eq(level_of(uid, 1, 3), 3);
 }
 
-Test(conf, a_mistake_is_one_line_with_its_place_and_changes_nothing)
+Test(conf, mistakes_name_file_and_line_and_change_nothing)
 {
     static const struct {
         const char *text, *says;
@@ -369,7 +369,7 @@ Test(conf, a_mistake_is_one_line_with_its_place_and_changes_nothing)
     }
 }
 
-Test(conf, a_line_that_is_too_long_is_not_cut_in_two)
+Test(conf, overlong_line_is_refused)
 {
     char text[1024];
     size_t n = (size_t)snprintf(text, sizeof(text), "[allow]\nrt = uid:5");
@@ -380,7 +380,7 @@ Test(conf, a_line_that_is_too_long_is_not_cut_in_two)
     cr_assert_eq(strncmp(why, "FILE:2: the line is longer", 26), 0, "%s", why);
 }
 
-Test(conf, a_line_with_a_nul_is_said_to_have_one)
+Test(conf, line_with_nul_is_refused)
 {
     static const char text[] = "[allow]\nrt = uid\0:5\n";
 
@@ -388,7 +388,7 @@ Test(conf, a_line_with_a_nul_is_said_to_have_one)
     cr_assert_str_eq(why, "FILE:2: there is a NUL in the line");
 }
 
-Test(conf, a_file_that_others_can_write_is_not_believed)
+Test(conf, file_writable_by_others_is_refused)
 {
     char path[] = "/tmp/cutin-conf-XXXXXX";
     int fd = mkstemp(path);

@@ -62,7 +62,7 @@ static int descendant(int depth)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
-Test(job, a_process_is_of_the_job_that_an_ancestor_of_it_starts)
+Test(job, process_belongs_to_job_begun_by_its_ancestor)
 {
     cr_assert_eq(job_begin(jobs, 7, &inference), 0);
     cr_assert_eq(of(getpid(), 7), 0);
@@ -72,7 +72,7 @@ Test(job, a_process_is_of_the_job_that_an_ancestor_of_it_starts)
     cr_assert_eq(descendant(4), 0);
 }
 
-Test(job, another_user_or_process_is_of_no_job)
+Test(job, other_users_and_processes_belong_to_no_job)
 {
     cr_assert_eq(of(getpid(), 7), -ESRCH, "no folder yet");
     cr_assert_eq(job_begin(jobs, 7, &inference), 0);
@@ -84,14 +84,14 @@ Test(job, another_user_or_process_is_of_no_job)
     cr_assert_eq(of(getpid(), 7), -ESRCH);
 }
 
-Test(job, the_number_of_a_process_that_ended_says_nothing)
+Test(job, file_with_another_start_time_is_ignored)
 {
     cr_assert_eq(job_begin(jobs, 7, &inference), 0);
     file_write("1 7 inference 42\n");
     cr_assert_eq(of(getpid(), 7), -ESRCH);
 }
 
-Test(job, files_that_others_can_write_count_for_nothing)
+Test(job, files_writable_by_others_are_ignored)
 {
     cr_assert_eq(job_begin(jobs, 7, &inference), 0);
     cr_assert_eq(chmod(file, 0666), 0);
@@ -109,7 +109,7 @@ Test(job, files_that_others_can_write_count_for_nothing)
     cr_assert_eq(of(getpid(), 7), -EPERM);
 }
 
-Test(job, a_file_that_makes_no_sense_is_no_account)
+Test(job, malformed_file_gives_no_job)
 {
     static const char *const texts[] = {"", "\n", "7", "inference", "-1 -1 -1", "1 7\n", "1 7 a"};
 
@@ -121,7 +121,7 @@ Test(job, a_file_that_makes_no_sense_is_no_account)
     }
 }
 
-Test(job, a_job_needs_no_account)
+Test(job, needs_no_account)
 {
     cr_assert_eq(job_begin(jobs, 7, &(struct job){.id = "43"}), 0);
     cr_assert_eq(of(getpid(), 7), 0);
@@ -129,7 +129,7 @@ Test(job, a_job_needs_no_account)
     cr_assert_str_eq(job.id, "43");
 }
 
-Test(job, what_is_kept_of_a_job_is_for_its_user_until_it_is_forgotten)
+Test(job, kept_job_is_recalled_by_its_user_until_forgotten)
 {
     struct job kept = {.id = "42"};
 
@@ -145,7 +145,7 @@ Test(job, what_is_kept_of_a_job_is_for_its_user_until_it_is_forgotten)
     cr_assert_eq(job_recall(jobs, 7, &kept), -ESRCH);
 }
 
-Test(job, an_account_is_one_word)
+Test(job, malformed_accounts_are_refused)
 {
     static const char *const wrong[] = {"", "-", "two words", "a,b", "a\nb", "a\"b", "a/b"};
     char longest[JOB_ACCOUNT + 1];

@@ -50,7 +50,7 @@ static void join_as_other(struct actor *a, uint32_t level)
     cr_assert_eq(actor_do(a, DO_DEVICE, 0x11, 0), 0);
 }
 
-Test(permission, without_a_rule_it_runs_as_best_effort_and_is_told_the_rule)
+Test(permission, refusal_runs_client_at_best_effort_and_proposes_rule)
 {
     struct actor rt, be;
     struct message_row *rows;
@@ -76,7 +76,7 @@ Test(permission, without_a_rule_it_runs_as_best_effort_and_is_told_the_rule)
     actor_kill(&be);
 }
 
-Test(permission, a_rule_in_the_file_grants_and_names_the_file_to_others)
+Test(permission, rule_grants_its_level_and_refusal_names_the_file)
 {
     struct actor a;
 
@@ -92,7 +92,7 @@ Test(permission, a_rule_in_the_file_grants_and_names_the_file_to_others)
     actor_kill(&a);
 }
 
-Test(permission, rules_that_change_reach_running_processes)
+Test(permission, reloaded_rules_reach_running_processes)
 {
     struct actor a;
 
@@ -112,7 +112,7 @@ Test(permission, rules_that_change_reach_running_processes)
 }
 
 /* This process plays the batch system: its children are the processes of jobs. */
-Test(permission, an_account_counts_in_the_processes_of_its_jobs_alone)
+Test(permission, account_rule_applies_only_to_processes_of_its_jobs)
 {
     char jobs[96], text[256];
     struct actor a;
@@ -157,7 +157,7 @@ static int raise_as_other(const struct actor *a)
     return m.done.error;
 }
 
-Test(permission, a_process_of_a_job_gives_its_level_to_no_other_of_its_user)
+Test(permission, account_rule_lets_user_raise_only_job_processes)
 {
     char jobs[96], text[256];
     struct actor before, in;
@@ -179,7 +179,7 @@ Test(permission, a_process_of_a_job_gives_its_level_to_no_other_of_its_user)
     rmdir(jobs);
 }
 
-Test(permission, a_level_that_a_user_gave_himself_goes_with_its_rule)
+Test(permission, self_raised_level_is_lost_with_its_rule)
 {
     struct actor a;
 
@@ -194,7 +194,7 @@ Test(permission, a_level_that_a_user_gave_himself_goes_with_its_rule)
     actor_kill(&a);
 }
 
-Test(permission, limits_are_per_user_and_said)
+Test(permission, client_limit_is_per_user_and_reported)
 {
     struct actor a[3], mine;
 
@@ -217,7 +217,7 @@ Test(permission, limits_are_per_user_and_said)
     actor_kill(&mine);
 }
 
-Test(permission, the_socket_lets_in_whom_it_should)
+Test(permission, socket_mode_and_group_keep_other_user_out)
 {
     struct stat st;
     struct actor a;
@@ -232,7 +232,7 @@ Test(permission, the_socket_lets_in_whom_it_should)
     actor_kill(&a);
 }
 
-Test(permission, a_way_that_another_user_could_bend_is_refused)
+Test(permission, socket_path_under_another_users_control_is_refused)
 {
     char real[128], link[128], socket[160], errors[512];
     char *argv[] = {"cutind", "--socket", socket, NULL};
@@ -255,7 +255,7 @@ Test(permission, a_way_that_another_user_could_bend_is_refused)
     rmdir(real);
 }
 
-Test(permission, a_bad_file_keeps_the_daemon_from_starting)
+Test(permission, bad_or_missing_configuration_prevents_start)
 {
     char errors[512];
     char *argv[] = {"cutind", "--socket", place.socket, "--config", place.config, NULL};
@@ -268,7 +268,7 @@ Test(permission, a_bad_file_keeps_the_daemon_from_starting)
     cr_assert_eq(place_run(errors, sizeof(errors), argv), 2);
 }
 
-Test(permission, a_cgroup_decides_whatever_the_user)
+Test(permission, cgroup_decides_level_even_for_root)
 {
     char folder[PLACE_CGROUP], text[256];
     struct actor in, out;
@@ -323,7 +323,7 @@ static unsigned long daemon_reads(void)
     return reads;
 }
 
-Test(permission, who_is_contained_and_comes_too_often_is_not_looked_up)
+Test(permission, job_lookups_of_contained_processes_are_rate_limited)
 {
     enum { TIMES = 1000, DEPTH = 50, AT_ONCE = 8, EACH_SECOND = 128, PARENTS = 64, FEW = 4 };
     char folder[PLACE_CGROUP], jobs[96], text[256], byte;
@@ -366,7 +366,7 @@ Test(permission, who_is_contained_and_comes_too_often_is_not_looked_up)
 }
 
 /* All are root, as users in containers often are. */
-Test(permission, who_is_contained_takes_no_room_from_another_cgroup)
+Test(permission, client_limit_counts_each_contained_cgroup_separately)
 {
     enum { MOST = 2 };
     char folder[PLACE_CGROUP], below[2][PLACE_CGROUP + 16];
@@ -399,7 +399,7 @@ Test(permission, who_is_contained_takes_no_room_from_another_cgroup)
     WAIT_UNTIL(rmdir(folder) == 0);
 }
 
-Test(permission, who_is_contained_has_no_more_room_as_another_user)
+Test(permission, contained_cgroup_shares_one_limit_across_users)
 {
     struct actor in[2], out;
     char folder[PLACE_CGROUP];
@@ -425,7 +425,7 @@ Test(permission, who_is_contained_has_no_more_room_as_another_user)
 }
 
 /* A user to whom a cgroup is delegated names the cgroups below it. */
-Test(permission, what_a_cgroup_is_called_does_no_harm_in_the_log)
+Test(permission, control_characters_in_cgroup_name_do_not_reach_log)
 {
     char folder[PLACE_CGROUP], below[640], log[4096] = "";
     int fd = memfd_create("stderr", MFD_CLOEXEC), old = dup(2);
@@ -473,7 +473,7 @@ static void *say_level_granted(void *out)
     _exit(write(*(int *)out, &level, 1) != 1);
 }
 
-Test(permission, who_has_ended_his_main_thread_does_not_leave_his_cgroup_by_that)
+Test(permission, process_without_main_thread_stays_in_its_cgroup)
 {
     char folder[PLACE_CGROUP], text[256], level = -1;
     pthread_t thread;
@@ -499,7 +499,7 @@ Test(permission, who_has_ended_his_main_thread_does_not_leave_his_cgroup_by_that
     WAIT_UNTIL(rmdir(folder) == 0);
 }
 
-Test(permission, rules_about_cgroups_are_refused_in_a_cgroup_namespace_of_its_own)
+Test(permission, cgroup_rules_are_refused_in_own_cgroup_namespace)
 {
     char errors[1024];
     char *argv[] = {"cutind", "--socket", place.socket, "--config", place.config, NULL};
@@ -549,7 +549,7 @@ static int level_across(struct actor *outside)
     return level;
 }
 
-Test(permission, users_from_outside_its_user_namespace_are_nobody)
+Test(permission, users_from_outside_user_namespace_match_no_rule)
 {
     struct actor before, outside;
     int status, level;

@@ -81,7 +81,7 @@ Test(policy, fair_shares_by_weight)
 }
 
 /* What the one before has in flight at the beginning of a turn counts for no client. */
-Test(policy, fair_gives_turns_that_last)
+Test(policy, fair_turns_last_three_decisions)
 {
     struct fake f[N];
     int changes = 0;
@@ -97,7 +97,7 @@ Test(policy, fair_gives_turns_that_last)
     cr_expect(changes >= 90 && changes <= 101, "%d", changes);
 }
 
-Test(policy, who_comes_back_gets_no_more_than_its_share)
+Test(policy, returning_process_gets_only_its_share)
 {
     struct fake f[N];
     uint64_t before[2];
@@ -112,7 +112,7 @@ Test(policy, who_comes_back_gets_no_more_than_its_share)
               (unsigned long long)(before[0] / MS));
 }
 
-Test(policy, who_wants_nothing_keeps_nobody_waiting)
+Test(policy, idle_process_keeps_no_other_waiting)
 {
     struct fake f[N];
     uint64_t before;
@@ -126,7 +126,7 @@ Test(policy, who_wants_nothing_keeps_nobody_waiting)
     cr_assert_eq(f[0].total_ns - before, 1000ull * MS);
 }
 
-Test(policy, levels_do_not_share_and_what_cannot_be_held_is_not)
+Test(policy, fair_holds_within_one_level_and_only_holdable_clients)
 {
     struct fake f[N];
 
@@ -188,7 +188,7 @@ Test(policy, edf_holds_the_later_deadlines)
     expect_held(f, false, false, true);
 }
 
-Test(policy, edf_leaves_alone_who_gives_no_deadline_and_who_cannot_be_held)
+Test(policy, edf_spares_clients_without_deadline_or_not_holdable)
 {
     struct fake f[N];
 
@@ -213,7 +213,7 @@ Test(policy, edf_compares_within_a_level_above_best_effort)
     expect_held(f, false, false, false);
 }
 
-Test(policy, edf_asks_often_only_while_there_are_requests)
+Test(policy, edf_asks_often_only_while_deadlines_compete)
 {
     struct fake f[N];
     int rounds = 0;
@@ -256,7 +256,7 @@ static bool used_and_held(struct actor *a)
     return actor_do(a, DO_HOLD, 0, 0) == PAGE_BIT_POLICY;
 }
 
-Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies)
+Test(policy, daemon_holds_client_ahead_of_share_and_switches_policy)
 {
     struct place place;
     struct actor a, b;
@@ -284,7 +284,7 @@ Test(policy, the_daemon_holds_who_is_ahead_and_changes_policies)
 }
 
 /* The client that is behind has work that makes no progress: it may wait for the other. */
-Test(policy, who_gets_nowhere_keeps_nobody_waiting)
+Test(policy, client_without_progress_keeps_no_other_waiting)
 {
     struct place place;
     struct actor a, b;
@@ -313,7 +313,7 @@ static void join_real_time(struct actor *a, const char *socket, int64_t deadline
 }
 
 /* Both want the device, and the one that is behind has been stopped. */
-Test(policy, who_is_stopped_keeps_nobody_waiting)
+Test(policy, stopped_client_keeps_no_other_waiting)
 {
     struct place place;
     struct actor a, b, c;
@@ -349,7 +349,7 @@ static bool had_its_share(struct actor *be)
     return held;
 }
 
-Test(policy, best_effort_gets_its_least_share)
+Test(policy, min_share_opens_and_closes_best_effort_hold)
 {
     struct place place;
     struct actor rt, be;
@@ -371,7 +371,7 @@ Test(policy, best_effort_gets_its_least_share)
     cr_assert(place_free(&place));
 }
 
-Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end)
+Test(policy, deadline_lasts_from_begin_to_end_of_request)
 {
     struct actor a;
     int64_t before, due;
@@ -399,7 +399,7 @@ Test(policy, a_request_has_its_deadline_from_its_begin_to_its_end)
     actor_kill(&a);
 }
 
-Test(policy, the_daemon_holds_later_deadlines)
+Test(policy, daemon_holds_client_with_later_deadline)
 {
     struct place place;
     struct actor a, b, be;

@@ -70,7 +70,7 @@ static bool main_thread_has_ended(pid_t pid)
     return state == 'Z';
 }
 
-Test(proc, of_a_process_from_its_birth_to_its_end)
+Test(proc, state_follows_process_from_run_to_stop_to_end)
 {
     pid_t pid = child(stay);
     int status;
@@ -95,7 +95,7 @@ static void run(void)
         ;
 }
 
-Test(proc, wants_a_processor_or_not)
+Test(proc, only_running_process_wants_a_processor)
 {
     pid_t sleeps = child(stay), runs = child(run);
     int status;
@@ -112,7 +112,7 @@ Test(proc, wants_a_processor_or_not)
     cr_expect(!proc_wants_processor(runs));
 }
 
-Test(proc, a_main_thread_that_ended_is_not_the_process)
+Test(proc, process_runs_on_after_its_main_thread_ended)
 {
     pid_t pid = child(leave_one);
 
@@ -172,7 +172,7 @@ static bool writes_core(pid_t pid)
     return writes;
 }
 
-Test(proc, a_process_whose_core_is_written_does_not_run_again)
+Test(proc, process_dumping_core_counts_as_ending)
 {
     char core[2][64];
     int status, seen = 0;

@@ -7,7 +7,7 @@
 
 #include "scheduler/slurm/site.h"
 
-Test(request, levels_are_the_words_of_cutin_run_and_off)
+Test(request, levels_are_be_1_2_rt_and_off)
 {
     static const char *const words[] = {"be", "1", "2", "rt"};
 
@@ -23,7 +23,7 @@ Test(request, levels_are_the_words_of_cutin_run_and_off)
     cr_assert_eq(request_level("RT"), -EINVAL);
 }
 
-Test(request, numbers_have_bounds)
+Test(request, malformed_and_out_of_range_numbers_are_refused)
 {
     static const char *const wrong[] = {"",   "0",  "-1",   "+1",
                                         "1x", " 1", "1001", "99999999999999999999"};
@@ -36,7 +36,7 @@ Test(request, numbers_have_bounds)
     cr_assert_eq(n, 1000);
 }
 
-Test(request, a_comment_has_one_word_of_ours_behind_the_users)
+Test(request, comment_carries_at_most_one_cutin_word)
 {
     static const struct {
         int level;
@@ -57,7 +57,7 @@ Test(request, a_comment_has_one_word_of_ours_behind_the_users)
     }
 }
 
-Test(request, a_comment_without_room_keeps_the_users_words)
+Test(request, full_comment_keeps_only_users_words)
 {
     char out[16];
 

@@ -14,7 +14,7 @@ static char why[256];
     site_parse(&site, sizeof((char *[]){__VA_ARGS__}) / sizeof(char *), (char *[]){__VA_ARGS__},   \
                why, sizeof(why))
 
-Test(site, without_arguments_nobody_is_under_cutin)
+Test(site, defaults_are_level_off_and_standard_paths)
 {
     cr_assert_eq(site_parse(&site, 0, NULL, why, sizeof(why)), 0);
     cr_assert_eq(site_level(&site, "batch", "normal"), REQUEST_OFF);
@@ -23,7 +23,7 @@ Test(site, without_arguments_nobody_is_under_cutin)
     cr_assert(strstr(site.library, "/libcutin.so") && site.comment);
 }
 
-Test(site, the_qos_is_more_than_the_partition_and_that_is_more_than_the_default)
+Test(site, qos_overrides_partition_and_partition_overrides_default)
 {
     cr_assert_eq(PARSE("default=be", "partition=serve:2", "qos=urgent:rt", "partition=serve:1",
                        "qos=bare:off"),
@@ -36,7 +36,7 @@ Test(site, the_qos_is_more_than_the_partition_and_that_is_more_than_the_default)
     cr_assert_eq(site_level(&site, NULL, NULL), 0);
 }
 
-Test(site, paths_and_the_comment_are_taken)
+Test(site, paths_and_comment_switch_are_parsed)
 {
     cr_assert_eq(PARSE("library=/a/l.so", "socket=/a/s", "jobs=/a/j", "comment=off"), 0, "%s", why);
     cr_assert_str_eq(site.library, "/a/l.so");
@@ -45,7 +45,7 @@ Test(site, paths_and_the_comment_are_taken)
     cr_assert_not(site.comment);
 }
 
-Test(site, a_mistake_is_said_with_what_is_wanted)
+Test(site, mistake_names_expected_argument)
 {
     static const char *const wrong[][2] = {
         {"default=high", "default=high: expected default=be, 1, 2, rt or off"},
@@ -64,7 +64,7 @@ Test(site, a_mistake_is_said_with_what_is_wanted)
     }
 }
 
-Test(site, more_rules_than_there_is_room_for_are_refused)
+Test(site, surplus_rules_are_refused)
 {
     char *argv[SITE_RULES + 1];
 

@@ -58,7 +58,7 @@ static bool compares_with_files(const char *path)
            strcmp(path, SOURCE_DIR "/common/record.c") == 0;
 }
 
-Test(clock, nothing_asks_for_the_time_of_day)
+Test(clock, sources_do_not_read_wall_clock)
 {
     static const char *const folders[] = {"scheduler/*", "common", "vhq", "shim/*"};
     static char text[1 << 20];
@@ -82,7 +82,7 @@ Test(clock, nothing_asks_for_the_time_of_day)
     cr_assert_gt(files, 50);
 }
 
-Test(clock, the_search_finds_what_it_is_to_find)
+Test(clock, word_search_finds_calls_but_not_parts_of_words)
 {
     cr_expect(names("clock_gettime(CLOCK_REALTIME, &t)", "CLOCK_REALTIME"));
     cr_expect(names("x = time(NULL);", "time"));

@@ -5,7 +5,7 @@
 
 #include "scheduler/wire/histogram.h"
 
-Test(histogram, every_duration_is_inside_its_bucket_and_buckets_follow_each_other)
+Test(histogram, buckets_are_contiguous_and_hold_their_durations)
 {
     for (uint32_t i = 0; i + 1 < HISTOGRAM_BUCKETS; i++) {
         uint64_t begin = histogram_begin_ns(i), next = histogram_begin_ns(i + 1);

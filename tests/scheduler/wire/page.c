@@ -34,7 +34,7 @@ Test(page, bits_of_clients_self_and_administrator_do_not_overlap)
     cr_assert_eq(PAGE_BITS_CLIENTS, (1u << PAGE_CLIENT_BITS) - 1);
 }
 
-Test(page, held_levels_are_those_below_and_refused_levels_count_as_granted)
+Test(page, active_level_holds_lower_and_refused_levels)
 {
     static const struct {
         uint32_t level, granted, mask;
@@ -48,7 +48,7 @@ Test(page, held_levels_are_those_below_and_refused_levels_count_as_granted)
                      "level %u over granted %u", cases[i].level, cases[i].granted);
 }
 
-Test(page, a_bit_is_written_to_the_words_asked_for_and_no_other_bit_changes)
+Test(page, write_bit_changes_only_that_bit_in_given_words)
 {
     struct cutin_page *page = page_new();
     struct page_device *d = &page->device[3];
@@ -69,7 +69,7 @@ Test(page, a_bit_is_written_to_the_words_asked_for_and_no_other_bit_changes)
     page_unmap(page);
 }
 
-Test(page, a_hold_says_since_when_until_the_next_one_begins)
+Test(page, hold_start_time_lasts_until_next_hold_begins)
 {
     struct cutin_page *page = page_new();
     struct page_device *d = &page->device[0];
@@ -89,7 +89,7 @@ Test(page, a_hold_says_since_when_until_the_next_one_begins)
 }
 
 /* 64 processes whose seeds are `step` apart. L1 caches have eight to twelve lines for one place. */
-Test(page, the_devices_of_many_processes_begin_at_different_slots)
+Test(page, first_slots_are_spread_over_processes)
 {
     for (uint32_t step = 1; step < 100; step++) {
         uint32_t used[PAGE_DEVICES] = {0};
@@ -99,7 +99,7 @@ Test(page, the_devices_of_many_processes_begin_at_different_slots)
     }
 }
 
-Test(page, a_shared_page_takes_the_place_of_a_private_one_and_back)
+Test(page, shared_page_replaces_private_page_and_back)
 {
     struct cutin_page *mine = page_new(), *daemons;
     int fd;
@@ -120,7 +120,7 @@ Test(page, a_shared_page_takes_the_place_of_a_private_one_and_back)
     page_unmap(daemons);
 }
 
-Test(page, what_could_shrink_or_is_no_page_is_refused_and_the_old_memory_stays)
+Test(page, unsealed_or_malformed_memory_is_refused)
 {
     struct cutin_page *mine = page_new();
     int plain = memfd_create("plain", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -156,7 +156,7 @@ static int page_of(size_t bytes)
     return fd;
 }
 
-Test(page, of_a_release_with_longer_or_shorter_ones_is_shared_as_far_as_both_know_it)
+Test(page, longer_or_shorter_page_of_other_release_is_shared)
 {
     static const size_t sizes[] = {PAGE_LEAST, sizeof(struct cutin_page), 1 << 20};
 
@@ -175,7 +175,7 @@ Test(page, of_a_release_with_longer_or_shorter_ones_is_shared_as_far_as_both_kno
     }
 }
 
-Test(page, a_shared_page_cannot_be_cut_short)
+Test(page, shared_page_cannot_shrink_or_be_write_sealed)
 {
     struct cutin_page *page;
     int fd;

@@ -35,7 +35,7 @@ static int check_as(size_t i, size_t received, enum message_direction direction)
     return rc;
 }
 
-Test(protocol, a_message_is_as_long_as_in_its_first_release_or_longer_and_goes_one_way)
+Test(protocol, length_direction_and_version_are_checked)
 {
     union message m;
 
@@ -54,7 +54,7 @@ Test(protocol, a_message_is_as_long_as_in_its_first_release_or_longer_and_goes_o
 
 /* A message longer than any that this release knows arrives, too, and leaves its place to the next
  * one. */
-Test(protocol, what_a_later_release_has_appended_or_added_is_left_out)
+Test(protocol, unknown_fields_and_messages_of_later_release_are_skipped)
 {
     static struct {
         union message m;
@@ -169,7 +169,7 @@ static int open_descriptors(void)
     return n;
 }
 
-Test(protocol, a_descriptor_travels_and_a_refused_message_leaves_none_behind)
+Test(protocol, descriptor_is_passed_and_refused_message_leaks_none)
 {
     int ends[2], fd, before;
     union message m, got;
@@ -201,7 +201,7 @@ Test(protocol, a_descriptor_travels_and_a_refused_message_leaves_none_behind)
     close(ends[1]);
 }
 
-Test(protocol, several_descriptors_in_one_message_leave_one)
+Test(protocol, surplus_descriptors_in_message_are_closed)
 {
     char space[CMSG_SPACE(3 * sizeof(int))] __attribute__((aligned(8))) = {0};
     int ends[2], fds[3] = {0, 1, 2}, fd, before;

@@ -39,7 +39,7 @@ static const char *said(void)
     return text;
 }
 
-Test(shim_config, defaults_are_the_documented_ones)
+Test(shim_config, defaults_match_documentation)
 {
     const struct config *c = config_get();
 
@@ -66,7 +66,7 @@ Test(shim_config, defaults_are_the_documented_ones)
     cr_expect_str_empty(said());
 }
 
-Test(shim_config, good_values_arrive)
+Test(shim_config, valid_values_are_taken)
 {
     setenv("CUTIN_PRIORITY", "rt", 1);
     setenv("CUTIN_STREAM_PRIORITY", "inherit", 1);
@@ -107,14 +107,14 @@ Test(shim_config, good_values_arrive)
     cr_expect_str_empty(said());
 }
 
-Test(shim_config, launches_block_where_a_number_says_so)
+Test(shim_config, nonzero_launch_blocking_makes_calls_inline)
 {
     setenv("CUDA_LAUNCH_BLOCKING", " 02", 1);
     config_get();
     cr_expect(calls_are_inline());
 }
 
-Test(shim_config, launches_do_not_block_where_the_number_is_zero)
+Test(shim_config, zero_launch_blocking_leaves_calls_deferred)
 {
     setenv("CUDA_LAUNCH_BLOCKING", "00 1", 1);
     config_get();
@@ -128,7 +128,7 @@ Test(shim_config, microseconds_may_have_decimals)
     cr_expect_str_empty(said());
 }
 
-Test(shim_config, microseconds_have_three_decimals_at_most)
+Test(shim_config, microseconds_with_four_decimals_are_refused)
 {
     setenv("CUTIN_DISTANCE_US", "6.8001", 1);
     cr_expect_eq(config_get()->distance_ns, 0);
@@ -136,13 +136,13 @@ Test(shim_config, microseconds_have_three_decimals_at_most)
                      "cutin: CUTIN_DISTANCE_US=6.8001 is not a number from 0 to 10000; using 0\n");
 }
 
-Test(shim_config, a_point_alone_is_no_number)
+Test(shim_config, lone_point_gives_zero)
 {
     setenv("CUTIN_DISTANCE_US", ".", 1);
     cr_expect_eq(config_get()->distance_ns, 0);
 }
 
-Test(shim_config, middle_levels_are_numbers)
+Test(shim_config, middle_level_is_read_as_number)
 {
     setenv("CUTIN_PRIORITY", "2", 1);
     cr_expect_eq(config_get()->level, 2);
@@ -193,7 +193,7 @@ static void bad(const char *variable, const char *value)
 #include "shim/lookup/config.def"
 
 /* Daemons and sandboxes clear their environment so. */
-Test(shim_config, an_environment_that_is_cleared_after_the_start_has_said_its_own)
+Test(shim_config, settings_survive_clearenv_after_load)
 {
     setenv("CUTIN_PRIORITY", "rt", 1);
     setenv("CUTIN_DEPTH", "7", 1);
@@ -207,7 +207,7 @@ Test(shim_config, an_environment_that_is_cleared_after_the_start_has_said_its_ow
 }
 
 /* Python programs set variables so late, before the first import that uses the GPU. */
-Test(shim_config, what_is_set_after_the_start_counts)
+Test(shim_config, settings_changed_after_load_count)
 {
     setenv("CUTIN_DEPTH", "7", 1);
     config_load();
@@ -217,7 +217,7 @@ Test(shim_config, what_is_set_after_the_start_counts)
     cr_expect_eq(config_get()->depth, 9);
 }
 
-Test(shim_config, message_is_the_documented_one)
+Test(shim_config, bad_number_gives_documented_message)
 {
     setenv("CUTIN_DEPTH", "abc", 1);
     config_get();
@@ -238,39 +238,39 @@ static void meant(const char *name, const char *setting)
     cr_expect_str_eq(said(), message);
 }
 
-Test(shim_config, name_without_a_letter)
+Test(shim_config, name_missing_a_letter_suggests_setting)
 {
     meant("CUTIN_PRORITY", "CUTIN_PRIORITY");
 }
-Test(shim_config, name_with_two_letters_swapped)
+Test(shim_config, name_with_swapped_letters_suggests_setting)
 {
     meant("CUTIN_WIEGHT", "CUTIN_WEIGHT");
 }
-Test(shim_config, name_that_is_a_beginning)
+Test(shim_config, truncated_name_suggests_setting)
 {
     meant("CUTIN_BUDGET", "CUTIN_BUDGET_US");
 }
-Test(shim_config, name_that_goes_on)
+Test(shim_config, name_with_suffix_suggests_setting)
 {
     meant("CUTIN_LOG_LEVEL", "CUTIN_LOG");
 }
-Test(shim_config, name_in_the_singular)
+Test(shim_config, singular_name_suggests_setting)
 {
     meant("CUTIN_GATE", "CUTIN_GATES");
 }
-Test(shim_config, name_of_an_orchestrator)
+Test(shim_config, port_variable_of_orchestrator_is_ignored)
 {
     meant("CUTIN_PORT", NULL);
 }
-Test(shim_config, name_of_a_service)
+Test(shim_config, service_variable_of_orchestrator_is_ignored)
 {
     meant("CUTIN_SERVICE_HOST", NULL);
 }
-Test(shim_config, name_that_is_the_prefix)
+Test(shim_config, bare_prefix_is_ignored)
 {
     meant("CUTIN_", NULL);
 }
-Test(shim_config, name_of_great_length)
+Test(shim_config, very_long_name_is_ignored)
 {
     meant("CUTIN_PRIORITYPRIORITYPRIORITYPRIORITYPRIORITYPRIORITYPRIORITY", NULL);
 }
@@ -283,7 +283,7 @@ static const struct config *conf(const char *text)
     return config_get();
 }
 
-Test(shim_config, conf_has_several_settings)
+Test(shim_config, conf_sets_several_settings)
 {
     const struct config *c = conf("budget_us=50,gates=on,distance_us=6.8");
 
@@ -294,7 +294,7 @@ Test(shim_config, conf_has_several_settings)
     cr_expect_str_empty(said());
 }
 
-Test(shim_config, conf_has_lists)
+Test(shim_config, conf_accepts_lists)
 {
     const struct config *c = conf("cpus=0-3,8,10,waiting_kernels=a*,b,depth=7");
 
@@ -304,20 +304,20 @@ Test(shim_config, conf_has_lists)
     cr_expect_str_empty(said());
 }
 
-Test(shim_config, variable_counts_more_than_conf)
+Test(shim_config, variable_overrides_conf)
 {
     setenv("CUTIN_DEPTH", "9", 1);
     cr_expect_eq(conf("depth=7,queue=64")->depth, 9);
     cr_expect_eq(config_get()->queue, 64);
 }
 
-Test(shim_config, conf_that_is_empty_says_nothing)
+Test(shim_config, empty_conf_is_silent)
 {
     cr_expect_eq(conf("")->depth, 256);
     cr_expect_str_empty(said());
 }
 
-Test(shim_config, conf_with_a_bad_value)
+Test(shim_config, bad_value_in_conf_is_reported)
 {
     cr_expect_eq(conf("depth=abc,queue=64")->depth, 256);
     cr_expect_eq(config_get()->queue, 64);
@@ -325,33 +325,33 @@ Test(shim_config, conf_with_a_bad_value)
                      "cutin: CUTIN_CONF: depth=abc is not a number from 1 to 1024; using 256\n");
 }
 
-Test(shim_config, conf_with_a_key_alone)
+Test(shim_config, conf_key_without_value_is_reported)
 {
     cr_expect_eq(conf("gates")->gates, GATES_AUTO);
     cr_expect_str_eq(said(), "cutin: CUTIN_CONF: gates= is not one of: auto on off; using auto\n");
 }
 
-Test(shim_config, conf_with_a_misspelt_key)
+Test(shim_config, misspelt_conf_key_suggests_setting)
 {
     conf("dpeth=7,queue=64");
     cr_expect_eq(config_get()->queue, 64);
     cr_expect_str_eq(said(), "cutin: CUTIN_CONF: dpeth is not a setting; did you mean depth?\n");
 }
 
-Test(shim_config, conf_with_a_key_that_is_near_none)
+Test(shim_config, unknown_conf_key_is_reported)
 {
     conf("colour=red");
     cr_expect_str_eq(said(), "cutin: CUTIN_CONF: colour is not a setting\n");
 }
 
-Test(shim_config, conf_with_a_setting_that_has_a_variable)
+Test(shim_config, conf_refuses_setting_with_own_variable)
 {
     cr_expect_eq(conf("priority=rt")->level, CUTIN_LEVEL_BE);
     cr_expect_str_eq(said(),
                      "cutin: CUTIN_CONF: priority has a variable of its own, CUTIN_PRIORITY\n");
 }
 
-Test(shim_config, conf_with_a_list_that_is_too_long)
+Test(shim_config, too_long_list_in_conf_is_refused)
 {
     char text[600] = "waiting_kernels=";
 
@@ -360,7 +360,7 @@ Test(shim_config, conf_with_a_list_that_is_too_long)
     cr_expect(strstr(said(), "is longer than 511 characters; using none\n"), "%s", said());
 }
 
-Test(shim_config, conf_is_read_when_the_library_is_loaded)
+Test(shim_config, conf_is_read_at_load)
 {
     setenv("CUTIN_CONF", "depth=7", 1);
     config_load();
@@ -368,19 +368,19 @@ Test(shim_config, conf_is_read_when_the_library_is_loaded)
     cr_expect_eq(config_get()->depth, 7);
 }
 
-Test(shim_config, conf_misspelt)
+Test(shim_config, misspelt_conf_variable_suggests_conf)
 {
     meant("CUTIN_CONFIG", "CUTIN_CONF");
 }
 
-Test(shim_config, unknown_priority_names_the_choices)
+Test(shim_config, unknown_priority_lists_choices)
 {
     setenv("CUTIN_PRIORITY", "realtime", 1);
     config_get();
     cr_expect_str_eq(said(), "cutin: CUTIN_PRIORITY=realtime is not one of: be 1 2 rt; using be\n");
 }
 
-Test(shim_config, socket_path_that_is_too_long)
+Test(shim_config, too_long_socket_path_gives_default)
 {
     char path[300];
 
@@ -394,7 +394,7 @@ Test(shim_config, socket_path_that_is_too_long)
               "%s", said());
 }
 
-Test(shim_config, runtime_folder_that_is_too_long)
+Test(shim_config, too_long_runtime_folder_falls_back_to_run)
 {
     char path[300];
 
@@ -406,14 +406,14 @@ Test(shim_config, runtime_folder_that_is_too_long)
     unsetenv("XDG_RUNTIME_DIR");
 }
 
-Test(shim_config, empty_socket_means_no_daemon)
+Test(shim_config, empty_socket_is_accepted)
 {
     setenv("CUTIN_SOCKET", "", 1);
     cr_expect_str_empty(config_get()->socket);
     cr_expect_str_empty(said());
 }
 
-Test(shim_config, messages_keep_errno_and_their_level)
+Test(shim_config, messages_keep_errno_and_obey_level)
 {
     setenv("CUTIN_LOG", "info", 1);
     errno = EDOM;
@@ -424,7 +424,7 @@ Test(shim_config, messages_keep_errno_and_their_level)
     cr_expect(log_enabled(LOG_INFO) && !log_enabled(LOG_DEBUG));
 }
 
-Test(shim_config, message_to_a_closed_stderr_is_lost_quietly)
+Test(shim_config, message_to_closed_stderr_keeps_errno)
 {
     close(STDERR_FILENO);
     errno = EDOM;
@@ -432,7 +432,7 @@ Test(shim_config, message_to_a_closed_stderr_is_lost_quietly)
     cr_expect_eq(errno, EDOM);
 }
 
-Test(shim_config, endless_message_stays_one_line)
+Test(shim_config, long_message_is_cut_to_one_line)
 {
     char text[5000];
 

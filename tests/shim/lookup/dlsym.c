@@ -87,7 +87,7 @@ static void same_alone(const char *const argv[], const char *driver)
 }
 
 /* The comparison itself must be able to fail. */
-Test(dlsym, the_comparison_bites)
+Test(dlsym, expected_output_swaps_only_intercepted_names)
 {
     char *want = expected("sym cuLaunchKernel: libcuda.so.1\nsym cuDriverGetVersion: libcuda.so.1\n"
                           "sym cuEventRecord: null, x\n",
@@ -98,7 +98,7 @@ Test(dlsym, the_comparison_bites)
     free(want);
 }
 
-Test(dlsym, handle_of_the_driver)
+Test(dlsym, intercepts_on_driver_handle)
 {
     same_alone(ASK("open", "libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuStreamCreate", "sym",
                    "cuEventRecord", "sym", "cuMemFree_v2", "sym", "cuDriverGetVersion", "sym",
@@ -107,28 +107,28 @@ Test(dlsym, handle_of_the_driver)
                FAKE_DRIVER);
 }
 
-Test(dlsym, driver_opened_by_full_path)
+Test(dlsym, intercepts_on_driver_opened_by_full_path)
 {
     same_alone(ASK("open", FAKE_DIR "/libcuda.so.1", "sym", "cuLaunchKernel", "sym",
                    "cuDriverGetVersion", "sym", "cuEventRecord"),
                NO_DRIVER);
 }
 
-Test(dlsym, dlvsym_like_dlsym)
+Test(dlsym, dlvsym_intercepts_like_dlsym)
 {
     same_alone(ASK("open", "libcuda.so.1", "vsym", "cuLaunchKernel", "vsym", "cuDriverGetVersion",
                    "vsym", "cuNoSuchFunction", "open", "libc.so.6", "vsym", "printf"),
                FAKE_DRIVER);
 }
 
-Test(dlsym, same_name_asked_again_and_again)
+Test(dlsym, repeated_lookups_are_all_intercepted)
 {
     same_alone(ASK("open", "libcuda.so.1", "sym", "cuLaunchKernel", "sym", "cuLaunchKernel", "sym",
                    "cuLaunchKernel", "open", "libcuda.so.1", "sym", "cuLaunchKernel"),
                FAKE_DRIVER);
 }
 
-Test(dlsym, other_libraries_keep_names_that_begin_with_cu)
+Test(dlsym, other_library_keeps_its_cu_names)
 {
     same_alone(ASK("open", LIBRARY("trap"), "sym", "cudnnCreate", "sym", "cublasCreate_v2", "sym",
                    "cuFoo", "sym", "cuLaunchKernelFoo", "sym", "cuLaunchKerne", "sym",
@@ -136,14 +136,14 @@ Test(dlsym, other_libraries_keep_names_that_begin_with_cu)
                FAKE_DRIVER);
 }
 
-Test(dlsym, other_library_with_a_driver_name_in_the_global_order)
+Test(dlsym, global_library_keeps_its_driver_names)
 {
     same_alone(ASK("global", LIBRARY("trap"), "default", "cuLaunchKernel", "main", "cuLaunchKernel",
                    "next", "cuLaunchKernel", "default", "cudnnCreate"),
                FAKE_DRIVER);
 }
 
-Test(dlsym, driver_in_the_global_order)
+Test(dlsym, intercepts_driver_in_global_order)
 {
     same_alone(ASK("global", "libcuda.so.1", "default", "cuLaunchKernel", "main", "cuEventRecord",
                    "next", "cuStreamCreate", "default", "cuDriverGetVersion", "main",
@@ -153,7 +153,7 @@ Test(dlsym, driver_in_the_global_order)
 }
 
 /* The program must not find driver functions that only we export. */
-Test(dlsym, program_without_a_driver_finds_none)
+Test(dlsym, program_without_driver_finds_no_driver_function)
 {
     const char *const argv[] = {
         PROGRAM,          "default", "cuLaunchKernel",     "next", "cuLaunchKernel", "main",
@@ -168,7 +168,7 @@ Test(dlsym, program_without_a_driver_finds_none)
     process_free(p);
 }
 
-Test(dlsym, program_without_a_driver_gets_the_same_messages)
+Test(dlsym, error_messages_without_driver_are_unchanged)
 {
     same_alone(ASK("open", "libcuda.so.1", "open", "libc.so.6", "sym", "cuLaunchKernel", "sym",
                    "cuDriverGetVersion", "default", "cuDriverGetVersion", "main",
@@ -176,7 +176,7 @@ Test(dlsym, program_without_a_driver_gets_the_same_messages)
                NO_DRIVER);
 }
 
-Test(dlsym, plug_in_that_is_linked_with_the_driver)
+Test(dlsym, intercepts_in_plugin_linked_with_driver)
 {
     same_alone(ASK("open", LIBRARY("user"), "call", "user_default", "cuLaunchKernel", "call",
                    "user_default", "cuDriverGetVersion", "call", "user_default", "cuNoSuchFunction",
@@ -186,7 +186,7 @@ Test(dlsym, plug_in_that_is_linked_with_the_driver)
                FAKE_DRIVER);
 }
 
-Test(dlsym, constructor_that_runs_before_ours)
+Test(dlsym, intercepts_in_constructor_before_ours)
 {
     char *bare = PRELOAD(LIBRARY("early")), *with = PRELOAD(CUTIN, LIBRARY("early"));
     struct process *p = run(ASK("page", "0"), FAKE_DRIVER, with);
@@ -205,7 +205,7 @@ static void both_orders(const char *const argv[], const char *driver, const char
     same(argv, driver, PRELOAD(sibling), PRELOAD(sibling, CUTIN));
 }
 
-Test(dlsym, sibling_finds_what_follows_it)
+Test(dlsym, sibling_finds_next_library_in_both_orders)
 {
     static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
 
@@ -218,7 +218,7 @@ Test(dlsym, sibling_finds_what_follows_it)
 }
 
 /* Where another library has a name before us, the program's search order decides. */
-Test(dlsym, sibling_is_found_where_it_stands)
+Test(dlsym, preloaded_sibling_keeps_its_search_order)
 {
     static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
 
@@ -234,7 +234,7 @@ Test(dlsym, sibling_is_found_where_it_stands)
 }
 
 /* Our exports are no driver, as for a program. (The message may name us, not the caller.) */
-Test(dlsym, sibling_without_a_driver_finds_none)
+Test(dlsym, sibling_without_driver_finds_no_driver_function)
 {
     static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
     const char *const argv[] = {PROGRAM, "call", "sibling_next", "cuLaunchKernel", NULL};
@@ -251,7 +251,7 @@ Test(dlsym, sibling_without_a_driver_finds_none)
     }
 }
 
-Test(dlsym, sibling_in_front_of_a_driver_opened_by_the_program)
+Test(dlsym, intercepts_on_driver_handle_beside_sibling)
 {
     static const char *const siblings[] = {LIBRARY("sibling"), LIBRARY("sibling_dlsym")};
 
@@ -262,7 +262,7 @@ Test(dlsym, sibling_in_front_of_a_driver_opened_by_the_program)
 }
 
 /* The calls go app -> sibling -> cutin -> driver, although the sibling may be behind us. */
-Test(dlsym, sibling_that_wraps_a_driver_function_calls_ours)
+Test(dlsym, wrapping_sibling_calls_our_function)
 {
     const char *const argv[] = {BIN_DIR "/tests/program_linked", NULL};
 

@@ -37,7 +37,7 @@ static bool exports(const char *nm, const char *symbol)
     return strstr(nm, line);
 }
 
-Test(exports, every_intercepted_symbol_and_no_other_of_the_drivers)
+Test(exports, exactly_the_intercepted_driver_symbols)
 {
     struct process *p = inspect("nm", "-D", "--defined-only");
     const char *nm = process_out(p);
@@ -70,7 +70,7 @@ Test(exports, needs_no_newer_glibc_than_2_36)
 
 /* What tools/packages builds runs from glibc 2.17 on. That has the functions of the first rows, in
  * other versions; tools/packaging/floor.h supplies those of the last row. */
-Test(exports, needs_nothing_that_a_build_for_glibc_2_17_lacks)
+Test(exports, needs_only_listed_symbols_newer_than_glibc_2_17)
 {
     static const char known[] =
         " dladdr1 dlclose dlerror dlinfo dlopen dlsym dlvsym fstat stat "
@@ -91,7 +91,7 @@ Test(exports, needs_nothing_that_a_build_for_glibc_2_17_lacks)
 }
 
 /* glibc 2.38 gives these new names (C23), so a library built there would load on no older glibc. */
-Test(exports, reads_numbers_by_itself)
+Test(exports, imports_no_libc_number_parser)
 {
     static const char *const renamed[] = {"strto", "__isoc", "sscanf", "fscanf", "atoi"};
     struct process *p = inspect("nm", "-D", "--undefined-only");
@@ -103,7 +103,7 @@ Test(exports, reads_numbers_by_itself)
     process_free(p);
 }
 
-Test(exports, stays_loaded_and_binds_early)
+Test(exports, linked_nodelete_symbolic_and_now)
 {
     struct process *p = inspect("readelf", "-d", "-W");
 

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-Test(hint_absent, everything_answers)
+Test(hint_absent, every_function_reports_doing_nothing)
 {
     struct cutin_stream_state state = {.size = sizeof(state)};
     cr_assert_eq(!!cutin_version(), !!getenv("CUTIN_DISABLE"));

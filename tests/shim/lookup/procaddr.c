@@ -112,18 +112,18 @@ static void matrix(const char *which, const char *driver, const char *preload)
     process_free(with);
 }
 
-Test(procaddr, every_name_version_and_stream_mode)
+Test(procaddr, answers_every_name_version_and_stream_mode)
 {
     matrix("5", FAKE_DRIVER, PRELOAD);
 }
 
-Test(procaddr, every_name_with_the_four_argument_function)
+Test(procaddr, four_argument_form_answers_every_name)
 {
     matrix("4", FAKE_DRIVER, PRELOAD);
 }
 
 #ifdef SIM_DRIVER
-Test(procaddr, every_name_on_the_simulator)
+Test(procaddr, answers_every_name_of_simulator)
 {
     matrix("5", SIM_DRIVER, PRELOAD);
     matrix("4", SIM_DRIVER, PRELOAD);
@@ -131,7 +131,7 @@ Test(procaddr, every_name_on_the_simulator)
 #endif
 
 /* First the probe calls every function of the driver. */
-Test(procaddr, every_name_again_after_the_shim_used_everything)
+Test(procaddr, answers_every_name_after_shim_used_all)
 {
     matrix("5", FAKE_DRIVER, PRELOAD_PROBE);
     matrix("4", FAKE_DRIVER, PRELOAD_PROBE);
@@ -140,7 +140,7 @@ Test(procaddr, every_name_again_after_the_shim_used_everything)
 #endif
 }
 
-Test(procaddr, driver_that_hands_out_functions_it_does_not_export)
+Test(procaddr, intercepts_functions_driver_does_not_export)
 {
     struct process *bare = ask("5", FAKE_DRIVER, "LD_PRELOAD", NULL);
     struct process *with = ask("5", FAKE_DRIVER, PRELOAD, "FAKE_INTERNAL=1");
@@ -150,7 +150,7 @@ Test(procaddr, driver_that_hands_out_functions_it_does_not_export)
     process_free(with);
 }
 
-Test(procaddr, itself_by_version)
+Test(procaddr, version_selects_form_of_itself)
 {
     struct process *p = ask("5", FAKE_DRIVER, PRELOAD, NULL);
     const char *out = process_out(p);
@@ -161,7 +161,7 @@ Test(procaddr, itself_by_version)
     process_free(p);
 }
 
-Test(procaddr, same_name_with_other_arguments)
+Test(procaddr, version_selects_form_of_changed_function)
 {
     struct process *p = ask("5", FAKE_DRIVER, PRELOAD, NULL);
     const char *out = process_out(p);
@@ -176,7 +176,7 @@ Test(procaddr, same_name_with_other_arguments)
 
 /* Nine of ten calls of PyTorch are of these. They must cost nothing: cutin must not intercept them,
  * neither at first nor after the shim has used the functions itself. */
-Test(procaddr, what_pytorch_calls_most_is_the_drivers_own)
+Test(procaddr, frequent_pytorch_calls_are_not_intercepted)
 {
     static const char *const answers[] = {
         "cuCtxGetDevice 12000 0: 0 0 libcuda.so.1 cuCtxGetDevice\n",
@@ -196,7 +196,7 @@ Test(procaddr, what_pytorch_calls_most_is_the_drivers_own)
 }
 
 /* 13.6 is newer than the table. */
-Test(procaddr, version_that_the_table_does_not_know)
+Test(procaddr, newer_form_gets_pool_thunk)
 {
     struct process *p = ask("5", FAKE_DRIVER, PRELOAD, "FAKE_NEWER=1");
     const char *out = process_out(p);
@@ -207,7 +207,7 @@ Test(procaddr, version_that_the_table_does_not_know)
     process_free(p);
 }
 
-Test(procaddr, disabled_answers_are_the_drivers)
+Test(procaddr, disabled_cutin_gives_driver_answers)
 {
     const char *const argv[] = {PROGRAM, "5", NULL};
     const char *const env[] = {FAKE_DRIVER, PRELOAD, "CUTIN_DISABLE=1", NULL};
@@ -220,7 +220,7 @@ Test(procaddr, disabled_answers_are_the_drivers)
 }
 
 /* The comparison itself must be able to fail. */
-Test(procaddr, the_comparison_bites)
+Test(procaddr, comparison_rejects_wrong_answers)
 {
     const struct line bare = {"q", "libcuda.so.1", "cuLaunchKernel"};
     const struct line pass = {"q", "libcuda.so.1", "cuDriverGetVersion"};

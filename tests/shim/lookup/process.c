@@ -35,13 +35,13 @@ static void same(const char *what)
     process_free(with);
 }
 
-Test(shim_process, program_without_cuda_sees_no_thread_handler_or_umask)
+Test(shim_process, no_thread_handler_or_umask_change_without_cuda)
 {
     same("quiet");
 }
 
 /* Bad settings do not matter to such a program, either. */
-Test(shim_process, program_without_cuda_hears_nothing)
+Test(shim_process, no_message_without_cuda)
 {
     struct process *p = run("quiet", NO_DRIVER, PRELOAD, "CUTIN_DEPTH=abc");
 
@@ -60,7 +60,7 @@ static int count(const char *text, const char *what)
     return n;
 }
 
-Test(shim_process, program_with_cuda_hears_of_bad_settings_once)
+Test(shim_process, bad_setting_is_reported_once)
 {
     struct process *p = run("exit", FAKE_DRIVER, PRELOAD, "CUTIN_DEPTH=abc");
 
@@ -68,7 +68,7 @@ Test(shim_process, program_with_cuda_hears_of_bad_settings_once)
     process_free(p);
 }
 
-Test(shim_process, missing_driver_is_an_error_code_said_once)
+Test(shim_process, missing_driver_gives_error_code_and_one_message)
 {
     struct process *p = run("absent", NO_DRIVER, PRELOAD, "CUTIN_LOG=error");
 
@@ -81,7 +81,7 @@ Test(shim_process, missing_driver_is_an_error_code_said_once)
 
 /* Other libraries keep our addresses. The sanitizers' run time cannot come by dlopen, so it is
  * preloaded; other builds preload nothing. */
-Test(shim_process, dlclose_keeps_the_functions)
+Test(shim_process, functions_survive_dlclose)
 {
     struct process *p = run("dlclose", FAKE_DRIVER, PRELOAD_FIRST, NULL);
 
@@ -89,7 +89,7 @@ Test(shim_process, dlclose_keeps_the_functions)
     process_free(p);
 }
 
-Test(shim_process, child_of_a_fork_uses_the_driver_without_us)
+Test(shim_process, child_forked_after_init_bypasses_cutin)
 {
     struct process *p = run("fork", FAKE_DRIVER, PRELOAD, NULL);
     struct process *bare = run("fork", FAKE_DRIVER, "LD_PRELOAD", NULL);
@@ -100,7 +100,7 @@ Test(shim_process, child_of_a_fork_uses_the_driver_without_us)
     process_free(bare);
 }
 
-Test(shim_process, child_forked_before_cuda_is_a_process_like_any_other)
+Test(shim_process, child_forked_before_cuda_use_is_intercepted)
 {
     struct process *p = run("forkfirst", FAKE_DRIVER, PRELOAD, NULL);
 
@@ -109,7 +109,7 @@ Test(shim_process, child_forked_before_cuda_is_a_process_like_any_other)
 }
 
 /* Importing a framework looks up the driver; after that vLLM forks its engine. */
-Test(shim_process, child_forked_before_cuInit_is_a_process_like_any_other)
+Test(shim_process, child_forked_before_init_is_intercepted)
 {
     struct process *p = run("forklooked", FAKE_DRIVER, PRELOAD, NULL);
 
@@ -122,7 +122,7 @@ Test(shim_process, exit_handlers_can_still_call_the_driver)
     same("exit");
 }
 
-Test(shim_process, fork_drains_nothing_in_the_child_and_exit_drains_once)
+Test(shim_process, forked_child_drains_nothing_and_exit_drains_once)
 {
     struct process *p = run("fork", FAKE_DRIVER, PRELOAD_PROBE, NULL);
 
@@ -132,7 +132,7 @@ Test(shim_process, fork_drains_nothing_in_the_child_and_exit_drains_once)
     process_free(p);
 }
 
-Test(shim_process, resolved_entries_are_shown_once_each)
+Test(shim_process, debug_log_shows_entry_resolved_by_dlsym)
 {
     struct process *p = run("fork", FAKE_DRIVER, PRELOAD, "CUTIN_LOG=debug");
 
@@ -141,7 +141,7 @@ Test(shim_process, resolved_entries_are_shown_once_each)
     process_free(p);
 }
 
-Test(shim_process, direct_links_are_shown)
+Test(shim_process, debug_log_shows_direct_link)
 {
     const char *const argv[] = {BIN_DIR "/tests/program_thunk", NULL};
     const char *const env[] = {FAKE_DRIVER, PRELOAD_PROBE, "CUTIN_LOG=debug", NULL};
@@ -153,7 +153,7 @@ Test(shim_process, direct_links_are_shown)
     process_free(p);
 }
 
-Test(shim_process, disabled_changes_no_answer)
+Test(shim_process, disabled_cutin_changes_no_dlsym_answer)
 {
     const char *const argv[] = {BIN_DIR "/tests/program_dlsym",
                                 "open",

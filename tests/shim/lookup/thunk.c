@@ -46,7 +46,7 @@ Test(thunk, each_call_drains_once_with_the_scope_of_its_row)
     process_free(p);
 }
 
-Test(thunk, a_crash_handler_can_unwind_through_it)
+Test(thunk, backtrace_in_drain_reaches_main)
 {
     struct process *p = run(PRELOAD_PROBE);
 

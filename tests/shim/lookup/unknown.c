@@ -46,7 +46,7 @@ Test(unknown, calls_return_what_the_driver_returns)
     process_free(with);
 }
 
-Test(unknown, each_call_drains_every_context_however_it_was_found)
+Test(unknown, every_lookup_path_drains_all_contexts)
 {
     struct process *p = run(PRELOAD_PROBE, NULL, "calls", NULL);
     static const char *const ways[] = {"dlsym", "four", "five"};
@@ -59,7 +59,7 @@ Test(unknown, each_call_drains_every_context_however_it_was_found)
     process_free(p);
 }
 
-Test(unknown, each_name_is_told_of_once)
+Test(unknown, each_name_is_logged_once)
 {
     struct process *p = run(PRELOAD_PROBE, "CUTIN_LOG=info", "calls", NULL);
 
@@ -70,7 +70,7 @@ Test(unknown, each_name_is_told_of_once)
 }
 
 /* There are more functions than thunks: all work, those with thunks drain, and one line says so. */
-Test(unknown, a_pool_that_is_empty_lets_the_others_pass)
+Test(unknown, functions_beyond_pool_pass_undrained)
 {
     enum { ASKED = UNKNOWN_THUNKS + 50 };
     char count[16], drains[32];

@@ -6,7 +6,7 @@
 
 TestSuite(activity, .init = rig_open, .fini = rig_close);
 
-Test(activity, no_stream_of_a_real_time_process_is_held)
+Test(activity, real_time_process_refuses_stream_hold)
 {
     CUstream s = rig_stream();
     answers(CUDA_ERROR_NOT_SUPPORTED, cutin_stream_hold(s));
@@ -16,7 +16,7 @@ Test(activity, no_stream_of_a_real_time_process_is_held)
     rig_expect(x, rig_mixed(3, 5, 7), s);
 }
 
-Test(activity, every_kind_of_call_works_straight_through)
+Test(activity, every_kind_of_call_computes)
 {
     CUstream s = rig_stream(), b = rig_stream_blocking();
     CUevent e;
@@ -45,7 +45,7 @@ enum { RACES = 500000 };
 
 /* The client's thread asks busy streams whether they are done, but never one that has begun to
  * capture. */
-Test(activity, nobody_spoils_a_capture_by_asking_for_its_stream)
+Test(activity, client_thread_never_invalidates_capture)
 {
     CUstream s = rig_stream();
     CUevent e;
@@ -64,7 +64,7 @@ static void rig_open_with_deadline(void)
     rig_open_with("CUTIN_DEADLINE_MS", "5");
 }
 
-Test(activity_deadline, a_real_time_process_that_gives_deadlines_can_be_held,
+Test(activity_deadline, real_time_process_with_deadlines_can_be_held,
      .init = rig_open_with_deadline, .fini = rig_close)
 {
     CUstream s = rig_stream();
@@ -94,8 +94,8 @@ static void ask(void *stream)
 
 /* One thread begins work while another finds the work before complete. The count of activity must
  * be right afterwards. */
-Test(activity_levels, a_stream_that_ends_while_it_begins_leaves_no_hold_behind,
-     .init = rig_open_with_levels, .fini = rig_close)
+Test(activity_levels, query_racing_with_record_leaves_no_hold, .init = rig_open_with_levels,
+     .fini = rig_close)
 {
     CUstream above, below = rig_stream();
     int least, greatest;

@@ -43,7 +43,7 @@ static void create_and_destroy(void *user)
     ok(cuCtxSynchronize());
 }
 
-Test(asked, streams_come_and_go_while_another_one_is_asked_for)
+Test(asked, other_streams_come_and_go_during_slow_query)
 {
     struct rig_thread t = {0};
     rig_start(&t, create_and_destroy, NULL);
@@ -55,7 +55,7 @@ static void destroy(void *user)
     ok(cuStreamDestroy(stream));
 }
 
-Test(asked, a_stream_is_not_destroyed_while_it_is_asked_for)
+Test(asked, destroy_waits_for_slow_query_of_its_stream)
 {
     struct rig_thread t = {0};
     rig_start(&t, destroy, NULL);

@@ -86,12 +86,12 @@ static void settle(bool functions)
                  calls);
 }
 
-Test(attribute, of_two_kernels_of_a_library_that_are_set_in_turn_settle)
+Test(attribute, repeated_set_on_two_kernels_skips_driver)
 {
     settle(false);
 }
 
-Test(attribute, of_two_functions_of_a_library_that_are_set_in_turn_settle)
+Test(attribute, repeated_set_on_two_functions_skips_driver)
 {
     settle(true);
 }

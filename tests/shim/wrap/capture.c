@@ -22,7 +22,7 @@ static CUgraph capture(CUdeviceptr x, CUstream s, CUstreamCaptureMode mode)
     return graph;
 }
 
-Test(capture, records_what_was_called_and_nothing_else)
+Test(capture, records_only_captured_calls)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(3);
@@ -38,7 +38,7 @@ Test(capture, records_what_was_called_and_nothing_else)
     rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 11, 1), s);
 }
 
-Test(capture, other_streams_go_on_being_held)
+Test(capture, other_streams_stay_held)
 {
     CUstream s = rig_stream(), other = rig_stream();
     CUdeviceptr x = rig_buffer(3), y = rig_buffer(1);
@@ -57,7 +57,7 @@ Test(capture, other_streams_go_on_being_held)
     cr_assert_eq(nodes_of(graph), 1);
 }
 
-Test(capture, buffered_work_goes_before_it)
+Test(capture, earlier_launches_run_and_are_not_recorded)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(3);
@@ -72,7 +72,7 @@ Test(capture, buffered_work_goes_before_it)
     rig_expect(x, expect, s);
 }
 
-Test(capture, a_stream_joins_by_an_event)
+Test(capture, second_stream_joins_by_event)
 {
     CUstream a = rig_stream(), b = rig_stream();
     CUdeviceptr x = rig_buffer(3);
@@ -106,7 +106,7 @@ CUresult cuStreamBeginRecaptureToGraph(CUstream s, CUstreamCaptureMode mode, CUg
                                        void *changed, void *user);
 #endif
 
-Test(capture, a_second_one_into_the_same_graph_records_nothing_else_either)
+Test(capture, recapture_records_only_its_calls)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(3);

@@ -37,7 +37,7 @@ static CUstream capturing(void)
     return s;
 }
 
-Test(capture_end, that_goes_with_its_stream_is_over)
+Test(capture_end, destroy_of_stream_ends_its_capture)
 {
     ready();
     CUstream s = capturing();
@@ -45,7 +45,7 @@ Test(capture_end, that_goes_with_its_stream_is_over)
     cr_assert_eq(questions(), 0);
 }
 
-Test(capture_end, that_goes_with_its_context_is_over)
+Test(capture_end, destroy_of_context_ends_its_capture)
 {
     ready();
     CUcontext gone = rig_context_new();
@@ -56,7 +56,7 @@ Test(capture_end, that_goes_with_its_context_is_over)
     cr_assert_eq(questions(), 0);
 }
 
-Test(capture_end, one_of_two_leaves_the_other)
+Test(capture_end, end_of_one_capture_leaves_other)
 {
     CUgraph graph;
     ready();
@@ -67,7 +67,7 @@ Test(capture_end, one_of_two_leaves_the_other)
     cr_assert_eq(questions(), 0);
 }
 
-Test(capture_end, that_was_spoilt_is_over_when_it_is_ended)
+Test(capture_end, end_of_invalidated_capture_ends_it)
 {
     CUgraph graph = NULL;
     ready();
@@ -86,7 +86,7 @@ static void end_elsewhere(void *unused)
     answers(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, cuStreamEndCapture(captured, &graph));
 }
 
-Test(capture_end, that_the_wrong_thread_ended_is_over)
+Test(capture_end, end_by_wrong_thread_ends_capture)
 {
     CUgraph graph = NULL;
     ready();
@@ -124,7 +124,7 @@ static int answer_late(const intptr_t *argument)
     return WATCH_DONE;
 }
 
-Test(capture_end, of_one_leaves_the_next_in_the_same_stream)
+Test(capture_end, next_capture_begun_during_end_is_kept)
 {
     CUgraph graph = NULL;
     ready();
@@ -138,7 +138,7 @@ Test(capture_end, of_one_leaves_the_next_in_the_same_stream)
     cr_assert_eq(questions(), 0);
 }
 
-Test(capture_end, a_stream_that_joined_takes_nothing_with_it)
+Test(capture_end, destroy_of_joined_stream_ends_no_capture)
 {
     CUevent fork;
     CUgraph graph = NULL;
@@ -159,7 +159,7 @@ static int done(const intptr_t *argument)
 }
 
 /* A capture into a command list of a graphics API, which the simulated driver does not have. */
-Test(capture_end, of_a_command_list_ends_once)
+Test(capture_end, command_list_capture_ends_once)
 {
     CUresult (*begin)(CUstream stream, void *params);
     CUresult (*end)(CUstream stream);

@@ -152,7 +152,7 @@ static void copy_box(void *user)
     ok(cuMemcpy3DWithAttributesAsync(&b->op, 0, b->s));
 }
 
-Test(copy, three_dimensional_with_attributes_waits_for_its_turn)
+Test(copy, three_dimensional_with_attributes_waits_for_launch)
 {
     CUdeviceptr x = rig_buffer(3), y = rig_buffer(0);
     struct box b = {.op = {.src = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER, .op.ptr.ptr = x},
@@ -187,7 +187,7 @@ Test(copy, memsets_keep_their_place)
     rig_expect(x, rig_mixed(9, 2, 1), s);
 }
 
-Test(copy, pinned_memory_is_read_when_the_copy_runs)
+Test(copy, pinned_copies_are_deferred_in_order)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -221,7 +221,7 @@ static void copy_from_stack(void *user)
     ok(rig_launch(p->x, 3, 1, p->s));
 }
 
-Test(copy, pageable_memory_may_be_reused_when_the_call_has_returned)
+Test(copy, pageable_source_may_be_reused_after_call)
 {
     struct pageable p = {rig_stream(), rig_buffer(0)};
     struct rig_thread t;
@@ -263,17 +263,17 @@ static void reads_fresh_data(CUstream s)
         cr_assert_eq(r.host[i], rig_mixed(3, 5, 7));
 }
 
-Test(copy, a_synchronous_copy_after_a_buffered_kernel_reads_its_result)
+Test(copy, synchronous_read_gets_result_of_buffered_kernel)
 {
     reads_fresh_data(rig_stream_blocking());
 }
 
-Test(copy, a_synchronous_copy_after_the_default_stream_reads_its_result)
+Test(copy, synchronous_read_gets_result_of_default_stream)
 {
     reads_fresh_data(NULL);
 }
 
-Test(copy, a_synchronous_memset_keeps_its_place)
+Test(copy, synchronous_memset_keeps_its_place)
 {
     CUstream s = rig_stream_blocking();
     rig_warm(s);
@@ -286,7 +286,7 @@ Test(copy, a_synchronous_memset_keeps_its_place)
 
 /* ---- stream-ordered allocation ------------------------------------------------------------ */
 
-Test(copy, an_allocation_returns_its_address_at_once)
+Test(copy, allocation_returns_address_while_held)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -308,7 +308,7 @@ static void free_memory(void *user)
     ok(cuMemFree(*(CUdeviceptr *)user));
 }
 
-Test(copy, freeing_memory_waits_for_the_buffered_work_that_uses_it)
+Test(copy, free_waits_for_buffered_work)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -324,7 +324,7 @@ Test(copy, freeing_memory_waits_for_the_buffered_work_that_uses_it)
     rig_expect(y, rig_mixed(3, 5, 7), s);
 }
 
-Test(copy, a_bad_address_is_an_error_of_the_call)
+Test(copy, bad_address_fails_the_call)
 {
     CUstream s = rig_stream();
     uint32_t *p = pinned(0);

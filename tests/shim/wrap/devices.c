@@ -128,17 +128,17 @@ static void launches_wait_for(struct device *held)
     ok(cuGraphExecDestroy(exec));
 }
 
-Test(devices, a_launch_waits_while_the_stream_s_device_is_held)
+Test(devices, graph_launch_waits_for_hold_of_its_device)
 {
     launches_wait_for(&one);
 }
 
-Test(devices, a_launch_waits_while_the_other_device_is_held)
+Test(devices, graph_launch_waits_for_hold_of_other_device)
 {
     launches_wait_for(&two);
 }
 
-Test(devices, a_launch_waits_for_each_hold_in_turn)
+Test(devices, graph_launch_waits_for_holds_of_both)
 {
     static struct gate here, there;
     CUgraphExec exec = wide_new(0);
@@ -172,7 +172,7 @@ static void mix_there(uint32_t a, uint32_t b)
                       NULL));
 }
 
-Test(devices, real_time_on_the_other_device_holds_who_is_there)
+Test(devices, real_time_graph_holds_other_device)
 {
     CUgraphExec exec = wide_new(300000000);
     mix_there(1, 0);
@@ -186,7 +186,7 @@ Test(devices, real_time_on_the_other_device_holds_who_is_there)
 }
 
 /* It is known complete with the stream of the graph's launch, not only at the next look. */
-Test(devices, real_time_is_over_there_when_the_launch_is_complete)
+Test(devices, real_time_graph_releases_other_device)
 {
     CUgraphExec exec = wide_new(0);
     uint32_t expected = 1;
@@ -204,7 +204,7 @@ Test(devices, real_time_is_over_there_when_the_launch_is_complete)
 }
 
 /* More launches than may be in flight: all of them become known complete on both devices. */
-Test(devices, launches_follow_each_other)
+Test(devices, many_graph_launches_complete_on_both)
 {
     CUgraphExec exec = wide_new(0);
     uint32_t here = 1, there = 1;
@@ -235,7 +235,7 @@ static void launch_often(void *user)
     }
 }
 
-Test(devices, launches_from_both_devices_do_not_stop_each_other)
+Test(devices, launches_from_both_do_not_deadlock)
 {
     struct rig_thread t[2];
     rig_start(&t[0], launch_often, &one);
@@ -244,7 +244,7 @@ Test(devices, launches_from_both_devices_do_not_stop_each_other)
     rig_join(&t[1]);
 }
 
-Test(devices, a_graph_outlives_neither_its_event_nor_the_other_context)
+Test(devices, graph_can_be_destroyed_after_reset_of_other_device)
 {
     CUgraphExec exec = wide_new(0);
     ok(cuGraphLaunch(exec, one.be));
@@ -255,7 +255,7 @@ Test(devices, a_graph_outlives_neither_its_event_nor_the_other_context)
 }
 
 /* one.rt waits for two.be, which waits for a value that one.be writes; one.rt holds one.be. */
-Test(devices, a_wait_on_one_device_lets_go_what_it_waits_for_on_another)
+Test(devices, cross_device_wait_lets_held_stream_answer)
 {
     CUevent there;
     void *word;

@@ -66,7 +66,7 @@ static CUgraphExec graph_new(void)
     return exec;
 }
 
-Test(direct, waits_for_events_are_not_written_down)
+Test(direct, event_waits_make_no_call_record)
 {
     CUevent e;
     ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
@@ -80,7 +80,7 @@ Test(direct, waits_for_events_are_not_written_down)
     ok(cuStreamSynchronize(stream));
 }
 
-Test(direct, launches_of_every_kind_are_not_written_down)
+Test(direct, launches_of_every_kind_make_no_call_record)
 {
     CUgraphExec graph = graph_new();
     launch_ex(NULL); /* so that the default stream is known */
@@ -111,7 +111,7 @@ static CUkernel kernel_new(void)
     return kernel;
 }
 
-Test(direct, attributes_of_functions_cost_the_drivers_call_alone)
+Test(direct, attribute_sets_cost_only_driver_call)
 {
     const CUfunction_attribute limit = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     CUkernel kernel = kernel_new();
@@ -142,7 +142,7 @@ static CUresult launch_default(void)
     return cuMemsetD32Async(words, 1, N, NULL);
 }
 
-Test(direct, launches_in_the_default_stream_do_not_ask_for_the_context)
+Test(direct, default_stream_memsets_do_not_query_context)
 {
     ok(launch_default());
     watch_before(WATCH_cuCtxGetCurrent, count_asked);
@@ -161,7 +161,7 @@ Test(direct, launches_in_the_default_stream_do_not_ask_for_the_context)
         cr_assert_gt(asked, 0, "%s", #change);                                                     \
     } while (0)
 
-Test(direct, launches_in_the_default_stream_ask_for_the_context_that_was_made_current)
+Test(direct, context_change_makes_default_stream_query_context)
 {
     CUcontext other, popped;
     watch_before(WATCH_cuCtxGetCurrent, count_asked);

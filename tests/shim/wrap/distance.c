@@ -103,13 +103,13 @@ static void ten_kernels(CUstream s)
         ok(spin(7000, s));
 }
 
-Test(distance, is_in_front_of_every_kernel)
+Test(distance, delays_every_kernel)
 {
     takes(rig_stream(), ten_kernels, 10 * (delay_us + 7));
 }
 
 /* In some try twenty kernels are launched before the first one's delay is over. */
-Test(distance, makes_no_thread_wait)
+Test(distance, blocks_no_host_thread)
 {
     CUstream s = rig_stream();
     if (delay_us < 50 || inexact())
@@ -143,7 +143,7 @@ static void two_streams(CUstream s)
     ok(cuStreamWaitEvent(s, done, 0));
 }
 
-Test(distance, of_several_streams_passes_side_by_side)
+Test(distance, delays_of_two_streams_overlap)
 {
     beside = rig_stream();
     takes(rig_stream(), two_streams, 10 * (delay_us + 7));
@@ -164,12 +164,12 @@ static void other_kinds(CUstream s)
     ok(cuLaunchCooperativeKernel(rig_spin, 1, 1, 1, 32, 1, 1, 0, s, params));
 }
 
-Test(distance, is_in_front_of_launches_of_other_kinds)
+Test(distance, delays_extended_and_cooperative_launches)
 {
     takes(rig_stream(), other_kinds, 2 * delay_us);
 }
 
-Test(distance, is_in_front_of_memsets)
+Test(distance, delays_memsets)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(0);
@@ -180,7 +180,7 @@ Test(distance, is_in_front_of_memsets)
     rig_expect(x, 0x07070707, s);
 }
 
-Test(distance, is_in_front_of_work_in_default_streams)
+Test(distance, delays_default_streams)
 {
     CUdeviceptr x = rig_buffer(0);
     stopwatch_begin(CU_STREAM_LEGACY);
@@ -200,7 +200,7 @@ static void launch_graph(CUstream s)
 }
 
 /* Cutin adds nothing to the graph: it has the program's nodes, and its launch has one delay. */
-Test(distance, adds_nothing_to_a_stream_that_captures)
+Test(distance, captured_graph_gets_one_delay_and_no_node)
 {
     enum { KERNELS = 3 };
     CUstream s = rig_stream();
@@ -219,7 +219,7 @@ Test(distance, adds_nothing_to_a_stream_that_captures)
 }
 
 /* The dispatcher submits commands that were held, with their delays. */
-Test(distance, comes_with_what_was_buffered)
+Test(distance, delays_buffered_launch)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -238,7 +238,7 @@ Test(distance, comes_with_what_was_buffered)
     rig_expect(x, rig_mixed(expect, 3, 4), s);
 }
 
-Test(distance, leaves_errors_of_launches_as_they_are)
+Test(distance, keeps_launch_errors)
 {
     CUstream s = rig_stream();
     uint64_t ns = 0;
@@ -249,7 +249,7 @@ Test(distance, leaves_errors_of_launches_as_they_are)
     ok(cuStreamSynchronize(s));
 }
 
-Test(distance, goes_on_in_a_context_that_comes_later)
+Test(distance, delays_in_later_contexts)
 {
     CUcontext other = rig_context_new();
     CUmodule module;
@@ -302,7 +302,7 @@ static void upload(CUstream s)
 }
 
 /* The formula: so many requests of 128 bytes in each round trip, after the delay. */
-Test(distance, copies_to_the_device_at_the_rate_of_its_requests)
+Test(distance, upload_rate_follows_request_formula)
 {
     uint32_t *back = calloc(1, LARGE);
     host = pinned(LARGE);
@@ -317,7 +317,7 @@ Test(distance, copies_to_the_device_at_the_rate_of_its_requests)
     free(back);
 }
 
-Test(distance, copies_pageable_memory_as_slowly)
+Test(distance, pageable_upload_is_no_faster_than_formula)
 {
     CUdeviceptr x = device(MIB);
     uint32_t *host = calloc(1, MIB), *back = calloc(1, MIB);
@@ -337,14 +337,14 @@ static void download(CUstream s)
     ok(cuMemcpyDtoHAsync(host, there, MIB, s));
 }
 
-Test(distance, copies_to_the_host_half_a_delay_later_and_as_fast)
+Test(distance, download_takes_half_delay_and_native_rate)
 {
     host = pinned(MIB);
     there = device(MIB);
     takes(rig_stream(), download, delay_us / 2 + native_us + MIB * native_us_per_byte);
 }
 
-Test(distance, is_in_front_of_copies_within_the_device)
+Test(distance, delays_device_copies)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = device(8192), y = device(8192);
@@ -356,7 +356,7 @@ Test(distance, is_in_front_of_copies_within_the_device)
 
 /* Bytes that change between two copies arrive in order, whether there is a hold in between or
  * not. */
-Test(distance, copies_again_without_disturbing_the_order)
+Test(distance, copies_between_launches_keep_order)
 {
     enum { ROUNDS = 20 };
     CUstream s = rig_stream();
@@ -384,7 +384,7 @@ Test(distance, copies_again_without_disturbing_the_order)
     }
 }
 
-Test(distance, leaves_errors_of_copies_as_they_are)
+Test(distance, keeps_copy_errors)
 {
     CUstream s = rig_stream();
     uint32_t *host = pinned(MIB);

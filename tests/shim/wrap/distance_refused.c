@@ -53,7 +53,7 @@ static int no_library(const intptr_t *argument)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-Test(distance_refused, a_driver_without_libraries_is_said_once)
+Test(distance_refused, missing_library_support_is_reported_once)
 {
     CUstream s = rig_stream();
     watch_before(WATCH_cuLibraryLoadData, no_library);
@@ -69,7 +69,7 @@ static int no_kernel(const intptr_t *argument)
     return (CUfunction)argument[0] == rig_spin ? 0 : CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 }
 
-Test(distance_refused, a_driver_that_translates_no_such_kernel_is_said_once)
+Test(distance_refused, unsupported_ptx_is_reported_once)
 {
     CUstream s = rig_stream();
     watch_before(WATCH_cuLaunchKernel, no_kernel);

@@ -50,7 +50,7 @@ static void launches_make_events_in_the_context_of_their_stream(void)
     rig_expect(x, expect + 1, s);
 }
 
-Test(elsewhere, a_launch_that_is_timed)
+Test(elsewhere, timed_launch_makes_events_in_stream_context)
 {
     launches_make_events_in_the_context_of_their_stream();
 }
@@ -72,7 +72,7 @@ static void query(void *stream)
     cuStreamQuery(*(CUstream *)stream);
 }
 
-Test(elsewhere, of_two_threads_that_adopt_a_stream_none_loses_what_the_other_has_buffered)
+Test(elsewhere, concurrent_adoption_of_stream_loses_no_buffered_work)
 {
     void *driver = dlopen(SIMULATOR, RTLD_NOW | RTLD_LOCAL);
     CUresult (*create)(CUstream *, unsigned) = dlsym(driver, "cuStreamCreate");
@@ -121,7 +121,7 @@ static void rig_close_with_trace(void)
 
 TestSuite(elsewhere_traced, .init = rig_open_with_trace, .fini = rig_close_with_trace);
 
-Test(elsewhere_traced, a_launch_that_is_timed)
+Test(elsewhere_traced, timed_launch_makes_events_in_stream_context)
 {
     launches_make_events_in_the_context_of_their_stream();
 }
@@ -164,7 +164,7 @@ static void rig_open_real_time(void)
 
 TestSuite(elsewhere_timed, .init = rig_open_real_time, .fini = rig_close_with_trace);
 
-Test(elsewhere_timed, a_sample_that_began_before_its_clock_is_no_later)
+Test(elsewhere_timed, sample_before_clock_start_has_negative_time)
 {
     static _Atomic bool opens;
     struct trace_record sample[2];
@@ -192,7 +192,7 @@ static int room_asked(const intptr_t *argument)
     return event_made(argument);
 }
 
-Test(elsewhere, a_launch_of_a_new_shape_asks_there_what_fits)
+Test(elsewhere, new_shape_queries_occupancy_in_stream_context)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(3);

@@ -54,7 +54,7 @@ static void expect_works(void)
     rig_expect(words, rig_mixed(rig_mixed(3, 5, 7), 2, 1), stream);
 }
 
-Test(failure, that_passes_is_the_answer_of_one_synchronisation)
+Test(failure, transient_error_is_returned_by_one_sync)
 {
     fail_later();
     answers(CUDA_ERROR_OUT_OF_MEMORY, cuStreamSynchronize(stream));
@@ -62,7 +62,7 @@ Test(failure, that_passes_is_the_answer_of_one_synchronisation)
     expect_works();
 }
 
-Test(failure, that_passes_is_the_answer_of_one_call_which_is_not_made)
+Test(failure, transient_error_is_returned_by_one_skipped_launch)
 {
     fail_later();
     answers(CUDA_ERROR_OUT_OF_MEMORY, rig_launch(words, 11, 13, stream));
@@ -70,7 +70,7 @@ Test(failure, that_passes_is_the_answer_of_one_call_which_is_not_made)
     expect_works();
 }
 
-Test(failure, that_passes_is_the_answer_of_one_record_which_nobody_waits_for)
+Test(failure, transient_error_is_returned_by_one_record)
 {
     CUevent e;
     ok(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
@@ -82,7 +82,7 @@ Test(failure, that_passes_is_the_answer_of_one_record_which_nobody_waits_for)
     expect_works();
 }
 
-Test(failure, that_passes_is_the_answer_of_one_query)
+Test(failure, transient_error_is_returned_by_one_query)
 {
     fail_later();
     answers(CUDA_ERROR_OUT_OF_MEMORY, cuStreamQuery(stream));
@@ -97,7 +97,7 @@ static int fault(const intptr_t *argument)
 }
 
 /* A lasting error replaces one that does not last. */
-Test(failure, that_lasts_is_the_answer_of_every_call)
+Test(failure, lasting_error_is_returned_by_every_call)
 {
     fail_later();
     watch_before(WATCH_cuGraphLaunch, fault);

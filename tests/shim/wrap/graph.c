@@ -77,8 +77,7 @@ static void rig_open_with_room(void)
     rig_open_with("CUTIN_BUDGET_US", "800");
 }
 
-Test(graph, a_launch_counts_as_the_sum_of_its_kernels, .init = rig_open_with_room,
-     .fini = rig_close)
+Test(graph, launch_counts_as_sum_of_its_kernels, .init = rig_open_with_room, .fini = rig_close)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(3);
@@ -109,7 +108,7 @@ static CUgraphExec deciding(CUdeviceptr unused)
 }
 
 /* What a conditional node runs cannot be seen. */
-Test(graph, a_conditional_node_counts_as_a_kernel_of_which_nothing_is_known)
+Test(graph, conditional_node_counts_as_unknown_kernel)
 {
     cr_expect_eq(buffered_behind(deciding, rig_buffer(3), rig_stream()), 1);
 }

@@ -40,7 +40,7 @@ static void held_launch(CUdeviceptr x, CUstream s)
     cr_assert_eq(state.buffered, 1);
 }
 
-Test(hint, streams_are_of_the_level_of_their_thread)
+Test(hint, stream_takes_level_of_its_thread)
 {
     CUstream top = rig_stream(), low = stream_at(1);
     cr_assert_eq(state_of(top).level, 3);
@@ -52,7 +52,7 @@ Test(hint, streams_are_of_the_level_of_their_thread)
     answers(CUDA_ERROR_INVALID_VALUE, cutin_thread_set_level(-2));
 }
 
-Test(hint, the_state_tells_what_waits_and_why)
+Test(hint, state_reports_buffered_work_and_holder)
 {
     CUstream low = stream_at(0);
     rig_warm(low);
@@ -72,7 +72,7 @@ Test(hint, the_state_tells_what_waits_and_why)
     answers(CUDA_ERROR_INVALID_VALUE, cutin_stream_state(low, NULL));
 }
 
-Test(hint, soon_holds_what_is_below_until_it_is_taken_back)
+Test(hint, soon_holds_lower_stream_until_withdrawn)
 {
     CUstream low = stream_at(0);
     rig_warm(low);
@@ -83,7 +83,7 @@ Test(hint, soon_holds_what_is_below_until_it_is_taken_back)
     rig_expect(x, rig_mixed(3, 5, 7), low);
 }
 
-Test(hint, soon_ends_with_the_work_that_came)
+Test(hint, soon_ends_with_announced_work)
 {
     CUstream top = rig_stream(), low = stream_at(0);
     rig_warm(low);
@@ -95,7 +95,7 @@ Test(hint, soon_ends_with_the_work_that_came)
     rig_expect(x, rig_mixed(3, 5, 7), low);
 }
 
-Test(hint, soon_ends_by_itself)
+Test(hint, soon_expires)
 {
     CUstream low = stream_at(0);
     rig_warm(low);
@@ -105,7 +105,7 @@ Test(hint, soon_ends_by_itself)
     rig_expect(x, rig_mixed(3, 5, 7), low);
 }
 
-Test(hint, a_section_holds_while_nothing_of_it_runs)
+Test(hint, section_holds_between_its_launches)
 {
     CUstream top = rig_stream(), low = stream_at(0);
     rig_warm(low);
@@ -129,7 +129,7 @@ static void section_left_open(void *unused)
     ok(cutin_section_begin());
 }
 
-Test(hint, a_section_ends_with_its_thread)
+Test(hint, section_ends_with_its_thread)
 {
     CUstream low = stream_at(0);
     struct rig_thread t;
@@ -141,7 +141,7 @@ Test(hint, a_section_ends_with_its_thread)
     rig_expect(x, rig_mixed(3, 5, 7), low);
 }
 
-Test(hint, a_stream_changes_its_level_and_loses_nothing)
+Test(hint, level_change_of_stream_loses_no_work)
 {
     CUstream s = rig_stream();
     CUevent e;
@@ -170,7 +170,7 @@ Test(hint, a_stream_changes_its_level_and_loses_nothing)
     answers(CUDA_ERROR_INVALID_VALUE, cutin_stream_set_level(rig_stream(), 4));
 }
 
-Test(hint, in_a_capture_a_stream_keeps_its_level)
+Test(hint, level_change_during_capture_is_refused)
 {
     CUstream s = rig_stream();
     CUgraph g;
@@ -187,7 +187,7 @@ static void rig_open_flat(void)
     rig_open_with("CUTIN_PRIORITY", "be");
 }
 
-Test(hint_be, best_effort_has_nobody_below, .init = rig_open_flat, .fini = rig_close)
+Test(hint_be, best_effort_refuses_hints_and_levels, .init = rig_open_flat, .fini = rig_close)
 {
     answers(CUDA_ERROR_NOT_SUPPORTED, cutin_hint_soon(1000));
     answers(CUDA_ERROR_NOT_SUPPORTED, cutin_section_begin());
@@ -201,7 +201,7 @@ static void rig_open_at_2(void)
     rig_open_with("CUTIN_PRIORITY", "2");
 }
 
-Test(hint_2, nobody_rises_above_the_process, .init = rig_open_at_2, .fini = rig_close)
+Test(hint_2, level_above_process_is_refused, .init = rig_open_at_2, .fini = rig_close)
 {
     answers(CUDA_ERROR_NOT_PERMITTED, cutin_thread_set_level(3));
     answers(CUDA_ERROR_NOT_PERMITTED, cutin_stream_set_level(rig_stream(), 3));
@@ -248,7 +248,7 @@ static void holds_until_it_ends(CUstream low)
     rig_until_open(low);
 }
 
-Test(hint, what_a_destroyed_stream_has_at_work_holds_until_it_ends)
+Test(hint, work_of_destroyed_stream_holds_until_done)
 {
     CUstream low = stream_at(0);
     work_open();
@@ -260,7 +260,7 @@ Test(hint, what_a_destroyed_stream_has_at_work_holds_until_it_ends)
     }
 }
 
-Test(hint, what_a_thread_that_has_ended_has_at_work_holds_until_it_ends)
+Test(hint, work_of_ended_thread_holds_until_done)
 {
     CUstream low = stream_at(0);
     work_open();
@@ -272,7 +272,7 @@ Test(hint, what_a_thread_that_has_ended_has_at_work_holds_until_it_ends)
     }
 }
 
-Test(hint, what_a_context_has_at_work_when_it_goes_holds_nobody_afterwards)
+Test(hint, destroyed_context_leaves_no_hold)
 {
     CUstream low = stream_at(0);
     CUcontext other = rig_context_new();

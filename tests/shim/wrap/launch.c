@@ -24,7 +24,7 @@ Test(launch, waits_while_held_and_runs_once_released)
     (void)now;
 }
 
-Test(launch, parameters_are_those_of_the_call)
+Test(launch, parameters_are_read_at_the_call)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -55,7 +55,7 @@ static CUresult launch_extra(struct packed_mix p, CUstream s)
     return r;
 }
 
-Test(launch, an_extra_buffer_is_read_at_the_call)
+Test(launch, extra_buffer_is_read_at_the_call)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -93,7 +93,7 @@ static CUresult launch_ex(CUdeviceptr x, uint32_t a, uint32_t b, CUstream s)
     return launch_ex_as(x, a, b, s, attr, N / 256);
 }
 
-Test(launch, a_configuration_is_read_at_the_call)
+Test(launch, configuration_is_read_at_the_call)
 {
     CUstream s = rig_stream();
     CUdeviceptr x = rig_buffer(2);
@@ -142,12 +142,12 @@ static void grids_are_buffered(uint32_t width)
     rig_expect(grids_buffer, expect, grids_stream);
 }
 
-Test(launch, of_another_grid_than_the_accepted_one_is_buffered)
+Test(launch, new_grid_is_buffered)
 {
     grids_are_buffered(1);
 }
 
-Test(launch, of_another_number_of_clusters_is_buffered)
+Test(launch, new_cluster_count_is_buffered)
 {
     grids_are_buffered(4);
 }
@@ -159,7 +159,7 @@ static CUresult launch_cooperative(CUdeviceptr x, uint32_t a, uint32_t b, CUstre
     return cuLaunchCooperativeKernel(rig_mix, N / 256, 1, 1, 256, 1, 1, 0, s, params);
 }
 
-Test(launch, a_cooperative_launch_does_not_overtake)
+Test(launch, cooperative_kernel_does_not_overtake)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -181,7 +181,7 @@ static CUresult launch_shape(unsigned grid, unsigned block, CUdeviceptr x)
     return cuLaunchKernel(rig_mix, grid, 1, 1, block, 1, 1, 0, NULL, params, NULL);
 }
 
-Test(launch, a_bad_shape_is_an_error_of_the_call)
+Test(launch, bad_shape_fails_the_call)
 {
     CUdeviceptr x = rig_buffer(2);
     ok(launch_shape(4, 256, x));
@@ -193,7 +193,7 @@ Test(launch, a_bad_shape_is_an_error_of_the_call)
     rig_expect(x, 2, NULL);
 }
 
-Test(launch, no_function_is_an_error_of_the_call)
+Test(launch, missing_function_or_parameters_fail_the_call)
 {
     cr_assert_neq(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
     cr_assert_neq(cuLaunchKernel(rig_mix, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
@@ -211,7 +211,7 @@ static CUresult launch_fill(CUdeviceptr x, uint32_t v, CUstream s)
     return cuLaunchKernel(rig_fill, N / 256, 1, 1, 256, 1, 1, 0, s, params, NULL);
 }
 
-Test(launch_fault, a_fault_of_deferred_work_shows_in_every_later_call, .init = rig_open_with_fault)
+Test(launch_fault, fault_of_deferred_work_fails_every_later_call, .init = rig_open_with_fault)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -235,7 +235,7 @@ static void unload(void *user)
     ok(cuModuleUnload(rig_module));
 }
 
-Test(launch, unloading_a_module_waits_for_its_buffered_launches)
+Test(launch, module_unload_waits_for_buffered_work)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -250,7 +250,7 @@ Test(launch, unloading_a_module_waits_for_its_buffered_launches)
     rig_expect(x, rig_mixed(3, 5, 7), s);
 }
 
-Test(launch, more_launches_than_the_queue_holds)
+Test(launch, more_than_queue_holds_all_run)
 {
     CUstream s = rig_stream();
     rig_warm(s);

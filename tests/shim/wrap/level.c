@@ -40,7 +40,7 @@ static CUresult spin(CUstream s, uint64_t ns)
     return cuLaunchKernel(rig_spin, 1, 1, 1, 32, 1, 1, 0, s, params, NULL);
 }
 
-Test(level, a_real_time_stream_is_never_held)
+Test(level, real_time_stream_refuses_hold)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING);
     answers(CUDA_ERROR_NOT_SUPPORTED, cutin_stream_hold(rt));
@@ -84,7 +84,7 @@ static unsigned held(CUstream s)
 }
 
 /* The client's thread may end the hold, and may lose its processor while it does. */
-Test(level, a_hold_lasts_from_the_launch_to_the_end_of_its_synchronisation)
+Test(level, hold_lasts_from_launch_to_end_of_sync)
 {
     enum { ROUNDS = 20 };
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
@@ -112,7 +112,7 @@ Test(level, finished_real_time_work_releases_without_a_sync)
     rig_expect(x, rig_mixed(3, 5, 7), be); /* no call asks: the client's thread finds out */
 }
 
-Test(level, a_real_time_wait_brings_forward_what_it_waits_for)
+Test(level, real_time_wait_exempts_awaited_work_from_hold)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
     CUevent e;
@@ -128,7 +128,7 @@ Test(level, a_real_time_wait_brings_forward_what_it_waits_for)
     ok(cutin_stream_release(be));
 }
 
-Test(level, a_real_time_stream_follows_the_legacy_stream)
+Test(level, real_time_stream_follows_legacy_stream)
 {
     CUstream rt = real_time(CU_STREAM_DEFAULT);
     rig_warm(NULL);
@@ -140,7 +140,7 @@ Test(level, a_real_time_stream_follows_the_legacy_stream)
     rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 11, 1), NULL);
 }
 
-Test(level, a_real_time_record_does_not_displace_what_others_wait_for)
+Test(level, real_time_record_does_not_change_buffered_wait)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
     CUevent e;
@@ -159,7 +159,7 @@ Test(level, a_real_time_record_does_not_displace_what_others_wait_for)
     ok(cuStreamSynchronize(rt));
 }
 
-Test(level, a_wait_for_something_outside_does_not_hold_others_for_ever)
+Test(level, wait_on_host_word_does_not_hold_forever)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), be = rig_stream();
     rig_warm(be);
@@ -172,7 +172,7 @@ Test(level, a_wait_for_something_outside_does_not_hold_others_for_ever)
 }
 
 /* The stream that waits for the value is destroyed, and another one follows its work. */
-Test(level, a_wait_in_a_destroyed_stream_does_not_hold_others_for_ever)
+Test(level, wait_in_destroyed_stream_does_not_hold_forever)
 {
     CUstream gone = real_time(CU_STREAM_NON_BLOCKING), rt = real_time(CU_STREAM_NON_BLOCKING);
     CUstream be = rig_stream();
@@ -190,7 +190,7 @@ Test(level, a_wait_in_a_destroyed_stream_does_not_hold_others_for_ever)
     ok(cuStreamSynchronize(rt));
 }
 
-Test(level, beside_a_real_time_stream_best_effort_has_one_budget_in_flight)
+Test(level, best_effort_beside_real_time_stream_is_capped)
 {
     enum { KERNELS = 100, DEPTH = 32 };
     CUstream be = rig_stream();
@@ -207,7 +207,7 @@ Test(level, beside_a_real_time_stream_best_effort_has_one_budget_in_flight)
 
 /* ---- the legacy stream: blocking streams follow it, and it follows all their earlier work ---- */
 
-Test(level, an_allocation_in_the_legacy_stream_comes_between_no_others)
+Test(level, legacy_allocation_does_not_overtake_buffered_write)
 {
     CUstream rt = real_time(CU_STREAM_DEFAULT), be = rig_stream_blocking();
     CUdeviceptr word = rig_buffer(0), x;
@@ -222,7 +222,7 @@ Test(level, an_allocation_in_the_legacy_stream_comes_between_no_others)
 }
 
 /* A marker in one of the blocking streams would follow what the program put into others. */
-Test(level, a_sync_waits_for_its_own_stream_alone)
+Test(level, sync_waits_only_for_its_own_stream)
 {
     CUstream waits = rig_stream_blocking(), be = rig_stream_blocking();
     CUdeviceptr x = rig_buffer(3), y = rig_buffer(3);
@@ -243,7 +243,7 @@ static void sync_legacy(void *user)
     ok(cuStreamSynchronize(CU_STREAM_LEGACY));
 }
 
-Test(level, a_sync_of_the_legacy_stream_stands_in_nobody_s_way)
+Test(level, legacy_sync_does_not_block_blocking_streams)
 {
     CUstream waits = rig_stream_blocking(), be = rig_stream_blocking();
     CUdeviceptr x = rig_buffer(3), word = rig_buffer(0);
@@ -260,7 +260,7 @@ Test(level, a_sync_of_the_legacy_stream_stands_in_nobody_s_way)
 }
 
 /* This stream has no queue, and the launch before may be buffered in another stream's queue. */
-Test(level, a_graph_in_a_real_time_stream_follows_its_own_launch_in_a_lower_one)
+Test(level, real_time_graph_follows_its_buffered_launch_below)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
     CUdeviceptr x = rig_buffer(1);
@@ -314,7 +314,7 @@ static void answered(CUstream rt, CUstream below, CUdeviceptr x)
     ok(seen);
 }
 
-Test(level, a_graph_that_waits_lets_its_answer_pass)
+Test(level, waiting_graph_lets_its_answer_pass)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
     CUdeviceptr at = answer_new(), x = rig_buffer(3);
@@ -341,7 +341,7 @@ static void CUDA_CB until_answered(void *user)
         rig_nap();
 }
 
-Test(level, a_host_function_that_waits_lets_its_answer_pass)
+Test(level, waiting_host_function_lets_its_answer_pass)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
     CUdeviceptr x = rig_buffer(3), y = rig_buffer(3);
@@ -353,7 +353,7 @@ Test(level, a_host_function_that_waits_lets_its_answer_pass)
 }
 
 /* A kernel of another process may wait for these kernels. */
-Test(level, kernels_that_write_shared_memory_pass_a_hold_in_time)
+Test(level, kernel_on_exported_memory_passes_hold)
 {
     CUstream rt = real_time(CU_STREAM_NON_BLOCKING), below = rig_stream();
     CUdeviceptr exported = rig_buffer(1);

@@ -16,7 +16,7 @@ static void destroy_context(void *user)
     ok(cuCtxDestroy(user));
 }
 
-Test(lifetime, destroying_a_context_runs_what_is_buffered_in_it)
+Test(lifetime, context_destroy_waits_for_buffered_work)
 {
     static uint32_t *host;
     ok(cuMemHostAlloc((void **)&host, 4 * N, CU_MEMHOSTALLOC_PORTABLE));
@@ -75,7 +75,7 @@ static uint64_t end_costs(int events)
 
 /* Ten times as many events take some ten times as long, not a hundred times. All fit a processor's
  * own cache, so other programs there do not slow down only the many. */
-Test(lifetime, the_end_of_a_context_costs_each_of_its_events_the_same)
+Test(lifetime, context_destroy_time_is_linear_in_events)
 {
     enum { FEW = 1000, MANY = 10000 };
     uint64_t few = end_costs(FEW), many = end_costs(MANY);
@@ -88,7 +88,7 @@ Test(lifetime, the_end_of_a_context_costs_each_of_its_events_the_same)
                  (unsigned long)many);
 }
 
-Test(lifetime, an_event_is_waited_for_across_contexts)
+Test(lifetime, event_wait_crosses_contexts)
 {
     CUstream a = rig_stream();
     CUevent e;
@@ -110,7 +110,7 @@ Test(lifetime, an_event_is_waited_for_across_contexts)
     ok(cuCtxSetCurrent(rig_context));
 }
 
-Test(lifetime, a_primary_context_may_be_reset_and_used_again)
+Test(lifetime, primary_context_works_after_reset)
 {
     rig_warm(NULL);
     ok(cuDevicePrimaryCtxReset(rig_device));
@@ -121,7 +121,7 @@ Test(lifetime, a_primary_context_may_be_reset_and_used_again)
     rig_expect(x, 5, NULL);
 }
 
-Test(lifetime, a_forked_child_passes_through)
+Test(lifetime, calls_in_forked_child_return)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -142,7 +142,7 @@ Test(lifetime, a_forked_child_passes_through)
 
 /* Sandboxes and crash handlers make such children: no fork handler runs there. What the parent has
  * buffered is not the child's, so the child gets the driver's answer. */
-Test(lifetime, a_child_that_no_fork_handler_tells_of_passes_through)
+Test(lifetime, child_without_fork_handlers_gets_driver_answer)
 {
     CUstream s = rig_stream();
     int status;

@@ -34,7 +34,7 @@ static void CUDA_CB called_back(CUstream stream, CUresult status, void *user)
     called(user);
 }
 
-Test(look, a_host_function_ends_the_hold_of_what_is_in_front_of_it)
+Test(look, host_function_ends_hold_of_work_before_it)
 {
     CUstream s = rig_stream_first(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3);
@@ -64,7 +64,7 @@ Test(look, a_host_function_ends_the_hold_of_what_is_in_front_of_it)
     watch_before(WATCH_cuStreamQuery, NULL);
 }
 
-Test(look, a_host_function_tells_of_streams_that_its_own_has_waited_for)
+Test(look, host_function_ends_hold_of_awaited_stream)
 {
     CUstream main = rig_stream_first(), side = rig_stream_first(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3);
@@ -102,7 +102,7 @@ static int by_value(const void *a, const void *b)
 /* With one look a tick, the median would be half of a tick's naps. A busy machine delays the thread
  * that looks as much as this one, which naps. A request does not count if its thread had no
  * processor for so long (20 ms) that its wait no longer held other streams. */
-Test(look, a_program_that_polls_a_word_holds_nobody_for_a_tick)
+Test(look, polled_word_ends_hold_within_quarter_tick)
 {
     CUstream s = rig_stream_first(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3), device;
@@ -134,7 +134,7 @@ Test(look, a_program_that_polls_a_word_holds_nobody_for_a_tick)
 }
 
 /* Such looks come at any moment. */
-Test(look, no_capture_is_spoilt_by_a_look_at_its_stream)
+Test(look, never_invalidates_capture)
 {
     CUstream s = rig_stream_first(), below = rig_stream();
     double until = now_us() + 1000000;
@@ -159,7 +159,7 @@ static int query_counted(const intptr_t *argument)
     return 0;
 }
 
-Test(look, a_program_that_synchronises_is_looked_at_each_tick_and_no_more)
+Test(look, synchronising_program_gets_at_most_two_queries_a_tick)
 {
     CUstream s = rig_stream_first(), below = rig_stream();
     CUdeviceptr x = rig_buffer(3);
@@ -222,7 +222,7 @@ static void resident_end(void)
     cr_assert(passed);
 }
 
-Test(look, who_waits_for_another_process_lets_others_pass)
+Test(look, wait_for_other_process_lets_held_work_pass)
 {
     resident_kernel();
     watch_before(WATCH_cuEventSynchronize, until_answered);
@@ -230,7 +230,7 @@ Test(look, who_waits_for_another_process_lets_others_pass)
     resident_end();
 }
 
-Test(look, who_asks_for_another_process_lets_others_pass)
+Test(look, query_for_other_process_lets_held_work_pass)
 {
     resident_kernel();
     watch_before(WATCH_cuEventQuery, answered_yet);

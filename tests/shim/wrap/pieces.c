@@ -189,19 +189,19 @@ static CUresult copy_box(CUstream s)
     return r;
 }
 
-Test(pieces, of_a_rectangle_are_rows)
+Test(pieces, rectangle_copy_is_cut_into_rows)
 {
     copies_rows(copy_rectangle, (ROWS - 1 + 1) / 2);
     rows_are(1, ROWS - 1, 8, PIECE / 2, PIECE, 0);
 }
 
-Test(pieces, of_a_rectangle_that_is_waited_for_are_rows)
+Test(pieces, synchronous_rectangle_copy_is_cut_into_rows)
 {
     copies_rows(copy_rectangle_now, (ROWS - 1 + 1) / 2);
     rows_are(1, ROWS - 1, 8, PIECE / 2, PIECE, 0);
 }
 
-Test(pieces, of_a_box_are_layers)
+Test(pieces, box_copy_is_cut_into_layers)
 {
     copies_rows(copy_box, 8);
     rows_are(4, 60, 0, PIECE / 6, PIECE / 2, 4);
@@ -232,7 +232,7 @@ static void until_in_flight(CUstream s)
 }
 
 /* The device waits in front of the first piece, so there is no room for many. */
-Test(pieces, stop_for_a_hold_and_go_on_behind_it)
+Test(pieces, hold_pauses_begun_copy)
 {
     CUstream s = rig_stream();
     struct gate g = gate_new();
@@ -267,7 +267,7 @@ Test(pieces, stop_for_a_hold_and_go_on_behind_it)
 /* More than any allocation: a copy might go on into the next one, but so far there is none. */
 enum { FAR = 1 << 30 };
 
-Test(pieces, of_a_copy_that_is_refused_are_none)
+Test(pieces, refused_copy_moves_nothing)
 {
     CUstream s = rig_stream();
     to = device(A), from = device(B), host = pinned(3);
@@ -288,7 +288,7 @@ Test(pieces, of_a_copy_that_is_refused_are_none)
 }
 
 /* The end of this memory is not there. */
-Test(pieces, of_memory_that_is_partly_gone_are_none)
+Test(pieces, copy_from_partly_unmapped_memory_moves_nothing)
 {
     CUstream s = rig_stream();
     char *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -302,7 +302,7 @@ Test(pieces, of_memory_that_is_partly_gone_are_none)
     device_is(to, A);
 }
 
-Test(pieces, there_are_none_in_a_graph)
+Test(pieces, captured_copy_stays_whole)
 {
     CUstream s = rig_stream();
     CUgraph graph;
@@ -316,7 +316,7 @@ Test(pieces, there_are_none_in_a_graph)
 }
 
 /* A copy onto itself is not cut: the driver has to judge it. */
-Test(pieces, there_are_none_where_both_sides_overlap)
+Test(pieces, overlapping_copy_stays_whole)
 {
     CUstream s = rig_stream();
     to = device(A);
@@ -327,7 +327,7 @@ Test(pieces, there_are_none_where_both_sides_overlap)
 }
 
 /* A copy that has begun is not dropped. */
-Test(pieces, of_a_copy_that_has_begun_are_all_copied)
+Test(pieces, begun_copy_survives_reset)
 {
     CUstream s = rig_stream();
     struct gate g = gate_new();

@@ -54,7 +54,7 @@ static CUdeviceptr freed_block(CUmemoryPool pool, CUstream s)
 }
 
 /* Natively one block serves all rounds. */
-Test(pool, does_not_grow_by_frees_that_are_buffered)
+Test(pool, does_not_grow_with_buffered_frees)
 {
     CUmemoryPool pool = pool_new();
     CUstream s = held_stream();
@@ -76,7 +76,7 @@ Test(pool, does_not_grow_by_frees_that_are_buffered)
 }
 
 /* Only the cap keeps the frees from the driver here. */
-Test(pool, does_not_grow_by_a_queue_in_front_of_the_driver)
+Test(pool, does_not_grow_while_cap_delays_frees)
 {
     CUmemoryPool pool = pool_new();
     CUstream s = rig_stream();
@@ -132,20 +132,20 @@ static void waits_beyond_the_bound(CUstream s, CUstream frees)
     cr_assert_eq(amount(g.pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 }
 
-Test(pool, allocations_wait_for_frees_beyond_a_bound)
+Test(pool, allocation_beyond_bound_waits_for_frees)
 {
     CUstream s = rig_stream();
     waits_beyond_the_bound(s, s);
 }
 
-Test(pool, allocations_wait_for_frees_in_another_stream_beyond_a_bound)
+Test(pool, allocation_beyond_bound_waits_for_frees_of_other_stream)
 {
     waits_beyond_the_bound(rig_stream(), rig_stream());
 }
 
 /* ---- which call reuses a block --------------------------------------------------------------- */
 
-Test(pool, a_block_is_taken_up_once_and_by_its_stream_alone)
+Test(pool, freed_block_is_reused_once_only_in_its_stream)
 {
     CUmemoryPool pool = pool_new(), other = pool_new();
     CUstream s = held_stream(), elsewhere = rig_stream();
@@ -161,7 +161,7 @@ Test(pool, a_block_is_taken_up_once_and_by_its_stream_alone)
     ok(cuStreamSynchronize(s));
 }
 
-Test(pool, a_block_that_was_taken_up_lives)
+Test(pool, reused_block_stays_allocated)
 {
     CUmemoryPool pool = pool_new();
     CUstream s = held_stream();
@@ -176,7 +176,7 @@ Test(pool, a_block_that_was_taken_up_lives)
     cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 }
 
-Test(pool, nothing_comes_from_a_pool_that_is_destroyed)
+Test(pool, destroyed_pool_gives_no_block)
 {
     CUmemoryPool pool = pool_new();
     CUstream s = held_stream();
@@ -188,7 +188,7 @@ Test(pool, nothing_comes_from_a_pool_that_is_destroyed)
     ok(cuStreamSynchronize(s));
 }
 
-Test(pool, an_allocation_is_of_the_pool_that_is_the_current_one)
+Test(pool, allocation_uses_current_pool)
 {
     CUmemoryPool pool = pool_new(), of = NULL;
     CUstream s = held_stream();
@@ -203,7 +203,7 @@ Test(pool, an_allocation_is_of_the_pool_that_is_the_current_one)
     ok(cuStreamSynchronize(s));
 }
 
-Test(pool, a_block_with_attributes_of_its_own_is_not_taken_up)
+Test(pool, block_with_own_attributes_is_not_reused)
 {
     CUmemoryPool pool = pool_new();
     CUstream s = held_stream();
@@ -233,7 +233,7 @@ static CUresult pool_let(CUmemoryPool pool, CUmemAccess_flags flags)
     return cuMemPoolSetAccess(pool, &to, 1);
 }
 
-Test(pool, copies_of_a_pool_of_the_host_are_deferred_as_of_pinned_memory)
+Test(pool, copies_from_host_pool_are_deferred)
 {
     CUmemoryPool pool = host_pool();
     ok(pool_let(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
@@ -263,7 +263,7 @@ static void copying(void *user)
     c->r = cuMemcpyAsync(c->to, c->from, N * sizeof(uint32_t), c->s);
 }
 
-Test(pool, a_copy_that_a_pool_of_the_host_does_not_allow_is_refused_at_the_call)
+Test(pool, copy_without_access_to_host_pool_fails_the_call)
 {
     struct copying c = {.to = rig_buffer(3), .s = held_stream()};
     struct rig_thread t;
@@ -302,7 +302,7 @@ static void taking(void *user)
     t->r = pool_let(t->pool, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
 
-Test(pool, access_is_taken_after_what_is_buffered)
+Test(pool, access_change_waits_for_buffered_work)
 {
     struct taking take = {.pool = host_pool()};
     struct rig_thread t;
@@ -324,7 +324,7 @@ Test(pool, access_is_taken_after_what_is_buffered)
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-Test(pool, freed_twice_is_refused_though_the_first_is_buffered)
+Test(pool, double_free_is_refused_while_first_is_buffered)
 {
     CUmemoryPool pool = pool_new();
     CUstream s = held_stream(), other = rig_stream();
@@ -337,7 +337,7 @@ Test(pool, freed_twice_is_refused_though_the_first_is_buffered)
     ok(cuStreamSynchronize(s));
 }
 
-Test(pool, a_free_that_is_refused_leaves_the_block)
+Test(pool, refused_free_keeps_block)
 {
     CUmemoryPool pool = pool_new();
     CUstream s = rig_stream();
@@ -348,7 +348,7 @@ Test(pool, a_free_that_is_refused_leaves_the_block)
     cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
 }
 
-Test(pool, a_free_that_is_dropped_leaves_the_block)
+Test(pool, dropped_free_keeps_block)
 {
     CUmemoryPool pool = pool_new();
     CUstream s = held_stream();
@@ -362,7 +362,7 @@ Test(pool, a_free_that_is_dropped_leaves_the_block)
     cr_assert_eq(amount(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), MB);
 }
 
-Test(pool, a_refused_allocation_takes_nothing_up)
+Test(pool, refused_allocation_reuses_no_block)
 {
     CUmemoryPool pool = pool_new();
     CUstream s = held_stream();

@@ -54,7 +54,7 @@ static void works(void)
     rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 11, 1), s);
 }
 
-Test(primary, a_context_that_a_reset_ends_is_left_alone)
+Test(primary, context_ended_by_reset_is_not_used)
 {
     for (int i = 0; i < 3; i++) {
         works();
@@ -64,7 +64,7 @@ Test(primary, a_context_that_a_reset_ends_is_left_alone)
 }
 
 /* What was in flight then never completes: its words are looked at as long as they are there. */
-Test(primary, so_is_one_that_faulted_with_work_in_flight)
+Test(primary, faulted_context_ended_by_reset_is_not_used)
 {
     for (int i = 0; i < 3; i++) {
         works();

@@ -96,7 +96,7 @@ static void expect_busy(void)
     ok(cuStreamQuery(stream));
 }
 
-Test(query, work_buffered_while_somebody_asks_for_the_stream_is_not_complete)
+Test(query, work_buffered_during_stream_query_is_not_complete)
 {
     open_idle();
     stop_in("stream_query", ask_stream);
@@ -107,7 +107,7 @@ Test(query, work_buffered_while_somebody_asks_for_the_stream_is_not_complete)
     expect_busy();
 }
 
-Test(query, work_recorded_while_somebody_asks_for_the_event_is_not_complete)
+Test(query, work_recorded_during_event_query_is_not_complete)
 {
     open_idle();
     stop_in("event_query", ask_event);
@@ -120,7 +120,7 @@ Test(query, work_recorded_while_somebody_asks_for_the_event_is_not_complete)
 }
 
 /* The thread's answer is about the later record, in a stream that has nothing to do. */
-Test(query, record_elsewhere_while_somebody_asks_says_nothing_about_the_first_stream)
+Test(query, record_elsewhere_during_event_query_leaves_stream_busy)
 {
     open_idle();
     CUstream idle = rig_stream();
@@ -157,7 +157,7 @@ static void interrupt_in(const char *where, void (*handler)(int))
     alarm(100); /* a query that does not return ends the test */
 }
 
-Test(query, a_handler_asks_for_the_stream_that_its_thread_asks_for)
+Test(query, signal_handler_may_query_stream_of_its_thread)
 {
     open_idle();
     CUdeviceptr x = rig_buffer(3);
@@ -170,7 +170,7 @@ Test(query, a_handler_asks_for_the_stream_that_its_thread_asks_for)
     ok(cuStreamQuery(stream));
 }
 
-Test(query, a_handler_asks_for_the_legacy_stream_that_its_thread_asks_for)
+Test(query, signal_handler_may_query_legacy_stream_of_its_thread)
 {
     open_idle();
     stream = NULL;
@@ -181,7 +181,7 @@ Test(query, a_handler_asks_for_the_legacy_stream_that_its_thread_asks_for)
     ok(cuStreamQuery(NULL));
 }
 
-Test(query, a_handler_asks_for_the_event_that_its_thread_waits_for)
+Test(query, signal_handler_may_query_event_its_thread_waits_for)
 {
     open_idle();
     ok(cutin_stream_hold(stream));
@@ -214,7 +214,7 @@ static void destroy(void *context)
     ok(cuCtxDestroy(context));
 }
 
-Test(query, a_context_outlasts_a_thread_that_ends_in_it)
+Test(query, context_destroy_waits_for_ending_thread)
 {
     struct rig_thread destroying;
     CUcontext other = rig_context_new();

@@ -5,7 +5,7 @@
 
 TestSuite(reset, .init = rig_open, .fini = rig_close);
 
-Test(reset, drops_what_is_buffered_and_says_how_much)
+Test(reset, drops_buffered_work_and_returns_count)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -22,7 +22,7 @@ Test(reset, drops_what_is_buffered_and_says_how_much)
     rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 2, 1), s);
 }
 
-Test(reset, by_the_name_of_the_paper)
+Test(reset, reef_name_drops_buffered_launch)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -34,7 +34,7 @@ Test(reset, by_the_name_of_the_paper)
     rig_expect(x, 3, s);
 }
 
-Test(reset, a_dropped_record_counts_as_recorded)
+Test(reset, dropped_record_counts_as_recorded)
 {
     CUstream s = rig_stream(), other = rig_stream();
     CUevent e;
@@ -52,7 +52,7 @@ Test(reset, a_dropped_record_counts_as_recorded)
     ok(cutin_stream_release(s));
 }
 
-Test(reset, of_an_unknown_stream_drops_nothing)
+Test(reset, idle_default_stream_drops_nothing)
 {
     cr_assert_eq(cutin_stream_reset(NULL), 0);
     cr_assert_str_eq(cutin_version(), "0.1.0");

@@ -5,7 +5,7 @@
 
 TestSuite(stream, .init = rig_open, .fini = rig_close);
 
-Test(stream, the_default_stream_is_held_too)
+Test(stream, default_stream_can_be_held)
 {
     rig_warm(NULL);
     CUdeviceptr x = rig_buffer(3);
@@ -17,7 +17,7 @@ Test(stream, the_default_stream_is_held_too)
     rig_expect(x, rig_mixed(3, 5, 7), NULL);
 }
 
-Test(stream, the_legacy_stream_follows_buffered_work_of_blocking_streams)
+Test(stream, legacy_follows_buffered_work_of_blocking_streams)
 {
     CUstream s = rig_stream_blocking();
     rig_warm(s);
@@ -31,7 +31,7 @@ Test(stream, the_legacy_stream_follows_buffered_work_of_blocking_streams)
     rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 11, 1), NULL);
 }
 
-Test(stream, blocking_streams_follow_buffered_work_of_the_legacy_stream)
+Test(stream, blocking_streams_follow_buffered_work_of_legacy)
 {
     CUstream s = rig_stream_blocking();
     rig_warm(s);
@@ -45,7 +45,7 @@ Test(stream, blocking_streams_follow_buffered_work_of_the_legacy_stream)
     rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 11, 1), NULL);
 }
 
-Test(stream, non_blocking_streams_do_not)
+Test(stream, non_blocking_streams_do_not_wait_for_legacy)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -71,7 +71,7 @@ static void launch_per_thread(void *user)
     ok(rig_launch(p->x, p->a, p->b, CU_STREAM_PER_THREAD));
 }
 
-Test(stream, the_per_thread_stream_keeps_its_order_with_the_legacy_stream)
+Test(stream, per_thread_keeps_order_with_legacy)
 {
     struct per_thread p = {rig_buffer(3), 11, 1};
     struct rig_thread t;
@@ -124,7 +124,7 @@ Test(stream, synchronising_waits_for_the_hold_to_end)
     rig_expect(x, rig_mixed(3, 5, 7), NULL);
 }
 
-Test(stream, may_be_destroyed_with_work_buffered)
+Test(stream, destroy_after_release_loses_no_work)
 {
     CUstream s = rig_stream();
     rig_warm(s);
@@ -152,7 +152,7 @@ Test(stream, many_are_created_and_destroyed)
     rig_expect(x, 300, NULL);
 }
 
-Test(stream, an_unknown_handle_is_an_error_of_the_call)
+Test(stream, destroyed_handle_fails_the_query)
 {
     CUstream s = rig_stream();
     ok(cuStreamDestroy(s));

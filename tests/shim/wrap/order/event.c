@@ -49,7 +49,7 @@ Test(event, has_no_elapsed_time_while_a_record_is_buffered)
     cr_assert(ms >= 0);
 }
 
-Test(event, a_wait_across_streams_follows_the_buffered_record)
+Test(event, wait_across_streams_follows_buffered_record)
 {
     CUstream a = rig_stream(), b = rig_stream();
     CUevent e = make();
@@ -67,7 +67,7 @@ Test(event, a_wait_across_streams_follows_the_buffered_record)
     rig_expect(x, rig_mixed(rig_mixed(3, 5, 7), 11, 1), b);
 }
 
-Test(event, a_wait_means_the_record_of_its_time)
+Test(event, wait_refers_to_latest_record_at_the_call)
 {
     CUstream a = rig_stream(), b = rig_stream(), c = rig_stream();
     CUevent e = make();
@@ -133,7 +133,7 @@ Test(event, synchronising_waits_for_the_buffered_record)
     ok(cuEventQuery(e));
 }
 
-Test(event, a_ring_of_streams_keeps_its_order_through_many_rounds)
+Test(event, ring_of_streams_keeps_order)
 {
     enum { STREAMS = 4, ROUNDS = 200 };
     CUstream s[STREAMS];
@@ -174,7 +174,7 @@ static void record_and_wait(void *stream)
 
 /* It does not matter which record a wait means, but its data must stay whole. Work is buffered all
  * the while, and all of it ends. */
-Test(event, threads_may_record_one_event_at_a_time)
+Test(event, three_threads_may_record_and_wait_concurrently)
 {
     struct rig_thread t[3] = {0};
     CUstream held = rig_stream(), s[3];
@@ -258,12 +258,12 @@ static void destroyed_behind_one_that_is_held(void (*body)(void *))
     ok(cuCtxSynchronize());
 }
 
-Test(event_queue, any_number_of_events_is_destroyed_behind_one_that_is_held)
+Test(event_queue, many_events_are_destroyed_behind_hold)
 {
     destroyed_behind_one_that_is_held(destroy_events);
 }
 
-Test(event_queue, any_number_of_graphs_is_destroyed_behind_one_that_is_held)
+Test(event_queue, many_graphs_are_destroyed_behind_hold)
 {
     destroyed_behind_one_that_is_held(destroy_graphs);
 }

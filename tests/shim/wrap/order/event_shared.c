@@ -87,7 +87,7 @@ static CUstream stream_above(void)
 
 /* The driver's answer is about the other process's record. This process's stream still runs, so
  * what is below it stays held. */
-Test(event_shared, another_processs_record_completes_no_stream_of_this_one)
+Test(event_shared, foreign_record_completes_no_own_stream)
 {
     CUstream above = stream_above(), below = rig_stream();
     uint32_t *word, a = 1, b = 0, n = N, rounds = 1;

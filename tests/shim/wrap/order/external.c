@@ -62,7 +62,7 @@ static CUstream held_stream(void)
     return s;
 }
 
-Test(external, a_call_is_behind_what_its_stream_has_buffered)
+Test(external, call_waits_for_buffered_work_of_its_stream)
 {
     static CUresult (*const calls[])(CUstream s) = {signal_semaphore, wait_semaphore, map_resource,
                                                     unmap_resource, unmap_buffer};
@@ -81,7 +81,7 @@ Test(external, a_call_is_behind_what_its_stream_has_buffered)
         rig_join(&callers[i].thread);
 }
 
-Test(external, a_call_waits_for_no_other_stream)
+Test(external, call_waits_for_no_other_stream)
 {
     static CUresult (*const calls[])(CUstream s) = {signal_semaphore, map_resource, unmap_resource};
     CUstream held = held_stream(), s = rig_stream();

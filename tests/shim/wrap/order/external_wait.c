@@ -23,7 +23,7 @@ static unsigned recorded(CUstream s)
     return watch_count(WATCH_cuEventRecord) - before;
 }
 
-Test(outside, a_refused_wait_spoils_no_later_one)
+Test(outside, refused_wait_leaves_later_waits_watched)
 {
     void *page;
     ok(cuMemHostAlloc(&page, 4096, CU_MEMHOSTALLOC_PORTABLE));
@@ -52,7 +52,7 @@ static unsigned recorded_by_context(CUevent event)
     return watch_count(WATCH_cuEventRecord) - before;
 }
 
-Test(outside, a_context_waits_for_another_process)
+Test(outside, context_wait_for_shared_event_is_watched)
 {
     CUevent own, shared;
     CUipcEventHandle handle;
@@ -88,7 +88,7 @@ static void wait_fast(void *user)
     wait_on(fast);
 }
 
-Test(outside, a_thread_in_the_driver_stops_no_other)
+Test(outside, thread_blocked_in_driver_blocks_no_other)
 {
     struct rig_thread standing, passing;
     word = rig_buffer(0);

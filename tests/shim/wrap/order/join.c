@@ -33,7 +33,7 @@ static void follow(CUstream to, CUstream from, CUevent e)
     ok(cuStreamWaitEvent(to, e, 0));
 }
 
-Test(join, a_process_is_done_with_the_stream_that_joined_the_others)
+Test(join, sync_of_joining_stream_ends_hold)
 {
     CUstream main = rig_stream_first(), side = rig_stream_first(), below = rig_stream();
     CUevent fork = event_new(), end = event_new();
@@ -50,7 +50,7 @@ Test(join, a_process_is_done_with_the_stream_that_joined_the_others)
     }
 }
 
-Test(join, is_carried_along_a_chain_of_streams)
+Test(join, event_sync_at_end_of_chain_ends_hold)
 {
     enum { STREAMS = 6 };
     CUstream s[STREAMS], below = rig_stream();
@@ -70,7 +70,7 @@ Test(join, is_carried_along_a_chain_of_streams)
 }
 
 /* Work that came behind the record, or after the wait, is not complete by it. */
-Test(join, says_nothing_about_what_nobody_waited_for)
+Test(join, unawaited_work_keeps_hold)
 {
     CUstream main = rig_stream_first(), side = rig_stream_first(), below = rig_stream();
     CUevent e = event_new();
@@ -93,7 +93,7 @@ Test(join, says_nothing_about_what_nobody_waited_for)
     cr_assert(!rig_held(below));
 }
 
-Test(join, a_context_is_done_with_all_of_its_streams_however_many)
+Test(join, context_sync_ends_hold_of_many_streams)
 {
     enum { STREAMS = 300 };
     CUstream s[STREAMS], below = rig_stream();

@@ -72,12 +72,12 @@ static void come_and_go(unsigned flags)
     cr_assert_eq(watch_count(WATCH_cuLaunchKernel), 40 + STREAMS);
 }
 
-Test(left, streams_for_one_launch_each_stay_within_the_cap)
+Test(left, one_launch_streams_stay_within_cap)
 {
     come_and_go(CU_STREAM_NON_BLOCKING);
 }
 
-Test(left, so_do_blocking_ones)
+Test(left, blocking_one_launch_streams_stay_within_cap)
 {
     come_and_go(CU_STREAM_DEFAULT);
 }
@@ -88,7 +88,7 @@ enum { MANY = 300 };
 enum { MANY = 3000 };
 #endif
 
-Test(left, more_come_and_go_than_the_driver_has_room_for)
+Test(left, many_one_launch_streams_come_and_go)
 {
     rig_stream_first();
     for (int i = 0; i < MANY; i++) {

@@ -56,18 +56,18 @@ static void runs_behind_buffered_work(CUresult (*launch)(CUstream, CUhostFn, voi
     rig_expect(x, rig_mixed(3, 5, 7), s);
 }
 
-Test(order, a_host_function_runs_behind_buffered_work_and_may_call_cuda)
+Test(order, host_function_runs_behind_buffered_work)
 {
     runs_behind_buffered_work(launch_v1);
 }
 
-Test(order, a_host_function_with_a_way_to_wait_runs_behind_buffered_work)
+Test(order, host_function_with_wait_mode_runs_behind_buffered_work)
 {
     runs_behind_buffered_work(launch_v2);
     answers(CUDA_ERROR_INVALID_VALUE, cuLaunchHostFunc_v2(rig_stream(), note, NULL, 7));
 }
 
-Test(order, a_callback_is_told_its_stream)
+Test(order, callback_gets_its_stream)
 {
     static struct note n;
     CUstream s = rig_stream();
@@ -103,7 +103,7 @@ static void warm_memops(CUstream s, CUdeviceptr at)
     ok(cuStreamSynchronize(s));
 }
 
-Test(order, a_wait_for_a_value_does_not_starve_the_write_behind_it)
+Test(order, value_wait_does_not_starve_later_write)
 {
     CUstream a = rig_stream(), b = rig_stream();
     CUdeviceptr at, x = rig_buffer(3);
@@ -125,7 +125,7 @@ Test(order, a_wait_for_a_value_does_not_starve_the_write_behind_it)
     rig_expect(x, expect, a);
 }
 
-Test(order, a_batch_of_memory_operations_is_copied)
+Test(order, memory_operation_batch_is_copied_at_the_call)
 {
     CUstream s = rig_stream();
     CUdeviceptr at;
@@ -149,7 +149,7 @@ Test(order, a_batch_of_memory_operations_is_copied)
     cr_assert_eq(seen(&host[1]), 6);
 }
 
-Test(order, a_memory_write_does_not_overtake)
+Test(order, memory_write_waits_behind_buffered_launch)
 {
     CUstream s = rig_stream();
     CUdeviceptr at, x = rig_buffer(3);

@@ -52,7 +52,7 @@ static void open_with_a_chain(void)
     ok(cuStreamSynchronize(stream));
 }
 
-Test(overlap, nothing_comes_between_launches_that_may)
+Test(overlap, nothing_is_put_between_inline_launches)
 {
     open_with_a_chain();
     ok(launch(false));
@@ -66,7 +66,7 @@ Test(overlap, nothing_comes_between_launches_that_may)
     rig_expect(words, WARM + CHAIN + 4, stream);
 }
 
-Test(overlap, nothing_comes_between_buffered_launches_that_may)
+Test(overlap, nothing_is_put_between_buffered_launches)
 {
     open_with_a_chain();
     ok(cutin_stream_hold(stream));

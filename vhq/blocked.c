@@ -19,12 +19,12 @@ enum {
 
 void blocked_end(struct vhq_set *s)
 {
-    s->blocked_ns = 0;
+    s->blocked_since_ns = 0;
 }
 
-void blocked_room(struct vhq_set *s, uint64_t now)
+void blocked_cap_let_in(struct vhq_set *s, uint64_t now)
 {
-    s->quiet_ns = now;
+    s->quiet_since_ns = now;
     s->stands = false;
     for (const struct vhq *q = s->in_flight; q && !s->stands; q = q->in_flight_next)
         s->stands = q->stands != STANDS_NOT;
@@ -32,7 +32,7 @@ void blocked_room(struct vhq_set *s, uint64_t now)
         blocked_end(s);
 }
 
-void blocked_got_on(struct vhq *q)
+void blocked_stand_ends(struct vhq *q)
 {
     if (unlikely(q->stands == STANDS_GUARDED))
         q->set->admits = q->set->admitted = 0;
@@ -48,7 +48,7 @@ void blocked_progress(struct vhq_set *s, uint64_t now)
         guarded |= q->stands == STANDS_GUARDED;
         beside |= q->beside;
     }
-    blocked_room(s, now);
+    blocked_cap_let_in(s, now);
     if (!guarded)
         s->admits = s->admitted = 0;
     s->admits_beside = guarded && !beside && !MUTANT(guard_each_time);
@@ -65,16 +65,16 @@ static void excuse(uint64_t *since, uint64_t from, uint64_t now)
 /* What was in flight could make no progress since `from`. Each moment is excused once. */
 static void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now)
 {
-    if (s->blocked_ns == 0)
+    if (s->blocked_since_ns == 0)
         return;
     if (from < s->excused_ns)
         from = s->excused_ns;
-    excuse(&s->blocked_ns, from, now);
-    excuse(&s->quiet_ns, from, now);
+    excuse(&s->blocked_since_ns, from, now);
+    excuse(&s->quiet_since_ns, from, now);
     s->excused_ns = now;
 }
 
-void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now)
+void blocked_excuse_hold(struct vhq_set *s, uint64_t held_ns, uint64_t now)
 {
     blocked_excuse(s, now - held_ns, now);
 }
@@ -130,11 +130,11 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
 {
     /* A kernel that is known to be long is no reason. A kernel of MAX_EST_NS may be longer. */
     uint64_t longest = s->longest_est_ns;
-    if (longest + LOAD_NS >= MAX_EST_NS && !MUTANT(known_long_clamped))
+    if (longest + LOAD_STEP_NS >= MAX_EST_NS && !MUTANT(known_long_clamped))
         longest *= LONGEST_TIMES;
     uint64_t most = GUARD_MS * NS_PER_MS + longest;
-    if (s->blocked_ns == 0) {
-        s->blocked_ns = s->quiet_ns = now;
+    if (s->blocked_since_ns == 0) {
+        s->blocked_since_ns = s->quiet_since_ns = now;
         s->beat = shift_beat(s);
         s->admits_idle = false;
         s->stands = true;
@@ -142,18 +142,18 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
             if (q->stands == STANDS_NOT && cap_in_flight(q))
                 q->stands = STANDS_BLOCKED;
     }
-    bool quiet = now - s->quiet_ns >= most;
-    if (!quiet && (now - s->blocked_ns < most || !blocked_behind(s)))
+    bool quiet = now - s->quiet_since_ns >= most;
+    if (!quiet && (now - s->blocked_since_ns < most || !blocked_behind(s)))
         return false;
-    s->past.cap_lifts++;
+    s->past.guard_lifts++;
     if (trace_on())
         trace_put(&(struct trace_record){.kind = TRACE_LIFTED});
     if (s->admitted == 0) {
-        s->stood_ns = s->blocked_ns;
+        s->stood_ns = s->blocked_since_ns;
         s->admitted_ns = 0;
     }
-    s->blocked_ns = 0;
-    s->admits_part = cap_contended(s) && !blocked_presses(s) && !MUTANT(guard_unbounded);
+    s->blocked_since_ns = 0;
+    s->admits_part = cap_client_above(s) && !blocked_presses(s) && !MUTANT(guard_unbounded);
     if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat || blocked_enough(s, now))
         s->admitted = 1;
     else if (s->admitted < s->cfg.queue)
@@ -194,14 +194,14 @@ static struct due due_first(struct vhq_set *s, uint32_t load, uint64_t budget)
     bool all = load != 0, alone = cap_alone(s);
     struct due first = {0};
     if (all)
-        first =
-            due_of(s, cap_began(s), peek(s->area_ns), cap_lead_ns(s, load_area_ns(load), budget));
+        first = due_of(s, cap_oldest_since(s), peek(s->area_ns),
+                       cap_lead_ns(s, load_area_ns(load), budget));
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
         const struct slot *head = ring_head(&q->ring);
         if (!head || q->held_since_ns != 0 || !(alone || cap_stream_full(q, head->load, 0)))
             continue;
         struct due d =
-            due_of(s, cap_stream_began(q), cap_stream_ns(q),
+            due_of(s, cap_stream_since(q), cap_stream_ns(q),
                    alone ? peek(s->loose_unit_ns) : cap_lead_ns(s, load_ns(head->load), budget));
         if (!all || d.soonest_ns < first.soonest_ns)
             first = d;
@@ -210,15 +210,15 @@ static struct due due_first(struct vhq_set *s, uint32_t load, uint64_t budget)
     return first;
 }
 
-uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
+uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now)
 {
-    if (cap_contended(s) && shift_look(s, now) > now) {
+    if (cap_client_above(s) && shift_update(s, now) > now) {
         /* Another process has the shift: what is in flight may make no progress in it, and the end
          * of the shift is no progress. Only the process's own shifts count. */
         if (s->elsewhere_ns == 0)
             s->elsewhere_ns = now;
         /* The daemon may have changed the shifts by then. */
-        return s->shift_ns < now + SHIFT_NS ? s->shift_ns : now + SHIFT_NS;
+        return s->shift_begin_ns < now + SHIFT_BASE_NS ? s->shift_begin_ns : now + SHIFT_BASE_NS;
     }
     if (s->elsewhere_ns != 0)
         blocked_excuse(s, s->elsewhere_ns, now);
@@ -235,8 +235,8 @@ uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now)
         return now + s->backoff_ns;
     }
     uint32_t streams = peek(s->in_flight_count);
-    bool crowd = streams > 1 && gate_crowd(s, streams - 1),
-         strict = cap_contended(s) && (!gate_used(s) || crowd), alone = cap_alone(s);
+    bool crowd = streams > 1 && gate_sum_over(s, streams - 1),
+         strict = cap_client_above(s) && (!gate_used(s) || crowd), alone = cap_alone(s);
     uint64_t budget = alone ? peek(s->loose_most_ns) : cap_budget_ns(s, strict, now);
     struct due first = due_first(s, load, budget);
     /* Where streams overlap, or other processes had the device while an estimate was taken,
@@ -296,7 +296,7 @@ void cap_poll_all(struct vhq_set *s)
     s->pass++;
     while (s->parked == 0 && (q = cap_to_ask(s))) {
         set_unlock(s);
-        loose_close(q);
+        tail_mark_or_ask(q);
         set_lock(s);
         atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
         futex_wake(&q->running);

@@ -40,7 +40,7 @@ enum {
     REST_NS = 100000000,       /* without a client above, after which it counts as resting */
 };
 
-bool cap_contended(const struct vhq_set *s)
+bool cap_client_above(const struct vhq_set *s)
 {
     return peek(*peek(s->above)) != 0;
 }
@@ -48,7 +48,7 @@ bool cap_contended(const struct vhq_set *s)
 /* Is the cap all that bounds the wait of a client above? */
 static inline bool cap_strict(const struct vhq *q)
 {
-    return cap_contended(q->set) && !gate_deep(q);
+    return cap_client_above(q->set) && !gate_can_stop(q);
 }
 
 /* A client above waits for what lies between two gates. Where commands turn out longer than their
@@ -75,7 +75,7 @@ struct limit {
 
 static __attribute__((noinline)) struct limit limit_relaxed(const struct vhq *q, struct limit l)
 {
-    l.ns = gate_deep(q) ? cap_gated_ns(q->set) : l.ns * peek(q->set->relax);
+    l.ns = gate_can_stop(q) ? cap_gated_ns(q->set) : l.ns * peek(q->set->relax);
     l.commands = l.commands < RELAX_DEPTH ? RELAX_DEPTH : l.commands;
     return l;
 }
@@ -84,7 +84,7 @@ static __attribute__((noinline)) struct limit limit_relaxed(const struct vhq *q,
 static inline struct limit cap_limit(const struct vhq *q, bool all)
 {
     struct limit l = {peek(q->set->budget_ns), peek(q->set->depth)};
-    return likely(cap_strict(q)) || (all && gate_crowded(q)) ? l : limit_relaxed(q, l);
+    return likely(cap_strict(q)) || (all && gate_others_over(q)) ? l : limit_relaxed(q, l);
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -93,7 +93,7 @@ static inline bool cap_depth_full(const struct vhq *q, const struct limit *l)
 {
     /* A gate that is due must find room for its marker. */
     return peek(q->counted) - peek(q->complete) >= l->commands ||
-           (unlikely(peek(q->gate_state) != GATE_NEAR) && gate_deep(q) && cap_markers_out(q));
+           (unlikely(peek(q->gate_state) != GATE_NEAR) && gate_can_stop(q) && cap_markers_full(q));
 }
 
 static uint64_t sub_floor(uint64_t a, uint64_t b)
@@ -106,14 +106,14 @@ uint64_t cap_stream_ns(const struct vhq *q)
     return sub_floor(peek(q->counted_ns), peek(q->complete_est_ns));
 }
 
-/* Without a unit it is began_ns: the next unit may be about to be written down. */
-uint64_t cap_stream_began(const struct vhq *q)
+/* Without a unit it is run_since_ns: the next unit may be about to be written down. */
+uint64_t cap_stream_since(const struct vhq *q)
 {
     uint32_t complete = peek(q->complete_mark);
     if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
-        return q->began_ns;
+        return q->run_since_ns;
     uint64_t since = q->unit[(complete + 1) % UNITS].since_ns;
-    return q->began_ns > since ? q->began_ns : since;
+    return q->run_since_ns > since ? q->run_since_ns : since;
 }
 
 /* How much of the stream's work has certainly run by now. */
@@ -122,12 +122,12 @@ static uint64_t cap_stream_credit(const struct vhq *q, uint64_t now)
     uint32_t complete = peek(q->complete_mark);
     if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
         return 0;
-    uint64_t ran = measure_ran(q->set, sub_floor(now, cap_stream_began(q))),
+    uint64_t ran = measure_ran(q->set, sub_floor(now, cap_stream_since(q))),
              est = q->unit[(complete + 1) % UNITS].est_ns;
     return ran < est ? ran : est;
 }
 
-uint64_t cap_stream_left(const struct vhq *q, uint64_t now)
+uint64_t cap_stream_rest_ns(const struct vhq *q, uint64_t now)
 {
     return sub_floor(cap_stream_ns(q), cap_stream_credit(q, now));
 }
@@ -170,7 +170,7 @@ bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
     if (now == 0 || cap_depth_full(q, &l))
         return cap_over(q, load, &l);
     uint64_t budget = cap_budget_ns(q->set, cap_strict(q), now);
-    uint64_t remaining = cap_stream_left(q, now);
+    uint64_t remaining = cap_stream_rest_ns(q, now);
     return remaining + load_ns(load) > budget &&
            remaining > cap_lead_ns(q->set, load_ns(load), budget) &&
            !cap_behind_fits(q->set, cap_stream_ns(q), cap_stream_oldest_ns(q), load_ns(load),
@@ -189,9 +189,9 @@ uint64_t cap_lead_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget)
     return likely(ns <= budget + budget / 2 || late > budget / 2) ? budget / 2 : late;
 }
 
-bool cap_loose_looked(const struct vhq *q, uint64_t now)
+bool cap_loose_stream_room(const struct vhq *q, uint64_t now)
 {
-    uint64_t left = (now ? cap_stream_left(q, now) : cap_stream_ns(q)) + peek(q->loose_ns);
+    uint64_t left = (now ? cap_stream_rest_ns(q, now) : cap_stream_ns(q)) + peek(q->loose_ns);
     return cap_loose_room(q->set) || (left < peek(q->set->loose_unit_ns) && !MUTANT(loose_in_line));
 }
 
@@ -217,15 +217,15 @@ bool cap_take(struct vhq *q, uint32_t load)
     return true;
 }
 
-uint64_t cap_began(const struct vhq_set *s)
+uint64_t cap_oldest_since(const struct vhq_set *s)
 {
-    return s->oldest_ns > s->progress_ns ? s->oldest_ns : s->progress_ns;
+    return s->oldest_ns > s->progress_at_ns ? s->oldest_ns : s->progress_at_ns;
 }
 
 /* How much of what is in flight has certainly run by now. */
 static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
 {
-    uint64_t ran = measure_ran(s, sub_floor(now, cap_began(s)));
+    uint64_t ran = measure_ran(s, sub_floor(now, cap_oldest_since(s)));
     if (ran >= s->oldest_est_ns)
         return s->oldest_area_ns;
     return ran * s->oldest_area_ns / s->oldest_est_ns;
@@ -235,23 +235,23 @@ static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
  * does? While a client above comes and goes, half of the device is left to that client. */
 static bool cap_side_by_side(const struct vhq *q, uint32_t parts, uint64_t now)
 {
-    bool rests = !gaps_held(q->set, sub_floor(now, REST_NS));
+    bool rests = !gaps_held_since(q->set, sub_floor(now, REST_NS));
     return pad_parts(q, parts) <= (rests ? VHQ_PARTS : VHQ_PARTS / 2) && !MUTANT(narrow_in_line);
 }
 
-bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now)
+bool cap_take_credited(struct vhq *q, uint32_t load, uint64_t now)
 {
     struct vhq_set *s = q->set;
     cap_adopt(s);
     if (cap_loose_left(s) || cap_stream_full(q, load, now) ||
-        (cap_contended(s) && shift_look(s, now) > now))
+        (cap_client_above(s) && shift_update(s, now) > now))
         return false;
-    bool strict = cap_strict(q) || gate_crowds(q, load_parts(load));
+    bool strict = cap_strict(q) || gate_serial_over(q, load_parts(load));
     uint64_t budget = cap_budget_ns(s, strict, now), credit = cap_credit(s, now);
     uint64_t sum = peek(s->area_ns);
     uint64_t lead = cap_lead_ns(s, load_area_ns(load), budget);
     uint32_t area_ns = load_area_ns(load);
-    if (cap_contended(s) && shift_outlasts(s, load_ns(load), sub_floor(sum, credit), now))
+    if (cap_client_above(s) && shift_outlasts(s, load_ns(load), sub_floor(sum, credit), now))
         return false;
     do {
         uint64_t remaining = sub_floor(sum, credit);
@@ -333,9 +333,9 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
         if (load_parts(load) > peek(q->tail_wide))
             atomic_store_explicit(&q->tail_wide, (uint8_t)load_parts(load), memory_order_relaxed);
         q->tail_counted++;
-        if (unlikely(flags & (VHQ_CLOSE | VHQ_WAITS))) {
+        if (unlikely(flags & (VHQ_OVERLAPS | VHQ_WAITS))) {
             q->tail_waits |= (flags & VHQ_WAITS) != 0;
-            q->chain = flags & VHQ_CLOSE ? CHAIN : q->chain;
+            q->chain = flags & VHQ_OVERLAPS ? CHAIN : q->chain;
         } else if (unlikely(q->chain != 0))
             q->chain--;
         gate_after(q, flags, est_ns);
@@ -376,7 +376,7 @@ static void cap_tail_done(struct vhq *q)
 }
 
 /* Acquire: the thread that looked is done with the unit that is written next. */
-bool cap_markers_out(const struct vhq *q)
+bool cap_markers_full(const struct vhq *q)
 {
     uint32_t complete = atomic_load_explicit(&q->complete_mark, memory_order_acquire);
     return peek(q->newest) - complete >= UNITS;
@@ -399,7 +399,7 @@ enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uin
     uint32_t value = peek(q->newest) + 1;
     if (unlikely(peek(q->loose_ns) != 0))
         loose_fold(q);
-    if (cap_markers_out(q))
+    if (cap_markers_full(q))
         return MARK_FULL;
     q->unit[value % UNITS] = (struct unit){
         .since_ns = clock_ns(),
@@ -484,7 +484,7 @@ void cap_join_oldest(struct vhq *q)
  * what follows would seem to begin only at a look. */
 static uint64_t cap_completed_at(const struct vhq_set *s, uint64_t expected, uint64_t now)
 {
-    return expected > s->looked_ns && expected < now ? expected : now;
+    return expected > s->polled_at_ns && expected < now ? expected : now;
 }
 
 /* Takes what is complete off the books. Returns its estimate and one more; 0: nothing completed. */
@@ -493,24 +493,24 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire);
     uint32_t complete = peek(q->complete_mark), word = cap_word(q);
     /* The number of its newest marker is never written: see left.c. */
-    if (reached(word, newest) || unlikely(q->lapse_ns != 0 && now >= q->lapse_ns &&
+    if (reached(word, newest) || unlikely(q->mark_expires_ns != 0 && now >= q->mark_expires_ns &&
                                           reached(word, newest - 1) && q->set->parked == 0))
         word = newest; /* the GPU may be ahead of the thread that placed the marker */
     if (reached(complete, word))
         return 0;
-    uint64_t est = 0, area = 0, began = cap_stream_began(q);
+    uint64_t est = 0, area = 0, began = cap_stream_since(q);
     for (uint32_t v = complete + 1; v != word + 1; v++) {
         est += q->unit[v % UNITS].est_ns;
         area += q->unit[v % UNITS].area_ns;
     }
     const struct unit *last = &q->unit[word % UNITS];
     if (unlikely(q->set->stands))
-        blocked_got_on(q);
+        blocked_stand_ends(q);
     measure_unit(q, word, now);
     /* The least part of an estimate after which something was complete of late: looks begin there.
      * All that is known is that it was not complete at the look before. */
     uint64_t most = now - began,
-             least = q->set->looked_ns > began ? q->set->looked_ns - began : most / 2,
+             least = q->set->polled_at_ns > began ? q->set->polled_at_ns - began : most / 2,
              part = least * PACE_ONE / (est + 1);
     if (most < est - est / 16 && part < q->set->pace)
         q->set->pace = part < PACE_LEAST ? PACE_LEAST : (uint32_t)part;
@@ -524,13 +524,13 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     PROBE3(complete, q->desc.stream, commands, est);
     bump(q->completed, commands);
     q->complete_sent += commands;
-    q->complete_ns = now;
-    q->began_ns = cap_completed_at(q->set, began + est, now);
+    q->completed_at_ns = now;
+    q->run_since_ns = cap_completed_at(q->set, began + est, now);
     bump(q->complete_est_ns, est);
     atomic_store_explicit(&q->complete, last->counted, memory_order_relaxed);
     atomic_store_explicit(&q->complete_mark, word, memory_order_release);
     cap_area_back(q, area);
-    atomic_fetch_add_explicit(&q->set->gpu_ns, est, memory_order_relaxed);
+    atomic_fetch_add_explicit(&q->set->done_est_ns, est, memory_order_relaxed);
     if (trace_on())
         traced_queue(TRACE_COMPLETED, q, NEVER, 0, 0);
     return est + 1;
@@ -543,7 +543,7 @@ bool cap_in_flight(const struct vhq *q)
 }
 
 /* Nothing is in flight, and no thread is about to submit: takes the vHQ off the list. */
-static bool cap_idle(struct vhq *q)
+static bool cap_unlist_idle(struct vhq *q)
 {
     if (!queue_trylock(q))
         return false;
@@ -589,23 +589,23 @@ static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
 
 static void cap_progress(struct vhq_set *s, uint64_t began, uint64_t est, uint64_t now)
 {
-    s->progress_ns = cap_completed_at(s, began + est, now);
+    s->progress_at_ns = cap_completed_at(s, began + est, now);
     /* Another thread found it: the dispatcher may be asleep until a time that was a guess. */
-    if (s->blocked_ns != 0 && !vhq_in_dispatcher())
+    if (s->blocked_since_ns != 0 && !vhq_in_dispatcher())
         dispatcher_kick(s);
     s->backoff_ns = 0;
-    if (unlikely(s->blocked_ns != 0 || s->stands))
+    if (unlikely(s->blocked_since_ns != 0 || s->stands))
         blocked_progress(s, now);
     if (unlikely(s->trials != 0))
         measure_tried(s);
 }
 
-void cap_look(struct vhq_set *s, uint64_t now)
+void cap_poll_words(struct vhq_set *s, uint64_t now)
 {
-    uint64_t began = cap_began(s), est = 0;
+    uint64_t began = cap_oldest_since(s), est = 0;
     bool any = false; /* an idle vHQ stays on the list while a thread has its lock */
     cap_adopt(s);
-    gaps_look(s, now);
+    gaps_note_hold(s, now);
     s->oldest_est_ns = s->oldest_area_ns = s->longest_est_ns = 0;
     s->oldest_ns = 0;
     s->asking = false;
@@ -615,7 +615,7 @@ void cap_look(struct vhq_set *s, uint64_t now)
         est += done;
         bool busy = cap_in_flight(q);
         any |= busy;
-        if (!busy && cap_idle(q)) {
+        if (!busy && cap_unlist_idle(q)) {
             *p = next;
             continue;
         }
@@ -625,20 +625,20 @@ void cap_look(struct vhq_set *s, uint64_t now)
     if (est != 0)
         cap_progress(s, began, est, now);
     used_look(s, any, est != 0, now);
-    s->looked_ns = now;
+    s->polled_at_ns = now;
 }
 
-void cap_settle(struct vhq *q, uint64_t now)
+void cap_complete_all(struct vhq *q, uint64_t now)
 {
     struct vhq_set *s = q->set;
-    cap_look(s, now);
+    cap_poll_words(s, now);
     uint32_t commands = (uint32_t)(peek(q->sent) - q->complete_sent);
-    uint64_t began = cap_began(s), est = peek(q->tail_est_ns);
+    uint64_t began = cap_oldest_since(s), est = peek(q->tail_est_ns);
     if (commands == 0)
         return;
     PROBE3(complete, q->desc.stream, commands, est);
     cap_forget(q);
-    q->complete_ns = q->began_ns = now;
+    q->completed_at_ns = q->run_since_ns = now;
     if (est != 0)
         cap_progress(s, began, est, now);
     if (trace_on())
@@ -664,7 +664,7 @@ bool cap_claim_tail(struct vhq *q)
     return true;
 }
 
-struct vhq *cap_unmarked(struct vhq_set *s)
+struct vhq *cap_claim_unmarked(struct vhq_set *s)
 {
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
         bool markers_out = peek(q->newest) != peek(q->complete_mark);
@@ -679,7 +679,7 @@ void cap_forget(struct vhq *q)
     uint32_t newest = peek(q->newest);
     uint64_t est = peek(q->tail_est_ns), area = q->tail_area_ns;
     if (q->set->stands)
-        blocked_got_on(q);
+        blocked_stand_ends(q);
     for (uint32_t v = peek(q->complete_mark) + 1; v != newest + 1; v++) {
         est += q->unit[v % UNITS].est_ns;
         area += q->unit[v % UNITS].area_ns;
@@ -688,7 +688,7 @@ void cap_forget(struct vhq *q)
     est += peek(q->loose_ns);
     if (peek(q->loose_ns) != 0)
         loose_end(q);
-    atomic_fetch_add_explicit(&q->set->gpu_ns, est, memory_order_relaxed);
+    atomic_fetch_add_explicit(&q->set->done_est_ns, est, memory_order_relaxed);
     atomic_store_explicit(&q->complete_est_ns, peek(q->counted_ns), memory_order_relaxed);
     bump(q->completed, peek(q->sent) - q->complete_sent);
     q->complete_sent = peek(q->sent);

@@ -35,7 +35,7 @@ void dispatcher_ready(struct vhq *q)
     struct vhq_set *s = q->set;
     /* seq_cst: tail_seq was stored before. Partner: order_head, the other way round. A listed vHQ
      * needs nothing: its head is known, and what is behind that changes nothing. */
-    if (likely(atomic_load(&q->queued)) || atomic_exchange(&q->queued, 1))
+    if (likely(atomic_load(&q->ready_listed)) || atomic_exchange(&q->ready_listed, 1))
         return;
     q->ready_next = atomic_load_explicit(&s->fresh_ready, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&s->fresh_ready, &q->ready_next, q,
@@ -62,7 +62,7 @@ void slot_release(struct vhq *q, const struct slot *slot)
         vhq_fence_put(slot->signals);
     }
     if (slot->after) {
-        if (slot->flags & SLOT_COUNTED)
+        if (slot->flags & SLOT_WAIT_COUNTED)
             fence_wait_end(slot->after);
         vhq_fence_put(slot->after);
     }
@@ -83,7 +83,7 @@ void dispatcher_retire(struct vhq *q, enum running running)
 }
 
 /* The head keeps its place, so all that follows it still does. */
-void dispatcher_part(struct vhq *q, struct slot *slot)
+void dispatcher_piece_sent(struct vhq *q, struct slot *slot)
 {
     cap_sent(q, slot->flags, slot->load, 0);
     set_lock(q->set);
@@ -119,7 +119,7 @@ static void job_run(struct vhq_set *s, const struct job *job)
     /* No run: the producer gave the command up after vhq_begin. */
     int err = slot->cmd.run ? slot->cmd.run(slot->cmd.payload) : 0;
     if (unlikely(err == VHQ_MORE)) {
-        dispatcher_part(q, slot);
+        dispatcher_piece_sent(q, slot);
         return;
     }
     if (likely(slot->cmd.run))
@@ -149,7 +149,7 @@ static void job_do(struct vhq_set *s, const struct job *job)
         job_retire(job, false);
         break;
     case JOB_MARK:
-        loose_close(job->q);
+        tail_mark_or_ask(job->q);
         set_lock(s);
         atomic_store_explicit(&job->q->running, RUN_NONE, memory_order_release);
         set_unlock(s);
@@ -250,7 +250,7 @@ static bool job_may_wait(struct vhq_set *s, const struct job *job)
 {
     if ((job->kind != JOB_RUN && job->kind != JOB_MARK) || likely(!cap_may_lack_room(job->q)))
         return false;
-    cap_look(s, clock_ns());
+    cap_poll_words(s, clock_ns());
     return cap_may_lack_room(job->q) && !MUTANT(dispatcher_stands);
 }
 
@@ -264,7 +264,7 @@ static bool dispatch(struct vhq_set *s)
         s->room = s->ops.room(s->user);
     set_lock(s);
     struct job job = order_next(s, kick);
-    bool stop = s->stage != SET_OPEN && set_idle(s);
+    bool stop = s->stage != SET_OPEN && set_empty(s);
     if (unlikely(job_may_wait(s, &job)) && (peek(s->spares) != 0 || spare_start(s)))
         lent = role_lend(s);
     set_unlock(s);

@@ -177,7 +177,7 @@ static uint32_t fence_watch(struct vhq_fence *f, bool watch)
     return watch ? atomic_fetch_or(&f->state, FENCE_WATCHED) : fence_state(f);
 }
 
-bool fence_passed(struct vhq_fence *f, bool watch)
+bool fence_wait_ready(struct vhq_fence *f, bool watch)
 {
     return vhq_fence_submitted(f) || (watch && (fence_watch(f, true) & FENCE_SUBMITTED));
 }

@@ -45,7 +45,7 @@ static void gaps_count(struct gaps *g, uint64_t ns)
     g->n = 0;
 }
 
-void gaps_look(struct vhq_set *s, uint64_t now)
+void gaps_note_hold(struct vhq_set *s, uint64_t now)
 {
     struct gaps *g = &s->gaps;
     if (!g->hold || g->several || now <= g->seen_ns)
@@ -61,28 +61,29 @@ void gaps_look(struct vhq_set *s, uint64_t now)
             gaps_count(g, came > g->over_ns ? came - g->over_ns : 0);
         g->over_ns = 0;
     }
-    if (unlikely((word != 0 || peek(s->turn_ns) == NEVER) && s->open == 0)) {
+    if (unlikely((word != 0 || peek(s->others_until_ns) == NEVER) && s->share_of == 0)) {
         /* Another process's turn is no lesson until its work has left the device. */
         if (word == 0)
-            atomic_store_explicit(&s->turn_ns, now + TURN_NS, memory_order_relaxed);
+            atomic_store_explicit(&s->others_until_ns, now + TURN_NS, memory_order_relaxed);
         else if ((word & ~s->cfg.unbounded) == 0)
-            atomic_store_explicit(&s->turn_ns, NEVER, memory_order_relaxed);
+            atomic_store_explicit(&s->others_until_ns, NEVER, memory_order_relaxed);
     }
     g->came_ns = came;
     g->seen_ns = now;
     g->over_ns = held ? 0 : g->over_ns ? g->over_ns : now;
 }
 
-void gaps_shared(struct vhq_set *s, bool shared, uint64_t now)
+void gaps_others_run(struct vhq_set *s, bool shared, uint64_t now)
 {
-    atomic_store_explicit(&s->turn_ns, shared ? NEVER : now + TURN_NS, memory_order_relaxed);
+    atomic_store_explicit(&s->others_until_ns, shared ? NEVER : now + TURN_NS,
+                          memory_order_relaxed);
 }
 
-bool gaps_held(const struct vhq_set *s, uint64_t since)
+bool gaps_held_since(const struct vhq_set *s, uint64_t since)
 {
     const struct gaps *g = &s->gaps;
     return g->several || (g->hold && (g->over_ns == 0 || g->over_ns > since || g->came_ns > since ||
-                                      peek(s->turn_ns) > since));
+                                      peek(s->others_until_ns) > since));
 }
 
 uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
@@ -93,7 +94,7 @@ uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
     if (likely(least / PART <= budget) || g->over_ns == 0 || g->several)
         return 0;
     uint64_t until = g->over_ns + least / PART;
-    if (s->shift_ns != 0 && s->shift_end_ns < until)
+    if (s->shift_begin_ns != 0 && s->shift_end_ns < until)
         until = s->shift_end_ns; /* then other processes come */
     uint64_t ahead = until > now ? until - now : 0;
     return measure_ran(s, ahead < most ? ahead : most);

@@ -12,8 +12,9 @@
  * one goes beside other streams by the strict cap.
  *
  * A gate that is due goes in front of the next command, not behind the last one. Only then is it
- * known that the next one does not overlap with its predecessor (VHQ_CLOSE), and a stream without
- * more work has no gate at its end. Where a gate cannot be had, the strict cap is the bound again.
+ * known that the next one does not overlap with its predecessor (VHQ_OVERLAPS), and a stream
+ * without more work has no gate at its end. Where a gate cannot be had, the strict cap is the bound
+ * again.
  */
 #include "vhq/internal.h"
 
@@ -28,7 +29,7 @@ static uint64_t gate_spacing(const struct vhq_set *s)
 {
     uint32_t streams = peek(s->in_flight_count);
     uint64_t budget = peek(s->budget_ns),
-             ns = cap_contended(s) ? cap_apart_ns(s, budget / VHQ_GATE_PART, budget) : ALONE_NS;
+             ns = cap_client_above(s) ? cap_apart_ns(s, budget / VHQ_GATE_PART, budget) : ALONE_NS;
     ns /= streams > 1 ? streams : 1;
     return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
 }
@@ -43,9 +44,9 @@ void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns)
         atomic_store_explicit(&q->gate_state, GATE_DUE, memory_order_relaxed);
 }
 
-bool gate_crowd(const struct vhq_set *s, uint32_t streams)
+bool gate_sum_over(const struct vhq_set *s, uint32_t streams)
 {
-    return cap_contended(s) && streams * (uint64_t)peek(s->piece_ns) > peek(s->budget_ns) &&
+    return cap_client_above(s) && streams * (uint64_t)peek(s->piece_ns) > peek(s->budget_ns) &&
            !MUTANT(pieces_uncounted);
 }
 
@@ -56,14 +57,14 @@ static uint32_t gate_others(const struct vhq *q)
     return listed > own ? listed - own : peek(q->set->area_ns) > cap_stream_ns(q);
 }
 
-bool gate_crowded(const struct vhq *q)
+bool gate_others_over(const struct vhq *q)
 {
-    return gate_crowd(q->set, gate_others(q));
+    return gate_sum_over(q->set, gate_others(q));
 }
 
-bool gate_crowds(const struct vhq *q, uint32_t parts)
+bool gate_serial_over(const struct vhq *q, uint32_t parts)
 {
-    return gate_crowded(q) && pad_parts(q, parts) > VHQ_PARTS;
+    return gate_others_over(q) && pad_parts(q, parts) > VHQ_PARTS;
 }
 
 static bool gate_place(struct vhq *q)
@@ -77,10 +78,10 @@ static bool gate_place(struct vhq *q)
     return true;
 }
 
-void gate_due(struct vhq *q, uint16_t flags)
+void gate_place_due(struct vhq *q, uint16_t flags)
 {
     if ((flags & VHQ_UNCOUNTED) || !gate_used(q->set))
         return;
-    bool placed = !(flags & VHQ_CLOSE) && gate_place(q);
+    bool placed = !(flags & VHQ_OVERLAPS) && gate_place(q);
     atomic_store_explicit(&q->gate_state, placed ? GATE_NEAR : GATE_LOST, memory_order_relaxed);
 }

@@ -62,10 +62,10 @@ enum {
     ROOM_SURE = 64,   /* commands of a stream that any driver takes at once: some let the thread
                        * wait past 1024, of all the streams that share a channel */
     MAX_EST_NS = 500 * 1000 * 1000, /* so that a unit's sum fits 32 bits: see cap.c */
-    LOAD_NS = 8,                    /* the unit of the estimate in a load */
+    LOAD_STEP_NS = 8,               /* the unit of the estimate in a load */
     LOAD_BITS = 26,
 };
-static_assert(MAX_EST_NS / LOAD_NS < 1 << LOAD_BITS, "a load has room for every estimate");
+static_assert(MAX_EST_NS / LOAD_STEP_NS < 1 << LOAD_BITS, "a load has room for every estimate");
 static_assert(VHQ_PARTS <= 1 << (32 - LOAD_BITS), "... and for every part");
 
 /* A counter that one thread at a time writes and any thread reads. */
@@ -124,7 +124,7 @@ void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket);
 void fence_signal(struct vhq_fence *f);
 /* May a wait (passed) or a re-record (displaceable) go? Only for a fence whose record has begun.
  * With `watch` the dispatchers are kicked when the answer changes. */
-bool fence_passed(struct vhq_fence *f, bool watch);
+bool fence_wait_ready(struct vhq_fence *f, bool watch);
 bool fence_displaceable(struct vhq_fence *f, bool watch);
 void fence_boost(struct vhq_fence *f);
 void fence_boost_waits(struct vhq_fence *f);
@@ -133,12 +133,12 @@ void fence_boost_waits(struct vhq_fence *f);
 
 /* Flags of a slot, beside those of its request (VHQ_*). */
 enum {
-    SLOT_TURN = 1u << 8,    /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
-    SLOT_COUNTED = 1u << 9, /* its wait is counted by `after` */
-    SLOT_WRAP = 1u << 10,   /* not a command: go on at the start of the ring */
-    SLOT_LOOSE = 1u << 11,  /* submitted while the set is alone: takes no room */
-    SLOT_PADDED = 1u << 12, /* goes although its vHQ is held, see pad.c */
-    SLOT_RECORD = 1u << 14, /* an event record, which waits for nothing: see cap_sent */
+    SLOT_TURN = 1u << 8, /* no command: a thread waits to submit by itself (VHQ_MUST_INLINE) */
+    SLOT_WAIT_COUNTED = 1u << 9, /* its wait is counted by `after` */
+    SLOT_WRAP = 1u << 10,        /* not a command: go on at the start of the ring */
+    SLOT_LOOSE = 1u << 11,       /* submitted while the set is alone: takes no room */
+    SLOT_PADDED = 1u << 12,      /* goes although its vHQ is held, see pad.c */
+    SLOT_RECORD = 1u << 14,      /* an event record, which waits for nothing: see cap_sent */
 };
 
 /* Header of one buffered command; the payload follows. One cache line. */
@@ -206,14 +206,15 @@ enum running {
     RUN_TURN, /* a thread is in the driver, see turn.c */
 };
 
-enum begun { BEGUN_NONE, BEGUN_INLINE, BEGUN_BUFFER, BEGUN_LOCKED };
+enum begun { BEGUN_NONE, BEGUN_INLINE, BEGUN_BUFFER, BEGUN_FAST };
 
 struct vhq {
     /* The producer side, under `lock`. */
     _Atomic uint32_t lock; /* see lock.h */
     struct vhq_set *set;
     struct vhq_desc desc;
-    _Atomic(const _Atomic uint32_t *) hold; /* desc.hold, or what measure_hold chose instead */
+    _Atomic(const _Atomic uint32_t *)
+        hold; /* desc.hold, or what measure_choose_hold chose instead */
     struct {
         _Atomic uint32_t how; /* enum begun; read without the lock (vhq_calling) */
         uint16_t flags;
@@ -229,7 +230,8 @@ struct vhq {
     bool awaited;             /* a thread waits for the end of RUN_TURN */
 
     struct ring ring;
-    _Atomic uint32_t queued; /* among the set's heads, or on its way there: see dispatcher_ready */
+    _Atomic uint32_t
+        ready_listed; /* among the set's heads, or on its way there: see dispatcher_ready */
     struct vhq *ready_next;
     _Atomic uint32_t own_hold;    /* vhq_hold */
     _Atomic uint64_t boost_below; /* smaller tickets are exempt from holds */
@@ -243,8 +245,8 @@ struct vhq {
     uint64_t held_since_ns;   /* when the dispatcher saw the hold; 0: not held */
     uint64_t stopping_since_ns; /* when it began, as its holder says */
     uint64_t stopping_after_ns; /* completions seen after this belong to the hold */
-    uint64_t complete_ns;       /* when a completion was last seen */
-    uint64_t began_ns;       /* when that happened by the estimates: what follows runs since then */
+    uint64_t completed_at_ns;   /* when a completion was last seen */
+    uint64_t run_since_ns;   /* when that happened by the estimates: what follows runs since then */
     uint64_t went;           /* the next ticket of the set when its last command went ... */
     uint64_t went_nth;       /* ... and that command's number in went_count */
     uint64_t peer_below;     /* a hold keeps back a write with a smaller ticket ... */
@@ -270,7 +272,7 @@ struct vhq {
     bool mark_waits;           /* a marker is due, and waits for a command that does not overlap */
     bool tail_waits;           /* a command of the tail waits for more than the device */
     bool marks;                /* vhq_leave's: the stream takes a last marker */
-    uint64_t lapse_ns;         /* when the newest marker counts as reached; 0: the GPU writes it */
+    uint64_t mark_expires_ns;  /* when the newest marker counts as reached; 0: the GPU writes it */
     /* Estimates of the loose commands of the tail, which nothing else counts; 0: there are none.
      * The thread that places a marker folds them into the tail. */
     _Atomic uint64_t loose_ns;
@@ -321,8 +323,8 @@ struct account {
 };
 struct used {
     _Atomic uint32_t least, mean, most; /* vhq_set_weigh's, of SCALE_ONE */
-    uint32_t of;              /* vhq_set_open's, until all has run out; 0: no other process works */
-    bool busy;                /* at the look before */
+    uint32_t of; /* vhq_set_pay_share's, until all has run out; 0: no other process works */
+    bool busy;   /* at the look before */
     uint64_t busy_ns, est_ns; /* busy since the last sum; the estimates at that sum */
     struct account high, sure;
 };
@@ -337,7 +339,8 @@ enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 
 struct vhq_set {
     struct vhq_config cfg;
-    /* cfg.above. Without one, and during trials, a word that is 1; while `open`, one that is 0. */
+    /* cfg.above. Without one, and during trials, a word that is 1; while `share_of`, one that is
+     * 0. */
     _Atomic(const _Atomic uint32_t *) above;
     _Atomic uint32_t budget_us, depth; /* the cap now; see vhq_set_configure */
     _Atomic uint64_t budget_ns;        /* the budget divided by the scale: see measure.c */
@@ -346,10 +349,10 @@ struct vhq_set {
     _Atomic uint32_t beside;    /* *cfg.beside when they were divided */
     _Atomic uint32_t mark_last; /* see vhq_set_mark_last */
     _Atomic uint32_t piece_ns;  /* the longest recent command that stood between gates */
-    uint32_t open;              /* vhq_set_open's `of`; then open_word holds all vHQs */
-    bool opens;                 /* it was open at some time */
-    bool stand;                 /* see vhq_set_stand */
-    _Atomic uint32_t open_word;
+    uint32_t share_of;          /* vhq_set_pay_share's `of`; then share_word holds all vHQs */
+    bool has_share;             /* it was share_of at some time */
+    bool stand;                 /* see vhq_set_hold_all */
+    _Atomic uint32_t share_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
     struct vhq_ops ops;
     void *user;
@@ -387,8 +390,9 @@ struct vhq_set {
     /* If that look found all heads held: since when the last one is, and `kick` then. 0: not so. */
     uint64_t held_since_ns;
     uint32_t held_kick;
-    uint32_t held;                    /* vHQs that are held, as far as the dispatcher saw */
-    uint64_t held_from_ns, held_ns;   /* since when without a break; the sum of such times before */
+    uint32_t held; /* vHQs that are held, as far as the dispatcher saw */
+    uint64_t any_held_since_ns,
+        total_held_ns;                /* since when without a break; the sum of such times before */
     _Atomic uint32_t in_flight_count; /* vHQs in flight, the fresh ones included */
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
@@ -402,30 +406,32 @@ struct vhq_set {
     /* cap.c */
     struct gaps gaps;
     struct used used;
-    _Atomic uint64_t turn_ns; /* until then another process may be at work in its turn */
-    struct vhq_room room;     /* ops.room's answer at the dispatcher's look */
+    _Atomic uint64_t others_until_ns; /* until then another process may be at work in its turn */
+    struct vhq_pad_room room;         /* ops.room's answer at the dispatcher's look */
     _Atomic uint64_t padded, peer_releases;
-    _Atomic uint64_t gpu_ns;         /* estimates of what completed, or was loose */
-    uint64_t progress_ns, looked_ns; /* when a completion was last seen, and last looked for */
-    uint64_t oldest_ns;              /* the oldest unit in flight: since when, and its estimates */
+    _Atomic uint64_t done_est_ns; /* estimates of what completed, or was loose */
+    uint64_t progress_at_ns,
+        polled_at_ns;   /* when a completion was last seen, and last looked for */
+    uint64_t oldest_ns; /* the oldest unit in flight: since when, and its estimates */
     uint32_t oldest_est_ns, oldest_area_ns;
-    uint32_t longest_est_ns; /* of the oldest unit of each stream */
-    bool asking;             /* the driver is asked about the work of some stream */
-    bool stands;             /* the work of some vHQ stands: see enum stands */
-    uint64_t blocked_ns;     /* since when the cap blocks and some work stands; 0: it does not */
-    uint64_t quiet_ns;       /* since when no work at all makes progress */
-    uint32_t beat;           /* shift_beat at the time of blocked_ns */
-    uint32_t admits;         /* commands that the progress guard still lets in ... */
-    uint32_t admitted;       /* ... and let in the last time, if what stood then still stands */
-    uint64_t stood_ns;       /* since when that stands; estimates of all that was let in since */
+    uint32_t longest_est_ns;   /* of the oldest unit of each stream */
+    bool asking;               /* the driver is asked about the work of some stream */
+    bool stands;               /* the work of some vHQ stands: see enum stands */
+    uint64_t blocked_since_ns; /* since when the cap blocks and some work stands; 0: it does not */
+    uint64_t quiet_since_ns;   /* since when no work at all makes progress */
+    uint32_t beat;             /* shift_beat at the time of blocked_since_ns */
+    uint32_t admits;           /* commands that the progress guard still lets in ... */
+    uint32_t admitted;         /* ... and let in the last time, if what stood then still stands */
+    uint64_t stood_ns;         /* since when that stands; estimates of all that was let in since */
     uint64_t admitted_ns;
     bool admits_idle;   /* the guard takes commands of streams with nothing in flight, too */
     bool admits_part;   /* what it lets in may take a small part of the time since stood_ns */
     bool admits_beside; /* it lets in one of such a stream, and the next when that is complete */
-    uint64_t shift_ns;  /* shift_look's answer for the last command that looked for room */
+    uint64_t shift_begin_ns; /* shift_update's answer for the last command that looked for room */
     uint64_t shift_end_ns;
-    uint32_t long_ns;         /* the longest recent command that was a unit by itself */
-    uint64_t excused_ns;      /* blocked_ns and quiet_ns leave out holds and shifts until then */
+    uint32_t long_ns; /* the longest recent command that was a unit by itself */
+    uint64_t
+        excused_ns; /* blocked_since_ns and quiet_since_ns leave out holds and shifts until then */
     uint64_t elsewhere_ns;    /* since when another process has the shift; 0: none seen */
     uint32_t scale;           /* in 256ths: how long work takes over what the estimates say */
     uint32_t since_long;      /* units since one took much longer than the estimates say */
@@ -436,7 +442,7 @@ struct vhq_set {
     uint32_t backoff_ns;
     uint32_t waits; /* for room, until some time */
 
-    struct vhq_stats past; /* sums of destroyed vHQs; and cap_lifts */
+    struct vhq_stats past; /* sums of destroyed vHQs; and guard_lifts */
 };
 
 static inline void set_lock(struct vhq_set *s)
@@ -466,7 +472,7 @@ static inline void queue_give(struct vhq *q)
 }
 void queue_unlock(struct vhq *q); /* queue_give as a call, at which tests may come in between */
 
-static inline bool set_idle(const struct vhq_set *s)
+static inline bool set_empty(const struct vhq_set *s)
 {
     /* Reads `retired` first: so a command that began before this call is never missed. */
     uint64_t retired = atomic_load_explicit(&s->retired, memory_order_acquire);
@@ -486,7 +492,7 @@ struct vhq_set *registry_first(void); /* walk by ->next, under the lock */
 void set_kick_all(void);
 void queue_free(struct vhq *q);
 /* Producer lock held. Takes the right from a call in the driver; one that returns is waited for. */
-void queue_await_nobody(struct vhq *q);
+void queue_revoke_turn(struct vhq *q);
 void queue_unpin(struct vhq *q); /* set's lock held */
 
 /* ---- turn.c ---------------------------------------------------------------------------------- */
@@ -522,23 +528,23 @@ static inline struct turn *turn_of(const struct vhq *q)
  * has come. Gives up the producer lock. False: the place was lost, and the lock is held again. */
 void turn_inline(struct turn *t);
 bool turn_take(struct turn *t, struct slot *slot, bool in_parts);
-void turn_part(struct turn *t);
+void turn_next_piece(struct turn *t);
 void turn_end(struct turn *t, int err);
 /* When what is behind the turn may go, whether its call has returned or not. Set's lock held. */
-uint64_t turn_due(struct turn *t, uint64_t now);
+uint64_t turn_deadline_ns(struct turn *t, uint64_t now);
 /* Takes the right from the call of RUN_TURN: no thread waits for it now. Set's lock held. */
-void turn_pass(struct vhq *q);
+void turn_revoke(struct vhq *q);
 /* The same for a turn that was granted and is not taken. True: its slot is no turn any more. */
 bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns);
-/* The number of the calling thread's turns. turns_begin ends those that were left by a jump: a
+/* The number of the calling thread's turns. turns_unwind ends those that were left by a jump: a
  * command that begins at `frame` cannot be within them. No lock is held. */
 extern _Thread_local uint32_t vhq_t_turns __attribute__((tls_model("initial-exec")));
-void turns_begin(const void *frame);
+void turns_unwind(const void *frame);
 /* The thread will wait for what is buffered: this ends its own turns that go in parts. */
 void turns_give_up(void);
 /* The turn of the command of q that began at `frame` and ends now; NULL: there is none. Ends the
  * turns within it, which were left by a jump. */
-struct turn *turns_end(const struct vhq *q, const void *frame);
+struct turn *turns_unwind_to(const struct vhq *q, const void *frame);
 /* A waiting turn may submit. */
 static inline void turn_grant(const struct slot *slot)
 {
@@ -554,13 +560,13 @@ static inline bool turn_granted(const struct slot *slot)
 
 /* ---- cap.c ----------------------------------------------------------------------------------- */
 
-/* A command's load: its estimate in units of LOAD_NS, and in the bits above it how many parts of
- * the device it takes, less one. */
+/* A command's load: its estimate in units of LOAD_STEP_NS, and in the bits above it how many parts
+ * of the device it takes, less one. */
 static inline uint32_t load_make(uint64_t est_ns, uint32_t parts)
 {
     uint32_t ns = (uint32_t)(est_ns < MAX_EST_NS ? est_ns : MAX_EST_NS);
     /* Not 0: area_ns == 0 means that nothing is in flight. */
-    return (ns ? (ns + LOAD_NS - 1) / LOAD_NS : 1) | (parts - 1) << LOAD_BITS;
+    return (ns ? (ns + LOAD_STEP_NS - 1) / LOAD_STEP_NS : 1) | (parts - 1) << LOAD_BITS;
 }
 static inline uint32_t cap_load(const struct vhq_req *req)
 {
@@ -568,7 +574,7 @@ static inline uint32_t cap_load(const struct vhq_req *req)
 }
 static inline uint32_t load_ns(uint32_t load)
 {
-    return (load & ((1u << LOAD_BITS) - 1)) * LOAD_NS;
+    return (load & ((1u << LOAD_BITS) - 1)) * LOAD_STEP_NS;
 }
 static inline uint32_t load_parts(uint32_t load)
 {
@@ -591,34 +597,34 @@ static inline bool cap_loose_room(const struct vhq_set *s)
 }
 /* True also if this stream has less than loose_unit_ns in flight, since streams run side by side.
  * `now`: of a look just made; 0: without a look. Submission right or set's lock held. */
-bool cap_loose_looked(const struct vhq *q, uint64_t now);
+bool cap_loose_stream_room(const struct vhq *q, uint64_t now);
 /* Takes room for a command without a lock, by what is known to be complete. */
 bool cap_take(struct vhq *q, uint32_t load);
 /* The same after a look, with credit for the time that the oldest unit has been running. Set's lock
  * held. */
-bool cap_take_looked(struct vhq *q, uint32_t load, uint64_t now);
+bool cap_take_credited(struct vhq *q, uint32_t load, uint64_t now);
 void cap_force(struct vhq *q, uint32_t load); /* takes room that is not there */
 void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load);
 /* This stream has no room for such a command, whatever others have in flight. `now`: of a look just
  * made, with the set's lock held; 0: by what is known without a look. */
 bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now);
-bool cap_contended(const struct vhq_set *s); /* a client above is there */
+bool cap_client_above(const struct vhq_set *s); /* a client above is there */
 /* More than a budget and a half: such a command goes when (nearly) nothing else is in flight. */
 bool cap_long(const struct vhq_set *s, uint64_t ns);
 /* How much of what is in flight may be left when a command of `ns` goes that does not fit. */
 uint64_t cap_lead_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget);
 /* How long the stream still needs for what it has in flight, and the most parts of the device that
  * this takes. After a look, with the set's lock held. */
-uint64_t cap_stream_left(const struct vhq *q, uint64_t now);
+uint64_t cap_stream_rest_ns(const struct vhq *q, uint64_t now);
 uint32_t cap_wide(const struct vhq *q);
 static inline bool cap_alone(const struct vhq_set *s)
 {
     return peek(*peek(s->above)) == 0 &&
            (!s->cfg.rivals || atomic_load_explicit(s->cfg.rivals, memory_order_relaxed) == 0);
 }
-void cap_look(struct vhq_set *s, uint64_t now);
+void cap_poll_words(struct vhq_set *s, uint64_t now);
 /* A vHQ whose tail has no marker; its submission right is taken. Set's lock held. */
-struct vhq *cap_unmarked(struct vhq_set *s);
+struct vhq *cap_claim_unmarked(struct vhq_set *s);
 /* May the calling thread mark the tail? If so, this takes the submission right. */
 bool cap_claim_tail(struct vhq *q);
 /* Submission right held. Counts a command that went to the driver, and places a marker if one is
@@ -661,7 +667,7 @@ static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int er
 enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t));
 /* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */
 enum mark cap_mark_gate(struct vhq *q);
-bool cap_markers_out(const struct vhq *q); /* no room for another */
+bool cap_markers_full(const struct vhq *q); /* no room for another */
 /* Not known complete, as of the last look. */
 bool cap_in_flight(const struct vhq *q);
 /* By the last look the driver may have no room in this stream: a call may wait there. Set's lock
@@ -675,7 +681,7 @@ void cap_join_oldest(struct vhq *q);
 /* Nothing of this vHQ counts as in flight any more. Submission right and set's lock held. */
 void cap_forget(struct vhq *q);
 /* All that was submitted through it is known complete. Submission right and set's lock held. */
-void cap_settle(struct vhq *q, uint64_t now);
+void cap_complete_all(struct vhq *q, uint64_t now);
 bool cap_reached(struct vhq *q, uint32_t value);
 enum {
     PACE_ONE = 256, /* the device is as fast as the estimates say */
@@ -689,9 +695,10 @@ static inline uint64_t cap_apart_ns(const struct vhq_set *s, uint64_t ns, uint64
 /* What all vHQs of the set may have in flight; what one vHQ has, by the estimates. */
 uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now);
 uint64_t cap_stream_ns(const struct vhq *q);
-uint64_t cap_stream_began(const struct vhq *q); /* since when its oldest unit has been running */
+uint64_t cap_stream_since(const struct vhq *q); /* since when its oldest unit has been running */
 void cap_adopt(struct vhq_set *s);              /* lists what is newly in flight; set's lock held */
-uint64_t cap_began(const struct vhq_set *s);    /* since when the oldest unit has been running */
+uint64_t
+cap_oldest_since(const struct vhq_set *s); /* since when the oldest unit has been running */
 
 /* ---- loose.c --------------------------------------------------------------------------------- */
 
@@ -701,9 +708,9 @@ void loose_fold(struct vhq *q);
 void loose_end(struct vhq *q);
 /* Closes a stream off by a marker, or finds it complete. The caller is no thread that submits to
  * it, and so maybe late. */
-void loose_close(struct vhq *q);
+void tail_mark_or_ask(struct vhq *q);
 /* A vHQ to be closed off, with its submission right taken. Set's lock held. */
-struct vhq *loose_next(struct vhq_set *s);
+struct vhq *loose_claim_next(struct vhq_set *s);
 
 /* ---- left.c ---------------------------------------------------------------------------------- */
 
@@ -714,15 +721,15 @@ void left_forget(struct vhq_set *s); /* set's lock held */
 /* The cap blocks the dispatcher: when to look again. The guard may let commands in. `load`: of a
  * command that has room in its stream, but not beside what all have in flight; 0: there is none.
  * Set's lock held. */
-uint64_t blocked_due(struct vhq_set *s, uint32_t load, uint64_t now);
+uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now);
 void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now); /* the guard let one in */
 void blocked_end(struct vhq_set *s);                                   /* nothing is buffered */
-void blocked_room(struct vhq_set *s, uint64_t now);     /* the cap let a command in */
-void blocked_progress(struct vhq_set *s, uint64_t now); /* something is complete */
-void blocked_got_on(struct vhq *q); /* q made progress, or is gone. If the set's `stands` */
+void blocked_cap_let_in(struct vhq_set *s, uint64_t now); /* the cap let a command in */
+void blocked_progress(struct vhq_set *s, uint64_t now);   /* something is complete */
+void blocked_stand_ends(struct vhq *q); /* q made progress, or is gone. If the set's `stands` */
 /* A hold that stopped the device, too, has ended: nothing could make progress meanwhile. Holds of
  * several vHQs at a time count once. Set's lock held. */
-void blocked_held(struct vhq_set *s, uint64_t held_ns, uint64_t now);
+void blocked_excuse_hold(struct vhq_set *s, uint64_t total_held_ns, uint64_t now);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */
 
@@ -736,7 +743,7 @@ void measure_scale(struct vhq_set *s, uint32_t scale);
 void measure_begin(struct vhq_set *s);
 void measure_tried(struct vhq_set *s); /* one more of the trials is over */
 void measure_relax(struct vhq_set *s);
-void measure_hold(struct vhq *q);
+void measure_choose_hold(struct vhq *q);
 /* How much of an estimate has surely run in `ns`. */
 static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 {
@@ -745,22 +752,22 @@ static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 
 /* ---- shift.c --------------------------------------------------------------------------------- */
 
-enum { SHIFT_NS = 3907 * 1000 }; /* not a multiple of usual request periods */
+enum { SHIFT_BASE_NS = 3907 * 1000 }; /* not a multiple of usual request periods */
 static inline bool shift_any(const struct vhq_set *s)
 {
     return s->cfg.shift && peek(*s->cfg.shift) % VHQ_SHIFT_BEAT >= 2 * VHQ_SHIFT_OF;
 }
 /* When the set's shift began, or when its next one begins; 0: the set needs none. Set's lock
  * held. */
-uint64_t shift_look(struct vhq_set *s, uint64_t now);
+uint64_t shift_update(struct vhq_set *s, uint64_t now);
 /* The same for the process at `place` of so many. */
 uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now);
-/* `at` is early in the shift: the device still has work of the one before. As of shift_look. */
+/* `at` is early in the shift: the device still has work of the one before. As of shift_update. */
 bool shift_shared(const struct vhq_set *s, uint64_t at);
 /* When the set's own shift ends; 0: it is another's, or shared still. Set's lock held. */
-uint64_t shift_own_ns(struct vhq_set *s, uint64_t now);
+uint64_t shift_own_end_ns(struct vhq_set *s, uint64_t now);
 /* A command of `ns` would not end in the shift, behind what is in flight, and may wait for the next
- * one. As of shift_look. */
+ * one. As of shift_update. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now);
 /* How much of `most` runs out by the end of the shift; at least the budget. Set's lock held. */
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now);
@@ -777,13 +784,13 @@ void used_sum(struct vhq_set *s, uint64_t est_ns, struct vhq_stats *out);
 /* ---- gaps.c: set's lock held ----------------------------------------------------------------- */
 
 void gaps_of(struct vhq_set *s, const struct vhq_desc *desc); /* a vHQ comes */
-void gaps_look(struct vhq_set *s, uint64_t now);
+void gaps_note_hold(struct vhq_set *s, uint64_t now);
 /* After a look: how much more than the budget may be in flight. */
 uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now);
 /* After a look: did a client hold since then? True also where that is not known. */
-bool gaps_held(const struct vhq_set *s, uint64_t since);
+bool gaps_held_since(const struct vhq_set *s, uint64_t since);
 /* Work of a client above runs beside the set's, or does no more. */
-void gaps_shared(struct vhq_set *s, bool shared, uint64_t now);
+void gaps_others_run(struct vhq_set *s, bool shared, uint64_t now);
 
 /* ---- gate.c ---------------------------------------------------------------------------------- */
 
@@ -797,19 +804,19 @@ static inline bool gate_used(const struct vhq_set *s)
     return s->cfg.gates && atomic_load_explicit(s->cfg.gates, memory_order_relaxed) != 0;
 }
 /* This vHQ's work in flight can be stopped, so the cap need not be strict. */
-static inline bool gate_deep(const struct vhq *q)
+static inline bool gate_can_stop(const struct vhq *q)
 {
     return gate_used(q->set) && peek(q->gate_state) != GATE_LOST;
 }
 /* May so many streams have more than the budget in front of their gates, with long commands? */
-bool gate_crowd(const struct vhq_set *s, uint32_t streams);
+bool gate_sum_over(const struct vhq_set *s, uint32_t streams);
 /* The same for the other streams in flight. */
-bool gate_crowded(const struct vhq *q);
+bool gate_others_over(const struct vhq *q);
 /* And do they not fit side by side with a command of so many parts? Set's lock held. */
-bool gate_crowds(const struct vhq *q, uint32_t parts);
-/* Submission right held. gate_due: a command is about to go, and a gate may be due. gate_count: one
- * that counts went, with gates in use. */
-void gate_due(struct vhq *q, uint16_t flags);
+bool gate_serial_over(const struct vhq *q, uint32_t parts);
+/* Submission right held. gate_place_due: a command is about to go, and a gate may be due.
+ * gate_count: one that counts went, with gates in use. */
+void gate_place_due(struct vhq *q, uint16_t flags);
 void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns);
 static inline void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
 {
@@ -818,7 +825,7 @@ static inline void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
 }
 
 /* May a late marker stand behind another stream's wait? See vhq_config.stands. */
-static inline bool set_stands(const struct vhq_set *s)
+static inline bool set_stream_waits(const struct vhq_set *s)
 {
     return s->cfg.stands && peek(*s->cfg.stands) != 0;
 }
@@ -830,8 +837,8 @@ static inline void submit_before(struct vhq *q, uint16_t flags)
     if (flags & SLOT_LOOSE)
         return;
     if (unlikely(peek(q->gate_state) != GATE_NEAR))
-        gate_due(q, flags);
-    if (unlikely(q->mark_waits) && !(flags & VHQ_CLOSE))
+        gate_place_due(q, flags);
+    if (unlikely(q->mark_waits) && !(flags & VHQ_OVERLAPS))
         cap_mark(q);
 }
 
@@ -879,7 +886,7 @@ void heads_forget(struct vhq *q);
 /* What to do next, as of this value of `kick`. Grants turns by itself. Set's lock held. */
 struct job order_next(struct vhq_set *s, uint32_t kick);
 /* The hold of a vHQ is over, or the vHQ goes. Does nothing if it is not held. Set's lock held. */
-void order_hold_ends(struct vhq *q, uint64_t now);
+void order_end_hold(struct vhq *q, uint64_t now);
 static inline bool word_held(const struct vhq *q)
 {
     const _Atomic uint32_t *hold = peek(q->hold);
@@ -892,10 +899,10 @@ static inline bool order_held(const struct vhq *q)
 /* Is no smaller ticket buffered? Without `turns`, turns do not count; with `legacy`, only blocking
  * streams and the legacy one do. Stops at the first one found: the heap has early ones first. Set's
  * lock held. */
-bool order_passed(struct vhq_set *s, uint64_t below, bool turns, bool legacy);
+bool order_drained(struct vhq_set *s, uint64_t below, bool turns, bool legacy);
 /* The same without turns, and without what cannot go before one is granted. `of`: only this vHQ,
  * and what the legacy stream's rule may put ahead of it; NULL: all. */
-bool order_passed_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of);
+bool order_drained_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of);
 /* Raises the boost bound of a vHQ or a set. True: it was lower. */
 bool order_boost(_Atomic uint64_t *boost_below, uint64_t below);
 
@@ -908,7 +915,7 @@ void dispatcher_ready(struct vhq *q);
  * submission right from now on. Set's lock held. */
 void dispatcher_retire(struct vhq *q, enum running running);
 /* A part of the ring's head went, and another follows. No lock held. */
-void dispatcher_part(struct vhq *q, struct slot *slot);
+void dispatcher_piece_sent(struct vhq *q, struct slot *slot);
 /* The ring's head goes to the driver. */
 void slot_submitted(struct vhq *q, const struct slot *slot);
 /* The same, and gives back what the slot holds: its fences count as submitted. No lock held. */

@@ -17,7 +17,7 @@ static int left_mark(void *user, struct vhq *q, void *stream, uint32_t value)
     if (q->marks && s->ops.mark(user, q, stream, value) == 0)
         return 0;
     uint64_t ns = peek(s->area_ns);
-    q->lapse_ns = clock_ns() + (s->scale > SCALE_ONE ? ns * s->scale / SCALE_ONE : ns);
+    q->mark_expires_ns = clock_ns() + (s->scale > SCALE_ONE ? ns * s->scale / SCALE_ONE : ns);
     q->ahead[value % UNITS] = 0;
     return 0;
 }
@@ -34,7 +34,7 @@ bool vhq_leave(struct vhq *q, bool marks)
         return false;
     vhq_drain(q, true);
     queue_lock(q);
-    queue_await_nobody(q);
+    queue_revoke_turn(q);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);
     q->marks = marks;
@@ -45,10 +45,10 @@ bool vhq_leave(struct vhq *q, bool marks)
     bool complete = ask && s->ops.complete(s->user, q, q->desc.stream);
     set_lock(s);
     if (complete)
-        cap_settle(q, clock_ns());
+        cap_complete_all(q, clock_ns());
     else
-        cap_look(s, clock_ns());
-    if (cap_markers_out(q))
+        cap_poll_words(s, clock_ns());
+    if (cap_markers_full(q))
         cap_join_oldest(q);
     set_unlock(s);
     if (left_unmarked(q))
@@ -62,7 +62,7 @@ bool vhq_leave(struct vhq *q, bool marks)
     return left;
 }
 
-bool vhq_left(const struct vhq *q)
+bool vhq_leave_pending(const struct vhq *q)
 {
     return cap_in_flight(q);
 }

@@ -26,7 +26,7 @@ void loose_fold(struct vhq *q)
         return;
     /* First it counts as in flight, then no longer as loose: at no moment as neither. */
     atomic_fetch_add_explicit(&q->set->area_ns, ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&q->set->gpu_ns, sum - ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&q->set->done_est_ns, sum - ns, memory_order_relaxed);
     bump(q->counted, n);
     bump(q->counted_ns, ns);
     bump(q->tail_est_ns, ns);
@@ -44,7 +44,7 @@ static bool loose_complete(struct vhq *q)
     if (!s->ops.complete || !s->ops.complete(s->user, q, q->desc.stream))
         return false;
     set_lock(s);
-    cap_settle(q, clock_ns());
+    cap_complete_all(q, clock_ns());
     set_unlock(s);
     return true;
 }
@@ -52,9 +52,9 @@ static bool loose_complete(struct vhq *q)
 /* Loose commands may long be complete. A marker in the legacy stream follows what the blocking
  * streams have been given since, and what they are given next follows it. In any stream a marker
  * may stand behind a wait of another stream. */
-void loose_close(struct vhq *q)
+void tail_mark_or_ask(struct vhq *q)
 {
-    bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = set_stands(q->set);
+    bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = set_stream_waits(q->set);
     bool asks = stands || (loose && q->desc.kind == VHQ_LEGACY);
     if ((loose || stands) && loose_complete(q))
         return;
@@ -66,7 +66,7 @@ void loose_close(struct vhq *q)
     atomic_store_explicit(&q->asks, true, memory_order_relaxed);
 }
 
-struct vhq *loose_next(struct vhq_set *s)
+struct vhq *loose_claim_next(struct vhq_set *s)
 {
     if (likely(peek(s->loose) == 0) || cap_alone(s))
         return NULL;

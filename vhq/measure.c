@@ -67,20 +67,20 @@ static void measure_above(struct vhq_set *s)
     static const _Atomic uint32_t somebody = 1, nobody = 0;
     bool tried = s->cfg.above && (s->trials == 0 || MUTANT(alone_untried));
     atomic_store_explicit(&s->above,
-                          s->open != 0 ? &nobody
-                          : tried      ? s->cfg.above
-                                       : &somebody,
+                          s->share_of != 0 ? &nobody
+                          : tried          ? s->cfg.above
+                                           : &somebody,
                           memory_order_relaxed);
 }
 
 /* q is held by its own word, or with all others of the set. Set's lock held. */
-void measure_hold(struct vhq *q)
+void measure_choose_hold(struct vhq *q)
 {
     static const _Atomic uint32_t held = 1;
     const struct vhq_set *s = q->set;
     const _Atomic uint32_t *word = !q->desc.hold ? NULL
                                    : s->stand    ? &held
-                                   : s->open     ? &s->open_word
+                                   : s->share_of ? &s->share_word
                                                  : q->desc.hold;
     atomic_store_explicit(&q->hold, word, memory_order_relaxed);
 }
@@ -88,10 +88,10 @@ void measure_hold(struct vhq *q)
 static void hold_all(struct vhq_set *s)
 {
     for (struct vhq *q = s->all; q; q = q->next)
-        measure_hold(q);
+        measure_choose_hold(q);
 }
 
-void vhq_set_stand(struct vhq_set *set, bool stand)
+void vhq_set_hold_all(struct vhq_set *set, bool stand)
 {
     set_lock(set);
     set->stand = stand;
@@ -99,20 +99,20 @@ void vhq_set_stand(struct vhq_set *set, bool stand)
     set_unlock(set);
 }
 
-void vhq_set_open(struct vhq_set *set, uint32_t of)
+void vhq_set_pay_share(struct vhq_set *set, uint32_t of)
 {
     set_lock(set);
     uint32_t word = 0;
-    cap_look(set, clock_ns()); /* counts until now */
+    cap_poll_words(set, clock_ns()); /* counts until now */
     for (const struct vhq *q = set->all; q; q = q->next)
         if (q->desc.hold)
             word |= atomic_load_explicit(q->desc.hold, memory_order_relaxed);
-    atomic_store_explicit(&set->open_word, word & set->cfg.unbounded, memory_order_relaxed);
-    if (of || set->open)
-        gaps_shared(set, of, clock_ns());
-    set->open = of;
+    atomic_store_explicit(&set->share_word, word & set->cfg.unbounded, memory_order_relaxed);
+    if (of || set->share_of)
+        gaps_others_run(set, of, clock_ns());
+    set->share_of = of;
     hold_all(set);
-    set->opens = true;
+    set->has_share = true;
     measure_above(set);
     set_unlock(set);
     if (!atomic_load(&vhq_forked))
@@ -146,11 +146,11 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     uint64_t since = q->unit[value % UNITS].since_ns;
     /* Work that came later may go before a stream of lower priority. */
     if (MUTANT(feedback_ignored) || ahead == 0 || q->desc.priority != s->first ||
-        (!s->open && gaps_held(s, since)) || shift_shared(s, since))
+        (!s->share_of && gaps_held_since(s, since)) || shift_shared(s, since))
         return;
     uint64_t took = now > since ? now - since : 0;
-    uint32_t least = measure_ratio(s->looked_ns > since ? s->looked_ns - since : 0, ahead),
-             most = measure_ratio(s->open ? took / s->open : took, ahead);
+    uint32_t least = measure_ratio(s->polled_at_ns > since ? s->polled_at_ns - since : 0, ahead),
+             most = measure_ratio(s->share_of ? took / s->share_of : took, ahead);
     /* Do units that take much longer than estimated come again? Commands that count as long already
      * go one at a time, whatever the scale. */
     bool longer = unlikely(least > SCALE_ONE + SCALE_ONE / 4) && least > s->scale / 2 &&
@@ -161,10 +161,11 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     } else if (s->since_long < RECALL && ++s->since_long == RECALL) {
         s->recurs = false;
     }
-    if (least > s->scale + s->scale / 4 && !s->open)
+    if (least > s->scale + s->scale / 4 && !s->share_of)
         measure_scale(s, least);
     else if (most < s->scale) {
-        uint32_t part = s->recurs && !s->open && !MUTANT(long_forgotten) ? RELEASE_SLOWLY : RELEASE;
+        uint32_t part =
+            s->recurs && !s->share_of && !MUTANT(long_forgotten) ? RELEASE_SLOWLY : RELEASE;
         measure_scale(s, s->scale - (s->scale - most + part - 1) / part);
     }
 }

@@ -58,7 +58,7 @@ struct scan {
 static uint64_t scan_now(struct scan *c)
 {
     if (c->now == 0)
-        gaps_look(c->s, c->now = clock_ns());
+        gaps_note_hold(c->s, c->now = clock_ns());
     return c->now;
 }
 
@@ -97,12 +97,12 @@ bool order_boost(_Atomic uint64_t *boost_below, uint64_t below)
 static bool held_measured(const struct vhq_set *s, const _Atomic uint32_t *hold)
 {
     uint32_t word = hold ? atomic_load_explicit(hold, memory_order_relaxed) : 0;
-    return word != 0 && ((word & ~s->cfg.unbounded) == 0 || s->opens);
+    return word != 0 && ((word & ~s->cfg.unbounded) == 0 || s->has_share);
 }
 
 static bool fences_ready(const struct slot *slot)
 {
-    return (!slot->after || MUTANT(wait_unordered) || fence_passed(slot->after, true)) &&
+    return (!slot->after || MUTANT(wait_unordered) || fence_wait_ready(slot->after, true)) &&
            (!slot->displaces || MUTANT(rerecord_unordered) ||
             fence_displaceable(slot->displaces, true));
 }
@@ -138,7 +138,7 @@ static void boost_heads(struct scan *c, const struct vhq *q, uint64_t ticket, bo
 static void boost_fences(struct scan *c, struct slot *slot)
 {
     struct vhq_fence *f = slot->after;
-    if (f && !fence_passed(f, false) && !(peek(f->state) & FENCE_BOOSTED)) {
+    if (f && !fence_wait_ready(f, false) && !(peek(f->state) & FENCE_BOOSTED)) {
         c->job = (struct job){.kind = JOB_BOOST, .fence = f};
         return;
     }
@@ -170,7 +170,7 @@ static void hold_look_at(struct scan *c, uint64_t since, const _Atomic uint64_t 
         c->job.wake_ns = now + look;
 }
 
-static void hold_began(struct scan *c, struct vhq *q)
+static void scan_held(struct scan *c, struct vhq *q)
 {
     uint64_t now = scan_now(c);
     c->plain = false;
@@ -181,7 +181,7 @@ static void hold_began(struct scan *c, struct vhq *q)
             traced_queue(TRACE_HELD, q, NEVER, 0, 0);
     }
     if (!c->looked && c->s->cfg.times && peek(c->s->area_ns) != 0) {
-        cap_look(c->s, now);
+        cap_poll_words(c->s, now);
         c->looked = true;
     }
     c->held++;
@@ -192,25 +192,25 @@ static void hold_began(struct scan *c, struct vhq *q)
     hold_look_at(c, q->held_since_ns, q->desc.hold_since);
 }
 
-void order_hold_ends(struct vhq *q, uint64_t now)
+void order_end_hold(struct vhq *q, uint64_t now)
 {
     if (q->held_since_ns == 0)
         return;
     uint64_t held_ns = times_hold_ends(q, now);
     if (gate_used(q->set))
-        blocked_held(q->set, held_ns, now);
+        blocked_excuse_hold(q->set, held_ns, now);
     PROBE2(release, q->desc.stream, held_ns);
     if (trace_on())
         traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
 }
 
-static void hold_ended(struct scan *c, struct vhq *q)
+static void scan_unheld(struct scan *c, struct vhq *q)
 {
     if (q->held_since_ns == 0)
         return;
     if (MUTANT(lost_on_release) && ring_head(&q->ring))
         ring_head(&q->ring)->cmd.run = NULL;
-    order_hold_ends(q, scan_now(c));
+    order_end_hold(q, scan_now(c));
 }
 
 /* NULL: it is empty, and leaves the heads. Partner: dispatcher_ready. */
@@ -219,11 +219,11 @@ static struct slot *order_head(struct scan *c, struct vhq *q)
     struct slot *slot = ring_head(&q->ring);
     if (likely(slot))
         return slot;
-    hold_ended(c, q);
-    atomic_store(&q->queued, 0);
-    /* If a producer published meanwhile and saw `queued` still set, the vHQ is ours again. */
+    scan_unheld(c, q);
+    atomic_store(&q->ready_listed, 0);
+    /* If a producer published meanwhile and saw `ready_listed` still set, the vHQ is ours again. */
     slot = ring_head(&q->ring);
-    return slot && !atomic_exchange(&q->queued, 1) ? slot : NULL;
+    return slot && !atomic_exchange(&q->ready_listed, 1) ? slot : NULL;
 }
 
 static bool order_dropping(const struct scan *c, const struct vhq *q, const struct slot *slot)
@@ -250,9 +250,9 @@ static void scan_turn(struct scan *c, struct vhq *q)
 {
     if (!q->turn)
         return; /* the call has returned */
-    uint64_t due = turn_due(q->turn, scan_now(c));
+    uint64_t due = turn_deadline_ns(q->turn, scan_now(c));
     if (due <= scan_now(c))
-        turn_pass(q);
+        turn_revoke(q);
     else if (due < c->job.wake_ns)
         c->job.wake_ns = due;
 }
@@ -292,7 +292,7 @@ static void scan_tickets(struct scan *c)
 static void scan_look(struct scan *c)
 {
     if (!c->looked)
-        cap_look(c->s, scan_now(c));
+        cap_poll_words(c->s, scan_now(c));
     c->looked = true;
 }
 
@@ -327,14 +327,14 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
         held = hold_late(c, q, held);
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (held && !exempt) {
-        hold_began(c, q);
+        scan_held(c, q);
         c->settles |= held_measured(q->set, q->desc.hold);
         exempt = peer_release(q, slot->ticket, scan_now(c), &c->job.wake_ns);
         if (!exempt && (likely(c->s->room.parts == 0) || !scan_pads(c, q, slot)))
             return false;
         slot->flags |= exempt ? 0 : SLOT_PADDED;
     } else {
-        hold_ended(c, q);
+        scan_unheld(c, q);
     }
     exempt = exempt || (q->desc.level > c->s->lowest && !MUTANT(level_inverted));
     if (!legacy_ready(c, q, slot->ticket)) {
@@ -361,7 +361,7 @@ static bool scan_stream_full(struct scan *c, struct vhq *q, uint32_t load)
     if (alone ? cap_loose_room(c->s) : !cap_stream_full(q, load, 0))
         return false;
     scan_look(c);
-    return alone ? !cap_loose_looked(q, scan_now(c)) : cap_stream_full(q, load, scan_now(c));
+    return alone ? !cap_loose_stream_room(q, scan_now(c)) : cap_stream_full(q, load, scan_now(c));
 }
 
 /* When the command was buffered, less was known of its time. */
@@ -388,7 +388,8 @@ static __attribute__((noinline)) bool guard_admits(const struct vhq_set *s, cons
 /* All of a few streams wait for room. With many, a look at all heads would cost too much. */
 static bool order_rounds(const struct vhq_set *s)
 {
-    return s->blocked_ns != 0 && s->heads > 1 && s->heads <= ROUND_MOST && !MUTANT(streams_in_line);
+    return s->blocked_since_ns != 0 && s->heads > 1 && s->heads <= ROUND_MOST &&
+           !MUTANT(streams_in_line);
 }
 
 /* Since when a stream's next command could have gone: since it was called, or the one before it
@@ -518,12 +519,12 @@ static bool order_room(struct scan *c, struct vhq *q, struct slot *slot)
         slot->flags |= SLOT_LOOSE;
     if (!(loose ? cap_loose_room(c->s) : cap_take(q, slot->load))) {
         scan_look(c);
-        if (!(loose ? cap_loose_looked(q, scan_now(c))
-                    : cap_take_looked(q, slot->load, scan_now(c))))
+        if (!(loose ? cap_loose_stream_room(q, scan_now(c))
+                    : cap_take_credited(q, slot->load, scan_now(c))))
             return false;
     }
-    if (unlikely(c->s->blocked_ns != 0))
-        blocked_room(c->s, scan_now(c));
+    if (unlikely(c->s->blocked_since_ns != 0))
+        blocked_cap_let_in(c->s, scan_now(c));
     return true;
 }
 
@@ -538,12 +539,12 @@ static bool order_mark(struct scan *c, struct vhq *q)
 static void order_capped(struct scan *c, const struct slot *first)
 {
     struct vhq_set *s = c->s;
-    if (order_mark(c, cap_unmarked(s)))
+    if (order_mark(c, cap_claim_unmarked(s)))
         return;
     s->poll_due = s->wordless != 0 || s->asking;
     if (!first && cap_alone(s))
         first = c->full; /* which waits for room in its stream, or in all */
-    uint64_t due = blocked_due(s, first ? first->load : 0, scan_now(c));
+    uint64_t due = blocked_wake_ns(s, first ? first->load : 0, scan_now(c));
     if (due < c->job.wake_ns)
         c->job.wake_ns = due;
 }
@@ -563,13 +564,13 @@ static void order_choose(struct scan *c)
     } else if (free_slot) {
         order_go(c, first_free, free_slot);
     } else if (unlikely(c->admitted) &&
-               (!cap_contended(c->s) || shift_look(c->s, scan_now(c)) <= c->now)) {
+               (!cap_client_above(c->s) || shift_update(c->s, scan_now(c)) <= c->now)) {
         order_admit(c, c->admitted);
     } else if (slot || c->full) {
         order_capped(c, slot);
     } else if (c->pads || c->settles) {
         scan_look(c);
-        order_mark(c, cap_unmarked(c->s)); /* or it would not be known when there is room */
+        order_mark(c, cap_claim_unmarked(c->s)); /* or it would not be known when there is room */
     } else if (c->least.earliest == NEVER) {
         blocked_end(c->s);
     }
@@ -775,11 +776,11 @@ struct job order_next(struct vhq_set *s, uint32_t kick)
     if (held_still(&c, kick))
         return c.job;
     heads_adopt(s);
-    if (order_mark(&c, loose_next(s)))
+    if (order_mark(&c, loose_claim_next(s)))
         return c.job;
     if (unlikely(peek(s->mark_last) != 0)) {
         cap_adopt(s);
-        if (order_mark(&c, cap_unmarked(s)))
+        if (order_mark(&c, cap_claim_unmarked(s)))
             return c.job;
         atomic_store(&s->mark_last, 0);
     }
@@ -831,7 +832,7 @@ static struct slot *ring_returned(struct ring *r)
     return left ? slot : NULL;
 }
 
-bool order_passed(struct vhq_set *s, uint64_t below, bool turns, bool legacy)
+bool order_drained(struct vhq_set *s, uint64_t below, bool turns, bool legacy)
 {
     bool passed = true;
     heads_adopt(s);
@@ -855,7 +856,7 @@ static bool blocked_head(const struct least *b, const struct vhq *q, const struc
     if ((slot->flags & SLOT_TURN) || peek(q->running) == RUN_TURN || ahead < slot->ticket)
         return true;
     /* It is not looked up where the record stands: it may be behind one of them. */
-    return b->earliest != NEVER && slot->after && !fence_passed(slot->after, false);
+    return b->earliest != NEVER && slot->after && !fence_wait_ready(slot->after, false);
 }
 
 static bool may_go_ahead(const struct vhq *q, const struct vhq *of)
@@ -864,7 +865,7 @@ static bool may_go_ahead(const struct vhq *q, const struct vhq *of)
     return !of || q == of || legacy_rule;
 }
 
-bool order_passed_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of)
+bool order_drained_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of)
 {
     static const struct least all = {0};
     struct least blocked = least_none; /* turns, and what stands behind them */

@@ -20,12 +20,12 @@ uint32_t pad_parts(const struct vhq *with, uint32_t parts)
 
 bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now)
 {
-    const struct vhq_room *room = &q->set->room;
-    if (!(slot->flags & VHQ_BESIDE) || peek(q->own_hold) != 0 || room->until_ns <= now)
+    const struct vhq_pad_room *room = &q->set->room;
+    if (!(slot->flags & VHQ_MAY_PAD) || peek(q->own_hold) != 0 || room->until_ns <= now)
         return false;
     if (slot->flags & VHQ_UNCOUNTED)
         return true;
     if (pad_parts(q, load_parts(slot->load)) > room->parts)
         return false;
-    return now + cap_stream_left(q, now) + load_ns(slot->load) <= room->until_ns;
+    return now + cap_stream_rest_ns(q, now) + load_ns(slot->load) <= room->until_ns;
 }

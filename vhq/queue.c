@@ -1,10 +1,10 @@
 /*
  * queue.c - a vHQ from the calling thread's side: begin and end of commands, birth and death.
  *
- * Most commands may go straight to the driver (inline): vhq_lock says so. For the others vhq_begin
- * decides: inline; into the ring (buffer); or, for what cannot be copied, a *turn*, which is a
- * place in the ring without a command. When that place is reached, the waiting thread submits and
- * not the dispatcher. To every rule a turn is a command like any other.
+ * Most commands may go straight to the driver (inline): vhq_begin_fast says so. For the others
+ * vhq_begin decides: inline; into the ring (buffer); or, for what cannot be copied, a *turn*, which
+ * is a place in the ring without a command. When that place is reached, the waiting thread submits
+ * and not the dispatcher. To every rule a turn is a command like any other.
  */
 #include "vhq/internal.h"
 
@@ -21,7 +21,7 @@ enum {
     DIRECT_BYTES = 256,
 };
 
-static_assert(!(VHQ_OVERTAKES & (0xffff | VHQ_IN_PARTS)), "a bit of its own");
+static_assert(!(VHQ_OVERTAKES & (0xffff | VHQ_IN_PIECES)), "a bit of its own");
 
 /* The fence of a command that was begun inside another one's run, until vhq_end. */
 static _Thread_local struct vhq_fence *t_nested __attribute__((tls_model("initial-exec")));
@@ -91,7 +91,7 @@ static inline void begin_inline(struct vhq *q, const struct vhq_req *req, uint16
 /* Nothing is ahead of a command that comes now, in any vHQ of the set. */
 static inline bool inline_first(const struct vhq *q, bool held_ok)
 {
-    return set_idle(q->set) &&
+    return set_empty(q->set) &&
            atomic_load_explicit(&q->running, memory_order_acquire) == RUN_NONE &&
            (held_ok || !order_held(q));
 }
@@ -102,7 +102,7 @@ static inline bool inline_allowed(const struct vhq *q, const struct vhq_req *req
     if (req->flags & VHQ_OVERTAKES)
         return true;
     return inline_first(q, held_ok) &&
-           (!fence_begun(req->after) || fence_passed(req->after, false)) &&
+           (!fence_begun(req->after) || fence_wait_ready(req->after, false)) &&
            (!fence_begun(req->displaces) || fence_displaceable(req->displaces, false));
 }
 
@@ -118,11 +118,11 @@ static __attribute__((noinline)) bool inline_room_looked(struct vhq *q, uint32_t
         cap_poll(q);
     uint64_t now = clock_ns();
     set_lock(s);
-    cap_look(s, now);
-    bool room = cap_take_looked(q, q->cur.load, now);
+    cap_poll_words(s, now);
+    bool room = cap_take_credited(q, q->cur.load, now);
     set_unlock(s);
     bool out = peek(q->newest) != peek(q->complete_mark);
-    if (!room && peek(q->tail_est_ns) != 0 && !((flags & VHQ_CLOSE) && out))
+    if (!room && peek(q->tail_est_ns) != 0 && !((flags & VHQ_OVERLAPS) && out))
         cap_mark(q);
     return room;
 }
@@ -130,14 +130,14 @@ static __attribute__((noinline)) bool inline_room_looked(struct vhq *q, uint32_t
 static __attribute__((noinline)) bool loose_room_looked(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    if (cap_loose_looked(q, 0))
+    if (cap_loose_stream_room(q, 0))
         return true;
     if (peek(q->loose_ns) != 0)
         cap_mark(q); /* some of it may be complete */
     uint64_t now = clock_ns();
     set_lock(s);
-    cap_look(s, now);
-    bool room = cap_loose_looked(q, now);
+    cap_poll_words(s, now);
+    bool room = cap_loose_stream_room(q, now);
     set_unlock(s);
     return room;
 }
@@ -207,8 +207,8 @@ static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t
 {
     struct slot *slot = ring_reserve(&q->ring, bytes);
     slot->flags =
-        (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_CLOSE | VHQ_AFTER_ALL | VHQ_BESIDE | VHQ_PEER |
-                                 VHQ_WAITS | VHQ_GATED | (bytes ? VHQ_LEARNS : 0)));
+        (uint16_t)(req->flags & (VHQ_UNCOUNTED | VHQ_OVERLAPS | VHQ_AFTER_ALL | VHQ_MAY_PAD |
+                                 VHQ_PEER | VHQ_WAITS | VHQ_GATED | (bytes ? VHQ_LEARNS : 0)));
     if (unlikely(req->flags & VHQ_PEER))
         atomic_fetch_add_explicit(&q->peers, 1, memory_order_relaxed);
     slot->load = cap_load(req);
@@ -221,7 +221,7 @@ static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t
      * that sees this ticket sees all commands that ended before it began; partner: order_next. */
     slot->ticket = atomic_fetch_add_explicit(&q->set->issued, 1, memory_order_acq_rel);
     if (slot->after && fence_wait_begin(slot->after))
-        slot->flags |= SLOT_COUNTED;
+        slot->flags |= SLOT_WAIT_COUNTED;
     if (slot->signals) {
         slot->flags |= SLOT_RECORD;
         fence_begin_buffered(slot->signals, q, slot->ticket);
@@ -271,7 +271,7 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req, struct turn *t)
         waiter_tell(q->set);
         if (req->boost)
             dispatcher_kick(q->set);
-    } while (!turn_take(t, slot, req->flags & VHQ_IN_PARTS));
+    } while (!turn_take(t, slot, req->flags & VHQ_IN_PIECES));
     return VHQ_INLINE;
 }
 
@@ -293,8 +293,8 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
     return VHQ_BUFFER;
 }
 
-static inline bool lock_room(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks,
-                             uint32_t room)
+static inline bool fast_take_room(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks,
+                                  uint32_t room)
 {
     q->cur.flags = VHQ_UNCOUNTED;
     if (flags & VHQ_UNCOUNTED)
@@ -309,18 +309,18 @@ static inline bool lock_room(struct vhq *q, uint32_t flags, uint64_t est_ns, uin
     return !(flags & VHQ_ALONE) && cap_take(q, q->cur.load);
 }
 
-bool vhq_lock(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room)
+bool vhq_begin_fast(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room)
 {
     if (unlikely(vhq_t_turns != 0))
         return false;
     queue_lock(q);
     if (unlikely(!inline_first(q, false) && !MUTANT(plain_overtakes)) ||
-        unlikely(!lock_room(q, flags, est_ns, blocks, room))) {
+        unlikely(!fast_take_room(q, flags, est_ns, blocks, room))) {
         queue_give(q);
         return false;
     }
     submit_before(q, q->cur.flags);
-    begun(q, BEGUN_LOCKED);
+    begun(q, BEGUN_FAST);
     return true;
 }
 
@@ -342,7 +342,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
     }
     uint16_t flags;
     if (unlikely(vhq_t_turns != 0))
-        turns_begin(req->frame);
+        turns_unwind(req->frame);
     if (unlikely(req->after || req->displaces)) {
         fence_await(req->after);
         fence_await(req->displaces);
@@ -350,7 +350,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
     queue_lock(q);
     if (req->displaces)
         fence_displace(req->displaces);
-    if (unlikely((req->flags & (VHQ_MUST_BUFFER | VHQ_IN_PARTS)) ||
+    if (unlikely((req->flags & (VHQ_MUST_BUFFER | VHQ_IN_PIECES)) ||
                  !inline_allowed(q, req, false) || !inline_room(q, req, &flags)))
         return begin_slow(q, req, cmd);
     begin_inline(q, req, flags);
@@ -360,11 +360,11 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 }
 
 /* Waits for its turn again, as for any command. Without a turn nothing waits. */
-void vhq_part(struct vhq *q)
+void vhq_next_piece(struct vhq *q)
 {
     struct turn *t = passive() ? NULL : turn_of(q);
     if (t)
-        turn_part(t);
+        turn_next_piece(t);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -378,7 +378,7 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
         t_nested = NULL;
         return;
     }
-    struct turn *t = unlikely(vhq_t_turns != 0) ? turns_end(q, frame) : NULL;
+    struct turn *t = unlikely(vhq_t_turns != 0) ? turns_unwind_to(q, frame) : NULL;
     if (unlikely(t)) {
         turn_end(t, driver_result);
         return;
@@ -400,7 +400,7 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
             slot->cmd.run = NULL; /* given up; its place in the order remains */
         slot_publish(q, slot);
     } break;
-    case BEGUN_LOCKED: /* vhq_unlock's */
+    case BEGUN_FAST: /* vhq_end_fast's */
     case BEGUN_NONE:
         break;
     }
@@ -408,7 +408,7 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
     queue_give(q);
 }
 
-void vhq_unlock(struct vhq *q, int driver_result)
+void vhq_end_fast(struct vhq *q, int driver_result)
 {
     if (!(q->cur.flags & SLOT_LOOSE))
         cap_sent_counted(q, q->cur.flags, q->cur.load, driver_result);
@@ -445,7 +445,7 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
         set->vhqs++;
         DL_APPEND(set->all, q);
         if (set->stand)
-            measure_hold(q);
+            measure_choose_hold(q);
         set->wordless += !desc->done;
         gaps_of(set, desc);
         set->lowest = desc->level < set->lowest ? desc->level : set->lowest;
@@ -467,11 +467,11 @@ void queue_free(struct vhq *q)
     free(q);
 }
 
-void queue_await_nobody(struct vhq *q)
+void queue_revoke_turn(struct vhq *q)
 {
     set_lock(q->set);
     q->awaited = true;
-    turn_pass(q);
+    turn_revoke(q);
     set_unlock(q->set);
 }
 
@@ -497,7 +497,7 @@ void vhq_destroy(struct vhq *q)
     set_lock(q->set);
     q->dead = true;
     set_unlock(q->set);
-    queue_await_nobody(q);
+    queue_revoke_turn(q);
     queue_give(q);
     while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
         futex_wait(&q->running, seen, NEVER);
@@ -506,10 +506,10 @@ void vhq_destroy(struct vhq *q)
     registry_lock(); /* fence_boost may be looking at it */
     set_lock(s);
     heads_forget(q);
-    order_hold_ends(q, clock_ns()); /* what the drain let go went during a hold */
+    order_end_hold(q, clock_ns()); /* what the drain let go went during a hold */
     waiter_forget(s, q);
     cap_forget(q);
-    cap_look(s, clock_ns());
+    cap_poll_words(s, clock_ns());
     for (struct vhq **p = &s->in_flight; *p; p = &(*p)->in_flight_next)
         if (*p == q) {
             *p = q->in_flight_next;

@@ -14,7 +14,7 @@ static uint64_t stream_residue(const struct vhq *q, uint64_t now)
     if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
         return all;
     const struct unit *u = &q->unit[(complete + 1) % UNITS];
-    uint64_t since = q->complete_ns > u->since_ns ? q->complete_ns : u->since_ns;
+    uint64_t since = q->completed_at_ns > u->since_ns ? q->completed_at_ns : u->since_ns;
     uint64_t ran = now > since ? now - since : 0, est = gate_used(q->set) ? u->est_ns : all;
     return ran < u->est_ns && ran < est ? est - ran : est;
 }
@@ -26,14 +26,14 @@ void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
         return;
     uint64_t now = clock_ns();
     set_lock(set);
-    cap_look(set, now);
+    cap_poll_words(set, now);
     for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next) {
         /* Its hold word stops it at the gate now, and nothing of it runs. A stream that came to the
          * gate before the hold began has passed it. */
         const _Atomic uint64_t *since = q->desc.hold_since;
         uint32_t complete = peek(q->complete_mark);
         if (gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1 &&
-            !(since && q->complete_ns < peek(*since)))
+            !(since && q->completed_at_ns < peek(*since)))
             continue;
         uint64_t ns = stream_residue(q, now);
         out->running |= peek(q->counted) != peek(q->complete);

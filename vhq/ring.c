@@ -97,7 +97,7 @@ struct slot *ring_reserve(struct ring *r, uint32_t bytes)
 
 void ring_publish(struct ring *r)
 {
-    /* seq_cst: see dispatcher_ready, which then looks at `queued`. */
+    /* seq_cst: see dispatcher_ready, which then looks at `ready_listed`. */
     atomic_store(&r->tail_seq, peek(r->tail_seq) + 1);
 }
 

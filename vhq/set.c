@@ -100,7 +100,7 @@ bool vhq_set_alone(const struct vhq_set *set)
 
 bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns)
 {
-    return peek(set->turn_ns) <= since_ns;
+    return peek(set->others_until_ns) <= since_ns;
 }
 
 void vhq_set_park(struct vhq_set *set, bool park)
@@ -115,7 +115,7 @@ void vhq_set_park(struct vhq_set *set, bool park)
         dispatcher_kick(set);
 }
 
-void vhq_set_tighten(struct vhq_set *set)
+void vhq_set_tick(struct vhq_set *set)
 {
     if (atomic_load(&vhq_forked))
         return;
@@ -156,7 +156,7 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
     set_lock(s);
     for (struct vhq *q = s->all; q; q = q->next) {
         q->dead = true;
-        turn_pass(q);
+        turn_revoke(q);
         called |= atomic_load_explicit(&q->turns, memory_order_acquire) != 0;
     }
     set_unlock(s);

@@ -43,25 +43,25 @@ uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now)
     }
 }
 
-uint64_t shift_look(struct vhq_set *s, uint64_t now)
+uint64_t shift_update(struct vhq_set *s, uint64_t now)
 {
     uint32_t word = shift_word(s), place = word % VHQ_SHIFT_OF,
              of = word / VHQ_SHIFT_OF % VHQ_SHIFT_OF,
              doubled = word / VHQ_SHIFT_LONG % (VHQ_SHIFT_BEAT / VHQ_SHIFT_LONG);
-    uint64_t length = (uint64_t)SHIFT_NS << doubled;
-    s->shift_ns = of > 1 && place < of ? shift_from(place, of, length, now) : 0;
-    s->shift_end_ns = s->shift_ns + length;
-    return s->shift_ns;
+    uint64_t length = (uint64_t)SHIFT_BASE_NS << doubled;
+    s->shift_begin_ns = of > 1 && place < of ? shift_from(place, of, length, now) : 0;
+    s->shift_end_ns = s->shift_begin_ns + length;
+    return s->shift_begin_ns;
 }
 
 bool shift_shared(const struct vhq_set *s, uint64_t at)
 {
-    return s->shift_ns != 0 && at < s->shift_ns + 2 * peek(s->budget_us) * NS_PER_US;
+    return s->shift_begin_ns != 0 && at < s->shift_begin_ns + 2 * peek(s->budget_us) * NS_PER_US;
 }
 
-uint64_t shift_own_ns(struct vhq_set *s, uint64_t now)
+uint64_t shift_own_end_ns(struct vhq_set *s, uint64_t now)
 {
-    uint64_t from = shift_look(s, now);
+    uint64_t from = shift_update(s, now);
     return from != 0 && !shift_shared(s, now) ? s->shift_end_ns : 0;
 }
 
@@ -74,16 +74,16 @@ static uint64_t shift_rest(const struct vhq_set *s, uint64_t now)
  * all would wait for as long as the longest takes. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now)
 {
-    uint64_t most = (s->shift_end_ns - s->shift_ns) / FEWEST, left = shift_rest(s, now);
-    return s->shift_ns != 0 && cap_long(s, ns) && ns <= most && ahead_ns + ns > left;
+    uint64_t most = (s->shift_end_ns - s->shift_begin_ns) / FEWEST, left = shift_rest(s, now);
+    return s->shift_begin_ns != 0 && cap_long(s, ns) && ns <= most && ahead_ns + ns > left;
 }
 
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now)
 {
     /* By the estimates, that is with the scale. */
-    uint64_t from = shift_look(s, now), least = peek(s->budget_ns),
+    uint64_t from = shift_update(s, now), least = peek(s->budget_ns),
              left = measure_ran(s, shift_rest(s, now));
-    if (from == 0 || !cap_contended(s) || left >= most)
+    if (from == 0 || !cap_client_above(s) || left >= most)
         return most;
     return left > least ? left : least;
 }

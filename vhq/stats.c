@@ -32,7 +32,7 @@ void vhq_get_stats(struct vhq *q, struct vhq_stats *out)
     if (stats_none(out))
         return;
     set_lock(q->set);
-    cap_look(q->set, clock_ns());
+    cap_poll_words(q->set, clock_ns());
     stats_add(out, q);
     set_unlock(q->set);
 }
@@ -43,11 +43,11 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
         return;
     set_lock(set);
     uint64_t now = clock_ns();
-    cap_look(set, now);
+    cap_poll_words(set, now);
     *out = set->past;
     out->at_ns = now;
-    out->held_ns = set->held_ns + (set->held ? now - set->held_from_ns : 0);
-    uint64_t est_ns = peek(set->gpu_ns);
+    out->total_held_ns = set->total_held_ns + (set->held ? now - set->any_held_since_ns : 0);
+    uint64_t est_ns = peek(set->done_est_ns);
     out->padded = peek(set->padded);
     out->peer_releases = peek(set->peer_releases);
     out->in_flight_ns = peek(set->area_ns);
@@ -63,11 +63,11 @@ void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
     set_unlock(set);
 }
 
-void vhq_set_company(struct vhq_set *set, const void *stream, const struct vhq *own,
-                     struct vhq_company *out)
+void vhq_set_device_work(struct vhq_set *set, const void *stream, const struct vhq *own,
+                         struct vhq_device_work *out)
 {
     enum { FEW = 8 }; /* beside more there are others in any case: none is looked at */
-    *out = (struct vhq_company){.own = false};
+    *out = (struct vhq_device_work){.own = false};
     set_lock(set);
     cap_adopt(set);
     if (peek(set->in_flight_count) > FEW)
@@ -82,7 +82,8 @@ void vhq_set_company(struct vhq_set *set, const void *stream, const struct vhq *
             out->others++;
             out->others_ns = ns > out->others_ns ? ns : out->others_ns;
         }
-    out->shift_end_ns = cap_contended(set) && shift_any(set) ? shift_own_ns(set, clock_ns()) : 0;
+    out->shift_end_ns =
+        cap_client_above(set) && shift_any(set) ? shift_own_end_ns(set, clock_ns()) : 0;
     set_unlock(set);
 }
 

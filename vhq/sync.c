@@ -20,24 +20,24 @@ enum {
 
 /* ---- drain ----------------------------------------------------------------------------------- */
 
-bool vhq_idle(struct vhq *q)
+bool vhq_empty(struct vhq *q)
 {
     return ring_empty(&q->ring);
 }
 
-bool vhq_busy(struct vhq *q)
+bool vhq_pending(struct vhq *q)
 {
     uint64_t complete = atomic_load_explicit(&q->submitted_seq, memory_order_acquire);
     return atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) != complete ||
            peek(q->waiting) != 0;
 }
 
-bool vhq_set_idle(struct vhq_set *set)
+bool vhq_set_empty(struct vhq_set *set)
 {
-    return set_idle(set);
+    return set_empty(set);
 }
 
-bool vhq_set_blocking_idle(struct vhq_set *set)
+bool vhq_set_blocking_empty(struct vhq_set *set)
 {
     bool idle = true;
     set_lock(set);
@@ -83,7 +83,7 @@ void vhq_drain_for_end(struct vhq *q, bool boost)
 static int set_drain(struct vhq_set *s, struct vhq *q, enum vhq_drain what, bool boost,
                      uint64_t deadline_ns)
 {
-    if (set_idle(s) || passive())
+    if (set_empty(s) || passive())
         return 0;
     uint64_t below = atomic_load_explicit(&s->issued, memory_order_acquire);
     if (boost) {
@@ -238,8 +238,8 @@ static void patience_probe(struct patience *p, struct vhq *q)
     /* No thread can place a marker while one is in the driver, and that may never come back. */
     uint64_t now = clock_ns();
     set_lock(q->set);
-    if (q->turn && turn_due(q->turn, now) <= now)
-        turn_pass(q);
+    if (q->turn && turn_deadline_ns(q->turn, now) <= now)
+        turn_revoke(q);
     set_unlock(q->set);
     if (gate_used(q->set) && order_held(q))
         return; /* a marker would only pile up behind a gate */
@@ -292,7 +292,7 @@ static void patience_end(const struct patience *p)
 static void sync_look(struct vhq *q)
 {
     set_lock(q->set);
-    cap_look(q->set, clock_ns());
+    cap_poll_words(q->set, clock_ns());
     set_unlock(q->set);
 }
 
@@ -303,7 +303,7 @@ static void sync_settle(struct vhq *q, uint64_t target)
         return;
     set_lock(q->set);
     if (peek(q->sent) == target)
-        cap_settle(q, clock_ns());
+        cap_complete_all(q, clock_ns());
     set_unlock(q->set);
     claim_drop(q, claim);
 }
@@ -350,7 +350,7 @@ static void sync_marked(struct vhq *q)
 /* The vHQ is drained. */
 static void sync_queue(struct vhq *q)
 {
-    if ((q->desc.kind != VHQ_NONBLOCKING || set_stands(q->set)) && q->set->ops.complete)
+    if ((q->desc.kind != VHQ_NONBLOCKING || set_stream_waits(q->set)) && q->set->ops.complete)
         sync_asked(q);
     else
         sync_marked(q);
@@ -365,7 +365,7 @@ static inline bool finish_needed(const struct vhq *q)
 /* Waits for what a stream that has ended left in flight: no marker can be put behind that. */
 static void sync_left(struct vhq *q)
 {
-    if (q->lapse_ns == 0)
+    if (q->mark_expires_ns == 0)
         sync_asked(q);
 }
 
@@ -394,7 +394,7 @@ bool vhq_in_flight(const struct vhq *q)
     return vhq_loose(q) || (cap_in_flight(q) && !MUTANT(tail_unasked));
 }
 
-bool vhq_untold(const struct vhq *q)
+bool vhq_needs_query(const struct vhq *q)
 {
     bool marked = q->desc.done && peek(q->newest) != peek(q->complete_mark);
     return vhq_loose(q) || (!marked && vhq_in_flight(q));
@@ -405,14 +405,14 @@ uint64_t vhq_sent(const struct vhq *q)
     return atomic_load_explicit(&q->sent, memory_order_acquire);
 }
 
-void vhq_settle(struct vhq *q, uint64_t sent)
+void vhq_note_complete(struct vhq *q, uint64_t sent)
 {
     struct vhq_set *s = q->set;
     if (!vhq_in_flight(q) || passive() || !queue_trylock(q))
         return;
     bool mine = claim_locked(q) && set_trylock(s);
     if (mine && peek(q->sent) == sent)
-        cap_settle(q, clock_ns());
+        cap_complete_all(q, clock_ns());
     if (mine)
         set_unlock(s);
     queue_unlock(q);
@@ -457,6 +457,6 @@ void vhq_set_finish(struct vhq_set *set)
     /* What was settled otherwise is still listed, and a look reads the words of listed vHQs. */
     set_lock(set);
     left_forget(set);
-    cap_look(set, clock_ns());
+    cap_poll_words(set, clock_ns());
     set_unlock(set);
 }

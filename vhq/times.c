@@ -21,10 +21,10 @@ void times_hold_begins(struct vhq *q, uint64_t now)
     bool by_word =
         since && q->desc.hold && atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
     uint64_t began = by_word ? atomic_load_explicit(since, memory_order_relaxed) : now;
-    bool fresh = now - s->looked_ns < FRESH_NS;
+    bool fresh = now - s->polled_at_ns < FRESH_NS;
 
     if (s->held++ == 0)
-        s->held_from_ns = now;
+        s->any_held_since_ns = now;
     q->held_since_ns = now;
     q->padded = false;
     q->stopping_since_ns = began != 0 && began < now ? began : now;
@@ -39,14 +39,14 @@ uint64_t times_hold_ends(struct vhq *q, uint64_t now)
 
     bump(q->holds, 1u);
     if (--s->held == 0)
-        s->held_ns += now - s->held_from_ns;
+        s->total_held_ns += now - s->any_held_since_ns;
     q->held_since_ns = 0;
     if (!t)
         return held;
     count(t, t->hold, held);
     /* What has no marker yet runs behind the last command that has one. With padding the device
      * does not stop. */
-    if (q->complete_ns > q->stopping_after_ns && !q->padded)
-        count(t, t->stop, q->complete_ns - q->stopping_since_ns + peek(q->tail_est_ns));
+    if (q->completed_at_ns > q->stopping_after_ns && !q->padded)
+        count(t, t->stop, q->completed_at_ns - q->stopping_since_ns + peek(q->tail_est_ns));
     return held;
 }

@@ -6,7 +6,7 @@
  * thread does next. So no lock is held during the call. The thread has the submission right
  * (RUN_TURN). What others call for the stream stands behind it in the ring until the call returns,
  * or has been in the driver for so long that what is submitted now comes behind it there, too:
- * natively a second call never waits for the first. Then the right is taken away (turn_pass), and
+ * natively a second call never waits for the first. Then the right is taken away (turn_revoke), and
  * no thread waits for the call any more, whatever happens to the vHQ.
  *
  * A turn that waits for its place in the ring (SLOT_TURN) gives its slot up when the call begins.
@@ -170,13 +170,13 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
     return true;
 }
 
-void turn_part(struct turn *t)
+void turn_next_piece(struct turn *t)
 {
     struct slot *slot = t->parts;
     if (!slot || t->over)
         return;
     atomic_store_explicit(&t->granted, TURN_WAITS, memory_order_relaxed);
-    dispatcher_part(t->q, slot);
+    dispatcher_piece_sent(t->q, slot);
     dispatcher_kick(t->q->set);
     turn_await(t);
     if (!t->over)
@@ -185,14 +185,14 @@ void turn_part(struct turn *t)
 
 /* ---- while it is in the driver: set's lock held ---------------------------------------------- */
 
-uint64_t turn_due(struct turn *t, uint64_t now)
+uint64_t turn_deadline_ns(struct turn *t, uint64_t now)
 {
     if (t->seen_ns == 0)
         t->seen_ns = now;
     return t->seen_ns + GUARD_MS * NS_PER_MS;
 }
 
-void turn_pass(struct vhq *q)
+void turn_revoke(struct vhq *q)
 {
     if (!q->turn)
         return;
@@ -208,7 +208,7 @@ static void turn_fences(const struct turn *t)
 {
     if (t->signals)
         fence_signal(t->signals);
-    if (t->after && (t->ticket == NEVER || (t->flags & SLOT_COUNTED)))
+    if (t->after && (t->ticket == NEVER || (t->flags & SLOT_WAIT_COUNTED)))
         fence_wait_end(t->after);
     if (t->ticket == NEVER)
         return; /* the references are the caller's */
@@ -218,7 +218,7 @@ static void turn_fences(const struct turn *t)
 }
 
 /* True: the right is still the call's, and cannot be taken any more. */
-static bool turn_ends(const struct turn *t)
+static bool turn_keep_right(const struct turn *t)
 {
     struct vhq *q = t->q;
     set_lock(q->set);
@@ -229,7 +229,7 @@ static bool turn_ends(const struct turn *t)
     return mine;
 }
 
-static void parts_end(struct turn *t, int err)
+static void pieces_end(struct turn *t, int err)
 {
     struct vhq *q = t->q;
     struct vhq_set *s = q->set;
@@ -259,8 +259,8 @@ void turn_end(struct turn *t, int err)
     vhq_t_turns--;
     if (t->parts) {
         bump(q->inlined, 1u);
-        parts_end(t, err);
-    } else if (turn_ends(t)) {
+        pieces_end(t, err);
+    } else if (turn_keep_right(t)) {
         bump(q->inlined, 1u);
         cap_sent(q, t->flags, t->load, err);
         turn_fences(t);
@@ -315,7 +315,7 @@ bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns)
     const struct slot *slot = t->slot;
     if (!slot || t->begun || slot->after || slot->displaces || slot->signals)
         return false;
-    uint64_t due = turn_due(t, now);
+    uint64_t due = turn_deadline_ns(t, now);
     if (due <= now)
         turn_withdraw(t);
     else if (due < *wake_ns)
@@ -324,7 +324,7 @@ bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns)
 }
 
 /* True: it waited, and does no more. The vHQ of a turn that was taken back may be gone. */
-static bool turn_waits_no_more(struct turn *t)
+static bool turn_stop_waiting(struct turn *t)
 {
     if (t->over || atomic_load_explicit(&t->granted, memory_order_acquire) == TURN_TAKEN_BACK)
         return true;
@@ -345,8 +345,8 @@ void turns_give_up(void)
         struct turn *t = t_turns[i];
         if (!t->parts || t->over || MUTANT(jumps_unseen))
             continue;
-        if (!turn_waits_no_more(t))
-            parts_end(t, 0);
+        if (!turn_stop_waiting(t))
+            pieces_end(t, 0);
         t->over = true;
     }
 }
@@ -374,7 +374,7 @@ static bool turn_left(const struct turn *t, const void *frame)
 /* t is the newest turn of its thread. */
 static void turn_abandon(struct turn *t)
 {
-    if (!turn_waits_no_more(t)) {
+    if (!turn_stop_waiting(t)) {
         turn_end(t, 0);
         return;
     }
@@ -382,13 +382,13 @@ static void turn_abandon(struct turn *t)
     atomic_store_explicit(&t->taken, 0, memory_order_release);
 }
 
-void turns_begin(const void *frame)
+void turns_unwind(const void *frame)
 {
     while (vhq_t_turns && turn_left(t_turns[vhq_t_turns - 1], frame) && !MUTANT(jumps_unseen))
         turn_abandon(t_turns[vhq_t_turns - 1]);
 }
 
-struct turn *turns_end(const struct vhq *q, const void *frame)
+struct turn *turns_unwind_to(const struct vhq *q, const void *frame)
 {
     uint32_t n = vhq_t_turns;
     for (; n != 0; n--) {

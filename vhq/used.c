@@ -23,10 +23,11 @@ void vhq_set_weigh(struct vhq_set *set, struct vhq_weights w)
 
 void used_look(struct vhq_set *s, bool busy, bool completed, uint64_t now)
 {
-    if ((busy || completed || s->used.busy) && s->looked_ns != 0 && now > s->looked_ns)
-        s->used.busy_ns += s->used.of ? (now - s->looked_ns) / s->used.of : now - s->looked_ns;
-    if (s->open || !busy) /* what it left runs out between others' turns, too */
-        s->used.of = s->open;
+    if ((busy || completed || s->used.busy) && s->polled_at_ns != 0 && now > s->polled_at_ns)
+        s->used.busy_ns +=
+            s->used.of ? (now - s->polled_at_ns) / s->used.of : now - s->polled_at_ns;
+    if (s->share_of || !busy) /* what it left runs out between others' turns, too */
+        s->used.of = s->share_of;
     s->used.busy = busy;
 }
 

@@ -38,7 +38,7 @@ enum vhq_kind {
  * One buffered command. `payload` is aligned to VHQ_PAYLOAD_ALIGN and lives until `run` (or `drop`,
  * if the vHQ was reset) has returned. `run` makes the driver call in the dispatcher thread, with no
  * lock of vhq held. It returns 0 or the driver's positive error. `run` of a command with
- * VHQ_IN_PARTS may return VHQ_MORE, and is called again when the next part may go.
+ * VHQ_IN_PIECES may return VHQ_MORE, and is called again when the next part may go.
  */
 struct vhq_cmd {
     int (*run)(void *payload);
@@ -58,7 +58,7 @@ static inline uint32_t vhq_parts(uint64_t blocks, uint32_t room)
 
 /* What the holders of a vHQ leave: the set's commands may together take so many parts of the
  * device, if they end before `until_ns`. 0 parts: none may go. */
-struct vhq_room {
+struct vhq_pad_room {
     uint32_t parts;
     uint64_t until_ns;
 };
@@ -90,7 +90,7 @@ struct vhq_ops {
     bool (*failed)(void *user, struct vhq *q, int err);
     /* What the clients that hold the set's vHQs leave of the device. The dispatcher asks before
      * each of its looks. NULL: what is held waits. */
-    struct vhq_room (*room)(void *user);
+    struct vhq_pad_room (*room)(void *user);
 };
 
 /* The owner's histograms: times[bucket(ns)] is a count. Called and written with a lock held. */
@@ -170,15 +170,15 @@ void vhq_set_park(struct vhq_set *set, bool park);
  * cap bounds it (vhq_config.rivals). `of` processes take turns on the device, this one among them:
  * of the time that it is busy, one part in `of` counts. Repeat the call from time to time:
  * unbounded bits and new vHQs are seen then. 0: that is over. */
-void vhq_set_open(struct vhq_set *set, uint32_t of);
+void vhq_set_pay_share(struct vhq_set *set, uint32_t of);
 /* True: all its vHQs that others can hold are held, new ones too, whatever their words say. False:
  * no longer. */
-void vhq_set_stand(struct vhq_set *set, bool stand);
+void vhq_set_hold_all(struct vhq_set *set, bool stand);
 /* Has no other process had its turn on the device since then, as far as looks tell? */
 bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns);
 /* To be called from time to time: closes quiet streams off, too, once the set is no longer
  * alone. */
-void vhq_set_tighten(struct vhq_set *set);
+void vhq_set_tick(struct vhq_set *set);
 /* Puts a marker behind what went last in each stream: the driver cannot be asked. */
 void vhq_set_mark_last(struct vhq_set *set);
 
@@ -200,10 +200,10 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
 void *vhq_user(const struct vhq *q);
 /* The stream goes, or has another owner from now on: nothing is submitted through the vHQ any more,
  * and vhq_destroy is due. True: something is in flight. It stays counted in the cap until
- * vhq_destroy, which is to wait until vhq_left is false, as of the last look at the set. `marks`:
- * the calling thread may put a last marker into the stream. Waits as vhq_destroy does. */
+ * vhq_destroy, which is to wait until vhq_leave_pending is false, as of the last look at the set.
+ * `marks`: the calling thread may put a last marker into the stream. Waits as vhq_destroy does. */
 bool vhq_leave(struct vhq *q, bool marks);
-bool vhq_left(const struct vhq *q);
+bool vhq_leave_pending(const struct vhq *q);
 /* The vHQ must be drained. Waits only for a call of ops that another thread makes for it. Forgets
  * what is in flight. Not to be called within one of the vHQ's own commands. */
 void vhq_destroy(struct vhq *q);
@@ -223,23 +223,24 @@ enum {
     VHQ_UNCOUNTED = 1u << 0,   /* waits, host functions, records: do not consume the cap */
     VHQ_MUST_INLINE = 1u << 1, /* cannot be copied: vhq_begin waits until the caller may submit */
     VHQ_MUST_BUFFER =
-        1u << 2,         /* not to run in the calling thread (deferred destroys): always VHQ_BUFFER
+        1u << 2, /* not to run in the calling thread (deferred destroys): always VHQ_BUFFER
                           * for up to 256 bytes. Without another thread (within a command's run, in
                           * a forked child, no memory) vhq_end runs it */
-    VHQ_CLOSE = 1u << 3, /* overlaps with the one before it: no gate between the two, and no marker
+    VHQ_OVERLAPS =
+        1u << 3, /* overlaps with the one before it: no gate between the two, and no marker
                           * if that can wait */
     VHQ_AFTER_ALL = 1u << 4, /* goes after all that was begun before it in the set: it may stop a
                               * hardware queue that streams share */
-    VHQ_BESIDE = 1u << 5,    /* may go while its vHQ is held, where ops->room has room: its estimate
+    VHQ_MAY_PAD = 1u << 5,   /* may go while its vHQ is held, where ops->room has room: its estimate
                               * and its part of the device are known, or it needs neither */
     VHQ_LEARNS = 1u << 6, /* its payload begins with the address of a struct vhq_learned, which is
                            * read again before it is submitted: more may be known by then */
     /* It goes to the driver in parts. Each waits for holds and takes room by itself, but all have
      * one place in the order. est_ns is that of one part. It never goes past the ring. */
-    VHQ_IN_PARTS = 1u << 18,
+    VHQ_IN_PIECES = 1u << 18,
     VHQ_PEER = 1u << 7,   /* another process may wait for it: see vhq_config.peer_us */
     VHQ_WAITS = 1u << 13, /* it waits for something: its time says nothing of other commands */
-    VHQ_ALONE = 1u << 19, /* vhq_lock: only while there is no cap (vhq_set_alone) */
+    VHQ_ALONE = 1u << 19, /* vhq_begin_fast: only while there is no cap (vhq_set_alone) */
     VHQ_GATED = 1u << 15, /* it has gates of its own, as close to each other as its stream's */
 };
 
@@ -275,15 +276,15 @@ struct vhq_req {
 enum { VHQ_INLINE = 0, VHQ_BUFFER = 1 };
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);
 void vhq_end(struct vhq *q, const void *frame, int driver_result);
-/* Call it between the two, if the caller submits a command with VHQ_IN_PARTS itself: a part went to
- * the driver, and another follows. Waits until that may go. */
-void vhq_part(struct vhq *q);
+/* Call it between the two, if the caller submits a command with VHQ_IN_PIECES itself: a part went
+ * to the driver, and another follows. Waits until that may go. */
+void vhq_next_piece(struct vhq *q);
 /* vhq_begin for a command without fences. True: nothing is in the way, and the producer lock is
- * held; the caller makes the driver call now, then calls vhq_unlock. False: the lock is not held;
+ * held; the caller makes the driver call now, then calls vhq_end_fast. False: the lock is not held;
  * call vhq_begin. `flags`: VHQ_UNCOUNTED, or VHQ_ALONE and VHQ_GATED. `room`, unless uncounted: how
  * many of its blocks fit the device at a time. Not for the dispatcher, nor in a forked child. */
-bool vhq_lock(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room);
-void vhq_unlock(struct vhq *q, int driver_result);
+bool vhq_begin_fast(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks, uint32_t room);
+void vhq_end_fast(struct vhq *q, int driver_result);
 
 /* How many producer locks the calling thread holds, and VHQ_DISPATCHER. */
 enum { VHQ_DISPATCHER = 1u << 16 };
@@ -322,10 +323,10 @@ void vhq_fence_drain(struct vhq_fence *f, bool boost);
 
 /* ---- drain, sync, hold, reset -------------------------------------------------------------- */
 
-bool vhq_idle(struct vhq *q);           /* nothing buffered in this vHQ */
-bool vhq_set_idle(struct vhq_set *set); /* nothing buffered in the context: one atomic load */
+bool vhq_empty(struct vhq *q);           /* nothing buffered in this vHQ */
+bool vhq_set_empty(struct vhq_set *set); /* nothing buffered in the context: one atomic load */
 /* What the device may have to do when a command goes into a stream. */
-struct vhq_company {
+struct vhq_device_work {
     bool own;              /* work of that stream */
     uint32_t others;       /* how many other streams of the set have work there */
     uint64_t others_ns;    /* the most that one of them has, by the estimates */
@@ -333,10 +334,10 @@ struct vhq_company {
 };
 /* As of the last look. Of many streams only others and shift_end_ns are told. `own`: the stream's
  * vHQ; NULL: it is found by its handle. Takes a lock. */
-void vhq_set_company(struct vhq_set *set, const void *stream, const struct vhq *own,
-                     struct vhq_company *out);
+void vhq_set_device_work(struct vhq_set *set, const void *stream, const struct vhq *own,
+                         struct vhq_device_work *out);
 /* Is nothing buffered in its VHQ_BLOCKING ones? Looks at each, under the set's lock. */
-bool vhq_set_blocking_idle(struct vhq_set *set);
+bool vhq_set_blocking_empty(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */
 /* Waits until everything buffered at the time of the call was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
@@ -370,16 +371,16 @@ void vhq_set_sync(struct vhq_set *set, bool boost);
 void vhq_set_finish(struct vhq_set *set);
 /* Not known complete is: what went while the set was alone; that, or what went last and has no
  * marker that will tell; anything at all. The caller may ask the driver: if it says so, all is
- * complete that vhq_sent counted before the question (vhq_settle). */
+ * complete that vhq_sent counted before the question (vhq_note_complete). */
 bool vhq_loose(const struct vhq *q);
-bool vhq_untold(const struct vhq *q);
+bool vhq_needs_query(const struct vhq *q);
 bool vhq_in_flight(const struct vhq *q);
 uint64_t vhq_sent(const struct vhq *q);
-void vhq_settle(struct vhq *q, uint64_t sent);
+void vhq_note_complete(struct vhq *q, uint64_t sent);
 /* For stream queries (NOT_READY): something is buffered, or an inline call waits. */
-bool vhq_busy(struct vhq *q);
-/* A thread is between vhq_begin and vhq_end, or vhq_lock and vhq_unlock: what it submits may run
- * already. Any thread. */
+bool vhq_pending(struct vhq *q);
+/* A thread is between vhq_begin and vhq_end, or vhq_begin_fast and vhq_end_fast: what it submits
+ * may run already. Any thread. */
 bool vhq_calling(const struct vhq *q);
 
 /* What a hold that began now would wait for, by the estimates. `ns` is for what is in flight and
@@ -407,8 +408,8 @@ struct vhq_stats {
     uint64_t markers, gates; /* gates have a marker each, which counts */
     uint64_t holds;          /* holds that found work buffered, and are over */
     uint64_t at_ns;          /* when they were read; of sets */
-    uint64_t held_ns;        /* in which buffered work was held; of sets */
-    uint64_t cap_lifts;      /* times that the progress guard let commands in */
+    uint64_t total_held_ns;  /* in which buffered work was held; of sets */
+    uint64_t guard_lifts;    /* times that the progress guard let commands in */
     uint64_t peer_releases;  /* times that held commands went by vhq_config.peer_us; of sets */
     uint64_t padded;         /* went beside what held them, by ops->room; of sets */
     uint64_t gpu_ns;         /* for which the device worked for it, at most: see used.c; of sets */

@@ -31,13 +31,13 @@ static bool goal_reached(struct vhq_set *s, const struct goal *g)
     case VHQ_DRAIN_QUEUE:
         return atomic_load_explicit(&g->q->ring.head_seq, memory_order_acquire) >= g->target;
     case VHQ_DRAIN_ALL:
-        return order_passed(s, g->target, true, false);
+        return order_drained(s, g->target, true, false);
     case VHQ_DRAIN_RETURNED:
-        return order_passed(s, g->target, false, false);
+        return order_drained(s, g->target, false, false);
     case VHQ_DRAIN_LEGACY:
-        return order_passed(s, g->target, false, !MUTANT(legacy_drain_of_all));
+        return order_drained(s, g->target, false, !MUTANT(legacy_drain_of_all));
     case VHQ_DRAIN_UNBLOCKED:
-        return order_passed_unblocked(s, g->target, g->q);
+        return order_drained_unblocked(s, g->target, g->q);
     }
     return true;
 }

@@ -37,8 +37,8 @@ struct sample {
     /* For a sample of a real-time stream: gets the time beside best effort. NULL: another one. */
     void (*beside)(uint32_t ns, uint32_t learned_ns);
     bool waited; /* the kernel could not begin when it was launched: the pair times it alone */
-    uint64_t began_ns, call_ns; /* start and length of the call */
-    struct vhq_company device;  /* what the device had before the launch */
+    uint64_t began_ns, call_ns;    /* start and length of the call */
+    struct vhq_device_work device; /* what the device had before the launch */
     bool company; /* other processes were there; at a gate the device may switch to one */
     bool gated;
     uint64_t padded; /* vhq_set_padded before the launch */
@@ -348,10 +348,10 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     const _Atomic uint32_t *shift = client_shift_word(ctx->gpu->index);
     s->gated = atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
                (!shift || !(atomic_load_explicit(shift, memory_order_relaxed) & ~PAGE_SHIFT_BEAT));
-    s->device = (struct vhq_company){.own = false};
+    s->device = (struct vhq_device_work){.own = false};
     if (ctx->set)
-        vhq_set_company(ctx->set, stream ? stream : CU_STREAM_LEGACY, thread_queue(stream),
-                        &s->device);
+        vhq_set_device_work(ctx->set, stream ? stream : CU_STREAM_LEGACY, thread_queue(stream),
+                            &s->device);
     if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS) {
         s->began_ns = clock_ns();
         return s;
@@ -390,7 +390,7 @@ struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ct
     if (!s)
         return NULL;
     s->beside = beside;
-    s->device = (struct vhq_company){.own = true}; /* vhq_set_padded tells what goes beside */
+    s->device = (struct vhq_device_work){.own = true}; /* vhq_set_padded tells what goes beside */
     s->padded = vhq_set_padded(ctx->set);
     return s;
 }

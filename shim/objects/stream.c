@@ -412,10 +412,10 @@ CONTEXT_END(CONTEXT_ENDED, streams_end)
 static bool due(struct shim_context *ctx, const struct shim_stream *s, int state)
 {
     if (state == STREAM_DESTROYED)
-        return vhq_idle(s->q);
-    if (vhq_left(s->q))
+        return vhq_empty(s->q);
+    if (vhq_leave_pending(s->q))
         atomic_store(&ctx->reap, true);
-    return !vhq_left(s->q);
+    return !vhq_leave_pending(s->q);
 }
 
 /* Takes a stream in that state that is due. */

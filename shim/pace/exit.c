@@ -20,7 +20,7 @@ static void exit_each(struct shim_context *ctx, void *user)
     struct ending *e = user;
     uint64_t now = clock_ns();
     uint32_t left_ms = e->until_ns > now ? (uint32_t)((e->until_ns - now) / NS_PER_MS) : 0;
-    if (ctx->set && !vhq_set_idle(ctx->set) && vhq_set_drain_timeout(ctx->set, left_ms) != 0)
+    if (ctx->set && !vhq_set_empty(ctx->set) && vhq_set_drain_timeout(ctx->set, left_ms) != 0)
         e->late = true;
 }
 

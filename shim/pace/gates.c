@@ -455,7 +455,7 @@ void gates_open_all(void)
 static void stand(struct shim_context *ctx, void *stands)
 {
     if (ctx->set)
-        vhq_set_stand(ctx->set, *(const bool *)stands);
+        vhq_set_hold_all(ctx->set, *(const bool *)stands);
 }
 
 /* Lets what the driver has run for up to 20 ms, and lets nothing follow. The 20 ms begin when the

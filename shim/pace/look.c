@@ -63,7 +63,7 @@ static bool end_record(struct shim_stream *s, CUevent *end)
  * ends. */
 static void departed_add(struct shim_stream *s)
 {
-    if (!s->tracked || !schedule_busy(s) || (s->q && vhq_busy(s->q)) || capture_any() ||
+    if (!s->tracked || !schedule_busy(s) || (s->q && vhq_pending(s->q)) || capture_any() ||
         MUTANT(departed_forgotten))
         return;
     struct departed *d = calloc(1, sizeof(*d));
@@ -177,7 +177,7 @@ static void stream_look(struct shim_stream *s, bool tick)
     uint64_t epoch = atomic_load(&s->epoch);
     fed |= s->fed != epoch;
     s->fed = epoch;
-    if (s->q && vhq_busy(s->q))
+    if (s->q && vhq_pending(s->q))
         return;
     if (tick && stream_quiet(s, epoch) < THREAD_QUIET && s->undeferred)
         return;
@@ -225,7 +225,7 @@ static bool untold_quiet(struct shim_stream *s)
         return false;
     }
     uint64_t sent = vhq_sent(s->q);
-    uint32_t apart = vhq_untold(s->q) && !s->undeferred ? 1 : THREAD_QUIET;
+    uint32_t apart = vhq_needs_query(s->q) && !s->undeferred ? 1 : THREAD_QUIET;
     s->quiet_sent = s->settling == sent ? s->quiet_sent + 1 : 0;
     s->settling = sent;
     return s->quiet_sent != 0 && s->quiet_sent % apart == 0;
@@ -237,7 +237,7 @@ static void untold_ask(struct shim_stream *s)
     bool captures = false, own = s->undeferred && !s->per_thread;
     CUresult r = own ? CUDA_SUCCESS : stream_ask(s, &captures);
     if (r != CUDA_ERROR_NOT_READY && !captures)
-        vhq_settle(s->q, s->settling);
+        vhq_note_complete(s->q, s->settling);
 }
 
 /* The lock of the list is not held while the driver is asked, which may take long. Other threads
@@ -277,7 +277,7 @@ static void context_tick(struct shim_context *ctx, void *user)
     if (!context_look_begin(ctx))
         return;
     if (ctx->set)
-        vhq_set_tighten(ctx->set);
+        vhq_set_tick(ctx->set);
     bool open = !gates_closed(ctx);
     if (open) {
         struct context_scope scope = context_push(ctx);
@@ -315,7 +315,7 @@ static void context_share(struct shim_context *ctx, void *user)
     if (!ctx->set || (!open && !ctx->share_open) || !context_look_begin(ctx))
         return;
     ctx->share_open = open != 0;
-    vhq_set_open(ctx->set, open);
+    vhq_set_pay_share(ctx->set, open);
     counters_publish(ctx);
     context_look_end(ctx);
 }
@@ -352,7 +352,7 @@ static void context_under_way(struct shim_context *ctx, void *most)
         if (schedule_busy(s) || s->stuck || atomic_load(&s->state) == STREAM_GONE ||
             (s->q && vhq_loose(s->q)))
             found = UNKNOWN;
-        else if (s->q && vhq_busy(s->q))
+        else if (s->q && vhq_pending(s->q))
             found = BUFFERED;
     }
     pthread_mutex_unlock(&ctx->lock);

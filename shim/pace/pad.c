@@ -105,7 +105,7 @@ static void launch_unknown(struct pad *p, uint32_t n)
 }
 
 /* Takes what the stream has in flight off `room`. False: as far as is known, nothing is left. */
-static bool pad_add(struct pad *p, struct vhq_room *room, uint64_t held_ns, uint64_t now)
+static bool pad_add(struct pad *p, struct vhq_pad_room *room, uint64_t held_ns, uint64_t now)
 {
     const struct shim_stream *s = p->stream;
     uint64_t since_ns = p->looked_ns > held_ns ? p->looked_ns : held_ns;
@@ -143,17 +143,17 @@ static bool pad_add(struct pad *p, struct vhq_room *room, uint64_t held_ns, uint
 
 /* ---- from outside -------------------------------------------------------------------------- */
 
-struct vhq_room pad_room(void *user)
+struct vhq_pad_room pad_room(void *user)
 {
     const struct shim_context *ctx = user;
     const int dev = ctx->gpu->index;
     const uint32_t lowest = level_lowest();
-    const struct vhq_room none = {0};
+    const struct vhq_pad_room none = {0};
     const _Atomic uint32_t *word = client_hold_word(dev, lowest);
     if (!word || atomic_load_explicit(word, memory_order_relaxed) != PAGE_BIT_SELF ||
         atomic_load_explicit(&unseen, memory_order_relaxed))
         return none;
-    struct vhq_room room = {.parts = VHQ_PARTS};
+    struct vhq_pad_room room = {.parts = VHQ_PARTS};
     uint64_t now = clock_ns();
     uint64_t held_ns = atomic_load_explicit(client_hold_since(dev, lowest), memory_order_relaxed);
     pthread_mutex_lock(&lock);

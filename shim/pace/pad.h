@@ -43,7 +43,7 @@ struct pad {
 struct shim_context;
 
 /* For vhq_ops.room; `user`: the context. */
-struct vhq_room pad_room(void *user);
+struct vhq_pad_room pad_room(void *user);
 
 /* Packs 17 bits of blocks, and what function_shape_plain takes. 0: the shape does not fit. */
 static inline uint64_t pad_shape(const unsigned grid[3], const unsigned block[3], unsigned shared)

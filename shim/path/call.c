@@ -51,7 +51,7 @@ static void call_drain(const struct call *c, struct shim_stream *s)
         drain_displaced(c->req.displaces);
     if (all)
         drain_siblings(s->ctx);
-    if (!set || vhq_set_idle(set))
+    if (!set || vhq_set_empty(set))
         return;
     if (all)
         drain_context(s->ctx, true);

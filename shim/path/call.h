@@ -45,16 +45,18 @@ static inline uint32_t align16(size_t bytes)
 
 /* A call without fences that needs no struct call. */
 struct call_inline {
-    uint32_t flags;          /* as for vhq_lock. VHQ_MUST_INLINE: not into a stream with a queue */
-    bool kernel;             /* as of struct call */
-    uint64_t est_ns, blocks; /* as for vhq_lock, if the stream has a queue and the call counts */
+    uint32_t flags; /* as for vhq_begin_fast. VHQ_MUST_INLINE: not into a stream with a queue */
+    bool kernel;    /* as of struct call */
+    uint64_t est_ns,
+        blocks; /* as for vhq_begin_fast, if the stream has a queue and the call counts */
     uint32_t room;
     uint64_t epoch;     /* out: what schedule_end said; 0 after an error */
     struct vhq *locked; /* out: its producer lock is held until call_end; NULL: no lock is */
 };
 /* May the call go at once? True: the caller makes the driver call now, and then calls call_end. No
  * call may while a trace is written or a stream captures. A stream with a queue takes it if
- * vhq_lock says so; another one, if its activity counts and its context has nothing buffered. */
+ * vhq_begin_fast says so; another one, if its activity counts and its context has nothing
+ * buffered. */
 static inline __attribute__((always_inline)) bool call_begin(struct call_inline *c,
                                                              struct shim_stream *s)
 {
@@ -63,7 +65,7 @@ static inline __attribute__((always_inline)) bool call_begin(struct call_inline 
     struct vhq *q = s->q; /* the stream may be destroyed while its call is in the driver */
     const struct shim_context *ctx = s->ctx;
     if (!q) {
-        if (!s->tracked || (ctx->set && !vhq_set_idle(ctx->set)))
+        if (!s->tracked || (ctx->set && !vhq_set_empty(ctx->set)))
             return false;
         schedule_begin(s);
     } else {
@@ -72,7 +74,7 @@ static inline __attribute__((always_inline)) bool call_begin(struct call_inline 
             return false;
         if (s->tracked)
             schedule_begin(s);
-        if (!vhq_lock(q, c->flags, c->est_ns, c->blocks, c->room))
+        if (!vhq_begin_fast(q, c->flags, c->est_ns, c->blocks, c->room))
             return false;
     }
     c->locked = q;
@@ -95,7 +97,7 @@ static inline __attribute__((always_inline)) CUresult call_end(struct call_inlin
     bool went = likely(r == CUDA_SUCCESS);
     c->epoch = went ? schedule_end(s, c->epoch, c->kernel) : 0;
     if (c->locked)
-        vhq_unlock(c->locked, (int)r);
+        vhq_end_fast(c->locked, (int)r);
     return went ? r : context_answer(s->ctx, r);
 }
 

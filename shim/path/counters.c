@@ -36,7 +36,7 @@ static uint64_t gated_ns(struct shim_context *ctx, const struct vhq_stats *now)
          stood = ctx->stood;
     uint64_t ns = now->at_ns - before->at_ns;
     ctx->stood = stands;
-    if (!stands || now->held_ns != before->held_ns)
+    if (!stands || now->total_held_ns != before->total_held_ns)
         return 0;
     return stood || ns < tick_ns ? ns : tick_ns;
 }
@@ -62,7 +62,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     add(&c->inlined, now.inlined, before->inlined);
     add(&c->in_flight, now.in_flight_now, before->in_flight_now);
     add(&c->holds, now.holds, before->holds);
-    add(&c->hold_ns, now.held_ns + gated_ns(ctx, &now), before->held_ns);
+    add(&c->hold_ns, now.total_held_ns + gated_ns(ctx, &now), before->total_held_ns);
     add(&c->gpu_ns, now.gpu_ns, before->gpu_ns);
     add(&c->unsure_ns, now.gpu_ns - now.sure_ns, before->gpu_ns - before->sure_ns);
     add(&c->waiting, now.buffered_now, before->buffered_now);

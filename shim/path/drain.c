@@ -11,7 +11,7 @@
 static void drain_stream(struct shim_stream *s, bool boost, void (*drain)(struct vhq *, bool))
 {
     struct vhq_set *set = s->ctx->set;
-    if (!set || vhq_set_idle(set))
+    if (!set || vhq_set_empty(set))
         return;
     context_enter(s->ctx);
     /* The legacy stream completes after the blocking ones. Those come and go under the list's lock,
@@ -26,7 +26,7 @@ static void drain_stream(struct shim_stream *s, bool boost, void (*drain)(struct
 void drain_legacy_order(struct shim_stream *s)
 {
     struct vhq *legacy = s->ctx->legacy->q;
-    if (s->kind == VHQ_BLOCKING && legacy && !vhq_idle(legacy))
+    if (s->kind == VHQ_BLOCKING && legacy && !vhq_empty(legacy))
         vhq_drain(legacy, true);
     else if (s->kind == VHQ_LEGACY)
         vhq_set_drain(s->ctx->set, VHQ_DRAIN_LEGACY, true);
@@ -35,7 +35,7 @@ void drain_legacy_order(struct shim_stream *s)
 void drain_before_legacy(struct shim_stream *legacy)
 {
     struct vhq_set *set = legacy->ctx->set;
-    if (!set || vhq_set_idle(set) || vhq_set_blocking_idle(set))
+    if (!set || vhq_set_empty(set) || vhq_set_blocking_empty(set))
         return;
     context_enter(legacy->ctx);
     vhq_set_drain(set, VHQ_DRAIN_UNBLOCKED, thread_boosts(legacy));
@@ -87,7 +87,7 @@ static bool context_boost(const struct shim_context *ctx)
 static void drain_each(struct shim_context *ctx, void *user)
 {
     const bool *boost = user;
-    if (ctx->set && !vhq_set_idle(ctx->set))
+    if (ctx->set && !vhq_set_empty(ctx->set))
         vhq_set_drain(ctx->set, VHQ_DRAIN_RETURNED, *boost || context_boost(ctx));
 }
 
@@ -126,7 +126,7 @@ void drain_siblings(struct shim_context *ctx)
 static void drain_unblocked(struct shim_context *ctx, void *user)
 {
     (void)user;
-    if (ctx->set && !vhq_set_idle(ctx->set))
+    if (ctx->set && !vhq_set_empty(ctx->set))
         vhq_set_drain(ctx->set, VHQ_DRAIN_UNBLOCKED, context_boost(ctx));
 }
 
@@ -138,7 +138,7 @@ void drain_all_unblocked(void)
 
 void drain_stream_unblocked(struct shim_stream *s)
 {
-    if (vhq_set_idle(s->ctx->set))
+    if (vhq_set_empty(s->ctx->set))
         return;
     context_enter(s->ctx);
     vhq_drain_unblocked(s->q, thread_boosts(s));
@@ -154,7 +154,7 @@ void drain_all(bool boost)
 
 static void look_idle(struct shim_context *ctx, void *user)
 {
-    if (ctx->set && !vhq_set_idle(ctx->set))
+    if (ctx->set && !vhq_set_empty(ctx->set))
         *(bool *)user = false;
 }
 

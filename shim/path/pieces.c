@@ -52,7 +52,7 @@ static int pieces_now(void *args)
     const struct pieces *p = args;
     int r;
     while ((r = pieces_run(args)) == VHQ_MORE)
-        vhq_part(p->q);
+        vhq_next_piece(p->q);
     return r;
 }
 
@@ -72,7 +72,7 @@ static void pieces_plan(struct call *c, const struct shim_stream *s, enum copy_w
     p->most = alone ? ALONE * p->each : p->each;
     if (p->total <= p->most)
         return; /* it goes whole, unless a client above has come by then */
-    c->req.flags |= VHQ_IN_PARTS;
+    c->req.flags |= VHQ_IN_PIECES;
     c->req.est_ns = known ? estimate_ns(p->estimate) : estimate_copy_ns(bytes, way == COPY_WITHIN);
     if (alone)
         c->req.est_ns *= ALONE;

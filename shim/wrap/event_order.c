@@ -93,7 +93,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     struct call c = {.now = record_run,
                      .run = record_run,
                      .args = &a,
-                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED | VHQ_BESIDE}};
+                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED | VHQ_MAY_PAD}};
     if (unlikely(flags)) /* external: in a capture, it is a node that records */
         event_node_begins();
     if (!ev)
@@ -176,7 +176,7 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
     struct call c = {.now = wait_run,
                      .run = wait_run,
                      .args = &a,
-                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED | VHQ_BESIDE}};
+                     .req = {.bytes = sizeof(a), .flags = VHQ_UNCOUNTED | VHQ_MAY_PAD}};
     if (unlikely(flags))
         event_node_begins();
     if (!ev)

@@ -405,7 +405,7 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     c->req.flags |= MUTANT_OVERTAKES(launch_overtakes);
     c->req.flags |= MUTANT(stream_uncounted) ? VHQ_UNCOUNTED : 0u;
     if (close)
-        c->req.flags |= VHQ_CLOSE;
+        c->req.flags |= VHQ_OVERLAPS;
     if (!launch_known(l)) { /* the driver may load the kernel in the call, between the events */
         if (MUTANT(loading_timed) && timed)
             l->k.estimate = e;
@@ -413,7 +413,7 @@ static void launch_prepare(struct launch *l, struct call *c, struct shim_stream 
     }
     c->req.parts = vhq_parts((uint64_t)l->k.grid[0] * l->k.grid[1] * l->k.grid[2], l->room);
     if (l->room && estimate_known(e) && !l->waits)
-        c->req.flags |= VHQ_BESIDE;
+        c->req.flags |= VHQ_MAY_PAD;
     if (timed && !l->waits) /* one that the driver may refuse is no sample */
         l->k.estimate = e;
     if (params_copyable(l)) {

@@ -57,7 +57,7 @@ static bool legacy_busy(struct shim_context *ctx)
         return true;
     STOP(legacy_busy);
     for (struct shim_stream *s = ctx->streams; s && !busy; s = s->next)
-        busy = s->q && s->kind != VHQ_NONBLOCKING && vhq_busy(s->q);
+        busy = s->q && s->kind != VHQ_NONBLOCKING && vhq_pending(s->q);
     query_unlock(ctx);
     return busy;
 }
@@ -133,7 +133,7 @@ static void queue_settle(const struct shim_stream *s, uint64_t sent, uint64_t ep
         return;
     STOP(queue_settle);
     if (s->q && atomic_load(&s->epoch) == epoch)
-        vhq_settle(s->q, sent);
+        vhq_note_complete(s->q, sent);
     query_unlock(s->ctx);
 }
 
@@ -157,7 +157,7 @@ BOTH(cuStreamQuery, (CUstream, handle))
      * complete. */
     uint64_t epoch = atomic_load(&s->epoch);
     bool ask = !s->q || MUTANT(stream_query_early);
-    if (!ask && (s->kind == VHQ_LEGACY ? legacy_busy(s->ctx) : vhq_busy(s->q)))
+    if (!ask && (s->kind == VHQ_LEGACY ? legacy_busy(s->ctx) : vhq_pending(s->q)))
         return context_answer(s->ctx, CUDA_ERROR_NOT_READY);
     STOP(stream_query);
     uint64_t sent = queue_sent(s);
@@ -244,8 +244,8 @@ static void ask_streams(struct shim_context *ctx, void *user)
         bool captures = false, nameable = mark_nameable(s);
         if (nameable)
             asked->result = capture_query(s, &captures);
-        asked->refused |= !schedule_all_complete(s) &&
-                          (nameable ? captures && s->kind == VHQ_LEGACY : !s->q || vhq_busy(s->q));
+        asked->refused |= !schedule_all_complete(s) && (nameable ? captures && s->kind == VHQ_LEGACY
+                                                                 : !s->q || vhq_pending(s->q));
         pthread_mutex_lock(&ctx->lock);
         s->asked--;
     }

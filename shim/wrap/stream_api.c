@@ -69,7 +69,7 @@ static CUresult stream_destroy(CUstream handle)
     stream_reap(ctx);
     if (s->q)
         vhq_release(s->q); /* no thread can name it any more to end its own hold */
-    if (s->q && vhq_busy(s->q)) {
+    if (s->q && vhq_pending(s->q)) {
         struct vhq_cmd *cmd;
         struct vhq_req req = {.bytes = sizeof(s), .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER};
         struct vhq *q = s->q;

@@ -108,7 +108,7 @@ Test(alone, loose_bound_shrinks_beside_other_processes)
     struct world *w = world_new(&shared);
     int a = world_stream(w, VHQ_NONBLOCKING), n = LOOSE_MOST_NS / (20 * 1000);
     atomic_store(&beside, 3);
-    vhq_set_tighten(w->set);
+    vhq_set_tick(w->set);
     for (int i = 0; i < n; i++)
         launch(w, a, 20);
     uint32_t few = LOOSE_BESIDE_NS / (20 * 1000);
@@ -116,7 +116,7 @@ Test(alone, loose_bound_shrinks_beside_other_processes)
     dispatcher_looks(w);
     cr_assert_leq(in_device(w, a), few + LOOSE_PART, "%u", in_device(w, a));
     atomic_store(&beside, 0);
-    vhq_set_tighten(w->set);
+    vhq_set_tick(w->set);
     WAIT_FOR(in_device(w, a) == (uint32_t)n); /* not always in one look */
     device_start(w, 1);
     vhq_set_sync(w->set, false);
@@ -186,10 +186,10 @@ Test(alone, tighten_marks_loose_work_once_client_is_above)
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
     launch_many(w, a);
-    vhq_set_tighten(w->set);
+    vhq_set_tick(w->set);
     cr_assert_eq(w->mark_calls, 0, "nobody came");
     atomic_store(&above, 1);
-    vhq_set_tighten(w->set);
+    vhq_set_tick(w->set);
     WAIT_FOR(atomic_load(&w->mark_calls) == 1);
     cr_assert_not(vhq_loose(w->stream[a].q));
     dispatcher_looks(w); /* so that it has left the stream that it gave a marker */
@@ -228,7 +228,7 @@ Test(alone, commands_are_loose_again_after_client_leaves)
         WAIT_FOR(atomic_load(&w->mark_calls) == i + 1);
         atomic_store(&above, 0);
         vhq_set_configure(w->set, BUDGET_US, DEPTH); /* wakes the dispatcher */
-        WAIT_FOR(submitted(w, next) && vhq_set_idle(w->set));
+        WAIT_FOR(submitted(w, next) && vhq_set_empty(w->set));
     }
     launch_many(w, a);
     cr_assert_eq(w->mark_calls, 5);
@@ -244,10 +244,10 @@ Test(alone, settled_commands_need_no_marker)
     launch_many(w, a);
     uint64_t sent = vhq_sent(w->stream[a].q);
     launch(w, a, 5);
-    vhq_settle(w->stream[a].q, sent);
+    vhq_note_complete(w->stream[a].q, sent);
     cr_assert(vhq_loose(w->stream[a].q), "there is one more");
     device_finish(w);
-    vhq_settle(w->stream[a].q, sent + 1);
+    vhq_note_complete(w->stream[a].q, sent + 1);
     cr_assert_not(vhq_loose(w->stream[a].q));
     atomic_store(&above, 1);
     cr_assert(w->command[launch(w, a, 1)].inlined);
@@ -264,12 +264,12 @@ Test(alone, settled_last_command_beside_client_needs_no_marker)
     atomic_store(&above, 1);
     cr_assert(w->command[launch(w, a, 1)].inlined);
     uint64_t sent = vhq_sent(w->stream[a].q);
-    cr_assert(vhq_untold(w->stream[a].q));
+    cr_assert(vhq_needs_query(w->stream[a].q));
     device_finish(w);
-    vhq_settle(w->stream[a].q, sent);
+    vhq_note_complete(w->stream[a].q, sent);
     vhq_set_stats(w->set, &stats);
     cr_assert_eq(stats.in_flight_now, 0);
-    cr_assert_not(vhq_untold(w->stream[a].q));
+    cr_assert_not(vhq_needs_query(w->stream[a].q));
     cr_assert_eq(w->mark_calls, 0);
     world_free(w);
 }
@@ -350,7 +350,7 @@ Test(alone, launch_waits_for_loose_work_with_all_markers_out)
         launch(w, a, 0);
         cr_assert_eq(cap_mark(w->stream[a].q), MARK_OK);
     }
-    cr_assert(cap_markers_out(w->stream[a].q));
+    cr_assert(cap_markers_full(w->stream[a].q));
     atomic_store(&above, 0);
     launch_many(w, a);
     atomic_store(&above, 1);
@@ -392,7 +392,7 @@ Test(alone, guard_admits_launch_past_stalled_loose_work)
     }
     WAIT_FOR(submitted(w, next));
     vhq_set_stats(w->set, &stats);
-    cr_assert_eq(stats.cap_lifts, 1);
+    cr_assert_eq(stats.guard_lifts, 1);
     world_free(w);
 }
 

@@ -96,9 +96,9 @@ static uint64_t next_look_us(struct world *w)
     for (int i = 0; looked != now; i++) {
         cr_assert(i < 200000, "never looked");
         pthread_mutex_lock(&w->set->lock);
-        looked = w->set->looked_ns;
+        looked = w->set->polled_at_ns;
         w->set->waits = 0; /* the wait has no look half-way */
-        due = blocked_due(w->set, 0, now);
+        due = blocked_wake_ns(w->set, 0, now);
         pthread_mutex_unlock(&w->set->lock);
         nap_us(100);
     }
@@ -389,7 +389,7 @@ Test(cap, works_without_completion_words)
 
 static void launch_close(struct world *w, int stream, uint64_t est_us)
 {
-    world_call(w, &(struct call){.stream = stream, .flags = VHQ_CLOSE, .est_ns = est_us * 1000});
+    world_call(w, &(struct call){.stream = stream, .flags = VHQ_OVERLAPS, .est_ns = est_us * 1000});
 }
 
 /* Commands of `stream` in the device behind its newest marker. */

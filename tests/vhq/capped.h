@@ -22,7 +22,7 @@ static inline void dispatcher_is_blocked(struct world *w)
     for (int i = 0; !blocked; i++) {
         cr_assert(i < 200000, "never blocked");
         pthread_mutex_lock(&w->set->lock);
-        blocked = w->set->blocked_ns != 0;
+        blocked = w->set->blocked_since_ns != 0;
         pthread_mutex_unlock(&w->set->lock);
         nap_us(100);
     }

@@ -136,12 +136,12 @@ static bool driver_failed(void *user, struct vhq *q, int err)
 }
 
 /* The dispatcher asks this before each look. */
-static struct vhq_room driver_room(void *user)
+static struct vhq_pad_room driver_room(void *user)
 {
     struct world *w = user;
     atomic_fetch_add(&w->looks, 1);
     pthread_mutex_lock(&w->lock);
-    struct vhq_room room = w->room;
+    struct vhq_pad_room room = w->room;
     pthread_mutex_unlock(&w->lock);
     return room;
 }
@@ -181,7 +181,7 @@ struct world *world_new_asked(const struct vhq_config *cfg)
 void world_room(struct world *w, uint32_t eighths, uint64_t for_us)
 {
     pthread_mutex_lock(&w->lock);
-    w->room = (struct vhq_room){eighths * PARTS_PER_EIGHTH, clock_ns() + for_us * 1000};
+    w->room = (struct vhq_pad_room){eighths * PARTS_PER_EIGHTH, clock_ns() + for_us * 1000};
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -365,7 +365,7 @@ int world_call(struct world *w, const struct call *call)
     c->capped = !(req.flags & VHQ_UNCOUNTED);
     c->fail = call->fail;
     c->left = call->parts_of;
-    req.flags |= call->parts_of ? VHQ_IN_PARTS : 0;
+    req.flags |= call->parts_of ? VHQ_IN_PIECES : 0;
     c->after = c->displaces = NONE;
     c->begun = stamp(w);
     if (call->what != LAUNCH)
@@ -374,7 +374,7 @@ int world_call(struct world *w, const struct call *call)
         c->inlined = true;
         int err = driver_submit(w, index);
         for (; err == 0 && c->left > 1 && --c->left; err = driver_submit(w, index))
-            vhq_part(q);
+            vhq_next_piece(q);
         vhq_end(q, NULL, err);
     } else {
         call_buffered(w, index, cmd);

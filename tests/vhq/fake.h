@@ -74,7 +74,7 @@ struct world {
     pthread_mutex_t lock; /* the device */
     uint64_t flying_ns;
     bool stuck, refuse_marks, refuse_gates;
-    struct vhq_room room; /* left by the real-time streams that hold this world's streams */
+    struct vhq_pad_room room; /* left by the real-time streams that hold this world's streams */
     _Atomic int gate_calls, mark_calls, asked, fails, fail_code;
     _Atomic uint32_t looks;       /* of the dispatcher, so far */
     _Atomic int run_wait, in_run; /* the driver does not return while run_wait; threads inside */

@@ -192,7 +192,7 @@ Test(gate, never_separates_overlapping_commands)
     int a = world_stream(w, VHQ_NONBLOCKING);
     launch(w, a, 500);
     for (int i = 0; i < 5; i++)
-        world_call(w, &(struct call){.stream = a, .flags = VHQ_CLOSE, .est_ns = 500000});
+        world_call(w, &(struct call){.stream = a, .flags = VHQ_OVERLAPS, .est_ns = 500000});
     device_start(w, 1); /* no gate: the strict cap lets them in one by one */
     WAIT_FOR(submitted_count(w) == 6);
     cr_assert_eq(w->gate_calls, 0);
@@ -277,7 +277,7 @@ Test(gate, sync_after_release_completes_stopped_work)
 static bool dispatcher_is_blocked(struct world *w)
 {
     pthread_mutex_lock(&w->set->lock);
-    bool blocked = w->set->blocked_ns != 0;
+    bool blocked = w->set->blocked_since_ns != 0;
     pthread_mutex_unlock(&w->set->lock);
     return blocked;
 }

@@ -30,7 +30,7 @@ Test(guard, admits_doubling_numbers_while_nothing_progresses)
     WAIT_FOR(in_device(w, a) == 8);
     dispatcher_looks(w); /* a marker follows */
     vhq_set_stats(w->set, &st);
-    cr_assert_eq(st.cap_lifts, 3);
+    cr_assert_eq(st.guard_lifts, 3);
     /* There was progress: the cap is back, and the guard begins anew. */
     device_finish(w);
     for (int i = 0; i < 5; i++)
@@ -216,7 +216,7 @@ Test(guard, admits_next_idle_stream_when_previous_completes)
         cr_assert(device_step(w, other[i]));
     }
     cr_assert_eq(in_device(w, stands), 3);
-    cr_assert_eq(w->set->past.cap_lifts, 1);
+    cr_assert_eq(w->set->past.guard_lifts, 1);
     settle(w);
     world_free(w);
 }
@@ -315,7 +315,7 @@ Test(guard, admits_nothing_when_stalled_stream_has_no_more)
         cr_assert_leq(in_device(w, other), 2, "%u", in_device(w, other));
     }
     vhq_set_stats(w->set, &st);
-    cr_assert_eq(st.cap_lifts, 0);
+    cr_assert_eq(st.guard_lifts, 0);
     settle(w);
     world_free(w);
 }
@@ -400,7 +400,7 @@ Test(guard, waits_for_longest_command_in_flight)
     clock_advance(40 * 1000000);
     WAIT_FOR(in_device(w, a) == 2);
     vhq_set_stats(w->set, &st);
-    cr_assert_eq(st.cap_lifts, 1);
+    cr_assert_eq(st.guard_lifts, 1);
     settle(w);
     world_free(w);
 }
@@ -423,7 +423,7 @@ Test(guard, waits_for_commands_known_to_take_seconds)
     clock_advance(3000 * 1000000ull);
     WAIT_FOR(in_device(w, a) > 2);
     vhq_set_stats(w->set, &st);
-    cr_assert_eq(st.cap_lifts, 1);
+    cr_assert_eq(st.guard_lifts, 1);
     settle(w);
     world_free(w);
 }

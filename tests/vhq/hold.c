@@ -18,8 +18,8 @@ Test(hold, nothing_is_submitted_until_release)
         dispatcher_looks(w);
         for (int i = 0; i < 6; i++)
             cr_assert_not(submitted(w, first + i));
-        cr_assert(vhq_busy(w->stream[a].q));
-        cr_assert_not(vhq_idle(w->stream[a].q));
+        cr_assert(vhq_pending(w->stream[a].q));
+        cr_assert_not(vhq_empty(w->stream[a].q));
         atomic_store(&w->stream[a].hold, 0);
         vhq_drain(w->stream[a].q, false);
         cr_assert(submitted(w, first + 5));
@@ -35,13 +35,13 @@ Test(hold, vhq_set_stand_stops_old_and_new_streams)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), before = launch(w, a, 1);
-    vhq_set_stand(w->set, true);
+    vhq_set_hold_all(w->set, true);
     int b = world_stream(w, VHQ_NONBLOCKING), held[] = {launch(w, a, 1), launch(w, b, 1)};
     dispatcher_looks(w);
     cr_expect(submitted(w, before));
     cr_expect_not(submitted(w, held[0]));
     cr_expect_not(submitted(w, held[1]));
-    vhq_set_stand(w->set, false);
+    vhq_set_hold_all(w->set, false);
     vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
     cr_expect(submitted(w, held[0]));
     cr_expect(submitted(w, held[1]));
@@ -170,7 +170,7 @@ Test(hold, drain_returned_ignores_unreturned_calls)
     pthread_t drainer;
     hold_all(w, true);
     turn_start(&t);
-    WAIT_FOR(!vhq_set_idle(w->set));
+    WAIT_FOR(!vhq_set_empty(w->set));
     vhq_set_drain(w->set, VHQ_DRAIN_RETURNED, false);
     cr_assert_not(atomic_load(&t.done));
     int k = launch(w, b, 1);
@@ -209,7 +209,7 @@ Test(hold, drain_unblocked_skips_commands_behind_unreturned_call)
     hold_all(w, true);
     atomic_store(&w->stream[free].hold, 0);
     turn_start(&t);
-    WAIT_FOR(!vhq_idle(w->stream[a].q)); /* its ticket is taken: what is called now is behind it */
+    WAIT_FOR(!vhq_empty(w->stream[a].q)); /* its ticket is taken: what is called now is behind it */
     int second = launch(w, legacy, 1), third = launch(w, b, 1);
     pthread_create(&drainer, NULL, drain_unblocked, w->set);
     WAIT_FOR(atomic_load(&drained));
@@ -282,7 +282,7 @@ Test(hold, call_inside_driver_blocks_no_other_command)
     pthread_t thread;
     hold_all(w, true);
     pthread_create(&thread, NULL, stay_inside, w->stream[a].q);
-    WAIT_FOR(!vhq_idle(w->stream[a].q)); /* it has to wait for its turn */
+    WAIT_FOR(!vhq_empty(w->stream[a].q)); /* it has to wait for its turn */
     hold_all(w, false);
     WAIT_FOR(atomic_load(&inside));
     int second = launch(w, legacy, 1), third = launch(w, b, 1);
@@ -370,7 +370,7 @@ Test(hold, uncopyable_call_waits_for_its_turn)
     WAIT_FOR(w->commands == 2);
     dispatcher_looks(w);
     cr_assert_not(atomic_load(&t.done));
-    cr_assert(vhq_busy(w->stream[a].q));
+    cr_assert(vhq_pending(w->stream[a].q));
     atomic_store(&w->stream[a].hold, 0);
     pthread_join(t.thread, NULL);
     cr_assert(w->command[t.index].inlined);

@@ -27,9 +27,10 @@ TestSuite(pad, .init = setup, .fini = teardown);
 
 static int kernel(int stream, uint64_t est_us, uint32_t eighths)
 {
-    return world_call(
-        w, &(struct call){
-               .stream = stream, .flags = VHQ_BESIDE, .est_ns = est_us * 1000, .eighths = eighths});
+    return world_call(w, &(struct call){.stream = stream,
+                                        .flags = VHQ_MAY_PAD,
+                                        .est_ns = est_us * 1000,
+                                        .eighths = eighths});
 }
 
 static void goes(int command)
@@ -136,7 +137,7 @@ Test(pad, cap_still_applies)
 Test(pad, record_goes_but_other_uncounted_commands_stay)
 {
     world_room(w, 1, SOON_US);
-    goes(world_call(w, &(struct call){.stream = a, .what = RECORD, .flags = VHQ_BESIDE}));
+    goes(world_call(w, &(struct call){.stream = a, .what = RECORD, .flags = VHQ_MAY_PAD}));
     stays(world_call(w, &(struct call){.stream = a, .flags = VHQ_UNCOUNTED}));
     cr_expect_eq(padded(), 0);
 }

@@ -69,7 +69,7 @@ Test(parts, hold_stops_the_rest_of_a_command)
     device_finish(w);
     dispatcher_looks(w);
     cr_assert_eq(went(k), 2);
-    cr_assert(vhq_busy(w->stream[a].q));
+    cr_assert(vhq_pending(w->stream[a].q));
     atomic_store(&w->stream[a].hold, 0);
     device_start(w, 1);
     vhq_drain(w->stream[a].q, false);
@@ -139,5 +139,5 @@ Test(parts, inline_caller_waits_before_each)
     pthread_join(t, NULL);
     device_stop(w);
     cr_assert_eq(went(k), PARTS);
-    cr_assert(vhq_idle(w->stream[a].q));
+    cr_assert(vhq_empty(w->stream[a].q));
 }

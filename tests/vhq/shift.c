@@ -8,7 +8,7 @@ enum { ROUNDS = 200, BUDGET_US = 100 };
 
 static bool has_it(uint32_t place, uint32_t of, uint64_t now)
 {
-    return shift_from(place, of, SHIFT_NS, now) <= now;
+    return shift_from(place, of, SHIFT_BASE_NS, now) <= now;
 }
 
 /* Each process finds out by itself which shift it has. */
@@ -18,7 +18,7 @@ static void one_has_each_shift(uint32_t of)
     for (uint64_t round = 0; round < ROUNDS; round++) {
         uint32_t first = of, had = 0;
         for (uint32_t i = 0; i < of; i++) {
-            uint64_t now = ((round * of + i) * SHIFT_NS) + SHIFT_NS / 3;
+            uint64_t now = ((round * of + i) * SHIFT_BASE_NS) + SHIFT_BASE_NS / 3;
             uint32_t who = of;
             for (uint32_t place = 0; place < of; place++) {
                 if (!has_it(place, of, now))
@@ -45,10 +45,10 @@ Test(shift, each_process_has_exactly_one_per_round)
 
 Test(shift, recurs_within_two_rounds)
 {
-    for (uint64_t now = 0; now < ROUNDS * SHIFT_NS; now += SHIFT_NS / 7) {
-        uint64_t from = shift_from(1, 5, SHIFT_NS, now);
-        cr_assert_gt(from + SHIFT_NS, now);
-        cr_assert_leq(from, now + 2 * 5 * SHIFT_NS, "within two rounds");
+    for (uint64_t now = 0; now < ROUNDS * SHIFT_BASE_NS; now += SHIFT_BASE_NS / 7) {
+        uint64_t from = shift_from(1, 5, SHIFT_BASE_NS, now);
+        cr_assert_gt(from + SHIFT_BASE_NS, now);
+        cr_assert_leq(from, now + 2 * 5 * SHIFT_BASE_NS, "within two rounds");
     }
 }
 
@@ -74,9 +74,9 @@ static uint32_t in_device(void)
 static void advance_past(uint64_t least, bool own)
 {
     uint64_t now = clock_ns(), from = now + least,
-             to = from - from % SHIFT_NS + SHIFT_NS + SHIFT_NS / 2;
+             to = from - from % SHIFT_BASE_NS + SHIFT_BASE_NS + SHIFT_BASE_NS / 2;
     while (has_it(0, 2, to) != own)
-        to += SHIFT_NS;
+        to += SHIFT_BASE_NS;
     clock_advance(to - now);
 }
 
@@ -123,7 +123,7 @@ static void advance_to_end(uint64_t length, uint64_t left, uint64_t now)
 Test(shift, long_command_waits_if_remaining_time_is_too_short)
 {
     world_of_two();
-    const uint64_t length = (uint64_t)SHIFT_NS << 5;
+    const uint64_t length = (uint64_t)SHIFT_BASE_NS << 5;
     word += 5 * VHQ_SHIFT_LONG;
     advance_to_end(length, 600 * 1000, clock_ns());
     cr_assert_not(w->command[launch(w, a, 601)].inlined);
@@ -149,7 +149,7 @@ Test(shift, long_command_waits_if_remaining_time_is_too_short)
 Test(shift, remaining_time_is_compared_with_unscaled_estimate)
 {
     world_of_two();
-    const uint64_t length = (uint64_t)SHIFT_NS << 5;
+    const uint64_t length = (uint64_t)SHIFT_BASE_NS << 5;
     word += 5 * VHQ_SHIFT_LONG;
     pthread_mutex_lock(&w->set->lock);
     measure_scale(w->set, SCALE_MOST);
@@ -225,16 +225,16 @@ Test(shift, hold_in_time_of_another_process_counts_once)
     enum { HELD_NS = 60 * 1000000 };
     world_of_two();
     launch_until_full(8);
-    cr_assert_neq(w->set->blocked_ns, 0);
+    cr_assert_neq(w->set->blocked_since_ns, 0);
     advance_to(false);
     dispatcher_looks(w);
     clock_advance(HELD_NS);
     pthread_mutex_lock(&w->set->lock);
-    blocked_held(w->set, HELD_NS, clock_ns());
+    blocked_excuse_hold(w->set, HELD_NS, clock_ns());
     pthread_mutex_unlock(&w->set->lock);
     advance_to(true);
     dispatcher_looks(w);
-    cr_assert_eq(w->set->past.cap_lifts, 0);
+    cr_assert_eq(w->set->past.guard_lifts, 0);
     done();
 }
 
@@ -257,7 +257,7 @@ Test(shift, guard_admits_no_idle_stream_in_time_of_others)
     advance_to(true);
     dispatcher_looks(w);
     WAIT_FOR(submitted(w, second));
-    cr_assert_eq(w->set->past.cap_lifts, 1);
+    cr_assert_eq(w->set->past.guard_lifts, 1);
     done();
 }
 

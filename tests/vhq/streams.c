@@ -260,7 +260,7 @@ static uint64_t due_in_us(struct world *w)
     dispatcher_is_blocked(w);
     pthread_mutex_lock(&w->set->lock);
     w->set->waits = 0; /* the next look is not half-way */
-    uint64_t now = clock_ns(), due_ns = blocked_due(w->set, 0, now);
+    uint64_t now = clock_ns(), due_ns = blocked_wake_ns(w->set, 0, now);
     pthread_mutex_unlock(&w->set->lock);
     return (due_ns - now) / 1000;
 }

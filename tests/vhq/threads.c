@@ -189,7 +189,7 @@ Test(threads, racing_completions_leave_nothing_in_flight)
     vhq_set_sync(set, false);
     vhq_set_stats(set, &st);
     cr_assert_eq(st.in_flight_now, 0);
-    cr_assert_eq(st.cap_lifts, 0);
+    cr_assert_eq(st.guard_lifts, 0);
     vhq_set_destroy(set);
 }
 

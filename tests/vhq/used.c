@@ -57,7 +57,7 @@ Test(used, thread_waiting_for_ring_space_is_not_device_time)
     cr_assert_eq(gpu_ns(w), 5 * MS, "as it runs");
     atomic_store(&w->stream[a].hold, TURN);
     pthread_create(&thread, NULL, fills_the_ring, w);
-    WAIT_FOR(!vhq_idle(w->stream[a].q) && w->stream[a].in_flight == 1);
+    WAIT_FOR(!vhq_empty(w->stream[a].q) && w->stream[a].in_flight == 1);
     dispatcher_looks(w);
     device_finish(w);
     uint64_t ran = gpu_ns(w);
@@ -101,12 +101,12 @@ Test(used, open_set_stays_open_after_standing)
         .budget_us = 100, .above = &above, .rivals = &rivals, .unbounded = TURN});
     int a = world_stream(w, VHQ_NONBLOCKING);
     atomic_store(&w->stream[a].hold, ABOVE);
-    vhq_set_open(w->set, 2);
-    vhq_set_stand(w->set, true);
+    vhq_set_pay_share(w->set, 2);
+    vhq_set_hold_all(w->set, true);
     launch(w, a, 100);
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 0);
-    vhq_set_stand(w->set, false);
+    vhq_set_hold_all(w->set, false);
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 1);
     device_start(w, 1);
@@ -128,20 +128,20 @@ Test(used, open_set_is_held_only_by_unbounded_bits)
         launch(w, a, 100);
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 0);
-    vhq_set_open(w->set, 2);
+    vhq_set_pay_share(w->set, 2);
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 8, "the relaxed cap: %u", w->stream[a].in_flight);
     uint64_t before = gpu_ns(w);
     clock_advance(MS);
     cr_assert_eq(gpu_ns(w) - before, MS / 2, "of two");
     atomic_store(&w->stream[a].hold, ABOVE | TURN);
-    vhq_set_open(w->set, 2);
+    vhq_set_pay_share(w->set, 2);
     dispatcher_looks(w); /* a look that is under way has not seen it */
     device_finish(w);
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 0);
     atomic_store(&w->stream[a].hold, ABOVE);
-    vhq_set_open(w->set, 0);
+    vhq_set_pay_share(w->set, 0);
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 0);
     atomic_store(&w->stream[a].hold, 0);

@@ -25,7 +25,7 @@ int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns)
     return ret;
 }
 
-bool futex_until(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns)
+bool futex_wait_change(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns)
 {
     while (atomic_load(word) == seen && clock_ns() < by_ns)
         futex_wait(word, seen, by_ns);

@@ -13,7 +13,7 @@
  * UINT64_MAX: none. */
 int futex_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline_ns);
 /* Waits until the word is another one. False: it was not by that time. */
-bool futex_until(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns);
+bool futex_wait_change(_Atomic uint32_t *word, uint32_t seen, uint64_t by_ns);
 /* Wakes all threads that wait for the word; or one of them. */
 void futex_wake(_Atomic uint32_t *word);
 void futex_wake_one(_Atomic uint32_t *word);

@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { HELD = 32 };
+enum { LOCKS_MAX = 32 };
 static _Thread_local struct {
     const pthread_mutex_t *lock;
     const char *taken; /* the address behind the call that took it */
     bool across;
-} held[HELD] __attribute__((tls_model("initial-exec")));
+} held[LOCKS_MAX] __attribute__((tls_model("initial-exec")));
 static _Thread_local int count __attribute__((tls_model("initial-exec")));
 
 /* -1: it is not held. */
@@ -26,14 +26,14 @@ static int held_find(const pthread_mutex_t *lock)
     return i;
 }
 
-void held_across(const pthread_mutex_t *lock)
+void locks_allow(const pthread_mutex_t *lock)
 {
     int i = held_find(lock);
     if (i >= 0)
         held[i].across = true;
 }
 
-void held_none(const char *symbol)
+void locks_assert_none(const char *symbol)
 {
     for (int i = 0; i < count; i++) {
         Dl_info in = {.dli_fbase = NULL};
@@ -47,16 +47,16 @@ void held_none(const char *symbol)
     }
 }
 
-void held_take(const pthread_mutex_t *lock, const void *taken)
+void locks_taken(const pthread_mutex_t *lock, const void *taken)
 {
-    if (count == HELD)
+    if (count == LOCKS_MAX)
         return;
     held[count].lock = lock;
     held[count].taken = taken;
     held[count++].across = false;
 }
 
-void held_give(const pthread_mutex_t *lock)
+void locks_released(const pthread_mutex_t *lock)
 {
     int i = held_find(lock);
     if (i >= 0)

@@ -11,17 +11,17 @@
 
 #ifndef CUTIN_HELD
 #define lock_across_driver(lock, why) ((void)0)
-#define held_none(symbol)             ((void)0)
+#define locks_assert_none(symbol)     ((void)0)
 #else
 /* The caller holds this lock, and may hold it across calls of the driver. `why` says what for,
  * which threads wait then, and for how long. */
-#define lock_across_driver(lock, why) held_across(lock)
-void held_across(const pthread_mutex_t *lock);
+#define lock_across_driver(lock, why) locks_allow(lock)
+void locks_allow(const pthread_mutex_t *lock);
 /* Aborts if the calling thread holds a lock that it may not. */
-void held_none(const char *symbol);
+void locks_assert_none(const char *symbol);
 /* The calling thread takes the lock (`taken`: the address behind the call), or gives it back. */
-void held_take(const pthread_mutex_t *lock, const void *taken);
-void held_give(const pthread_mutex_t *lock);
+void locks_taken(const pthread_mutex_t *lock, const void *taken);
+void locks_released(const pthread_mutex_t *lock);
 #endif
 
 #endif

@@ -34,7 +34,7 @@ static size_t distance(const char *a, size_t m, const char *b, size_t n)
     return last[n];
 }
 
-size_t near_changes(const char *text, size_t length, const char *name)
+size_t near_distance(const char *text, size_t length, const char *name)
 {
     size_t n = strlen(name), changes;
 

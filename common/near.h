@@ -10,6 +10,6 @@
  * swapped with the next one, a third of the text's at most. 0: it is the name. 1 also: it begins
  * the name, or the name and '_' begin it. NEAR_NOT: farther. */
 enum { NEAR_NOT = 32 };
-size_t near_changes(const char *text, size_t length, const char *name);
+size_t near_distance(const char *text, size_t length, const char *name);
 
 #endif

@@ -151,7 +151,7 @@ static bool key_of(uint8_t key[16], const char *file, const char *what)
     return true;
 }
 
-int record_share(const char *what, const char *version)
+int record_publish(const char *what, const char *version)
 {
     char path[PROFILE_PATH];
     uint8_t key[16];

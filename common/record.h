@@ -33,7 +33,7 @@ int record_read(const char *what, const uint8_t key[16], const char *version, st
 int record_write(const char *what, const uint8_t key[16], const struct record *r);
 /* Makes the user's records of that version, of all GPUs, the machine's, too, where those are older
  * or of another version; makes their folder. Returns 0 or -errno. */
-int record_share(const char *what, const char *version);
+int record_publish(const char *what, const char *version);
 void record_key(uint8_t key[16], const char *gpu_name);
 /* The driver as records of gates name it: CUDA's version, and that of the kernel module. */
 void record_version(char out[64], int cuda_version);

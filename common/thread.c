@@ -167,7 +167,7 @@ void thread_name(const char *name)
     prctl(PR_SET_NAME, name);
 }
 
-bool thread_table_own(void)
+bool thread_unshare_fds(void)
 {
 #ifdef __SANITIZE_THREAD__ /* to it a number means one descriptor in all of the process */
     return false;

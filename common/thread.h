@@ -32,7 +32,7 @@ void thread_name(const char *name);
 /* The calling thread has an empty descriptor table of its own from now on: it keeps no file of the
  * program's open, and none of its files is among the program's. False: the kernel cannot, or a
  * sandbox forbids it. */
-bool thread_table_own(void);
+bool thread_unshare_fds(void);
 /* Returns when the thread has ended; the caller is not cancelled meanwhile. */
 void thread_join(pthread_t thread);
 

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-_Atomic(struct trace_file *) trace_now;
+_Atomic(struct trace_file *) trace_buffer;
 _Thread_local uint32_t trace_op __attribute__((tls_model("initial-exec")));
 
 static _Atomic uint32_t ops;
@@ -42,7 +42,7 @@ uint64_t trace_clock(void)
     return clock_ns();
 }
 
-uint32_t trace_took(uint64_t from_ns)
+uint32_t trace_elapsed_ns(uint64_t from_ns)
 {
     uint64_t took = trace_clock() - from_ns;
 
@@ -146,7 +146,7 @@ static void *writer_main(void *path)
     bool writes;
 
     thread_name("cutin-trace");
-    thread_table_own();
+    thread_unshare_fds();
     self.rc = output_open(&o, path);
     do {
         uint32_t asked = atomic_load(&self.asked);
@@ -159,7 +159,7 @@ static void *writer_main(void *path)
         atomic_store(&self.done, asked);
         futex_wake(&self.done);
         if (writes)
-            futex_wait(&self.asked, asked, clock_ns() + TRACE_EVERY_NS);
+            futex_wait(&self.asked, asked, clock_ns() + TRACE_FLUSH_NS);
     } while (writes);
     if (o.fd >= 0)
         close(o.fd);
@@ -217,17 +217,17 @@ int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t lev
     rc = thread_new(&thread, writer_main, name);
     if (rc == 0) {
         pthread_detach(thread);
-        futex_until(&self.done, 0, UINT64_MAX);
+        futex_wait_change(&self.done, 0, UINT64_MAX);
         rc = self.rc;
     }
     if (rc == 0)
-        atomic_store_explicit(&trace_now, self.memory, memory_order_release);
+        atomic_store_explicit(&trace_buffer, self.memory, memory_order_release);
     else
         munmap(self.memory, self.bytes);
     return rc;
 }
 
-void trace_sync(void)
+void trace_flush(void)
 {
     uint64_t by_ns = clock_ns() + UINT64_C(2000) * NS_PER_MS;
     uint32_t asked, done;
@@ -238,19 +238,19 @@ void trace_sync(void)
     futex_wake(&self.asked);
     do
         done = atomic_load(&self.done);
-    while ((int32_t)(done - asked) < 0 && futex_until(&self.done, done, by_ns));
+    while ((int32_t)(done - asked) < 0 && futex_wait_change(&self.done, done, by_ns));
 }
 
 void trace_stop(void)
 {
-    atomic_store_explicit(&trace_now, NULL, memory_order_relaxed);
+    atomic_store_explicit(&trace_buffer, NULL, memory_order_relaxed);
 }
 
 /* ---- records -------------------------------------------------------------------------------- */
 
 uint32_t trace_name(const char *text)
 {
-    struct trace_file *file = atomic_load_explicit(&trace_now, memory_order_acquire);
+    struct trace_file *file = atomic_load_explicit(&trace_buffer, memory_order_acquire);
     uint32_t found;
 
     if (!file)
@@ -287,7 +287,7 @@ static void record_store(struct trace_record *to, const struct trace_record *fro
 
 void trace_put(const struct trace_record *record)
 {
-    struct trace_file *file = atomic_load_explicit(&trace_now, memory_order_acquire);
+    struct trace_file *file = atomic_load_explicit(&trace_buffer, memory_order_acquire);
     struct trace_record r = *record;
     uint64_t at;
 

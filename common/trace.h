@@ -3,7 +3,7 @@
  * to a file from the first use of CUDA on.
  *
  * A trace file is a header, the names of what ran, whole, and a ring of records. Both bound the
- * memory. A process that is killed leaves what it had TRACE_EVERY_NS before. No process maps the
+ * memory. A process that is killed leaves what it had TRACE_FLUSH_NS before. No process maps the
  * file: cutting it short ends the trace, and the program cannot tell. Putting a record takes no
  * lock, allocates nothing, calls no system and decides no order. While no trace is written, every
  * place that could put a record costs one load and one branch.
@@ -27,7 +27,7 @@ enum {
     TRACE_NAME_BYTES = 1024 * 1024, /* of all names together */
     TRACE_LEAST_RECORDS = 1024,
     TRACE_MOST_RECORDS = 16 * 1024 * 1024,
-    TRACE_EVERY_NS = 10 * 1000 * 1000, /* from one copy to the next */
+    TRACE_FLUSH_NS = 10 * 1000 * 1000, /* from one copy to the next */
 };
 #define TRACE_MAGIC "CUTINTR"
 
@@ -117,11 +117,11 @@ struct trace_file {
 };
 static_assert(offsetof(struct trace_file, record) % 4096 == 0, "the file's layout");
 
-extern _Atomic(struct trace_file *) trace_now __attribute__((visibility("hidden")));
+extern _Atomic(struct trace_file *) trace_buffer __attribute__((visibility("hidden")));
 
 static inline bool trace_on(void)
 {
-    return unlikely(atomic_load_explicit(&trace_now, memory_order_relaxed));
+    return unlikely(atomic_load_explicit(&trace_buffer, memory_order_relaxed));
 }
 
 /* Begins to write `path`, in which %p stands for the process id; once in a process. All of the file
@@ -129,7 +129,7 @@ static inline bool trace_on(void)
  * writes this file; -EEXIST: what is there is no file of this user's alone. */
 int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t level);
 /* When it returns, what was put before is in the file, or the disk has not taken it within 2 s. */
-void trace_sync(void);
+void trace_flush(void);
 /* In a forked child, or at the end: puts no more. Nothing is unmapped: a thread may be writing. */
 void trace_stop(void);
 
@@ -148,6 +148,6 @@ extern _Thread_local uint32_t trace_op __attribute__((tls_model("initial-exec"))
 /* The next number of a call. */
 uint32_t trace_op_next(void);
 /* Nanoseconds since `from`, as records have them. */
-uint32_t trace_took(uint64_t from_ns);
+uint32_t trace_elapsed_ns(uint64_t from_ns);
 
 #endif

@@ -14,7 +14,7 @@ void traced_queue(enum trace_kind kind, struct vhq *q, uint64_t ticket, int chan
 
     r.queue.ticket = ticket;
     r.queue.op = trace_op;
-    r.queue.took_ns = from_ns ? trace_took(from_ns) : 0;
+    r.queue.took_ns = from_ns ? trace_elapsed_ns(from_ns) : 0;
     r.queue.buffered = (uint32_t)buffered;
     r.queue.in_flight = peek(q->counted) - peek(q->complete);
     trace_put(&r);

@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) uint32_t highest_of(const struct ac
 {
     for (uint32_t level = PAGE_LEVELS; level-- > 0;)
         if ((counted && atomic_load(&d->count[level])) || atomic_load(&d->linger_until_ns[level]) ||
-            atomic_load(&d->soon_until_ns[level]))
+            atomic_load(&d->announced_until_ns[level]))
             return level;
     return PAGE_LEVELS;
 }
@@ -88,7 +88,7 @@ static void write_deadline(struct activity *a, struct page_device *own, uint32_t
         atomic_store(&own->deadline_ns, due);
 }
 
-void activity_hint(struct activity *a, uint64_t due_ns)
+void activity_hint_due(struct activity *a, uint64_t due_ns)
 {
     bool under_way = false;
 
@@ -152,7 +152,7 @@ static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
     if (level_outside(a, dev) == 0 && level == 0)
         return;
     /* Without a bit it can hold only its own streams, and a flat process has none of another level.
-     * If it gets a bit, here or in activity_bit, the cut-in counts. */
+     * If it gets a bit, here or in activity_set_bit, the cut-in counts. */
     if (!atomic_load(&a->bit[dev]) && atomic_load(&a->flat)) {
         atomic_store(&a->device[dev].uncounted, true);
         if (!atomic_load(&a->bit[dev]) || !atomic_exchange(&a->device[dev].uncounted, false))
@@ -162,7 +162,7 @@ static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
     atomic_fetch_add_explicit(&a->page->device[dev].counters.cut_ins, 1, memory_order_relaxed);
 }
 
-void activity_bit(struct activity *a, uint32_t dev, uint32_t bit)
+void activity_set_bit(struct activity *a, uint32_t dev, uint32_t bit)
 {
     atomic_store(&a->bit[dev], bit);
     atomic_fetch_add(&a->preemptible.generation, 1);
@@ -191,22 +191,22 @@ void activity_begin(struct activity *a, uint32_t dev, uint32_t level)
             beside_stalled(a, dev);
         return;
     }
-    if (atomic_load(&a->device[dev].soon_until_ns[level]))
-        atomic_store(&a->device[dev].soon_met[level], true);
+    if (atomic_load(&a->device[dev].announced_until_ns[level]))
+        atomic_store(&a->device[dev].announced_begun[level], true);
     count_cut_in(a, dev, level);
     activity_refresh(a, dev);
 }
 
-void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns)
+void activity_announce(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns)
 {
     struct activity_device *d = &a->device[dev];
 
-    atomic_store(&d->soon_met[level], false);
-    if (atomic_exchange(&d->soon_until_ns[level], until_ns) == 0 && until_ns)
+    atomic_store(&d->announced_begun[level], false);
+    if (atomic_exchange(&d->announced_until_ns[level], until_ns) == 0 && until_ns)
         count_cut_in(a, dev, level);
     activity_refresh(a, dev);
     if (until_ns && a->waker)
-        waker_at(a->waker, until_ns);
+        waker_arm(a->waker, until_ns);
 }
 
 void activity_end(struct activity *a, uint32_t dev, uint32_t level)
@@ -227,16 +227,16 @@ void activity_end(struct activity *a, uint32_t dev, uint32_t level)
         beside_stalled(a, dev);
     if (before != 1)
         return;
-    bool announced = atomic_exchange(&d->soon_met[level], false);
+    bool announced = atomic_exchange(&d->announced_begun[level], false);
     if (announced)
-        atomic_store(&d->soon_until_ns[level], 0);
+        atomic_store(&d->announced_until_ns[level], 0);
     if (announced || !until)
         activity_refresh(a, dev);
     if (until && a->waker)
-        waker_at(a->waker, until);
+        waker_arm(a->waker, until);
 }
 
-void activity_wait(struct activity *a, uint32_t dev, bool begins)
+void activity_note_wait(struct activity *a, uint32_t dev, bool begins)
 {
     _Atomic uint64_t *word = &a->device[dev].external;
     uint64_t old = atomic_load(word), new;
@@ -275,7 +275,7 @@ uint64_t activity_expire(struct activity *a, uint64_t now_ns)
 
         for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
             ended |= end_due(&d->linger_until_ns[level], now_ns, &next);
-            ended |= end_due(&d->soon_until_ns[level], now_ns, &next);
+            ended |= end_due(&d->announced_until_ns[level], now_ns, &next);
         }
         if (ended)
             activity_refresh(a, dev);
@@ -328,7 +328,7 @@ bool activity_lingering(const struct activity *a)
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++)
         for (uint32_t level = 0; level < PAGE_LEVELS; level++)
             if (atomic_load(&a->device[dev].linger_until_ns[level]) ||
-                atomic_load(&a->device[dev].soon_until_ns[level]))
+                atomic_load(&a->device[dev].announced_until_ns[level]))
                 return true;
     return false;
 }
@@ -350,8 +350,8 @@ void activity_clear(struct activity *a)
         for (uint32_t level = 0; level < PAGE_LEVELS; level++) {
             atomic_store(&d->count[level], 0);
             atomic_store(&d->linger_until_ns[level], 0);
-            atomic_store(&d->soon_until_ns[level], 0);
-            atomic_store(&d->soon_met[level], false);
+            atomic_store(&d->announced_until_ns[level], 0);
+            atomic_store(&d->announced_begun[level], false);
         }
         atomic_store(&d->external, 0);
         activity_refresh(a, dev);

@@ -35,9 +35,9 @@ struct activity_device {
     _Alignas(64) _Atomic uint32_t count[PAGE_LEVELS];
     _Atomic uint64_t linger_until_ns[PAGE_LEVELS]; /* 0 = not lingering */
     _Atomic uint64_t direct_since_ns; /* active since then, uncounted as GPU time; 0 = inactive */
-    _Atomic uint64_t soon_until_ns[PAGE_LEVELS]; /* 0 = nothing is announced */
-    _Atomic bool soon_met[PAGE_LEVELS];          /* what was announced has begun */
-    _Atomic bool uncounted;                      /* a cut-in began without a bit to hold others */
+    _Atomic uint64_t announced_until_ns[PAGE_LEVELS]; /* 0 = nothing is announced */
+    _Atomic bool announced_begun[PAGE_LEVELS];        /* what was announced has begun */
+    _Atomic bool uncounted; /* a cut-in began without a bit to hold others */
     /* External waits: bits 0..15 pending, bit 16 stalled, bits 32..63 begun or ended so far. */
     _Atomic uint64_t external;
     /* Only the client's thread: since when it has seen the present value of `external`. */
@@ -66,16 +66,16 @@ struct activity {
 /* Any thread, real-time path. */
 void activity_begin(struct activity *a, uint32_t dev, uint32_t level);
 void activity_end(struct activity *a, uint32_t dev, uint32_t level);
-void activity_wait(struct activity *a, uint32_t dev, bool begins);
+void activity_note_wait(struct activity *a, uint32_t dev, bool begins);
 
 /* The request under way, or the next one, is to be done at `due_ns`; 0: no hint. Any thread. */
-void activity_hint(struct activity *a, uint64_t due_ns);
+void activity_hint_due(struct activity *a, uint64_t due_ns);
 /* Announces work of `level`: counts as begun until the work that comes is done, until `until_ns` at
  * most. 0 takes that back. Any thread. */
-void activity_soon(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns);
+void activity_announce(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns);
 
 /* Sets the bit by which the process holds others on a device; 0: none. Only the link's thread. */
-void activity_bit(struct activity *a, uint32_t dev, uint32_t bit);
+void activity_set_bit(struct activity *a, uint32_t dev, uint32_t bit);
 /* Writes the bits of one device, or of all devices, as they should be now. Any thread. */
 void activity_refresh(struct activity *a, uint32_t dev);
 void activity_refresh_all(struct activity *a);

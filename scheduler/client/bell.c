@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-void bell_hang(struct bell *b)
+void bell_open(struct bell *b)
 {
     int fds[2];
 
@@ -27,7 +27,7 @@ void bell_hang(struct bell *b)
         snprintf(b->name, sizeof(b->name), "/proc/%s/fd/%d", thread, b->end);
 }
 
-void bell_hear(const struct bell *b)
+void bell_clear(const struct bell *b)
 {
     char rings[64];
 
@@ -35,7 +35,7 @@ void bell_hear(const struct bell *b)
         ;
 }
 
-void bell_remove(struct bell *b)
+void bell_close(struct bell *b)
 {
     if (b->fd >= 0) {
         close(b->fd);

@@ -13,10 +13,10 @@ struct bell {
 
 /* For a thread whose table is empty. Also takes the numbers 0 to 2, so that nothing written to
  * standard error gets anywhere. Without pipes there is no bell. */
-void bell_hang(struct bell *b);
+void bell_open(struct bell *b);
 /* Takes in the rings; by the bell's own thread. */
-void bell_hear(const struct bell *b);
-void bell_remove(struct bell *b);
+void bell_clear(const struct bell *b);
+void bell_close(struct bell *b);
 /* From any thread, while none removes the bell. The caller's table has one descriptor more for a
  * moment. Does nothing without /proc: so the thread that waits must also look now and then. */
 void bell_ring(const struct bell *b);

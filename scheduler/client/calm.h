@@ -23,7 +23,7 @@
 #define CALM_SLEEP_NS (2000 * NS_PER_MS)
 
 struct calm {
-    uint32_t seen;     /* client_calm at the last look */
+    uint32_t seen;     /* client_calm_word at the last look */
     uint64_t since_ns; /* since when it has had that value */
 };
 
@@ -34,6 +34,6 @@ bool calm_due(struct calm *c, uint64_t now_ns);
 bool calm_begin(struct calm *c, struct cutin_page *page, uint64_t now_ns);
 /* Any thread. True: the process was calm, so the caller must wake the client's thread. */
 bool calm_end(struct cutin_page *page);
-bool calm_stands(void);
+bool calm_is_on(void);
 
 #endif

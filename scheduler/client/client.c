@@ -35,11 +35,11 @@ static bool usable(int dev, uint32_t level)
            !atomic_load_explicit(&self.forked, memory_order_relaxed);
 }
 
-void client_stir(void)
+void client_calm_end(void)
 {
     if (self.page && !MUTANT(calm_unended) &&
         !atomic_load_explicit(&self.forked, memory_order_relaxed) && calm_end(self.page))
-        state_news(&self);
+        state_wake(&self);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -60,7 +60,7 @@ static uint64_t calm_for(void)
 /* How long to sleep if nothing is under way, and nothing will be until a call comes; else 0. A
  * later call finds the word watched, and calm_begin fails. `held`: a hold needs no bound as long as
  * nothing waits for its end. */
-static uint64_t calm_look(uint64_t now, bool held, bool looks)
+static uint64_t calm_try(uint64_t now, bool held, bool looks)
 {
     uint64_t ns;
 
@@ -69,12 +69,12 @@ static uint64_t calm_look(uint64_t now, bool held, bool looks)
     looks |= MUTANT(ticks_for_ever) || (held && MUTANT(held_looks));
     ns = looks || activity_any(&self.activity) ? 0 : calm_for();
     pthread_mutex_lock(&self.lock);
-    if (held && (ns != UINT64_MAX || hold_limit_opens(&self.hold_limit)))
+    if (held && (ns != UINT64_MAX || hold_limit_is_open(&self.hold_limit)))
         ns = 0;
     if (ns && !calm_begin(&self.calm, self.page, now))
         ns = 0;
     if (ns)
-        hold_limit_begin(&self.hold_limit);
+        hold_limit_rebase(&self.hold_limit);
     pthread_mutex_unlock(&self.lock);
     if (!ns)
         calm_end(self.page);
@@ -93,14 +93,14 @@ static void *client_main(void *unused)
         uint64_t now;
         bool held;
 
-        futex_until(&self.news, news, clock_ns() + interval);
+        futex_wait_change(&self.news, news, clock_ns() + interval);
         if (atomic_load(&self.stop))
             break;
         news = atomic_load(&self.news);
         now = clock_ns();
         pthread_mutex_lock(&self.lock);
-        state_tell(&self);
-        robust_look(self.page);
+        state_log_notices(&self);
+        robust_reap(self.page);
         held = hold_limit_tick(&self.hold_limit, self.page, now);
         n = self.remote_count;
         memcpy(remote, self.remote, n * sizeof(remote[0]));
@@ -126,7 +126,7 @@ static void *client_main(void *unused)
 
         interval = interval < until_tick ? interval : until_tick;
         interval = look && look < interval ? look : interval;
-        uint64_t calm = calm_look(now, held, look != 0);
+        uint64_t calm = calm_try(now, held, look != 0);
 
         interval = calm ? calm : interval;
     }
@@ -147,7 +147,7 @@ static void wait_for_welcome(void)
         uint32_t seen = atomic_load(&self.news);
 
         pthread_mutex_unlock(&self.lock);
-        in_time = futex_until(&self.news, seen, by);
+        in_time = futex_wait_change(&self.news, seen, by);
         pthread_mutex_lock(&self.lock);
     }
 }
@@ -163,7 +163,7 @@ static void configure(const struct client_config *cfg)
     if (cfg->socket && strlen(cfg->socket) < sizeof(self.socket))
         memcpy(self.socket, cfg->socket, strlen(cfg->socket) + 1);
     else if (cfg->socket)
-        state_say(
+        state_notice(
             &self, NOTICE_NO_DAEMON, LOG_WARN,
             "the socket path %.40s... is too long: %zu bytes of at most %d; only streams of this "
             "process are ordered",
@@ -196,8 +196,8 @@ static bool late_have_ended(void)
     if (!self.linked && !self.late)
         return true;
     by = clock_ns() + LATE_WAIT_NS;
-    if ((self.linked && !futex_until(&self.link_ended, 0, by)) ||
-        (self.late && !futex_until(&self.ended, 0, by)))
+    if ((self.linked && !futex_wait_change(&self.link_ended, 0, by)) ||
+        (self.late && !futex_wait_change(&self.ended, 0, by)))
         return false;
     self.linked = self.late = false;
     return true;
@@ -232,7 +232,7 @@ int client_open(const struct client_config *cfg)
     atomic_store(&self.ended, 0);
     if (self.socket[0] && (rc = link_start(&self)) == 0)
         wait_for_welcome();
-    state_tell(&self);
+    state_log_notices(&self);
     if (rc == 0)
         rc = thread_new(&self.thread, client_main, NULL);
     if (rc == 0 && cfg->linger_us)
@@ -263,16 +263,16 @@ void client_close(void)
 
     atomic_store(&self.stop, 1);
     futex_wake(&self.stop);
-    state_news(&self);
+    state_wake(&self);
     if (!link_end(&self, by)) /* the daemon repairs when the process ends */
         pthread_detach(self.link_thread);
-    self.late = !futex_until(&self.ended, 0, by);
+    self.late = !futex_wait_change(&self.ended, 0, by);
     if (self.late)
         pthread_detach(self.thread);
     else
         thread_join(self.thread);
     pthread_mutex_lock(&self.lock);
-    state_tell(&self);
+    state_log_notices(&self);
     pthread_mutex_unlock(&self.lock);
 }
 
@@ -305,7 +305,7 @@ uint32_t client_level(void)
     return atomic_load_explicit(&self.level, memory_order_relaxed);
 }
 
-bool client_introduces(void)
+bool client_is_connected(void)
 {
     bool introduces;
 
@@ -337,7 +337,7 @@ int client_device(const uint8_t uuid[16])
     self.devices++;
     if (self.link == LINK_UP) {
         self.devices_due |= 1u << dev;
-        link_ask(&self);
+        link_kick(&self);
     }
 out:
     pthread_mutex_unlock(&self.lock);
@@ -364,23 +364,23 @@ bool client_is_active(void)
     return active;
 }
 
-void client_active(int dev, uint32_t level)
+void client_work_begin(int dev, uint32_t level)
 {
     /* The first call is before it holds others, so that its beat is recent if it is stopped then.
-     * The last call is after the count: see calm_look. */
+     * The last call is after the count: see calm_try. */
     client_note_call();
     if (usable(dev, level)) /* best effort holds no other, but its level may rise */
         activity_begin(&self.activity, (uint32_t)dev, level);
     client_note_call();
 }
 
-void client_idle(int dev, uint32_t level)
+void client_work_end(int dev, uint32_t level)
 {
     if (usable(dev, level))
         activity_end(&self.activity, (uint32_t)dev, level);
 }
 
-void client_soon(int dev, uint32_t level, uint32_t us)
+void client_announce(int dev, uint32_t level, uint32_t us)
 {
     if (!usable(dev, level))
         return;
@@ -390,20 +390,20 @@ void client_soon(int dev, uint32_t level, uint32_t us)
             waker_start(&self.waker, expire, &self.activity);
         pthread_mutex_unlock(&self.lock);
     }
-    activity_soon(&self.activity, (uint32_t)dev, level, us ? clock_ns() + us * 1000ull : 0);
+    activity_announce(&self.activity, (uint32_t)dev, level, us ? clock_ns() + us * 1000ull : 0);
     client_note_call();
 }
 
 void client_hint_deadline(uint32_t us)
 {
     if (usable(0, 0))
-        activity_hint(&self.activity, us ? clock_ns() + us * 1000ull : 0);
+        activity_hint_due(&self.activity, us ? clock_ns() + us * 1000ull : 0);
 }
 
-void client_external_wait(int dev, uint32_t level, bool begins)
+void client_note_wait(int dev, uint32_t level, bool begins)
 {
     if (level > 0 && usable(dev, level))
-        activity_wait(&self.activity, (uint32_t)dev, begins);
+        activity_note_wait(&self.activity, (uint32_t)dev, begins);
     client_note_call();
 }
 
@@ -413,7 +413,7 @@ uint32_t client_share_open(int dev)
                                                : hold_limit_share(&self.hold_limit, (uint32_t)dev);
 }
 
-bool client_shares(void)
+bool client_has_share(void)
 {
     return self.hold_limit.share_percent;
 }
@@ -442,15 +442,15 @@ struct client_lifted client_hold_lift(int dev, uint32_t level)
 
 /* Puts nothing into a new page, which has its own holders, or after client_close, which opens
  * all. */
-void client_hold_return(const struct client_lifted *l)
+void client_hold_restore(const struct client_lifted *l)
 {
     pthread_mutex_lock(&self.lock);
     self.hold_limit.lifted = false;
     if (l->generation == atomic_load(&self.generation) && atomic_load(&self.open)) {
-        hold_limit_return(&self.page->device[l->dev], state_word(&self, l->level), l->bits);
+        hold_limit_restore(&self.page->device[l->dev], state_word(&self, l->level), l->bits);
         if (self.link == LINK_UP) {
             self.lifted = true;
-            link_ask(&self);
+            link_kick(&self);
         }
     }
     pthread_mutex_unlock(&self.lock);

@@ -6,8 +6,8 @@
  * shared, at the same address, so pointers to hold words stay valid. Real-time activity sets hold
  * bits in the pages of the clients below.
  *
- * Thread safety: any thread may call all but client_open. client_active and client_idle are the
- * real-time path: no lock, no allocation, no system call but one futex_wake after a pause
+ * Thread safety: any thread may call all but client_open. client_work_begin and client_work_end are
+ * the real-time path: no lock, no allocation, no system call but one futex_wake after a pause
  * (client_note_call).
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_CLIENT_H
@@ -34,7 +34,7 @@ struct client_config {
                              counts as GPU time */
     const char *socket;   /* path, or NULL: no daemon */
     /* Called from the client's thread about every CLIENT_TICK_MS, and once when activity begins
-     * after a pause. Lets the owner find finished work (client_idle). May be NULL. */
+     * after a pause. Lets the owner find finished work (client_work_end). May be NULL. */
     void (*tick)(void *user);
     /* From the same thread. Returns for how many nanoseconds no tick will find anything, unless a
      * call comes (client_note_call). 0: the next tick may find something. NULL: any tick may. */
@@ -79,14 +79,14 @@ bool client_is_active(void);
 
 /* Work of `level` on device `dev` begins or ends; calls are counted. 0 -> 1 sets this client's bit
  * for every lower level in every page below; 1 -> 0 clears it after the linger. */
-void client_active(int dev, uint32_t level);
-void client_idle(int dev, uint32_t level);
+void client_work_begin(int dev, uint32_t level);
+void client_work_end(int dev, uint32_t level);
 
 /* How many clients take turns on the device, this one included, while its least share has the hold
  * of level 0 open; 0: it is not open. As of the last look, and only from the client's thread. */
 uint32_t client_share_open(int dev);
 /* Whether the process has a least share. From any thread. */
-bool client_shares(void);
+bool client_has_share(void);
 
 /* The word that holds streams of `level` on `dev` while it is not 0. Its address is stable from
  * client_open on. */
@@ -106,10 +106,10 @@ struct client_lifted {
     uint32_t level, bits, generation;
 };
 struct client_lifted client_hold_lift(int dev, uint32_t level);
-void client_hold_return(const struct client_lifted *lifted);
+void client_hold_restore(const struct client_lifted *lifted);
 /* When the latest holder by that word began to hold, CLOCK_MONOTONIC. Its address is stable. */
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level);
-/* The shifts of this client on `dev`, see PAGE_SHIFT. Its address is stable. */
+/* The shifts of this client on `dev`, see PAGE_SHIFT_WORD. Its address is stable. */
 const _Atomic uint32_t *client_shift_word(int dev);
 /* Number of clients above this one that are connected on any device it uses (0 with no daemon),
  * plus streams of higher levels in this process. Its address is stable. */
@@ -124,12 +124,12 @@ void client_note_stream(uint32_t level, bool begins);
 /* A stream of `level` begins or ends to wait for something outside this process (IPC event, memop
  * wait, external semaphore). What it waits for may itself be held. So if such waits are pending on
  * `dev` and none begins or ends for 20 ms, the process does not count as active there. */
-void client_external_wait(int dev, uint32_t level, bool begins);
+void client_note_wait(int dev, uint32_t level, bool begins);
 
 /* Announces work of `level` on device `dev` within `us` microseconds: holds what is below from now
  * on, until that work is done, for `us` at most if it does not come. 0 takes it back. The first
  * call starts a thread. */
-void client_soon(int dev, uint32_t level, uint32_t us);
+void client_announce(int dev, uint32_t level, uint32_t us);
 /* The request under way on any device, or else the next one, is to be done `us` microseconds from
  * now. 0 takes back a hint for the next one. No lock, no system call. */
 void client_hint_deadline(uint32_t us);
@@ -137,17 +137,17 @@ void client_hint_deadline(uint32_t us);
 /* Notes a call of the program that may give the owner's ticks something to look for. Any thread,
  * launch path. Looks at one word; the first call after a pause of a second or more also wakes the
  * client's thread (calm.h). */
-extern _Atomic uint32_t client_calm;
-void client_stir(void);
+extern _Atomic uint32_t client_calm_word;
+void client_calm_end(void);
 static inline void client_note_call(void)
 {
-    if (__builtin_expect(atomic_load_explicit(&client_calm, memory_order_relaxed) != 0, 0))
-        client_stir();
+    if (__builtin_expect(atomic_load_explicit(&client_calm_word, memory_order_relaxed) != 0, 0))
+        client_calm_end();
 }
 
 /* True while the process is registered with a daemon, or about to be: there may be clients above
  * that it does not know yet. Takes a lock. */
-bool client_introduces(void);
+bool client_is_connected(void);
 
 /* In a forked child: forgets the connection and threads, closes the descriptor, clears nothing. */
 void client_after_fork(void);

@@ -30,7 +30,7 @@ static void restore(struct page_device *device, uint32_t level, uint32_t bits, u
     }
 }
 
-void hold_limit_return(struct page_device *device, uint32_t level, uint32_t bits)
+void hold_limit_restore(struct page_device *device, uint32_t level, uint32_t bits)
 {
     const uint32_t daemons = PAGE_BIT_NEW | PAGE_BIT_POLICY | PAGE_BIT_PAUSED;
 
@@ -41,18 +41,18 @@ void hold_limit_return(struct page_device *device, uint32_t level, uint32_t bits
 /* Best effort as a whole has the share. It is owed a quarter more, as it may run dry in its time
  * slice and pay too much. What it is owed grows while it is held and something waits, and falls by
  * what ran. It is never more than a period's, so that it neither saves nor owes for long. */
-static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d, uint64_t now)
+static bool share_update(struct hold_limit *b, struct cutin_page *page, uint32_t d, uint64_t now)
 {
     struct share *s = &b->share[d];
     const struct page_device *device = &page->device[d];
     const struct page_counters *c = &device->counters;
     /* What surely ran: so best effort gets its share even if estimates are wrong. */
-    uint64_t gpu_ns = page_read(&c->gpu_ns), ran = gpu_ns - page_read(&c->unsure_ns);
+    uint64_t gpu_ns = figure_read(&c->gpu_ns), ran = gpu_ns - figure_read(&c->unsure_ns);
     /* The clients of its level that always have work, this one among them. */
     uint32_t shift = atomic_load_explicit(&page->shift[d], memory_order_relaxed);
     uint32_t of = PAGE_SHIFT_CLIENTS(shift) ? PAGE_SHIFT_CLIENTS(shift) : 1;
     int64_t part = (int64_t)b->share_percent * 1024 / of;
-    int64_t most = (int64_t)BOUND_PERIOD_NS * part / 102400;
+    int64_t most = (int64_t)SHARE_PERIOD_NS * part / 102400;
     uint32_t holders = (uint32_t)__builtin_popcount(atomic_load(&device->want[0]) & ~UNBOUNDED);
 
     if (s->looked_ns && now > s->looked_ns)
@@ -61,7 +61,7 @@ static bool share_look(struct hold_limit *b, struct cutin_page *page, uint32_t d
     s->looked_ns = now;
     s->ran_ns = ran;
     s->owed_ns = s->owed_ns > most ? most : s->owed_ns < -most ? -most : s->owed_ns;
-    if (!page_read(&c->waiting) && !page_read(&c->in_flight) && s->owed_ns > 0)
+    if (!figure_read(&c->waiting) && !figure_read(&c->in_flight) && s->owed_ns > 0)
         s->owed_ns = 0;
     if (!holders || s->owed_ns <= 0)
         s->open = 0;
@@ -74,7 +74,7 @@ static bool look(struct hold_limit *b, struct page_device *device, uint64_t *sin
                  uint32_t level, uint64_t now, bool share)
 {
     bool wanted = atomic_load(&device->want[level]) & ~UNBOUNDED;
-    uint64_t window = b->max_ns / 10 > BOUND_OPEN_NS ? b->max_ns / 10 : BOUND_OPEN_NS;
+    uint64_t window = b->max_ns / 10 > HOLD_LIMIT_OPEN_NS ? b->max_ns / 10 : HOLD_LIMIT_OPEN_NS;
 
     if (*until && now >= *until) {
         *until = 0;
@@ -101,7 +101,7 @@ bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now
         return false;
     b->shares = b->share_percent;
     for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
-        bool share = b->share_percent && share_look(b, page, d, now_ns);
+        bool share = b->share_percent && share_update(b, page, d, now_ns);
 
         b->share[d].open = share ? b->share[d].open : 0;
         for (uint32_t l = 0; l < PAGE_LEVELS && (b->max_ns || l == 0); l++)
@@ -111,7 +111,7 @@ bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now
     return held;
 }
 
-bool hold_limit_opens(const struct hold_limit *b)
+bool hold_limit_is_open(const struct hold_limit *b)
 {
     for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
         if (b->share[d].open)
@@ -123,14 +123,14 @@ bool hold_limit_opens(const struct hold_limit *b)
     return false;
 }
 
-void hold_limit_begin(struct hold_limit *b)
+void hold_limit_rebase(struct hold_limit *b)
 {
     memset(b->since_ns, 0, sizeof(b->since_ns));
 }
 
 void hold_limit_reset(struct hold_limit *b)
 {
-    hold_limit_begin(b);
+    hold_limit_rebase(b);
     memset(b->open_until_ns, 0, sizeof(b->open_until_ns));
     memset(b->share, 0, sizeof(b->share));
 }

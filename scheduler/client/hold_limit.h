@@ -2,11 +2,11 @@
  * hold_limit.h - the longest single hold (CUTIN_MAX_HOLD_MS), enforced by the held process itself.
  *
  * After a level was held for that long without a break, its `hold` word opens for a tenth of the
- * bound, at least BOUND_OPEN_NS, and is then restored from `want`. Owners write their bits to both
- * words, so outside that window the bound costs nothing and delays no hold. An owner that becomes
- * active anew during the window closes it. The next look, at most a millisecond later, opens it
- * again until the window is over. The administrator's pause and the daemon's policy are not
- * bounded.
+ * bound, at least HOLD_LIMIT_OPEN_NS, and is then restored from `want`. Owners write their bits to
+ * both words, so outside that window the bound costs nothing and delays no hold. An owner that
+ * becomes active anew during the window closes it. The next look, at most a millisecond later,
+ * opens it again until the window is over. The administrator's pause and the daemon's policy are
+ * not bounded.
  *
  * The daemon's minimum share for best effort counts what ran (page_counters.gpu_ns, less
  * unsure_ns). With a share of S percent, level 0 is owed S percent of the time while it has work.
@@ -26,8 +26,8 @@
 
 #include "scheduler/wire/page.h"
 
-#define BOUND_OPEN_NS   2000000u
-#define BOUND_PERIOD_NS 100000000u
+#define HOLD_LIMIT_OPEN_NS 2000000u
+#define SHARE_PERIOD_NS    100000000u
 
 /* The account of one device. */
 struct share {
@@ -56,11 +56,11 @@ static inline uint32_t hold_limit_share(const struct hold_limit *b, uint32_t dev
 }
 /* Puts back into `hold` the bits that were taken from it. The daemon's bits come from `want`, to
  * which the daemon always writes, too. */
-void hold_limit_return(struct page_device *device, uint32_t level, uint32_t bits);
+void hold_limit_restore(struct page_device *device, uint32_t level, uint32_t bits);
 /* Whether a hold is open now that must be closed again. */
-bool hold_limit_opens(const struct hold_limit *b);
+bool hold_limit_is_open(const struct hold_limit *b);
 /* All holds begin now, because nothing has waited until now. */
-void hold_limit_begin(struct hold_limit *b);
+void hold_limit_rebase(struct hold_limit *b);
 /* Forgets everything, because the page has been replaced. */
 void hold_limit_reset(struct hold_limit *b);
 

@@ -31,14 +31,14 @@
 static void retry_later(struct client_state *self)
 {
     self->link = LINK_NONE;
-    self->retry_ns = clock_ns() + self->backoff_ns;
+    self->retry_at_ns = clock_ns() + self->backoff_ns;
     if ((self->backoff_ns *= 2) > BACKOFF_MAX_NS)
         self->backoff_ns = BACKOFF_MAX_NS;
 }
 
 /* Clears bits and unmaps pages once no thread can write to them. Only then may this process
  * register again. */
-static void link_drain(struct client_state *self)
+static void link_reap(struct client_state *self)
 {
     if (!preemptible_reap(&self->activity.preemptible, self->activity.bit))
         return;
@@ -54,12 +54,12 @@ static void link_down(struct client_state *self, int why)
 
     connection_close(&self->connection);
     if (!was_up)
-        state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
-                  "the scheduler at %s does not accept this process (%s): until it does, only "
-                  "streams of this process are ordered",
-                  self->socket, why == -ETIMEDOUT ? "it does not answer" : strerror(-why));
+        state_notice(self, NOTICE_NO_DAEMON, LOG_WARN,
+                     "the scheduler at %s does not accept this process (%s): until it does, only "
+                     "streams of this process are ordered",
+                     self->socket, why == -ETIMEDOUT ? "it does not answer" : strerror(-why));
     if (was_up) {
-        state_say(
+        state_notice(
             self, NOTICE_LOST, LOG_WARN,
             "lost the scheduler at %s (%s): until it is back, other processes hold nothing here",
             self->socket, strerror(-why));
@@ -67,9 +67,9 @@ static void link_down(struct client_state *self, int why)
         self->hold_limit.share_percent = self->share_percent = 0;
     }
     preemptible_leave_all(&self->activity.preemptible);
-    preemptible_own(&self->activity.preemptible, self->activity.bit);
-    self->link = LINK_DRAIN;
-    link_drain(self);
+    preemptible_rearm(&self->activity.preemptible, self->activity.bit);
+    self->link = LINK_REAP;
+    link_reap(self);
 }
 
 /* Connects and sends HELLO; WELCOME must come in time. */
@@ -94,7 +94,7 @@ static void link_connect(struct client_state *self)
         rc = connection_send(&self->connection, &m);
     }
     if (rc != 0) {
-        state_say(
+        state_notice(
             self, NOTICE_NO_DAEMON, LOG_WARN,
             "no scheduler at %s (%s): until one starts, only streams of this process are ordered",
             self->socket,
@@ -116,9 +116,9 @@ static void say_refused(struct client_state *self, uint32_t granted, const char 
     char text[PROTOCOL_TEXT];
 
     snprintf(text, sizeof(text), "%s", reason);
-    state_say(self, NOTICE_REFUSED, LOG_WARN,
-              "CUTIN_PRIORITY=%s was not granted, running as %s: %s", level_name(self->cfg.level),
-              level_name(granted), printable(text));
+    state_notice(self, NOTICE_REFUSED, LOG_WARN,
+                 "CUTIN_PRIORITY=%s was not granted, running as %s: %s",
+                 level_name(self->cfg.level), level_name(granted), printable(text));
 }
 
 /* Refused: this process, as another version or because its user has more clients than the daemon
@@ -126,22 +126,22 @@ static void say_refused(struct client_state *self, uint32_t granted, const char 
 static int on_done(struct client_state *self, const union message *m, int fd)
 {
     if (self->link == LINK_UP && m->done.error == -EUSERS) {
-        state_say(self, NOTICE_FULL, LOG_WARN,
-                  "no other process holds this one on a device: its user has too many clients "
-                  "there already (clients_per_device in cutind.conf)");
+        state_notice(self, NOTICE_FULL, LOG_WARN,
+                     "no other process holds this one on a device: its user has too many clients "
+                     "there already (clients_per_device in cutind.conf)");
         return 0;
     }
     if (self->link == LINK_UP && m->done.error == -EOPNOTSUPP)
         return 0; /* an earlier release, which does not know the message */
     if (self->link != LINK_HELLO || m->done.error == 0)
         return -EPROTO;
-    state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
-              "the scheduler at %s refuses this process (%s): only streams of this process are "
-              "ordered",
-              self->socket,
-              m->done.error == -EPROTO   ? "it is another version"
-              : m->done.error == -EUSERS ? "its user has too many clients already"
-                                         : strerror(-m->done.error));
+    state_notice(self, NOTICE_NO_DAEMON, LOG_WARN,
+                 "the scheduler at %s refuses this process (%s): only streams of this process are "
+                 "ordered",
+                 self->socket,
+                 m->done.error == -EPROTO   ? "it is another version"
+                 : m->done.error == -EUSERS ? "its user has too many clients already"
+                                            : strerror(-m->done.error));
     return m->done.error;
 }
 
@@ -171,7 +171,7 @@ static int send_due(struct client_state *self)
     return rc;
 }
 
-void link_ask(struct client_state *self)
+void link_kick(struct client_state *self)
 {
     if (self->own_table)
         bell_ring(&self->bell);
@@ -206,7 +206,8 @@ static int on_welcome(struct client_state *self, const union message *m, int fd)
     if (m->welcome.refused)
         say_refused(self, m->welcome.level, m->welcome.reason);
     if (self->said[NOTICE_NO_DAEMON] || self->said[NOTICE_LOST])
-        state_say(self, NOTICE_BACK, LOG_WARN, "registered with the scheduler at %s", self->socket);
+        state_notice(self, NOTICE_BACK, LOG_WARN, "registered with the scheduler at %s",
+                     self->socket);
     for (uint32_t n = 0; n < self->devices; n++)
         self->devices_due |= 1u << state_slot(self, n);
     return send_due(self);
@@ -218,17 +219,18 @@ static int on_bit(struct client_state *self, const union message *m, int fd)
     uint32_t old = atomic_load(&self->activity.bit[m->bit.slot]);
 
     if (none)
-        state_say(self, NOTICE_NO_BIT, LOG_WARN,
-                  "this process cannot hold others on a device: others above best effort have all "
-                  "%u places there, or its user has half of them",
-                  PAGE_CLIENT_BITS);
-    activity_bit(&self->activity, m->bit.slot, none ? 0 : 1u << m->bit.bit);
-    preemptible_own(&self->activity.preemptible, self->activity.bit);
+        state_notice(
+            self, NOTICE_NO_BIT, LOG_WARN,
+            "this process cannot hold others on a device: others above best effort have all "
+            "%u places there, or its user has half of them",
+            PAGE_CLIENT_BITS);
+    activity_set_bit(&self->activity, m->bit.slot, none ? 0 : 1u << m->bit.bit);
+    preemptible_rearm(&self->activity.preemptible, self->activity.bit);
     if (!none || !old)
         return 0;
     /* A higher level gets the bit as soon as no thread of this process can write it any more. */
-    return preemptible_settle(&self->activity.preemptible) ? connection_send(&self->connection, m)
-                                                           : -EBUSY;
+    return preemptible_quiesce(&self->activity.preemptible) ? connection_send(&self->connection, m)
+                                                            : -EBUSY;
 }
 
 static int on_join(struct client_state *self, const union message *m, int fd)
@@ -244,7 +246,7 @@ static int on_join(struct client_state *self, const union message *m, int fd)
     rc = preemptible_join(&self->activity.preemptible, &m->join, page);
     if (rc != 0)
         return rc;
-    preemptible_own(&self->activity.preemptible, self->activity.bit);
+    preemptible_rearm(&self->activity.preemptible, self->activity.bit);
     activity_refresh_all(&self->activity);
     message_init(&reply, MESSAGE_JOINED);
     reply.joined.client = m->join.client;
@@ -255,7 +257,7 @@ static int on_join(struct client_state *self, const union message *m, int fd)
 static int on_leave(struct client_state *self, const union message *m, int fd)
 {
     preemptible_leave(&self->activity.preemptible, m->leave.client);
-    preemptible_own(&self->activity.preemptible, self->activity.bit);
+    preemptible_rearm(&self->activity.preemptible, self->activity.bit);
     return 0;
 }
 
@@ -283,7 +285,7 @@ static int on_remote(struct client_state *self, const union message *m, int fd)
         self->paused = m->remote.kind == CONTROL_PAUSE;
         break;
     default:
-        state_remote(self, m->remote.kind, m->remote.value);
+        state_defer_order(self, m->remote.kind, m->remote.value);
     }
     return 0;
 }
@@ -321,11 +323,12 @@ static int link_receive(struct client_state *self)
             return rc;
     }
     if (rc == -EPROTO && m.header.version != PROTOCOL_VERSION)
-        state_say(self, NOTICE_NO_DAEMON, LOG_WARN,
-                  "the scheduler at %s speaks version %u of the protocol and this library version "
-                  "%u: install the same cutin on both sides and start the daemon and this process "
-                  "again; only streams of this process are ordered",
-                  self->socket, m.header.version, PROTOCOL_VERSION);
+        state_notice(
+            self, NOTICE_NO_DAEMON, LOG_WARN,
+            "the scheduler at %s speaks version %u of the protocol and this library version "
+            "%u: install the same cutin on both sides and start the daemon and this process "
+            "again; only streams of this process are ordered",
+            self->socket, m.header.version, PROTOCOL_VERSION);
     return rc == -EAGAIN ? 0 : rc;
 }
 
@@ -336,9 +339,9 @@ static void link_service(struct client_state *self, uint64_t now)
 
     if (!self->socket[0])
         return;
-    if (self->link == LINK_DRAIN)
-        link_drain(self);
-    if (self->link == LINK_NONE && now >= self->retry_ns)
+    if (self->link == LINK_REAP)
+        link_reap(self);
+    if (self->link == LINK_NONE && now >= self->retry_at_ns)
         link_connect(self);
     if (self->link == LINK_HELLO || self->link == LINK_UP) {
         rc = link_receive(self);
@@ -365,7 +368,7 @@ static void beat(struct client_state *self)
 {
     _Atomic uint64_t *at = &self->page->heartbeat_ns;
 
-    if (calm_stands()) {
+    if (calm_is_on()) {
         self->beats_alone = false;
         return;
     }
@@ -374,18 +377,18 @@ static void beat(struct client_state *self)
     atomic_store_explicit(at, self->beat_ns, memory_order_relaxed);
     if (!self->beats_alone)
         return;
-    robust_look(self->page);
+    robust_reap(self->page);
     hold_limit_tick(&self->hold_limit, self->page, self->beat_ns);
 }
 
 static uint64_t sleep_ns(const struct client_state *self)
 {
-    uint64_t now = clock_ns(), by = self->link == LINK_NONE    ? self->retry_ns
+    uint64_t now = clock_ns(), by = self->link == LINK_NONE    ? self->retry_at_ns
                                     : self->link == LINK_HELLO ? self->welcome_by_ns
                                                                : now + CALM_LOOK_NS;
-    uint64_t most = calm_stands() && self->bell.name[0] ? CALM_LOOK_NS : LOOK_NS;
+    uint64_t most = calm_is_on() && self->bell.name[0] ? CALM_LOOK_NS : LOOK_NS;
 
-    if (!self->own_table || self->link == LINK_DRAIN || self->activity.preemptible.dead ||
+    if (!self->own_table || self->link == LINK_REAP || self->activity.preemptible.dead ||
         self->beats_alone)
         return OFTEN_NS;
     return by <= now ? 0 : by - now < most ? by - now : most;
@@ -403,12 +406,12 @@ static bool sleep_until_news(struct client_state *self, uint64_t ns)
     if (connection_ours(&self->connection))
         p[0].fd = self->connection.fd;
     if (p[0].fd < 0 && p[1].fd < 0) {
-        futex_until(&self->stop, 0, clock_ns() + ns);
+        futex_wait_change(&self->stop, 0, clock_ns() + ns);
         return false;
     }
     came = ppoll(p, 2, &limit, NULL) > 0;
     if (p[1].revents)
-        bell_hear(&self->bell);
+        bell_clear(&self->bell);
     return came;
 }
 
@@ -421,12 +424,12 @@ static void *link_main(void *arg)
     pthread_mutex_lock(&self->lock);
     robust_begin(&self->activity.preemptible.robust);
     self->bell = (struct bell){.fd = -1};
-    self->own_table = !MUTANT(table_shared) && thread_table_own();
+    self->own_table = !MUTANT(table_shared) && thread_unshare_fds();
     if (self->own_table)
-        bell_hang(&self->bell);
+        bell_open(&self->bell);
     link_connect(self);
     self->tried = true;
-    state_news(self);
+    state_wake(self);
     while (!atomic_load(&self->stop)) {
         enum link_state before = self->link;
         bool came;
@@ -439,18 +442,18 @@ static void *link_main(void *arg)
         if (!atomic_load(&self->stop))
             link_service(self, clock_ns());
         if (came || self->link != before)
-            state_news(self);
+            state_wake(self);
     }
     self->said[NOTICE_LOST] = self->said[NOTICE_NO_DAEMON] = true; /* no messages about leaving */
     if (self->link == LINK_UP || self->link == LINK_HELLO)
         link_down(self, -ECONNRESET);
-    for (int i = 0; i < 1000 && self->link == LINK_DRAIN; i++) {
+    for (int i = 0; i < 1000 && self->link == LINK_REAP; i++) {
         sched_yield();
-        link_drain(self);
+        link_reap(self);
     }
     self->link = LINK_NONE;
-    self->retry_ns = 0;
-    bell_remove(&self->bell);
+    self->retry_at_ns = 0;
+    bell_close(&self->bell);
     pthread_mutex_unlock(&self->lock);
     atomic_store(&self->link_ended, 1);
     futex_wake(&self->link_ended);
@@ -476,9 +479,9 @@ bool link_end(struct client_state *self, uint64_t by_ns)
     if (self->own_table)
         bell_ring(&self->bell);
     else
-        connection_end(&self->connection);
+        connection_shutdown(&self->connection);
     pthread_mutex_unlock(&self->lock);
-    if (!futex_until(&self->link_ended, 0, by_ns))
+    if (!futex_wait_change(&self->link_ended, 0, by_ns))
         return false;
     thread_join(self->link_thread);
     self->linked = false;

@@ -17,14 +17,14 @@ static void write_page(const struct preemptible_page *p, uint32_t dev, uint32_t 
     /* Nearly all pages: the fewer instructions between two writes, the more cache lines are on
      * their way at once. */
     if (differ == PAGE_HOLD(1u) && !same) {
-        page_turn_bit(p->device[dev], bit, 0, words, now_ns);
+        page_assign_bit(p->device[dev], bit, 0, words, now_ns);
         return;
     }
     while (differ) {
         uint32_t word = 31u - (uint32_t)__builtin_clz(differ);
 
         differ ^= 1u << word;
-        page_turn_bit(p->device[dev], bit, word, words >> word & 1, now_ns);
+        page_assign_bit(p->device[dev], bit, word, words >> word & 1, now_ns);
     }
     if (same)
         page_write_bit(p->device[dev], bit, words, same, now_ns);
@@ -40,7 +40,7 @@ void preemptible_write(struct preemptible *b, uint32_t dev, const _Atomic uint32
         return;
     before = atomic_load_explicit(&b->written[dev], memory_order_relaxed);
     atomic_store_explicit(&b->written[dev], (uint8_t)level, memory_order_relaxed);
-    /* Sequentially consistent. Partners: preemptible_reap and preemptible_settle. Either they see
+    /* Sequentially consistent. Partners: preemptible_reap and preemptible_quiesce. Either they see
      * this walker, or this walker sees neither a page that was removed nor a bit that was taken. */
     atomic_fetch_add(&b->walkers, 1);
     mine = atomic_load(bit);
@@ -71,7 +71,7 @@ static void unlink_page(struct preemptible *b, struct preemptible_page *p)
     b->dead = p;
 }
 
-void preemptible_own(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES])
+void preemptible_rearm(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES])
 {
     robust_clear(&b->robust);
     for (struct preemptible_page *p = atomic_load(&b->head); p; p = atomic_load(&p->next))
@@ -129,7 +129,7 @@ void preemptible_leave_all(struct preemptible *b)
     atomic_fetch_add(&b->generation, 1);
 }
 
-bool preemptible_settle(struct preemptible *b)
+bool preemptible_quiesce(struct preemptible *b)
 {
     for (int i = 0; i < 1000 && atomic_load(&b->walkers); i++)
         sched_yield();

@@ -50,7 +50,7 @@ void preemptible_write(struct preemptible *b, uint32_t dev, const _Atomic uint32
 
 /* This client's bits, or the pages that have them, have changed: the kernel is told, too, in which
  * pages the bits must end with this process. */
-void preemptible_own(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
+void preemptible_rearm(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
 /* Adds a page of page_map_other, which then belongs to the list, even on error. With `page` NULL,
  * gives new slots or another level to a page that is in the list. Returns 0, -ENOMEM, or -ENOENT:
  * there is no such page. */
@@ -59,7 +59,7 @@ int preemptible_join(struct preemptible *b, const struct message_join *join,
 void preemptible_leave(struct preemptible *b, uint64_t client);
 void preemptible_leave_all(struct preemptible *b);
 /* Waits until every walker has seen the last change; false: one may still not have. */
-bool preemptible_settle(struct preemptible *b);
+bool preemptible_quiesce(struct preemptible *b);
 /* Clears `bits[dev]` in what was removed and unmaps it; false while a thread is still walking. */
 bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
 

@@ -47,7 +47,7 @@ void robust_add(struct robust *r, struct cutin_page *page, uint32_t slot, uint32
     r->first.next = entry;
 }
 
-void robust_look(struct cutin_page *page)
+void robust_reap(struct cutin_page *page)
 {
     for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
         struct page_device *device = &page->device[d];

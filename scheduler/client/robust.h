@@ -39,6 +39,6 @@ void robust_clear(struct robust *r);
 void robust_add(struct robust *r, struct cutin_page *page, uint32_t slot, uint32_t bit);
 
 /* Clears, in the process's own page, the bits of holders that have died. Any thread. */
-void robust_look(struct cutin_page *page);
+void robust_reap(struct cutin_page *page);
 
 #endif

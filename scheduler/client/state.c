@@ -11,7 +11,8 @@
 
 #include "common/futex.h"
 
-void state_say(struct client_state *self, enum notice kind, int severity, const char *format, ...)
+void state_notice(struct client_state *self, enum notice kind, int severity, const char *format,
+                  ...)
 {
     struct said_text *at;
     va_list args;
@@ -26,20 +27,20 @@ void state_say(struct client_state *self, enum notice kind, int severity, const 
     va_end(args);
 }
 
-void state_tell(struct client_state *self)
+void state_log_notices(struct client_state *self)
 {
     for (uint32_t i = 0; i < self->texts && self->cfg.log; i++)
         self->cfg.log(self->text[i].severity, self->text[i].text);
     self->texts = 0;
 }
 
-void state_news(struct client_state *self)
+void state_wake(struct client_state *self)
 {
     atomic_fetch_add(&self->news, 1);
     futex_wake(&self->news);
 }
 
-void state_remote(struct client_state *self, uint32_t kind, uint32_t value)
+void state_defer_order(struct client_state *self, uint32_t kind, uint32_t value)
 {
     if (self->remote_count < REMOTES)
         self->remote[self->remote_count++] = (struct message_remote){.kind = kind, .value = value};
@@ -55,7 +56,7 @@ void state_grant(struct client_state *self, uint32_t level)
     /* Only best effort has a share. */
     self->hold_limit.share_percent = state_word(self, level) == level ? self->share_percent : 0;
     if (atomic_exchange(&self->level, level) != level)
-        state_remote(self, CONTROL_LEVEL, level);
+        state_defer_order(self, CONTROL_LEVEL, level);
     atomic_store(&self->activity.ceiling, level);
     atomic_fetch_add(&self->activity.preemptible.generation, 1);
 }

@@ -24,10 +24,10 @@
 enum { REMOTES = 32 }; /* orders that can wait; later ones are lost */
 
 enum link_state {
-    LINK_NONE,  /* no daemon, or not now: next attempt at retry_ns */
+    LINK_NONE,  /* no daemon, or not now: next attempt at retry_at_ns */
     LINK_HELLO, /* connected, waiting for WELCOME */
     LINK_UP,    /* registered */
-    LINK_DRAIN, /* disconnected, pages below not all given back yet */
+    LINK_REAP,  /* disconnected, pages below not all given back yet */
 };
 
 /* What the user is told, each once per process. */
@@ -50,7 +50,7 @@ struct client_state {
     struct hold_limit hold_limit;
     struct connection connection;
     enum link_state link;
-    uint64_t retry_ns, backoff_ns, welcome_by_ns;
+    uint64_t retry_at_ns, backoff_ns, welcome_by_ns;
     uint64_t counted_since_ns; /* when the first page's counters began */
     uint64_t id;
     struct message_remote remote[REMOTES]; /* to be carried out once `lock` is given back */
@@ -89,14 +89,14 @@ struct client_state {
 };
 
 /* Keeps a text to tell the user, once per kind; `severity` as in CUTIN_LOG. */
-void __attribute__((format(printf, 4, 5))) state_say(struct client_state *self, enum notice kind,
-                                                     int severity, const char *format, ...);
+void __attribute__((format(printf, 4, 5))) state_notice(struct client_state *self, enum notice kind,
+                                                        int severity, const char *format, ...);
 /* Tells the user the texts that were kept; from a thread with the program's descriptors. */
-void state_tell(struct client_state *self);
+void state_log_notices(struct client_state *self);
 /* Wakes the client's thread. Any thread. */
-void state_news(struct client_state *self);
+void state_wake(struct client_state *self);
 /* Keeps an order for the owner, to be carried out once `lock` is given back. */
-void state_remote(struct client_state *self, uint32_t kind, uint32_t value);
+void state_defer_order(struct client_state *self, uint32_t kind, uint32_t value);
 
 /* The level whose words streams of `level` look at. */
 uint32_t state_word(const struct client_state *self, uint32_t level);

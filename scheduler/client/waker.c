@@ -45,7 +45,7 @@ int waker_start(struct waker *w, uint64_t (*look)(void *, uint64_t), void *user)
     return 0;
 }
 
-void waker_at(struct waker *w, uint64_t ns)
+void waker_arm(struct waker *w, uint64_t ns)
 {
     if (!atomic_load(&w->running))
         return;

@@ -2,7 +2,7 @@
  * waker.h - a thread that ends what is due, on time.
  *
  * It sleeps until the earliest time that it knows of. A thread that sets an earlier time calls
- * waker_at, which wakes the waker only if it would come too late. So times that follow one another
+ * waker_arm, which wakes the waker only if it would come too late. So times that follow one another
  * cost no system call.
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_WAKER_H
@@ -15,11 +15,11 @@
 
 struct waker {
     /* Does what is due at `now_ns`. Returns when it must be called next (CLOCK_MONOTONIC, in
-     * nanoseconds); 0: not before the next waker_at. Only called in the waker's thread. */
+     * nanoseconds); 0: not before the next waker_arm. Only called in the waker's thread. */
     uint64_t (*look)(void *user, uint64_t now_ns);
     void *user;
     _Atomic bool running, stop;
-    _Atomic uint32_t word;     /* changes with every waker_at */
+    _Atomic uint32_t word;     /* changes with every waker_arm */
     _Atomic uint64_t until_ns; /* the thread wakes by then; UINT64_MAX: it sleeps for good */
     pthread_t thread;
 };
@@ -29,7 +29,7 @@ struct waker {
 int waker_start(struct waker *w, uint64_t (*look)(void *user, uint64_t now_ns), void *user);
 /* Something is due at `ns`, and `look` must already be able to see it. Any thread, no lock; does
  * nothing if the waker does not run. */
-void waker_at(struct waker *w, uint64_t ns);
+void waker_arm(struct waker *w, uint64_t ns);
 /* Ends the thread and waits for it. Not from within `look`. */
 void waker_stop(struct waker *w);
 

@@ -41,7 +41,7 @@ static void flush(struct peer *p)
 {
     peer_flush(p);
     if (p->listing)
-        list_go_on(p);
+        list_continue(p);
 }
 
 static void socket_ready(void *peer, uint32_t events)
@@ -80,14 +80,14 @@ static void process_ready(void *peer, uint32_t events)
 
 static void add_peer(struct daemon *d, int fd)
 {
-    struct peer *p = limit_comes(d, fd) ? NULL : peer_new(d, fd);
+    struct peer *p = limit_rate_exceeded(d, fd) ? NULL : peer_new(d, fd);
 
     if (!p) {
         d->refused[REFUSED_CONNECTION]++;
         stray_close(fd);
         return;
     }
-    if (limit_connection(d, p)) {
+    if (limit_refuses_peer(d, p)) {
         d->refused[REFUSED_CONNECTION]++;
         peer_free(p);
         return;
@@ -136,12 +136,12 @@ static int name_look(struct daemon *d, uint64_t now_ns)
     char why[512];
     int rc;
 
-    if (now_ns < d->listener_ns)
+    if (now_ns < d->listener_due_ns)
         return 0;
-    d->listener_ns = now_ns + NAME_LOOK_MS * NS_PER_MS;
+    d->listener_due_ns = now_ns + NAME_LOOK_MS * NS_PER_MS;
     if (listener_is_named(d->listener))
         return 0;
-    rc = listener_again(d->listener, d->conf, why, sizeof(why));
+    rc = listener_reopen(d->listener, d->conf, why, sizeof(why));
     if (rc == 0)
         rc = listener_begin(d);
     if (rc == 0)
@@ -155,7 +155,7 @@ static int name_look(struct daemon *d, uint64_t now_ns)
 /* ---- staying and going ----------------------------------------------------------------------- */
 
 /* Sends what no event announces room for, and gives up silent peers. True: look again soon. */
-static bool peers_look(struct daemon *d, uint64_t now_ns)
+static bool peers_scan(struct daemon *d, uint64_t now_ns)
 {
     bool more = false;
     struct peer *p;
@@ -301,9 +301,9 @@ static void put_out_spoilers(struct daemon *d, uint64_t now)
 {
     struct peer *p;
 
-    if (now < d->witness_ns)
+    if (now < d->witness_due_ns)
         return;
-    d->witness_ns = now + WITNESS_LOOK_MS * NS_PER_MS;
+    d->witness_due_ns = now + WITNESS_LOOK_MS * NS_PER_MS;
     DL_FOREACH (d->peers, p) {
         if (!p->client || p->dead || p->above == 0 || witness_intact(p->page->witness))
             continue;
@@ -325,8 +325,8 @@ static int housekeeping(struct daemon *d)
     bool more;
 
     put_out_spoilers(d, now);
-    more = peers_look(d, now);
-    limit_device_again(d, now);
+    more = peers_scan(d, now);
+    limit_admit_waiting(d, now);
     more |= d->waiting;
     if (d->idle_exit_s && !d->peers) {
         wait_ms = sooner(wait_ms, IDLE_LOOK_MS);
@@ -335,34 +335,34 @@ static int housekeeping(struct daemon *d)
         d->stop |= now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS;
     }
     wait_ms = sooner(wait_ms, policy_tick(d->peers, d->policy, now));
-    if (heartbeat_look(d->peers, d->policy->decide, now)) {
-        if (now >= d->shifts_ns) {
-            d->shifts_ns = now + SHIFTS_LOOK_MS * NS_PER_MS;
-            shifts_look(d->peers, now);
+    if (heartbeat_scan(d->peers, d->policy->decide, now)) {
+        if (now >= d->shifts_due_ns) {
+            d->shifts_due_ns = now + SHIFTS_SCAN_MS * NS_PER_MS;
+            shifts_scan(d->peers, now);
         }
-        wait_ms = sooner(wait_ms, HEARTBEAT_LOOK_MS);
+        wait_ms = sooner(wait_ms, HEARTBEAT_SCAN_MS);
     }
-    wait_ms = sooner(wait_ms, topology_look(d->topology, d->peers, now));
-    wait_ms = sooner(wait_ms, usage_look(d->peers, now));
-    wait_ms = sooner(wait_ms, hold_look(d->peers, d->conf, now));
-    wait_ms = sooner(wait_ms, mend_look(d->topology, d->peers, d->policy->decide, now));
+    wait_ms = sooner(wait_ms, topology_expire(d->topology, d->peers, now));
+    wait_ms = sooner(wait_ms, usage_scan(d->peers, now));
+    wait_ms = sooner(wait_ms, hold_scan(d->peers, d->conf, now));
+    wait_ms = sooner(wait_ms, mend_scan(d->topology, d->peers, d->policy->decide, now));
     if (d->http)
-        wait_ms = sooner(wait_ms, http_look(d->http, now));
+        wait_ms = sooner(wait_ms, http_maintain(d->http, now));
     wait_ms = sooner(wait_ms, notify_alive(now));
     return more ? sooner(wait_ms, 250) : wait_ms;
 }
 
-static void turn_note(struct daemon *d, uint64_t began_ns)
+static void loop_note(struct daemon *d, uint64_t began_ns)
 {
     uint64_t now = clock_ns(), minute = now / (60000 * NS_PER_MS);
 
-    if (minute != d->turn_minute) {
-        d->turn_last_ns = minute == d->turn_minute + 1 ? d->turn_ns : 0;
-        d->turn_minute = minute;
-        d->turn_ns = 0;
+    if (minute != d->loop_minute) {
+        d->loop_max_last_ns = minute == d->loop_minute + 1 ? d->loop_max_ns : 0;
+        d->loop_minute = minute;
+        d->loop_max_ns = 0;
     }
-    if (now - began_ns > d->turn_ns)
-        d->turn_ns = now - began_ns;
+    if (now - began_ns > d->loop_max_ns)
+        d->loop_max_ns = now - began_ns;
 }
 
 int daemon_run(struct daemon *d)
@@ -382,7 +382,7 @@ int daemon_run(struct daemon *d)
         wait_ms = sooner(housekeeping(d), d->listener->path[0] ? NAME_LOOK_MS : -1);
         if (d->stop)
             return 0;
-        turn_note(d, began);
+        loop_note(d, began);
         n = epoll_wait(d->epoll, events, EVENTS, wait_ms);
         if (n < 0 && errno != EINTR)
             return -errno;
@@ -411,7 +411,7 @@ struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struc
     d->idle_exit_s = idle_exit_s;
     for (int i = 0; i < DAEMON_GONE; i++)
         d->gone[i].process = -1;
-    limit_room(d);
+    limit_descriptors(d);
     d->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     d->policy = d->conf->policy;
     d->topology = topology_new();

@@ -33,8 +33,8 @@ struct daemon {
     /* Connections. */
     struct listener *listener;
     struct watch listener_watch;
-    uint64_t listener_ns; /* when to look for the socket's name again */
-    int spare;            /* a descriptor to close when there are no more */
+    uint64_t listener_due_ns; /* when to look for the socket's name again */
+    int spare;                /* a descriptor to close when there are no more */
     struct peer *peers;
     uint32_t count, room; /* of peers; without the reserve */
     uint64_t idle_since_ns;
@@ -44,18 +44,18 @@ struct daemon {
     uint64_t next_id;
     struct topology *topology;
     const struct policy *policy;
-    struct user *users;       /* those that are connected, or were not long ago: limit.c */
-    struct account *accounts; /* those of them that have clients on a device */
-    bool waiting;             /* a client waits until those above may be told of it */
-    uint64_t admit_ns;        /* when to ask again for those that wait */
+    struct user *users;    /* those that are connected, or were not long ago: limit.c */
+    struct quota *quotas;  /* those of them that have clients on a device */
+    bool waiting;          /* a client waits until those above may be told of it */
+    uint64_t admit_due_ns; /* when to ask again for those that wait */
     /* The loop. */
     struct watch signal_watch;
-    struct http *http;   /* NULL: metrics are not served */
-    uint64_t witness_ns; /* when to look at pages again */
-    uint64_t shifts_ns;  /* when to look which clients take shifts */
+    struct http *http;       /* NULL: metrics are not served */
+    uint64_t witness_due_ns; /* when to look at pages again */
+    uint64_t shifts_due_ns;  /* when to look which clients take shifts */
     uint64_t refused[REFUSALS];
     /* The longest turn of the loop, for which events wait: of this minute, and of the last. */
-    uint64_t turn_minute, turn_ns, turn_last_ns;
+    uint64_t loop_minute, loop_max_ns, loop_max_last_ns;
     bool stop;
 };
 
@@ -81,7 +81,7 @@ int request_run(struct peer *p, const union message *m);
 /* Answers a message that only later releases know: says so. */
 int request_unknown(struct peer *p);
 /* There is room in the socket: continues the answer to LIST. */
-void list_go_on(struct peer *p);
+void list_continue(struct peer *p);
 /* A peer is about to leave the list of peers: answers that would send its row next go on behind
  * it. */
 void list_skip(struct peer *peers, const struct peer *gone);
@@ -94,22 +94,22 @@ void settings_reload(struct daemon *d);
 
 /* Decides for how many peers there are descriptors, besides those in reserve, and for how many
  * processes that have gone. Raises the limit of descriptors as far as it goes. */
-void limit_room(struct daemon *d);
+void limit_descriptors(struct daemon *d);
 /* Whether a connection must be closed at once, because its user opens too many a second. */
-bool limit_comes(struct daemon *d, int socket);
+bool limit_rate_exceeded(struct daemon *d, int socket);
 /* Whether this connection must be closed. If not, it counts as its user's until limit_leave. */
-bool limit_connection(struct daemon *d, struct peer *new);
+bool limit_refuses_peer(struct daemon *d, struct peer *new);
 /* Whether its user has sent too much. Then the peer is muted, until this says otherwise. */
 bool limit_mutes(struct peer *p, uint64_t now_ns);
 /* Charges its user for what costs as much as `messages`. */
 void limit_charge(struct peer *p, uint32_t messages);
 /* Whether it must not become a client. Then it has been told. */
-bool limit_client(struct peer *p);
+bool limit_refuses_client(struct peer *p);
 /* Whether those above may be told of the client's device. If so it counts until limit_leave; if it
- * must wait, limit_device_again asks for it. */
-bool limit_device(struct peer *p, uint32_t slot, uint64_t now_ns);
+ * must wait, limit_admit_waiting asks for it. */
+bool limit_admits_device(struct peer *p, uint32_t slot, uint64_t now_ns);
 /* Asks for all that had to wait, if it is time. */
-void limit_device_again(struct daemon *d, uint64_t now_ns);
+void limit_admit_waiting(struct daemon *d, uint64_t now_ns);
 /* For a minute, those above are told of no more clients of this client's user. */
 void limit_ban(const struct peer *p, uint64_t now_ns);
 /* The connection ends. */
@@ -123,7 +123,7 @@ void limit_forget(struct daemon *d, uint64_t now);
  * NULL: no memory. */
 struct http *http_new(int epoll, const char *address, int socket, const struct daemon *daemon);
 /* Does what no event announces. Returns when it is due again, in ms. */
-int http_look(struct http *h, uint64_t now_ns);
+int http_maintain(struct http *h, uint64_t now_ns);
 void http_free(struct http *h);
 
 /* metrics.c: figures of all clients and of the daemon as Prometheus text. */

@@ -49,7 +49,7 @@ struct http {
     const struct daemon *daemon;
     char address[128];
     bool ours, said; /* made here; a message said that the address cannot be had */
-    ino_t file;      /* of a socket made here: see metrics_file */
+    ino_t file;      /* of a socket made here: see metrics_inode */
     uint64_t look_ns;
     struct text *fresh;
     struct connection connection[CONNECTIONS];
@@ -212,7 +212,7 @@ static void listener_ready(void *http, uint32_t events)
 
         if (fd < 0) {
             if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                watch_change(&h->listener, 0); /* until there is a descriptor: http_look */
+                watch_change(&h->listener, 0); /* until there is a descriptor: http_maintain */
             return;
         }
         c = place_for_one(h);
@@ -246,7 +246,7 @@ struct http *http_new(int epoll, const char *address, int socket, const struct d
         free(h);
         return NULL;
     }
-    http_look(h, clock_ns());
+    http_maintain(h, clock_ns());
     return h;
 }
 
@@ -257,7 +257,7 @@ static void listen_again(struct http *h)
     int rc = fd < 0 ? fd : listen_begin(h, fd);
 
     h->ours = rc == 0;
-    h->file = metrics_file(h->address);
+    h->file = metrics_inode(h->address);
     if (fd >= 0 && rc != 0) {
         snprintf(why, sizeof(why), "metrics at %s: %s", h->address, strerror(-rc));
         h->listener = (struct watch){0};
@@ -271,12 +271,12 @@ static void listen_again(struct http *h)
     h->said = !h->ours;
 }
 
-int http_look(struct http *h, uint64_t now_ns)
+int http_maintain(struct http *h, uint64_t now_ns)
 {
     if (now_ns < h->look_ns)
         return (int)((h->look_ns - now_ns) / NS_PER_MS) + 1;
     h->look_ns = now_ns + LOOK_MS * NS_PER_MS;
-    if (h->ours && metrics_file(h->address) != h->file) {
+    if (h->ours && metrics_inode(h->address) != h->file) {
         log_line(LOG_WARN, "%s was removed: creating it again", h->address);
         watch_end(&h->listener);
         close(h->listener.fd);
@@ -301,7 +301,7 @@ void http_free(struct http *h)
     text_put(h->fresh);
     if (h->listener.user)
         close(h->listener.fd);
-    if (h->ours && metrics_file(h->address) == h->file)
+    if (h->ours && metrics_inode(h->address) == h->file)
         metrics_unlisten(h->address);
     free(h);
 }

@@ -42,7 +42,7 @@ enum {
 #define MESSAGE_BURST_NS (4000 * MESSAGE_NS)
 
 /* Three descriptors per client: the usual soft limit of 1,024 is too low. */
-void limit_room(struct daemon *d)
+void limit_descriptors(struct daemon *d)
 {
     enum { OWN = 64, EACH = 3, FOR_ONE_GONE = 32 };
     struct rlimit limit = {.rlim_max = 0};
@@ -65,8 +65,8 @@ void limit_forget(struct daemon *d, uint64_t now)
     struct user *user, *next;
 
     HASH_ITER (hh, d->users, user, next)
-        if (user->connections == 0 && user->connect_ns <= now && user->message_ns <= now &&
-            user->told_ns <= now && user->said_ns <= now) {
+        if (user->connections == 0 && user->connect_due_ns <= now && user->message_due_ns <= now &&
+            user->told_ns <= now && user->log_due_ns <= now) {
             HASH_DEL(d->users, user);
             free(user->key);
             free(user);
@@ -99,17 +99,17 @@ static struct user *user_of(struct daemon *d, uid_t uid, const char *cgroup)
 
 static bool too_often(struct daemon *d, struct user *user)
 {
-    return !rate_take(&user->connect_ns, clock_ns(), CONNECT_NS, d->conf->connections_per_user);
+    return !rate_take(&user->connect_due_ns, clock_ns(), CONNECT_NS, d->conf->connections_per_user);
 }
 
 /* A user that looks like root or the owner may be so only in a container, and each container has
- * its own limits: limit_connection decides. */
+ * its own limits: limit_refuses_peer decides. */
 static bool known_later(const struct daemon *d, uid_t uid)
 {
     return uid == 0 || uid == d->conf->owner || d->conf->contained.count > 0;
 }
 
-bool limit_comes(struct daemon *d, int socket)
+bool limit_rate_exceeded(struct daemon *d, int socket)
 {
     struct ucred from;
     socklen_t size = sizeof(from);
@@ -123,7 +123,7 @@ bool limit_comes(struct daemon *d, int socket)
     return !user || too_often(d, user);
 }
 
-bool limit_connection(struct daemon *d, struct peer *new)
+bool limit_refuses_peer(struct daemon *d, struct peer *new)
 {
     struct user *user = user_of(d, new->who.uid, permission_cgroup(d->conf, &new->who));
 
@@ -144,7 +144,7 @@ bool limit_connection(struct daemon *d, struct peer *new)
 
 bool limit_mutes(struct peer *p, uint64_t now_ns)
 {
-    p->muted = !p->unlimited && p->user->message_ns > now_ns + MESSAGE_BURST_NS;
+    p->muted = !p->unlimited && p->user->message_due_ns > now_ns + MESSAGE_BURST_NS;
     peer_watch_output(p, p->socket_watch.events & EPOLLOUT);
     return p->muted;
 }
@@ -153,12 +153,12 @@ void limit_charge(struct peer *p, uint32_t messages)
 {
     uint64_t now = clock_ns();
 
-    if (p->user->message_ns < now)
-        p->user->message_ns = now;
-    p->user->message_ns += messages * MESSAGE_NS;
+    if (p->user->message_due_ns < now)
+        p->user->message_due_ns = now;
+    p->user->message_due_ns += messages * MESSAGE_NS;
 }
 
-bool limit_client(struct peer *p)
+bool limit_refuses_client(struct peer *p)
 {
     const struct conf *conf = p->daemon->conf;
 
@@ -173,39 +173,39 @@ bool limit_client(struct peer *p)
 }
 
 /* The clients that a user has on a device. */
-struct account_key {
+struct quota_key {
     const struct device *device;
     const struct user *user;
 };
 
-struct account {
-    struct account_key key;
+struct quota {
+    struct quota_key key;
     uint32_t told;
     UT_hash_handle hh;
 };
 
-static struct account *account_find(struct daemon *d, const struct user *user,
-                                    const struct device *device)
+static struct quota *quota_find(struct daemon *d, const struct user *user,
+                                const struct device *device)
 {
-    struct account_key key = {device, user};
-    struct account *account;
+    struct quota_key key = {device, user};
+    struct quota *quota;
 
-    HASH_FIND(hh, d->accounts, &key, sizeof(key), account);
-    return account;
+    HASH_FIND(hh, d->quotas, &key, sizeof(key), quota);
+    return quota;
 }
 
 /* Counts one more. */
-static bool account_tell(struct daemon *d, const struct user *user, const struct device *device)
+static bool quota_charge(struct daemon *d, const struct user *user, const struct device *device)
 {
-    struct account *account = account_find(d, user, device);
+    struct quota *quota = quota_find(d, user, device);
 
-    if (!account) {
-        if (!(account = calloc(1, sizeof(*account))))
+    if (!quota) {
+        if (!(quota = calloc(1, sizeof(*quota))))
             return false;
-        account->key = (struct account_key){device, user};
-        HASH_ADD(hh, d->accounts, key, sizeof(account->key), account);
+        quota->key = (struct quota_key){device, user};
+        HASH_ADD(hh, d->quotas, key, sizeof(quota->key), quota);
     }
-    account->told++;
+    quota->told++;
     return true;
 }
 
@@ -213,12 +213,12 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
 {
     struct daemon *d = p->daemon;
     struct peer_device *mine = &p->device[slot];
-    const struct account *device;
+    const struct quota *device;
     bool any_told = false;
 
     if (p->unlimited)
         return true;
-    device = account_find(d, p->user, mine->device);
+    device = quota_find(d, p->user, mine->device);
     if (device && device->told >= d->conf->clients_per_device) {
         if (p->turned_away) /* once for each client */
             return false;
@@ -235,28 +235,28 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
         any_told |= p->device[s].told;
     if (!any_told && !rate_take(&p->user->told_ns, now, TOLD_NS, TOLD_BURST))
         return false;
-    mine->counted = account_tell(d, p->user, mine->device);
+    mine->counted = quota_charge(d, p->user, mine->device);
     return mine->counted;
 }
 
-bool limit_device(struct peer *p, uint32_t slot, uint64_t now_ns)
+bool limit_admits_device(struct peer *p, uint32_t slot, uint64_t now_ns)
 {
     p->device[slot].told = may_tell(p, slot, now_ns);
     p->daemon->waiting |= !p->device[slot].told;
     return p->device[slot].told;
 }
 
-void limit_device_again(struct daemon *d, uint64_t now_ns)
+void limit_admit_waiting(struct daemon *d, uint64_t now_ns)
 {
     bool waiting = false;
     struct peer *p;
 
-    if (now_ns < d->admit_ns)
+    if (now_ns < d->admit_due_ns)
         return;
     PEER_DEVICES (d->peers, p, slot) {
         if (p->device[slot].told)
             continue;
-        if (limit_device(p, slot, now_ns)) {
+        if (limit_admits_device(p, slot, now_ns)) {
             topology_update(d->topology, d->peers, p);
             topology_settle(p);
         } else {
@@ -264,7 +264,7 @@ void limit_device_again(struct daemon *d, uint64_t now_ns)
         }
     }
     d->waiting = waiting;
-    d->admit_ns = now_ns + TOLD_NS;
+    d->admit_due_ns = now_ns + TOLD_NS;
 }
 
 void limit_ban(const struct peer *p, uint64_t now_ns)
@@ -276,12 +276,11 @@ void limit_leave(struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
         struct peer_device *mine = &p->device[slot];
-        struct account *account =
-            mine->counted ? account_find(p->daemon, p->user, mine->device) : NULL;
+        struct quota *quota = mine->counted ? quota_find(p->daemon, p->user, mine->device) : NULL;
 
-        if (account && --account->told == 0) {
-            HASH_DEL(p->daemon->accounts, account);
-            free(account);
+        if (quota && --quota->told == 0) {
+            HASH_DEL(p->daemon->quotas, quota);
+            free(quota);
         }
         mine->told = mine->counted = false;
     }

@@ -224,7 +224,7 @@ bool listener_is_named(const struct listener *l)
     return !l->path[0] || (l->fd >= 0 && stat(l->path, &st) == 0 && st.st_ino == l->file);
 }
 
-int listener_again(struct listener *l, const struct conf *conf, char *why, size_t why_size)
+int listener_reopen(struct listener *l, const struct conf *conf, char *why, size_t why_size)
 {
     const struct listener old = *l;
     int rc;

@@ -28,7 +28,7 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
 bool listener_is_named(const struct listener *l);
 /* Opens the socket anew, in place of one that is no longer named, which stops listening. Returns
  * like listener_open; -EADDRINUSE: another daemon has taken its place. */
-int listener_again(struct listener *l, const struct conf *conf, char *why, size_t why_size);
+int listener_reopen(struct listener *l, const struct conf *conf, char *why, size_t why_size);
 /* Stops listening, removes socket and lock, and a folder that it made if nothing else is in it. */
 void listener_close(struct listener *l);
 

@@ -68,8 +68,8 @@ static void print_value(FILE *out, struct peer *p, uint32_t slot, const struct s
 {
     const char *counters = (const char *)&p->page->page->device[slot].counters;
     const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)(counters + s->at);
-    uint64_t n =
-        s->at == offsetof(struct page_counters, gpu_ns) ? usage_ns(p, slot) : page_count(counter);
+    uint64_t n = s->at == offsetof(struct page_counters, gpu_ns) ? usage_ns(p, slot)
+                                                                 : figure_read_clamped(counter);
 
     fprintf(out, "cutin_%s", s->name);
     print_labels(out, p, slot);
@@ -87,7 +87,7 @@ static void print_held(FILE *out, const struct peer *peers, const struct peer *p
 
     if (!hold_read(p, slot, clock_ns(), &hold))
         return;
-    for (const struct peer *h = NULL; (h = hold_next(peers, device, &hold, h));) {
+    for (const struct peer *h = NULL; (h = hold_next_holder(peers, device, &hold, h));) {
         fputs("cutin_held_seconds", out);
         print_labels(out, p, slot);
         fprintf(out, ",holder=\"%" PRIu64 "\",holder_pid=\"%d\",holder_name=\"", h->id,
@@ -119,7 +119,7 @@ static void print_head(FILE *out, const char *name, const char *type, const char
 static void print_daemon(FILE *out, const struct daemon *d)
 {
     static const char *const refused[REFUSALS] = {"connection", "client", "level"};
-    uint64_t turn = d->turn_ns > d->turn_last_ns ? d->turn_ns : d->turn_last_ns;
+    uint64_t turn = d->loop_max_ns > d->loop_max_last_ns ? d->loop_max_ns : d->loop_max_last_ns;
     const struct peer *peers = d->peers, *p;
 
     print_head(out, "build_info", "gauge", "The daemon's version.");

@@ -26,11 +26,11 @@ static void row_device(struct message_row_device *row, struct peer *p, uint32_t 
     memcpy(row->uuid, p->device[slot].device->uuid, sizeof(row->uuid));
     row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
     row->bit = p->device[slot].bit;
-    row->held_ns = hold_read(p, slot, now, &hold) ? hold.ns : 0;
+    row->held_for_ns = hold_read(p, slot, now, &hold) ? hold.ns : 0;
     memcpy(row->io_kernel, device->io_kernel, sizeof(row->io_kernel) - 1);
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
         row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
-#define COPY(field, help) row->field = page_count(&device->counters.field);
+#define COPY(field, help) row->field = figure_read_clamped(&device->counters.field);
     PAGE_COUNTERS(COPY)
 #undef COPY
     row->gpu_ns = usage_ns(p, slot);
@@ -39,7 +39,7 @@ static void row_device(struct message_row_device *row, struct peer *p, uint32_t 
 static void send_row(struct peer *to, struct peer *p, uint64_t now)
 {
     const struct cutin_page *page = p->page->page;
-    uint64_t beat = page_read(&page->heartbeat_ns), since = page_read(&page->counted_since_ns);
+    uint64_t beat = figure_read(&page->heartbeat_ns), since = figure_read(&page->counted_since_ns);
     union message m;
 
     message_init(&m, MESSAGE_ROW);
@@ -72,7 +72,7 @@ static void send_row(struct peer *to, struct peer *p, uint64_t now)
     peer_send(to, &m, NULL);
 }
 
-void list_go_on(struct peer *p)
+void list_continue(struct peer *p)
 {
     uint64_t now = clock_ns();
 
@@ -106,7 +106,7 @@ void list_skip(struct peer *peers, const struct peer *gone)
 
 /* Grants `asked` and `lowest`, or less if the client's user may not have that, unless a user who
  * controls all has ordered it. */
-static void level_grant(struct peer *p, uint32_t asked, uint32_t lowest)
+static void level_assign(struct peer *p, uint32_t asked, uint32_t lowest)
 {
     p->asked = asked;
     p->asked_lowest = p->flat || lowest > asked ? asked : lowest;
@@ -136,7 +136,7 @@ static void level_change(struct peer *p, uint32_t asked)
 {
     union message reply;
 
-    level_grant(p, asked, p->asked_lowest);
+    level_assign(p, asked, p->asked_lowest);
     message_init(&reply, MESSAGE_LEVEL);
     reply.level.level = p->level;
     reply.level.refused = p->level < p->asked;
@@ -249,7 +249,7 @@ static const char *const kind_names[] = {
 
 /* Carries out the order of `from`. Returns 0 and how many clients it concerned, or -ESRCH (no such
  * process), -EPERM, -EOPNOTSUPP (its streams have no queues: nothing to hold or reset). */
-static int remote_run(struct peer *from, const union message *m, uint32_t *count)
+static int order_run(struct peer *from, const union message *m, uint32_t *count)
 {
     const struct conf *conf = from->daemon->conf;
     const struct message_control *order = &m->control;
@@ -298,7 +298,7 @@ static int on_hello(struct peer *p, const union message *m)
 
     if (p->client)
         return -EPROTO;
-    if (limit_client(p))
+    if (limit_refuses_client(p))
         return -EUSERS;
     p->id = ++p->daemon->next_id;
     memcpy(p->name, m->hello.name, sizeof(p->name));
@@ -311,7 +311,7 @@ static int on_hello(struct peer *p, const union message *m)
     p->flat = m->hello.flat;
     p->bounded = m->hello.bounded || p->daemon->conf->min_share_percent;
     p->weight = m->hello.weight ? m->hello.weight : 1;
-    level_grant(p, m->hello.level, m->hello.lowest);
+    level_assign(p, m->hello.level, m->hello.lowest);
     p->deadline_ms = m->hello.deadline_ms;
     p->queues = p->lowest < PAGE_LEVELS - 1 || p->deadline_ms;
     topology_expect(p->daemon->peers, p, p->client_since_ns);
@@ -334,7 +334,7 @@ static int on_device(struct peer *p, const union message *m)
         return rc;
     if (p->paused) /* a pause also holds on a new device */
         write_pause(p, m->device.slot);
-    limit_device(p, m->device.slot, clock_ns());
+    limit_admits_device(p, m->device.slot, clock_ns());
     topology_update(p->daemon->topology, p->daemon->peers, p);
     if (p->device[m->device.slot].told || p->turned_away)
         topology_settle(p);
@@ -349,7 +349,7 @@ static int on_joined(struct peer *p, const union message *m)
 
 static int on_bit(struct peer *p, const union message *m)
 {
-    return topology_returned(p->daemon->topology, p->daemon->peers, p, m->bit.slot);
+    return topology_bit_returned(p->daemon->topology, p->daemon->peers, p, m->bit.slot);
 }
 
 static int on_list(struct peer *p, const union message *m)
@@ -357,21 +357,21 @@ static int on_list(struct peer *p, const union message *m)
     p->listing = true;
     p->row = p->daemon->peers;
     p->rows = 0;
-    list_go_on(p);
+    list_continue(p);
     return 0;
 }
 
 /* It took bits out of its page for a moment: an owner that cleared its bit then found none. */
 static int on_lifted(struct peer *p, const union message *m)
 {
-    mend_lifted(p->daemon->topology, p->daemon->peers, p);
+    mend_client(p->daemon->topology, p->daemon->peers, p);
     return 0;
 }
 
 static int on_control(struct peer *p, const union message *m)
 {
     uint32_t count;
-    int rc = remote_run(p, m, &count);
+    int rc = order_run(p, m, &count);
 
     limit_charge(p, count * (1 + p->daemon->count / 16));
     peer_send_done(p, rc, count);

@@ -8,7 +8,7 @@
  * seconds, with a beat in the future. A client whose beat is older than HEARTBEAT_ASK_NS is asked
  * for one, which wakes the link's thread if it still sleeps. A client whose beat is older than
  * HEARTBEAT_STALE_NS and which the kernel calls stopped is stalled: the daemon clears its bits in
- * the pages below, as if it had died. It looks every HEARTBEAT_LOOK_MS, so such a hold opens within
+ * the pages below, as if it had died. It looks every HEARTBEAT_SCAN_MS, so such a hold opens within
  * 100 ms. When the client beats again it is told its bits once more, and writes them anew if it is
  * still active: no process sets a bit for another. Its next activity does so at once.
  *
@@ -33,7 +33,7 @@
  * in the future; the clock of one in a time namespace may be ahead. */
 static uint64_t silent_for(const struct peer *p, uint64_t now)
 {
-    uint64_t beat = page_read(&p->page->page->heartbeat_ns);
+    uint64_t beat = figure_read(&p->page->page->heartbeat_ns);
 
     /* Since it connected, at most: its thread may not have run yet. */
     if (beat < p->since_ns)
@@ -61,11 +61,11 @@ static const char *silence(const struct peer *p, uint64_t silent)
 
     if (silent <= HEARTBEAT_STALE_NS)
         return NULL;
-    proc = proc_look(p->who.pid);
+    proc = proc_run_state(p->who.pid);
     if (proc == PROC_ENDING)
         return "is ending";
     if (proc == PROC_RUNS &&
-        (silent <= HEARTBEAT_SILENT_NS || (!p->stalled && proc_wants_processor(p->who.pid))))
+        (silent <= HEARTBEAT_SILENT_NS || (!p->stalled && proc_is_runnable(p->who.pid))))
         return NULL;
     return "has stopped";
 }
@@ -78,12 +78,12 @@ static bool takes_turns(const struct peer *p)
     for (uint32_t i = 0; i < PAGE_DEVICES && !works; i++) {
         const struct page_device *device = &p->page->page->device[i];
 
-        works = look_works(device) || page_read(&device->deadline_ns);
+        works = device_has_work(device) || figure_read(&device->deadline_ns);
     }
     return works && !MUTANT(stopped_has_turns);
 }
 
-bool heartbeat_look(struct peer *peers, bool turns, uint64_t now_ns)
+bool heartbeat_scan(struct peer *peers, bool turns, uint64_t now_ns)
 {
     bool any = false;
     struct peer *p;
@@ -105,7 +105,7 @@ bool heartbeat_look(struct peer *peers, bool turns, uint64_t now_ns)
         if (why)
             topology_open_holds(peers, p);
         else if (p->stalled)
-            topology_remind(p);
+            topology_resend_bits(p);
         p->stalled = !!why;
     }
     return any;

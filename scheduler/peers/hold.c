@@ -22,22 +22,22 @@ enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 /* The number of holds that found work buffered, as their client counts them. */
 static uint64_t ended(const struct peer *p, uint32_t slot)
 {
-    return page_read(&p->page->page->device[slot].counters.holds);
+    return figure_read(&p->page->page->device[slot].counters.holds);
 }
 
 bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold *hold)
 {
     const struct page_device *device = &p->page->page->device[slot];
     uint32_t word = p->flat ? 0 : p->lowest;
-    uint64_t since = page_read(&device->hold_since_ns[word]);
+    uint64_t since = figure_read(&device->hold_since_ns[word]);
 
     hold->bits =
         atomic_load_explicit(&device->hold[word], memory_order_relaxed) & PAGE_BITS_CLIENTS;
     if (since < p->client_since_ns)
         since = p->client_since_ns;
-    if (p->device[slot].held_from_ns && p->device[slot].held_from_ns < since &&
-        p->device[slot].held_after == ended(p, slot))
-        since = p->device[slot].held_from_ns;
+    if (p->device[slot].hold_began_ns && p->device[slot].hold_began_ns < since &&
+        p->device[slot].holds_before == ended(p, slot))
+        since = p->device[slot].hold_began_ns;
     hold->ns = now_ns > since ? now_ns - since : 0;
     return hold->bits != 0;
 }
@@ -50,8 +50,8 @@ static bool holds(const struct peer *p, const struct device *device, const struc
     return false;
 }
 
-const struct peer *hold_next(const struct peer *peers, const struct device *device,
-                             const struct hold *hold, const struct peer *from)
+const struct peer *hold_next_holder(const struct peer *peers, const struct device *device,
+                                    const struct hold *hold, const struct peer *from)
 {
     const struct peer *p = from ? from->next : peers;
 
@@ -82,7 +82,8 @@ static void say(const struct peer *peers, const struct peer *p, uint32_t slot,
     uint32_t n = 0;
 
     name_print(held, sizeof(held), p);
-    for (const struct peer *h = NULL; (h = hold_next(peers, device, hold, h)) && n < NAMES; n++) {
+    for (const struct peer *h = NULL; (h = hold_next_holder(peers, device, hold, h)) && n < NAMES;
+         n++) {
         used += (size_t)snprintf(holders + used, sizeof(holders) - used, "%s", n ? ", " : "");
         used += name_print(holders + used, sizeof(holders) - used, h);
     }
@@ -94,7 +95,7 @@ static void say(const struct peer *peers, const struct peer *p, uint32_t slot,
             held, (unsigned long long)(hold->ns / 1000 / NS_PER_MS), holders);
 }
 
-int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns)
+int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns)
 {
     static uint64_t due_ns;
     bool any = false;
@@ -115,17 +116,17 @@ int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns)
             continue;
         /* The page says only when the latest holder began. A hold is as long as the held process,
          * with work that waits, has seen no end of it, whichever clients hold it in turn. */
-        waits = page_read(&p->page->page->device[slot].counters.waiting) > 0;
+        waits = figure_read(&p->page->page->device[slot].counters.waiting) > 0;
         after = ended(p, slot);
         held = waits && hold_read(p, slot, now_ns, &hold);
-        p->device[slot].held_from_ns = held ? now_ns - hold.ns : 0;
-        p->device[slot].held_after = after;
+        p->device[slot].hold_began_ns = held ? now_ns - hold.ns : 0;
+        p->device[slot].holds_before = after;
         /* Warns only of long holds, and not again too soon. */
-        if (!held || now_ns < p->hold_said_ns ||
+        if (!held || now_ns < p->hold_warn_due_ns ||
             hold.ns < conf->hold_warning_s * 1000ull * NS_PER_MS)
             continue;
         say(peers, p, slot, &hold);
-        p->hold_said_ns = now_ns + SAY_AGAIN_S * 1000ull * NS_PER_MS;
+        p->hold_warn_due_ns = now_ns + SAY_AGAIN_S * 1000ull * NS_PER_MS;
     }
     due_ns = now_ns + LOOK_MS * NS_PER_MS;
     return LOOK_MS;

@@ -62,7 +62,7 @@ void log_about(struct user *user, uint32_t severity, const char *format, ...)
     char text[512];
     va_list args;
 
-    if (user && !rate_take(&user->said_ns, clock_ns(), SAY_NS, SAY_BURST)) {
+    if (user && !rate_take(&user->log_due_ns, clock_ns(), SAY_NS, SAY_BURST)) {
         user->unsaid++;
         log_dropped++;
         return;

@@ -11,9 +11,9 @@
 #include "scheduler/policy/conf.h"
 
 /* Whether the client has something in flight on the device, or waiting. */
-static inline bool look_works(const struct page_device *device)
+static inline bool device_has_work(const struct page_device *device)
 {
-    return page_read(&device->counters.in_flight) || page_read(&device->counters.waiting);
+    return figure_read(&device->counters.in_flight) || figure_read(&device->counters.waiting);
 }
 
 /* ---- heartbeat.c --------------------------------------------------------------------------- */
@@ -21,11 +21,11 @@ static inline bool look_works(const struct page_device *device)
 #define HEARTBEAT_STALE_NS  (60ull * NS_PER_MS)
 #define HEARTBEAT_ASK_NS    (30ull * NS_PER_MS)
 #define HEARTBEAT_SILENT_NS (1000ull * NS_PER_MS)
-#define HEARTBEAT_LOOK_MS   20
+#define HEARTBEAT_SCAN_MS   20
 
 /* Looks at all clients once. True while there is one that may hold others, or that has work under a
  * policy that gives turns: then look again. */
-bool heartbeat_look(struct peer *peers, bool turns, uint64_t now_ns);
+bool heartbeat_scan(struct peer *peers, bool turns, uint64_t now_ns);
 
 /* ---- hold.c -------------------------------------------------------------------------------- */
 
@@ -37,19 +37,19 @@ struct hold {
 /* Reads the hold of the lowest streams of a client on a device; false: they are not held. */
 bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold *hold);
 /* The next client after `from` that takes part in this hold, or the first; NULL: no more. */
-const struct peer *hold_next(const struct peer *peers, const struct device *device,
-                             const struct hold *hold, const struct peer *from);
+const struct peer *hold_next_holder(const struct peer *peers, const struct device *device,
+                                    const struct hold *hold, const struct peer *from);
 /* Warns of long holds. Returns when to look again; -1: no client can be held, or no warnings. */
-int hold_look(struct peer *peers, const struct conf *conf, uint64_t now_ns);
+int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns);
 
 /* ---- mend.c -------------------------------------------------------------------------------- */
 
 /* `policed`: there is a policy that writes its own bit. Returns when to look again, in ms; -1: no
  * client can be held. */
-int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns);
+int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns);
 /* `p` has put back the bits that it had taken out of its words. Those that are no longer as they
  * should be are put right at once, without a line in the log. */
-void mend_lifted(struct topology *r, struct peer *peers, struct peer *p);
+void mend_client(struct topology *r, struct peer *peers, struct peer *p);
 /* A client has gone that had pages of others. */
 void mend_soon(void);
 
@@ -63,11 +63,11 @@ void policy_tick_reset(struct peer *peers);
 
 /* ---- shifts.c ------------------------------------------------------------------------------ */
 
-#define SHIFTS_LOOK_MS 20
-#define SHIFTS_BACKLOG 3 /* looks in a row that must find work */
+#define SHIFTS_SCAN_MS    20
+#define SHIFTS_BUSY_SCANS 3 /* looks in a row that must find work */
 
 /* Looks at all clients once. */
-void shifts_look(struct peer *peers, uint64_t now_ns);
+void shifts_scan(struct peer *peers, uint64_t now_ns);
 /* `gone` is no longer among them: its shifts are given to the others now, not at the next look. */
 void shifts_leave(struct peer *peers, const struct peer *gone);
 
@@ -75,18 +75,18 @@ void shifts_leave(struct peer *peers, const struct peer *gone);
 
 /* Looks once. For how many ns all that the client has in flight there has made no progress, without
  * the times in which it was held; 0: it makes progress, or has nothing in flight. */
-uint64_t stand_look(struct peer *p, uint32_t slot, uint64_t now_ns);
+uint64_t stand_measure(struct peer *p, uint32_t slot, uint64_t now_ns);
 /* Grows as long as the client's work makes progress. What it submits is no measure: the progress
  * guard (vhq/blocked.c) lets more in behind work that stands. */
-uint64_t stand_done(const struct peer *p, uint32_t slot);
+uint64_t stand_progress(const struct peer *p, uint32_t slot);
 
 /* ---- usage.c ------------------------------------------------------------------------------- */
 
-#define USAGE_LOOK_MS 100
+#define USAGE_SCAN_MS 100
 
 /* Looks at all clients once, if it is time. Returns when the next look is due, in ms; -1: no two of
  * them are on one device. */
-int usage_look(struct peer *peers, uint64_t now_ns);
+int usage_scan(struct peer *peers, uint64_t now_ns);
 /* How much time of the device in that slot the client has had, ns: as of the last look, plus what
  * it has told since. A look may take some of that back, so this never returns less than before. */
 uint64_t usage_ns(struct peer *p, uint32_t slot);

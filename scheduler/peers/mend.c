@@ -105,7 +105,7 @@ static uint32_t mend(struct topology *r, struct peer *p, uint32_t slot, uint32_t
         if (!topology_words(r, o->peer[bit], p)) /* it has no link to that page */
             page_write_bit(page, 1u << bit, 0, PAGE_WORDS, 0);
         else
-            topology_remind(o->peer[bit]);
+            topology_resend_bits(o->peer[bit]);
     }
     mine->wrong = wrong & ~said;
     return said;
@@ -119,7 +119,7 @@ static void owners_find(struct peer *peers)
         p->device[slot].device->owners = (struct device_owners){0};
     PEER_DEVICES (peers, p, slot) {
         struct peer_device *theirs = &p->device[slot];
-        uint32_t bit = theirs->bit != PROTOCOL_NO_BIT ? theirs->bit : theirs->lost;
+        uint32_t bit = theirs->bit != PROTOCOL_NO_BIT ? theirs->bit : theirs->revoked;
 
         if (bit == PROTOCOL_NO_BIT)
             continue;
@@ -128,7 +128,7 @@ static void owners_find(struct peer *peers)
     }
 }
 
-void mend_lifted(struct topology *r, struct peer *peers, struct peer *p)
+void mend_client(struct topology *r, struct peer *peers, struct peer *p)
 {
     owners_find(peers);
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
@@ -136,7 +136,7 @@ void mend_lifted(struct topology *r, struct peer *peers, struct peer *p)
             mend(r, p, slot, PAGE_BITS_CLIENTS);
 }
 
-int mend_look(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns)
+int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns)
 {
     bool any = false;
     struct peer *p;

@@ -70,7 +70,7 @@ struct peer *peer_new(struct daemon *daemon, int socket)
     p->since_ns = clock_ns();
     p->last = &p->first;
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        p->device[slot].bit = p->device[slot].lost = PROTOCOL_NO_BIT;
+        p->device[slot].bit = p->device[slot].revoked = PROTOCOL_NO_BIT;
     return p;
 }
 

@@ -32,7 +32,7 @@ struct user {
     size_t queued; /* bytes that wait until its peers read */
     /* When the next connection, message, client to tell those above of, and line of the log would
      * be due without bursts. */
-    uint64_t connect_ns, message_ns, told_ns, said_ns;
+    uint64_t connect_due_ns, message_due_ns, told_ns, log_due_ns;
     uint32_t unsaid; /* lines left out since the last one */
     UT_hash_handle hh;
 };
@@ -111,8 +111,8 @@ struct peer_stand {
 
 struct peer_device {
     struct device *device;              /* NULL: no such slot */
-    uint32_t bit, lost;                 /* 0..27 or PROTOCOL_NO_BIT; lost: taken, not returned */
-    uint64_t lost_ns;                   /* since when */
+    uint32_t bit, revoked;              /* 0..27 or PROTOCOL_NO_BIT; revoked: taken, not returned */
+    uint64_t revoked_at_ns;             /* since when */
     bool wants;                         /* it wants a bit, and there was none */
     uint32_t wrong;                     /* wrong bits in its words at the last look of mend.c */
     uint64_t gpu_ns, unsure_ns, memory; /* of policy_tick.c; memory: of the policy */
@@ -123,10 +123,10 @@ struct peer_device {
     bool told, counted; /* to clients above; among its user's clients (limit.c) */
     struct peer_stand stand;
     /* A hold that hold.c follows: its begin (0 = none), and how many holds had ended before. */
-    uint64_t held_from_ns, held_after;
+    uint64_t hold_began_ns, holds_before;
     /* Of shifts.c: looks that found work, its debt for looks that found none, its place; whether
      * the last look found none; how far the work of others had got. */
-    uint32_t backlog, debt, place;
+    uint32_t busy_scans, debt, place;
     bool lacks;
     uint64_t others;
     /* Of usage.c: the time that it has had, and what it had told by then. */
@@ -156,7 +156,7 @@ struct peer {
     uint32_t rows;
     /* The client. */
     uint64_t id, client_since_ns;
-    uint64_t hold_said_ns; /* no warning again before that, see hold.c */
+    uint64_t hold_warn_due_ns; /* no warning again before that, see hold.c */
     uint32_t asked, level, lowest;
     uint32_t asked_lowest;
     bool turned_away; /* it was told that its user has too many clients on a device */

@@ -43,11 +43,11 @@ static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
 {
     struct peer_device *mine = &p->device[slot];
     struct page_device *page = &p->page->page->device[slot];
-    uint64_t gpu_ns = page_read(&page->counters.gpu_ns);
-    uint64_t unsure_ns = page_read(&page->counters.unsure_ns);
+    uint64_t gpu_ns = figure_read(&page->counters.gpu_ns);
+    uint64_t unsure_ns = figure_read(&page->counters.unsure_ns);
     uint64_t more;
 
-    stand_look(p, slot, now);
+    stand_measure(p, slot, now);
     more = uncounted(mine);
     if (r->n == MEMBERS)
         return;
@@ -62,9 +62,9 @@ static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
         .weight = p->weight,
         .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : more,
         .wants = !p->stalled && !p->paused && !stands(mine) &&
-                 (look_works(page) || gpu_ns != mine->gpu_ns),
+                 (device_has_work(page) || gpu_ns != mine->gpu_ns),
         .gives_deadlines = p->deadline_ms > 0,
-        .deadline_ns = p->stalled || p->paused ? 0 : page_read(&page->deadline_ns),
+        .deadline_ns = p->stalled || p->paused ? 0 : figure_read(&page->deadline_ns),
         .can_be_held = p->queues,
         .memory = &mine->memory,
     };

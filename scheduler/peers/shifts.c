@@ -28,7 +28,7 @@ enum {
 
 static bool takes_shifts(const struct peer_device *mine)
 {
-    return mine->backlog >= SHIFTS_BACKLOG && !mine->lacks && mine->debt <= DEBT_MOST;
+    return mine->busy_scans >= SHIFTS_BUSY_SCANS && !mine->lacks && mine->debt <= DEBT_MOST;
 }
 
 /* How often a shift's length is doubled. */
@@ -49,7 +49,7 @@ static bool stands(struct peer *p, uint32_t slot, uint64_t now)
     uint64_t round_ns =
         ((uint64_t)SHIFT_APPROX_US << doubled(work, level)) * NS_PER_US * work->clients[level];
 
-    return stand_look(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
+    return stand_measure(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
 }
 
 /* After two looks in a row that find no work, it has done all its work. */
@@ -61,21 +61,21 @@ static void look(struct peer *p, uint32_t slot, uint64_t now)
 
     /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
     mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
-                  !look_works(&p->page->page->device[slot]) || standing;
+                  !device_has_work(&p->page->page->device[slot]) || standing;
     /* The work of a client that takes shifts can run out only in its own, one of `of`. So one look
      * that found none stands for `of` looks. */
     makes_up = LACK / MADE_UP_BY / (of ? of : 1);
     makes_up = makes_up ? makes_up : 1;
     if (!mine->lacks)
         mine->debt -= mine->debt < makes_up ? mine->debt : makes_up;
-    else if (mine->backlog >= SHIFTS_BACKLOG && mine->debt <= DEBT_MOST)
+    else if (mine->busy_scans >= SHIFTS_BUSY_SCANS && mine->debt <= DEBT_MOST)
         mine->debt += LACK;
     if (mine->lacks && mine->debt > DEBT_MOST)
         mine->debt = DEBT_OUT;
     if (!mine->lacks)
-        mine->backlog++;
-    else if (lacked || mine->backlog < SHIFTS_BACKLOG)
-        mine->backlog = 0;
+        mine->busy_scans++;
+    else if (lacked || mine->busy_scans < SHIFTS_BUSY_SCANS)
+        mine->busy_scans = 0;
 }
 
 static void place(struct peer *p, uint32_t slot)
@@ -90,7 +90,7 @@ static void place(struct peer *p, uint32_t slot)
         if (us > work->long_us[p->lowest])
             work->long_us[p->lowest] = us;
     }
-    work->done += stand_done(p, slot);
+    work->done += stand_progress(p, slot);
 }
 
 static void tell(struct peer *p, uint32_t slot)
@@ -98,15 +98,16 @@ static void tell(struct peer *p, uint32_t slot)
     struct peer_device *mine = &p->device[slot];
     const struct device_work *work = &mine->device->work;
     _Atomic uint32_t *shift = &p->page->page->shift[slot];
-    uint32_t old = atomic_load_explicit(shift, memory_order_relaxed), word = old & PAGE_SHIFT_BEAT;
-    uint64_t others = work->done - stand_done(p, slot);
+    uint32_t old = atomic_load_explicit(shift, memory_order_relaxed),
+             word = old & PAGE_SHIFT_PROGRESS;
+    uint64_t others = work->done - stand_progress(p, slot);
 
     if (others != mine->others)
-        word += PAGE_SHIFT_BEAT_ONE;
+        word += PAGE_SHIFT_PROGRESS_ONE;
     mine->others = others;
     if (takes_shifts(mine) && work->clients[p->lowest] > 1 && work->clients[p->lowest] <= PLACES)
-        word |= PAGE_SHIFT(mine->place, work->clients[p->lowest]) |
-                doubled(work, p->lowest) * PAGE_SHIFT_LONG;
+        word |= PAGE_SHIFT_WORD(mine->place, work->clients[p->lowest]) |
+                doubled(work, p->lowest) * PAGE_SHIFT_DOUBLED;
     if (word != old)
         atomic_store_explicit(shift, word, memory_order_relaxed);
 }
@@ -123,7 +124,7 @@ static void arrange(struct peer *peers)
         tell(p, slot);
 }
 
-void shifts_look(struct peer *peers, uint64_t now_ns)
+void shifts_scan(struct peer *peers, uint64_t now_ns)
 {
     struct peer *p;
 

@@ -20,22 +20,22 @@ static bool held(const struct page_device *page)
     return bits;
 }
 
-uint64_t stand_done(const struct peer *p, uint32_t slot)
+uint64_t stand_progress(const struct peer *p, uint32_t slot)
 {
     const struct page_counters *c = &p->page->page->device[slot].counters;
-    uint64_t in_flight = MUTANT(guarded_gets_on) ? 0 : page_read(&c->in_flight);
+    uint64_t in_flight = MUTANT(guarded_gets_on) ? 0 : figure_read(&c->in_flight);
 
     /* Without queues what is complete is not counted. */
-    return p->queues ? page_read(&c->submitted) - in_flight : page_read(&c->kernels);
+    return p->queues ? figure_read(&c->submitted) - in_flight : figure_read(&c->kernels);
 }
 
-uint64_t stand_look(struct peer *p, uint32_t slot, uint64_t now_ns)
+uint64_t stand_measure(struct peer *p, uint32_t slot, uint64_t now_ns)
 {
     const struct page_device *page = &p->page->page->device[slot];
     struct peer_stand *s = &p->device[slot].stand;
-    uint64_t done = stand_done(p, slot);
+    uint64_t done = stand_progress(p, slot);
 
-    if (!look_works(page) || done != s->done)
+    if (!device_has_work(page) || done != s->done)
         s->ns = 0;
     else if (s->looked_ns && !held(page))
         s->ns += now_ns - s->looked_ns;

@@ -131,7 +131,7 @@ static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uin
     uint32_t at = 0;
     bool wanted = mine->wants, returning = false;
 
-    if (!mine->device || mine->bit != PROTOCOL_NO_BIT || mine->lost != PROTOCOL_NO_BIT ||
+    if (!mine->device || mine->bit != PROTOCOL_NO_BIT || mine->revoked != PROTOCOL_NO_BIT ||
         p->level == 0)
         return;
     mine->bit = bit_take(mine->device);
@@ -142,13 +142,13 @@ static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uin
     }
     if ((lower = lowest_with_bit(peers, p, mine->device, &at))) {
         PEER_DEVICES (peers, other, s)
-            returning |=
-                other->device[s].device == mine->device && other->device[s].lost != PROTOCOL_NO_BIT;
+            returning |= other->device[s].device == mine->device &&
+                         other->device[s].revoked != PROTOCOL_NO_BIT;
         if (returning)
             return;
         mine = &lower->device[at];
-        mine->lost = mine->bit;
-        mine->lost_ns = clock_ns();
+        mine->revoked = mine->bit;
+        mine->revoked_at_ns = clock_ns();
         mine->bit = PROTOCOL_NO_BIT;
         mine->wants = true;
         bit_tell(lower, at);
@@ -167,7 +167,7 @@ static struct peer *highest_wanting(struct peer *peers, const struct device *dev
 
     PEER_DEVICES (peers, p, slot)
         if (p->device[slot].device == device && p->device[slot].wants && p->level > 0 &&
-            p->device[slot].lost == PROTOCOL_NO_BIT && (!highest || p->level > highest->level))
+            p->device[slot].revoked == PROTOCOL_NO_BIT && (!highest || p->level > highest->level))
             highest = p;
     return highest;
 }
@@ -180,20 +180,20 @@ static void bit_offer(struct topology *r, struct peer *peers, const struct devic
         topology_update(r, peers, p);
 }
 
-int topology_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
+int topology_bit_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
 
-    if (!mine->device || mine->lost == PROTOCOL_NO_BIT)
+    if (!mine->device || mine->revoked == PROTOCOL_NO_BIT)
         return -EPROTO;
-    clear_bit(peers, p, mine->device, mine->lost);
-    mine->device->bits &= ~(1u << mine->lost);
-    mine->lost = PROTOCOL_NO_BIT;
+    clear_bit(peers, p, mine->device, mine->revoked);
+    mine->device->bits &= ~(1u << mine->revoked);
+    mine->revoked = PROTOCOL_NO_BIT;
     bit_offer(r, peers, mine->device);
     return 0;
 }
 
-void topology_remind(struct peer *p)
+void topology_resend_bits(struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device && p->device[slot].bit != PROTOCOL_NO_BIT)
@@ -313,13 +313,13 @@ static void new_end(struct peer *p)
     p->new_till_ns = 0;
 }
 
-static void new_look(struct peer *p)
+static void new_end_if_met(struct peer *p)
 {
     if (!p->expects && !p->strangers)
         new_end(p);
 }
 
-int topology_look(struct topology *r, struct peer *peers, uint64_t now_ns)
+int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns)
 {
     uint64_t due = 0;
     bool more = false; /* is there more to come? */
@@ -327,16 +327,16 @@ int topology_look(struct topology *r, struct peer *peers, uint64_t now_ns)
     struct peer *p;
 
     PEER_DEVICES (peers, p, slot)
-        if (p->device[slot].lost != PROTOCOL_NO_BIT) {
-            p->dead |= now_ns > p->device[slot].lost_ns + RETURN_MS * NS_PER_MS;
+        if (p->device[slot].revoked != PROTOCOL_NO_BIT) {
+            p->dead |= now_ns > p->device[slot].revoked_at_ns + RETURN_MS * NS_PER_MS;
             more = true;
         }
     LL_FOREACH (r->devices, d)
-        if (d->freed_ns && now_ns > d->freed_ns + RETURN_MS * NS_PER_MS) {
-            d->freed_ns = 0;
+        if (d->freed_at_ns && now_ns > d->freed_at_ns + RETURN_MS * NS_PER_MS) {
+            d->freed_at_ns = 0;
             bit_offer(r, peers, d);
         } else {
-            more |= !!d->freed_ns;
+            more |= !!d->freed_at_ns;
         }
     if (more)
         due = now_ns + RETURN_MS * NS_PER_MS;
@@ -353,7 +353,7 @@ static void link_meet(struct peer *other, struct link *link)
 {
     other->strangers -= link->strange;
     link->strange = false;
-    new_look(other);
+    new_end_if_met(other);
 }
 
 int topology_joined(struct topology *r, struct peer *peers, struct peer *p, uint64_t client)
@@ -427,7 +427,7 @@ static void link_update(struct topology *r, struct peer *owner, struct peer *oth
 }
 
 /* Writes into each page how many others there are beside its client. */
-static void topology_count(struct topology *r, struct peer *peers)
+static void topology_write_beside(struct topology *r, struct peer *peers)
 {
     struct device *d;
     struct peer *p;
@@ -480,7 +480,7 @@ void topology_settle(struct peer *p)
     if (p->expects)
         atomic_fetch_sub(&p->page->page->above, 1);
     p->expects = false;
-    new_look(p);
+    new_end_if_met(p);
 }
 
 void topology_update(struct topology *r, struct peer *peers, struct peer *p)
@@ -495,7 +495,7 @@ void topology_update(struct topology *r, struct peer *peers, struct peer *p)
         link_update(r, p, other);
         link_update(r, other, p);
     }
-    topology_count(r, peers);
+    topology_write_beside(r, peers);
 }
 
 void topology_open_holds(struct peer *peers, const struct peer *p)
@@ -523,13 +523,13 @@ void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
 
         if (!mine->device)
             continue;
-        if (mine->lost != PROTOCOL_NO_BIT)
-            mine->bit = mine->lost;
+        if (mine->revoked != PROTOCOL_NO_BIT)
+            mine->bit = mine->revoked;
         if (mine->bit != PROTOCOL_NO_BIT) {
             clear_bit(peers, p, mine->device, mine->bit);
             mine->device->bits &= ~(1u << mine->bit);
             if (highest_wanting(peers, mine->device))
-                mine->device->freed_ns = clock_ns();
+                mine->device->freed_at_ns = clock_ns();
         }
         if (--mine->device->users == 0) {
             LL_DELETE(r->devices, mine->device);
@@ -537,5 +537,5 @@ void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
         }
         mine->device = NULL;
     }
-    topology_count(r, peers);
+    topology_write_beside(r, peers);
 }

@@ -19,10 +19,10 @@ struct device {
     struct device *next;
     uint8_t uuid[16];
     uint32_t users;
-    uint32_t bits;     /* given out */
-    uint64_t freed_ns; /* when a bit was last freed because its client had gone */
+    uint32_t bits;        /* given out */
+    uint64_t freed_at_ns; /* when a bit was last freed because its client had gone */
     uint32_t next_bit;
-    uint32_t level[PAGE_LEVELS]; /* users by level, by topology_count */
+    uint32_t level[PAGE_LEVELS]; /* users by level, by topology_write_beside */
     /* The owner of each bit and its slot; as of the last look of mend.c. */
     struct device_owners {
         struct peer *peer[PAGE_CLIENT_BITS];
@@ -64,19 +64,19 @@ void topology_settle(struct peer *p);
 /* `p` now has the page of this client. Returns 0, or -EPROTO: it was not told of any. */
 int topology_joined(struct topology *r, struct peer *peers, struct peer *p, uint64_t client);
 /* `p` no longer writes the bit that was taken from it. Returns 0, or -EPROTO: none was. */
-int topology_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot);
+int topology_bit_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot);
 /* The words of `other` that work of each level of `owner` holds; NULL: `owner` is not above it. */
 const uint8_t *topology_words(struct topology *r, const struct peer *owner,
                               const struct peer *other);
 /* Ends what lasts too long of all that. Returns when it is due again, in ms; -1: nothing is. */
-int topology_look(struct topology *r, struct peer *peers, uint64_t now_ns);
+int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns);
 /* The level, lowest level or devices of `p` have changed: tells all that are concerned in
  * `peers`. */
 void topology_update(struct topology *r, struct peer *peers, struct peer *p);
 /* `p` lives but does not run, or is ending: clears its bits in all pages. */
 void topology_open_holds(struct peer *peers, const struct peer *p);
 /* `p` runs again: tells it its bits once more, so that it writes those that should be set. */
-void topology_remind(struct peer *p);
+void topology_resend_bits(struct peer *p);
 /* `p` has gone: clears its bits in all pages, tells those above it, takes its bits back. */
 void topology_remove(struct topology *r, struct peer *peers, struct peer *p);
 

@@ -18,13 +18,14 @@ static uint64_t since(uint64_t now, uint64_t before)
 
 static uint64_t told(const struct peer *p, uint32_t slot)
 {
-    return since(page_read(&p->page->page->device[slot].counters.gpu_ns), p->device[slot].told_ns);
+    return since(figure_read(&p->page->page->device[slot].counters.gpu_ns),
+                 p->device[slot].told_ns);
 }
 
 static uint64_t unsure(const struct peer *p, uint32_t slot)
 {
     const struct page_counters *c = &p->page->page->device[slot].counters;
-    uint64_t ns = since(page_read(&c->unsure_ns), p->device[slot].told_unsure_ns);
+    uint64_t ns = since(figure_read(&c->unsure_ns), p->device[slot].told_unsure_ns);
 
     return ns < told(p, slot) ? ns : told(p, slot);
 }
@@ -39,8 +40,8 @@ static void past(struct peer *p, uint32_t slot)
     if (mine->past || !atomic_load_explicit(&p->page->page->counted_since_ns, memory_order_acquire))
         return;
     mine->past = true;
-    mine->used_ns = mine->told_ns = page_read(&c->gpu_ns);
-    mine->told_unsure_ns = page_read(&c->unsure_ns);
+    mine->used_ns = mine->told_ns = figure_read(&c->gpu_ns);
+    mine->told_unsure_ns = figure_read(&c->unsure_ns);
 }
 
 static void divide(struct peer *p, uint32_t slot, uint64_t now)
@@ -57,11 +58,11 @@ static void divide(struct peer *p, uint32_t slot, uint64_t now)
     else if (excess)
         ns = (uint64_t)((double)(ns - unsure(p, slot)) * (double)there_was / (double)sure);
     mine->used_ns += ns;
-    mine->told_ns = page_read(&c->gpu_ns);
-    mine->told_unsure_ns = page_read(&c->unsure_ns);
+    mine->told_ns = figure_read(&c->gpu_ns);
+    mine->told_unsure_ns = figure_read(&c->unsure_ns);
 }
 
-int usage_look(struct peer *peers, uint64_t now_ns)
+int usage_scan(struct peer *peers, uint64_t now_ns)
 {
     static uint64_t due_ns;
     bool several = false; /* several clients are on one device */
@@ -88,8 +89,8 @@ int usage_look(struct peer *peers, uint64_t now_ns)
     }
     if (!several)
         return -1;
-    due_ns = now_ns + USAGE_LOOK_MS * NS_PER_MS;
-    return USAGE_LOOK_MS;
+    due_ns = now_ns + USAGE_SCAN_MS * NS_PER_MS;
+    return USAGE_SCAN_MS;
 }
 
 uint64_t usage_ns(struct peer *p, uint32_t slot)

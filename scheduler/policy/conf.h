@@ -71,7 +71,7 @@ int metrics_check(const char *address, char *why, size_t why_size);
 /* A listening, non-blocking socket there, or -errno and why. */
 int metrics_listen(const char *address, char *why, size_t why_size);
 /* The file to which a UNIX socket's path leads now; 0: there is none, or the address is a port. */
-ino_t metrics_file(const char *address);
+ino_t metrics_inode(const char *address);
 /* Removes that file. */
 void metrics_unlisten(const char *address);
 

@@ -134,7 +134,7 @@ int metrics_listen(const char *address, char *why, size_t why_size)
     return rc;
 }
 
-ino_t metrics_file(const char *address)
+ino_t metrics_inode(const char *address)
 {
     struct stat st;
 

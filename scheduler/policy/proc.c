@@ -83,12 +83,12 @@ static bool wants_processor(const struct proc_stat *thread)
     return thread->state == 'R';
 }
 
-bool proc_wants_processor(pid_t pid)
+bool proc_is_runnable(pid_t pid)
 {
     return any_thread(pid, wants_processor);
 }
 
-enum proc proc_look(pid_t pid)
+enum proc proc_run_state(pid_t pid)
 {
     char path[32], text[4096];
     struct proc_stat leader;

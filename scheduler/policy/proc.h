@@ -29,9 +29,9 @@ int proc_text(int fd, char *text, size_t size);
 /* Returns 0 or -errno. */
 int proc_stat(pid_t pid, struct proc_stat *stat);
 /* Six system calls for a process that runs; never waits. */
-enum proc proc_look(pid_t pid);
+enum proc proc_run_state(pid_t pid);
 /* Whether any of its threads runs, or would if it had a processor: no thread of a frozen container
  * does. Four system calls for each thread; never waits. */
-bool proc_wants_processor(pid_t pid);
+bool proc_is_runnable(pid_t pid);
 
 #endif

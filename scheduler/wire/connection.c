@@ -50,7 +50,7 @@ void connection_close(struct connection *c)
     c->fd = -1;
 }
 
-void connection_end(const struct connection *c)
+void connection_shutdown(const struct connection *c)
 {
     if (connection_ours(c))
         shutdown(c->fd, SHUT_RDWR);

@@ -25,7 +25,7 @@ struct connection {
 int connection_open(struct connection *c, const char *path, bool among_others);
 void connection_close(struct connection *c);
 /* Shuts the socket down, so that a thread that polls it wakes up. The descriptor stays open. */
-void connection_end(const struct connection *c);
+void connection_shutdown(const struct connection *c);
 bool connection_ours(const struct connection *c);
 /* As message_send and message_receive; -EBADF if the descriptor is no longer this socket. */
 int connection_send(struct connection *c, const union message *m);

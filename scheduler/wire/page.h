@@ -39,12 +39,12 @@
 
 #include "scheduler/wire/histogram.h"
 
-#define PAGE_MAGIC   0x4e495443u /* "CTIN" */
-#define PAGE_VERSION 6u
-#define PAGE_LEVELS  4u
-#define PAGE_DEVICES 16u
-#define PAGE_NAME    16u
-#define PAGE_KERNEL  28u
+#define PAGE_MAGIC       0x4e495443u /* "CTIN" */
+#define PAGE_VERSION     6u
+#define PAGE_LEVELS      4u
+#define PAGE_DEVICES     16u
+#define PAGE_NAME        16u
+#define PAGE_KERNEL_SIZE 28u
 
 #define PAGE_BIT_NEW      (1u << 28)
 #define PAGE_BIT_POLICY   (1u << 29)
@@ -98,7 +98,7 @@ struct page_device {
     _Alignas(64) _Atomic uint32_t hold[PAGE_LEVELS];
     _Atomic uint32_t want[PAGE_LEVELS];
     /* When the latest of the holders began to hold, CLOCK_MONOTONIC. The first one stays unknown:
-     * to find it, a holder would have to look at the word before it writes it (page_turn_bit). */
+     * to find it, a holder would have to look at the word before it writes it (page_assign_bit). */
     _Atomic uint64_t hold_since_ns[PAGE_LEVELS];
     /* Written by this client. */
     _Alignas(64) uint8_t uuid[16];
@@ -107,8 +107,8 @@ struct page_device {
     /* When the request under way is to be done, CLOCK_MONOTONIC; 0 = there is no request, or it has
      * no deadline. */
     _Atomic uint64_t deadline_ns;
-    uint32_t spare;              /* 0 */
-    char io_kernel[PAGE_KERNEL]; /* its last kernel that waits for I/O of its own; "": none */
+    uint32_t spare;                   /* 0 */
+    char io_kernel[PAGE_KERNEL_SIZE]; /* its last kernel that waits for I/O of its own; "": none */
     _Alignas(64) struct page_counters counters;
 };
 
@@ -118,11 +118,11 @@ struct page_device {
  * Bits 16..19 say how often a shift's length is doubled, because of long commands. The bits above
  * count up while work of the others on the device makes progress.
  */
-#define PAGE_SHIFT(place, of) ((place) | (of) << 8)
-#define PAGE_SHIFT_CLIENTS(w) ((w) >> 8 & 0xff)
-#define PAGE_SHIFT_LONG       (1u << 16)
-#define PAGE_SHIFT_BEAT_ONE   (1u << 20)
-#define PAGE_SHIFT_BEAT       (0xfffu << 20)
+#define PAGE_SHIFT_WORD(place, of) ((place) | (of) << 8)
+#define PAGE_SHIFT_CLIENTS(w)      ((w) >> 8 & 0xff)
+#define PAGE_SHIFT_DOUBLED         (1u << 16)
+#define PAGE_SHIFT_PROGRESS_ONE    (1u << 20)
+#define PAGE_SHIFT_PROGRESS        (0xfffu << 20)
 
 struct cutin_page {
     uint32_t magic;
@@ -150,7 +150,7 @@ struct cutin_page {
      * under any daemon. 0: not yet. */
     _Atomic uint64_t counted_since_ns;
     uint64_t reserved2[6];
-    _Atomic uint32_t shift[PAGE_DEVICES]; /* written by the daemon, see PAGE_SHIFT */
+    _Atomic uint32_t shift[PAGE_DEVICES]; /* written by the daemon, see PAGE_SHIFT_WORD */
     /* Written by this client: its longest command of late that goes only when nothing else is in
      * flight; 0: none. */
     _Atomic uint32_t long_us[PAGE_DEVICES];
@@ -254,8 +254,8 @@ void page_write_bit(struct page_device *device, uint32_t bit, uint32_t words, ui
 /* The same for one word, which the owner of the bit believes must change: it is not read first. A
  * read would fetch a cache line that others use once more, and keep the processor from fetching
  * several at once. For the same reason this is inline, and branches only on arguments. */
-static inline void page_turn_bit(struct page_device *device, uint32_t bit, uint32_t word, bool on,
-                                 uint64_t now_ns)
+static inline void page_assign_bit(struct page_device *device, uint32_t bit, uint32_t word, bool on,
+                                   uint64_t now_ns)
 {
     uint32_t level = word % PAGE_LEVELS;
     _Atomic uint32_t *at = word == level ? &device->hold[level] : &device->want[level];
@@ -269,14 +269,14 @@ static inline void page_turn_bit(struct page_device *device, uint32_t bit, uint3
     atomic_fetch_or(at, bit);
 }
 /* A figure that another thread or process may be counting. */
-static inline uint64_t page_read(const _Atomic uint64_t *figure)
+static inline uint64_t figure_read(const _Atomic uint64_t *figure)
 {
     return atomic_load_explicit(figure, memory_order_relaxed);
 }
 /* The same of a counter in a page that its owner may have spoiled: a negative one reads as 0. */
-static inline uint64_t page_count(const _Atomic uint64_t *counter)
+static inline uint64_t figure_read_clamped(const _Atomic uint64_t *counter)
 {
-    uint64_t n = page_read(counter);
+    uint64_t n = figure_read(counter);
 
     return n <= INT64_MAX ? n : 0;
 }

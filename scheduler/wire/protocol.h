@@ -144,9 +144,9 @@ struct message_row_device {
     uint32_t active;
     uint32_t held[PAGE_LEVELS];
     uint32_t bit;
-    uint64_t held_ns; /* for how long other clients have held it without a break */
+    uint64_t held_for_ns; /* for how long other clients have held it without a break */
     uint32_t zero;
-    char io_kernel[PAGE_KERNEL];
+    char io_kernel[PAGE_KERNEL_SIZE];
 #define ROW_COUNTER(field, help) uint64_t field;
     PAGE_COUNTERS(ROW_COUNTER)
 #undef ROW_COUNTER

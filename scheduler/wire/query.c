@@ -130,7 +130,7 @@ int query_clients(const char *socket, struct message_row **rows, size_t *n)
            (rc = list_grow(rows, &room, *n, sizeof(**rows))) == 0) {
         /* The kernel's name comes from a page that its client may have spoiled: it must end. */
         for (uint32_t d = 0; d < m.row.devices; d++)
-            m.row.device[d].io_kernel[PAGE_KERNEL - 1] = '\0';
+            m.row.device[d].io_kernel[PAGE_KERNEL_SIZE - 1] = '\0';
         (*rows)[(*n)++] = m.row;
     }
     if (rc == 0)

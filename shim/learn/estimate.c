@@ -346,8 +346,9 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
     s->company = processes_beside();
     const _Atomic uint32_t *shift = client_shift_word(ctx->gpu->index);
-    s->gated = atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
-               (!shift || !(atomic_load_explicit(shift, memory_order_relaxed) & ~PAGE_SHIFT_BEAT));
+    s->gated =
+        atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
+        (!shift || !(atomic_load_explicit(shift, memory_order_relaxed) & ~PAGE_SHIFT_PROGRESS));
     s->device = (struct vhq_device_work){.own = false};
     if (ctx->set)
         vhq_set_device_work(ctx->set, stream ? stream : CU_STREAM_LEGACY, thread_queue(stream),

@@ -16,7 +16,7 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
 {
     int rc = __real_pthread_mutex_lock(lock);
     if (rc == 0)
-        held_take(lock, __builtin_return_address(0));
+        locks_taken(lock, __builtin_return_address(0));
     return rc;
 }
 
@@ -24,14 +24,14 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t *lock)
 {
     int rc = __real_pthread_mutex_trylock(lock);
     if (rc == 0)
-        held_take(lock, __builtin_return_address(0));
+        locks_taken(lock, __builtin_return_address(0));
     return rc;
 }
 
 /* May fail in a forked child, whose thread has another number; the lock counts as given up. */
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 {
-    held_give(lock);
+    locks_released(lock);
     return __real_pthread_mutex_unlock(lock);
 }
 #endif

@@ -27,9 +27,9 @@ static const char *nearest(const char *text, size_t length, size_t *is)
 {
     const char *name = conf;
 
-    *is = near_changes(text, length, conf + PREFIX);
+    *is = near_distance(text, length, conf + PREFIX);
     for (size_t i = 0; setting_names[i]; i++) {
-        size_t changes = near_changes(text, length, setting_names[i] + PREFIX);
+        size_t changes = near_distance(text, length, setting_names[i] + PREFIX);
         if (changes < *is) {
             *is = changes;
             name = setting_names[i];

@@ -45,7 +45,7 @@ void *shim_stand_in(int row);
  * CUDA_ERROR_NOT_INITIALIZED or CUDA_ERROR_NOT_FOUND. */
 void *api_get(enum api_index index);
 #define REAL(symbol)                                                                               \
-    (held_none(#symbol),                                                                           \
+    (locks_assert_none(#symbol),                                                                   \
      (__typeof__(&symbol))(likely(api_real[API_##symbol]) ? api_real[API_##symbol]                 \
                                                           : api_get(API_##symbol)))
 

@@ -55,7 +55,7 @@ bool schedule_idle(struct shim_stream *s, uint64_t epoch)
     if (atomic_load(&s->epoch) != epoch && busy_change(s, busy + 1, busy))
         return false; /* a call came in between, so the stream is busy as before */
     atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
-    client_idle(s->ctx->gpu->index, s->level);
+    client_work_end(s->ctx->gpu->index, s->level);
     say_cut(TRACE_CUT_OUT, s, busy);
     return true;
 }
@@ -65,7 +65,7 @@ bool schedule_idle(struct shim_stream *s, uint64_t epoch)
 void schedule_activate(struct shim_stream *s)
 {
     uint64_t busy = atomic_load(&s->busy);
-    client_active(s->ctx->gpu->index, s->level);
+    client_work_begin(s->ctx->gpu->index, s->level);
     for (uint64_t until = MUTANT(cut_in_slow) ? clock_ns() + 5000 : 0; until && clock_ns() < until;)
         ;
     while (busy_is_idle(busy))
@@ -73,7 +73,7 @@ void schedule_activate(struct shim_stream *s)
             say_cut(TRACE_CUT_IN, s, busy + 1);
             return;
         }
-    client_idle(s->ctx->gpu->index, s->level);
+    client_work_end(s->ctx->gpu->index, s->level);
 }
 
 /* ---- what is complete along with it ------------------------------------------------------- */
@@ -170,5 +170,5 @@ bool schedule_part(struct shim_stream *s)
 void schedule_forget(struct shim_stream *s)
 {
     if (schedule_part(s))
-        client_idle(s->ctx->gpu->index, s->level);
+        client_work_end(s->ctx->gpu->index, s->level);
 }

@@ -51,7 +51,7 @@ static inline bool schedule_all_complete(const struct shim_stream *s)
 }
 /* How often a stream above best effort has become idle. */
 uint64_t schedule_progress(void);
-/* The stream goes away. True: it was busy, and the caller ends its activity (client_idle). */
+/* The stream goes away. True: it was busy, and the caller ends its activity (client_work_end). */
 bool schedule_part(struct shim_stream *s);
 /* The same, and ends the activity. */
 void schedule_forget(struct shim_stream *s);

@@ -38,7 +38,7 @@ void shim_exit_drain(void)
     client_close();
     gates_open_all();
     profile_close();
-    trace_sync();
+    trace_flush();
 }
 
 /* A forked child does not have its parent's threads, driver and connection. */

@@ -473,7 +473,7 @@ static bool let_out(const struct gates *g)
     begun = run_out(fly, before.commands ? before.commands - 1 : 0, FIRST_LOOKS);
     if (begun)
         run_out(fly, 0, RUN_OUT_LOOKS);
-    client_hold_return(&lifted);
+    client_hold_restore(&lifted);
     stands = false;
     context_each(stand, &stands);
     if (!atomic_exchange(&said, true))

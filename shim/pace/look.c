@@ -98,7 +98,7 @@ static void departed_close_all(const struct shim_context *ctx, struct departed *
     LL_FOREACH_SAFE(*all, d, next)
     {
         if (!departed_stuck(d))
-            client_idle(ctx->gpu->index, d->level);
+            client_work_end(ctx->gpu->index, d->level);
         if (d->end && alive)
             REAL(cuEventDestroy_v2)(d->end);
         free(d);
@@ -113,7 +113,7 @@ static bool goes_on(const struct shim_context *ctx, struct departed *d)
         return true;
     d->ticks++;
     if (departed_stuck(d))
-        client_idle(ctx->gpu->index, d->level);
+        client_work_end(ctx->gpu->index, d->level);
     return departed_stuck(d);
 }
 
@@ -375,7 +375,7 @@ static uint64_t look_dense(void *user)
 {
     static uint64_t since_ns, progress;
     uint64_t now = clock_ns(), next = DENSE_NS, cost;
-    if (client_shares() && !shim_bypassed())
+    if (client_has_share() && !shim_bypassed())
         context_each(context_share, NULL);
     if (now >= dense_until_ns || shim_bypassed())
         return 0;

@@ -17,8 +17,8 @@
 #include "shim/path/counters.h"
 #include "shim/objects/level.h"
 
-static_assert(PAGE_SHIFT(1, 2) == 1 + 2 * VHQ_SHIFT_OF && PAGE_SHIFT_LONG == VHQ_SHIFT_LONG &&
-                  PAGE_SHIFT_BEAT_ONE == VHQ_SHIFT_BEAT,
+static_assert(PAGE_SHIFT_WORD(1, 2) == 1 + 2 * VHQ_SHIFT_OF &&
+                  PAGE_SHIFT_DOUBLED == VHQ_SHIFT_LONG && PAGE_SHIFT_PROGRESS_ONE == VHQ_SHIFT_BEAT,
               "the page's word is the vHQs'");
 
 static void dispatcher_start(void *user)
@@ -68,7 +68,7 @@ static int queues_open(struct shim_context *ctx)
                              .beside = client_beside_word(),
                              .marks_apart_ns = gates_marks_apart_ns(ctx->gpu),
                              .untried = true,
-                             .expects = client_introduces()};
+                             .expects = client_is_connected()};
     if (!level_queues(level_lowest()))
         return 0;
     struct vhq_ops own = ops;

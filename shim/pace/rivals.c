@@ -18,7 +18,7 @@ static unsigned calm = CALM;
 /* With deadlines, another process with an earlier one may hold this one from request to request. */
 static bool always(void)
 {
-    return levels_mixed() || config_get()->deadline_ms || client_shares() ||
+    return levels_mixed() || config_get()->deadline_ms || client_has_share() ||
            config_get()->alone == ALONE_CAPPED;
 }
 

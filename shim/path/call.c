@@ -150,7 +150,7 @@ static __attribute__((noinline)) CUresult call_traced(struct call *c, struct shi
     trace_op = 0;
     if (result != CUDA_SUCCESS)
         return result;
-    r->copy.took_ns = trace_took(r->ns);
+    r->copy.took_ns = trace_elapsed_ns(r->ns);
     trace_put(r);
     if (call_waits(c))
         traced_wait(c->name, trace_clock());

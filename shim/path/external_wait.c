@@ -50,7 +50,7 @@ static void watch_stand(struct watch *w, uint32_t devices)
     w->standing = devices;
     for (int dev = 0; change >> dev; dev++)
         if (change >> dev & 1)
-            client_external_wait(dev, level_highest(), devices >> dev & 1);
+            client_note_wait(dev, level_highest(), devices >> dev & 1);
 }
 
 static uint32_t device_bit(int dev)

@@ -232,7 +232,7 @@ struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
     t->record.sample.op = who->op;
     t->record.sample.context = t->clock->id;
     if (REAL(cuEventRecord)(t->start, stream) == CUDA_SUCCESS) {
-        t->record.sample.lead_ns = trace_took(t->record.ns);
+        t->record.sample.lead_ns = trace_elapsed_ns(t->record.ns);
         return t;
     }
     atomic_store_explicit(&t->state, TIMING_VOID, memory_order_release);
@@ -256,7 +256,7 @@ void traced_wait(const char *name, uint64_t from_ns)
 {
     struct trace_record r = {.kind = TRACE_SYNC, .ns = from_ns, .name = trace_name(name)};
 
-    r.copy.took_ns = trace_took(from_ns);
+    r.copy.took_ns = trace_elapsed_ns(from_ns);
     trace_put(&r);
     traced_finish();
 }

@@ -106,7 +106,7 @@ EXPORT CUresult cutin_hint_soon(unsigned int us)
     uint32_t level;
     CUresult r = where(&device, &level);
     if (r == CUDA_SUCCESS)
-        client_soon(device, level, us);
+        client_announce(device, level, us);
     errno = keep;
     return r;
 }
@@ -124,7 +124,7 @@ EXPORT CUresult cutin_hint_deadline(unsigned int us)
 static void thread_ended(void *unused)
 {
     if (section.depth && !thread_bypasses())
-        client_idle(section.device, section.level);
+        client_work_end(section.device, section.level);
     section.depth = 0;
 }
 
@@ -145,7 +145,7 @@ EXPORT CUresult cutin_section_begin(void)
         if (r == CUDA_SUCCESS && (key_failed || pthread_setspecific(key, &section) != 0))
             r = CUDA_ERROR_OUT_OF_MEMORY;
         if (r == CUDA_SUCCESS)
-            client_active(section.device, section.level);
+            client_work_begin(section.device, section.level);
     }
     section.depth += r == CUDA_SUCCESS;
     errno = keep;
@@ -159,6 +159,6 @@ EXPORT CUresult cutin_section_end(void)
     if (section.depth == 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (--section.depth == 0)
-        client_idle(section.device, section.level);
+        client_work_end(section.device, section.level);
     return CUDA_SUCCESS;
 }

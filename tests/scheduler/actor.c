@@ -131,25 +131,25 @@ static int64_t do_device(int64_t number, int64_t y)
 
 static int64_t do_active(int64_t dev, int64_t level)
 {
-    client_active((int)dev, (uint32_t)level);
+    client_work_begin((int)dev, (uint32_t)level);
     return 0;
 }
 
 static int64_t do_idle(int64_t dev, int64_t level)
 {
-    client_idle((int)dev, (uint32_t)level);
+    client_work_end((int)dev, (uint32_t)level);
     return 0;
 }
 
 static int64_t do_wait_begin(int64_t dev, int64_t level)
 {
-    client_external_wait((int)dev, (uint32_t)level, true);
+    client_note_wait((int)dev, (uint32_t)level, true);
     return 0;
 }
 
 static int64_t do_wait_end(int64_t dev, int64_t level)
 {
-    client_external_wait((int)dev, (uint32_t)level, false);
+    client_note_wait((int)dev, (uint32_t)level, false);
     return 0;
 }
 
@@ -169,7 +169,7 @@ static int64_t do_lift(int64_t dev, int64_t level)
 
 static int64_t do_return(int64_t x, int64_t y)
 {
-    client_hold_return(&lifted);
+    client_hold_restore(&lifted);
     return 0;
 }
 
@@ -290,7 +290,7 @@ static int64_t do_fork(int64_t life, int64_t writer)
     close((int)writer);
     if (child == 0) {
         client_after_fork();
-        client_active(0, 3); /* has no effect here */
+        client_work_begin(0, 3); /* has no effect here */
         while (read((int)life, &byte, 1) > 0)
             ;
         _exit(0);
@@ -387,8 +387,8 @@ static struct request bursts;
 static void *burst_main(void *unused)
 {
     for (int64_t i = 0; i < bursts.y; i++) {
-        client_active((int)bursts.x, 1 + (uint32_t)(i % 3));
-        client_idle((int)bursts.x, 1 + (uint32_t)(i % 3));
+        client_work_begin((int)bursts.x, 1 + (uint32_t)(i % 3));
+        client_work_end((int)bursts.x, 1 + (uint32_t)(i % 3));
     }
     return NULL;
 }
@@ -400,11 +400,11 @@ static void *work_main(void *unused)
     for (;;) {
         struct page_counters *counters = &client_page()->device[work.x].counters;
 
-        client_active((int)work.x, (uint32_t)work.y);
+        client_work_begin((int)work.x, (uint32_t)work.y);
         atomic_fetch_add(&counters->submitted, 100);
         atomic_store(&counters->in_flight, 10);
         usleep(2000);
-        client_idle((int)work.x, (uint32_t)work.y);
+        client_work_end((int)work.x, (uint32_t)work.y);
         atomic_fetch_add(&counters->gpu_ns, 2000000);
         usleep(8000);
     }

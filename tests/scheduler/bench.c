@@ -90,10 +90,10 @@ static double cut_in(uint64_t pace_ns, uint64_t *p99)
         uint64_t start = clock_ns(), between;
 
         between = clock_ns();
-        client_active(0, 3);
+        client_work_begin(0, 3);
         took[i] = clock_ns() - between;
         empty[i] = between - start;
-        client_idle(0, 3);
+        client_work_end(0, 3);
         while (pace_ns && clock_ns() < start + pace_ns)
             ;
     }

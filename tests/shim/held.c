@@ -9,7 +9,7 @@ static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_IN
 Test(held, lock_taken_before_driver_call_aborts, .signal = SIGABRT)
 {
     pthread_mutex_lock(&one);
-    held_none("cuLaunchKernel");
+    locks_assert_none("cuLaunchKernel");
 }
 
 Test(held, lock_taken_by_trylock_aborts, .signal = SIGABRT)
@@ -17,17 +17,17 @@ Test(held, lock_taken_by_trylock_aborts, .signal = SIGABRT)
     pthread_mutex_lock(&one);
     lock_across_driver(&one, "it may be");
     cr_assert_eq(pthread_mutex_trylock(&other), 0);
-    held_none("cuLaunchKernel");
+    locks_assert_none("cuLaunchKernel");
 }
 
 Test(held, exempted_lock_aborts_when_taken_again, .signal = SIGABRT)
 {
     pthread_mutex_lock(&one);
     lock_across_driver(&one, "it may be");
-    held_none("cuLaunchKernel");
+    locks_assert_none("cuLaunchKernel");
     pthread_mutex_unlock(&one);
     pthread_mutex_lock(&one);
-    held_none("cuLaunchKernel");
+    locks_assert_none("cuLaunchKernel");
 }
 
 Test(held, released_and_exempted_locks_pass)
@@ -36,7 +36,7 @@ Test(held, released_and_exempted_locks_pass)
     pthread_mutex_lock(&other);
     lock_across_driver(&other, "it may be");
     pthread_mutex_unlock(&one);
-    held_none("cuLaunchKernel");
+    locks_assert_none("cuLaunchKernel");
     pthread_mutex_unlock(&other);
-    held_none("cuLaunchKernel");
+    locks_assert_none("cuLaunchKernel");
 }

@@ -44,7 +44,7 @@ static json_t *picture(uint64_t origin_us, uint64_t end_us, uint64_t mark_us)
     FILE *out = open_memstream(&text, &size);
     json_t *root;
 
-    trace_sync();
+    trace_flush();
     cr_assert_eq(trace_view_open(&v, path, why, sizeof(why)), 0, "%s", why);
     trace_json_begin(&j, out, 1000 * origin_us, 1);
     j.end_ns = 1000 * end_us;

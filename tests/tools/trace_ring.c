@@ -53,7 +53,7 @@ static struct trace_view view(void)
 {
     struct trace_view v;
 
-    trace_sync();
+    trace_flush();
     cr_assert_eq(trace_view_open(&v, path, why, sizeof(why)), 0, "%s", why);
     return v;
 }
@@ -128,18 +128,18 @@ Test(trace_ring, missing_record_causes_rewrites_only_for_a_while)
 
     begin(1024, true);
     put_numbered(1, 10);
-    atomic_fetch_add(&atomic_load(&trace_now)->header.head, 1);
+    atomic_fetch_add(&atomic_load(&trace_buffer)->header.head, 1);
     put_numbered(11, 10);
     do {
-        trace_sync();
+        trace_flush();
         written = bytes_of(12, NULL);
         bytes_of(12, &changed);
-        trace_sync();
+        trace_flush();
     } while (bytes_of(12, NULL) == written && ++times < 5000);
     cr_expect_gt(times, 1);
     cr_expect_lt(times, 5000);
     put_numbered(21, 1);
-    trace_sync();
+    trace_flush();
     cr_expect_eq(bytes_of(21, NULL), 21, "what comes later is written");
 }
 
@@ -326,7 +326,7 @@ static void written(void)
     if (pid == 0) {
         begin(1024, false);
         put_numbered(1, 10);
-        trace_sync();
+        trace_flush();
         _exit(0);
     }
     cr_assert_eq(waitpid(pid, NULL, 0), pid);
@@ -424,7 +424,7 @@ static int cut_short(void (*does)(int), off_t length)
             _exit(2);
         put_numbered(101, 1u << 17);
         trace_name("kernel");
-        trace_sync();
+        trace_flush();
         if (trace_on() || hits != 0)
             _exit(3);
         if (does == hit && (raise(SIGBUS) != 0 || hits != 1))

@@ -65,7 +65,7 @@ static const char *option_meant(const struct subcommand *cmd, const char *text)
 
     for (const struct option_row *row = cmd->options; row && row->name; row++) {
         size_t changes =
-            row->help ? near_changes(text + dashes, length - dashes, row->name) : NEAR_NOT;
+            row->help ? near_distance(text + dashes, length - dashes, row->name) : NEAR_NOT;
         if (changes < least) {
             least = changes;
             meant = row->name;

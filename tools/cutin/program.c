@@ -33,7 +33,7 @@ static const char *subcommand_meant(const char *text)
     for (const struct group *group = program->groups; group->heading; group++)
         for (const struct subcommand *const *cmd = group->subcommands; *cmd; cmd++) {
             bool same = (*cmd)->elsewhere && strcmp((*cmd)->elsewhere, text) == 0;
-            size_t changes = same ? 0 : near_changes(text, length, (*cmd)->name);
+            size_t changes = same ? 0 : near_distance(text, length, (*cmd)->name);
             if (changes < least) {
                 least = changes;
                 meant = (*cmd)->name;

@@ -150,7 +150,7 @@ static bool is_active(const struct message_row *row)
 /* Held for longer than the daemon itself holds a new client. */
 static bool is_held_now(const struct message_row *row)
 {
-    return row_held(row) && row->device[0].held_ns > 100000000;
+    return row_held(row) && row->device[0].held_for_ns > 100000000;
 }
 
 /* One request a second, and a longer linger: best effort is held between requests, too. In a second

@@ -76,7 +76,7 @@ static void join(void)
 
 static void hold_begin(void)
 {
-    client_active(test.dev, 3);
+    client_work_begin(test.dev, 3);
     test.held_ns = device_now_ns();
     nap_ms(HOLD_MS);
 }
@@ -84,7 +84,7 @@ static void hold_begin(void)
 static void release(void)
 {
     test.released_ns = device_now_ns();
-    client_idle(test.dev, 3);
+    client_work_end(test.dev, 3);
 }
 
 /* On a busy machine a kernel may end before the program's thread has looked. */

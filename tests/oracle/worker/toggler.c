@@ -60,9 +60,9 @@ int toggler_main(int argc, char **argv)
     for (;;) {
         for (uint64_t left = random_us(&state, SESSION); left > 0; left--) {
             int at = index[random_us(&state, 3) == 1 ? count - 1 : 0];
-            client_active(at, 3);
+            client_work_begin(at, 3);
             nap_us(activity_us(&state, long_ones));
-            client_idle(at, 3);
+            client_work_end(at, 3);
             nap_us(random_us(&state, random_us(&state, 4) == 1 ? 2000 : 200));
         }
         client_close();

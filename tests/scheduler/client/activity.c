@@ -165,7 +165,7 @@ Test(activity, announced_work_holds_until_it_ends)
 {
     struct cutin_page *other = join(1, 0);
 
-    activity_soon(&a, DEV, 3, clock_ns() + 3600ull * 1000000000u);
+    activity_announce(&a, DEV, 3, clock_ns() + 3600ull * 1000000000u);
     cr_assert_eq(held(other, 0), MY_BIT);
     cr_assert_eq(a.page->device[DEV].counters.cut_ins, 1);
     activity_begin(&a, DEV, 3);
@@ -182,15 +182,15 @@ Test(activity, announced_hold_outlives_earlier_work_until_it_expires)
     uint64_t until = clock_ns() + 3600ull * 1000000000u;
 
     activity_begin(&a, DEV, 3);
-    activity_soon(&a, DEV, 3, until);
+    activity_announce(&a, DEV, 3, until);
     activity_end(&a, DEV, 3);
     cr_assert_eq(held(other, 0), MY_BIT);
     cr_assert_eq(activity_expire(&a, until - 1), until);
     cr_assert_eq(held(other, 0), MY_BIT);
     cr_assert_eq(activity_expire(&a, until), 0);
     assert_clear(other);
-    activity_soon(&a, DEV, 3, until);
-    activity_soon(&a, DEV, 3, 0);
+    activity_announce(&a, DEV, 3, until);
+    activity_announce(&a, DEV, 3, 0);
     assert_clear(other);
     page_unmap(other);
 }
@@ -299,25 +299,25 @@ Test(activity, stalled_external_wait_ends_hold_and_progress_restores_it)
     uint64_t t = 1000000000, stall = ACTIVITY_STALL_NS;
 
     activity_begin(&a, DEV, 3);
-    activity_wait(&a, DEV, true);
+    activity_note_wait(&a, DEV, true);
     activity_tick(&a, t);
     activity_tick(&a, t + stall - 1);
     cr_assert_eq(held(other, 0), MY_BIT);
     activity_tick(&a, t + stall);
     assert_clear(other);
     assert_clear(a.page);
-    activity_wait(&a, DEV, true); /* another begins: progress */
+    activity_note_wait(&a, DEV, true); /* another begins: progress */
     cr_assert_eq(held(other, 0), MY_BIT);
     activity_tick(&a, t + 2 * stall);
     activity_tick(&a, t + 3 * stall);
     assert_clear(other);
-    activity_wait(&a, DEV, false);
+    activity_note_wait(&a, DEV, false);
     cr_assert_eq(held(other, 0), MY_BIT);
-    activity_wait(&a, DEV, false);
+    activity_note_wait(&a, DEV, false);
     activity_tick(&a, t + 10 * stall);
     activity_tick(&a, t + 20 * stall);
     cr_assert_eq(held(other, 0), MY_BIT, "nothing pending: nothing stalls");
-    activity_wait(&a, DEV, false); /* one too many */
+    activity_note_wait(&a, DEV, false); /* one too many */
     activity_end(&a, DEV, 3);
     assert_clear(other);
     page_unmap(other);
@@ -331,7 +331,7 @@ Test(activity, work_beside_stalled_wait_holds_until_it_stands)
     uint64_t t = 1000000000, stall = ACTIVITY_STALL_NS;
 
     activity_begin(&a, DEV, 3);
-    activity_wait(&a, DEV, true);
+    activity_note_wait(&a, DEV, true);
     activity_tick(&a, t);
     activity_tick(&a, t += stall);
     assert_clear(other);
@@ -357,12 +357,12 @@ Test(activity, work_beside_stalled_wait_holds_until_it_stands)
     activity_begin(&a, DEV, 3);
     cr_assert_eq(held(other, 0), MY_BIT);
     activity_end(&a, DEV, 3);
-    activity_soon(&a, DEV, 3, clock_ns() + 1000 * stall);
+    activity_announce(&a, DEV, 3, clock_ns() + 1000 * stall);
     cr_assert_eq(held(other, 0), MY_BIT, "it will come");
-    activity_soon(&a, DEV, 3, 0);
+    activity_announce(&a, DEV, 3, 0);
     assert_clear(other);
     activity_end(&a, DEV, 2);
-    activity_wait(&a, DEV, false);
+    activity_note_wait(&a, DEV, false);
     assert_clear(other);
     page_unmap(other);
 }

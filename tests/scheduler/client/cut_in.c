@@ -42,8 +42,8 @@ static void cut_in(void)
 {
     for (int i = 0; i < ROUNDS; i++) {
         client_hint_deadline(1000);
-        client_active(0, 3);
-        client_idle(0, 3);
+        client_work_begin(0, 3);
+        client_work_end(0, 3);
     }
 }
 
@@ -66,11 +66,11 @@ static int run(const struct place *place, struct actor be[BELOW], void (*what)(v
         memset(uuid, 1, sizeof(uuid));
         if (client_open(&config) != 0 || client_device(uuid) != 0)
             _exit(1);
-        client_active(0, 3);
+        client_work_begin(0, 3);
         for (int i = 0; i < BELOW; i++)
             while (actor_do(&be[i], DO_HOLD, 0, 0) == 0)
                 usleep(500);
-        client_idle(0, 3);
+        client_work_end(0, 3);
         forbid_system_calls();
         what();
         _exit(DONE);

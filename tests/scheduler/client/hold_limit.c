@@ -43,15 +43,15 @@ Test(bound, hold_time_counts_from_first_waiting_work)
 {
     page_write_bit(&page->device[0], 1, PAGE_BOTH(0x1), PAGE_WORDS, 5);
     hold_limit_tick(&b, page, 1 * MS);
-    hold_limit_begin(&b);
+    hold_limit_rebase(&b);
     for (uint64_t t = 40; t < 90; t++) {
         cr_assert(hold_limit_tick(&b, page, t * MS));
         cr_assert_eq(page->device[0].hold[0], 1);
     }
-    cr_assert_not(hold_limit_opens(&b));
+    cr_assert_not(hold_limit_is_open(&b));
     hold_limit_tick(&b, page, 90 * MS);
     cr_assert_eq(page->device[0].hold[0], 0);
-    cr_assert(hold_limit_opens(&b));
+    cr_assert(hold_limit_is_open(&b));
 }
 
 Test(bound, administrator_pause_is_not_bounded)
@@ -87,7 +87,7 @@ Test(bound, lifted_bit_stays_clear_until_returned)
     hold_limit_tick(&b, page, 2 * MS);
     cr_expect_eq(page->device[0].hold[0], 0);
     b.lifted = false;
-    hold_limit_return(&page->device[0], 0, 1);
+    hold_limit_restore(&page->device[0], 0, 1);
     hold_limit_tick(&b, page, 3 * MS);
     cr_expect_eq(page->device[0].hold[0], 1);
 }
@@ -161,7 +161,7 @@ Test(bound, min_share_is_a_fraction_of_gpu_time)
     open = share_run(&share, 2000, 5);
     cr_assert(open >= 900 && open <= 1100, "twice as long, where somebody works beside it: %u",
               open);
-    page->shift[0] = PAGE_SHIFT(0, 2) + 3 * PAGE_SHIFT_LONG;
+    page->shift[0] = PAGE_SHIFT_WORD(0, 2) + 3 * PAGE_SHIFT_DOUBLED;
     share_run(&share, 200, 10);
     open = share_run(&share, 2000, 10);
     cr_assert(open >= 225 && open <= 275, "half of it for each of two: %u", open);

@@ -25,14 +25,14 @@ int main(int argc, char **argv)
     memset(uuid, 1, sizeof(uuid));
     if (client_open(&config) != 0 || client_device(uuid) != 0)
         return 1;
-    client_active(0, 3);
+    client_work_begin(0, 3);
     usleep(200000); /* until its pages below have come, and its first beats */
     end = clock_ns() + strtoull(argv[2], NULL, 10) * NS_PER_MS;
     if (write(STDOUT_FILENO, &end, sizeof(end)) != sizeof(end))
         return 1;
     while (clock_ns() < end)
         ;
-    client_idle(0, 3);
+    client_work_end(0, 3);
     client_close();
     return 0;
 }

@@ -24,7 +24,7 @@ static uint64_t look(void *user, uint64_t now)
 static void make_due(struct waker *w, uint64_t at)
 {
     atomic_store(&due, at);
-    waker_at(w, at);
+    waker_arm(w, at);
 }
 
 static void until_ends(uint32_t n)
@@ -38,7 +38,7 @@ Test(waker, looks_when_due_and_never_early)
 {
     static struct waker w;
 
-    waker_at(&w, 1); /* there is no thread: nothing happens */
+    waker_arm(&w, 1); /* there is no thread: nothing happens */
     cr_assert_eq(waker_start(&w, look, NULL), 0);
     cr_assert_eq(waker_start(&w, look, NULL), 0);
     for (uint32_t i = 0; i < 200; i++) {

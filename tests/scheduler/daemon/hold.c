@@ -104,10 +104,10 @@ Test(hold, long_wait_is_logged_with_both_processes)
     WAIT_UNTIL(said() == 1);
     row = be_row();
     cr_assert(holders == 1 && holder[0] == rt.pid);
-    cr_assert_geq(row.device[0].held_ns, 1000000000u);
+    cr_assert_geq(row.device[0].held_for_ns, 1000000000u);
     actor_do(&rt, DO_IDLE, 0, 3);
     WAIT_UNTIL((row = be_row(), holders == 0));
-    cr_assert_eq(row.device[0].held_ns, 0);
+    cr_assert_eq(row.device[0].held_for_ns, 0);
 }
 
 /* No hold of either process is long. */
@@ -141,7 +141,7 @@ Test(hold, is_shown_by_cutin_list_with_holder_and_time)
     start();
     actor_do(&be, DO_WAITING, 0, 3);
     actor_do(&rt, DO_ACTIVE, 0, 3);
-    WAIT_UNTIL(be_row().device[0].held_ns > 1000000000u);
+    WAIT_UNTIL(be_row().device[0].held_for_ns > 1000000000u);
     setenv("CUTIN_SOCKET", place.socket, 1);
     cr_assert_not_null(list = popen(BIN_DIR "/cutin list; " BIN_DIR "/cutin list --json", "r"));
     size = fread(text, 1, sizeof(text) - 1, list);

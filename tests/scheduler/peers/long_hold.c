@@ -54,7 +54,7 @@ static void hold(bool on)
 static void pass(unsigned ms)
 {
     for (uint64_t end = now_ms + ms; now_ms < end; now_ms += STEP_MS)
-        hold_look(&rt, &conf, now_ms * NS_PER_MS);
+        hold_scan(&rt, &conf, now_ms * NS_PER_MS);
 }
 
 Test(long_hold, is_logged_once_a_minute_with_both_processes)

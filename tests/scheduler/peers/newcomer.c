@@ -44,8 +44,8 @@ static void set_up(void)
                                 .page = &shared[i],
                                 .next = i + 1 < PEERS ? &peer[i + 1] : NULL};
         for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-            peer[i].device[slot] =
-                (struct peer_device){.bit = PROTOCOL_NO_BIT, .lost = PROTOCOL_NO_BIT, .told = true};
+            peer[i].device[slot] = (struct peer_device){
+                .bit = PROTOCOL_NO_BIT, .revoked = PROTOCOL_NO_BIT, .told = true};
         if (i != NEW)
             device(&peer[i]);
     }
@@ -87,7 +87,7 @@ Test(newcomer, is_held_on_every_device_until_clients_above_join)
     joined(0);
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         cr_assert_eq(held(NEW, slot), 0);
-    cr_assert_eq(topology_look(topology, peer, now), -1);
+    cr_assert_eq(topology_expire(topology, peer, now), -1);
 }
 
 Test(newcomer, is_released_after_timeout_if_clients_above_stay_silent)
@@ -97,10 +97,10 @@ Test(newcomer, is_released_after_timeout_if_clients_above_stay_silent)
     comes();
     device(&peer[NEW]);
     topology_settle(&peer[NEW]);
-    due = topology_look(topology, peer, now);
+    due = topology_expire(topology, peer, now);
     cr_assert(due > LEAST_MS && due < MOST_MS, "%d", due);
     cr_assert_eq(held(NEW, SLOT), PAGE_BIT_NEW);
-    cr_assert_eq(topology_look(topology, peer, now + (uint64_t)due * NS_PER_MS), -1);
+    cr_assert_eq(topology_expire(topology, peer, now + (uint64_t)due * NS_PER_MS), -1);
     cr_assert_eq(held(NEW, SLOT), 0);
     joined(0);
     joined(1);
@@ -125,7 +125,7 @@ Test(newcomer, is_not_held_without_clients_above)
     peer[0].client = peer[1].client = false;
     comes();
     cr_assert_eq(held(NEW, SLOT), 0);
-    cr_assert_eq(topology_look(topology, peer, now), -1);
+    cr_assert_eq(topology_expire(topology, peer, now), -1);
 }
 
 Test(newcomer, is_released_on_device_without_clients_above)

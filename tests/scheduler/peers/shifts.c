@@ -45,7 +45,7 @@ static struct page_counters *counters(uint32_t i)
 
 static uint32_t shift(uint32_t i)
 {
-    return page[i].shift[SLOT] & ~PAGE_SHIFT_BEAT;
+    return page[i].shift[SLOT] & ~PAGE_SHIFT_PROGRESS;
 }
 
 static uint32_t stander; /* makes no progress; others with work do */
@@ -56,44 +56,44 @@ static void looks(int n)
 
     while (n-- > 0) {
         for (uint32_t i = 1; i < PEERS; i++)
-            counters(i)->submitted += i != stander && look_works(&page[i].device[SLOT]);
-        shifts_look(peer, now += SHIFTS_LOOK_MS * NS_PER_MS);
+            counters(i)->submitted += i != stander && device_has_work(&page[i].device[SLOT]);
+        shifts_scan(peer, now += SHIFTS_SCAN_MS * NS_PER_MS);
     }
 }
 
 Test(shifts, go_to_clients_with_constant_backlog)
 {
     counters(1)->waiting = counters(3)->waiting = 100;
-    looks(SHIFTS_BACKLOG - 1);
+    looks(SHIFTS_BUSY_SCANS - 1);
     cr_expect_eq(shift(1), 0, "not yet: %x", shift(1));
     looks(1);
-    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
-    cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "%x", shift(3));
+    cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "%x", shift(1));
+    cr_expect_eq(shift(3), PAGE_SHIFT_WORD(1, 2), "%x", shift(3));
     cr_expect_eq(shift(2), 0, "it has little to do, and need not wait: %x", shift(2));
     cr_expect_eq(shift(0), 0);
-    cr_expect_eq(page[1].shift[SLOT + 1] & ~PAGE_SHIFT_BEAT, 0, "on another device");
+    cr_expect_eq(page[1].shift[SLOT + 1] & ~PAGE_SHIFT_PROGRESS, 0, "on another device");
     counters(2)->waiting = 1;
-    looks(SHIFTS_BACKLOG);
-    cr_expect_eq(shift(2), PAGE_SHIFT(1, 3), "%x", shift(2));
+    looks(SHIFTS_BUSY_SCANS);
+    cr_expect_eq(shift(2), PAGE_SHIFT_WORD(1, 3), "%x", shift(2));
     counters(1)->waiting = 0;
     looks(1);
     cr_expect_eq(shift(1), 0, "%x", shift(1));
-    cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "at once: %x", shift(3));
+    cr_expect_eq(shift(3), PAGE_SHIFT_WORD(1, 2), "at once: %x", shift(3));
 }
 
 /* It launches three kernels and waits for them: nothing is buffered, but always some in flight. */
 Test(shifts, go_to_clients_always_having_work_in_flight)
 {
     counters(1)->in_flight = counters(2)->waiting = 3;
-    looks(SHIFTS_BACKLOG);
-    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
+    looks(SHIFTS_BUSY_SCANS);
+    cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "%x", shift(1));
     looks(20);
     counters(1)->in_flight = 0;
     looks(1);
     cr_expect_eq(shift(1), 0, "not while it does something else: %x", shift(1));
     counters(1)->in_flight = 3;
     looks(1);
-    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "back at once: %x", shift(1));
+    cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "back at once: %x", shift(1));
 }
 
 /* One look in `every` in its own shift finds no work; in others' shifts each look finds some. */
@@ -122,10 +122,10 @@ Test(shifts, idle_client_requalifies_like_a_new_one)
     counters(1)->in_flight = 0;
     looks(2);
     counters(1)->in_flight = 1;
-    looks(SHIFTS_BACKLOG - 1);
+    looks(SHIFTS_BUSY_SCANS - 1);
     cr_expect_eq(shift(1), 0, "%x", shift(1));
     looks(1);
-    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
+    cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "%x", shift(1));
 }
 
 /* It waits for the host, and the progress guard lets more in behind that. */
@@ -143,14 +143,14 @@ Test(shifts, are_withdrawn_from_client_without_progress)
     cr_expect_eq(shift(1), 0, "%x", shift(1));
     cr_expect_eq(shift(2), 0, "it has the device to itself: %x", shift(2));
     stander = 0;
-    looks(SHIFTS_BACKLOG);
-    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "it gets on: %x", shift(1));
+    looks(SHIFTS_BUSY_SCANS);
+    cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "it gets on: %x", shift(1));
     counters(1)->in_flight = 0;
     counters(1)->waiting = 0;
     looks(1000);
     counters(1)->in_flight = 1;
-    looks(SHIFTS_BACKLOG);
-    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "idle is not standing: %x", shift(1));
+    looks(SHIFTS_BUSY_SCANS);
+    cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "idle is not standing: %x", shift(1));
 }
 
 /* Nothing would run in the shifts of a client that has ended. */
@@ -158,13 +158,13 @@ Test(shifts, of_leaving_client_go_to_others_at_once)
 {
     for (uint32_t i = 1; i < PEERS; i++)
         counters(i)->waiting = 100;
-    looks(SHIFTS_BACKLOG);
-    cr_assert_eq(shift(3), PAGE_SHIFT(2, 3), "%x", shift(3));
+    looks(SHIFTS_BUSY_SCANS);
+    cr_assert_eq(shift(3), PAGE_SHIFT_WORD(2, 3), "%x", shift(3));
     counters(3)->waiting = 0;
     peer[1].next = &peer[3];
     shifts_leave(peer, &peer[2]);
-    cr_expect_eq(shift(1), PAGE_SHIFT(0, 2), "%x", shift(1));
-    cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "no look at what waits: %x", shift(3));
+    cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "%x", shift(1));
+    cr_expect_eq(shift(3), PAGE_SHIFT_WORD(1, 2), "no look at what waits: %x", shift(3));
 }
 
 Test(shifts, skip_paused_clients_and_those_with_none_above)
@@ -173,7 +173,7 @@ Test(shifts, skip_paused_clients_and_those_with_none_above)
         counters(i)->waiting = 1;
     peer[1].paused = true;
     peer[2].above = 0;
-    looks(SHIFTS_BACKLOG);
+    looks(SHIFTS_BUSY_SCANS);
     for (uint32_t i = 1; i < PEERS; i++)
         cr_expect_eq(shift(i), 0, "alone among those that go: %x", shift(i));
 }
@@ -185,15 +185,16 @@ Test(shifts, are_64_times_as_long_as_the_longest_command)
         counters(i)->waiting = 1;
     page[1].long_us[SLOT] = 400;
     page[2].long_us[SLOT] = 500;
-    looks(SHIFTS_BACKLOG);
+    looks(SHIFTS_BUSY_SCANS);
     for (uint32_t i = 1; i < PEERS; i++)
-        cr_expect_eq(shift(i), PAGE_SHIFT(i - 1, 3) + 4 * PAGE_SHIFT_LONG, "%x", shift(i));
+        cr_expect_eq(shift(i), PAGE_SHIFT_WORD(i - 1, 3) + 4 * PAGE_SHIFT_DOUBLED, "%x", shift(i));
     page[2].long_us[SLOT] = 100000;
     looks(1);
-    cr_expect_eq(shift(3), PAGE_SHIFT(2, 3) + 5 * PAGE_SHIFT_LONG, "at most 125 ms: %x", shift(3));
+    cr_expect_eq(shift(3), PAGE_SHIFT_WORD(2, 3) + 5 * PAGE_SHIFT_DOUBLED, "at most 125 ms: %x",
+                 shift(3));
     page[1].long_us[SLOT] = page[2].long_us[SLOT] = 0;
     looks(1);
-    cr_expect_eq(shift(3), PAGE_SHIFT(2, 3), "%x", shift(3));
+    cr_expect_eq(shift(3), PAGE_SHIFT_WORD(2, 3), "%x", shift(3));
 }
 
 /* Work of a higher level holds the others, and takes nothing else of their time. */
@@ -202,10 +203,10 @@ Test(shifts, are_shared_within_one_level)
     for (uint32_t i = 1; i < PEERS; i++)
         counters(i)->waiting = 1;
     peer[1].level = peer[1].lowest = 1;
-    looks(SHIFTS_BACKLOG);
+    looks(SHIFTS_BUSY_SCANS);
     cr_expect_eq(shift(1), 0, "%x", shift(1));
-    cr_expect_eq(shift(2), PAGE_SHIFT(0, 2), "%x", shift(2));
-    cr_expect_eq(shift(3), PAGE_SHIFT(1, 2), "%x", shift(3));
+    cr_expect_eq(shift(2), PAGE_SHIFT_WORD(0, 2), "%x", shift(2));
+    cr_expect_eq(shift(3), PAGE_SHIFT_WORD(1, 2), "%x", shift(3));
 }
 
 Test(shifts, beat_shows_progress_of_other_clients)

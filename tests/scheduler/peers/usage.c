@@ -9,7 +9,7 @@ static uint64_t before[PEERS];
 static void set_up(void)
 {
     peers_make((struct peer){.client = true});
-    usage_look(peer, now);
+    usage_scan(peer, now);
 }
 
 TestSuite(usage, .init = set_up);
@@ -25,7 +25,7 @@ static void look(void)
 {
     for (uint32_t i = 0; i < PEERS; i++)
         before[i] = peer[i].device[SLOT].used_ns;
-    usage_look(peer, now += USAGE_LOOK_MS * MS);
+    usage_scan(peer, now += USAGE_SCAN_MS * MS);
 }
 
 static void had(uint32_t i, uint32_t ms)
@@ -75,7 +75,7 @@ Test(usage, is_reported_before_next_look)
     tells(0, 7, 7);
     before[0] = peer[0].device[SLOT].used_ns;
     had(0, 7);
-    usage_look(peer, now + MS);
+    usage_scan(peer, now + MS);
     had(0, 7);
 }
 

@@ -75,18 +75,18 @@ Test(proc, state_follows_process_from_run_to_stop_to_end)
     pid_t pid = child(stay);
     int status;
 
-    cr_expect_eq(proc_look(pid), PROC_RUNS);
+    cr_expect_eq(proc_run_state(pid), PROC_RUNS);
     cr_assert_eq(kill(pid, SIGSTOP), 0);
     cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
-    cr_expect_eq(proc_look(pid), PROC_STOPPED);
+    cr_expect_eq(proc_run_state(pid), PROC_STOPPED);
     cr_assert_eq(kill(pid, SIGCONT), 0);
     cr_assert_eq(waitpid(pid, &status, WCONTINUED), pid);
-    cr_expect_eq(proc_look(pid), PROC_RUNS);
+    cr_expect_eq(proc_run_state(pid), PROC_RUNS);
     kill_unseen(pid);
-    cr_expect_eq(proc_look(pid), PROC_ENDING);
+    cr_expect_eq(proc_run_state(pid), PROC_ENDING);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
-    cr_expect_eq(proc_look(pid), PROC_UNSEEN);
-    cr_expect_eq(proc_look(0), PROC_UNSEEN);
+    cr_expect_eq(proc_run_state(pid), PROC_UNSEEN);
+    cr_expect_eq(proc_run_state(0), PROC_UNSEEN);
 }
 
 static void run(void)
@@ -100,16 +100,16 @@ Test(proc, only_running_process_wants_a_processor)
     pid_t sleeps = child(stay), runs = child(run);
     int status;
 
-    WAIT_UNTIL(!proc_wants_processor(sleeps));
-    WAIT_UNTIL(proc_wants_processor(runs));
+    WAIT_UNTIL(!proc_is_runnable(sleeps));
+    WAIT_UNTIL(proc_is_runnable(runs));
     cr_assert_eq(kill(runs, SIGSTOP), 0);
     cr_assert_eq(waitpid(runs, &status, WUNTRACED), runs);
-    cr_expect(!proc_wants_processor(runs));
+    cr_expect(!proc_is_runnable(runs));
     kill(runs, SIGKILL);
     kill(sleeps, SIGKILL);
     waitpid(runs, NULL, 0);
     waitpid(sleeps, NULL, 0);
-    cr_expect(!proc_wants_processor(runs));
+    cr_expect(!proc_is_runnable(runs));
 }
 
 Test(proc, process_runs_on_after_its_main_thread_ended)
@@ -117,9 +117,9 @@ Test(proc, process_runs_on_after_its_main_thread_ended)
     pid_t pid = child(leave_one);
 
     WAIT_UNTIL(main_thread_has_ended(pid));
-    cr_expect_eq(proc_look(pid), PROC_RUNS);
+    cr_expect_eq(proc_run_state(pid), PROC_RUNS);
     kill_unseen(pid);
-    cr_expect_eq(proc_look(pid), PROC_ENDING);
+    cr_expect_eq(proc_run_state(pid), PROC_ENDING);
     waitpid(pid, NULL, 0);
 }
 
@@ -184,7 +184,7 @@ Test(proc, process_dumping_core_counts_as_ending)
     pid = child(crash);
     while (waitpid(pid, &status, WNOHANG) == 0) {
         bool before = writes_core(pid);
-        enum proc proc = proc_look(pid);
+        enum proc proc = proc_run_state(pid);
 
         if (before && writes_core(pid)) {
             cr_expect_eq(proc, PROC_ENDING);

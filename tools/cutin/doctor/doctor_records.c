@@ -36,7 +36,7 @@ static bool find_record(const struct probe *p, const uint8_t key[16], struct rec
 
 static bool shared(const char *what, const char *version, struct finding *f)
 {
-    int rc = record_share(what, version);
+    int rc = record_publish(what, version);
 
     if (rc != 0)
         find(f, VERDICT_WARN, "run cutin doctor --for-all as root",

@@ -244,14 +244,14 @@ static void cell_held(const struct line *l, char out[CELL])
 
     snprintf(out, CELL, "-");
     for (uint32_t i = 0; i < l->row->devices; i++) {
-        uint64_t held_ns = l->row->device[i].held_ns;
+        uint64_t held_for_ns = l->row->device[i].held_for_ns;
         uint32_t holders = row_holders(l->row, i, l->all->rows, l->all->n, pid);
 
-        if (!holders || (out[0] != '-' && held_ns <= longest_ns))
+        if (!holders || (out[0] != '-' && held_for_ns <= longest_ns))
             continue;
-        longest_ns = held_ns;
+        longest_ns = held_for_ns;
         snprintf(out, CELL, "%" PRId32 "%s %" PRIu64 "s", pid[0], holders > 1 ? "+" : "",
-                 held_ns / 1000000000);
+                 held_for_ns / 1000000000);
     }
 }
 
@@ -439,7 +439,7 @@ static json_t *device_json(const struct clients *all, const struct message_row *
 {
     const struct message_row_device *device = &row->device[number];
     json_t *counters = json_object(), *held = json_array(), *by = json_array();
-    char uuid[48] = "GPU", io_kernel[PAGE_KERNEL];
+    char uuid[48] = "GPU", io_kernel[PAGE_KERNEL_SIZE];
     int32_t pid[PAGE_CLIENT_BITS];
 
     snprintf(io_kernel, sizeof(io_kernel), "%s", device->io_kernel);
@@ -459,8 +459,8 @@ static json_t *device_json(const struct clients *all, const struct message_row *
                 i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "", device->uuid[i]);
     return json_pack("{s:s, s:b, s:o, s:o, s:I, s:s, s:o}", "uuid", uuid, "active",
                      device->active != 0, "held_levels", held, "held_by", by, "held_ms",
-                     (json_int_t)(device->held_ns / 1000000), "io_kernel", io_kernel, "counters",
-                     counters);
+                     (json_int_t)(device->held_for_ns / 1000000), "io_kernel", io_kernel,
+                     "counters", counters);
 }
 
 static json_t *quantiles_json(const struct quantiles *q)

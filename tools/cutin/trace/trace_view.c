@@ -90,7 +90,7 @@ int trace_view_until(struct trace_view *v, const char *path, uint64_t ns, char *
     while ((rc = trace_view_open(v, path, why, why_bytes)) == 0 && v->file->header.as_of_ns < ns &&
            clock_ns() < by_ns) {
         trace_view_close(v);
-        nanosleep(&(struct timespec){.tv_nsec = TRACE_EVERY_NS / 2}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = TRACE_FLUSH_NS / 2}, NULL);
     }
     return rc;
 }

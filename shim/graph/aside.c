@@ -16,7 +16,7 @@ struct aside {
     uint64_t epoch; /* of the latest launch, in the shim's stream there */
 };
 
-struct asides {
+struct other_devices {
     struct shim_context *from; /* context of the event `launched` */
     uint64_t generation;
     CUevent launched;
@@ -24,36 +24,37 @@ struct asides {
     struct aside at[];
 };
 
-_Atomic bool asides_seen;
+_Atomic bool other_devices_seen;
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* for making streams and events */
 static pthread_mutex_t going[CUTIN_LEVELS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
                                               PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 _Static_assert(CUTIN_LEVELS == 4, "one lock for each level");
 
-void asides_lock(uint32_t level)
+void other_devices_lock(uint32_t level)
 {
     pthread_mutex_lock(&going[level]);
     lock_across_driver(&going[level], "graphs of several devices take their turns on all of them "
                                       "in one order: other such launches of the level wait");
 }
 
-void asides_unlock(uint32_t level)
+void other_devices_unlock(uint32_t level)
 {
     pthread_mutex_unlock(&going[level]);
 }
 
-struct asides *asides_new(const struct graph_nodes *n)
+struct other_devices *other_devices_new(const struct graph_nodes *n)
 {
-    struct asides *a = n->asides ? calloc(1, sizeof(*a) + n->asides * sizeof(*a->at)) : NULL;
+    struct other_devices *a =
+        n->other_devices ? calloc(1, sizeof(*a) + n->other_devices * sizeof(*a->at)) : NULL;
     if (!a)
         return NULL;
-    a->count = n->asides;
-    for (uint32_t i = 0; i < n->asides; i++)
+    a->count = n->other_devices;
+    for (uint32_t i = 0; i < n->other_devices; i++)
         a->at[i] = (struct aside){.ctx = n->aside[i].ctx,
                                   .handle = n->aside[i].ctx->handle,
                                   .generation = n->aside[i].ctx->generation,
                                   .est_ns = n->aside[i].est_ns};
-    atomic_store_explicit(&asides_seen, true, memory_order_relaxed);
+    atomic_store_explicit(&other_devices_seen, true, memory_order_relaxed);
     return a;
 }
 
@@ -85,7 +86,7 @@ static struct shim_stream *shadow_of(const struct aside *at, uint32_t level)
     return ctx->aside[level];
 }
 
-void asides_wait(struct asides *a, uint32_t level)
+void other_devices_wait(struct other_devices *a, uint32_t level)
 {
     const struct vhq_req req = {.flags = VHQ_UNCOUNTED | VHQ_MUST_INLINE};
     struct vhq_cmd *cmd;
@@ -98,7 +99,7 @@ void asides_wait(struct asides *a, uint32_t level)
     }
 }
 
-bool asides_held(const struct asides *a, uint32_t level)
+bool other_devices_held(const struct other_devices *a, uint32_t level)
 {
     for (uint32_t i = 0; i < a->count; i++) {
         if (client_held(a->at[i].ctx->gpu->index, level))
@@ -110,7 +111,7 @@ bool asides_held(const struct asides *a, uint32_t level)
 /* ---- launching ------------------------------------------------------------------------------- */
 
 struct launching {
-    struct asides *asides;
+    struct other_devices *other_devices;
     struct shim_stream *stream; /* in which the application launches */
     int (*launch)(void *args);
     void *args;
@@ -122,7 +123,7 @@ struct beside {
     uint32_t next;
 };
 
-static void launched_forget(struct asides *a)
+static void launched_forget(struct other_devices *a)
 {
     if (a->launched && context_find(a->from->handle) == a->from &&
         a->from->generation == a->generation)
@@ -131,7 +132,7 @@ static void launched_forget(struct asides *a)
 }
 
 /* The event of this context; NULL: it cannot be made. */
-static CUevent launched_of(struct asides *a, struct shim_context *ctx)
+static CUevent launched_of(struct other_devices *a, struct shim_context *ctx)
 {
     making_lock();
     if (a->from != ctx || a->generation != ctx->generation) {
@@ -160,7 +161,7 @@ static int beside_now(void *args)
  * it. */
 static CUresult launch_from(const struct launching *l, uint32_t i)
 {
-    struct asides *a = l->asides;
+    struct other_devices *a = l->other_devices;
     if (i == a->count) {
         CUresult r = (CUresult)l->launch(l->args);
         CUevent launched = r == CUDA_SUCCESS ? launched_of(a, l->stream->ctx) : NULL;
@@ -187,14 +188,14 @@ static CUresult launch_from(const struct launching *l, uint32_t i)
     return r;
 }
 
-CUresult asides_launch(struct asides *a, struct shim_stream *s, int (*launch)(void *args),
-                       void *args)
+CUresult other_devices_launch(struct other_devices *a, struct shim_stream *s,
+                              int (*launch)(void *args), void *args)
 {
-    struct launching l = {.asides = a, .stream = s, .launch = launch, .args = args};
+    struct launching l = {.other_devices = a, .stream = s, .launch = launch, .args = args};
     return launch_from(&l, 0);
 }
 
-void asides_joined(struct asides *a, struct shim_stream *s, uint64_t epoch)
+void other_devices_join(struct other_devices *a, struct shim_stream *s, uint64_t epoch)
 {
     for (uint32_t i = 0; i < a->count; i++) {
         struct shim_stream *there = shadow_of(&a->at[i], s->level);
@@ -203,7 +204,7 @@ void asides_joined(struct asides *a, struct shim_stream *s, uint64_t epoch)
     }
 }
 
-void asides_free(struct asides *a)
+void other_devices_free(struct other_devices *a)
 {
     if (a && a->from)
         launched_forget(a);

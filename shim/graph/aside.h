@@ -13,29 +13,29 @@
 
 #include "shim/graph/graph_nodes.h"
 
-struct asides;
+struct other_devices;
 
 /* Some graph of this process has or had them. Reading it costs one relaxed load. */
-extern _Atomic bool asides_seen;
+extern _Atomic bool other_devices_seen;
 
 /* For a graph that was read. NULL: it reaches no other device, or there is no memory. */
-struct asides *asides_new(const struct graph_nodes *n);
-void asides_free(struct asides *a); /* NULL is allowed */
+struct other_devices *other_devices_new(const struct graph_nodes *n);
+void other_devices_free(struct other_devices *a); /* NULL is allowed */
 
 /* Waits for the holds of the other devices at this level. */
-void asides_wait(struct asides *a, uint32_t level);
+void other_devices_wait(struct other_devices *a, uint32_t level);
 /* True: one of the other devices is held. */
-bool asides_held(const struct asides *a, uint32_t level);
+bool other_devices_held(const struct other_devices *a, uint32_t level);
 /* Makes the launch in `s` as a command of the other devices, too, whose streams then wait for it.
  * Returns the answer of `launch`, or the error of another device's context. */
-CUresult asides_launch(struct asides *a, struct shim_stream *s, int (*launch)(void *args),
-                       void *args);
+CUresult other_devices_launch(struct other_devices *a, struct shim_stream *s,
+                              int (*launch)(void *args), void *args);
 /* The launch was that call of `s`: the other parts are complete along with it. 0 says nothing. */
-void asides_joined(struct asides *a, struct shim_stream *s, uint64_t epoch);
+void other_devices_join(struct other_devices *a, struct shim_stream *s, uint64_t epoch);
 
 /* Only one such launch of a level at a time: two that reach the devices in different orders would
  * wait for each other. Streams without queues do not wait, and do not need the lock. */
-void asides_lock(uint32_t level);
-void asides_unlock(uint32_t level);
+void other_devices_lock(uint32_t level);
+void other_devices_unlock(uint32_t level);
 
 #endif

@@ -130,7 +130,7 @@ static struct graph_copy *copy_new(struct shim_context *ctx, CUgraph graph,
     c->ctx = ctx;
     c->handle = ctx->handle;
     c->generation = ctx->generation;
-    c->word = gates_word_to_be(ctx);
+    c->word = gates_word_initial(ctx);
     c->gate = calloc(n->gates, sizeof(*c->gate));
     c->gates = n->gates;
     c->count = n->count;
@@ -154,8 +154,8 @@ struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struc
     uint64_t spacing_ns = gates_graph_spacing_ns(ctx);
     if (!spacing_ns || n->est_ns + n->unknown * spacing_ns <= spacing_ns)
         return NULL;
-    bool can =
-        n->copyable && !(flags & device_launch) && graph_nodes_place(n, graph, spacing_ns) == 0;
+    bool can = n->copyable && !(flags & device_launch) &&
+               graph_nodes_place_gates(n, graph, spacing_ns) == 0;
     if (can && !n->gates)
         return NULL;
     struct graph_copy *c = can ? copy_new(ctx, graph, n, flags & ~upload) : NULL;
@@ -218,7 +218,7 @@ CUgraphExec graph_copy_choose(struct graph_copy *c, CUgraphExec handle, struct s
 {
     if (!c->exec || ctx != c->ctx || ctx->generation != c->generation)
         return handle;
-    CUdeviceptr word = gates_word_now(ctx, level);
+    CUdeviceptr word = gates_word_usable(ctx, level);
     return word && (word == c->word || copy_aim(c, word)) ? c->exec : handle;
 }
 

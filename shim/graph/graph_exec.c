@@ -31,7 +31,7 @@ struct exec *exec_of(CUgraphExec handle)
         e->memory = false;
         e->waits = false;
         e->copy = NULL;
-        e->asides = NULL;
+        e->other_devices = NULL;
         atomic_store(&e->launched, false);
         estimate_reset(&e->estimate, NULL, 0);
         table_insert(&execs, &e->node, handle);
@@ -45,9 +45,9 @@ struct exec *exec_new(CUgraphExec handle)
 {
     struct exec *stale = exec_find(handle);
     if (stale) {
-        vhq_fence_put(exec_swap(stale, NULL));
+        vhq_fence_put(exec_fence_swap(stale, NULL));
         exec_remove(stale);
-        exec_put(stale);
+        exec_free(stale);
     }
     return exec_of(handle);
 }
@@ -63,7 +63,7 @@ static void exec_unlock(struct exec *e)
     atomic_store_explicit(&e->locked, 0, memory_order_release);
 }
 
-struct vhq_fence *exec_swap(struct exec *e, struct vhq_fence *fence)
+struct vhq_fence *exec_fence_swap(struct exec *e, struct vhq_fence *fence)
 {
     exec_lock(e);
     struct vhq_fence *old = e->fence;
@@ -91,12 +91,12 @@ void exec_remove(struct exec *e)
     table_remove(&execs, &e->node);
 }
 
-void exec_put(struct exec *e)
+void exec_free(struct exec *e)
 {
     graph_copy_free(e->copy);
-    asides_free(e->asides);
+    other_devices_free(e->other_devices);
     e->copy = NULL;
-    e->asides = NULL;
+    e->other_devices = NULL;
     pool_put(&exec_pool, e);
 }
 

@@ -7,7 +7,7 @@
 #include "shim/objects/context.h"
 #include "shim/learn/estimate.h"
 
-struct asides;
+struct other_devices;
 struct graph_copy;
 
 struct exec {
@@ -21,7 +21,7 @@ struct exec {
     struct estimate estimate;
     uint64_t kernels_ns;     /* estimate of all its kernels, until launches are timed; 0: unknown */
     struct graph_copy *copy; /* the copy with gates; NULL: none */
-    struct asides *asides;   /* on other devices; NULL: none */
+    struct other_devices *other_devices; /* on other devices; NULL: none */
     void *free_next;
 };
 
@@ -34,13 +34,13 @@ struct exec *exec_new(CUgraphExec handle);
 extern _Atomic bool exec_waits_seen;
 
 /* Replaces the fence of the latest launch. Returns the old one with its reference. */
-struct vhq_fence *exec_swap(struct exec *e, struct vhq_fence *fence);
+struct vhq_fence *exec_fence_swap(struct exec *e, struct vhq_fence *fence);
 /* True: all its launches have been submitted, and it has no fence now. */
 bool exec_unfence(struct exec *e);
 /* The handle is about to end: it is not found any more. */
 void exec_remove(struct exec *e);
 /* The record is not used any more. */
-void exec_put(struct exec *e);
+void exec_free(struct exec *e);
 
 /* The time for which a launch counts. */
 uint64_t exec_estimate_ns(const struct exec *e);

@@ -67,15 +67,15 @@ static uint32_t kernel_estimate(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction 
 
 /* ---- other devices --------------------------------------------------------------------------- */
 
-static void aside_add(struct graph_nodes *n, struct shim_context *ctx, uint64_t est_ns)
+static void other_device_add(struct graph_nodes *n, struct shim_context *ctx, uint64_t est_ns)
 {
     uint32_t i = 0;
-    while (i < n->asides && n->aside[i].ctx->gpu != ctx->gpu)
+    while (i < n->other_devices && n->aside[i].ctx->gpu != ctx->gpu)
         i++;
-    if (i == GRAPH_ASIDES)
+    if (i == OTHER_DEVICES)
         return;
-    if (i == n->asides)
-        n->aside[n->asides++] = (struct graph_aside){.ctx = ctx};
+    if (i == n->other_devices)
+        n->aside[n->other_devices++] = (struct other_device){.ctx = ctx};
     n->aside[i].est_ns += est_ns;
     n->copyable = false; /* gates would look at one device's hold word for all */
 }
@@ -85,7 +85,7 @@ static struct shim_context *kernel_home(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUf
                                         struct shim_context *ctx)
 {
     if (p->ctx && p->ctx != ctx->handle) {
-        struct shim_context *home = context_named(p->ctx);
+        struct shim_context *home = context_adopt(p->ctx);
         return home ? home : ctx;
     }
     const struct shim_function *f = p->ctx ? NULL : function_known(handle, ctx);
@@ -106,7 +106,7 @@ static void read_kernel(struct graph_nodes *n, struct graph_node *node, struct s
     bool unknown = est_ns == 0;
     est_ns = unknown ? VHQ_UNKNOWN_NS : est_ns;
     if (home->gpu != ctx->gpu) {
-        aside_add(n, home, est_ns);
+        other_device_add(n, home, est_ns);
         return;
     }
     node->est_ns = est_ns;
@@ -127,7 +127,7 @@ static void read_pointer(struct graph_nodes *n, CUdeviceptr at, const struct shi
         return;
     struct shim_context *home = context_of_device(ordinal);
     if (home)
-        aside_add(n, home, 0);
+        other_device_add(n, home, 0);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -232,7 +232,7 @@ static bool nodes_wait(CUgraph graph, int depth)
     return waits;
 }
 
-bool graph_nodes_wait(CUgraph graph)
+bool graph_nodes_may_wait(CUgraph graph)
 {
     return nodes_wait(graph, 0);
 }
@@ -240,10 +240,10 @@ bool graph_nodes_wait(CUgraph graph)
 /* ---- one graph, without those inside --------------------------------------------------------- */
 
 struct spot {
-    uint32_t at;        /* index in graph_nodes */
-    uint32_t waits_for; /* edges into it that were not seen yet */
-    uint32_t level;     /* number of edges of the longest path to it */
-    uint64_t since_ns;  /* work since the last gate on the longest path to it */
+    uint32_t at;         /* index in graph_nodes */
+    uint32_t waits_for;  /* edges into it that were not seen yet */
+    uint32_t level;      /* number of edges of the longest path to it */
+    uint64_t ungated_ns; /* work since the last gate on the longest path to it */
 };
 
 struct level {
@@ -354,14 +354,14 @@ static void follow(const struct spot *from, struct spot *to, void *user)
 static void pass_on(const struct spot *from, struct spot *to, void *user)
 {
     uint64_t behind_ns = *(const uint64_t *)user;
-    if (to->since_ns < behind_ns)
-        to->since_ns = behind_ns;
+    if (to->ungated_ns < behind_ns)
+        to->ungated_ns = behind_ns;
 }
 
 struct placing {
     uint64_t spacing_ns;
-    uint64_t since_ns; /* work since a gate up to the graph's begin; then up to its end */
-    uint32_t width;    /* product of the widths of the levels around the graph */
+    uint64_t ungated_ns; /* work since a gate up to the graph's begin; then up to its end */
+    uint32_t width;      /* product of the widths of the levels around the graph */
 };
 
 static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uint32_t end,
@@ -372,11 +372,11 @@ static int place_node(struct graph_nodes *n, const struct spot *s, uint32_t widt
                       const struct placing *outer, uint64_t *behind_ns)
 {
     struct graph_node *node = &n->node[s->at];
-    *behind_ns = s->since_ns;
+    *behind_ns = s->ungated_ns;
     if (node->child) {
-        struct placing inner = {outer->spacing_ns, s->since_ns, outer->width * width};
+        struct placing inner = {outer->spacing_ns, s->ungated_ns, outer->width * width};
         int r = place_graph(n, node->child, s->at + 1, s->at + 1 + node->inside, &inner);
-        *behind_ns = inner.since_ns;
+        *behind_ns = inner.ungated_ns;
         return r;
     }
     if (!node->est_ns)
@@ -384,9 +384,9 @@ static int place_node(struct graph_nodes *n, const struct spot *s, uint32_t widt
     uint64_t est_ns = node->unknown ? outer->spacing_ns : node->est_ns;
     uint64_t ns = outer->spacing_ns / outer->width / width;
     node->gate =
-        s->since_ns && s->since_ns + est_ns > (ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS);
+        s->ungated_ns && s->ungated_ns + est_ns > (ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS);
     n->gates += node->gate;
-    *behind_ns = node->gate ? est_ns : s->since_ns + est_ns;
+    *behind_ns = node->gate ? est_ns : s->ungated_ns + est_ns;
     return 0;
 }
 
@@ -411,12 +411,12 @@ static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uin
     for (uint32_t i = 0; i < l.count && !r; i++) {
         struct spot *s = l.order[i];
         if (s->level == 0)
-            s->since_ns = p->since_ns;
+            s->ungated_ns = p->ungated_ns;
         r = place_node(n, s, l.width[s->level], p, &behind_ns);
         if (each_edge(&l, s, pass_on, &behind_ns) == 0 && behind_ns > end_ns)
             end_ns = behind_ns;
     }
-    p->since_ns = l.count ? end_ns : p->since_ns;
+    p->ungated_ns = l.count ? end_ns : p->ungated_ns;
     free(l.spot);
     free(l.order);
     free(l.width);
@@ -425,7 +425,7 @@ static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uin
     return r;
 }
 
-int graph_nodes_place(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns)
+int graph_nodes_place_gates(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns)
 {
     struct placing p = {.spacing_ns = spacing_ns, .width = 1};
     return place_graph(n, graph, 0, n->count, &p);

@@ -17,11 +17,11 @@ struct graph_node {
 };
 
 /* A context of another device in which some of the graph runs, and the time of kernels there. */
-struct graph_aside {
+struct other_device {
     struct shim_context *ctx;
     uint64_t est_ns;
 };
-enum { GRAPH_ASIDES = 15 }; /* work on further devices is not counted */
+enum { OTHER_DEVICES = 15 }; /* work on further devices is not counted */
 
 struct graph_nodes {
     struct graph_node *node;
@@ -30,8 +30,8 @@ struct graph_nodes {
     uint32_t gates;
     uint64_t est_ns; /* of all kernels on the device */
     uint32_t unknown;
-    struct graph_aside aside[GRAPH_ASIDES];
-    uint32_t asides;
+    struct other_device aside[OTHER_DEVICES];
+    uint32_t other_devices;
     bool memory;   /* it has nodes that allocate or free */
     bool copyable; /* a copy of the graph would do all that the graph does, and nothing twice */
 };
@@ -42,9 +42,9 @@ int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *
 /* Chooses the places of gates. On every path at most `spacing_ns` of estimated work, divided by the
  * number of branches beside it, is between two gates. A kernel of unknown time has a gate in front
  * and one behind. Returns 0 or -errno: between some nodes there can be nothing. */
-int graph_nodes_place(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns);
+int graph_nodes_place_gates(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns);
 /* True: some nodes may wait for something outside the process, or for its other streams. */
-bool graph_nodes_wait(CUgraph graph);
+bool graph_nodes_may_wait(CUgraph graph);
 void graph_nodes_free(struct graph_nodes *n);
 
 #endif

@@ -262,7 +262,7 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
 
 /* Holds the next sample of `ctx` from `s` on that is not held. NULL: there is none, or another
  * thread has the lock. `ctx` NULL: a sample without events. */
-static struct sample *sample_hold(struct sample *s, const struct shim_context *ctx, bool recorded)
+static struct sample *sample_claim(struct sample *s, const struct shim_context *ctx, bool recorded)
 {
     if (pthread_mutex_trylock(&lock) != 0)
         return NULL;
@@ -276,7 +276,7 @@ static struct sample *sample_hold(struct sample *s, const struct shim_context *c
     return s < samples + SAMPLES ? s : NULL;
 }
 
-static void sample_give(struct sample *s)
+static void sample_release(struct sample *s)
 {
     pthread_mutex_lock(&lock);
     s->held = false;
@@ -305,19 +305,19 @@ static bool sample_read(struct sample *s)
  * the way. */
 static struct sample *sample_take(const struct shim_context *ctx)
 {
-    for (struct sample *s = samples; (s = sample_hold(s, ctx, false)); s++) {
+    for (struct sample *s = samples; (s = sample_claim(s, ctx, false)); s++) {
         if (sample_read(s))
             return s;
-        sample_give(s);
+        sample_release(s);
     }
-    struct sample *s = sample_hold(samples, NULL, false);
+    struct sample *s = sample_claim(samples, NULL, false);
     if (!s)
         return NULL;
     struct context_scope scope = context_push_other(ctx);
     bool made = event_pair(&s->start, &s->end);
     context_pop(scope);
     if (!made) {
-        sample_give(s);
+        sample_release(s);
         return NULL;
     }
     pthread_mutex_lock(&lock);
@@ -357,7 +357,7 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
         s->began_ns = clock_ns();
         return s;
     }
-    sample_give(s);
+    sample_release(s);
     return NULL;
 }
 
@@ -404,15 +404,15 @@ void estimate_end(struct sample *sample, CUstream stream)
     sample->call_ns = clock_ns() - sample->began_ns;
     sample->waited = REAL(cuEventQuery)(sample->start) == CUDA_ERROR_NOT_READY;
     sample->recorded = recorded;
-    sample_give(sample);
+    sample_release(sample);
 }
 
 /* Only samples of this context, which is current: those of another one may have lost it. */
-void estimate_look(const struct shim_context *ctx)
+void estimate_reap(const struct shim_context *ctx)
 {
-    for (struct sample *s = samples; (s = sample_hold(s, ctx, true)); s++) {
+    for (struct sample *s = samples; (s = sample_claim(s, ctx, true)); s++) {
         sample_read(s);
-        sample_give(s);
+        sample_release(s);
     }
 }
 

@@ -294,7 +294,7 @@ void function_attribute_set(struct shim_function *f, CUfunction_attribute which,
 
 /* ---- life cycle --------------------------------------------------------------------------- */
 
-void function_made(const void *handle, CUlibrary library, bool kernel)
+void function_origin_add(const void *handle, CUlibrary library, bool kernel)
 {
     pthread_mutex_lock(&lock);
     struct origin *o = origin_of(handle);
@@ -312,11 +312,11 @@ void function_made(const void *handle, CUlibrary library, bool kernel)
     pthread_mutex_unlock(&lock);
 }
 
-void function_handle_made(const void *made, const void *of)
+void function_origin_copy(const void *made, const void *of)
 {
     const struct origin *o = origin_of(of);
     if (o && made != of)
-        function_made(made, o->library, false);
+        function_origin_add(made, o->library, false);
 }
 
 static bool function_of_context(const struct table_node *node, const void *context)

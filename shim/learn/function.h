@@ -112,10 +112,10 @@ const char *function_name(CUfunction handle);
 uint32_t function_trace_name(struct shim_function *f, CUfunction handle);
 
 /* Life cycle of what functions come from: a library's handle was made. */
-void function_made(const void *handle, CUlibrary library,
-                   bool kernel); /* else a module or function */
+void function_origin_add(const void *handle, CUlibrary library,
+                         bool kernel); /* else a module or function */
 /* The driver returned `made` for `of`, a kernel or function: both are of the same library. */
-void function_handle_made(const void *made, const void *of);
+void function_origin_copy(const void *made, const void *of);
 void function_forget_module(const void *module);
 
 #endif

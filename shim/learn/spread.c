@@ -4,11 +4,11 @@
 #include "shim/learn/spread.h"
 
 enum {
-    LOOSE_OF = 8,          /* inexact times: the least of so many is kept */
-    TURN_NS = 1300 * 1000, /* time slice of a process: 2 ms by default, less a margin for chance */
-    DIGITS = 11,           /* bits of a time that is kept; its exponent is above them */
-    ABOVE = 12,            /* one time in so many may exceed the upper time */
-    SURE = 3,              /* mean deviations over the root of the count: 2 standard errors or so */
+    BOUND_OF = 8,           /* inexact times: the least of so many is kept */
+    SLICE_NS = 1300 * 1000, /* time slice of a process: 2 ms by default, less a margin for chance */
+    DIGITS = 11,            /* bits of a time that is kept; its exponent is above them */
+    ABOVE = 12,             /* one time in so many may exceed the upper time */
+    SURE = 3, /* mean deviations over the root of the count: 2 standard errors or so */
 };
 
 static uint16_t pack(uint32_t ns)
@@ -27,7 +27,7 @@ static uint32_t unpack(uint16_t time)
 
 void spread_add(struct spread *s, uint32_t ns, enum spread_is is)
 {
-    uint8_t newest = (uint8_t)((s->loose_next + SPREAD_LOOSE - 1) % SPREAD_LOOSE);
+    uint8_t newest = (uint8_t)((s->bound_next + SPREAD_BOUNDS - 1) % SPREAD_BOUNDS);
 
     if (is != SPREAD_AT_MOST) {
         s->time[s->next] = pack(ns);
@@ -37,15 +37,15 @@ void spread_add(struct spread *s, uint32_t ns, enum spread_is is)
         return;
     }
     /* Most of these times may contain waits, so it takes many to have one that does not. */
-    if (s->loose_of++ % LOOSE_OF == 0) {
-        s->loose_of = 1;
-        newest = s->loose_next;
-        s->loose_next = (uint8_t)((newest + 1) % SPREAD_LOOSE);
-        s->loose = (uint8_t)(s->loose + (s->loose < SPREAD_LOOSE));
-    } else if (ns >= unpack(s->loose_time[newest])) {
+    if (s->bound_of++ % BOUND_OF == 0) {
+        s->bound_of = 1;
+        newest = s->bound_next;
+        s->bound_next = (uint8_t)((newest + 1) % SPREAD_BOUNDS);
+        s->bounds = (uint8_t)(s->bounds + (s->bounds < SPREAD_BOUNDS));
+    } else if (ns >= unpack(s->bound_time[newest])) {
         return;
     }
-    s->loose_time[newest] = pack(ns);
+    s->bound_time[newest] = pack(ns);
 }
 
 static uint32_t longest_sure(const struct spread *s)
@@ -76,7 +76,7 @@ static uint32_t undisturbed(const struct spread *s, const uint32_t sorted[SPREAD
 
     while (sorted[left - 1] / 3 > base / 2 && sorted[left - 1] > sure)
         left--;
-    return (uint64_t)(n - left) * TURN_NS <= (uint64_t)n * base ? left : n;
+    return (uint64_t)(n - left) * SLICE_NS <= (uint64_t)n * base ? left : n;
 }
 
 static uint32_t mean_of(const uint32_t sorted[SPREAD_TIMES], uint32_t n)
@@ -90,10 +90,10 @@ static uint32_t mean_of(const uint32_t sorted[SPREAD_TIMES], uint32_t n)
 
 void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns)
 {
-    uint32_t sorted[SPREAD_TIMES], n, least = s->loose ? UINT32_MAX : 0;
+    uint32_t sorted[SPREAD_TIMES], n, least = s->bounds ? UINT32_MAX : 0;
 
-    for (uint32_t i = 0; i < s->loose; i++)
-        least = unpack(s->loose_time[i]) < least ? unpack(s->loose_time[i]) : least;
+    for (uint32_t i = 0; i < s->bounds; i++)
+        least = unpack(s->bound_time[i]) < least ? unpack(s->bound_time[i]) : least;
     *mean_ns = *upper_ns = least;
     if (!s->times)
         return;

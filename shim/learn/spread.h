@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SPREAD_TIMES = 24, SPREAD_LOOSE = 8 };
+enum { SPREAD_TIMES = 24, SPREAD_BOUNDS = 8 };
 
 struct spread {
-    uint8_t times, next, loose, loose_next;
-    uint8_t loose_of; /* number of times of which the newest of `loose_time` is the least */
+    uint8_t times, next, bounds, bound_next;
+    uint8_t bound_of; /* number of times of which the newest of `bound_time` is the least */
     uint32_t sure;    /* one bit for each of `time`: SPREAD_IS_SURE */
-    uint16_t time[SPREAD_TIMES], loose_time[SPREAD_LOOSE]; /* packed, see spread.c */
+    uint16_t time[SPREAD_TIMES], bound_time[SPREAD_BOUNDS]; /* packed, see spread.c */
 };
 
 enum spread_is {

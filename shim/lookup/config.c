@@ -178,11 +178,11 @@ static void config_read(struct config *c)
     if (c->distance_ns)
         c->profile = PROFILE_OFF; /* times here do not fit other processes */
     if ((injection && *injection) || (blocking && number_set(blocking)))
-        atomic_fetch_or(&calls_inline, (uint32_t)INLINE_SET);
+        atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_SET);
 }
 
 enum { UNLOADED, UNREAD, READING, READY };
-_Atomic uint32_t calls_inline;
+_Atomic uint32_t inline_reasons;
 static struct config config;
 static _Atomic int state;
 

@@ -64,7 +64,7 @@ void *profiler_stand_in(enum profiler_call call, void *found)
             break;
     }
     if (copy == PROFILER_COPIES) {
-        if (!(atomic_fetch_or(&calls_inline, (uint32_t)INLINE_UNKNOWN) & INLINE_UNKNOWN))
+        if (!(atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_UNKNOWN) & INLINE_UNKNOWN))
             log_line(LOG_WARN,
                      "buffering off, calls wait in their thread: more than %d copies of CUPTI are "
                      "loaded",

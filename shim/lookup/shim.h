@@ -117,10 +117,10 @@ enum {
     INLINE_UNKNOWN = 1u << 1,  /* unknown.h */
     INLINE_PROFILER = 1u << 2, /* profiler.h */
 };
-extern _Atomic uint32_t calls_inline;
+extern _Atomic uint32_t inline_reasons;
 static inline bool calls_are_inline(void)
 {
-    return atomic_load_explicit(&calls_inline, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&inline_reasons, memory_order_relaxed) != 0;
 }
 
 /* ---- log.c --------------------------------------------------------------------------------- */

@@ -71,7 +71,7 @@ void *unknown_thunk(const char *name, void *address)
         return NULL;
     int slot = slot_take(address);
     if (slot < 0) {
-        atomic_fetch_or(&calls_inline, (uint32_t)INLINE_UNKNOWN);
+        atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_UNKNOWN);
         static _Atomic bool said;
 
         if (!atomic_exchange(&said, true))
@@ -109,7 +109,7 @@ static void link_look(const char *name, void *user)
 {
     if (!unknown_name(name) || !api_driver_exports(name))
         return;
-    atomic_fetch_or(&calls_inline, (uint32_t)INLINE_UNKNOWN);
+    atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_UNKNOWN);
     if (log_enabled(LOG_INFO) && name_is_new(name))
         log_line(
             LOG_INFO,

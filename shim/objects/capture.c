@@ -20,7 +20,8 @@ bool capture_ask(const struct shim_stream *s, CUstream handle)
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* capture_enter and capture_shut both count themselves before they look, so one sees the other. */
+/* capture_enter and capture_begin_lock both count themselves before they look, so one sees the
+ * other. */
 bool capture_enter(struct shim_stream *s)
 {
     atomic_fetch_add(&s->inside, 1);
@@ -35,7 +36,7 @@ void capture_leave(struct shim_stream *s)
     atomic_fetch_sub(&s->inside, 1);
 }
 
-void capture_shut(struct shim_stream *s)
+void capture_begin_lock(struct shim_stream *s)
 {
     uint64_t by = clock_ns() + INSIDE_MS * NS_PER_MS;
     atomic_fetch_add(&s->shut, 1);
@@ -43,7 +44,7 @@ void capture_shut(struct shim_stream *s)
         clock_nap(LOOK_US * NS_PER_US);
 }
 
-void capture_open(struct shim_stream *s)
+void capture_begin_unlock(struct shim_stream *s)
 {
     atomic_fetch_sub(&s->shut, 1);
 }

@@ -33,8 +33,8 @@ bool capture_enter(struct shim_stream *s);
 void capture_leave(struct shim_stream *s);
 /* Called around the begin of such a capture. Waits for threads that have entered, 100 ms at most,
  * because the driver may let a marker wait for room in the legacy stream. */
-void capture_shut(struct shim_stream *s);
-void capture_open(struct shim_stream *s);
+void capture_begin_lock(struct shim_stream *s);
+void capture_begin_unlock(struct shim_stream *s);
 /* cuStreamQuery, unless it would disturb a capture. Then `captures` is true, the driver is not
  * asked, and the answer is CUDA_SUCCESS. */
 CUresult capture_query(struct shim_stream *s, bool *captures);

@@ -26,7 +26,7 @@ _Atomic uint32_t context_count, context_queued;
 
 /* ---- current context ---------------------------------------------------------------------- */
 
-CUcontext context_handle(void)
+CUcontext context_current_handle(void)
 {
     CUcontext handle = NULL;
     return REAL(cuCtxGetCurrent)(&handle) == CUDA_SUCCESS ? handle : NULL;
@@ -34,8 +34,8 @@ CUcontext context_handle(void)
 
 struct context_scope context_push(const struct shim_context *ctx)
 {
-    bool pushed =
-        context_handle() != ctx->base && REAL(cuCtxPushCurrent_v2)(ctx->base) == CUDA_SUCCESS;
+    bool pushed = context_current_handle() != ctx->base &&
+                  REAL(cuCtxPushCurrent_v2)(ctx->base) == CUDA_SUCCESS;
     return (struct context_scope){pushed, capture_relax()};
 }
 
@@ -43,7 +43,7 @@ struct context_scope context_push(const struct shim_context *ctx)
  * stream, and what is created in it ends with it. */
 struct context_scope context_push_other(const struct shim_context *ctx)
 {
-    CUcontext handle = context_handle();
+    CUcontext handle = context_current_handle();
     if (likely(handle == ctx->handle || handle == ctx->base))
         return (struct context_scope){.pushed = false};
     return context_push(ctx);
@@ -62,11 +62,11 @@ struct shim_context *context_find(CUcontext handle)
     return handle ? (struct shim_context *)(void *)table_find(&contexts, handle) : NULL;
 }
 
-struct shim_context *context_known(void)
+struct shim_context *context_current_known(void)
 {
     if (!atomic_load_explicit(&context_count, memory_order_relaxed))
         return NULL;
-    return context_find(context_handle());
+    return context_find(context_current_handle());
 }
 
 /* ---- making one --------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ static CUcontext base_of(CUstream stream, CUcontext owner)
 
 struct shim_context *context_current(void)
 {
-    CUcontext handle = context_handle();
+    CUcontext handle = context_current_handle();
     struct shim_context *ctx = context_find(handle);
     return ctx || !handle ? ctx : context_make(handle, base_of(CU_STREAM_LEGACY, handle));
 }
@@ -192,7 +192,7 @@ struct shim_context *context_of_stream(CUstream stream, CUcontext owner)
     return ctx;
 }
 
-struct shim_context *context_named(CUcontext handle)
+struct shim_context *context_adopt(CUcontext handle)
 {
     CUcontext popped;
     struct shim_context *ctx = context_find(handle);
@@ -218,7 +218,7 @@ static _Thread_local struct {
     uint32_t endings;
 } mine __attribute__((tls_model("initial-exec")));
 
-struct shim_context *context_mine(void)
+struct shim_context *context_cached(void)
 {
     uint32_t now = atomic_load_explicit(&endings, memory_order_acquire);
     if (unlikely(!mine.ctx || mine.endings != now)) {
@@ -228,12 +228,12 @@ struct shim_context *context_mine(void)
     return mine.ctx;
 }
 
-void context_switched(void)
+void context_cache_clear(void)
 {
     mine.ctx = NULL;
 }
 
-void context_entered(CUcontext handle)
+void context_announce(CUcontext handle)
 {
     static _Atomic(CUcontext) entered;
     if (!handle || likely(atomic_load_explicit(&entered, memory_order_relaxed) == handle))
@@ -275,7 +275,7 @@ static void collect(struct table_node *node, void *user)
     struct visit *v = user;
     struct shim_context *ctx = (struct shim_context *)(void *)node;
     if (v->count < v->room) {
-        context_enter(ctx);
+        context_get(ctx);
         v->found[v->count++] = ctx;
     }
 }
@@ -292,7 +292,7 @@ void context_each(void (*visit)(struct shim_context *, void *), void *user)
     table_each(&contexts, collect, &v);
     for (uint32_t i = 0; i < v.count; i++) {
         visit(found[i], user);
-        context_leave(found[i]);
+        context_put(found[i]);
     }
 }
 
@@ -313,34 +313,34 @@ void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_contex
                       void *user)
 {
     struct kin kin = {.base = ctx->handle, .visit = visit, .user = user};
-    context_enter(ctx);
+    context_get(ctx);
     visit(ctx, user);
-    context_leave(ctx);
+    context_put(ctx);
     if (atomic_load_explicit(&context_count, memory_order_relaxed) > 1 &&
         !MUTANT(green_sync_left_out))
         context_each(visit_green, &kin);
 }
 
-void context_enter(struct shim_context *ctx)
+void context_get(struct shim_context *ctx)
 {
-    STOP(context_enter);
+    STOP(context_get);
     atomic_fetch_add(&ctx->users, 1);
 }
 
 static void found_enter(struct table_node *node, void *found)
 {
     *(struct shim_context **)found = (struct shim_context *)(void *)node;
-    context_enter(*(struct shim_context **)found);
+    context_get(*(struct shim_context **)found);
 }
 
-struct shim_context *context_find_enter(CUcontext handle)
+struct shim_context *context_find_get(CUcontext handle)
 {
     struct shim_context *ctx = NULL;
     table_each_key(&contexts, handle, found_enter, &ctx);
     return ctx;
 }
 
-void context_leave(struct shim_context *ctx)
+void context_put(struct shim_context *ctx)
 {
     atomic_fetch_sub(&ctx->users, 1);
 }
@@ -369,7 +369,7 @@ void context_unpark(struct shim_context *ctx)
     atomic_fetch_sub(&ctx->parked, 1);
 }
 
-bool context_look_begin(struct shim_context *ctx)
+bool context_poll_begin(struct shim_context *ctx)
 {
     atomic_store(&ctx->looking, 1);
     if (atomic_load(&ctx->parked) == 0)
@@ -378,7 +378,7 @@ bool context_look_begin(struct shim_context *ctx)
     return false;
 }
 
-void context_look_end(struct shim_context *ctx)
+void context_poll_end(struct shim_context *ctx)
 {
     atomic_store(&ctx->looking, 0);
 }
@@ -388,12 +388,12 @@ void context_finish(struct shim_context *ctx, void *unused)
     (void)unused;
     if (!ctx->set)
         return;
-    context_enter(ctx);
-    if (context_spoilt(ctx))
+    context_get(ctx);
+    if (context_unusable(ctx))
         vhq_set_drain(ctx->set, VHQ_DRAIN_ALL, false);
     else
         vhq_set_finish(ctx->set);
-    context_leave(ctx);
+    context_put(ctx);
 }
 
 static void tell(enum context_moment moment, struct shim_context *ctx, bool alive)

@@ -15,27 +15,27 @@
  * when it cannot be scheduled for lack of memory or a thread (a message says so). */
 struct shim_context *context_current(void);
 /* The same, but a new context is not made known: NULL. */
-struct shim_context *context_known(void);
+struct shim_context *context_current_known(void);
 /* Like context_current, but remembers the last answer: no driver call and no lock. For processes
  * without queues, where a wrong answer could only count activity in another context. */
-struct shim_context *context_mine(void);
+struct shim_context *context_cached(void);
 /* The calling thread is about to change its current context. */
-void context_switched(void);
+void context_cache_clear(void);
 /* The thread has changed it to `handle`. So the scheduler learns that the process uses the device
  * long before the first kernel, and processes below put markers behind their loose commands
  * meanwhile. Makes driver calls and takes a lock the first time. */
-void context_entered(CUcontext handle);
+void context_announce(CUcontext handle);
 struct shim_context *context_find(CUcontext handle);
 /* The context of a stream, made known if it is new. `owner`: the answer of cuStreamGetCtx. */
 struct shim_context *context_of_stream(CUstream stream, CUcontext owner);
 /* The context of a handle, made known if it is new. */
-struct shim_context *context_named(CUcontext handle);
+struct shim_context *context_adopt(CUcontext handle);
 /* A known primary context of this device; NULL: none. */
 struct shim_context *context_of_device(CUdevice device);
 /* Does the handle name `ctx`, or a context with the same primary context? */
 bool context_same_base(CUcontext handle, const struct shim_context *ctx);
 /* The driver's current context, NULL if none. */
-CUcontext context_handle(void);
+CUcontext context_current_handle(void);
 /* Number of known contexts (0: nothing can be buffered), and of those with queues. A real-time
  * process has none with queues. */
 extern _Atomic uint32_t context_count, context_queued;
@@ -46,15 +46,15 @@ void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_contex
                       void *user);
 
 /* Keeps the context from being freed while the calling thread waits in ctx->set. */
-void context_enter(struct shim_context *ctx);
+void context_get(struct shim_context *ctx);
 /* The same for a context that another thread may be closing; NULL: it is closed. */
-struct shim_context *context_find_enter(CUcontext handle);
-void context_leave(struct shim_context *ctx);
+struct shim_context *context_find_get(CUcontext handle);
+void context_put(struct shim_context *ctx);
 
 /* context_error.c: a deferred command failed. True: the context is of no use any more. */
-bool context_fail(struct shim_context *ctx, int err);
+bool context_error_note(struct shim_context *ctx, int err);
 /* By what the shim knows, every later call in the context fails. */
-bool context_spoilt(const struct shim_context *ctx);
+bool context_unusable(const struct shim_context *ctx);
 /* The error that a call in `ctx` returns instead of being made. An error that does not last is
  * forgotten by that. */
 CUresult context_error_take(struct shim_context *ctx);
@@ -101,8 +101,8 @@ struct context_end {
 void context_park(struct shim_context *ctx);
 void context_unpark(struct shim_context *ctx);
 /* For the thread that ticks. False: parked. */
-bool context_look_begin(struct shim_context *ctx);
-void context_look_end(struct shim_context *ctx);
+bool context_poll_begin(struct shim_context *ctx);
+void context_poll_end(struct shim_context *ctx);
 
 /* A context is about to end: submits what is buffered, and waits until it is complete. Fits
  * context_each as well. */

@@ -47,7 +47,7 @@ static bool error_keep(struct shim_context *ctx, int err, bool lasts)
     return false;
 }
 
-bool context_fail(struct shim_context *ctx, int err)
+bool context_error_note(struct shim_context *ctx, int err)
 {
     static _Atomic bool said; /* there may be many, and the application gets each */
     bool lasts = spoils((CUresult)err);
@@ -59,7 +59,7 @@ bool context_fail(struct shim_context *ctx, int err)
     return lasts;
 }
 
-bool context_spoilt(const struct shim_context *ctx)
+bool context_unusable(const struct shim_context *ctx)
 {
     return atomic_load_explicit(&ctx->error, memory_order_relaxed) > 0;
 }
@@ -78,7 +78,7 @@ CUresult context_answer(struct shim_context *ctx, CUresult r)
     if (unlikely(r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)) {
         if (spoils(r))
             error_keep(ctx, (int)r, true);
-        return context_spoilt(ctx) ? context_error(ctx) : r;
+        return context_unusable(ctx) ? context_error(ctx) : r;
     }
     CUresult error = context_error(ctx);
     return error ? error : r;

@@ -29,7 +29,7 @@ struct shim_event *event_find(CUevent handle)
     return handle ? (struct shim_event *)(void *)table_find(&events, handle) : NULL;
 }
 
-struct vhq_fence *event_swap(struct shim_event *ev, struct vhq_fence *fence, bool *waited)
+struct vhq_fence *event_fence_swap(struct shim_event *ev, struct vhq_fence *fence, bool *waited)
 {
     event_lock(ev);
     struct vhq_fence *old = atomic_load_explicit(&ev->fence, memory_order_relaxed);
@@ -54,7 +54,7 @@ bool event_pair(CUevent *start, CUevent *end)
 static void event_end(struct shim_event *ev)
 {
     bool waited;
-    vhq_fence_put(event_swap(ev, NULL, &waited));
+    vhq_fence_put(event_fence_swap(ev, NULL, &waited));
     pool_put(&event_pool, ev);
 }
 
@@ -86,7 +86,7 @@ struct shim_event *event_add(CUevent handle)
     struct shim_event *ev = event_find(handle);
     if (ev) /* the old one was destroyed with its context, and the handle reused */
         event_forget(ev);
-    return event_new(handle, context_handle());
+    return event_new(handle, context_current_handle());
 }
 
 struct shim_event *event_adopt(CUevent handle)
@@ -95,7 +95,7 @@ struct shim_event *event_adopt(CUevent handle)
     struct shim_event *ev = event_find(handle);
     if (ev || !handle)
         return ev;
-    CUcontext context = context_handle();
+    CUcontext context = context_current_handle();
     pthread_mutex_lock(&adopting);
     if (!(ev = event_find(handle)) && (ev = event_new(handle, context)))
         atomic_store(&ev->recorded, true); /* maybe */
@@ -103,7 +103,7 @@ struct shim_event *event_adopt(CUevent handle)
     return ev;
 }
 
-struct vhq_fence *event_fence(struct shim_event *ev, bool waits)
+struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits)
 {
     struct vhq_fence *passed = NULL;
     if (!atomic_load_explicit(&ev->fence, memory_order_acquire)) {
@@ -114,7 +114,7 @@ struct vhq_fence *event_fence(struct shim_event *ev, bool waits)
         vhq_fence_cancel(passed);
     }
     event_lock(ev);
-    STOP(event_fence);
+    STOP(event_fence_get);
     struct vhq_fence *fence = atomic_load_explicit(&ev->fence, memory_order_relaxed);
     if (!fence && passed) {
         fence = passed;
@@ -131,7 +131,7 @@ struct vhq_fence *event_fence(struct shim_event *ev, bool waits)
 void event_share(CUevent handle)
 {
     struct shim_event *ev = event_adopt(handle);
-    struct vhq_fence *fence = ev ? event_fence(ev, false) : NULL;
+    struct vhq_fence *fence = ev ? event_fence_get(ev, false) : NULL;
     if (ev) {
         ev->interprocess = true;
         atomic_store(&ev->recorded, true); /* by another process, perhaps */
@@ -194,7 +194,7 @@ void event_note(struct shim_event *ev, struct shim_stream *s, uint64_t epoch)
     atomic_store_explicit(&ev->seal, event_seal(s, epoch), memory_order_release);
 }
 
-struct event_seen event_see(const struct shim_event *ev)
+struct event_seen event_snapshot(const struct shim_event *ev)
 {
     struct event_seen seen = {.seal = atomic_load_explicit(&ev->seal, memory_order_acquire)};
     seen.stream = atomic_load_explicit(&ev->stream, memory_order_acquire);
@@ -232,7 +232,7 @@ bool event_buffered(struct shim_event *ev)
     return buffered;
 }
 
-void event_recorded(CUevent handle)
+void event_clear_captured(CUevent handle)
 {
     struct shim_event *ev = event_find(handle);
     if (ev)

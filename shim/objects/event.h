@@ -35,10 +35,10 @@ struct shim_event *event_adopt(CUevent handle);
 void event_forget(struct shim_event *ev);
 
 /* Replaces the fence of the latest record, and returns the old one. */
-struct vhq_fence *event_swap(struct shim_event *ev, struct vhq_fence *fence, bool *waited);
+struct vhq_fence *event_fence_swap(struct shim_event *ev, struct vhq_fence *fence, bool *waited);
 /* A reference to the fence of the latest record; NULL if that was submitted. `waits`: marks it as
  * waited for. */
-struct vhq_fence *event_fence(struct shim_event *ev, bool waits);
+struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits);
 /* For a record that goes to the driver at once and needs no fence. Without one a wait follows
  * nothing. That is right if the record before was submitted and no wait for it is buffered: another
  * thread's wait may mean either record now. False: there is a fence to displace. */
@@ -63,13 +63,13 @@ struct event_seen {
 void event_unseal(struct shim_event *ev);
 /* The latest record went into that stream, as the call that `epoch` stands for. */
 void event_note(struct shim_event *ev, struct shim_stream *s, uint64_t epoch);
-struct event_seen event_see(const struct shim_event *ev);
+struct event_seen event_snapshot(const struct shim_event *ev);
 /* Is `seen` still the latest record, and was it when the driver got the call? False for events that
  * other processes may record, too. */
 bool event_same(const struct shim_event *ev, const struct event_seen *seen);
 
 /* The event was recorded in the driver by something other than a record into a stream. */
-void event_recorded(CUevent handle);
+void event_clear_captured(CUevent handle);
 
 /* Some graph of this process has or had nodes that record an event or wait for one. Reading it
  * costs one relaxed load. */

@@ -64,7 +64,7 @@ bool late_add(struct shim_context *ctx, const struct late *what)
     return true;
 }
 
-void late_look(struct shim_context *ctx)
+void late_reap(struct shim_context *ctx)
 {
     pthread_mutex_lock(&ctx->lock);
     unsigned all = ctx->lates;

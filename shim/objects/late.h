@@ -18,6 +18,6 @@ struct late {
 /* Allocates. False: there is no memory, and nothing was added. */
 bool late_add(struct shim_context *ctx, const struct late *what);
 /* Destroys what is due. */
-void late_look(struct shim_context *ctx);
+void late_reap(struct shim_context *ctx);
 
 #endif

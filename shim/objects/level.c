@@ -28,7 +28,7 @@ bool levels_mixed(void)
     return (mask & (mask - 1)) != 0;
 }
 
-bool level_queues(uint32_t level)
+bool level_has_queues(uint32_t level)
 {
     return level < CUTIN_LEVEL_RT || config_get()->deadline_ms;
 }

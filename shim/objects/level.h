@@ -15,6 +15,6 @@ void level_note(uint32_t level);
 bool levels_mixed(void);
 /* Do streams of this level have queues? Real-time ones go straight to the driver, unless the
  * process has deadlines: then a process with an earlier deadline may hold them. */
-bool level_queues(uint32_t level);
+bool level_has_queues(uint32_t level);
 
 #endif

@@ -26,7 +26,7 @@ static _Thread_local struct range ranges[RANGES] __attribute__((tls_model("initi
 
 static _Atomic uint32_t generation = 1;
 
-_Atomic uint32_t memory_rings;
+_Atomic uint32_t memory_has_peers;
 
 /* ---- what the program has registered -------------------------------------------------------- */
 
@@ -138,7 +138,7 @@ static bool range_ask(uintptr_t address, struct range *r)
            (!pool || r->kinds != MEMORY_HOST || host_pool_open(pool));
 }
 
-void memory_registered_look(void)
+void memory_registered_prune(void)
 {
     struct range known;
     for (int i = 0; i < REGISTERED; i++) {

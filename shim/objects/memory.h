@@ -36,12 +36,12 @@ void memory_forget(void);
 void memory_registered_add(void *p, size_t bytes);
 void memory_registered_remove(CUdeviceptr device);
 /* A context is gone, and with it what was registered in it. Asks the driver. */
-void memory_registered_look(void);
+void memory_registered_prune(void);
 bool memory_registered(CUdeviceptr address);
 
 /* Not 0: the program has registered memory of another device, or shares memory with another
  * process. So its kernels may ring doorbells, or write what another process waits for. */
-extern _Atomic uint32_t memory_rings;
+extern _Atomic uint32_t memory_has_peers;
 
 /* Does the driver return from a synchronous copy only when that is complete? Yes into host memory,
  * and from pinned memory. From pageable memory it may have staged the rest. Within a device it does

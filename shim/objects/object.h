@@ -97,7 +97,7 @@ struct shim_stream {
     struct shim_context *ctx;
     struct vhq *q;   /* NULL: calls go straight to the driver */
     bool direct;     /* it never had a vHQ */
-    bool unseen;     /* pad.c counts it among the streams without a ring */
+    bool ringless;   /* pad.c counts it among the streams without a ring */
     struct pad *pad; /* NULL: what it leaves of the device is not asked for */
     uint32_t level;
     enum vhq_kind kind;
@@ -121,12 +121,12 @@ struct shim_stream {
     _Atomic uint64_t found; /* epoch that a look found complete, which no call has told of */
     /* For the client's thread: calls made and known complete at the last look, for how many looks
      * that has not changed, and whether this was too long for it to hold others any more. */
-    uint64_t looked;
+    uint64_t looked_calls;
     uint32_t quiet;
     bool stuck;
-    uint64_t fed;        /* epoch at the last look of any kind; for the client's thread */
-    uint64_t settling;   /* vhq_sent at the last tick, if something was in flight */
-    uint32_t quiet_sent; /* ticks without a change of that; for the client's thread */
+    uint64_t fed;             /* epoch at the last look of any kind; for the client's thread */
+    uint64_t sent_at_tick;    /* vhq_sent at the last tick, if something was in flight */
+    uint32_t sent_same_ticks; /* ticks without a change of that; for the client's thread */
     struct stream_counters published; /* under the context's lock */
 
     struct join join[JOINS]; /* by the id of the source */

@@ -45,7 +45,7 @@ static void say_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t 
         cut_put(kind, s, busy);
 }
 
-bool schedule_idle(struct shim_stream *s, uint64_t epoch)
+bool schedule_try_idle(struct shim_stream *s, uint64_t epoch)
 {
     uint64_t busy = atomic_load(&s->busy);
     if (!s->tracked || atomic_load(&s->epoch) != epoch)
@@ -139,7 +139,7 @@ void schedule_complete(struct shim_stream *s, uint64_t epoch)
            !(newer = atomic_compare_exchange_weak(&s->complete, &known, epoch)))
         ;
     if (epoch && !MUTANT(hold_ends_by_look))
-        schedule_idle(s, epoch);
+        schedule_try_idle(s, epoch);
     if (!newer && unlikely(atomic_load_explicit(&s->found, memory_order_relaxed) == epoch))
         atomic_store_explicit(&s->found, 0, memory_order_relaxed);
     /* The recursion ends, because each step makes the `complete` of some stream newer. */
@@ -147,11 +147,11 @@ void schedule_complete(struct shim_stream *s, uint64_t epoch)
         join_carry(s, epoch);
 }
 
-void schedule_last(struct shim_stream *s, uint64_t epoch)
+void schedule_all_but_last(struct shim_stream *s, uint64_t epoch)
 {
     schedule_complete(s, epoch - EPOCH_CALL);
     if (!MUTANT(hold_ends_by_look))
-        schedule_idle(s, epoch);
+        schedule_try_idle(s, epoch);
 }
 
 uint64_t schedule_progress(void)
@@ -159,7 +159,7 @@ uint64_t schedule_progress(void)
     return atomic_load_explicit(&progress, memory_order_relaxed);
 }
 
-bool schedule_part(struct shim_stream *s)
+bool schedule_detach(struct shim_stream *s)
 {
     uint64_t busy = s->tracked ? atomic_exchange(&s->busy, FORGOTTEN) : FORGOTTEN;
     if (is_busy(busy))
@@ -169,6 +169,6 @@ bool schedule_part(struct shim_stream *s)
 
 void schedule_forget(struct shim_stream *s)
 {
-    if (schedule_part(s))
+    if (schedule_detach(s))
         client_work_end(s->ctx->gpu->index, s->level);
 }

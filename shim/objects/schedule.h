@@ -31,7 +31,8 @@ bool schedule_busy(const struct shim_stream *s);
 static inline uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
 {
     uint64_t step = kernel ? EPOCH_CALL + EPOCH_KERNEL : EPOCH_CALL;
-    /* seq_cst with schedule_idle: either we see that the stream is idle, or it sees our epoch. */
+    /* seq_cst with schedule_try_idle: either we see that the stream is idle, or it sees our
+     * epoch. */
     uint64_t epoch = atomic_fetch_add(&s->epoch, step);
     if (s->tracked && unlikely(busy_is_idle(atomic_load(&s->busy))))
         schedule_activate(s);
@@ -40,9 +41,9 @@ static inline uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool
 /* Everything submitted up to `epoch` is known complete. 0 says nothing. */
 void schedule_complete(struct shim_stream *s, uint64_t epoch);
 /* All of the stream is complete but its last call, `epoch`, which needs no device. */
-void schedule_last(struct shim_stream *s, uint64_t epoch);
+void schedule_all_but_last(struct shim_stream *s, uint64_t epoch);
 /* Ends the stream's activity if `epoch` is its latest call. True: it has. */
-bool schedule_idle(struct shim_stream *s, uint64_t epoch);
+bool schedule_try_idle(struct shim_stream *s, uint64_t epoch);
 /* All calls of the application are known complete: if the driver still finds something in the
  * stream, it is a marker or a sample of the shim. */
 static inline bool schedule_all_complete(const struct shim_stream *s)
@@ -52,7 +53,7 @@ static inline bool schedule_all_complete(const struct shim_stream *s)
 /* How often a stream above best effort has become idle. */
 uint64_t schedule_progress(void);
 /* The stream goes away. True: it was busy, and the caller ends its activity (client_work_end). */
-bool schedule_part(struct shim_stream *s);
+bool schedule_detach(struct shim_stream *s);
 /* The same, and ends the activity. */
 void schedule_forget(struct shim_stream *s);
 

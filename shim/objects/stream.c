@@ -67,11 +67,11 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->freed = NULL;
     s->direct = false;
     s->pad = NULL;
-    s->unseen = false;
+    s->ringless = false;
     s->tracked = false;
     s->asked = 0;
-    s->settling = 0;
-    s->quiet_sent = 0;
+    s->sent_at_tick = 0;
+    s->sent_same_ticks = 0;
     atomic_store(&s->overlaps, 0);
     join_forget(s);
     atomic_store(&s->captures, 0);
@@ -101,7 +101,7 @@ static void stream_unlink(struct shim_stream *s)
     tell(STREAM_UNLINKED, s);
     schedule_forget(s);
     capture_over(s);
-    if (!stream_special(s->handle))
+    if (!stream_is_default(s->handle))
         table_remove(&streams, &s->node);
     atomic_fetch_add_explicit(&stream_generation, 1, memory_order_release);
 }
@@ -119,7 +119,7 @@ static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle,
                                                : VHQ_BLOCKING;
     s->level = level;
     s->tracked = s->level > CUTIN_LEVEL_BE && ctx->gpu->index >= 0;
-    if (ctx->set && level_queues(s->level))
+    if (ctx->set && level_has_queues(s->level))
         stream_give_queue(s, priority);
     s->direct = !s->q;
     level_note(s->level);
@@ -229,14 +229,14 @@ static void slot_end(struct slot *slot)
     if (empty)
         return;
     /* Another thread may be about to destroy the context with the stream. */
-    struct shim_context *ctx = context_find_enter(s->ctx->handle);
+    struct shim_context *ctx = context_find_get(s->ctx->handle);
     if (!ctx)
         return;
     if (ctx->generation == slot->context) {
         stream_leave(s);
         stream_end(s, false); /* the driver's stream may be gone already */
     }
-    context_leave(ctx);
+    context_put(ctx);
 }
 
 static void thread_ended(void *unused)
@@ -295,7 +295,7 @@ static __attribute__((noinline)) struct shim_stream *thread_stream_get(struct sh
     return s;
 }
 
-bool stream_of_thread(const struct shim_stream *s)
+bool stream_is_own(const struct shim_stream *s)
 {
     for (int i = 0; i < SLOTS; i++)
         if (slots[i].stream == s)
@@ -308,18 +308,18 @@ bool stream_of_thread(const struct shim_stream *s)
 struct shim_stream *stream_known(CUstream handle)
 {
     struct shim_context *ctx;
-    if (!stream_special(handle))
+    if (!stream_is_default(handle))
         return (struct shim_stream *)(void *)table_find(&streams, handle);
-    if (!(ctx = context_known()))
+    if (!(ctx = context_current_known()))
         return NULL;
     return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_find(ctx);
 }
 
 struct shim_stream *stream_find(CUstream handle, uint32_t now)
 {
-    if (stream_special(handle)) {
+    if (stream_is_default(handle)) {
         bool queued = atomic_load_explicit(&context_queued, memory_order_relaxed) != 0;
-        struct shim_context *ctx = queued ? context_current() : context_mine();
+        struct shim_context *ctx = queued ? context_current() : context_cached();
         if (!ctx)
             return NULL;
         return handle == CU_STREAM_LEGACY ? ctx->legacy : thread_stream_get(ctx);

@@ -11,7 +11,7 @@ static inline CUstream stream_normal(CUstream handle, bool ptds)
 {
     return handle ? handle : ptds ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
 }
-static inline bool stream_special(CUstream handle)
+static inline bool stream_is_default(CUstream handle)
 {
     return handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 }
@@ -44,7 +44,7 @@ struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uns
 /* Each thread that uses CU_STREAM_PER_THREAD has a stream of its own per context, freed when the
  * thread ends. It is never buffered: in the dispatcher's thread the handle would mean another
  * stream. True: `s` is the calling thread's own. */
-bool stream_of_thread(const struct shim_stream *s);
+bool stream_is_own(const struct shim_stream *s);
 /* Removes the stream from the table. Its handle still names it in the calling thread, but may be
  * reused from now on. The stream may have work. */
 void stream_leave(struct shim_stream *s);

@@ -21,7 +21,7 @@ enum { SOON_PART = 20, MARK_PART = 10 };
 #define SOON_NS (50 * NS_PER_MS) /* at least, so that owners write their bits anew in between */
 /* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
  * alloc_channel.h of NVIDIA's kernel modules). */
-#define CLOSED_NS (10000 * NS_PER_MS)
+#define CLOSED_MOST_NS (10000 * NS_PER_MS)
 /* The most estimated work between two gates of a graph. */
 #define FAR_NS NS_PER_MS
 
@@ -31,22 +31,22 @@ struct gates {
     CUdeviceptr word;         /* what streams wait for; 0: this page gives none */
     struct cutin_page *alias; /* registered with the driver; NULL: mirrored */
     struct mirror *mirror;
-    _Atomic uint32_t *proof; /* PROVEN: the GPU has passed a gate. NULL: that is known */
-    uint64_t closed_ns;      /* since when something may stand at a gate; 0: nothing does */
-    bool marked;             /* since then, what had no marker was given one */
-    struct gates *older;     /* gates of pages that were there before */
+    _Atomic uint32_t *proof;  /* PROVEN: the GPU has passed a gate. NULL: that is known */
+    uint64_t closed_since_ns; /* since when something may stand at a gate; 0: nothing does */
+    bool marked;              /* since then, what had no marker was given one */
+    struct gates *older;      /* gates of pages that were there before */
 };
 
 static _Atomic bool peers; /* another process or device may wait for a write by a stream */
 
-bool gates_peers(void)
+bool gates_peer_noted(void)
 {
     return atomic_load_explicit(&peers, memory_order_relaxed);
 }
 
 static bool barred(void)
 {
-    return levels_mixed() || gates_peers();
+    return levels_mixed() || gates_peer_noted();
 }
 
 /* ---- whether ------------------------------------------------------------------------------ */
@@ -106,11 +106,11 @@ const char *gates_process_objection(void)
 {
     if (level_lowest() != level_highest() || levels_mixed())
         return "streams of this process have different levels";
-    if (gates_peers())
+    if (gates_peer_noted())
         return "other processes may wait for writes by streams of this process";
     if (level_highest() >= CUTIN_LEVEL_RT)
         return "real-time work is never held";
-    return atomic_load(&calls_inline) & INLINE_SET
+    return atomic_load(&inline_reasons) & INLINE_SET
                ? "a profiler is attached, or CUDA_LAUNCH_BLOCKING is set"
                : NULL;
 }
@@ -280,14 +280,14 @@ static bool gate_proven(struct shim_context *ctx, struct gates *g)
     return true;
 }
 
-void gates_look(struct shim_context *ctx)
+void gates_update(struct shim_context *ctx)
 {
     struct gates *g = atomic_load(&ctx->gates);
     bool stale = g && gate_stale(g);
     if (stale)
         atomic_store(&ctx->gates_usable, 0);
     if (g)
-        g->closed_ns = 0;
+        g->closed_since_ns = 0;
     if (!gates_wanted(ctx))
         return;
     if (!g || stale) {
@@ -332,7 +332,7 @@ static CUdeviceptr open_word(struct shim_context *ctx)
     return none;
 }
 
-CUdeviceptr gates_word_to_be(struct shim_context *ctx)
+CUdeviceptr gates_word_initial(struct shim_context *ctx)
 {
     const struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
     if (g && !g->word)
@@ -342,7 +342,7 @@ CUdeviceptr gates_word_to_be(struct shim_context *ctx)
     return word || never ? word : open_word(ctx);
 }
 
-CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level)
+CUdeviceptr gates_word_usable(struct shim_context *ctx, uint32_t level)
 {
     struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
     bool open = g && atomic_load(&ctx->gates_usable) && level == g->level && !barred();
@@ -381,13 +381,13 @@ static void close_at_once(struct shim_context *ctx, void *user)
 /* Gates that the driver already has may still close at a hold, and open at its end. */
 void gates_note_peer(void)
 {
-    if (!gates_peers() && !atomic_exchange(&peers, true))
+    if (!gates_peer_noted() && !atomic_exchange(&peers, true))
         context_each(close_at_once, NULL);
 }
 
 /* ---- opening them ------------------------------------------------------------------------- */
 
-static void page_open(const struct gates *g)
+static void hold_word_clear(const struct gates *g)
 {
     if (g->alias)
         atomic_store((_Atomic uint32_t *)(void *)((char *)g->alias->device + page_offset(g)), 0);
@@ -397,7 +397,7 @@ static void open_stale(struct shim_context *ctx, void *user)
 {
     for (struct gates *g = atomic_load(&ctx->gates); g; g = g->older)
         if (gate_stale(g))
-            page_open(g);
+            hold_word_clear(g);
 }
 
 void gates_open_stale(void)
@@ -428,7 +428,7 @@ static void open_any(struct shim_context *ctx, void *flight)
         return;
     atomic_store(&ctx->gates_usable, 0);
     for (; g; g = g->older)
-        page_open(g);
+        hold_word_clear(g);
     fly(ctx, flight);
 }
 
@@ -482,31 +482,32 @@ static bool let_out(const struct gates *g)
     return begun || before.ns > RUN_OUT_LOOKS * (uint64_t)RUN_OUT_NAP_NS;
 }
 
-void gates_closed_look(struct shim_context *ctx)
+void gates_closed_tick(struct shim_context *ctx)
 {
     struct gates *g = atomic_load(&ctx->gates);
-    uint64_t now_ns = clock_ns(), limit_ns = SHORTENED(LET_OUT_MS, CLOSED_NS);
+    uint64_t now_ns = clock_ns(), limit_ns = SHORTENED(LET_OUT_MS, CLOSED_MOST_NS);
     uint64_t soon_ns = limit_ns / SOON_PART;
     struct flight now = {0};
     fly(ctx, &now);
-    if (!now.commands || !g->closed_ns) {
-        g->closed_ns = now.commands ? now_ns : 0;
+    if (!now.commands || !g->closed_since_ns) {
+        g->closed_since_ns = now.commands ? now_ns : 0;
         g->marked = false;
     }
     /* What went last may have been complete for long, but no marker tells, and the driver is not
      * asked while gates are closed. */
-    if (now.commands && !g->marked && ctx->set && now_ns - g->closed_ns >= limit_ns / MARK_PART) {
+    if (now.commands && !g->marked && ctx->set &&
+        now_ns - g->closed_since_ns >= limit_ns / MARK_PART) {
         g->marked = true;
         if (!MUTANT(gated_tail_unmarked))
             vhq_set_mark_last(ctx->set);
     }
-    if (!now.commands || now_ns - g->closed_ns < limit_ns || MUTANT(gates_stay_closed))
+    if (!now.commands || now_ns - g->closed_since_ns < limit_ns || MUTANT(gates_stay_closed))
         return;
     /* A device that did not look at its word meanwhile gets another chance soon. */
-    g->closed_ns = let_out(g) || soon_ns < SOON_NS ? 0 : clock_ns() - limit_ns + soon_ns;
+    g->closed_since_ns = let_out(g) || soon_ns < SOON_NS ? 0 : clock_ns() - limit_ns + soon_ns;
 }
 
-void gates_pause(struct shim_context *ctx, bool pause)
+void gates_pause_mirrors(struct shim_context *ctx, bool pause)
 {
     for (struct gates *g = atomic_load(&ctx->gates); g; g = g->older)
         if (g->mirror)

@@ -24,28 +24,28 @@ int gates_write(void *user, struct vhq *q, void *stream, uint32_t value);
 
 /* Makes the context's gates, and tells when they may be used and when no longer. The client's
  * thread calls it every 10 ms; it is also called once while the context is made known. */
-void gates_look(struct shim_context *ctx);
+void gates_update(struct shim_context *ctx);
 /* Estimated work between two markers such that they take 2 % of it. 0: their cost is not known. */
 uint32_t gates_marks_apart_ns(const struct gpu_device *gpu);
 /* Estimated work between two gates of a graph; 0: graphs are to have none. */
 uint64_t gates_graph_spacing_ns(const struct shim_context *ctx);
 /* Where the GPU finds the hold word of the context's gates; while there is no scheduler yet, a word
  * that stays 0. 0: the driver refuses gates, or there will never be a scheduler. */
-CUdeviceptr gates_word_to_be(struct shim_context *ctx);
+CUdeviceptr gates_word_initial(struct shim_context *ctx);
 /* Where the hold word is, for gates in what is about to go into a stream of this level. 0: it must
  * have no gates. */
-CUdeviceptr gates_word_now(struct shim_context *ctx, uint32_t level);
+CUdeviceptr gates_word_usable(struct shim_context *ctx, uint32_t level);
 /* True if streams of this context may stand at a gate now. */
 bool gates_closed(const struct shim_context *ctx);
 /* Lets out what has stood at a gate for 10 s. The client's thread calls it every 10 ms while gates
  * are closed. */
-void gates_closed_look(struct shim_context *ctx);
+void gates_closed_tick(struct shim_context *ctx);
 /* Opens gates that no other process will open. No driver calls, no locks; the client's thread. */
 void gates_open_stale(void);
 /* At exit, with the client closed: opens gates until what is in flight has run; 20 ms at most. */
 void gates_open_all(void);
 /* Mirrors stand open while the driver may be about to end the context, and with it their memory. */
-void gates_pause(struct shim_context *ctx, bool pause);
+void gates_pause_mirrors(struct shim_context *ctx, bool pause);
 /* Why what this process has in the driver may not be stopped there. NULL: nothing speaks against
  * it. */
 const char *gates_process_objection(void);
@@ -55,6 +55,6 @@ bool gates_mps(void);
  * is in the driver must not stand still for longer than a hold keeps such a write back. So from the
  * first one on there are no gates, and nothing is suspended. */
 void gates_note_peer(void);
-bool gates_peers(void);
+bool gates_peer_noted(void);
 
 #endif

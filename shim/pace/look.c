@@ -67,7 +67,7 @@ static void departed_add(struct shim_stream *s)
         MUTANT(departed_forgotten))
         return;
     struct departed *d = calloc(1, sizeof(*d));
-    if (!d || (!s->per_thread && !end_record(s, &d->end)) || !schedule_part(s)) {
+    if (!d || (!s->per_thread && !end_record(s, &d->end)) || !schedule_detach(s)) {
         if (d && d->end)
             REAL(cuEventDestroy_v2)(d->end);
         free(d);
@@ -107,7 +107,7 @@ static void departed_close_all(const struct shim_context *ctx, struct departed *
 }
 
 /* Counts a tick. True: the work is stuck. */
-static bool goes_on(const struct shim_context *ctx, struct departed *d)
+static bool departed_tick(const struct shim_context *ctx, struct departed *d)
 {
     if (departed_stuck(d))
         return true;
@@ -131,7 +131,7 @@ static uint32_t departed_look(struct shim_context *ctx, bool tick)
         bool over = r != CUDA_ERROR_NOT_READY && !captures;
         pthread_mutex_lock(&ctx->lock);
         next = d->next;
-        count += !over && (tick ? goes_on(ctx, d) : departed_stuck(d));
+        count += !over && (tick ? departed_tick(ctx, d) : departed_stuck(d));
         if (over) {
             LL_DELETE(ctx->departed, d);
             LL_PREPEND(ended, d);
@@ -155,8 +155,8 @@ CONTEXT_END(CONTEXT_ENDED, departed_end)
 static uint32_t stream_quiet(struct shim_stream *s, uint64_t epoch)
 {
     uint64_t now = epoch + atomic_load(&s->complete); /* neither decreases */
-    s->quiet = s->looked == now ? s->quiet + 1 : 0;
-    s->looked = now;
+    s->quiet = s->looked_calls == now ? s->quiet + 1 : 0;
+    s->looked_calls = now;
     return s->quiet;
 }
 
@@ -182,7 +182,7 @@ static void stream_look(struct shim_stream *s, bool tick)
     if (tick && stream_quiet(s, epoch) < THREAD_QUIET && s->undeferred)
         return;
     if (s->undeferred && !s->per_thread) { /* a green context's default stream cannot be asked */
-        schedule_idle(s, epoch);
+        schedule_try_idle(s, epoch);
         return;
     }
     bool captures;
@@ -190,22 +190,22 @@ static void stream_look(struct shim_stream *s, bool tick)
     if (captures)
         /* A capturing stream does nothing, and what it did before cannot be asked for. A lower
          * stream that is to join the capture must not wait for its end. */
-        schedule_idle(s, epoch);
+        schedule_try_idle(s, epoch);
     else if (r == CUDA_SUCCESS && !s->per_thread) {
         /* If the program has not told of what an earlier look found, it neither asks nor waits for
          * its work, and only looks end its holds. */
         uint64_t before = atomic_exchange(&s->found, epoch);
-        if (!schedule_idle(s, epoch))
+        if (!schedule_try_idle(s, epoch))
             atomic_store(&s->found, 0);
         else if (before && !MUTANT(hold_ends_by_look))
             dense_until_ns = clock_ns() + DENSE_QUIET_NS;
         schedule_complete(s, epoch);
     } else if (r != CUDA_ERROR_NOT_READY)
-        schedule_idle(s, epoch);
+        schedule_try_idle(s, epoch);
     else if (tick) {
         /* It may wait for work that it holds itself, and no call says so: a kernel that reads what
          * held work writes. The held work goes on until the stream is given something again. */
-        if (s->quiet < stuck_ticks() || !schedule_idle(s, epoch))
+        if (s->quiet < stuck_ticks() || !schedule_try_idle(s, epoch))
             return;
         s->stuck = true;
         log_line(LOG_INFO,
@@ -221,14 +221,14 @@ static void stream_look(struct shim_stream *s, bool tick)
 static bool untold_quiet(struct shim_stream *s)
 {
     if (!s->q || !vhq_in_flight(s->q)) {
-        s->quiet_sent = 0;
+        s->sent_same_ticks = 0;
         return false;
     }
     uint64_t sent = vhq_sent(s->q);
     uint32_t apart = vhq_needs_query(s->q) && !s->undeferred ? 1 : THREAD_QUIET;
-    s->quiet_sent = s->settling == sent ? s->quiet_sent + 1 : 0;
-    s->settling = sent;
-    return s->quiet_sent != 0 && s->quiet_sent % apart == 0;
+    s->sent_same_ticks = s->sent_at_tick == sent ? s->sent_same_ticks + 1 : 0;
+    s->sent_at_tick = sent;
+    return s->sent_same_ticks != 0 && s->sent_same_ticks % apart == 0;
 }
 
 /* A green context's default stream cannot be asked for, and counts as complete. */
@@ -237,7 +237,7 @@ static void untold_ask(struct shim_stream *s)
     bool captures = false, own = s->undeferred && !s->per_thread;
     CUresult r = own ? CUDA_SUCCESS : stream_ask(s, &captures);
     if (r != CUDA_ERROR_NOT_READY && !captures)
-        vhq_note_complete(s->q, s->settling);
+        vhq_note_complete(s->q, s->sent_at_tick);
 }
 
 /* The lock of the list is not held while the driver is asked, which may take long. Other threads
@@ -274,30 +274,30 @@ static void streams_look(struct shim_context *ctx, bool tick)
  * lock of the driver, and if this thread waited for that, the gate would never open. */
 static void context_tick(struct shim_context *ctx, void *user)
 {
-    if (!context_look_begin(ctx))
+    if (!context_poll_begin(ctx))
         return;
     if (ctx->set)
         vhq_set_tick(ctx->set);
     bool open = !gates_closed(ctx);
     if (open) {
         struct context_scope scope = context_push(ctx);
-        gates_look(ctx);
+        gates_update(ctx);
         streams_look(ctx, true);
         stuck += departed_look(ctx, true);
-        late_look(ctx);
-        estimate_look(ctx);
+        late_reap(ctx);
+        estimate_reap(ctx);
         context_pop(scope);
         stream_reap(ctx);
     } else {
-        gates_closed_look(ctx);
+        gates_closed_tick(ctx);
     }
     counters_publish(ctx);
-    context_look_end(ctx);
+    context_poll_end(ctx);
 }
 
 static void context_dense(struct shim_context *ctx, void *user)
 {
-    if (!context_look_begin(ctx))
+    if (!context_poll_begin(ctx))
         return;
     if (!gates_closed(ctx)) {
         struct context_scope scope = context_push(ctx);
@@ -305,19 +305,19 @@ static void context_dense(struct shim_context *ctx, void *user)
         departed_look(ctx, false);
         context_pop(scope);
     }
-    context_look_end(ctx);
+    context_poll_end(ctx);
 }
 
 /* While the least share is being paid, what was paid has to be known soon. */
 static void context_share(struct shim_context *ctx, void *user)
 {
     uint32_t open = client_share_open(ctx->gpu->index);
-    if (!ctx->set || (!open && !ctx->share_open) || !context_look_begin(ctx))
+    if (!ctx->set || (!open && !ctx->share_open) || !context_poll_begin(ctx))
         return;
     ctx->share_open = open != 0;
     vhq_set_pay_share(ctx->set, open);
     counters_publish(ctx);
-    context_look_end(ctx);
+    context_poll_end(ctx);
 }
 
 static void look_tick(void *user)
@@ -325,12 +325,12 @@ static void look_tick(void *user)
     if (shim_bypassed())
         return;
     gates_open_stale();
-    rivals_look();
+    rivals_update();
     stuck = 0;
     context_each(context_tick, NULL);
     if (client_page())
         atomic_store_explicit(&client_page()->stuck, stuck, memory_order_relaxed);
-    external_wait_look();
+    external_wait_poll();
 }
 
 enum under_way { NOTHING, BUFFERED, UNKNOWN };
@@ -345,7 +345,7 @@ static void context_under_way(struct shim_context *ctx, void *most)
         vhq_set_stats(ctx->set, &stats);
     pthread_mutex_lock(&ctx->lock);
     /* No completion is reported any more of what a failed context has in flight. */
-    bool flies = stats.in_flight_now && (!context_spoilt(ctx) || MUTANT(failed_in_flight));
+    bool flies = stats.in_flight_now && (!context_unusable(ctx) || MUTANT(failed_in_flight));
     if (ctx->departed || ctx->lates || atomic_load(&ctx->reap) || flies)
         found = UNKNOWN;
     for (struct shim_stream *s = ctx->streams; s && found != UNKNOWN; s = s->next) {
@@ -366,7 +366,7 @@ static uint64_t look_idle(void *user)
     if (shim_bypassed())
         return UINT64_MAX;
     context_each(context_under_way, &most);
-    if (most == UNKNOWN || external_wait_any())
+    if (most == UNKNOWN || external_wait_pending())
         return 0;
     return most == BUFFERED ? BUFFERED_NS : UINT64_MAX;
 }

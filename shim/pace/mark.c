@@ -18,7 +18,7 @@ bool mark_nameable(const struct shim_stream *s)
 {
     if (!s->undeferred)
         return true;
-    return s->per_thread ? stream_of_thread(s) : context_handle() == s->ctx->handle;
+    return s->per_thread ? stream_is_own(s) : context_current_handle() == s->ctx->handle;
 }
 
 /* Refuses a stream that must not be marked: its vHQ then counts what is in it as complete. */

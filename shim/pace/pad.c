@@ -30,19 +30,19 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pad *all;
 static struct pad_guard guard; /* under the lock */
 /* How many streams above best effort have no ring; those with queues have none. */
-static _Atomic uint32_t unseen;
+static _Atomic uint32_t ringless;
 
-/* A stream without a ring counts as unseen: nothing is left beside it. */
+/* A stream without a ring counts as ringless: nothing is left beside it. */
 static void pad_open(struct shim_stream *s)
 {
     s->pad = NULL;
-    s->unseen = false;
+    s->ringless = false;
     if (config_get()->pad != PAD_ON || !s->ctx->set || !s->tracked)
         return;
     struct pad *p = s->q ? NULL : pool_get(&pads);
-    s->unseen = !p;
+    s->ringless = !p;
     if (!p) {
-        atomic_fetch_add(&unseen, 1);
+        atomic_fetch_add(&ringless, 1);
         return;
     }
     *p = (struct pad){.stream = s, .seen = EPOCH_KERNELS(atomic_load(&s->epoch))};
@@ -56,9 +56,9 @@ STREAM_NOTE(STREAM_BEGINS, pad_open)
 static void pad_close(struct shim_stream *s)
 {
     struct pad *p = s->pad;
-    if (s->unseen)
-        atomic_fetch_sub(&unseen, 1);
-    s->unseen = false;
+    if (s->ringless)
+        atomic_fetch_sub(&ringless, 1);
+    s->ringless = false;
     if (!p)
         return;
     s->pad = NULL;
@@ -79,12 +79,12 @@ struct known {
 static bool launch_read(const struct pad *p, uint32_t n, struct known *out)
 {
     const struct pad_launch *at = &p->launch[n % PAD_LAUNCHES];
-    uint64_t who = atomic_load_explicit(&at->who, memory_order_acquire);
+    uint64_t kernel_id = atomic_load_explicit(&at->kernel_id, memory_order_acquire);
     uint64_t shape = atomic_load_explicit(&at->shape, memory_order_relaxed), blocks = shape >> 47;
-    if ((uint16_t)who != (uint16_t)n || !shape)
+    if ((uint16_t)kernel_id != (uint16_t)n || !shape)
         return false;
     const struct shim_function *f =
-        function_known((CUfunction)(uintptr_t)(who >> 16), p->stream->ctx);
+        function_known((CUfunction)(uintptr_t)(kernel_id >> 16), p->stream->ctx);
     const unsigned block[3] = {shape >> 36 & 0x7ff, shape >> 25 & 0x7ff, shape >> 18 & 0x7f};
     uint64_t plain = function_shape_plain(block, shape & 0x3ffff);
     if (!f || !plain || !function_shape_known(f, plain, &out->parts) || !out->parts)
@@ -98,18 +98,18 @@ static bool launch_read(const struct pad *p, uint32_t n, struct known *out)
 static void launch_unknown(struct pad *p, uint32_t n)
 {
     p->unknown = n + 1;
-    if (p->taught >= LESSONS_MOST || atomic_load_explicit(&p->lessons, memory_order_relaxed))
+    if (p->lessons_given >= LESSONS_MOST || atomic_load_explicit(&p->lessons, memory_order_relaxed))
         return;
-    p->taught++;
+    p->lessons_given++;
     atomic_store_explicit(&p->lessons, LESSON, memory_order_relaxed);
 }
 
 /* Takes what the stream has in flight off `room`. False: as far as is known, nothing is left. */
-static bool pad_add(struct pad *p, struct vhq_pad_room *room, uint64_t held_ns, uint64_t now)
+static bool pad_add(struct pad *p, struct vhq_pad_room *room, uint64_t held_since_ns, uint64_t now)
 {
     const struct shim_stream *s = p->stream;
-    uint64_t since_ns = p->looked_ns > held_ns ? p->looked_ns : held_ns;
-    p->looked_ns = now;
+    uint64_t since_ns = p->read_at_ns > held_since_ns ? p->read_at_ns : held_since_ns;
+    p->read_at_ns = now;
     if (!schedule_busy(s))
         return true;
     uint32_t complete = EPOCH_KERNELS(atomic_load(&s->complete));
@@ -118,7 +118,7 @@ static bool pad_add(struct pad *p, struct vhq_pad_room *room, uint64_t held_ns, 
     if ((int32_t)(complete - p->seen) >= 0) { /* no kernel that was read is in flight */
         p->seen = complete;
         p->parts = 0;
-        p->end_ns = 0;
+        p->ends_at_ns = 0;
     }
     if (launched - p->seen > PAD_LAUNCHES) {
         launch_unknown(p, launched - 1);
@@ -130,14 +130,14 @@ static bool pad_add(struct pad *p, struct vhq_pad_room *room, uint64_t held_ns, 
             launch_unknown(p, p->seen);
             continue;
         }
-        p->end_ns = (p->end_ns > since_ns ? p->end_ns : since_ns) + k.ns;
+        p->ends_at_ns = (p->ends_at_ns > since_ns ? p->ends_at_ns : since_ns) + k.ns;
         p->parts = k.parts > p->parts ? k.parts : p->parts;
     }
     if ((int32_t)(p->unknown - complete) > 0 || p->parts > room->parts)
         return false;
     room->parts -= p->parts;
-    if (p->end_ns > room->until_ns)
-        room->until_ns = p->end_ns;
+    if (p->ends_at_ns > room->until_ns)
+        room->until_ns = p->ends_at_ns;
     return true;
 }
 
@@ -151,17 +151,18 @@ struct vhq_pad_room pad_room(void *user)
     const struct vhq_pad_room none = {0};
     const _Atomic uint32_t *word = client_hold_word(dev, lowest);
     if (!word || atomic_load_explicit(word, memory_order_relaxed) != PAGE_BIT_SELF ||
-        atomic_load_explicit(&unseen, memory_order_relaxed))
+        atomic_load_explicit(&ringless, memory_order_relaxed))
         return none;
     struct vhq_pad_room room = {.parts = VHQ_PARTS};
     uint64_t now = clock_ns();
-    uint64_t held_ns = atomic_load_explicit(client_hold_since(dev, lowest), memory_order_relaxed);
+    uint64_t held_since_ns =
+        atomic_load_explicit(client_hold_since(dev, lowest), memory_order_relaxed);
     pthread_mutex_lock(&lock);
     bool leaves = pad_guard_open(&guard, now);
     for (struct pad *p = all; p && leaves; p = p->next)
         if (p->stream->ctx->gpu == ctx->gpu)
-            leaves =
-                p->stream->ctx == ctx ? pad_add(p, &room, held_ns, now) : !schedule_busy(p->stream);
+            leaves = p->stream->ctx == ctx ? pad_add(p, &room, held_since_ns, now)
+                                           : !schedule_busy(p->stream);
     pthread_mutex_unlock(&lock);
     return leaves ? room : none;
 }

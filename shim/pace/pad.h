@@ -21,7 +21,7 @@ enum {
 };
 
 struct pad_launch {
-    _Atomic uint64_t who; /* the function, and below it 16 bits of the kernel's number */
+    _Atomic uint64_t kernel_id; /* the function, and below it 16 bits of the kernel's number */
     _Atomic uint64_t shape;
 };
 
@@ -31,12 +31,12 @@ struct pad {
     /* The rest belongs to the reader, under the lock of pad.c. */
     const struct shim_stream *stream;
     struct pad *prev, *next;
-    uint32_t seen;      /* kernels that were read */
-    uint32_t unknown;   /* one past the last kernel of which too little is known */
-    uint32_t parts;     /* the most that one takes since the stream was last seen complete */
-    uint64_t end_ns;    /* when the last one ends, by what is learned */
-    uint64_t looked_ns; /* when the ring was last read */
-    uint32_t taught;    /* lessons so far */
+    uint32_t seen;          /* kernels that were read */
+    uint32_t unknown;       /* one past the last kernel of which too little is known */
+    uint32_t parts;         /* the most that one takes since the stream was last seen complete */
+    uint64_t ends_at_ns;    /* when the last one ends, by what is learned */
+    uint64_t read_at_ns;    /* when the ring was last read */
+    uint32_t lessons_given; /* lessons so far */
     void *free_next;
 };
 
@@ -63,7 +63,7 @@ static inline bool pad_note(struct shim_stream *s, CUfunction f, const unsigned 
     uint32_t n = EPOCH_KERNELS(atomic_load_explicit(&s->epoch, memory_order_relaxed));
     struct pad_launch *at = &p->launch[n % PAD_LAUNCHES];
     atomic_store_explicit(&at->shape, pad_shape(grid, block, shared), memory_order_relaxed);
-    atomic_store_explicit(&at->who, (uint64_t)(uintptr_t)f << 16 | (uint16_t)n,
+    atomic_store_explicit(&at->kernel_id, (uint64_t)(uintptr_t)f << 16 | (uint16_t)n,
                           memory_order_release); /* pairs with launch_read */
     return unlikely(n % PAD_EVERY == 0 ||
                     atomic_load_explicit(&p->lessons, memory_order_relaxed) != 0);

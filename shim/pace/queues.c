@@ -31,14 +31,14 @@ static void dispatcher_start(void *user)
 
 static bool command_failed(void *user, struct vhq *q, int err)
 {
-    return context_fail(user, err);
+    return context_error_note(user, err);
 }
 
 /* The dispatcher has the primary context current. A call from within an unrelated context is made
  * by its own thread; for green contexts it does not matter which of the family is current. */
 static bool context_may_buffer(void *user)
 {
-    return context_same_base(context_handle(), user);
+    return context_same_base(context_current_handle(), user);
 }
 
 static const struct vhq_ops ops = {.thread_start = dispatcher_start,
@@ -63,13 +63,13 @@ static int queues_open(struct shim_context *ctx)
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
                              .shift =
                                  MUTANT(shifts_unknown) ? NULL : client_shift_word(ctx->gpu->index),
-                             .rings = &memory_rings,
-                             .stands = MUTANT(marker_stands) ? NULL : &call_stands,
+                             .rings = &memory_has_peers,
+                             .stands = MUTANT(marker_stands) ? NULL : &external_wait_seen,
                              .beside = client_beside_word(),
                              .marks_apart_ns = gates_marks_apart_ns(ctx->gpu),
                              .untried = true,
                              .expects = client_is_connected()};
-    if (!level_queues(level_lowest()))
+    if (!level_has_queues(level_lowest()))
         return 0;
     struct vhq_ops own = ops;
     if (cfg->pad == PAD_ON)
@@ -79,7 +79,7 @@ static int queues_open(struct shim_context *ctx)
     waiting_open();
     int r = vhq_set_create(&vhq, &own, ctx, &ctx->set);
     if (r == 0) {
-        gates_look(ctx);
+        gates_update(ctx);
         suspend_open(ctx);
     }
     return r;

@@ -64,10 +64,10 @@ static void reset(struct shim_context *ctx, void *user)
 /* So the next command that asks is not shown what was dropped. */
 static void publish(struct shim_context *ctx, void *unused)
 {
-    if (!context_look_begin(ctx))
+    if (!context_poll_begin(ctx))
         return;
     counters_publish(ctx);
-    context_look_end(ctx);
+    context_poll_end(ctx);
 }
 
 void remote_take(void *user, enum control_kind kind, uint32_t value)

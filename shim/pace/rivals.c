@@ -10,10 +10,10 @@
 #include "shim/objects/stream.h"
 #include "shim/objects/level.h"
 
-enum { CALM = 100 /* looks */ };
+enum { UNHELD_LOOKS = 100 /* looks */ };
 
 static _Atomic uint32_t rivals;
-static unsigned calm = CALM;
+static unsigned unheld_looks = UNHELD_LOOKS;
 
 /* With deadlines, another process with an earlier one may hold this one from request to request. */
 static bool always(void)
@@ -50,7 +50,7 @@ static void held_there(struct shim_context *ctx, void *user)
         *(bool *)user = true;
 }
 
-void rivals_look(void)
+void rivals_update(void)
 {
     const _Atomic uint32_t *above = client_above_word();
     bool held = false;
@@ -59,6 +59,6 @@ void rivals_look(void)
     if (always() || (above && atomic_load_explicit(above, memory_order_relaxed)))
         return;
     context_each(held_there, &held);
-    calm = held ? 0 : calm < CALM ? calm + 1 : CALM;
-    rivals_set(calm < CALM);
+    unheld_looks = held ? 0 : unheld_looks < UNHELD_LOOKS ? unheld_looks + 1 : UNHELD_LOOKS;
+    rivals_set(unheld_looks < UNHELD_LOOKS);
 }

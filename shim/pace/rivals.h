@@ -13,6 +13,6 @@
 /* vhq_config.rivals of every context. */
 const _Atomic uint32_t *rivals_word(void);
 /* The client's thread calls it every 10 ms. */
-void rivals_look(void);
+void rivals_update(void);
 
 #endif

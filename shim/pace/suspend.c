@@ -34,12 +34,12 @@ struct device {
     bool off;  /* for good; the reason was logged */
     bool used; /* that it is used was logged */
     enum groups_way way;
-    bool shortened;         /* its slices are short, as was logged last */
-    uint64_t long_until_ns; /* until then at least, something runs that a hold would stop */
-    uint64_t held_ns;       /* when the hold was first seen; 0: there is none */
-    uint64_t stopped_ns;    /* since when the groups stand still; 0: they do not */
-    uint32_t given;         /* groups_gave_way() before that */
-    bool settled;           /* EFFECT_NS have passed since; `markers` had been reached then */
+    bool shortened;            /* its slices are short, as was logged last */
+    uint64_t long_until_ns;    /* until then at least, something runs that a hold would stop */
+    uint64_t held_since_ns;    /* when the hold was first seen; 0: there is none */
+    uint64_t stopped_since_ns; /* since when the groups stand still; 0: they do not */
+    uint32_t yields_before;    /* groups_yield_count() before that */
+    bool settled;              /* EFFECT_NS have passed since; `markers` had been reached then */
     uint32_t markers;
 };
 
@@ -134,7 +134,7 @@ static struct vhq_residue device_residue(const struct device *d)
 static void device_stop(struct device *d, uint64_t now)
 {
     const char *why = objection();
-    d->given = groups_gave_way();
+    d->yields_before = groups_yield_count();
     int rc = why ? 0 : groups_stop(d->gpu->uuid, d->way);
     if (!why && rc > 0 && d->way == GROUPS_SCHEDULE) {
         d->way = GROUPS_TIMESLICE;
@@ -145,7 +145,7 @@ static void device_stop(struct device *d, uint64_t now)
     else if (rc > 0)
         turn_off(d, "the resource manager refuses it");
     else if (rc == 0) {
-        d->stopped_ns = now;
+        d->stopped_since_ns = now;
         d->settled = false;
         if (!d->used)
             log_line(LOG_INFO, "suspend on: %u channel groups stopped by %s",
@@ -154,10 +154,10 @@ static void device_stop(struct device *d, uint64_t now)
     }
 }
 
-static void device_go(struct device *d)
+static void device_resume(struct device *d)
 {
-    d->stopped_ns = 0;
-    if (groups_go(d->gpu->uuid) != 0)
+    d->stopped_since_ns = 0;
+    if (groups_resume(d->gpu->uuid) != 0)
         turn_off(d, "channel groups that were stopped did not resume");
 }
 
@@ -169,7 +169,7 @@ static bool device_shortened(struct device *d)
     bool wanted = !d->off && !objection() &&
                   atomic_load_explicit(client_above_word(), memory_order_relaxed) != 0 &&
                   atomic_load_explicit(client_beside_word(), memory_order_relaxed) == 0;
-    int rc = groups_slice(d->gpu->uuid, wanted ? SHORT_US : 0);
+    int rc = groups_set_slice(d->gpu->uuid, wanted ? SHORT_US : 0);
 
     if (rc == 0 && wanted != d->shortened) {
         log_line(LOG_INFO,
@@ -186,31 +186,31 @@ static bool device_shortened(struct device *d)
 /* Off the run list no kernel ends. With short time slices one may, so that proves nothing. */
 static void effect_look(struct device *d, uint64_t now)
 {
-    if (d->way != GROUPS_SCHEDULE || now - d->stopped_ns < EFFECT_NS)
+    if (d->way != GROUPS_SCHEDULE || now - d->stopped_since_ns < EFFECT_NS)
         return;
     uint32_t markers = device_residue(d).markers;
     if (!d->settled)
         d->markers = markers;
     d->settled = true;
     /* Fewer markers: a stream is gone. */
-    if ((int32_t)(markers - d->markers) <= 0 || groups_gave_way() != d->given)
+    if ((int32_t)(markers - d->markers) <= 0 || groups_yield_count() != d->yields_before)
         return;
     turn_off(d, "it had no effect: a kernel ended although it was stopped");
-    device_go(d);
+    device_resume(d);
 }
 
 static bool device_held(const struct device *d)
 {
     return (atomic_load_explicit(d->hold, memory_order_acquire) & PAGE_BITS_CLIENTS) != 0 &&
-           !levels_mixed() && !gates_peers() && !atomic_load(&ending);
+           !levels_mixed() && !gates_peer_noted() && !atomic_load(&ending);
 }
 
 static uint64_t held_look(struct device *d, uint64_t now)
 {
-    if (!d->held_ns)
-        d->held_ns = now;
+    if (!d->held_since_ns)
+        d->held_since_ns = now;
     struct vhq_residue residue = device_residue(d);
-    bool late = residue.running && now - d->held_ns >= after_ns();
+    bool late = residue.running && now - d->held_since_ns >= after_ns();
     if (late || residue.ns > after_ns())
         device_stop(d, now);
     return LOOK_NS;
@@ -219,7 +219,7 @@ static uint64_t held_look(struct device *d, uint64_t now)
 /* There is no hold. To ask for the residue takes locks, so not before what was long may be over. */
 static uint64_t free_look(struct device *d, uint64_t now)
 {
-    d->held_ns = 0;
+    d->held_since_ns = 0;
     if (now < d->long_until_ns)
         return LOOK_NS;
     if (atomic_load_explicit(client_above_word(), memory_order_relaxed) == 0)
@@ -235,18 +235,18 @@ static uint64_t free_look(struct device *d, uint64_t now)
 /* Returns for how long no other look is needed. */
 static uint64_t device_look(struct device *d, uint64_t now)
 {
-    if (d->stopped_ns) {
+    if (d->stopped_since_ns) {
         if (!device_held(d)) {
-            device_go(d);
+            device_resume(d);
             return LOOK_NS;
         }
-        if (groups_gave_way() != d->given) { /* begin anew */
-            device_go(d);                    /* for groups that were stopped just after */
-            d->held_ns = 0;
+        if (groups_yield_count() != d->yields_before) { /* begin anew */
+            device_resume(d); /* for groups that were stopped just after */
+            d->held_since_ns = 0;
             return LOOK_NS;
         }
         effect_look(d, now);
-        uint64_t nap = (now - d->stopped_ns) / 100;
+        uint64_t nap = (now - d->stopped_since_ns) / 100;
         return nap < STOPPED_NS ? STOPPED_NS : nap > LOOK_MAX_NS ? LOOK_MAX_NS : nap;
     }
     bool slices = d->way == GROUPS_TIMESLICE;

@@ -11,7 +11,7 @@
 /* A named call in a stream without a queue may get timing events; launches have no name here. */
 static __attribute__((noinline)) int call_timed(struct call *c, struct shim_stream *s)
 {
-    struct traced_who who = {.stream = s->id, .op = trace_op, .level = (uint16_t)s->level};
+    struct traced_label who = {.stream = s->id, .op = trace_op, .level = (uint16_t)s->level};
     struct timing *t;
     CUresult r;
 
@@ -31,12 +31,12 @@ static int call_now(struct call *c, struct shim_stream *s)
     return r;
 }
 
-_Atomic uint32_t call_stands;
+_Atomic uint32_t external_wait_seen;
 
-void call_note_stands(void)
+void external_wait_note(void)
 {
-    if (!call_stands_any())
-        atomic_store_explicit(&call_stands, 1, memory_order_relaxed);
+    if (!external_wait_ever())
+        atomic_store_explicit(&external_wait_seen, 1, memory_order_relaxed);
 }
 
 /* This stream is never held, but other streams of the process are. What CUDA orders before its
@@ -109,7 +109,7 @@ static CUresult call_go(struct call *c, struct shim_stream *s)
     if (s->tracked)
         schedule_begin(s);
     if (unlikely(c->req.flags & VHQ_AFTER_ALL))
-        call_note_stands();
+        external_wait_note();
     int r;
     if (s->q) {
         r = call_queue(c, s, before);

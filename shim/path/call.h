@@ -4,9 +4,10 @@
  *   inline  the calling thread calls the driver, in the stream's turn;
  *   queue   a copy waits in the stream's vHQ.
  *
- * Most calls are inline and leave no record: call_begin says whether such a call may go at once.
- * Any other is written into a struct call for call_on. If the stream has no queue, call_on first
- * drains what the call must follow; if it has one, vhq_begin decides between inline and queue.
+ * Most calls are inline and leave no record: call_inline_begin says whether such a call may go at
+ * once. Any other is written into a struct call for call_on. If the stream has no queue, call_on
+ * first drains what the call must follow; if it has one, vhq_begin decides between inline and
+ * queue.
  *
  * A file that includes this header also gets streams, contexts, captures and the calling thread.
  */
@@ -51,14 +52,14 @@ struct call_inline {
         blocks; /* as for vhq_begin_fast, if the stream has a queue and the call counts */
     uint32_t room;
     uint64_t epoch;     /* out: what schedule_end said; 0 after an error */
-    struct vhq *locked; /* out: its producer lock is held until call_end; NULL: no lock is */
+    struct vhq *locked; /* out: its producer lock is held until call_inline_end; NULL: no lock is */
 };
-/* May the call go at once? True: the caller makes the driver call now, and then calls call_end. No
- * call may while a trace is written or a stream captures. A stream with a queue takes it if
- * vhq_begin_fast says so; another one, if its activity counts and its context has nothing
- * buffered. */
-static inline __attribute__((always_inline)) bool call_begin(struct call_inline *c,
-                                                             struct shim_stream *s)
+/* May the call go at once? True: the caller makes the driver call now, and then calls
+ * call_inline_end. No call may while a trace is written or a stream captures. A stream with a queue
+ * takes it if vhq_begin_fast says so; another one, if its activity counts and its context has
+ * nothing buffered. */
+static inline __attribute__((always_inline)) bool call_inline_begin(struct call_inline *c,
+                                                                    struct shim_stream *s)
 {
     if (!s || trace_on() || capture_any())
         return false;
@@ -91,8 +92,9 @@ static inline bool call_untimed(struct call_inline *c, const struct shim_stream 
         c->flags |= VHQ_ALONE;
     return estimate_first_done(e);
 }
-static inline __attribute__((always_inline)) CUresult call_end(struct call_inline *c,
-                                                               struct shim_stream *s, CUresult r)
+static inline __attribute__((always_inline)) CUresult call_inline_end(struct call_inline *c,
+                                                                      struct shim_stream *s,
+                                                                      CUresult r)
 {
     bool went = likely(r == CUDA_SUCCESS);
     c->epoch = went ? schedule_end(s, c->epoch, c->kernel) : 0;
@@ -118,11 +120,11 @@ CUresult call_sync(struct call *c, struct shim_stream *s);
 
 /* Notes that a stream is about to wait for something that comes later, from this program or another
  * one. The word is not 0 from then on (vhq_config.stands). */
-extern _Atomic uint32_t call_stands;
-void call_note_stands(void);
-static inline bool call_stands_any(void)
+extern _Atomic uint32_t external_wait_seen;
+void external_wait_note(void);
+static inline bool external_wait_ever(void)
 {
-    return atomic_load_explicit(&call_stands, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&external_wait_seen, memory_order_relaxed) != 0;
 }
 
 #endif

@@ -46,7 +46,7 @@ static void publish_queues(struct shim_context *ctx, struct page_counters *c)
     struct vhq_stats now, *before = &ctx->published;
     /* After a fault no more markers come, and a reset lets the driver free their words. Nothing is
      * in flight any more, and what is buffered will not run: no other process is held for it. */
-    if (context_spoilt(ctx)) {
+    if (context_unusable(ctx)) {
         if (MUTANT(failed_in_flight))
             return;
         add(&c->in_flight, 0, before->in_flight_now);

@@ -13,14 +13,14 @@ static void drain_stream(struct shim_stream *s, bool boost, void (*drain)(struct
     struct vhq_set *set = s->ctx->set;
     if (!set || vhq_set_empty(set))
         return;
-    context_enter(s->ctx);
+    context_get(s->ctx);
     /* The legacy stream completes after the blocking ones. Those come and go under the list's lock,
      * and no lock is held while waiting, so the set drains them. */
     if (s->kind == VHQ_LEGACY)
         vhq_set_drain(set, VHQ_DRAIN_LEGACY, boost);
     else if (s->q)
         drain(s->q, boost);
-    context_leave(s->ctx);
+    context_put(s->ctx);
 }
 
 void drain_legacy_order(struct shim_stream *s)
@@ -37,9 +37,9 @@ void drain_before_legacy(struct shim_stream *legacy)
     struct vhq_set *set = legacy->ctx->set;
     if (!set || vhq_set_empty(set) || vhq_set_blocking_empty(set))
         return;
-    context_enter(legacy->ctx);
+    context_get(legacy->ctx);
     vhq_set_drain(set, VHQ_DRAIN_UNBLOCKED, thread_boosts(legacy));
-    context_leave(legacy->ctx);
+    context_put(legacy->ctx);
 }
 
 /* A record on a stream that is never held replaces one for which buffered waits may still wait.
@@ -47,36 +47,36 @@ void drain_before_legacy(struct shim_stream *legacy)
 void drain_displaced(struct vhq_fence *fence)
 {
     vhq_fence_drain(fence, true);
-    if (!drain_nothing())
+    if (!nothing_buffered())
         drain_all(true);
 }
 
-void drain_record(struct shim_event *ev)
+void drain_event(struct shim_event *ev)
 {
     bool waited;
-    struct vhq_fence *old = event_swap(ev, NULL, &waited);
+    struct vhq_fence *old = event_fence_swap(ev, NULL, &waited);
     if (old && (waited || !vhq_fence_submitted(old)))
         drain_displaced(old);
     vhq_fence_put(old);
 }
 
-void drain_recorded(CUevent event)
+void drain_before_record(CUevent event)
 {
     struct shim_event *ev = event_find(event);
     if (!ev)
         return;
-    drain_record(ev);
+    drain_event(ev);
     event_note(ev, NULL, 0);
 }
 
 void drain_sync_stream(struct shim_stream *s, bool boost)
 {
     drain_stream(s, boost, vhq_drain_for_end);
-    if (!s->q || capture_any() || context_spoilt(s->ctx))
+    if (!s->q || capture_any() || context_unusable(s->ctx))
         return;
-    context_enter(s->ctx);
+    context_get(s->ctx);
     vhq_sync(s->q, boost);
-    context_leave(s->ctx);
+    context_put(s->ctx);
 }
 
 static bool context_boost(const struct shim_context *ctx)
@@ -98,7 +98,7 @@ void drain_context(struct shim_context *ctx, bool boost)
 
 static void sync_each(struct shim_context *ctx, void *user)
 {
-    if (ctx->set && !context_spoilt(ctx))
+    if (ctx->set && !context_unusable(ctx))
         vhq_set_sync(ctx->set, context_boost(ctx));
 }
 
@@ -140,9 +140,9 @@ void drain_stream_unblocked(struct shim_stream *s)
 {
     if (vhq_set_empty(s->ctx->set))
         return;
-    context_enter(s->ctx);
+    context_get(s->ctx);
     vhq_drain_unblocked(s->q, thread_boosts(s));
-    context_leave(s->ctx);
+    context_put(s->ctx);
 }
 
 void drain_all(bool boost)
@@ -152,16 +152,16 @@ void drain_all(bool boost)
     context_each(drain_each, &boost);
 }
 
-static void look_idle(struct shim_context *ctx, void *user)
+static void idle_each(struct shim_context *ctx, void *user)
 {
     if (ctx->set && !vhq_set_empty(ctx->set))
         *(bool *)user = false;
 }
 
-bool drain_nothing(void)
+bool nothing_buffered(void)
 {
     bool nothing = true;
-    context_each(look_idle, &nothing);
+    context_each(idle_each, &nothing);
     return nothing;
 }
 
@@ -183,7 +183,7 @@ void shim_drain(enum drain_scope scope)
         return;
     if (scope == DRAIN_UNKNOWN || scope == DRAIN_UNKNOWN_BEGIN) {
         /* An unknown function may put work into any stream, free memory, or switch contexts. */
-        context_switched();
+        context_cache_clear();
         if (MUTANT(unknown_undrained))
             return;
         context_each(count_foreign, NULL);
@@ -202,7 +202,7 @@ void shim_drain(enum drain_scope scope)
             context_each(context_finish, NULL);
         return;
     }
-    if (!(ctx = context_known()))
+    if (!(ctx = context_current_known()))
         return;
     atomic_fetch_add(&ctx->foreign, 1);
     if (scope == DRAIN_LEGACY)

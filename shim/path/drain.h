@@ -22,7 +22,7 @@ void drain_all_unblocked(void);
 /* The same for one stream that has a vHQ, and for what CUDA orders before it. */
 void drain_stream_unblocked(struct shim_stream *s);
 /* True if nothing is buffered in any context. */
-bool drain_nothing(void);
+bool nothing_buffered(void);
 
 /* Submit what blocking streams have buffered. This is for a call in their legacy stream that waits
  * for nothing natively, and overtakes what the legacy stream itself has buffered. */
@@ -37,8 +37,8 @@ void drain_siblings(struct shim_context *ctx);
 void drain_displaced(struct vhq_fence *fence);
 struct shim_event;
 /* Submit a buffered earlier record of the event, and the waits for it, before what follows. */
-void drain_record(struct shim_event *ev);
+void drain_event(struct shim_event *ev);
 /* The same, before something other than a record of a stream records the event at once. */
-void drain_recorded(CUevent event);
+void drain_before_record(CUevent event);
 
 #endif

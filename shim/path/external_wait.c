@@ -283,13 +283,13 @@ static void asked_look(void)
     asking.progress = progress;
 }
 
-bool external_wait_any(void)
+bool external_wait_pending(void)
 {
     return atomic_load_explicit(&watched, memory_order_relaxed) ||
            atomic_load_explicit(&asked, memory_order_relaxed);
 }
 
-void external_wait_look(void)
+void external_wait_poll(void)
 {
     asked_look();
     bool tracked;

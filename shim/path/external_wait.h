@@ -35,8 +35,8 @@ static inline void external_wait_follow(const struct shim_stream *s,
         external_wait_across(s->ctx->gpu->index, source->ctx->gpu->index);
 }
 /* Looks at all waits. The client's thread calls it every tick. */
-void external_wait_look(void);
-/* True if external_wait_look has something to look at. Any thread. */
-bool external_wait_any(void);
+void external_wait_poll(void);
+/* True if external_wait_poll has something to look at. Any thread. */
+bool external_wait_pending(void);
 
 #endif

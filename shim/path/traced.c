@@ -157,7 +157,7 @@ static void read_some(uint32_t most)
     "waits"
 
 /* Without the lock it does nothing: waiting could mean waiting for another thread's driver call. */
-void traced_finish(void)
+void traced_reap(void)
 {
     if (!trace_on() || pthread_mutex_trylock(&lock) != 0)
         return;
@@ -209,7 +209,7 @@ static struct timing *timing_take(const struct shim_context *ctx, CUstream strea
 }
 
 struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
-                            const struct traced_who *who)
+                            const struct traced_label *who)
 {
     struct timing *t;
 
@@ -258,5 +258,5 @@ void traced_wait(const char *name, uint64_t from_ns)
 
     r.copy.took_ns = trace_elapsed_ns(from_ns);
     trace_put(&r);
-    traced_finish();
+    traced_reap();
 }

@@ -15,17 +15,17 @@ struct shim_context;
 struct timing;
 
 /* What records say about a call. */
-struct traced_who {
+struct traced_label {
     uint32_t stream, name, op; /* as records have them */
     uint16_t level;
 };
 
 /* Reads the timings that are complete: at exit, and after waits. */
-void traced_finish(void);
+void traced_reap(void);
 
 /* Around a driver call in `stream` of the context `ctx`. NULL: this call is not timed. */
 struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
-                            const struct traced_who *who);
+                            const struct traced_label *who);
 void traced_end(struct timing *t, CUstream stream, CUresult result);
 
 /* Around a call that waits, with the result `r`. traced_from: 0 where no trace is written. */

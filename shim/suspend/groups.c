@@ -18,7 +18,7 @@ const char *const groups_way_names[GROUPS_WAYS] = {"schedule", "timeslice"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool ended; /* under `lock` */
-static _Atomic uint32_t gave_way;
+static _Atomic uint32_t yield_count;
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
@@ -174,7 +174,7 @@ int groups_stop(const uint8_t uuid[16], enum groups_way way)
         if (!atomic_load(&o->scheduled) || o->stopped)
             continue;
         /* Counted as stopped before it is: from then on calls that change groups come to
-         * groups_give_way first. */
+         * groups_yield first. */
         atomic_fetch_add(&objects_stopped, 1);
         rc = -EBUSY;
         if (!atomic_load(&objects_changing))
@@ -198,7 +198,7 @@ static int group_slice(struct object *o, uint64_t us)
     struct nvrm_timeslice was = {o->original_us};
     int rc = o->stopped ? -EBUSY : 0;
 
-    if (rc == 0 && !o->standing_us)
+    if (rc == 0 && !o->override_us)
         rc = control(o, NVRM_GROUP_GET_TIMESLICE, &was, sizeof(was));
     if (rc == 0)
         rc = timeslice_set(o, us ? us : was.us);
@@ -206,7 +206,7 @@ static int group_slice(struct object *o, uint64_t us)
         return 0; /* the driver is just freeing the group */
     if (rc == 0) {
         o->original_us = was.us;
-        o->standing_us = us;
+        o->override_us = us;
     }
     return rc;
 }
@@ -222,14 +222,14 @@ static int slice(const uint8_t uuid[16], uint64_t us)
     for (struct object *o = NULL; !changing && (o = group_next(o, uuid));) {
         if (us && !atomic_load(&o->scheduled))
             continue;
-        int one = o->standing_us == us ? 0 : group_slice(o, us);
+        int one = o->override_us == us ? 0 : group_slice(o, us);
         rc = rc == 0 || rc == -ENOENT ? one : rc;
     }
     atomic_fetch_sub(&objects_stopped, 1);
     return rc;
 }
 
-int groups_slice(const uint8_t uuid[16], uint64_t us)
+int groups_set_slice(const uint8_t uuid[16], uint64_t us)
 {
     pthread_mutex_lock(&lock);
     int rc = ended ? -ENOENT : slice(uuid, us);
@@ -237,7 +237,7 @@ int groups_slice(const uint8_t uuid[16], uint64_t us)
     return rc;
 }
 
-int groups_go(const uint8_t uuid[16])
+int groups_resume(const uint8_t uuid[16])
 {
     pthread_mutex_lock(&lock);
     int rc = go(uuid);
@@ -245,18 +245,18 @@ int groups_go(const uint8_t uuid[16])
     return rc;
 }
 
-uint32_t groups_gave_way(void)
+uint32_t groups_yield_count(void)
 {
-    return atomic_load(&gave_way);
+    return atomic_load(&yield_count);
 }
 
-void groups_give_way(void)
+void groups_yield(void)
 {
     int saved = errno;
 
     pthread_mutex_lock(&lock);
     go(NULL);
-    atomic_fetch_add(&gave_way, 1);
+    atomic_fetch_add(&yield_count, 1);
     pthread_mutex_unlock(&lock);
     errno = saved;
 }

@@ -39,13 +39,13 @@ uint32_t groups_count(const uint8_t uuid[16]);
  * manager's answer. If one does not stop, all of them go on. */
 int groups_stop(const uint8_t uuid[16], enum groups_way way);
 /* Lets them go on as they were. Returns as groups_stop; does nothing where none is stopped. */
-int groups_go(const uint8_t uuid[16]);
+int groups_resume(const uint8_t uuid[16]);
 /* Gives the groups on the run list time slices of so many microseconds; 0: gives all groups the
  * slices of before. The manager rounds. No call for a group that has that slice. If one fails, the
  * others are tried; returns the first failure as groups_stop does, -EBUSY for a stopped group. */
-int groups_slice(const uint8_t uuid[16], uint64_t us);
+int groups_set_slice(const uint8_t uuid[16], uint64_t us);
 /* How often groups went on because a driver call needed it. */
-uint32_t groups_gave_way(void);
+uint32_t groups_yield_count(void);
 /* All go on with the slices that they had, and none is stopped from then on. */
 void groups_end(void);
 

@@ -120,7 +120,7 @@ static void alloc_learn(int fd, const struct nvrm_alloc *call, uint32_t bytes)
     o->dev = file.st_dev;
     o->ino = file.st_ino;
     o->stopped = o->named = false;
-    o->standing_us = o->original_us = 0;
+    o->override_us = o->original_us = 0;
     atomic_store_explicit(&o->scheduled, false, memory_order_relaxed);
     atomic_store_explicit(&o->state, OBJECT_LIVE, memory_order_release);
 }
@@ -193,7 +193,7 @@ static int ioctl_managed(int fd, unsigned long request, void *arg)
     if (changes) {
         atomic_fetch_add(&objects_changing, 1);
         if (unlikely(atomic_load(&objects_stopped)))
-            groups_give_way();
+            groups_yield();
     }
     int rc = objects_ioctl(fd, request, arg), saved = errno;
     if (seen && rc == 0) {

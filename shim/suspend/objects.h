@@ -23,10 +23,11 @@ struct object {
     _Atomic bool scheduled; /* on the run list, as the driver wants */
     /* Under the lock of groups.c: */
     bool stopped, named;
-    uint8_t way;                       /* enum groups_way: how it was stopped */
-    uint64_t slice_us;                 /* before it was stopped */
-    uint64_t standing_us, original_us; /* by groups_slice, and before that; 0: none, not asked */
-    uint8_t uuid[16];                  /* of a subdevice with `named` set */
+    uint8_t way;       /* enum groups_way: how it was stopped */
+    uint64_t slice_us; /* before it was stopped */
+    uint64_t override_us,
+        original_us;  /* by groups_set_slice, and before that; 0: none, not asked */
+    uint8_t uuid[16]; /* of a subdevice with `named` set */
 };
 extern struct object objects[OBJECTS];
 /* Calls under way that change groups, and stopped groups (for groups.c). The driver's threads write
@@ -41,6 +42,6 @@ extern char objects_version[64];
 int objects_ioctl(int fd, unsigned long request, void *arg);
 
 /* In groups.c: lets stopped groups go on, before a call that changes them. */
-void groups_give_way(void);
+void groups_yield(void);
 
 #endif

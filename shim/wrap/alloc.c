@@ -9,7 +9,7 @@
 
 static __attribute__((noinline)) bool frees_drained(void)
 {
-    struct shim_context *ctx = thread_bypasses() ? NULL : context_known();
+    struct shim_context *ctx = thread_bypasses() ? NULL : context_current_known();
     if (ctx)
         drain_context(ctx, false); /* the second try then finds what buffered frees gave back */
     return ctx;
@@ -68,7 +68,7 @@ static CUresult alloc_queued(const struct alloc *a, struct shim_stream *s)
         return CUDA_SUCCESS;
     if (unlikely(block_freed_bytes() > BLOCK_FREED_MOST) && !MUTANT(allocation_ahead))
         drain_all_unblocked();
-    else if (unlikely(call_stands_any()) && !MUTANT(allocation_waits_for_itself))
+    else if (unlikely(external_wait_ever()) && !MUTANT(allocation_waits_for_itself))
         drain_stream_unblocked(s);
     CUresult r = alloc_ahead(a, s);
     if (r == CUDA_SUCCESS)
@@ -165,8 +165,8 @@ BOTH(cuMemFreeAsync, (CUdeviceptr, at), (CUstream, stream))
     }
     block_forget(at);
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE};
-    if (call_begin(&at_once, s))
-        return call_end(&at_once, s, gone(REAL(cuMemFreeAsync)(at, stream)));
+    if (call_inline_begin(&at_once, s))
+        return call_inline_end(&at_once, s, gone(REAL(cuMemFreeAsync)(at, stream)));
     struct call c = {.now = free_now, .args = &f, .name = "cuMemFreeAsync"};
     return call_on(&c, s);
 }

@@ -22,17 +22,17 @@ static int begin_now(void *args)
         return (int)b->call(b->args);
     bool apart = b->known->kind == VHQ_NONBLOCKING;
     if (!apart)
-        capture_shut(b->known->ctx->legacy);
-    capture_shut(b->known);
+        capture_begin_lock(b->known->ctx->legacy);
+    capture_begin_lock(b->known);
     atomic_fetch_add(&capture_count, 1);
     CUresult r = b->call(b->args);
     if (r == CUDA_SUCCESS)
         capture_begun(b->known);
     else
         atomic_fetch_sub(&capture_count, 1);
-    capture_open(b->known);
+    capture_begin_unlock(b->known);
     if (!apart)
-        capture_open(b->known->ctx->legacy);
+        capture_begin_unlock(b->known->ctx->legacy);
     return (int)r;
 }
 

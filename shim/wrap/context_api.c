@@ -11,13 +11,13 @@
 
 /* ---- current contexts --------------------------------------------------------------------- */
 
-WRAPPED(cuCtxPopCurrent, context_switched(), , (CUcontext *, ctx))
-WRAPPED(cuCtxPopCurrent_v2, context_switched(), , (CUcontext *, ctx))
+WRAPPED(cuCtxPopCurrent, context_cache_clear(), , (CUcontext *, ctx))
+WRAPPED(cuCtxPopCurrent_v2, context_cache_clear(), , (CUcontext *, ctx))
 
 /* `handle`: the context that is current from now on. */
 #define ENTER(sym, handle, ...)                                                                    \
-    WRAPPED(sym, context_switched(),                                                               \
-            if (r == CUDA_SUCCESS && !thread_bypasses()) context_entered(handle), __VA_ARGS__)
+    WRAPPED(sym, context_cache_clear(),                                                            \
+            if (r == CUDA_SUCCESS && !thread_bypasses()) context_announce(handle), __VA_ARGS__)
 ENTER(cuCtxSetCurrent, ctx, (CUcontext, ctx))
 ENTER(cuCtxPushCurrent, ctx, (CUcontext, ctx))
 ENTER(cuCtxPushCurrent_v2, ctx, (CUcontext, ctx))
@@ -32,7 +32,7 @@ ENTER(cuCtxCreate_v4, *ctx, (CUcontext *, ctx), (CUctxCreateParams *, params),
 
 static void closing(CUcontext handle)
 {
-    context_switched();
+    context_cache_clear();
     struct shim_context *ctx = thread_bypasses() ? NULL : context_find(handle);
     if (!ctx)
         return;
@@ -44,7 +44,7 @@ static void closing(CUcontext handle)
 static CUresult closed(CUresult r)
 {
     memory_forget();
-    memory_registered_look();
+    memory_registered_prune();
     return r;
 }
 
@@ -63,7 +63,7 @@ static uint32_t count_down(_Atomic uint32_t *count)
 static void attached(CUcontext handle)
 {
     struct shim_context *ctx = context_find(handle);
-    context_switched();
+    context_cache_clear();
     if (ctx)
         atomic_fetch_add(&ctx->attached, 1);
 }
@@ -105,14 +105,14 @@ static struct shim_context *primary_of(CUdevice device)
 static void finish_each(struct shim_context *ctx, void *unused)
 {
     context_finish(ctx, NULL);
-    late_look(ctx); /* while there is a context */
-    gates_pause(ctx, true);
+    late_reap(ctx); /* while there is a context */
+    gates_pause_mirrors(ctx, true);
     context_park(ctx);
 }
 
 static void go_on_each(struct shim_context *ctx, void *unused)
 {
-    gates_pause(ctx, false);
+    gates_pause_mirrors(ctx, false);
     context_unpark(ctx);
 }
 

@@ -35,7 +35,7 @@ static void streams_wait(CUcontext handle)
 
 static void record_begins(CUevent event)
 {
-    struct shim_context *own = MUTANT(context_record_undrained) ? context_known() : NULL;
+    struct shim_context *own = MUTANT(context_record_undrained) ? context_current_known() : NULL;
     if (own)
         drain_context(own, false);
     everything_first(MUTANT(context_record_undrained));
@@ -46,8 +46,8 @@ static void record_begins(CUevent event)
 
 #define RECORDS(sym, type)                                                                         \
     WRAPPED(sym, record_begins(hEvent),                                                            \
-            if (r == CUDA_SUCCESS && !thread_bypasses()) event_recorded(hEvent), (type, hCtx),     \
-            (CUevent, hEvent))
+            if (r == CUDA_SUCCESS && !thread_bypasses()) event_clear_captured(hEvent),             \
+            (type, hCtx), (CUevent, hEvent))
 RECORDS(cuCtxRecordEvent, CUcontext)
 RECORDS(cuGreenCtxRecordEvent, CUgreenCtx)
 
@@ -59,7 +59,7 @@ static struct watch *wait_begins(CUcontext handle, CUevent event)
     const struct shim_event *ev = thread_bypasses() ? NULL : event_find(event);
     struct shim_context *ctx = ev && ev->interprocess ? context_find(handle) : NULL;
     if (ctx)
-        call_note_stands();
+        external_wait_note();
     return ctx && !MUTANT(context_waits_untold) ? external_wait_begin_context(ctx) : NULL;
 }
 

@@ -5,7 +5,7 @@
 #include "shim/wrap/op.h"
 #include "shim/path/pieces.h"
 
-#define GOES false /* within the device, or not known: the driver need not wait for it */
+#define NO_WAIT false /* within the device, or not known: the driver need not wait for it */
 
 #define SYNC_PIECE(sym, ...)                                                                       \
     (stream == CU_STREAM_PER_THREAD ? REAL(sym##_ptds)(__VA_ARGS__) : REAL(sym)(__VA_ARGS__))
@@ -24,26 +24,26 @@ OP_SYNC_CUT(cuMemcpyDtoH_v2, true, OP_COPY(ByteCount, false),
             CUT(cuMemcpyDtoH_v2, COPY_DOWN, dstHost, srcDevice), (void *, dstHost),
             (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpyDtoD_v2, CUdeviceptr, CUdeviceptr)
-OP_SYNC_CUT(cuMemcpyDtoD_v2, GOES, OP_COPY(ByteCount, true),
+OP_SYNC_CUT(cuMemcpyDtoD_v2, NO_WAIT, OP_COPY(ByteCount, true),
             CUT(cuMemcpyDtoD_v2, COPY_WITHIN, dstDevice, srcDevice), (CUdeviceptr, dstDevice),
             (CUdeviceptr, srcDevice), (size_t, ByteCount))
 PIECE(cuMemcpy, CUdeviceptr, CUdeviceptr)
 OP_SYNC_CUT(cuMemcpy, memory_copy_waits(dst, src), OP_UPLOAD(ByteCount),
             CUT(cuMemcpy, copy_way(dst, src), dst, src), (CUdeviceptr, dst), (CUdeviceptr, src),
             (size_t, ByteCount))
-OP_SYNC(cuMemcpyPeer, GOES, OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice),
+OP_SYNC(cuMemcpyPeer, NO_WAIT, OP_COPY(ByteCount, false), (CUdeviceptr, dstDevice),
         (CUcontext, dstContext), (CUdeviceptr, srcDevice), (CUcontext, srcContext),
         (size_t, ByteCount))
-OP_SYNC(cuMemcpyDtoA_v2, GOES, OP_COPY(ByteCount, true), (CUarray, dstArray), (size_t, dstOffset),
-        (CUdeviceptr, srcDevice), (size_t, ByteCount))
-OP_SYNC(cuMemcpyAtoD_v2, GOES, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
+OP_SYNC(cuMemcpyDtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
+        (size_t, dstOffset), (CUdeviceptr, srcDevice), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoD_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUdeviceptr, dstDevice),
         (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
-OP_SYNC(cuMemcpyHtoA_v2, GOES, OP_UPLOAD(ByteCount), (CUarray, dstArray), (size_t, dstOffset),
+OP_SYNC(cuMemcpyHtoA_v2, NO_WAIT, OP_UPLOAD(ByteCount), (CUarray, dstArray), (size_t, dstOffset),
         (const void *, srcHost), (size_t, ByteCount))
 OP_SYNC(cuMemcpyAtoH_v2, true, OP_COPY(ByteCount, false), (void *, dstHost), (CUarray, srcArray),
         (size_t, srcOffset), (size_t, ByteCount))
-OP_SYNC(cuMemcpyAtoA_v2, GOES, OP_COPY(ByteCount, true), (CUarray, dstArray), (size_t, dstOffset),
-        (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
+OP_SYNC(cuMemcpyAtoA_v2, NO_WAIT, OP_COPY(ByteCount, true), (CUarray, dstArray),
+        (size_t, dstOffset), (CUarray, srcArray), (size_t, srcOffset), (size_t, ByteCount))
 
 static size_t bytes_2d(const CUDA_MEMCPY2D *c)
 {
@@ -75,9 +75,9 @@ OP_SYNC(cuMemcpy3DPeer, WAITS_INTO(pCopy), OP_COPY(bytes_3d(pCopy), false),
         (const CUDA_MEMCPY3D_PEER *, pCopy))
 
 #define MEMSET(bits, type)                                                                         \
-    OP_SYNC(cuMemsetD##bits##_v2, GOES, OP_COPY(N * sizeof(type), true), (CUdeviceptr, dstDevice), \
-            (type, value), (size_t, N))                                                            \
-    OP_SYNC(cuMemsetD2D##bits##_v2, GOES, OP_COPY(Width * Height * sizeof(type), true),            \
+    OP_SYNC(cuMemsetD##bits##_v2, NO_WAIT, OP_COPY(N * sizeof(type), true),                        \
+            (CUdeviceptr, dstDevice), (type, value), (size_t, N))                                  \
+    OP_SYNC(cuMemsetD2D##bits##_v2, NO_WAIT, OP_COPY(Width * Height * sizeof(type), true),         \
             (CUdeviceptr, dstDevice), (size_t, dstPitch), (type, value), (size_t, Width),          \
             (size_t, Height))
 MEMSET(8, unsigned char)

@@ -59,7 +59,7 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
     struct shim_event *ev = thread_bypasses() ? NULL : event_find(hEvent);
     if (!ev)
         return REAL(cuEventQuery)(hEvent);
-    struct event_seen seen = event_see(ev);
+    struct event_seen seen = event_snapshot(ev);
     CUresult r;
     if ((!MUTANT(event_query_early) && event_buffered(ev)) || event_late()) {
         /* A capture may forbid this call, which then spoils the capture. So the driver is asked. */
@@ -75,7 +75,7 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
             external_wait_asked(ctx);
     }
     if (MUTANT(event_epoch_late))
-        seen = event_see(ev);
+        seen = event_snapshot(ev);
     if (r == CUDA_SUCCESS)
         event_completed(ev, &seen);
     return event_result(ev, r);
@@ -87,8 +87,8 @@ static CUresult event_synchronize(CUevent hEvent)
     if (!ev)
         return REAL(cuEventSynchronize)(hEvent);
     bool captures = capture_any();
-    struct event_seen seen = event_see(ev);
-    struct vhq_fence *fence = event_fence(ev, false);
+    struct event_seen seen = event_snapshot(ev);
+    struct vhq_fence *fence = event_fence_get(ev, false);
     if (fence && seen.stream && !MUTANT(event_sync_undrained))
         vhq_fence_drain(fence, thread_boosts(seen.stream));
     vhq_fence_put(fence);
@@ -155,8 +155,8 @@ static bool destroy_later(struct shim_event *ev, struct vhq_fence *fence)
 static CUresult event_destroy(CUevent handle)
 {
     struct shim_event *ev = thread_bypasses() ? NULL : event_find(handle);
-    struct vhq_fence *fence = ev ? event_fence(ev, false) : NULL;
-    bool pending = fence && (!vhq_fence_submitted(fence) || (ev->waited && !drain_nothing()));
+    struct vhq_fence *fence = ev ? event_fence_get(ev, false) : NULL;
+    bool pending = fence && (!vhq_fence_submitted(fence) || (ev->waited && !nothing_buffered()));
     if (pending)
         pending = !MUTANT(event_destroy_early) && destroy_later(ev, fence);
     vhq_fence_put(fence);

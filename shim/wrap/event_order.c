@@ -43,7 +43,7 @@ static CUresult record_queued(struct call *c, struct shim_stream *s, struct shim
     /* One reference is the event's, and another thread that records it may drop that one at
      * once. */
     c->req.signals = vhq_fence_get(fence);
-    c->req.displaces = event_swap(ev, fence, &waited);
+    c->req.displaces = event_fence_swap(ev, fence, &waited);
     if (!fence || ev->interprocess)
         c->req.flags |= VHQ_MUST_INLINE;
     CUresult r = call_on(c, s);
@@ -57,7 +57,7 @@ static CUresult record_unqueued(struct call *c, struct shim_stream *s, struct sh
     struct vhq_fence *old = NULL;
     bool waited = false;
     if (unlikely(atomic_load_explicit(&ev->fence, memory_order_relaxed)))
-        old = event_swap(ev, NULL, &waited);
+        old = event_fence_swap(ev, NULL, &waited);
     if (old && (waited || !vhq_fence_submitted(old)))
         c->req.displaces = old;
     CUresult r = call_on(c, s);
@@ -83,8 +83,8 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     if (likely(!flags) && record_unfenced(ev, s)) {
         struct call_inline at_once = {.flags = VHQ_UNCOUNTED};
         event_unseal(ev);
-        if (call_begin(&at_once, s)) {
-            CUresult r = call_end(&at_once, s, REAL(cuEventRecord)(event, stream));
+        if (call_inline_begin(&at_once, s)) {
+            CUresult r = call_inline_end(&at_once, s, REAL(cuEventRecord)(event, stream));
             event_note(ev, s, at_once.epoch);
             return r;
         }
@@ -104,7 +104,7 @@ static CUresult event_record(CUevent event, CUstream stream, unsigned flags, boo
     if (captures) {
         /* A buffered record would come behind the one that the capture takes, and undo it. */
         if (!MUTANT(capture_before_record))
-            drain_record(ev);
+            drain_event(ev);
         return call_on(&c, NULL);
     }
     /* What the driver refuses at the call must not be deferred: an event of another context, and
@@ -164,10 +164,10 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
     CUresult r;
     if (likely(!flags) && wait_unfenced(ev)) {
         struct call_inline at_once = {.flags = VHQ_UNCOUNTED};
-        seen = event_see(ev);
+        seen = event_snapshot(ev);
         external_wait_follow(s, seen.stream);
-        if (call_begin(&at_once, s)) {
-            r = call_end(&at_once, s, REAL(cuStreamWaitEvent)(stream, event, 0));
+        if (call_inline_begin(&at_once, s)) {
+            r = call_inline_end(&at_once, s, REAL(cuStreamWaitEvent)(stream, event, 0));
             wait_note(s, at_once.epoch, ev, &seen);
             return r;
         }
@@ -183,7 +183,7 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
         return call_unknown(&c, s, event);
     if (capture_active(s)) {
         if (!atomic_load(&ev->captured)) { /* the driver refuses it once it knows the record */
-            struct vhq_fence *fence = event_fence(ev, false);
+            struct vhq_fence *fence = event_fence_get(ev, false);
             if (fence)
                 vhq_fence_drain(fence, true);
             vhq_fence_put(fence);
@@ -201,9 +201,9 @@ BOTH(cuStreamWaitEvent, (CUstream, stream), (CUevent, event), (unsigned int, fla
     }
     if (flags)
         c.req.flags |= VHQ_MUST_INLINE;
-    seen = event_see(ev);
+    seen = event_snapshot(ev);
     external_wait_follow(s, seen.stream);
-    c.req.after = event_fence(ev, !!s->q);
+    c.req.after = event_fence_get(ev, !!s->q);
     r = call_on(&c, s);
     vhq_fence_put(c.req.after);
     wait_note(s, c.epoch, ev, &seen);

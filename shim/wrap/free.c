@@ -89,11 +89,11 @@ static void freeing(CUdeviceptr at)
     if (!at)
         return;
     going();
-    if (thread_bypasses() || !level_queues(level_lowest()))
+    if (thread_bypasses() || !level_has_queues(level_lowest()))
         return;
     block_forget(at);
     struct shim_context *owner =
-        MUTANT(free_drains_own_context) ? context_known() : memory_owner(at);
+        MUTANT(free_drains_own_context) ? context_current_known() : memory_owner(at);
     if (owner)
         drain_sync_context(owner);
 }

@@ -104,7 +104,7 @@ static CUresult graph_queue(struct graph_call *a, struct call *c, struct shim_st
     a->level = s->level;
     struct vhq_fence *fence = vhq_fence_new();
     c->req.signals = vhq_fence_get(fence); /* as for events: see event_order.c */
-    c->req.after = exec_swap(a->exec, fence);
+    c->req.after = exec_fence_swap(a->exec, fence);
     c->req.flags = c->req.signals && !events && a->upload ? VHQ_UNCOUNTED : 0;
     /* The first launch goes inline: there the driver finds what is wrong with a graph. */
     if (!c->req.signals || events ||
@@ -130,7 +130,7 @@ static CUresult graph_unqueued(const struct graph_call *a, struct call *c, struc
     if (unlikely(atomic_load_explicit(&event_nodes_seen, memory_order_relaxed)) ||
         (exec && exec->memory))
         drain_all(true);
-    c->req.after = exec && !MUTANT(graph_unqueued_overtakes) ? exec_swap(exec, NULL) : NULL;
+    c->req.after = exec && !MUTANT(graph_unqueued_overtakes) ? exec_fence_swap(exec, NULL) : NULL;
     c->req.flags |= waits_flag(a);
     CUresult r = call_on(c, s);
     vhq_fence_put(c->req.after);
@@ -147,9 +147,10 @@ static int wide_now(void *args)
 {
     struct graph_call *a = args;
     bool queued = a->known->q;
-    a->again = queued && a->rounds++ < ROUNDS && asides_held(a->exec->asides, a->known->level);
+    a->again = queued && a->rounds++ < ROUNDS &&
+               other_devices_held(a->exec->other_devices, a->known->level);
     return a->again ? CUDA_ERROR_NOT_PERMITTED
-                    : (int)asides_launch(a->exec->asides, a->known, graph_run, a);
+                    : (int)other_devices_launch(a->exec->other_devices, a->known, graph_run, a);
 }
 
 static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_stream *s)
@@ -160,28 +161,28 @@ static CUresult wide_submit(struct graph_call *a, struct call *c, struct shim_st
     c->run = NULL;
     if (!s->q) {
         r = graph_unqueued(a, c, s);
-        asides_joined(a->exec->asides, s, c->epoch);
+        other_devices_join(a->exec->other_devices, s, c->epoch);
         return r;
     }
-    asides_lock(s->level);
+    other_devices_lock(s->level);
     do {
-        asides_wait(a->exec->asides, s->level);
+        other_devices_wait(a->exec->other_devices, s->level);
         a->again = false;
         r = graph_queue(a, c, s);
     } while (a->again);
-    asides_joined(a->exec->asides, s, c->epoch);
-    asides_unlock(s->level);
+    other_devices_join(a->exec->other_devices, s, c->epoch);
+    other_devices_unlock(s->level);
     return r;
 }
 
 /* True if the launch reaches other devices. A launch that is captured goes nowhere yet. */
 static bool wide(struct graph_call *a, const struct shim_stream *s)
 {
-    if (likely(!atomic_load_explicit(&asides_seen, memory_order_relaxed)) || !s || a->upload ||
-        capture_active(s))
+    if (likely(!atomic_load_explicit(&other_devices_seen, memory_order_relaxed)) || !s ||
+        a->upload || capture_active(s))
         return false;
     a->exec = exec_find(a->handle);
-    return a->exec && a->exec->asides;
+    return a->exec && a->exec->other_devices;
 }
 
 /* ---- the call ------------------------------------------------------------------------------ */
@@ -219,10 +220,10 @@ static CUresult graph_submit(struct graph_call *a, bool ptds)
         return wide_submit(a, &c, s);
     a->exec = NULL;
     if (!atomic_load_explicit(&event_nodes_seen, memory_order_relaxed) && likely(!a->waits) && s &&
-        (!s->q || graph_alike(a, &at_once, s)) && call_begin(&at_once, s)) {
+        (!s->q || graph_alike(a, &at_once, s)) && call_inline_begin(&at_once, s)) {
         if (a->exec)
             estimate_count(&a->exec->estimate);
-        return call_end(&at_once, s, (CUresult)graph_run(a));
+        return call_inline_end(&at_once, s, (CUresult)graph_run(a));
     }
     if (!s || capture_active(s))
         return call_on(&c, s);
@@ -260,7 +261,7 @@ static void destroy_end(const struct late *what, bool alive)
 {
     if (alive)
         exec_destroy(what->handle);
-    exec_put(what->user);
+    exec_free(what->user);
 }
 
 static bool destroy_later(struct exec *e, CUgraphExec handle, struct vhq_fence *fence)
@@ -277,7 +278,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     struct exec *e = thread_bypasses() ? NULL : exec_find(hGraphExec);
     if (!e)
         return exec_destroy(hGraphExec);
-    struct vhq_fence *fence = exec_swap(e, NULL);
+    struct vhq_fence *fence = exec_fence_swap(e, NULL);
     bool pending = fence && !vhq_fence_submitted(fence) && !MUTANT(exec_destroy_early);
     exec_remove(e);
     if (pending)
@@ -285,6 +286,6 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
     vhq_fence_put(fence);
     if (pending)
         return CUDA_SUCCESS;
-    exec_put(e);
+    exec_free(e);
     return exec_destroy(hGraphExec);
 }

@@ -23,13 +23,13 @@ static void exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
             e->kernels_ns = n.est_ns;
             e->memory = n.memory && !MUTANT(graph_memory_unordered);
             e->copy = ctx->set ? graph_copy_new(ctx, graph, &n, flags) : NULL;
-            e->asides = asides_new(&n);
+            e->other_devices = other_devices_new(&n);
         }
         graph_nodes_free(&n);
         context_pop(scope);
     }
     if (ctx && !MUTANT(graph_waits_unordered)) {
-        bool waits = graph_nodes_wait(graph);
+        bool waits = graph_nodes_may_wait(graph);
         struct exec *e = waits ? exec_of(*handle) : exec_find(*handle);
         if (e)
             e->waits = waits;

@@ -55,7 +55,7 @@ EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
     struct shim_stream *s = call_stream(&stream, false);
     if (!s)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (stream_special(stream))
+    if (stream_is_default(stream))
         return CUDA_ERROR_NOT_SUPPORTED;
     if (capture_active(s))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -69,7 +69,7 @@ EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
         CUstream handle = s->handle;
         struct shim_context *ctx = s->ctx;
         int keep = thread_level_wanted;
-        context_enter(ctx);
+        context_get(ctx);
         bool captures = capture_active(s);
         stream_leave(s);
         if (s->q)
@@ -78,7 +78,7 @@ EXPORT CUresult cutin_stream_set_level(CUstream stream, unsigned int level)
         thread_level_wanted = (int)level;
         stream_created(handle);
         thread_level_wanted = keep;
-        context_leave(ctx);
+        context_put(ctx);
     }
     return r;
 }

@@ -28,7 +28,7 @@ struct host_call {
 
 /* `met` says how far the function is, or holds the epoch of the call that brought it. The epoch is
  * known only once the call was made, and the function may have returned by then. */
-#define MET_NOBODY   0
+#define MET_NEITHER  0
 #define MET_RUNS     UINT64_MAX
 #define MET_RAN      (UINT64_MAX - 1)
 #define MET_GONE     (UINT64_MAX - 2) /* it is never run */
@@ -40,8 +40,8 @@ struct host_call {
 static uint64_t trampoline_enter(struct trampoline *t)
 {
     uint64_t epoch = atomic_exchange(&t->met, MET_RUNS);
-    if (epoch != MET_NOBODY && epoch < MET_NO_EPOCH)
-        schedule_last(t->stream, epoch);
+    if (epoch != MET_NEITHER && epoch < MET_NO_EPOCH)
+        schedule_all_but_last(t->stream, epoch);
     if (t->stream->tracked && !MUTANT(function_waits_untold))
         external_wait_thread_begins(t->stream->ctx, t->stream, t);
     thread_in_callback++;
@@ -53,15 +53,15 @@ static void trampoline_leave(struct trampoline *t, uint64_t epoch)
 {
     thread_in_callback--;
     external_wait_thread_ends(t);
-    if (epoch == MET_NOBODY)
+    if (epoch == MET_NEITHER)
         epoch = atomic_exchange(&t->met, MET_RAN);
-    if (epoch != MET_RUNS && epoch != MET_NOBODY)
+    if (epoch != MET_RUNS && epoch != MET_NEITHER)
         pool_put(&trampolines, t);
 }
 
 static void trampoline_drop(struct trampoline *t)
 {
-    if (atomic_exchange(&t->met, MET_GONE) != MET_NOBODY)
+    if (atomic_exchange(&t->met, MET_GONE) != MET_NEITHER)
         pool_put(&trampolines, t);
 }
 
@@ -138,7 +138,7 @@ static CUresult trampoline_call(struct host_call *a, const struct trampoline *fr
     uint64_t epoch = c->epoch;
     uint64_t seen = atomic_exchange(&t->met, epoch ? epoch : MET_NO_EPOCH);
     if ((seen == MET_RUNS || seen == MET_RAN) && epoch)
-        schedule_last(s, epoch);
+        schedule_all_but_last(s, epoch);
     if (seen == MET_RAN || seen == MET_GONE)
         pool_put(&trampolines, t);
     return r;

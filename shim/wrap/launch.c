@@ -24,7 +24,7 @@ enum { MAX_ATTRIBUTES = 32, PREFERRED_CLUSTER = 11 /* an attribute, 12.8 */ };
 #define COMPLETION_EVENT ((CUlaunchAttributeID)12) /* from 12.3 on */
 
 /* The kernel, and where it goes. It comes first in a copy, as VHQ_LEARNS demands. */
-struct launched {
+struct launch_head {
     const struct vhq_learned *learned;
     CUstream stream;
     CUfunction function;
@@ -32,12 +32,12 @@ struct launched {
     enum launch_kind kind;
     struct estimate *estimate;
     struct shim_context *ctx;
-    struct traced_who who;
+    struct traced_label who;
 };
 
 /* A launch as the application made it. */
 struct launch {
-    struct launched k;
+    struct launch_head k;
     const CUlaunchConfig *config; /* LAUNCH_EX */
     void **params, **extra;
     const void *extra_data;
@@ -45,14 +45,14 @@ struct launch {
     struct shim_function *known; /* NULL: it goes straight to the driver */
     bool beside; /* of a real-time stream, timed while best effort may go beside it */
     uint64_t shape;
-    uint32_t room; /* see launch_room */
+    uint32_t room; /* see resident_blocks */
     bool accepted; /* the driver has accepted a launch of this shape */
     bool waits;    /* see waiting.h */
 };
 
 /* The copy. Behind it lie the attributes, then the parameters. */
 struct launch_copy {
-    struct launched k;
+    struct launch_head k;
     uint32_t attributes;
     uint32_t params; /* PARAMS_EXTRA: they are `extra` */
     uint32_t param_bytes;
@@ -64,8 +64,8 @@ struct launch_copy {
 /* ---- to the driver ------------------------------------------------------------------------ */
 
 /* Makes the call, perhaps between the events of a trace record and those of a function's sample. */
-static CUresult driver_launch(const struct launched *k, bool beside, const CUlaunchConfig *config,
-                              void **params, void **extra)
+static CUresult driver_launch(const struct launch_head *k, bool beside,
+                              const CUlaunchConfig *config, void **params, void **extra)
 {
     struct sample *sample = !k->estimate ? NULL
                             : beside
@@ -90,7 +90,7 @@ static CUresult driver_launch(const struct launched *k, bool beside, const CUlau
 }
 
 /* How many blocks of this shape fit the context's multiprocessors at a time. */
-static uint32_t launch_room(const struct launch *l)
+static uint32_t resident_blocks(const struct launch *l)
 {
     int each = 0, threads = (int)(l->k.block[0] * l->k.block[1] * l->k.block[2]);
     struct context_scope scope = context_push_other(l->k.ctx);
@@ -111,7 +111,7 @@ static int launch_now(void *args)
         if (!function_shape_known(l->known, l->shape, &room)) {
             function_accepted(l->known, l->k.ctx->base);
             function_cluster_ask(l->known, l->k.function, l->k.ctx->gpu);
-            function_shape_add(l->known, l->shape, launch_room(l));
+            function_shape_add(l->known, l->shape, resident_blocks(l));
         }
         function_seed(l->known, l->k.function, l->k.ctx->gpu);
     }
@@ -131,7 +131,7 @@ static int launch_run(void *payload)
         pointer[i] = params + copy->layout[i].offset;
     if (MUTANT(stale_parameters) && !packed && copy->params)
         memcpy(pointer, params, sizeof(*pointer));
-    const struct launched *k = &copy->k;
+    const struct launch_head *k = &copy->k;
     CUlaunchConfig config = {.gridDimX = k->grid[0],
                              .gridDimY = k->grid[1],
                              .gridDimZ = k->grid[2],
@@ -461,7 +461,7 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
             record.kernel.block[i] = (uint16_t)(l->k.block[i] <= UINT16_MAX ? l->k.block[i] : 0);
         }
         l->k.ctx = s->ctx;
-        l->k.who = (struct traced_who){s->id, record.name, record.kernel.op, (uint16_t)s->level};
+        l->k.who = (struct traced_label){s->id, record.name, record.kernel.op, (uint16_t)s->level};
         c.record = &record;
     }
     if (s && s->q)
@@ -475,11 +475,11 @@ static CUresult launch_submit(struct launch *l, struct shim_stream *s)
 static CUresult launch_go(struct launch *l, struct shim_stream *s)
 {
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE, .kernel = true};
-    if ((s && s->q) || !call_begin(&at_once, s))
+    if ((s && s->q) || !call_inline_begin(&at_once, s))
         return launch_submit(l, s);
     if (unlikely(s->pad))
         launch_note(l, s);
-    return call_end(&at_once, s, (CUresult)launch_now(l));
+    return call_inline_end(&at_once, s, (CUresult)launch_now(l));
 }
 
 #define LAUNCH                                                                                     \
@@ -524,7 +524,7 @@ static void launch_mutants(const struct shim_stream *s)
 }
 
 /* Most launches go at once and leave no record. True: the caller makes the driver call now, and
- * then calls call_end. Else the launch goes on with the shape that was found here. */
+ * then calls call_inline_end. Else the launch goes on with the shape that was found here. */
 static inline __attribute__((always_inline)) bool
 launch_begin(struct call_inline *c, CUfunction f, const unsigned grid[3], const unsigned block[3],
              unsigned shared, struct shim_stream *s, uint64_t *shape)
@@ -535,7 +535,7 @@ launch_begin(struct call_inline *c, CUfunction f, const unsigned grid[3], const 
         *shape = function_shape_plain(block, shared);
         e = launch_alike(c, f, grid, *shape, s);
     }
-    if (!s || s->pad || (s->q && !e) || !call_begin(c, s))
+    if (!s || s->pad || (s->q && !e) || !call_inline_begin(c, s))
         return false;
     if (e)
         estimate_count(e);
@@ -552,10 +552,10 @@ BOTH(cuLaunchKernel, LAUNCH, (void **, extra))
     struct call_inline at_once = {.kernel = true};
     uint64_t shape = 0;
     if (launch_begin(&at_once, f, grid, block, sharedMemBytes, s, &shape))
-        return call_end(&at_once, s,
-                        REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
-                                             blockDimZ, sharedMemBytes, hStream, kernelParams,
-                                             extra));
+        return call_inline_end(&at_once, s,
+                               REAL(cuLaunchKernel)(f, gridDimX, gridDimY, gridDimZ, blockDimX,
+                                                    blockDimY, blockDimZ, sharedMemBytes, hStream,
+                                                    kernelParams, extra));
     struct launch l = {LAUNCH_ARGS(LAUNCH_PLAIN), .extra = extra, .shape = shape};
     return launch_go(&l, s);
 }
@@ -585,7 +585,7 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
     uint64_t shape = 0;
     if (likely(!config->numAttrs) &&
         launch_begin(&at_once, f, grid, block, config->sharedMemBytes, s, &shape))
-        return call_end(&at_once, s, REAL(cuLaunchKernelEx)(config, f, params, extra));
+        return call_inline_end(&at_once, s, REAL(cuLaunchKernelEx)(config, f, params, extra));
     struct launch l = {.k = {.stream = stream,
                              .function = f,
                              .grid = {grid[0], grid[1], grid[2]},
@@ -599,10 +599,10 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
     if (unlikely(config->numAttrs) && s) {
         /* Some attributes may name events. */
         if (!MUTANT(launch_event_unseen))
-            attributes_events(config, drain_recorded);
+            attributes_events(config, drain_before_record);
         CUresult r = launch_go(&l, s);
         if (!capture_active_at(s, l.k.stream))
-            attributes_events(config, event_recorded);
+            attributes_events(config, event_clear_captured);
         return r;
     }
     return launch_go(&l, s);

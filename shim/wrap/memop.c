@@ -42,7 +42,7 @@ static uint32_t memop_flags(const struct shim_context *ctx, uint64_t bit, CUdevi
  * has allocated is this process's own, but registered memory may be a device's or shared. */
 static uint32_t memop_peer(const struct shim_stream *s, CUdeviceptr addr)
 {
-    if (s && s->q && !gates_peers() && memory_registered(addr))
+    if (s && s->q && !gates_peer_noted() && memory_registered(addr))
         gates_note_peer();
     return VHQ_PEER;
 }

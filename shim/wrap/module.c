@@ -28,21 +28,21 @@ UNLOAD(cuLibraryUnload, CUlibrary)
 
 /* ---- handles that come from libraries -------------------------------------------------------- */
 
-NOTED(cuLibraryGetKernel, function_made(*kernel, library, true), (CUkernel *, kernel),
+NOTED(cuLibraryGetKernel, function_origin_add(*kernel, library, true), (CUkernel *, kernel),
       (CUlibrary, library), (const char *, name))
 NOTED(cuLibraryGetModule,
-      if (!MUTANT(library_module_unknown)) function_made(*module, library, false),
+      if (!MUTANT(library_module_unknown)) function_origin_add(*module, library, false),
       (CUmodule *, module), (CUlibrary, library))
-NOTED(cuFuncGetModule, function_handle_made(*module, function), (CUmodule *, module),
+NOTED(cuFuncGetModule, function_origin_copy(*module, function), (CUmodule *, module),
       (CUfunction, function))
-NOTED(cuKernelGetFunction, function_handle_made(*function, kernel), (CUfunction *, function),
+NOTED(cuKernelGetFunction, function_origin_copy(*function, kernel), (CUfunction *, function),
       (CUkernel, kernel))
 
 static void kernels_made(const CUkernel *kernel, unsigned n, CUlibrary library)
 {
     for (unsigned i = 0; i < n; i++)
         if (kernel[i])
-            function_made(kernel[i], library, true);
+            function_origin_add(kernel[i], library, true);
 }
 NOTED(cuLibraryEnumerateKernels, kernels_made(kernel, n, library), (CUkernel *, kernel),
       (unsigned int, n), (CUlibrary, library))
@@ -76,7 +76,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib
 {
     if (attribute_passes())
         return REAL(cuFuncSetAttribute)(hfunc, attrib, value);
-    struct shim_context *ctx = context_known();
+    struct shim_context *ctx = context_current_known();
     struct shim_function *f = ctx ? function_known(hfunc, ctx) : NULL;
     /* Some libraries set the same value before every launch: that changes nothing. */
     if (f && function_attribute_is(f, attrib, value))
@@ -90,7 +90,7 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUker
 {
     if (attribute_passes())
         return REAL(cuKernelSetAttribute)(attrib, val, kernel, dev);
-    struct shim_context *ctx = context_known();
+    struct shim_context *ctx = context_current_known();
     struct shim_function *f = ctx && (ctx->gpu->handle == dev || MUTANT(kernel_attribute_swallowed))
                                   ? function_of((CUfunction)kernel, ctx)
                                   : NULL;

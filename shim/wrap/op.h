@@ -32,8 +32,8 @@
 #define OP_STREAM(sym)                                                                             \
     struct shim_stream *s = call_stream(&a.stream, ptds);                                          \
     struct call_inline at_once = {.flags = VHQ_MUST_INLINE};                                       \
-    if (call_begin(&at_once, s))                                                                   \
-        return call_end(&at_once, s, (CUresult)sym##_run(&a));
+    if (call_inline_begin(&at_once, s))                                                            \
+        return call_inline_end(&at_once, s, (CUresult)sym##_run(&a));
 
 #define OP_PLAN(flags_, est_)                                                                      \
     if (s && s->q)                                                                                 \

@@ -54,9 +54,9 @@ static void wanted_settle(struct wanted *w)
     if (!w->asked && !w->recorded)
         *w = wanted[--count];
     if (count || too_many)
-        atomic_fetch_or(&calls_inline, (uint32_t)INLINE_PROFILER);
+        atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_PROFILER);
     else
-        atomic_fetch_and(&calls_inline, ~(uint32_t)INLINE_PROFILER);
+        atomic_fetch_and(&inline_reasons, ~(uint32_t)INLINE_PROFILER);
 }
 
 static void wanted_ask(const struct wanted *like)

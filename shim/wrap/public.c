@@ -12,7 +12,7 @@ EXPORT const char *cutin_version(void)
     return CUTIN_VERSION;
 }
 
-/* The stream's queue, which stays alive until context_leave. NULL: the stream has none. */
+/* The stream's queue, which stays alive until context_put. NULL: the stream has none. */
 static struct vhq *queue_enter(CUstream stream, struct shim_context **ctx, CUresult *result)
 {
     struct shim_stream *s = call_stream(&stream, false);
@@ -22,7 +22,7 @@ static struct vhq *queue_enter(CUstream stream, struct shim_context **ctx, CUres
     if (!s || !s->q)
         return NULL;
     *ctx = s->ctx;
-    context_enter(*ctx); /* another thread may be destroying the context */
+    context_get(*ctx); /* another thread may be destroying the context */
     return s->q;
 }
 
@@ -34,7 +34,7 @@ EXPORT unsigned int cutin_stream_reset(CUstream stream)
     if (!q)
         return 0;
     unsigned int dropped = vhq_reset(q);
-    context_leave(ctx);
+    context_put(ctx);
     return dropped;
 }
 
@@ -50,7 +50,7 @@ static CUresult with_queue(CUstream stream, void (*act)(struct vhq *))
     struct vhq *q = queue_enter(stream, &ctx, &r);
     if (q) {
         act(q);
-        context_leave(ctx);
+        context_put(ctx);
     }
     return r;
 }
@@ -89,6 +89,6 @@ EXPORT CUresult cutin_stream_state(CUstream stream, struct cutin_stream_state *s
     state->in_flight = stats.in_flight_now + (uint32_t)counters_pending(s);
     state->submitted = stats.submitted;
     state->dropped = stats.dropped;
-    context_leave(ctx);
+    context_put(ctx);
     return CUDA_SUCCESS;
 }

@@ -278,7 +278,7 @@ static CUresult context_synchronize(CUcontext handle, bool v2)
 {
     struct shim_context *ctx = thread_bypasses() ? NULL
                                : handle          ? context_find(handle)
-                                                 : context_known();
+                                                 : context_current_known();
     if (!ctx)
         return synchronize_real(handle, v2);
     struct synced synced;

@@ -14,9 +14,9 @@ static void created(CUresult r, const CUstream *stream)
         return;
     stream_created(*stream);
     /* A plug-in that came meanwhile may make this stream; its direct links may end buffering. */
-    uint32_t before = atomic_load(&calls_inline);
+    uint32_t before = atomic_load(&inline_reasons);
     unknown_look_links();
-    if (atomic_load(&calls_inline) & ~before)
+    if (atomic_load(&inline_reasons) & ~before)
         drain_all(false);
 }
 
@@ -25,13 +25,13 @@ static void created(CUresult r, const CUstream *stream)
 static bool room_made(CUresult r)
 {
     struct shim_context *ctx =
-        r != CUDA_ERROR_OUT_OF_MEMORY || thread_bypasses() ? NULL : context_known();
+        r != CUDA_ERROR_OUT_OF_MEMORY || thread_bypasses() ? NULL : context_current_known();
     if (!ctx || !ctx->set)
         return false;
-    context_enter(ctx);
+    context_get(ctx);
     vhq_set_drain(ctx->set, VHQ_DRAIN_ALL, false);
     stream_reap(ctx);
-    context_leave(ctx);
+    context_put(ctx);
     return true;
 }
 
@@ -58,7 +58,7 @@ static int destroy_run(void *payload)
 static CUresult stream_destroy(CUstream handle)
 {
     struct shim_stream *s =
-        thread_bypasses() || !handle || stream_special(handle) ? NULL : stream_known(handle);
+        thread_bypasses() || !handle || stream_is_default(handle) ? NULL : stream_known(handle);
     if (!s)
         return REAL(cuStreamDestroy_v2)(handle);
     struct shim_context *ctx = s->ctx;

@@ -74,73 +74,73 @@ static void expect_slices(uint64_t first_us, uint64_t second_us)
 
 Test(slices, are_set_once_and_restored)
 {
-    cr_expect_eq(groups_slice(NULL, SHORT_US), 0);
+    cr_expect_eq(groups_set_slice(NULL, SHORT_US), 0);
     expect_slices(SHORT_US, SHORT_US);
     int calls = manager.calls;
-    cr_expect_eq(groups_slice(NULL, SHORT_US), 0);
+    cr_expect_eq(groups_set_slice(NULL, SHORT_US), 0);
     cr_expect_eq(manager.calls, calls);
-    cr_expect_eq(groups_slice(NULL, 0), 0);
+    cr_expect_eq(groups_set_slice(NULL, 0), 0);
     expect_slices(ORIGINAL_US, ORIGINAL_US);
 }
 
 Test(slices, later_driver_slice_is_restored)
 {
-    groups_slice(NULL, SHORT_US);
-    groups_slice(NULL, 0);
+    groups_set_slice(NULL, SHORT_US);
+    groups_set_slice(NULL, 0);
     manager.slice_us[1] = OTHER_US;
-    groups_slice(NULL, SHORT_US);
-    groups_slice(NULL, 0);
+    groups_set_slice(NULL, SHORT_US);
+    groups_set_slice(NULL, 0);
     expect_slices(ORIGINAL_US, OTHER_US);
 }
 
 Test(slices, are_restored_off_run_list)
 {
-    groups_slice(NULL, SHORT_US);
+    groups_set_slice(NULL, SHORT_US);
     atomic_store(&objects[0].scheduled, false);
     atomic_store(&objects[1].scheduled, false);
-    groups_slice(NULL, 0);
+    groups_set_slice(NULL, 0);
     expect_slices(ORIGINAL_US, ORIGINAL_US);
-    cr_expect_eq(groups_slice(NULL, SHORT_US), -ENOENT);
+    cr_expect_eq(groups_set_slice(NULL, SHORT_US), -ENOENT);
     expect_slices(ORIGINAL_US, ORIGINAL_US);
 }
 
 Test(slices, refused_restore_does_not_stop_others)
 {
-    groups_slice(NULL, SHORT_US);
+    groups_set_slice(NULL, SHORT_US);
     manager.answer[0] = NVRM_NO_PERMISSION;
-    cr_expect_eq(groups_slice(NULL, 0), NVRM_NO_PERMISSION);
+    cr_expect_eq(groups_set_slice(NULL, 0), NVRM_NO_PERMISSION);
     expect_slices(SHORT_US, ORIGINAL_US);
     manager.answer[0] = 0;
-    cr_expect_eq(groups_slice(NULL, 0), 0);
+    cr_expect_eq(groups_set_slice(NULL, 0), 0);
     expect_slices(ORIGINAL_US, ORIGINAL_US);
 }
 
 Test(slices, are_left_alone_while_driver_changes_groups)
 {
     atomic_store(&objects_changing, 1);
-    cr_expect_eq(groups_slice(NULL, SHORT_US), -EBUSY);
+    cr_expect_eq(groups_set_slice(NULL, SHORT_US), -EBUSY);
     cr_expect_eq(manager.calls, 0);
     atomic_store(&objects_changing, 0);
-    cr_expect_eq(groups_slice(NULL, SHORT_US), 0);
+    cr_expect_eq(groups_set_slice(NULL, SHORT_US), 0);
     expect_slices(SHORT_US, SHORT_US);
 }
 
 Test(slices, survive_stop_and_go)
 {
-    groups_slice(NULL, SHORT_US);
+    groups_set_slice(NULL, SHORT_US);
     cr_expect_eq(groups_stop(NULL, GROUPS_TIMESLICE), 0);
-    cr_expect_eq(groups_slice(NULL, 0), -EBUSY);
-    cr_expect_eq(groups_go(NULL), 0);
+    cr_expect_eq(groups_set_slice(NULL, 0), -EBUSY);
+    cr_expect_eq(groups_resume(NULL), 0);
     expect_slices(SHORT_US, SHORT_US);
-    groups_slice(NULL, 0);
+    groups_set_slice(NULL, 0);
     expect_slices(ORIGINAL_US, ORIGINAL_US);
 }
 
 Test(slices, are_restored_at_end)
 {
-    groups_slice(NULL, SHORT_US);
+    groups_set_slice(NULL, SHORT_US);
     groups_end();
     expect_slices(ORIGINAL_US, ORIGINAL_US);
-    cr_expect_eq(groups_slice(NULL, SHORT_US), -ENOENT);
+    cr_expect_eq(groups_set_slice(NULL, SHORT_US), -ENOENT);
     expect_slices(ORIGINAL_US, ORIGINAL_US);
 }

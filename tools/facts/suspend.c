@@ -178,7 +178,7 @@ static uint64_t stop_units(enum groups_way way, CUstream s, struct word mark, st
             return from_ns;
         tried_us = all_us;
         all_us = longer_us(all_us, took_ns);
-        groups_go(uuid);
+        groups_resume(uuid);
         CU(cuStreamSynchronize, s);
         if (seen.answer != 0)
             return 0;
@@ -225,7 +225,7 @@ static bool round_short(enum groups_way way, CUstream s, struct word mark, struc
         return false;
     uint64_t last_ns = look_at_units(mark, from_ns), go_ns = clock_ns();
     uint32_t stopped = word_get(mark);
-    groups_go(uuid);
+    groups_resume(uuid);
     while (word_get(mark) == stopped && stopped < QUEUED && within(go_ns))
         ;
     seen.call_ns[seen.n] = called_ns - from_ns;
@@ -265,7 +265,7 @@ static enum stopped stop_long(enum groups_way way, CUstream s, struct word mark,
         is = word_get(mark) == 0 ? STANDS : RUNS_ON;
     }
     uint64_t go_ns = clock_ns();
-    groups_go(uuid);
+    groups_resume(uuid);
     seen.went_on &= word_wait(mark, 1, LIMIT_MS);
     if (is == STANDS && ran_unseen(us * UINT64_C(1000) - *took_ns, go_ns))
         is = RUNS_ON;

@@ -13,7 +13,7 @@ static struct shared {
     _Atomic uint32_t kernel_us;
     _Atomic uint64_t kernels;  /* completed by the peer */
     _Atomic uint32_t slice_us; /* of the peer's turns; 0: the driver's own */
-    _Atomic int slice_answer;  /* what groups_slice returned */
+    _Atomic int slice_answer;  /* what groups_set_slice returned */
 } *shared;
 
 enum { START_MS = 30000, QUEUED = 120, GATED_KERNELS = 16 };
@@ -50,7 +50,7 @@ static void peer_busy(CUstream s)
     for (int i = 0; i < QUEUED; i++)
         end[i] = event_new();
     if (!groups_objection())
-        atomic_store(&shared->slice_answer, groups_slice(NULL, atomic_load(&shared->slice_us)));
+        atomic_store(&shared->slice_answer, groups_set_slice(NULL, atomic_load(&shared->slice_us)));
     for (uint32_t i = 0; atomic_load(&shared->want) == PEER_BUSY; i++) {
         if (i >= QUEUED) {
             CU(cuEventSynchronize, end[i % QUEUED]);

@@ -13,13 +13,13 @@ TestSuite(query, .init = rig_open, .fini = rig_close);
 
 static _Atomic(const char *) place;
 static _Atomic bool stopped, resumed, interrupts;
-static _Thread_local bool ends; /* in context_enter only such a thread is stopped */
+static _Thread_local bool ends; /* in context_get only such a thread is stopped */
 
 __attribute__((visibility("default"))) void cutin_stop(const char *here);
 void cutin_stop(const char *here)
 {
     const char *wanted = atomic_load(&place);
-    if (!wanted || strcmp(wanted, here) != 0 || (strcmp(here, "context_enter") == 0 && !ends) ||
+    if (!wanted || strcmp(wanted, here) != 0 || (strcmp(here, "context_get") == 0 && !ends) ||
         atomic_exchange(&stopped, true))
         return;
     if (atomic_load(&interrupts))
@@ -187,7 +187,7 @@ Test(query, signal_handler_may_query_event_its_thread_waits_for)
     ok(cutin_stream_hold(stream));
     ok(cuLaunchHostFunc(stream, run, NULL));
     ok(cuEventRecord(event, stream));
-    interrupt_in("event_fence", handler_asks_event);
+    interrupt_in("event_fence_get", handler_asks_event);
     CUstream other = rig_stream();
     ok(cuStreamWaitEvent(other, event, 0));
     cr_assert(atomic_load(&stopped));
@@ -219,7 +219,7 @@ Test(query, context_destroy_waits_for_ending_thread)
     struct rig_thread destroying;
     CUcontext other = rig_context_new();
     ok(cuCtxSetCurrent(rig_context));
-    atomic_store(&place, "context_enter");
+    atomic_store(&place, "context_get");
     rig_start(&asking, use_own_stream, other);
     rig_until(&stopped);
     rig_start(&destroying, destroy, other);

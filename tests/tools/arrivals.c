@@ -152,8 +152,8 @@ Test(arrivals, poisson_is_an_open_loop_and_closed_is_not)
 {
     struct arrivals open = parsed("poisson"), closed = parsed("closed");
 
-    cr_expect(arrivals_open(&open));
-    cr_expect_not(arrivals_open(&closed));
+    cr_expect(arrivals_is_open(&open));
+    cr_expect_not(arrivals_is_open(&closed));
 }
 
 Test(arrivals, parsed_text_is_printed_unchanged)

@@ -85,10 +85,10 @@ Test(bench_figures, gaps_below_the_threshold_are_not_counted)
 {
     struct floor_spin f = {0};
 
-    floor_look(&f, 1000, 1000 + FLOOR_GAP_NS - 1);
+    floor_add(&f, 1000, 1000 + FLOOR_GAP_NS - 1);
     cr_expect_eq(f.gaps, 0);
-    floor_look(&f, 0, FLOOR_GAP_NS);
-    floor_look(&f, 0, 3 * FLOOR_GAP_NS);
+    floor_add(&f, 0, FLOOR_GAP_NS);
+    floor_add(&f, 0, 3 * FLOOR_GAP_NS);
     cr_expect_eq(f.gaps, 2);
     cr_expect_eq(f.gap_ns, 4 * FLOOR_GAP_NS);
     cr_expect_eq(f.most_ns, 3 * FLOOR_GAP_NS);

@@ -165,13 +165,13 @@ Test(disb_workload, models_from_a_file_keep_their_kernels)
            *bad = json_loads("{\"bad\": {\"kernels\": [[4, 2048, 10]]}}", 0, NULL);
     const struct model *m;
 
-    cr_assert_eq(disb_models(&d, good), 0, "%s", d.why);
+    cr_assert_eq(disb_models_add(&d, good), 0, "%s", d.why);
     m = disb_model(&d, "mine");
     cr_assert_not_null(m);
     cr_assert_eq(m->kernels, 2);
     cr_expect_eq(m->kernel[0].ns, 10000); /* as the file says, whatever the speed */
     cr_expect_eq(m->kernel[1].ns, 500);
-    cr_expect_eq(disb_models(&d, bad), -EINVAL);
+    cr_expect_eq(disb_models_add(&d, bad), -EINVAL);
     cr_expect_not_null(strstr(d.why, "bad"));
     cr_expect_null(disb_model(&d, "unheard-of"));
     cr_expect_not_null(strstr(d.why, "--model unheard-of=FILE"));

@@ -20,8 +20,8 @@ Test(distance, recorded_round_trip_leaves_times_unchanged)
     struct workload_op kernel = op_of(WORKLOAD_KERNEL, 0, 0);
     struct workload_op copy = op_of(WORKLOAD_COPY, WORKLOAD_TO_DEVICE, 1 << 30);
 
-    cr_expect_eq(distance_ns(&near, &kernel, 5000), 5000);
-    cr_expect_eq(distance_ns(&near, &copy, 5000), 5000);
+    cr_expect_eq(distance_op_ns(&near, &kernel, 5000), 5000);
+    cr_expect_eq(distance_op_ns(&near, &copy, 5000), 5000);
 }
 
 Test(distance, launch_and_memset_add_the_extra_round_trip)
@@ -29,15 +29,15 @@ Test(distance, launch_and_memset_add_the_extra_round_trip)
     struct workload_op kernel = op_of(WORKLOAD_KERNEL, 0, 0);
     struct workload_op set = op_of(WORKLOAD_COPY, WORKLOAD_SET, 4096);
 
-    cr_expect_eq(distance_ns(&far, &kernel, 5000), 5000 + 5600);
-    cr_expect_eq(distance_ns(&far, &set, 5000), 5000 + 5600);
+    cr_expect_eq(distance_op_ns(&far, &kernel, 5000), 5000 + 5600);
+    cr_expect_eq(distance_op_ns(&far, &set, 5000), 5000 + 5600);
 }
 
 Test(distance, copy_to_host_adds_half_the_extra_round_trip)
 {
     struct workload_op copy = op_of(WORKLOAD_COPY, WORKLOAD_TO_HOST, 1 << 30);
 
-    cr_expect_eq(distance_ns(&far, &copy, 100000000), 100000000 + 2800);
+    cr_expect_eq(distance_op_ns(&far, &copy, 100000000), 100000000 + 2800);
 }
 
 /* The rate is tags x request / round trip, or the link's own. */
@@ -54,7 +54,7 @@ Test(distance, large_copy_to_device_is_bound_by_reads_in_flight)
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct distance d = {rows[i].rtt_ns, 1200, rows[i].tags, 128};
         uint64_t native_ns = (uint64_t)((double)copy.bytes / 11.2);
-        double gbs = (double)copy.bytes / (double)distance_ns(&d, &copy, native_ns);
+        double gbs = (double)copy.bytes / (double)distance_op_ns(&d, &copy, native_ns);
 
         cr_expect_float_eq(gbs, rows[i].gbs, 0.01, "%u tags, %llu ns: %.3f GB/s", rows[i].tags,
                            (unsigned long long)rows[i].rtt_ns, gbs);
@@ -65,7 +65,7 @@ Test(distance, small_copy_to_device_adds_the_extra_round_trip)
 {
     struct workload_op copy = op_of(WORKLOAD_COPY, WORKLOAD_TO_DEVICE, 1024);
 
-    cr_expect_eq(distance_ns(&far, &copy, 2000), 2000 + 5600);
+    cr_expect_eq(distance_op_ns(&far, &copy, 2000), 2000 + 5600);
 }
 
 Test(distance, shorter_kernels_slow_down_more)
@@ -74,7 +74,7 @@ Test(distance, shorter_kernels_slow_down_more)
     double before = 1e9;
 
     for (uint64_t ns = 1000; ns <= 1000000; ns *= 2) {
-        double slower = (double)distance_ns(&far, &kernel, ns) / (double)ns;
+        double slower = (double)distance_op_ns(&far, &kernel, ns) / (double)ns;
 
         cr_expect_lt(slower, before);
         if (ns < 5600)

@@ -46,7 +46,7 @@ Test(hdr, printed_table_is_a_percentile_distribution)
 
     for (size_t i = 0; i < 1000; i++)
         ns[i] = 1000 * (i + 1);
-    cr_expect_eq(hdr_next((uint64_t[]){5000, 5003, 5004, 5008}, 4, 0), 2, "buckets of 4 ns");
+    cr_expect_eq(hdr_bucket_end((uint64_t[]){5000, 5003, 5004, 5008}, 4, 0), 2, "buckets of 4 ns");
     hdr_print(ns, 1000, f);
     fclose(f);
     f = fmemopen(text, size, "r");

@@ -383,19 +383,19 @@ Test(trace_ring, device_samples_are_mapped_to_the_hosts_clock)
     trace_put(&r);
     v = view();
     trace_clocks_read(&clocks, &v);
-    cr_assert(trace_clocks_place(&clocks, &r, &start, &took));
+    cr_assert(trace_clocks_convert(&clocks, &r, &start, &took));
     cr_expect_eq(start, 5070);
     cr_expect_eq(took, 70);
     r.sample.lead_ns = 90; /* the call began after the first event: at 5100 */
-    cr_assert(trace_clocks_place(&clocks, &r, &start, &took));
+    cr_assert(trace_clocks_convert(&clocks, &r, &start, &took));
     cr_expect_eq(start, 5100);
     cr_expect_eq(took, 40);
     r.sample.lead_ns = 0;
     r.sample.device_ns = (uint64_t)-300; /* before the clock's anchor, in another stream */
-    cr_assert(trace_clocks_place(&clocks, &r, &start, &took));
+    cr_assert(trace_clocks_convert(&clocks, &r, &start, &took));
     cr_expect_eq(start, 700);
     r.sample.context = 2;
-    cr_expect_not(trace_clocks_place(&clocks, &r, &start, &took));
+    cr_expect_not(trace_clocks_convert(&clocks, &r, &start, &took));
     trace_view_close(&v);
 }
 

@@ -99,9 +99,9 @@ Test(workload, requests_end_with_their_syncs)
     struct workload w = sample();
     uint64_t ns;
 
-    cr_expect_eq(workload_request(&w, 0), 4);
-    cr_expect_eq(workload_request(&w, 4), 7);
-    cr_expect_eq(workload_request(&w, 7), 7);
+    cr_expect_eq(workload_request_end(&w, 0), 4);
+    cr_expect_eq(workload_request_end(&w, 4), 7);
+    cr_expect_eq(workload_request_end(&w, 7), 7);
     cr_expect_eq(workload_count(&w, WORKLOAD_KERNEL, &ns), 3);
     cr_expect_eq(ns, 3 * 12345);
     workload_free(&w);

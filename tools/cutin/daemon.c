@@ -53,7 +53,7 @@ int daemon_probe(const char *path)
     return 0;
 }
 
-const char *daemon_trouble(const char *path, int rc)
+const char *daemon_error(const char *path, int rc)
 {
     static const char none[] = "; `cutin run` starts one, or `cutind --socket` with that path";
     static const struct {
@@ -81,7 +81,7 @@ const char *daemon_trouble(const char *path, int rc)
 }
 
 /* Runs in the new process; never returns. */
-_Noreturn static void become_daemon(const char *program, const char *path, int ready, int idle_s)
+_Noreturn static void exec_daemon(const char *program, const char *path, int ready, int idle_s)
 {
     char idle[16], number[16];
     sigset_t none;
@@ -117,7 +117,7 @@ static int spawn(const char *program, const char *path, int ready)
     if (child == 0) {
         setsid();
         if (fork() == 0)
-            become_daemon(program, path, ready, DAEMON_IDLE_EXIT_S);
+            exec_daemon(program, path, ready, DAEMON_IDLE_EXIT_S);
         _exit(0);
     }
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
@@ -145,7 +145,7 @@ static int wait_ready(int fd, unsigned ms)
     return -ETIMEDOUT;
 }
 
-pid_t own_fork(int when_orphaned)
+pid_t fork_in_group(int when_orphaned)
 {
     pid_t parent = getpid(), pid;
 
@@ -160,7 +160,7 @@ pid_t own_fork(int when_orphaned)
     return 0;
 }
 
-int own_reap(pid_t pid, uint64_t until_ns)
+int reap_or_kill(pid_t pid, uint64_t until_ns)
 {
     int status = 0;
 
@@ -185,9 +185,9 @@ static int start(const char *program, const char *path, pid_t *child)
     if (pipe2(ready, O_CLOEXEC) != 0)
         return -errno;
     if (child) {
-        *child = own_fork(SIGTERM);
+        *child = fork_in_group(SIGTERM);
         if (*child == 0)
-            become_daemon(program, path, ready[1], 0); /* runs until we end it or we end */
+            exec_daemon(program, path, ready[1], 0); /* runs until we end it or we end */
         rc = *child < 0 ? -errno : 0;
     } else {
         rc = spawn(program, path, ready[1]);
@@ -226,12 +226,12 @@ void daemon_own_end(struct daemon_own *own)
 {
     if (own->pid > 0)
         kill(own->pid, SIGTERM);
-    own_reap(own->pid, clock_ns() + READY_MS * UINT64_C(1000000));
+    reap_or_kill(own->pid, clock_ns() + READY_MS * UINT64_C(1000000));
     scratch_remove(&own->folder);
     *own = (struct daemon_own){.pid = 0};
 }
 
-int daemon_want(const struct subcommand *cmd, const char *program, const char *path)
+int daemon_ensure(const struct subcommand *cmd, const char *program, const char *path)
 {
 #define WITHOUT "; running without the daemon"
     char folder[PATH_MAX];
@@ -240,7 +240,7 @@ int daemon_want(const struct subcommand *cmd, const char *program, const char *p
     if (rc == 0)
         return 0;
     if (rc == -SOCKET_FOREIGN) {
-        say(cmd, "%s" WITHOUT, daemon_trouble(path, rc));
+        say(cmd, "%s" WITHOUT, daemon_error(path, rc));
         return rc;
     }
     if (rc == -ENAMETOOLONG) {

@@ -20,7 +20,7 @@ const char *daemon_socket(void);
 int daemon_probe(const char *path);
 /* Says why a question to the daemon failed (`rc` is a -errno of query.h), and what to do. The text
  * is valid until the next call. Not thread safe. */
-const char *daemon_trouble(const char *path, int rc);
+const char *daemon_error(const char *path, int rc);
 struct subcommand;
 /*
  * Makes sure that a daemon answers at `path`: starts `program` in a session of its own, away from
@@ -28,13 +28,13 @@ struct subcommand;
  * Leaves the caller no child. Returns 0 or -errno. An error is reported on stderr already, so that
  * a caller that runs a program in any case can go on.
  */
-int daemon_want(const struct subcommand *cmd, const char *program, const char *path);
+int daemon_ensure(const struct subcommand *cmd, const char *program, const char *path);
 
 /* Like fork(). The child is in a process group of its own, out of reach of the terminal's Ctrl-C,
  * and gets the signal `when_orphaned` when its parent dies. */
-pid_t own_fork(int when_orphaned);
+pid_t fork_in_group(int when_orphaned);
 /* Waits until then for the process to end (0: none), else kills it. Returns its status. */
-int own_reap(pid_t pid, uint64_t until_ns);
+int reap_or_kill(pid_t pid, uint64_t until_ns);
 /* A private daemon: a child that ends with the caller, with its socket in a folder of its own. */
 struct daemon_own {
     struct scratch folder;

@@ -166,7 +166,7 @@ int options_word(const struct subcommand *cmd, int row, const char *text, const 
 
 static uint64_t number_at(const struct subcommand *cmd, int row)
 {
-    const uint64_t *bounds = cmd->options[row].place.number;
+    const uint64_t *bounds = cmd->options[row].target.number;
     uint64_t value;
 
     if (!number_read(optarg, bounds[0], bounds[1], &value))
@@ -177,7 +177,7 @@ static uint64_t number_at(const struct subcommand *cmd, int row)
 
 static void option_take(const struct subcommand *cmd, int row)
 {
-    const struct option_place *p = &cmd->options[row].place;
+    const struct option_target *p = &cmd->options[row].target;
     size_t length;
 
     switch (p->kind) {
@@ -215,8 +215,8 @@ static void option_take(const struct subcommand *cmd, int row)
     case OPTION_BITS:
         *(uint32_t *)p->at |= 1u << options_word(cmd, row, optarg, p->words);
         break;
-    case OPTION_OWN:
-        p->own(cmd, row, p->at);
+    case OPTION_CUSTOM:
+        p->custom(cmd, row, p->at);
         break;
     }
 }

@@ -106,23 +106,23 @@ int environment_simulate(const char *folder)
     return environment_prepend("LD_LIBRARY_PATH", folder);
 }
 
-int environment_under(const char *library, const char *simulator)
+int environment_preload(const char *library, const char *simulator)
 {
     int rc = simulator && *simulator ? environment_simulate(simulator) : 0;
 
     return rc == 0 && library && *library ? environment_prepend("LD_PRELOAD", library) : rc;
 }
 
-int environment_of(const struct variable *rows, const char *library, const char *simulator)
+int environment_setup(const struct variable *rows, const char *library, const char *simulator)
 {
     int rc = environment_remove_preload("libcutin.so");
 
     if (rc == 0)
         rc = environment_set(rows);
-    return rc == 0 ? environment_under(library, simulator) : rc;
+    return rc == 0 ? environment_preload(library, simulator) : rc;
 }
 
-int program_become(const struct subcommand *cmd, char *const argv[])
+int program_exec(const struct subcommand *cmd, char *const argv[])
 {
     int error;
 

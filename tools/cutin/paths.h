@@ -23,7 +23,7 @@ struct paths {
 };
 void paths_find(struct paths *paths);
 /* Replaces this process by the program, or says why that fails. Returns the exit status. */
-int program_become(const struct subcommand *cmd, char *const argv[]);
+int program_exec(const struct subcommand *cmd, char *const argv[]);
 
 /* Checks that the output file of a command can be written, without changing it. NULL: no file is
  * wanted. Returns 0, or -errno and has said why not. */
@@ -41,9 +41,9 @@ int environment_set(const struct variable *rows);
 int environment_simulate(const char *folder);
 /* What is started next has this library preloaded and runs on the simulated driver of this folder.
  * NULL or "": without it. Returns 0 or -ENOMEM. */
-int environment_under(const char *library, const char *simulator);
+int environment_preload(const char *library, const char *simulator);
 /* The same for a process of ours: it gets these variables, and no other libcutin.so. */
-int environment_of(const struct variable *rows, const char *library, const char *simulator);
+int environment_setup(const struct variable *rows, const char *library, const char *simulator);
 /* Takes every library whose file name is `file` out of LD_PRELOAD. Returns 0 or -ENOMEM. */
 int environment_remove_preload(const char *file);
 

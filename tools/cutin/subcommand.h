@@ -14,7 +14,7 @@
 struct subcommand;
 
 /* Where options_read stores an option's value: a variable of static storage. */
-struct option_place {
+struct option_target {
     enum {
         OPTION_FLAG,
         OPTION_TEXT,
@@ -26,36 +26,36 @@ struct option_place {
         OPTION_INDEX, /* the index of the word that was given */
         OPTION_WORD,
         OPTION_BITS, /* a bit for each word that was given, by its index */
-        OPTION_OWN,
+        OPTION_CUSTOM,
     } kind;
     void *at;
     union {
         uint64_t number[2]; /* least and most */
         double decimal[2];
         const char *const *words;
-        void (*own)(const struct subcommand *cmd, int row, void *at);
+        void (*custom)(const struct subcommand *cmd, int row, void *at);
     };
 };
 
-#define TAKE_FLAG(v) .place = {OPTION_FLAG, &(v)}
-#define TAKE_TEXT(v) .place = {OPTION_TEXT, &(v)}
+#define TAKE_FLAG(v) .target = {OPTION_FLAG, &(v)}
+#define TAKE_TEXT(v) .target = {OPTION_TEXT, &(v)}
 #define TAKE_NUMBER(v, least, most)                                                                \
-    .place = {                                                                                     \
+    .target = {                                                                                    \
         _Generic((v), const char *: OPTION_NUMERAL, uint32_t: OPTION_U32, uint64_t: OPTION_U64),   \
         &(v), .number = {least, most}}
-#define TAKE_DECIMAL(v, least, most) .place = {OPTION_DECIMAL, &(v), .decimal = {least, most}}
-#define TAKE_US(v, most)             .place = {OPTION_US, v, .decimal = {0, most}}
+#define TAKE_DECIMAL(v, least, most) .target = {OPTION_DECIMAL, &(v), .decimal = {least, most}}
+#define TAKE_US(v, most)             .target = {OPTION_US, v, .decimal = {0, most}}
 #define TAKE_WORD(v, list)                                                                         \
-    .place = {_Generic((v), const char *: OPTION_WORD, default: OPTION_INDEX), &(v), .words = list}
-#define TAKE_WORDS(v, list) .place = {OPTION_BITS, &(v), .words = list}
-#define TAKE_BY(take, v)    .place = {OPTION_OWN, &(v), .own = take}
+    .target = {_Generic((v), const char *: OPTION_WORD, default: OPTION_INDEX), &(v), .words = list}
+#define TAKE_WORDS(v, list) .target = {OPTION_BITS, &(v), .words = list}
+#define TAKE_BY(take, v)    .target = {OPTION_CUSTOM, &(v), .custom = take}
 
 struct option_row {
     const char *name; /* long option, without the dashes */
     const char *arg;  /* the argument's name in the help text; NULL: the option takes none */
     const char *help; /* further lines are indented like the first; NULL: hidden from users */
     char letter;      /* the short option for the same; 0: none */
-    struct option_place place;
+    struct option_target target;
 };
 
 struct subcommand {
@@ -96,7 +96,7 @@ enum { EXIT_USAGE = 2, EXIT_OWN_FAILURE = 125, EXIT_CANNOT_RUN = 126, EXIT_NOT_F
 /* ---- options.c ----------------------------------------------------------------------------- */
 
 /*
- * Reads every option into its place; `optind` is then the first operand. Reading ends at the first
+ * Reads every option into its target; `optind` is then the first operand. Reading ends at the first
  * operand, unless options may stand anywhere; then the operands are moved to the end. --help prints
  * the help text and exits 0. A wrong option prints one line that names it and exits 2.
  */

@@ -162,7 +162,7 @@ static bool attempt_done(struct attempt *a, unsigned int ms)
 }
 
 /* How long the call takes with the gate open: a call that loads something is slow by itself. */
-static uint64_t alone_ns(const struct behind *b)
+static uint64_t open_gate_ns(const struct behind *b)
 {
     struct attempt a = {.call = b->call};
 
@@ -172,7 +172,7 @@ static uint64_t alone_ns(const struct behind *b)
     return a.took_ns;
 }
 
-static void look(const struct behind *b)
+static void call_test(const struct behind *b)
 {
     struct attempt a = {.call = b->call};
     pthread_t thread;
@@ -184,7 +184,7 @@ static void look(const struct behind *b)
     }
     CU(cuStreamSynchronize, it.other);
     word_set(it.gate, 1);
-    gpu_check(gate_queue(it.gated, it.gate.device), "cuStreamWaitValue32");
+    gpu_check(gate_enqueue(it.gated, it.gate.device), "cuStreamWaitValue32");
     gpu_check(gpu_spin(it.gated, 1, 1), "cuLaunchKernel");
     if (pthread_create(&thread, NULL, attempt_main, &a) != 0)
         fact_fail("no thread");
@@ -197,7 +197,7 @@ static void look(const struct behind *b)
     if (!attempt_done(&a, OPENED_MS))
         fact_fail("%s did not return %d ms after the gate was opened", b->name, OPENED_MS);
     pthread_join(thread, NULL);
-    returned = returned || a.took_ns < alone_ns(b) * 3 / 2 + RETURNS_MS * UINT64_C(500000);
+    returned = returned || a.took_ns < open_gate_ns(b) * 3 / 2 + RETURNS_MS * UINT64_C(500000);
     fact_value(b->name, json_pack("{s:s, s:s, s:f}", "behind_gate", returned ? "returns" : "waits",
                                   "result", gpu_error(a.result), "us", (double)a.took_ns / 1000));
     gpu.cuCtxSynchronize();
@@ -214,7 +214,7 @@ void fact_behind(void)
     CU(cuMemAlloc, &it.used, BYTES);
     CU(cuMemAllocHost, &it.pinned, BYTES);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        look(&table[i]);
+        call_test(&table[i]);
 }
 
 /* ---- how many launches a stream takes before the thread waits -------------------------------- */
@@ -241,7 +241,7 @@ unsigned int launch_until_full(void)
     it.gated = stream_new();
     it.gate = word_new();
     word_set(it.gate, 1);
-    gpu_check(gate_queue(it.gated, it.gate.device), "cuStreamWaitValue32");
+    gpu_check(gate_enqueue(it.gated, it.gate.device), "cuStreamWaitValue32");
     if (pthread_create(&thread, NULL, attempt_main, &a) != 0)
         fact_fail("no thread");
     do { /* until no launch has returned for a while */

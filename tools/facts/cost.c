@@ -25,11 +25,11 @@ static struct {
 GPU_CALL(launch, gpu_spin(it.stream, 1, 0))
 GPU_CALL(event_record, gpu.cuEventRecord(it.event, it.stream))
 GPU_CALL(event_wait, gpu.cuStreamWaitEvent(it.stream, it.done, 0))
-GPU_CALL(marker, mark_queue(it.stream, it.mark.device, ++it.next))
+GPU_CALL(marker, mark_enqueue(it.stream, it.mark.device, ++it.next))
 GPU_CALL(marker_no_barrier, gpu.cuStreamWriteValue32(it.stream, it.mark.device, ++it.next,
                                                      CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER))
-GPU_CALL(open_gate, gate_queue(it.stream, it.open.device))
-GPU_CALL(batch, batch_queue(it.stream, it.mark.device, ++it.next, it.open.device))
+GPU_CALL(open_gate, gate_enqueue(it.stream, it.open.device))
+GPU_CALL(batch, batch_enqueue(it.stream, it.mark.device, ++it.next, it.open.device))
 GPU_CALL(copy, gpu.cuMemcpyHtoDAsync(it.memory, it.host, 64, it.stream))
 GPU_CALL(event_query, gpu.cuEventQuery(it.done))
 GPU_CALL(synchronize, gpu.cuStreamSynchronize(it.stream))
@@ -120,7 +120,7 @@ static void time_stream(const struct cost *c)
 
 /* Naps between looks in every other round. A thread that spins keeps its processor from a simulated
  * GPU, also a thread. One that naps sees a real GPU's write late on a busy machine. */
-static void look_again(int round)
+static void poll_pause(int round)
 {
     if (round % 2)
         nap_us(10);
@@ -140,7 +140,7 @@ static void time_marker(void)
         began_ns = clock_ns();
         gpu_check(event_record(), "cuEventRecord");
         while (gpu.cuEventQuery(it.event) == CUDA_ERROR_NOT_READY)
-            look_again(i);
+            poll_pause(i);
         ns = clock_ns() - began_ns;
         event_ns = ns < event_ns ? ns : event_ns;
         began_ns = clock_ns();
@@ -148,7 +148,7 @@ static void time_marker(void)
             return;
         while (word_get(it.mark) != it.next &&
                clock_ns() - began_ns < PATIENCE_MS * UINT64_C(1000000))
-            look_again(i);
+            poll_pause(i);
         ns = clock_ns() - began_ns;
         marker_ns = ns < marker_ns ? ns : marker_ns;
     }

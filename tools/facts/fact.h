@@ -65,8 +65,8 @@ void *peer_memory(size_t bytes);
 struct fact_run {
     const struct fact *fact;
     /* In the process: sets up what else it needs and executes a program that calls fact_main. */
-    void (*become)(const struct fact_run *run);
-    bool (*go_on)(void); /* called often; false ends the process. NULL: go on */
+    void (*child_exec)(const struct fact_run *run);
+    bool (*may_continue)(void); /* called often; false ends the process. NULL: go on */
     const void *user;
     /* The result. */
     json_t *values;     /* with "why" if it was not measured */

@@ -31,7 +31,7 @@ static uint64_t stop_seen(struct word mark, uint64_t from_ns)
     return last_ns;
 }
 
-static void look(double us, int rounds, uint32_t queued)
+static void gate_measure(double us, int rounds, uint32_t queued)
 {
     static uint64_t stop_ns[ROUNDS], run_ns[ROUNDS];
     size_t n = 0;
@@ -48,7 +48,7 @@ static void look(double us, int rounds, uint32_t queued)
         word_set(gate, 1); /* the first unit stops there until all are queued */
         for (uint32_t i = 1; i <= queued; i++) {
             gpu_check(gpu_spin(s, gpu.full, us), "cuLaunchKernel");
-            gpu_check(batch_queue(s, mark.device, i, gate.device), "cuStreamBatchMemOp");
+            gpu_check(batch_enqueue(s, mark.device, i, gate.device), "cuStreamBatchMemOp");
         }
         word_set(gate, 0);
         /* Waits until well inside the queue, at another phase of a kernel each time. */
@@ -94,5 +94,5 @@ void fact_gate(void)
     queued = queued < QUEUED ? queued : QUEUED;
     fact_value("units_queued", json_integer(queued));
     for (size_t i = 0; i < sizeof(kernel_us) / sizeof(kernel_us[0]); i++)
-        look(kernel_us[i], fact_quick ? QUICK_ROUNDS : ROUNDS, queued);
+        gate_measure(kernel_us[i], fact_quick ? QUICK_ROUNDS : ROUNDS, queued);
 }

@@ -139,12 +139,12 @@ bool word_wait(struct word w, uint32_t value, unsigned int ms)
     return true;
 }
 
-CUresult gate_queue(CUstream s, CUdeviceptr word)
+CUresult gate_enqueue(CUstream s, CUdeviceptr word)
 {
     return gpu.cuStreamWaitValue32(s, word, 0, CU_STREAM_WAIT_VALUE_EQ);
 }
 
-CUresult mark_queue(CUstream s, CUdeviceptr word, uint32_t value)
+CUresult mark_enqueue(CUstream s, CUdeviceptr word, uint32_t value)
 {
     return gpu.cuStreamWriteValue32(s, word, value, 0);
 }
@@ -161,7 +161,7 @@ void batch_fill(CUstreamBatchMemOpParams ops[2], CUdeviceptr mark, uint32_t valu
     ops[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
 }
 
-CUresult batch_queue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr gate)
+CUresult batch_enqueue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr gate)
 {
     CUstreamBatchMemOpParams ops[2];
 
@@ -173,7 +173,7 @@ void need_memops(void)
 {
     struct word w = word_new();
     CUstream s = stream_new();
-    CUresult result = mark_queue(s, w.device, 1);
+    CUresult result = mark_enqueue(s, w.device, 1);
 
     if (result != CUDA_SUCCESS)
         fact_skip("no stream memory operations: %s", gpu_error(result));

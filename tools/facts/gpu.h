@@ -67,10 +67,10 @@ static inline void word_set(struct word w, uint32_t value)
 bool word_wait(struct word w, uint32_t value, unsigned int ms);
 
 /* At a gate the stream waits until the word is 0. At a marker the GPU writes the value. */
-CUresult gate_queue(CUstream s, CUdeviceptr word);
-CUresult mark_queue(CUstream s, CUdeviceptr word, uint32_t value);
+CUresult gate_enqueue(CUstream s, CUdeviceptr word);
+CUresult mark_enqueue(CUstream s, CUdeviceptr word, uint32_t value);
 /* Puts both into one batch, as the design does. */
-CUresult batch_queue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr gate);
+CUresult batch_enqueue(CUstream s, CUdeviceptr mark, uint32_t value, CUdeviceptr gate);
 void batch_fill(CUstreamBatchMemOpParams ops[2], CUdeviceptr mark, uint32_t value,
                 CUdeviceptr gate);
 /* Makes a word for gates: in a page that other processes share, if the driver registers one

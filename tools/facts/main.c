@@ -71,7 +71,7 @@ static const char usage[] =
 static bool simulated;
 static unsigned int most_s = 600;
 
-static void become(const struct fact_run *run)
+static void child_exec(const struct fact_run *run)
 {
     execl("/proc/self/exe", "gpu-facts", "--worker", run->fact->name,
           fact_quick ? "--quick" : (char *)NULL, (char *)NULL);
@@ -98,7 +98,7 @@ static int run_all(uint32_t chosen)
     bool sound = true;
 
     for (int i = 0; i < FACTS; i++) {
-        struct fact_run run = {.fact = &facts[i], .become = become};
+        struct fact_run run = {.fact = &facts[i], .child_exec = child_exec};
 
         if (!(chosen >> i & 1))
             continue;

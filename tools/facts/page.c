@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, LOOK_MS = 500, OPENED_MS = 20000, SAMPLES = 200, QUICK_SAMPLES = 20 };
+enum { PAGE = 4096, WAIT_MS = 500, OPENED_MS = 20000, SAMPLES = 200, QUICK_SAMPLES = 20 };
 
 /* One page of shared memory and two mappings of it: the registered one, and the one that another
  * process would see. */
@@ -62,7 +62,7 @@ static void need_page(struct page *p, int protection, unsigned int flags)
 }
 
 /* Does a closed gate on the page open when the other mapping is written? */
-static void look_at_gate(const struct page *p, CUstream s)
+static void gate_test(const struct page *p, CUstream s)
 {
     static uint64_t ns[SAMPLES];
     size_t n = fact_quick ? QUICK_SAMPLES : SAMPLES;
@@ -73,12 +73,12 @@ static void look_at_gate(const struct page *p, CUstream s)
         uint64_t opened_ns;
 
         word_set(p->word, 1);
-        result = gate_queue(s, p->word.device);
+        result = gate_enqueue(s, p->word.device);
         if (i == 1)
             fact_text("gate", "%s", gpu_error(result));
         if (result != CUDA_SUCCESS)
             return;
-        gpu_check(mark_queue(s, passed.device, i), "cuStreamWriteValue32");
+        gpu_check(mark_enqueue(s, passed.device, i), "cuStreamWriteValue32");
         nap_us(300);
         if (word_get(passed) == i) {
             fact_flag("gate_holds", false);
@@ -86,7 +86,7 @@ static void look_at_gate(const struct page *p, CUstream s)
         }
         opened_ns = clock_ns();
         word_set(p->word, 0);
-        if (!word_wait(passed, i, LOOK_MS)) {
+        if (!word_wait(passed, i, WAIT_MS)) {
             fact_flag("gate_holds", true);
             fact_flag("gate_opens", false);
             return;
@@ -98,15 +98,15 @@ static void look_at_gate(const struct page *p, CUstream s)
     fact_samples("write_to_marker_us", ns, n);
 }
 
-static void look_at_marker(const struct page *p, CUstream s)
+static void marker_test(const struct page *p, CUstream s)
 {
-    CUresult result = mark_queue(s, p->word.device, 42);
+    CUresult result = mark_enqueue(s, p->word.device, 42);
 
     fact_text("marker", "%s", gpu_error(result));
     if (result == CUDA_SUCCESS) {
         result = gpu.cuStreamSynchronize(s);
         fact_text("marker_end", "%s", gpu_error(result));
-        fact_flag("marker_seen_by_other_view", word_wait(p->word, 42, LOOK_MS));
+        fact_flag("marker_seen_by_other_view", word_wait(p->word, 42, WAIT_MS));
     }
 }
 
@@ -123,8 +123,8 @@ void fact_page(void)
     need_memops();
     if (!registered) /* then gates read a copy of the hold words */
         p.word = word_new();
-    look_at_marker(&p, s);
-    look_at_gate(&p, s);
+    marker_test(&p, s);
+    gate_test(&p, s);
     if (registered)
         fact_text("unregister", "%s", gpu_error(gpu.cuMemHostUnregister(p.registered)));
 }
@@ -156,7 +156,7 @@ void fact_page_read_only(void)
     need_page(&p, PROT_READ,
               CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                   CU_MEMHOSTREGISTER_READ_ONLY);
-    look_at_gate(&p, stream_new());
+    gate_test(&p, stream_new());
 }
 
 /* Maps a page over the registered one at the same address, as happens when a daemon comes or goes.
@@ -175,10 +175,10 @@ void fact_page_replaced(void)
     need_page(&p, PROT_READ | PROT_WRITE, flags);
     old_view = p.word;
     word_set(old_view, 1);
-    gpu_check(gate_queue(s, p.word.device), "cuStreamWaitValue32");
-    gpu_check(mark_queue(s, passed.device, 1), "cuStreamWriteValue32");
+    gpu_check(gate_enqueue(s, p.word.device), "cuStreamWaitValue32");
+    gpu_check(mark_enqueue(s, passed.device, 1), "cuStreamWriteValue32");
     map(memory_new(), p.registered, PROT_READ | PROT_WRITE); /* zero: open, if it is read */
-    fact_text("gpu_looks_at", word_wait(passed, 1, LOOK_MS) ? "the new page" : "the old page");
+    fact_text("gpu_looks_at", word_wait(passed, 1, WAIT_MS) ? "the new page" : "the old page");
     word_set(old_view, 0);
     if (!word_wait(passed, 1, OPENED_MS))
         fact_fail("neither page opens the gate");
@@ -191,7 +191,7 @@ void fact_page_replaced(void)
     if (result != CUDA_SUCCESS)
         return;
     CU(cuMemHostGetDevicePointer, &p.word.device, p.registered, 0);
-    gpu_check(gate_queue(s, p.word.device), "cuStreamWaitValue32");
-    gpu_check(mark_queue(s, passed.device, 2), "cuStreamWriteValue32");
-    fact_flag("new_page_seen_after_that", word_wait(passed, 2, LOOK_MS));
+    gpu_check(gate_enqueue(s, p.word.device), "cuStreamWaitValue32");
+    gpu_check(mark_enqueue(s, passed.device, 2), "cuStreamWriteValue32");
+    fact_flag("new_page_seen_after_that", word_wait(passed, 2, WAIT_MS));
 }

@@ -18,7 +18,7 @@ enum {
      * is longer than this, and than twice what any marker without a gate took: on a busy machine
      * those are late, too, and gates are not to blame. */
     SEEN_US = 1000 * FACT_SLOWER,
-    STANDS_US = 500, /* how long a closed gate is watched */
+    CLOSED_US = 500, /* how long a closed gate is watched */
     BEATS = 3,
     LONG_US = 20000, /* a kernel of the other process: at least two time slices */
     FRONT_US = 1000, /* the kernel in front of it */
@@ -61,7 +61,7 @@ static uint32_t long_kernel(CUstream s, CUevent from, CUevent to)
     return shortest_us;
 }
 
-static void beat(void)
+static void peer_main(void)
 {
     CUstream s;
     CUevent from, to;
@@ -82,7 +82,7 @@ static void beat(void)
     }
 }
 
-static bool goes_on(unsigned int count)
+static bool peer_progresses(unsigned int count)
 {
     unsigned int before = atomic_load(&shared->beats);
 
@@ -120,9 +120,9 @@ static uint64_t mark_and_see(CUstream s, struct word w, uint32_t value)
 {
     uint64_t queued_ns;
 
-    nap_us(STANDS_US);
+    nap_us(CLOSED_US);
     queued_ns = clock_ns();
-    gpu_check(mark_queue(s, w.device, value), "cuStreamWriteValue32");
+    gpu_check(mark_enqueue(s, w.device, value), "cuStreamWriteValue32");
     if (!word_wait(w, value, BUSY_MS))
         unsure("the host does not see a marker");
     return clock_ns() - queued_ns;
@@ -142,11 +142,11 @@ static bool is_seen(struct word w, uint32_t value)
 
 /* Checks that the stream waits between the markers `at` and `at + 1`, and goes on when the gate is
  * opened. Returns how long it took to see that. */
-static uint64_t stand_and_go(uint32_t at)
+static uint64_t stop_and_resume(uint32_t at)
 {
     uint64_t opened_ns;
 
-    nap_us(STANDS_US);
+    nap_us(CLOSED_US);
     if (word_get(mark) != at)
         refuse("a closed gate let work through");
     opened_ns = clock_ns();
@@ -156,23 +156,23 @@ static uint64_t stand_and_go(uint32_t at)
     return clock_ns() - opened_ns;
 }
 
-static void look_at_others(CUstream other, uint32_t round)
+static void others_check(CUstream other, uint32_t round)
 {
     if (round > 0 || getenv("CUDA_DEVICE_MAX_CONNECTIONS")) /* then they may share a queue */
         return;
     gpu_check(gpu_spin(other, 1, 20), "cuLaunchKernel");
-    gpu_check(mark_queue(other, other_mark.device, 1), "cuStreamWriteValue32");
+    gpu_check(mark_enqueue(other, other_mark.device, 1), "cuStreamWriteValue32");
     if (!is_seen(other_mark, 1))
         refuse("a closed gate stops other streams");
 }
 
 /* A process that is stopped by the busy machine alone does not go on with the gate open, either. */
-static void look_at_processes(void)
+static void processes_check(void)
 {
-    if (goes_on(BEATS))
+    if (peer_progresses(BEATS))
         return;
     word_set(gate, 0);
-    if (!goes_on(BEATS))
+    if (!peer_progresses(BEATS))
         unsure("the second process does not go on");
     refuse("a closed gate stops other processes");
 }
@@ -220,14 +220,14 @@ static uint32_t long_kernel_gated_us(uint32_t alone_us)
 
 /* The gate is open again. If a kernel still takes as long, other processes have come, and the gate
  * is not the cause. */
-static void look_at_turns(uint32_t gated_us, uint32_t alone_us)
+static void slices_check(uint32_t gated_us, uint32_t alone_us)
 {
     if (takes_turns(gated_us, alone_us) &&
         !takes_turns(long_kernels_us(LONG_ROUNDS, alone_us), alone_us))
         refuse("a process at a closed gate takes turns of the GPU from others");
 }
 
-static void look_at_streams(void)
+static void streams_check(void)
 {
     CUstream s = stream_new(), other = stream_new();
     uint64_t soonest_ns = UINT64_MAX, seen_ns = SEEN_US * UINT64_C(1000), began_ns, ns;
@@ -242,19 +242,19 @@ static void look_at_streams(void)
 
         word_set(gate, 1);
         gpu_check(gpu_spin(s, 1, 20), "cuLaunchKernel");
-        gpu_check(batch_queue(s, mark.device, at, gate.device), "cuStreamBatchMemOp");
+        gpu_check(batch_enqueue(s, mark.device, at, gate.device), "cuStreamBatchMemOp");
         gpu_check(gpu_spin(s, 1, 20), "cuLaunchKernel");
-        gpu_check(mark_queue(s, mark.device, at + 1), "cuStreamWriteValue32");
+        gpu_check(mark_enqueue(s, mark.device, at + 1), "cuStreamWriteValue32");
         if (!is_seen(mark, at) && word_get(mark) < at)
             refuse("work in front of a closed gate does not run");
-        look_at_others(other, round);
+        others_check(other, round);
         if (round == 0) {
-            look_at_processes();
+            processes_check();
             gated_us = long_kernel_gated_us(alone_us);
         }
-        ns = stand_and_go(at);
+        ns = stop_and_resume(at);
         if (round == 0)
-            look_at_turns(gated_us, alone_us);
+            slices_check(gated_us, alone_us);
         soonest_ns = ns < soonest_ns ? ns : soonest_ns;
         ns = 2 * mark_and_see(s, mark, at + 2);
         seen_ns = ns > seen_ns ? ns : seen_ns;
@@ -303,7 +303,7 @@ static double chain_us(CUgraphExec exec, CUstream s, CUevent from, CUevent to)
 }
 
 /* What an open gate and a marker cost a graph, by the shortest times, as others may use the GPU. */
-static void look_at_cost(void)
+static void gates_time(void)
 {
     static const char *const fact[] = {"graph_mark_ns", "graph_gate_ns"};
     CUstreamBatchMemOpParams ops[2];
@@ -327,7 +327,7 @@ static void look_at_cost(void)
                    json_integer((json_int_t)(fmax(with_us[k] - bare_us, 0) * 1000 / (CHAIN - 1))));
 }
 
-static void look_at_graph(void)
+static void graph_check(void)
 {
     CUstream s = stream_new();
     CUstreamBatchMemOpParams ops[2];
@@ -337,10 +337,10 @@ static void look_at_graph(void)
     exec = chain(2, ops, 2);
     word_set(gate, 1);
     CU(cuGraphLaunch, exec, s);
-    gpu_check(mark_queue(s, mark.device, GRAPH + 1), "cuStreamWriteValue32");
+    gpu_check(mark_enqueue(s, mark.device, GRAPH + 1), "cuStreamWriteValue32");
     if (!is_seen(mark, GRAPH))
         refuse("work in front of a closed gate in a graph does not run");
-    stand_and_go(GRAPH);
+    stop_and_resume(GRAPH);
     fact_flag("graphs", true);
 }
 
@@ -360,7 +360,7 @@ void fact_gates(void)
     int peer;
 
     shared = peer_memory(sizeof(*shared));
-    peer = peer_start(beat);
+    peer = peer_start(peer_main);
     gpu_open();
     say_device();
     mark = word_new();
@@ -369,10 +369,10 @@ void fact_gates(void)
     plain = stream_new();
     need_memops();
     gate = gate_word_new();
-    if (!goes_on(1))
+    if (!peer_progresses(1))
         unsure("no second process can use the GPU");
-    look_at_streams();
-    look_at_graph();
+    streams_check();
+    graph_check();
     peer_end(peer);
-    look_at_cost();
+    gates_time();
 }

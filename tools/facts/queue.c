@@ -45,11 +45,11 @@ void fact_queue(void)
     gpu_check(gpu.cuCtxSynchronize(), "cuCtxSynchronize");
 
     word_set(gate, 1);
-    gpu_check(gate_queue(gated, gate.device), "cuStreamWaitValue32");
+    gpu_check(gate_enqueue(gated, gate.device), "cuStreamWaitValue32");
     gpu_check(gpu_spin(gated, 1, 1), "cuLaunchKernel");
     for (int i = 0; i < 2 * STREAMS; i++) {
         gpu_check(gpu_spin(streams[i], 1, 1), "cuLaunchKernel");
-        gpu_check(mark_queue(streams[i], marks[i].device, value), "cuStreamWriteValue32");
+        gpu_check(mark_enqueue(streams[i], marks[i].device, value), "cuStreamWriteValue32");
     }
     stopped = count_stopped(0, STREAMS, &value);
     urgent_stopped = count_stopped(STREAMS, STREAMS, &value);

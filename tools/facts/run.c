@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 20 }; /* how soon `go_on` becoming false is noticed */
+enum { POLL_MS = 20 }; /* how soon `may_continue` becoming false is noticed */
 
-_Noreturn static void become(const struct fact_run *run, int fd, pid_t parent)
+_Noreturn static void child_exec(const struct fact_run *run, int fd, pid_t parent)
 {
     setpgid(0, 0); /* so that the terminal's Ctrl-C does not reach it */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -26,7 +26,7 @@ _Noreturn static void become(const struct fact_run *run, int fd, pid_t parent)
     dup2(STDERR_FILENO, STDOUT_FILENO); /* stdout is for the parent only */
     if (run->fact->env)
         putenv((char *)(uintptr_t)run->fact->env);
-    run->become(run);
+    run->child_exec(run);
     _exit(FACT_FAILED);
 }
 
@@ -115,9 +115,9 @@ static const char *await(struct fact_run *run, int fd, uint64_t end_ns, struct t
     struct pollfd pfd = {.fd = fd, .events = POLLIN};
 
     while (clock_ns() < end_ns) {
-        if (run->go_on && !run->go_on())
+        if (run->may_continue && !run->may_continue())
             return "interrupted";
-        if (poll(&pfd, 1, LOOK_MS) > 0 && !take(run, fd, text))
+        if (poll(&pfd, 1, POLL_MS) > 0 && !take(run, fd, text))
             return NULL;
     }
     return "hung";
@@ -140,7 +140,7 @@ void fact_run(struct fact_run *run, unsigned int limit_s)
         return;
     }
     if (pid == 0)
-        become(run, ends[1], parent);
+        child_exec(run, ends[1], parent);
     close(ends[1]);
     run->status = await(run, ends[0], from_ns + limit_s * UINT64_C(1000000000), &text);
     kill(-pid, SIGKILL); /* peers that are left, or a fact that hangs */

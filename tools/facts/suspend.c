@@ -90,7 +90,7 @@ static void key_samples(const char *what, uint64_t *ns)
 }
 
 /* Queues short kernels whose result shows how often each ran, and in which order. */
-static void units_queue(CUstream s, CUdeviceptr x, struct word mark, uint32_t us)
+static void units_enqueue(CUstream s, CUdeviceptr x, struct word mark, uint32_t us)
 {
     for (uint32_t i = 1; i <= QUEUED; i++) {
         uint32_t a = i * 2 + 1, b = i, n = 1;
@@ -98,7 +98,7 @@ static void units_queue(CUstream s, CUdeviceptr x, struct word mark, uint32_t us
         gpu_check(
             gpu.cuLaunchKernel(gpu.mix, 1, 1, 1, 32, 1, 1, 0, s, (void *[]){&x, &a, &b, &n}, NULL),
             "cuLaunchKernel");
-        gpu_check(mark_queue(s, mark.device, i), "cuStreamWriteValue32");
+        gpu_check(mark_enqueue(s, mark.device, i), "cuStreamWriteValue32");
     }
 }
 
@@ -168,7 +168,7 @@ static uint64_t stop_units(enum groups_way way, CUstream s, struct word mark, st
         word_set(mark, 0);
         word_set(x, 1);
         *unit_us = all_us / QUEUED;
-        units_queue(s, x.device, mark, *unit_us);
+        units_enqueue(s, x.device, mark, *unit_us);
         while (word_get(mark) < QUEUED / 8 && within(begin_ns))
             sched_yield();
         from_ns = clock_ns();
@@ -195,7 +195,7 @@ static uint32_t most_units(void)
 
 /* Watches until the queue stands still while the neighbour works, or until it has run out. Records
  * what the last look saw. */
-static uint64_t look_at_units(struct word mark, uint64_t from_ns)
+static uint64_t units_watch(struct word mark, uint64_t from_ns)
 {
     for (int i = 0; i < LOOKS; i++) {
         uint64_t kernels = atomic_load(&shared->kernels), begin_ns = clock_ns();
@@ -223,7 +223,7 @@ static bool round_short(enum groups_way way, CUstream s, struct word mark, struc
 
     if (from_ns == 0)
         return false;
-    uint64_t last_ns = look_at_units(mark, from_ns), go_ns = clock_ns();
+    uint64_t last_ns = units_watch(mark, from_ns), go_ns = clock_ns();
     uint32_t stopped = word_get(mark);
     groups_resume(uuid);
     while (word_get(mark) == stopped && stopped < QUEUED && within(go_ns))
@@ -255,7 +255,7 @@ static enum stopped stop_long(enum groups_way way, CUstream s, struct word mark,
 
     word_set(mark, 0);
     gpu_check(gpu_spin(s, gpu.full, us), "cuLaunchKernel");
-    gpu_check(mark_queue(s, mark.device, 1), "cuStreamWriteValue32");
+    gpu_check(mark_enqueue(s, mark.device, 1), "cuStreamWriteValue32");
     nap_us(us / 10);
     seen.answer = groups_stop(uuid, way);
     *took_ns = clock_ns() - begin_ns;

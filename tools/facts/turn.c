@@ -33,7 +33,7 @@ static void peer_gated(CUstream s)
     struct word gate = word_new();
 
     word_set(gate, 1);
-    gpu_check(gate_queue(s, gate.device), "cuStreamWaitValue32");
+    gpu_check(gate_enqueue(s, gate.device), "cuStreamWaitValue32");
     for (int i = 0; i < GATED_KERNELS; i++)
         gpu_check(gpu_spin(s, gpu.full, 200), "cuLaunchKernel");
     atomic_store(&shared->is, PEER_GATED);
@@ -125,7 +125,7 @@ static void latency(const char *key)
         uint64_t from_ns = clock_ns();
 
         gpu_check(gpu_spin(s, 1, OWN_KERNEL_US), "cuLaunchKernel");
-        gpu_check(mark_queue(s, mark.device, i + 1), "cuStreamWriteValue32");
+        gpu_check(mark_enqueue(s, mark.device, i + 1), "cuStreamWriteValue32");
         if (!word_wait(mark, i + 1, LIMIT_MS))
             fact_fail("%s: a kernel did not complete within %d ms", key, LIMIT_MS);
         ns[i] = clock_ns() - from_ns;

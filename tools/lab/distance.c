@@ -47,15 +47,15 @@ static int distance(int argc, char **argv)
     int rc = environment_set(variables);
 
     if (rc == 0)
-        rc = environment_under(paths.distance, NULL);
+        rc = environment_preload(paths.distance, NULL);
     if (rc == 0)
-        rc = environment_under(paths.library, given.sim ? paths.simulator : NULL);
+        rc = environment_preload(paths.library, given.sim ? paths.simulator : NULL);
     if (rc != 0) {
         say(cmd, "cannot set the environment: %s", strerror(-rc));
         return EXIT_OWN_FAILURE;
     }
     preload_check(cmd, argv[optind]);
-    return program_become(cmd, argv + optind);
+    return program_exec(cmd, argv + optind);
 }
 
 const struct subcommand subcommand_distance = {

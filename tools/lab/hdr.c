@@ -38,7 +38,7 @@ static double middle_ns(uint32_t bucket)
     return (double)(least + (hdr_most_ns(bucket) + 1 - least) / 2);
 }
 
-size_t hdr_next(const uint64_t *sorted_ns, size_t n, size_t from)
+size_t hdr_bucket_end(const uint64_t *sorted_ns, size_t n, size_t from)
 {
     uint32_t bucket = hdr_bucket(sorted_ns[from]);
 
@@ -70,7 +70,7 @@ void hdr_print(const uint64_t *sorted_ns, size_t n, FILE *out)
         uint32_t bucket = hdr_bucket(sorted_ns[i]);
         double most_us = (double)hdr_most_ns(bucket) / 1000, reached;
 
-        sum = hdr_next(sorted_ns, n, i);
+        sum = hdr_bucket_end(sorted_ns, n, i);
         reached = 100.0 * (double)sum / (double)n;
         squares += (double)(sum - i) * pow(middle_ns(bucket) - mean, 2);
         while (level <= reached && level < 100 && sum < n) {

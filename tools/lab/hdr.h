@@ -26,7 +26,7 @@ uint32_t hdr_bucket(uint64_t ns);
 uint64_t hdr_least_ns(uint32_t bucket);
 uint64_t hdr_most_ns(uint32_t bucket);
 /* The index after the last of the sorted samples in the bucket of the one at `from`. */
-size_t hdr_next(const uint64_t *sorted_ns, size_t n, size_t from);
+size_t hdr_bucket_end(const uint64_t *sorted_ns, size_t n, size_t from);
 double hdr_mean_ns(const uint64_t *ns, size_t n);
 /* Prints HdrHistogram's percentile distribution in microseconds, which its plotters read. */
 void hdr_print(const uint64_t *sorted_ns, size_t n, FILE *out);

@@ -67,7 +67,7 @@ static json_t *mode_json(const struct mode *m)
     char when[RESULT_TIME];
 
     for (size_t i = 0, next; i < m->n; i = next) {
-        next = hdr_next(m->ns, m->n, i);
+        next = hdr_bucket_end(m->ns, m->n, i);
         json_array_append_new(counts,
                               json_pack("[I, I]", (json_int_t)hdr_least_ns(hdr_bucket(m->ns[i])),
                                         (json_int_t)(next - i)));

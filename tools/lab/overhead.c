@@ -249,7 +249,7 @@ static int worker(int mode, const struct plan *plan)
 
 /* ---- the parent ---------------------------------------------------------------------------- */
 
-static void become_worker(const struct fact_run *run)
+static void exec_worker(const struct fact_run *run)
 {
     const struct paths *paths = run->user;
     const char *mode = run->fact->name;
@@ -265,8 +265,8 @@ static void become_worker(const struct fact_run *run)
         {"CUTIN_SOCKET", ""},
         {"CUTIN_PROFILE", "off"},
         {0}});
-    environment_under(strcmp(mode, mode_names[BARE]) == 0 ? NULL : paths->library,
-                      given.real ? NULL : paths->simulator);
+    environment_preload(strcmp(mode, mode_names[BARE]) == 0 ? NULL : paths->library,
+                        given.real ? NULL : paths->simulator);
     execl(paths->self, "cutin-lab", "overhead", "--worker", mode, "--calls", calls, "--threads",
           threads, (char *)NULL);
 }
@@ -283,7 +283,8 @@ static bool show(void)
 static int measure(int mode, struct plan *plan, const struct paths *paths, struct figure out[CALLS])
 {
     const struct fact fact = {.name = mode_names[mode], .limit_s = LIMIT_S};
-    struct fact_run run = {.fact = &fact, .become = become_worker, .go_on = show, .user = paths};
+    struct fact_run run = {
+        .fact = &fact, .child_exec = exec_worker, .may_continue = show, .user = paths};
     double p50_us, p99_us;
     int rc;
 

@@ -76,7 +76,7 @@ Test(record, every_operation_is_in_the_file)
         cr_expect_eq(w.op[at + 1].grid[0], 1);
         cr_expect_eq(w.op[at + 1].block[0], 256);
         cr_expect_eq(w.op[at + 11].direction, WORKLOAD_TO_HOST);
-        at = workload_request(&w, at);
+        at = workload_request_end(&w, at);
         cr_expect_eq(at, 13 * (size_t)(i + 1));
     }
     workload_free(&w);

@@ -42,7 +42,8 @@ static const char *const verdict_names[] = {[VERDICT_OK] = "ok",
                                             [VERDICT_WARN] = "warning",
                                             [VERDICT_FAIL] = "failed"};
 
-void find(struct finding *f, enum verdict verdict, const char *remedy, const char *format, ...)
+void finding_set(struct finding *f, enum verdict verdict, const char *remedy, const char *format,
+                 ...)
 {
     va_list args;
 
@@ -61,16 +62,18 @@ static void check_driver(const struct doctor *d, struct finding *f)
     int major = p->driver_version / 1000, minor = p->driver_version % 1000 / 10;
 
     if (p->stage < PROBE_DRIVER)
-        find(f, VERDICT_FAIL,
-             "install an NVIDIA driver for CUDA 12.0 or newer; --sim checks the simulated GPU",
-             "%s", p->why);
+        finding_set(
+            f, VERDICT_FAIL,
+            "install an NVIDIA driver for CUDA 12.0 or newer; --sim checks the simulated GPU", "%s",
+            p->why);
     else if (p->stage >= PROBE_GPU && !p->param_info)
-        find(f, VERDICT_WARN, "use a driver of CUDA 12.4 or newer to queue launches",
-             "CUDA %d.%d: it does not report the layout of parameters, so held launches block "
-             "their thread",
-             major, minor);
+        finding_set(
+            f, VERDICT_WARN, "use a driver of CUDA 12.4 or newer to queue launches",
+            "CUDA %d.%d: it does not report the layout of parameters, so held launches block "
+            "their thread",
+            major, minor);
     else
-        find(f, VERDICT_OK, NULL, "CUDA %d.%d", major, minor);
+        finding_set(f, VERDICT_OK, NULL, "CUDA %d.%d", major, minor);
 }
 
 static void check_gpu(const struct doctor *d, struct finding *f)
@@ -78,21 +81,22 @@ static void check_gpu(const struct doctor *d, struct finding *f)
     const struct probe *p = &d->bare;
 
     if (p->stage < PROBE_DRIVER)
-        find(f, VERDICT_FAIL, "see the check of the driver", "not tried");
+        finding_set(f, VERDICT_FAIL, "see the check of the driver", "not tried");
     else if (p->stage < PROBE_GPU)
-        find(f, VERDICT_FAIL,
-             "check that nvidia-smi shows a GPU; a container must be started with it; --sim checks "
-             "the simulated GPU",
-             "%s", p->why);
+        finding_set(
+            f, VERDICT_FAIL,
+            "check that nvidia-smi shows a GPU; a container must be started with it; --sim checks "
+            "the simulated GPU",
+            "%s", p->why);
     else if (p->compute_mode != CU_COMPUTEMODE_DEFAULT)
-        find(f, VERDICT_FAIL, "as root: nvidia-smi -c DEFAULT",
-             "%s admits only one process (its compute mode is not the default)", p->gpu);
+        finding_set(f, VERDICT_FAIL, "as root: nvidia-smi -c DEFAULT",
+                    "%s admits only one process (its compute mode is not the default)", p->gpu);
     else if (p->major < 6)
-        find(f, VERDICT_FAIL, "use a GPU of the Pascal generation or newer",
-             "%s has compute capability %d.%d", p->gpu, p->major, p->minor);
+        finding_set(f, VERDICT_FAIL, "use a GPU of the Pascal generation or newer",
+                    "%s has compute capability %d.%d", p->gpu, p->major, p->minor);
     else
-        find(f, VERDICT_OK, NULL, "%s, compute capability %d.%d, %d multiprocessors", p->gpu,
-             p->major, p->minor, p->processors);
+        finding_set(f, VERDICT_OK, NULL, "%s, compute capability %d.%d, %d multiprocessors", p->gpu,
+                    p->major, p->minor, p->processors);
 }
 
 static void check_preload(const struct doctor *d, struct finding *f)
@@ -100,22 +104,23 @@ static void check_preload(const struct doctor *d, struct finding *f)
     const struct probe *p = &d->preloaded;
 
     if (!d->paths.library[0])
-        find(f, VERDICT_FAIL, "install libcutin.so beside cutin", "there is no libcutin.so");
+        finding_set(f, VERDICT_FAIL, "install libcutin.so beside cutin", "there is no libcutin.so");
     else if (p->stage < PROBE_DRIVER)
-        find(f, VERDICT_FAIL, "see the check of the driver; CUTIN_LOG=debug says more",
-             "under libcutin.so: %s", p->why);
+        finding_set(f, VERDICT_FAIL, "see the check of the driver; CUTIN_LOG=debug says more",
+                    "under libcutin.so: %s", p->why);
     else if (!p->version)
-        find(f, VERDICT_FAIL,
-             "preload is ignored in set-user-id programs and static ones; see ld.so(8)",
-             "LD_PRELOAD=%.200s did not reach the process", d->paths.library);
+        finding_set(f, VERDICT_FAIL,
+                    "preload is ignored in set-user-id programs and static ones; see ld.so(8)",
+                    "LD_PRELOAD=%.200s did not reach the process", d->paths.library);
     else if (!p->in_front)
-        find(f, VERDICT_FAIL, "remove other libraries that wrap libcuda from LD_PRELOAD",
-             "libcutin.so is loaded, but another library intercepts the driver before it");
+        finding_set(f, VERDICT_FAIL, "remove other libraries that wrap libcuda from LD_PRELOAD",
+                    "libcutin.so is loaded, but another library intercepts the driver before it");
     else if (strcmp(p->version, CUTIN_VERSION) != 0)
-        find(f, VERDICT_WARN, "install one version of both",
-             "libcutin.so is version %s, this command " CUTIN_VERSION, p->version);
+        finding_set(f, VERDICT_WARN, "install one version of both",
+                    "libcutin.so is version %s, this command " CUTIN_VERSION, p->version);
     else
-        find(f, VERDICT_OK, NULL, "libcutin.so " CUTIN_VERSION " stands in front of the driver");
+        finding_set(f, VERDICT_OK, NULL,
+                    "libcutin.so " CUTIN_VERSION " stands in front of the driver");
 }
 
 static void check_hold(const struct doctor *d, struct finding *f)
@@ -123,20 +128,22 @@ static void check_hold(const struct doctor *d, struct finding *f)
     const struct probe *p = &d->preloaded;
 
     if (!p->version || p->stage < PROBE_GPU)
-        find(f, VERDICT_FAIL, "see the checks of preload and GPU", "not tried");
+        finding_set(f, VERDICT_FAIL, "see the checks of preload and GPU", "not tried");
     else if (p->hold != CUDA_SUCCESS)
-        find(f, VERDICT_FAIL, "see the check of the settings",
-             "a best-effort stream cannot be held (CUDA error %d)", p->hold);
+        finding_set(f, VERDICT_FAIL, "see the check of the settings",
+                    "a best-effort stream cannot be held (CUDA error %d)", p->hold);
     else if (p->stage < PROBE_MEASURED)
-        find(f, VERDICT_FAIL, "CUTIN_LOG=debug says more", "%s", p->why);
+        finding_set(f, VERDICT_FAIL, "CUTIN_LOG=debug says more", "%s", p->why);
     else if (!p->held || !p->released)
-        find(f, VERDICT_FAIL, "CUTIN_LOG=debug says more; please report it",
-             p->held ? "work on a released stream did not run" : "work on a held stream ran");
+        finding_set(f, VERDICT_FAIL, "CUTIN_LOG=debug says more; please report it",
+                    p->held ? "work on a released stream did not run"
+                            : "work on a held stream ran");
     else if (!p->buffered)
-        find(f, VERDICT_WARN, "see the checks of driver and settings",
-             "a held launch blocked its thread: it could not be queued");
+        finding_set(f, VERDICT_WARN, "see the checks of driver and settings",
+                    "a held launch blocked its thread: it could not be queued");
     else
-        find(f, VERDICT_OK, NULL, "a held kernel waits in its queue, and runs when released");
+        finding_set(f, VERDICT_OK, NULL,
+                    "a held kernel waits in its queue, and runs when released");
 }
 
 static void check_memops(const struct doctor *d, struct finding *f)
@@ -144,21 +151,24 @@ static void check_memops(const struct doctor *d, struct finding *f)
     const struct probe *p = &d->bare;
 
     if (p->launch_us <= 0)
-        find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
+        finding_set(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
     else if (p->marker_late_us > MARKER_LATE_US)
-        find(f, VERDICT_NOTE, NULL,
-             "markers arrive %.0f us late, if at all: cutin learns of completion from events and "
-             "uses no gates",
-             p->marker_late_us);
+        finding_set(
+            f, VERDICT_NOTE, NULL,
+            "markers arrive %.0f us late, if at all: cutin learns of completion from events and "
+            "uses no gates",
+            p->marker_late_us);
     else if (p->gate_us > 0)
-        find(f, VERDICT_OK, NULL, "the GPU writes markers and waits at gates in stream order");
+        finding_set(f, VERDICT_OK, NULL,
+                    "the GPU writes markers and waits at gates in stream order");
     else if (p->marker_us > 0)
-        find(f, VERDICT_WARN, "use a driver of CUDA 11.7 or newer, which has them",
-             "no batches of memory operations: there are no gates, only host queues hold work");
+        finding_set(
+            f, VERDICT_WARN, "use a driver of CUDA 11.7 or newer, which has them",
+            "no batches of memory operations: there are no gates, only host queues hold work");
     else
-        find(f, VERDICT_WARN,
-             "load the kernel module with NVreg_EnableStreamMemOPs=1, or update the driver",
-             "no stream memory operations: markers are events, which cost more; no gates");
+        finding_set(f, VERDICT_WARN,
+                    "load the kernel module with NVreg_EnableStreamMemOPs=1, or update the driver",
+                    "no stream memory operations: markers are events, which cost more; no gates");
 }
 
 static void check_registration(const struct doctor *d, struct finding *f)
@@ -166,14 +176,14 @@ static void check_registration(const struct doctor *d, struct finding *f)
     const struct probe *p = &d->bare;
 
     if (!p->registration)
-        find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
+        finding_set(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
     else if (strcmp(p->registration, "success") == 0)
-        find(f, VERDICT_OK, NULL, "the GPU reads hold words from the shared page itself");
+        finding_set(f, VERDICT_OK, NULL, "the GPU reads hold words from the shared page itself");
     else
-        find(f, VERDICT_WARN, "allow memory to be locked (ulimit -l), also in containers",
-             "a shared page cannot be registered (%s): gates read a copy of the hold "
-             "words, which the dispatcher keeps",
-             p->registration);
+        finding_set(f, VERDICT_WARN, "allow memory to be locked (ulimit -l), also in containers",
+                    "a shared page cannot be registered (%s): gates read a copy of the hold "
+                    "words, which the dispatcher keeps",
+                    p->registration);
 }
 
 static void check_costs(const struct doctor *d, struct finding *f)
@@ -181,13 +191,13 @@ static void check_costs(const struct doctor *d, struct finding *f)
     const struct probe *p = &d->bare;
 
     if (p->launch_us <= 0)
-        find(f, VERDICT_WARN, "see the check of the GPU", "not measured");
+        finding_set(f, VERDICT_WARN, "see the check of the GPU", "not measured");
     else if (p->marker_us <= 0)
-        find(f, VERDICT_NOTE, NULL, "launch %.2f us", p->launch_us);
+        finding_set(f, VERDICT_NOTE, NULL, "launch %.2f us", p->launch_us);
     else
-        find(f, VERDICT_OK, NULL,
-             "launch %.2f us, marker %.2f us, marker and gate %.2f us of the calling thread",
-             p->launch_us, p->marker_us, p->gate_us);
+        finding_set(f, VERDICT_OK, NULL,
+                    "launch %.2f us, marker %.2f us, marker and gate %.2f us of the calling thread",
+                    p->launch_us, p->marker_us, p->gate_us);
 }
 
 /* Short kernels have a gate every 50 us: one that takes over 5 us costs a tenth of the device. */
@@ -197,19 +207,19 @@ static void check_gate(const struct doctor *d, struct finding *f)
     bool cheap = p->gate_device_us < 5;
 
     if (p->gate_us <= 0)
-        find(f, VERDICT_NOTE, NULL, "not available here");
+        finding_set(f, VERDICT_NOTE, NULL, "not available here");
     else if (p->gate_holds < 0)
-        find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
+        finding_set(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
     else if (!p->gate_holds)
-        find(f, VERDICT_WARN, "run with CUTIN_GATES=off; please report it",
-             "a closed gate let work through");
+        finding_set(f, VERDICT_WARN, "run with CUTIN_GATES=off; please report it",
+                    "a closed gate let work through");
     else
-        find(f, p->gate_open_us < 1e3 && cheap ? VERDICT_OK : VERDICT_WARN,
-             !cheap                  ? "run with CUTIN_GATES=off if jobs are too slow"
-             : p->gate_open_us < 1e3 ? NULL
-                                     : "run with CUTIN_GATES=off if that stays so",
-             "holds its stream, opens in %.0f us, costs the stream %.2f us while open",
-             p->gate_open_us, p->gate_device_us);
+        finding_set(f, p->gate_open_us < 1e3 && cheap ? VERDICT_OK : VERDICT_WARN,
+                    !cheap                  ? "run with CUTIN_GATES=off if jobs are too slow"
+                    : p->gate_open_us < 1e3 ? NULL
+                                            : "run with CUTIN_GATES=off if that stays so",
+                    "holds its stream, opens in %.0f us, costs the stream %.2f us while open",
+                    p->gate_open_us, p->gate_device_us);
 }
 
 enum { SWITCH_MOST_US = 200 }; /* the budget: a request should wait for no more than that */
@@ -219,18 +229,20 @@ static void check_slices(const struct doctor *d, struct finding *f)
     const struct probe *p = &d->bare;
 
     if (p->slice_us > 0 && p->switch_us < 0)
-        find(f, VERDICT_NOTE, NULL,
-             "contexts take turns of %.2f ms; this machine is too busy to tell what a switch costs",
-             p->slice_us / 1e3);
+        finding_set(
+            f, VERDICT_NOTE, NULL,
+            "contexts take turns of %.2f ms; this machine is too busy to tell what a switch costs",
+            p->slice_us / 1e3);
     else if (p->slice_us > 0)
-        find(f, p->switch_us < SWITCH_MOST_US ? VERDICT_OK : VERDICT_NOTE, NULL,
-             "contexts take turns of %.2f ms, a switch costs %.0f us%s", p->slice_us / 1e3,
-             p->switch_us,
-             p->switch_us < SWITCH_MOST_US ? "" : ": work beside others waits at least that long");
+        finding_set(
+            f, p->switch_us < SWITCH_MOST_US ? VERDICT_OK : VERDICT_NOTE, NULL,
+            "contexts take turns of %.2f ms, a switch costs %.0f us%s", p->slice_us / 1e3,
+            p->switch_us,
+            p->switch_us < SWITCH_MOST_US ? "" : ": work beside others waits at least that long");
     else if (p->stage == PROBE_MEASURED)
-        find(f, VERDICT_NOTE, NULL, "two busy contexts were not seen to take turns");
+        finding_set(f, VERDICT_NOTE, NULL, "two busy contexts were not seen to take turns");
     else
-        find(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
+        finding_set(f, VERDICT_WARN, "see the check of the GPU", "not measured: %s", p->why);
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -324,8 +336,8 @@ static int run(int argc, char **argv)
     probe_run(&asked);
     for (size_t i = 0; i < CHECKS; i++) {
         if (checks[i].needs_gpu && asked.bare.stage < PROBE_GPU)
-            find(&found[i], checks[i].remedy ? VERDICT_WARN : VERDICT_NOTE, checks[i].remedy,
-                 "not tried");
+            finding_set(&found[i], checks[i].remedy ? VERDICT_WARN : VERDICT_NOTE, checks[i].remedy,
+                        "not tried");
         else
             checks[i].run(&asked, &found[i]);
         effective &= found[i].verdict != VERDICT_FAIL;

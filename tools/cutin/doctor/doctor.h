@@ -76,8 +76,8 @@ struct finding {
 };
 
 /* Sets the finding's texts. `remedy` may be NULL. */
-void find(struct finding *f, enum verdict verdict, const char *remedy, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void finding_set(struct finding *f, enum verdict verdict, const char *remedy, const char *format,
+                 ...) __attribute__((format(printf, 4, 5)));
 
 /* ---- doctor_probe.c ------------------------------------------------------------------------ */
 
@@ -91,7 +91,7 @@ void check_functions(const struct doctor *d, struct finding *f);
 /* ---- doctor_records.c ---------------------------------------------------------------------- */
 
 /* Reads the values, and records the result for libcutin.so. */
-void suspend_take(struct suspended *s);
+void suspend_save(struct suspended *s);
 void check_suspend(const struct doctor *d, struct finding *f);
 void check_gates(const struct doctor *d, struct finding *f);
 

@@ -36,13 +36,13 @@ void check_mps(const struct doctor *d, struct finding *f)
     snprintf(path, sizeof(path), "%s/control", folder ? folder : "/tmp/nvidia-mps");
     pipe = access(path, F_OK) == 0;
     if (d->bare.mps == 1 || (d->bare.mps < 0 && pipe && !d->sim))
-        find(f, VERDICT_NOTE,
-             "cutin still holds work, but a fault of one MPS client ends the others",
-             "active: kernels of several processes run side by side");
+        finding_set(f, VERDICT_NOTE,
+                    "cutin still holds work, but a fault of one MPS client ends the others",
+                    "active: kernels of several processes run side by side");
     else if (pipe && !d->sim)
-        find(f, VERDICT_NOTE, NULL, "not in use here, although %s exists", path);
+        finding_set(f, VERDICT_NOTE, NULL, "not in use here, although %s exists", path);
     else
-        find(f, VERDICT_OK, NULL, "not active: processes take turns on the GPU");
+        finding_set(f, VERDICT_OK, NULL, "not active: processes take turns on the GPU");
 }
 
 void check_connections(const struct doctor *d, struct finding *f)
@@ -51,12 +51,14 @@ void check_connections(const struct doctor *d, struct finding *f)
     int value = text ? atoi(text) : 8;
 
     if (!text)
-        find(f, VERDICT_OK, NULL, "CUDA_DEVICE_MAX_CONNECTIONS is not set: 8 hardware queues");
+        finding_set(f, VERDICT_OK, NULL,
+                    "CUDA_DEVICE_MAX_CONNECTIONS is not set: 8 hardware queues");
     else if (value < 1 || value > 32)
-        find(f, VERDICT_WARN, "set it to a number from 1 to 32, or unset it",
-             "CUDA_DEVICE_MAX_CONNECTIONS=%.32s is not a value that the driver accepts", text);
+        finding_set(f, VERDICT_WARN, "set it to a number from 1 to 32, or unset it",
+                    "CUDA_DEVICE_MAX_CONNECTIONS=%.32s is not a value that the driver accepts",
+                    text);
     else if (value < 8)
-        find(
+        finding_set(
             f, VERDICT_WARN,
             "leave it unset or raise it to 32; where a framework needs 1, give its process one "
             "level, so that streams that share a queue are held together",
@@ -64,7 +66,7 @@ void check_connections(const struct doctor *d, struct finding *f)
             "keeps those behind it waiting",
             value, value, value == 1 ? "" : "s");
     else
-        find(f, VERDICT_OK, NULL, "CUDA_DEVICE_MAX_CONNECTIONS=%d", value);
+        finding_set(f, VERDICT_OK, NULL, "CUDA_DEVICE_MAX_CONNECTIONS=%d", value);
 }
 
 static bool is_set(const char *name)
@@ -100,23 +102,24 @@ void check_settings(const struct doctor *d, struct finding *f)
     char misspelt[160], together[256];
 
     if (is_set("CUTIN_DISABLE"))
-        find(f, VERDICT_FAIL, "unset CUTIN_DISABLE", "CUTIN_DISABLE is set: nothing is held");
+        finding_set(f, VERDICT_FAIL, "unset CUTIN_DISABLE",
+                    "CUTIN_DISABLE is set: nothing is held");
     else if (setting_misspelt(&(size_t){0}, misspelt, sizeof(misspelt)) ||
              conf_misspelt(&conf, misspelt, sizeof(misspelt)))
-        find(f, VERDICT_WARN, "spell it as the manual page does", "%s", misspelt);
+        finding_set(f, VERDICT_WARN, "spell it as the manual page does", "%s", misspelt);
     else if (is_set("CUDA_LAUNCH_BLOCKING"))
-        find(f, VERDICT_WARN, "unset CUDA_LAUNCH_BLOCKING",
-             "CUDA_LAUNCH_BLOCKING is set: calls wait in their thread instead of a queue");
+        finding_set(f, VERDICT_WARN, "unset CUDA_LAUNCH_BLOCKING",
+                    "CUDA_LAUNCH_BLOCKING is set: calls wait in their thread instead of a queue");
     else if (is_set("CUDA_INJECTION64_PATH"))
-        find(
+        finding_set(
             f, VERDICT_WARN, "run without the profiler to see what users will see",
             "a profiler is attached (CUDA_INJECTION64_PATH): calls wait in their thread instead of "
             "a queue");
     else if (conf_with_variables(getenv("CUTIN_CONF"), together, sizeof(together)))
-        find(f, VERDICT_NOTE, "set that one variable and unset the others",
-             "settings are in separate variables; CUTIN_CONF=%s says the same", together);
+        finding_set(f, VERDICT_NOTE, "set that one variable and unset the others",
+                    "settings are in separate variables; CUTIN_CONF=%s says the same", together);
     else
-        find(f, VERDICT_OK, NULL, "no environment variable interferes with cutin");
+        finding_set(f, VERDICT_OK, NULL, "no environment variable interferes with cutin");
 }
 
 /* ---- the daemon ---------------------------------------------------------------------------- */
@@ -151,8 +154,8 @@ void check_daemon(const struct doctor *d, struct finding *f)
     int rc;
 
     if (!d->socket[0]) {
-        find(f, VERDICT_FAIL, "unset CUTIN_SOCKET, or set it to the daemon's socket",
-             "CUTIN_SOCKET is empty: processes cannot hold each other");
+        finding_set(f, VERDICT_FAIL, "unset CUTIN_SOCKET, or set it to the daemon's socket",
+                    "CUTIN_SOCKET is empty: processes cannot hold each other");
         return;
     }
     rc = query_clients(d->socket, &rows, &n);
@@ -160,31 +163,34 @@ void check_daemon(const struct doctor *d, struct finding *f)
     switch (rc) {
     case 0:
         if (other_daemon(d->socket, other)) {
-            find(f, VERDICT_WARN,
-                 "let all use the machine's daemon: systemctl enable --now cutind.socket",
-                 "answers at %s; another daemon answers at %s, and their processes do not hold "
-                 "each other",
-                 d->socket, printable(other));
+            finding_set(
+                f, VERDICT_WARN,
+                "let all use the machine's daemon: systemctl enable --now cutind.socket",
+                "answers at %s; another daemon answers at %s, and their processes do not hold "
+                "each other",
+                d->socket, printable(other));
             break;
         }
-        find(f, VERDICT_OK, NULL, "answers at %s, %zu client%s", d->socket, n, n == 1 ? "" : "s");
+        finding_set(f, VERDICT_OK, NULL, "answers at %s, %zu client%s", d->socket, n,
+                    n == 1 ? "" : "s");
         break;
     case -ENOENT:
     case -ECONNREFUSED:
         if (d->paths.daemon[0])
-            find(f, VERDICT_NOTE, "`cutin run` starts one; programs preloaded by hand need one",
-                 "none at %s yet", d->socket);
+            finding_set(f, VERDICT_NOTE,
+                        "`cutin run` starts one; programs preloaded by hand need one",
+                        "none at %s yet", d->socket);
         else
-            find(f, VERDICT_FAIL, "install cutind beside cutin",
-                 "none at %s, and cutind is not installed", d->socket);
+            finding_set(f, VERDICT_FAIL, "install cutind beside cutin",
+                        "none at %s, and cutind is not installed", d->socket);
         break;
     case -ENAMETOOLONG:
-        find(f, VERDICT_FAIL, "set CUTIN_SOCKET or XDG_RUNTIME_DIR to something shorter",
-             "the path %.64s... is too long for a socket", d->socket);
+        finding_set(f, VERDICT_FAIL, "set CUTIN_SOCKET or XDG_RUNTIME_DIR to something shorter",
+                    "the path %.64s... is too long for a socket", d->socket);
         break;
     default:
-        find(f, VERDICT_FAIL, "read its log, or run `cutind --socket PATH` by hand", "%s",
-             daemon_trouble(d->socket, rc));
+        finding_set(f, VERDICT_FAIL, "read its log, or run `cutind --socket PATH` by hand", "%s",
+                    daemon_error(d->socket, rc));
     }
 }
 
@@ -212,19 +218,19 @@ void check_permission(const struct doctor *d, struct finding *f)
         rc = m.header.type == MESSAGE_DONE ? m.done.error : -EPROTO;
 
     if (rc == -ENOENT || rc == -ECONNREFUSED)
-        find(f, VERDICT_NOTE, NULL,
-             "no daemon to ask; one that `cutin run` starts grants this user every level");
+        finding_set(f, VERDICT_NOTE, NULL,
+                    "no daemon to ask; one that `cutin run` starts grants this user every level");
     else if (rc != 0)
-        find(f, VERDICT_WARN, "see the check of the daemon",
-             "the daemon does not answer this question: %s",
-             rc == -SOCKET_FOREIGN ? "its socket is another user's" : strerror(-rc));
+        finding_set(f, VERDICT_WARN, "see the check of the daemon",
+                    "the daemon does not answer this question: %s",
+                    rc == -SOCKET_FOREIGN ? "its socket is another user's" : strerror(-rc));
     else if (m.welcome.level == PAGE_LEVELS - 1)
-        find(f, VERDICT_OK, NULL, "this user may run at every level, rt included");
+        finding_set(f, VERDICT_OK, NULL, "this user may run at every level, rt included");
     else {
         /* The daemon may be another user's, so its text is untrusted. */
         snprintf(reason, sizeof(reason), "%.*s", PROTOCOL_TEXT, m.welcome.reason);
-        find(f, VERDICT_WARN, printable(reason), "this user may run at level %s at most",
-             level_name(m.welcome.level));
+        finding_set(f, VERDICT_WARN, printable(reason), "this user may run at level %s at most",
+                    level_name(m.welcome.level));
     }
 }
 
@@ -264,19 +270,19 @@ void check_glibc(const struct doctor *d, struct finding *f)
     unsigned need[2], have[2] = {0, 0};
 
     if (!glibc_floor(d->paths.library, need)) {
-        find(f, VERDICT_FAIL, "install libcutin.so beside cutin",
-             "libcutin.so cannot be read, so it cannot be preloaded");
+        finding_set(f, VERDICT_FAIL, "install libcutin.so beside cutin",
+                    "libcutin.so cannot be read, so it cannot be preloaded");
         return;
     }
     sscanf(version, "%u.%u", &have[0], &have[1]);
     if (have[0] > need[0] || (have[0] == need[0] && have[1] >= need[1]))
-        find(f, VERDICT_OK, NULL,
-             "libcutin.so needs glibc %u.%u or newer, here and in containers; this is %s", need[0],
-             need[1], version);
+        finding_set(f, VERDICT_OK, NULL,
+                    "libcutin.so needs glibc %u.%u or newer, here and in containers; this is %s",
+                    need[0], need[1], version);
     else
-        find(f, VERDICT_FAIL, "use a library that was built on this system or an older one",
-             "libcutin.so needs glibc %u.%u, this is %s: the loader leaves it out", need[0],
-             need[1], version);
+        finding_set(f, VERDICT_FAIL, "use a library that was built on this system or an older one",
+                    "libcutin.so needs glibc %u.%u, this is %s: the loader leaves it out", need[0],
+                    need[1], version);
 }
 
 /* Checks sealed memfds, because the pages that processes share are such files. */
@@ -291,15 +297,15 @@ void check_memfd(const struct doctor *d, struct finding *f)
 
         if (file)
             fclose(file);
-        find(f, VERDICT_FAIL,
-             forbidden ? "set the sysctl vm.memfd_noexec to 0 or 1"
-                       : "allow memfd_create in the sandbox",
-             "no sealed memfd (%s): processes cannot hold each other", strerror(-rc));
+        finding_set(f, VERDICT_FAIL,
+                    forbidden ? "set the sysctl vm.memfd_noexec to 0 or 1"
+                              : "allow memfd_create in the sandbox",
+                    "no sealed memfd (%s): processes cannot hold each other", strerror(-rc));
         return;
     }
     page_unmap(page);
     close(fd);
-    find(f, VERDICT_OK, NULL, "sealed memfds work");
+    finding_set(f, VERDICT_OK, NULL, "sealed memfds work");
 }
 
 void check_timers(const struct doctor *d, struct finding *f)
@@ -323,14 +329,14 @@ void check_timers(const struct doctor *d, struct finding *f)
     figures_make(&figures, late_ns, NAPS);
     late = (long)figures.p50_us;
     if (step.tv_sec || step.tv_nsec > 1000)
-        find(f, VERDICT_WARN, "use a kernel with CONFIG_HIGH_RES_TIMERS",
-             "timers tick every %ld us: holds end up to that much later",
-             step.tv_sec * 1000000 + step.tv_nsec / 1000);
+        finding_set(f, VERDICT_WARN, "use a kernel with CONFIG_HIGH_RES_TIMERS",
+                    "timers tick every %ld us: holds end up to that much later",
+                    step.tv_sec * 1000000 + step.tv_nsec / 1000);
     else if (late > 500)
-        find(f, VERDICT_WARN, "leave a processor free for the dispatcher threads",
-             "a thread wakes %ld us late: queues resume that much later after a hold", late);
+        finding_set(f, VERDICT_WARN, "leave a processor free for the dispatcher threads",
+                    "a thread wakes %ld us late: queues resume that much later after a hold", late);
     else
-        find(f, VERDICT_OK, NULL, "high resolution; a thread wakes %ld us late", late);
+        finding_set(f, VERDICT_OK, NULL, "high resolution; a thread wakes %ld us late", late);
 }
 
 void check_processors(const struct doctor *d, struct finding *f)
@@ -339,10 +345,10 @@ void check_processors(const struct doctor *d, struct finding *f)
     int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 
     if (n < 2)
-        find(f, VERDICT_WARN, "give the processes at least two",
-             "one processor: real-time work and dispatchers wait for each other");
+        finding_set(f, VERDICT_WARN, "give the processes at least two",
+                    "one processor: real-time work and dispatchers wait for each other");
     else
-        find(f, VERDICT_OK, NULL, "%d available", n);
+        finding_set(f, VERDICT_OK, NULL, "%d available", n);
 }
 
 /* Checks /proc: there the daemon sees whether a silent client is stopped or the machine is busy. */
@@ -358,9 +364,10 @@ void check_proc(const struct doctor *d, struct finding *f)
     if (file)
         fclose(file);
     if (hidden)
-        find(f, VERDICT_NOTE, "let a daemon for several users run as root",
-             "/proc hides processes of other users: the daemon has only their heartbeats to tell "
-             "whether they are stopped");
+        finding_set(
+            f, VERDICT_NOTE, "let a daemon for several users run as root",
+            "/proc hides processes of other users: the daemon has only their heartbeats to tell "
+            "whether they are stopped");
     else
-        find(f, VERDICT_OK, NULL, "/proc shows which clients are stopped");
+        finding_set(f, VERDICT_OK, NULL, "/proc shows which clients are stopped");
 }

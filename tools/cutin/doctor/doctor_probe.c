@@ -38,7 +38,7 @@ static bool is_known(const char *symbol)
 }
 
 /* Gives the values "functions", "unknown" and "passing". */
-static void functions_look(void *library)
+static void functions_report(void *library)
 {
     json_t *unknown = json_array();
     int functions = 0, passing = 0;
@@ -90,20 +90,21 @@ void check_functions(const struct doctor *d, struct finding *f)
 
     some_of(p->unknown, names, sizeof(names));
     if (p->stage < PROBE_DRIVER)
-        find(f, VERDICT_WARN, "see the check of the driver", "not checked");
+        finding_set(f, VERDICT_WARN, "see the check of the driver", "not checked");
     else if (unknown == 0)
-        find(f, VERDICT_OK, NULL, "this version knows all %d functions of the driver",
-             p->functions);
+        finding_set(f, VERDICT_OK, NULL, "this version knows all %d functions of the driver",
+                    p->functions);
     else if (p->passing == 0)
-        find(
+        finding_set(
             f, VERDICT_NOTE, NULL,
             "this version does not know %d of %d functions; their calls wait for buffered work: %s",
             unknown, p->functions, names);
     else
-        find(f, VERDICT_WARN, "see the checks of preload and settings",
-             "this version does not know %d of %d functions, and %d of them may overtake buffered "
-             "work: %s",
-             unknown, p->functions, p->passing, names);
+        finding_set(
+            f, VERDICT_WARN, "see the checks of preload and settings",
+            "this version does not know %d of %d functions, and %d of them may overtake buffered "
+            "work: %s",
+            unknown, p->functions, p->passing, names);
 }
 
 /* ---- the GPU and its driver ---------------------------------------------------------------- */
@@ -117,7 +118,7 @@ static struct {
     bool held, buffered;
 } it;
 
-static void look_preload(void)
+static void preload_test(void)
 {
     const char *(*version)(void);
     Dl_info info;
@@ -132,12 +133,12 @@ static void look_preload(void)
                               strstr(info.dli_fname, "libcutin.so"));
 }
 
-static void look(void)
+static void driver_test(void)
 {
     gpu_load();
     CU(cuDriverGetVersion, &gpu.version); /* works without a GPU */
-    functions_look(gpu.library);
-    look_preload();
+    functions_report(gpu.library);
+    preload_test();
     fact_value("driver_version", json_integer(gpu.version));
     enum { MPS_ENABLED = 133 }; /* cuda.h since 12.4 */
     static const struct {
@@ -185,12 +186,12 @@ static CUresult launch_fill(uint32_t value)
     return gpu.cuLaunchKernel(it.fill, 1, 1, 1, 32, 1, 1, 0, it.stream, args, NULL);
 }
 
-static void look_and_hold(void)
+static void hold_test(void)
 {
     pthread_t helper;
     CUresult result;
 
-    look();
+    driver_test();
     if (!it.hold)
         return;
     it.stream = stream_new();
@@ -218,15 +219,15 @@ static void look_and_hold(void)
 /* ---- the processes ------------------------------------------------------------------------- */
 
 static const struct fact facts[] = {
-    {.name = "look", .limit_s = PATIENCE_S, .run = look},
+    {.name = "driver_test", .limit_s = PATIENCE_S, .run = driver_test},
     {.name = "cost", .limit_s = PATIENCE_S, .run = fact_cost},
     {.name = "page", .limit_s = PATIENCE_S, .run = fact_page},
     {.name = "slice", .limit_s = PATIENCE_S, .run = fact_slice},
     {.name = "suspend", .limit_s = PATIENCE_S, .run = fact_suspend},
     {.name = "gates", .limit_s = PATIENCE_S, .run = fact_gates},
-    {.name = "hold", .limit_s = PATIENCE_S, .run = look_and_hold},
+    {.name = "hold", .limit_s = PATIENCE_S, .run = hold_test},
 };
-enum { LOOK, COST, PAGE, SLICE, SUSPEND, GATES, HOLD, FACTS };
+enum { DRIVER_TEST, COST, PAGE, SLICE, SUSPEND, GATES, HOLD, FACTS };
 
 int probe_main(const char *name)
 {
@@ -238,7 +239,7 @@ int probe_main(const char *name)
     return EXIT_USAGE;
 }
 
-static void become(const struct fact_run *run)
+static void child_exec(const struct fact_run *run)
 {
     const struct doctor *d = run->user;
     bool under = run->fact == &facts[HOLD];
@@ -250,8 +251,8 @@ static void become(const struct fact_run *run)
                                     {0}};
 
     snprintf(id, sizeof(id), "doctor-%d", (int)getppid());
-    if (environment_of(rows, under ? d->paths.library : NULL, d->sim ? d->paths.simulator : NULL) ==
-        0)
+    if (environment_setup(rows, under ? d->paths.library : NULL,
+                          d->sim ? d->paths.simulator : NULL) == 0)
         execl(d->paths.self, "cutin", "doctor", "--worker", run->fact->name, (char *)NULL);
 }
 
@@ -264,7 +265,8 @@ static bool show(void)
 /* Adds what the fact found to the rest. False: the fact did not run to its end. */
 static bool ask(const struct doctor *d, int fact, json_t *values)
 {
-    struct fact_run run = {.fact = &facts[fact], .become = become, .go_on = show, .user = d};
+    struct fact_run run = {
+        .fact = &facts[fact], .child_exec = child_exec, .may_continue = show, .user = d};
 
     fact_run(&run, PATIENCE_S);
     if (strcmp(run.status, "measured") != 0 && strcmp(run.status, "skipped") != 0)
@@ -315,7 +317,7 @@ void probe_run(struct doctor *d)
     d->bare = d->preloaded = none;
     d->bare.values = json_object();
     d->preloaded.values = json_object();
-    there = ask(d, LOOK, d->bare.values);
+    there = ask(d, DRIVER_TEST, d->bare.values);
     for (int fact = COST; fact < SLICE && there; fact++)
         ask(d, fact, d->bare.values);
     take(&d->bare, false);
@@ -326,7 +328,7 @@ void probe_run(struct doctor *d)
     if (there && d->bare.compute_mode == CU_COMPUTEMODE_DEFAULT) {
         d->suspend.values = json_object();
         ask(d, SUSPEND, d->suspend.values);
-        suspend_take(&d->suspend);
+        suspend_save(&d->suspend);
     }
     measured = ask(d, HOLD, d->preloaded.values);
     take(&d->preloaded, measured);

@@ -34,13 +34,13 @@ static bool find_record(const struct probe *p, const uint8_t key[16], struct rec
     return gates_recorded(key, version, r);
 }
 
-static bool shared(const char *what, const char *version, struct finding *f)
+static bool published(const char *what, const char *version, struct finding *f)
 {
     int rc = record_publish(what, version);
 
     if (rc != 0)
-        find(f, VERDICT_WARN, "run cutin doctor --for-all as root",
-             "recorded only for this user: %s: %s", RECORD_MACHINE_FOLDER, strerror(-rc));
+        finding_set(f, VERDICT_WARN, "run cutin doctor --for-all as root",
+                    "recorded only for this user: %s: %s", RECORD_MACHINE_FOLDER, strerror(-rc));
     return rc == 0;
 }
 
@@ -53,28 +53,28 @@ void check_gates(const struct doctor *d, struct finding *f)
 
     record_key(key, p->gpu);
     if (d->again || !find_record(p, key, &r))
-        gates_learn(&d->paths, d->sim, true);
+        gates_probe(&d->paths, d->sim, true);
     if (!find_record(p, key, &r)) {
-        find(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
-             "not used by CUTIN_GATES=auto: the result of their test cannot be recorded");
+        finding_set(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
+                    "not used by CUTIN_GATES=auto: the result of their test cannot be recorded");
         return;
     }
-    if (d->for_all && !shared("gates", r.version, f))
+    if (d->for_all && !published("gates", r.version, f))
         return;
     say_age(age, r.age_s);
     if (strcmp(r.way, "none") == 0)
-        find(f, VERDICT_NOTE, "cutin doctor --again looks again",
-             "not used by CUTIN_GATES=auto: %s (%s)", r.why, age);
+        finding_set(f, VERDICT_NOTE, "cutin doctor --again looks again",
+                    "not used by CUTIN_GATES=auto: %s (%s)", r.why, age);
     else
-        find(f, VERDICT_OK, NULL,
-             "hold%s, and CUTIN_GATES=auto uses them (%s; --again looks again)%s%s",
-             strcmp(r.way, "graphs") == 0 ? ", in graphs too" : ", but not in graphs", age,
-             r.why[0] ? ": " : "", r.why);
+        finding_set(f, VERDICT_OK, NULL,
+                    "hold%s, and CUTIN_GATES=auto uses them (%s; --again looks again)%s%s",
+                    strcmp(r.way, "graphs") == 0 ? ", in graphs too" : ", but not in graphs", age,
+                    r.why[0] ? ": " : "", r.why);
 }
 
 /* ---- stopping kernels that run --------------------------------------------------------------- */
 
-void suspend_take(struct suspended *s)
+void suspend_save(struct suspended *s)
 {
     const char *driver = "", *uuid = "", *why = NULL, *refused = NULL;
     struct record record = {.way = "none"};
@@ -102,22 +102,23 @@ void check_suspend(const struct doctor *d, struct finding *f)
     const struct suspended *s = &d->suspend;
 
     if (!s->values)
-        find(f, VERDICT_NOTE, NULL, "not used, because it was not tried");
-    else if (d->for_all && !s->record_error && s->driver[0] && !shared("suspend", s->driver, f))
+        finding_set(f, VERDICT_NOTE, NULL, "not used, because it was not tried");
+    else if (d->for_all && !s->record_error && s->driver[0] && !published("suspend", s->driver, f))
         return;
     else if (!s->way)
-        find(f, VERDICT_NOTE, NULL, "not used, because %s", s->why);
+        finding_set(f, VERDICT_NOTE, NULL, "not used, because %s", s->why);
     else if (s->record_error)
-        find(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
-             "%s stops a running kernel, but this result cannot be recorded: %s", s->way,
-             strerror(-s->record_error));
+        finding_set(f, VERDICT_WARN, "set XDG_CACHE_HOME or HOME to a folder that can be written",
+                    "%s stops a running kernel, but this result cannot be recorded: %s", s->way,
+                    strerror(-s->record_error));
     else if (s->call_us > 0)
-        find(f, VERDICT_OK, NULL,
-             "a running kernel stops (by %s, a call of %.0f us) and resumes; CUTIN_SUSPEND=auto "
-             "uses this",
-             s->way, s->call_us);
+        finding_set(
+            f, VERDICT_OK, NULL,
+            "a running kernel stops (by %s, a call of %.0f us) and resumes; CUTIN_SUSPEND=auto "
+            "uses this",
+            s->way, s->call_us);
     else
-        find(f, VERDICT_OK, NULL,
-             "a running kernel gives way (by %s) and resumes; CUTIN_SUSPEND=auto uses this",
-             s->way);
+        finding_set(f, VERDICT_OK, NULL,
+                    "a running kernel gives way (by %s) and resumes; CUTIN_SUSPEND=auto uses this",
+                    s->way);
 }

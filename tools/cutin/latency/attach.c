@@ -93,7 +93,7 @@ static int add_record(struct cuts *c, const struct trace_clocks *clocks,
         return 0;
     case TRACE_SAMPLE:
         for (size_t i = c->n; r->sample.op && i-- > 0;)
-            if (c->at[i].op == r->sample.op && trace_clocks_place(clocks, r, &start_ns, &took_ns))
+            if (c->at[i].op == r->sample.op && trace_clocks_convert(clocks, r, &start_ns, &took_ns))
                 c->at[i].begin_ns = start_ns;
     }
     return 0;
@@ -216,7 +216,7 @@ static bool open_trace(pid_t pid, struct trace_view *v)
     glob(path, GLOB_NOSORT, NULL, &files);
     for (size_t i = 0; i < files.gl_pathc && !found; i++)
         found = stat(files.gl_pathv[i], &st) == 0 && S_ISREG(st.st_mode) &&
-                trace_view_until(v, files.gl_pathv[i], clock_ns(), why, sizeof(why)) == 0;
+                trace_view_await(v, files.gl_pathv[i], clock_ns(), why, sizeof(why)) == 0;
     globfree(&files);
     return found;
 }
@@ -363,10 +363,10 @@ static void print(const struct attach *a)
     }
     for (size_t i = 0; i < a->after.n; i++) {
         const struct message_row *r = &a->after.rows[i];
-        struct activity_figures f;
+        struct row_figures f;
         if (r->level >= a->row->level)
             continue;
-        clients_figures(r, &a->before, &f);
+        row_figures_make(r, &a->before, &f);
         printf("below it: %d (%.*s), %s: held %" PRIu64
                " times, p50 %.1f us, p99 %.1f us; its last "
                "command done\nafter p50 %.1f us, p99 %.1f us (by its page)\n",
@@ -412,10 +412,10 @@ static json_t *below_json(const struct attach *a)
 
     for (size_t i = 0; i < a->after.n; i++) {
         const struct message_row *r = &a->after.rows[i];
-        struct activity_figures f;
+        struct row_figures f;
         if (r->level >= a->row->level)
             continue;
-        clients_figures(r, &a->before, &f);
+        row_figures_make(r, &a->before, &f);
         json_array_append_new(
             all,
             json_pack("{s:i, s:I, s:o, s:o, s:o, s:o}", "pid", (int)r->pid, "holds",
@@ -440,14 +440,14 @@ static json_t *to_json(const struct attach *a, int argc, char **argv)
 
 /* ---- running it ----------------------------------------------------------------------------- */
 
-static int look(struct attach *a)
+static int observe(struct attach *a)
 {
     const struct message_row *then;
     uint64_t until_ns;
     int rc = query_clients(a->socket, &a->before.rows, &a->before.n);
 
     if (rc != 0)
-        return say(&subcommand_latency, "%s", daemon_trouble(a->socket, rc));
+        return say(&subcommand_latency, "%s", daemon_error(a->socket, rc));
     then = find(&a->before, a->plan->who);
     if (!then || then->level == 0)
         return say(&subcommand_latency,
@@ -465,7 +465,7 @@ static int look(struct attach *a)
     nap_us(LOG_SETTLES_US); /* calls under way end */
     rc = query_clients(a->socket, &a->after.rows, &a->after.n);
     if (rc != 0)
-        return say(&subcommand_latency, "%s", daemon_trouble(a->socket, rc));
+        return say(&subcommand_latency, "%s", daemon_error(a->socket, rc));
     a->row = clients_find(&a->after, then->client);
     a->n = cut_ins(a->row) - cut_ins(then);
     return a->row ? EXIT_SUCCESS : say(&subcommand_latency, "process %d has ended", (int)then->pid);
@@ -474,7 +474,7 @@ static int look(struct attach *a)
 int attach_run(const struct attach_plan *plan, int argc, char **argv)
 {
     struct attach a = {.plan = plan, .socket = plan->socket ? plan->socket : daemon_socket()};
-    int rc = look(&a);
+    int rc = observe(&a);
 
     if (rc == EXIT_SUCCESS && read_files(&a) != 0)
         rc = say(&subcommand_latency, "no memory for its cut-ins");

@@ -20,12 +20,12 @@
 
 enum {
     LEAST_PER_ROUND = 25,
-    UNITS_PER_ROUND = 10,
+    LAUNCHES_PER_ROUND = 10,
     START_MS = 60000,    /* a first cuInit on a big machine takes seconds */
     PATIENCE_MS = 30000, /* in addition to what a block should take */
     SLICE_US = 1000,
     COUNTED_US = 25000, /* the library sums its counters up every 10 ms */
-    LOOK_MS = 100,      /* how often samples are counted */
+    POLL_MS = 100,      /* how often samples are counted */
 };
 
 static int fail(struct bench *b, int rc, const char *format, ...)
@@ -65,7 +65,7 @@ static int end_worker(struct bench *b, struct worker *w, int rc)
 }
 
 /* How long one launch of best effort takes. */
-static uint64_t unit_us(const struct bench_plan *p)
+static uint64_t launch_us(const struct bench_plan *p)
 {
     return (uint64_t)p->be_kernel_us * (p->be_graph ? p->be_graph : 1);
 }
@@ -73,7 +73,7 @@ static uint64_t unit_us(const struct bench_plan *p)
 /* A block is so long that best effort's launches beside it are many enough to be counted. */
 static uint32_t rounds_of(const struct bench_plan *p)
 {
-    double least = UNITS_PER_ROUND * (double)unit_us(p) / p->gap_us;
+    double least = LAUNCHES_PER_ROUND * (double)launch_us(p) / p->gap_us;
     uint32_t rounds = p->samples / (least > LEAST_PER_ROUND ? (uint32_t)least : LEAST_PER_ROUND);
 
     return rounds < 1 ? 1 : rounds > BENCH_ROUNDS ? BENCH_ROUNDS : rounds;
@@ -112,7 +112,7 @@ static void show(const struct bench *b, double block_s, const char *what)
 }
 
 /* The mode whose processes this mode uses. */
-static int side_of(int mode)
+static int workers_mode(int mode)
 {
     return mode == BENCH_CUTIN || mode == BENCH_UNGATED ? BENCH_CUTIN : BENCH_NATIVE;
 }
@@ -148,7 +148,7 @@ static int be_stop(struct bench *b, struct worker *be, struct bench_work *work)
     int rc;
 
     atomic_store_explicit(&be->shared->stop, 1, memory_order_relaxed);
-    rc = worker_reply(be, &reply, PATIENCE_MS + (uint32_t)(unit_us(&b->plan) / 10), NULL);
+    rc = worker_reply(be, &reply, PATIENCE_MS + (uint32_t)(launch_us(&b->plan) / 10), NULL);
     if (rc != 0)
         return fail_worker(b, be, rc);
     work->kernels += reply.kernels;
@@ -182,7 +182,7 @@ static int be_check(struct bench *b, struct worker *be)
         rc = worker_reply(be, &reply, PATIENCE_MS, NULL);
     if (rc != 0)
         return fail_worker(b, be, rc);
-    b->identical &= reply.checksum == worker_expected(reply.kernels, b->plan.be_graph);
+    b->identical &= reply.checksum == worker_expected_sum(reply.kernels, b->plan.be_graph);
     b->checked = true;
     return 0;
 }
@@ -193,10 +193,10 @@ static int be_check(struct bench *b, struct worker *be)
 static int await_samples(struct bench *b, int mode, uint32_t count, uint32_t from,
                          struct worker_reply *reply)
 {
-    struct worker *rt = &b->rt[side_of(mode)];
+    struct worker *rt = &b->rt[workers_mode(mode)];
     const struct bench_plan *p = &b->plan;
     /* A bound for a block: at worst a kernel waits for many others. */
-    uint64_t us = 100ull * unit_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
+    uint64_t us = 100ull * launch_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
     uint64_t timeout_ms = PATIENCE_MS + (count + p->warm_up) * us / 1000;
     double start_s = now_s();
     uint32_t samples;
@@ -207,7 +207,7 @@ static int await_samples(struct bench *b, int mode, uint32_t count, uint32_t fro
     do {
         samples = atomic_load_explicit(&rt->shared->samples, memory_order_relaxed);
         show(b, samples_s(p, samples - from), bench_mode_names[mode]);
-        rc = worker_reply(rt, reply, LOOK_MS, &progress_cancel);
+        rc = worker_reply(rt, reply, POLL_MS, &progress_cancel);
     } while (rc == -ETIMEDOUT && (now_s() - start_s) * 1000 < (double)timeout_ms);
     b->done_s += samples_s(p, count);
     return rc;
@@ -215,7 +215,7 @@ static int await_samples(struct bench *b, int mode, uint32_t count, uint32_t fro
 
 static int rt_sample(struct bench *b, int mode, uint32_t count)
 {
-    struct worker *rt = &b->rt[side_of(mode)];
+    struct worker *rt = &b->rt[workers_mode(mode)];
     struct bench_result *result = &b->mode[mode];
     uint32_t from = atomic_load_explicit(&rt->shared->samples, memory_order_acquire), to;
     struct worker_reply reply;
@@ -305,7 +305,7 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
 
 /* If the last sample of the block ended it by being too slow, writes a trace while both processes
  * are still there. Returns 0, or -errno with b->why. */
-static int look_for_break(struct bench *b)
+static int break_check(struct bench *b)
 {
     const pid_t pids[] = {b->rt[BENCH_CUTIN].pid, b->be[BENCH_CUTIN].pid};
     const struct bench_result *r = &b->mode[BENCH_CUTIN];
@@ -321,7 +321,7 @@ static int look_for_break(struct bench *b)
         (struct bench_broke){.broke = true, .sample = r->n - 1, .us = us, .at_ns = s->arrival_ns};
     for (int i = 0; i < 2 && rc == 0; i++) {
         snprintf(path, sizeof(path), "%s/%d.trace", b->trace.scratch.folder, (int)pids[i]);
-        rc = trace_view_until(&views[i], path, s->end_ns + AFTER_NS, b->why, sizeof(b->why));
+        rc = trace_view_await(&views[i], path, s->end_ns + AFTER_NS, b->why, sizeof(b->why));
     }
     if (rc == 0)
         rc = write_trace(b, s, views);
@@ -354,7 +354,7 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
     if (rc == 0 && mode == BENCH_CUTIN && b->plan.stages)
         rc = bench_stages_take(b, result->sample + from, result->n - from);
     if (rc == 0 && mode == BENCH_CUTIN)
-        rc = look_for_break(b);
+        rc = break_check(b);
     return rc;
 }
 
@@ -362,10 +362,11 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
 
 /* Runs in the new process. A distance needs the library, so that is there natively, too. Then it
  * has no daemon: processes know nothing of each other, and one that is alone is not capped. */
-_Noreturn static void become(const struct bench *b, const struct worker *w, int mode, int socket)
+_Noreturn static void child_exec(const struct bench *b, const struct worker *w, int mode,
+                                 int socket)
 {
     const struct bench_plan *p = &b->plan;
-    bool under = side_of(mode) == BENCH_CUTIN, traced = under && bench_traced(b);
+    bool under = workers_mode(mode) == BENCH_CUTIN, traced = under && bench_traced(b);
     bool be = under && strcmp(w->role, "be") == 0;
     bool timed = p->stages && p->method == BENCH_TRACE_EVENTS;
     const char *library = under || p->distance_us[0] ? b->paths.library : NULL;
@@ -394,9 +395,9 @@ _Noreturn static void become(const struct bench *b, const struct worker *w, int 
 
     if (p->set && environment_set(p->set) != 0)
         _exit(EXIT_CANNOT_RUN);
-    worker_become(rows, library, p->sim ? b->paths.simulator : NULL, w->shared_fd, socket,
-                  b->paths.command,
-                  (const char *const[]){"cutin", "latency", "--worker", w->role, NULL});
+    worker_exec(rows, library, p->sim ? b->paths.simulator : NULL, w->shared_fd, socket,
+                b->paths.command,
+                (const char *const[]){"cutin", "latency", "--worker", w->role, NULL});
 }
 
 /* Starts a worker and waits until it is ready, its kernels loaded. It is in a process group of its
@@ -406,13 +407,13 @@ static int start(struct bench *b, struct worker *w, int mode)
     struct worker_reply reply;
     int pair[2], rc;
 
-    if ((side_of(mode) == BENCH_CUTIN || b->plan.distance_us[0]) && strcmp(w->role, "be") == 0)
-        gates_learn(&b->paths, b->plan.sim, false);
+    if ((workers_mode(mode) == BENCH_CUTIN || b->plan.distance_us[0]) && strcmp(w->role, "be") == 0)
+        gates_probe(&b->paths, b->plan.sim, false);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
         return fail(b, -errno, "cannot start a worker: %s", strerror(errno));
-    w->pid = own_fork(SIGKILL);
+    w->pid = fork_in_group(SIGKILL);
     if (w->pid == 0)
-        become(b, w, mode, pair[1]);
+        child_exec(b, w, mode, pair[1]);
     rc = w->pid < 0 ? -errno : 0;
     close(pair[1]);
     w->socket = pair[0];
@@ -488,7 +489,7 @@ static int prepare_worker(struct bench *b, struct worker *w, const char *role)
 
     if (rc != 0)
         return fail(b, rc, "no memory for %u samples", b->plan.samples);
-    w->shared->closed = !arrivals_open(&b->plan.arrivals);
+    w->shared->closed = !arrivals_is_open(&b->plan.arrivals);
     w->shared->rt_kernels = b->plan.rt_kernels;
     w->shared->rt_kernel_us = b->plan.rt_kernel_us;
     w->shared->be_kernel_us = b->plan.be_kernel_us;
@@ -543,7 +544,7 @@ static int prepare_environment(struct bench *b)
         return fail(b, -ENOENT, "%s is not installed beside cutin: no --distance",
                     b->paths.library[0] ? "libcutin_distance.so (of cutin-lab)" : "libcutin.so");
     if (b->plan.distance_us[0] && (setenv("CUTIN_DISTANCE_US", b->plan.distance_us, 1) != 0 ||
-                                   environment_under(b->paths.distance, NULL) != 0))
+                                   environment_preload(b->paths.distance, NULL) != 0))
         return -ENOMEM;
     if (rc != 0)
         return fail(b, rc, "cannot make a folder for traces: %s", strerror(-rc));

@@ -148,7 +148,7 @@ struct bench {
         struct bench_backlog backlog;
         struct bench_estimate estimate[BENCH_ESTIMATES];
         uint32_t late;                  /* over the bound */
-        uint64_t max_ns;                /* arrival of the slowest one, nanoseconds since 1970 */
+        uint64_t max_at_ns;             /* arrival of the slowest one, nanoseconds since 1970 */
         struct bench_work shared, solo; /* best effort beside real time, and by itself */
     } mode[BENCH_MODES];
     uint64_t *gap_ns; /* as drawn, the same for every mode */
@@ -204,7 +204,7 @@ uint64_t bench_since_1970_ns(uint64_t monotonic_ns);
 void bench_describe(struct bench *b);
 /* Writes a line for every request: its mode, its arrival in nanoseconds since 1970, and its latency
  * in nanoseconds. Returns 0 or -errno. */
-int bench_latencies(const struct bench *b, const char *path);
+int bench_latencies_write(const struct bench *b, const char *path);
 static inline bool bench_has(const struct bench *b, int mode)
 {
     return b->mode[mode].n > 0;

@@ -41,7 +41,7 @@ uint64_t bench_since_1970_ns(uint64_t monotonic_ns)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - clock_ns() + monotonic_ns;
 }
 
-int bench_latencies(const struct bench *b, const char *path)
+int bench_latencies_write(const struct bench *b, const char *path)
 {
     uint64_t from_ns = bench_since_1970_ns(0);
     struct whole whole;
@@ -51,7 +51,7 @@ int bench_latencies(const struct bench *b, const char *path)
         for (const struct worker_sample *s = b->mode[m].sample;
              s < b->mode[m].sample + b->mode[m].n; s++)
             fprintf(out, "%s %" PRIu64 " %" PRIu64 "\n", bench_mode_names[m],
-                    from_ns + s->arrival_ns, latency_ns(s, arrivals_open(&b->plan.arrivals)));
+                    from_ns + s->arrival_ns, latency_ns(s, arrivals_is_open(&b->plan.arrivals)));
     return out ? whole_close(&whole, 0) : -errno;
 }
 
@@ -64,7 +64,7 @@ static void describe_mode(struct bench_result *r, bool open, double bound_us)
         r->late += bound_us > 0 && (double)r->latency_ns[i] > bound_us * 1000;
         if (r->latency_ns[i] >= most_ns) {
             most_ns = r->latency_ns[i];
-            r->max_ns = bench_since_1970_ns(r->sample[i].arrival_ns);
+            r->max_at_ns = bench_since_1970_ns(r->sample[i].arrival_ns);
         }
     }
     for (uint32_t block = 0, from = 0; block < r->blocks; from = r->block_end[block++])
@@ -94,7 +94,7 @@ static int draw(const struct bench *b, int mode, double (*out)[BOOTSTRAP_RESAMPL
     for (int k = 0; k < BENCH_ESTIMATES; k++)
         percent[k] = bench_percent(b, k);
     for (uint32_t i = 0; ns && i < r->n; i++)
-        ns[i] = latency_ns(&r->sample[i], arrivals_open(&b->plan.arrivals));
+        ns[i] = latency_ns(&r->sample[i], arrivals_is_open(&b->plan.arrivals));
     if (ns)
         rc = bootstrap_percentiles(&set, percent, BENCH_ESTIMATES, b->plan.seed, (uint64_t)mode + 1,
                                    out);
@@ -186,7 +186,7 @@ void bench_describe(struct bench *b)
         }
     }
     for (int m = 0; m < BENCH_MODES; m++)
-        describe_mode(&b->mode[m], arrivals_open(&b->plan.arrivals), b->plan.bound_us);
+        describe_mode(&b->mode[m], arrivals_is_open(&b->plan.arrivals), b->plan.bound_us);
     /* Without memory there are no intervals. */
     drawn *all = calloc(BENCH_MODES, sizeof(*all));
     int rc = all ? 0 : -ENOMEM;

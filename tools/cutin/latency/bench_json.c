@@ -46,7 +46,7 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
             json_array_append_new(estimates, estimate_json(&r->estimate[k], bench_percent(b, k)));
     result_refuse(mode, r->n);
     put(mode, "estimates", estimates);
-    put(mode, "max_at", json_string(result_time(r->max_ns, when)));
+    put(mode, "max_at", json_string(result_time(r->max_at_ns, when)));
     if (b->floor.measured)
         put(mode, "within_floor", json_boolean(bench_in_floor(b, (int)(r - b->mode))));
     if (b->plan.bound_us > 0)
@@ -54,7 +54,7 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
             json_pack("{s:o, s:i, s:o}", "us", result_number(b->plan.bound_us), "late",
                       (int)r->late, "limit_percent",
                       result_number(bench_late_limit(r->late, r->n))));
-    if (arrivals_open(&b->plan.arrivals))
+    if (arrivals_is_open(&b->plan.arrivals))
         put(mode, "backlog",
             json_pack("{s:i, s:o, s:i}", "most", (int)r->backlog.most, "mean",
                       result_number(r->backlog.mean), "late", (int)r->backlog.late));
@@ -172,9 +172,9 @@ json_t *bench_config_json(const struct bench *b)
         "simulated", p->sim || strstr(b->gpu, "simulated"), "samples", (int)p->samples,
         "be_kernel_us", (int)p->be_kernel_us, "be_graph", (int)p->be_graph, "rt_kernels",
         (int)p->rt_kernels, "rt_kernel_us", (int)p->rt_kernel_us, "gap_us",
-        result_number(p->gap_us), "loop", arrivals_open(&p->arrivals) ? "open" : "closed",
+        result_number(p->gap_us), "loop", arrivals_is_open(&p->arrivals) ? "open" : "closed",
         "arrivals", arrivals_text(&p->arrivals, arrivals, sizeof(arrivals)), "rate_per_s",
-        arrivals_open(&p->arrivals) ? result_number(1e6 / p->gap_us) : json_null(), "warm_up",
+        arrivals_is_open(&p->arrivals) ? result_number(1e6 / p->gap_us) : json_null(), "warm_up",
         (int)p->warm_up, "solo_ms", (int)p->solo_ms, "seed", (json_int_t)p->seed, "modes", modes,
         "distance_us",
         p->distance_us[0] ? result_number(strtod(p->distance_us, NULL)) : json_null(), "machine",

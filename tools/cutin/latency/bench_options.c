@@ -44,7 +44,7 @@ void bench_options_fill(struct bench_plan *p)
     if (p->rt_kernel_us == 0)
         p->rt_kernel_us = 20;
     if (p->gap_us == 0)
-        p->gap_us = arrivals_open(&p->arrivals) ? 5000 : 2000;
+        p->gap_us = arrivals_is_open(&p->arrivals) ? 5000 : 2000;
     if (p->method == BENCH_TRACE_AUTO)
         p->method = p->sim ? BENCH_TRACE_LOG : BENCH_TRACE_EVENTS;
 }
@@ -85,7 +85,7 @@ static int report(const struct subcommand *cmd, struct bench *b, int argc, char 
     if (more)
         more(b, root);
     rc = result_give(root, b->plan.json);
-    if (b->plan.latencies && (wrote = bench_latencies(b, b->plan.latencies)) != 0)
+    if (b->plan.latencies && (wrote = bench_latencies_write(b, b->plan.latencies)) != 0)
         rc = say(cmd, "%s: %s", b->plan.latencies, strerror(-wrote));
     if (b->cancelled && rc == EXIT_SUCCESS)
         say(cmd, "interrupted; the figures cover what was measured");

@@ -12,7 +12,7 @@ static void print_arrivals(const struct bench *b)
     char text[256];
 
     arrivals_text(&p->arrivals, text, sizeof(text));
-    if (!arrivals_open(&p->arrivals)) {
+    if (!arrivals_is_open(&p->arrivals)) {
         printf("a closed loop, a pause of %g us after each answer: latency counts from the launch, "
                "and\nrequests that would have arrived meanwhile are left out\n",
                p->gap_us);
@@ -155,7 +155,7 @@ static void print_table(const struct bench *b)
     for (int m = 0; m < BENCH_MODES; m++)
         if (bench_has(b, m))
             printf("max, %-7s     %.1f us, arrived %s\n", bench_mode_names[m],
-                   b->mode[m].figures.max_us, result_time(b->mode[m].max_ns, when));
+                   b->mode[m].figures.max_us, result_time(b->mode[m].max_at_ns, when));
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m) && bench_has(b, BENCH_ALONE)) {
             printf("added by %-7s p50 %.1f us", bench_mode_names[m], bench_added(b, m).p50_us);

@@ -158,7 +158,7 @@ static int add_record(struct stage_sources *out, bool rt, uint64_t kernel_ns,
     if (!rt && r->kind == TRACE_SUBMITTED)
         return trace_spans_add(&out->of[SOURCE_SUBMIT], r->ns, r->ns);
     if (r->kind != TRACE_SAMPLE || !kernel_ns ||
-        !trace_clocks_place(clocks, r, &start_ns, &took_ns))
+        !trace_clocks_convert(clocks, r, &start_ns, &took_ns))
         return 0;
     if (took_ns > kernel_ns) {
         start_ns += took_ns - kernel_ns;
@@ -179,7 +179,7 @@ static int read_trace(struct bench *b, bool rt, uint64_t from_ns)
 
     snprintf(path, sizeof(path), "%s/%d.trace", b->trace.scratch.folder,
              (int)(rt ? b->rt : b->be)[BENCH_CUTIN].pid);
-    rc = trace_view_until(&v, path, clock_ns(), b->why, sizeof(b->why));
+    rc = trace_view_await(&v, path, clock_ns(), b->why, sizeof(b->why));
     if (rc != 0)
         return rc;
     trace_clocks_read(&clocks, &v);

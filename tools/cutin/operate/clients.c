@@ -171,14 +171,14 @@ static double held_share(const struct message_row *now, const struct message_row
     return most;
 }
 
-void clients_figures(const struct message_row *now, const struct clients *before,
-                     struct activity_figures *out)
+void row_figures_make(const struct message_row *now, const struct clients *before,
+                      struct row_figures *out)
 {
     const struct message_row *then = clients_find(before, now->client);
     struct sums a = sum_devices(then), b = sum_devices(now);
     double s = (double)(now->age_ms - (then ? then->age_ms : 0)) / 1e3;
 
-    *out = (struct activity_figures){
+    *out = (struct row_figures){
         .seconds = s,
         .gpu_share = rate(b.gpu_ns, a.gpu_ns, s) / 1e9,
         .held_share = held_share(now, then, s),
@@ -196,7 +196,7 @@ void clients_figures(const struct message_row *now, const struct clients *before
 struct line {
     const struct clients *all;
     const struct message_row *row;
-    struct activity_figures figures;
+    struct row_figures figures;
     double pid, weight, gpu_percent, held_percent;
 };
 
@@ -255,7 +255,7 @@ static void cell_held(const struct line *l, char out[CELL])
     }
 }
 
-static const char *waiting_kernel(const struct message_row *row)
+static const char *io_kernel_now(const struct message_row *row)
 {
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
         if (row->device[i].io_kernel[0] && row->device[i].in_flight > 0)
@@ -266,7 +266,7 @@ static const char *waiting_kernel(const struct message_row *row)
 /* The kernel that waits for its own I/O, while something of its process is in flight. */
 static void cell_waiting(const struct line *l, char out[CELL])
 {
-    const char *kernel = waiting_kernel(l->row);
+    const char *kernel = io_kernel_now(l->row);
 
     snprintf(out, CELL, "%s", kernel ? kernel : "-");
     printable(out);
@@ -368,7 +368,7 @@ void clients_line(uint32_t shown, const struct clients *all, const struct messag
     size_t used = 0;
 
     if (row) {
-        clients_figures(row, before, &l.figures);
+        row_figures_make(row, before, &l.figures);
         l.pid = row->pid;
         l.weight = row->weight;
         l.gpu_percent = l.figures.gpu_share * 100;
@@ -416,16 +416,16 @@ static bool share_device(const struct message_row *a, const struct message_row *
     return false;
 }
 
-void clients_waits(const struct clients *c)
+void clients_print_waits(const struct clients *c)
 {
     for (size_t i = 0; i < c->n; i++)
-        for (size_t k = 0; waiting_kernel(&c->rows[i]) && k < c->n; k++) {
+        for (size_t k = 0; io_kernel_now(&c->rows[i]) && k < c->n; k++) {
             const struct message_row *low = &c->rows[i], *high = &c->rows[k];
             char kernel[CELL];
 
             if (low->level >= high->level || !share_device(low, high))
                 continue;
-            snprintf(kernel, sizeof(kernel), "%s", waiting_kernel(low));
+            snprintf(kernel, sizeof(kernel), "%s", io_kernel_now(low));
             printf("%" PRId32 " runs beside %s of %" PRId32
                    ", which waits for its own I/O: a hold stops only what comes after it\n",
                    high->pid, printable(kernel), low->pid);
@@ -475,12 +475,12 @@ static json_t *row_json(const struct clients *all, const struct message_row *row
 {
     char name[PAGE_NAME + 1], user[CELL], command[1024];
     json_t *devices = json_array();
-    struct activity_figures f;
+    struct row_figures f;
 
     name_of(row, name);
     user_of(row, user, sizeof(user));
     command_of(row, command, sizeof(command));
-    clients_figures(row, before, &f);
+    row_figures_make(row, before, &f);
     for (uint32_t i = 0; i < row->devices && i < PAGE_DEVICES; i++)
         json_array_append_new(devices, device_json(all, row, i));
     return json_pack(

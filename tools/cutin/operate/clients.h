@@ -19,7 +19,7 @@ struct clients {
 void clients_free(struct clients *c);
 
 /* What one process did between two moments, or since it started. */
-struct activity_figures {
+struct row_figures {
     double seconds; /* the time that the figures cover */
     double
         gpu_share; /* of one GPU's time; more than 1 with several GPUs, or where streams overlap */
@@ -35,8 +35,8 @@ struct activity_figures {
 /* The process with this id; NULL: there is none. */
 const struct message_row *clients_find(const struct clients *c, uint64_t id);
 /* `before`: an earlier reading. If it is NULL, or lacks this process: since the process started. */
-void clients_figures(const struct message_row *now, const struct clients *before,
-                     struct activity_figures *out);
+void row_figures_make(const struct message_row *now, const struct clients *before,
+                      struct row_figures *out);
 
 /* Bits of the columns that fit into `width`. DEVICE is one only if there are several devices. */
 uint32_t clients_columns(const struct clients *c, int width);
@@ -48,7 +48,7 @@ void clients_line(uint32_t columns, const struct clients *all, const struct mess
 void clients_print(const struct clients *c, const struct clients *before);
 /* Prints what affects processes that work on one GPU with kernels of others: a line for each kernel
  * of a lower level there that waits for its own I/O. */
-void clients_waits(const struct clients *c);
+void clients_print_waits(const struct clients *c);
 
 /* {"clients": [...]}. NULL: no memory. */
 json_t *clients_json(const struct clients *now, const struct clients *before);

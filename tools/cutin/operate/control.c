@@ -60,7 +60,7 @@ static int failed(const struct subcommand *cmd, struct control_target target, in
                    "level and raise it with `cutin set --priority rt`",
                    (int)target.pid);
     default:
-        return say(cmd, "%s", daemon_trouble(socket_path, rc));
+        return say(cmd, "%s", daemon_error(socket_path, rc));
     }
 }
 
@@ -217,7 +217,7 @@ static int policy(int argc, char **argv)
                        "`control` in cutind.conf");
         /* A missing policy and a missing socket are the same error: is there a daemon? */
         if (rc != -ENOENT || !name || daemon_probe(socket_path) != 0)
-            return say(&subcommand_policy, "%s", daemon_trouble(socket_path, rc));
+            return say(&subcommand_policy, "%s", daemon_error(socket_path, rc));
         return say(&subcommand_policy, "there is no policy %s; `cutin policy --list` shows all",
                    name);
     }

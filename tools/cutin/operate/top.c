@@ -50,14 +50,14 @@ static int list(int argc, char **argv)
     options_no_operands(&subcommand_list, argc, argv);
     rc = query_clients(given.socket, &clients.rows, &clients.n);
     if (rc != 0)
-        return say(&subcommand_list, "%s", daemon_trouble(given.socket, rc));
+        return say(&subcommand_list, "%s", daemon_error(given.socket, rc));
     if (given.json) {
         rc = print_object(clients_json(&clients, NULL), 0);
     } else if (clients.n == 0) {
         puts("no process runs under cutin");
     } else {
         clients_print(&clients, NULL);
-        clients_waits(&clients);
+        clients_print_waits(&clients);
     }
     clients_free(&clients);
     return rc;
@@ -91,12 +91,12 @@ const struct subcommand subcommand_list = {
 static int compare(const void *a, const void *b, void *before)
 {
     const struct message_row *x = a, *y = b;
-    struct activity_figures f, g;
+    struct row_figures f, g;
 
     if (x->level != y->level)
         return x->level < y->level ? 1 : -1;
-    clients_figures(x, before, &f);
-    clients_figures(y, before, &g);
+    row_figures_make(x, before, &f);
+    row_figures_make(y, before, &g);
     if (f.gpu_share != g.gpu_share)
         return f.gpu_share < g.gpu_share ? 1 : -1;
     return x->client < y->client ? -1 : 1;
@@ -135,7 +135,7 @@ static int stream(const struct plan *s)
             break;
     }
     clients_free(&before);
-    return rc == 0 ? EXIT_SUCCESS : say(&subcommand_top, "%s", daemon_trouble(s->socket, rc));
+    return rc == 0 ? EXIT_SUCCESS : say(&subcommand_top, "%s", daemon_error(s->socket, rc));
 }
 
 /* ---- on the terminal ------------------------------------------------------------------------ */
@@ -182,7 +182,7 @@ static int screen(const struct plan *s)
     SCREEN *terminal;
 
     if (rc != 0)
-        return say(&subcommand_top, "%s", daemon_trouble(s->socket, rc));
+        return say(&subcommand_top, "%s", daemon_error(s->socket, rc));
     progress_begin(); /* first, or ncurses would catch signals and exit with 1 */
     terminal = newterm(NULL, stdout, stdin);
     if (!terminal) {

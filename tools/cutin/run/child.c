@@ -33,9 +33,9 @@ static void signals_set(void (*passing)(int), void (*ignoring)(int))
         sigaction(ignored[i], &action, NULL);
 }
 
-_Noreturn static void become(const struct subcommand *cmd, const struct child_plan *plan,
-                             const struct paths *paths, const struct scratch *scratch,
-                             char *const argv[])
+_Noreturn static void child_exec(const struct subcommand *cmd, const struct child_plan *plan,
+                                 const struct paths *paths, const struct scratch *scratch,
+                                 char *const argv[])
 {
     char trace[300], log[300];
     int rc;
@@ -51,8 +51,8 @@ _Noreturn static void become(const struct subcommand *cmd, const struct child_pl
     if (rc == 0)
         rc = environment_set(plan->set);
     if (rc == 0)
-        rc = environment_under(paths->library, plan->sim ? paths->simulator : NULL);
-    _exit(rc == 0 ? program_become(cmd, argv) : EXIT_OWN_FAILURE);
+        rc = environment_preload(paths->library, plan->sim ? paths->simulator : NULL);
+    _exit(rc == 0 ? program_exec(cmd, argv) : EXIT_OWN_FAILURE);
 }
 
 static int run(const struct subcommand *cmd, const struct child_plan *plan,
@@ -69,14 +69,14 @@ static int run(const struct subcommand *cmd, const struct child_plan *plan,
         return EXIT_OWN_FAILURE;
     }
     if (plan->daemon && *daemon_socket())
-        daemon_want(cmd, paths.daemon, daemon_socket());
-    gates_learn(&paths, plan->sim, false);
+        daemon_ensure(cmd, paths.daemon, daemon_socket());
+    gates_probe(&paths, plan->sim, false);
     preload_check(cmd, argv[0]);
     fflush(NULL);
     signals_set(pass_on, SIG_IGN);
     child = pid = fork();
     if (pid == 0)
-        become(cmd, plan, &paths, scratch, argv);
+        child_exec(cmd, plan, &paths, scratch, argv);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     child = 0;
@@ -100,7 +100,7 @@ int child_run(const struct subcommand *cmd, const struct child_plan *plan, char 
     status = run(cmd, plan, &scratch, argv);
     progress_begin();
     files = scratch_list(&scratch, &n);
-    rc = files ? plan->take(plan->user, files, n) : -ENOMEM;
+    rc = files ? plan->use_files(plan->user, files, n) : -ENOMEM;
     progress_end();
     scratch_list_free(files);
     scratch_remove(&scratch);

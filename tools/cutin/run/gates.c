@@ -85,7 +85,7 @@ struct asked {
 
 /* The program's user must not notice this: it writes nothing to standard error, no profiler sees
  * it, and it does not use the simulated device that the program will have. */
-static void become(const struct fact_run *run)
+static void child_exec(const struct fact_run *run)
 {
     const struct asked *a = run->user;
     char text[32];
@@ -116,7 +116,7 @@ bool gates_recorded(const uint8_t key[16], const char *version, struct record *r
 static bool ask(struct asked *a, bool *next)
 {
     static const struct fact fact = {.name = "gates", .limit_s = LIMIT_S};
-    struct fact_run run = {.fact = &fact, .become = become, .user = a};
+    struct fact_run run = {.fact = &fact, .child_exec = child_exec, .user = a};
     const char *gpu = "", *why = "the driver did not answer";
     int streams = false, graphs = false, unsure = false, driver = 0, gate_ns = 0, mark_ns = 0;
     struct record r = {.why = ""}, before;
@@ -160,7 +160,7 @@ static bool lock_take(int fd)
     return true;
 }
 
-void gates_learn(const struct paths *paths, bool sim, bool again)
+void gates_probe(const struct paths *paths, bool sim, bool again)
 {
     char path[PROFILE_PATH + 32], lock_path[PROFILE_PATH + 32], folder[PROFILE_PATH];
     struct asked a = {.paths = paths, .sim = sim};

@@ -95,7 +95,7 @@ static int prepare(const struct plan *s, const struct paths *paths)
      * folder for sockets. It runs in any case, without a socket if none can be used. */
     const char *path = s->no_daemon ? "" : absolute(s->socket ? s->socket : daemon_socket());
 
-    if (path[0] && daemon_want(&subcommand_run, paths->daemon, path) == -ENAMETOOLONG)
+    if (path[0] && daemon_ensure(&subcommand_run, paths->daemon, path) == -ENAMETOOLONG)
         path = "";
     int rc = environment_set((struct variable[]){{"CUTIN_SOCKET", path}, {0}});
 
@@ -104,9 +104,9 @@ static int prepare(const struct plan *s, const struct paths *paths)
     /* Real time has no gates. A process that no other can hold has none either. */
     if (rc == 0 && paths->library[0] && !s->no_daemon && !is("CUTIN_PRIORITY", "rt") &&
         !is("CUTIN_PRIORITY", "3") && !is("CUTIN_GATES", "off") && !is("CUTIN_DISABLE", "1"))
-        gates_learn(paths, s->sim, false);
+        gates_probe(paths, s->sim, false);
     /* Comes last, so that only the program itself starts under the library. */
-    return rc == 0 ? environment_under(paths->library, s->sim ? paths->simulator : NULL) : rc;
+    return rc == 0 ? environment_preload(paths->library, s->sim ? paths->simulator : NULL) : rc;
 }
 
 static int run(int argc, char **argv)
@@ -132,7 +132,7 @@ static int run(int argc, char **argv)
     }
     if (paths.library[0] && !is("CUTIN_DISABLE", "1"))
         preload_check(cmd, argv[optind]);
-    return program_become(cmd, argv + optind);
+    return program_exec(cmd, argv + optind);
 }
 
 const struct subcommand subcommand_run = {

@@ -16,9 +16,9 @@ struct child_plan {
     const struct variable *set; /* the environment */
     bool sim;                   /* on the simulated GPU */
     bool daemon;                /* start the daemon if none answers */
-    bool device_log;            /* `take` also gets a file of the simulated GPU's events */
+    bool device_log;            /* `use_files` also gets a file of the simulated GPU's events */
     /* Uses the files, which are then removed. Returns 0, or -errno and has said why. */
-    int (*take)(void *user, char *const *files, size_t n);
+    int (*use_files)(void *user, char *const *files, size_t n);
     void *user;
 };
 
@@ -28,7 +28,7 @@ struct child_plan {
  * end the command; others are passed on. A signal cuts the work after its end short (progress.h).
  * Returns the program's exit status as a shell would, also if the program could not be run. That,
  * and any other problem, is one line on stderr. 125: it was not even prepared; 1: it ended with 0,
- * but `take` failed.
+ * but `use_files` failed.
  */
 int child_run(const struct subcommand *cmd, const struct child_plan *plan, char *const argv[]);
 
@@ -40,7 +40,7 @@ int child_run(const struct subcommand *cmd, const struct child_plan *plan, char 
 /* Asks if nothing is recorded yet, or if `again`. Takes ten seconds at most for each device, and
  * asks no more devices after one that needs longer. Other processes that ask wait meanwhile. Prints
  * nothing, whatever the result. */
-void gates_learn(const struct paths *paths, bool sim, bool again);
+void gates_probe(const struct paths *paths, bool sim, bool again);
 /* Whether there is a record for this kind of GPU with this very driver (common/record.h). */
 bool gates_recorded(const uint8_t key[16], const char *version, struct record *r);
 

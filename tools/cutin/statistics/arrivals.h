@@ -30,7 +30,7 @@ struct arrivals {
 /* Parses "poisson", "uniform", "uniform:SPREAD", "gamma:SHAPE", "trace:FILE" or "closed". Keeps the
  * pointer `text`. Returns 0, or -EINVAL with one line in `why`. */
 int arrivals_parse(struct arrivals *a, const char *text, char *why, size_t why_bytes);
-static inline bool arrivals_open(const struct arrivals *a)
+static inline bool arrivals_is_open(const struct arrivals *a)
 {
     return a->kind != ARRIVALS_CLOSED;
 }

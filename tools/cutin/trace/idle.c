@@ -177,7 +177,7 @@ static bool above_active(const struct walk *w, const struct process *p)
 }
 
 /* Returns ABOVE_STARTS also while it is not known whether above will start work or has ended it. */
-static enum idle_cause look(const struct walk *w, const struct process *p)
+static enum idle_cause cause_of(const struct walk *w, const struct process *p)
 {
     if (p->now[BUFFERED] <= 0 && p->now[PENDING] <= 0)
         return IDLE_NONE;
@@ -191,14 +191,14 @@ static enum idle_cause look(const struct walk *w, const struct process *p)
 }
 
 /* Counts what was lost from `from_ns` to `to_ns`, a time without any change. */
-static void account(struct walk *w, uint64_t from_ns, uint64_t to_ns)
+static void lost_add(struct walk *w, uint64_t from_ns, uint64_t to_ns)
 {
     bool idles = !busy(w);
 
     for (size_t i = 0; i < w->n; i++) {
         struct process *p = &w->p[i];
         p->by_above = p->now[HELD] > 0 && (p->by_above || above_active(w, p));
-        enum idle_cause why = idles ? look(w, p) : IDLE_NONE;
+        enum idle_cause why = idles ? cause_of(w, p) : IDLE_NONE;
 
         if (from_ns < p->from_ns || to_ns > p->to_ns)
             continue;
@@ -243,7 +243,8 @@ static void change(struct walk *w, const struct moment *m)
 }
 
 /* If one trace lost its first part, leaves that time out of all traces. */
-static void cut(struct process *p, const struct trace_view *views, size_t n, struct idle *idle)
+static void trim_begin(struct process *p, const struct trace_view *views, size_t n,
+                       struct idle *idle)
 {
     uint64_t from_ns = 0;
 
@@ -271,12 +272,12 @@ int idle_read(const struct trace_view *views, size_t n, FILE *const *logs, size_
     for (size_t i = 0; i < logs_n && m.rc == 0; i++)
         put_log(&m, p, n, logs[i]);
     if (m.rc == 0)
-        cut(p, views, n, idle);
+        trim_begin(p, views, n, idle);
     if (m.rc == 0 && m.n)
         qsort(m.at, m.n, sizeof(*m.at), compare);
     for (size_t i = 0; i < m.n && m.rc == 0; i++) {
         if (i > 0 && m.at[i].ns > m.at[i - 1].ns)
-            account(&w, m.at[i - 1].ns, m.at[i].ns);
+            lost_add(&w, m.at[i - 1].ns, m.at[i].ns);
         change(&w, &m.at[i]);
     }
     free(m.at);

@@ -133,7 +133,7 @@ static int report(const struct sources *s)
     return rc;
 }
 
-/* The child plan's `take`. */
+/* The child plan's `use_files`. */
 static int merge(void *user, char *const *paths, size_t n)
 {
     struct sources s = {.trace = calloc(n + 1, sizeof(*s.trace)),
@@ -175,7 +175,7 @@ static int trace(int argc, char **argv)
                                     .sim = given.sim,
                                     .daemon = !given.no_daemon,
                                     .device_log = true,
-                                    .take = merge};
+                                    .use_files = merge};
 
     if (optind >= argc)
         fail_usage(cmd, given.merge ? "no files given" : "no program given");

@@ -22,7 +22,7 @@ enum {
     GPU_PROCESS = 1000000000,
     MOST_STREAMS = 65536, /* in one process; others are left out */
     MOST_GPU_TRACKS = 4096,
-    LOOK = 1024, /* records between two looks at the progress */
+    SHOW_EVERY = 1024, /* records between two looks at the progress */
 };
 
 /* What is open in a stream while its records are walked through. */
@@ -228,7 +228,7 @@ static void walk_record(struct walk *w, const struct trace_record *r)
         trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
         break;
     case TRACE_SAMPLE:
-        if (trace_clocks_place(&w->clocks, r, &start_ns, &took_ns) && within(w->j, start_ns))
+        if (trace_clocks_convert(&w->clocks, r, &start_ns, &took_ns) && within(w->j, start_ns))
             put_slice(w->j, w->pid, track(w, r->stream, TRACK_DEVICE), record_name(w, r), "device",
                       start_ns, took_ns, json_pack("{s:i}", "op", (int)r->sample.op));
         break;
@@ -259,7 +259,7 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
                  h->keep_first ? "did not fit" : "were overwritten");
     trace_json_name(j, w.pid, 0, name);
     for (uint64_t i = v->first, n = v->end - v->first; i < v->end; i++) {
-        if ((i - v->first) % LOOK == 0 && !proceed(j, (double)(i - v->first), (double)n))
+        if ((i - v->first) % SHOW_EVERY == 0 && !proceed(j, (double)(i - v->first), (double)n))
             break;
         if (trace_view_get(v, i, &r))
             walk_record(&w, &r);
@@ -307,7 +307,7 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
     if (seen)
         trace_json_name(j, GPU_PROCESS, 0, "GPU (simulated)");
     while (seen && getline(&text, &room, log) > 0) {
-        if (lines++ % LOOK == 0 && !proceed(j, (double)ftell(log), (double)st.st_size + 1))
+        if (lines++ % SHOW_EVERY == 0 && !proceed(j, (double)ftell(log), (double)st.st_size + 1))
             break;
         if (!device_log_parse(text, &l) || !within(j, l.start_ns))
             continue;

@@ -81,7 +81,7 @@ int trace_view_open(struct trace_view *v, const char *path, char *why, size_t wh
     return 0;
 }
 
-int trace_view_until(struct trace_view *v, const char *path, uint64_t ns, char *why,
+int trace_view_await(struct trace_view *v, const char *path, uint64_t ns, char *why,
                      size_t why_bytes)
 {
     uint64_t by_ns = clock_ns() + UINT64_C(2000) * NS_PER_MS;
@@ -168,8 +168,8 @@ void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v)
     }
 }
 
-bool trace_clocks_place(const struct trace_clocks *c, const struct trace_record *sample,
-                        uint64_t *start_ns, uint64_t *duration_ns)
+bool trace_clocks_convert(const struct trace_clocks *c, const struct trace_record *sample,
+                          uint64_t *start_ns, uint64_t *duration_ns)
 {
     uint64_t base, end_ns, asked_ns = sample->ns + sample->sample.lead_ns;
 

@@ -19,7 +19,7 @@ struct trace_view {
 /* Reads the file. 0, or -errno with one line in `why`: -EBADMSG for a foreign or truncated one. */
 int trace_view_open(struct trace_view *v, const char *path, char *why, size_t why_bytes);
 /* The same once the trace has all that was put until `ns`; waits 2 s at most for that. */
-int trace_view_until(struct trace_view *v, const char *path, uint64_t ns, char *why,
+int trace_view_await(struct trace_view *v, const char *path, uint64_t ns, char *why,
                      size_t why_bytes);
 void trace_view_close(struct trace_view *v);
 /* False: the record was being written, or overwritten. */
@@ -59,8 +59,8 @@ struct trace_clocks {
 };
 void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v);
 /* When a sample's work began and how long it took, by the host's clock. False: not known. */
-bool trace_clocks_place(const struct trace_clocks *c, const struct trace_record *sample,
-                        uint64_t *start_ns, uint64_t *duration_ns);
+bool trace_clocks_convert(const struct trace_clocks *c, const struct trace_record *sample,
+                          uint64_t *start_ns, uint64_t *duration_ns);
 
 /* A line of the log, which is one work of the device. */
 struct device_work {

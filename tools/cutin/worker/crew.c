@@ -47,15 +47,15 @@ int worker_prepare(struct worker *w, const char *role, uint32_t capacity)
 }
 
 /* After fork it may call what is not async-signal-safe, because the command has one thread. */
-void worker_become(const struct variable *rows, const char *library, const char *simulator,
-                   int shared_fd, int socket, const char *program, const char *const words[])
+void worker_exec(const struct variable *rows, const char *library, const char *simulator,
+                 int shared_fd, int socket, const char *program, const char *const words[])
 {
     /* Moves the descriptors away from the two fixed numbers first. */
     int m = fcntl(shared_fd, F_DUPFD, WORKER_SOCKET_FD + 1);
     int s = socket < 0 ? m : fcntl(socket, F_DUPFD, WORKER_SOCKET_FD + 1);
 
     if (s < 0 || m < 0 || dup2(m, WORKER_SHARED_FD) < 0 || dup2(s, WORKER_SOCKET_FD) < 0 ||
-        environment_of(rows, library, simulator) != 0)
+        environment_setup(rows, library, simulator) != 0)
         _exit(EXIT_CANNOT_RUN);
     close_range(socket < 0 ? WORKER_SOCKET_FD : WORKER_SOCKET_FD + 1, ~0U, 0);
     /* stdout is for the command's own figures only. */
@@ -118,7 +118,7 @@ int worker_end(struct worker *w, uint32_t patience_ms)
     atomic_store_explicit(&w->shared->stop, 1, memory_order_relaxed);
     close(w->socket); /* the worker reads the end of the socket and exits */
     w->socket = -1;
-    status = own_reap(w->pid, clock_ns() + patience_ms * UINT64_C(1000000));
+    status = reap_or_kill(w->pid, clock_ns() + patience_ms * UINT64_C(1000000));
     w->pid = 0;
     return status;
 }

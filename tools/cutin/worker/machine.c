@@ -25,7 +25,7 @@ static int32_t pin(void)
     return -1;
 }
 
-void claim_make(struct claim *c)
+void claim_apply(struct claim *c)
 {
     struct sched_param param = {.sched_priority = 1};
     int now = sched_getscheduler(0);
@@ -49,7 +49,7 @@ const char *claim_text(const struct claim *c, char *out, size_t size)
     return out;
 }
 
-void floor_look(struct floor_spin *f, uint64_t before_ns, uint64_t now_ns)
+void floor_add(struct floor_spin *f, uint64_t before_ns, uint64_t now_ns)
 {
     uint64_t gap_ns = now_ns - before_ns;
 
@@ -69,6 +69,6 @@ void floor_spin(struct floor_spin *f, uint64_t ns)
     *f = (struct floor_spin){0};
     for (; f->ns < ns; before_ns = now_ns) {
         now_ns = clock_ns();
-        floor_look(f, before_ns, now_ns);
+        floor_add(f, before_ns, now_ns);
     }
 }

@@ -68,7 +68,7 @@ static uint64_t checksum(const uint32_t *words)
     return sum;
 }
 
-uint64_t worker_expected(uint64_t kernels, uint32_t be_graph)
+uint64_t worker_expected_sum(uint64_t kernels, uint32_t be_graph)
 {
     uint32_t words[WORKER_WORDS], a = 1, b = 0;
 
@@ -420,7 +420,7 @@ int worker_main(const char *role)
     if (bad.error == 0)
         bad.error = warm_up(&gpu, rt);
     if (bad.error == 0 && rt)
-        claim_make(&shared->claim);
+        claim_apply(&shared->claim);
     if (bad.error != 0) {
         (void)!send(WORKER_SOCKET_FD, &bad, sizeof(bad), MSG_NOSIGNAL);
         return EXIT_FAILURE;

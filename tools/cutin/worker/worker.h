@@ -29,7 +29,7 @@ struct claim {
 
 /* Claims for the calling thread, and memory for the process. Call this after helper threads were
  * started, because they must not inherit it. */
-void claim_make(struct claim *c);
+void claim_apply(struct claim *c);
 /* Such as "pinned to processor 1, not locked in memory, in a real-time class". Returns `out`. */
 const char *claim_text(const struct claim *c, char *out, size_t size);
 
@@ -49,7 +49,7 @@ struct floor_spin {
 /* Spins for `ns`. */
 void floor_spin(struct floor_spin *f, uint64_t ns);
 /* Takes two readings of the clock, one after the other. */
-void floor_look(struct floor_spin *f, uint64_t before_ns, uint64_t now_ns);
+void floor_add(struct floor_spin *f, uint64_t before_ns, uint64_t now_ns);
 
 /* Descriptors that a worker has from before its exec. */
 enum { WORKER_SHARED_FD = 3, WORKER_SOCKET_FD = 4 };
@@ -112,7 +112,7 @@ int worker_main(const char *role);
 
 /* The checksum of an undisturbed run: `kernels` updates of the words 0, 1, 2, ... With a graph of
  * `be_graph` kernels the updates repeat with the graph. */
-uint64_t worker_expected(uint64_t kernels, uint32_t be_graph);
+uint64_t worker_expected_sum(uint64_t kernels, uint32_t be_graph);
 
 /* ---- crew.c: the parent's side ------------------------------------------------------------- */
 
@@ -129,10 +129,11 @@ int worker_memory(const char *name, size_t bytes, void **at);
 /* Maps that memory in a worker. NULL: there is none, or it has fewer than `least` bytes. `least`
  * becomes its size. */
 void *worker_map(size_t *least);
-/* Turns a child into a worker with these descriptors (socket -1: none), as environment_of says. */
-_Noreturn void worker_become(const struct variable *rows, const char *library,
-                             const char *simulator, int shared_fd, int socket, const char *program,
-                             const char *const words[]);
+/* Turns a child into a worker with these descriptors (socket -1: none), as environment_setup
+ * says. */
+_Noreturn void worker_exec(const struct variable *rows, const char *library, const char *simulator,
+                           int shared_fd, int socket, const char *program,
+                           const char *const words[]);
 /* The shared memory, zero but for its capacity; the caller fills in the parameters. 0 or -errno. */
 int worker_prepare(struct worker *w, const char *role, uint32_t capacity);
 int worker_ask(struct worker *w, enum worker_op op, uint32_t count);

@@ -83,9 +83,9 @@ static int load_models(struct plan *p)
         if (!file || file == text || file - text >= DISB_NAME)
             fail_usage(&subcommand_disb, "--model=%s is not NAME=FILE", text);
         snprintf(name, sizeof(name), "%.*s", (int)(file - text), text);
-        rc = disb_model_file(d, name, file + 1);
+        rc = disb_model_add_file(d, name, file + 1);
     }
-    return rc == 0 ? disb_models(d, json_object_get(p->definitions, "models")) : rc;
+    return rc == 0 ? disb_models_add(d, json_object_get(p->definitions, "models")) : rc;
 }
 
 /* Checks that all workloads named are there, so that this does not fail after minutes. */

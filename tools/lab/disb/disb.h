@@ -26,7 +26,7 @@ enum {
 
 /* ---- modes --------------------------------------------------------------------------------- */
 
-enum disb_processes { DISB_ONE, DISB_SERVICE_APART }; /* all in one, or best effort apart */
+enum disb_processes { DISB_ONE, DISB_BE_APART }; /* all in one, or best effort apart */
 
 struct disb_mode {
     const char *name;
@@ -69,13 +69,13 @@ enum disb_phase { DISB_PREPARE, DISB_CALIBRATE, DISB_RUN, DISB_STOP, DISB_CLOSE 
 
 /* One real-time request. */
 struct disb_sample {
-    uint64_t latency_ns; /* counted from the arrival */
-    uint64_t call_ns;    /* when its first launch was called, CLOCK_MONOTONIC */
-    double first_ns;     /* end of its first kernel, on the clock of the stream's events */
+    uint64_t latency_ns;   /* counted from the arrival */
+    uint64_t called_at_ns; /* when its first launch was called, CLOCK_MONOTONIC */
+    double first_end_ns;   /* end of its first kernel, on the clock of the stream's events */
 };
 
 /* One client as its process sees it. The arrays are at these offsets of the shared memory. */
-struct disb_seat {
+struct disb_entry {
     uint64_t kernels_at, arrivals_at, samples_at;
     uint32_t kernels, arrivals, capacity; /* room for samples */
     uint32_t process;
@@ -101,8 +101,8 @@ struct disb_shared {
         _Atomic uint32_t told; /* `why` was written */
         char why[256];
     } failure[DISB_CLIENTS + 1]; /* of each process */
-    uint32_t seats;
-    struct disb_seat seat[DISB_CLIENTS];
+    uint32_t entries;
+    struct disb_entry entry[DISB_CLIENTS];
 };
 
 /* What one run of one mode measured. */
@@ -133,9 +133,9 @@ struct disb {
 };
 
 /* Adds the models that a file defines. Returns 0, or -errno with d->why. */
-int disb_models(struct disb *d, const json_t *models);
+int disb_models_add(struct disb *d, const json_t *models);
 /* Makes `name` a model that is read from the workload file at `path`. */
-int disb_model_file(struct disb *d, const char *name, const char *path);
+int disb_model_add_file(struct disb *d, const char *name, const char *path);
 /* Finds the model called `name`, and generates it if it is not defined. NULL, with d->why: none. */
 const struct model *disb_model(struct disb *d, const char *name);
 /* Runs a workload in one mode and shows the progress. Returns 0, -ECANCELED (progress_cancel was

@@ -7,20 +7,21 @@
 
 /* Converts an instant of the device's clock to CLOCK_MONOTONIC. The two may run at different
  * speeds. If there is no second pairing, the speeds are taken as equal. */
-static double host_ns(const struct disb_seat *seat, double device_ns)
+static double host_ns(const struct disb_entry *entry, double device_ns)
 {
-    double device = seat->device_ns[1] - seat->device_ns[0],
-           host = (double)(seat->clock_ns[1] - seat->clock_ns[0]);
-    double rate = seat->clock_ns[1] && device > 0 ? host / device : 1;
+    double device = entry->device_ns[1] - entry->device_ns[0],
+           host = (double)(entry->clock_ns[1] - entry->clock_ns[0]);
+    double rate = entry->clock_ns[1] && device > 0 ? host / device : 1;
 
-    return (double)seat->clock_ns[0] + (device_ns - seat->device_ns[0]) * rate;
+    return (double)entry->clock_ns[0] + (device_ns - entry->device_ns[0]) * rate;
 }
 
-static uint64_t preempt_ns(const struct disb_shared *shared, const struct disb_seat *seat,
+static uint64_t preempt_ns(const struct disb_shared *shared, const struct disb_entry *entry,
                            const struct disb_sample *sample)
 {
-    const struct model_kernel *first = (const void *)((const char *)shared + seat->kernels_at);
-    double ns = host_ns(seat, sample->first_ns) - (double)sample->call_ns - (double)first->ns;
+    const struct model_kernel *first = (const void *)((const char *)shared + entry->kernels_at);
+    double ns =
+        host_ns(entry, sample->first_end_ns) - (double)sample->called_at_ns - (double)first->ns;
 
     return ns > 0 ? (uint64_t)ns : 0; /* shorter than the pairing can resolve */
 }
@@ -30,21 +31,21 @@ void disb_result_make(struct disb_result *result, const struct disb_shared *shar
     uint64_t *latency, *preempt, sum_ns = 0;
     size_t n = 0, room = 0;
 
-    for (uint32_t i = 0; i < shared->seats; i++)
-        room += shared->seat[i].capacity;
+    for (uint32_t i = 0; i < shared->entries; i++)
+        room += shared->entry[i].capacity;
     latency = calloc(room + 1, sizeof(*latency));
     preempt = calloc(room + 1, sizeof(*preempt));
-    for (uint32_t i = 0; i < shared->seats; i++) {
-        const struct disb_seat *seat = &shared->seat[i];
-        const struct disb_sample *sample = (const void *)((const char *)shared + seat->samples_at);
-        uint32_t completed = atomic_load_explicit(&seat->completed, memory_order_relaxed);
+    for (uint32_t i = 0; i < shared->entries; i++) {
+        const struct disb_entry *entry = &shared->entry[i];
+        const struct disb_sample *sample = (const void *)((const char *)shared + entry->samples_at);
+        uint32_t completed = atomic_load_explicit(&entry->completed, memory_order_relaxed);
 
         result->completed += completed;
-        result->rt_completed += seat->rt ? completed : 0;
-        result->late += seat->rt ? seat->late : 0;
-        for (uint32_t k = 0; latency && preempt && k < atomic_load(&seat->samples); k++) {
+        result->rt_completed += entry->rt ? completed : 0;
+        result->late += entry->rt ? entry->late : 0;
+        for (uint32_t k = 0; latency && preempt && k < atomic_load(&entry->samples); k++) {
             latency[n] = sample[k].latency_ns;
-            preempt[n++] = preempt_ns(shared, seat, &sample[k]);
+            preempt[n++] = preempt_ns(shared, entry, &sample[k]);
             sum_ns += sample[k].latency_ns;
         }
     }

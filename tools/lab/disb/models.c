@@ -68,7 +68,7 @@ int model_read(struct model *m, const char *path, char *why, size_t why_bytes)
 {
     struct workload w = {0};
     int rc = workload_read(&w, path, why, why_bytes);
-    size_t end = rc == 0 ? workload_request(&w, 0) : 0;
+    size_t end = rc == 0 ? workload_request_end(&w, 0) : 0;
 
     *m = (struct model){0};
     if (rc == 0 && !(m->kernel = calloc(end + 1, sizeof(*m->kernel))))

@@ -32,8 +32,8 @@ const struct disb_mode disb_modes[] = {
     {"sequential", DISB_ONE, .sequential = true},
     {.name = "streams", .processes = DISB_ONE},
     {"priority-streams", DISB_ONE, .priorities = true},
-    {.name = "native", .processes = DISB_SERVICE_APART},
-    {"cutin", DISB_SERVICE_APART, .cutin = true},
+    {.name = "native", .processes = DISB_BE_APART},
+    {"cutin", DISB_BE_APART, .cutin = true},
     {"cutin-streams", DISB_ONE, .priorities = true, .cutin = true},
     {"cutin-padding", DISB_ONE, .priorities = true, .cutin = true, .pad = true},
     {0},
@@ -91,7 +91,7 @@ static uint32_t process_of(struct run *r, const struct disb_client *client)
     return r->d->apart ? 1 + r->be : 1;
 }
 
-static uint64_t seat_bytes(const struct disb_client *client, const struct model *model)
+static uint64_t entry_bytes(const struct disb_client *client, const struct model *model)
 {
     return model->kernels * sizeof(struct model_kernel) + client->arrivals * sizeof(uint64_t) +
            capacity_of(client) * sizeof(struct disb_sample);
@@ -107,29 +107,29 @@ static uint64_t put(struct run *r, uint64_t *at, const void *from, uint64_t byte
     return offset;
 }
 
-static void seat_fill(struct run *r, const struct disb_client *client, const struct model *model,
-                      uint64_t *at)
+static void entry_fill(struct run *r, const struct disb_client *client, const struct model *model,
+                       uint64_t *at)
 {
-    struct disb_seat *seat = &r->shared->seat[r->shared->seats++];
+    struct disb_entry *entry = &r->shared->entry[r->shared->entries++];
 
-    seat->rt = client->rt;
-    seat->closed = client->closed;
-    seat->process = process_of(r, client);
-    seat->kernels = model->kernels;
-    seat->arrivals = client->arrivals;
-    seat->capacity = capacity_of(client);
-    seat->kernels_at = put(r, at, model->kernel, model->kernels * sizeof(*model->kernel));
-    seat->arrivals_at = put(r, at, client->arrival_ns, client->arrivals * sizeof(uint64_t));
-    seat->samples_at = put(r, at, NULL, seat->capacity * sizeof(struct disb_sample));
-    if (seat->process >= r->processes)
-        r->processes = seat->process + 1;
+    entry->rt = client->rt;
+    entry->closed = client->closed;
+    entry->process = process_of(r, client);
+    entry->kernels = model->kernels;
+    entry->arrivals = client->arrivals;
+    entry->capacity = capacity_of(client);
+    entry->kernels_at = put(r, at, model->kernel, model->kernels * sizeof(*model->kernel));
+    entry->arrivals_at = put(r, at, client->arrival_ns, client->arrivals * sizeof(uint64_t));
+    entry->samples_at = put(r, at, NULL, entry->capacity * sizeof(struct disb_sample));
+    if (entry->process >= r->processes)
+        r->processes = entry->process + 1;
     if (client->rt)
         r->rt++;
     else
         r->be++;
 }
 
-static int share(struct run *r, const struct disb_workload *w)
+static int shared_make(struct run *r, const struct disb_workload *w)
 {
     uint64_t bytes = sizeof(*r->shared), at = bytes;
     void *map;
@@ -139,7 +139,7 @@ static int share(struct run *r, const struct disb_workload *w)
         if (!model)
             return -ENOENT;
         if (takes_part(r->mode, &w->client[i]))
-            bytes += seat_bytes(&w->client[i], model);
+            bytes += entry_bytes(&w->client[i], model);
     }
     r->fd = worker_memory("cutin-disb", bytes, &map);
     if (r->fd < 0)
@@ -150,7 +150,7 @@ static int share(struct run *r, const struct disb_workload *w)
     r->shared->priorities = r->mode->priorities;
     for (uint32_t i = 0; i < w->clients; i++)
         if (takes_part(r->mode, &w->client[i]))
-            seat_fill(r, &w->client[i], disb_model(r->d, w->client[i].model), &at);
+            entry_fill(r, &w->client[i], disb_model(r->d, w->client[i].model), &at);
     return 0;
 }
 
@@ -170,7 +170,7 @@ static int start_daemon(struct run *r)
     return rc;
 }
 
-_Noreturn static void become_worker(struct run *r, uint32_t process)
+_Noreturn static void exec_worker(struct run *r, uint32_t process)
 {
     char number[16];
     /* In one process the priorities of its streams are the levels. */
@@ -186,17 +186,17 @@ _Noreturn static void become_worker(struct run *r, uint32_t process)
                                     {0}};
 
     snprintf(number, sizeof(number), "%u", process);
-    worker_become(rows, r->mode->cutin ? r->d->paths.library : NULL,
-                  r->d->sim ? r->d->paths.simulator : NULL, r->fd, -1, r->d->paths.self,
-                  (const char *const[]){"cutin-lab", "disb", "--worker", number, NULL});
+    worker_exec(rows, r->mode->cutin ? r->d->paths.library : NULL,
+                r->d->sim ? r->d->paths.simulator : NULL, r->fd, -1, r->d->paths.self,
+                (const char *const[]){"cutin-lab", "disb", "--worker", number, NULL});
 }
 
 static int start_workers(struct run *r)
 {
     for (uint32_t i = 0; i < r->processes; i++) {
-        r->pid[i] = own_fork(SIGKILL);
+        r->pid[i] = fork_in_group(SIGKILL);
         if (r->pid[i] == 0)
-            become_worker(r, i);
+            exec_worker(r, i);
         if (r->pid[i] < 0)
             return fail(r, -errno, "cannot start a process");
     }
@@ -262,7 +262,7 @@ static void enter(struct run *r, enum disb_phase phase)
 
 static int prepare(struct run *r)
 {
-    uint32_t clients = r->shared->seats;
+    uint32_t clients = r->shared->entries;
     int rc = await(r, &r->shared->ready, clients, in_ms(START_MS), true);
 
     if (rc != 0)
@@ -296,7 +296,7 @@ static int measure(struct run *r)
             stop_rc = await(r, &s->rt_done, r->rt, in_ms(STOP_MS), false);
         enter(r, DISB_CLOSE);
         if (stop_rc == 0)
-            stop_rc = await(r, &s->closed, s->seats, in_ms(STOP_MS), false);
+            stop_rc = await(r, &s->closed, s->entries, in_ms(STOP_MS), false);
         rc = stop_rc ? stop_rc : rc;
     }
     return rc;
@@ -307,7 +307,7 @@ static void end(struct run *r, bool in_order)
     uint64_t until_ns = in_ms(in_order ? END_MS : 0);
 
     for (uint32_t i = 0; i < r->processes; i++)
-        own_reap(r->pid[i], until_ns);
+        reap_or_kill(r->pid[i], until_ns);
     daemon_own_end(&r->daemon);
     if (r->shared)
         munmap(r->shared, r->shared->bytes);
@@ -325,8 +325,8 @@ int disb_run(struct disb *d, const struct disb_workload *w, const struct disb_mo
     snprintf(r.sim_id, sizeof(r.sim_id), "disb-%d", (int)getpid());
     if (d->sim && !d->paths.simulator[0])
         return fail(&r, -ENOENT, "the simulated driver is not installed beside cutin");
-    rc = share(&r, w);
-    if (rc == 0 && r.shared->seats > 0 && mode->cutin)
+    rc = shared_make(&r, w);
+    if (rc == 0 && r.shared->entries > 0 && mode->cutin)
         rc = start_daemon(&r);
     if (rc == 0)
         rc = start_workers(&r);

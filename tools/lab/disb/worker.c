@@ -46,7 +46,7 @@ static struct {
 } functions = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct client {
-    struct disb_seat *seat;
+    struct disb_entry *entry;
     uint32_t index;
     const struct model_kernel *kernel;
     CUfunction *function; /* one for each kernel */
@@ -102,46 +102,46 @@ static struct {
     pthread_cond_t changed;
     bool taken;
     uint64_t waiting[DISB_CLIENTS]; /* arrival, 0: not waiting */
-} turn = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+} serial = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static bool before(uint32_t a, uint32_t b)
 {
-    if (shared->seat[a].rt != shared->seat[b].rt)
-        return shared->seat[a].rt;
-    return turn.waiting[a] < turn.waiting[b];
+    if (shared->entry[a].rt != shared->entry[b].rt)
+        return shared->entry[a].rt;
+    return serial.waiting[a] < serial.waiting[b];
 }
 
 static bool is_next(uint32_t index)
 {
-    if (turn.taken)
+    if (serial.taken)
         return false;
-    for (uint32_t i = 0; i < shared->seats; i++)
-        if (i != index && turn.waiting[i] && before(i, index))
+    for (uint32_t i = 0; i < shared->entries; i++)
+        if (i != index && serial.waiting[i] && before(i, index))
             return false;
     return true;
 }
 
-static void round_run(const struct client *c, uint64_t arrival_ns)
+static void serial_acquire(const struct client *c, uint64_t arrival_ns)
 {
     if (!shared->sequential)
         return;
-    pthread_mutex_lock(&turn.lock);
-    turn.waiting[c->index] = arrival_ns;
+    pthread_mutex_lock(&serial.lock);
+    serial.waiting[c->index] = arrival_ns;
     while (!is_next(c->index))
-        pthread_cond_wait(&turn.changed, &turn.lock);
-    turn.waiting[c->index] = 0;
-    turn.taken = true;
-    pthread_mutex_unlock(&turn.lock);
+        pthread_cond_wait(&serial.changed, &serial.lock);
+    serial.waiting[c->index] = 0;
+    serial.taken = true;
+    pthread_mutex_unlock(&serial.lock);
 }
 
-static void turn_give(void)
+static void serial_release(void)
 {
     if (!shared->sequential)
         return;
-    pthread_mutex_lock(&turn.lock);
-    turn.taken = false;
-    pthread_cond_broadcast(&turn.changed);
-    pthread_mutex_unlock(&turn.lock);
+    pthread_mutex_lock(&serial.lock);
+    serial.taken = false;
+    pthread_cond_broadcast(&serial.changed);
+    pthread_mutex_unlock(&serial.lock);
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -161,15 +161,15 @@ static uint32_t resident(const struct model_kernel *k)
 
 static int request(struct client *c)
 {
-    for (uint32_t i = 0; i < c->seat->kernels; i++) {
+    for (uint32_t i = 0; i < c->entry->kernels; i++) {
         uint64_t ns = c->kernel[i].ns;
         void *args[] = {&ns};
         TRY(cuLaunchKernel, c->function[i], resident(&c->kernel[i]), 1, 1, c->kernel[i].threads, 1,
             1, 0, c->stream, args, NULL);
-        if (i == 0 && c->seat->rt)
+        if (i == 0 && c->entry->rt)
             TRY(cuEventRecord, c->first, c->stream);
     }
-    if (c->seat->rt) {
+    if (c->entry->rt) {
         TRY(cuStreamSynchronize, c->stream);
     } else { /* waits without spinning */
         TRY(cuEventRecord, c->done, c->stream);
@@ -191,7 +191,7 @@ static int calibrate(struct client *c, int end)
 {
     uint64_t best_ns = UINT64_MAX;
 
-    if (!c->seat->rt)
+    if (!c->entry->rt)
         return 0;
     for (int i = 0; i < CALIBRATIONS; i++) {
         uint64_t from_ns = clock_ns(), to_ns;
@@ -201,36 +201,36 @@ static int calibrate(struct client *c, int end)
         if (to_ns - from_ns >= best_ns)
             continue;
         best_ns = to_ns - from_ns;
-        c->seat->clock_ns[end] = from_ns + best_ns / 2;
-        c->seat->device_ns[end] = device_ns(c, c->first);
+        c->entry->clock_ns[end] = from_ns + best_ns / 2;
+        c->entry->device_ns[end] = device_ns(c, c->first);
     }
     return 0;
 }
 
-static void note(struct client *c, uint64_t arrival_ns, uint64_t call_ns)
+static void note(struct client *c, uint64_t arrival_ns, uint64_t called_at_ns)
 {
     uint64_t now = clock_ns();
-    uint32_t n = atomic_load_explicit(&c->seat->samples, memory_order_relaxed);
+    uint32_t n = atomic_load_explicit(&c->entry->samples, memory_order_relaxed);
 
     if (now < shared->end_ns)
-        atomic_fetch_add_explicit(&c->seat->completed, 1, memory_order_relaxed);
-    if (!c->seat->rt || n == c->seat->capacity)
+        atomic_fetch_add_explicit(&c->entry->completed, 1, memory_order_relaxed);
+    if (!c->entry->rt || n == c->entry->capacity)
         return;
-    c->sample[n] = (struct disb_sample){now - arrival_ns, call_ns, device_ns(c, c->first)};
+    c->sample[n] = (struct disb_sample){now - arrival_ns, called_at_ns, device_ns(c, c->first)};
     /* Pairs with the parent's acquire: a sample that is counted has been written. */
-    atomic_store_explicit(&c->seat->samples, n + 1, memory_order_release);
+    atomic_store_explicit(&c->entry->samples, n + 1, memory_order_release);
 }
 
 /* Waits for the i-th arrival. False: there are no more, or the time is over. */
 static bool await_arrival(struct client *c, uint32_t i, uint64_t *arrival_ns)
 {
-    uint64_t until_ns = c->seat->rt ? shared->last_ns : UINT64_MAX, now;
+    uint64_t until_ns = c->entry->rt ? shared->last_ns : UINT64_MAX, now;
 
-    if (c->seat->closed) {
+    if (c->entry->closed) {
         *arrival_ns = clock_ns();
-        return phase() == DISB_RUN && (!c->seat->rt || *arrival_ns < shared->end_ns);
+        return phase() == DISB_RUN && (!c->entry->rt || *arrival_ns < shared->end_ns);
     }
-    if (i == c->seat->arrivals)
+    if (i == c->entry->arrivals)
         return false;
     *arrival_ns = shared->start_ns + c->arrival_ns[i];
     while (phase() == DISB_RUN && (now = clock_ns()) < until_ns) {
@@ -238,24 +238,24 @@ static bool await_arrival(struct client *c, uint32_t i, uint64_t *arrival_ns)
             return true;
         nap_until(*arrival_ns < now + SLICE_NS ? *arrival_ns : now + SLICE_NS);
     }
-    while (i < c->seat->arrivals && shared->start_ns + c->arrival_ns[i++] < shared->end_ns)
-        c->seat->late++;
+    while (i < c->entry->arrivals && shared->start_ns + c->arrival_ns[i++] < shared->end_ns)
+        c->entry->late++;
     return false;
 }
 
 static int run(struct client *c)
 {
-    uint64_t arrival_ns, call_ns;
+    uint64_t arrival_ns, called_at_ns;
     int rc = 0;
 
     nap_until(shared->start_ns);
     for (uint32_t i = 0; rc == 0 && await_arrival(c, i, &arrival_ns); i++) {
-        round_run(c, arrival_ns);
-        call_ns = clock_ns();
+        serial_acquire(c, arrival_ns);
+        called_at_ns = clock_ns();
         rc = request(c);
-        turn_give();
+        serial_release();
         if (rc == 0)
-            note(c, arrival_ns, call_ns);
+            note(c, arrival_ns, called_at_ns);
     }
     return rc;
 }
@@ -290,11 +290,11 @@ static int find_functions(struct client *c)
 {
     int rc = 0;
 
-    c->function = calloc(c->seat->kernels, sizeof(*c->function));
+    c->function = calloc(c->entry->kernels, sizeof(*c->function));
     if (!c->function)
         return fail("calloc", CUDA_ERROR_OUT_OF_MEMORY);
     pthread_mutex_lock(&functions.lock);
-    for (uint32_t i = 0; i < c->seat->kernels && rc == 0; i++)
+    for (uint32_t i = 0; i < c->entry->kernels && rc == 0; i++)
         rc = function_find(&c->kernel[i], &c->function[i]);
     pthread_mutex_unlock(&functions.lock);
     return rc;
@@ -308,7 +308,7 @@ static int client_open(struct client *c)
     if (shared->priorities)
         TRY(cuCtxGetStreamPriorityRange, &least, &greatest);
     TRY(cuStreamCreateWithPriority, &c->stream, CU_STREAM_NON_BLOCKING,
-        c->seat->rt ? greatest : least);
+        c->entry->rt ? greatest : least);
     TRY(cuEventCreate, &c->origin, CU_EVENT_DEFAULT);
     TRY(cuEventCreate, &c->first, CU_EVENT_DEFAULT);
     TRY(cuEventCreate, &c->done, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC);
@@ -334,7 +334,7 @@ static void *client_main(void *arg)
     await_phase(DISB_RUN);
     if (rc == 0)
         rc = run(c);
-    atomic_fetch_add(c->seat->rt ? &shared->rt_done : &shared->be_done, 1);
+    atomic_fetch_add(c->entry->rt ? &shared->rt_done : &shared->be_done, 1);
     await_phase(DISB_CLOSE);
     if (rc == 0)
         calibrate(c, 1);
@@ -371,7 +371,7 @@ int disb_worker_main(uint32_t process)
     uint32_t n = 0;
 
     shared = worker_map(&bytes);
-    if (!shared || shared->bytes != bytes || shared->seats > DISB_CLIENTS ||
+    if (!shared || shared->bytes != bytes || shared->entries > DISB_CLIENTS ||
         process > DISB_CLIENTS) {
         fprintf(stderr, "cutin: --worker is for the command itself\n");
         return EXIT_FAILURE;
@@ -380,15 +380,15 @@ int disb_worker_main(uint32_t process)
     prctl(PR_SET_TIMERSLACK, 1000); /* so that arrivals are late by a microsecond, not by fifty */
     if (gpu_open() != 0)
         return EXIT_FAILURE;
-    for (uint32_t i = 0; i < shared->seats; i++) {
-        struct disb_seat *seat = &shared->seat[i];
-        if (seat->process != process)
+    for (uint32_t i = 0; i < shared->entries; i++) {
+        struct disb_entry *entry = &shared->entry[i];
+        if (entry->process != process)
             continue;
-        clients[n] = (struct client){.seat = seat,
+        clients[n] = (struct client){.entry = entry,
                                      .index = i,
-                                     .kernel = shared_at(seat->kernels_at),
-                                     .arrival_ns = shared_at(seat->arrivals_at),
-                                     .sample = shared_at(seat->samples_at)};
+                                     .kernel = shared_at(entry->kernels_at),
+                                     .arrival_ns = shared_at(entry->arrivals_at),
+                                     .sample = shared_at(entry->samples_at)};
         if (pthread_create(&threads[n], NULL, client_main, &clients[n]) != 0)
             return EXIT_FAILURE;
         n++;

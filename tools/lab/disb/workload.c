@@ -243,7 +243,7 @@ void disb_workload_free(struct disb_workload *w)
 
 /* ---- models -------------------------------------------------------------------------------- */
 
-static int model_full(struct disb *d, const char *name)
+static int model_check_fits(struct disb *d, const char *name)
 {
     if (d->models < DISB_CLIENTS && strlen(name) < DISB_NAME)
         return 0;
@@ -261,9 +261,9 @@ static struct model *model_add(struct disb *d, const char *name, const char *sou
     return &m->model;
 }
 
-int disb_model_file(struct disb *d, const char *name, const char *path)
+int disb_model_add_file(struct disb *d, const char *name, const char *path)
 {
-    int rc = model_full(d, name);
+    int rc = model_check_fits(d, name);
 
     if (rc == 0)
         rc = model_read(model_add(d, name, path), path, d->why, sizeof(d->why));
@@ -275,7 +275,7 @@ static int model_kernels(struct disb *d, const char *name, const json_t *kernels
 {
     size_t n = json_array_size(kernels);
     struct model *m;
-    int rc = model_full(d, name);
+    int rc = model_check_fits(d, name);
 
     if (rc != 0)
         return rc;
@@ -300,7 +300,7 @@ static int model_kernels(struct disb *d, const char *name, const json_t *kernels
     return -EINVAL;
 }
 
-int disb_models(struct disb *d, const json_t *models)
+int disb_models_add(struct disb *d, const json_t *models)
 {
     const char *name;
     json_t *model;
@@ -309,7 +309,7 @@ int disb_models(struct disb *d, const json_t *models)
     json_object_foreach((json_t *)(uintptr_t)models, name, model)
     {
         const char *file = json_string_value(json_object_get(model, "file"));
-        rc = file ? disb_model_file(d, name, file)
+        rc = file ? disb_model_add_file(d, name, file)
                   : model_kernels(d, name, json_object_get(model, "kernels"));
         if (rc != 0)
             break;
@@ -328,7 +328,7 @@ const struct model *disb_model(struct disb *d, const char *name)
             return &d->model[i].model;
     for (const char *c = name; *c; c++) /* gives models of one seed different orders */
         seed = seed * 31 + (unsigned char)*c;
-    if (model_full(d, name) != 0)
+    if (model_check_fits(d, name) != 0)
         return NULL;
     if (model_generate(&generated, name, d->speed, seed) != 0) {
         snprintf(d->why, sizeof(d->why),

@@ -27,7 +27,7 @@ static const char ptx[] = ".version 6.5\n"
 static _Atomic(CUkernel) kernel; /* NULL: not loaded yet */
 static _Atomic bool off;         /* the driver refuses the kernel */
 
-static void refused(CUresult why)
+static void disable(CUresult why)
 {
     if (!atomic_exchange(&off, true))
         SAY(LOG_WARN,
@@ -37,7 +37,7 @@ static void refused(CUresult why)
 
 /* True if the driver has no libraries (before CUDA 12.0) or cannot translate the kernel, which
  * shows at its first launch on a device. The program's own call will meet any other error, too. */
-static bool refusal(CUresult r)
+static bool is_refusal(CUresult r)
 {
     return r == CUDA_ERROR_NOT_FOUND || r == CUDA_ERROR_NOT_SUPPORTED ||
            r == CUDA_ERROR_INVALID_PTX || r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
@@ -59,8 +59,8 @@ static bool kernel_load(void)
         r = DRIVER(cuLibraryGetKernel)(&made, library, "distance");
     if (r == CUDA_SUCCESS)
         r = link_measure(made);
-    if (refusal(r))
-        refused(r);
+    if (is_refusal(r))
+        disable(r);
     if (loaded && (r != CUDA_SUCCESS || !atomic_compare_exchange_strong(&kernel, &none, made)))
         DRIVER(cuLibraryUnload)(library);
     if (relaxed)
@@ -80,6 +80,6 @@ void distance_delay(CUstream stream, uint64_t ns)
     CUkernel k = atomic_load_explicit(&kernel, memory_order_acquire);
     uint64_t own_ns = link_get().delay_ns; /* how long an empty delay takes */
     CUresult r = link_delay(k, stream, ns > own_ns ? ns - own_ns : 0);
-    if (unlikely(refusal(r)))
-        refused(r);
+    if (unlikely(is_refusal(r)))
+        disable(r);
 }

@@ -21,7 +21,7 @@ static uint64_t read_ns(const struct distance *d, uint64_t bytes, uint64_t nativ
     return native_ns > bound_ns ? native_ns : bound_ns;
 }
 
-uint64_t distance_ns(const struct distance *d, const struct workload_op *op, uint64_t native_ns)
+uint64_t distance_op_ns(const struct distance *d, const struct workload_op *op, uint64_t native_ns)
 {
     uint64_t delta_ns = distance_delta_ns(d);
 

@@ -19,6 +19,6 @@ uint64_t distance_delta_ns(const struct distance *d);
 /* The highest rate at which the GPU can read from the host, in GB/s; 0: no bound. */
 double distance_read_gbs(const struct distance *d);
 /* How long the device takes for `op`, if it takes `native_ns` without a distance. */
-uint64_t distance_ns(const struct distance *d, const struct workload_op *op, uint64_t native_ns);
+uint64_t distance_op_ns(const struct distance *d, const struct workload_op *op, uint64_t native_ns);
 
 #endif

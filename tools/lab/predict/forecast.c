@@ -10,7 +10,7 @@
 
 const uint64_t forecast_class_ns[FORECAST_CLASSES] = {10000, 50000, 200000, 800000, UINT64_MAX};
 
-static void arrivals_draw(uint64_t *ns, size_t n, const struct forecast_load *load)
+static void load_draw(uint64_t *ns, size_t n, const struct forecast_load *load)
 {
     uint64_t state = load->seed;
     double at = 0;
@@ -39,8 +39,8 @@ static int job_open(struct rerun_job *job, const struct machine *m, const struct
     if (!job->device_ns || !job->start || !job->arrival_ns || !job->latency_ns)
         return -ENOMEM;
     if (clocked) {
-        arrivals_draw(job->arrival_ns, requests, load);
-        job->starts = workload_requests(w, job->start);
+        load_draw(job->arrival_ns, requests, load);
+        job->starts = workload_request_starts(w, job->start);
     } else { /* the whole program is one request */
         job->start[1] = w->ops;
     }

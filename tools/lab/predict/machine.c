@@ -117,7 +117,7 @@ int machine_times(const struct machine *m, const struct workload *w, uint64_t *n
 
         if (op->kind == WORKLOAD_KERNEL)
             rc = kernel_ns(m, &t, op, &here);
-        ns[i] = distance_ns(&m->distance, op, (uint64_t)(here + 0.5));
+        ns[i] = distance_op_ns(&m->distance, op, (uint64_t)(here + 0.5));
     }
     free(t.list);
     return rc;

@@ -57,7 +57,7 @@ struct state {
     size_t events, event_room;
     uint64_t now_ns, calls;
     uint32_t free_processors, free_engines;
-    uint64_t held_ns, allowed_ns; /* since when; how much may still begin */
+    uint64_t held_since_ns, allowed_ns; /* since when; how much may still begin */
     bool failed;
 };
 
@@ -146,7 +146,7 @@ static bool allowed(struct state *s, const struct program *p, uint32_t op)
 
     if (!held(s, p))
         return true;
-    if (p->call[op].ns >= s->held_ns || ns > s->allowed_ns)
+    if (p->call[op].ns >= s->held_since_ns || ns > s->allowed_ns)
         return false;
     s->allowed_ns -= ns;
     return true;
@@ -205,7 +205,7 @@ static void begin_copies(struct state *s, struct program *p)
 }
 
 /* The held program comes first: its work that was in flight goes before real time. */
-static void device_go(struct state *s)
+static void device_dispatch(struct state *s)
 {
     for (size_t i = 0; i < s->programs; i++) {
         begin_kernels(s, &s->program[i]);
@@ -260,7 +260,7 @@ static void hold_begin(struct state *s)
     struct program *p = &s->program[0];
     uint64_t left_ns = p->running && p->last_end_ns > s->now_ns ? p->last_end_ns - s->now_ns : 0;
 
-    s->held_ns = s->now_ns;
+    s->held_since_ns = s->now_ns;
     s->allowed_ns = s->device->budget_ns > left_ns ? s->device->budget_ns - left_ns : 0;
 }
 
@@ -290,7 +290,7 @@ static void request_done(struct state *s, struct program *p)
 }
 
 /* Makes the host's call that is due now, or ends its wait. */
-static void host_go(struct state *s, struct program *p)
+static void host_step(struct state *s, struct program *p)
 {
     const struct workload *w = p->job->w;
 
@@ -358,10 +358,10 @@ int rerun(const struct rerun_device *device, struct rerun_job *job, size_t jobs)
 
         s.now_ns = e.ns;
         if (e.op == HOST)
-            host_go(&s, &s.program[e.program]);
+            host_step(&s, &s.program[e.program]);
         else
             op_end(&s, &s.program[e.program], e.op);
-        device_go(&s);
+        device_dispatch(&s);
         if (s.failed)
             rc = -ENOMEM;
     }

@@ -217,7 +217,7 @@ static void requests_skip(struct workload *w, uint64_t n)
     size_t at = 0;
 
     while (n-- && at < w->ops)
-        at = workload_request(w, at);
+        at = workload_request_end(w, at);
     if (!at)
         return;
     first_ns = at < w->ops ? w->op[at].at_ns : 0;

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK = 1024 }; /* steps between two looks at the progress */
+enum { SHOW_EVERY = 1024 }; /* steps between two looks at the progress */
 
 static struct plan {
     const char *output, *times, *records;
@@ -103,7 +103,7 @@ static int by_op(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void steps_see_end(struct steps *s, uint64_t ns)
+static void steps_note_end(struct steps *s, uint64_t ns)
 {
     if (s->last_ns < ns)
         s->last_ns = ns;
@@ -127,7 +127,7 @@ static uint64_t shape_of(const struct trace_record *r)
 }
 
 /* Whether it takes multiprocessors, and so waits while others have them: any work but a copy. */
-static bool steps_shares(const struct trace_view *v, const struct trace_record *r)
+static bool step_uses_sms(const struct trace_view *v, const struct trace_record *r)
 {
     return r->kind == TRACE_KERNEL || is_graph(trace_view_name(v, r->name));
 }
@@ -149,22 +149,22 @@ static int steps_time(struct steps *s, const struct trace_view *v)
         uint64_t start_ns, took_ns;
 
         if (!trace_view_get(v, i, &r) || r.kind != TRACE_SAMPLE || !r.sample.op ||
-            !trace_clocks_place(&clocks, &r, &start_ns, &took_ns))
+            !trace_clocks_convert(&clocks, &r, &start_ns, &took_ns))
             continue;
         key.record.copy.op = r.sample.op;
         found = bsearch(&key, s->list, s->n, sizeof(key), by_op);
         if (!found || found->record.kind == TRACE_SYNC)
             continue;
-        if (found->duration_ns == UINT64_MAX && steps_shares(v, &found->record))
+        if (found->duration_ns == UINT64_MAX && step_uses_sms(v, &found->record))
             span[spans++] = (struct span){.from_ns = start_ns,
                                           .until_ns = start_ns + took_ns,
                                           .shape = shape_of(&found->record),
                                           .stream = found->record.stream,
                                           .took_ns = &found->duration_ns};
         found->duration_ns = took_ns;
-        steps_see_end(s, start_ns + took_ns);
+        steps_note_end(s, start_ns + took_ns);
     }
-    spans_settle(span, spans);
+    spans_estimate(span, spans);
     s->busy_ns = spans_busy_ns(span, spans);
     free(span);
     qsort(s->list, s->n, sizeof(*s->list), by_time);
@@ -174,7 +174,7 @@ static int steps_time(struct steps *s, const struct trace_view *v)
 /* False: stop. Shows the progress once for many calls. */
 static bool proceed(size_t done, size_t total, const char *what)
 {
-    if (done % LOOK == 0)
+    if (done % SHOW_EVERY == 0)
         progress_show((double)done, (double)total, what);
     return !progress_cancel;
 }
@@ -190,7 +190,7 @@ static int steps_read(struct steps *s, const struct trace_view *v)
          i++)
         if (trace_view_get(v, i, &r) && step_wanted(v, &r)) {
             s->list[s->n++] = (struct step){.record = r, .duration_ns = UINT64_MAX};
-            steps_see_end(s, r.ns + r.copy.took_ns);
+            steps_note_end(s, r.ns + r.copy.took_ns);
         }
     return steps_time(s, v);
 }
@@ -360,7 +360,7 @@ static int save_times(const struct plan *p, const struct workload *w)
     return rc;
 }
 
-/* The child plan's `take`. */
+/* The child plan's `use_files`. */
 static int save(void *user, char *const *files, size_t n)
 {
     const struct plan *p = user;
@@ -401,7 +401,7 @@ static int run(struct plan *p, char *const argv[])
                                    {"CUTIN_PRIORITY", "rt"},
                                    {"CUTIN_SOCKET", ""},
                                    {0}};
-    struct child_plan plan = {.set = set, .sim = p->sim, .take = save, .user = p};
+    struct child_plan plan = {.set = set, .sim = p->sim, .use_files = save, .user = p};
 
     return child_run(&subcommand_record, &plan, argv);
 }

@@ -194,7 +194,7 @@ static int prepare(struct replay *r)
 
     r->start = calloc(r->w.ops + 1, sizeof(*r->start));
     if (r->start)
-        r->starts = workload_requests(&r->w, r->start);
+        r->starts = workload_request_starts(&r->w, r->start);
     if (r->start && r->starts == 0) {
         say(&subcommand_replay, "%s: the workload is empty", p->path);
         return -ENODATA;

@@ -44,7 +44,7 @@ static uint64_t least_ns(const struct span *list, size_t i)
 
 /* Settles kernels of one shape. The mean is that of kernels that did not wait. If all may have
  * waited, the longest time counts that one of them is known to have needed. */
-static void shape_settle(struct span *list, size_t n)
+static void shape_estimate(struct span *list, size_t n)
 {
     uint64_t sum = 0, sure = 0, most = 0;
 
@@ -63,7 +63,7 @@ static void shape_settle(struct span *list, size_t n)
     }
 }
 
-void spans_settle(struct span *list, size_t n)
+void spans_estimate(struct span *list, size_t n)
 {
     qsort(list, n, sizeof(*list), by_end);
     for (size_t i = 0; i < n; i++)
@@ -72,7 +72,7 @@ void spans_settle(struct span *list, size_t n)
     for (size_t from = 0, to = 0; from < n; from = to) {
         while (to < n && list[to].shape == list[from].shape)
             to++;
-        shape_settle(list + from, to - from);
+        shape_estimate(list + from, to - from);
     }
 }
 

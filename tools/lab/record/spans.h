@@ -20,7 +20,7 @@ struct span {
 };
 
 /* Writes every `took_ns`. Changes the order of the list. */
-void spans_settle(struct span *list, size_t n);
+void spans_estimate(struct span *list, size_t n);
 /* For how long there was at least one span. Changes the order of the list. */
 uint64_t spans_busy_ns(struct span *list, size_t n);
 

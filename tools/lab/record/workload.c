@@ -78,7 +78,7 @@ void workload_free(struct workload *w)
     *w = (struct workload){0};
 }
 
-size_t workload_request(const struct workload *w, size_t from)
+size_t workload_request_end(const struct workload *w, size_t from)
 {
     while (from < w->ops && w->op[from].kind != WORKLOAD_SYNC)
         from++;
@@ -87,11 +87,11 @@ size_t workload_request(const struct workload *w, size_t from)
     return from;
 }
 
-size_t workload_requests(const struct workload *w, size_t *start)
+size_t workload_request_starts(const struct workload *w, size_t *start)
 {
     size_t n = 0;
 
-    for (size_t at = 0; at < w->ops; at = workload_request(w, at))
+    for (size_t at = 0; at < w->ops; at = workload_request_end(w, at))
         start[n++] = at;
     start[n] = w->ops;
     return n;

@@ -19,8 +19,8 @@
  *   stream       0 to streams - 1, in the order of first use. A sync concerns the whole program.
  *
  * A *request* is all ops up to the next sync, with that sync and any directly after it
- * (workload_request): one inference or training step, for most programs. A workload without a sync
- * is one request. So is a generated model that ends with a sync.
+ * (workload_request_end): one inference or training step, for most programs. A workload without a
+ * sync is one request. So is a generated model that ends with a sync.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC. Not thread safe. Errors are -errno, with one line in
  * `why`: -EBADMSG (foreign, truncated or damaged), -EPROTONOSUPPORT (another version), -E2BIG (too
@@ -100,10 +100,10 @@ int workload_kernel(struct workload *w, const char *name);
 void workload_free(struct workload *w);
 
 /* One past the last op of the request that begins with op `from`. */
-size_t workload_request(const struct workload *w, size_t from);
+size_t workload_request_end(const struct workload *w, size_t from);
 /* Writes where each request begins, and where the last one ends: `start` has room for w->ops + 1.
  * Returns the number of requests. */
-size_t workload_requests(const struct workload *w, size_t *start);
+size_t workload_request_starts(const struct workload *w, size_t *start);
 /* How many ops are of this kind. `sum_ns` gets the sum of their durations. */
 size_t workload_count(const struct workload *w, enum workload_kind kind, uint64_t *sum_ns);
 

@@ -11,7 +11,7 @@ static const struct result_kind kinds[] = {
     {.name = "latency",
      .title = "cutin latency",
      .members = "modes",
-     .sign = "added_us",
+     .unique_key = "added_us",
      .figures = {"p50_us", "p99_us"},
      .cdf = "cdf_us"},
     {.name = "overhead",
@@ -19,20 +19,20 @@ static const struct result_kind kinds[] = {
      .groups = "runs",
      .members = "",
      .label = "threads",
-     .sign = "pass_through",
+     .unique_key = "pass_through",
      .figures = {"launch.added_ns_p50", "event_record.added_ns_p50", "memcpy_async.added_ns_p50"}},
     {.name = "disb",
      .title = "cutin-lab disb",
      .groups = "workloads",
      .members = "modes",
-     .sign = "models",
+     .unique_key = "models",
      .figures = {"rt_vs_alone", "throughput_vs_rt_only"},
      .cdf = "rt.cdf_us"},
     {.name = "ablation",
      .title = "cutin-lab ablation",
      .members = "rows",
      .label = "variant",
-     .sign = "added_us",
+     .unique_key = "added_us",
      .figures = {"added_us.p50", "added_us.p99", "be_throughput_ratio", "be_kernel_us"}},
 };
 
@@ -55,8 +55,8 @@ static bool is(const struct result_kind *kind, const json_t *root)
     const json_t *all = result_get(root, kind->groups ? kind->groups : kind->members);
 
     return json_is_array(all)
-               ? kind->label && result_get(json_array_get(all, 0), kind->sign)
-               : !kind->label && json_object_size(all) > 0 && result_get(root, kind->sign);
+               ? kind->label && result_get(json_array_get(all, 0), kind->unique_key)
+               : !kind->label && json_object_size(all) > 0 && result_get(root, kind->unique_key);
 }
 
 const struct result_kind *result_kind_of(const json_t *root)

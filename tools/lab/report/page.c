@@ -62,7 +62,7 @@ static json_t *plot_json(const struct result_kind *kind, const json_t *root, cha
     return plot;
 }
 
-void page_add_result(struct page *page, const char *file, const struct result_kind *kind,
+void html_add_result(struct page *page, const char *file, const struct result_kind *kind,
                      json_t *root)
 {
     char why[256];
@@ -77,18 +77,18 @@ void page_add_result(struct page *page, const char *file, const struct result_ki
                                     "why", plot ? NULL : text_json(why), "figures", root));
 }
 
-void page_add_trace(struct page *page, const char *file, const json_t *root)
+void html_add_trace(struct page *page, const char *file, const json_t *root)
 {
     json_array_append_new(
         page->traces, json_pack("{s:o, s:o*}", "file", text_json(file), "cut_in", cut_in_of(root)));
 }
 
-void page_add_other(struct page *page, const char *file)
+void html_add_other(struct page *page, const char *file)
 {
     json_array_append_new(page->others, text_json(file));
 }
 
-void page_free(struct page *page)
+void html_free(struct page *page)
 {
     json_decref(page->results);
     json_decref(page->traces);
@@ -148,7 +148,7 @@ static bool print_part(const struct page *page, const char *name, FILE *out, cha
     return true;
 }
 
-char *page_make(const struct page *page, char *why, size_t why_bytes)
+char *html_make(const struct page *page, char *why, size_t why_bytes)
 {
     char *frame = read_data("page.html", why, why_bytes), *rest = frame, *piece, *text = NULL;
     bool part = false, right = frame; /* every second piece between two @ is a part */

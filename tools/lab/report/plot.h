@@ -21,7 +21,8 @@ struct result_kind {
     const char *groups;  /* path of the groups; NULL: the result is the only group */
     const char *members; /* path of the members in a group */
     const char *label;   /* which member of it names the element of an array of groups or members */
-    const char *sign;    /* a key of the result, or of its first element, that no other kind has */
+    const char
+        *unique_key; /* a key of the result, or of its first element, that no other kind has */
     const char *figures[5]; /* of a member; ends with NULL */
     const char *cdf;
 };

@@ -43,11 +43,11 @@ static void add_file(struct page *page, const char *folder, const char *name)
     root = json_load_file(path, 0, NULL);
     kind = root ? result_kind_of(root) : NULL;
     if (kind)
-        page_add_result(page, name, kind, root);
+        html_add_result(page, name, kind, root);
     if (trace_is(root))
-        page_add_trace(page, name, root);
+        html_add_trace(page, name, root);
     if (!kind && !trace_is(root))
-        page_add_other(page, name);
+        html_add_other(page, name);
     json_decref(root);
 }
 
@@ -86,7 +86,7 @@ static int write_text(const char *text, const char *path, char *why, size_t why_
 
 static int write_page(const struct subcommand *cmd, const struct page *page, const char *path)
 {
-    char why[2 * PATH_MAX] = "no memory", *text = page_make(page, why, sizeof(why));
+    char why[2 * PATH_MAX] = "no memory", *text = html_make(page, why, sizeof(why));
     int rc = text ? write_text(text, path, why, sizeof(why)) : -ENOENT;
 
     if (rc != 0) {
@@ -125,7 +125,7 @@ static int report(int argc, char **argv)
     } else {
         rc = write_page(cmd, &page, path);
     }
-    page_free(&page);
+    html_free(&page);
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -25,12 +25,12 @@ struct page {
 };
 
 /* Names of files that are not UTF-8 show as "?". */
-void page_add_result(struct page *page, const char *file, const struct result_kind *kind,
+void html_add_result(struct page *page, const char *file, const struct result_kind *kind,
                      json_t *root);
-void page_add_trace(struct page *page, const char *file, const json_t *root);
-void page_add_other(struct page *page, const char *file);
+void html_add_trace(struct page *page, const char *file, const json_t *root);
+void html_add_other(struct page *page, const char *file);
 /* Returns the page, which is self-contained; the caller frees it. NULL, with one line in `why`. */
-char *page_make(const struct page *page, char *why, size_t why_bytes);
-void page_free(struct page *page);
+char *html_make(const struct page *page, char *why, size_t why_bytes);
+void html_free(struct page *page);
 
 #endif

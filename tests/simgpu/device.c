@@ -97,10 +97,10 @@ Test(device, bury_removes_leftovers_of_killed_process)
     device_lock(&d);
     cr_assert_eq(clients(), 2);
     cr_assert_eq(streams(), 1);
-    cr_expect(device_bury(&d));
+    cr_expect(device_reap_dead(&d));
     cr_expect_eq(clients(), 1);
     cr_expect_eq(streams(), 0);
-    cr_expect_not(device_bury(&d));
+    cr_expect_not(device_reap_dead(&d));
     device_unlock(&d);
 }
 
@@ -108,7 +108,7 @@ Test(device, gpu_is_free_after_its_user_is_killed)
 {
     killed_in(leave_work);
     device_lock(&d);
-    device_bury(&d);
+    device_reap_dead(&d);
     struct op op = {.kind = OP_KERNEL, .submit_ns = START, .cost_ns = 10 * US, .sms = SMS};
     uint32_t s = device_stream_open(&d, device_context_open(&d, 0), 0);
     device_submit(&d, s, &op);
@@ -134,7 +134,7 @@ Test(device, process_killed_holding_the_lock_leaves_device_usable)
     while (!d.shared->streams[slot].id)
         slot++;
     cr_expect_eq(d.shared->streams[slot].head, 2, "its step was completed");
-    device_bury(&d);
+    device_reap_dead(&d);
     device_advance(&d, START);
     cr_expect_eq(streams(), 0);
     device_unlock(&d);
@@ -172,7 +172,7 @@ Test(device, process_killed_at_any_moment_leaves_no_client_or_stream)
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         device_lock(&d);
-        device_bury(&d);
+        device_reap_dead(&d);
         device_advance(&d, START);
         cr_assert_eq(clients(), 1);
         cr_assert_eq(streams(), 0);

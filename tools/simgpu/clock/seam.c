@@ -32,7 +32,7 @@
 /* How far the calendar is ahead of the clock. So a time shows to which of them it belongs. */
 #define CALENDAR_NS (1700000000 * BILLION)
 
-enum { LOCK_LOOK_NS = 50000 };
+enum { LOCK_RETRY_NS = 50000 };
 
 /* libc's function, looked up at its first use. */
 #define REAL(name)                                                                                 \
@@ -79,9 +79,9 @@ SEAM int clock_gettime(clockid_t id, struct timespec *t)
     /* What processors did. CLOCK_BOOTTIME, too, is the machine's: it tells how long people wait. */
     bool of_machine = id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID ||
                       id == CLOCK_BOOTTIME || id < 0;
-    if (!step_process() || of_machine)
+    if (!step_process_on() || of_machine)
         return (int)fail(step_syscall(SYS_clock_gettime, id, (long)t, 0, 0, 0, 0));
-    if (step_here())
+    if (step_thread_on())
         step_spend(STEP_CLOCK);
     uint64_t ns = step_now();
     if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE || id == CLOCK_TAI)
@@ -110,7 +110,7 @@ SEAM time_t time(time_t *t)
 
 SEAM int clock_nanosleep(clockid_t id, int flags, const struct timespec *t, struct timespec *left)
 {
-    if (!step_here())
+    if (!step_thread_on())
         return (int)-step_syscall(SYS_clock_nanosleep, id, flags, (long)t, (long)left, 0, 0);
     step_spend(STEP_CALL);
     step_block(STEP_SLEEP, 0, flags & TIMER_ABSTIME ? until_ns(t) : step_now() + spec_ns(t));
@@ -119,7 +119,7 @@ SEAM int clock_nanosleep(clockid_t id, int flags, const struct timespec *t, stru
 
 SEAM int nanosleep(const struct timespec *t, struct timespec *left)
 {
-    if (step_here())
+    if (step_thread_on())
         return clock_nanosleep(CLOCK_MONOTONIC, 0, t, NULL);
     return (int)fail(step_syscall(SYS_nanosleep, (long)t, (long)left, 0, 0, 0, 0));
 }
@@ -131,7 +131,7 @@ SEAM int usleep(useconds_t us)
 
 SEAM int sched_yield(void)
 {
-    if (!step_here())
+    if (!step_thread_on())
         return (int)fail(step_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0));
     step_spend(STEP_YIELD);
     step_yield();
@@ -164,7 +164,7 @@ static long word_wake(uint32_t *word, int op, uint32_t most)
     bool shared = !(op & FUTEX_PRIVATE_FLAG);
     uint32_t n =
         step_wake(shared ? STEP_SHARED : STEP_WORD, word_key(word, op), shared ? UINT32_MAX : most);
-    if (step_here())
+    if (step_thread_on())
         step_spend(STEP_CALL);
     return n;
 }
@@ -178,14 +178,14 @@ SEAM long syscall(long n, ...)
         a[i] = va_arg(list, long);
     va_end(list);
     int command = (int)a[1] & FUTEX_CMD_MASK;
-    if (n == SYS_futex && step_process()) {
-        if ((command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) && step_here())
+    if (n == SYS_futex && step_process_on()) {
+        if ((command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET) && step_thread_on())
             return fail(word_wait((uint32_t *)a[0], (int)a[1], (uint32_t)a[2],
                                   (const struct timespec *)a[3]));
         if (command == FUTEX_WAKE || command == FUTEX_WAKE_BITSET)
             return word_wake((uint32_t *)a[0], (int)a[1], (uint32_t)a[2]);
     }
-    if (n == SYS_clock_nanosleep && step_here())
+    if (n == SYS_clock_nanosleep && step_thread_on())
         return -clock_nanosleep((clockid_t)a[0], (int)a[1], (const struct timespec *)a[2], NULL);
     return fail(step_syscall(n, a[0], a[1], a[2], a[3], a[4], a[5]));
 }
@@ -211,17 +211,17 @@ static int mutex_take(pthread_mutex_t *m, uint64_t until)
 
 SEAM int pthread_mutex_lock(pthread_mutex_t *m)
 {
-    return step_here() ? mutex_take(m, STEP_NEVER) : REAL(pthread_mutex_lock)(m);
+    return step_thread_on() ? mutex_take(m, STEP_NEVER) : REAL(pthread_mutex_lock)(m);
 }
 
 SEAM int pthread_mutex_timedlock(pthread_mutex_t *restrict m, const struct timespec *restrict t)
 {
-    return step_here() ? mutex_take(m, until_ns(t)) : REAL(pthread_mutex_timedlock)(m, t);
+    return step_thread_on() ? mutex_take(m, until_ns(t)) : REAL(pthread_mutex_timedlock)(m, t);
 }
 
 SEAM int pthread_mutex_trylock(pthread_mutex_t *m)
 {
-    if (step_here())
+    if (step_thread_on())
         step_spend(STEP_LOCK);
     return REAL(pthread_mutex_trylock)(m);
 }
@@ -229,12 +229,12 @@ SEAM int pthread_mutex_trylock(pthread_mutex_t *m)
 SEAM int pthread_mutex_unlock(pthread_mutex_t *m)
 {
     int rc = REAL(pthread_mutex_unlock)(m);
-    if (step_process())
+    if (step_process_on())
         step_wake(STEP_MUTEX, mutex_key(m), UINT32_MAX);
     return rc;
 }
 
-static int room_take(pthread_rwlock_t *l, __typeof__(&pthread_rwlock_tryrdlock) take)
+static int rwlock_take(pthread_rwlock_t *l, __typeof__(&pthread_rwlock_tryrdlock) take)
 {
     int rc;
     step_spend(STEP_LOCK);
@@ -245,20 +245,20 @@ static int room_take(pthread_rwlock_t *l, __typeof__(&pthread_rwlock_tryrdlock) 
 
 SEAM int pthread_rwlock_rdlock(pthread_rwlock_t *l)
 {
-    return step_here() ? room_take(l, REAL(pthread_rwlock_tryrdlock))
-                       : REAL(pthread_rwlock_rdlock)(l);
+    return step_thread_on() ? rwlock_take(l, REAL(pthread_rwlock_tryrdlock))
+                            : REAL(pthread_rwlock_rdlock)(l);
 }
 
 SEAM int pthread_rwlock_wrlock(pthread_rwlock_t *l)
 {
-    return step_here() ? room_take(l, REAL(pthread_rwlock_trywrlock))
-                       : REAL(pthread_rwlock_wrlock)(l);
+    return step_thread_on() ? rwlock_take(l, REAL(pthread_rwlock_trywrlock))
+                            : REAL(pthread_rwlock_wrlock)(l);
 }
 
 SEAM int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
     int rc = REAL(pthread_rwlock_unlock)(l);
-    if (step_process())
+    if (step_process_on())
         step_wake(STEP_MUTEX, key_of(l), UINT32_MAX);
     return rc;
 }
@@ -274,25 +274,26 @@ static int condition_wait(pthread_cond_t *c, pthread_mutex_t *m, uint64_t until)
 
 SEAM int pthread_cond_wait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m)
 {
-    return step_here() ? condition_wait(c, m, STEP_NEVER) : REAL(pthread_cond_wait)(c, m);
+    return step_thread_on() ? condition_wait(c, m, STEP_NEVER) : REAL(pthread_cond_wait)(c, m);
 }
 
 SEAM int pthread_cond_timedwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m,
                                 const struct timespec *restrict t)
 {
-    return step_here() ? condition_wait(c, m, until_ns(t)) : REAL(pthread_cond_timedwait)(c, m, t);
+    return step_thread_on() ? condition_wait(c, m, until_ns(t))
+                            : REAL(pthread_cond_timedwait)(c, m, t);
 }
 
 SEAM int pthread_cond_signal(pthread_cond_t *c)
 {
-    if (step_process())
+    if (step_process_on())
         step_wake(STEP_CONDITION, key_of(c), 1);
     return REAL(pthread_cond_signal)(c);
 }
 
 SEAM int pthread_cond_broadcast(pthread_cond_t *c)
 {
-    if (step_process())
+    if (step_process_on())
         step_wake(STEP_CONDITION, key_of(c), UINT32_MAX);
     return REAL(pthread_cond_broadcast)(c);
 }
@@ -308,7 +309,7 @@ static void thread_ends(void *rounds)
     uintptr_t left = (uintptr_t)rounds;
     if (left > 1)
         pthread_setspecific(ending, (void *)(left - 1));
-    else if (step_here())
+    else if (step_thread_on())
         step_leave();
 }
 
@@ -328,14 +329,14 @@ static void *thread_begins(void *arg)
     struct beginning b = *(struct beginning *)arg;
     free(arg);
     pthread_setspecific(ending, (void *)(uintptr_t)3);
-    step_sit(b.seat);
+    step_take_seat(b.seat);
     return b.main(b.arg);
 }
 
 SEAM int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
                         void *(*main)(void *), void *restrict arg)
 {
-    struct beginning *b = step_here() ? malloc(sizeof(*b)) : NULL;
+    struct beginning *b = step_thread_on() ? malloc(sizeof(*b)) : NULL;
     if (b)
         *b = (struct beginning){main, arg, step_reserve(STEP_THREAD)};
     if (!b || !b->seat) {
@@ -346,10 +347,10 @@ SEAM int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restri
     struct seat *seat = b->seat;
     int rc = REAL(pthread_create)(thread, attr, thread_begins, b);
     if (rc) {
-        step_refuse(seat);
+        step_free_seat(seat);
         free(b);
     } else { /* it cannot run before this thread passes the turn */
-        step_name(seat, (uint64_t)*thread);
+        step_set_key(seat, (uint64_t)*thread);
     }
     step_spend(STEP_THREAD);
     return rc;
@@ -357,14 +358,14 @@ SEAM int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restri
 
 SEAM int pthread_join(pthread_t thread, void **value)
 {
-    if (!step_here())
+    if (!step_thread_on())
         return REAL(pthread_join)(thread, value);
     while (step_seated((uint64_t)thread))
         step_block(STEP_JOIN, (uint64_t)thread, STEP_NEVER);
     /* It has left its seat. libc still has to end it. */
-    step_patient(true);
+    step_wait_outside(true);
     int rc = REAL(pthread_join)(thread, value);
-    step_patient(false);
+    step_wait_outside(false);
     return rc;
 }
 
@@ -377,11 +378,11 @@ static bool is_regular(int fd)
 }
 
 /* What was written may be what a thread waits for. */
-static long told(int fd, long rc)
+static long wake_after(int fd, long rc)
 {
-    if (step_here())
+    if (step_thread_on())
         step_spend(STEP_CALL);
-    if (step_process() && step_awaited(STEP_DESCRIPTOR) && !is_regular(fd))
+    if (step_process_on() && step_awaited(STEP_DESCRIPTOR) && !is_regular(fd))
         step_wake(STEP_DESCRIPTOR, 0, UINT32_MAX);
     return fail(rc);
 }
@@ -404,7 +405,7 @@ static int descriptors_wait(struct pollfd *fds, nfds_t n, uint64_t until)
 
 SEAM int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *mask)
 {
-    if (!step_here())
+    if (!step_thread_on())
         return (int)fail(step_syscall(SYS_ppoll, (long)fds, (long)n, (long)t, (long)mask, 8, 0));
     return descriptors_wait(fds, n, t ? step_now() + spec_ns(t) : STEP_NEVER);
 }
@@ -418,7 +419,7 @@ SEAM int poll(struct pollfd *fds, nfds_t n, int ms)
 SEAM int epoll_wait(int epoll, struct epoll_event *events, int most, int ms)
 {
     long rc;
-    if (!step_here())
+    if (!step_thread_on())
         return (int)fail(step_syscall(SYS_epoll_pwait, epoll, (long)events, most, ms, 0, 8));
     uint64_t until = ms < 0 ? STEP_NEVER : step_now() + (uint64_t)ms * 1000000;
     step_spend(STEP_SEND);
@@ -432,7 +433,7 @@ SEAM int epoll_wait(int epoll, struct epoll_event *events, int most, int ms)
 static void ready_wait(int fd, int flags)
 {
     struct pollfd p = {fd, POLLIN, 0};
-    if (step_here() && !(flags & MSG_DONTWAIT) && !is_regular(fd))
+    if (step_thread_on() && !(flags & MSG_DONTWAIT) && !is_regular(fd))
         descriptors_wait(&p, 1, STEP_NEVER);
 }
 
@@ -450,32 +451,32 @@ SEAM ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 
 SEAM ssize_t send(int fd, const void *from, size_t bytes, int flags)
 {
-    return told(fd, step_syscall(SYS_sendto, fd, (long)from, (long)bytes, flags, 0, 0));
+    return wake_after(fd, step_syscall(SYS_sendto, fd, (long)from, (long)bytes, flags, 0, 0));
 }
 
 SEAM ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 {
-    return told(fd, step_syscall(SYS_sendmsg, fd, (long)m, flags, 0, 0, 0));
+    return wake_after(fd, step_syscall(SYS_sendmsg, fd, (long)m, flags, 0, 0, 0));
 }
 
 SEAM ssize_t write(int fd, const void *from, size_t bytes)
 {
-    return told(fd, step_syscall(SYS_write, fd, (long)from, (long)bytes, 0, 0, 0));
+    return wake_after(fd, step_syscall(SYS_write, fd, (long)from, (long)bytes, 0, 0, 0));
 }
 
 SEAM int connect(int fd, const struct sockaddr *address, socklen_t bytes)
 {
-    return (int)told(fd, step_syscall(SYS_connect, fd, (long)address, bytes, 0, 0, 0));
+    return (int)wake_after(fd, step_syscall(SYS_connect, fd, (long)address, bytes, 0, 0, 0));
 }
 
 SEAM int shutdown(int fd, int how)
 {
-    return (int)told(fd, step_syscall(SYS_shutdown, fd, how, 0, 0, 0, 0));
+    return (int)wake_after(fd, step_syscall(SYS_shutdown, fd, how, 0, 0, 0, 0));
 }
 
 SEAM int close(int fd)
 {
-    bool other = step_process() && step_awaited(STEP_DESCRIPTOR) && !is_regular(fd);
+    bool other = step_process_on() && step_awaited(STEP_DESCRIPTOR) && !is_regular(fd);
     int rc = (int)fail(step_syscall(SYS_close, fd, 0, 0, 0, 0, 0));
     if (other)
         step_wake(STEP_DESCRIPTOR, 0, UINT32_MAX);
@@ -488,17 +489,17 @@ static int locked(int fd, struct flock *lock, int command)
     long rc;
     while ((rc = step_syscall(SYS_fcntl, fd, command, (long)lock, 0, 0, 0)) == -EAGAIN ||
            rc == -EACCES)
-        step_block(STEP_SLEEP, 0, step_now() + LOCK_LOOK_NS);
+        step_block(STEP_SLEEP, 0, step_now() + LOCK_RETRY_NS);
     return (int)fail(rc);
 }
 
 SEAM int flock(int fd, int operation)
 {
-    int at_once = step_here() ? LOCK_NB : 0;
+    int at_once = step_thread_on() ? LOCK_NB : 0;
     long rc;
     while ((rc = step_syscall(SYS_flock, fd, operation | at_once, 0, 0, 0, 0)) == -EAGAIN &&
            !(operation & LOCK_NB))
-        step_block(STEP_SLEEP, 0, step_now() + LOCK_LOOK_NS);
+        step_block(STEP_SLEEP, 0, step_now() + LOCK_RETRY_NS);
     return (int)fail(rc);
 }
 
@@ -508,9 +509,9 @@ SEAM int fcntl64(int fd, int command, ...)
     va_start(list, command);
     void *arg = va_arg(list, void *);
     va_end(list);
-    if (command == F_SETLKW && step_here())
+    if (command == F_SETLKW && step_thread_on())
         return locked(fd, arg, F_SETLK);
-    if (command == F_OFD_SETLKW && step_here())
+    if (command == F_OFD_SETLKW && step_thread_on())
         return locked(fd, arg, F_OFD_SETLK);
     return (int)fail(step_syscall(SYS_fcntl, fd, command, (long)arg, 0, 0, 0));
 }
@@ -525,26 +526,26 @@ static __thread struct seat *child_seat __attribute__((tls_model("initial-exec")
 static void child_sits(void)
 {
     if (child_seat)
-        step_sit(child_seat);
+        step_take_seat(child_seat);
     child_seat = NULL;
 }
 
 __attribute__((constructor(102))) static void fork_watch(void)
 {
-    if (step_process())
+    if (step_process_on())
         pthread_atfork(NULL, NULL, child_sits);
 }
 
 SEAM pid_t fork(void)
 {
-    struct seat *seat = step_here() ? step_reserve(STEP_FORK) : NULL;
+    struct seat *seat = step_thread_on() ? step_reserve(STEP_FORK) : NULL;
     child_seat = seat;
     pid_t pid = REAL(fork)();
     child_seat = NULL;
     if (pid < 0 && seat)
-        step_refuse(seat);
+        step_free_seat(seat);
     if (pid > 0 && seat) {
-        step_seat_of(seat, pid);
+        step_seat_child(seat, pid);
         step_spend(STEP_FORK);
     }
     return pid;
@@ -560,16 +561,16 @@ SEAM pid_t vfork(void)
  * others read there, as threads do that look after the running one. */
 static long reaped(pid_t pid, int *status, int options, struct rusage *usage)
 {
-    step_patient(true);
+    step_wait_outside(true);
     long rc = step_syscall(SYS_wait4, pid, (long)status, options | WNOHANG, (long)usage, 0, 0);
-    step_patient(false);
+    step_wait_outside(false);
     return rc;
 }
 
 SEAM pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 {
     long rc;
-    if (!step_here())
+    if (!step_thread_on())
         return (pid_t)fail(step_syscall(SYS_wait4, pid, (long)status, options, (long)usage, 0, 0));
     while ((rc = reaped(pid, status, options, usage)) == 0 && !(options & WNOHANG))
         step_block(STEP_CHILD, 0, STEP_NEVER);
@@ -590,7 +591,7 @@ SEAM pid_t wait3(int *status, int options, struct rusage *usage)
 SEAM int sigsuspend(const sigset_t *mask)
 {
     struct timespec none = {0, 0};
-    if (!step_here())
+    if (!step_thread_on())
         return (int)fail(step_syscall(SYS_rt_sigsuspend, (long)mask, 8, 0, 0, 0, 0));
     step_spend(STEP_CALL);
     while (step_syscall(SYS_ppoll, 0, 0, (long)&none, (long)mask, 8, 0) == 0)
@@ -602,10 +603,10 @@ SEAM int sigsuspend(const sigset_t *mask)
 SEAM int kill(pid_t pid, int sig)
 {
     int rc = (int)fail(step_syscall(SYS_kill, pid, sig, 0, 0, 0, 0));
-    if (rc || !step_here() || sig == 0)
+    if (rc || !step_thread_on() || sig == 0)
         return rc;
     if (sig == SIGKILL && pid > 0)
-        step_gone(pid); /* before one of its threads could get a turn */
+        step_reap(pid); /* before one of its threads could get a turn */
     step_spend(STEP_CALL);
     step_wake(STEP_DESCRIPTOR, 0, UINT32_MAX);
     return 0;
@@ -613,7 +614,7 @@ SEAM int kill(pid_t pid, int sig)
 
 SEAM void _exit(int status)
 {
-    if (step_process())
+    if (step_process_on())
         step_leave_process();
     for (;;)
         step_syscall(SYS_exit_group, status, 0, 0, 0, 0, 0);
@@ -621,6 +622,6 @@ SEAM void _exit(int status)
 
 __attribute__((destructor)) static void process_ends(void)
 {
-    if (step_process())
+    if (step_process_on())
         step_leave_process();
 }

@@ -62,7 +62,7 @@ struct step_shared {
     _Atomic uint32_t lock;    /* the owner's thread id */
     uint32_t running;         /* place + 1; 0: no thread can run */
     int32_t leaving;          /* a process: no thread goes on until it is gone */
-    uint32_t patient;         /* the running thread waits for something from outside */
+    uint32_t waits_outside;   /* the running thread waits for something from outside */
     uint32_t used;            /* all seats from here on are free */
     _Atomic uint32_t gave;    /* the last thread that gave a turn: place + 1 */
     uint64_t now_ns;          /* of the last turn */
@@ -131,7 +131,7 @@ static struct {
 } reader;
 
 /* 0, or the kernel's error: -ENOENT and -ESRCH if the thread or process is gone. */
-static int file_text(const char *path, char *text, size_t room)
+static int file_read_direct(const char *path, char *text, size_t room)
 {
     int fd = (int)SYSTEM(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
@@ -142,7 +142,7 @@ static int file_text(const char *path, char *text, size_t room)
     return n > 0 ? 0 : n < 0 ? (int)n : -EIO;
 }
 
-static void reader_turn(enum reader_state state)
+static void reader_set_state(enum reader_state state)
 {
     __atomic_store_n(&reader.state, state, __ATOMIC_RELEASE);
     SYSTEM(SYS_futex, &reader.state, FUTEX_WAKE, 1, 0);
@@ -163,10 +163,10 @@ static int reader_main(void *unused)
     (void)unused;
     if (SYSTEM(SYS_close_range, 0, UINT32_MAX, 0, 0) != 0)
         return 0;
-    reader_turn(READER_READY);
+    reader_set_state(READER_READY);
     while (reader_await(READER_READY) == READER_ASKED) {
-        reader.rc = file_text(reader.path, reader.text, reader.room);
-        reader_turn(READER_READY);
+        reader.rc = file_read_direct(reader.path, reader.text, reader.room);
+        reader_set_state(READER_READY);
     }
     return 0;
 }
@@ -192,7 +192,7 @@ static void reader_begin(void)
 static int file_read(const char *path, char *text, size_t room)
 {
     if (reader.pid != SYSTEM(SYS_getpid, 0, 0, 0, 0)) /* a child that libc does not know */
-        return file_text(path, text, room);
+        return file_read_direct(path, text, room);
     while (__atomic_exchange_n(&reader.taken, 1, __ATOMIC_ACQUIRE))
         SYSTEM(SYS_sched_yield, 0, 0, 0, 0);
     reader.path = path;
@@ -202,7 +202,8 @@ static int file_read(const char *path, char *text, size_t room)
     if (__atomic_compare_exchange_n(&reader.state, &ready, READER_ASKED, false, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED))
         SYSTEM(SYS_futex, &reader.state, FUTEX_WAKE, 1, 0);
-    int rc = reader_await(READER_ASKED) == READER_READY ? reader.rc : file_text(path, text, room);
+    int rc =
+        reader_await(READER_ASKED) == READER_READY ? reader.rc : file_read_direct(path, text, room);
     __atomic_store_n(&reader.taken, 0, __ATOMIC_RELEASE);
     return rc;
 }
@@ -295,7 +296,7 @@ static uint64_t seat_due(const struct seat *s)
     }
 }
 
-static uint32_t place_of(const struct seat *s)
+static uint32_t seat_number(const struct seat *s)
 {
     return s ? (uint32_t)(s - shared->seats) + 1 : 0;
 }
@@ -346,7 +347,7 @@ static void seat_free(struct seat *s)
 }
 
 /* If no thread runs, gives the turn to the next one. NULL: to none. */
-static struct seat *turn_take(void)
+static struct seat *turn_assign(void)
 {
     const struct seat *runs = seat_running();
     if (runs && runs->state == SEAT_RUNNING)
@@ -357,8 +358,8 @@ static struct seat *turn_take(void)
         return NULL;
     seat_ready(s, seat_due(s));
     s->state = SEAT_RUNNING;
-    shared->running = place_of(s);
-    shared->gave = place_of(me);
+    shared->running = seat_number(s);
+    shared->gave = seat_number(me);
     shared->turns++;
     if (s->now_ns > shared->now_ns)
         shared->now_ns = s->now_ns;
@@ -367,7 +368,7 @@ static struct seat *turn_take(void)
     return s;
 }
 
-static void turn_give(struct seat *s)
+static void turn_wake(struct seat *s)
 {
     if (s && s != me)
         SYSTEM(SYS_futex, &s->go, FUTEX_WAKE, 1, 0);
@@ -476,7 +477,7 @@ static void lost_note(const struct seat *s, char state)
 }
 
 /* Call it without the lock. It writes only if that does not wait for a reader. */
-static void lost_say(const char *whom)
+static void lost_warn(const char *whom)
 {
     char text[512];
     struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -492,33 +493,33 @@ static void lost_say(const char *whom)
 /* How many looks of the turn's giver one look of the calling thread is worth. */
 static uint32_t looks_worth(void)
 {
-    return shared->gave == place_of(me) ? 1 : SELDOM;
+    return shared->gave == seat_number(me) ? 1 : SELDOM;
 }
 
 /* The calling thread has waited for long. What does the running one do? Several looks at the same
  * turn have to agree. */
-static struct seat *lost_look(void)
+static struct seat *lost_check(void)
 {
     struct seat *s = seat_running();
     uint64_t used, before = seen.turns;
     seen.turns = 0; /* until this look has seen it */
     if (!s)
-        return turn_take();
+        return turn_assign();
     if (s == me) /* the giver of the turn was killed before it could tell */
         return s;
     if (is_gone(s->pid)) {
         process_remove(s->pid, shared->now_ns);
-        return turn_take();
+        return turn_assign();
     }
-    if (!s->tid || shared->patient)
+    if (!s->tid || shared->waits_outside)
         return NULL; /* it is on its way */
     char state = thread_state(s->pid, s->tid);
     if (state == 'X' || state == 'Z') { /* another of its threads has executed a program */
         seat_free(s);
-        return turn_take();
+        return turn_assign();
     }
-    bool stands = state == 'S' || state == 'T'; /* asleep, or stopped by a signal */
-    if (!stands && __atomic_load_n(&s->go, __ATOMIC_ACQUIRE))
+    bool off_cpu = state == 'S' || state == 'T'; /* asleep, or stopped by a signal */
+    if (!off_cpu && __atomic_load_n(&s->go, __ATOMIC_ACQUIRE))
         return NULL; /* it waits for a processor */
     if (state == '?' || !thread_used(s, &used))
         return NULL;
@@ -526,29 +527,29 @@ static struct seat *lost_look(void)
         seen.used_ns = used;
         seen.asleep = 0;
     }
-    seen.asleep = stands && !shared->patient ? seen.asleep + looks_worth() : 0;
+    seen.asleep = off_cpu && !shared->waits_outside ? seen.asleep + looks_worth() : 0;
     seen.turns = shared->turns;
     if (seen.asleep >= LOOKS || used > seen.used_ns + SPIN_NS) {
         lost_note(s, state);
         s->state = SEAT_LOST;
         shared->lost++;
-        return turn_take();
+        return turn_assign();
     }
     return NULL;
 }
 
-void step_patient(bool patient)
+void step_wait_outside(bool waits_outside)
 {
-    shared->patient = patient;
+    shared->waits_outside = waits_outside;
 }
 
-void step_gone(int pid)
+void step_reap(int pid)
 {
     struct timespec nap = {0, GONE_LOOK_US * 1000};
-    step_patient(true);
+    step_wait_outside(true);
     while (!is_gone(pid))
         SYSTEM(SYS_nanosleep, &nap, NULL, 0, 0);
-    step_patient(false);
+    step_wait_outside(false);
     lock();
     process_remove(pid, me->now_ns);
     unlock();
@@ -559,7 +560,7 @@ static void leaving_wait(void)
     int pid = shared->leaving;
     shared->leaving = 0;
     if (pid)
-        step_gone(pid);
+        step_reap(pid);
 }
 
 /* Waits until it is the calling thread's turn. */
@@ -572,15 +573,15 @@ static void turn_wait(void)
         if (rc == -ETIMEDOUT && lock_soon(&refused)) {
             char whom[sizeof(shared->whom)] = "";
             uint64_t lost = shared->lost;
-            struct seat *next = lost_look();
+            struct seat *next = lost_check();
             if (next == me)
                 __atomic_store_n(&me->go, 1, __ATOMIC_RELEASE);
             if (lost != shared->lost)
                 memcpy(whom, shared->whom, sizeof(whom));
             unlock();
-            turn_give(next);
+            turn_wake(next);
             if (whom[0])
-                lost_say(whom);
+                lost_warn(whom);
         }
     }
     __atomic_store_n(&me->go, 0, __ATOMIC_RELEASE);
@@ -590,22 +591,22 @@ static void turn_wait(void)
 /* Locked, unlocks: the calling thread is ready or waits, and another one may run. */
 static void turn_pass(void)
 {
-    struct seat *next = turn_take();
+    struct seat *next = turn_assign();
     unlock();
     if (next == me)
         return;
-    turn_give(next);
+    turn_wake(next);
     turn_wait();
 }
 
 /* ---- the calling thread ---------------------------------------------------------------------- */
 
-bool step_process(void)
+bool step_process_on(void)
 {
     return shared;
 }
 
-static void come_back(void)
+static void lost_return(void)
 {
     lock();
     if (me->state == SEAT_LOST && seat_running() != me) {
@@ -618,12 +619,12 @@ static void come_back(void)
     unlock();
 }
 
-bool step_here(void)
+bool step_thread_on(void)
 {
     if (!me)
         return false;
     if (atomic_load_explicit(&me->state, memory_order_relaxed) == SEAT_LOST)
-        come_back();
+        lost_return();
     return true;
 }
 
@@ -701,7 +702,7 @@ struct seat *step_reserve(uint64_t cost_ns)
         if (shared->seats[i].state == SEAT_FREE)
             s = &shared->seats[i];
     if (s) {
-        shared->used = place_of(s) < shared->used ? shared->used : place_of(s);
+        shared->used = seat_number(s) < shared->used ? shared->used : seat_number(s);
         *s = (struct seat){.pid = (int32_t)getpid(), .state = SEAT_READY};
         seat_ready(s, step_now() + cost_ns);
     }
@@ -709,24 +710,24 @@ struct seat *step_reserve(uint64_t cost_ns)
     return s;
 }
 
-void step_refuse(struct seat *seat)
+void step_free_seat(struct seat *seat)
 {
     lock();
     seat_free(seat);
     unlock();
 }
 
-void step_name(struct seat *seat, uint64_t key)
+void step_set_key(struct seat *seat, uint64_t key)
 {
     seat->self = key;
 }
 
-void step_seat_of(struct seat *seat, int pid)
+void step_seat_child(struct seat *seat, int pid)
 {
     seat->pid = pid;
 }
 
-void step_sit(struct seat *seat)
+void step_take_seat(struct seat *seat)
 {
     if (reader.pid != (int32_t)getpid()) /* a child has no reader yet */
         reader_begin();
@@ -754,9 +755,9 @@ void step_leave(void)
     seat_free(me);
     me = NULL;
     wake_locked(STEP_JOIN, key, (int)getpid(), UINT32_MAX, ns);
-    struct seat *next = turn_take();
+    struct seat *next = turn_assign();
     unlock();
-    turn_give(next);
+    turn_wake(next);
 }
 
 void step_leave_process(void)
@@ -769,9 +770,9 @@ void step_leave_process(void)
     wake_locked(STEP_DESCRIPTOR, 0, 0, UINT32_MAX, me->now_ns);
     wake_locked(STEP_CHILD, 0, 0, UINT32_MAX, me->now_ns);
     me = NULL;
-    struct seat *next = turn_take(); /* after one that was lost another thread may have it */
+    struct seat *next = turn_assign(); /* after one that was lost another thread may have it */
     unlock();
-    turn_give(next);
+    turn_wake(next);
 }
 
 /* ---- a process begins ------------------------------------------------------------------------ */
@@ -842,10 +843,10 @@ __attribute__((constructor(101))) static void process_begin(void)
     const struct seat *runs = seat_running();
     bool kept = runs && runs->pid == (int32_t)getpid();
     if (kept)
-        step_patient(true);
+        step_wait_outside(true);
     reader_begin();
     if (kept)
-        step_patient(false);
+        step_wait_outside(false);
     lock();
     shared_sweep();
     struct seat *s = seat_mine();

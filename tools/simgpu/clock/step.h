@@ -40,9 +40,9 @@ enum step_wait {
 };
 
 /* Whether the calling thread shares the time. One that was lost waits for its turn first. */
-bool step_here(void);
+bool step_thread_on(void);
 /* Whether the process shares the time, even if the calling thread has no seat (any more). */
-bool step_process(void);
+bool step_process_on(void);
 uint64_t step_now(void);
 void step_spend(uint64_t ns);
 /* Lets another thread run if its time is not later. */
@@ -55,18 +55,18 @@ uint32_t step_wake(enum step_wait wait, uint64_t key, uint32_t most);
 bool step_awaited(enum step_wait wait);
 
 /* The calling thread waits for something that will come from outside of the time: not lost. */
-void step_patient(bool patient);
+void step_wait_outside(bool waits_outside);
 
 /* A seat for a thread or a child that will be made now. NULL: none is free. */
 struct seat;
 struct seat *step_reserve(uint64_t cost_ns);
-void step_refuse(struct seat *seat);
+void step_free_seat(struct seat *seat);
 /* The key by which others know the seat's thread. */
-void step_name(struct seat *seat, uint64_t key);
+void step_set_key(struct seat *seat, uint64_t key);
 /* The seat is a child's. The child may not have run yet when this process is gone. */
-void step_seat_of(struct seat *seat, int pid);
+void step_seat_child(struct seat *seat, int pid);
 /* Called in the new thread or the child: takes the seat and waits for the turn. */
-void step_sit(struct seat *seat);
+void step_take_seat(struct seat *seat);
 /* Whether this process still has a thread with that key. */
 bool step_seated(uint64_t key);
 /* The calling thread is ending. */
@@ -74,7 +74,7 @@ void step_leave(void);
 /* The calling process is ending. Others go on when it is gone. */
 void step_leave_process(void);
 /* A process was killed: waits until it is gone, and removes its seats. */
-void step_gone(int pid);
+void step_reap(int pid);
 
 long step_syscall(long n, long a, long b, long c, long d, long e, long f);
 

@@ -161,7 +161,7 @@ int attribute_get(int attribute, int ordinal, int *value)
     return 0;
 }
 
-int attribute_of(int ordinal, int attribute)
+int attribute_or_zero(int ordinal, int attribute)
 {
     int value = 0;
     attribute_get(attribute, ordinal, &value);

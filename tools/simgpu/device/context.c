@@ -24,7 +24,7 @@ void context_fail(struct sim_context *ctx, CUresult error)
 
 struct sim_context *context_any(CUcontext handle)
 {
-    HOLD(&context_lock);
+    SCOPED_LOCK(&context_lock);
     struct sim_context *ctx = all;
     while (ctx && context_handle(ctx) != handle)
         ctx = ctx->next;
@@ -56,7 +56,7 @@ static void context_defaults(struct sim_context *ctx, unsigned int flags)
     ctx->id = atomic_fetch_add(&next_id, 1);
 }
 
-static CUresult parts_tell(struct sim_context *ctx, bool begin)
+static CUresult context_parts_run(struct sim_context *ctx, bool begin)
 {
     extern const struct context_part *const __start_context_part[], *const __stop_context_part[];
     const struct context_part *const *p;
@@ -76,14 +76,14 @@ static CUresult parts_tell(struct sim_context *ctx, bool begin)
 CUresult context_begin(struct sim_context *ctx, unsigned int flags)
 {
     context_defaults(ctx, flags);
-    TRY(parts_tell(ctx, true));
+    TRY(context_parts_run(ctx, true));
     atomic_store(&ctx->alive, true);
     return CUDA_SUCCESS;
 }
 
 void context_end(struct sim_context *ctx)
 {
-    parts_tell(ctx, false);
+    context_parts_run(ctx, false);
 }
 
 struct sim_context *context_new(int ordinal, bool primary, unsigned int version)
@@ -102,7 +102,7 @@ struct sim_context *context_new(int ordinal, bool primary, unsigned int version)
     return ctx;
 }
 
-void context_list(struct sim_context *ctx)
+void context_list_add(struct sim_context *ctx)
 {
     ctx->next = all;
     all = ctx;
@@ -116,8 +116,8 @@ static CUresult context_introduce(struct sim_context *ctx, unsigned int flags)
         free(ctx);
         return rc;
     }
-    HOLD(&context_lock);
-    context_list(ctx);
+    SCOPED_LOCK(&context_lock);
+    context_list_add(ctx);
     return CUDA_SUCCESS;
 }
 
@@ -127,7 +127,7 @@ bool context_flags_valid(unsigned int flags)
     return (flags & ~(unsigned int)CU_CTX_FLAGS_MASK) == 0 && (sched & (sched - 1)) == 0;
 }
 
-bool context_syncs(const struct sim_context *ctx)
+bool context_syncs_memops(const struct sim_context *ctx)
 {
     return (atomic_load(&ctx->flags) & 0x80 /* CU_CTX_SYNC_MEMOPS, from 12.1 on */) != 0;
 }
@@ -155,7 +155,7 @@ SIM_EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
     if (!ctx || ctx->primary || ctx->base)
         return CUDA_ERROR_INVALID_CONTEXT;
     TRY(context_destroy(ctx));
-    context_drop(ctx);
+    context_pop_if_top(ctx);
     return CUDA_SUCCESS;
 }
 
@@ -194,7 +194,7 @@ SIM_EXPORT CUresult cuCtxAttach(CUcontext *out, unsigned int flags)
     TRY(context_current(&ctx));
     if (!out || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&context_lock);
+    SCOPED_LOCK(&context_lock);
     ctx->usage++;
     *out = context_handle(ctx);
     return CUDA_SUCCESS;
@@ -236,7 +236,7 @@ CUresult context_destroy(struct sim_context *ctx)
 void context_green_each(const struct sim_context *base,
                         void (*fn)(struct sim_context *green, void *arg), void *arg)
 {
-    HOLD(&context_lock);
+    SCOPED_LOCK(&context_lock);
     for (struct sim_context *ctx = all; ctx; ctx = ctx->next)
         if (ctx->base == base && atomic_load(&ctx->alive))
             fn(ctx, arg);

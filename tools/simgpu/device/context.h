@@ -32,7 +32,7 @@ struct sim_context {
     CUsharedconfig shared_config;
     struct sim_context *next; /* all contexts ever made */
     /* A graph launch is several submissions, and no other thread's may come between them.
-     * work_submit_stream holds it shared, a graph launch alone. work_submit_after takes no part. */
+     * work_submit_stream holds it shared, a graph launch alone. work_submit_raw takes no part. */
     pthread_rwlock_t submit_lock;
 
     uint32_t device_context; /* its name in the device model; set by its queues */
@@ -69,19 +69,19 @@ struct context_part {
 CUresult context_current(struct sim_context **ctx);
 /* As context_current, but returns the context's sticky error if it has one. Nearly every API call
  * begins with this. `ctx` may be NULL. */
-CUresult context_enter(struct sim_context **ctx);
+CUresult context_current_ok(struct sim_context **ctx);
 /* The context that a call was given; NULL means the current one. CUDA_ERROR_INVALID_CONTEXT,
  * CUDA_ERROR_CONTEXT_IS_DESTROYED, and the errors of context_current. */
-CUresult context_argument(CUcontext handle, struct sim_context **out);
+CUresult context_arg(CUcontext handle, struct sim_context **out);
 /* The same for calls that also answer for a primary context that is not active. */
-CUresult context_asked(CUcontext handle, struct sim_context **out);
+CUresult context_arg_inactive(CUcontext handle, struct sim_context **out);
 /* Puts it on top of the thread's stack; CUDA_ERROR_OUT_OF_MEMORY. Takes it off if it is current. */
 CUresult context_push(struct sim_context *ctx);
-void context_drop(const struct sim_context *ctx);
+void context_pop_if_top(const struct sim_context *ctx);
 /* For the thread that runs host functions, in which CUDA calls answer CUDA_ERROR_NOT_PERMITTED.
  * `begin` makes the calling thread that thread, the other function asks whether it is. */
 void callback_thread_begin(void);
-bool callback_thread(void);
+bool on_callback_thread(void);
 
 /* ---- life: thread safe, unless a lock is named ----------------------------------------------- */
 
@@ -98,11 +98,11 @@ struct sim_context *context_any(CUcontext handle);
 bool context_flags_valid(unsigned int flags);
 /* CU_CTX_SYNC_MEMOPS is set: copies and memsets that are not asynchronous wait for their
  * completion. */
-bool context_syncs(const struct sim_context *ctx);
+bool context_syncs_memops(const struct sim_context *ctx);
 /* Makes a context that is not live and in no list. NULL: no memory. */
 struct sim_context *context_new(int ordinal, bool primary, unsigned int version);
 /* Adds it to the list of all. Under context_lock. */
-void context_list(struct sim_context *ctx);
+void context_list_add(struct sim_context *ctx);
 /* Makes it live, with all its parts. Returns the errors of the streams' part. */
 CUresult context_begin(struct sim_context *ctx, unsigned int flags);
 /* Waits for the context's work and removes all that is in it. The caller is the thread that has set

@@ -7,16 +7,17 @@
 /* Values that headers have from 12.5 on. */
 enum { CIG_SHMEM_FALLBACK_ENABLED = 9, LIMIT_LAST = CIG_SHMEM_FALLBACK_ENABLED };
 
-SIM_TELL(cuCtxGetDevice, (CUdevice * out), out, ctx->ordinal, struct sim_context *ctx;
-         TRY(context_asked(NULL, &ctx)))
+SIM_GETTER(cuCtxGetDevice, (CUdevice * out), out, ctx->ordinal, struct sim_context *ctx;
+           TRY(context_arg_inactive(NULL, &ctx)))
 #if CUDA_VERSION >= 13000
-SIM_TELL(cuCtxGetDevice_v2, (CUdevice * out, CUcontext handle), out, ctx->ordinal,
-         struct sim_context *ctx;
-         TRY(context_asked(handle, &ctx)))
+SIM_GETTER(cuCtxGetDevice_v2, (CUdevice * out, CUcontext handle), out, ctx->ordinal,
+           struct sim_context *ctx;
+           TRY(context_arg_inactive(handle, &ctx)))
 #endif
 
-SIM_TELL(cuCtxGetFlags, (unsigned int *out), out, atomic_load(&ctx->flags), struct sim_context *ctx;
-         TRY(context_asked(NULL, &ctx)))
+SIM_GETTER(cuCtxGetFlags, (unsigned int *out), out, atomic_load(&ctx->flags),
+           struct sim_context *ctx;
+           TRY(context_arg_inactive(NULL, &ctx)))
 
 SIM_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 {
@@ -28,12 +29,12 @@ SIM_EXPORT CUresult cuCtxSetFlags(unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-SIM_TELL(cuCtxGetId, (CUcontext handle, unsigned long long *out), out, ctx->id,
-         struct sim_context *ctx;
-         TRY(context_argument(handle, &ctx)))
-SIM_TELL(cuCtxGetApiVersion, (CUcontext handle, unsigned int *out), out, ctx->version,
-         struct sim_context *ctx;
-         TRY(context_asked(handle, &ctx)))
+SIM_GETTER(cuCtxGetId, (CUcontext handle, unsigned long long *out), out, ctx->id,
+           struct sim_context *ctx;
+           TRY(context_arg(handle, &ctx)))
+SIM_GETTER(cuCtxGetApiVersion, (CUcontext handle, unsigned int *out), out, ctx->version,
+           struct sim_context *ctx;
+           TRY(context_arg_inactive(handle, &ctx)))
 
 /* Answers as an H100 does under driver 580.159.04. */
 static CUresult limit_check(CUlimit limit)
@@ -46,9 +47,9 @@ static CUresult limit_check(CUlimit limit)
 SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     TRY(limit_check(limit));
-    HOLD(&context_lock);
+    SCOPED_LOCK(&context_lock);
     ctx->limits[limit] = value;
     return CUDA_SUCCESS;
 }
@@ -56,22 +57,22 @@ SIM_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 SIM_EXPORT CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(limit_check(limit));
-    HOLD(&context_lock);
+    SCOPED_LOCK(&context_lock);
     *out = ctx->limits[limit];
     return CUDA_SUCCESS;
 }
 
-SIM_CALL(cuCtxResetPersistingL2Cache, (void), context_enter(NULL))
+SIM_CALL(cuCtxResetPersistingL2Cache, (void), context_current_ok(NULL))
 
 /* cudaProfiler.h: no profiler is ever attached that these calls could reach. */
 SIM_CALL(cuProfilerInitialize, (const char *config, const char *output, int mode),
-         context_enter(NULL))
-SIM_CALL(cuProfilerStart, (void), context_enter(NULL))
-SIM_CALL(cuProfilerStop, (void), context_enter(NULL))
+         context_current_ok(NULL))
+SIM_CALL(cuProfilerStart, (void), context_current_ok(NULL))
+SIM_CALL(cuProfilerStop, (void), context_current_ok(NULL))
 
 SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
@@ -86,7 +87,7 @@ SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 
 SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinityType type)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     return !out ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 
@@ -95,20 +96,20 @@ SIM_EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *out, CUexecAffinit
     SIM_EXPORT CUresult cuCtxSet##name(type value)                                                 \
     {                                                                                              \
         struct sim_context *ctx;                                                                   \
-        TRY(context_enter(&ctx));                                                                  \
+        TRY(context_current_ok(&ctx));                                                             \
         if ((unsigned int)value > (unsigned int)(last))                                            \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
-        HOLD(&context_lock);                                                                       \
+        SCOPED_LOCK(&context_lock);                                                                \
         ctx->field = value;                                                                        \
         return CUDA_SUCCESS;                                                                       \
     }                                                                                              \
     SIM_EXPORT CUresult cuCtxGet##name(type *out)                                                  \
     {                                                                                              \
         struct sim_context *ctx;                                                                   \
-        TRY(context_enter(&ctx));                                                                  \
+        TRY(context_current_ok(&ctx));                                                             \
         if (!out)                                                                                  \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
-        HOLD(&context_lock);                                                                       \
+        SCOPED_LOCK(&context_lock);                                                                \
         *out = ctx->field;                                                                         \
         return CUDA_SUCCESS;                                                                       \
     }

@@ -45,7 +45,7 @@ SIM_EXPORT CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings which, void 
 {
     TRY(driver_ready());
     size_t bytes = 0;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     const void *at = setting(&global, (int)which, &bytes);
     bool fits = at && size && (!value || *size >= bytes || bytes == TEXT);
     if (fits && value)
@@ -60,7 +60,7 @@ SIM_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings which, void 
 {
     TRY(driver_ready());
     size_t bytes = 0;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     void *at = setting(&global, (int)which, &bytes);
     bool text = bytes == TEXT;
     bool fits = at && value && size && (text ? *size < TEXT : *size >= bytes);
@@ -74,7 +74,7 @@ SIM_EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings which, void 
 /* A context has the global settings unless it was given its own, which is NOT_SUPPORTED here. */
 SIM_EXPORT CUresult cuCoredumpGetAttribute(CUcoredumpSettings which, void *value, size_t *size)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     return cuCoredumpGetAttributeGlobal(which, value, size);
 }
 #endif

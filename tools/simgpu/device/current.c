@@ -40,7 +40,7 @@ CUresult context_push(struct sim_context *ctx)
     return CUDA_SUCCESS;
 }
 
-void context_drop(const struct sim_context *ctx)
+void context_pop_if_top(const struct sim_context *ctx)
 {
     if (stack_top() == ctx)
         stack.depth--;
@@ -53,17 +53,17 @@ void callback_thread_begin(void)
     in_callback_thread = true;
 }
 
-bool callback_thread(void)
+bool on_callback_thread(void)
 {
     return in_callback_thread;
 }
 
 /* ---- what other files ask -------------------------------------------------------------------- */
 
-CUresult context_asked(CUcontext handle, struct sim_context **out)
+CUresult context_arg_inactive(CUcontext handle, struct sim_context **out)
 {
     TRY(driver_ready());
-    if (!handle && callback_thread())
+    if (!handle && on_callback_thread())
         return CUDA_ERROR_NOT_PERMITTED;
     struct sim_context *ctx = handle ? context_any(handle) : stack_top();
     if (!ctx)
@@ -74,10 +74,10 @@ CUresult context_asked(CUcontext handle, struct sim_context **out)
     return CUDA_SUCCESS;
 }
 
-CUresult context_argument(CUcontext handle, struct sim_context **out)
+CUresult context_arg(CUcontext handle, struct sim_context **out)
 {
     struct sim_context *ctx;
-    TRY(context_asked(handle, &ctx));
+    TRY(context_arg_inactive(handle, &ctx));
     if (!atomic_load(&ctx->alive))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *out = ctx;
@@ -86,10 +86,10 @@ CUresult context_argument(CUcontext handle, struct sim_context **out)
 
 CUresult context_current(struct sim_context **out)
 {
-    return context_argument(NULL, out);
+    return context_arg(NULL, out);
 }
 
-CUresult context_enter(struct sim_context **out)
+CUresult context_current_ok(struct sim_context **out)
 {
     struct sim_context *ctx;
     TRY(context_current(&ctx));
@@ -132,5 +132,5 @@ SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext handle)
     return ctx ? context_push(ctx) : CUDA_SUCCESS;
 }
 
-SIM_TELL(cuCtxGetCurrent, (CUcontext * out), out, stack_top() ? context_handle(stack_top()) : NULL,
-         TRY(driver_ready()))
+SIM_GETTER(cuCtxGetCurrent, (CUcontext * out), out,
+           stack_top() ? context_handle(stack_top()) : NULL, TRY(driver_ready()))

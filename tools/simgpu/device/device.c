@@ -24,7 +24,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 5, LOCK_LOOK_NS = 100000000 };
+enum { DEVICE_MAGIC = 0x73696d47, DEVICE_VERSION = 5, LOCK_RETRY_NS = 100000000 };
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -137,7 +137,7 @@ static int file_map(int fd, struct device_shared **sh)
 
 /* ---- clients --------------------------------------------------------------------------------- */
 
-/* Under the device's lock. device_completed reads the id without it. */
+/* Under the device's lock. device_point_done reads the id without it. */
 static void stream_id_set(struct device_stream *s, uint32_t id)
 {
     __atomic_store_n(&s->id, id, __ATOMIC_RELEASE);
@@ -165,7 +165,7 @@ static void client_remove(struct device_shared *sh, uint32_t client)
 }
 
 /* Whether this client's engine thread is gone. If it is, the caller then holds `alive`. */
-static bool client_dead(struct device_client *c)
+static bool client_lock_if_dead(struct device_client *c)
 {
     int rc = pthread_mutex_trylock(&c->alive);
     if (rc == EOWNERDEAD)
@@ -173,12 +173,12 @@ static bool client_dead(struct device_client *c)
     return rc == 0 || rc == EOWNERDEAD;
 }
 
-bool device_bury(struct device *d)
+bool device_reap_dead(struct device *d)
 {
     bool found = false;
     for (uint32_t i = 0; i < DEVICE_CLIENTS; i++) {
         struct device_client *c = &d->shared->clients[i];
-        if (!c->in_use || i == d->client || !client_dead(c))
+        if (!c->in_use || i == d->client || !client_lock_if_dead(c))
             continue;
         client_remove(d->shared, i);
         pthread_mutex_unlock(&c->alive);
@@ -187,7 +187,7 @@ bool device_bury(struct device *d)
     return found;
 }
 
-bool device_shared_now(const struct device *d)
+bool device_has_others(const struct device *d)
 {
     for (uint32_t i = 0; i < DEVICE_CLIENTS; i++)
         if (d->shared->clients[i].in_use && i != d->client)
@@ -199,7 +199,7 @@ static int client_claim(struct device *d)
 {
     for (uint32_t i = 0; i < DEVICE_CLIENTS; i++) {
         struct device_client *c = &d->shared->clients[i];
-        if (c->in_use || !client_dead(c))
+        if (c->in_use || !client_lock_if_dead(c))
             continue;
         c->pid = (int32_t)getpid();
         c->sleep_until_ns = 0;
@@ -237,8 +237,8 @@ static int shared_join(struct device *d, const struct device_params *params)
         return -EPROTO;
     d->client = DEVICE_CLIENTS;
     device_lock(d);
-    device_bury(d);
-    if (!device_shared_now(d)) { /* all that dead clients left goes, with their parameters */
+    device_reap_dead(d);
+    if (!device_has_others(d)) { /* all that dead clients left goes, with their parameters */
         sh->params = *params;
         sh->clock = 0;
         memset(sh->gpus, 0, sizeof(sh->gpus));
@@ -313,7 +313,7 @@ void device_lock(struct device *d)
 {
     int rc = pthread_mutex_trylock(&d->shared->lock);
     while (rc == EBUSY || rc == ETIMEDOUT)
-        rc = lock_timed(d, LOCK_LOOK_NS);
+        rc = lock_timed(d, LOCK_RETRY_NS);
     lock_taken(d, rc);
 }
 
@@ -353,8 +353,8 @@ void device_close(struct device *d, uint64_t patience_ns)
     if (rc == 0 || rc == EOWNERDEAD) {
         lock_taken(d, rc);
         client_remove(sh, d->client);
-        device_bury(d);
-        if (alone && !device_shared_now(d))
+        device_reap_dead(d);
+        if (alone && !device_has_others(d))
             shm_unlink(d->name);
         device_unlock(d);
     }
@@ -375,14 +375,14 @@ static uint32_t id_next(uint32_t *generation, uint32_t slots, uint32_t slot)
 }
 
 /* Threads of a process that has left, because it exits, get nothing more. */
-static bool client_gone(const struct device *d)
+static bool client_has_left(const struct device *d)
 {
     return !d->shared->clients[d->client].in_use;
 }
 
 uint32_t device_context_open(struct device *d, uint32_t gpu)
 {
-    if (client_gone(d))
+    if (client_has_left(d))
         return 0;
     for (uint32_t i = 0; i < DEVICE_CONTEXTS; i++) {
         struct device_context *c = &d->shared->contexts[i];
@@ -420,7 +420,7 @@ static bool ring_allocate(struct device *d, uint32_t slot)
 uint32_t device_stream_open(struct device *d, uint32_t context, int priority)
 {
     struct device_shared *sh = d->shared;
-    for (uint32_t i = 0; i < DEVICE_STREAMS && !client_gone(d); i++) {
+    for (uint32_t i = 0; i < DEVICE_STREAMS && !client_has_left(d); i++) {
         struct device_stream *s = &sh->streams[i];
         if (s->id)
             continue;
@@ -454,12 +454,12 @@ void device_stream_close(struct device *d, uint32_t stream)
 void device_complete(struct device *d, uint32_t stream, uint64_t seq)
 {
     struct device_stream *s = device_stream(d, stream);
-    __atomic_store_n(&s->completed, seq, __ATOMIC_RELEASE); /* pairs with device_completed */
+    __atomic_store_n(&s->completed, seq, __ATOMIC_RELEASE); /* pairs with device_point_done */
 }
 
 /* Where another stream has just taken the slot, this may say "not complete" once. The next look
  * sees the new id. */
-bool device_completed(const struct device *d, struct op_point p)
+bool device_point_done(const struct device *d, struct op_point p)
 {
     const struct device_stream *s = &d->shared->streams[p.stream % DEVICE_STREAMS];
     if (__atomic_load_n(&s->id, __ATOMIC_ACQUIRE) != p.stream)
@@ -473,9 +473,9 @@ bool device_completed(const struct device *d, struct op_point p)
 bool device_memory_take(struct device *d, uint32_t gpu, uint64_t bytes, uint64_t limit)
 {
     device_lock(d);
-    bool fits = bytes <= limit && memory_taken(d->shared, gpu) <= limit - bytes;
-    if (!fits && bytes <= limit && device_bury(d))
-        fits = memory_taken(d->shared, gpu) <= limit - bytes;
+    bool fits = bytes <= limit && gpu_memory_used(d->shared, gpu) <= limit - bytes;
+    if (!fits && bytes <= limit && device_reap_dead(d))
+        fits = gpu_memory_used(d->shared, gpu) <= limit - bytes;
     if (fits)
         d->shared->clients[d->client].memory[gpu] += bytes;
     device_unlock(d);
@@ -489,10 +489,10 @@ void device_memory_give(struct device *d, uint32_t gpu, uint64_t bytes)
     device_unlock(d);
 }
 
-uint64_t device_memory_taken(struct device *d, uint32_t gpu)
+uint64_t device_memory_used(struct device *d, uint32_t gpu)
 {
     device_lock(d);
-    uint64_t sum = memory_taken(d->shared, gpu);
+    uint64_t sum = gpu_memory_used(d->shared, gpu);
     device_unlock(d);
     return sum;
 }

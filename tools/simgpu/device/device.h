@@ -18,15 +18,15 @@ void device_close(struct device *d, uint64_t patience_ns);
 void device_lock(struct device *d);
 void device_unlock(struct device *d);
 /* Removes processes that have died. True if there was one. Locked. */
-bool device_bury(struct device *d);
+bool device_reap_dead(struct device *d);
 /* Whether there is any other process. Locked. */
-bool device_shared_now(const struct device *d);
+bool device_has_others(const struct device *d);
 
 /* Device memory, counted over all clients: take bytes unless all would exceed `limit` (dead clients
  * do not count), give them back, ask how much is taken. They lock the device. */
 bool device_memory_take(struct device *d, uint32_t gpu, uint64_t bytes, uint64_t limit);
 void device_memory_give(struct device *d, uint32_t gpu, uint64_t bytes);
-uint64_t device_memory_taken(struct device *d, uint32_t gpu);
+uint64_t device_memory_used(struct device *d, uint32_t gpu);
 
 /* To be called with the lock. Each returns the id, or 0 if there is no slot or no memory left. */
 uint32_t device_context_open(struct device *d, uint32_t gpu);
@@ -37,6 +37,6 @@ void device_stream_close(struct device *d, uint32_t stream);
 /* Without the lock: the owner says that the effects up to `seq` have run; any process asks whether
  * they have, by the low bits of a sequence number. A stream that is gone is complete. */
 void device_complete(struct device *d, uint32_t stream, uint64_t seq);
-bool device_completed(const struct device *d, struct op_point p);
+bool device_point_done(const struct device *d, struct op_point p);
 
 #endif

@@ -59,7 +59,7 @@ SIM_EXPORT CUresult cuInit(unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-SIM_TELL(cuDriverGetVersion, (int *version), version, config_get()->driver_version)
+SIM_GETTER(cuDriverGetVersion, (int *version), version, config_get()->driver_version)
 
 /* ---- which devices --------------------------------------------------------------------------- */
 
@@ -76,8 +76,8 @@ static CUresult asked(CUdevice dev, bool good)
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_TELL(cuDeviceGetCount, (int *count), count, config_get()->devices, TRY(driver_ready()))
-SIM_TELL(cuDeviceGet, (CUdevice * out, int ordinal), out, ordinal, TRY(device_check(ordinal)))
+SIM_GETTER(cuDeviceGetCount, (int *count), count, config_get()->devices, TRY(driver_ready()))
+SIM_GETTER(cuDeviceGet, (CUdevice * out, int ordinal), out, ordinal, TRY(device_check(ordinal)))
 
 SIM_EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
@@ -138,11 +138,11 @@ static size_t memory_bytes(void)
     return (size_t)config_get()->mem_mb << 20;
 }
 
-SIM_TELL(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice dev), bytes, memory_bytes(),
-         TRY(device_check(dev)))
-SIM_TELL(cuDeviceTotalMem, (unsigned int *bytes, CUdevice dev), bytes,
-         memory_bytes() > UINT32_MAX ? UINT32_MAX : (unsigned int)memory_bytes(),
-         TRY(device_check(dev)))
+SIM_GETTER(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice dev), bytes, memory_bytes(),
+           TRY(device_check(dev)))
+SIM_GETTER(cuDeviceTotalMem, (unsigned int *bytes, CUdevice dev), bytes,
+           memory_bytes() > UINT32_MAX ? UINT32_MAX : (unsigned int)memory_bytes(),
+           TRY(device_check(dev)))
 
 SIM_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice dev)
 {
@@ -154,25 +154,25 @@ SIM_EXPORT CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice dev)
 {
     TRY(asked(dev, p));
     for (int i = 0; i < 3; i++) {
-        p->maxThreadsDim[i] = attribute_of(dev, (int)CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
-        p->maxGridSize[i] = attribute_of(dev, (int)CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
+        p->maxThreadsDim[i] = attribute_or_zero(dev, (int)CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+        p->maxGridSize[i] = attribute_or_zero(dev, (int)CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
     }
-    p->maxThreadsPerBlock = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    p->sharedMemPerBlock = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-    p->totalConstantMemory = attribute_of(dev, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
-    p->SIMDWidth = attribute_of(dev, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-    p->memPitch = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
-    p->regsPerBlock = attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
-    p->clockRate = attribute_of(dev, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
-    p->textureAlign = attribute_of(dev, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+    p->maxThreadsPerBlock = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    p->sharedMemPerBlock = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    p->totalConstantMemory = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
+    p->SIMDWidth = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    p->memPitch = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
+    p->regsPerBlock = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+    p->clockRate = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    p->textureAlign = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
     return CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 {
     TRY(asked(dev, major && minor));
-    *major = attribute_of(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-    *minor = attribute_of(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    *major = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    *minor = attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     return CUDA_SUCCESS;
 }
 
@@ -180,15 +180,15 @@ SIM_EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_fo
                                                        unsigned channels, CUdevice dev)
 {
     TRY(asked(dev, width && (channels == 1 || channels == 2 || channels == 4)));
-    *width = (size_t)attribute_of(dev, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
+    *width = (size_t)attribute_or_zero(dev, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
     return CUDA_SUCCESS;
 }
 
-SIM_TELL(cuDeviceGetExecAffinitySupport, (int *supported, CUexecAffinityType type, CUdevice dev),
-         supported, 0, TRY(device_check(dev)))
+SIM_GETTER(cuDeviceGetExecAffinitySupport, (int *supported, CUexecAffinityType type, CUdevice dev),
+           supported, 0, TRY(device_check(dev)))
 
 SIM_EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                                CUflushGPUDirectRDMAWritesScope scope)
 {
-    return context_enter(NULL);
+    return context_current_ok(NULL);
 }

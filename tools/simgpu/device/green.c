@@ -176,7 +176,7 @@ SIM_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx handle)
     return CUDA_SUCCESS;
 }
 
-SIM_TELL(cuCtxFromGreenCtx, (CUcontext * out, CUgreenCtx handle), out, context_handle(ctx),
-         struct sim_context *ctx;
-         TRY(green_find(handle, &ctx)))
+SIM_GETTER(cuCtxFromGreenCtx, (CUcontext * out, CUgreenCtx handle), out, context_handle(ctx),
+           struct sim_context *ctx;
+           TRY(green_find(handle, &ctx)))
 #endif

@@ -17,7 +17,7 @@ static struct sim_context *primary_of(CUdevice dev)
         struct sim_context *ctx = context_new(dev, true, 3020);
         if (!ctx)
             return NULL;
-        context_list(ctx);
+        context_list_add(ctx);
         primaries[dev] = ctx;
     }
     return primaries[dev];
@@ -26,7 +26,7 @@ static struct sim_context *primary_of(CUdevice dev)
 CUresult context_primary(CUdevice dev, CUcontext *out)
 {
     TRY(device_check(dev));
-    HOLD(&context_lock);
+    SCOPED_LOCK(&context_lock);
     struct sim_context *ctx = primary_of(dev);
     *out = context_handle(ctx);
     return ctx ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -47,7 +47,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice dev)
     TRY(device_check(dev));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&context_lock);
+    SCOPED_LOCK(&context_lock);
     struct sim_context *ctx = primary_of(dev);
     TRY(ctx ? primary_open(ctx) : CUDA_ERROR_OUT_OF_MEMORY);
     ctx->usage++;
@@ -73,7 +73,7 @@ static CUresult primary_give_up(CUdevice dev, bool reset)
     if (end) {
         context_greens_end(ctx);
         context_end(ctx);
-        HOLD(&context_lock);
+        SCOPED_LOCK(&context_lock);
         ctx->ending = false;
         pthread_cond_broadcast(&ended);
     }
@@ -91,7 +91,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int fla
     TRY(device_check(dev));
     if (!context_flags_valid(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&context_lock);
+    SCOPED_LOCK(&context_lock);
     primary_flags[dev] = flags;
     if (primaries[dev])
         atomic_store(&primaries[dev]->flags, flags);
@@ -103,7 +103,7 @@ SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags
     TRY(device_check(dev));
     if (!flags || !active)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&context_lock);
+    SCOPED_LOCK(&context_lock);
     *flags = primary_flags[dev];
     *active = primaries[dev] && atomic_load(&primaries[dev]->alive);
     return CUDA_SUCCESS;

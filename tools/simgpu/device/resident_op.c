@@ -43,7 +43,7 @@ static void resume_away(struct op *op, uint64_t ns)
 static void resume_here(struct op *op, uint64_t clock, uint64_t ns)
 {
     op->end_ns += ns;
-    op->pace = 0;
+    op->slowed = 0;
     device_publish();
     if (op->end_ns > clock)
         op->state = OP_RUNNING;

@@ -28,7 +28,7 @@ enum {
     DEVICE_STREAMS = 1024, /* a power of two: ids are generation * DEVICE_STREAMS + slot */
     DEVICE_RING = 1024,    /* works a stream can hold: the real driver blocks past 1024 launches */
     DEVICE_DEPENDENCIES = 2, /* of an op; if it has more, empty ops go in front */
-    DEVICE_PACE = 256,
+    SLOWED_ONE = 256,
 };
 #define DEVICE_NEVER UINT64_MAX
 
@@ -64,8 +64,8 @@ struct op {
     struct op_point after[DEVICE_DEPENDENCIES];
     uint16_t sms;
     uint8_t kind, state, flags;
-    uint8_t engine; /* of a copy */
-    uint16_t pace;  /* while it runs: its slowdown against running alone, times DEVICE_PACE */
+    uint8_t engine;  /* of a copy */
+    uint16_t slowed; /* while it runs: its slowdown against running alone, times SLOWED_ONE */
 };
 static_assert(sizeof(struct op) == 64, "a ring of ops is 64 KiB");
 
@@ -113,9 +113,9 @@ struct device_client {
 struct device_params {
     uint32_t gpus, sms;
     uint64_t timeslice_ns, switch_ns;
-    uint32_t memory_percent;  /* of the memory bandwidth, that kernels on all SMs ask for */
-    uint32_t link_percent;    /* of its speed, that each direction has while both work; 0: all */
-    uint32_t waits_keep_turn; /* a context that waits at a memop wait still gets its turns */
+    uint32_t memory_percent;    /* of the memory bandwidth, that kernels on all SMs ask for */
+    uint32_t link_percent;      /* of its speed, that each direction has while both work; 0: all */
+    uint32_t waits_keep_slices; /* a context that waits at a memop wait still gets its turns */
 };
 
 struct device_shared {
@@ -153,7 +153,7 @@ static inline struct op *stream_op(struct device_shared *sh, const struct device
 }
 
 /* How much of a GPU's memory is taken. */
-static inline uint64_t memory_taken(const struct device_shared *sh, uint32_t gpu)
+static inline uint64_t gpu_memory_used(const struct device_shared *sh, uint32_t gpu)
 {
     uint64_t sum = 0;
     for (int i = 0; i < DEVICE_CLIENTS; i++)

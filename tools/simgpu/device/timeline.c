@@ -74,7 +74,7 @@ static bool op_ready(struct device_shared *sh, const struct op *op)
 }
 
 /* The front end runs a hardware queue's commands in order, so it stops at a memop wait. */
-static bool queue_stands(const struct view *v, const struct device_stream *s, const struct op *op)
+static bool queue_blocked(const struct view *v, const struct device_stream *s, const struct op *op)
 {
     for (uint32_t i = 0; v->handed && s->queue && i < v->count; i++) {
         const struct device_stream *other = v->streams[i];
@@ -88,7 +88,7 @@ static bool queue_stands(const struct view *v, const struct device_stream *s, co
 
 static bool head_ready(const struct view *v, const struct device_stream *s, const struct op *op)
 {
-    return !context_of(v, s)->off && op_ready(v->sh, op) && !queue_stands(v, s, op);
+    return !context_of(v, s)->off && op_ready(v->sh, op) && !queue_blocked(v, s, op);
 }
 
 /* Ends the op at the clock. The ticket becomes the order of its end, in which effects run. */
@@ -116,21 +116,21 @@ static void op_start(struct view *v, struct op *op)
 static void op_pause(struct view *v, struct op *op)
 {
     uint64_t left = op->end_ns > v->sh->clock ? op->end_ns - v->sh->clock : 0;
-    op->cost_ns = op->pace ? left * DEVICE_PACE / op->pace : left;
-    op->pace = 0;
+    op->cost_ns = op->slowed ? left * SLOWED_ONE / op->slowed : left;
+    op->slowed = 0;
     device_publish();
     op->state = OP_PAUSED;
 }
 
 /* If the process is killed between the two stores, the end of one kernel is slightly wrong. */
-static void op_pace(struct view *v, struct op *op, uint32_t pace)
+static void op_set_slowed(struct view *v, struct op *op, uint32_t slowed)
 {
-    uint32_t before = op->pace ? op->pace : DEVICE_PACE;
-    if (pace == before || op->end_ns <= v->sh->clock)
+    uint32_t before = op->slowed ? op->slowed : SLOWED_ONE;
+    if (slowed == before || op->end_ns <= v->sh->clock)
         return;
-    op->end_ns = v->sh->clock + (op->end_ns - v->sh->clock) * pace / before;
+    op->end_ns = v->sh->clock + (op->end_ns - v->sh->clock) * slowed / before;
     device_publish();
-    op->pace = (uint16_t)pace;
+    op->slowed = (uint16_t)slowed;
 }
 
 static void op_hand(struct view *v, struct op *op)
@@ -257,19 +257,19 @@ static void copies_start(struct view *v, uint32_t gpu)
     bool both = running[ENGINE_TO_DEVICE] && running[ENGINE_TO_HOST] && percent;
     for (int e = ENGINE_TO_DEVICE; e <= ENGINE_TO_HOST; e++)
         if (running[e])
-            op_pace(v, running[e], both ? DEVICE_PACE * 100 / percent : DEVICE_PACE);
+            op_set_slowed(v, running[e], both ? SLOWED_ONE * 100 / percent : SLOWED_ONE);
 }
 
-/* What a kernel asks of the bandwidth, in units of DEVICE_PACE. */
-static uint32_t memory_asked(const struct view *v, const struct op *op)
+/* What a kernel asks of the bandwidth, in units of SLOWED_ONE. */
+static uint32_t bandwidth_asked(const struct view *v, const struct op *op)
 {
     const struct device_params *p = &v->sh->params;
-    uint64_t asked = (uint64_t)DEVICE_PACE * op->sms * p->memory_percent / (100u * p->sms);
-    return asked < DEVICE_PACE ? (uint32_t)asked : DEVICE_PACE;
+    uint64_t asked = (uint64_t)SLOWED_ONE * op->sms * p->memory_percent / (100u * p->sms);
+    return asked < SLOWED_ONE ? (uint32_t)asked : SLOWED_ONE;
 }
 
 /* Each running kernel gets its part of the bandwidth. */
-static void memory_share(struct view *v, uint32_t gpu, uint32_t context)
+static void bandwidth_share(struct view *v, uint32_t gpu, uint32_t context)
 {
     struct op *running[DEVICE_STREAMS];
     uint32_t n = 0, asked = 0;
@@ -281,12 +281,12 @@ static void memory_share(struct view *v, uint32_t gpu, uint32_t context)
             !kernel_on_sms(head_of(v, s)))
             continue;
         running[n++] = head_of(v, s);
-        asked += memory_asked(v, head_of(v, s));
+        asked += bandwidth_asked(v, head_of(v, s));
     }
     if (asked > UINT16_MAX)
         asked = UINT16_MAX;
     for (uint32_t i = 0; i < n; i++)
-        op_pace(v, running[i], asked > DEVICE_PACE ? asked : DEVICE_PACE);
+        op_set_slowed(v, running[i], asked > SLOWED_ONE ? asked : SLOWED_ONE);
 }
 
 static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
@@ -310,7 +310,7 @@ static void kernels_start(struct view *v, uint32_t gpu, uint32_t context)
         op_start(v, op);
         taken += op->sms;
     }
-    memory_share(v, gpu, context);
+    bandwidth_share(v, gpu, context);
 }
 
 /* Stops kernels of contexts that do not have the GPU. It finds them by looking, so it also
@@ -341,9 +341,9 @@ static bool head_in_front_end(const struct view *v, const struct device_stream *
 }
 
 /* The stream waits at a memop wait, and its context gets its turns all the same. */
-static bool head_stands(const struct view *v, const struct device_stream *s, uint32_t gpu)
+static bool head_keeps_slices(const struct view *v, const struct device_stream *s, uint32_t gpu)
 {
-    return v->handed && v->sh->params.waits_keep_turn && head_matches(v, s, OP_WAIT, gpu) &&
+    return v->handed && v->sh->params.waits_keep_slices && head_matches(v, s, OP_WAIT, gpu) &&
            head_of(v, s)->state == OP_HANDED;
 }
 
@@ -355,7 +355,7 @@ static void runnable_contexts(const struct view *v, uint32_t gpu, bool runnable[
         if (head_matches(v, s, OP_KERNEL, gpu) && op_runnable(v, s, head_of(v, s)))
             runnable[s->context] = true;
         if (((s->context + 1 == v->sh->gpus[gpu].current && head_in_front_end(v, s)) ||
-             head_stands(v, s, gpu)) &&
+             head_keeps_slices(v, s, gpu)) &&
             !context_of(v, s)->off)
             runnable[s->context] = true;
     }
@@ -508,7 +508,7 @@ uint64_t device_submit(struct device *d, uint32_t stream, const struct op *op)
     struct op *slot = stream_op(d->shared, s, s->tail + 1);
     *slot = *op;
     slot->state = OP_QUEUED;
-    slot->pace = 0;
+    slot->slowed = 0;
     slot->ticket = ++d->shared->tickets;
     device_publish();
     return ++s->tail;

@@ -21,7 +21,7 @@
 #endif
 
 /* Tells it of the slots in regions that double in size. The first region has one slot. */
-static void leak_look(const struct handle_pool *pool, char *base, size_t used)
+static void leak_register(const struct handle_pool *pool, char *base, size_t used)
 {
     size_t n = used ? used : 1;
     if (used & (used - 1))
@@ -55,7 +55,7 @@ void *handle_take(struct handle_pool *pool)
         pool->free = h->next_free;
     } else if (base && used < pool->slots) {
         h = (struct handle *)(void *)(base + used * pool->slot_bytes);
-        leak_look(pool, base, used);
+        leak_register(pool, base, used);
         atomic_store_explicit(&pool->used, used + 1, memory_order_release);
     }
     pthread_mutex_unlock(&pool->lock);

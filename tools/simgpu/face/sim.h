@@ -33,7 +33,7 @@
     }
 #define SIM_CALL(name, parameters, ...) SIM_BODY(name, parameters, return __VA_ARGS__)
 /* A function that puts `value` into `out`; its statements find the value. */
-#define SIM_TELL(name, parameters, out, value, ...)                                                \
+#define SIM_GETTER(name, parameters, out, value, ...)                                              \
     SIM_BODY(name, parameters, __VA_ARGS__; if (!(out)) return CUDA_ERROR_INVALID_VALUE;           \
              *(out) = (value); return CUDA_SUCCESS)
 /* Another name of a function. It has its own address, as in a real driver. */
@@ -47,16 +47,16 @@
     } while (0)
 
 /* Holds the mutex until the block ends, however it is left. */
-#define HOLD(mutex)                                                                                \
-    pthread_mutex_t *held __attribute__((cleanup(hold_end), unused)) = hold_begin(mutex)
+#define SCOPED_LOCK(mutex)                                                                         \
+    pthread_mutex_t *held __attribute__((cleanup(scope_unlock), unused)) = scope_lock(mutex)
 
-static inline pthread_mutex_t *hold_begin(pthread_mutex_t *mutex)
+static inline pthread_mutex_t *scope_lock(pthread_mutex_t *mutex)
 {
     pthread_mutex_lock(mutex);
     return mutex;
 }
 
-static inline void hold_end(pthread_mutex_t **held)
+static inline void scope_unlock(pthread_mutex_t **held)
 {
     pthread_mutex_unlock(*held);
 }
@@ -97,15 +97,15 @@ struct work {
     uint32_t blocks, threads; /* per grid and per block: SM occupancy */
     uint32_t smem;            /* bytes per block */
     uint8_t engine;           /* of a copy: enum copy_engine */
-    bool slight;              /* a kernel that leaves its multiprocessor to other kernels */
+    bool zero_sms;            /* a kernel that leaves its multiprocessor to other kernels */
     /* Runs at the modelled completion (WORK_HOST: in the callback thread), in the order of these.
      * May be NULL. Returns CUDA_SUCCESS, or the asynchronous (sticky) error that it raises. */
     CUresult (*effect)(struct work *w);
     bool (*poll)(struct work *w); /* WORK_WAIT only */
     /* For a resident kernel, which acts while it runs; NULL: an ordinary kernel. step() is called
      * at modelled instants at_ns, first at the kernel's start. It returns how long the kernel runs
-     * until the next one (ns, before SIMGPU_SPEED), or STEP_POLL: it waits for something and looks
-     * again, or STEP_OVER: it is over, with an error if it has set step_error. */
+     * until the next one (ns, before SIMGPU_SPEED), or RUN_POLL: it waits for something and looks
+     * again, or RUN_OVER: it is over, with an error if it has set step_error. */
     uint64_t (*step)(struct work *w, uint64_t at_ns);
     CUresult step_error;
     uint64_t poll_ns;       /* of the engine: from its last look to the next; 0: it does not wait */
@@ -113,7 +113,7 @@ struct work {
     void *state;            /* of step(), by malloc(); NULL at first, freed after the last one */
     void (*drop)(
         struct work *w); /* gives back what args refer to; called exactly once; may be NULL */
-    void (*hold)(
+    void (*retain)(
         struct work *w); /* takes what drop gives back once more, for a copy of w (a graph node is
                                    * launched many times); NULL when args refer to nothing */
     bool even_on_error;  /* run effect although the context has failed (cuStreamAddCallback) */
@@ -141,8 +141,8 @@ struct work {
  *   batch memop   one operation per work; blob is its CUstreamBatchMemOpParams
  */
 
-#define STEP_OVER 0
-#define STEP_POLL UINT64_MAX
+#define RUN_OVER 0
+#define RUN_POLL UINT64_MAX
 
 struct sim_context; /* device/context.h */
 struct sim_stream;  /* stream/stream.h */

@@ -19,7 +19,7 @@ bool capture_active(const struct sim_stream *s)
 
 CUresult capture_add(struct sim_stream *s, const struct work *w)
 {
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct capture *c = s->capture;
     struct work here = *w;
     here.context = context_handle(s->context);
@@ -34,7 +34,7 @@ CUresult capture_add(struct sim_stream *s, const struct work *w)
         sequence_invalidate(c->sequence);
         return rc;
     }
-    if (w->drop && w->hold) /* the node has its own reference */
+    if (w->drop && w->retain) /* the node has its own reference */
         here.drop(&here);
     return CUDA_SUCCESS;
 }
@@ -43,8 +43,8 @@ CUresult capture_add(struct sim_stream *s, const struct work *w)
 
 CUresult capture_forbids_legacy(struct sim_context *ctx)
 {
-    return sequences_where(sequence_blocks, ctx, true) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
-                                                       : CUDA_SUCCESS;
+    return sequences_any(sequence_has_blocking, ctx, true) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+                                                           : CUDA_SUCCESS;
 }
 
 /* The rule of cuThreadExchangeStreamCaptureMode. A thread in relaxed mode may do anything. Any
@@ -62,8 +62,8 @@ CUresult capture_forbids_unsafe(void)
 {
     if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return CUDA_SUCCESS;
-    return sequences_where(forbids_this_thread, NULL, true) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                                                            : CUDA_SUCCESS;
+    return sequences_any(forbids_this_thread, NULL, true) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                          : CUDA_SUCCESS;
 }
 
 SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
@@ -89,15 +89,15 @@ static bool in_context(const struct sequence *q, const void *ctx)
 
 CUresult capture_forbids_context(struct sim_context *ctx)
 {
-    return sequences_where(in_context, ctx, true) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                                                  : CUDA_SUCCESS;
+    return sequences_any(in_context, ctx, true) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                : CUDA_SUCCESS;
 }
 
 CUresult capture_forbids_stream(struct sim_stream *s)
 {
     if (!capture_active(s))
         return CUDA_SUCCESS;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     if (!s->capture)
         return CUDA_SUCCESS;
     sequence_invalidate(s->capture->sequence);
@@ -109,7 +109,7 @@ CUresult capture_forbids_stream(struct sim_stream *s)
 void capture_stream_gone(struct sim_stream *s)
 {
     RELEASED(released);
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sequence *q = s->capture ? s->capture->sequence : NULL;
     if (q && q->origin != s) {
         member_depart(s->capture);
@@ -127,27 +127,27 @@ static void mark_free(struct capture_mark *mark)
 {
     if (!mark)
         return;
-    sequence_let_go(mark->sequence);
+    sequence_put(mark->sequence);
     free(mark);
 }
 
 void capture_event_forget(struct capture_mark **mark)
 {
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     mark_free(*mark);
     *mark = NULL;
 }
 
 CUresult capture_event_record(struct sim_stream *s, struct capture_mark **mark)
 {
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct capture *c = s->capture;
     TRY(c ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE);
     struct capture_mark *m = malloc(sizeof(*m) + c->count * sizeof(*m->nodes));
     if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
     m->sequence = c->sequence;
-    m->sequence->holders++;
+    m->sequence->refs++;
     m->count = c->count;
     if (c->count != 0)
         memcpy(m->nodes, c->nodes, c->count * sizeof(*m->nodes));
@@ -158,7 +158,7 @@ CUresult capture_event_record(struct sim_stream *s, struct capture_mark **mark)
 
 CUresult capture_event_check(struct capture_mark *const *mark)
 {
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     if (!*mark)
         return CUDA_SUCCESS;
     if ((*mark)->sequence->graph)
@@ -205,7 +205,7 @@ CUresult capture_event_wait(struct sim_stream *s, struct capture_mark *const *ma
     *captured = false;
     if (!capture_active(s) && !*mark)
         return CUDA_SUCCESS;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     *captured = s->capture || *mark;
     return *captured ? event_wait_captured(s, *mark) : CUDA_SUCCESS;
 }

@@ -38,12 +38,12 @@ static bool member_depend_all(struct capture *c, const CUgraphNode *nodes,
 static CUresult begin(CUstream hstream, bool ptds, CUstreamCaptureMode mode, const struct begin *b)
 {
     struct sim_stream *s;
-    TRY(stream_enter(hstream, ptds, NULL, &s));
+    TRY(stream_arg(hstream, ptds, NULL, &s));
     if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED || (b->count != 0 && !b->nodes))
         return CUDA_ERROR_INVALID_VALUE;
     if (stream_is_legacy(s))
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     if (s->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
     struct sim_graph *g = b->graph ? graph_find(b->graph) : NULL;
@@ -132,10 +132,10 @@ static CUresult end(CUstream hstream, bool ptds, CUgraph *out)
 {
     struct sim_stream *s;
     RELEASED(released);
-    TRY(stream_enter(hstream, ptds, NULL, &s));
+    TRY(stream_arg(hstream, ptds, NULL, &s));
     if (out)
         *out = NULL;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     if (!s->capture)
         return CUDA_ERROR_ILLEGAL_STATE;
     struct sequence *q = s->capture->sequence;
@@ -177,12 +177,12 @@ static CUresult capture_info(CUstream hstream, bool ptds, CUstreamCaptureStatus 
     if (!status)
         return CUDA_ERROR_INVALID_VALUE;
     *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    TRY(stream_enter(hstream, ptds, &ctx, &s));
-    if (stream_is_legacy(s) && sequences_where(sequence_blocks, ctx, false))
+    TRY(stream_arg(hstream, ptds, &ctx, &s));
+    if (stream_is_legacy(s) && sequences_any(sequence_has_blocking, ctx, false))
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     if (!capture_active(s))
         return CUDA_SUCCESS;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct capture *c = s->capture;
     if (c)
         *status = c->sequence->status;
@@ -219,10 +219,10 @@ static CUresult update(CUstream hstream, bool ptds, const CUgraphNode *nodes,
                        const struct edge_data *data, size_t n, unsigned int flags)
 {
     struct sim_stream *s;
-    TRY(stream_enter(hstream, ptds, NULL, &s));
+    TRY(stream_arg(hstream, ptds, NULL, &s));
     if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (n != 0 && !nodes))
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct capture *c = s->capture;
     TRY(c ? sequence_usable(c->sequence) : CUDA_ERROR_ILLEGAL_STATE);
     if (!nodes_of(c->sequence->graph, nodes, n))

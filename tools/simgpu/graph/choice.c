@@ -16,9 +16,9 @@
 /* args of the work; the first one is set outside of launches as well */
 enum { ARG_CHOICE, ARG_RUN, ARG_PRIORITY = LAUNCH_PRIORITY };
 
-/* One launch's turn of a choice. The work and the thread hold it. */
+/* One launch's turn of a choice. The work and the thread retain it. */
 struct run {
-    _Atomic int holders;
+    _Atomic int refs;
     _Atomic bool over;
     CUresult result;
     struct choice *choice;
@@ -27,7 +27,7 @@ struct run {
 
 static void choice_put(struct choice *c)
 {
-    if (atomic_fetch_sub(&c->holders, 1) != 1)
+    if (atomic_fetch_sub(&c->refs, 1) != 1)
         return;
     for (unsigned int i = 0; i < c->size; i++) {
         struct sim_exec *body = &c->bodies[i];
@@ -43,7 +43,7 @@ static void choice_put(struct choice *c)
 
 static void run_put(struct run *r)
 {
-    if (atomic_fetch_sub(&r->holders, 1) != 1)
+    if (atomic_fetch_sub(&r->refs, 1) != 1)
         return;
     choice_put(r->choice);
     free(r);
@@ -54,7 +54,7 @@ static void run_put(struct run *r)
 static CUresult body_run(struct run *r, unsigned int which)
 {
     struct sim_exec *body = &r->choice->bodies[which];
-    TRY(launch_branches(body, 0, r->priority));
+    TRY(launch_open_lanes(body, 0, r->priority));
     TRY(launch_nodes(body, body->branches[0], (struct point){0, 0}));
     return point_wait(body->ctx, body->end);
 }
@@ -63,7 +63,7 @@ static void unset_mark(struct run *r)
 {
     struct work w = {.kind = WORK_MARK, .name = "while_not_set"};
     struct point done;
-    if (work_submit_after(r->choice->bodies[0].branches[0], &w, NULL, 0, &done) == CUDA_SUCCESS)
+    if (work_submit_raw(r->choice->bodies[0].branches[0], &w, NULL, 0, &done) == CUDA_SUCCESS)
         point_wait(NULL, done);
 }
 
@@ -98,19 +98,19 @@ static void *run_main(void *arg)
     r->result = run_all(r);
     atomic_store(&r->over, true);
     run_put(r);
-    engine_look();
+    engine_kick();
     return NULL;
 }
 
-static struct run *run_new(const struct work *w, int holders)
+static struct run *run_new(const struct work *w, int refs)
 {
     struct run *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
     r->choice = w->args.ptr[ARG_CHOICE];
     r->priority = (int)w->args.u64[ARG_PRIORITY];
-    atomic_store(&r->holders, holders);
-    atomic_fetch_add(&r->choice->holders, 1);
+    atomic_store(&r->refs, refs);
+    atomic_fetch_add(&r->choice->refs, 1);
     return r;
 }
 
@@ -141,10 +141,10 @@ static CUresult choice_effect(struct work *w)
     return r ? r->result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void choice_hold(struct work *w)
+static void choice_retain(struct work *w)
 {
     struct choice *c = w->args.ptr[ARG_CHOICE];
-    atomic_fetch_add(&c->holders, 1);
+    atomic_fetch_add(&c->refs, 1);
 }
 
 static void choice_drop(struct work *w)
@@ -156,7 +156,7 @@ static void choice_drop(struct work *w)
 
 /* ---- defaults, when a launch begins ---------------------------------------------------------- */
 
-static void condition_begin(const struct choice *choice)
+static void condition_reset(const struct choice *choice)
 {
     struct condition *c = choice->condition;
     if (c->assigns)
@@ -165,17 +165,17 @@ static void condition_begin(const struct choice *choice)
         const struct sim_exec *body = &choice->bodies[i];
         for (size_t k = 0; k < body->count; k++)
             if (body->nodes[k].type == TYPE_CONDITIONAL)
-                condition_begin(choice_of(&body->nodes[k]));
+                condition_reset(choice_of(&body->nodes[k]));
     }
 }
 
 static CUresult begin_effect(struct work *w)
 {
-    condition_begin(w->args.ptr[ARG_CHOICE]);
+    condition_reset(w->args.ptr[ARG_CHOICE]);
     return CUDA_SUCCESS;
 }
 
-CUresult choices_begin(const struct sim_exec *x, struct sim_stream *s, struct point *begun)
+CUresult choices_reset(const struct sim_exec *x, struct sim_stream *s, struct point *begun)
 {
     CUresult rc = CUDA_SUCCESS;
     for (size_t i = 0; i < x->count && rc == CUDA_SUCCESS; i++) {
@@ -186,8 +186,8 @@ CUresult choices_begin(const struct sim_exec *x, struct sim_stream *s, struct po
                          .effect = begin_effect,
                          .drop = choice_drop};
         w.args.ptr[ARG_CHOICE] = choice_of(&x->nodes[i]);
-        choice_hold(&w);
-        rc = work_submit_after(s, &w, NULL, 0, begun);
+        choice_retain(&w);
+        rc = work_submit_raw(s, &w, NULL, 0, begun);
     }
     return rc;
 }
@@ -208,7 +208,7 @@ static bool body_fits(const struct sim_exec *body)
 static CUresult body_make(struct sim_exec *body, const struct sim_graph *g, struct sim_context *ctx)
 {
     body->ctx = ctx;
-    if (g->capturing || graph_has(g, type_barred))
+    if (g->capturing || graph_has(g, type_barred_inside))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult rc = exec_flatten(g, &body->nodes, &body->count);
     if (rc == CUDA_SUCCESS)
@@ -231,8 +231,8 @@ static struct choice *choice_new(struct condition *condition, int type, unsigned
         free(bodies);
         return NULL;
     }
-    atomic_store(&c->holders, 1);
-    condition_hold(condition);
+    atomic_store(&c->refs, 1);
+    condition_get(condition);
     c->condition = condition;
     c->type = type;
     c->size = size;
@@ -257,7 +257,7 @@ static CUresult choice_make(const struct sim_node *n, struct work *w)
                        .name = names[c->type],
                        .effect = choice_effect,
                        .poll = choice_poll,
-                       .hold = choice_hold,
+                       .retain = choice_retain,
                        .drop = choice_drop,
                        .context = context_handle(from->condition->ctx),
                        .node_type = TYPE_CONDITIONAL};
@@ -299,8 +299,8 @@ CUresult exec_flatten(const struct sim_graph *g, struct exec_node **nodes, size_
 /* ---- one executable graph at a time ---------------------------------------------------------- */
 
 /* Whether each condition may belong to `x`. With `own` it makes all of them do so. */
-static bool conditions_go(const struct exec_node *nodes, size_t count, const struct sim_exec *x,
-                          bool own)
+static bool conditions_bind(const struct exec_node *nodes, size_t count, const struct sim_exec *x,
+                            bool own)
 {
     bool ok = true;
     for (size_t i = 0; i < count && ok; i++) {
@@ -311,19 +311,19 @@ static bool conditions_go(const struct exec_node *nodes, size_t count, const str
             c->condition->exec = x;
         ok = !c->condition->exec || c->condition->exec == x;
         for (unsigned int k = 0; k < c->size && ok; k++)
-            ok = conditions_go(c->bodies[k].nodes, c->bodies[k].count, x, own);
+            ok = conditions_bind(c->bodies[k].nodes, c->bodies[k].count, x, own);
     }
     return ok;
 }
 
 bool choices_free_for(const struct exec_node *nodes, size_t count, const struct sim_exec *x)
 {
-    return conditions_go(nodes, count, x, false);
+    return conditions_bind(nodes, count, x, false);
 }
 
-void choices_own(const struct exec_node *nodes, size_t count, const struct sim_exec *x)
+void choices_bind(const struct exec_node *nodes, size_t count, const struct sim_exec *x)
 {
-    conditions_go(nodes, count, x, true);
+    conditions_bind(nodes, count, x, true);
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */
@@ -365,7 +365,7 @@ static bool body_copy(struct sim_exec *to, const struct sim_exec *from)
 static struct choice *choice_apart(struct work *w)
 {
     struct choice *c = w->args.ptr[ARG_CHOICE];
-    if (atomic_load(&c->holders) == 1)
+    if (atomic_load(&c->refs) == 1)
         return c;
     struct choice *copy = choice_new(c->condition, c->type, c->size);
     bool ok = copy;

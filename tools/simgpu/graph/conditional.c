@@ -8,7 +8,7 @@
 #include <utlist.h>
 
 /* By what CUDA_CONDITIONAL_NODE_PARAMS says about graphs inside. */
-bool type_barred(CUgraphNodeType type)
+bool type_barred_inside(CUgraphNodeType type)
 {
     switch ((int)type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -27,7 +27,7 @@ bool conditional_allows(const struct sim_graph *g, CUgraphNodeType type)
 {
     for (; g->owner; g = g->owner->graph) {
         bool inside = g->owner->type == TYPE_CONDITIONAL;
-        if (inside ? type_barred(type) : type == TYPE_CONDITIONAL)
+        if (inside ? type_barred_inside(type) : type == TYPE_CONDITIONAL)
             return false; /* a child graph has no conditions, either */
     }
     return true;
@@ -63,7 +63,7 @@ bool conditions_unused(const struct sim_graph *g)
     return false;
 }
 
-void conditions_leave(struct sim_graph *g)
+void conditions_detach(struct sim_graph *g)
 {
     struct condition *c, *next;
     LL_FOREACH_SAFE(g->conditions, c, next)
@@ -125,7 +125,7 @@ CUresult conditional_make(struct sim_node *n, CUDA_CONDITIONAL_NODE_PARAMS *p)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *c = (struct conditional){condition, (int)p->type, p->size, handles};
-    condition_hold(condition);
+    condition_get(condition);
     condition->node = n;
     n->conditional = c;
     p->phGraph_out = handles;
@@ -140,7 +140,7 @@ SIM_EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out
     TRY(context ? driver_ready() : context_current(&ctx));
     if (!out || !ctx || (flags & ~(unsigned int)CU_GRAPH_COND_ASSIGN_DEFAULT) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sim_graph *g = graph_find(graph);
     if (!g)
         return CUDA_ERROR_INVALID_VALUE;

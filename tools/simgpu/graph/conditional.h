@@ -33,9 +33,9 @@ bool conditional_has(const struct sim_node *n, bool (*such)(CUgraphNodeType type
 /* Whether the conditional nodes and child graphs around allow a node of that type in the graph. */
 bool conditional_allows(const struct sim_graph *g, CUgraphNodeType type);
 /* Whether graphs inside conditional nodes must not have this type. */
-bool type_barred(CUgraphNodeType type);
+bool type_barred_inside(CUgraphNodeType type);
 /* The graph goes. Its handles no longer belong to it. */
-void conditions_leave(struct sim_graph *g);
+void conditions_detach(struct sim_graph *g);
 /* Whether the graph, or one inside, has a handle that no node uses. */
 bool conditions_unused(const struct sim_graph *g);
 

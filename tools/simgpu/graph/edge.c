@@ -100,7 +100,7 @@ static CUresult edges_change(CUgraph handle, const CUgraphNode *from, const CUgr
     TRY(driver_ready());
     if (n != 0 && (!from || !to))
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
     for (size_t i = 0; i < n; i++) {
         struct sim_node *a = node_find(from[i]), *b = node_find(to[i]);

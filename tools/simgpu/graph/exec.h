@@ -70,7 +70,7 @@ CUresult exec_assign_lanes(struct sim_exec *x);
 enum { LAUNCH_PRIORITY = 2 };
 
 /* Makes streams of that priority for the lanes from `first` on. */
-CUresult launch_branches(struct sim_exec *x, int first, int priority);
+CUresult launch_open_lanes(struct sim_exec *x, int first, int priority);
 /* Submits the nodes behind `start`, with `s` as lane 0. The caller holds the submit lock
  * exclusively, except for what a conditional node runs. x->end is the end of the launch. */
 CUresult launch_nodes(struct sim_exec *x, struct sim_stream *s, struct point start);
@@ -80,7 +80,7 @@ CUresult launch_nodes(struct sim_exec *x, struct sim_stream *s, struct point sta
 /* A conditional node (conditional.h) in an executable graph. The work of the node holds it, and the
  * works of launches do. */
 struct choice {
-    _Atomic int holders;
+    _Atomic int refs;
     struct condition *condition;
     int type;
     unsigned int size;
@@ -99,8 +99,8 @@ struct exec_node *choice_find(struct exec_node *n, uint64_t id);
  * Under graph_lock. */
 bool choices_free_for(const struct exec_node *nodes, size_t count, const struct sim_exec *x);
 /* They belong to x from now on; NULL: to none. Under graph_lock. */
-void choices_own(const struct exec_node *nodes, size_t count, const struct sim_exec *x);
+void choices_bind(const struct exec_node *nodes, size_t count, const struct sim_exec *x);
 /* Submits a work that sets the conditions of x to their defaults; `begun` becomes its point. */
-CUresult choices_begin(const struct sim_exec *x, struct sim_stream *s, struct point *begun);
+CUresult choices_reset(const struct sim_exec *x, struct sim_stream *s, struct point *begun);
 
 #endif

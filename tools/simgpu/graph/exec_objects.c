@@ -43,7 +43,7 @@ void exec_objects_release(struct sim_context *ctx, struct point end, struct grap
     if (!objects)
         return;
     if (!point_done(end) && stream_branch_create(ctx, 0, &s) == CUDA_SUCCESS) {
-        CUresult rc = work_submit_after(s, &w, &end, 1, NULL);
+        CUresult rc = work_submit_raw(s, &w, &end, 1, NULL);
         stream_destroy(s);
         if (rc == CUDA_SUCCESS)
             return;

@@ -39,8 +39,8 @@ static bool work_keep(struct work *dst, const struct work *src)
             return false;
         memcpy(dst->blob, src->blob, src->blob_bytes);
     }
-    if (dst->hold)
-        dst->hold(dst);
+    if (dst->retain)
+        dst->retain(dst);
     return true;
 }
 
@@ -131,7 +131,7 @@ void graph_free(struct sim_graph *g, struct graph_object **released)
         node_free(g->nodes, released);
     LL_CONCAT(*released, g->objects);
     g->objects = NULL;
-    conditions_leave(g);
+    conditions_detach(g);
     if (handle_retire(g))
         handle_give(&graphs, g);
 }
@@ -166,7 +166,7 @@ CUresult node_fill(struct sim_node *n, struct parts *p)
     return node_lay_out(n) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-bool type_single(CUgraphNodeType type)
+bool type_uncopyable(CUgraphNodeType type)
 {
     return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
            type == TYPE_CONDITIONAL;
@@ -267,7 +267,7 @@ SIM_EXPORT CUresult cuGraphDestroy(CUgraph handle)
 {
     RELEASED(released);
     TRY(driver_ready());
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sim_graph *g = graph_find(handle);
     if (!g || g->owner)
         return CUDA_ERROR_INVALID_VALUE;
@@ -282,9 +282,9 @@ SIM_EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph original)
     TRY(driver_ready());
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct sim_graph *g = graph_find(original);
-    if (!g || graph_has(g, type_single))
+    if (!g || graph_has(g, type_uncopyable))
         return !g ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
     struct sim_graph *clone = graph_copy(g);
     *out = graph_handle(clone);
@@ -294,7 +294,7 @@ SIM_EXPORT CUresult cuGraphClone(CUgraph *out, CUgraph original)
 SIM_EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *out, CUgraphNode original, CUgraph handle)
 {
     TRY(driver_ready());
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct sim_node *n = node_find(original);
     const struct sim_graph *clone = graph_find(handle);
     struct sim_node *c = n && clone && clone->origin == n->graph->id ? copy_of(clone, n->id) : NULL;
@@ -308,7 +308,7 @@ SIM_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
 {
     RELEASED(released);
     TRY(driver_ready());
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sim_node *n = node_find(handle);
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;

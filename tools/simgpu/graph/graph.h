@@ -87,7 +87,7 @@ bool graph_inside(const struct sim_graph *g, const struct sim_graph *of);
 /* Whether it, or a graph inside, has a node of such a type. */
 bool graph_has(const struct sim_graph *g, bool (*such)(CUgraphNodeType type));
 /* Types of which no copy of a graph can have nodes: memory that the graph has, and conditions. */
-bool type_single(CUgraphNodeType type);
+bool type_uncopyable(CUgraphNodeType type);
 
 /* Copies works: their blobs are copied, references are taken. NULL: no works, or no memory. */
 struct work *works_copy(const struct work *works, size_t count);

@@ -42,11 +42,11 @@ static struct sim_exec *exec_new(struct sim_context *ctx, unsigned long long fla
     return x;
 }
 
-static void choices_leave(const struct sim_exec *x)
+static void choices_unbind(const struct sim_exec *x)
 {
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     if (choices_free_for(x->nodes, x->count, x))
-        choices_own(x->nodes, x->count, NULL);
+        choices_bind(x->nodes, x->count, NULL);
 }
 
 /* The exec ends at once. What it refers to is released behind the last launch. */
@@ -57,7 +57,7 @@ static void exec_end(struct sim_exec *x)
         if (x->branches[i])
             stream_destroy(x->branches[i]);
     exec_objects_take(x->nodes, x->count, &x->objects);
-    choices_leave(x);
+    choices_unbind(x);
     exec_nodes_free(x->nodes, x->count);
     pthread_mutex_unlock(&x->lock);
     exec_objects_release(x->ctx, x->end, x->objects);
@@ -68,7 +68,7 @@ static void exec_end(struct sim_exec *x)
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!out || (flags & ~(unsigned long long)FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
@@ -84,7 +84,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     if (rc == CUDA_SUCCESS && !choices_free_for(x->nodes, x->count, x))
         rc = CUDA_ERROR_INVALID_VALUE; /* its conditions belong to another executable graph */
     if (rc == CUDA_SUCCESS)
-        choices_own(x->nodes, x->count, x);
+        choices_bind(x->nodes, x->count, x);
     if (rc == CUDA_SUCCESS)
         x->objects = exec_objects_copy(g, x->nodes, x->count);
     pthread_mutex_unlock(&graph_lock);
@@ -133,7 +133,7 @@ static CUresult instantiate_params(CUgraphExec *out, CUgraph graph,
     CUresult rc = instantiate(out, graph, p->flags);
     p->result_out =
         rc == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct sim_graph *g = graph_find(graph);
     if (rc == CUDA_ERROR_INVALID_VALUE && g && conditions_unused(g))
         p->result_out = HANDLE_UNUSED;
@@ -169,13 +169,13 @@ static CUresult exec_launch(struct sim_exec *x, struct sim_stream *s)
 {
     if ((x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0 && memory_left(x))
         return CUDA_ERROR_INVALID_VALUE;
-    TRY(launch_branches(x, 1, s->priority));
+    TRY(launch_open_lanes(x, 1, s->priority));
     struct work start = {.kind = WORK_MARK, .name = "graph_start"};
     struct point begun;
     pthread_rwlock_wrlock(&x->ctx->submit_lock);
     CUresult rc = work_submit_locked(s, &start, &x->end, 1, &begun);
     if (rc == CUDA_SUCCESS)
-        rc = choices_begin(x, s, &begun);
+        rc = choices_reset(x, s, &begun);
     if (rc == CUDA_SUCCESS)
         rc = launch_nodes(x, s, begun);
     pthread_rwlock_unlock(&x->ctx->submit_lock);
@@ -188,12 +188,12 @@ static CUresult launch(CUgraphExec handle, CUstream hstream, bool ptds)
 {
     struct sim_context *ctx;
     struct sim_stream *s;
-    TRY(stream_enter(hstream, ptds, &ctx, &s));
+    TRY(stream_arg(hstream, ptds, &ctx, &s));
     struct sim_exec *x = exec_find(handle);
     if (!x || x->ctx != ctx)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(capture_forbids_stream(s));
-    HOLD(&x->lock);
+    SCOPED_LOCK(&x->lock);
     return exec_launch(x, s);
 }
 
@@ -222,16 +222,16 @@ SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle)
     return CUDA_SUCCESS;
 }
 
-static CUresult exec_enter(CUgraphExec handle, const struct sim_exec **x)
+static CUresult exec_arg(CUgraphExec handle, const struct sim_exec **x)
 {
     TRY(driver_ready());
     *x = exec_find(handle);
     return *x ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_TELL(cuGraphExecGetFlags, (CUgraphExec handle, cuuint64_t *flags), flags, x->flags,
-         const struct sim_exec *x;
-         TRY(exec_enter(handle, &x)))
-SIM_TELL(cuGraphExecGetId, (CUgraphExec handle, unsigned int *out), out, (unsigned int)x->id,
-         const struct sim_exec *x;
-         TRY(exec_enter(handle, &x)))
+SIM_GETTER(cuGraphExecGetFlags, (CUgraphExec handle, cuuint64_t *flags), flags, x->flags,
+           const struct sim_exec *x;
+           TRY(exec_arg(handle, &x)))
+SIM_GETTER(cuGraphExecGetId, (CUgraphExec handle, unsigned int *out), out, (unsigned int)x->id,
+           const struct sim_exec *x;
+           TRY(exec_arg(handle, &x)))

@@ -9,7 +9,7 @@
 #include "tools/simgpu/stream/submit.h"
 
 /* The lanes of a launch have the priority of its stream. */
-CUresult launch_branches(struct sim_exec *x, int first, int priority)
+CUresult launch_open_lanes(struct sim_exec *x, int first, int priority)
 {
     for (int i = first; i < x->lanes; i++) {
         if (x->branches[i] && x->priority != priority) {
@@ -44,11 +44,11 @@ static CUresult work_launch(const struct work *w, struct sim_stream *s, const st
                             size_t n, struct point *done)
 {
     struct work copy = *w;
-    if (copy.hold)
-        copy.hold(&copy);
+    if (copy.retain)
+        copy.retain(&copy);
     else
         copy.drop = NULL; /* there is one reference, and the node keeps it */
-    return work_submit_after(s, &copy, after, n, done);
+    return work_submit_raw(s, &copy, after, n, done);
 }
 
 static CUresult mark_launch(const char *name, struct sim_stream *s, const struct point *after,
@@ -56,7 +56,7 @@ static CUresult mark_launch(const char *name, struct sim_stream *s, const struct
 {
     struct work w = {.kind = WORK_MARK};
     w.name = name;
-    return work_submit_after(s, &w, after, n, done);
+    return work_submit_raw(s, &w, after, n, done);
 }
 
 static CUresult event_launch(struct exec_node *n, struct sim_stream *s, struct point *after,
@@ -67,7 +67,7 @@ static CUresult event_launch(struct exec_node *n, struct sim_stream *s, struct p
         return event_record_after(event, s, after, count, &n->done);
     CUresult rc = event_last_point(event, &after[count]);
     struct work w = event_wait_work(after[count]);
-    return rc == CUDA_SUCCESS ? work_submit_after(s, &w, after, count + 1, &n->done) : rc;
+    return rc == CUDA_SUCCESS ? work_submit_raw(s, &w, after, count + 1, &n->done) : rc;
 }
 
 static CUresult choice_launch(struct exec_node *n, struct sim_stream *s, const struct point *after,

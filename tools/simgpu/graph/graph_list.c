@@ -55,7 +55,7 @@ static CUresult graph_list(CUgraph handle, CUgraphNode *out, size_t *n, bool roo
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     struct list_out l = {.nodes = out, .room = *n};
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
     struct sim_node *node;
     if (!g)
@@ -76,7 +76,7 @@ static CUresult edge_list(CUgraph handle, struct list_out *l, size_t *n)
     if (!n || !l->nodes != !l->others)
         return CUDA_ERROR_INVALID_VALUE;
     l->room = *n;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
     struct sim_node *to;
     if (!g)
@@ -98,7 +98,7 @@ static CUresult neighbour_list(CUgraphNode handle, bool in, struct list_out *l, 
     if (!n)
         return CUDA_ERROR_INVALID_VALUE;
     l->room = *n;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct sim_node *node = node_find(handle);
     if (!node)
         return CUDA_ERROR_INVALID_VALUE;
@@ -142,7 +142,7 @@ SIM_CALL(cuGraphNodeGetDependentNodes_v2,
     SIM_EXPORT CUresult name(of handle, type *out)                                                 \
     {                                                                                              \
         TRY(driver_ready());                                                                       \
-        HOLD(&graph_lock);                                                                         \
+        SCOPED_LOCK(&graph_lock);                                                                  \
         const struct sim_##kind *it = find(handle);                                                \
         if (!it || !out)                                                                           \
             return CUDA_ERROR_INVALID_VALUE;                                                       \
@@ -193,7 +193,7 @@ static void dot_graph(FILE *f, const struct sim_graph *g, int depth, bool verbos
 SIM_EXPORT CUresult cuGraphDebugDotPrint(CUgraph handle, const char *path, unsigned int flags)
 {
     TRY(driver_ready());
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct sim_graph *g = graph_find(handle);
     if (!g || !path)
         return CUDA_ERROR_INVALID_VALUE;

@@ -19,7 +19,7 @@ static struct exec_node *exec_node_of(struct sim_exec *x, uint64_t id)
 /* Returns 0 if there is no such node. */
 static uint64_t node_id(CUgraphNode handle, CUgraphNodeType *type)
 {
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     const struct sim_node *n = node_find(handle);
     *type = n ? n->type : CU_GRAPH_NODE_TYPE_EMPTY;
     return n ? n->id : 0;
@@ -48,7 +48,7 @@ static CUresult exec_change(CUgraphExec handle, CUgraphNode node, CUgraphNodeTyp
     struct sim_exec *x = exec_find(handle);
     CUresult rc = CUDA_ERROR_INVALID_VALUE;
     if (x && id != 0 && now == type) {
-        HOLD(&x->lock);
+        SCOPED_LOCK(&x->lock);
         struct exec_node *n = exec_node_of(x, id);
         if (n)
             rc = exec_node_replace(n, p);
@@ -213,9 +213,9 @@ static CUresult update(CUgraphExec handle, CUgraph graph, CUgraphExecUpdateResul
     pthread_mutex_lock(&x->lock);
     info->result = exec_take(x->nodes, x->count, want, count, &where);
     if (info->result == CU_GRAPH_EXEC_UPDATE_SUCCESS) {
-        HOLD(&graph_lock);
-        choices_own(want, count, NULL); /* what x had before the swap */
-        choices_own(x->nodes, x->count, x);
+        SCOPED_LOCK(&graph_lock);
+        choices_bind(want, count, NULL); /* what x had before the swap */
+        choices_bind(x->nodes, x->count, x);
         SWAP(x->objects, objects);
     }
     struct point end = x->end;
@@ -337,7 +337,7 @@ static CUresult enabled(CUgraphExec handle, CUgraphNode node, const unsigned int
         (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY &&
          type != CU_GRAPH_NODE_TYPE_MEMSET))
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&x->lock);
+    SCOPED_LOCK(&x->lock);
     struct exec_node *n = exec_node_of(x, id);
     if (n && set)
         n->disabled = *set == 0;

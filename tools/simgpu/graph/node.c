@@ -25,7 +25,7 @@ static CUresult parts_one(struct parts *p, struct work *w)
 static CUresult node_context(CUcontext named, struct sim_context **ctx)
 {
     if (!named)
-        return context_enter(ctx);
+        return context_current_ok(ctx);
     *ctx = context_find(named);
     return *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -165,7 +165,7 @@ CUresult parts_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *n, struct parts *p)
 CUresult parts_alloc(CUDA_MEM_ALLOC_NODE_PARAMS *n, struct parts *p)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!n || n->poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
         n->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         n->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
@@ -196,7 +196,7 @@ static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_
 {
     if (built_rc != CUDA_SUCCESS)
         return built_rc;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sim_node *n = node_of(handle, type);
     CUresult rc = n ? node_fill(n, p) : CUDA_ERROR_INVALID_VALUE;
     parts_free(p);
@@ -213,7 +213,7 @@ static CUresult change(CUgraphNode handle, CUgraphNodeType type, CUresult built_
     TRY(driver_ready());                                                                           \
     if (!(out_pointer))                                                                            \
         return CUDA_ERROR_INVALID_VALUE;                                                           \
-    HOLD(&graph_lock);                                                                             \
+    SCOPED_LOCK(&graph_lock);                                                                      \
     const struct sim_node *n = node_of(node, CU_GRAPH_NODE_TYPE_##type);                           \
     if (n)                                                                                         \
         answer;                                                                                    \
@@ -319,7 +319,7 @@ SIM_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNo
                                                   const CUkernelNodeAttrValue *value)
 {
     TRY(driver_ready());
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sim_node *n = node_of(handle, CU_GRAPH_NODE_TYPE_KERNEL);
     if (!n || !value || !attribute_valid(id))
         return CUDA_ERROR_INVALID_VALUE;
@@ -330,7 +330,7 @@ SIM_EXPORT CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNo
 SIM_EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
     TRY(driver_ready());
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sim_node *to = node_of(dst, CU_GRAPH_NODE_TYPE_KERNEL);
     const struct sim_node *from = node_of(src, CU_GRAPH_NODE_TYPE_KERNEL);
     if (!to || !from)

@@ -70,7 +70,7 @@ static CUresult add(const struct place *at, CUgraphNodeType type, CUresult built
     struct sim_node *node;
     if (built_rc != CUDA_SUCCESS)
         return built_rc;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     CUresult rc = place_valid(at) ? node_add(at, type, p, &node) : CUDA_ERROR_INVALID_VALUE;
     if (p)
         parts_free(p);
@@ -124,7 +124,7 @@ static bool child_fits(const struct sim_graph *child, const struct sim_graph *in
     if (!child || !into || child->inner || child->capturing)
         return false;
     if (!moved)
-        return !graph_has(child, type_single);
+        return !graph_has(child, type_uncopyable);
     return !child->owner && !graph_inside(into, child) && !graph_has(child, type_condition);
 }
 
@@ -133,7 +133,7 @@ static CUresult add_child(const struct place *at, CUgraph handle, bool moved)
     struct graph_object *none = NULL;
     struct sim_node *node;
     TRY(driver_ready());
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sim_graph *child = graph_find(handle);
     if (!place_valid(at) || !child_fits(child, graph_find(at->graph), moved))
         return CUDA_ERROR_INVALID_VALUE;
@@ -169,7 +169,7 @@ static CUresult add_conditional(const struct place *at, CUDA_CONDITIONAL_NODE_PA
     struct sim_node *node;
     if (!place_valid(at))
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     TRY(node_add(at, TYPE_CONDITIONAL, NULL, &node));
     CUresult rc = conditional_make(node, params);
     if (rc != CUDA_SUCCESS)

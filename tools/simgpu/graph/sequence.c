@@ -9,9 +9,9 @@ static struct sequence *open_sequences; /* all open captures; under graph_lock *
 static uint64_t next_id = 1;
 static _Atomic int open_count; /* most calls only ask "is there any capture?", and mostly none is */
 
-void sequence_let_go(struct sequence *q)
+void sequence_put(struct sequence *q)
 {
-    if (--q->holders == 0)
+    if (--q->refs == 0)
         free(q);
 }
 
@@ -28,7 +28,7 @@ struct capture *member_add(struct sequence *q, struct sim_stream *s)
         return NULL;
     c->sequence = q;
     c->stream = s;
-    q->holders++;
+    q->refs++;
     DL_APPEND(q->members, c);
     __atomic_store_n(&s->capture, c, __ATOMIC_RELEASE);
     return c;
@@ -49,7 +49,7 @@ static void member_free(struct capture *c)
     free(c->nodes);
     free(c->data);
     free(c);
-    sequence_let_go(q);
+    sequence_put(q);
 }
 
 bool member_depend(struct capture *c, CUgraphNode node, struct edge_data data)
@@ -109,7 +109,7 @@ void sequence_end(struct sequence *q)
     q->status = CU_STREAM_CAPTURE_STATUS_NONE;
     DL_DELETE(open_sequences, q);
     atomic_fetch_sub(&open_count, 1);
-    sequence_let_go(q);
+    sequence_put(q);
 }
 
 struct sequence *sequence_new(struct sim_stream *s, CUstreamCaptureMode mode,
@@ -130,20 +130,20 @@ struct sequence *sequence_new(struct sim_stream *s, CUstreamCaptureMode mode,
     q->id = next_id++;
     q->ctx = s->context;
     q->origin = s;
-    q->holders = 1;
+    q->refs = 1;
     q->graph->capturing = true;
     DL_APPEND(open_sequences, q);
     atomic_fetch_add(&open_count, 1);
     return q;
 }
 
-bool sequences_where(bool (*hit)(const struct sequence *q, const void *arg), const void *arg,
-                     bool spoil)
+bool sequences_any(bool (*hit)(const struct sequence *q, const void *arg), const void *arg,
+                   bool spoil)
 {
     bool any = false;
     if (atomic_load(&open_count) == 0)
         return false;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sequence *q;
     DL_FOREACH (open_sequences, q) {
         if (!hit(q, arg))
@@ -155,7 +155,7 @@ bool sequences_where(bool (*hit)(const struct sequence *q, const void *arg), con
     return any;
 }
 
-bool sequence_blocks(const struct sequence *q, const void *ctx)
+bool sequence_has_blocking(const struct sequence *q, const void *ctx)
 {
     const struct capture *c;
     DL_FOREACH (q->members, c) {

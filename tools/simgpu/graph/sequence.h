@@ -2,7 +2,7 @@
  * sequence.h - a sequence is one capture, from cuStreamBeginCapture to cuStreamEndCapture. Each
  * stream that takes part is a member of it (struct capture). A member has the nodes that its next
  * node will depend on. A stream joins by waiting for an event that was recorded in a member. All
- * functions are called under graph_lock, except sequences_where.
+ * functions are called under graph_lock, except sequences_any.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_GRAPH_SEQUENCE_H
 #define CUTIN_TOOLS_SIMGPU_GRAPH_SEQUENCE_H
@@ -21,7 +21,7 @@ struct sequence {
     struct sim_stream *origin;
     struct capture *members;
     struct capture *departed; /* members whose streams are destroyed: their work has to be joined */
-    int holders;              /* members, marks, and the list of open ones while it is in it */
+    int refs;                 /* members, marks, and the list of open ones while it is in it */
     struct sequence *prev, *next;
 };
 
@@ -49,15 +49,15 @@ struct sequence *sequence_new(struct sim_stream *s, CUstreamCaptureMode mode,
 /* Ends the capture. Every member is an ordinary stream again. */
 void sequence_end(struct sequence *q);
 /* Gives up one holder. */
-void sequence_let_go(struct sequence *q);
+void sequence_put(struct sequence *q);
 void sequence_invalidate(struct sequence *q);
 /* CUDA_ERROR_STREAM_CAPTURE_INVALIDATED if it is not valid any more. */
 CUresult sequence_usable(const struct sequence *q);
 /* Whether `hit` is true of an open capture. With `spoil` it invalidates those. Takes graph_lock. */
-bool sequences_where(bool (*hit)(const struct sequence *q, const void *arg), const void *arg,
-                     bool spoil);
-/* Whether a member in that context takes part in legacy order. For sequences_where. */
-bool sequence_blocks(const struct sequence *q, const void *ctx);
+bool sequences_any(bool (*hit)(const struct sequence *q, const void *arg), const void *arg,
+                   bool spoil);
+/* Whether a member in that context takes part in legacy order. For sequences_any. */
+bool sequence_has_blocking(const struct sequence *q, const void *ctx);
 
 /* The stream takes part from now on; NULL: no memory. And no longer, as it is destroyed. */
 struct capture *member_add(struct sequence *q, struct sim_stream *s);

@@ -114,7 +114,7 @@ SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject handle, 
     TRY(object_check(handle, count, &o));
     if ((flags & ~(unsigned int)CU_GRAPH_USER_OBJECT_MOVE) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&graph_lock);
+    SCOPED_LOCK(&graph_lock);
     struct sim_graph *g = graph_find(graph);
     struct graph_object *e = g ? entry_of(g, o, true) : NULL;
     if (!e)

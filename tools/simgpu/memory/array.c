@@ -94,7 +94,7 @@ CUresult array_find(CUarray handle, struct array_view *out)
 SIM_EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     struct sim_context *ctx;
-    TRY(memory_begin(&ctx));
+    TRY(memory_call_check(&ctx));
     if (!out || !d || !desc_valid(d))
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_array *a = array_new(ctx, d);
@@ -128,7 +128,7 @@ static void array_wait(CUdeviceptr base)
 
 SIM_EXPORT CUresult cuArrayDestroy(CUarray handle)
 {
-    TRY(memory_begin(NULL));
+    TRY(memory_call_check(NULL));
     struct sim_array *a = handle_find(&arrays, handle);
     if (!a || a->level || !handle_retire(a))
         return CUDA_ERROR_INVALID_HANDLE;
@@ -137,21 +137,21 @@ SIM_EXPORT CUresult cuArrayDestroy(CUarray handle)
     return CUDA_SUCCESS;
 }
 
-static CUresult array_enter(CUarray handle, const struct sim_array **a)
+static CUresult array_arg(CUarray handle, const struct sim_array **a)
 {
     TRY(driver_ready());
     *a = handle_find(&arrays, handle);
     return *a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-SIM_TELL(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * out, CUarray handle), out, a->desc,
-         const struct sim_array *a;
-         TRY(array_enter(handle, &a)))
-SIM_TELL(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * out, CUarray handle), out,
-         ((CUDA_ARRAY_DESCRIPTOR){a->desc.Width, a->desc.Height, a->desc.Format,
-                                  a->desc.NumChannels}),
-         const struct sim_array *a;
-         TRY(array_enter(handle, &a)))
+SIM_GETTER(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR * out, CUarray handle), out, a->desc,
+           const struct sim_array *a;
+           TRY(array_arg(handle, &a)))
+SIM_GETTER(cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR * out, CUarray handle), out,
+           ((CUDA_ARRAY_DESCRIPTOR){a->desc.Width, a->desc.Height, a->desc.Format,
+                                    a->desc.NumChannels}),
+           const struct sim_array *a;
+           TRY(array_arg(handle, &a)))
 
 SIM_EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out,
                                                  CUarray handle, CUdevice dev)
@@ -184,7 +184,7 @@ SIM_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARR
                                            unsigned int count)
 {
     struct sim_context *ctx;
-    TRY(memory_begin(&ctx));
+    TRY(memory_call_check(&ctx));
     if (!out || !d || !desc_valid(d) || count == 0 || count > 32)
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_mipmap *m = handle_take_zero(&mipmaps);
@@ -227,7 +227,7 @@ SIM_EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray hand
 
 SIM_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle)
 {
-    TRY(memory_begin(NULL));
+    TRY(memory_call_check(NULL));
     struct sim_mipmap *m = handle_find(&mipmaps, handle);
     if (!m || !handle_retire(m))
         return CUDA_ERROR_INVALID_HANDLE;

@@ -76,19 +76,19 @@ void pool_trim(struct sim_pool *p, uint64_t keep)
     }
 }
 
-CUresult pools_settle(CUresult rc)
+CUresult pools_trim(CUresult rc)
 {
     struct sim_pool *p;
     if (!any_pools)
         return rc;
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     LL_FOREACH (pools, p) {
         pool_trim(p, p->threshold);
     }
     return rc;
 }
 
-static bool block_list(const struct block *b)
+static bool block_table_add(const struct block *b)
 {
     struct memory m = {.base = b->base,
                        .bytes = b->whole,
@@ -106,7 +106,7 @@ static bool block_usable(const struct block *b, uint32_t stream)
 }
 
 /* Whether the stream could have the block if it waited for the block's free. */
-static bool block_due(const struct block *b, uint32_t stream)
+static bool block_awaitable(const struct block *b, uint32_t stream)
 {
     return b->state == BLOCK_FREEING && b->freed.stream != stream && b->freed.seq != 0 &&
            !b->promised;
@@ -128,13 +128,13 @@ static struct block *block_best(struct sim_pool *p, size_t whole, uint32_t strea
 static struct block *block_reuse(struct sim_pool *p, size_t whole, uint32_t stream)
 {
     struct block *best = block_best(p, whole, stream, block_usable);
-    if (best && best->state == BLOCK_FREE && !block_list(best))
+    if (best && best->state == BLOCK_FREE && !block_table_add(best))
         return NULL;
     return best;
 }
 
 /* Charges the pool for new memory. If that fails, the pool first gives up all free blocks. */
-static bool pool_grows(struct sim_pool *p, size_t whole)
+static bool pool_grow(struct sim_pool *p, size_t whole)
 {
     if (pool_charge(p, whole))
         return true;
@@ -145,14 +145,14 @@ static bool pool_grows(struct sim_pool *p, size_t whole)
 static struct block *block_new(struct sim_pool *p, size_t whole)
 {
     struct block *b = calloc(1, sizeof(*b));
-    if (!b || !pool_grows(p, whole)) {
+    if (!b || !pool_grow(p, whole)) {
         free(b);
         return NULL;
     }
     b->pool = p;
     b->whole = whole;
     b->base = space_take(whole, SPACE_GRAIN);
-    if (b->base != 0 && block_list(b)) {
+    if (b->base != 0 && block_table_add(b)) {
         DL_APPEND(p->blocks, b);
         return b;
     }
@@ -170,7 +170,7 @@ static struct block *block_await(struct sim_pool *p, size_t whole, uint32_t stre
 {
     if (!after || !p->reuse[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES])
         return NULL;
-    struct block *b = block_best(p, whole, stream, block_due), *made = NULL;
+    struct block *b = block_best(p, whole, stream, block_awaitable), *made = NULL;
     if (b) {
         *after = b->freed;
         return b;
@@ -227,7 +227,7 @@ struct block *block_find(CUdeviceptr base)
     return NULL;
 }
 
-void block_freed(struct block *b)
+void block_make_free(struct block *b)
 {
     struct sim_pool *p = b->pool;
     memory_remove(b->base, NULL);

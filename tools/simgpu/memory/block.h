@@ -27,7 +27,7 @@ struct block {
     struct point freed; /* the stream, and the place of the free there; seq 0: being submitted */
     bool promised;      /* once freed, its memory goes to another block, which counts it already */
     bool in_use;        /* of a graph: a launch allocated it, and it was not freed since */
-    size_t holders;     /* of a graph: nodes, launches and frees that are not over */
+    size_t refs;        /* of a graph: nodes, launches and frees that are not over */
     uint64_t ticket; /* of the free under way; a reuse clears it, so that the free does nothing */
     struct sim_pool *pool;
     struct block *prev, *next;
@@ -67,6 +67,6 @@ CUdeviceptr block_take(struct sim_pool *p, size_t bytes, uint32_t stream, struct
 /* The block that begins at the address; NULL: none. */
 struct block *block_find(CUdeviceptr base);
 /* The free has happened in stream order, so any stream may have the block again. */
-void block_freed(struct block *b);
+void block_make_free(struct block *b);
 
 #endif

@@ -90,7 +90,7 @@ static CUresult linear_place(const struct copy_end *e, const struct sim_context 
         return CUDA_ERROR_INVALID_VALUE;
     if (e->type == CU_MEMORYTYPE_DEVICE && !known)
         return CUDA_ERROR_INVALID_VALUE;
-    if (known && memory_pool(&m) && !pool_reaches(memory_pool(&m), by->ordinal))
+    if (known && memory_pool(&m) && !pool_reachable(memory_pool(&m), by->ordinal))
         return CUDA_ERROR_INVALID_VALUE;
     out->device = known && memory_is_device_kind(m.kind);
     out->pageable = !known;
@@ -210,7 +210,8 @@ static bool copy_waits(const struct sim_context *ctx, enum copy_mode mode, const
                        const struct place *src)
 {
     if (mode == COPY_SYNC)
-        return !dst->device || !src->device || dst->syncs || src->syncs || context_syncs(ctx);
+        return !dst->device || !src->device || dst->syncs || src->syncs ||
+               context_syncs_memops(ctx);
     return mode == COPY_ASYNC && dst->pageable;
 }
 
@@ -221,7 +222,7 @@ static CUresult copy_by(const CUDA_MEMCPY3D *p, const struct sim_context *by_dst
 {
     struct sim_context *ctx, *current;
     struct sim_stream *stream;
-    TRY(stream_enter(hstream, ptds, &ctx, &stream));
+    TRY(stream_arg(hstream, ptds, &ctx, &stream));
     if (context_current(&current) != CUDA_SUCCESS)
         current = ctx;
     if (!p)

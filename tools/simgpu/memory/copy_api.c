@@ -125,7 +125,7 @@ STREAM_API(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *p, CUstream s),
 CUresult batch_check(CUstream s, bool ptds, size_t count)
 {
     struct sim_stream *stream;
-    TRY(stream_enter(s, ptds, NULL, &stream));
+    TRY(stream_arg(s, ptds, NULL, &stream));
     return stream_is_legacy(stream) || count == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 

@@ -79,14 +79,15 @@ CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, struct work *w)
 static CUresult fill_submit(const CUDA_MEMSET_NODE_PARAMS *p, CUstream s, bool ptds, bool async)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (p->width == 0 || p->height == 0)
         return CUDA_SUCCESS;
     struct work w;
     TRY(fill_work(p, &w));
     struct memory m;
     bool known = memory_find(p->dst, &m);
-    bool waits = (known && (!memory_is_device_kind(m.kind) || m.sync_memops)) || context_syncs(ctx);
+    bool waits =
+        (known && (!memory_is_device_kind(m.kind) || m.sync_memops)) || context_syncs_memops(ctx);
     return work_submit(s, ptds, &w, waits && !async);
 }
 

@@ -6,7 +6,7 @@
 
 static struct sim_pool *graphs[POOL_DEVICES]; /* by ordinal, made when needed; under pool_lock */
 
-bool graph_memory_is(const struct sim_pool *p)
+bool pool_is_graph_pool(const struct sim_pool *p)
 {
     return p->place < POOL_DEVICES && p == graphs[p->place];
 }
@@ -15,7 +15,7 @@ bool graph_memory_is(const struct sim_pool *p)
 
 static struct block *graph_block_take(int ordinal, size_t bytes)
 {
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct sim_pool **p = &graphs[ordinal];
     if (!*p)
         *p = pool_new(ordinal, MEMORY_POOL, true);
@@ -26,25 +26,25 @@ static struct block *graph_block_take(int ordinal, size_t bytes)
 static struct block *graph_block(CUdeviceptr ptr)
 {
     struct block *b = block_find(ptr);
-    return b && graph_memory_is(b->pool) ? b : NULL;
+    return b && pool_is_graph_pool(b->pool) ? b : NULL;
 }
 
 void graph_block_mark(struct block *b, bool in_use)
 {
     b->in_use = in_use;
-    if (!in_use && b->holders == 0)
-        block_freed(b);
+    if (!in_use && b->refs == 0)
+        block_make_free(b);
 }
 
-void graph_block_drop(struct block *b)
+void graph_block_put(struct block *b)
 {
-    b->holders--;
+    b->refs--;
     graph_block_mark(b, b->in_use);
 }
 
 void graph_memory_mark(CUdeviceptr ptr, bool in_use)
 {
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct block *b = graph_block(ptr);
     if (b)
         graph_block_mark(b, in_use);
@@ -52,36 +52,36 @@ void graph_memory_mark(CUdeviceptr ptr, bool in_use)
 
 bool graph_memory_in_use(CUdeviceptr ptr)
 {
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     const struct block *b = graph_block(ptr);
     return b && b->in_use;
 }
 
 /* ---- works: the node takes the address, and each copy of its work holds it ------------------- */
 
-static void memory_hold(struct work *w)
+static void memory_retain(struct work *w)
 {
     struct block *b = w->args.ptr[ALLOC_MEMORY];
-    HOLD(&pool_lock);
-    b->holders++;
+    SCOPED_LOCK(&pool_lock);
+    b->refs++;
 }
 
 static void memory_drop(struct work *w)
 {
-    HOLD(&pool_lock);
-    graph_block_drop(w->args.ptr[ALLOC_MEMORY]);
+    SCOPED_LOCK(&pool_lock);
+    graph_block_put(w->args.ptr[ALLOC_MEMORY]);
 }
 
 static CUresult memory_work(struct work *w, const char *name, CUgraphNodeType type, struct block *b)
 {
     *w = (struct work){.kind = WORK_MARK,
                        .name = name,
-                       .hold = memory_hold,
+                       .retain = memory_retain,
                        .drop = memory_drop,
                        .node_type = type};
     w->args.u64[ALLOC_PTR] = b->base;
     w->args.ptr[ALLOC_MEMORY] = b;
-    memory_hold(w);
+    memory_retain(w);
     return CUDA_SUCCESS;
 }
 
@@ -117,7 +117,7 @@ SIM_EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attrib
     TRY(device_check(dev));
     if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     const struct sim_pool *p = graphs[dev];
     const uint64_t values[] = {p ? p->used : 0, p ? p->used_high : 0, p ? p->reserved : 0,
                                p ? p->reserved_high : 0};
@@ -134,7 +134,7 @@ SIM_EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attrib
     if (!value || *(uint64_t *)value != 0 ||
         (!used && attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct sim_pool *p = graphs[dev];
     if (p && used)
         p->used_high = p->used;

@@ -26,9 +26,9 @@ bool graph_memory_in_use(CUdeviceptr ptr);
 struct block;
 struct sim_pool;
 /* Under the pools' lock (block.h). Whether it is a device's pool for graphs. */
-bool graph_memory_is(const struct sim_pool *p);
-/* graph_memory_mark of a block; and the end of one of its holders. Either may free the block. */
+bool pool_is_graph_pool(const struct sim_pool *p);
+/* graph_memory_mark of a block; and the end of one of its refs. Either may free the block. */
 void graph_block_mark(struct block *b, bool in_use);
-void graph_block_drop(struct block *b);
+void graph_block_put(struct block *b);
 
 #endif

@@ -54,7 +54,7 @@ static CUresult handle_make(const struct memory *m, void *out)
 /* `ptr` may be any address inside the allocation. The handle is of the whole allocation. */
 SIM_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr ptr)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     struct memory m;
     if (!out || !memory_find(ptr, &m) || m.kind != MEMORY_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
@@ -141,7 +141,7 @@ static CUresult import_open(CUdeviceptr *out, const struct memory_handle *h,
     int fd = ipc_file_open(&h->file);
     if (fd < 0) /* -EEXIST: a process cannot open its own memory */
         return fd == -EEXIST ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_HANDLE;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct import *i = import_find(h, ctx, pool);
     i = i ? i : import_add(h, ctx, pool, fd);
     close(fd);
@@ -156,7 +156,7 @@ SIM_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handl
                                           unsigned int flags)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
         return CUDA_ERROR_INVALID_VALUE;
     struct memory_handle h;
@@ -176,7 +176,7 @@ SIM_EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool,
 {
     struct sim_context *ctx;
     struct memory_handle h;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!out || !data)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(&h, data, sizeof(h));
@@ -192,7 +192,7 @@ static CUresult import_drop(CUdeviceptr ptr, bool pooled, struct import **last)
 {
     struct memory m;
     *last = NULL;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct import *i = memory_find_base(ptr, &m) && m.kind == MEMORY_IPC ? m.owner : NULL;
     if (!i || i->opened == 0 || !!i->pool != pooled)
         return CUDA_ERROR_INVALID_VALUE;
@@ -207,7 +207,7 @@ static CUresult import_end(CUdeviceptr ptr, bool pooled)
 {
     struct sim_context *ctx;
     struct import *last;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     TRY(import_drop(ptr, pooled, &last));
     if (!last)
         return CUDA_SUCCESS;

@@ -105,7 +105,7 @@ static void advise(CUdeviceptr ptr, size_t bytes, int what, int place)
     struct memory m;
     if (!memory_find(ptr, &m))
         return;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     advice_cut(m.id, ptr);
     advice_cut(m.id, ptr + bytes);
     for (uintptr_t at = ptr, end; at < ptr + bytes; at = end) {
@@ -124,7 +124,7 @@ static struct advice advised(CUdeviceptr ptr, size_t bytes)
     struct advice all = UNADVISED;
     if (!memory_find(ptr, &m))
         return all;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     for (uintptr_t at = ptr, end; at < ptr + bytes; at = end) {
         end = ptr + bytes;
         const struct advice *a = advice_at(m.id, at, &end);
@@ -150,7 +150,7 @@ static CUresult hint_submit(const char *name, CUstream s, bool ptds)
 static CUresult ranges_hint(const char *name, const CUdeviceptr *ptrs, const size_t *sizes,
                             size_t n, CUstream s, bool ptds)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     if (!ptrs || !sizes || n == 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < n; i++)
@@ -180,7 +180,7 @@ static bool advice_placed(CUmem_advise advice)
 
 SIM_EXPORT CUresult cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUdevice dev)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
         !managed_range(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
@@ -306,7 +306,7 @@ SIM_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_
                                            CUdeviceptr ptr, size_t bytes)
 {
     enum { MOSTLY = 1, PREFERRED, ACCESSED, PREFETCH, TYPE, ID, PREFETCH_TYPE, PREFETCH_ID };
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     if (!data || size < sizeof(int) || size % sizeof(int) != 0 || (int)which < MOSTLY ||
         (int)which > PREFETCH_ID || (size != sizeof(int) && (int)which != ACCESSED) ||
         !managed_range(ptr, bytes))

@@ -62,7 +62,7 @@ static bool op_faults(const Op *op)
 static uint64_t word_load(const Op *op)
 {
     const void *at = (const void *)(uintptr_t)op->waitValue.address;
-    late_reach(at);
+    late_flush_for(at);
     if (op_bytes(op) == sizeof(uint64_t))
         return __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE);
     return __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
@@ -190,7 +190,7 @@ static CUresult batch(CUstream stream, const Op *ops, unsigned int count, unsign
                       bool ptds)
 {
     struct sim_stream *s;
-    TRY(stream_enter(stream, ptds, NULL, &s));
+    TRY(stream_arg(stream, ptds, NULL, &s));
     TRY(ops_check(ops, count, flags));
     return batch_submit(s, ops, count);
 }

@@ -70,7 +70,7 @@ int memory_add(const struct memory *m)
 
 bool memory_remove(CUdeviceptr base, struct memory *out)
 {
-    late_run(UINT64_MAX);
+    late_flush(UINT64_MAX);
     pthread_rwlock_wrlock(&table_lock);
     struct memory *m = table_at(base);
     bool found = m && m->base == base;
@@ -118,10 +118,10 @@ bool memory_contains(CUdeviceptr ptr, size_t bytes)
     return inside;
 }
 
-bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx)
+bool memory_reachable(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx)
 {
     struct memory m;
-    return memory_contains(ptr, bytes) && memory_find(ptr, &m) && peer_reaches(ctx, &m);
+    return memory_contains(ptr, bytes) && memory_find(ptr, &m) && peer_reachable(ctx, &m);
 }
 
 bool memory_change(const struct memory *to)
@@ -202,16 +202,16 @@ void memory_give(CUdeviceptr ptr)
 
 /* ---- device memory --------------------------------------------------------------------------- */
 
-CUresult memory_begin(struct sim_context **ctx)
+CUresult memory_call_check(struct sim_context **ctx)
 {
-    TRY(context_enter(ctx));
+    TRY(context_current_ok(ctx));
     return capture_forbids_unsafe();
 }
 
 SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 {
     struct sim_context *ctx;
-    TRY(memory_begin(&ctx));
+    TRY(memory_call_check(&ctx));
     if (!out || bytes == 0)
         return CUDA_ERROR_INVALID_VALUE;
     *out = memory_take(ctx, bytes);
@@ -254,7 +254,7 @@ static CUresult free_when_idle(CUdeviceptr ptr)
 
 SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
-    CUresult rc = memory_begin(NULL);
+    CUresult rc = memory_call_check(NULL);
     if (rc != CUDA_SUCCESS || ptr == 0)
         return rc;
     struct memory m;
@@ -266,7 +266,7 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 
 SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     struct memory m;
     if (!memory_find(ptr, &m))
         return CUDA_ERROR_NOT_FOUND;
@@ -299,7 +299,7 @@ static int pinned_add(void *base, size_t bytes, enum memory_kind kind, unsigned 
 SIM_EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 {
     struct sim_context *ctx;
-    TRY(memory_begin(&ctx));
+    TRY(memory_call_check(&ctx));
     if (!out || bytes == 0 || (flags & ~(unsigned int)HOSTALLOC_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -317,7 +317,7 @@ SIM_CALL(cuMemAllocHost_v2, (void **out, size_t bytes), cuMemHostAlloc(out, byte
 
 SIM_EXPORT CUresult cuMemFreeHost(void *ptr)
 {
-    CUresult rc = memory_begin(NULL);
+    CUresult rc = memory_call_check(NULL);
     if (rc != CUDA_SUCCESS || !ptr)
         return rc;
     struct memory m;
@@ -334,7 +334,7 @@ enum {
 SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 {
     struct sim_context *ctx;
-    TRY(memory_begin(&ctx));
+    TRY(memory_call_check(&ctx));
     if (!config_get()->host_register)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!ptr || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0)
@@ -349,7 +349,7 @@ SIM_ALIAS(cuMemHostRegister, (void *ptr, size_t bytes, unsigned int flags), cuMe
 
 SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
 {
-    TRY(memory_begin(NULL));
+    TRY(memory_call_check(NULL));
     struct memory m;
     if (!ptr)
         return CUDA_ERROR_INVALID_VALUE;
@@ -360,9 +360,9 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *ptr)
     return free_when_idle((CUdeviceptr)ptr);
 }
 
-static CUresult pinned_enter(void *ptr, struct memory *m)
+static CUresult pinned_arg(void *ptr, struct memory *m)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     return memory_find((CUdeviceptr)ptr, m) &&
                    (m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED)
                ? CUDA_SUCCESS
@@ -370,19 +370,19 @@ static CUresult pinned_enter(void *ptr, struct memory *m)
 }
 
 /* With unified addressing the address is the same, and the memory is always mapped. */
-SIM_TELL(cuMemHostGetDevicePointer_v2, (CUdeviceptr * out, void *ptr, unsigned int flags), out,
-         (CUdeviceptr)ptr, struct memory m;
-         TRY(flags == 0 ? pinned_enter(ptr, &m) : CUDA_ERROR_INVALID_VALUE))
-SIM_TELL(cuMemHostGetFlags, (unsigned int *out, void *ptr), out,
-         m.flags | CU_MEMHOSTALLOC_DEVICEMAP, struct memory m;
-         TRY(pinned_enter(ptr, &m)))
+SIM_GETTER(cuMemHostGetDevicePointer_v2, (CUdeviceptr * out, void *ptr, unsigned int flags), out,
+           (CUdeviceptr)ptr, struct memory m;
+           TRY(flags == 0 ? pinned_arg(ptr, &m) : CUDA_ERROR_INVALID_VALUE))
+SIM_GETTER(cuMemHostGetFlags, (unsigned int *out, void *ptr), out,
+           m.flags | CU_MEMHOSTALLOC_DEVICEMAP, struct memory m;
+           TRY(pinned_arg(ptr, &m)))
 
 /* ---- managed memory: allocation (managed.c has the rest) ------------------------------------- */
 
 SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags)
 {
     struct sim_context *ctx;
-    TRY(memory_begin(&ctx));
+    TRY(memory_call_check(&ctx));
     if (!out || bytes == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     *out = device_take(ctx, bytes, MEMORY_MANAGED, flags);
@@ -461,12 +461,11 @@ void memory_uncharge(int ordinal, size_t bytes)
 SIM_EXPORT CUresult cuMemGetInfo_v2(size_t *left, size_t *all)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!left || !all)
         return CUDA_ERROR_INVALID_VALUE;
-    size_t taken = counted_by_device()
-                       ? device_memory_taken(engine_device(), (uint32_t)ctx->ordinal)
-                       : atomic_load(&charged[ctx->ordinal]);
+    size_t taken = counted_by_device() ? device_memory_used(engine_device(), (uint32_t)ctx->ordinal)
+                                       : atomic_load(&charged[ctx->ordinal]);
     *all = memory_limit();
     *left = taken < *all ? *all - taken : 0;
     return CUDA_SUCCESS;

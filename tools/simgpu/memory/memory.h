@@ -42,11 +42,11 @@ bool memory_contains(CUdeviceptr ptr, size_t bytes);
 CUdeviceptr memory_take(struct sim_context *ctx, size_t bytes);
 void memory_give(CUdeviceptr ptr);
 /* Whether kernels of that context may touch [ptr, ptr + bytes). */
-bool memory_reaches(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx);
+bool memory_reachable(CUdeviceptr ptr, size_t bytes, const struct sim_context *ctx);
 /* Changes flags and sync_memops of a range that was found. False: it is gone. */
 bool memory_change(const struct memory *m);
-/* Calls that take or give memory begin with this: context_enter, and no capture forbids it. */
-CUresult memory_begin(struct sim_context **ctx);
+/* Calls that take or give memory begin with this: context_current_ok, and no capture forbids it. */
+CUresult memory_call_check(struct sim_context **ctx);
 
 /* Counts device bytes against SIMGPU_MEM_MB. False: the device is full. */
 bool memory_charge(int ordinal, size_t bytes);
@@ -57,7 +57,7 @@ void memory_uncharge(int ordinal, size_t bytes);
 /* Whether contexts on device a may be given access to memory of device b. SIMGPU_PEERS=0: never. */
 bool devices_are_peers(int a, int b);
 /* Whether kernels of `ctx` may touch that range. */
-bool peer_reaches(const struct sim_context *ctx, const struct memory *m);
+bool peer_reachable(const struct sim_context *ctx, const struct memory *m);
 /* The flags of a mapping say what each device may do there: four bits for each. */
 enum { ACCESS_BITS = 4, ACCESS_MASK = 15 };
 

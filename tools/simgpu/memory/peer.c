@@ -36,14 +36,14 @@ static struct access *access_find(const struct sim_context *from, const struct s
 
 static bool access_given(const struct sim_context *from, const struct sim_context *to)
 {
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     return access_find(from, to);
 }
 
-bool peer_reaches(const struct sim_context *ctx, const struct memory *m)
+bool peer_reachable(const struct sim_context *ctx, const struct memory *m)
 {
     if (memory_pool(m))
-        return pool_reaches(memory_pool(m), ctx->ordinal);
+        return pool_reachable(memory_pool(m), ctx->ordinal);
     switch (m->kind) {
     case MEMORY_DEVICE:
         return m->ordinal == ctx->ordinal || access_given(ctx, m->ctx);
@@ -60,7 +60,7 @@ bool peer_reaches(const struct sim_context *ctx, const struct memory *m)
 static void peer_context_gone(struct sim_context *ctx)
 {
     struct access *a, *next;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     LL_FOREACH_SAFE(accesses, a, next)
     {
         if (a->from != ctx && a->to != ctx)
@@ -79,8 +79,8 @@ static CUresult two_devices(CUdevice a, CUdevice b)
     return device_check(b);
 }
 
-SIM_TELL(cuDeviceCanAccessPeer, (int *can, CUdevice dev, CUdevice peer), can,
-         devices_are_peers(dev, peer), TRY(two_devices(dev, peer)))
+SIM_GETTER(cuDeviceCanAccessPeer, (int *can, CUdevice dev, CUdevice peer), can,
+           devices_are_peers(dev, peer), TRY(two_devices(dev, peer)))
 
 /* As over PCIe: no atomics, and all pairs are alike. */
 enum { P2P_LAST = 5 }; /* ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED, of newer headers */
@@ -100,14 +100,14 @@ SIM_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute at
 
 static CUresult two_contexts(CUcontext handle, struct sim_context **ctx, struct sim_context **peer)
 {
-    TRY(context_enter(ctx));
+    TRY(context_current_ok(ctx));
     *peer = context_find(handle);
     return *peer && *peer != *ctx ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult access_give(const struct sim_context *from, const struct sim_context *to)
 {
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     if (access_find(from, to))
         return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
     struct access *a = malloc(sizeof(*a));
@@ -132,7 +132,7 @@ SIM_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext handle)
 {
     struct sim_context *ctx, *peer;
     TRY(two_contexts(handle, &ctx, &peer));
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct access *a = access_find(ctx, peer);
     if (!a)
         return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;

@@ -95,7 +95,7 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *pro
         place_of(&props->location, props->allocType, &managed, &place) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(handle_types_check(props, kind_of(managed, place)));
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct sim_pool *p = pool_new(place, kind_of(managed, place), false);
     *out = (CUmemoryPool)(void *)p;
     if (!p)
@@ -111,7 +111,7 @@ SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *pro
 SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
     TRY(driver_ready());
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     if (!p || p->fixed)
         return CUDA_ERROR_INVALID_VALUE;
@@ -126,7 +126,7 @@ SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle)
 SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, size_t keep)
 {
     TRY(driver_ready());
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     if (p)
         pool_trim(p, keep);
@@ -205,7 +205,7 @@ SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribu
                                           void *value)
 {
     TRY(driver_ready());
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
     return p && value ? attribute_read(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -214,12 +214,12 @@ SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribu
                                           void *value)
 {
     TRY(driver_ready());
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     return p && value ? attribute_write(p, attribute, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
-bool pool_reaches(const struct sim_pool *p, int ordinal)
+bool pool_reachable(const struct sim_pool *p, int ordinal)
 {
     return p->kind == MEMORY_MANAGED || ordinal == p->place || atomic_load(&p->peers[ordinal]);
 }
@@ -242,7 +242,7 @@ static CUresult access_check(const struct sim_pool *p, const CUmemAccessDesc *to
 SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t n)
 {
     TRY(driver_ready());
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     if (!p || (!map && n != 0))
         return CUDA_ERROR_INVALID_VALUE;
@@ -262,12 +262,12 @@ SIM_EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *out, CUmemoryPool hand
         return CUDA_ERROR_INVALID_VALUE;
     if (!host)
         TRY(device_check(location->id));
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
     /* "In the case of pools created with ::CU_MEM_LOCATION_TYPE_HOST_NUMA or
      * ::CU_MEM_LOCATION_TYPE_HOST, their default accessibility will be from the host CPU"
      * (cuda.h). */
-    bool reaches = p && (host ? p->kind != MEMORY_POOL : pool_reaches(p, location->id));
+    bool reaches = p && (host ? p->kind != MEMORY_POOL : pool_reachable(p, location->id));
     *out = reaches ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -288,7 +288,7 @@ bool pool_shared(const struct sim_pool *p)
 
 bool pool_imports(CUmemoryPool handle, uint64_t file_number)
 {
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
     return p && file_number != 0 && p->whose.number == file_number;
 }
@@ -309,7 +309,7 @@ SIM_EXPORT CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool han
                                                      unsigned long long flags)
 {
     TRY(driver_ready());
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     const struct sim_pool *p = pool_find(handle);
     if (!out || flags != 0 || !p || !p->shared || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
@@ -335,7 +335,7 @@ SIM_EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *
         memcmp(content.name, SHARED_NAME, sizeof(content.name)) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(device_check(content.ordinal));
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct sim_pool *p = pool_new(content.ordinal, MEMORY_POOL, false);
     if (p)
         p->whose = content.whose;
@@ -356,7 +356,7 @@ static CUresult pool_tell(CUmemoryPool *out, const CUmemLocation *where, CUmemAl
     TRY(place_of(where, type, &managed, &place));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     *out = (CUmemoryPool)(void *)which(managed, place);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -367,7 +367,7 @@ static CUresult pool_set(const CUmemLocation *where, CUmemAllocationType type, C
     int place;
     TRY(driver_ready());
     TRY(place_of(where, type, &managed, &place));
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct sim_pool *p = pool_find(handle);
     bool fits =
         p && p->place == place && (p->kind == MEMORY_MANAGED) == managed && p->whose.number == 0;

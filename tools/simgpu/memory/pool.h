@@ -15,7 +15,7 @@ struct sim_pool;
  * live block. */
 CUresult pool_free_now(CUdeviceptr ptr);
 /* Whether that device may touch the pool's memory. */
-bool pool_reaches(const struct sim_pool *p, int ordinal);
+bool pool_reachable(const struct sim_pool *p, int ordinal);
 /* Whether it was made for export. */
 bool pool_shared(const struct sim_pool *p);
 /* Whether the memory of this imported pool is in the file with this number. */

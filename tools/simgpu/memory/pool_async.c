@@ -14,7 +14,7 @@ static uint64_t next_ticket = 1; /* under pool_lock */
 static CUresult pool_alloc(CUdeviceptr *out, size_t bytes, struct sim_pool *p,
                            struct sim_stream *stream, struct point *after)
 {
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     *out = block_take(p, bytes, stream_tail(stream).stream, after);
     return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -22,12 +22,12 @@ static CUresult pool_alloc(CUdeviceptr *out, size_t bytes, struct sim_pool *p,
 /* The effect of a free: args.u64[0] is the block's address, [1] the ticket. */
 static CUresult free_effect(struct work *w)
 {
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct block *b = block_find(w->args.u64[0]);
-    if (b && b->holders != 0)
-        graph_block_drop(b);
+    if (b && b->refs != 0)
+        graph_block_put(b);
     else if (b && b->state == BLOCK_FREEING && b->ticket == w->args.u64[1])
-        block_freed(b);
+        block_make_free(b);
     return CUDA_SUCCESS;
 }
 
@@ -36,7 +36,7 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
 {
     struct sim_context *ctx;
     struct sim_stream *stream;
-    TRY(stream_enter(hstream, ptds, &ctx, &stream));
+    TRY(stream_arg(hstream, ptds, &ctx, &stream));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&pool_lock);
@@ -57,16 +57,16 @@ static CUresult alloc_async(CUdeviceptr *out, size_t bytes, CUmemoryPool handle,
 }
 
 /* Marks the block as being freed and returns the ticket of the free. False: not a live block of a
- * pool. The address of a graph stays the graph's, and the free becomes one more of its holders. */
+ * pool. The address of a graph stays the graph's, and the free becomes one more of its refs. */
 static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
 {
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct block *b = block_find(ptr);
-    bool of_graph = b && graph_memory_is(b->pool);
+    bool of_graph = b && pool_is_graph_pool(b->pool);
     bool live = b && b->state == BLOCK_LIVE && (!of_graph || b->in_use);
     if (live && of_graph) {
         b->in_use = false;
-        b->holders++;
+        b->refs++;
     } else if (live) {
         b->state = BLOCK_FREEING;
         b->freed = (struct point){stream, 0};
@@ -79,11 +79,11 @@ static bool free_begin(CUdeviceptr ptr, uint32_t stream, uint64_t *ticket)
 /* The free is now at that point of its stream; seq 0: it failed, and the block is not freed. */
 static void free_placed(CUdeviceptr ptr, uint64_t ticket, struct point at)
 {
-    HOLD(&pool_lock);
+    SCOPED_LOCK(&pool_lock);
     struct block *b = block_find(ptr);
-    if (b && b->holders != 0 && at.seq == 0) {
+    if (b && b->refs != 0 && at.seq == 0) {
         b->in_use = true;
-        b->holders--;
+        b->refs--;
     } else if (b && b->state == BLOCK_FREEING && b->ticket == ticket) {
         b->freed.seq = at.seq;
         b->state = at.seq ? BLOCK_FREEING : BLOCK_LIVE;
@@ -93,7 +93,7 @@ static void free_placed(CUdeviceptr ptr, uint64_t ticket, struct point at)
 static CUresult free_async(CUdeviceptr ptr, CUstream hstream, bool ptds)
 {
     struct sim_stream *stream;
-    TRY(stream_enter(hstream, ptds, NULL, &stream));
+    TRY(stream_arg(hstream, ptds, NULL, &stream));
     struct work w = {.kind = WORK_MARK, .name = "free", .effect = free_effect};
     if (capture_active(stream)) {
         TRY(graph_memory_free(ptr, &w));

@@ -136,7 +136,7 @@ void space_give(uintptr_t base, size_t bytes)
 {
     struct extent pages;
     pages_release(base, bytes, &pages);
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     size_t at = 0, high = count; /* the first hole above base */
     while (at < high) {
         size_t mid = (at + high) / 2;
@@ -157,7 +157,7 @@ void space_give(uintptr_t base, size_t bytes)
 
 bool space_has(uintptr_t at)
 {
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     return at - stretch < stretch_bytes;
 }
 

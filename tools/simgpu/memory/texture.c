@@ -21,12 +21,12 @@ static struct handle_pool textures = HANDLE_POOL(struct texture, 1 << 20);
 
 static bool at_most(const struct sim_context *ctx, CUdevice_attribute most, size_t n)
 {
-    return n <= (size_t)attribute_of(ctx->ordinal, (int)most);
+    return n <= (size_t)attribute_or_zero(ctx->ordinal, (int)most);
 }
 
 static bool aligned(const struct sim_context *ctx, CUdevice_attribute to, uint64_t n)
 {
-    return n % (uint64_t)attribute_of(ctx->ordinal, (int)to) == 0;
+    return n % (uint64_t)attribute_or_zero(ctx->ordinal, (int)to) == 0;
 }
 
 static bool memory_valid(const struct sim_context *ctx, CUdeviceptr p)
@@ -105,7 +105,7 @@ static CUresult texture_find(unsigned long long handle, bool surface, struct tex
 static CUresult texture_end(unsigned long long handle, bool surface)
 {
     struct texture *t;
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     TRY(texture_find(handle, surface, &t));
     if (!handle_retire(t))
         return CUDA_ERROR_INVALID_VALUE;
@@ -120,7 +120,7 @@ SIM_EXPORT CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC
                                       const CUDA_RESOURCE_VIEW_DESC *view)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     bool arrays = resource && (resource->resType == CU_RESOURCE_TYPE_ARRAY ||
                                resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
     if (!out || !resource || !sampling || (view && !arrays) || !resource_valid(ctx, resource))
@@ -130,15 +130,15 @@ SIM_EXPORT CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC
 
 SIM_CALL(cuTexObjectDestroy, (CUtexObject handle), texture_end(handle, false))
 
-SIM_TELL(cuTexObjectGetResourceDesc, (CUDA_RESOURCE_DESC * out, CUtexObject handle), out,
-         t->resource, struct texture *t;
-         TRY(texture_find(handle, false, &t)))
-SIM_TELL(cuTexObjectGetTextureDesc, (CUDA_TEXTURE_DESC * out, CUtexObject handle), out, t->sampling,
-         struct texture *t;
-         TRY(texture_find(handle, false, &t)))
-SIM_TELL(cuSurfObjectGetResourceDesc, (CUDA_RESOURCE_DESC * out, CUsurfObject handle), out,
-         t->resource, struct texture *t;
-         TRY(texture_find(handle, true, &t)))
+SIM_GETTER(cuTexObjectGetResourceDesc, (CUDA_RESOURCE_DESC * out, CUtexObject handle), out,
+           t->resource, struct texture *t;
+           TRY(texture_find(handle, false, &t)))
+SIM_GETTER(cuTexObjectGetTextureDesc, (CUDA_TEXTURE_DESC * out, CUtexObject handle), out,
+           t->sampling, struct texture *t;
+           TRY(texture_find(handle, false, &t)))
+SIM_GETTER(cuSurfObjectGetResourceDesc, (CUDA_RESOURCE_DESC * out, CUsurfObject handle), out,
+           t->resource, struct texture *t;
+           TRY(texture_find(handle, true, &t)))
 
 SIM_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *out, CUtexObject handle)
 {
@@ -153,7 +153,7 @@ SIM_EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *out,
 SIM_EXPORT CUresult cuSurfObjectCreate(CUsurfObject *out, const CUDA_RESOURCE_DESC *resource)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!out || !resource || resource->resType != CU_RESOURCE_TYPE_ARRAY ||
         !resource_valid(ctx, resource))
         return CUDA_ERROR_INVALID_VALUE;

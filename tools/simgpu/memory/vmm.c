@@ -50,10 +50,10 @@ static CUresult prop_check(const CUmemAllocationProp *prop)
     return device_check(prop->location.id);
 }
 
-SIM_TELL(cuMemGetAllocationGranularity,
-         (size_t *out, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option),
-         out, GRANULARITY, TRY(driver_ready());
-         TRY(prop_check(prop)))
+SIM_GETTER(cuMemGetAllocationGranularity,
+           (size_t *out, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option),
+           out, GRANULARITY, TRY(driver_ready());
+           TRY(prop_check(prop)))
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
@@ -92,7 +92,7 @@ SIM_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t a
         free(r);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     LL_PREPEND(reservations, r);
     *out = r->base;
     return CUDA_SUCCESS;
@@ -102,7 +102,7 @@ SIM_EXPORT CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes)
 {
     TRY(driver_ready());
     struct memory m;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct reservation *r = reservations;
     while (r && (r->base != base || r->bytes != bytes))
         r = r->next;
@@ -143,7 +143,7 @@ static CUresult allocation_add(struct allocation like, CUmemGenericAllocationHan
             close(like.fd);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     *a = like;
     a->handles = 1;
     *out = a->handle = next_handle++;
@@ -190,7 +190,7 @@ static void allocation_release(struct allocation *a)
 SIM_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     TRY(driver_ready());
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct allocation *a = allocation_find(handle);
     if (!a)
         return CUDA_ERROR_INVALID_VALUE;
@@ -205,7 +205,7 @@ SIM_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ou
     if (!out || !memory_find((CUdeviceptr)ptr, &m) || m.kind != MEMORY_MAPPED)
         return CUDA_ERROR_INVALID_VALUE;
     struct allocation *a = m.owner;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     a->handles++;
     *out = a->handle;
     return CUDA_SUCCESS;
@@ -216,7 +216,7 @@ SIM_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     const struct allocation *a = allocation_find(handle);
     if (a)
         *out = a->prop;
@@ -234,7 +234,7 @@ SIM_EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocati
         return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     const struct allocation *a = allocation_find(handle);
     if (!a || (a->prop.requestedHandleTypes & type) == 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -295,7 +295,7 @@ SIM_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
     TRY(driver_ready());
     if (!whole(bytes) || ptr % GRANULARITY != 0 || offset % GRANULARITY != 0 || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct allocation *a = allocation_find(handle);
     if (!a || offset + bytes > a->bytes || !reserved(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
@@ -332,7 +332,7 @@ static bool whole_mappings(CUdeviceptr ptr, size_t bytes)
 SIM_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 {
     TRY(driver_ready());
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     if (bytes == 0 || !whole_mappings(ptr, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t at = 0; at < bytes;) {

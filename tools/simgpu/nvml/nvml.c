@@ -239,10 +239,10 @@ static void pci_fill(int ordinal, nvmlPciInfo_t *p)
 {
     enum { PCI_DEVICE_ID = 139, PCI_SUBSYSTEM_ID = 140 };
     p->domain = 0;
-    p->bus = (unsigned int)attribute_of(ordinal, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+    p->bus = (unsigned int)attribute_or_zero(ordinal, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
     p->device = 0;
-    p->pciDeviceId = (unsigned int)attribute_of(ordinal, PCI_DEVICE_ID);
-    p->pciSubSystemId = (unsigned int)attribute_of(ordinal, PCI_SUBSYSTEM_ID);
+    p->pciDeviceId = (unsigned int)attribute_or_zero(ordinal, PCI_DEVICE_ID);
+    p->pciSubSystemId = (unsigned int)attribute_or_zero(ordinal, PCI_SUBSYSTEM_ID);
     snprintf(p->busIdLegacy, sizeof(p->busIdLegacy), "0000:%02X:00.0", p->bus & 0xff);
 }
 
@@ -321,8 +321,8 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned in
 {
     enum { MEMORY = 2, LAST = 3, KHZ = 1000 };
     ENTER_DEVICE(device, out && type <= LAST);
-    *out = (unsigned int)attribute_of(0, type == MEMORY ? CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE
-                                                        : CU_DEVICE_ATTRIBUTE_CLOCK_RATE) /
+    *out = (unsigned int)attribute_or_zero(0, type == MEMORY ? CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE
+                                                             : CU_DEVICE_ATTRIBUTE_CLOCK_RATE) /
            KHZ;
     return NVML_SUCCESS;
 }
@@ -364,7 +364,7 @@ NVML_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory
     ENTER_DEVICE(device, m);
     const struct device_shared *sh = shared_map();
     m->total = (uint64_t)config_get()->mem_mb << 20;
-    m->used = sh ? memory_taken(sh, (uint32_t)ordinal_of(device)) : 0;
+    m->used = sh ? gpu_memory_used(sh, (uint32_t)ordinal_of(device)) : 0;
     shared_unmap(sh);
     m->free = m->used < m->total ? m->total - m->used : 0;
     return NVML_SUCCESS;

@@ -10,7 +10,7 @@ struct condition *condition_make(struct sim_context *ctx, uint32_t initial, bool
     struct condition *c = handle_take_zero(&conditions);
     if (!c)
         return NULL;
-    atomic_store(&c->holders, 1);
+    atomic_store(&c->refs, 1);
     atomic_store(&c->value, initial);
     c->ctx = ctx;
     c->initial = initial;
@@ -24,14 +24,14 @@ struct condition *condition_find(uint64_t handle)
     return handle_find(&conditions, (const void *)(uintptr_t)handle);
 }
 
-void condition_hold(struct condition *c)
+void condition_get(struct condition *c)
 {
-    atomic_fetch_add(&c->holders, 1);
+    atomic_fetch_add(&c->refs, 1);
 }
 
 void condition_put(struct condition *c)
 {
-    if (atomic_fetch_sub(&c->holders, 1) == 1 && handle_retire(c))
+    if (atomic_fetch_sub(&c->refs, 1) == 1 && handle_retire(c))
         handle_give(&conditions, c);
 }
 

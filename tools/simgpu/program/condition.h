@@ -11,7 +11,7 @@
 
 struct condition {
     struct handle handle;
-    _Atomic int holders;
+    _Atomic int refs;
     struct sim_context *ctx;
     bool assigns; /* each launch begins with the default */
     uint32_t initial;
@@ -27,7 +27,7 @@ struct condition {
 
 /* All of these are thread safe. The caller holds the new condition once; NULL: too many. */
 struct condition *condition_make(struct sim_context *ctx, uint32_t initial, bool assigns);
-void condition_hold(struct condition *c);
+void condition_get(struct condition *c);
 void condition_put(struct condition *c);
 /* NULL if no live condition has this handle. */
 struct condition *condition_find(uint64_t handle);

@@ -24,8 +24,8 @@ enum phase { BEGIN, PACK, WAIT, UNPACK };
 
 static bool reaches(const struct work *w, const void *p, uint32_t words)
 {
-    return memory_reaches((CUdeviceptr)(uintptr_t)p, words * sizeof(uint32_t),
-                          (const void *)w->context);
+    return memory_reachable((CUdeviceptr)(uintptr_t)p, words * sizeof(uint32_t),
+                            (const void *)w->context);
 }
 
 static bool exchange_valid(const struct work *w, const struct exchange *k)
@@ -61,7 +61,7 @@ uint64_t exchange_step(struct work *w, uint64_t at_ns)
     (void)at_ns;
     if (!exchange_valid(w, k)) {
         w->step_error = CUDA_ERROR_ILLEGAL_ADDRESS;
-        return STEP_OVER;
+        return RUN_OVER;
     }
     switch ((enum phase)(*phase)++) {
     case BEGIN:
@@ -73,10 +73,10 @@ uint64_t exchange_step(struct work *w, uint64_t at_ns)
         if (arrived(k))
             return move_ns(k->edge);
         *phase = WAIT;
-        return STEP_POLL;
+        return RUN_POLL;
     case UNPACK:
         break;
     }
     memcpy(k->to, k->in, k->edge * sizeof(uint32_t));
-    return STEP_OVER;
+    return RUN_OVER;
 }

@@ -26,9 +26,9 @@ int launch_blocks_per_sm(const struct sim_function *f, const CUlaunchConfig *c)
     return function_blocks_per_sm(f, threads, c->sharedMemBytes);
 }
 
-static CUresult enter(CUfunction handle, struct sim_function **f)
+static CUresult function_arg(CUfunction handle, struct sim_function **f)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     *f = function_find(handle);
     return *f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -39,7 +39,7 @@ SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *ou
                                                                          unsigned int flags)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     if (!out || threads < 1 || flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
         return CUDA_ERROR_INVALID_VALUE;
     *out = function_blocks_per_sm(f, (uint64_t)threads, smem);
@@ -77,7 +77,7 @@ SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *bl
                                                               unsigned int flags)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     if (!grid || !block || limit < 0 ||
         flags & ~(unsigned int)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
         return CUDA_ERROR_INVALID_VALUE;
@@ -103,7 +103,7 @@ SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunct
                                                             int blocks, int threads)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     if (!out || blocks < 1 || threads < 1)
         return CUDA_ERROR_INVALID_VALUE;
     if (function_blocks_per_sm(f, (uint64_t)threads, 0) < blocks)
@@ -118,10 +118,10 @@ SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *out, CUfunct
 
 enum { CLUSTER_BLOCKS = 8 };
 
-SIM_TELL(cuOccupancyMaxPotentialClusterSize,
-         (int *out, CUfunction handle, const CUlaunchConfig *config), out, CLUSTER_BLOCKS,
-         struct sim_function *f;
-         TRY(enter(handle, &f)); TRY(config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))
+SIM_GETTER(cuOccupancyMaxPotentialClusterSize,
+           (int *out, CUfunction handle, const CUlaunchConfig *config), out, CLUSTER_BLOCKS,
+           struct sim_function *f;
+           TRY(function_arg(handle, &f)); TRY(config ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE))
 
 static uint64_t cluster_blocks(const CUlaunchConfig *c)
 {
@@ -136,7 +136,7 @@ SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int *out, CUfunction handle,
                                                  const CUlaunchConfig *c)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     if (!out || !c || (c->numAttrs && !c->attrs))
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t per_cluster = cluster_blocks(c);
@@ -209,7 +209,7 @@ static CUresult setting_set(struct sim_function *f, int ordinal, CUfunction_attr
 SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunction handle)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (setting_of(id) < 0)
@@ -221,12 +221,12 @@ SIM_EXPORT CUresult cuFuncGetAttribute(int *out, CUfunction_attribute id, CUfunc
 SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute id, int value)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     return setting_set(f, context_of(f)->ordinal, id, value);
 }
 
 /* A kernel has no context. Its attributes are set for each device. */
-static CUresult kernel_enter(CUkernel handle, CUdevice device, struct sim_function **f)
+static CUresult kernel_arg(CUkernel handle, CUdevice device, struct sim_function **f)
 {
     TRY(driver_ready());
     *f = function_find((CUfunction)(void *)handle);
@@ -241,7 +241,7 @@ SIM_EXPORT CUresult cuKernelGetAttribute(int *out, CUfunction_attribute id, CUke
                                          CUdevice device)
 {
     struct sim_function *f;
-    TRY(kernel_enter(kernel, device, &f));
+    TRY(kernel_arg(kernel, device, &f));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (setting_of(id) < 0)
@@ -254,7 +254,7 @@ SIM_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute id, int value, CUk
                                          CUdevice device)
 {
     struct sim_function *f;
-    TRY(kernel_enter(kernel, device, &f));
+    TRY(kernel_arg(kernel, device, &f));
     return setting_set(f, device, id, value);
 }
 
@@ -266,21 +266,21 @@ static CUresult hint_check(unsigned int value, unsigned int last)
 SIM_EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice device)
 {
     struct sim_function *f;
-    TRY(kernel_enter(kernel, device, &f));
+    TRY(kernel_arg(kernel, device, &f));
     return hint_check(config, CU_FUNC_CACHE_PREFER_EQUAL);
 }
 
 SIM_EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     return hint_check(config, CU_FUNC_CACHE_PREFER_EQUAL);
 }
 
 SIM_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     return hint_check(config, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
 }
 
@@ -289,7 +289,7 @@ SIM_EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig c
 SIM_EXPORT CUresult cuFuncGetModule(CUmodule *out, CUfunction handle)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (!f->module)
@@ -333,16 +333,16 @@ SIM_CALL(cuKernelGetParamInfo, (CUkernel kernel, size_t index, size_t *offset, s
          cuFuncGetParamInfo((CUfunction)(void *)kernel, index, offset, size))
 
 #if CUDA_VERSION >= 12040
-SIM_TELL(cuFuncIsLoaded, (CUfunctionLoadingState * out, CUfunction handle), out,
-         atomic_load(&f->loaded) ? CU_FUNCTION_LOADING_STATE_LOADED
-                                 : CU_FUNCTION_LOADING_STATE_UNLOADED,
-         struct sim_function *f;
-         TRY(enter(handle, &f)))
+SIM_GETTER(cuFuncIsLoaded, (CUfunctionLoadingState * out, CUfunction handle), out,
+           atomic_load(&f->loaded) ? CU_FUNCTION_LOADING_STATE_LOADED
+                                   : CU_FUNCTION_LOADING_STATE_UNLOADED,
+           struct sim_function *f;
+           TRY(function_arg(handle, &f)))
 
 SIM_EXPORT CUresult cuFuncLoad(CUfunction handle)
 {
     struct sim_function *f;
-    TRY(enter(handle, &f));
+    TRY(function_arg(handle, &f));
     function_load(f);
     return CUDA_SUCCESS;
 }

@@ -60,7 +60,8 @@ static bool words_valid(const struct work *w, const void *p, uint32_t n)
 {
     CUdeviceptr at = (CUdeviceptr)(uintptr_t)p;
     const struct sim_context *ctx = (const void *)w->context;
-    return n == 0 || (at % sizeof(uint32_t) == 0 && memory_reaches(at, n * sizeof(uint32_t), ctx));
+    return n == 0 ||
+           (at % sizeof(uint32_t) == 0 && memory_reachable(at, n * sizeof(uint32_t), ctx));
 }
 
 static uint64_t spin_cost(const void *packed)
@@ -149,15 +150,15 @@ static uint64_t await_mix_step(struct work *w, uint64_t at_ns)
     if (!words_valid(w, k->word, 1) ||
         (*mixing && mix_words(w, k->x, k->a, k->b, k->n) != CUDA_SUCCESS)) {
         w->step_error = CUDA_ERROR_ILLEGAL_ADDRESS;
-        return STEP_OVER;
+        return RUN_OVER;
     }
     *round += *mixing;
     *mixing = 0;
     if (*round >= k->rounds)
-        return STEP_OVER;
+        return RUN_OVER;
     uint32_t word = __atomic_load_n(k->word, __ATOMIC_ACQUIRE);
     if ((int32_t)(word - (uint32_t)*round - 1) < 0)
-        return STEP_POLL;
+        return RUN_POLL;
     *mixing = 1;
     return touch_cost_ns((uint64_t)k->n * 8);
 }
@@ -181,7 +182,7 @@ static CUresult count_condition_effect(struct work *w)
 static const struct kernel_model models[] = {
     {"spin", sizeof(uint64_t), .cost_ns = spin_cost},
     {"spin_word", sizeof(const uint64_t *), .cost_ns = spin_word_cost, .effect = spin_word_effect},
-    {"distance", sizeof(uint64_t), .slight = true, .cost_ns = spin_cost}, /* cutin's own */
+    {"distance", sizeof(uint64_t), .zero_sms = true, .cost_ns = spin_cost}, /* cutin's own */
     {"fill", sizeof(struct fill), TOUCHES(fill, 4), .effect = fill_effect},
     {"copy", COPY_PACKED, TOUCHES(copy, 8), .effect = copy_effect},
     {"axpy", sizeof(struct axpy), TOUCHES(axpy, 12), .effect = axpy_effect},

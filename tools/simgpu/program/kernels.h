@@ -10,7 +10,7 @@
 struct kernel_model {
     const char *name;
     size_t packed_bytes; /* of its parameters: with other parameters it is another kernel */
-    bool slight;         /* leaves its multiprocessor to other kernels */
+    bool zero_sms;       /* leaves its multiprocessor to other kernels */
     /* Its cost; NULL: the time for its bytes, word_bytes for each of the words whose number (32
      * bits) is the parameter at words_at. */
     uint64_t (*cost_ns)(const void *packed);

@@ -204,7 +204,7 @@ static void work_fill(const CUlaunchConfig *c, struct sim_function *f, void *pac
     w->cost_ns = model ? kernel_model_cost_ns(model, packed) : unknown_cost_ns(c, f);
     w->effect = model ? model->effect : NULL;
     w->step = model ? model->step : NULL;
-    w->slight = model && model->slight;
+    w->zero_sms = model && model->zero_sms;
     const unsigned int shape[] = {c->gridDimX,  c->gridDimY,  c->gridDimZ,      c->blockDimX,
                                   c->blockDimY, c->blockDimZ, c->sharedMemBytes};
     for (size_t i = 0; i < sizeof(shape) / sizeof(*shape); i++)
@@ -292,15 +292,15 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction f, void **params, voi
     struct sim_context *ctx;
     struct sim_stream *s;
     uint64_t start_ns = config_get()->null_mode ? 0 : sim_now_ns();
-    CUresult rc = context_enter(&ctx); /* any context will do, but there must be one */
+    CUresult rc = context_current_ok(&ctx); /* any context will do, but there must be one */
     if (rc == CUDA_SUCCESS)
-        rc = stream_enter(c->hStream, ptds, &ctx, &s);
+        rc = stream_arg(c->hStream, ptds, &ctx, &s);
     if (rc == CUDA_SUCCESS)
         rc = launch_in(ctx, s, c, f, params, extra);
     if (rc == CUDA_SUCCESS && c->numAttrs)
         rc = attribute_events(c, ptds);
     if (start_ns)
-        host_cost(start_ns, (uint64_t)config_get()->launch_ns);
+        host_spend(start_ns, (uint64_t)config_get()->launch_ns);
     if (rc == CUDA_SUCCESS && launch_blocks())
         rc = launch_wait(c->hStream, ptds);
     return rc;
@@ -369,7 +369,7 @@ SIM_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *lis
         KNOWN = CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |
                 CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC
     };
-    CUresult rc = context_enter(NULL);
+    CUresult rc = context_current_ok(NULL);
     if (rc == CUDA_SUCCESS && (!list || !count || count > (unsigned int)config_get()->devices ||
                                flags & ~(unsigned)KNOWN))
         rc = CUDA_ERROR_INVALID_VALUE;
@@ -382,7 +382,7 @@ SIM_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *lis
 
 static CUresult old_enter(CUfunction handle, struct sim_function **out)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     struct sim_function *f = function_find(handle);
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;

@@ -97,7 +97,7 @@ SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle)
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-static CUresult enter(CUlibrary handle, struct sim_library **l)
+static CUresult library_arg(CUlibrary handle, struct sim_library **l)
 {
     TRY(driver_ready());
     *l = library_find(handle);
@@ -107,40 +107,40 @@ static CUresult enter(CUlibrary handle, struct sim_library **l)
 SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name)
 {
     struct sim_library *l;
-    TRY(enter(handle, &l));
+    TRY(library_arg(handle, &l));
     return functions_get(l->kernels, l->image, name, (void *)out);
 }
 
-SIM_TELL(cuLibraryGetKernelCount, (unsigned int *out, CUlibrary handle), out,
-         (unsigned int)l->image->entry_count, struct sim_library *l;
-         TRY(enter(handle, &l)))
+SIM_GETTER(cuLibraryGetKernelCount, (unsigned int *out, CUlibrary handle), out,
+           (unsigned int)l->image->entry_count, struct sim_library *l;
+           TRY(library_arg(handle, &l)))
 
 CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CUlibrary handle);
 SIM_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CUlibrary handle)
 {
     struct sim_library *l;
-    TRY(enter(handle, &l));
+    TRY(library_arg(handle, &l));
     return functions_list(l->kernels, l->image, (void *)out, count);
 }
 
-static CUresult kernel_enter(CUkernel handle, struct sim_function **f)
+static CUresult kernel_arg(CUkernel handle, struct sim_function **f)
 {
     TRY(driver_ready());
     *f = function_find((CUfunction)(void *)handle);
     return *f && (*f)->library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-SIM_TELL(cuKernelGetLibrary, (CUlibrary * out, CUkernel handle), out, (CUlibrary)(void *)f->library,
-         struct sim_function *f;
-         TRY(kernel_enter(handle, &f)))
+SIM_GETTER(cuKernelGetLibrary, (CUlibrary * out, CUkernel handle), out,
+           (CUlibrary)(void *)f->library, struct sim_function *f;
+           TRY(kernel_arg(handle, &f)))
 
 /* ---- in the current context ------------------------------------------------------------------ */
 
 static CUresult instance(struct sim_library *l, struct sim_module **out)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
-    HOLD(&instance_lock);
+    TRY(context_current_ok(&ctx));
+    SCOPED_LOCK(&instance_lock);
     *out = module_newest(ctx, l);
     return *out ? CUDA_SUCCESS : module_make(ctx, l->image, l, out);
 }
@@ -149,7 +149,7 @@ SIM_EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle)
 {
     struct sim_library *l;
     struct sim_module *m;
-    TRY(enter(handle, &l));
+    TRY(library_arg(handle, &l));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(instance(l, &m));
@@ -161,7 +161,7 @@ SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
 {
     struct sim_function *f;
     struct sim_module *m;
-    TRY(kernel_enter(handle, &f));
+    TRY(kernel_arg(handle, &f));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(instance(f->library, &m));
@@ -169,10 +169,10 @@ SIM_EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
     return CUDA_SUCCESS;
 }
 
-static CUresult global_enter(const CUdeviceptr *at, const size_t *bytes, CUlibrary handle,
-                             const char *name, struct sim_library **l)
+static CUresult global_arg(const CUdeviceptr *at, const size_t *bytes, CUlibrary handle,
+                           const char *name, struct sim_library **l)
 {
-    TRY(enter(handle, l));
+    TRY(library_arg(handle, l));
     return !name || (!at && !bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -181,7 +181,7 @@ SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *at, size_t *bytes, CUlibrary
 {
     struct sim_library *l;
     struct sim_module *m;
-    TRY(global_enter(at, bytes, handle, name, &l));
+    TRY(global_arg(at, bytes, handle, name, &l));
     TRY(instance(l, &m));
     return global_find(m->image, m->globals, name, at, bytes);
 }
@@ -191,14 +191,14 @@ SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *at, size_t *bytes, CUlibrar
                                         const char *name)
 {
     struct sim_library *l;
-    TRY(global_enter(at, bytes, handle, name, &l));
+    TRY(global_arg(at, bytes, handle, name, &l));
     return global_find(l->image, l->managed, name, at, bytes);
 }
 
 SIM_EXPORT CUresult cuLibraryGetUnifiedFunction(void **out, CUlibrary handle, const char *symbol)
 {
     struct sim_library *l;
-    TRY(enter(handle, &l));
+    TRY(library_arg(handle, &l));
     if (!out || !symbol)
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_ERROR_NOT_FOUND;

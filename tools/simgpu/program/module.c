@@ -66,7 +66,7 @@ void function_load(struct sim_function *f)
 {
     if (!atomic_load_explicit(&f->loaded, memory_order_relaxed) &&
         !atomic_exchange(&f->loaded, true))
-        host_cost(sim_now_ns(), (uint64_t)config_get()->load_us * 1000);
+        host_spend(sim_now_ns(), (uint64_t)config_get()->load_us * 1000);
 }
 
 static struct sim_function *function_make(const struct image_entry *entry, struct sim_module *m,
@@ -151,7 +151,7 @@ CUresult image_open(const void *data, const char *path, struct image **out)
 
 struct image *image_share(struct image *image)
 {
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     image->users++;
     return image;
 }
@@ -234,7 +234,7 @@ CUresult module_make(struct sim_context *ctx, struct image *image, struct sim_li
         module_free(m);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     DL_PREPEND(all, m);
     handle_publish(m);
     *out = m;
@@ -258,7 +258,7 @@ static CUresult module_end(struct sim_module *m)
 
 struct sim_module *module_newest(const struct sim_context *ctx, const struct sim_library *library)
 {
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct sim_module *m = all;
     while (m && ((ctx && m->context != ctx) || (library && m->library != library)))
         m = m->next;
@@ -304,7 +304,7 @@ static CUresult load(CUmodule *out, const void *data, const char *path)
     struct sim_context *ctx;
     struct image *image;
     struct sim_module *m;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     TRY(out ? image_open(data, path, &image) : CUDA_ERROR_INVALID_VALUE);
     CUresult rc = module_make(ctx, image, NULL, &m);
     image_unshare(image);
@@ -327,17 +327,18 @@ SIM_ALIAS(cuModuleLoadFatBinary, (CUmodule * out, const void *image), cuModuleLo
 
 SIM_EXPORT CUresult cuModuleUnload(CUmodule handle)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     struct sim_module *m = module_find(handle);
     return m && !m->library ? module_end(m) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-SIM_TELL(cuModuleGetLoadingMode, (CUmoduleLoadingMode * out), out,
-         loading_is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING, TRY(driver_ready()))
+SIM_GETTER(cuModuleGetLoadingMode, (CUmoduleLoadingMode * out), out,
+           loading_is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING,
+           TRY(driver_ready()))
 
-static CUresult enter(CUmodule handle, struct sim_module **m)
+static CUresult module_arg(CUmodule handle, struct sim_module **m)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     *m = module_find(handle);
     return *m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -345,7 +346,7 @@ static CUresult enter(CUmodule handle, struct sim_module **m)
 SIM_EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name)
 {
     struct sim_module *m;
-    TRY(enter(handle, &m));
+    TRY(module_arg(handle, &m));
     return functions_get(m->functions, m->image, name, out);
 }
 
@@ -353,7 +354,7 @@ SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *at, size_t *bytes, CUmodul
                                          const char *name)
 {
     struct sim_module *m;
-    TRY(enter(handle, &m));
+    TRY(module_arg(handle, &m));
     if (!name || (!at && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
     return global_find(m->image, m->globals, name, at, bytes);
@@ -366,15 +367,15 @@ SIM_BODY(cuModuleGetGlobal,
              ? CUDA_ERROR_NOT_SUPPORTED
              : CUDA_ERROR_INVALID_VALUE)
 
-SIM_TELL(cuModuleGetFunctionCount, (unsigned int *out, CUmodule handle), out,
-         (unsigned int)m->image->entry_count, struct sim_module *m;
-         TRY(enter(handle, &m)))
+SIM_GETTER(cuModuleGetFunctionCount, (unsigned int *out, CUmodule handle), out,
+           (unsigned int)m->image->entry_count, struct sim_module *m;
+           TRY(module_arg(handle, &m)))
 
 CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle);
 SIM_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count, CUmodule handle)
 {
     struct sim_module *m;
-    TRY(enter(handle, &m));
+    TRY(module_arg(handle, &m));
     return functions_list(m->functions, m->image, out, count);
 }
 
@@ -383,7 +384,7 @@ SIM_EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int cou
 SIM_EXPORT CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values,
                                     CUlinkState *out)
 {
-    TRY(context_enter(NULL));
+    TRY(context_current_ok(NULL));
     if (!out || (count && (!options || !values)))
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned int i = 0; i < count; i++)

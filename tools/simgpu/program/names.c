@@ -34,7 +34,7 @@ static struct name *name_new(const char *text, size_t length)
 const char *name_keep(const char *text, size_t length)
 {
     struct name **bucket = &buckets[bucket_of(text, length)];
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct name *n = *bucket;
     while (n && (n->length != length || memcmp(n->text, text, length) != 0))
         n = n->next;

@@ -25,7 +25,7 @@ struct state {
 
 static bool reaches(const struct work *w, const volatile void *p, uint64_t bytes)
 {
-    return memory_reaches((CUdeviceptr)(uintptr_t)p, bytes, (const void *)w->context);
+    return memory_reachable((CUdeviceptr)(uintptr_t)p, bytes, (const void *)w->context);
 }
 
 static bool storage_valid(const struct work *w, const struct storage *s)
@@ -75,7 +75,7 @@ static bool round_run(struct state *state, const struct kernel *k, warp_step *st
 static uint64_t fail(struct work *w, CUresult error)
 {
     w->step_error = error;
-    return STEP_OVER;
+    return RUN_OVER;
 }
 
 static uint64_t kernel_step(struct work *w, warp_step *step)
@@ -93,7 +93,7 @@ static uint64_t kernel_step(struct work *w, warp_step *step)
         rounds++;
     if (rounds)
         return rounds * ROUND_NS;
-    return state->over < state->count ? STEP_POLL : STEP_OVER;
+    return state->over < state->count ? RUN_POLL : RUN_OVER;
 }
 
 uint64_t storage_search_step(struct work *w, uint64_t at_ns)

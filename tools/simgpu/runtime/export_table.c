@@ -166,9 +166,9 @@ static CUresult validity(uint32_t version, uint64_t unix_seconds, uint64_t answe
     for (int i = 0; i < count; i++) {
         struct validity_device *d = &devices[i];
         cuDeviceGetUuid_v2((CUuuid *)d->uuid, i);
-        d->pci_domain = attribute_of(i, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
-        d->pci_bus = attribute_of(i, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
-        d->pci_device = attribute_of(i, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+        d->pci_domain = attribute_or_zero(i, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+        d->pci_bus = attribute_or_zero(i, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+        d->pci_device = attribute_or_zero(i, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
     }
     validity_answer(&question, devices, count, answer);
     return CUDA_SUCCESS;

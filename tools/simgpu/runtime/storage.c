@@ -39,7 +39,7 @@ CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *
     struct value *new = malloc(sizeof(*new));
     if (!new)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct value **at = value_find(ctx, key), *old = *at;
     *new = (struct value){ctx, key, value, destructor, old ? old->next : NULL};
     *at = new;
@@ -50,7 +50,7 @@ CUresult storage_put(CUcontext ctx, void *key, void *value, storage_destructor *
 CUresult storage_delete(CUcontext ctx, void *key)
 {
     TRY(context_named(&ctx));
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct value **at = value_find(ctx, key), *old = *at;
     if (old)
         *at = old->next;
@@ -63,7 +63,7 @@ CUresult storage_get(void **value, CUcontext ctx, void *key)
     TRY(context_named(&ctx));
     if (!value)
         return CUDA_ERROR_INVALID_VALUE;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct value *found = *value_find(ctx, key);
     if (found)
         *value = found->value;
@@ -72,7 +72,7 @@ CUresult storage_get(void **value, CUcontext ctx, void *key)
 
 static struct value *value_take(CUcontext ctx)
 {
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     struct value **at = &values;
     while (*at && (*at)->ctx != ctx)
         at = &(*at)->next;

@@ -60,7 +60,7 @@ static CUresult context_wait(struct sim_context *ctx, CUevent event)
     streams_of(ctx, &all);
     for (size_t i = 0; rc == CUDA_SUCCESS && i < all.count; i++)
         if (at.stream != stream_tail(all.at[i]).stream) {
-            rc = work_submit_after(all.at[i], &w, &at, 1, NULL);
+            rc = work_submit_raw(all.at[i], &w, &at, 1, NULL);
             rc = rc == CUDA_ERROR_INVALID_HANDLE ? CUDA_SUCCESS : rc;
         }
     return rc;

@@ -48,12 +48,12 @@ static struct {
     struct device device;
     _Atomic bool stopping;
     _Atomic bool stopped;
-    _Atomic(struct sim_stream *) lanes[DEVICE_STREAMS];
+    _Atomic(struct sim_stream *) by_id[DEVICE_STREAMS];
     /* what only the engine thread uses */
     struct finished *finished;
     struct waiting waiting[DEVICE_STREAMS]; /* at most the head of each stream */
     size_t finished_count, finished_room, waiting_count;
-    uint64_t looked_ns;
+    uint64_t liveness_at_ns;
 } engine = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 uint64_t sim_now_ns(void)
@@ -63,7 +63,7 @@ uint64_t sim_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void host_cost(uint64_t start_ns, uint64_t ns)
+void host_spend(uint64_t start_ns, uint64_t ns)
 {
     enum { LONG_NS = 200000, S = 1000000000 };
     if (ns > LONG_NS) /* sleeping leaves the processor to other threads */
@@ -78,7 +78,7 @@ struct device *engine_device(void)
     return &engine.device;
 }
 
-uint64_t device_begin(void)
+uint64_t device_lock_now(void)
 {
     device_lock(&engine.device);
     uint64_t now = sim_now_ns();
@@ -86,7 +86,7 @@ uint64_t device_begin(void)
     return now;
 }
 
-void device_end(uint64_t now)
+void device_unlock_at(uint64_t now)
 {
     device_advance(&engine.device, now);
     device_unlock(&engine.device);
@@ -97,30 +97,30 @@ bool engine_stopped(void)
     return atomic_load_explicit(&engine.stopping, memory_order_relaxed);
 }
 
-/* ---- lanes ----------------------------------------------------------------------------------- */
+/* ---- by_id ----------------------------------------------------------------------------------- */
 
-struct sim_stream *engine_lane(uint32_t device_stream)
+struct sim_stream *engine_stream(uint32_t device_stream)
 {
-    struct sim_stream *s = atomic_load(&engine.lanes[device_stream % DEVICE_STREAMS]);
+    struct sim_stream *s = atomic_load(&engine.by_id[device_stream % DEVICE_STREAMS]);
     return s && atomic_load(&s->device_stream) == device_stream ? s : NULL;
 }
 
 /* In null mode there is no device. The ids are the process's own. */
-static uint32_t lane_invent(struct sim_stream *s)
+static uint32_t stream_id_invent(struct sim_stream *s)
 {
     static _Atomic uint32_t generation = 1;
     for (uint32_t i = 0; i < DEVICE_STREAMS; i++) {
         struct sim_stream *none = NULL;
-        if (atomic_compare_exchange_strong(&engine.lanes[i], &none, s))
+        if (atomic_compare_exchange_strong(&engine.by_id[i], &none, s))
             return atomic_fetch_add(&generation, 1) * DEVICE_STREAMS + i;
     }
     return 0;
 }
 
-bool engine_lane_open(struct sim_stream *s)
+bool engine_stream_open(struct sim_stream *s)
 {
     if (config_get()->null_mode) {
-        atomic_store(&s->device_stream, lane_invent(s));
+        atomic_store(&s->device_stream, stream_id_invent(s));
         return atomic_load(&s->device_stream) != 0;
     }
     device_lock(&engine.device);
@@ -128,23 +128,23 @@ bool engine_lane_open(struct sim_stream *s)
     if (id) {
         device_stream(&engine.device, id)->queue = s->queue;
         atomic_store(&s->device_stream, id);
-        atomic_store(&engine.lanes[id % DEVICE_STREAMS], s);
+        atomic_store(&engine.by_id[id % DEVICE_STREAMS], s);
     }
     device_unlock(&engine.device);
     return id != 0;
 }
 
-void engine_lane_close(struct sim_stream *s)
+void engine_stream_close(struct sim_stream *s)
 {
     struct sim_stream *mine = s;
     uint32_t id = atomic_exchange(&s->device_stream, 0);
     if (config_get()->null_mode) {
-        atomic_store(&engine.lanes[id % DEVICE_STREAMS], NULL);
+        atomic_store(&engine.by_id[id % DEVICE_STREAMS], NULL);
         return;
     }
     device_lock(&engine.device);
     /* The context may have gone meanwhile, and the device's stream may be another one's by now. */
-    atomic_compare_exchange_strong(&engine.lanes[id % DEVICE_STREAMS], &mine, NULL);
+    atomic_compare_exchange_strong(&engine.by_id[id % DEVICE_STREAMS], &mine, NULL);
     device_stream_close(&engine.device, id);
     device_unlock(&engine.device);
 }
@@ -157,9 +157,9 @@ static void context_raise(struct sim_context *ctx, CUresult error)
     context_fail(ctx, error);
     if (config_get()->null_mode || !ctx->device_context || engine_stopped())
         return;
-    uint64_t now = device_begin();
+    uint64_t now = device_lock_now();
     device_context_abort(&engine.device, ctx->device_context);
-    device_end(now);
+    device_unlock_at(now);
 }
 
 static bool work_runs(const struct work *w, const struct sim_context *ctx)
@@ -261,7 +261,7 @@ static void collect(uint64_t now)
     struct device_shared *sh = engine.device.shared;
     for (uint32_t i = 0; i < sh->streams_used; i++) {
         struct device_stream *ds = &sh->streams[i];
-        struct sim_stream *s = atomic_load(&engine.lanes[i]);
+        struct sim_stream *s = atomic_load(&engine.by_id[i]);
         if (!ds->id || ds->client != engine.device.client || !s)
             continue;
         collect_done(ds, s);
@@ -335,12 +335,12 @@ static uint64_t waits_due(uint64_t now)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static void neighbours_look(uint64_t now)
+static void neighbours_reap(uint64_t now)
 {
-    if (now - engine.looked_ns < LIVENESS_NS)
+    if (now - engine.liveness_at_ns < LIVENESS_NS)
         return;
-    engine.looked_ns = now;
-    if (device_bury(&engine.device))
+    engine.liveness_at_ns = now;
+    if (device_reap_dead(&engine.device))
         device_advance(&engine.device, now);
 }
 
@@ -353,7 +353,7 @@ static uint64_t sleep_plan(uint64_t now, size_t waits_before)
     uint64_t due = device_due(&engine.device, engine.device.client);
     uint64_t poll = waits_due(now);
     due = poll < due ? poll : due;
-    if (device_shared_now(&engine.device) && now + LIVENESS_NS < due)
+    if (device_has_others(&engine.device) && now + LIVENESS_NS < due)
         due = now + LIVENESS_NS;
     return due > now ? due : 0;
 }
@@ -371,12 +371,12 @@ static void engine_pass(struct device_client *self)
     residents_step();
     device_lock(&engine.device);
     uint64_t now = sim_now_ns();
-    residents_go_on(&engine.device);
+    residents_resume(&engine.device);
     waits_resolve(true, now);
     device_advance(&engine.device, now);
     waits_resolve(false, now);
     device_advance(&engine.device, now);
-    neighbours_look(now);
+    neighbours_reap(now);
     waits_prune();
     size_t waits_before = engine.waiting_count;
     collect(now);
@@ -386,15 +386,15 @@ static void engine_pass(struct device_client *self)
     device_unlock(&engine.device);
     finished_run_all();
     hosts_dispatch();
-    uint64_t late = late_run(now);
+    uint64_t late = late_flush(now);
     until = late < until ? late : until;
     if (until) /* a process that made something due earlier since then has changed `wake` */
         engine_sleep(self, seen, until);
 }
 
-static void started(enum engine_state state, CUresult result)
+static void set_state(enum engine_state state, CUresult result)
 {
-    HOLD(&engine.lock);
+    SCOPED_LOCK(&engine.lock);
     engine.state = state;
     engine.result = result;
     pthread_cond_broadcast(&engine.changed);
@@ -410,7 +410,7 @@ static int devices_join(void)
         .switch_ns = (uint64_t)c->switch_us * 1000u,
         .memory_percent = (uint32_t)c->memory_percent,
         .link_percent = (uint32_t)c->link_percent,
-        .waits_keep_turn = !c->acquire_yields,
+        .waits_keep_slices = !c->acquire_yields,
     };
     char name[128];
     snprintf(name, sizeof(name), "/simgpu-%u-%s", (unsigned int)getuid(), c->id);
@@ -426,11 +426,11 @@ static void *engine_main(void *unused)
     prctl(PR_SET_NAME, "simgpu");
     prctl(PR_SET_TIMERSLACK, 1);
     if (devices_join() < 0) {
-        started(ENGINE_FAILED, CUDA_ERROR_OPERATING_SYSTEM);
+        set_state(ENGINE_FAILED, CUDA_ERROR_OPERATING_SYSTEM);
         return NULL;
     }
     struct device_client *self = &engine.device.shared->clients[engine.device.client];
-    started(ENGINE_ON, CUDA_SUCCESS);
+    set_state(ENGINE_ON, CUDA_SUCCESS);
     while (!atomic_load(&engine.stopping))
         engine_pass(self);
     device_close(&engine.device, STOP_PATIENCE_MS * 1000000u);
@@ -462,7 +462,7 @@ CUresult engine_start(void)
 {
     if (config_get()->null_mode)
         return CUDA_SUCCESS;
-    HOLD(&engine.lock);
+    SCOPED_LOCK(&engine.lock);
     if (engine.state == ENGINE_OFF || engine.state == ENGINE_FAILED) {
         engine.state = ENGINE_STARTING;
         engine.pid = getpid();
@@ -483,7 +483,7 @@ static void engine_wake(void)
     syscall(SYS_futex, &self->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void engine_look(void)
+void engine_kick(void)
 {
     if (!engine_stopped())
         engine_wake();
@@ -513,7 +513,7 @@ static struct {
 
 static struct item *callback_pop(void)
 {
-    HOLD(&callbacks.lock);
+    SCOPED_LOCK(&callbacks.lock);
     while (!callbacks.first)
         pthread_cond_wait(&callbacks.more, &callbacks.lock);
     struct item *item = callbacks.first;
@@ -531,9 +531,9 @@ static void callback_run(struct item *item)
         context_raise(ctx, rc);
     if (engine_stopped())
         return;
-    uint64_t now = device_begin();
+    uint64_t now = device_lock_now();
     device_resolve(&engine.device, id, item->seq, now);
-    device_end(now);
+    device_unlock_at(now);
 }
 
 static void *callback_main(void *unused)
@@ -547,7 +547,7 @@ static void *callback_main(void *unused)
 
 void callback_push(struct item *item)
 {
-    HOLD(&callbacks.lock);
+    SCOPED_LOCK(&callbacks.lock);
     if (!callbacks.running)
         callbacks.running = engine_thread_start(callback_main, NULL) == 0;
     item->next = NULL;

@@ -33,7 +33,7 @@ struct sim_event *event_make(struct sim_context *ctx, unsigned int flags)
     e->context = ctx;
     e->flags = flags;
     e->users = 1;
-    e->records = e->reached = e->reached_ns = 0;
+    e->records = e->reached = e->reached_at_ns = 0;
     e->at = (struct point){0, 0};
     e->capture_mark = NULL;
     e->shared = NULL;
@@ -57,7 +57,7 @@ SIM_EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
     enum { KNOWN = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS };
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!out || flags & ~(unsigned int)KNOWN)
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
@@ -92,10 +92,10 @@ static CUresult record_effect(struct work *w)
 {
     struct sim_event *e = w->args.ptr[0];
     uint64_t record = w->args.u64[1];
-    HOLD(&e->lock);
+    SCOPED_LOCK(&e->lock);
     if (record > e->reached) {
         e->reached = record;
-        e->reached_ns = w->end_ns;
+        e->reached_at_ns = w->end_ns;
     }
     return CUDA_SUCCESS;
 }
@@ -105,10 +105,10 @@ static void work_drop(struct work *w)
     event_release(w->args.ptr[0]);
 }
 
-static void work_hold(struct work *w)
+static void work_retain(struct work *w)
 {
     struct sim_event *e = w->args.ptr[0];
-    HOLD(&e->lock);
+    SCOPED_LOCK(&e->lock);
     e->users++;
 }
 
@@ -116,11 +116,12 @@ static void work_hold(struct work *w)
 static void event_prepare(struct sim_event *e, CUgraphNodeType type, struct work *w)
 {
     bool record = type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-    *w = (struct work){.kind = WORK_MARK, .drop = work_drop, .hold = work_hold, .node_type = type};
+    *w = (struct work){
+        .kind = WORK_MARK, .drop = work_drop, .retain = work_retain, .node_type = type};
     w->name = record ? "event_record" : "event_wait";
     w->effect = record ? record_effect : NULL;
     w->args.ptr[0] = e;
-    work_hold(w);
+    work_retain(w);
 }
 
 /* ---- record ---------------------------------------------------------------------------------- */
@@ -135,8 +136,8 @@ static CUresult record_in(struct sim_event *e, struct sim_stream *s, const struc
     pthread_mutex_lock(&e->lock);
     w.args.u64[1] = ++e->records;
     pthread_mutex_unlock(&e->lock);
-    TRY(after ? work_submit_after(s, &w, after, n, at) : work_submit_stream(s, &w, at));
-    HOLD(&e->lock);
+    TRY(after ? work_submit_raw(s, &w, after, n, at) : work_submit_stream(s, &w, at));
+    SCOPED_LOCK(&e->lock);
     if (w.args.u64[1] != e->records)
         return CUDA_SUCCESS;
     e->at = *at;
@@ -168,13 +169,13 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
     struct sim_context *ctx;
     struct sim_stream *s;
     struct point at;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     struct sim_event *e = event_find(handle);
     if (!e)
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags & ~(unsigned int)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    TRY(stream_enter(stream, ptds, &ctx, &s));
+    TRY(stream_arg(stream, ptds, &ctx, &s));
     if (context_base(e->context) != context_base(ctx))
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags & CU_EVENT_RECORD_EXTERNAL)
@@ -185,7 +186,7 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
         capture_event_forget(&e->capture_mark);
     CUresult rc = record_in(e, s, NULL, 0, &at);
     if (config_get()->event_ns)
-        host_cost(sim_now_ns(), (uint64_t)config_get()->event_ns);
+        host_spend(sim_now_ns(), (uint64_t)config_get()->event_ns);
     return rc;
 }
 
@@ -194,21 +195,21 @@ static CUresult event_record(CUevent handle, CUstream stream, unsigned int flags
 /* The point of the last record, of whichever process; stream 0 if it was never recorded. */
 static struct point event_point(struct sim_event *e)
 {
-    HOLD(&e->lock);
+    SCOPED_LOCK(&e->lock);
     return e->shared ? event_shared_point(e) : e->at;
 }
 
-static bool elsewhere_done(struct work *w)
+static bool foreign_done(struct work *w)
 {
     return point_done((struct point){(uint32_t)w->args.u64[0], w->args.u64[1]});
 }
 
 struct work event_wait_work(struct point at)
 {
-    bool elsewhere = point_elsewhere(at);
+    bool elsewhere = point_foreign_pending(at);
     struct work w = {.kind = elsewhere ? WORK_WAIT : WORK_MARK,
                      .name = "event_wait",
-                     .poll = elsewhere ? elsewhere_done : NULL,
+                     .poll = elsewhere ? foreign_done : NULL,
                      .node_type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
     w.args.u64[0] = at.stream;
     w.args.u64[1] = at.seq;
@@ -227,7 +228,7 @@ CUresult event_last_point(CUevent handle, struct point *out)
 static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int flags, bool ptds)
 {
     struct sim_stream *s;
-    TRY(stream_enter(stream, ptds, NULL, &s));
+    TRY(stream_arg(stream, ptds, NULL, &s));
     struct sim_event *e = event_find(handle);
     if (!e)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -243,13 +244,13 @@ static CUresult stream_wait_event(CUstream stream, CUevent handle, unsigned int 
     if (point_done(at) || at.stream == stream_tail(s).stream)
         return CUDA_SUCCESS;
     struct work w = event_wait_work(at);
-    return work_submit_after(s, &w, &at, 1, NULL);
+    return work_submit_raw(s, &w, &at, 1, NULL);
 }
 
 /* ---- query and time -------------------------------------------------------------------------- */
 
 /* Common to query and synchronise: finds the event, and asks whether a capture forbids this. */
-static CUresult event_enter(CUevent handle, struct sim_event **out)
+static CUresult event_arg(CUevent handle, struct sim_event **out)
 {
     TRY(driver_ready());
     struct sim_event *e = *out = event_find(handle);
@@ -262,17 +263,18 @@ static CUresult event_enter(CUevent handle, struct sim_event **out)
 SIM_EXPORT CUresult cuEventQuery(CUevent handle)
 {
     struct sim_event *e;
-    TRY(event_enter(handle, &e));
+    TRY(event_arg(handle, &e));
     TRY(capture_forbids_unsafe());
-    return point_done_now(event_point(e)) ? atomic_load(&e->context->error) : CUDA_ERROR_NOT_READY;
+    return point_done_by_device(event_point(e)) ? atomic_load(&e->context->error)
+                                                : CUDA_ERROR_NOT_READY;
 }
 
 SIM_EXPORT CUresult cuEventSynchronize(CUevent handle)
 {
     struct sim_event *e;
-    TRY(event_enter(handle, &e));
+    TRY(event_arg(handle, &e));
     TRY(capture_forbids_unsafe());
-    return pools_settle(point_wait(e->context, event_point(e)));
+    return pools_trim(point_wait(e->context, event_point(e)));
 }
 
 /* CUDA_ERROR_INVALID_HANDLE if it has no time, CUDA_ERROR_NOT_READY before it is reached. */
@@ -282,7 +284,7 @@ static CUresult event_time(struct sim_event *e, uint64_t *ns)
         return CUDA_ERROR_INVALID_HANDLE;
     pthread_mutex_lock(&e->lock);
     bool reached = e->reached == e->records, recorded = e->records > 0;
-    *ns = e->reached_ns;
+    *ns = e->reached_at_ns;
     pthread_mutex_unlock(&e->lock);
     if (!recorded)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -293,8 +295,8 @@ SIM_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to)
 {
     struct sim_event *a, *b;
     uint64_t start = 0, end = 0;
-    TRY(event_enter(from, &a));
-    TRY(event_enter(to, &b));
+    TRY(event_arg(from, &a));
+    TRY(event_arg(to, &b));
     if (!ms)
         return CUDA_ERROR_INVALID_VALUE;
     if (context_base(a->context) != context_base(b->context))

@@ -19,7 +19,7 @@ struct sim_event {
     unsigned int users; /* the handle, and the records on their way */
     uint64_t records;   /* how often recorded */
     uint64_t reached;   /* the last record that was reached */
-    uint64_t reached_ns;
+    uint64_t reached_at_ns;
     struct point at;          /* the last record of this process */
     _Atomic uint64_t *shared; /* event_ipc.c: the last record of any process; NULL: not shared */
     bool imported;

@@ -46,7 +46,7 @@ static bool words_make(void)
 
 bool event_share(struct sim_event *e)
 {
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     bool room = words_make() && (unused_count || used < WORDS);
     if (room)
         e->shared = &words[unused_count ? unused[--unused_count] : used++];
@@ -135,7 +135,7 @@ SIM_EXPORT CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
 {
     struct sim_context *ctx;
     CUresult rc;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     struct event_handle h;

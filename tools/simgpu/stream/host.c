@@ -62,7 +62,7 @@ static CUresult add_callback(CUstream stream, CUstreamCallback fn, void *data, u
     struct sim_stream *s;
     if (!fn || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    TRY(stream_enter(stream, ptds, NULL, &s));
+    TRY(stream_arg(stream, ptds, NULL, &s));
     TRY(capture_forbids_stream(s)); /* a graph cannot hold a callback */
     w.args.ptr[0] = *(void **)&fn;
     w.args.ptr[1] = data;

@@ -37,24 +37,24 @@ void late_store(void *at, size_t bytes, uint64_t value, uint64_t due_ns)
         store(at, bytes, value);
         return;
     }
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     if (count == ROOM)
         first_store();
     late[(first + count) % ROOM] = (struct late){at, bytes, value, due_ns};
     count++;
 }
 
-uint64_t late_run(uint64_t now_ns)
+uint64_t late_flush(uint64_t now_ns)
 {
     if (!count)
         return UINT64_MAX;
-    HOLD(&lock);
+    SCOPED_LOCK(&lock);
     while (count && late[first].due_ns <= now_ns)
         first_store();
     return count ? late[first].due_ns : UINT64_MAX;
 }
 
-void late_reach(const void *at)
+void late_flush_for(const void *at)
 {
     bool there = false;
     if (!count)
@@ -64,5 +64,5 @@ void late_reach(const void *at)
         there |= late[(first + i) % ROOM].at == at;
     pthread_mutex_unlock(&lock);
     if (there)
-        late_run(UINT64_MAX);
+        late_flush(UINT64_MAX);
 }

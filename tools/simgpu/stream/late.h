@@ -12,8 +12,8 @@
 /* The value, of 4 or 8 bytes, will be visible at `due_ns`; 0: now. */
 void late_store(void *at, size_t bytes, uint64_t value, uint64_t due_ns);
 /* Makes visible what is due at `now_ns`; UINT64_MAX: all. Returns when the next one is due. */
-uint64_t late_run(uint64_t now_ns);
+uint64_t late_flush(uint64_t now_ns);
 /* The device reads that address, and sees its own writes. */
-void late_reach(const void *at);
+void late_flush_for(const void *at);
 
 #endif

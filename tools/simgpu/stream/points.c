@@ -15,30 +15,30 @@
 
 enum { WAIT_STEP_NS = 100000000 };
 
-bool point_elsewhere(struct point p)
+bool point_foreign_pending(struct point p)
 {
-    return p.stream && !engine_lane(p.stream) && !config_get()->null_mode &&
+    return p.stream && !engine_stream(p.stream) && !config_get()->null_mode &&
            engine_device()->shared &&
-           !device_completed(engine_device(), (struct op_point){p.stream, (uint32_t)p.seq});
+           !device_point_done(engine_device(), (struct op_point){p.stream, (uint32_t)p.seq});
 }
 
 static bool point_passed(struct point p)
 {
-    struct sim_stream *s = p.stream ? engine_lane(p.stream) : NULL;
-    return s ? atomic_load(&s->completed) >= p.seq : !point_elsewhere(p);
+    struct sim_stream *s = p.stream ? engine_stream(p.stream) : NULL;
+    return s ? atomic_load(&s->completed) >= p.seq : !point_foreign_pending(p);
 }
 
 /* A caller that learns that something is complete also sees what was written until then. */
-static bool told(bool done)
+static bool flush_if(bool done)
 {
     if (done)
-        late_run(UINT64_MAX);
+        late_flush(UINT64_MAX);
     return done;
 }
 
 bool point_done(struct point p)
 {
-    return told(point_passed(p));
+    return flush_if(point_passed(p));
 }
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t seen, long timeout_ns)
@@ -77,22 +77,22 @@ static CUresult context_result(struct sim_context *ctx)
 }
 
 /* Another process's works do not wake this process, so it polls. */
-static void wait_elsewhere(struct point p)
+static void wait_foreign(struct point p)
 {
     struct timespec step = {0, (long)config_get()->poll_us * 1000};
-    while (point_elsewhere(p) && !engine_stopped())
+    while (point_foreign_pending(p) && !engine_stopped())
         nanosleep(&step, NULL);
 }
 
 CUresult point_wait(struct sim_context *ctx, struct point p)
 {
-    struct sim_stream *s = p.stream ? engine_lane(p.stream) : NULL;
+    struct sim_stream *s = p.stream ? engine_stream(p.stream) : NULL;
     if (point_done(p))
         return context_result(ctx);
-    if (callback_thread())
+    if (on_callback_thread())
         return CUDA_ERROR_NOT_PERMITTED;
     if (!s)
-        wait_elsewhere(p);
+        wait_foreign(p);
     while (s) {
         uint32_t seen = atomic_load(&s->tick);
         stream_want(s, p.seq);
@@ -106,20 +106,21 @@ CUresult point_wait(struct sim_context *ctx, struct point p)
 /* Looks at the device itself: the head of the stream is past all that has ended. */
 static bool device_passed(struct point p)
 {
-    uint64_t now = device_begin();
+    uint64_t now = device_lock_now();
     const struct device_stream *s = device_stream(engine_device(), p.stream);
     bool passed = s->id == p.stream && s->head > p.seq;
-    device_end(now);
+    device_unlock_at(now);
     return passed;
 }
 
-bool point_done_now(struct point p)
+bool point_done_by_device(struct point p)
 {
     if (point_done(p))
         return true;
-    if (config_get()->null_mode || engine_stopped() || !engine_lane(p.stream) || !device_passed(p))
+    if (config_get()->null_mode || engine_stopped() || !engine_stream(p.stream) ||
+        !device_passed(p))
         return false;
-    engine_look();
+    engine_kick();
     point_wait(NULL, p);
     return point_done(p);
 }
@@ -141,7 +142,7 @@ void points_of_context(struct sim_context *ctx, bool blocking_only, const struct
                        struct points *set)
 {
     struct context_queues *q = queues_of(ctx);
-    HOLD(&q->lock);
+    SCOPED_LOCK(&q->lock);
     for (struct sim_stream *s = q->streams; s; s = s->next)
         if (s != except && (!blocking_only || stream_is_blocking(s)))
             points_add(set, stream_tail(s));
@@ -162,7 +163,7 @@ CUresult points_wait(struct sim_context *ctx, const struct points *set)
         CUresult waited = point_wait(ctx, set->at[i]);
         rc = rc == CUDA_SUCCESS ? waited : rc;
     }
-    late_run(UINT64_MAX);
+    late_flush(UINT64_MAX);
     return rc;
 }
 
@@ -185,5 +186,5 @@ bool stream_idle(struct sim_stream *s)
 {
     struct points set;
     points_of_stream(s, &set);
-    return told(set.count == 0);
+    return flush_if(set.count == 0);
 }

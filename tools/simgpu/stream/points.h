@@ -11,9 +11,9 @@
 bool point_done(struct point p);
 /* The same for a caller that asks only now and then. If the device has got there and the engine
  * thread is late on a busy machine, it waits for that thread. */
-bool point_done_now(struct point p);
+bool point_done_by_device(struct point p);
 /* Whether it is another process's and not complete, by the low 32 bits of its sequence number. */
-bool point_elsewhere(struct point p);
+bool point_foreign_pending(struct point p);
 /* Waits for the point. CUDA_SUCCESS, or the sticky error of ctx (which may be NULL). */
 CUresult point_wait(struct sim_context *ctx, struct point p);
 

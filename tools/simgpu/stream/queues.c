@@ -49,7 +49,7 @@ static CUresult queues_open(struct sim_context *ctx)
 /* NULL if the list is empty, apart from streams that are being destroyed. */
 static struct sim_stream *stream_still_live(struct context_queues *q)
 {
-    HOLD(&q->lock);
+    SCOPED_LOCK(&q->lock);
     struct sim_stream *s = q->streams;
     while (s && !atomic_load(&s->handle.live))
         s = s->next;
@@ -70,9 +70,9 @@ static void queues_close(struct sim_context *ctx)
     if (config_get()->null_mode || engine_stopped() || ctx->base)
         return;
     rm_group_close(ctx->device_context, ctx->ordinal);
-    uint64_t now = device_begin();
+    uint64_t now = device_lock_now();
     device_context_close(engine_device(), ctx->device_context);
-    device_end(now);
+    device_unlock_at(now);
 }
 CONTEXT_PART(CONTEXT_STREAMS, queues_open, queues_close)
 
@@ -96,10 +96,10 @@ CUresult context_wait_idle(struct sim_context *ctx)
 static CUresult synchronize(CUcontext handle)
 {
     struct sim_context *ctx;
-    TRY(context_argument(handle, &ctx));
+    TRY(context_arg(handle, &ctx));
     TRY(atomic_load(&ctx->error));
     TRY(capture_forbids_context(ctx));
-    return pools_settle(context_wait_idle(ctx));
+    return pools_trim(context_wait_idle(ctx));
 }
 
 SIM_CALL(cuCtxSynchronize, (void), synchronize(NULL))

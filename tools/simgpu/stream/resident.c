@@ -33,15 +33,15 @@ uint64_t poll_interval(uint64_t waited_ns)
 uint64_t resident_step(struct work *w, uint64_t at_ns)
 {
     uint64_t ns = w->step(w, at_ns);
-    if (ns == STEP_POLL) {
+    if (ns == RUN_POLL) {
         if (!w->poll_ns)
             w->poll_since_ns = at_ns;
         return w->poll_ns = poll_interval(at_ns - w->poll_since_ns);
     }
     w->poll_ns = 0;
-    if (ns == STEP_OVER) {
+    if (ns == RUN_OVER) {
         w->step = NULL;
-        return STEP_OVER;
+        return RUN_OVER;
     }
     ns = (uint64_t)((double)ns / config_get()->speed);
     return ns ? ns : 1;
@@ -65,7 +65,7 @@ void residents_step(void)
     for (size_t i = 0; i < count; i++)
         taken[i].run_ns += resident_step(&taken[i].item->work, taken[i].at_ns);
 }
-static_assert(STEP_OVER == 0, "a kernel that is over runs no longer");
+static_assert(RUN_OVER == 0, "a kernel that is over runs no longer");
 
 static int by_instant(const void *a, const void *b)
 {
@@ -73,7 +73,7 @@ static int by_instant(const void *a, const void *b)
     return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
-static void go_on(struct device *d, struct resident *r)
+static void resume_one(struct device *d, struct resident *r)
 {
     struct work *w = &r->item->work;
     uint32_t stream = atomic_load(&r->item->stream->device_stream);
@@ -85,11 +85,11 @@ static void go_on(struct device *d, struct resident *r)
         device_resolve(d, stream, r->item->seq, r->at_ns);
 }
 
-void residents_go_on(struct device *d)
+void residents_resume(struct device *d)
 {
     if (count > 1)
         qsort(taken, count, sizeof(*taken), by_instant);
     for (size_t i = 0; i < count; i++)
-        go_on(d, &taken[i]);
+        resume_one(d, &taken[i]);
     count = 0;
 }

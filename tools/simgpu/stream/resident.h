@@ -12,7 +12,7 @@
 /* The time between two looks at what is waited for, after a wait of `waited_ns`. */
 uint64_t poll_interval(uint64_t waited_ns);
 /* Carries out one step, at a modelled instant. Returns how long the kernel runs until the next one,
- * in device time. STEP_OVER: it is over, and w->step is NULL. */
+ * in device time. RUN_OVER: it is over, and w->step is NULL. */
 uint64_t resident_step(struct work *w, uint64_t at_ns);
 
 /* Takes a handed resident kernel from the timeline, which is locked. */
@@ -22,6 +22,6 @@ bool residents_taken(void);
 /* Carries out the steps of those that were taken. No lock is held. */
 void residents_step(void);
 /* Gives them back to the timeline, which is locked and not yet brought up to the present. */
-void residents_go_on(struct device *d);
+void residents_resume(struct device *d);
 
 #endif

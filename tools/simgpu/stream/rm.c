@@ -42,7 +42,7 @@ static void devices_alloc(void)
 }
 
 /* Asks for the version, as libcuda does once it has a client. */
-static bool version_said(void)
+static bool version_ask(void)
 {
     char driver[80] = "", version[80], title[80];
     struct nvrm_version of = {
@@ -70,7 +70,7 @@ static void rm_open(void)
     if (fd < 0)
         return;
     serve(fd, rm_manage);
-    if (rm_alloc(CLIENT, CLIENT, NVRM_CLASS_CLIENT, NULL, 0) && version_said())
+    if (rm_alloc(CLIENT, CLIENT, NVRM_CLASS_CLIENT, NULL, 0) && version_ask())
         devices_alloc();
 }
 

@@ -105,9 +105,9 @@ static uint32_t group_schedule(const struct object *o, const struct nvrm_schedul
     uint32_t status = p->enable ? 0 : permission(true);
     if (status || !has_effect())
         return status;
-    uint64_t now = device_begin();
+    uint64_t now = device_lock_now();
     device_group_schedule(engine_device(), o->context, p->enable, now, preempt_ns());
-    device_end(now);
+    device_unlock_at(now);
     return 0;
 }
 
@@ -120,11 +120,11 @@ static uint32_t group_timeslice(struct object *o, const struct nvrm_timeslice *p
     o->slice_us = p->us;
     if (!has_effect())
         return 0;
-    uint64_t now = device_begin(), ns = p->us == own ? 0 : p->us * 1000;
+    uint64_t now = device_lock_now(), ns = p->us == own ? 0 : p->us * 1000;
     if (p->us != own && ns < SHORTEST_SLICE_NS)
         ns = SHORTEST_SLICE_NS;
     device_group_timeslice(engine_device(), o->context, ns);
-    device_end(now);
+    device_unlock_at(now);
     return 0;
 }
 
@@ -133,9 +133,9 @@ static uint32_t group_preempt(const struct object *o)
     uint32_t status = permission(false);
     if (status || !has_effect())
         return status;
-    uint64_t now = device_begin();
+    uint64_t now = device_lock_now();
     device_group_preempt(engine_device(), o->context, now, preempt_ns());
-    device_end(now);
+    device_unlock_at(now);
     return 0;
 }
 

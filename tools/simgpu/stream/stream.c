@@ -21,7 +21,7 @@ static void queues_enter(struct sim_stream *s)
 {
     struct context_queues *q = queues_of(s->context);
     uint32_t best = 0;
-    HOLD(&q->lock);
+    SCOPED_LOCK(&q->lock);
     DL_PREPEND(q->streams, s);
     s->queue = 0;
     if (s->role == STREAM_BRANCH)
@@ -35,7 +35,7 @@ static void queues_enter(struct sim_stream *s)
 static void queues_leave(struct sim_stream *s)
 {
     struct context_queues *q = queues_of(s->context);
-    HOLD(&q->lock);
+    SCOPED_LOCK(&q->lock);
     DL_DELETE(q->streams, s);
     if (s->queue)
         q->sharing[s->queue - 1]--;
@@ -66,7 +66,7 @@ CUresult stream_create(struct sim_context *ctx, enum stream_role role, unsigned 
     s->flags = flags;
     s->priority = priority;
     queues_enter(s);
-    if (!engine_lane_open(s)) {
+    if (!engine_stream_open(s)) {
         queues_leave(s);
         handle_give(&pool, s);
         return engine_stopped() ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_OUT_OF_MEMORY;
@@ -84,7 +84,7 @@ void stream_retire_if_done(struct sim_stream *s)
     if (!atomic_compare_exchange_strong(&s->closing, &closing, false))
         return; /* the engine and the destroying thread both came here; only one releases it */
     queues_leave(s);
-    engine_lane_close(s);
+    engine_stream_close(s);
     handle_give(&pool, s);
 }
 
@@ -125,10 +125,10 @@ CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
 }
 
 /* A call may name a created stream while another context is current, as NCCL does. */
-CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx, struct sim_stream **out)
+CUresult stream_arg(CUstream handle, bool ptds, struct sim_context **ctx, struct sim_stream **out)
 {
     struct sim_context *here;
-    CUresult rc = context_enter(&here);
+    CUresult rc = context_current_ok(&here);
     if (rc == CUDA_SUCCESS)
         rc = stream_resolve(here, handle, ptds, out);
     if (rc == CUDA_ERROR_INVALID_CONTEXT && stream_of_any_context(handle, out)) {
@@ -160,7 +160,7 @@ bool stream_is_blocking(const struct sim_stream *s)
 void stream_each(struct sim_context *ctx, void (*fn)(struct sim_stream *s, void *arg), void *arg)
 {
     struct context_queues *q = queues_of(ctx);
-    HOLD(&q->lock);
+    SCOPED_LOCK(&q->lock);
     for (struct sim_stream *s = q->streams; s; s = s->next)
         if (s->role != STREAM_BRANCH && atomic_load(&s->handle.live))
             fn(s, arg);

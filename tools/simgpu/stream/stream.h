@@ -89,8 +89,7 @@ CUresult stream_resolve(struct sim_context *ctx, CUstream handle, bool ptds,
                         struct sim_stream **out);
 /* The stream that a call names, and the context in which it works. A created stream's context need
  * not be the current one. `ctx` may be NULL. Returns the errors of both. */
-CUresult stream_enter(CUstream handle, bool ptds, struct sim_context **ctx,
-                      struct sim_stream **out);
+CUresult stream_arg(CUstream handle, bool ptds, struct sim_context **ctx, struct sim_stream **out);
 CUstream stream_handle(const struct sim_stream *s);
 bool stream_is_legacy(const struct sim_stream *s);
 /* Whether it takes part in legacy order. The legacy stream does, too. */
@@ -113,6 +112,6 @@ CUresult context_wait_idle(struct sim_context *ctx);
 
 /* memory/block.c: to be called when the host has seen the end of a stream, event or context. Pools
  * give back what they keep beyond their thresholds. Returns `rc`, the result of that call. */
-CUresult pools_settle(CUresult rc);
+CUresult pools_trim(CUresult rc);
 
 #endif

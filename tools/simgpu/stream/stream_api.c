@@ -23,7 +23,7 @@ static CUresult stream_make(CUstream *out, struct sim_context *ctx, unsigned int
 SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
 {
     struct sim_context *ctx;
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     if (!out || flags & ~(unsigned int)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
     return stream_make(out, ctx, flags, priority);
@@ -71,20 +71,20 @@ SIM_ALIAS(cuStreamDestroy, (CUstream stream), cuStreamDestroy_v2, stream)
 /* ---- wait ------------------------------------------------------------------------------------ */
 
 /* Any context may name a created stream; the default ones are those of the current context. */
-static CUresult enter(CUstream handle, bool ptds, struct sim_stream **s)
+static CUresult stream_arg_any(CUstream handle, bool ptds, struct sim_stream **s)
 {
     struct sim_context *ctx;
     if (stream_of_any_context(handle, s)) {
         TRY(driver_ready());
         return atomic_load(&(*s)->context->error);
     }
-    TRY(context_enter(&ctx));
+    TRY(context_current_ok(&ctx));
     return stream_resolve(ctx, handle, ptds, s);
 }
 
-static CUresult enter_uncaptured(CUstream handle, bool ptds, struct sim_stream **s)
+static CUresult stream_arg_uncaptured(CUstream handle, bool ptds, struct sim_stream **s)
 {
-    TRY(enter(handle, ptds, s));
+    TRY(stream_arg_any(handle, ptds, s));
     TRY(capture_forbids_stream(*s));
     return stream_is_legacy(*s) ? capture_forbids_legacy((*s)->context) : CUDA_SUCCESS;
 }
@@ -92,15 +92,15 @@ static CUresult enter_uncaptured(CUstream handle, bool ptds, struct sim_stream *
 static CUresult query(CUstream handle, bool ptds)
 {
     struct sim_stream *s;
-    TRY(enter_uncaptured(handle, ptds, &s));
+    TRY(stream_arg_uncaptured(handle, ptds, &s));
     return stream_idle(s) ? atomic_load(&s->context->error) : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult synchronize(CUstream handle, bool ptds)
 {
     struct sim_stream *s;
-    TRY(enter_uncaptured(handle, ptds, &s));
-    return pools_settle(stream_wait(s));
+    TRY(stream_arg_uncaptured(handle, ptds, &s));
+    return pools_trim(stream_wait(s));
 }
 
 STREAM_API(cuStreamQuery, (CUstream s), query(s, ptds))
@@ -111,7 +111,7 @@ STREAM_API(cuStreamSynchronize, (CUstream s), synchronize(s, ptds))
 /* Finds the stream for a call that asks about it; `out` is where the answer goes. */
 static CUresult asked(CUstream handle, bool ptds, const void *out, struct sim_stream **s)
 {
-    TRY(enter(handle, ptds, s));
+    TRY(stream_arg_any(handle, ptds, s));
     return !out ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -155,9 +155,9 @@ STREAM_API(cuStreamGetDevResource, (CUstream s, CUdevResource *out, CUdevResourc
 #endif
 
 #if CUDA_VERSION >= 12040
-SIM_TELL(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *out), out, green_handle(s->context),
-         struct sim_stream *s;
-         TRY(enter(handle, false, &s)))
+SIM_GETTER(cuStreamGetGreenCtx, (CUstream handle, CUgreenCtx *out), out, green_handle(s->context),
+           struct sim_stream *s;
+           TRY(stream_arg_any(handle, false, &s)))
 #endif
 
 /* ---- attributes ------------------------------------------------------------------------------ */
@@ -178,7 +178,7 @@ static bool attribute_known(CUstreamAttrID id)
 static CUresult get_attribute(CUstream handle, CUstreamAttrID id, CUstreamAttrValue *out, bool ptds)
 {
     struct sim_stream *s;
-    TRY(enter(handle, ptds, &s));
+    TRY(stream_arg_any(handle, ptds, &s));
     if (!out || !attribute_known(id))
         return CUDA_ERROR_INVALID_VALUE;
     if (id == CU_STREAM_ATTRIBUTE_PRIORITY)
@@ -194,7 +194,7 @@ static CUresult set_attribute(CUstream handle, CUstreamAttrID id, const CUstream
                               bool ptds)
 {
     struct sim_stream *s;
-    TRY(enter(handle, ptds, &s));
+    TRY(stream_arg_any(handle, ptds, &s));
     if (!value || !attribute_known(id) || id == CU_STREAM_ATTRIBUTE_PRIORITY)
         return CUDA_ERROR_INVALID_VALUE;
     s->attributes[id] = *value;
@@ -204,8 +204,8 @@ static CUresult set_attribute(CUstream handle, CUstreamAttrID id, const CUstream
 static CUresult copy_attributes(CUstream to, CUstream from, bool ptds)
 {
     struct sim_stream *dst, *src;
-    TRY(enter(to, ptds, &dst));
-    TRY(enter(from, ptds, &src));
+    TRY(stream_arg_any(to, ptds, &dst));
+    TRY(stream_arg_any(from, ptds, &src));
     if (dst->context != src->context)
         return CUDA_ERROR_INVALID_VALUE;
     memmove(dst->attributes, src->attributes, sizeof(dst->attributes));

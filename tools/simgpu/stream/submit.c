@@ -24,7 +24,7 @@ static uint16_t kernel_sms(const struct work *w)
     per_sm = by_smem < per_sm ? by_smem : per_sm;
     per_sm = per_sm ? per_sm : 1;
     uint64_t wanted = ((uint64_t)w->blocks + per_sm - 1) / per_sm;
-    if (w->slight)
+    if (w->zero_sms)
         return 0;
     wanted = wanted ? wanted : 1;
     return (uint16_t)(wanted < sms ? wanted : sms);
@@ -148,8 +148,8 @@ static bool dependencies_put(struct sim_stream *s, struct op *last, const struct
     return true;
 }
 
-static CUresult stream_queue(struct sim_stream *s, const struct work *w, const struct points *after,
-                             struct point *out)
+static CUresult stream_enqueue(struct sim_stream *s, const struct work *w,
+                               const struct points *after, struct point *out)
 {
     uint64_t now = sim_now_ns();
     struct item *item = item_make(s, w, now);
@@ -170,9 +170,9 @@ static CUresult stream_queue(struct sim_stream *s, const struct work *w, const s
     device_unlock(engine_device());
     if (!seq) {
         free(item);
-        return work_refuse(w, callback_thread()  ? CUDA_ERROR_NOT_PERMITTED
-                              : engine_stopped() ? CUDA_ERROR_DEINITIALIZED
-                                                 : CUDA_ERROR_INVALID_HANDLE);
+        return work_refuse(w, on_callback_thread() ? CUDA_ERROR_NOT_PERMITTED
+                              : engine_stopped()   ? CUDA_ERROR_DEINITIALIZED
+                                                   : CUDA_ERROR_INVALID_HANDLE);
     }
     if (out)
         *out = (struct point){atomic_load(&s->device_stream), seq};
@@ -188,7 +188,7 @@ static CUresult stream_run(struct sim_stream *s, const struct work *given, struc
     w.submit_ns = w.start_ns = w.end_ns = sim_now_ns();
     while (w.poll && !w.poll(&w))
         sched_yield();
-    while (w.step && resident_step(&w, sim_now_ns()) != STEP_OVER)
+    while (w.step && resident_step(&w, sim_now_ns()) != RUN_OVER)
         sched_yield();
     struct point at = {atomic_load(&s->device_stream), atomic_fetch_add(&s->submitted, 1) + 1};
     work_finish(&w, s, at.seq, false);
@@ -198,26 +198,26 @@ static CUresult stream_run(struct sim_stream *s, const struct work *given, struc
     return CUDA_SUCCESS;
 }
 
-static CUresult stream_take(struct sim_stream *s, const struct work *w, const struct points *after,
-                            struct point *out)
+static CUresult stream_accept_work(struct sim_stream *s, const struct work *w,
+                                   const struct points *after, struct point *out)
 {
-    if (callback_thread())
+    if (on_callback_thread())
         return work_refuse(w, CUDA_ERROR_NOT_PERMITTED);
     if (engine_stopped())
         return work_refuse(w, CUDA_ERROR_DEINITIALIZED);
     if (config_get()->null_mode)
         return stream_run(s, w, out);
-    return stream_queue(s, w, after, out);
+    return stream_enqueue(s, w, after, out);
 }
 
-CUresult work_submit_after(struct sim_stream *s, const struct work *w, const struct point *after,
-                           size_t n, struct point *out)
+CUresult work_submit_raw(struct sim_stream *s, const struct work *w, const struct point *after,
+                         size_t n, struct point *out)
 {
     struct points set;
     set.count = 0;
     for (size_t i = 0; i < n; i++)
         points_add(&set, after[i]);
-    return stream_take(s, w, &set, out);
+    return stream_accept_work(s, w, &set, out);
 }
 
 CUresult work_submit_locked(struct sim_stream *s, const struct work *w, const struct point *after,
@@ -231,7 +231,7 @@ CUresult work_submit_locked(struct sim_stream *s, const struct work *w, const st
     for (size_t i = 0; i < n; i++)
         points_add(&set, after[i]);
     points_of_legacy_order(s, &set);
-    return stream_take(s, w, &set, out);
+    return stream_accept_work(s, w, &set, out);
 }
 
 CUresult work_submit_behind(struct sim_stream *s, const struct work *w, struct point after,
@@ -260,7 +260,7 @@ CUresult work_submit(CUstream handle, bool ptds, const struct work *w, bool sync
     struct sim_context *ctx;
     struct sim_stream *s = NULL;
     struct point at;
-    CUresult rc = stream_enter(handle, ptds, &ctx, &s);
+    CUresult rc = stream_arg(handle, ptds, &ctx, &s);
     if (rc == CUDA_SUCCESS && sync)
         rc = capture_forbids_unsafe();
     if (rc == CUDA_SUCCESS && sync)

@@ -20,8 +20,8 @@ CUresult work_submit(CUstream stream, bool ptds, const struct work *w, bool sync
 /* Submits to this stream, behind the n points as well, without the capture and legacy rules of
  * work_submit (only to a stream that does not capture). `out` (may be NULL): the new work's point.
  * Takes w over like work_submit. */
-CUresult work_submit_after(struct sim_stream *s, const struct work *w, const struct point *after,
-                           size_t n, struct point *out);
+CUresult work_submit_raw(struct sim_stream *s, const struct work *w, const struct point *after,
+                         size_t n, struct point *out);
 /* What work_submit_stream does in a stream that does not capture, behind the n points as well, for
  * a caller that holds the context's submit_lock exclusively (a graph launch). */
 CUresult work_submit_locked(struct sim_stream *s, const struct work *w, const struct point *after,

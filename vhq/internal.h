@@ -23,6 +23,7 @@
 #include <assert.h>
 #include <pthread.h>
 
+#include "common/bounds.h"
 #include "common/clock.h"
 #include "common/futex.h"
 #include "common/likely.h"
@@ -122,7 +123,7 @@ void fence_await(const struct vhq_fence *f); /* until the record begins, 10 ms a
 void fence_begin(struct vhq_fence *f);       /* its record begins: inline; _buffered: in q's ring */
 void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket);
 void fence_signal(struct vhq_fence *f);
-/* May a wait (passed) or a re-record (displaceable) go? Only for a fence whose record has begun.
+/* May a wait (ready) or a re-record (displaceable) go? Only for a fence whose record has begun.
  * With `watch` the dispatchers are kicked when the answer changes. */
 bool fence_wait_ready(struct vhq_fence *f, bool watch);
 bool fence_displaceable(struct vhq_fence *f, bool watch);
@@ -255,7 +256,7 @@ struct vhq {
     uint32_t pins;           /* the owner's, a passed turn's, and of threads that stand here */
     bool gone;               /* destroyed: the last pin frees it */
     bool padded;             /* a command went during this hold */
-    bool begun;              /* a part of the head went, and not all of it */
+    bool begun;              /* a piece of the head went, and not all of it */
     bool left;               /* its stream has ended, and something is in flight: see left.c */
     _Atomic uint32_t calls;  /* calls of ops by other threads: vhq_destroy waits for them */
     uint32_t pass;           /* last pass of polls that saw it */
@@ -513,7 +514,7 @@ struct turn {
     uint64_t ticket;  /* of its place; NEVER: it had none, and has no references to its fences */
     uint64_t seen_ns; /* when the dispatcher found something behind it; 0: not yet */
     struct vhq_fence *after, *displaces, *signals;
-    struct slot *parts; /* the slot that a command in parts keeps; NULL: it has no parts */
+    struct slot *kept; /* the slot that a command in pieces keeps; NULL: none */
 };
 
 /* Producer lock held. NULL: too many turns are taken. */
@@ -540,7 +541,7 @@ bool turn_take_back(struct turn *t, uint64_t now, uint64_t *wake_ns);
  * command that begins at `frame` cannot be within them. No lock is held. */
 extern _Thread_local uint32_t vhq_t_turns __attribute__((tls_model("initial-exec")));
 void turns_unwind(const void *frame);
-/* The thread will wait for what is buffered: this ends its own turns that go in parts. */
+/* The thread will wait for what is buffered: this ends its own turns that go in pieces. */
 void turns_give_up(void);
 /* The turn of the command of q that began at `frame` and ends now; NULL: there is none. Ends the
  * turns within it, which were left by a jump. */
@@ -729,7 +730,7 @@ void blocked_progress(struct vhq_set *s, uint64_t now);   /* something is comple
 void blocked_stand_ends(struct vhq *q); /* q made progress, or is gone. If the set's `stands` */
 /* A hold that stopped the device, too, has ended: nothing could make progress meanwhile. Holds of
  * several vHQs at a time count once. Set's lock held. */
-void blocked_excuse_hold(struct vhq_set *s, uint64_t total_held_ns, uint64_t now);
+void blocked_excuse_hold(struct vhq_set *s, uint64_t held_ns, uint64_t now);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */
 
@@ -752,7 +753,7 @@ static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 
 /* ---- shift.c --------------------------------------------------------------------------------- */
 
-enum { SHIFT_BASE_NS = 3907 * 1000 }; /* not a multiple of usual request periods */
+enum { SHIFT_BASE_NS = SHIFT_BASE_US * 1000 };
 static inline bool shift_any(const struct vhq_set *s)
 {
     return s->cfg.shift && peek(*s->cfg.shift) % VHQ_SHIFT_BEAT >= 2 * VHQ_SHIFT_OF;
@@ -914,7 +915,7 @@ void dispatcher_ready(struct vhq *q);
 /* Removes the ring's head, which went to the driver or was dropped. `running`: who has the
  * submission right from now on. Set's lock held. */
 void dispatcher_retire(struct vhq *q, enum running running);
-/* A part of the ring's head went, and another follows. No lock held. */
+/* A piece of the ring's head went, and another follows. No lock held. */
 void dispatcher_piece_sent(struct vhq *q, struct slot *slot);
 /* The ring's head goes to the driver. */
 void slot_submitted(struct vhq *q, const struct slot *slot);

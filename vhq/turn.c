@@ -10,7 +10,7 @@
  * no thread waits for the call any more, whatever happens to the vHQ.
  *
  * A turn that waits for its place in the ring (SLOT_TURN) gives its slot up when the call begins.
- * One in parts keeps it, and by RUN_HEAD the right to submit, until the last part has returned.
+ * A turn in pieces keeps it, and by RUN_HEAD the right to submit, until the last has returned.
  */
 #include "vhq/internal.h"
 
@@ -92,7 +92,7 @@ struct turn *turn_new(struct vhq *q, const void *frame)
     t->over = false;
     t->begun = false;
     t->slot = NULL;
-    t->parts = NULL;
+    t->kept = NULL;
     t->ticket = NEVER;
     t->seen_ns = 0;
     t->locked = MUTANT(call_locks);
@@ -151,7 +151,7 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
     }
     submit_before(q, slot->flags);
     if (in_parts || MUTANT(calls_in_the_way)) {
-        t->parts = slot;
+        t->kept = slot;
         return true;
     }
     t->flags = slot->flags;
@@ -172,7 +172,7 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
 
 void turn_next_piece(struct turn *t)
 {
-    struct slot *slot = t->parts;
+    struct slot *slot = t->kept;
     if (!slot || t->over)
         return;
     atomic_store_explicit(&t->granted, TURN_WAITS, memory_order_relaxed);
@@ -233,7 +233,7 @@ static void pieces_end(struct turn *t, int err)
 {
     struct vhq *q = t->q;
     struct vhq_set *s = q->set;
-    struct slot *slot = t->parts;
+    struct slot *slot = t->kept;
     cap_sent(q, slot->flags, slot->load, err);
     slot_release(q, slot);
     set_lock(s);
@@ -254,10 +254,10 @@ void turn_end(struct turn *t, int err)
         return;
     }
     if (trace_on())
-        traced_queue(TRACE_SUBMITTED, q, t->parts ? t->parts->ticket : t->ticket,
-                     t->parts || t->ticket != NEVER ? -1 : 0, 0);
+        traced_queue(TRACE_SUBMITTED, q, t->kept ? t->kept->ticket : t->ticket,
+                     t->kept || t->ticket != NEVER ? -1 : 0, 0);
     vhq_t_turns--;
-    if (t->parts) {
+    if (t->kept) {
         bump(q->inlined, 1u);
         pieces_end(t, err);
     } else if (turn_keep_right(t)) {
@@ -330,7 +330,7 @@ static bool turn_stop_waiting(struct turn *t)
         return true;
     struct vhq_set *s = t->set;
     set_lock(s);
-    bool waits = !t->begun || (t->parts && peek(t->granted) == TURN_WAITS);
+    bool waits = !t->begun || (t->kept && peek(t->granted) == TURN_WAITS);
     if (waits && t->slot) /* else it has no place yet */
         turn_withdraw(t);
     set_unlock(s);
@@ -343,7 +343,7 @@ void turns_give_up(void)
 {
     for (uint32_t i = 0; i < vhq_t_turns; i++) {
         struct turn *t = t_turns[i];
-        if (!t->parts || t->over || MUTANT(jumps_unseen))
+        if (!t->kept || t->over || MUTANT(jumps_unseen))
             continue;
         if (!turn_stop_waiting(t))
             pieces_end(t, 0);

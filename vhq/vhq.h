@@ -38,7 +38,7 @@ enum vhq_kind {
  * One buffered command. `payload` is aligned to VHQ_PAYLOAD_ALIGN and lives until `run` (or `drop`,
  * if the vHQ was reset) has returned. `run` makes the driver call in the dispatcher thread, with no
  * lock of vhq held. It returns 0 or the driver's positive error. `run` of a command with
- * VHQ_IN_PIECES may return VHQ_MORE, and is called again when the next part may go.
+ * VHQ_IN_PIECES may return VHQ_MORE, and is called again when the next piece may go.
  */
 struct vhq_cmd {
     int (*run)(void *payload);
@@ -235,8 +235,8 @@ enum {
                               * and its part of the device are known, or it needs neither */
     VHQ_LEARNS = 1u << 6, /* its payload begins with the address of a struct vhq_learned, which is
                            * read again before it is submitted: more may be known by then */
-    /* It goes to the driver in parts. Each waits for holds and takes room by itself, but all have
-     * one place in the order. est_ns is that of one part. It never goes past the ring. */
+    /* It goes to the driver in pieces. Each waits for holds and takes room by itself, but all have
+     * one place in the order. est_ns is that of one piece. It never goes past the ring. */
     VHQ_IN_PIECES = 1u << 18,
     VHQ_PEER = 1u << 7,   /* another process may wait for it: see vhq_config.peer_us */
     VHQ_WAITS = 1u << 13, /* it waits for something: its time says nothing of other commands */
@@ -276,7 +276,7 @@ struct vhq_req {
 enum { VHQ_INLINE = 0, VHQ_BUFFER = 1 };
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);
 void vhq_end(struct vhq *q, const void *frame, int driver_result);
-/* Call it between the two, if the caller submits a command with VHQ_IN_PIECES itself: a part went
+/* Call it between the two, if the caller submits a command with VHQ_IN_PIECES itself: a piece went
  * to the driver, and another follows. Waits until that may go. */
 void vhq_next_piece(struct vhq *q);
 /* vhq_begin for a command without fences. True: nothing is in the way, and the producer lock is

@@ -9,12 +9,11 @@
  */
 #include "scheduler/peers/look.h"
 
+#include "common/bounds.h"
 #include "common/mutant.h"
 
 enum {
     PLACES = 255, /* as many as fit the word */
-    SHIFT_APPROX_US =
-        3900, /* about vhq's SHIFT_BASE_NS: for the length of rounds; no shift ends by it */
     SHIFTS_DOUBLED = 5,
     STANDS_NS = 400000000, /* plus two rounds of shifts */
     COMMANDS = 64,         /* that fit a shift, even the longest: its end loses one at most */
@@ -36,7 +35,7 @@ static uint32_t doubled(const struct device_work *work, uint32_t level)
 {
     uint32_t n = 0;
 
-    while (n < SHIFTS_DOUBLED && work->long_us[level] * COMMANDS > (uint64_t)SHIFT_APPROX_US << n)
+    while (n < SHIFTS_DOUBLED && work->long_us[level] * COMMANDS > (uint64_t)SHIFT_BASE_US << n)
         n++;
     return n;
 }
@@ -47,7 +46,7 @@ static bool stands(struct peer *p, uint32_t slot, uint64_t now)
     const struct device_work *work = &p->device[slot].device->work;
     uint32_t level = p->lowest % PAGE_LEVELS;
     uint64_t round_ns =
-        ((uint64_t)SHIFT_APPROX_US << doubled(work, level)) * NS_PER_US * work->clients[level];
+        ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * work->clients[level];
 
     return stand_measure(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
 }

@@ -57,7 +57,7 @@ HAZARD(exit_with_work_held_for_ever)
     exit(4);
 }
 
-/* How long a child takes to end, from its call of exit(), with work held in each of its contexts. */
+/* How long a child takes to end, from its exit(), with work held in each of its contexts. */
 static uint64_t end_with_contexts(int contexts)
 {
     enum { MOST = 16 };
@@ -68,7 +68,7 @@ static uint64_t end_with_contexts(int contexts)
         CUdeviceptr x;
     } c[MOST];
     _Atomic uint64_t *started =
-        mmap(NULL, sizeof *started, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, sizeof(*started), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = 0;
     fflush(stdout);
     pid_t pid = fork();
@@ -76,7 +76,7 @@ static uint64_t end_with_contexts(int contexts)
         waitpid(pid, &status, 0);
         uint64_t took = clock_ns() - *started;
         printf("status %d\n", status);
-        munmap((void *)started, sizeof *started);
+        munmap((void *)started, sizeof(*started));
         return took;
     }
     gpu_open();

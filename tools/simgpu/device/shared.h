@@ -115,7 +115,7 @@ struct device_params {
     uint64_t timeslice_ns, switch_ns;
     uint32_t memory_percent;    /* of the memory bandwidth, that kernels on all SMs ask for */
     uint32_t link_percent;      /* of its speed, that each direction has while both work; 0: all */
-    uint32_t waits_keep_slices; /* a context that waits at a memop wait still gets its turns */
+    uint32_t waits_keep_slices; /* a context that waits at a memop wait still gets its slices */
 };
 
 struct device_shared {

@@ -18,7 +18,7 @@ struct capture_mark;
 /* Whether the stream takes part in a capture now. */
 bool capture_active(const struct sim_stream *stream);
 /* For work_submit when stream->capture is set: adds a node for w to the capture's graph (node_type,
- * args, blob, hold/drop as usual). Does not change w. */
+ * args, blob, retain/drop as usual). Does not change w. */
 CUresult capture_add(struct sim_stream *stream, const struct work *w);
 /* Call it before work in the legacy stream or in one that synchronises with it. A capture in a
  * blocking stream of the context forbids such work: CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, and that

@@ -97,7 +97,7 @@ bool engine_stopped(void)
     return atomic_load_explicit(&engine.stopping, memory_order_relaxed);
 }
 
-/* ---- by_id ----------------------------------------------------------------------------------- */
+/* ---- streams by device id -------------------------------------------------------------------- */
 
 struct sim_stream *engine_stream(uint32_t device_stream)
 {

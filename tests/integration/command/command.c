@@ -363,8 +363,9 @@ Test(command, invalid_simulator_setting_warns_once)
                                     ENV("SIMGPU_RM=true"), 30);
 
     cr_expect_str_eq(process_out(p), "[unset]\n");
-    cr_expect_str_eq(process_err(p), "simgpu: SIMGPU_RM=true is none of off accept ignore refuse "
-                                     "timeslice; using off\n");
+    cr_expect_str_eq(process_err(p),
+                     "simgpu: SIMGPU_RM=true is not one of off accept ignore refuse "
+                     "timeslice; using off\n");
     process_free(p);
 }
 

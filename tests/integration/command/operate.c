@@ -517,8 +517,8 @@ Test(operate, errors_say_what_to_do)
     fails(RUN("top", "--once"), "no daemon at", "cutin run");
     fails(RUN("top"), "not a terminal", "--once");
     daemon = daemon_start();
-    fails(RUN("pause", "1"), "no process 1 under cutin", "cutin list");
-    fails(RUN("set", "1", "--weight", "2"), "no process 1 under cutin", "cutin list");
+    fails(RUN("pause", "1"), "no process 1 runs under cutin", "cutin list");
+    fails(RUN("set", "1", "--weight", "2"), "no process 1 runs under cutin", "cutin list");
     fails(RUN("policy", "nonsense"), "no policy nonsense", "--list");
     rt = inference_start("60", "10");
     cr_assert(client_wait("rt_inference", has_launched, 60, NULL));

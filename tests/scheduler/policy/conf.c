@@ -330,7 +330,7 @@ Test(conf, mistakes_name_file_and_line_and_change_nothing)
         {"[allow]\nrt = uid:4294967295\n", "FILE:2:"},
         {"[allow]\nrt = uid:-1\n", "FILE:2:"},
         {"[allow]\nrt = user:\n", "FILE:2:"},
-        {"[allow]\nrt =\n", "FILE:2: rt = names nobody"},
+        {"[allow]\nrt =\n", "FILE:2: rt = has no value"},
         {"[allow]\nrt = account:\n", "FILE:2: rt: account: is not user:NAME"},
         {"[jobs]\nfolder = jobs\n", "FILE:2: folder = jobs is not an absolute path"},
         {"[allow]\nrt = cgroup:kubepods\n", "FILE:2: rt: cgroup:kubepods is not"},

@@ -492,7 +492,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
 {
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire);
     uint32_t complete = peek(q->complete_mark), word = cap_word(q);
-    /* The number of its newest marker is never written: see left.c. */
+    /* The number of its newest marker is never written: see leave.c. */
     if (reached(word, newest) || unlikely(q->mark_expires_ns != 0 && now >= q->mark_expires_ns &&
                                           reached(word, newest - 1) && q->set->parked == 0))
         word = newest; /* the GPU may be ahead of the thread that placed the marker */

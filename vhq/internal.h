@@ -257,7 +257,7 @@ struct vhq {
     bool gone;               /* destroyed: the last pin frees it */
     bool padded;             /* a command went during this hold */
     bool begun;              /* a piece of the head went, and not all of it */
-    bool left;               /* its stream has ended, and something is in flight: see left.c */
+    bool left;               /* its stream has ended, and something is in flight: see leave.c */
     _Atomic uint32_t calls;  /* calls of ops by other threads: vhq_destroy waits for them */
     uint32_t pass;           /* last pass of polls that saw it */
 
@@ -713,7 +713,7 @@ void tail_mark_or_ask(struct vhq *q);
 /* A vHQ to be closed off, with its submission right taken. Set's lock held. */
 struct vhq *loose_claim_next(struct vhq_set *s);
 
-/* ---- left.c ---------------------------------------------------------------------------------- */
+/* ---- leave.c --------------------------------------------------------------------------------- */
 
 void left_forget(struct vhq_set *s); /* set's lock held */
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "scheduler/daemon/listener.h"
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/peers/peer.h"
 

@@ -8,7 +8,7 @@
 #include <utlist.h>
 
 #include "common/level.h"
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 #include "scheduler/peers/log.h"
 
 enum scale { PLAIN, SECONDS };

@@ -8,7 +8,7 @@
 #include <utlist.h>
 
 #include "scheduler/daemon/daemon.h"
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 #include "scheduler/peers/log.h"
 #include "common/level.h"
 #include "common/printable.h"

@@ -21,7 +21,7 @@
  * stalled after HEARTBEAT_SILENT_NS. If the state cannot be seen (the client lives in another PID
  * namespace) the stale beat alone decides.
  */
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 
 #include <utlist.h>
 

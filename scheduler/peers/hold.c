@@ -9,7 +9,7 @@
  * waited for hold_warning_s without a break, the daemon says so, with both names and the settings
  * that bound a hold.
  */
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 
 #include <stdio.h>
 #include <utlist.h>

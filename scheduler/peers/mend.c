@@ -7,7 +7,7 @@
  * two looks in a row that its bit should be otherwise, it is told its bit once more, and so writes
  * it as it should be. The daemon logs all of that, with the processes that could have done it.
  */
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 
 #include <stdio.h>
 

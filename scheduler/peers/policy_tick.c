@@ -1,7 +1,7 @@
 /*
  * policy_tick.c - asks the policy which clients to hold, and writes its answer into pages.
  */
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 
 #include "common/mutant.h"
 

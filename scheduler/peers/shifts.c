@@ -7,7 +7,7 @@
  * each by a word in its page. A client that makes figures up gets shifts that it does not use, or
  * none, as natively.
  */
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 
 #include "common/bounds.h"
 #include "common/mutant.h"

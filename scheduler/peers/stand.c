@@ -3,7 +3,7 @@
  *
  * It waits for the host, or for a client that is held for its sake; or it is one long kernel.
  */
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 
 #include "common/mutant.h"
 

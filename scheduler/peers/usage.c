@@ -6,7 +6,7 @@
  * What is too much comes off what they are not sure of, and then off all alike. Clients publish
  * every 10 ms, each at its own time, so this is done over longer times.
  */
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 
 #include "common/mutant.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/whole.h"
+#include "common/atomic_file.h"
 #include "scheduler/policy/proc.h"
 
 /* Parents read for one client: a bound on what a hostile one can make the daemon read. */
@@ -57,16 +57,16 @@ static int open_trusted(int folder, const char *name, uid_t owner, mode_t type)
 /* Writes a file; makes the folder if it is missing. A reader finds the whole line or no file. */
 static int line_write(const char *folder, const char *path, const char *line)
 {
-    struct whole whole;
+    struct atomic_file whole;
     FILE *out;
 
     if (mkdir(folder, 0755) != 0 && errno != EEXIST)
         return -errno;
-    out = whole_open(&whole, path);
+    out = atomic_file_open(&whole, path);
     if (!out)
         return -errno;
     fputs(line, out);
-    return whole_close(&whole, fchmod(fileno(out), 0644) == 0 ? 0 : -errno);
+    return atomic_file_close(&whole, fchmod(fileno(out), 0644) == 0 ? 0 : -errno);
 }
 
 static void own_path(char path[PATH_SIZE], const char *folder)

@@ -3,8 +3,8 @@
  */
 #include "shim/graph/graph_exec.h"
 
-#include "shim/graph/aside.h"
 #include "shim/graph/graph_copy.h"
+#include "shim/graph/other_devices.h"
 #include "shim/handles/pool.h"
 
 TABLE(execs);

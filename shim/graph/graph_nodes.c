@@ -70,13 +70,13 @@ static uint32_t kernel_estimate(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction 
 static void other_device_add(struct graph_nodes *n, struct shim_context *ctx, uint64_t est_ns)
 {
     uint32_t i = 0;
-    while (i < n->other_devices && n->aside[i].ctx->gpu != ctx->gpu)
+    while (i < n->other_devices && n->device[i].ctx->gpu != ctx->gpu)
         i++;
     if (i == OTHER_DEVICES)
         return;
     if (i == n->other_devices)
-        n->aside[n->other_devices++] = (struct other_device){.ctx = ctx};
-    n->aside[i].est_ns += est_ns;
+        n->device[n->other_devices++] = (struct other_device){.ctx = ctx};
+    n->device[i].est_ns += est_ns;
     n->copyable = false; /* gates would look at one device's hold word for all */
 }
 

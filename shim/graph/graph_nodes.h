@@ -30,7 +30,7 @@ struct graph_nodes {
     uint32_t gates;
     uint64_t est_ns; /* of all kernels on the device */
     uint32_t unknown;
-    struct other_device aside[OTHER_DEVICES];
+    struct other_device device[OTHER_DEVICES];
     uint32_t other_devices;
     bool memory;   /* it has nodes that allocate or free */
     bool copyable; /* a copy of the graph would do all that the graph does, and nothing twice */

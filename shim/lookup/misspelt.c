@@ -3,7 +3,7 @@
  */
 #include "shim/lookup/misspelt.h"
 
-#include "common/near.h"
+#include "common/edit_distance.h"
 #include "shim/lookup/conf.h"
 
 #include <stdio.h>
@@ -27,15 +27,15 @@ static const char *nearest(const char *text, size_t length, size_t *is)
 {
     const char *name = conf;
 
-    *is = near_distance(text, length, conf + PREFIX);
+    *is = edit_distance(text, length, conf + PREFIX);
     for (size_t i = 0; setting_names[i]; i++) {
-        size_t changes = near_distance(text, length, setting_names[i] + PREFIX);
+        size_t changes = edit_distance(text, length, setting_names[i] + PREFIX);
         if (changes < *is) {
             *is = changes;
             name = setting_names[i];
         }
     }
-    return *is < NEAR_NOT ? name : NULL;
+    return *is < EDIT_TOO_FAR ? name : NULL;
 }
 
 bool setting_misspelt(size_t *at, char *text, size_t size)

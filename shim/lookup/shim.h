@@ -9,7 +9,7 @@
 #include <cuda.h>
 
 #include "shim/lookup/newer.h"
-#include "common/held.h"
+#include "common/locks.h"
 #include "common/level.h"
 #include "common/likely.h"
 #include "common/severity.h"

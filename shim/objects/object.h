@@ -30,7 +30,7 @@ struct shim_context {
     int priority_least, priority_greatest;
     struct vhq_set *set; /* NULL: the process has no queues, so none of its streams is ever held */
     struct shim_stream *legacy;
-    struct shim_stream *aside[CUTIN_LEVELS]; /* aside.h; NULL until needed */
+    struct shim_stream *shadow[CUTIN_LEVELS]; /* other_devices.h; NULL until needed */
     _Atomic int error; /* what every later call returns; negative: only the next one does */
     _Atomic bool reap; /* some stream waits for stream_reap */
     /* Calls through thunks, which may have put work into any stream, and how many of them are known
@@ -58,7 +58,7 @@ struct shim_context {
     _Atomic uint64_t memops_seen;  /* bits of the memops accepted from the application */
     struct vhq_stats published;    /* what counters.c has counted so far */
     bool stood;                    /* counters.c: at its last look all in flight stood at gates */
-    bool share_open;               /* look.c: its vHQs have been opened */
+    bool share_open;               /* tick.c: its vHQs have been opened */
     struct vhq_times times;        /* histograms in the page */
     void *free_next;
 };

@@ -1,10 +1,10 @@
 /*
  * graph.c - launches of executable graphs. A launch is one command, and one more on each other
- * device that the graph reaches (aside.h). The launches of one executable graph follow each other
- * wherever they are made, and its destruction follows them all. So it has a fence, as each record
- * of an event has. How executable graphs are made and changed is in graph_change.c.
+ * device that the graph reaches (other_devices.h). The launches of one executable graph follow each
+ * other wherever they are made, and its destruction follows them all. So it has a fence, as each
+ * record of an event has. How executable graphs are made and changed is in graph_change.c.
  */
-#include "shim/graph/aside.h"
+#include "shim/graph/other_devices.h"
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/objects/event.h"

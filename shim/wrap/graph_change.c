@@ -4,7 +4,7 @@
  * changed in the same way (graph_copy.h). The application gets the driver's answer for its own
  * graph.
  */
-#include "shim/graph/aside.h"
+#include "shim/graph/other_devices.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
 #include "shim/wrap/op.h"

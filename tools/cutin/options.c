@@ -2,7 +2,7 @@
  * options.c - options of the subcommands from their tables: parsing, help text, error lines.
  */
 #include "subcommand.h"
-#include "common/near.h"
+#include "common/edit_distance.h"
 #include "common/number.h"
 
 #include <errno.h>
@@ -61,11 +61,11 @@ static int row_of_letter(const struct subcommand *cmd, int letter)
 static const char *option_meant(const struct subcommand *cmd, const char *text)
 {
     const char *meant = NULL;
-    size_t least = NEAR_NOT, dashes = strspn(text, "-"), length = strcspn(text, "=");
+    size_t least = EDIT_TOO_FAR, dashes = strspn(text, "-"), length = strcspn(text, "=");
 
     for (const struct option_row *row = cmd->options; row && row->name; row++) {
         size_t changes =
-            row->help ? near_distance(text + dashes, length - dashes, row->name) : NEAR_NOT;
+            row->help ? edit_distance(text + dashes, length - dashes, row->name) : EDIT_TOO_FAR;
         if (changes < least) {
             least = changes;
             meant = row->name;

@@ -4,7 +4,7 @@
 #include "subcommand.h"
 #include "paths.h"
 #include "progress.h"
-#include "common/near.h"
+#include "common/edit_distance.h"
 #include "tools/simgpu/face/simconfig.h"
 
 #include <jansson.h>
@@ -28,12 +28,12 @@ static const struct subcommand *subcommand_find(const char *name)
 static const char *subcommand_meant(const char *text)
 {
     const char *meant = NULL;
-    size_t least = NEAR_NOT, length = strlen(text);
+    size_t least = EDIT_TOO_FAR, length = strlen(text);
 
     for (const struct group *group = program->groups; group->heading; group++)
         for (const struct subcommand *const *cmd = group->subcommands; *cmd; cmd++) {
             bool same = (*cmd)->elsewhere && strcmp((*cmd)->elsewhere, text) == 0;
-            size_t changes = same ? 0 : near_distance(text, length, (*cmd)->name);
+            size_t changes = same ? 0 : edit_distance(text, length, (*cmd)->name);
             if (changes < least) {
                 least = changes;
                 meant = (*cmd)->name;

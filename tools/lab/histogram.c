@@ -7,7 +7,7 @@
 #include "tools/cutin/result.h"
 #include "tools/cutin/statistics/figures.h"
 #include "common/list.h"
-#include "common/whole.h"
+#include "common/atomic_file.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -81,8 +81,8 @@ static json_t *mode_json(const struct mode *m)
 /* Writes the text of one mode, or JSON of all modes (`only` NULL). */
 static int write_file(const struct subcommand *cmd, const struct mode *only, const char *path)
 {
-    struct whole whole;
-    FILE *out = whole_open(&whole, path);
+    struct atomic_file whole;
+    FILE *out = atomic_file_open(&whole, path);
     json_t *root = json_object();
     char when[RESULT_TIME];
     int rc = out ? 0 : -errno;
@@ -96,7 +96,7 @@ static int write_file(const struct subcommand *cmd, const struct mode *only, con
         fprintf(out, "#[Max at %s]\n", result_time(only->max_at_ns, when));
     }
     json_decref(root);
-    rc = out ? whole_close(&whole, rc) : rc;
+    rc = out ? atomic_file_close(&whole, rc) : rc;
     return rc == 0 ? EXIT_SUCCESS : say(cmd, "%s: %s", path, strerror(-rc));
 }
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 #include "scheduler/peers/log.h"
 #include "scheduler/peers/topology.h"
 #include "common/clock.h"

@@ -7,7 +7,7 @@
 
 #include <criterion/criterion.h>
 
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 
 enum { SLOT = 2 /* of every peer */, MS = 1000000 };
 

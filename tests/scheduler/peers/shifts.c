@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "scheduler/peers/look.h"
+#include "scheduler/peers/scan.h"
 
 enum { PEERS = 4, SLOT = 2 /* of every peer */ };
 

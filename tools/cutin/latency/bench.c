@@ -8,7 +8,7 @@
 #include "tools/cutin/run/run.h"
 
 #include "scheduler/wire/query.h"
-#include "common/whole.h"
+#include "common/atomic_file.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -274,8 +274,8 @@ enum {
 static int write_trace(struct bench *b, const struct worker_sample *s, struct trace_view views[2])
 {
     FILE *log = fopen(b->trace.log, "re");
-    struct whole whole;
-    FILE *out = whole_open(&whole, b->plan.break_trace);
+    struct atomic_file whole;
+    FILE *out = atomic_file_open(&whole, b->plan.break_trace);
     struct trace_json json;
     char name[96];
     int rc = -errno;
@@ -294,7 +294,7 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
             trace_json_add(&json, &views[i]);
         b->broke.works = log ? trace_json_add_log(&json, log) : 0;
         b->broke.events = json.events;
-        rc = whole_close(&whole, trace_json_end(&json));
+        rc = atomic_file_close(&whole, trace_json_end(&json));
     }
     if (log)
         fclose(log);

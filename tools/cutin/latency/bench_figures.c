@@ -3,7 +3,7 @@
  */
 #include "bench.h"
 #include "tools/cutin/nap.h"
-#include "common/whole.h"
+#include "common/atomic_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -44,15 +44,15 @@ uint64_t bench_since_1970_ns(uint64_t monotonic_ns)
 int bench_latencies_write(const struct bench *b, const char *path)
 {
     uint64_t from_ns = bench_since_1970_ns(0);
-    struct whole whole;
-    FILE *out = whole_open(&whole, path);
+    struct atomic_file whole;
+    FILE *out = atomic_file_open(&whole, path);
 
     for (int m = 0; m < BENCH_MODES && out; m++)
         for (const struct worker_sample *s = b->mode[m].sample;
              s < b->mode[m].sample + b->mode[m].n; s++)
             fprintf(out, "%s %" PRIu64 " %" PRIu64 "\n", bench_mode_names[m],
                     from_ns + s->arrival_ns, latency_ns(s, arrivals_is_open(&b->plan.arrivals)));
-    return out ? whole_close(&whole, 0) : -errno;
+    return out ? atomic_file_close(&whole, 0) : -errno;
 }
 
 static void describe_mode(struct bench_result *r, bool open, double bound_us)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "common/level.h"
-#include "common/whole.h"
+#include "common/atomic_file.h"
 
 static const char *const levels[] = {LEVEL_NAMES, NULL};
 
@@ -86,8 +86,8 @@ static int source_open(struct sources *s, const char *path)
 static int write_json(const struct sources *s, const char *path)
 {
     struct trace_json json;
-    struct whole whole;
-    FILE *out = whole_open(&whole, path);
+    struct atomic_file whole;
+    FILE *out = atomic_file_open(&whole, path);
     uint64_t works = 0, earliest = s->traces ? UINT64_MAX : 0;
     int rc;
 
@@ -104,7 +104,7 @@ static int write_json(const struct sources *s, const char *path)
         trace_json_add(&json, &s->trace[i]);
     for (size_t i = 0; i < s->logs; i++)
         works += trace_json_add_log(&json, s->log[i]);
-    rc = whole_close(&whole, trace_json_end(&json));
+    rc = atomic_file_close(&whole, trace_json_end(&json));
     progress_end();
     if (rc != 0) {
         say(&subcommand_trace, "cannot write %s: %s", path, strerror(-rc));

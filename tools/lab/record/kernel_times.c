@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/whole.h"
+#include "common/atomic_file.h"
 
 /* One shape of one kernel. */
 struct shape {
@@ -118,8 +118,8 @@ static int print_rest(FILE *out, const struct workload *w, const struct shapes *
 
 static int print_all(const char *path, const struct workload *w, const struct shapes *s)
 {
-    struct whole whole;
-    FILE *out = whole_open(&whole, path);
+    struct atomic_file whole;
+    FILE *out = atomic_file_open(&whole, path);
 
     if (!out)
         return -errno;
@@ -130,7 +130,7 @@ static int print_all(const char *path, const struct workload *w, const struct sh
         CUTIN_VERSION, s->n, s->ops);
     for (size_t i = 0; i < s->n; i++)
         print_shape(out, w, &s->list[i]);
-    return whole_close(&whole, print_rest(out, w, s));
+    return atomic_file_close(&whole, print_rest(out, w, s));
 }
 
 int kernel_times_write(const struct workload *w, const char *path, size_t *lines, char *why,

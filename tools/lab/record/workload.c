@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/whole.h"
+#include "common/atomic_file.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are written as they lie in memory");
 
@@ -355,10 +355,10 @@ static bool write_parts(FILE *out, const struct workload *w)
 
 int workload_write(const struct workload *w, const char *path, char *why, size_t why_bytes)
 {
-    struct whole whole;
-    int rc = whole_open(&whole, path) && write_parts(whole.out, w) ? 0 : -errno;
+    struct atomic_file whole;
+    int rc = atomic_file_open(&whole, path) && write_parts(whole.out, w) ? 0 : -errno;
 
     if (whole.out)
-        rc = whole_close(&whole, rc);
+        rc = atomic_file_close(&whole, rc);
     return rc == 0 ? 0 : refuse(rc, why, why_bytes, "%s: %s", path, strerror(-rc));
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/whole.h"
+#include "common/atomic_file.h"
 
 static const char *output;
 
@@ -74,11 +74,11 @@ static int add_folder(struct page *page, const char *folder)
 /* Returns 0, or -errno with one line in `why`. */
 static int write_text(const char *text, const char *path, char *why, size_t why_bytes)
 {
-    struct whole whole;
-    int rc = whole_open(&whole, path) && fputs(text, whole.out) >= 0 ? 0 : -errno;
+    struct atomic_file whole;
+    int rc = atomic_file_open(&whole, path) && fputs(text, whole.out) >= 0 ? 0 : -errno;
 
     if (whole.out)
-        rc = whole_close(&whole, rc);
+        rc = atomic_file_close(&whole, rc);
     if (rc != 0)
         snprintf(why, why_bytes, "cannot write %s: %s", path, strerror(-rc));
     return rc;

@@ -1,5 +1,5 @@
 /*
- * left.c - what a stream that ends has in flight.
+ * leave.c - what a stream that ends has in flight.
  *
  * The driver runs it to its end. So the cap counts it until then, by a last marker behind it, and
  * the vHQ stays for as long, though nothing is submitted through it any more. Some streams take no

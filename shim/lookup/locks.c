@@ -1,10 +1,10 @@
 /*
- * held.c - what the linker puts in front of libc's locks in debug builds (--wrap): see
- * common/held.h.
+ * locks.c - what the linker puts in front of libc's locks in debug builds (--wrap): see
+ * common/locks.h.
  */
-#include "common/held.h"
+#include "common/locks.h"
 
-#ifdef CUTIN_HELD
+#ifdef CUTIN_CHECK_LOCKS
 int __real_pthread_mutex_lock(pthread_mutex_t *lock);
 int __real_pthread_mutex_trylock(pthread_mutex_t *lock);
 int __real_pthread_mutex_unlock(pthread_mutex_t *lock);

@@ -1,5 +1,5 @@
 /*
- * left.c - streams that come and go: what one leaves in flight counts until it has run. The clock
+ * leave.c - streams that come and go: what one leaves in flight counts until it has run. The clock
  * moves only when the test says so.
  */
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@ static bool waits(struct world *w, int command)
     return !submitted(w, command);
 }
 
-Test(left, work_of_ended_stream_counts_until_complete)
+Test(leave, work_of_ended_stream_counts_until_complete)
 {
     struct world *w = capped();
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
@@ -56,7 +56,7 @@ Test(left, work_of_ended_stream_counts_until_complete)
 }
 
 /* However many streams come, at most two commands are in flight by the estimates: the cap. */
-Test(left, short_lived_streams_together_stay_within_the_cap)
+Test(leave, short_lived_streams_together_stay_within_the_cap)
 {
     struct world *w = capped();
     uint64_t most = 0;
@@ -76,7 +76,7 @@ Test(left, short_lived_streams_together_stay_within_the_cap)
     world_free(w);
 }
 
-Test(left, stream_known_complete_ends_without_marker)
+Test(leave, stream_known_complete_ends_without_marker)
 {
     clock_freeze();
     struct world *w = world_new_asked(&(struct vhq_config){.budget_us = BUDGET_US});
@@ -90,7 +90,7 @@ Test(left, stream_known_complete_ends_without_marker)
 }
 
 /* While the process is alone nothing is counted, but a client above may come. */
-Test(left, end_of_stream_marks_its_loose_work)
+Test(leave, end_of_stream_marks_its_loose_work)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = BUDGET_US, .above = &above});
@@ -108,7 +108,7 @@ Test(left, end_of_stream_marks_its_loose_work)
 }
 
 /* A thread's own stream ends with its thread; after that no other thread can name it. */
-Test(left, unmarked_work_counts_for_its_estimated_time)
+Test(leave, unmarked_work_counts_for_its_estimated_time)
 {
     struct world *w = capped();
     int a = world_stream(w, VHQ_BLOCKING);
@@ -124,7 +124,7 @@ Test(left, unmarked_work_counts_for_its_estimated_time)
 }
 
 /* Behind markers that are out, it counts at least until those are reached. */
-Test(left, unmarked_work_counts_until_marker_ahead_is_reached)
+Test(leave, unmarked_work_counts_until_marker_ahead_is_reached)
 {
     struct world *w = capped();
     int a = world_stream(w, VHQ_NONBLOCKING);
@@ -140,7 +140,7 @@ Test(left, unmarked_work_counts_until_marker_ahead_is_reached)
 }
 
 /* There is room for the last marker when all others are out. */
-Test(left, last_marker_has_room_when_all_others_are_out)
+Test(leave, last_marker_has_room_when_all_others_are_out)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = 4, .depth = 1024});
@@ -166,7 +166,7 @@ Test(left, last_marker_has_room_when_all_others_are_out)
 }
 
 /* The words are freed with the set: nothing reads them any more. */
-Test(left, finished_set_counts_nothing)
+Test(leave, finished_set_counts_nothing)
 {
     struct world *w = capped();
     int a = world_stream(w, VHQ_NONBLOCKING);

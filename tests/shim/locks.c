@@ -1,5 +1,5 @@
-/* held.c - a lock that is held across a call of the driver is noticed. */
-#include "common/held.h"
+/* locks.c - a lock that is held across a call of the driver is noticed. */
+#include "common/locks.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>

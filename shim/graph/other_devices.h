@@ -1,5 +1,6 @@
 /*
- * aside.h - graphs that reach other devices than that of the stream in which they are launched.
+ * other_devices.h - graphs that reach other devices than that of the stream in which they are
+ * launched.
  *
  * The driver runs such a launch as one work of its stream, and nothing of it shows in a stream of
  * the other devices. So the shim has a stream of its own there, for each level, in which the launch
@@ -8,8 +9,8 @@
  *
  * The calling thread makes such launches.
  */
-#ifndef CUTIN_SHIM_GRAPH_ASIDE_H
-#define CUTIN_SHIM_GRAPH_ASIDE_H
+#ifndef CUTIN_SHIM_GRAPH_OTHER_DEVICES_H
+#define CUTIN_SHIM_GRAPH_OTHER_DEVICES_H
 
 #include "shim/graph/graph_nodes.h"
 

@@ -1,14 +1,15 @@
 /*
- * aside.c - the shim's streams on other devices, for graphs that reach those devices (see aside.h).
+ * other_devices.c - the shim's streams on other devices, for graphs that reach those devices (see
+ * other_devices.h).
  */
-#include "shim/graph/aside.h"
+#include "shim/graph/other_devices.h"
 
 #include <stdlib.h>
 
 #include "scheduler/client/client.h"
 #include "shim/path/call.h"
 
-struct aside {
+struct reached {
     struct shim_context *ctx;
     CUcontext handle;
     uint64_t generation;
@@ -21,7 +22,7 @@ struct other_devices {
     uint64_t generation;
     CUevent launched;
     uint32_t count;
-    struct aside at[];
+    struct reached at[];
 };
 
 _Atomic bool other_devices_seen;
@@ -50,10 +51,10 @@ struct other_devices *other_devices_new(const struct graph_nodes *n)
         return NULL;
     a->count = n->other_devices;
     for (uint32_t i = 0; i < n->other_devices; i++)
-        a->at[i] = (struct aside){.ctx = n->aside[i].ctx,
-                                  .handle = n->aside[i].ctx->handle,
-                                  .generation = n->aside[i].ctx->generation,
-                                  .est_ns = n->aside[i].est_ns};
+        a->at[i] = (struct reached){.ctx = n->device[i].ctx,
+                                    .handle = n->device[i].ctx->handle,
+                                    .generation = n->device[i].ctx->generation,
+                                    .est_ns = n->device[i].est_ns};
     atomic_store_explicit(&other_devices_seen, true, memory_order_relaxed);
     return a;
 }
@@ -68,22 +69,22 @@ static void making_lock(void)
 }
 
 /* NULL: the context is gone, or there is no memory. */
-static struct shim_stream *shadow_of(const struct aside *at, uint32_t level)
+static struct shim_stream *shadow_of(const struct reached *at, uint32_t level)
 {
     struct shim_context *ctx = at->ctx;
     if (context_find(at->handle) != ctx || ctx->generation != at->generation)
         return NULL;
     making_lock();
-    if (!ctx->aside[level]) {
+    if (!ctx->shadow[level]) {
         CUstream handle;
         struct context_scope scope = context_push(ctx);
         CUresult r = REAL(cuStreamCreate)(&handle, CU_STREAM_NON_BLOCKING);
         context_pop(scope);
-        ctx->aside[level] =
+        ctx->shadow[level] =
             r == CUDA_SUCCESS ? stream_add_at(ctx, handle, CU_STREAM_NON_BLOCKING, 0, level) : NULL;
     }
     pthread_mutex_unlock(&making);
-    return ctx->aside[level];
+    return ctx->shadow[level];
 }
 
 void other_devices_wait(struct other_devices *a, uint32_t level)
@@ -175,7 +176,7 @@ static CUresult launch_from(const struct launching *l, uint32_t i)
         }
         return r;
     }
-    struct aside *at = &a->at[i];
+    struct reached *at = &a->at[i];
     struct shim_stream *s = shadow_of(at, l->stream->level);
     struct beside b = {.stream = s ? s->handle : NULL, .launching = l, .next = i + 1};
     struct call c = {.now = beside_now,

@@ -1,10 +1,10 @@
 /*
- * look.h - what the daemon looks at from time to time, because no event announces it. Each noun is
+ * scan.h - what the daemon looks at from time to time, because no event announces it. Each noun is
  * a file, which says why. If a look returns a time, it is due again then, in ms; -1: there is
  * nothing to look at.
  */
-#ifndef CUTIN_SCHEDULER_PEERS_LOOK_H
-#define CUTIN_SCHEDULER_PEERS_LOOK_H
+#ifndef CUTIN_SCHEDULER_PEERS_SCAN_H
+#define CUTIN_SCHEDULER_PEERS_SCAN_H
 
 #include "common/clock.h"
 #include "scheduler/peers/topology.h"

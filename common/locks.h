@@ -1,15 +1,15 @@
 /*
- * held.h - which locks a thread holds when it calls the driver: none, but those that say why. The
+ * locks.h - which locks a thread holds when it calls the driver: none, but those that say why. The
  * next thread that needs the lock would wait for what the driver waits for, in another stream,
  * context or process. Debug builds assert this: their libcutin.so counts its calls of
- * pthread_mutex_lock (shim/lookup/held.c). Other builds have nothing of it.
+ * pthread_mutex_lock (shim/lookup/locks.c). Other builds have nothing of it.
  */
-#ifndef CUTIN_COMMON_HELD_H
-#define CUTIN_COMMON_HELD_H
+#ifndef CUTIN_COMMON_LOCKS_H
+#define CUTIN_COMMON_LOCKS_H
 
 #include <pthread.h>
 
-#ifndef CUTIN_HELD
+#ifndef CUTIN_CHECK_LOCKS
 #define lock_across_driver(lock, why) ((void)0)
 #define locks_assert_none(symbol)     ((void)0)
 #else

@@ -1,14 +1,14 @@
 /*
- * whole.c - files that others find whole or not at all (see whole.h).
+ * atomic_file.c - files that others find whole or not at all (see atomic_file.h).
  */
-#include "common/whole.h"
+#include "common/atomic_file.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-FILE *whole_open(struct whole *w, const char *path)
+FILE *atomic_file_open(struct atomic_file *w, const char *path)
 {
     struct stat st;
     bool there = lstat(path, &st) == 0, file = !there || S_ISREG(st.st_mode);
@@ -29,7 +29,7 @@ FILE *whole_open(struct whole *w, const char *path)
     return w->out;
 }
 
-int whole_close(struct whole *w, int rc)
+int atomic_file_close(struct atomic_file *w, int rc)
 {
     if (ferror(w->out) && rc == 0)
         rc = -EIO;

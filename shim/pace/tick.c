@@ -1,5 +1,5 @@
 /*
- * look.c - connects the client, whose thread asks the driver for completions that no call reports.
+ * tick.c - connects the client, whose thread asks the driver for completions that no call reports.
  *
  * Most programs say when they find their work complete, by a synchronisation, a query or a host
  * function. One that learns it from memory that the device writes says nothing, nor does one whose

@@ -1,5 +1,5 @@
-/* whole.c - a file that is written beside its place: readers find the old file or the new one. */
-#include "common/whole.h"
+/* atomic_file.c - a file is written beside its place: readers find the old one or the new one. */
+#include "common/atomic_file.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -54,39 +54,39 @@ static void expect(const char *text)
     fclose(f);
 }
 
-Test(whole, file_is_replaced_on_close_and_keeps_its_mode)
+Test(atomic_file, file_is_replaced_on_close_and_keeps_its_mode)
 {
-    struct whole w;
+    struct atomic_file w;
     struct stat st;
-    put(whole_open(&w, path), "after");
+    put(atomic_file_open(&w, path), "after");
     fflush(w.out);
     expect("before");
-    cr_expect_eq(whole_close(&w, 0), 0);
+    cr_expect_eq(atomic_file_close(&w, 0), 0);
     expect("after");
     cr_assert_eq(stat(path, &st), 0);
     cr_expect_eq(st.st_mode & 0777, 0600);
 }
 
-Test(whole, abandoned_write_leaves_only_the_old_file)
+Test(atomic_file, abandoned_write_leaves_only_the_old_file)
 {
-    struct whole w;
-    put(whole_open(&w, path), "after");
-    cr_expect_eq(whole_close(&w, -EBADMSG), -EBADMSG);
+    struct atomic_file w;
+    put(atomic_file_open(&w, path), "after");
+    cr_expect_eq(atomic_file_close(&w, -EBADMSG), -EBADMSG);
     expect("before");
     nothing_beside();
 }
 
 /* A limit on file sizes acts like a full disk. */
-Test(whole, full_disk_leaves_only_the_old_file)
+Test(atomic_file, full_disk_leaves_only_the_old_file)
 {
-    struct whole w;
+    struct atomic_file w;
     struct rlimit size, small;
     signal(SIGXFSZ, SIG_IGN);
     cr_assert_eq(getrlimit(RLIMIT_FSIZE, &size), 0);
     small = (struct rlimit){16, size.rlim_max};
-    put(whole_open(&w, path), "after: more than there is room for");
+    put(atomic_file_open(&w, path), "after: more than there is room for");
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-    int rc = whole_close(&w, 0);
+    int rc = atomic_file_close(&w, 0);
     setrlimit(RLIMIT_FSIZE, &size);
     cr_expect_eq(rc, -EFBIG);
     expect("before");
@@ -94,24 +94,24 @@ Test(whole, full_disk_leaves_only_the_old_file)
 }
 
 /* For example /dev/stdout is a link. */
-Test(whole, writing_through_a_link_keeps_the_link)
+Test(atomic_file, writing_through_a_link_keeps_the_link)
 {
-    struct whole w;
+    struct atomic_file w;
     struct stat st;
     cr_assert_eq(symlink(path, linked), 0);
-    put(whole_open(&w, linked), "after");
-    cr_expect_eq(whole_close(&w, 0), 0);
+    put(atomic_file_open(&w, linked), "after");
+    cr_expect_eq(atomic_file_close(&w, 0), 0);
     expect("after");
     cr_assert_eq(lstat(linked, &st), 0);
     cr_expect(S_ISLNK(st.st_mode));
 }
 
-Test(whole, unfinished_write_does_not_block_the_next)
+Test(atomic_file, unfinished_write_does_not_block_the_next)
 {
-    struct whole w;
-    put(whole_open(&w, path), "after");
+    struct atomic_file w;
+    put(atomic_file_open(&w, path), "after");
     fclose(w.out);
-    put(whole_open(&w, path), "after");
-    cr_expect_eq(whole_close(&w, 0), 0);
+    put(atomic_file_open(&w, path), "after");
+    cr_expect_eq(atomic_file_close(&w, 0), 0);
     expect("after");
 }

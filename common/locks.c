@@ -1,9 +1,9 @@
 /*
- * held.c - see held.h.
+ * locks.c - see locks.h.
  */
-#include "common/held.h"
+#include "common/locks.h"
 
-#ifdef CUTIN_HELD
+#ifdef CUTIN_CHECK_LOCKS
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>

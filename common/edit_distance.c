@@ -1,7 +1,7 @@
 /*
- * near.c - see near.h.
+ * edit_distance.c - see edit_distance.h.
  */
-#include "common/near.h"
+#include "common/edit_distance.h"
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static size_t least(size_t a, size_t b)
 /* How many letters to change, leave out, put in or swap with their neighbour until a is b. */
 static size_t distance(const char *a, size_t m, const char *b, size_t n)
 {
-    size_t rows[3][NEAR_NOT + 1], *before = rows[0], *last = rows[1], *row = rows[2], *gone;
+    size_t rows[3][EDIT_TOO_FAR + 1], *before = rows[0], *last = rows[1], *row = rows[2], *gone;
 
     for (size_t j = 0; j <= n; j++)
         last[j] = before[j] = j;
@@ -34,7 +34,7 @@ static size_t distance(const char *a, size_t m, const char *b, size_t n)
     return last[n];
 }
 
-size_t near_distance(const char *text, size_t length, const char *name)
+size_t edit_distance(const char *text, size_t length, const char *name)
 {
     size_t n = strlen(name), changes;
 
@@ -42,8 +42,8 @@ size_t near_distance(const char *text, size_t length, const char *name)
         return 1;
     if (n < length && text[n] == '_' && memcmp(text, name, n) == 0)
         return 1;
-    if (length > NEAR_NOT || n > NEAR_NOT)
-        return NEAR_NOT;
+    if (length > EDIT_TOO_FAR || n > EDIT_TOO_FAR)
+        return EDIT_TOO_FAR;
     changes = distance(text, length, name, n);
-    return changes * 3 <= length ? changes : NEAR_NOT;
+    return changes * 3 <= length ? changes : EDIT_TOO_FAR;
 }

@@ -11,54 +11,72 @@
 #ifndef CUTIN_COMMON_MUTANT_H
 #define CUTIN_COMMON_MUTANT_H
 
-/* name, the rule that is broken */
+/* name, what the broken library does */
 #define MUTANTS(X)                                                                                 \
-    X(launch_overtakes, "a launch goes inline although its stream has buffered work")              \
-    X(plain_overtakes, "a launch overtakes buffered work while the process is alone")              \
-    X(memop_overtakes, "a memory write goes ahead of its stream's buffered work")                  \
-    X(free_overtakes, "a stream-ordered free goes ahead of buffered work")                         \
-    X(taken_up_and_freed, "a block that an allocation takes up is freed all the same")             \
-    X(copy_short, "the last piece of a copy is left out")                                          \
-    X(host_function_overtakes, "a host function goes ahead of buffered work")                      \
-    X(legacy_rule_dropped, "buffered commands ignore the order against the legacy stream")         \
-    X(wait_unordered, "an event wait goes before the record it saw")                               \
-    X(level_inverted, "a command waits for one that its own level holds")                          \
-    X(lost_on_release, "the command that a hold stopped is lost when the hold ends")               \
+    X(launch_overtakes,                                                                            \
+      "a launch goes to the driver at once although its stream has buffered work")                 \
+    X(plain_overtakes, "a launch on the fast path overtakes buffered work and ignores holds")      \
+    X(memop_overtakes, "a memory write overtakes its stream's buffered work")                      \
+    X(free_overtakes, "a stream-ordered free overtakes its stream's buffered work")                \
+    X(taken_up_and_freed,                                                                          \
+      "a buffered free frees its block even if a new allocation has taken the block")              \
+    X(copy_short, "a copy in pieces leaves out its last piece")                                    \
+    X(host_function_overtakes, "a host function overtakes its stream's buffered work")             \
+    X(legacy_rule_dropped, "buffered commands ignore their order against the legacy stream")       \
+    X(wait_unordered, "a buffered event wait goes before the record that it waits for")            \
+    X(level_inverted,                                                                              \
+      "a command of a higher level does not release the held commands that it waits for")          \
+    X(lost_on_release, "the end of a hold drops the first command that was held")                  \
     X(repeated, "a buffered command runs twice")                                                   \
-    X(event_query_early, "an event query asks the driver while the record is buffered")            \
-    X(stream_query_early, "a stream query asks the driver while work is buffered")                 \
-    X(event_sync_undrained, "an event is waited for before its record was submitted")              \
-    X(stream_sync_undrained, "a stream is waited for before its work was submitted")               \
-    X(context_sync_undrained, "a context is waited for before its work was submitted")             \
+    X(event_query_early,                                                                           \
+      "an event query asks the driver although the event's record is still buffered")              \
+    X(stream_query_early, "a stream query asks the driver although the stream has buffered work")  \
+    X(event_sync_undrained,                                                                        \
+      "an event synchronisation does not submit the event's buffered record first")                \
+    X(stream_sync_undrained,                                                                       \
+      "a stream synchronisation does not submit the stream's buffered work first")                 \
+    X(context_sync_undrained,                                                                      \
+      "a context synchronisation does not submit the context's buffered work first")               \
     X(sync_copy_undrained, "a synchronous copy overtakes buffered work")                           \
-    X(stale_parameters, "a deferred launch keeps the caller's pointer to a parameter")             \
-    X(stale_memops, "a deferred batch of memory operations keeps the caller's array")              \
+    X(stale_parameters, "a deferred launch reads its first parameter from the caller's memory")    \
+    X(stale_memops, "a deferred batch of memory operations reads the caller's array")              \
     X(pageable_deferred, "a copy from or to pageable memory is deferred")                          \
-    X(capture_undrained, "a capture begins before its stream's buffered work was submitted")       \
-    X(module_unload_undrained, "a module goes before buffered launches of its functions")          \
-    X(exec_update_undrained, "an executable graph changes before buffered launches of it")         \
-    X(exec_destroy_early, "an executable graph goes before buffered launches of it")               \
-    X(event_destroy_early, "an event goes before buffered records and waits")                      \
-    X(stream_destroy_early, "a stream goes before its buffered work")                              \
-    X(free_drains_own_context, "memory goes before work that is buffered in another context")      \
-    X(pinned_remembered, "memory that was unregistered still counts as pinned")                    \
-    X(kernel_shape_shared, "a launch that one device accepts is deferred on another")              \
-    X(library_module_unknown, "functions of a library had by its module outlive the library")      \
-    X(access_waits, "setting access to a mapping waits for earlier work to complete")              \
-    X(release_waits, "a primary context that others hold is waited for when one releases it")      \
-    X(free_of_nothing_waits, "a free of nothing waits for earlier work to complete")               \
-    X(gone_forgotten, "a stream that ended with work in flight is complete")                       \
-    X(passing_forgotten, "what a thread that ended has at work in its own stream is complete")     \
-    X(nothing_completes, "a copy of nothing counts as one that was waited for")                    \
-    X(event_told_late, "an event is not complete when it is asked for at first")
+    X(capture_undrained, "a capture begins before its stream's buffered work is submitted")        \
+    X(module_unload_undrained,                                                                     \
+      "a module is unloaded before buffered launches of its functions are submitted")              \
+    X(exec_update_undrained,                                                                       \
+      "a graph update, or any other call that drains everything, drains nothing")                  \
+    X(exec_destroy_early,                                                                          \
+      "an executable graph is destroyed before buffered launches of it are submitted")             \
+    X(event_destroy_early,                                                                         \
+      "an event is destroyed before buffered records and waits are submitted")                     \
+    X(stream_destroy_early, "a stream is destroyed before its buffered work is submitted")         \
+    X(free_drains_own_context,                                                                     \
+      "a free of memory overtakes work that another context has buffered")                         \
+    X(pinned_remembered,                                                                           \
+      "memory that the program has freed or unregistered still counts as pinned")                  \
+    X(kernel_shape_shared,                                                                         \
+      "a launch is deferred on one device because another device accepted it")                     \
+    X(library_module_unknown,                                                                      \
+      "a function from a library's module stays known after the library is unloaded")              \
+    X(access_waits, "a call that sets access to a mapping waits until earlier work completes")     \
+    X(release_waits,                                                                               \
+      "a release of a primary context waits for its work although others still hold it")           \
+    X(free_of_nothing_waits, "a free of a null pointer waits until earlier work completes")        \
+    X(gone_forgotten, "the work in flight in a destroyed stream counts as complete")               \
+    X(passing_forgotten,                                                                           \
+      "work in flight in a thread's own stream counts as complete when the thread ends")           \
+    X(nothing_completes, "a copy of zero bytes counts as proof that earlier work is complete")     \
+    X(event_told_late, "every other event query answers that the event is not complete")
 
-/* The same for rules about green contexts, which cuda.h has from 12.5 on. */
+/* The same for green contexts, which cuda.h has from 12.5 on. */
 #define MUTANTS_OF_GREEN(X)                                                                        \
-    X(green_sync_left_out, "synchronising a primary context leaves its green ones out")            \
-    X(context_record_undrained, "a context's record drains the caller's context, not its own")     \
+    X(green_sync_left_out, "a synchronisation of a primary context leaves out its green contexts") \
+    X(context_record_undrained,                                                                    \
+      "a context's record drains the caller's context, not the one that it names")                 \
     X(green_wait_overtakes,                                                                        \
-      "a wait for a value goes before what its primary context has buffered")                      \
-    X(context_wait_undrained, "a context's wait goes before the record it saw")
+      "a wait for a value overtakes work that contexts of the same primary have buffered")         \
+    X(context_wait_undrained, "a context's wait goes before the record that it waits for")
 
 /* The same in processes with gates. */
 #define MUTANTS_OF_GATES(X)                                                                        \
@@ -67,128 +85,152 @@
 /* Found by tests/shim/wrap/query.c, which stops a thread where the oracle's would have to be by
  * chance. */
 #define MUTANTS_OF_STOPS(X)                                                                        \
-    X(stream_epoch_late, "a stream's work that is buffered while it is asked for is complete")     \
-    X(event_epoch_late, "a record that is made while its event is asked for is complete")
+    X(stream_epoch_late, "work that is buffered during a stream query counts as complete")         \
+    X(event_epoch_late, "a record that is made during a query of its event counts as complete")
 
 /* Found by tests/hazards, whose programs call what the oracle's do not. */
 #define MUTANTS_OF_HAZARDS(X)                                                                      \
-    X(pool_access_overtakes, "access to a pool is taken from work that is buffered")               \
-    X(host_pool_taken_for_open, "a copy with a pool of the host that is not open is deferred")     \
-    X(prefetch_unsaid, "a question about prefetches goes ahead of those that are buffered")        \
-    X(unknown_undrained, "a function that the table does not have overtakes buffered work")        \
-    X(fork_forgotten, "a child goes on with locks that threads of its parent hold")                \
+    X(pool_access_overtakes, "a call that takes away access to a pool overtakes buffered work")    \
+    X(host_pool_taken_for_open,                                                                    \
+      "a copy with memory of a host pool is deferred although the device has no access")           \
+    X(prefetch_unsaid, "a question about prefetches overtakes buffered prefetches")                \
+    X(unknown_undrained, "a function that is not in the library's table overtakes buffered work")  \
+    X(fork_forgotten, "a forked child keeps locks that threads of its parent hold")                \
     X(graph_unqueued_overtakes,                                                                    \
-      "a graph in a stream without a queue goes before its own launch below")                      \
-    X(capture_before_record, "a record that is buffered comes after one that a capture takes")     \
+      "a graph launch in a stream without a queue overtakes a buffered launch of the graph")       \
+    X(capture_before_record,                                                                       \
+      "an event's buffered record goes after a later record that a capture takes")                 \
     X(arguments_late, "a memset is deferred whatever its arguments are")                           \
     X(batch_late, "a batch of prefetches is deferred whatever its flags and ranges are")           \
-    X(rerecord_unordered, "a re-record goes before earlier waits for the event")                   \
-    X(fence_dropped, "a record that goes at once ignores buffered waits for the one before")       \
-    X(kernel_attribute_swallowed, "a kernel's attribute is not set for a second device")           \
-    X(launch_event_unseen, "an event that a launch records stands for its record before")          \
-    X(no_pool_taken_up, "an allocation from no pool takes up a block that is being freed")         \
-    X(free_late, "a free in stream order is deferred whatever it frees")                           \
-    X(far_pool_deferred, "a copy that the driver may refuse for its pool's device is deferred")    \
+    X(rerecord_unordered,                                                                          \
+      "a new record of an event goes before earlier buffered waits for the event")                 \
+    X(fence_dropped,                                                                               \
+      "a record that goes at once overtakes buffered waits for the previous record")               \
+    X(kernel_attribute_swallowed,                                                                  \
+      "a kernel's attribute is not set for a second device if the current one has it")             \
+    X(launch_event_unseen, "a launch that records an event overtakes the event's buffered record") \
+    X(no_pool_taken_up,                                                                            \
+      "an allocation from a null pool gets a freed block, not the driver's error")                 \
+    X(free_late, "a stream-ordered free is deferred whatever address it frees")                    \
+    X(far_pool_deferred, "a copy is deferred although the driver may refuse its pool's device")    \
     X(ranges_stale,                                                                                \
-      "memory that was freed in stream order, or with a graph, still counts as such")              \
-    X(departed_forgotten, "real-time work holds nobody when its stream is destroyed")              \
-    X(calls_unseen, "a stream is complete while a thread's call for it runs")                      \
-    X(calls_in_the_way, "a command waits for a call that another thread is in")                    \
-    X(call_locks, "a stream's calls wait for one that another thread is in")                       \
+      "memory stays known after a stream-ordered free, or after its graph is destroyed")           \
+    X(departed_forgotten, "real-time work holds nobody after its stream is destroyed")             \
+    X(calls_unseen, "a stream counts as complete while a thread is in a call for it")              \
+    X(calls_in_the_way, "a command waits for another stream's call that is inside the driver")     \
+    X(call_locks, "a call in a stream waits until another thread's call in the stream returns")    \
     X(drain_completes, "a call that drains waits until what it drained is complete")               \
-    X(legacy_drain_of_all, "the legacy stream is waited for with the non-blocking ones")           \
-    X(capture_comes_first, "a call that waited is judged by a capture that began meanwhile")       \
-    X(dispatcher_stands, "nothing is submitted while a command waits for room in its stream")      \
-    X(capture_waits_for_legacy, "a capture begins only when no marker waits for room in legacy")   \
-    X(allocation_waits_for_itself, "an allocation may wait for what its stream has buffered")      \
-    X(graph_objects_kept, "a graph with gates keeps the objects of what it was made from")         \
-    X(graph_memory_unordered,                                                                      \
-      "a graph is launched before its memory is freed, as was called first")                       \
-    X(waits_on_stack, "a thread that waits is listed by a place on its own stack")                 \
-    X(jumps_unseen, "a turn that was left by a jump is its thread's for good")                     \
-    X(jumps_within_unseen, "a call does not end that a handler on top of it has left another in")  \
-    X(table_shared, "descriptors of the library stand among the program's")                        \
-    X(shared_memory_unseen, "kernels that write another process's memory are held for ever")       \
-    X(thread_waits_untold, "a real-time thread that waits outside holds who is to answer")         \
-    X(context_waits_untold, "a real-time context that waits holds who is to answer")               \
-    X(graph_waits_untold, "a real-time graph that waits holds who is to answer")                   \
-    X(function_waits_untold, "a real-time host function that waits holds who is to answer")        \
-    X(marker_stands, "a marker that comes late stands behind another stream's wait")               \
-    X(marker_unsays, "a stream that was done is at work again when a marker follows")              \
-    X(graph_waits_unordered, "a graph that waits goes before what was called first elsewhere")
+    X(legacy_drain_of_all, "a drain of the legacy stream also drains the non-blocking streams")    \
+    X(capture_comes_first, "a capture that begins while a call waits forbids the call")            \
+    X(dispatcher_stands,                                                                           \
+      "the dispatcher submits nothing while one command waits for room in its stream")             \
+    X(capture_waits_for_legacy,                                                                    \
+      "a capture waits without bound for a marker that has no room in the legacy stream")          \
+    X(allocation_waits_for_itself,                                                                 \
+      "an allocation may wait for work that its own stream has buffered")                          \
+    X(graph_objects_kept,                                                                          \
+      "a graph's copy with gates keeps the user objects of the graph it was made from")            \
+    X(graph_memory_unordered, "a graph launch overtakes a buffered free of the graph's memory")    \
+    X(waits_on_stack, "the list of waiting threads points into their own stacks")                  \
+    X(jumps_unseen, "a thread that leaves a call by a jump keeps its turn for ever")               \
+    X(jumps_within_unseen,                                                                         \
+      "a call never ends if a signal handler on top of it leaves another call by a jump")          \
+    X(table_shared, "the library's descriptors are in the program's descriptor table")             \
+    X(shared_memory_unseen, "a hold never lets a kernel go that writes another process's memory")  \
+    X(thread_waits_untold, "the process that a real-time thread waits for stays held")             \
+    X(context_waits_untold, "the process that a real-time context waits for stays held")           \
+    X(graph_waits_untold, "the process that a real-time graph waits for stays held")               \
+    X(function_waits_untold, "the process that a real-time host function waits for stays held")    \
+    X(marker_stands, "a late marker goes where it may stand behind another stream's wait")         \
+    X(marker_unsays, "a stream that was reported complete is busy again when a marker follows")    \
+    X(graph_waits_unordered,                                                                       \
+      "a graph that waits goes before earlier buffered calls of other streams")
 
 /* Programs see the right results, but late or at too high a cost: found by tools/bench
  * --instructions, tests/vhq, tests/shim/wrap/level.c and tests/scheduler/client/calm.c. */
 #define MUTANTS_OF_COST(X)                                                                         \
     X(cut_in_slow, "a cut-in takes 5 us longer")                                                   \
-    X(launch_longer, "a launch executes some 40 instructions more")                                \
+    X(launch_longer, "a launch executes about 40 more instructions")                               \
     X(launch_scans, "a launch looks at all streams of its context")                                \
-    X(attributes_forget_all, "an attribute of one kernel is forgotten with another one's")         \
-    X(marker_too_many, "one marker too many goes with 100 commands")                               \
-    X(hold_opens_late, "what was held goes 1 ms after the hold has ended")                         \
-    X(hold_ends_late, "a hold ends 1 ms after the work that held")                                 \
-    X(ticks_for_ever, "a process that does nothing looks 100 times a second all the same")         \
-    X(held_looks, "a held process with nothing waiting looks at its hold words all the same")      \
-    X(calm_unended, "a call does not wake the thread that sleeps because none came")
+    X(attributes_forget_all,                                                                       \
+      "a call that sets one kernel's attribute forgets the attributes of all kernels")             \
+    X(marker_too_many, "the library writes one marker too many every 100 commands")                \
+    X(hold_opens_late, "held commands go 1 ms after the hold has ended")                           \
+    X(hold_ends_late, "a hold ends 1 ms after the work that caused it")                            \
+    X(ticks_for_ever, "a process that does nothing still wakes 100 times a second")                \
+    X(held_looks, "a held process with nothing waiting still looks at its hold words")             \
+    X(calm_unended, "a call does not wake the thread that sleeps because no call came")
 
 /* Programs see the right results, but real time or best effort waits: found by cutin-purpose. */
 #define MUTANTS_OF_PURPOSE(X)                                                                      \
-    X(estimates_constant, "every kernel counts as one of which nothing is known")                  \
-    X(hold_ends_by_look, "a hold ends when a tick finds its work complete, and not before")        \
-    X(allocation_ahead, "an allocation goes ahead of the frees that are buffered")                 \
-    X(feedback_ignored, "the cap trusts estimates, whatever was measured")                         \
-    X(loose_unbounded, "there is no bound while nobody is above")                                  \
-    X(alone_untried, "a process counts as alone before anything is known of its work")             \
-    X(gate_not_opened, "one gate in 64 is closed while nobody holds")                              \
-    X(guard_of_old, "no progress for 100 ms lets all that is buffered in")                         \
-    X(glance_missing, "the dispatcher never looks before the estimate says that it is worth it")   \
-    X(guard_each_time, "beside what stands one stream's next command goes each 100 ms")            \
+    X(estimates_constant, "every kernel counts as an unknown one")                                 \
+    X(hold_ends_by_look, "a hold ends only when a tick finds its work complete")                   \
+    X(allocation_ahead, "an allocation overtakes buffered frees and takes none of their blocks")   \
+    X(feedback_ignored, "the cap trusts its estimates and ignores measured times")                 \
+    X(loose_unbounded, "work in flight has no bound while no client above is connected")           \
+    X(alone_untried, "a process counts as alone before any of its work was measured")              \
+    X(gate_not_opened, "one gate in 64 is closed while nobody holds the process")                  \
+    X(guard_of_old, "after 100 ms without progress the guard lets in a whole queue of commands")   \
+    X(glance_missing, "the dispatcher never looks earlier than the estimate tells it to")          \
+    X(guard_each_time,                                                                             \
+      "beside stalled work the guard lets in one stream's command only every 100 ms")              \
     X(marker_lost, "one marker in eight is never written")                                         \
     X(copy_whole, "a long copy goes as one command")                                               \
-    X(stream_uncounted, "the cap forgets what streams have in flight")                             \
-    X(pieces_uncounted, "gates let several streams have a long kernel each in front of them")      \
-    X(long_forgotten, "a kernel that turned out long is forgotten before the next one comes")      \
-    X(left_uncounted, "the cap forgets what a stream that ends has in flight")                     \
-    X(priority_goes_round, "of two streams the one that went last comes last, urgent or not")      \
-    X(fresh_uncounted, "streams with something in flight count as such from the next look on")     \
+    X(stream_uncounted, "the cap does not count launches")                                         \
+    X(pieces_uncounted,                                                                            \
+      "the cap lets several streams each have a long kernel in flight between gates")              \
+    X(long_forgotten, "the cap forgets an unexpectedly long kernel before the next one comes")     \
+    X(left_uncounted, "the cap does not count what an ended stream has in flight")                 \
+    X(priority_goes_round, "the stream that went last goes last of all, even if it is urgent")     \
+    X(fresh_uncounted,                                                                             \
+      "a stream with new work in flight does not count until the dispatcher's next look")          \
     X(per_thread_untimed, "kernels in per-thread default streams are never timed")                 \
-    X(loose_in_line, "while alone a stream waits until there is room for all of them")             \
-    X(narrow_in_line, "narrow commands wait for each other's time")
+    X(loose_in_line,                                                                               \
+      "in a lone process a stream waits for common room, however little it has in flight")         \
+    X(narrow_in_line, "commands that fill little of the device do not run side by side")
 
 /* The same for what is learned of kernels and markers, shifts, and what gates cost: found by
  * tests/integration/sharing, learned.c, jobs.c, gates.c and defaults.c. */
 #define MUTANTS_OF_LEARNING(X)                                                                     \
-    X(fixed_stride, "what is timed are launches at a fixed distance, of one phase of a program")   \
-    X(wait_taken_for_kernel, "what a kernel waits for another stream counts as its own time")      \
-    X(call_timed, "what lies between a kernel's events counts as its time")                        \
-    X(loading_timed, "what a kernel's first launch takes to load it counts as its time")           \
-    X(late_never_timed, "a launch whose call took long is no sample, however many were so")        \
-    X(marks_dear, "markers are as close as the budget says, whatever they cost")                   \
-    X(streams_in_line, "where room is short a stream waits for all earlier commands of others")    \
-    X(third_waits, "of streams of which all is buffered two take turns, and the rest waits")       \
-    X(tail_unasked, "of what went last nobody asks whether it is complete")                        \
-    X(known_long_clamped, "what is known to be very long counts as half a second where it stands") \
-    X(guard_unbounded, "what the guard lets in may take as long as it stood")                      \
-    X(longest_unlearned, "kernels of over four seconds are never known")                           \
-    X(stalled_for_good, "beside one wait that stands nothing of a process holds anybody")          \
-    X(held_by_want_only, "a policy takes a client for held by one of its words alone")             \
-    X(usage_goes_back, "what a client is said to have had of a device is taken back")              \
-    X(gated_unheld, "what stands at gates with nothing buffered behind it is not held")            \
-    X(stander_has_turns, "a policy gives turns to work that gets nowhere")                         \
-    X(stander_has_shifts, "work that gets nowhere has shifts beside that of others")               \
-    X(guarded_gets_on, "what the guard lets in behind what stands is taken for progress")          \
+    X(fixed_stride,                                                                                \
+      "the library times launches at a fixed distance, so always one phase of a program")          \
+    X(wait_taken_for_kernel, "the time that a kernel waits for another stream counts as its own")  \
+    X(call_timed, "all the time between a kernel's events counts as its own")                      \
+    X(loading_timed,                                                                               \
+      "the time that a first launch takes to load its kernel counts as the kernel's")              \
+    X(late_never_timed,                                                                            \
+      "a launch whose call took long is never a sample, however many such calls come")             \
+    X(marks_dear, "markers are as close as the budget asks, whatever they cost")                   \
+    X(streams_in_line, "without room streams do not take turns: the earliest command goes first")  \
+    X(third_waits, "of several streams with all work buffered two take turns and the others wait") \
+    X(tail_unasked, "nobody asks the driver whether a stream's last work is complete")             \
+    X(known_long_clamped,                                                                          \
+      "the guard counts a kernel that is known to be very long as half a second")                  \
+    X(guard_unbounded, "the work that the guard lets in may take any amount of time")              \
+    X(longest_unlearned, "the time of a kernel that takes over four seconds is never learned")     \
+    X(stalled_for_good,                                                                            \
+      "a process with one stalled external wait holds nobody, even with later work")               \
+    X(held_by_want_only,                                                                           \
+      "a policy decides by a client's want words alone whether the client is held")                \
+    X(usage_goes_back, "the device time that is reported for a client can go down")                \
+    X(gated_unheld,                                                                                \
+      "work that waits at gates with nothing buffered behind it does not count as held")           \
+    X(stander_has_turns, "a policy gives turns to a client whose work makes no progress")          \
+    X(stander_has_shifts, "a client whose work makes no progress keeps its shifts beside others")  \
+    X(guarded_gets_on, "work that the guard lets in behind stalled work counts as progress")       \
     X(stopped_has_turns, "a stopped process keeps its turn, or its deadline, under a policy")      \
-    X(turns_of_other_level, "under fair what was used at another level counts at the new one")     \
-    X(long_uncounted, "under fair a kernel of a second counts as what estimates know of it")       \
-    X(gated_tail_unmarked, "what went last before gates closed gets no marker")                    \
-    X(failed_in_flight, "what was in flight in a context that failed counts as such for ever")     \
-    X(early_graphs_ungated, "graphs made before there is a scheduler never have gates")            \
-    X(graph_gates_dear, "gates in graphs are as close as the budget says, whatever they cost")     \
-    X(gates_stay_closed, "gates stay closed for as long as somebody holds")                        \
-    X(shifts_unknown, "several processes have a budget each in the driver at a time")              \
-    X(words_believed, "markers are read in memory, however late the GPU's writes are seen")        \
-    X(share_unseen, "a context that has few multiprocessors counts on all of the device's")        \
-    X(shift_untold, "a kernel that began at once is not exact in its process's own shift")
+    X(turns_of_other_level, "under fair a client's use at its old level counts at its new level")  \
+    X(long_uncounted, "under fair a kernel of a second counts only as long as its estimate")       \
+    X(gated_tail_unmarked, "the last work before gates close gets no marker")                      \
+    X(failed_in_flight, "the work in flight in a failed context counts as in flight for ever")     \
+    X(early_graphs_ungated, "a graph that is made before a scheduler connects never gets gates")   \
+    X(graph_gates_dear, "gates in graphs are as close as the budget asks, whatever they cost")     \
+    X(gates_stay_closed, "gates stay closed as long as somebody holds, however long that is")      \
+    X(shifts_unknown, "several processes have a budget each in the driver at the same time")       \
+    X(words_believed,                                                                              \
+      "the library reads markers in memory even where it sees the GPU's writes late")              \
+    X(share_unseen, "a context with few multiprocessors counts as if it had all of the device's")  \
+    X(shift_untold, "the time of a kernel that began at once in its process's shift is not exact")
 
 #define MUTANTS_ALL(X)                                                                             \
     MUTANTS(X)                                                                                     \

@@ -125,7 +125,7 @@ Test(config, unknown_compute_capability_gives_message_and_default)
 {
     setenv("SIMGPU_COMPUTE", "7.5", 1);
     cr_expect_eq(simconfig_compute()->arch, 80);
-    expect_message("simgpu: SIMGPU_COMPUTE=7.5 is none of 8.0 8.6; using 8.0\n");
+    expect_message("simgpu: SIMGPU_COMPUTE=7.5 is not one of 8.0 8.6; using 8.0\n");
 }
 
 Test(config, unknown_variable_gives_message)
@@ -157,7 +157,7 @@ Test(config, reported_variables_are_removed_from_environment)
     cr_expect_null(getenv("SIMGPU_SPED"));
     cr_expect_str_eq(getenv("SIMGPU_DEVICES"), "2");
     expect_message(
-        "simgpu: SIMGPU_RM=true is none of off accept ignore refuse timeslice; using off\n"
+        "simgpu: SIMGPU_RM=true is not one of off accept ignore refuse timeslice; using off\n"
         "simgpu: SIMGPU_SPED is not a variable of the simulated driver; ignored\n");
 }
 

@@ -356,7 +356,7 @@ Test(trace_ring, invalid_trace_file_is_refused)
     poke(20, 3);
     refused("makes no sense");
     poke(20, 2048);
-    refused("truncated");
+    refused("does not match its header");
     poke(20, 1024);
     poke(0, 7);
     refused("no trace of cutin");

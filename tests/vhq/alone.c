@@ -329,13 +329,27 @@ Test(alone, legacy_stream_is_queried_instead_of_marked)
 
 Test(alone, rival_arrival_marks_loose_work)
 {
+    clock_freeze();
     struct world *w = world_new(&config);
     int a = world_stream(w, VHQ_NONBLOCKING);
+    world_stream_beside(w);
     launch_many(w, a);
     atomic_store(&rivals, 1);
-    cr_assert_not(w->command[launch(w, a, 1)].inlined);
+    for (int i = 0; i < MANY; i++)
+        cr_assert_not(w->command[launch(w, a, 1)].inlined);
     WAIT_FOR(atomic_load(&w->mark_calls) == 1);
-    device_finish(w);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), MANY, "there is more of it than that: %u", in_device(w, a));
+    complete(w, a, MANY);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), RELAX_DEPTH, "%u", in_device(w, a));
+    device_start(w, 1);
+    vhq_set_sync(w->set, false);
+    device_stop(w);
+    for (int i = 0; i < 2 * RIVALS_FACTOR; i++)
+        launch(w, a, BUDGET_US);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), RIVALS_FACTOR, "%u", in_device(w, a));
     world_free(w);
 }
 

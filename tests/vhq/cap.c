@@ -355,33 +355,77 @@ Test(cap, vhq_rejoining_in_flight_list_hides_no_other)
     world_free(w);
 }
 
+/* Each of these looks for completions, while it does something for another vHQ or the set. */
+
+static void found_by_residue(struct vhq *q)
+{
+    vhq_set_residue(q->set, &(struct vhq_residue){0});
+}
+
+static void found_by_stats(struct vhq *q)
+{
+    vhq_get_stats(q, &(struct vhq_stats){0});
+}
+
+static void found_by_stats_of_the_set(struct vhq *q)
+{
+    vhq_set_stats(q->set, &(struct vhq_stats){0});
+}
+
+static void found_by_sync(struct vhq *q)
+{
+    vhq_sync(q, false);
+}
+
+static void found_by_settle(struct vhq *q)
+{
+    vhq_note_complete(q, vhq_sent(q));
+}
+
+static void found_by_leave(struct vhq *q)
+{
+    vhq_leave(q, true);
+}
+
 /* The dispatcher sleeps until a time by the estimates; a thread that synchronises knows better. */
 Test(cap, residue_query_finding_completion_wakes_dispatcher)
 {
-    struct world *w = capped(100, 32);
-    int a = world_stream(w, VHQ_NONBLOCKING);
-    clock_advance(UINT64_C(3600000000000)); /* so that no time to wake up comes */
-    for (int i = 0; i < 2; i++)
-        launch(w, a, 100);
-    dispatcher_is_blocked(w);
-    device_finish(w);
-    WAIT_FOR(atomic_load(&w->set->sleeping));
-    vhq_set_residue(w->set, &(struct vhq_residue){0});
-    WAIT_FOR(submitted(w, 1));
-    settle(w);
-    world_free(w);
+    void (*const finder[])(struct vhq *) = {
+        found_by_residue, found_by_stats, found_by_stats_of_the_set, found_by_sync, found_by_settle,
+        found_by_leave,   vhq_destroy};
+    for (size_t i = 0; i < sizeof(finder) / sizeof(*finder); i++) {
+        struct world *w = capped(100, 32);
+        int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+        clock_advance(UINT64_C(3600000000000)); /* so that no time to wake up comes */
+        launch(w, a, 80);
+        launch(w, b, 20);
+        int next = launch(w, a, 100);
+        dispatcher_is_blocked(w);
+        dispatcher_looks(w);
+        device_finish(w);
+        cr_assert_not(submitted(w, next));
+        finder[i](w->stream[b].q);
+        WAIT_FOR(submitted(w, next));
+        settle(w);
+        world_free(w);
+    }
 }
 
 Test(cap, works_without_completion_words)
 {
-    struct world *w = world_new(&(struct vhq_config){.budget_us = 100, .depth = 4});
+    struct world *w = capped(100, 4);
     int a = world_stream_polled(w, VHQ_NONBLOCKING);
+    for (int i = 0; i < 100; i++)
+        launch(w, a, 20);
+    dispatcher_looks(w);
+    cr_assert_eq(in_device(w, a), 4, "%u", in_device(w, a));
     device_start(w, 5);
-    for (int i = 0; i < 300; i++)
+    for (int i = 0; i < 200; i++)
         launch(w, a, 20);
     vhq_sync(w->stream[a].q, false);
     cr_assert_eq(w->stream[a].completed, 300);
     cr_assert_null(check_order(w));
+    cr_assert_null(check_cap(w, true), "%s", check_cap(w, true));
     world_free(w);
 }
 

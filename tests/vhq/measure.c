@@ -244,8 +244,15 @@ Test(measure, untried_set_admits_one_command_at_a_time)
     struct world *untried =
         world_new(&(struct vhq_config){.budget_us = BUDGET_US, .untried = true});
     int b = world_stream(untried, VHQ_NONBLOCKING);
+    world_stream_beside(untried); /* so there is none, whatever is complete */
     cr_expect(untried->command[launch(untried, b, EST_US)].inlined);
-    cr_expect_not(untried->command[launch(untried, b, EST_US)].inlined);
+    for (int i = 0; i < 20; i++)
+        cr_expect_not(untried->command[launch(untried, b, EST_US)].inlined);
+    for (int i = 0; i < 20; i++) {
+        dispatcher_looks(untried);
+        cr_expect_eq(submitted_count(untried), i + 1, "%d", submitted_count(untried));
+        cr_expect(device_step(untried, b));
+    }
     device_start(untried, 1);
     vhq_set_sync(untried->set, false);
     world_free(untried);

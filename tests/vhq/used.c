@@ -4,7 +4,7 @@
 
 #include "tests/vhq/fake.h"
 
-enum { ABOVE = 1, TURN = 2, MS = 1000 * 1000 };
+enum { ABOVE = 1, TURN = 2, PAUSE = 4, MS = 1000 * 1000 };
 
 static const struct vhq_config config = {.unbounded = TURN, .queue = 4};
 
@@ -119,12 +119,13 @@ Test(used, open_set_is_held_only_by_unbounded_bits)
 {
     clock_freeze();
     _Atomic uint32_t above = 1, rivals = 1;
+    const uint32_t unbounded[] = {TURN, PAUSE};
     struct vhq_config cfg = {
-        .budget_us = 100, .above = &above, .rivals = &rivals, .unbounded = TURN};
+        .budget_us = 100, .above = &above, .rivals = &rivals, .unbounded = TURN | PAUSE};
     struct world *w = world_new(&cfg);
     int a = world_stream(w, VHQ_NONBLOCKING);
     atomic_store(&w->stream[a].hold, ABOVE);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 100; i++)
         launch(w, a, 100);
     dispatcher_looks(w);
     cr_assert_eq(w->stream[a].in_flight, 0);
@@ -134,15 +135,24 @@ Test(used, open_set_is_held_only_by_unbounded_bits)
     uint64_t before = gpu_ns(w);
     clock_advance(MS);
     cr_assert_eq(gpu_ns(w) - before, MS / 2, "of two");
-    atomic_store(&w->stream[a].hold, ABOVE | TURN);
-    vhq_set_pay_share(w->set, 2);
-    dispatcher_looks(w); /* a look that is under way has not seen it */
-    device_finish(w);
-    dispatcher_looks(w);
-    cr_assert_eq(w->stream[a].in_flight, 0);
-    atomic_store(&w->stream[a].hold, ABOVE);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&w->stream[a].hold, ABOVE | unbounded[i]);
+        vhq_set_pay_share(w->set, 2);
+        dispatcher_looks(w); /* a look that is under way has not seen it */
+        device_finish(w);
+        dispatcher_looks(w);
+        device_marks(w, a); /* behind what went last */
+        cr_assert_eq(w->stream[a].in_flight, 0, "%d", i);
+        atomic_store(&w->stream[a].hold, ABOVE);
+        vhq_set_pay_share(w->set, 2);
+        dispatcher_looks(w);
+        cr_assert_geq(w->stream[a].in_flight, 8, "%d: %u", i, w->stream[a].in_flight);
+    }
     vhq_set_pay_share(w->set, 0);
     dispatcher_looks(w);
+    device_finish(w);
+    dispatcher_looks(w);
+    device_marks(w, a);
     cr_assert_eq(w->stream[a].in_flight, 0);
     atomic_store(&w->stream[a].hold, 0);
     dispatcher_looks(w);

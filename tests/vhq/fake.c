@@ -113,6 +113,7 @@ static uint32_t driver_poll(void *user, struct vhq *q, void *stream)
     pthread_mutex_lock(&s->w->lock);
     uint32_t value = s->polled;
     pthread_mutex_unlock(&s->w->lock);
+    atomic_fetch_add(&s->w->polls, 1);
     return value;
 }
 
@@ -227,18 +228,10 @@ bool somebody_waits(struct world *w)
     return waits;
 }
 
-void world_close(struct world *w, bool abandon)
+void world_forget(struct world *w)
 {
-    device_stop(w);
     for (int e = 0; e < EVENTS_MAX; e++)
         vhq_fence_put(w->event[e].fence);
-    if (abandon) {
-        vhq_set_abandon(w->set);
-    } else { /* ends what is in flight: with a frozen clock nothing else makes room */
-        device_start(w, 1);
-        vhq_set_destroy(w->set);
-        device_stop(w);
-    }
     for (int i = 0; i < w->streams; i++)
         free(w->stream[i].work);
     free(w);
@@ -247,7 +240,11 @@ void world_close(struct world *w, bool abandon)
 void world_free(struct world *w)
 {
     hold_all(w, false);
-    world_close(w, false);
+    device_stop(w);
+    device_start(w, 1); /* with a frozen clock nothing else makes room */
+    vhq_set_destroy(w->set);
+    device_stop(w);
+    world_forget(w);
 }
 
 pid_t world_fork(struct world *w)

@@ -75,7 +75,7 @@ struct world {
     uint64_t flying_ns;
     bool stuck, refuse_marks, refuse_gates;
     struct vhq_pad_room room; /* left by the real-time streams that hold this world's streams */
-    _Atomic int gate_calls, mark_calls, asked, fails, fail_code;
+    _Atomic int gate_calls, mark_calls, polls, asked, fails, fail_code;
     _Atomic uint32_t looks;       /* of the dispatcher, so far */
     _Atomic int run_wait, in_run; /* the driver does not return while run_wait; threads inside */
     pthread_t device;
@@ -89,7 +89,7 @@ struct world *world_new(const struct vhq_config *cfg);
 struct world *world_new_asked(const struct vhq_config *cfg);         /* what is complete */
 void world_room(struct world *w, uint32_t eighths, uint64_t for_us); /* from now on */
 void world_free(struct world *w);                                    /* vhq_set_destroy */
-void world_close(struct world *w, bool abandon);
+void world_forget(struct world *w); /* a world whose set the test has ended itself */
 /* Forks as if other threads were in vhq at that moment: the child may wait for none of its locks.
  * The fake driver's lock is free in the child. */
 pid_t world_fork(struct world *w);

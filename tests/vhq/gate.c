@@ -258,17 +258,39 @@ Test(gate, never_lacks_room_for_its_marker)
     end(w);
 }
 
+static _Atomic bool synced;
+
+static void *syncs(void *arg)
+{
+    vhq_sync(arg, false);
+    atomic_store(&synced, true);
+    return NULL;
+}
+
+/* However long that is. The driver is polled, so it is seen that the thread looks and goes on
+ * waiting. */
 Test(gate, sync_after_release_completes_stopped_work)
 {
     struct world *w = gated();
-    int a = world_stream(w, VHQ_NONBLOCKING);
+    int a = world_stream_polled(w, VHQ_NONBLOCKING), polls;
+    pthread_t thread;
     for (int i = 0; i < 40; i++)
         launch(w, a, 20);
+    cr_assert_eq(in_device(w, a), 40);
     hold_all(w, true);
     device_start(w, 3);
     WAIT_FOR(atomic_load(&w->stream[a].completed) == 5);
+    polls = atomic_load(&w->polls);
+    pthread_create(&thread, NULL, syncs, w->stream[a].q);
+    for (int i = 0; i < 3; i++) {
+        WAIT_FOR(atomic_load(&synced) || atomic_load(&w->polls) > polls + 2);
+        cr_assert_not(atomic_load(&synced));
+        clock_advance(2 * GUARD_MS * NS_PER_MS);
+        polls = atomic_load(&w->polls);
+    }
+    cr_assert_eq(atomic_load(&w->stream[a].completed), 5);
     hold_all(w, false);
-    vhq_sync(w->stream[a].q, false);
+    pthread_join(thread, NULL);
     cr_assert_eq(atomic_load(&w->stream[a].completed), 40);
     device_stop(w);
     end(w);

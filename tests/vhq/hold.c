@@ -155,9 +155,12 @@ static void turn_start(struct turn *t)
     pthread_create(&t->thread, NULL, turn_main, t);
 }
 
+static _Atomic bool drained;
+
 static void *drain_returned(void *arg)
 {
     vhq_set_drain(arg, VHQ_DRAIN_RETURNED, false);
+    atomic_store(&drained, true);
     return NULL;
 }
 
@@ -175,21 +178,22 @@ Test(hold, drain_returned_ignores_unreturned_calls)
     cr_assert_not(atomic_load(&t.done));
     int k = launch(w, b, 1);
     pthread_create(&drainer, NULL, drain_returned, w->set);
-    atomic_store(&w->run_wait, 1);
+    WAIT_FOR(somebody_waits(w));
+    atomic_store(&w->stream[a].full, true); /* so the call stays in the driver */
     atomic_store(&w->stream[a].hold, 0);
     WAIT_FOR(atomic_load(&w->in_run) == 1);
     cr_assert_eq(vhq_set_drain_timeout(w->set, 5), -ETIMEDOUT);
-    cr_assert_not(submitted(w, k));
-    atomic_store(&w->run_wait, 0);
+    cr_assert_not(submitted(w, k) || atomic_load(&drained));
     atomic_store(&w->stream[b].hold, 0);
+    WAIT_FOR(atomic_load(&drained));
     pthread_join(drainer, NULL);
     cr_assert(submitted(w, k));
+    cr_assert_eq(atomic_load(&w->in_run), 1);
+    atomic_store(&w->stream[a].full, false);
     pthread_join(t.thread, NULL);
     device_finish(w);
     world_free(w);
 }
-
-static _Atomic bool drained;
 
 static void *drain_unblocked(void *arg)
 {
@@ -389,13 +393,25 @@ Test(hold, turn_waits_for_room)
     launch(w, a, 1);
     struct turn t = {.w = w, .stream = a};
     turn_start(&t);
-    WAIT_FOR(w->commands == 3);
-    dispatcher_looks(w);
-    cr_assert_not(atomic_load(&t.done));
-    device_finish(w);
-    pthread_join(t.thread, NULL);
     struct vhq_stats st;
-    WAIT_FOR((device_finish(w), vhq_get_stats(w->stream[a].q, &st), st.in_flight_now <= 1));
+    WAIT_FOR((vhq_get_stats(w->stream[a].q, &st), st.buffered_now == 1));
+    dispatcher_looks(w);
+    cr_assert_not(atomic_load(&t.done) || submitted(w, 2));
+    cr_assert(device_step(w, a));
+    dispatcher_looks(w);
+    pthread_join(t.thread, NULL);
+    cr_assert(submitted(w, t.index));
+    vhq_get_stats(w->stream[a].q, &st);
+    cr_assert_eq(st.in_flight_now, 2, "%u", st.in_flight_now);
+    int next = launch(w, a, 1);
+    dispatcher_looks(w);
+    cr_assert_not(submitted(w, next));
+    cr_assert(device_step(w, a));
+    dispatcher_looks(w);
+    cr_assert(submitted(w, next));
+    device_finish(w);
+    vhq_get_stats(w->stream[a].q, &st);
+    cr_assert_eq(st.in_flight_now, 0, "%u", st.in_flight_now);
     world_free(w);
 }
 

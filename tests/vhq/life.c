@@ -111,6 +111,15 @@ struct syncer {
     _Atomic bool stop;
 };
 
+/* Commands and markers that the device was given for a stream. */
+static uint32_t given(struct world *w, int stream)
+{
+    pthread_mutex_lock(&w->lock);
+    uint32_t n = w->stream[stream].tail;
+    pthread_mutex_unlock(&w->lock);
+    return n;
+}
+
 static void *syncs(void *arg)
 {
     struct syncer *s = arg;
@@ -124,24 +133,39 @@ Test(life, vhqs_may_be_destroyed_during_context_sync)
     struct world *w = world_new(NULL);
     struct syncer s = {.w = w};
     pthread_t t;
-    int a = world_stream(w, VHQ_NONBLOCKING);
+    struct vhq_stats st;
+    int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    world_call(w, &(struct call){.stream = a, .flags = VHQ_MUST_BUFFER}); /* it has a ring now */
+    vhq_drain(w->stream[a].q, false);
+    long live = wrap_live;
     device_start(w, 1);
     pthread_create(&t, NULL, syncs, &s);
     for (int i = 0; i < 500; i++) {
         struct vhq *q;
         static _Atomic uint32_t never;
-        struct vhq_desc desc = {.stream = &w->stream[a], .done = i % 2 ? &never : NULL};
-        cr_assert_eq(vhq_create(w->set, &desc, &q), 0);
-        struct vhq_req req = {.est_ns = 1000};
+        bool awaited = i % 2; /* its command is never known complete: only its end ends the sync */
+        struct vhq_desc desc = {.stream = &w->stream[b], .done = awaited ? &never : NULL};
+        struct vhq_req req = {.est_ns = 1000, .flags = awaited ? VHQ_UNCOUNTED : 0};
         struct vhq_cmd *cmd;
+        vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
+        uint32_t before = given(w, b);
+        cr_assert_eq(vhq_create(w->set, &desc, &q), 0);
         if (vhq_begin(q, &req, &cmd) == VHQ_BUFFER)
             cmd->run = NULL;
         vhq_end(q, NULL, 0);
         launch(w, a, 10);
+        if (awaited)
+            WAIT_FOR(given(w, b) > before); /* the marker of the thread that syncs */
         vhq_destroy(q);
     }
     atomic_store(&s.stop, true);
     pthread_join(t, NULL);
+    vhq_set_sync(w->set, false);
+    cr_assert_eq(wrap_live, live, "each of them is gone");
+    cr_assert_eq(w->stream[a].completed, 501);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.inlined + st.buffered, 1001);
+    cr_assert_eq(st.in_flight_now, 0);
     world_free(w);
 }
 

@@ -187,5 +187,9 @@ Test(reset, abandoning_a_held_set_returns)
     hold_all(w, true);
     for (int i = 0; i < 100; i++)
         launch(w, a, 1);
-    world_close(w, true); /* it joins the thread although everything is held */
+    vhq_set_abandon(w->set); /* it joins the thread although everything is held */
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(w->command[i].drops, 1, "%d", i);
+    cr_assert_eq(submitted_count(w), 0);
+    world_forget(w);
 }

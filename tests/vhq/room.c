@@ -98,14 +98,47 @@ Test(room, several_streams_may_be_full_repeatedly)
     world_free(w);
 }
 
+struct closer {
+    struct world *w;
+    pthread_t thread;
+    int submitted; /* when the set was closed */
+    _Atomic bool closed;
+};
+
+static void *closes(void *arg)
+{
+    struct closer *c = arg;
+    vhq_set_destroy(c->w->set);
+    c->submitted = submitted_count(c->w);
+    atomic_store(&c->closed, true);
+    return NULL;
+}
+
+static bool set_is_open(struct world *w)
+{
+    pthread_mutex_lock(&w->set->lock);
+    bool open = w->set->stage == SET_OPEN;
+    pthread_mutex_unlock(&w->set->lock);
+    return open;
+}
+
 Test(room, set_closes_after_full_stream_got_room)
 {
     struct world *w = world_new(NULL);
+    struct closer c = {.w = w};
     int a = world_stream(w, VHQ_NONBLOCKING);
     fill(w, a);
-    int last = overfill(w, a);
+    int last = overfill(w, a), behind = uncounted(w, a);
     vhq_release(w->stream[a].q);
     WAIT_FOR(atomic_load(&w->in_run) == 1);
+    pthread_create(&c.thread, NULL, closes, &c);
+    WAIT_FOR(atomic_load(&c.closed) || !set_is_open(w));
+    if (!atomic_load(&c.closed))
+        dispatcher_looks(w); /* the other thread, which has not lent its role, sees it, too */
+    cr_assert_not(atomic_load(&c.closed) || submitted(w, last));
     make_room(w, a, last);
-    world_free(w);
+    pthread_join(c.thread, NULL);
+    cr_assert_eq(c.submitted, ROOM_SURE + 2, "%d", c.submitted);
+    cr_assert(submitted(w, behind));
+    world_forget(w);
 }

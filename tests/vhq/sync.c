@@ -100,18 +100,34 @@ Test(sync, drain_times_out_under_a_hold)
     world_free(w);
 }
 
+static _Atomic bool drained;
+
+static void *drain_all(void *arg)
+{
+    vhq_set_drain(arg, VHQ_DRAIN_ALL, false);
+    atomic_store(&drained, true);
+    return NULL;
+}
+
 Test(sync, drain_awaits_command_in_driver_but_no_other_stream)
 {
+    pthread_t drainer;
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
     atomic_store(&w->run_wait, 1);
-    world_call(w, &(struct call){.stream = b, .flags = VHQ_MUST_BUFFER});
+    int earlier = world_call(w, &(struct call){.stream = b, .flags = VHQ_MUST_BUFFER});
     WAIT_FOR(atomic_load(&w->in_run) == 1);
     cr_assert_eq(vhq_set_drain_timeout(w->set, 5), -ETIMEDOUT);
-    atomic_store(&w->run_wait, 0);
-    vhq_set_drain(w->set, VHQ_DRAIN_ALL, false);
+    pthread_create(&drainer, NULL, drain_all, w->set);
+    WAIT_FOR(somebody_waits(w));
     atomic_store(&w->stream[a].hold, 1);
-    launch(w, a, 1);
+    int later = launch(w, a, 1);
+    cr_assert_not(atomic_load(&drained));
+    atomic_store(&w->run_wait, 0);
+    WAIT_FOR(atomic_load(&drained));
+    pthread_join(drainer, NULL);
+    cr_assert(submitted(w, earlier));
+    cr_assert_not(submitted(w, later));
     vhq_drain(w->stream[b].q, false); /* a's held command does not matter to it */
     atomic_store(&w->stream[a].hold, 0);
     world_free(w);

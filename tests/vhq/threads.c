@@ -201,17 +201,31 @@ struct stage {
     struct vhq_fence **in, **out; /* one per item */
     _Atomic int *began;           /* items whose fence of `in` may be waited for */
     _Atomic int *ends;
+    int behind; /* it waits for the item of `in` that is so many before its own */
 };
 
-enum { ITEMS = 200 };
+enum { ITEMS = 200, BEHIND = 4 };
+
+static _Atomic int waited, early;
+
+static int fenced_run(void *payload)
+{
+    const struct vhq_fence *const *after = payload;
+    if (*after)
+        atomic_fetch_add(vhq_fence_submitted(*after) ? &waited : &early, 1);
+    return 0;
+}
 
 static void fenced_call(struct world *w, struct vhq_fence *after, struct vhq_fence *signals)
 {
-    struct vhq_req req = {
-        .flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER, .after = after, .signals = signals};
+    struct vhq_req req = {.flags = VHQ_UNCOUNTED | VHQ_MUST_BUFFER,
+                          .bytes = sizeof(after),
+                          .after = after,
+                          .signals = signals};
     struct vhq_cmd *cmd;
     vhq_begin(w->stream[0].q, &req, &cmd);
-    cmd->run = NULL; /* only the fences matter */
+    *(const struct vhq_fence **)cmd->payload = after;
+    cmd->run = fenced_run;
     vhq_end(w->stream[0].q, NULL, 0);
 }
 
@@ -219,10 +233,10 @@ static void *stage_main(void *arg)
 {
     struct stage *s = arg;
     for (int i = 0; i < ITEMS; i++) {
-        if (s->in)
-            while (atomic_load(s->began) <= i)
-                nap_us(10);
-        fenced_call(s->w, s->in ? s->in[i] : NULL, s->out[i]);
+        int other = i - s->behind;
+        while (atomic_load(s->began) <= other)
+            nap_us(10);
+        fenced_call(s->w, other >= 0 ? s->in[other] : NULL, s->out[i]);
         atomic_fetch_add(s->ends, 1);
         launch(s->w, 0, 5);
     }
@@ -242,13 +256,17 @@ Test(threads, pipeline_across_contexts_does_not_get_stuck)
     }
     device_start(a, 1);
     device_start(b, 2);
-    struct stage first = {.w = a, .out = ab, .ends = &a_done};
+    struct stage first = {
+        .w = a, .in = ba, .out = ab, .began = &b_done, .ends = &a_done, .behind = BEHIND};
     struct stage second = {.w = b, .in = ab, .out = ba, .began = &a_done, .ends = &b_done};
     pthread_create(&first.thread, NULL, stage_main, &first);
     pthread_create(&second.thread, NULL, stage_main, &second);
     pthread_join(first.thread, NULL);
     pthread_join(second.thread, NULL);
-    vhq_set_sync(b->set, false);
+    cr_assert_eq(vhq_set_drain_timeout(a->set, 100000), 0);
+    cr_assert_eq(vhq_set_drain_timeout(b->set, 100000), 0);
+    cr_assert_eq(atomic_load(&early), 0, "%d", early);
+    cr_assert_eq(atomic_load(&waited), 2 * ITEMS - BEHIND, "%d", waited);
     for (int i = 0; i < ITEMS; i++) {
         cr_assert(vhq_fence_submitted(ba[i]));
         cr_assert(vhq_fence_submitted(ab[i]));

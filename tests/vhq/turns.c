@@ -206,13 +206,22 @@ Test(turns, outlive_their_stream)
     struct caller c;
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING), b = world_stream(w, VHQ_NONBLOCKING);
+    struct vhq_stats st;
     caller_start(&c, w, a);
     WAIT_FOR(atomic_load(&c.inside));
+    long live = wrap_live;
     vhq_leave(c.q, true);
     vhq_destroy(c.q);
+    cr_assert_eq(wrap_live, live, "its thread will come back");
     int other = launch(w, b, 1);
     cr_assert(submitted(w, other));
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.in_flight_ns, 2000, "%lu", (unsigned long)st.in_flight_ns);
     caller_end(&c);
+    cr_assert_eq(wrap_live, live - 1);
+    vhq_set_stats(w->set, &st);
+    cr_assert_eq(st.in_flight_ns, 1000, "%lu", (unsigned long)st.in_flight_ns);
+    cr_assert_eq(st.inlined, 2);
     device_finish(w);
     world_free(w);
 }

@@ -69,6 +69,13 @@ static int line_write(const char *folder, const char *path, const char *line)
     return atomic_file_close(&whole, fchmod(fileno(out), 0644) == 0 ? 0 : -errno);
 }
 
+/* All that the file of a process that starts a job's processes says. */
+static void line_make(char line[LINE_SIZE], unsigned long long started, uid_t uid,
+                      const char *account, const char *id)
+{
+    snprintf(line, LINE_SIZE, "%llu %u %s %s\n", started, (unsigned)uid, account, id);
+}
+
 static void own_path(char path[PATH_SIZE], const char *folder)
 {
     snprintf(path, PATH_SIZE, "%s/%d", folder, (int)getpid());
@@ -86,7 +93,7 @@ int job_begin(const char *folder, uid_t uid, const struct job *job)
     if (!is_word(account, JOB_ACCOUNT) || !is_word(job->id, JOB_ID))
         return -EINVAL;
     own_path(path, folder);
-    snprintf(line, sizeof(line), "%llu %u %s %s\n", self.started, (unsigned)uid, account, job->id);
+    line_make(line, self.started, uid, account, job->id);
     return line_write(folder, path, line);
 }
 
@@ -147,10 +154,8 @@ void job_forget(const char *folder, const char *id)
 static int job_read(int folder, uid_t owner, pid_t pid, const struct proc_stat *p, uid_t uid,
                     struct job *job)
 {
-    unsigned long long started;
-    unsigned job_uid;
-    char name[16], line[LINE_SIZE];
-    int fd, rc;
+    char name[16], line[LINE_SIZE], expected[LINE_SIZE];
+    int fd, rc, fields;
 
     snprintf(name, sizeof(name), "%d", (int)pid);
     fd = open_trusted(folder, name, owner, S_IFREG);
@@ -159,8 +164,9 @@ static int job_read(int folder, uid_t owner, pid_t pid, const struct proc_stat *
     rc = proc_text(fd, line, sizeof(line));
     if (rc != 0)
         return rc;
-    if (sscanf(line, "%llu %u %63s %31s", &started, &job_uid, job->account, job->id) != 4 ||
-        started != p->started || job_uid != uid) {
+    fields = sscanf(line, "%*u %*u %63s %31s", job->account, job->id);
+    line_make(expected, p->started, uid, job->account, job->id);
+    if (fields != 2 || strcmp(line, expected) != 0) {
         *job = (struct job){.account = ""};
         return -ESRCH;
     }

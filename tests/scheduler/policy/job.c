@@ -109,16 +109,34 @@ Test(job, files_writable_by_others_are_ignored)
     cr_assert_eq(of(getpid(), 7), -EPERM);
 }
 
+#define A16 "aaaaaaaaaaaaaaaa"
+#define A64 A16 A16 A16 A16 /* longer than an account */
+
 Test(job, malformed_file_gives_no_job)
 {
-    static const char *const texts[] = {"", "\n", "7", "inference", "-1 -1 -1", "1 7\n", "1 7 a"};
+    static const char *const rests[] = {
+        "",           "inference",   "-1 -1 -1",  "\n",
+        " 7",         " 7\n",        " 7 a",      " 7 a\n",
+        " 7 a 42",    " 7 a 42 1\n", " a 42\n",   " x a 42\n",
+        " 7a a 42\n", " - a 42\n",   ":7 a 42\n", " 7 " A64 " 42\n"};
+    char text[160], start[32];
+    FILE *f;
 
     cr_assert_eq(job_begin(jobs, 7, &inference), 0);
-    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
-        file_write(texts[i]);
-        cr_assert_eq(of(getpid(), 7), -ESRCH, "%s", texts[i]);
-        cr_assert_str_eq(job.account, "");
+    cr_assert_not_null(f = fopen(file, "r"));
+    cr_assert_eq(fscanf(f, "%31s", start), 1);
+    fclose(f);
+    for (size_t i = 0; i < sizeof(rests) / sizeof(*rests); i++) {
+        snprintf(text, sizeof(text), "%s%s", start, rests[i]);
+        file_write(text);
+        cr_assert_eq(of(getpid(), 7), -ESRCH, "%s", text);
+        cr_assert(job.account[0] == '\0' && job.id[0] == '\0', "%s", text);
+        file_write(rests[i]);
+        cr_assert_eq(of(getpid(), 7), -ESRCH, "'%s'", rests[i]);
     }
+    snprintf(text, sizeof(text), "%s 7 a 42\n", start);
+    file_write(text);
+    cr_assert_eq(of(getpid(), 7), 0, "and it is for the rest that they make no sense");
 }
 
 Test(job, needs_no_account)

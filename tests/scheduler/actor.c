@@ -31,7 +31,7 @@ struct request {
 };
 
 static struct client_config config;
-static _Atomic int logged = -1;
+static _Atomic int logged = -1, messages;
 static _Atomic bool spoke;
 static char *said;
 static pid_t child;
@@ -42,6 +42,7 @@ static void take_log(int severity, const char *text)
 {
     snprintf(said, ACTOR_SAID, "%s", text);
     logged = severity;
+    messages++;
     spoke = true;
 }
 
@@ -66,11 +67,24 @@ static int64_t do_connected(int64_t x, int64_t y)
     return !!shared;
 }
 
-static _Atomic int64_t ticks;
+static _Atomic int64_t ticks, turns_ns, had_ns;
 
 static void count_tick(void *user)
 {
     ticks++;
+}
+
+static void take_turn(void *user)
+{
+    static uint64_t last_ns;
+    uint64_t now = clock_ns(), ns = now - last_ns < 20 * NS_PER_MS ? now - last_ns : 20 * NS_PER_MS;
+
+    last_ns = now;
+    turns_ns += (int64_t)ns;
+    if (*client_hold_word(0, 0) != 0)
+        return;
+    had_ns += (int64_t)ns;
+    atomic_fetch_add(&client_page()->device[0].counters.gpu_ns, ns);
 }
 
 static uint64_t never(void *user)
@@ -88,6 +102,13 @@ static int64_t do_ticks(int64_t idle, int64_t y)
     config.tick = count_tick;
     config.idle = idle ? ever : never;
     return ticks;
+}
+
+static int64_t do_turns(int64_t all, int64_t y)
+{
+    config.tick = take_turn;
+    config.idle = never;
+    return all ? turns_ns : had_ns;
 }
 
 /* Its beat is in the future, so it is calm. */
@@ -157,6 +178,11 @@ static int64_t do_wait_end(int64_t dev, int64_t level)
 static int64_t do_hold(int64_t dev, int64_t level)
 {
     return *client_hold_word((int)dev, (uint32_t)level) & ~PAGE_BIT_NEW;
+}
+
+static int64_t do_since(int64_t dev, int64_t level)
+{
+    return (int64_t)*client_hold_since((int)dev, (uint32_t)level);
 }
 
 static struct client_lifted lifted;
@@ -250,6 +276,11 @@ static int64_t do_forget(int64_t level, int64_t y)
 static int64_t do_logged(int64_t x, int64_t y)
 {
     return logged;
+}
+
+static int64_t do_told(int64_t x, int64_t y)
+{
+    return messages;
 }
 
 static int64_t do_close_all(int64_t x, int64_t y)

@@ -21,6 +21,10 @@ enum { ACTOR_SAID = 1024 };
     X(TICKS,                                                                                       \
       do_ticks) /* idle, for a later OPEN: its owner counts ticks, and has nothing else to  \
                           do -> how many there were */      \
+    X(TURNS,                                                                                       \
+      do_turns) /* all, for a later OPEN: at each tick the time since the last, 20 ms at    \
+                          most, counts, and is reported as GPU time if its first device is not     \
+                          held -> how much that is, ns, or how much there is in all */      \
     X(CALM, do_calm)                                                                               \
     X(DEVICE, do_device)         /* a number: the uuid is 16 times that byte */                    \
     X(ACTIVE, do_active)         /* dev, level */                                                  \
@@ -28,6 +32,7 @@ enum { ACTOR_SAID = 1024 };
     X(WAIT_BEGIN, do_wait_begin) /* dev, level */                                                  \
     X(WAIT_END, do_wait_end)     /* dev, level */                                                  \
     X(HOLD, do_hold)             /* dev, level -> hold word */                                     \
+    X(SINCE, do_since)           /* dev, level -> when that hold began, ns */                      \
     X(LIFT, do_lift)             /* dev, level: clears the bits of the hold word */                \
     X(RETURN, do_return)         /* sets them again */                                             \
     X(ADDRESS, do_address)       /* dev, level -> its address */                                   \
@@ -43,6 +48,7 @@ enum { ACTOR_SAID = 1024 };
     X(NOTE, do_note)       /* level */                                                             \
     X(FORGET, do_forget)   /* level */                                                             \
     X(LOGGED, do_logged)   /* -> severity of the last message, or -1 */                            \
+    X(TOLD, do_told)       /* -> how many messages there were */                                   \
     X(CLOSE_ALL,                                                                                   \
       do_close_all) /* closes every descriptor but the test's, and reuses the numbers */           \
     X(INTRUDED,                                                                                    \

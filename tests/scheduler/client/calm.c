@@ -69,18 +69,27 @@ Test(calm, idle_client_ticks_at_most_once_a_second)
  * is held as long as a client that has just come. */
 Test(calm, held_idle_client_ticks_at_most_once_a_second)
 {
+    enum { MAX_HOLD_MS = 4000 };
     struct actor rt, be;
+    uint64_t began;
 
     join(&rt, place.socket, 3, false);
     actor_do(&rt, DO_ACTIVE, 0, 3);
     actor_new(&be, place.socket);
     actor_do(&be, DO_TICKS, true, 0);
-    actor_do(&be, DO_MAX_HOLD, 60000, 0);
+    actor_do(&be, DO_MAX_HOLD, MAX_HOLD_MS, 0);
     cr_assert_eq(actor_do(&be, DO_OPEN, 0, 0), 0);
     cr_assert_eq(actor_do(&be, DO_DEVICE, 0x11, 0), 0);
     WAIT_UNTIL(actor_do(&be, DO_CALM, 0, 0) && actor_do(&be, DO_HOLD, 0, 0) != 0);
+    began = now_ms();
     cr_assert(looks_seldom(&be, &rt));
+    WAIT_UNTIL(now_ms() - began > MAX_HOLD_MS);
     cr_assert_neq(actor_do(&be, DO_CALM, 0, 0), 0);
+    cr_assert_neq(actor_do(&be, DO_HOLD, 0, 0), 0);
+    began = now_ms();
+    actor_do(&be, DO_ACTIVE, 0, 0);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
+    cr_assert_gt(now_ms() - began, MAX_HOLD_MS / 2, "its hold began when it was calm");
     actor_kill(&rt);
     actor_kill(&be);
 }

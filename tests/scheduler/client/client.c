@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/severity.h"
 #include "tests/scheduler/actor.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/query.h"
@@ -62,6 +64,13 @@ static void join_two(struct actor *rt, struct actor *be)
     join(rt, 3);
     join(be, 0);
     WAIT_UNTIL(actor_do(be, DO_ABOVE, 0, 0) == 1);
+}
+
+/* For 100 ticks of 7.5 ms or more. Its link tries again after 50 ms, then after twice as long each
+ * time. */
+static void let_it_try(struct actor *a)
+{
+    WAIT_UNTIL(actor_do(a, DO_TICKS, 0, 0) >= 100);
 }
 
 /* It is held again and again, each time for a short while. */
@@ -133,14 +142,20 @@ Test(client, warns_of_missing_daemon_and_registers_later)
     struct actor rt, be;
 
     actor_new(&rt, place.socket);
+    actor_do(&rt, DO_TICKS, 0, 0);
     cr_assert_eq(actor_do(&rt, DO_OPEN, 3, 3), 0);
     cr_assert_eq(actor_do(&rt, DO_DEVICE, 0x11, 0), 0);
+    let_it_try(&rt);
     cr_assert_eq(actor_do(&rt, DO_CONNECTED, 0, 0), 0);
-    cr_assert_eq(actor_do(&rt, DO_LOGGED, 0, 0), 1);
+    cr_assert_eq(actor_do(&rt, DO_LOGGED, 0, 0), LOG_WARN);
+    cr_assert_eq(actor_do(&rt, DO_TOLD, 0, 0), 1, "%s", rt.said);
+    cr_assert(strstr(rt.said, "no scheduler at"), "%s", rt.said);
     actor_do(&rt, DO_ACTIVE, 0, 3);
     place_start(&place);
     join(&be, 0);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    WAIT_UNTIL(actor_do(&rt, DO_TOLD, 0, 0) == 2);
+    cr_assert(strstr(rt.said, "registered with"), "%s", rt.said);
     actor_kill(&rt);
     actor_kill(&be);
 }
@@ -153,9 +168,13 @@ Test(client, warns_of_overlong_socket_path_and_runs_without_daemon)
     for (size_t i = 0; i < sizeof(path) - 1; i++)
         path[i] = 'x';
     actor_new(&a, path);
+    actor_do(&a, DO_TICKS, 0, 0);
     cr_assert_eq(actor_do(&a, DO_OPEN, 3, 0), 0);
-    cr_assert_eq(actor_do(&a, DO_LOGGED, 0, 0), 1);
     cr_assert_eq(actor_do(&a, DO_DEVICE, 1, 0), 0);
+    let_it_try(&a);
+    cr_assert_eq(actor_do(&a, DO_LOGGED, 0, 0), LOG_WARN);
+    cr_assert_eq(actor_do(&a, DO_TOLD, 0, 0), 1, "%s", a.said);
+    cr_assert(strstr(a.said, "is too long"), "%s", a.said);
     actor_do(&a, DO_ACTIVE, 0, 3);
     cr_assert_eq(actor_do(&a, DO_HOLD, 0, 0), PAGE_BIT_SELF);
     actor_kill(&a);
@@ -591,7 +610,7 @@ Test(client, thread_waiting_in_driver_keeps_its_holds)
 {
     enum { SILENT_NS = 2000000000 };
     struct actor rt, be;
-    int64_t first = 0;
+    int64_t first, since;
 
     place_start(&place);
     actor_new(&rt, place.socket);
@@ -599,10 +618,14 @@ Test(client, thread_waiting_in_driver_keeps_its_holds)
     register_on(&rt, 3, 3);
     join(&be, 0);
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
-    WAIT_UNTIL((first = actor_do(&rt, DO_BEAT, 0, 0)) != 0);
+    WAIT_UNTIL(actor_do(&rt, DO_BEAT, 0, 0) != 0);
     actor_do(&rt, DO_ACTIVE, 0, 3);
-    WAIT_UNTIL(actor_do(&rt, DO_BEAT, 0, 0) - first > SILENT_NS);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) != 0);
+    since = actor_do(&be, DO_SINCE, 0, 0);
+    first = actor_do(&rt, DO_BEAT, 0, 0);
+    WAIT_UNTIL(actor_do(&rt, DO_BEAT, 0, 0) - first > SILENT_NS);
+    cr_assert_neq(actor_do(&be, DO_HOLD, 0, 0), 0);
+    cr_assert_eq(actor_do(&be, DO_SINCE, 0, 0), since, "it is still the first hold");
     actor_kill(&rt);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
     actor_kill(&be);

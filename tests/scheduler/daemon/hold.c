@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/scheduler/actor.h"
+#include "tests/scheduler/bare.h"
 #include "tests/scheduler/place.h"
 #include "scheduler/wire/query.h"
 
@@ -190,13 +191,48 @@ Test(hold, ends_with_its_holder_while_the_daemon_is_stopped)
     }
 }
 
-/* Otherwise the next process to get the bit may be taken for dead before it has beaten once. */
+/* Connects a client that has a bit and never uses it. */
+static int bit_take(uint32_t *bit)
+{
+    int fd = bare_connect(place.socket, (uid_t)-1);
+    union message m;
+
+    bare_hello(fd, 3);
+    bare_device(fd, 0, 1);
+    cr_assert_eq(bare_wait(fd, MESSAGE_BIT, &m), 0);
+    *bit = m.bit.bit;
+    return fd;
+}
+
+/* Otherwise the next process to get the bit may be taken for dead before it has beaten once. The
+ * other bits are taken, so that it comes to the next at once. */
 Test(hold, dead_owner_is_cleared_from_held_page)
 {
+    int others[PAGE_CLIENT_BITS - 1], next;
+    uint32_t bit;
+    int64_t its;
+
     start();
+    for (uint32_t i = 0; i < PAGE_CLIENT_BITS - 1; i++)
+        others[i] = bit_take(&bit);
     WAIT_UNTIL(actor_do(&be, DO_OWNERS, 0, 0) == 1);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL((its = actor_do(&be, DO_HOLD, 0, 0)) != 0);
+    actor_do(&rt, DO_IDLE, 0, 3);
+    cr_assert_eq(actor_do(&be, DO_HOLD, 0, 0), 0);
     actor_kill(&rt);
-    WAIT_UNTIL(actor_do(&be, DO_OWNERS, 0, 0) == 0);
+    next = bit_take(&bit);
+    cr_assert_eq(actor_do(&be, DO_OWNERS, 0, 0), 0);
+    cr_assert_eq(bit, (uint32_t)__builtin_ctz((unsigned)its));
+    close(next);
+    actor_new(&rt, place.socket);
+    cr_assert_eq(actor_do(&rt, DO_OPEN, 3, 3), 0);
+    actor_do(&rt, DO_DEVICE, 1, 0);
+    actor_do(&rt, DO_ACTIVE, 0, 3);
+    WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == its);
+    cr_assert_eq(actor_do(&be, DO_OWNERS, 0, 0), 1);
+    for (uint32_t i = 0; i < PAGE_CLIENT_BITS - 1; i++)
+        close(others[i]);
 }
 
 Test(hold, ends_with_holder_of_another_pid_namespace)

@@ -157,23 +157,6 @@ Test(hostile, owner_learns_of_short_lived_clients_at_limited_rate)
     close(owner);
 }
 
-/* The daemon remembers nothing of clients that have gone. */
-Test(hostile, departed_unannounced_clients_leave_no_leak)
-{
-    enum { CLIENTS = 2 * BURST };
-
-    place_start(&place);
-    for (uint32_t i = 0; i < CLIENTS; i++) {
-        int fd = bare_connect(place.socket, OTHER);
-
-        bare_hello(fd, 0);
-        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) /* different devices each time */
-            bare_device(fd, slot, (uint8_t)(i * PAGE_DEVICES + slot));
-        settle(fd);
-        close(fd);
-    }
-}
-
 /* Freed memory that AddressSanitizer keeps is not the daemon's. */
 static void keep_nothing_freed(void)
 {
@@ -202,6 +185,43 @@ static uint32_t descriptors_of(pid_t pid)
 static long daemon_kb(void)
 {
     return (long)place_proc(&place, "statm", 1) * sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/* Clients that come and go, with different devices each time. */
+static void come_and_go(uint32_t clients)
+{
+    for (uint32_t i = 0; i < clients; i++) {
+        int fd = bare_connect(place.socket, OTHER);
+
+        bare_hello(fd, 0);
+        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+            bare_device(fd, slot, (uint8_t)(i * PAGE_DEVICES + slot));
+        settle(fd);
+        close(fd);
+    }
+}
+
+/* The daemon remembers nothing of clients that have gone. */
+Test(hostile, departed_unannounced_clients_leave_no_leak)
+{
+    enum { CLIENTS = 2 * BURST, MOST_KB = 256 };
+    uint32_t descriptors;
+    long before;
+    int root;
+
+    keep_nothing_freed();
+    place_start(&place);
+    root = bare_connect(place.socket, 0);
+    settle(root);
+    descriptors = descriptors_of(place.daemon);
+    come_and_go(CLIENTS);
+    WAIT_UNTIL(descriptors_of(place.daemon) == descriptors);
+    before = daemon_kb();
+    come_and_go(2 * CLIENTS);
+    WAIT_UNTIL(descriptors_of(place.daemon) == descriptors);
+    cr_assert_lt(daemon_kb() - before, MOST_KB, "the daemon has grown by %ld kB",
+                 daemon_kb() - before);
+    close(root);
 }
 
 Test(hostile, unread_lists_grow_daemon_by_less_than_8_mb)

@@ -141,8 +141,11 @@ Test(limits, client_without_memory_works_once_it_has_some)
     cr_assert_lt(actor_do(&other, DO_OPEN, 3, 3), 0);
     actor_do(&other, DO_ACTIVE, 0, 3);
     actor_do(&other, DO_LIMIT_MEMORY, -1, 0);
-    cr_assert_eq(actor_do(&other, DO_OPEN, 3, 3), 0);
+    register_on(&other, 3);
+    join(&be, 0);
+    expect_holds(&other, &be);
     actor_kill(&other);
+    actor_kill(&be);
 
     join(&rt, 3);
     actor_do(&rt, DO_LIMIT_MEMORY, 0, 0);

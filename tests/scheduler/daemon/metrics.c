@@ -78,6 +78,16 @@ static int get(const char *url)
     return status;
 }
 
+/* The figure with this name, which has no labels, in `text`. */
+static double figure(const char *name)
+{
+    const char *at = strstr(text, name);
+    double value = -1;
+
+    cr_assert(at && sscanf(at + strlen(name), "%lf", &value) == 1, "no %s in %s", name, text);
+    return value;
+}
+
 Test(metrics, report_clients_and_their_work)
 {
     struct stat st;
@@ -118,7 +128,7 @@ Test(metrics, report_the_daemon_itself)
     cr_assert(strstr(text, "cutin_build_info{version=\"" CUTIN_VERSION "\"} 1\n"), "%s", text);
     cr_assert(strstr(text, "cutin_refused_total{what=\"level\"} 0\n"), "%s", text);
     cr_assert(strstr(text, "\ncutin_log_dropped_total 0\n"), "%s", text);
-    cr_assert_null(strstr(text, "\ncutin_loop_lag_seconds 0.000000\n"), "%s", text);
+    cr_assert_gt(figure("\ncutin_loop_lag_seconds "), 0, "%s", text);
     actor_kill(&a);
 }
 
@@ -133,7 +143,7 @@ Test(metrics, count_log_lines_lost_to_full_disk)
     close(old);
     close(full);
     cr_assert_eq(get("/metrics"), 200);
-    cr_assert_null(strstr(text, "cutin_log_dropped_total 0\n"), "%s", text);
+    cr_assert_geq(figure("\ncutin_log_dropped_total "), 1, "%s", text);
 }
 
 Test(metrics, name_holder_of_each_held_process)

@@ -156,18 +156,31 @@ static int page_of(size_t bytes)
     return fd;
 }
 
+static bool untouched(const char *from, const char *to)
+{
+    while (from < to && !*from)
+        from++;
+    return from == to;
+}
+
 Test(page, longer_or_shorter_page_of_other_release_is_shared)
 {
     static const size_t sizes[] = {PAGE_LEAST, sizeof(struct cutin_page), 1 << 20};
 
     for (int i = 0; i < 3; i++) {
+        size_t both = sizes[i] < sizeof(struct cutin_page) ? sizes[i] : sizeof(struct cutin_page);
         struct cutin_page *mine = page_new(), *others;
         int fd = page_of(sizes[i]);
+        char *all = mmap(NULL, sizes[i], PROT_READ, MAP_SHARED, fd, 0);
 
         cr_assert_eq(page_map(fd, mine), 0);
         cr_assert_eq(page_map_other(fd, &others), 0);
         memset((char *)mine + 4096, 0x5a, sizeof(*mine) - 4096);
-        cr_assert_eq(memcmp(mine, others, PAGE_LEAST), 0);
+        cr_assert_eq(memcmp(mine, all, both), 0);
+        cr_assert_eq(memcmp(others, all, both), 0);
+        cr_assert(untouched(all + both, all + sizes[i]));
+        cr_assert(untouched((char *)others + both, (char *)(others + 1)));
+        munmap(all, sizes[i]);
         cr_assert_eq(page_make_private(mine), 0);
         page_unmap(mine);
         page_unmap_other(others);

@@ -149,11 +149,15 @@ Test(protocol, random_messages_that_pass_are_within_bounds)
             for (int d = 0; d < 16; d++)
                 cr_assert(m.join.slot[d] < 16 || m.join.slot[d] == 0xff);
         if (m.header.type == MESSAGE_HELLO)
-            cr_assert(m.hello.level < 4 && strnlen(m.hello.name, 16) < 16);
+            cr_assert(m.hello.level < 4 && m.hello.lowest < 4 && strnlen(m.hello.name, 16) < 16);
+        if (m.header.type == MESSAGE_WELCOME)
+            cr_assert(m.welcome.level < 4);
+        if (m.header.type == MESSAGE_LEVEL)
+            cr_assert(m.level.level < 4);
         if (m.header.type == MESSAGE_DEVICE)
             cr_assert(m.device.slot < 16);
         if (m.header.type == MESSAGE_BIT)
-            cr_assert(m.bit.slot < 16 && (m.bit.bit < 30 || m.bit.bit == 0xff));
+            cr_assert(m.bit.slot < 16 && (m.bit.bit < 28 || m.bit.bit == 0xff));
         if (m.header.type == MESSAGE_ROW)
             cr_assert(m.row.devices <= 16);
     }

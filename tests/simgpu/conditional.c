@@ -485,7 +485,12 @@ Test(conditional, body_kernel_fault_is_returned_by_synchronize)
     CUgraph g = graph_new();
     CUgraphConditionalHandle handle = handle_new(g, 1, CU_GRAPH_COND_ASSIGN_DEFAULT);
     set_to(node_new(g, NULL, handle, WHILE, 1)[0], NULL, 4711, 1);
-    CHECK(cuGraphLaunch(exec_new(g), s));
+    CUgraphExec exec = exec_new(g);
+    CHECK(cuGraphLaunch(exec, s));
     EXPECT(cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(cuGraphLaunch(exec, s), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(cuMemsetD32(x, 1, WORDS), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 #endif

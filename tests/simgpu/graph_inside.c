@@ -63,15 +63,20 @@ static CUDA_KERNEL_NODE_PARAMS node_params(CUfunction f, void **params)
                                      .kernelParams = params};
 }
 
-static CUgraphNode mix_add(CUgraph graph, const CUgraphNode *after, const struct gpu *g, uint32_t a,
-                           uint32_t b)
+static CUgraphNode mix_n_add(CUgraph graph, const CUgraphNode *after, const struct gpu *g,
+                             uint32_t a, uint32_t b, uint32_t n)
 {
     CUdeviceptr x = g->x;
-    uint32_t n = WORDS;
     CUDA_KERNEL_NODE_PARAMS p = node_params(g->mix, (void *[]){&x, &a, &b, &n});
     CUgraphNode node;
     OK(cuGraphAddKernelNode(&node, graph, after, !!after, &p));
     return node;
+}
+
+static CUgraphNode mix_add(CUgraph graph, const CUgraphNode *after, const struct gpu *g, uint32_t a,
+                           uint32_t b)
+{
+    return mix_n_add(graph, after, g, a, b, WORDS);
 }
 
 static CUresult mix_set(CUgraphExec exec, CUgraphNode node, const struct gpu *g, uint32_t a,
@@ -261,6 +266,19 @@ Test(graph_devices, function_overrides_the_context_in_node_params)
     OK(cuGraphInstantiate(&exec, g, 0));
     run(exec);
     cr_assert_eq(word_of(&two), 3);
+    CUlibrary library;
+    OK(cuLibraryLoadFromFile(&library, SOURCE_DIR "/examples/kernels.ptx", NULL, NULL, 0, NULL,
+                             NULL, 0));
+    p.func = NULL;
+    p.ctx = two.ctx;
+    OK(cuLibraryGetKernel(&p.kern, library, "mix"));
+    g = graph_make();
+    OK(cuGraphAddKernelNode(&node, g, NULL, 0, &p));
+    OK(cuGraphKernelNodeGetParams(node, &back));
+    cr_assert_eq(back.ctx, two.ctx);
+    OK(cuGraphInstantiate(&exec, g, 0));
+    run(exec);
+    cr_assert_eq(word_of(&two), 9);
 }
 
 /* A stream of the second device joins the capture. */
@@ -291,17 +309,26 @@ Test(graph_devices, capture_spans_two_devices)
 /* More branches than an executable graph has streams. */
 Test(graph_devices, two_device_graph_runs_with_more_branches_than_lanes)
 {
+    enum { BRANCHES = 40, LONG = 12 };
     CUgraph g = graph_make();
     CUgraphExec exec;
-    CUgraphNode last[24];
-    for (int i = 0; i < 24; i++)
-        last[i] = mix_add(g, i > 1 ? &last[i - 2] : NULL, i % 2 ? &two : &one, 1, 1);
-    for (int i = 0; i < 20; i++) { /* beside them, more branches than lanes */
-        CUgraphNode empty;
-        OK(cuGraphAddEmptyNode(&empty, g, NULL, 0));
+    CUgraphNode last[BRANCHES];
+    uint32_t expected[BRANCHES], word;
+    for (uint32_t i = 0; i < BRANCHES; i++) {
+        struct gpu at = i % 2 ? two : one;
+        at.x += 4 * i; /* each branch has a word of its own */
+        expected[i] = 1;
+        for (uint32_t k = 0; k < LONG; k++) {
+            last[i] = mix_n_add(g, k ? &last[i] : NULL, &at, 3, i + k, 1);
+            expected[i] = expected[i] * 3 + i + k;
+        }
     }
     OK(cuGraphInstantiate(&exec, g, 0));
     run(exec);
-    cr_assert_eq(word_of(&one), 13);
-    cr_assert_eq(word_of(&two), 13);
+    for (uint32_t i = 0; i < BRANCHES; i++) {
+        struct gpu at = i % 2 ? two : one;
+        at.x += 4 * i;
+        word = word_of(&at);
+        cr_assert_eq(word, expected[i], "branch %u: %u, not %u", i, word, expected[i]);
+    }
 }

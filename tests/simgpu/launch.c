@@ -286,8 +286,8 @@ Test(launch, managed_library_variable_needs_no_context)
         ".version 8.0\n.target sm_80\n.address_size 64\n"
         ".visible .global .attribute(.managed) .u32 both = 7;\n.visible .global .u32 device;";
     CUlibrary l;
-    CUcontext ctx;
-    CUdeviceptr first, second;
+    CUcontext ctx, other;
+    CUdeviceptr first, second, own[2];
     size_t bytes;
     int managed;
     CHECK(cuCtxPopCurrent(&ctx));
@@ -300,6 +300,15 @@ Test(launch, managed_library_variable_needs_no_context)
     CHECK(cuCtxPushCurrent(ctx));
     CHECK(cuLibraryGetGlobal(&second, NULL, l, "both"));
     cr_expect_eq(first, second);
+    CHECK(cuLibraryGetGlobal(&own[0], NULL, l, "device"));
+    CHECK(cuCtxCreate(&other, NULL, 0, 0));
+    CHECK(cuLibraryGetGlobal(&second, NULL, l, "both"));
+    cr_expect_eq(first, second);
+    CHECK(cuLibraryGetGlobal(&own[1], NULL, l, "device"));
+    cr_expect_neq(own[0], own[1], "only managed ones are the same");
+    CHECK(cuMemsetD32(second, 8, 1));
+    CHECK(cuCtxDestroy(other));
+    cr_expect_eq(*(uint32_t *)(uintptr_t)first, 8);
     CHECK(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, first));
     cr_expect(managed);
     EXPECT(cuMemFree(first), CUDA_ERROR_INVALID_VALUE);

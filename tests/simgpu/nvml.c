@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static void *library;
+static nvmlReturn_t before_start[2]; /* what calls gave */
 
 static void *find(const char *name)
 {
@@ -31,6 +32,8 @@ static void open_library(void)
     setenv("SIMGPU_ID", id, 1);
     library = dlopen(LIB_DIR "/simgpu/libnvidia-ml.so.1", RTLD_NOW);
     cr_assert_not_null(library, "%s", dlerror());
+    before_start[0] = CALL(nvmlDeviceGetCount_v2, &(unsigned int){0});
+    before_start[1] = CALL(nvmlShutdown);
     cr_assert_eq(CALL(nvmlInit_v2), NVML_SUCCESS);
 }
 
@@ -78,6 +81,9 @@ Test(nvml, event_wait_times_out)
 Test(nvml, calls_fail_after_shutdown)
 {
     unsigned int count;
+    cr_expect_eq(before_start[0], NVML_ERROR_UNINITIALIZED);
+    cr_expect_eq(before_start[1], NVML_ERROR_UNINITIALIZED);
+    cr_expect_eq(CALL(nvmlDeviceGetCount_v2, &count), NVML_SUCCESS);
     cr_expect_eq(CALL(nvmlShutdown), NVML_SUCCESS);
     cr_expect_eq(CALL(nvmlShutdown), NVML_ERROR_UNINITIALIZED);
     cr_expect_eq(CALL(nvmlDeviceGetCount_v2, &count), NVML_ERROR_UNINITIALIZED);

@@ -3,6 +3,8 @@
  */
 #include "sim.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,15 +180,49 @@ Test(resident, fault_of_another_kernel_ends_a_waiting_kernel)
 
 TestSuite(otherwise, .fini = sim_close);
 
+enum { POSTED, DOORBELL, RECEIVED, IN, ROUNDS = 10 };
+
+static _Atomic uint32_t *shared;
+static uint32_t turn;
+
+static bool has_rung(void *unused)
+{
+    (void)unused;
+    return atomic_load(&shared[DOORBELL]) == turn;
+}
+
+/* Answers a ring, and never before it. */
+static void *answer(void *unused)
+{
+    (void)unused;
+    for (turn = 1; turn <= ROUNDS; turn++) {
+        cr_assert(wait_until(has_rung, NULL));
+        atomic_store(&shared[IN], turn);
+        atomic_store(&shared[RECEIVED], turn);
+    }
+    return NULL;
+}
+
+/* The kernel rings, and takes in what it got when it is answered. */
 Test(otherwise, null_mode_runs_resident_kernel_within_the_call)
 {
     setenv("SIMGPU_NULL", "1", 1);
     sim_open();
-    word_make();
-    CUdeviceptr x = zeroes();
-    word_write(2);
-    launch_await(NULL, 1, x, 2);
-    cr_expect_eq(first(x), mixed(2));
+    CUfunction exchange;
+    CUdeviceptr at, to = zeroes();
+    shared = host_words(&at);
+    CHECK(cuModuleGetFunction(&exchange, sim.module, "exchange"));
+    CUdeviceptr from = to + 8, out = to + 16, in = at + 4 * IN, posted = at + 4 * POSTED,
+                doorbell = at + 4 * DOORBELL, received = at + 4 * RECEIVED;
+    uint32_t edge = 1, inner = 1, count;
+    void *params[] = {&to, &from, &out, &in, &posted, &doorbell, &received, &edge, &inner, &count};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, answer, NULL), 0);
+    for (count = 1; count <= ROUNDS; count++) {
+        CHECK(cuLaunchKernel(exchange, 2, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+        cr_assert_eq(first(to), count, "the call returned before the answer");
+    }
+    pthread_join(thread, NULL);
 }
 
 Test(otherwise, hundredfold_speed_keeps_resident_kernels_result)

@@ -51,6 +51,14 @@ static CUevent event(void)
     return e;
 }
 
+static atomic_bool let_go;
+static void block(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&let_go))
+        usleep(100);
+}
+
 Test(stream, launches_run_in_order_and_once)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
@@ -99,20 +107,18 @@ Test(stream, wait_ignores_records_made_after_it)
 Test(stream, elapsed_time_spans_the_kernels_between)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
-    CUdeviceptr at;
-    _Atomic uint32_t *word = host_words(&at);
     CUevent a = event(), b = event();
     float ms = 0;
+    CHECK(cuLaunchHostFunc(s, block, NULL)); /* until all are queued */
     CHECK(cuEventRecord(a, s));
-    CHECK(cuStreamWaitValue32(s, at, 1, CU_STREAM_WAIT_VALUE_EQ));
     launch_spin(s, 1, 2 * MS);
     launch_spin(s, 1, 2 * MS);
     CHECK(cuEventRecord(b, s));
     EXPECT(cuEventElapsedTime(&ms, a, b), CUDA_ERROR_NOT_READY);
-    *word = 1;
+    atomic_store(&let_go, true);
     CHECK(cuEventSynchronize(b));
     CHECK(cuEventElapsedTime(&ms, a, b));
-    cr_expect_geq(ms, 4.0f);
+    cr_expect_eq(ms, 4.0f, "%f ms: each begins at the modelled end of the one before", ms);
 }
 
 Test(stream, destroyed_stream_finishes_its_pending_work)
@@ -214,6 +220,13 @@ Test(stream, priority_is_clamped_and_flags_are_kept)
     cr_expect_eq(ctx, sim.ctx);
     cr_expect_neq(id, other);
     EXPECT(cuStreamCreate(&s, 2), CUDA_ERROR_INVALID_VALUE);
+    for (int asked = -5; asked <= 0; asked++) {
+        CHECK(cuStreamCreateWithPriority(&s, CU_STREAM_DEFAULT, asked));
+        CHECK(cuStreamGetPriority(s, &priority));
+        CHECK(cuStreamGetFlags(s, &flags));
+        cr_expect_eq(priority, asked, "%d, not %d", priority, asked);
+        cr_expect_eq(flags, CU_STREAM_DEFAULT);
+    }
 }
 
 Test(stream, memops_compare_as_documented)
@@ -315,14 +328,6 @@ Test(stream, all_host_functions_run_before_synchronize_returns)
     EXPECT(cuLaunchHostFunc(s, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-static atomic_bool let_go;
-static void block(void *arg)
-{
-    (void)arg;
-    while (!atomic_load(&let_go))
-        usleep(100);
-}
-
 Test(stream, blocking_host_function_blocks_only_its_stream)
 {
     CUstream a = stream(CU_STREAM_NON_BLOCKING), b = stream(CU_STREAM_NON_BLOCKING);
@@ -385,15 +390,30 @@ Test(stream, context_error_releases_a_waiting_stream)
     EXPECT(cuStreamSynchronize(a), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+static bool thread_sleeps(pid_t thread)
+{
+    char path[64], line[256] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return false;
+    bool read = fgets(line, sizeof(line), f);
+    fclose(f);
+    const char *name_end = read ? strrchr(line, ')') : NULL;
+    return name_end && name_end[1] && name_end[2] == 'S';
+}
+
 struct flood {
     CUstream stream;
     atomic_int launched;
+    _Atomic pid_t thread;
 };
 
 static void *flood_main(void *arg)
 {
     struct flood *f = arg;
     CHECK(cuCtxSetCurrent(sim.ctx));
+    atomic_store(&f->thread, (pid_t)syscall(SYS_gettid));
     for (int i = 0; i < 1100; i++) {
         launch_spin(f->stream, 1, 1);
         atomic_fetch_add(&f->launched, 1);
@@ -404,7 +424,7 @@ static void *flood_main(void *arg)
 static bool flood_stands(void *arg)
 {
     struct flood *f = arg;
-    return atomic_load(&f->launched) >= 1023;
+    return atomic_load(&f->launched) >= 1023 && thread_sleeps(atomic_load(&f->thread));
 }
 
 Test(stream, full_queue_of_1024_blocks_the_next_launch)
@@ -416,8 +436,13 @@ Test(stream, full_queue_of_1024_blocks_the_next_launch)
     CHECK(cuStreamWaitValue32(f.stream, at, 1, CU_STREAM_WAIT_VALUE_EQ));
     cr_assert_eq(pthread_create(&t, NULL, flood_main, &f), 0);
     cr_assert(wait_until(flood_stands, &f));
-    usleep(20000); /* it would go on in this time */
-    cr_expect_eq(f.launched, 1023, "1024 with the wait");
+    CUstream other = stream(CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 100; i++) { /* what other streams complete makes no room */
+        launch_spin(other, 1, 1);
+        CHECK(cuStreamSynchronize(other));
+    }
+    cr_assert(wait_until(flood_stands, &f));
+    cr_expect_eq(f.launched, 1023, "%d; 1024 with the wait", f.launched);
     *word = 1;
     pthread_join(t, NULL);
     CHECK(cuStreamSynchronize(f.stream));
@@ -438,21 +463,32 @@ Test(stream, attributes_are_kept_and_copied)
 Test(stream, legacy_stream_waits_for_forty_blocking_streams)
 {
     enum { MANY = 40 };
-    CUstream s[MANY], last = stream(0);
-    CUdeviceptr x = words(0);
+    CUstream s[MANY], last = stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = words(0), at;
+    _Atomic uint32_t *word = host_words(&at);
+    CUevent begin = event(), e[MANY];
     uint32_t v[N];
     CHECK(cuCtxSynchronize());
+    CHECK(cuStreamWaitValue32(last, at, 1, CU_STREAM_WAIT_VALUE_EQ)); /* until all are queued */
+    CHECK(cuEventRecord(begin, last));
     for (int i = 0; i < MANY; i++) {
-        s[i] = stream(0);
-        launch_spin(s[i], 1, (uint64_t)(MANY - i) * 20 * US);
+        s[i] = stream(CU_STREAM_NON_BLOCKING);
+        e[i] = event();
+        CHECK(cuStreamWaitEvent(s[i], begin, 0));
+        launch_spin(s[i], 1, (uint64_t)(i + 1) * 20 * US); /* later than the one before */
         launch_mix(s[i], x + (CUdeviceptr)i * 4, 1, 1, 1);
+        CHECK(cuEventRecord(e[i], s[i]));
     }
-    launch_mix(NULL, x, 2, 0, MANY); /* after all of them */
-    CHECK(cuStreamSynchronize(NULL));
+    for (int i = 0; i < MANY; i++) {
+        CHECK(cuStreamWaitEvent(last, e[i], 0));
+        launch_mix(last, x + (CUdeviceptr)i * 4, 2, 0, 1); /* 0, then 1, if it did not wait */
+    }
+    launch_mix(last, x, 3, 0, MANY);
+    *word = 1;
+    CHECK(cuStreamSynchronize(last));
     CHECK(cuMemcpyDtoH(v, x, sizeof(v)));
     for (int i = 0; i < MANY; i++)
-        cr_expect_eq(v[i], 2);
-    (void)last;
+        cr_expect_eq(v[i], 6, "stream %d: %u", i, v[i]);
 }
 
 static void count_call(void *n)
@@ -524,15 +560,7 @@ static void *destroy(void *stream)
 static bool leaver_sleeps(void *unused)
 {
     (void)unused;
-    char path[64], line[256] = "";
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)atomic_load(&leaver));
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return false;
-    bool read = fgets(line, sizeof(line), f);
-    fclose(f);
-    const char *name_end = read ? strrchr(line, ')') : NULL;
-    return name_end && name_end[1] && name_end[2] == 'S';
+    return thread_sleeps(atomic_load(&leaver));
 }
 
 static bool leaver_stands(void *unused)

@@ -305,13 +305,13 @@ Test(captures, captured_event_cannot_be_queried)
 {
     CUstream s = stream_new();
     CUevent e = event_new();
-    CUgraph g;
     CUstreamCaptureMode mode = RELAXED;
     OK(cuThreadExchangeStreamCaptureMode(&mode));
     OK(cuStreamBeginCapture(s, RELAXED));
     OK(cuEventRecord(e, s));
     FAILS(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(e));
-    cuStreamEndCapture(s, &g);
+    /* The programming guide: an invalid operation invalidates the captures that it belongs to. */
+    is_invalidated(s);
     OK(cuEventRecord(e, s)); /* and is an ordinary event again */
     OK(cuEventSynchronize(e));
 }

@@ -41,9 +41,18 @@ Test(driver, device_has_a_name_and_memory, .init = rig_init)
 Test(driver, uuid_is_stable, .init = rig_init)
 {
     CUuuid a, b;
+    CUdevice other;
+    int count = 0;
     OK(cuDeviceGetUuid(&a, rig.dev));
     OK(cuDeviceGetUuid(&b, rig.dev));
     cr_assert_eq(memcmp(a.bytes, b.bytes, sizeof(a.bytes)), 0);
+    cr_assert_neq(memcmp(a.bytes, (CUuuid){{0}}.bytes, sizeof(a.bytes)), 0);
+    OK(cuDeviceGetCount(&count));
+    for (int i = 1; i < count; i++) {
+        OK(cuDeviceGet(&other, i));
+        OK(cuDeviceGetUuid(&b, other));
+        cr_assert_neq(memcmp(a.bytes, b.bytes, sizeof(a.bytes)), 0, "of device %d", i);
+    }
 }
 
 Test(driver, pci_bus_id_finds_the_device, .init = rig_init)

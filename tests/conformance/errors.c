@@ -29,17 +29,23 @@ Test(errors, refused_call_leaves_context_usable)
 }
 
 /* "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES [...] OUT: Amount of log buffer filled with messages"
- * (cuda.h). This holds for a linker that fails, too: its caller prints that much of the buffer. */
+ * (cuda.h). This holds for a linker that fails, too: its caller prints that much of the buffer. One
+ * that is made has a text to refuse; cuda.h does not say when the amount of that log is known. */
 Test(errors, failed_linker_fills_log_to_the_reported_size)
 {
     enum { ROOM = 512 };
-    char log[ROOM];
+    char log[ROOM], nonsense[] = "this is not a module";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)ROOM};
     CUlinkState state;
     memset(log, 0xff, sizeof(log)); /* so that it holds no text */
     CUresult result = cuLinkCreate(2, options, values, &state);
     if (result == CUDA_SUCCESS) {
+        cr_assert_neq(cuLinkAddData(state, CU_JIT_INPUT_PTX, nonsense, sizeof(nonsense), "nonsense",
+                                    0, NULL, NULL),
+                      CUDA_SUCCESS);
+        cr_assert_not_null(memchr(log, '\0', ROOM), "no text has an end within the room");
+        cr_assert_leq((uintptr_t)values[1], ROOM);
         OK(cuLinkDestroy(state));
         return;
     }

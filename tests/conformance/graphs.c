@@ -117,18 +117,56 @@ Test(graphs, launches_of_one_exec_do_not_overlap)
     words_are(p, 13);
 }
 
+struct look {
+    const uint32_t *word;
+    uint32_t seen;
+    int times;
+};
+
+static void CUDA_CB look_at(void *arg)
+{
+    struct look *look = arg;
+    look->seen = *look->word;
+    look->times++;
+}
+
+/* Copies the words to the host. */
+static CUDA_MEMCPY3D copy_out(uint32_t *out, CUdeviceptr p)
+{
+    return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .srcDevice = p,
+                           .dstMemoryType = CU_MEMORYTYPE_HOST,
+                           .dstHost = out,
+                           .WidthInBytes = BYTES,
+                           .Height = 1,
+                           .Depth = 1};
+}
+
 Test(graphs, memset_node_runs_and_returns_its_parameters)
 {
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(0);
-    CUgraphNode set, mix;
+    CUgraphNode set, mix, copy, host;
+    struct look look = {.word = pinned_new()};
+    CUDA_MEMCPY3D out = copy_out((uint32_t *)(uintptr_t)look.word, p);
+    CUDA_HOST_NODE_PARAMS calls = {.fn = look_at, .userData = &look}, told;
     CUDA_MEMSET_NODE_PARAMS params = {
         .dst = p, .value = 4, .elementSize = 4, .width = WORDS, .height = 1};
     OK(cuGraphAddMemsetNode(&set, g, NULL, 0, &params, rig.ctx));
     mix = mix_node(g, &set, 1, p, 2, 2);
-    (void)mix;
-    launch_and_wait(exec_new(g));
-    words_are(p, 10);
+    OK(cuGraphAddMemcpyNode(&copy, g, &mix, 1, &out, rig.ctx));
+    OK(cuGraphAddHostNode(&host, g, &copy, 1, &calls));
+    mix_node(g, &host, 1, p, 3, 0);
+    CUgraphExec x = exec_new(g);
+    for (int times = 1; times <= 2; times++) {
+        launch_and_wait(x);
+        cr_assert_eq(look.times, times);
+        cr_assert_eq(look.seen, 10);
+        words_are(p, 30);
+    }
+    OK(cuGraphHostNodeGetParams(host, &told));
+    cr_assert_eq(told.fn, calls.fn);
+    cr_assert_eq(told.userData, &look);
     CUDA_MEMSET_NODE_PARAMS got;
     OK(cuGraphMemsetNodeGetParams(set, &got));
     cr_assert_eq(got.dst, p);
@@ -206,13 +244,27 @@ Test(graphs, clone_runs_after_original_is_destroyed)
     CUgraph g = graph_new(), clone;
     CUdeviceptr p = words_new(1);
     CUgraphNode a = mix_node(g, NULL, 0, p, 2, 1), found = NULL;
-    mix_node(g, &a, 1, p, 10, 5);
+    CUgraphNode b = mix_node(g, &a, 1, p, 10, 5);
+    struct mix_args args;
+    CUDA_KERNEL_NODE_PARAMS params;
+    size_t n[2] = {0};
     OK(cuGraphClone(&clone, g));
     OK(cuGraphNodeFindInClone(&found, a, clone));
     cr_assert_neq(found, a);
+    mix_node(g, &b, 1, p, 1, 100);
+    params = mix_params(&args, p, 6, 0);
+    OK(cuGraphKernelNodeSetParams(a, &params));
+    params = mix_params(&args, p, 4, 1);
+    OK(cuGraphKernelNodeSetParams(found, &params));
+    OK(cuGraphGetNodes(g, NULL, &n[0]));
+    OK(cuGraphGetNodes(clone, NULL, &n[1]));
+    cr_assert_eq(n[0], 3);
+    cr_assert_eq(n[1], 2);
+    launch_and_wait(exec_new(g));
+    words_are(p, 165); /* (1 * 6) * 10 + 5 + 100 */
     OK(cuGraphDestroy(g));
     launch_and_wait(exec_new(clone));
-    words_are(p, 35);
+    words_are(p, 6615); /* (165 * 4 + 1) * 10 + 5 */
 }
 
 Test(graphs, exec_outlives_its_graph)
@@ -462,12 +514,28 @@ Test(graphs, debug_dot_print_writes_the_edges)
 }
 
 #if CUDA_VERSION >= 12020
+/* Adds a node after `node`, if that is one, and makes it the new one. */
+static void add(CUgraph g, CUgraphNode *node, CUgraphNodeType type, CUgraphNodeParams params)
+{
+    CUgraphNode after = *node;
+    CUgraphNodeType is;
+    params.type = type;
+#if CUDA_VERSION >= 13000
+    OK(cuGraphAddNode(node, g, &after, NULL, after != NULL, &params));
+#else
+    OK(cuGraphAddNode(node, g, &after, after != NULL, &params));
+#endif
+    OK(cuGraphNodeGetType(*node, &is));
+    cr_assert_eq(is, type);
+}
+
 Test(graphs, generic_add_node_adds_a_kernel_node)
 {
     struct mix_args args;
-    CUgraph g = graph_new();
+    struct look look = {.word = pinned_new()};
+    CUgraph g = graph_new(), inner = graph_new();
     CUdeviceptr p = words_new(1);
-    CUgraphNode node;
+    CUgraphNode node = NULL;
     CUgraphNodeParams params;
     CUDA_KERNEL_NODE_PARAMS mix = mix_params(&args, p, 2, 1);
     int version = 0;
@@ -475,20 +543,38 @@ Test(graphs, generic_add_node_adds_a_kernel_node)
     if (version < 12020)
         cr_skip_test("came with CUDA 12.2");
     memset(&params, 0, sizeof(params));
-    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    params.memset.dst = p;
+    params.memset.value = 4;
+    params.memset.elementSize = 4;
+    params.memset.width = WORDS;
+    params.memset.height = 1;
+    params.memset.ctx = rig.ctx;
+    add(g, &node, CU_GRAPH_NODE_TYPE_MEMSET, params);
+    memset(&params, 0, sizeof(params));
     params.kernel.func = mix.func;
     params.kernel.gridDimX = mix.gridDimX;
     params.kernel.gridDimY = params.kernel.gridDimZ = 1;
     params.kernel.blockDimX = 256;
     params.kernel.blockDimY = params.kernel.blockDimZ = 1;
     params.kernel.kernelParams = mix.kernelParams;
-#if CUDA_VERSION >= 13000
-    OK(cuGraphAddNode(&node, g, NULL, NULL, 0, &params));
-#else
-    OK(cuGraphAddNode(&node, g, NULL, 0, &params));
-#endif
+    add(g, &node, CU_GRAPH_NODE_TYPE_KERNEL, params);
+    memset(&params, 0, sizeof(params));
+    add(g, &node, CU_GRAPH_NODE_TYPE_EMPTY, params);
+    params.memcpy.copyCtx = rig.ctx;
+    params.memcpy.copyParams = copy_out((uint32_t *)(uintptr_t)look.word, p);
+    add(g, &node, CU_GRAPH_NODE_TYPE_MEMCPY, params);
+    memset(&params, 0, sizeof(params));
+    params.host.fn = look_at;
+    params.host.userData = &look;
+    add(g, &node, CU_GRAPH_NODE_TYPE_HOST, params);
+    mix_node(inner, NULL, 0, p, 10, 5);
+    memset(&params, 0, sizeof(params));
+    params.graph.graph = inner;
+    add(g, &node, CU_GRAPH_NODE_TYPE_GRAPH, params);
     launch_and_wait(exec_new(g));
-    words_are(p, 3);
+    cr_assert_eq(look.times, 1);
+    cr_assert_eq(look.seen, 9);
+    words_are(p, 95);
 }
 #endif
 

@@ -5,25 +5,38 @@
 
 TestSuite(host, .init = rig_open);
 
-static void CUDA_CB count_up(void *arg)
+struct step {
+    const uint32_t *word;
+    uint32_t *steps, place, seen;
+};
+
+static void CUDA_CB step(void *arg)
 {
-    atomic_fetch_add((atomic_int *)arg, 1);
+    struct step *s = arg;
+    s->place = (*s->steps)++;
+    s->seen = *s->word;
 }
 
 Test(host, function_runs_once_before_synchronize_returns)
 {
-    static uint32_t seen;
+    enum { STEPS = 20 };
+    struct step of[STEPS];
     CUstream s = stream_new();
-    uint32_t *out = pinned_new();
-    CUdeviceptr p = words_new(3);
-    atomic_int ran = 0;
-    (void)seen;
-    OK(launch_mix(s, p, 2, 1));
-    OK(cuMemcpyDtoHAsync(out, p, BYTES, s));
-    OK(cuLaunchHostFunc(s, count_up, &ran));
+    uint32_t *out = pinned_new(), steps = 0, expected = 3;
+    CUdeviceptr p = words_new(expected);
+    for (int i = 0; i < STEPS; i++) {
+        of[i] = (struct step){.word = out, .steps = &steps};
+        OK(launch_mix(s, p, 2, 1));
+        OK(cuMemcpyDtoHAsync(out, p, BYTES, s));
+        OK(cuLaunchHostFunc(s, step, &of[i]));
+    }
     OK(cuStreamSynchronize(s));
-    cr_assert_eq(atomic_load(&ran), 1);
-    cr_assert_eq(out[0], 7);
+    cr_assert_eq(steps, STEPS);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        expected = expected * 2 + 1;
+        cr_assert_eq(of[i].place, i);
+        cr_assert_eq(of[i].seen, expected);
+    }
 }
 
 struct look {

@@ -92,6 +92,7 @@ Test(launches, launch_kernel_ex_accepts_an_attribute)
     CUdeviceptr p = words_new(1);
     uint32_t a = 7, b = 3, n = WORDS;
     void *params[] = {&p, &a, &b, &n};
+    struct gate gate;
     CUlaunchAttribute attrs[1];
     memset(attrs, 0, sizeof(attrs));
     attrs[0].id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
@@ -104,9 +105,26 @@ Test(launches, launch_kernel_ex_accepts_an_attribute)
                              .hStream = stream_new(),
                              .attrs = attrs,
                              .numAttrs = 1};
+    gate_queue(&gate, config.hStream);
+    OK(launch_fill(config.hStream, p, 2));
+    OK(cuLaunchKernelEx(&config, rig.mix, params, NULL)); /* after the fill */
+    gate_open(&gate);
+    OK(cuStreamSynchronize(config.hStream));
+    words_are(p, 17);
+    config.sharedMemBytes = 1 << 20;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&config, rig.mix, params, NULL));
+    config.sharedMemBytes = 0;
+    if (!rig_attribute(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH))
+        return;
+    config.gridDimX = 1 << 20;
+    attrs[0].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attrs[0].value.cooperative = 1;
+    FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+          cuLaunchKernelEx(&config, rig.mix, params, NULL));
+    config.numAttrs = 0; /* only the attribute forbids it */
     OK(cuLaunchKernelEx(&config, rig.mix, params, NULL));
     OK(cuStreamSynchronize(config.hStream));
-    words_are(p, 10);
+    words_are(p, 122);
 }
 
 Test(launches, cooperative_grids_must_fit)
@@ -123,10 +141,31 @@ Test(launches, cooperative_grids_must_fit)
 
 Test(launches, function_reports_max_threads_per_block)
 {
-    int value = 0;
-    OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, rig.mix));
+    const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    int value = 0, most = 0;
+    uint64_t ns = 1;
+    void *params[] = {&ns};
+    OK(cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, rig.spin));
+    cr_assert_gt(most, 0);
+    cr_assert_leq(most, 1024);
+    OK(cuLaunchKernel(rig.spin, 1, 1, 1, (unsigned)most, 1, 1, 0, NULL, params, NULL));
+    cr_assert_neq(
+        cuLaunchKernel(rig.spin, 1, 1, 1, (unsigned)most + 1, 1, 1, 0, NULL, params, NULL),
+        CUDA_SUCCESS);
+    OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, rig.spin));
+    cr_assert_eq(value, 0); /* it declares none */
+    OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, rig.spin));
     cr_assert_gt(value, 0);
-    cr_assert_leq(value, 1024);
+    OK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_BINARY_VERSION, rig.spin));
+    cr_assert_eq(value / 10, rig_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+    for (int bytes = 1024; bytes <= 4096; bytes *= 2) {
+        OK(cuFuncSetAttribute(rig.spin, shared, bytes));
+        OK(cuFuncGetAttribute(&value, shared, rig.spin));
+        cr_assert_eq(value, bytes);
+    }
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cuFuncGetAttribute(&value, (CUfunction_attribute)10000, rig.spin));
+    OK(cuCtxSynchronize());
 }
 
 #if CUDA_VERSION >= 12040

@@ -150,10 +150,17 @@ Test(arrivals, uniform_without_spread_gives_equal_gaps)
 
 Test(arrivals, poisson_is_an_open_loop_and_closed_is_not)
 {
-    struct arrivals open = parsed("poisson"), closed = parsed("closed");
+    static const char *const texts[ARRIVALS_KINDS] = {[ARRIVALS_POISSON] = "poisson",
+                                                      [ARRIVALS_UNIFORM] = "uniform",
+                                                      [ARRIVALS_GAMMA] = "gamma:2",
+                                                      [ARRIVALS_TRACE] = "trace:a",
+                                                      [ARRIVALS_CLOSED] = "closed"};
 
-    cr_expect(arrivals_is_open(&open));
-    cr_expect_not(arrivals_is_open(&closed));
+    for (int kind = 0; kind < ARRIVALS_KINDS; kind++) {
+        struct arrivals a = parsed(texts[kind]);
+        cr_expect_eq(a.kind, (enum arrivals_kind)kind, "%s", texts[kind]);
+        cr_expect_eq(arrivals_is_open(&a), kind != ARRIVALS_CLOSED, "%s", texts[kind]);
+    }
 }
 
 Test(arrivals, parsed_text_is_printed_unchanged)

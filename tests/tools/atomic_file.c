@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/cutin-whole.XXXXXX", path[64], linked[64];
@@ -109,9 +110,23 @@ Test(atomic_file, writing_through_a_link_keeps_the_link)
 Test(atomic_file, unfinished_write_does_not_block_the_next)
 {
     struct atomic_file w;
-    put(atomic_file_open(&w, path), "after");
-    fclose(w.out);
+    char left[96], own[96];
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        FILE *f = atomic_file_open(&w, path);
+        if (f && fputs("half of it", f) >= 0 && fflush(f) == 0)
+            raise(SIGKILL);
+        _exit(1);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status %x", status);
+    expect("before");
+    snprintf(left, sizeof(left), "%s.%d.part", path, (int)pid);
+    snprintf(own, sizeof(own), "%s.%d.part", path, (int)getpid());
+    cr_assert_eq(rename(left, own), 0); /* as if this process had got the number of that one */
     put(atomic_file_open(&w, path), "after");
     cr_expect_eq(atomic_file_close(&w, 0), 0);
     expect("after");
+    nothing_beside();
 }

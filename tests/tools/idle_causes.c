@@ -173,13 +173,15 @@ Test(idle_causes, overwritten_span_of_one_trace_is_left_out_of_all)
  * stays buffered, and nothing else happens: the trace ends when it was taken. */
 static void paused(uint32_t stream)
 {
+    uint64_t first = view[BE].end;
+
     put(BE, TRACE_SYNC, 0);
     queue(BE, TRACE_BUFFERED, 100, 1, 0);
     put(BE, TRACE_HELD, 105);
-    for (int i = 0; i < 3; i++)
+    for (uint64_t i = first; i < view[BE].end; i++)
         view[BE].file->record[i].stream = stream;
     view[BE].file->header.as_of_ns = 1000000;
-    work(RT, "kernel", 0, 0, 100);
+    work(RT, "kernel", 0, 0, 80);
 }
 
 Test(idle_causes, hold_by_untraced_process_counts_until_trace_end)
@@ -188,8 +190,17 @@ Test(idle_causes, hold_by_untraced_process_counts_until_trace_end)
     expect(true, "0/0 0/0 895/1 0/0 0/0 0/0 5/1");
 }
 
+/* Stream 7 is held, runs and ends before. */
 Test(idle_causes, large_stream_number_gets_the_same_times)
 {
+    queue(BE, TRACE_BUFFERED, 10, 2, 0);
+    put(BE, TRACE_HELD, 20);
+    put(BE, TRACE_RELEASED, 30);
+    queue(BE, TRACE_SUBMITTED, 40, 1, 1);
+    queue(BE, TRACE_COMPLETED, 60, 1, 0);
+    queue(BE, TRACE_DROPPED, 70, 0, 0);
+    for (uint64_t i = 0; i < view[BE].end; i++)
+        view[BE].file->record[i].stream = 7;
     paused(65536 * 3 + 7);
     expect(true, "0/0 0/0 895/1 0/0 0/0 0/0 5/1");
 }

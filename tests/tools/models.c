@@ -51,6 +51,11 @@ Test(models, generated_kernels_match_the_published_figures)
     }
 }
 
+static int rising(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct model_kernel)); /* it has no gaps */
+}
+
 Test(models, seed_determines_the_kernels)
 {
     struct model a, b, c;
@@ -62,6 +67,10 @@ Test(models, seed_determines_the_kernels)
     bytes = a.kernels * sizeof(*a.kernel);
     cr_expect_eq(memcmp(a.kernel, b.kernel, bytes), 0);
     cr_expect_neq(memcmp(a.kernel, c.kernel, bytes), 0);
+    cr_assert_eq(c.kernels, a.kernels);
+    qsort(a.kernel, a.kernels, sizeof(*a.kernel), rising);
+    qsort(c.kernel, c.kernels, sizeof(*c.kernel), rising);
+    cr_expect_eq(memcmp(a.kernel, c.kernel, bytes), 0, "other kernels, not another order");
     model_free(&a);
     model_free(&b);
     model_free(&c);

@@ -229,62 +229,95 @@ Test(trace_ring, concurrent_threads_store_correct_names)
     trace_view_close(&v);
 }
 
-enum { WRITERS = 4, EACH = 20000 };
+enum { WRITERS = 4, EACH = 20000, ROUNDS = 20 };
 
+static atomic_bool has_read;
+static _Atomic uint64_t put_by_all;
+
+/* Writes EACH records, and goes on until the reader has read. */
 static void *writer(void *arg)
 {
-    uint32_t me = (uint32_t)(uintptr_t)arg;
+    uint32_t me = (uint32_t)(uintptr_t)arg, i;
 
-    for (uint32_t i = 0; i < EACH; i++) {
+    for (i = 0; i < EACH || !atomic_load(&has_read); i++) {
         uint64_t x = (uint64_t)me << 32 | i;
         struct trace_record r = {.kind = TRACE_SAMPLE, .stream = me};
         r.word[0] = r.word[1] = r.word[2] = r.word[3] = x;
         trace_put(&r);
+        if (i % 64 == 0) /* else a slow reader finds each of them overwritten */
+            usleep(1000);
     }
+    atomic_fetch_add(&put_by_all, i);
     return NULL;
+}
+
+/* Returns how many records the reader gets now. */
+static uint32_t read_whole(struct trace_view *v)
+{
+    struct trace_record r;
+    uint32_t n = 0;
+
+    for (uint64_t i = v->first; i < v->end; i++) {
+        if (!trace_view_get(v, i, &r))
+            continue;
+        n++;
+        cr_assert_eq(r.kind, TRACE_SAMPLE);
+        cr_assert_eq(r.seq, i + 1);
+        cr_assert_eq(r.stream, (uint32_t)(r.word[0] >> 32));
+        for (int word = 1; word < 4; word++)
+            cr_assert_eq(r.word[word], r.word[0], "word %d", word);
+    }
+    return n;
 }
 
 /* Beside them a reader reads: each record that it gets is one writer's, and whole. */
 Test(trace_ring, reader_gets_unmixed_records_beside_writers)
 {
     pthread_t threads[WRITERS];
-    struct trace_record r;
     struct trace_view v;
 
     begin(TRACE_LEAST_RECORDS, false);
     for (uintptr_t i = 0; i < WRITERS; i++)
         pthread_create(&threads[i], NULL, writer, (void *)(i + 1));
-    for (int round = 0; round < 50; round++) {
+    for (int round = 0; round < ROUNDS;) {
         v = view();
-        for (uint64_t i = v.first; i < v.end; i++)
-            if (trace_view_get(&v, i, &r))
-                cr_assert_eq(r.stream, (uint32_t)(r.word[0] >> 32));
+        round += read_whole(&v) > 0;
         trace_view_close(&v);
     }
+    atomic_store(&has_read, true);
     for (int i = 0; i < WRITERS; i++)
         pthread_join(threads[i], NULL);
     v = view();
-    cr_expect_eq(v.end, (uint64_t)WRITERS * EACH);
+    cr_expect_eq(v.end, put_by_all);
+    cr_expect_gt(read_whole(&v), 0);
     trace_view_close(&v);
 }
 
 Test(trace_ring, child_writes_nothing_after_trace_stop)
 {
     struct trace_view v;
+    uint32_t names;
+    int status;
     pid_t pid;
 
     begin(1024, false);
     put_numbered(1, 5);
+    cr_assert_neq(trace_name("parent"), 0);
+    v = view();
+    names = v.file->header.names;
+    trace_view_close(&v);
+    cr_assert_eq(pthread_atfork(NULL, NULL, trace_stop), 0); /* as the library does */
     pid = fork();
     if (pid == 0) {
-        trace_stop();
         put_numbered(6, 5);
-        _exit(trace_on());
+        _exit(trace_on() ? 1 : trace_name("child") != 0 ? 2 : 7);
     }
-    cr_assert_gt(pid, 0);
-    waitpid(pid, NULL, 0);
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %x", status);
+    cr_expect(trace_on(), "the parent's goes on");
     v = view();
     cr_expect_eq(v.end, 5);
+    cr_expect_eq(v.file->header.names, names);
     trace_view_close(&v);
 }
 

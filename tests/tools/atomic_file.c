@@ -36,7 +36,7 @@ static void end(void)
     rmdir(folder);
 }
 
-TestSuite(whole, .init = start, .fini = end);
+TestSuite(atomic_file, .init = start, .fini = end);
 
 /* No other file is left in the folder. */
 static void nothing_beside(void)

@@ -521,9 +521,9 @@ static void add(CUgraph g, CUgraphNode *node, CUgraphNodeType type, CUgraphNodeP
     CUgraphNodeType is;
     params.type = type;
 #if CUDA_VERSION >= 13000
-    OK(cuGraphAddNode(node, g, &after, NULL, after != NULL, &params));
+    OK(cuGraphAddNode(node, g, &after, NULL, !!after, &params));
 #else
-    OK(cuGraphAddNode(node, g, &after, after != NULL, &params));
+    OK(cuGraphAddNode(node, g, &after, !!after, &params));
 #endif
     OK(cuGraphNodeGetType(*node, &is));
     cr_assert_eq(is, type);

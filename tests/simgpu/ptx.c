@@ -279,7 +279,7 @@ static CUresult cubin_file(const struct cubin *c, size_t bytes)
     CUresult rc = image_read_file(path, &image);
     close(fd);
     unlink(path);
-    cr_assert_eq(image != NULL, rc == CUDA_SUCCESS);
+    cr_assert_eq(!!image, rc == CUDA_SUCCESS);
     image_free(image);
     return rc;
 }

@@ -327,7 +327,7 @@ Test(alone, legacy_stream_is_queried_instead_of_marked)
     world_free(w);
 }
 
-Test(alone, rival_arrival_marks_loose_work)
+Test(alone, rival_arrival_brings_the_relaxed_cap)
 {
     clock_freeze();
     struct world *w = world_new(&config);

@@ -388,7 +388,7 @@ static void found_by_leave(struct vhq *q)
 }
 
 /* The dispatcher sleeps until a time by the estimates; a thread that synchronises knows better. */
-Test(cap, residue_query_finding_completion_wakes_dispatcher)
+Test(cap, any_call_that_finds_completion_wakes_the_dispatcher)
 {
     void (*const finder[])(struct vhq *) = {
         found_by_residue, found_by_stats, found_by_stats_of_the_set, found_by_sync, found_by_settle,

@@ -269,7 +269,7 @@ static void *syncs(void *arg)
 
 /* However long that is. The driver is polled, so it is seen that the thread looks and goes on
  * waiting. */
-Test(gate, sync_after_release_completes_stopped_work)
+Test(gate, sync_waits_behind_a_closed_gate)
 {
     struct world *w = gated();
     int a = world_stream_polled(w, VHQ_NONBLOCKING), polls;

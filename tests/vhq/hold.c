@@ -384,7 +384,7 @@ Test(hold, uncopyable_call_waits_for_its_turn)
 }
 
 /* The clock stands: the cap lifts where nothing progresses for a tenth of a second. */
-Test(hold, turn_waits_for_room)
+Test(hold, turn_waits_for_room_and_takes_it)
 {
     clock_freeze();
     struct world *w = world_new(&(struct vhq_config){.budget_us = 1000000, .depth = 2});

@@ -180,7 +180,7 @@ Test(reset, races_with_launches_and_loses_no_command)
     world_free(w);
 }
 
-Test(reset, abandoning_a_held_set_returns)
+Test(reset, abandoning_a_set_drops_the_rest)
 {
     struct world *w = world_new(NULL);
     int a = world_stream(w, VHQ_NONBLOCKING);

@@ -122,7 +122,7 @@ static bool set_is_open(struct world *w)
     return open;
 }
 
-Test(room, set_closes_after_full_stream_got_room)
+Test(room, closing_set_waits_until_its_commands_have_room)
 {
     struct world *w = world_new(NULL);
     struct closer c = {.w = w};

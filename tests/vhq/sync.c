@@ -109,7 +109,7 @@ static void *drain_all(void *arg)
     return NULL;
 }
 
-Test(sync, drain_awaits_command_in_driver_but_no_other_stream)
+Test(sync, drain_of_a_set_does_not_wait_for_later_commands)
 {
     pthread_t drainer;
     struct world *w = world_new(NULL);

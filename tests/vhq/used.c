@@ -115,7 +115,7 @@ Test(used, open_set_stays_open_after_standing)
 }
 
 /* A least share is worth nothing if a process that becomes active can close the hold. */
-Test(used, open_set_is_held_only_by_unbounded_bits)
+Test(used, open_set_is_held_only_by_turns_and_pauses)
 {
     clock_freeze();
     _Atomic uint32_t above = 1, rivals = 1;

@@ -67,7 +67,7 @@ Test(calm, idle_client_ticks_at_most_once_a_second)
 
 /* It has no work that waits, so the length of its hold does not matter. When it has work again, it
  * is held as long as a client that has just come. */
-Test(calm, held_idle_client_ticks_at_most_once_a_second)
+Test(calm, held_idle_client_ticks_once_a_second_and_is_held_anew_when_it_works)
 {
     enum { MAX_HOLD_MS = 4000 };
     struct actor rt, be;

@@ -137,7 +137,7 @@ Test(client, above_word_counts_streams_above_the_lowest_level)
     actor_kill(&a);
 }
 
-Test(client, warns_of_missing_daemon_and_registers_later)
+Test(client, warns_once_of_missing_daemon_and_registers_later)
 {
     struct actor rt, be;
 
@@ -160,7 +160,7 @@ Test(client, warns_of_missing_daemon_and_registers_later)
     actor_kill(&be);
 }
 
-Test(client, warns_of_overlong_socket_path_and_runs_without_daemon)
+Test(client, warns_once_of_overlong_socket_path)
 {
     static char path[300];
     struct actor a;

@@ -547,7 +547,7 @@ static int ask_one_that_is_stopped(void)
     return WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
 }
 
-Test(daemon, query_times_out_on_full_backlog_then_succeeds)
+Test(daemon, query_waits_for_admission_and_for_a_stopped_daemon)
 {
     uint64_t began;
     int rc;
@@ -704,7 +704,7 @@ static bool closed(int fd)
     return n == 0 || (n < 0 && errno == ECONNRESET);
 }
 
-Test(daemon, survives_random_bytes)
+Test(daemon, random_bytes_end_only_their_connection)
 {
     unsigned char bytes[4096];
     union message m;

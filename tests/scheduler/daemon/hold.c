@@ -206,7 +206,7 @@ static int bit_take(uint32_t *bit)
 
 /* Otherwise the next process to get the bit may be taken for dead before it has beaten once. The
  * other bits are taken, so that it comes to the next at once. */
-Test(hold, dead_owner_is_cleared_from_held_page)
+Test(hold, bit_of_dead_client_passes_to_the_next_unmarked)
 {
     int others[PAGE_CLIENT_BITS - 1], next;
     uint32_t bit;

@@ -132,7 +132,7 @@ Test(limits, owner_without_descriptors_holds_again_once_it_has_some)
     }
 }
 
-Test(limits, client_without_memory_works_once_it_has_some)
+Test(limits, client_registers_once_it_has_memory)
 {
     struct actor rt, be, other;
 

@@ -340,7 +340,7 @@ Test(policy, stopped_client_keeps_no_other_waiting)
 /* It always has work, which runs whenever a tick finds it not held. It is given a quarter more
  * (hold_limit.c), and may run ahead by the share of a period and a turn. What it is owed is not
  * kept for long, so only as much of a late tick counts as cannot be lost. */
-Test(policy, min_share_opens_and_closes_best_effort_hold)
+Test(policy, best_effort_gets_its_min_share)
 {
     enum { PERCENT = 30, PERIOD_MS = 100, TURN_MS = 20 };
     int64_t all, had, took, began;

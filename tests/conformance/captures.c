@@ -301,7 +301,7 @@ Test(captures, two_captures_cannot_merge)
     is_invalidated(b);
 }
 
-Test(captures, captured_event_cannot_be_queried)
+Test(captures, query_of_captured_event_invalidates_the_capture)
 {
     CUstream s = stream_new();
     CUevent e = event_new();

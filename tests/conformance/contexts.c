@@ -124,7 +124,7 @@ Test(contexts, inactive_primary_context_reports_its_device)
 }
 
 /* Work of another context, that is: cuda.h does not say what becomes of the destroyed one's. */
-Test(contexts, destroy_leaves_memory_of_other_context)
+Test(contexts, destroy_leaves_work_of_another_context_alone)
 {
     struct gate gate;
     CUcontext other = context_new();

@@ -31,7 +31,7 @@ Test(errors, refused_call_leaves_context_usable)
 /* "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES [...] OUT: Amount of log buffer filled with messages"
  * (cuda.h). This holds for a linker that fails, too: its caller prints that much of the buffer. One
  * that is made has a text to refuse; cuda.h does not say when the amount of that log is known. */
-Test(errors, failed_linker_fills_log_to_the_reported_size)
+Test(errors, failed_linker_leaves_a_terminated_log)
 {
     enum { ROOM = 512 };
     char log[ROOM], nonsense[] = "this is not a module";

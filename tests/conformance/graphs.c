@@ -142,7 +142,7 @@ static CUDA_MEMCPY3D copy_out(uint32_t *out, CUdeviceptr p)
                            .Depth = 1};
 }
 
-Test(graphs, memset_node_runs_and_returns_its_parameters)
+Test(graphs, memset_and_host_nodes_run_in_order)
 {
     CUgraph g = graph_new();
     CUdeviceptr p = words_new(0);
@@ -239,7 +239,7 @@ Test(graphs, nodes_and_edges_can_be_removed)
     words_are(p, 7);
 }
 
-Test(graphs, clone_runs_after_original_is_destroyed)
+Test(graphs, clone_is_independent_of_its_original)
 {
     CUgraph g = graph_new(), clone;
     CUdeviceptr p = words_new(1);
@@ -529,7 +529,7 @@ static void add(CUgraph g, CUgraphNode *node, CUgraphNodeType type, CUgraphNodeP
     cr_assert_eq(is, type);
 }
 
-Test(graphs, generic_add_node_adds_a_kernel_node)
+Test(graphs, generic_add_node_adds_a_node_of_any_type)
 {
     struct mix_args args;
     struct look look = {.word = pinned_new()};

@@ -17,7 +17,7 @@ static void CUDA_CB step(void *arg)
     s->seen = *s->word;
 }
 
-Test(host, function_runs_once_before_synchronize_returns)
+Test(host, functions_run_in_stream_order)
 {
     enum { STEPS = 20 };
     struct step of[STEPS];

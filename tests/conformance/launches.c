@@ -87,7 +87,7 @@ Test(launches, null_function_is_refused)
     FAILS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 }
 
-Test(launches, launch_kernel_ex_accepts_an_attribute)
+Test(launches, launch_kernel_ex_obeys_config_and_attributes)
 {
     CUdeviceptr p = words_new(1);
     uint32_t a = 7, b = 3, n = WORDS;
@@ -139,7 +139,7 @@ Test(launches, cooperative_grids_must_fit)
     OK(cuCtxSynchronize());
 }
 
-Test(launches, function_reports_max_threads_per_block)
+Test(launches, function_attributes_are_those_of_the_function)
 {
     const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     int value = 0, most = 0;

@@ -479,7 +479,7 @@ Test(conditional, exec_update_takes_only_a_matching_graph)
     cr_expect_eq(run(exec), 7);
 }
 
-Test(conditional, body_kernel_fault_is_returned_by_synchronize)
+Test(conditional, body_kernel_fault_fails_the_context)
 {
     open_all();
     CUgraph g = graph_new();

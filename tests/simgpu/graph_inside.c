@@ -252,7 +252,7 @@ Test(graph_devices, node_runs_on_the_device_of_its_function)
     cr_assert_eq(word_of(&two), 12);
 }
 
-Test(graph_devices, function_overrides_the_context_in_node_params)
+Test(graph_devices, node_context_counts_only_without_a_function)
 {
     uint32_t a = 3, b = 0, n = WORDS;
     CUDA_KERNEL_NODE_PARAMS p = node_params(two.mix, (void *[]){&two.x, &a, &b, &n}), back;
@@ -307,7 +307,7 @@ Test(graph_devices, capture_spans_two_devices)
 }
 
 /* More branches than an executable graph has streams. */
-Test(graph_devices, two_device_graph_runs_with_more_branches_than_lanes)
+Test(graph_devices, more_branches_than_lanes_run_on_both_devices)
 {
     enum { BRANCHES = 40, LONG = 12 };
     CUgraph g = graph_make();

@@ -280,7 +280,7 @@ Test(launch, library_kernels_launch_like_functions)
 }
 
 /* The runtime asks for the variables before it has made a context. */
-Test(launch, managed_library_variable_needs_no_context)
+Test(launch, managed_library_variable_is_shared_by_contexts)
 {
     static const char image[] =
         ".version 8.0\n.target sm_80\n.address_size 64\n"

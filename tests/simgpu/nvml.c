@@ -78,7 +78,7 @@ Test(nvml, event_wait_times_out)
     cr_expect_eq(CALL(nvmlEventSetFree, set), NVML_SUCCESS);
 }
 
-Test(nvml, calls_fail_after_shutdown)
+Test(nvml, calls_fail_before_init_and_after_shutdown)
 {
     unsigned int count;
     cr_expect_eq(before_start[0], NVML_ERROR_UNINITIALIZED);

@@ -347,7 +347,7 @@ static void no_data(void)
     EXPECT(cuMemcpyDtoH(&back, 64, sizeof(back)), CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(process, data_off_makes_copy_to_host_move_nothing)
+Test(process, data_off_makes_copies_move_nothing)
 {
     setenv("SIMGPU_DATA", "0", 1);
     finish(child(no_data));

@@ -296,7 +296,7 @@ static bool is_vital(size_t at)
 }
 
 /* Its last bytes are those of its symbols. So each part that is cut off is missed. */
-Test(ptx, truncated_or_corrupted_cubin_does_not_crash)
+Test(ptx, truncated_or_corrupted_cubin_is_refused)
 {
     struct cubin whole = cubin_make();
     cr_assert_eq(cubin_file(&whole, sizeof(whole)), CUDA_SUCCESS);

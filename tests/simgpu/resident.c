@@ -204,7 +204,7 @@ static void *answer(void *unused)
 }
 
 /* The kernel rings, and takes in what it got when it is answered. */
-Test(otherwise, null_mode_runs_resident_kernel_within_the_call)
+Test(otherwise, null_mode_launch_waits_for_its_resident_kernel)
 {
     setenv("SIMGPU_NULL", "1", 1);
     sim_open();

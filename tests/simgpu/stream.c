@@ -104,7 +104,7 @@ Test(stream, wait_ignores_records_made_after_it)
     CHECK(cuEventSynchronize(e));
 }
 
-Test(stream, elapsed_time_spans_the_kernels_between)
+Test(stream, elapsed_time_is_the_modelled_time_of_the_kernels_between)
 {
     CUstream s = stream(CU_STREAM_NON_BLOCKING);
     CUevent a = event(), b = event();
@@ -202,7 +202,7 @@ Test(stream, successive_threads_use_per_thread_streams)
     cr_expect_eq(first_word(x), expected);
 }
 
-Test(stream, priority_is_clamped_and_flags_are_kept)
+Test(stream, priorities_in_range_and_flags_are_kept)
 {
     CUstream s;
     int priority;
@@ -460,7 +460,7 @@ Test(stream, attributes_are_kept_and_copied)
     EXPECT(cuStreamSetAttribute(a, (CUstreamAttrID)99, &v), CUDA_ERROR_INVALID_VALUE);
 }
 
-Test(stream, legacy_stream_waits_for_forty_blocking_streams)
+Test(stream, one_stream_waits_for_events_of_forty_streams)
 {
     enum { MANY = 40 };
     CUstream s[MANY], last = stream(CU_STREAM_NON_BLOCKING);

@@ -148,7 +148,7 @@ Test(arrivals, uniform_without_spread_gives_equal_gaps)
         cr_assert_eq(gap_ns[i], MEAN_NS);
 }
 
-Test(arrivals, poisson_is_an_open_loop_and_closed_is_not)
+Test(arrivals, only_closed_arrivals_are_a_closed_loop)
 {
     static const char *const texts[ARRIVALS_KINDS] = {[ARRIVALS_POISSON] = "poisson",
                                                       [ARRIVALS_UNIFORM] = "uniform",

@@ -107,7 +107,7 @@ Test(atomic_file, writing_through_a_link_keeps_the_link)
     cr_expect(S_ISLNK(st.st_mode));
 }
 
-Test(atomic_file, unfinished_write_does_not_block_the_next)
+Test(atomic_file, file_of_a_killed_writer_does_not_block_the_next)
 {
     struct atomic_file w;
     char left[96], own[96];

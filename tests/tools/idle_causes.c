@@ -191,7 +191,7 @@ Test(idle_causes, hold_by_untraced_process_counts_until_trace_end)
 }
 
 /* Stream 7 is held, runs and ends before. */
-Test(idle_causes, large_stream_number_gets_the_same_times)
+Test(idle_causes, reused_stream_number_starts_anew)
 {
     queue(BE, TRACE_BUFFERED, 10, 2, 0);
     put(BE, TRACE_HELD, 20);

@@ -56,7 +56,7 @@ static int rising(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct model_kernel)); /* it has no gaps */
 }
 
-Test(models, seed_determines_the_kernels)
+Test(models, seed_determines_the_order_of_kernels_alone)
 {
     struct model a, b, c;
     size_t bytes;

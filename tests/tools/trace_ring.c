@@ -271,7 +271,7 @@ static uint32_t read_whole(struct trace_view *v)
 }
 
 /* Beside them a reader reads: each record that it gets is one writer's, and whole. */
-Test(trace_ring, reader_gets_unmixed_records_beside_writers)
+Test(trace_ring, reader_gets_whole_records_beside_writers)
 {
     pthread_t threads[WRITERS];
     struct trace_view v;
@@ -293,7 +293,7 @@ Test(trace_ring, reader_gets_unmixed_records_beside_writers)
     trace_view_close(&v);
 }
 
-Test(trace_ring, child_writes_nothing_after_trace_stop)
+Test(trace_ring, forked_child_that_stops_the_trace_writes_nothing)
 {
     struct trace_view v;
     uint32_t names;

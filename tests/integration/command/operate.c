@@ -129,8 +129,10 @@ static void check_both(const json_t *client, const char *level)
     cr_expect_eq(number(client, "weight"), 1);
     cr_expect_gt(strlen(text(client, "user")), 0);
     cr_expect_gt(number(client, "seconds"), 0);
-    cr_expect_gt(number(client, "gpu_share"), 0);
-    cr_expect_gt(number(client, "kernels_per_s"), 0);
+    cr_expect_gt(number(client, "gpu_share"), 0, "%s: %f in %f s, %f kernels/s", level,
+                 number(client, "gpu_share"), number(client, "seconds"),
+                 number(client, "kernels_per_s"));
+    cr_expect_gt(number(client, "kernels_per_s"), 0, "%s", level);
     cr_expect_geq(number(client, "in_flight"), 0);
     cr_expect_geq(number(client, "buffered"), 0);
     cr_expect_geq(number(client, "holds_per_s"), 0);

@@ -125,7 +125,15 @@ static void real_store(int row, void *address)
 
 void api_say(int row, const char *route)
 {
-    if (log_enabled(LOG_DEBUG))
+    static _Atomic uint64_t said[API_COUNT]; /* a bit for each route, by its hash */
+    uint32_t hash = 0;
+
+    if (!log_enabled(LOG_DEBUG))
+        return;
+    for (const char *c = route; *c; c++)
+        hash = hash * 31 + (unsigned char)*c;
+    uint64_t bit = UINT64_C(1) << hash % 64;
+    if (!(atomic_fetch_or_explicit(&said[row], bit, memory_order_relaxed) & bit))
         log_line(LOG_DEBUG, "%s -> cutin (%s)", api_rows[row].symbol, route);
 }
 

@@ -140,6 +140,8 @@ Test(shim_config, lone_point_gives_zero)
 {
     setenv("CUTIN_DISTANCE_US", ".", 1);
     cr_expect_eq(config_get()->distance_ns, 0);
+    cr_expect_str_eq(said(),
+                     "cutin: CUTIN_DISTANCE_US=. is not a number from 0 to 10000; using 0\n");
 }
 
 Test(shim_config, middle_level_is_read_as_number)

@@ -136,8 +136,8 @@ Test(shim_process, debug_log_shows_entry_resolved_by_dlsym)
 {
     struct process *p = run("fork", FAKE_DRIVER, PRELOAD, "CUTIN_LOG=debug");
 
-    cr_expect(strstr(process_err(p), "cutin: cuTexRefDestroy -> cutin (dlsym)\n"), "%s",
-              process_err(p));
+    cr_expect_eq(count(process_err(p), "cutin: cuTexRefDestroy -> cutin (dlsym)\n"), 1, "%s",
+                 process_err(p));
     process_free(p);
 }
 
@@ -167,6 +167,9 @@ Test(shim_process, disabled_cutin_changes_no_dlsym_answer)
     const char *const env[] = {FAKE_DRIVER, PRELOAD, "CUTIN_DISABLE=1", NULL};
     struct process *bare = process_run(argv, bare_env, 30), *p = process_run(argv, env, 30);
 
+    cr_expect_eq(bare->status, 0, "%s", process_err(bare));
+    cr_expect_eq(p->status, 0, "%s", process_err(p));
+    cr_expect_str_not_empty(process_out(bare));
     cr_expect_str_eq(process_out(p), process_out(bare));
     cr_expect_str_empty(process_err(p));
     process_free(bare);

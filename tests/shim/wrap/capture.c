@@ -57,19 +57,35 @@ Test(capture, other_streams_stay_held)
     cr_assert_eq(nodes_of(graph), 1);
 }
 
+struct behind {
+    CUstream s;
+    CUdeviceptr x;
+    CUgraph graph;
+};
+
+static void capture_behind(void *user)
+{
+    struct behind *b = user;
+    b->graph = capture(b->x, b->s, CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
 Test(capture, earlier_launches_run_and_are_not_recorded)
 {
-    CUstream s = rig_stream();
-    CUdeviceptr x = rig_buffer(3);
-    rig_warm(s);
-    for (uint32_t i = 0; i < 40; i++)
-        ok(rig_launch(x, 3, i, s));
+    struct behind b = {.s = rig_stream(), .x = rig_buffer(3)};
+    struct rig_thread t;
     uint32_t expect = 3;
-    for (uint32_t i = 0; i < 40; i++)
+    rig_warm(b.s);
+    ok(cutin_stream_hold(b.s));
+    for (uint32_t i = 0; i < 40; i++) {
+        ok(rig_launch(b.x, 3, i, b.s));
         expect = rig_mixed(expect, 3, i);
-    CUgraph graph = capture(x, s, CU_STREAM_CAPTURE_MODE_RELAXED);
-    cr_assert_eq(nodes_of(graph), 2);
-    rig_expect(x, expect, s);
+    }
+    rig_start(&t, capture_behind, &b);
+    rig_blocked(&t);
+    ok(cutin_stream_release(b.s));
+    rig_join(&t);
+    cr_assert_eq(nodes_of(b.graph), 2);
+    rig_expect(b.x, expect, b.s);
 }
 
 Test(capture, second_stream_joins_by_event)

@@ -198,10 +198,12 @@ Test(copy, pinned_copies_are_deferred_in_order)
     ok(rig_launch(x, 3, 1, s));
     ok(cuMemcpyDtoHAsync(to, x, BYTES, s));
     cr_assert_eq(to[0], 0);
+    for (int i = 0; i < N; i++)
+        from[i] = 9;
     ok(cutin_stream_release(s));
     ok(cuStreamSynchronize(s));
     for (int i = 0; i < N; i++)
-        cr_assert_eq(to[i], rig_mixed(4, 3, 1));
+        cr_assert_eq(to[i], rig_mixed(9, 3, 1));
 }
 
 struct pageable {

@@ -17,11 +17,12 @@ Test(launch, waits_while_held_and_runs_once_released)
     answers(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
     uint32_t now = 0;
     CUstream other = rig_stream();
+    ok(cuMemcpyDtoHAsync(&now, x, sizeof(now), other));
     ok(cuStreamSynchronize(other));
+    cr_assert_eq(now, 3);
     answers(CUDA_ERROR_NOT_READY, cuStreamQuery(s));
     ok(cutin_stream_release(s));
     rig_expect(x, rig_mixed(3, 5, 7), s);
-    (void)now;
 }
 
 Test(launch, parameters_are_read_at_the_call)

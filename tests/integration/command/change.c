@@ -36,6 +36,11 @@ static bool is_active_rt(const struct message_row *row)
     return row->level == 3 && row_active(row);
 }
 
+static bool is_real_time(const struct message_row *row)
+{
+    return row->level == 3;
+}
+
 static bool is_held(const struct message_row *row)
 {
     return row_held(row);
@@ -46,9 +51,14 @@ static bool has_gpu_time(const struct message_row *row)
     return row->devices > 0 && row->device[0].gpu_ns > 1000000;
 }
 
-static bool in_flight_one_at_most(const struct message_row *row)
+static bool few_in_flight(const struct message_row *row)
 {
-    return row->device[0].in_flight <= 1;
+    return row->devices > 0 && row->device[0].in_flight <= 2;
+}
+
+static bool many_in_flight(const struct message_row *row)
+{
+    return row->devices > 0 && row->device[0].in_flight > 8;
 }
 
 static struct control_target target(const struct message_row *row)
@@ -110,20 +120,49 @@ Test(change, raised_program_cuts_in_with_existing_streams)
     process_free(daemon);
 }
 
+/* Whether the driver has few commands, and not many again within a while. */
+static bool stays_at_few(void)
+{
+    for (int i = 0; i < 50; i++) {
+        if (!client_wait("be_training", few_in_flight, 20, NULL))
+            return false;
+        if (!client_wait("be_training", many_in_flight, 0.3, NULL))
+            return true;
+    }
+    return false;
+}
+
+/* Kernels of 4 ms, of which the program has launched hundreds ahead. So what is in flight is what
+ * the limits let go. They are strict where a client is above and there are no gates. */
 Test(change, running_program_takes_new_depth_and_budget)
 {
-    struct process *daemon, *be;
+    enum { SECOND_US = 1000000 };
+    static const struct {
+        enum control_kind kind;
+        uint32_t least, most;
+    } limits[] = {{CONTROL_DEPTH, 1, 1024}, {CONTROL_BUDGET_US, 1, SECOND_US}};
+    struct process *daemon, *above, *be;
     struct message_row row;
 
+    setenv("CUTIN_GATES", "off", 1);
     daemon = daemon_start();
-    be = training_start(0, (const char *[]){"CUTIN_ALONE=capped", NULL});
+    above = inference_start("0.1", "1");
+    cr_assert(client_wait("rt_inference", is_real_time, 20, NULL));
+    be = training_start(0, (const char *[]){"SIMGPU_SPEED=0.05", NULL});
     cr_assert(client_wait("be_training", has_begun, 20, &row));
-    cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_BUDGET_US, 1), 0);
-    cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_DEPTH, 1), 0);
-    cr_assert(client_wait("be_training", in_flight_one_at_most, 20, NULL));
-    cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_DEPTH, 1024), 0);
-    cr_assert_eq(control_order(daemon_path(), target(&row), CONTROL_BUDGET_US, 5000), 0);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(control_order(daemon_path(), target(&row), limits[i].kind, limits[i].most), 0);
+    cr_assert(client_wait("be_training", many_in_flight, 20, NULL), "the budget stayed");
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(control_order(daemon_path(), target(&row), limits[i].kind, limits[i].least),
+                     0);
+        cr_assert(stays_at_few(), "%d went down, and nothing followed", limits[i].kind);
+        cr_assert_eq(control_order(daemon_path(), target(&row), limits[i].kind, limits[i].most), 0);
+        cr_assert(client_wait("be_training", many_in_flight, 20, NULL),
+                  "%d went up, and nothing followed", limits[i].kind);
+    }
     training_stop(be);
+    process_free(above);
     process_free(be);
     process_free(daemon);
 }

@@ -162,6 +162,7 @@ Test(attach, shared_pages_suffice_without_trace)
 Test(attach, unknown_or_best_effort_process_is_refused)
 {
     static const char *const who[] = {"999999999", "be"};
+    static const char *const says[] = {"no process 999999999", "it holds nobody"};
 
     both_run();
     for (int i = 0; i < 2; i++) {
@@ -169,8 +170,11 @@ Test(attach, unknown_or_best_effort_process_is_refused)
             process_run((const char *[]){CUTIN, "latency", "--attach", who[i], "--seconds", "0.1",
                                          "--socket", daemon_path(), NULL},
                         NULL, 60);
+        const char *said = process_err(p);
+
         cr_expect_eq(p->status, 1);
-        cr_expect_not_null(strstr(process_err(p), "process"), "%s", process_err(p));
+        cr_expect_not_null(strstr(said, says[i]), "%s", said);
+        cr_expect_eq(strchr(said, '\n') - said + 1, (long)strlen(said), "not one line: %s", said);
         cr_expect_str_eq(process_out(p), "");
         process_free(p);
     }

@@ -140,6 +140,9 @@ Test(kernel_times, no_table_is_written_without_kernels)
                                      path, "--", PROGRAM, "1", NULL},
                     NULL, 60);
 
+    cr_expect_eq(p->status, 1, "%s", process_err(p));
+    cr_expect_not_null(strstr(process_err(p), "no kernel was timed; it was not written"), "%s",
+                       process_err(p));
     cr_expect_neq(access(path, F_OK), 0, "%s", process_err(p));
     process_free(p);
 }

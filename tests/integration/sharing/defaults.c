@@ -114,6 +114,7 @@ Test(defaults, run_is_silent_if_conf_contradicts_gates_variable)
     struct process *daemon = daemon_start();
 
     run_asks((const char *[]){"CUTIN_GATES=auto", "CUTIN_CONF=gates=off", NULL});
+    cr_expect_not_null(strstr(record(), " graphs a gate costs "), "recorded: %s", record());
     process_free(daemon);
 }
 

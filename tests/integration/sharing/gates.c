@@ -158,11 +158,15 @@ static void opens_when_the_daemon_dies(const char *const env[])
     struct process *daemon = daemon_start(), *be;
     struct message_row row;
 
+    uint64_t at_ns;
+
     be = program_start(env, has_gates, &row);
     stop(be, &row);
+    at_ns = device_now_ns();
     process_signal(daemon, SIGKILL);
     process_wait(daemon, 10);
     program_check(be);
+    expect_standing(kernels_standing(at_ns));
     process_free(daemon);
 }
 

@@ -28,7 +28,7 @@ static struct {
     struct process *daemon, *rt, *be;
     char expected[32];
     int dev;
-    int rounds, kills, hung, wrong, holds_seen;
+    int rounds, kills, hung, wrong, holds_seen, suspended;
     double slowest_ms;
 } storm;
 
@@ -49,6 +49,14 @@ static double ms_since(uint64_t ns)
     return (double)(clock_ns() - ns) / 1e6;
 }
 
+/* Replaces it, after a kill if it still runs. */
+static void replace_be(void)
+{
+    storm.suspended += !!strstr(process_err(storm.be), "suspend on: ");
+    process_free(storm.be);
+    storm.be = training_start(STEPS, NULL);
+}
+
 /* A process that ended by itself must have the right result. */
 static void check_training(void)
 {
@@ -63,8 +71,7 @@ static void check_training(void)
         fprintf(stderr, "status %d, checksum '%s' instead of '%s'\n%s", storm.be->status, checksum,
                 storm.expected, process_err(storm.be));
     }
-    process_free(storm.be);
-    storm.be = training_start(STEPS, NULL);
+    replace_be();
     storm.rounds++;
 }
 
@@ -111,12 +118,6 @@ static void kill_daemon(void)
     storm.daemon = daemon_start();
 }
 
-static void kill_be(void)
-{
-    process_free(storm.be);
-    storm.be = training_start(STEPS, NULL);
-}
-
 /* Connections that ask and never read, so that the daemon's send buffers are full. */
 static void fill_sockets(void)
 {
@@ -152,8 +153,9 @@ static void starve_daemon(void)
 
 static void strike(void)
 {
-    static void (*const ways[])(void) = {kill_rt,     kill_rt, kill_rt,      stop_rt,      stop_rt,
-                                         kill_daemon, kill_be, fill_sockets, starve_daemon};
+    static void (*const ways[])(void) = {kill_rt,    kill_rt,      kill_rt,
+                                         stop_rt,    stop_rt,      kill_daemon,
+                                         replace_be, fill_sockets, starve_daemon};
     uint64_t since = clock_ns();
     bool aim = rand() % 8 != 0;
 
@@ -210,9 +212,11 @@ static void rage(void)
     daemon_stop(daemon_path()); /* `cutin run` may have started one while the test's was dead */
     process_free(storm.daemon);
     fprintf(stderr,
-            "kill_storm: rounds %d, kills %d, of them while holding %d, hung %d, wrong results %d, "
-            "slowest release %.1f ms\n",
-            storm.rounds, storm.kills, storm.holds_seen, storm.hung, storm.wrong, storm.slowest_ms);
+            "kill_storm: rounds %d, kills %d, of them while holding %d, suspended programs %d, "
+            "hung %d, "
+            "wrong results %d, slowest release %.1f ms\n",
+            storm.rounds, storm.kills, storm.holds_seen, storm.suspended, storm.hung, storm.wrong,
+            storm.slowest_ms);
     cr_assert(storm.hung == 0 && storm.wrong == 0);
     cr_assert_gt(storm.holds_seen, kills / 8, "too few strikes hit anything");
 }
@@ -228,5 +232,7 @@ Test(kill_storm, no_process_stays_suspended)
     setenv("SIMGPU_RM", "accept", 1);
     setenv("CUTIN_SUSPEND", "on", 1);
     setenv("CUTIN_SUSPEND_AFTER_US", "1", 1);
+    setenv("CUTIN_LOG", "info", 1);
     rage();
+    cr_assert_gt(storm.suspended, 0, "no program was suspended");
 }

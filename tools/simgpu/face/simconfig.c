@@ -56,6 +56,7 @@ static const struct variable variables[] = {
     {"ACQUIRE_LIMIT_MS", INTEGER, AT(acquire_limit_ms), 0, 10000000, 0, NULL},
     {"POLL_US", INTEGER, AT(poll_us), 1, 1000000, 20, NULL},
     {"HOST_REGISTER", SWITCH, AT(host_register), 0, 1, 1, NULL},
+    {"IO_MEMORY", SWITCH, AT(io_memory), 0, 1, 1, NULL},
     {"MEMOPS", SWITCH, AT(memops), 0, 1, 1, NULL},
     {"WAITS", CHOICE, AT(waits), 0, 0, 0, "honour pass stick"},
     {"PEERS", SWITCH, AT(peers), 0, 1, 1, NULL},

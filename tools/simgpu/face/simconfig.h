@@ -60,6 +60,7 @@ struct sim_config {
     int poll_us;             /* SIMGPU_POLL_US: time between looks at a wait that is not over */
     int connections;         /* CUDA_DEVICE_MAX_CONNECTIONS: hardware queues of a context */
     bool host_register;      /* SIMGPU_HOST_REGISTER */
+    bool io_memory;          /* SIMGPU_IO_MEMORY */
     bool memops;             /* SIMGPU_MEMOPS */
     enum sim_waits waits;    /* SIMGPU_WAITS */
     enum sim_rm rm;          /* SIMGPU_RM */

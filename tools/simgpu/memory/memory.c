@@ -339,6 +339,8 @@ SIM_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int f
         return CUDA_ERROR_NOT_SUPPORTED;
     if (!ptr || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if (flags & CU_MEMHOSTREGISTER_IOMEMORY && !config_get()->io_memory)
+        return CUDA_ERROR_NOT_PERMITTED;
     int rc = pinned_add(ptr, bytes, MEMORY_REGISTERED, flags, ctx);
     return rc == 0         ? CUDA_SUCCESS
            : rc == -EEXIST ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED

@@ -1,6 +1,7 @@
 /*
  * doctor.c - `cutin doctor` finds what is wrong, and its exit status tells. No time is judged.
  */
+#include "tests/integration/sharing/device_log.h"
 #include "tests/integration/gpu.h"
 
 #include <criterion/criterion.h>
@@ -264,9 +265,19 @@ static void can_be_stopped(const char *const *env)
     json_decref(root);
 }
 
+/* A kernel that stood still for half as long as doctor looks at stopped ones. */
+static int was_stopped(const struct device_work *w, const void *unused)
+{
+    enum { STOPPED_NS = 50000000 };
+
+    return strcmp(w->kind, "kernel") == 0 && w->end_ns - w->start_ns > w->cost_ns + STOPPED_NS;
+}
+
 Test(doctor, detects_stoppable_kernel)
 {
+    device_log_open();
     can_be_stopped((const char *[]){"SIMGPU_RM=accept", NULL});
+    cr_expect_gt(device_log_count(was_stopped, NULL), 0);
 }
 
 /* If calls take longer than the work that they queue, doctor asks with longer kernels. */
@@ -315,9 +326,11 @@ Test(doctor, records_stop_without_effect_as_unusable)
 
 Test(doctor, records_unknown_driver_as_unusable)
 {
+    device_log_open();
     not_used((const char *[]){"SIMGPU_RM=accept", "SIMGPU_RM_VERSION=470.256.02", NULL},
              "the resource manager of driver 470.256.02 is not known",
              "470.256.02 none the resource manager of driver 470.256.02 is not known\n");
+    cr_expect_eq(device_log_count(was_stopped, NULL), 0);
 }
 
 Test(doctor, reports_permission_from_daemon)

@@ -35,9 +35,9 @@ static void call(struct workload *w, struct workload_op op, uint64_t at_us)
 
 /* What `record` would write on a host that is never late. On a busy one the time between calls can
  * hide all that the device is slower by. */
-static const char *punctual(void)
+static const char *punctual_of(uint32_t blocks)
 {
-    const char *path = sandbox_path("punctual.cutw");
+    const char *path = sandbox_path(blocks > 1 ? "wide.cutw" : "punctual.cutw");
     struct workload w = {0};
     struct workload_op in = {.kind = WORKLOAD_COPY, .bytes = 1024, .duration_ns = 4 * US},
                        out = {.kind = WORKLOAD_COPY,
@@ -46,7 +46,7 @@ static const char *punctual(void)
                               .direction = WORKLOAD_TO_HOST},
                        mix = {.kind = WORKLOAD_KERNEL,
                               .duration_ns = 53 * US,
-                              .grid = {1, 1, 1},
+                              .grid = {blocks, 1, 1},
                               .block = {256, 1, 1}},
                        done = {.kind = WORKLOAD_SYNC, .duration_ns = 1000 * US};
     char why[256];
@@ -62,6 +62,11 @@ static const char *punctual(void)
     cr_assert_eq(workload_write(&w, path, why, sizeof(why)), 0, "%s", why);
     workload_free(&w);
     return path;
+}
+
+static const char *punctual(void)
+{
+    return punctual_of(1);
 }
 
 static json_t *predict(const char *const argv[])
@@ -114,24 +119,29 @@ Test(whatif, unchanged_machine_predicts_no_slowdown)
     cr_expect_leq(number(root, "modelled_s"), 1.02 * number(root, "recorded_s"));
     cr_expect_geq(number(root, "modelled_s"), REQUESTS * KERNELS * 50e-6);
     cr_expect_eq(slowdown(root), 1);
+    root = WHATIF(punctual());
+    cr_expect_float_eq(number(root, "modelled_s"), number(root, "recorded_s"), 1e-4, "%.6f %.6f",
+                       number(root, "modelled_s"), number(root, "recorded_s"));
+    json_decref(root);
 }
 
 Test(whatif, distance_and_speed_change_slowdown)
 {
-    const char *f = punctual();
+    const char *f = punctual(), *wide = punctual_of(8640); /* ten times what the GPU holds */
     double near = slowdown(WHATIF("--rtt", "8us", f)), far = slowdown(WHATIF("--rtt", "19us", f));
 
     cr_expect_gt(near, 1);
     cr_expect_gt(far, near);
     cr_expect_eq(slowdown(WHATIF("--rtt", "1200ns", f)), 1, "where it was");
     cr_expect_eq(slowdown(WHATIF("--rtt", "8", "--native-rtt", "0.008ms", f)), 1);
-    cr_expect_geq(slowdown(WHATIF("--rtt", "8us", "--tags", "1", "--request-bytes", "32", f)),
-                  near);
+    cr_expect_gt(slowdown(WHATIF("--rtt", "8us", "--tags", "1", "--request-bytes", "32", f)), near);
     cr_expect_lt(slowdown(WHATIF("--speed", "4", f)), 1);
     cr_expect_gt(slowdown(WHATIF("--speed", "0.25", f)), 1);
     cr_expect_lt(slowdown(WHATIF("--host-speed", "100", f)), 1);
     cr_expect_eq(slowdown(WHATIF("--sms", "1", f)), 1, "kernels of one block");
-    cr_expect_eq(slowdown(WHATIF("--sms", "80", "--recorded-sms", "80", f)), 1);
+    cr_expect_gt(slowdown(WHATIF("--sms", "54", wide)), 1);
+    cr_expect_lt(slowdown(WHATIF("--sms", "216", wide)), 1);
+    cr_expect_eq(slowdown(WHATIF("--sms", "80", "--recorded-sms", "80", wide)), 1);
 }
 
 Test(whatif, modules_list_every_step_or_requested_one)
@@ -173,13 +183,22 @@ Test(whatif, real_time_lengthens_request_latency)
 
 Test(whatif, every_module_step_has_real_time_samples)
 {
+    enum { BUDGET_US = 200 };
     const char *f = punctual();
-    json_t *root = WHATIF("--modules", "4", "--rt-rate", "100", f);
+    json_t *alone = WHATIF("--modules", "4", f),
+           *beside = WHATIF("--modules", "4", "--rt-rate", "100", f);
+    double free_us = number(json_object_get(beside, "real_time_alone"), "p50_us");
 
-    for (size_t i = 1; i < 5; i++)
-        cr_expect_gt(number(json_object_get(machine(root, i), "real_time"), "samples"), 0,
-                     "row %zu", i);
-    json_decref(root);
+    for (size_t i = 1; i < 5; i++) {
+        json_t *rt = json_object_get(machine(beside, i), "real_time");
+
+        cr_expect_gt(number(rt, "samples"), 0, "row %zu", i);
+        cr_expect_leq(number(rt, "p50_us"), free_us + BUDGET_US, "row %zu", i);
+        cr_expect_gt(number(machine(beside, i), "total_s"), number(machine(alone, i), "total_s"),
+                     "row %zu is not held", i);
+    }
+    json_decref(alone);
+    json_decref(beside);
 }
 
 Test(whatif, skip_leaves_out_requests)

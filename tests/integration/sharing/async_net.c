@@ -109,17 +109,30 @@ Test(async_net, results_are_unchanged_under_cutin)
     same(alone, preloaded);
 }
 
+static bool was_held(const struct message_row *row)
+{
+    return client_holds(row) > 0;
+}
+
 /* First one device for both ranks and the service, then one for rank 1 alone, which only waits for
  * the held rank. */
 static void beside_real_time(const char *devices)
 {
     const char *const env[] = {SIMULATOR, NULL};
     char alone[MODELS][32], beside[MODELS][32];
+    bool held = false;
 
     setenv("SIMGPU_DEVICES", devices, 1);
     run_all(bare, env, alone);
     struct process *service = inference_start("100", "70");
-    run_all(under_cutin, NULL, beside);
+    for (int m = 0; m < MODELS; m++) {
+        struct process *net = net_start(under_cutin, models[m], "300", "0", NULL);
+
+        while (!held && process_running(net))
+            held = client_wait("async_net", was_held, 0.1, NULL);
+        net_check(net, models[m], beside[m]);
+    }
+    cr_expect(held, "no rank was held");
     same(alone, beside);
     inference_stop(service);
     process_free(service);

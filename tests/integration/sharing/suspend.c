@@ -190,8 +190,18 @@ Test(suspend, hold_stops_running_kernel)
 
 Test(suspend, off_stops_no_kernel_and_logs_nothing)
 {
+    static const char *const unset[] = {"SIMGPU_RM=accept", "CUTIN_SUSPEND", "CUTIN_LOG=info",
+                                        PRELOADS,           SIMULATOR,       NULL};
+
     cr_expect_eq(stopped(false, SUSPENDING("accept", "off")), 0);
     cr_expect_null(strstr(process_err(test.be), "suspend"));
+    client_close();
+    process_free(test.be);
+    process_free(test.daemon);
+    remove(sandbox_path("end"));
+    remove(sandbox_path("long"));
+    cr_expect_eq(stopped(false, unset), 0);
+    expect_said("suspend off: not tested here yet");
 }
 
 Test(suspend, hold_stops_kernel_on_driver_550)

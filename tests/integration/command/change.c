@@ -134,7 +134,7 @@ static bool stays_at_few(void)
 
 /* Kernels of 4 ms, of which the program has launched hundreds ahead. So what is in flight is what
  * the limits let go. They are strict where a client is above and there are no gates. */
-Test(change, running_program_takes_new_depth_and_budget)
+Test(change, new_depth_and_budget_bind_a_running_program)
 {
     enum { SECOND_US = 1000000 };
     static const struct {

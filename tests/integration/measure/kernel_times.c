@@ -132,7 +132,7 @@ Test(kernel_times, recorded_table_reproduces_times)
     alike(a, b, "other", "1");
 }
 
-Test(kernel_times, no_table_is_written_without_kernels)
+Test(kernel_times, record_without_kernels_fails_and_writes_no_table)
 {
     const char *path = sandbox_path("b.times");
     struct process *p =

@@ -110,7 +110,7 @@ static double slowdown(json_t *root)
     return x;
 }
 
-Test(whatif, unchanged_machine_predicts_no_slowdown)
+Test(whatif, unchanged_machine_predicts_the_recording)
 {
     json_t *root = WHATIF(record());
 
@@ -125,7 +125,7 @@ Test(whatif, unchanged_machine_predicts_no_slowdown)
     json_decref(root);
 }
 
-Test(whatif, distance_and_speed_change_slowdown)
+Test(whatif, distance_tags_speed_and_size_change_the_times)
 {
     const char *f = punctual(), *wide = punctual_of(8640); /* ten times what the GPU holds */
     double near = slowdown(WHATIF("--rtt", "8us", f)), far = slowdown(WHATIF("--rtt", "19us", f));
@@ -181,7 +181,7 @@ Test(whatif, real_time_lengthens_request_latency)
     json_decref(root);
 }
 
-Test(whatif, every_module_step_has_real_time_samples)
+Test(whatif, device_of_modules_is_held_as_one)
 {
     const char *f = punctual();
     json_t *alone = WHATIF("--modules", "4", "--rate", "200", "--requests", "300", f),

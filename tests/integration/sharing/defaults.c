@@ -109,7 +109,7 @@ Test(defaults, gates_off_or_real_time_skips_gate_test)
     process_free(daemon);
 }
 
-Test(defaults, run_is_silent_if_conf_contradicts_gates_variable)
+Test(defaults, gates_variable_overrides_conf_for_the_record)
 {
     struct process *daemon = daemon_start();
 

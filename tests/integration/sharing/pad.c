@@ -149,7 +149,7 @@ Test(pad, only_fitting_short_kernels_run_beside_real_time)
     process_free(daemon);
 }
 
-Test(pad, off_runs_nothing_beside_real_time)
+Test(pad, nothing_runs_beside_real_time_by_default)
 {
     program_start("CUTIN_PAD", "CUTIN_SOCKET=");
     for (int i = 0; i < 5; i++)

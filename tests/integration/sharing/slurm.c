@@ -215,7 +215,7 @@ Test(slurm, job_comment_shows_level_after_users_comment)
 }
 
 /* The script's level is for its steps, not for itself. */
-Test(slurm, tasks_of_script_get_level_but_script_does_not)
+Test(slurm, tasks_of_a_script_are_preloaded_but_the_script_is_not)
 {
     const char *script = sandbox_path("script"), *output;
     FILE *f = fopen(script, "w");

@@ -158,7 +158,7 @@ Test(storage, undeclared_kernel_is_not_named_in_trace)
 
 /* It is stopped while it polls, and the storage goes on: completions stay in memory until the
  * kernel does. A process with I/O memory is never stopped, and not every driver has such memory. */
-Test(storage, result_is_right_with_suspend_on)
+Test(storage, suspended_program_finds_its_completions_later)
 {
     struct process *daemon = daemon_start(), *be, *rt;
 

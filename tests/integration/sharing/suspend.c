@@ -188,7 +188,7 @@ Test(suspend, hold_stops_running_kernel)
     expect_said("suspend on: 1 channel groups stopped by schedule");
 }
 
-Test(suspend, off_stops_no_kernel_and_logs_nothing)
+Test(suspend, kernels_are_stopped_only_where_asked_for)
 {
     static const char *const unset[] = {"SIMGPU_RM=accept", "CUTIN_SUSPEND", "CUTIN_LOG=info",
                                         PRELOADS,           SIMULATOR,       NULL};

@@ -136,7 +136,7 @@ Test(shim_config, microseconds_with_four_decimals_are_refused)
                      "cutin: CUTIN_DISTANCE_US=6.8001 is not a number from 0 to 10000; using 0\n");
 }
 
-Test(shim_config, lone_point_gives_zero)
+Test(shim_config, lone_point_is_not_a_number)
 {
     setenv("CUTIN_DISTANCE_US", ".", 1);
     cr_expect_eq(config_get()->distance_ns, 0);

@@ -132,7 +132,7 @@ Test(shim_process, forked_child_drains_nothing_and_exit_drains_once)
     process_free(p);
 }
 
-Test(shim_process, debug_log_shows_entry_resolved_by_dlsym)
+Test(shim_process, debug_log_shows_each_resolved_entry_once)
 {
     struct process *p = run("fork", FAKE_DRIVER, PRELOAD, "CUTIN_LOG=debug");
 
@@ -153,7 +153,7 @@ Test(shim_process, debug_log_shows_direct_link)
     process_free(p);
 }
 
-Test(shim_process, disabled_cutin_changes_no_dlsym_answer)
+Test(shim_process, disabled_cutin_changes_no_answer)
 {
     const char *const argv[] = {BIN_DIR "/tests/program_dlsym",
                                 "open",

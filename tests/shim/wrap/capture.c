@@ -69,7 +69,7 @@ static void capture_behind(void *user)
     b->graph = capture(b->x, b->s, CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
-Test(capture, earlier_launches_run_and_are_not_recorded)
+Test(capture, capture_begins_after_buffered_work)
 {
     struct behind b = {.s = rig_stream(), .x = rig_buffer(3)};
     struct rig_thread t;

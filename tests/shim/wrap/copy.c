@@ -187,7 +187,7 @@ Test(copy, memsets_keep_their_place)
     rig_expect(x, rig_mixed(9, 2, 1), s);
 }
 
-Test(copy, pinned_copies_are_deferred_in_order)
+Test(copy, pinned_source_is_read_when_the_copy_runs)
 {
     CUstream s = rig_stream();
     rig_warm(s);

@@ -191,7 +191,7 @@ Test(level, wait_in_destroyed_stream_does_not_hold_forever)
 }
 
 /* Each kernel is longer than the budget, so one is in flight, and one more at its end. */
-Test(level, best_effort_beside_real_time_stream_is_capped)
+Test(level, best_effort_beside_real_time_stream_has_one_budget_in_flight)
 {
     enum { KERNELS = 100 };
     CUstream be = rig_stream();

@@ -121,7 +121,7 @@ Test(lifetime, primary_context_works_after_reset)
     rig_expect(x, 5, NULL);
 }
 
-Test(lifetime, calls_in_forked_child_return)
+Test(lifetime, calls_in_forked_child_get_the_drivers_answer)
 {
     CUstream s = rig_stream();
     rig_warm(s);

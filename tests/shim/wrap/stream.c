@@ -124,7 +124,7 @@ Test(stream, synchronising_waits_for_the_hold_to_end)
     rig_expect(x, rig_mixed(3, 5, 7), NULL);
 }
 
-Test(stream, destroy_after_release_loses_no_work)
+Test(stream, destroy_with_work_buffered_loses_none)
 {
     CUstream s = rig_stream();
     rig_warm(s);

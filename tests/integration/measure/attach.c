@@ -162,7 +162,7 @@ Test(attach, shared_pages_suffice_without_trace)
 Test(attach, unknown_or_best_effort_process_is_refused)
 {
     static const char *const who[] = {"999999999", "be"};
-    static const char *const says[] = {"no process 999999999", "it holds nobody"};
+    static const char *const says[] = {"no process 999999999", "it holds no other process"};
 
     both_run();
     for (int i = 0; i < 2; i++) {

@@ -129,9 +129,7 @@ static void check_both(const json_t *client, const char *level)
     cr_expect_eq(number(client, "weight"), 1);
     cr_expect_gt(strlen(text(client, "user")), 0);
     cr_expect_gt(number(client, "seconds"), 0);
-    cr_expect_gt(number(client, "gpu_share"), 0, "%s: %f in %f s, %f kernels/s", level,
-                 number(client, "gpu_share"), number(client, "seconds"),
-                 number(client, "kernels_per_s"));
+    cr_expect_geq(number(client, "gpu_share"), 0);
     cr_expect_gt(number(client, "kernels_per_s"), 0, "%s", level);
     cr_expect_geq(number(client, "in_flight"), 0);
     cr_expect_geq(number(client, "buffered"), 0);
@@ -142,6 +140,7 @@ static void check_both(const json_t *client, const char *level)
 static void check_json(struct process *p)
 {
     json_t *root, *rt, *be;
+    double share;
 
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     root = json_loads(process_out(p), 0, NULL);
@@ -150,6 +149,10 @@ static void check_json(struct process *p)
     be = client_named(root, "be_training");
     check_both(rt, "rt");
     check_both(be, "be");
+    /* While real time is active, what best effort had is not known: a slow host can keep it so. */
+    share = number(rt, "gpu_share");
+    cr_expect(share > 0.98 || (share > 0 && number(be, "gpu_share") > 0), "%f and %f", share,
+              number(be, "gpu_share"));
     cr_expect_gt(number(be, "holds_per_s"), 0);
     check_times(be, "hold_us");
     if (LOOKS_IN_TIME)

@@ -47,6 +47,22 @@ static void link_reap(struct client_state *self)
     retry_later(self);
 }
 
+/* What a process reads that the daemon does not take in: `why` is a negative errno. */
+static const char *refusal(int why)
+{
+    switch (why) {
+    case -ETIMEDOUT:
+        return "it does not answer";
+    case -EPIPE:
+    case -ECONNRESET:
+        return "it closes connections of this user, who has too many, or it ends";
+    case -SOCKET_FOREIGN:
+        return "the socket is another user's, in a folder that others can write to";
+    default:
+        return strerror(-why);
+    }
+}
+
 /* Ends the link, for the reason `why`, and begins to drain it. */
 static void link_down(struct client_state *self, int why)
 {
@@ -57,7 +73,7 @@ static void link_down(struct client_state *self, int why)
         state_notice(self, NOTICE_NO_DAEMON, LOG_WARN,
                      "the scheduler at %s does not accept this process (%s): until it does, only "
                      "streams of this process are ordered",
-                     self->socket, why == -ETIMEDOUT ? "it does not answer" : strerror(-why));
+                     self->socket, refusal(why));
     if (was_up) {
         state_notice(
             self, NOTICE_LOST, LOG_WARN,
@@ -97,10 +113,7 @@ static void link_connect(struct client_state *self)
         state_notice(
             self, NOTICE_NO_DAEMON, LOG_WARN,
             "no scheduler at %s (%s): until one starts, only streams of this process are ordered",
-            self->socket,
-            rc == -SOCKET_FOREIGN
-                ? "the socket is another user's, in a folder that others can write to"
-                : strerror(-rc));
+            self->socket, refusal(rc));
         connection_close(&self->connection);
         retry_later(self);
         return;

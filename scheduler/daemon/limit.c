@@ -136,8 +136,13 @@ bool limit_refuses_peer(struct daemon *d, struct peer *new)
     new->unlimited = permission_control(d->conf, &new->who);
     if (d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0))
         return true;
-    if (!new->unlimited && user->connections >= d->conf->connections_per_user)
+    if (!new->unlimited && user->connections >= d->conf->connections_per_user) {
+        log_about(user, LOG_WARN,
+                  "refused a connection of process %d: user %u has %u already "
+                  "(connections_per_user)",
+                  (int)new->who.pid, (unsigned)user->uid, user->connections);
         return true;
+    }
     user->connections++;
     return false;
 }

@@ -571,6 +571,30 @@ static void order(int fd, uint32_t n)
     }
 }
 
+Test(hostile, user_with_too_many_connections_reads_so_and_so_does_the_log)
+{
+    enum { MOST = 2 };
+    struct actor late;
+    int taken[MOST], log;
+
+    place_configure(&place, "[limits]\nconnections_per_user = 2\n");
+    log = start_with_log();
+    for (int i = 0; i < MOST; i++)
+        taken[i] = bare_connect(place.socket, OTHER);
+    WAIT_UNTIL((close(bare_connect(place.socket, OTHER)),
+                lines_of(log, "user 65534 has 2 already (connections_per_user)")));
+    actor_new(&late, place.socket);
+    cr_assert_eq(actor_do(&late, DO_USER, OTHER, 0), 0);
+    cr_assert_eq(actor_do(&late, DO_OPEN, 0, 0), 0);
+    WAIT_UNTIL(actor_do(&late, DO_TOLD, 0, 0) != 0);
+    cr_expect(strstr(late.said, "has too many"), "%s", late.said);
+    for (int i = 0; i < MOST; i++)
+        close(taken[i]);
+    WAIT_UNTIL(actor_do(&late, DO_CONNECTED, 0, 0) == 1);
+    actor_kill(&late);
+    close(log);
+}
+
 Test(hostile, log_lines_of_one_user_are_limited)
 {
     enum { ORDERS = 500, AT_ONCE = 32 };

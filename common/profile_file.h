@@ -80,7 +80,7 @@ int profile_read(const char *path, struct profile_header *header, struct profile
 int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_row *rows,
                   uint32_t n, const char *text);
 
-/* The slot of a duration, and the least duration of a slot, in nanoseconds. */
+/* The bin of a duration, and the least duration of a bin, in nanoseconds. */
 uint32_t profile_bin(uint32_t ns);
 uint32_t profile_bin_ns(uint32_t bin);
 /* The duration that `percent` of the samples do not exceed, by the bins; 0 without samples. */

@@ -1,5 +1,6 @@
 /*
  * blocked.c - when the dispatcher looks again while the cap blocks it, and what it asks meanwhile.
+ * And the progress guard, which lets commands in where nothing gets complete.
  */
 #include "vhq/internal.h"
 

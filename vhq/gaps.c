@@ -21,7 +21,7 @@ enum {
     /* Budgets more. A thread wakes up some hundred microseconds late; more than that would be in
      * the way of a client that comes earlier than ever. */
     AHEAD = 1,
-    TURN_NS = 8 * 1000 * 1000, /* for so long, work of another's turn may be in flight behind it */
+    TURN_NS = 8 * 1000 * 1000, /* for so long, work of another's turn may be in flight after it */
 };
 
 /* Learns only if all vHQs have one hold word: else it is not known which client comes when. */

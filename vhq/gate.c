@@ -4,8 +4,8 @@
  * A gate is a wait of the stream for its hold word to be 0, behind a marker and in front of a
  * command that counts. While nothing holds the vHQ the device passes it, and a hold stops the
  * stream at the next one. So how long a client above waits no longer depends on how much is in
- * flight, but on how much lies between two gates: `spacing` of estimated work, shared among the
- * streams that have something in flight.
+ * flight, but on how much lies between two gates: `gate_spacing` of estimated work, shared among
+ * the streams that have something in flight.
  *
  * Each stream has a piece in front of its gate that no hold stops any more. The pieces of several
  * streams run one after another, unless they fit side by side. So where pieces are long commands,

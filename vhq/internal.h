@@ -351,7 +351,7 @@ struct vhq_set {
     _Atomic uint32_t mark_last; /* see vhq_set_mark_last */
     _Atomic uint32_t piece_ns;  /* the longest recent command that stood between gates */
     uint32_t share_of;          /* vhq_set_pay_share's `of`; then share_word holds all vHQs */
-    bool has_share;             /* it was share_of at some time */
+    bool has_share;             /* it had a share_of at some time */
     bool stand;                 /* see vhq_set_hold_all */
     _Atomic uint32_t share_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
@@ -433,12 +433,12 @@ struct vhq_set {
     uint32_t long_ns; /* the longest recent command that was a unit by itself */
     uint64_t
         excused_ns; /* blocked_since_ns and quiet_since_ns leave out holds and shifts until then */
-    uint64_t elsewhere_ns;    /* since when another process has the shift; 0: none seen */
-    uint32_t scale;           /* in 256ths: how long work takes over what the estimates say */
-    uint32_t since_long;      /* units since one took much longer than the estimates say */
-    bool recurs;              /* such units come again and again */
-    uint32_t trials;          /* units that are to complete before the set counts as alone */
-    uint32_t pace;            /* in 256ths: the least recent part of an estimate that was enough */
+    uint64_t elsewhere_ns; /* since when another process has the shift; 0: none seen */
+    uint32_t scale;        /* in 256ths: how long work takes over what the estimates say */
+    uint32_t since_long;   /* units since one took much longer than the estimates say */
+    bool recurs;           /* such units come again and again */
+    uint32_t trials;       /* units that are to complete before the set counts as alone */
+    uint32_t pace; /* in 256ths: the smallest part of an estimate that was enough, of late */
     _Atomic uint32_t late_ns; /* by how much the dispatcher's thread wakes late, on average */
     uint32_t backoff_ns;
     uint32_t waits; /* for room, until some time */
@@ -528,7 +528,7 @@ static inline struct turn *turn_of(const struct vhq *q)
 /* turn_inline: it goes at once, by q->cur. turn_take: when the place of `slot`, which is published,
  * has come. Gives up the producer lock. False: the place was lost, and the lock is held again. */
 void turn_inline(struct turn *t);
-bool turn_take(struct turn *t, struct slot *slot, bool in_parts);
+bool turn_take(struct turn *t, struct slot *slot, bool in_pieces);
 void turn_next_piece(struct turn *t);
 void turn_end(struct turn *t, int err);
 /* When what is behind the turn may go, whether its call has returned or not. Set's lock held. */
@@ -727,7 +727,8 @@ void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now); /* the gu
 void blocked_end(struct vhq_set *s);                                   /* nothing is buffered */
 void blocked_cap_let_in(struct vhq_set *s, uint64_t now); /* the cap let a command in */
 void blocked_progress(struct vhq_set *s, uint64_t now);   /* something is complete */
-void blocked_stand_ends(struct vhq *q); /* q made progress, or is gone. If the set's `stands` */
+void blocked_stand_ends(
+    struct vhq *q); /* q made progress, or is gone; only if the set's `stands` */
 /* A hold that stopped the device, too, has ended: nothing could make progress meanwhile. Holds of
  * several vHQs at a time count once. Set's lock held. */
 void blocked_excuse_hold(struct vhq_set *s, uint64_t held_ns, uint64_t now);

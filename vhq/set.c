@@ -59,8 +59,8 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
     struct vhq_set *s = aligned_alloc(CACHE_LINE, sizeof(*s));
     if (!s)
         return -ENOMEM;
-    *s =
-        (struct vhq_set){.cfg = *cfg, .ops = *ops, .user = user, .pace = 256, .lowest = UINT32_MAX};
+    *s = (struct vhq_set){
+        .cfg = *cfg, .ops = *ops, .user = user, .pace = PACE_ONE, .lowest = UINT32_MAX};
     if (s->cfg.budget_us == 0)
         s->cfg.budget_us = VHQ_DEFAULT_BUDGET_US;
     if (s->cfg.depth == 0)

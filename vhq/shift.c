@@ -80,7 +80,7 @@ bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uin
 
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now)
 {
-    /* By the estimates, that is with the scale. */
+    /* In estimated time: measure_ran divides by the scale. */
     uint64_t from = shift_update(s, now), least = peek(s->budget_ns),
              left = measure_ran(s, shift_rest(s, now));
     if (from == 0 || !cap_client_above(s) || left >= most)

@@ -27,8 +27,8 @@ bool vhq_empty(struct vhq *q)
 
 bool vhq_pending(struct vhq *q)
 {
-    uint64_t complete = atomic_load_explicit(&q->submitted_seq, memory_order_acquire);
-    return atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) != complete ||
+    uint64_t submitted = atomic_load_explicit(&q->submitted_seq, memory_order_acquire);
+    return atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire) != submitted ||
            peek(q->waiting) != 0;
 }
 
@@ -39,12 +39,12 @@ bool vhq_set_empty(struct vhq_set *set)
 
 bool vhq_set_blocking_empty(struct vhq_set *set)
 {
-    bool idle = true;
+    bool empty = true;
     set_lock(set);
-    for (const struct vhq *q = set->all; q && idle; q = q->next)
-        idle = q->desc.kind != VHQ_BLOCKING || ring_empty(&q->ring);
+    for (const struct vhq *q = set->all; q && empty; q = q->next)
+        empty = q->desc.kind != VHQ_BLOCKING || ring_empty(&q->ring);
     set_unlock(set);
-    return idle;
+    return empty;
 }
 
 bool vhq_set_in_flight(const struct vhq_set *set)
@@ -170,7 +170,8 @@ static bool sync_mark(struct vhq *q, uint64_t target)
     return mark != MARK_FULL;
 }
 
-/* Around a call of ops: vhq_destroy and vhq_leave wait for its end. `names`: not once it left. */
+/* Around a call of ops: vhq_destroy and vhq_leave wait for its end. `names`: the call names
+ * the stream, so not once that has left. */
 static bool sync_call_begin(struct vhq *q, bool names)
 {
     struct vhq_set *s = q->set;
@@ -369,7 +370,7 @@ static void sync_left(struct vhq *q)
         sync_asked(q);
 }
 
-/* The same, but false while the caller has to ask the driver itself. */
+/* As finish_needed, but false while the caller has to ask the driver itself. */
 static inline bool sync_needed(const struct vhq *q)
 {
     return finish_needed(q) && !cap_alone(q->set);

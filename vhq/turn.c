@@ -135,7 +135,7 @@ static void turn_await(struct turn *t)
         futex_wait(&t->granted, TURN_WAITS, NEVER);
 }
 
-bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
+bool turn_take(struct turn *t, struct slot *slot, bool in_pieces)
 {
     struct vhq *q = t->q;
     struct vhq_set *s = q->set;
@@ -150,7 +150,7 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_parts)
         return false;
     }
     submit_before(q, slot->flags);
-    if (in_parts || MUTANT(calls_in_the_way)) {
+    if (in_pieces || MUTANT(calls_in_the_way)) {
         t->kept = slot;
         return true;
     }

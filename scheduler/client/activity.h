@@ -34,7 +34,8 @@
 struct activity_device {
     _Alignas(64) _Atomic uint32_t count[PAGE_LEVELS];
     _Atomic uint64_t linger_until_ns[PAGE_LEVELS]; /* 0 = not lingering */
-    _Atomic uint64_t direct_since_ns; /* active since then, uncounted as GPU time; 0 = inactive */
+    _Atomic uint64_t
+        direct_since_ns; /* active since then, not yet added to the GPU time; 0 = inactive */
     _Atomic uint64_t announced_until_ns[PAGE_LEVELS]; /* 0 = nothing is announced */
     _Atomic bool announced_begun[PAGE_LEVELS];        /* what was announced has begun */
     _Atomic bool uncounted; /* a cut-in began without a bit to hold others */

@@ -26,7 +26,7 @@ struct client_config {
     uint32_t level;  /* asked for, 0..3 */
     uint32_t lowest; /* lowest level any stream of the process may have (CUTIN_STREAM_PRIORITY) */
     uint32_t weight; /* among processes of one level, 1..1000; 0 = 1 */
-    uint32_t max_hold_ms; /* starvation bound, 0 = none */
+    uint32_t max_hold_ms; /* the longest hold, 0 = no bound */
     uint32_t linger_us;   /* how long after its last work the process still counts as active */
     uint32_t deadline_ms; /* how long after its begin a request is to be done; 0 = not given */
     uint32_t first_slot;  /* the slot of its first device in the page, see page_first_slot */

@@ -287,8 +287,7 @@ int daemon_serve_metrics(struct daemon *d, int socket)
     return d->http ? 0 : -ENOMEM;
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------
- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* -1: never. */
 static int sooner(int a_ms, int b_ms)

@@ -12,7 +12,7 @@
 
 enum {
     NEW_MS = 20,     /* an owner that does not answer holds up a new client no longer */
-    RETURN_MS = 100, /* nor a bit; an owner that has gone may still write one so long */
+    RETURN_MS = 100, /* nor a bit; an owner that has gone may write its bit for so long */
 };
 
 struct link_key {
@@ -50,8 +50,7 @@ void topology_free(struct topology *r)
     free(r);
 }
 
-/* ---- devices and bits --------------------------------------------------------------------------
- */
+/* ---- devices and bits ------------------------------------------------------------------------ */
 
 static void link_update(struct topology *r, struct peer *owner, struct peer *other);
 
@@ -223,8 +222,7 @@ int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uin
     return 0;
 }
 
-/* ---- links -------------------------------------------------------------------------------------
- */
+/* ---- links ----------------------------------------------------------------------------------- */
 
 static uint32_t slot_of(const struct peer *p, const struct device *device)
 {
@@ -297,8 +295,7 @@ static void link_tell(struct peer *owner, struct peer *other, const struct link 
     peer_send(owner, &m, page ? other->page : NULL);
 }
 
-/* ---- new clients -------------------------------------------------------------------------------
- */
+/* ---- new clients ----------------------------------------------------------------------------- */
 
 static void new_write(const struct peer *p, uint32_t words, uint64_t now)
 {

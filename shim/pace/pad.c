@@ -32,7 +32,7 @@ static struct pad_guard guard; /* under the lock */
 /* How many streams above best effort have no ring; those with queues have none. */
 static _Atomic uint32_t ringless;
 
-/* A stream without a ring counts as ringless: nothing is left beside it. */
+/* Without a ring of padding the stream is ringless: nothing is left beside it. */
 static void pad_open(struct shim_stream *s)
 {
     s->pad = NULL;

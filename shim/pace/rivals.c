@@ -10,7 +10,7 @@
 #include "shim/objects/stream.h"
 #include "shim/objects/level.h"
 
-enum { UNHELD_LOOKS = 100 /* looks */ };
+enum { UNHELD_LOOKS = 100 };
 
 static _Atomic uint32_t rivals;
 static unsigned unheld_looks = UNHELD_LOOKS;

@@ -73,8 +73,7 @@ static bool alive(void)
     return ask() == 0;
 }
 
-/* ---- command line and socket -------------------------------------------------------------------
- */
+/* ---- command line and socket ----------------------------------------------------------------- */
 
 Test(daemon, bad_usage_exits_2_with_one_line_naming_option)
 {
@@ -377,8 +376,7 @@ Test(daemon, default_socket_path_follows_xdg_runtime_dir)
     cr_assert_str_eq(path, "");
 }
 
-/* ---- questions ---------------------------------------------------------------------------------
- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 static const struct message_row *row_of(const struct message_row *rows, size_t n, pid_t pid)
 {

@@ -95,8 +95,7 @@ void suspend_save(struct suspended *s);
 void check_suspend(const struct doctor *d, struct finding *f);
 void check_gates(const struct doctor *d, struct finding *f);
 
-/* ---- doctor_host.c: the checks of the machine -------------------------------------------------
- */
+/* ---- doctor_host.c: the checks of the machine ------------------------------------------------ */
 
 void check_mps(const struct doctor *d, struct finding *f);
 void check_connections(const struct doctor *d, struct finding *f);

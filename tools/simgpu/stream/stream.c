@@ -1,6 +1,6 @@
 /*
  * stream.c - streams: how they are made, found by their handles, and destroyed. stream_api.c has
- * the stream API, submit.c the way of a work into a stream.
+ * the stream API, submit.c how work gets into one.
  */
 #include "tools/simgpu/stream/stream.h"
 #include "tools/simgpu/stream/engine.h"

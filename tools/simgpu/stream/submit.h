@@ -1,5 +1,5 @@
 /*
- * submit.h - the way of a work into a stream. All functions are thread safe.
+ * submit.h - how work gets into a stream. All functions are thread safe.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_STREAM_SUBMIT_H
 #define CUTIN_TOOLS_SIMGPU_STREAM_SUBMIT_H

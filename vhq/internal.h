@@ -340,8 +340,8 @@ enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 
 struct vhq_set {
     struct vhq_config cfg;
-    /* cfg.above. Without one, and during trials, a word that is 1; while `share_of`, one that is
-     * 0. */
+    /* cfg.above. Without one, and during trials, a word that is 1; while share_of is not 0, a word
+     * that is 0. */
     _Atomic(const _Atomic uint32_t *) above;
     _Atomic uint32_t budget_us, depth; /* the cap now; see vhq_set_configure */
     _Atomic uint64_t budget_ns;        /* the budget divided by the scale: see measure.c */
@@ -351,7 +351,7 @@ struct vhq_set {
     _Atomic uint32_t mark_last; /* see vhq_set_mark_last */
     _Atomic uint32_t piece_ns;  /* the longest recent command that stood between gates */
     uint32_t share_of;          /* vhq_set_pay_share's `of`; then share_word holds all vHQs */
-    bool has_share;             /* it had a share_of at some time */
+    bool has_share;             /* share_of was not 0 at some time */
     bool stand;                 /* see vhq_set_hold_all */
     _Atomic uint32_t share_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
@@ -707,8 +707,8 @@ cap_oldest_since(const struct vhq_set *s); /* since when the oldest unit has bee
  * is placed now. */
 void loose_fold(struct vhq *q);
 void loose_end(struct vhq *q);
-/* Closes a stream off by a marker, or finds it complete. The caller is no thread that submits to
- * it, and so maybe late. */
+/* Closes a stream off: finds it complete, puts a marker behind it, or has the driver asked. The
+ * caller is no thread that submits to it, and so maybe late. */
 void tail_mark_or_ask(struct vhq *q);
 /* A vHQ to be closed off, with its submission right taken. Set's lock held. */
 struct vhq *loose_claim_next(struct vhq_set *s);

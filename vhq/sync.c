@@ -455,7 +455,7 @@ void vhq_set_finish(struct vhq_set *set)
         return;
     vhq_set_drain(set, VHQ_DRAIN_ALL, false);
     set_sync(set, finish_needed, sync_marked);
-    /* What was settled otherwise is still listed, and a look reads the words of listed vHQs. */
+    /* What was found complete otherwise is still listed, and looks read words of listed vHQs. */
     set_lock(set);
     left_forget(set);
     cap_poll_words(set, clock_ns());

@@ -63,7 +63,7 @@ static const char *refusal(int why)
     }
 }
 
-/* Ends the link, for the reason `why`, and begins to drain it. */
+/* Ends the link, for the reason `why`. Its pages go back by link_reap. */
 static void link_down(struct client_state *self, int why)
 {
     bool was_up = self->link == LINK_UP;

@@ -91,7 +91,7 @@ struct client_state {
 /* Keeps a text to tell the user, once per kind; `severity` as in CUTIN_LOG. */
 void __attribute__((format(printf, 4, 5))) state_notice(struct client_state *self, enum notice kind,
                                                         int severity, const char *format, ...);
-/* Tells the user the texts that were kept; from a thread with the program's descriptors. */
+/* Logs the notices that were kept; from a thread with the program's descriptors. */
 void state_log_notices(struct client_state *self);
 /* Wakes the client's thread. Any thread. */
 void state_wake(struct client_state *self);

@@ -54,7 +54,7 @@ struct daemon {
     uint64_t witness_due_ns; /* when to look at pages again */
     uint64_t shifts_due_ns;  /* when to look which clients take shifts */
     uint64_t refused[REFUSALS];
-    /* The longest turn of the loop, for which events wait: of this minute, and of the last. */
+    /* The longest pass of the loop, for which events wait: of this minute, and of the last. */
     uint64_t loop_minute, loop_max_ns, loop_max_last_ns;
     bool stop;
 };

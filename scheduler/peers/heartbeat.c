@@ -8,7 +8,7 @@
  * seconds, with a beat in the future. A client whose beat is older than HEARTBEAT_ASK_NS is asked
  * for one, which wakes the link's thread if it still sleeps. A client whose beat is older than
  * HEARTBEAT_STALE_NS and which the kernel calls stopped is stalled: the daemon clears its bits in
- * the pages below, as if it had died. It looks every HEARTBEAT_SCAN_MS, so such a hold opens within
+ * the pages below, as if it had died. It scans every HEARTBEAT_SCAN_MS, so such a hold opens within
  * 100 ms. When the client beats again it is told its bits once more, and writes them anew if it is
  * still active: no process sets a bit for another. Its next activity does so at once.
  *
@@ -101,7 +101,7 @@ bool heartbeat_scan(struct peer *peers, bool turns, uint64_t now_ns)
         if (why && !p->stalled)
             log_about(p->user, LOG_INFO, "process %d %s: it no longer holds other processes",
                       (int)p->who.pid, why);
-        /* At every look: it may have run for a moment in between, in the middle of a write. */
+        /* At every scan: it may have run for a moment in between, in the middle of a write. */
         if (why)
             topology_open_holds(peers, p);
         else if (p->stalled)

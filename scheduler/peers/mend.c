@@ -4,7 +4,7 @@
  * A process above a client has its page, and may write any bit of its words: bits that hold for
  * ever, or that end another's hold. The daemon knows the owner of each bit. Twice a second, and
  * when a client goes, it clears bits without an owner and writes its own anew. If an owner says at
- * two looks in a row that its bit should be otherwise, it is told its bit once more, and so writes
+ * two scans in a row that its bit should be otherwise, it is told its bit once more, and so writes
  * it as it should be. The daemon logs all of that, with the processes that could have done it.
  */
 #include "scheduler/peers/scan.h"
@@ -46,7 +46,7 @@ static bool differs(struct topology *r, const struct peer *p, uint32_t slot, uin
            (p->bounded ? PAGE_WORDS & ~LEVELS : LEVELS);
 }
 
-/* Looks several times, because an owner may be about to write the bit. */
+/* Reads several times, because an owner may be about to write the bit. */
 static bool is_wrong(struct topology *r, const struct peer *p, uint32_t slot, uint32_t bit)
 {
     const struct device_owners *o = &p->device[slot].device->owners;
@@ -82,7 +82,7 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
               bits, (int)p->who.pid, who);
 }
 
-/* `seen`: the bits that were wrong at the look before. Returns those that were put right. */
+/* `seen`: the bits that were wrong at the scan before. Returns those that were put right. */
 static uint32_t mend(struct topology *r, struct peer *p, uint32_t slot, uint32_t seen)
 {
     struct peer_device *mine = &p->device[slot];

@@ -104,7 +104,7 @@ struct shared_page {
     uint32_t references;
 };
 
-/* Of stand.c: how far the work had got at the last look, and for how long no further. */
+/* Of stand.c: how far the work had got when last measured, and for how long no further. */
 struct peer_stand {
     uint64_t done, looked_ns, ns;
 };
@@ -114,7 +114,7 @@ struct peer_device {
     uint32_t bit, revoked;              /* 0..27 or PROTOCOL_NO_BIT; revoked: taken, not returned */
     uint64_t revoked_at_ns;             /* since when */
     bool wants;                         /* it wants a bit, and there was none */
-    uint32_t wrong;                     /* wrong bits in its words at the last look of mend.c */
+    uint32_t wrong;                     /* wrong bits in its words at the last scan of mend.c */
     uint64_t gpu_ns, unsure_ns, memory; /* of policy_tick.c; memory: of the policy */
     uint64_t stood_ns;                  /* of the same: stand.ns at the last decision */
     uint32_t policy_level;              /* at which `memory` was gathered */
@@ -124,8 +124,8 @@ struct peer_device {
     struct peer_stand stand;
     /* A hold that hold.c follows: its begin (0 = none), and how many holds had ended before. */
     uint64_t hold_began_ns, holds_before;
-    /* Of shifts.c: looks that found work, its debt for looks that found none, its place; whether
-     * the last look found none; how far the work of others had got. */
+    /* Of shifts.c: scans that found work, its debt for scans that found none, its place; whether
+     * the last scan found none; how far the work of others had got. */
     uint32_t busy_scans, debt, place;
     bool lacks;
     uint64_t others;

@@ -1,7 +1,7 @@
 /*
  * scan.h - what the daemon looks at from time to time, because no event announces it. Each noun is
- * a file, which says why. If a look returns a time, it is due again then, in ms; -1: there is
- * nothing to look at.
+ * a file, which says why. If a scan returns a time, it is due again then, in ms; -1: there is
+ * nothing to scan.
  */
 #ifndef CUTIN_SCHEDULER_PEERS_SCAN_H
 #define CUTIN_SCHEDULER_PEERS_SCAN_H
@@ -23,8 +23,8 @@ static inline bool device_has_work(const struct page_device *device)
 #define HEARTBEAT_SILENT_NS (1000ull * NS_PER_MS)
 #define HEARTBEAT_SCAN_MS   20
 
-/* Looks at all clients once. True while there is one that may hold others, or that has work under a
- * policy that gives turns: then look again. */
+/* Scans all clients once. True while there is one that may hold others, or that has work under a
+ * policy that gives turns: then scan again. */
 bool heartbeat_scan(struct peer *peers, bool turns, uint64_t now_ns);
 
 /* ---- hold.c -------------------------------------------------------------------------------- */
@@ -39,12 +39,12 @@ bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold
 /* The next client after `from` that takes part in this hold, or the first; NULL: no more. */
 const struct peer *hold_next_holder(const struct peer *peers, const struct device *device,
                                     const struct hold *hold, const struct peer *from);
-/* Warns of long holds. Returns when to look again; -1: no client can be held, or no warnings. */
+/* Warns of long holds. Returns when to scan again; -1: no client can be held, or no warnings. */
 int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns);
 
 /* ---- mend.c -------------------------------------------------------------------------------- */
 
-/* `policed`: there is a policy that writes its own bit. Returns when to look again, in ms; -1: no
+/* `policed`: there is a policy that writes its own bit. Returns when to scan again, in ms; -1: no
  * client can be held. */
 int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns);
 /* `p` has put back the bits that it had taken out of its words. Those that are no longer as they
@@ -64,17 +64,17 @@ void policy_tick_reset(struct peer *peers);
 /* ---- shifts.c ------------------------------------------------------------------------------ */
 
 #define SHIFTS_SCAN_MS    20
-#define SHIFTS_BUSY_SCANS 3 /* looks in a row that must find work */
+#define SHIFTS_BUSY_SCANS 3 /* scans in a row that must find work */
 
-/* Looks at all clients once. */
+/* Scans all clients once. */
 void shifts_scan(struct peer *peers, uint64_t now_ns);
-/* `gone` is no longer among them: its shifts are given to the others now, not at the next look. */
+/* `gone` is no longer among them: its shifts are given to the others now, not at the next scan. */
 void shifts_leave(struct peer *peers, const struct peer *gone);
 
 /* ---- stand.c ------------------------------------------------------------------------------- */
 
-/* Looks once. For how many ns all that the client has in flight there has made no progress, without
- * the times in which it was held; 0: it makes progress, or has nothing in flight. */
+/* Measures once. For how many ns all that the client has in flight there has made no progress,
+ * without the times in which it was held; 0: it makes progress, or has nothing in flight. */
 uint64_t stand_measure(struct peer *p, uint32_t slot, uint64_t now_ns);
 /* Grows as long as the client's work makes progress. What it submits is no measure: the progress
  * guard (vhq/blocked.c) lets more in behind work that stands. */
@@ -84,11 +84,11 @@ uint64_t stand_progress(const struct peer *p, uint32_t slot);
 
 #define USAGE_SCAN_MS 100
 
-/* Looks at all clients once, if it is time. Returns when the next look is due, in ms; -1: no two of
+/* Scans all clients once, if it is time. Returns when the next scan is due, in ms; -1: no two of
  * them are on one device. */
 int usage_scan(struct peer *peers, uint64_t now_ns);
-/* How much time of the device in that slot the client has had, ns: as of the last look, plus what
- * it has told since. A look may take some of that back, so this never returns less than before. */
+/* How much time of the device in that slot the client has had, ns: as of the last scan, plus what
+ * it has told since. A scan may take some of that back, so this never returns less than before. */
 uint64_t usage_ns(struct peer *p, uint32_t slot);
 
 #endif

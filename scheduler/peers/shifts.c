@@ -17,7 +17,7 @@ enum {
     SHIFTS_DOUBLED = 5,
     STANDS_NS = 400000000, /* plus two rounds of shifts */
     COMMANDS = 64,         /* that fit a shift, even the longest: its end loses one at most */
-    /* A client may leave a fifth of its own shifts idle: four looks that found work make up for one
+    /* A client may leave a fifth of its own shifts idle: four scans that found work make up for one
      * that found none. A client more than eight short is out until it has made up for eight. */
     LACK = 64,
     MADE_UP_BY = 4,
@@ -51,7 +51,7 @@ static bool stands(struct peer *p, uint32_t slot, uint64_t now)
     return stand_measure(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
 }
 
-/* After two looks in a row that find no work, it has done all its work. */
+/* After two scans in a row that find no work, it has done all its work. */
 static void look(struct peer *p, uint32_t slot, uint64_t now)
 {
     struct peer_device *mine = &p->device[slot];
@@ -61,8 +61,8 @@ static void look(struct peer *p, uint32_t slot, uint64_t now)
     /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
     mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
                   !device_has_work(&p->page->page->device[slot]) || standing;
-    /* The work of a client that takes shifts can run out only in its own, one of `of`. So one look
-     * that found none stands for `of` looks. */
+    /* The work of a client that takes shifts can run out only in its own, one of `of`. So one scan
+     * that found none stands for `of` scans. */
     makes_up = LACK / MADE_UP_BY / (of ? of : 1);
     makes_up = makes_up ? makes_up : 1;
     if (!mine->lacks)

@@ -23,12 +23,12 @@ struct device {
     uint64_t freed_at_ns; /* when a bit was last freed because its client had gone */
     uint32_t next_bit;
     uint32_t level[PAGE_LEVELS]; /* users by level, by topology_write_beside */
-    /* The owner of each bit and its slot; as of the last look of mend.c. */
+    /* The owner of each bit and its slot; as of the last scan of mend.c. */
     struct device_owners {
         struct peer *peer[PAGE_CLIENT_BITS];
         uint32_t slot[PAGE_CLIENT_BITS];
     } owners;
-    /* What a look of shifts.c finds: for each level the clients that take shifts; how far all work
+    /* What a scan of shifts.c finds: for each level the clients that take shifts; how far all work
      * is. */
     struct device_work {
         uint32_t clients[PAGE_LEVELS];

@@ -30,7 +30,7 @@ static uint64_t unsure(const struct peer *p, uint32_t slot)
     return ns < told(p, slot) ? ns : told(p, slot);
 }
 
-/* What it had before this daemon, or any, is no part of the time since the last look. */
+/* What it had before this daemon, or any, is no part of the time since the last scan. */
 static void past(struct peer *p, uint32_t slot)
 {
     const struct page_counters *c = &p->page->page->device[slot].counters;

@@ -70,7 +70,7 @@ void permission_explain(const struct conf *conf, const struct subject *who, uint
 int metrics_check(const char *address, char *why, size_t why_size);
 /* A listening, non-blocking socket there, or -errno and why. */
 int metrics_listen(const char *address, char *why, size_t why_size);
-/* The file to which a UNIX socket's path leads now; 0: there is none, or the address is a port. */
+/* The inode of the file to which a UNIX socket's path leads now; 0: none, or it is a port. */
 ino_t metrics_inode(const char *address);
 /* Removes that file. */
 void metrics_unlisten(const char *address);

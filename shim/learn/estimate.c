@@ -260,7 +260,7 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
     sample_keep(s, exact || !s->estimate->spread.times ? ns : 0);
 }
 
-/* Holds the next sample of `ctx` from `s` on that is not held. NULL: there is none, or another
+/* Claims the next sample of `ctx` from `s` on that no thread has. NULL: there is none, or another
  * thread has the lock. `ctx` NULL: a sample without events. */
 static struct sample *sample_claim(struct sample *s, const struct shim_context *ctx, bool recorded)
 {

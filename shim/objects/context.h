@@ -64,7 +64,7 @@ static inline CUresult context_error(struct shim_context *ctx)
     return likely(none) ? CUDA_SUCCESS : context_error_take(ctx);
 }
 /* What a call in `ctx` returns when the driver answered `r`: the context's error if there is one.
- * An `r` that spoils the context becomes its error, so that no later call is deferred. */
+ * An `r` that makes the context unusable becomes its error: then no later call is deferred. */
 CUresult context_answer(struct shim_context *ctx, CUresult r);
 
 /*

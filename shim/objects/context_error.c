@@ -1,11 +1,11 @@
 /*
  * context_error.c - what is wrong with a context, and which calls return the error.
  *
- * A deferred command that fails has returned success already. If its error spoils the context,
- * every later call returns it, as the driver does. Any other error (no memory for a graph launch,
- * say) the application could have dealt with: the next call that may return it does so, once, and
- * the context works on. That call is not made, unless it is a synchronisation: that is made, and
- * returns the error of what came before, as it may natively.
+ * A deferred command that fails has returned success already. If its error makes the context
+ * unusable, every later call returns it, as the driver does. Any other error (no memory for a graph
+ * launch, say) the application could have dealt with: the next call that may return it does so,
+ * once, and the context works on. That call is not made, unless it is a synchronisation: that is
+ * made, and returns the error of what came before, as it may natively.
  */
 #include "shim/objects/context.h"
 

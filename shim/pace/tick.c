@@ -4,7 +4,7 @@
  * Most programs say when they find their work complete, by a synchronisation, a query or a host
  * function. One that learns it from memory that the device writes says nothing, nor does one whose
  * work another process waits for. For these the driver is asked at each tick. After two ends in a
- * row that only a look found it is asked every 150 us, then less and less often, until a second has
+ * row that only a tick found it is asked every 150 us, then less and less often, until a second has
  * brought no such end.
  */
 #include <pthread.h>

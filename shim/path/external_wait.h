@@ -34,9 +34,9 @@ static inline void external_wait_follow(const struct shim_stream *s,
     if (source && unlikely(source->ctx->gpu != s->ctx->gpu))
         external_wait_across(s->ctx->gpu->index, source->ctx->gpu->index);
 }
-/* Looks at all waits. The client's thread calls it every tick. */
+/* Polls all waits. The client's thread calls it every tick. */
 void external_wait_poll(void);
-/* True if external_wait_poll has something to look at. Any thread. */
+/* True if external_wait_poll has something to poll. Any thread. */
 bool external_wait_pending(void);
 
 #endif

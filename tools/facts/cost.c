@@ -118,7 +118,7 @@ static void time_stream(const struct cost *c)
     fact_number(key, (double)ms * 1000 / IN_STREAM);
 }
 
-/* Naps between looks in every other round. A thread that spins keeps its processor from a simulated
+/* Naps between polls in every other round. A thread that spins keeps its processor from a simulated
  * GPU, also a thread. One that naps sees a real GPU's write late on a busy machine. */
 static void poll_pause(int round)
 {

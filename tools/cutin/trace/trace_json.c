@@ -22,7 +22,7 @@ enum {
     GPU_PROCESS = 1000000000,
     MOST_STREAMS = 65536, /* in one process; others are left out */
     MOST_GPU_TRACKS = 4096,
-    SHOW_EVERY = 1024, /* records between two looks at the progress */
+    SHOW_EVERY = 1024, /* records from one show of the progress to the next */
 };
 
 /* What is open in a stream while its records are walked through. */

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOW_EVERY = 1024 }; /* steps between two looks at the progress */
+enum { SHOW_EVERY = 1024 }; /* steps from one show of the progress to the next */
 
 static struct plan {
     const char *output, *times, *records;

@@ -42,7 +42,7 @@ static uint64_t least_ns(const struct span *list, size_t i)
     return whole_ns(s);
 }
 
-/* Settles kernels of one shape. The mean is that of kernels that did not wait. If all may have
+/* Estimates kernels of one shape. The mean is that of kernels that did not wait. If all may have
  * waited, the longest time counts that one of them is known to have needed. */
 static void shape_estimate(struct span *list, size_t n)
 {

@@ -496,13 +496,13 @@ static uint32_t looks_worth(void)
     return shared->gave == seat_number(me) ? 1 : SELDOM;
 }
 
-/* The calling thread has waited for long. What does the running one do? Several looks at the same
+/* The calling thread has waited for long. What does the running one do? Several checks of the same
  * turn have to agree. */
 static struct seat *lost_check(void)
 {
     struct seat *s = seat_running();
     uint64_t used, before = seen.turns;
-    seen.turns = 0; /* until this look has seen it */
+    seen.turns = 0; /* until this check has seen it */
     if (!s)
         return turn_assign();
     if (s == me) /* the giver of the turn was killed before it could tell */

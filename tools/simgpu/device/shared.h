@@ -152,7 +152,7 @@ static inline struct op *stream_op(struct device_shared *sh, const struct device
     return &sh->rings[s - sh->streams][seq % DEVICE_RING];
 }
 
-/* How much of a GPU's memory is taken. */
+/* How much of a GPU's memory is used. */
 static inline uint64_t gpu_memory_used(const struct device_shared *sh, uint32_t gpu)
 {
     uint64_t sum = 0;

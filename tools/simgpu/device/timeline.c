@@ -340,7 +340,7 @@ static bool head_in_front_end(const struct view *v, const struct device_stream *
     return op && (op->kind == OP_MARK || op->kind == OP_WAIT) && op->state == OP_RUNNING;
 }
 
-/* The stream waits at a memop wait, and its context gets its turns all the same. */
+/* The stream waits at a memop wait, and its context gets its slices all the same. */
 static bool head_keeps_slices(const struct view *v, const struct device_stream *s, uint32_t gpu)
 {
     return v->handed && v->sh->params.waits_keep_slices && head_matches(v, s, OP_WAIT, gpu) &&

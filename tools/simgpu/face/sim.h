@@ -46,7 +46,7 @@
             return try_rc;                                                                         \
     } while (0)
 
-/* Holds the mutex until the block ends, however it is left. */
+/* Locks the mutex until the block ends, however it is left. */
 #define SCOPED_LOCK(mutex)                                                                         \
     pthread_mutex_t *held __attribute__((cleanup(scope_unlock), unused)) = scope_lock(mutex)
 

@@ -48,7 +48,7 @@ struct sequence *sequence_new(struct sim_stream *s, CUstreamCaptureMode mode,
                               struct sim_graph *into);
 /* Ends the capture. Every member is an ordinary stream again. */
 void sequence_end(struct sequence *q);
-/* Gives up one holder. */
+/* Gives up one reference. */
 void sequence_put(struct sequence *q);
 void sequence_invalidate(struct sequence *q);
 /* CUDA_ERROR_STREAM_CAPTURE_INVALIDATED if it is not valid any more. */

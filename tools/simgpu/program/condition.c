@@ -1,5 +1,5 @@
 /*
- * condition.c - condition variables: how they are held, found by their handles, and set by kernels.
+ * condition.c - condition variables: references to them, their handles, and kernels that set them.
  */
 #include "tools/simgpu/program/condition.h"
 

@@ -1,7 +1,7 @@
 /*
  * condition.h - the variable behind a CUgraphConditionalHandle. Kernels set it by its handle, and
  * conditional nodes of graphs decide by it. It lives as long as its graph or an executable graph
- * holds it.
+ * has a reference.
  */
 #ifndef CUTIN_TOOLS_SIMGPU_PROGRAM_CONDITION_H
 #define CUTIN_TOOLS_SIMGPU_PROGRAM_CONDITION_H
@@ -25,7 +25,7 @@ struct condition {
     struct condition *next;
 };
 
-/* All of these are thread safe. The caller holds the new condition once; NULL: too many. */
+/* All of these are thread safe. The caller gets the first reference; NULL: too many. */
 struct condition *condition_make(struct sim_context *ctx, uint32_t initial, bool assigns);
 void condition_get(struct condition *c);
 void condition_put(struct condition *c);

@@ -18,7 +18,7 @@ static _Thread_local struct {
 static _Thread_local int count __attribute__((tls_model("initial-exec")));
 
 /* -1: it is not held. */
-static int held_find(const pthread_mutex_t *lock)
+static int lock_find(const pthread_mutex_t *lock)
 {
     int i = count - 1; /* the newest one of a recursive lock */
     while (i >= 0 && held[i].lock != lock)
@@ -28,7 +28,7 @@ static int held_find(const pthread_mutex_t *lock)
 
 void locks_allow(const pthread_mutex_t *lock)
 {
-    int i = held_find(lock);
+    int i = lock_find(lock);
     if (i >= 0)
         held[i].across = true;
 }
@@ -58,7 +58,7 @@ void locks_taken(const pthread_mutex_t *lock, const void *taken)
 
 void locks_released(const pthread_mutex_t *lock)
 {
-    int i = held_find(lock);
+    int i = lock_find(lock);
     if (i >= 0)
         held[i] = held[--count];
 }

@@ -136,7 +136,7 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     uint64_t most = GUARD_MS * NS_PER_MS + longest;
     if (s->blocked_since_ns == 0) {
         s->blocked_since_ns = s->quiet_since_ns = now;
-        s->beat = shift_beat(s);
+        s->beat = shift_progress(s);
         s->admits_idle = false;
         s->stands = true;
         for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
@@ -155,7 +155,8 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     }
     s->blocked_since_ns = 0;
     s->admits_part = cap_client_above(s) && !blocked_presses(s) && !MUTANT(guard_unbounded);
-    if (s->admitted == 0 || s->admits != 0 || shift_beat(s) != s->beat || blocked_enough(s, now))
+    if (s->admitted == 0 || s->admits != 0 || shift_progress(s) != s->beat ||
+        blocked_enough(s, now))
         s->admitted = 1;
     else if (s->admitted < s->cfg.queue)
         s->admitted *= 2;

@@ -351,7 +351,7 @@ struct vhq_set {
     _Atomic uint32_t mark_last; /* see vhq_set_mark_last */
     _Atomic uint32_t piece_ns;  /* the longest recent command that stood between gates */
     uint32_t share_of;          /* vhq_set_pay_share's `of`; then share_word holds all vHQs */
-    bool has_share;             /* share_of was not 0 at some time */
+    bool had_share;             /* share_of was not 0 at some time */
     bool stand;                 /* see vhq_set_hold_all */
     _Atomic uint32_t share_word;
     _Atomic uint32_t relax; /* budgets in flight with rivals; see measure_relax */
@@ -420,7 +420,7 @@ struct vhq_set {
     bool stands;               /* the work of some vHQ stands: see enum stands */
     uint64_t blocked_since_ns; /* since when the cap blocks and some work stands; 0: it does not */
     uint64_t quiet_since_ns;   /* since when no work at all makes progress */
-    uint32_t beat;             /* shift_beat at the time of blocked_since_ns */
+    uint32_t beat;             /* shift_progress at the time of blocked_since_ns */
     uint32_t admits;           /* commands that the progress guard still lets in ... */
     uint32_t admitted;         /* ... and let in the last time, if what stood then still stands */
     uint64_t stood_ns;         /* since when that stands; estimates of all that was let in since */
@@ -529,7 +529,7 @@ static inline struct turn *turn_of(const struct vhq *q)
  * has come. Gives up the producer lock. False: the place was lost, and the lock is held again. */
 void turn_inline(struct turn *t);
 bool turn_take(struct turn *t, struct slot *slot, bool in_pieces);
-void turn_next_piece(struct turn *t);
+void turn_await_piece(struct turn *t);
 void turn_end(struct turn *t, int err);
 /* When what is behind the turn may go, whether its call has returned or not. Set's lock held. */
 uint64_t turn_deadline_ns(struct turn *t, uint64_t now);
@@ -715,7 +715,7 @@ struct vhq *loose_claim_next(struct vhq_set *s);
 
 /* ---- leave.c --------------------------------------------------------------------------------- */
 
-void left_forget(struct vhq_set *s); /* set's lock held */
+void leave_forget(struct vhq_set *s); /* set's lock held */
 
 /* ---- blocked.c ------------------------------------------------------------------------------- */
 
@@ -757,7 +757,7 @@ static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 enum { SHIFT_BASE_NS = SHIFT_BASE_US * 1000 };
 static inline bool shift_any(const struct vhq_set *s)
 {
-    return s->cfg.shift && peek(*s->cfg.shift) % VHQ_SHIFT_BEAT >= 2 * VHQ_SHIFT_OF;
+    return s->cfg.shift && peek(*s->cfg.shift) % VHQ_SHIFT_PROGRESS >= 2 * VHQ_SHIFT_OF;
 }
 /* When the set's shift began, or when its next one begins; 0: the set needs none. Set's lock
  * held. */
@@ -774,7 +774,7 @@ bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uin
 /* How much of `most` runs out by the end of the shift; at least the budget. Set's lock held. */
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now);
 /* Changes while work of other processes makes progress. */
-uint32_t shift_beat(const struct vhq_set *s);
+uint32_t shift_progress(const struct vhq_set *s);
 
 /* ---- used.c: set's lock held ----------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "common/mutant.h"
 
 /* As ops.mark, but it never fails. */
-static int left_mark(void *user, struct vhq *q, void *stream, uint32_t value)
+static int leave_mark(void *user, struct vhq *q, void *stream, uint32_t value)
 {
     struct vhq_set *s = q->set;
     if (q->marks && s->ops.mark(user, q, stream, value) == 0)
@@ -22,7 +22,7 @@ static int left_mark(void *user, struct vhq *q, void *stream, uint32_t value)
     return 0;
 }
 
-static bool left_unmarked(const struct vhq *q)
+static bool leave_unmarked(const struct vhq *q)
 {
     return peek(q->tail_est_ns) != 0 || peek(q->loose_ns) != 0;
 }
@@ -40,7 +40,7 @@ bool vhq_leave(struct vhq *q, bool marks)
     q->marks = marks;
     /* The submission right is held, and no thread can get it any more. */
     struct vhq_set *s = q->set;
-    bool ask = q->marks && s->ops.complete && left_unmarked(q);
+    bool ask = q->marks && s->ops.complete && leave_unmarked(q);
     lock_none_inside();
     bool complete = ask && s->ops.complete(s->user, q, q->desc.stream);
     set_lock(s);
@@ -51,8 +51,8 @@ bool vhq_leave(struct vhq *q, bool marks)
     if (cap_markers_full(q))
         cap_join_oldest(q);
     set_unlock(s);
-    if (left_unmarked(q))
-        cap_mark_by(q, left_mark);
+    if (leave_unmarked(q))
+        cap_mark_by(q, leave_mark);
     set_lock(q->set);
     bool left = q->left = cap_in_flight(q);
     set_unlock(q->set);
@@ -68,7 +68,7 @@ bool vhq_leave_pending(const struct vhq *q)
 }
 
 /* The words that their markers are written to will go. */
-void left_forget(struct vhq_set *s)
+void leave_forget(struct vhq_set *s)
 {
     for (struct vhq *q = s->all; q; q = q->next)
         if (q->left)

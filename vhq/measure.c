@@ -112,7 +112,7 @@ void vhq_set_pay_share(struct vhq_set *set, uint32_t of)
         gaps_others_run(set, of, clock_ns());
     set->share_of = of;
     hold_all(set);
-    set->has_share = true;
+    set->had_share = true;
     measure_above(set);
     set_unlock(set);
     if (!atomic_load(&vhq_forked))

@@ -97,7 +97,7 @@ bool order_boost(_Atomic uint64_t *boost_below, uint64_t below)
 static bool held_measured(const struct vhq_set *s, const _Atomic uint32_t *hold)
 {
     uint32_t word = hold ? atomic_load_explicit(hold, memory_order_relaxed) : 0;
-    return word != 0 && ((word & ~s->cfg.unbounded) == 0 || s->has_share);
+    return word != 0 && ((word & ~s->cfg.unbounded) == 0 || s->had_share);
 }
 
 static bool fences_ready(const struct slot *slot)
@@ -157,7 +157,7 @@ static void boost_fences(struct scan *c, struct slot *slot)
 /* Looks at a long hold are rarer, but come within 1 % of its length; in its first second, within a
  * usual pause of real time between two requests. If a hold began since this one was seen, real time
  * comes and goes, and its pauses may be short. */
-static void hold_look_at(struct scan *c, uint64_t since, const _Atomic uint64_t *began)
+static void hold_wake_set(struct scan *c, uint64_t since, const _Atomic uint64_t *began)
 {
     uint64_t now = scan_now(c), held = now - since, look = held / 100;
     bool often = held < HOLD_LONG_MS * NS_PER_MS || (began && peek(*began) > since);
@@ -189,7 +189,7 @@ static void scan_held(struct scan *c, struct vhq *q)
     c->by_word &= !c->s->gaps.several && peek(q->hold) == c->s->gaps.hold && peek(q->peers) == 0;
     if (peek(q->own_hold) != 0 && peek(c->s->area_ns) == 0)
         return; /* its end kicks */
-    hold_look_at(c, q->held_since_ns, q->desc.hold_since);
+    hold_wake_set(c, q->held_since_ns, q->desc.hold_since);
 }
 
 void order_end_hold(struct vhq *q, uint64_t now)
@@ -759,7 +759,7 @@ static bool held_still(struct scan *c, uint32_t kick)
     }
     if (held_measured(s, s->gaps.hold))
         scan_look(c);
-    hold_look_at(c, s->held_since_ns, s->gaps.since);
+    hold_wake_set(c, s->held_since_ns, s->gaps.since);
     return true;
 }
 

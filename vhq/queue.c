@@ -360,11 +360,11 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 }
 
 /* Waits for its turn again, as for any command. Without a turn nothing waits. */
-void vhq_next_piece(struct vhq *q)
+void vhq_await_piece(struct vhq *q)
 {
     struct turn *t = passive() ? NULL : turn_of(q);
     if (t)
-        turn_next_piece(t);
+        turn_await_piece(t);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */

@@ -23,9 +23,9 @@ static uint32_t shift_word(const struct vhq_set *s)
     return s->cfg.shift ? atomic_load_explicit(s->cfg.shift, memory_order_relaxed) : 0;
 }
 
-uint32_t shift_beat(const struct vhq_set *s)
+uint32_t shift_progress(const struct vhq_set *s)
 {
-    return shift_word(s) / VHQ_SHIFT_BEAT;
+    return shift_word(s) / VHQ_SHIFT_PROGRESS;
 }
 
 /* All processes draw the same order: it depends on the number of the round alone. */
@@ -47,7 +47,7 @@ uint64_t shift_update(struct vhq_set *s, uint64_t now)
 {
     uint32_t word = shift_word(s), place = word % VHQ_SHIFT_OF,
              of = word / VHQ_SHIFT_OF % VHQ_SHIFT_OF,
-             doubled = word / VHQ_SHIFT_LONG % (VHQ_SHIFT_BEAT / VHQ_SHIFT_LONG);
+             doubled = word / VHQ_SHIFT_DOUBLED % (VHQ_SHIFT_PROGRESS / VHQ_SHIFT_DOUBLED);
     uint64_t length = (uint64_t)SHIFT_BASE_NS << doubled;
     s->shift_begin_ns = of > 1 && place < of ? shift_from(place, of, length, now) : 0;
     s->shift_end_ns = s->shift_begin_ns + length;

@@ -457,7 +457,7 @@ void vhq_set_finish(struct vhq_set *set)
     set_sync(set, finish_needed, sync_marked);
     /* What was found complete otherwise is still listed, and looks read words of listed vHQs. */
     set_lock(set);
-    left_forget(set);
+    leave_forget(set);
     cap_poll_words(set, clock_ns());
     set_unlock(set);
 }

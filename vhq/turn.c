@@ -170,7 +170,7 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_pieces)
     return true;
 }
 
-void turn_next_piece(struct turn *t)
+void turn_await_piece(struct turn *t)
 {
     struct slot *slot = t->kept;
     if (!slot || t->over)

@@ -126,8 +126,8 @@ struct vhq_config {
      * submitted before: the driver is asked, if `complete` can. NULL: none stands. */
     const _Atomic uint32_t *stands;
     /* Shifts that processes take on the device while a client above exists: the place of this one,
-     * + VHQ_SHIFT_OF * their number; + VHQ_SHIFT_LONG * how often a shift's length is doubled;
-     * + VHQ_SHIFT_BEAT, again and again, while others' work gets on. NULL: there are none. */
+     * + VHQ_SHIFT_OF * their number; + VHQ_SHIFT_DOUBLED * how often a shift's length is doubled;
+     * + VHQ_SHIFT_PROGRESS, again and again, while others' work gets on. NULL: there are none. */
     const _Atomic uint32_t *shift;
     /* How many other processes of its level or below are on the device. NULL: not known. */
     const _Atomic uint32_t *beside;
@@ -140,8 +140,8 @@ struct vhq_config {
 
 /* Parts of vhq_config.shift; and defaults (CUTIN_BUDGET_US, CUTIN_DEPTH and CUTIN_QUEUE). */
 #define VHQ_SHIFT_OF          256u
-#define VHQ_SHIFT_LONG        0x10000u
-#define VHQ_SHIFT_BEAT        0x100000u
+#define VHQ_SHIFT_DOUBLED     0x10000u
+#define VHQ_SHIFT_PROGRESS    0x100000u
 #define VHQ_DEFAULT_BUDGET_US 200
 #define VHQ_DEFAULT_DEPTH     256
 #define VHQ_DEFAULT_QUEUE     4096
@@ -278,7 +278,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd);
 void vhq_end(struct vhq *q, const void *frame, int driver_result);
 /* Call it between the two, if the caller submits a command with VHQ_IN_PIECES itself: a piece went
  * to the driver, and another follows. Waits until that may go. */
-void vhq_next_piece(struct vhq *q);
+void vhq_await_piece(struct vhq *q);
 /* vhq_begin for a command without fences. True: nothing is in the way, and the producer lock is
  * held; the caller makes the driver call now, then calls vhq_end_fast. False: the lock is not held;
  * call vhq_begin. `flags`: VHQ_UNCOUNTED, or VHQ_ALONE and VHQ_GATED. `room`, unless uncounted: how

@@ -307,12 +307,12 @@ uint32_t client_level(void)
 
 bool client_is_connected(void)
 {
-    bool introduces;
+    bool connected;
 
     pthread_mutex_lock(&self.lock);
-    introduces = self.link == LINK_HELLO || self.link == LINK_UP;
+    connected = self.link == LINK_HELLO || self.link == LINK_UP;
     pthread_mutex_unlock(&self.lock);
-    return introduces;
+    return connected;
 }
 
 int client_device(const uint8_t uuid[16])
@@ -337,7 +337,7 @@ int client_device(const uint8_t uuid[16])
     self.devices++;
     if (self.link == LINK_UP) {
         self.devices_due |= 1u << dev;
-        link_kick(&self);
+        link_flush(&self);
     }
 out:
     pthread_mutex_unlock(&self.lock);
@@ -450,7 +450,7 @@ void client_hold_restore(const struct client_lifted *l)
         hold_limit_restore(&self.page->device[l->dev], state_word(&self, l->level), l->bits);
         if (self.link == LINK_UP) {
             self.lifted = true;
-            link_kick(&self);
+            link_flush(&self);
         }
     }
     pthread_mutex_unlock(&self.lock);

@@ -55,10 +55,10 @@ static bool share_update(struct hold_limit *b, struct cutin_page *page, uint32_t
     int64_t most = (int64_t)SHARE_PERIOD_NS * part / 102400;
     uint32_t holders = (uint32_t)__builtin_popcount(atomic_load(&device->want[0]) & ~UNBOUNDED);
 
-    if (s->looked_ns && now > s->looked_ns)
-        s->owed_ns +=
-            (int64_t)(now - s->looked_ns) * (part + part / 4) / 102400 - (int64_t)(ran - s->ran_ns);
-    s->looked_ns = now;
+    if (s->measured_at_ns && now > s->measured_at_ns)
+        s->owed_ns += (int64_t)(now - s->measured_at_ns) * (part + part / 4) / 102400 -
+                      (int64_t)(ran - s->ran_ns);
+    s->measured_at_ns = now;
     s->ran_ns = ran;
     s->owed_ns = s->owed_ns > most ? most : s->owed_ns < -most ? -most : s->owed_ns;
     if (!figure_read(&c->waiting) && !figure_read(&c->in_flight) && s->owed_ns > 0)

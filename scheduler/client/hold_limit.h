@@ -31,7 +31,7 @@
 
 /* The account of one device. */
 struct share {
-    uint64_t looked_ns, ran_ns; /* the last look, and what had run by then */
+    uint64_t measured_at_ns, ran_ns; /* the last look, and what had run by then */
     int64_t owed_ns;
     uint32_t open; /* clients that have the device now, with this one; 0: it is held */
 };

@@ -184,7 +184,7 @@ static int send_due(struct client_state *self)
     return rc;
 }
 
-void link_kick(struct client_state *self)
+void link_flush(struct client_state *self)
 {
     if (self->own_table)
         bell_ring(&self->bell);

@@ -13,7 +13,7 @@
 #define LINK_BACKOFF_MIN_NS (50 * NS_PER_MS)
 
 /* Has the daemon told what is due. Any thread. */
-void link_kick(struct client_state *self);
+void link_flush(struct client_state *self);
 
 /* Starts the thread "cutin-link". Returns 0 or -errno. */
 int link_start(struct client_state *self);

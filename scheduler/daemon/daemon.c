@@ -130,7 +130,7 @@ static int listener_begin(struct daemon *d)
 }
 
 /* If the socket was removed no process can reach this daemon, and no other daemon can start. */
-static int name_look(struct daemon *d, uint64_t now_ns)
+static int listener_check(struct daemon *d, uint64_t now_ns)
 {
     bool had = d->listener->fd >= 0;
     char why[512];
@@ -376,7 +376,7 @@ int daemon_run(struct daemon *d)
 
         remove_dead(d);
         stray_end();
-        if ((rc = name_look(d, began)) != 0)
+        if ((rc = listener_check(d, began)) != 0)
             return rc;
         wait_ms = sooner(housekeeping(d), d->listener->path[0] ? NAME_LOOK_MS : -1);
         if (d->stop)

@@ -23,7 +23,7 @@
 #define FRESH_NS    (100ull * NS_PER_MS)
 #define EASE        10 /* also fresh for so many times as long as it took to make */
 
-enum { CONNECTIONS = 16, LOOK_MS = 1000 };
+enum { CONNECTIONS = 16, MAINTAIN_MS = 1000 };
 
 /* An answer, which connections of the same time share: one for all clients may have 17 MB. There is
  * no new one while a connection still reads the last, within its 5 s. */
@@ -50,7 +50,7 @@ struct http {
     char address[128];
     bool ours, said; /* made here; a message said that the address cannot be had */
     ino_t file;      /* of a socket made here: see metrics_inode */
-    uint64_t look_ns;
+    uint64_t maintain_due_ns;
     struct text *fresh;
     struct connection connection[CONNECTIONS];
 };
@@ -273,9 +273,9 @@ static void listen_again(struct http *h)
 
 int http_maintain(struct http *h, uint64_t now_ns)
 {
-    if (now_ns < h->look_ns)
-        return (int)((h->look_ns - now_ns) / NS_PER_MS) + 1;
-    h->look_ns = now_ns + LOOK_MS * NS_PER_MS;
+    if (now_ns < h->maintain_due_ns)
+        return (int)((h->maintain_due_ns - now_ns) / NS_PER_MS) + 1;
+    h->maintain_due_ns = now_ns + MAINTAIN_MS * NS_PER_MS;
     if (h->ours && metrics_inode(h->address) != h->file) {
         log_line(LOG_WARN, "%s was removed: creating it again", h->address);
         watch_end(&h->listener);
@@ -290,7 +290,7 @@ int http_maintain(struct http *h, uint64_t now_ns)
     for (struct connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
         if (c->watch.user && now_ns - c->since_ns > PATIENCE_NS)
             drop(c);
-    return LOOK_MS;
+    return MAINTAIN_MS;
 }
 
 void http_free(struct http *h)

@@ -17,7 +17,7 @@
 #include "common/printable.h"
 #include "scheduler/peers/log.h"
 
-enum { LOOK_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
+enum { SCAN_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 
 /* The number of holds that found work buffered, as their client counts them. */
 static uint64_t ended(const struct peer *p, uint32_t slot)
@@ -128,6 +128,6 @@ int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns)
         say(peers, p, slot, &hold);
         p->hold_warn_due_ns = now_ns + SAY_AGAIN_S * 1000ull * NS_PER_MS;
     }
-    due_ns = now_ns + LOOK_MS * NS_PER_MS;
-    return LOOK_MS;
+    due_ns = now_ns + SCAN_MS * NS_PER_MS;
+    return SCAN_MS;
 }

@@ -13,7 +13,7 @@
 
 #include "scheduler/peers/log.h"
 
-enum { LOOK_MS = 500, SOON_MS = 50 };
+enum { SCAN_MS = 500, SOON_MS = 50 };
 #define LEVELS PAGE_HOLD((1u << PAGE_LEVELS) - 1)
 
 static uint64_t due_ns;
@@ -157,8 +157,8 @@ int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now
             say(r, peers, p, slot, said);
         any |= p->above > 0;
     }
-    due_ns = now_ns + LOOK_MS * NS_PER_MS;
-    return any ? LOOK_MS : -1;
+    due_ns = now_ns + SCAN_MS * NS_PER_MS;
+    return any ? SCAN_MS : -1;
 }
 
 void mend_soon(void)

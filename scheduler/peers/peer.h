@@ -106,7 +106,7 @@ struct shared_page {
 
 /* Of stand.c: how far the work had got when last measured, and for how long no further. */
 struct peer_stand {
-    uint64_t done, looked_ns, ns;
+    uint64_t done, measured_at_ns, ns;
 };
 
 struct peer_device {

@@ -14,7 +14,7 @@
 
 enum {
     PLACES = 255, /* as many as fit the word */
-    SHIFTS_DOUBLED = 5,
+    SHIFTS_DOUBLED_MOST = 5,
     STANDS_NS = 400000000, /* plus two rounds of shifts */
     COMMANDS = 64,         /* that fit a shift, even the longest: its end loses one at most */
     /* A client may leave a fifth of its own shifts idle: four scans that found work make up for one
@@ -35,7 +35,8 @@ static uint32_t doubled(const struct device_work *work, uint32_t level)
 {
     uint32_t n = 0;
 
-    while (n < SHIFTS_DOUBLED && work->long_us[level] * COMMANDS > (uint64_t)SHIFT_BASE_US << n)
+    while (n < SHIFTS_DOUBLED_MOST && work->long_us[level] * COMMANDS > (uint64_t)SHIFT_BASE_US
+                                                                            << n)
         n++;
     return n;
 }

@@ -37,9 +37,9 @@ uint64_t stand_measure(struct peer *p, uint32_t slot, uint64_t now_ns)
 
     if (!device_has_work(page) || done != s->done)
         s->ns = 0;
-    else if (s->looked_ns && !held(page))
-        s->ns += now_ns - s->looked_ns;
+    else if (s->measured_at_ns && !held(page))
+        s->ns += now_ns - s->measured_at_ns;
     s->done = done;
-    s->looked_ns = now_ns;
+    s->measured_at_ns = now_ns;
     return s->ns;
 }

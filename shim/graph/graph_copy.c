@@ -218,7 +218,7 @@ CUgraphExec graph_copy_choose(struct graph_copy *c, CUgraphExec handle, struct s
 {
     if (!c->exec || ctx != c->ctx || ctx->generation != c->generation)
         return handle;
-    CUdeviceptr word = gates_word_usable(ctx, level);
+    CUdeviceptr word = gates_word_if_usable(ctx, level);
     return word && (word == c->word || copy_aim(c, word)) ? c->exec : handle;
 }
 

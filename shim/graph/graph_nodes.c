@@ -72,10 +72,10 @@ static void other_device_add(struct graph_nodes *n, struct shim_context *ctx, ui
     uint32_t i = 0;
     while (i < n->other_devices && n->device[i].ctx->gpu != ctx->gpu)
         i++;
-    if (i == OTHER_DEVICES)
+    if (i == GRAPH_DEVICES_MOST)
         return;
     if (i == n->other_devices)
-        n->device[n->other_devices++] = (struct other_device){.ctx = ctx};
+        n->device[n->other_devices++] = (struct graph_device){.ctx = ctx};
     n->device[i].est_ns += est_ns;
     n->copyable = false; /* gates would look at one device's hold word for all */
 }

@@ -17,11 +17,11 @@ struct graph_node {
 };
 
 /* A context of another device in which some of the graph runs, and the time of kernels there. */
-struct other_device {
+struct graph_device {
     struct shim_context *ctx;
     uint64_t est_ns;
 };
-enum { OTHER_DEVICES = 15 }; /* work on further devices is not counted */
+enum { GRAPH_DEVICES_MOST = 15 }; /* work on further devices is not counted */
 
 struct graph_nodes {
     struct graph_node *node;
@@ -30,7 +30,7 @@ struct graph_nodes {
     uint32_t gates;
     uint64_t est_ns; /* of all kernels on the device */
     uint32_t unknown;
-    struct other_device device[OTHER_DEVICES];
+    struct graph_device device[GRAPH_DEVICES_MOST];
     uint32_t other_devices;
     bool memory;   /* it has nodes that allocate or free */
     bool copyable; /* a copy of the graph would do all that the graph does, and nothing twice */

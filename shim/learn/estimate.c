@@ -408,7 +408,7 @@ void estimate_end(struct sample *sample, CUstream stream)
 }
 
 /* Only samples of this context, which is current: those of another one may have lost it. */
-void estimate_reap(const struct shim_context *ctx)
+void estimate_collect(const struct shim_context *ctx)
 {
     for (struct sample *s = samples; (s = sample_claim(s, ctx, true)); s++) {
         sample_read(s);

@@ -93,6 +93,6 @@ void estimate_end(struct sample *sample, CUstream stream);
 struct sample *estimate_begin_beside(struct estimate *e, struct shim_context *ctx, CUstream stream,
                                      void (*beside)(uint32_t ns, uint32_t learned_ns));
 /* Reads the finished samples of this context, which is current. For the client's thread. */
-void estimate_reap(const struct shim_context *ctx);
+void estimate_collect(const struct shim_context *ctx);
 
 #endif

@@ -233,7 +233,7 @@ void context_cache_clear(void)
     mine.ctx = NULL;
 }
 
-void context_announce(CUcontext handle)
+void context_device_tell(CUcontext handle)
 {
     static _Atomic(CUcontext) entered;
     if (!handle || likely(atomic_load_explicit(&entered, memory_order_relaxed) == handle))

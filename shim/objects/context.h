@@ -24,7 +24,7 @@ void context_cache_clear(void);
 /* The thread has changed it to `handle`. So the scheduler learns that the process uses the device
  * long before the first kernel, and processes below put markers behind their loose commands
  * meanwhile. Makes driver calls and takes a lock the first time. */
-void context_announce(CUcontext handle);
+void context_device_tell(CUcontext handle);
 struct shim_context *context_find(CUcontext handle);
 /* The context of a stream, made known if it is new. `owner`: the answer of cuStreamGetCtx. */
 struct shim_context *context_of_stream(CUstream stream, CUcontext owner);

@@ -11,7 +11,7 @@
 
 /* The errors that, by cuda.h, make the context or the process unusable. Some are numbers because
  * the oldest headers lack them. */
-static const int spoiling[] = {
+static const int fatal[] = {
     CUDA_ERROR_ECC_UNCORRECTABLE,
     220, /* CUDA_ERROR_NVLINK_UNCORRECTABLE */
     226, /* CUDA_ERROR_CONTAINED */
@@ -29,10 +29,10 @@ static const int spoiling[] = {
     911, /* CUDA_ERROR_EXTERNAL_DEVICE */
 };
 
-static bool spoils(CUresult r)
+static bool makes_unusable(CUresult r)
 {
-    for (size_t i = 0; i < sizeof(spoiling) / sizeof(*spoiling); i++)
-        if ((int)r == spoiling[i])
+    for (size_t i = 0; i < sizeof(fatal) / sizeof(*fatal); i++)
+        if ((int)r == fatal[i])
             return true;
     return false;
 }
@@ -50,7 +50,7 @@ static bool error_keep(struct shim_context *ctx, int err, bool lasts)
 bool context_error_note(struct shim_context *ctx, int err)
 {
     static _Atomic bool said; /* there may be many, and the application gets each */
-    bool lasts = spoils((CUresult)err);
+    bool lasts = makes_unusable((CUresult)err);
     if (error_keep(ctx, err, lasts) && err != CUDA_ERROR_DEINITIALIZED && /* the process ends */
         (lasts || !atomic_exchange(&said, true)))
         log_line(LOG_WARN,
@@ -76,7 +76,7 @@ CUresult context_error_take(struct shim_context *ctx)
 CUresult context_answer(struct shim_context *ctx, CUresult r)
 {
     if (unlikely(r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)) {
-        if (spoils(r))
+        if (makes_unusable(r))
             error_keep(ctx, (int)r, true);
         return context_unusable(ctx) ? context_error(ctx) : r;
     }

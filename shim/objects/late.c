@@ -42,7 +42,7 @@ static struct late_node *late_take(struct shim_context *ctx, unsigned *looks)
     return found;
 }
 
-static void late_look_at(struct shim_context *ctx, unsigned looks)
+static void late_reap_some(struct shim_context *ctx, unsigned looks)
 {
     struct late_node *node;
     while ((node = late_take(ctx, &looks)))
@@ -60,7 +60,7 @@ bool late_add(struct shim_context *ctx, const struct late *what)
     DL_APPEND(ctx->late, node);
     ctx->lates++;
     pthread_mutex_unlock(&ctx->lock);
-    late_look_at(ctx, LOOKS);
+    late_reap_some(ctx, LOOKS);
     return true;
 }
 
@@ -69,7 +69,7 @@ void late_reap(struct shim_context *ctx)
     pthread_mutex_lock(&ctx->lock);
     unsigned all = ctx->lates;
     pthread_mutex_unlock(&ctx->lock);
-    late_look_at(ctx, all);
+    late_reap_some(ctx, all);
 }
 
 /* The context's vHQs are gone with all that was buffered, so whatever is left is due. */

@@ -26,7 +26,7 @@ static _Thread_local struct range ranges[RANGES] __attribute__((tls_model("initi
 
 static _Atomic uint32_t generation = 1;
 
-_Atomic uint32_t memory_has_peers;
+_Atomic uint32_t memory_seen_elsewhere;
 
 /* ---- what the program has registered -------------------------------------------------------- */
 

@@ -41,7 +41,7 @@ bool memory_registered(CUdeviceptr address);
 
 /* Not 0: the program has registered memory of another device, or shares memory with another
  * process. So its kernels may ring doorbells, or write what another process waits for. */
-extern _Atomic uint32_t memory_has_peers;
+extern _Atomic uint32_t memory_seen_elsewhere;
 
 /* Does the driver return from a synchronous copy only when that is complete? Yes into host memory,
  * and from pinned memory. From pageable memory it may have staged the rest. Within a device it does

@@ -147,7 +147,7 @@ void schedule_complete(struct shim_stream *s, uint64_t epoch)
         join_carry(s, epoch);
 }
 
-void schedule_all_but_last(struct shim_stream *s, uint64_t epoch)
+void schedule_complete_but_last(struct shim_stream *s, uint64_t epoch)
 {
     schedule_complete(s, epoch - EPOCH_CALL);
     if (!MUTANT(hold_ends_by_look))

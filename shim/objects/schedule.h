@@ -41,7 +41,7 @@ static inline uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool
 /* Everything submitted up to `epoch` is known complete. 0 says nothing. */
 void schedule_complete(struct shim_stream *s, uint64_t epoch);
 /* All of the stream is complete but its last call, `epoch`, which needs no device. */
-void schedule_all_but_last(struct shim_stream *s, uint64_t epoch);
+void schedule_complete_but_last(struct shim_stream *s, uint64_t epoch);
 /* Ends the stream's activity if `epoch` is its latest call. True: it has. */
 bool schedule_try_idle(struct shim_stream *s, uint64_t epoch);
 /* All calls of the application are known complete: if the driver still finds something in the

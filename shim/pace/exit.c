@@ -33,7 +33,7 @@ void shim_exit_drain(void)
     context_each(exit_each, &e);
     if (e.late)
         log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");
-    traced_reap();
+    traced_read();
     shim_end(); /* before the client closes: no wrapper may count activity from now on */
     client_close();
     gates_open_all();

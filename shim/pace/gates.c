@@ -342,7 +342,7 @@ CUdeviceptr gates_word_initial(struct shim_context *ctx)
     return word || never ? word : open_word(ctx);
 }
 
-CUdeviceptr gates_word_usable(struct shim_context *ctx, uint32_t level)
+CUdeviceptr gates_word_if_usable(struct shim_context *ctx, uint32_t level)
 {
     struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
     bool open = g && atomic_load(&ctx->gates_usable) && level == g->level && !barred();

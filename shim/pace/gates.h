@@ -34,7 +34,7 @@ uint64_t gates_graph_spacing_ns(const struct shim_context *ctx);
 CUdeviceptr gates_word_initial(struct shim_context *ctx);
 /* Where the hold word is, for gates in what is about to go into a stream of this level. 0: it must
  * have no gates. */
-CUdeviceptr gates_word_usable(struct shim_context *ctx, uint32_t level);
+CUdeviceptr gates_word_if_usable(struct shim_context *ctx, uint32_t level);
 /* True if streams of this context may stand at a gate now. */
 bool gates_closed(const struct shim_context *ctx);
 /* Lets out what has stood at a gate for 10 s. The client's thread calls it every 10 ms while gates

@@ -18,7 +18,8 @@
 #include "shim/objects/level.h"
 
 static_assert(PAGE_SHIFT_WORD(1, 2) == 1 + 2 * VHQ_SHIFT_OF &&
-                  PAGE_SHIFT_DOUBLED == VHQ_SHIFT_LONG && PAGE_SHIFT_PROGRESS_ONE == VHQ_SHIFT_BEAT,
+                  PAGE_SHIFT_DOUBLED == VHQ_SHIFT_DOUBLED &&
+                  PAGE_SHIFT_PROGRESS_ONE == VHQ_SHIFT_PROGRESS,
               "the page's word is the vHQs'");
 
 static void dispatcher_start(void *user)
@@ -63,7 +64,7 @@ static int queues_open(struct shim_context *ctx)
                              .unbounded = PAGE_BIT_PAUSED | PAGE_BIT_POLICY,
                              .shift =
                                  MUTANT(shifts_unknown) ? NULL : client_shift_word(ctx->gpu->index),
-                             .rings = &memory_has_peers,
+                             .rings = &memory_seen_elsewhere,
                              .stands = MUTANT(marker_stands) ? NULL : &external_wait_seen,
                              .beside = client_beside_word(),
                              .marks_apart_ns = gates_marks_apart_ns(ctx->gpu),

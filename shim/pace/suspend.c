@@ -184,7 +184,7 @@ static bool device_shortened(struct device *d)
 }
 
 /* Off the run list no kernel ends. With short time slices one may, so that proves nothing. */
-static void effect_look(struct device *d, uint64_t now)
+static void effect_tick(struct device *d, uint64_t now)
 {
     if (d->way != GROUPS_SCHEDULE || now - d->stopped_since_ns < EFFECT_NS)
         return;
@@ -205,7 +205,7 @@ static bool device_held(const struct device *d)
            !levels_mixed() && !gates_peer_noted() && !atomic_load(&ending);
 }
 
-static uint64_t held_look(struct device *d, uint64_t now)
+static uint64_t held_tick(struct device *d, uint64_t now)
 {
     if (!d->held_since_ns)
         d->held_since_ns = now;
@@ -217,7 +217,7 @@ static uint64_t held_look(struct device *d, uint64_t now)
 }
 
 /* There is no hold. To ask for the residue takes locks, so not before what was long may be over. */
-static uint64_t free_look(struct device *d, uint64_t now)
+static uint64_t free_tick(struct device *d, uint64_t now)
 {
     d->held_since_ns = 0;
     if (now < d->long_until_ns)
@@ -233,7 +233,7 @@ static uint64_t free_look(struct device *d, uint64_t now)
 }
 
 /* Returns for how long no other look is needed. */
-static uint64_t device_look(struct device *d, uint64_t now)
+static uint64_t device_tick(struct device *d, uint64_t now)
 {
     if (d->stopped_since_ns) {
         if (!device_held(d)) {
@@ -245,14 +245,14 @@ static uint64_t device_look(struct device *d, uint64_t now)
             d->held_since_ns = 0;
             return LOOK_NS;
         }
-        effect_look(d, now);
+        effect_tick(d, now);
         uint64_t nap = (now - d->stopped_since_ns) / 100;
         return nap < STOPPED_NS ? STOPPED_NS : nap > LOOK_MAX_NS ? LOOK_MAX_NS : nap;
     }
     bool slices = d->way == GROUPS_TIMESLICE;
     if ((slices && (device_shortened(d) || config_get()->suspend == SUSPEND_AUTO)) || d->off)
         return ALONE_NS;
-    return device_held(d) ? held_look(d, now) : free_look(d, now);
+    return device_held(d) ? held_tick(d, now) : free_tick(d, now);
 }
 
 static void *suspend_main(void *unused)
@@ -263,7 +263,7 @@ static void *suspend_main(void *unused)
         uint64_t nap = ALONE_NS;
         uint32_t n = atomic_load_explicit(&count, memory_order_acquire);
         for (uint32_t i = 0; i < n && !atomic_load(&ending); i++) {
-            uint64_t one = device_look(&devices[i], clock_ns());
+            uint64_t one = device_tick(&devices[i], clock_ns());
             nap = one < nap ? one : nap;
         }
         nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);

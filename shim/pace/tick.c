@@ -119,7 +119,7 @@ static bool departed_tick(const struct shim_context *ctx, struct departed *d)
 
 /* Needs the context current. Returns how many are stuck, and so hold no process any more. No other
  * thread takes any away, so the driver is asked without the lock. */
-static uint32_t departed_look(struct shim_context *ctx, bool tick)
+static uint32_t departed_poll(struct shim_context *ctx, bool tick)
 {
     struct departed *ended = NULL;
     uint32_t count = 0;
@@ -172,7 +172,7 @@ static CUresult stream_ask(struct shim_stream *s, bool *captures)
 /* Asks the driver whether a busy stream is done, in the client's thread. No capture of the
  * application may notice: hence the relaxed mode (context_push) and no look at capturing
  * streams. */
-static void stream_look(struct shim_stream *s, bool tick)
+static void stream_poll(struct shim_stream *s, bool tick)
 {
     uint64_t epoch = atomic_load(&s->epoch);
     fed |= s->fed != epoch;
@@ -242,7 +242,7 @@ static void untold_ask(struct shim_stream *s)
 
 /* The lock of the list is not held while the driver is asked, which may take long. Other threads
  * may create and destroy streams meanwhile, but not this one. */
-static void streams_look(struct shim_context *ctx, bool tick)
+static void streams_poll(struct shim_context *ctx, bool tick)
 {
     pthread_mutex_lock(&ctx->lock);
     for (struct shim_stream *s = ctx->streams; s; s = s->next) {
@@ -254,7 +254,7 @@ static void streams_look(struct shim_context *ctx, bool tick)
         s->asked++;
         pthread_mutex_unlock(&ctx->lock);
         if (busy)
-            stream_look(s, tick);
+            stream_poll(s, tick);
         if (tick && s->stuck) {
             /* It is stuck until it is given something, or is complete after all. */
             bool captures = false;
@@ -282,10 +282,10 @@ static void context_tick(struct shim_context *ctx, void *user)
     if (open) {
         struct context_scope scope = context_push(ctx);
         gates_update(ctx);
-        streams_look(ctx, true);
-        stuck += departed_look(ctx, true);
+        streams_poll(ctx, true);
+        stuck += departed_poll(ctx, true);
         late_reap(ctx);
-        estimate_reap(ctx);
+        estimate_collect(ctx);
         context_pop(scope);
         stream_reap(ctx);
     } else {
@@ -301,8 +301,8 @@ static void context_dense(struct shim_context *ctx, void *user)
         return;
     if (!gates_closed(ctx)) {
         struct context_scope scope = context_push(ctx);
-        streams_look(ctx, false);
-        departed_look(ctx, false);
+        streams_poll(ctx, false);
+        departed_poll(ctx, false);
         context_pop(scope);
     }
     context_poll_end(ctx);

@@ -52,7 +52,7 @@ static int pieces_now(void *args)
     const struct pieces *p = args;
     int r;
     while ((r = pieces_run(args)) == VHQ_MORE)
-        vhq_next_piece(p->q);
+        vhq_await_piece(p->q);
     return r;
 }
 

@@ -157,7 +157,7 @@ static void read_some(uint32_t most)
     "waits"
 
 /* Without the lock it does nothing: waiting could mean waiting for another thread's driver call. */
-void traced_reap(void)
+void traced_read(void)
 {
     if (!trace_on() || pthread_mutex_trylock(&lock) != 0)
         return;
@@ -258,5 +258,5 @@ void traced_wait(const char *name, uint64_t from_ns)
 
     r.copy.took_ns = trace_elapsed_ns(from_ns);
     trace_put(&r);
-    traced_reap();
+    traced_read();
 }

@@ -21,7 +21,7 @@ struct traced_label {
 };
 
 /* Reads the timings that are complete: at exit, and after waits. */
-void traced_reap(void);
+void traced_read(void);
 
 /* Around a driver call in `stream` of the context `ctx`. NULL: this call is not timed. */
 struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,

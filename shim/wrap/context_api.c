@@ -17,7 +17,7 @@ WRAPPED(cuCtxPopCurrent_v2, context_cache_clear(), , (CUcontext *, ctx))
 /* `handle`: the context that is current from now on. */
 #define ENTER(sym, handle, ...)                                                                    \
     WRAPPED(sym, context_cache_clear(),                                                            \
-            if (r == CUDA_SUCCESS && !thread_bypasses()) context_announce(handle), __VA_ARGS__)
+            if (r == CUDA_SUCCESS && !thread_bypasses()) context_device_tell(handle), __VA_ARGS__)
 ENTER(cuCtxSetCurrent, ctx, (CUcontext, ctx))
 ENTER(cuCtxPushCurrent, ctx, (CUcontext, ctx))
 ENTER(cuCtxPushCurrent_v2, ctx, (CUcontext, ctx))

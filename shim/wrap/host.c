@@ -41,7 +41,7 @@ static uint64_t trampoline_enter(struct trampoline *t)
 {
     uint64_t epoch = atomic_exchange(&t->met, MET_RUNS);
     if (epoch != MET_NEITHER && epoch < MET_NO_EPOCH)
-        schedule_all_but_last(t->stream, epoch);
+        schedule_complete_but_last(t->stream, epoch);
     if (t->stream->tracked && !MUTANT(function_waits_untold))
         external_wait_thread_begins(t->stream->ctx, t->stream, t);
     thread_in_callback++;
@@ -138,7 +138,7 @@ static CUresult trampoline_call(struct host_call *a, const struct trampoline *fr
     uint64_t epoch = c->epoch;
     uint64_t seen = atomic_exchange(&t->met, epoch ? epoch : MET_NO_EPOCH);
     if ((seen == MET_RUNS || seen == MET_RAN) && epoch)
-        schedule_all_but_last(s, epoch);
+        schedule_complete_but_last(s, epoch);
     if (seen == MET_RAN || seen == MET_GONE)
         pool_put(&trampolines, t);
     return r;

@@ -14,7 +14,7 @@
 
 static void shared(void)
 {
-    atomic_store_explicit(&memory_has_peers, 1, memory_order_relaxed);
+    atomic_store_explicit(&memory_seen_elsewhere, 1, memory_order_relaxed);
     gates_note_peer();
 }
 #define SHARES(sym, ...) NOTED(sym, if (!MUTANT(shared_memory_unseen)) shared(), __VA_ARGS__)

@@ -6,13 +6,13 @@
 
 static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
 
-Test(held, lock_taken_before_driver_call_aborts, .signal = SIGABRT)
+Test(locks, lock_taken_before_driver_call_aborts, .signal = SIGABRT)
 {
     pthread_mutex_lock(&one);
     locks_assert_none("cuLaunchKernel");
 }
 
-Test(held, lock_taken_by_trylock_aborts, .signal = SIGABRT)
+Test(locks, lock_taken_by_trylock_aborts, .signal = SIGABRT)
 {
     pthread_mutex_lock(&one);
     lock_across_driver(&one, "it may be");
@@ -20,7 +20,7 @@ Test(held, lock_taken_by_trylock_aborts, .signal = SIGABRT)
     locks_assert_none("cuLaunchKernel");
 }
 
-Test(held, exempted_lock_aborts_when_taken_again, .signal = SIGABRT)
+Test(locks, exempted_lock_aborts_when_taken_again, .signal = SIGABRT)
 {
     pthread_mutex_lock(&one);
     lock_across_driver(&one, "it may be");
@@ -30,7 +30,7 @@ Test(held, exempted_lock_aborts_when_taken_again, .signal = SIGABRT)
     locks_assert_none("cuLaunchKernel");
 }
 
-Test(held, released_and_exempted_locks_pass)
+Test(locks, released_and_exempted_locks_pass)
 {
     pthread_mutex_lock(&one);
     pthread_mutex_lock(&other);

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/cutin-whole.XXXXXX", path[64], linked[64];
+static char folder[] = "/tmp/cutin-atomic.XXXXXX", path[64], linked[64];
 
 static void put(FILE *f, const char *text)
 {

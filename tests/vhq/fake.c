@@ -371,7 +371,7 @@ int world_call(struct world *w, const struct call *call)
         c->inlined = true;
         int err = driver_submit(w, index);
         for (; err == 0 && c->left > 1 && --c->left; err = driver_submit(w, index))
-            vhq_next_piece(q);
+            vhq_await_piece(q);
         vhq_end(q, NULL, err);
     } else {
         call_buffered(w, index, cmd);

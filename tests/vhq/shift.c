@@ -124,7 +124,7 @@ Test(shift, long_command_waits_if_remaining_time_is_too_short)
 {
     world_of_two();
     const uint64_t length = (uint64_t)SHIFT_BASE_NS << 5;
-    word += 5 * VHQ_SHIFT_LONG;
+    word += 5 * VHQ_SHIFT_DOUBLED;
     advance_to_end(length, 600 * 1000, clock_ns());
     cr_assert_not(w->command[launch(w, a, 601)].inlined);
     dispatcher_looks(w);
@@ -150,7 +150,7 @@ Test(shift, remaining_time_is_compared_with_unscaled_estimate)
 {
     world_of_two();
     const uint64_t length = (uint64_t)SHIFT_BASE_NS << 5;
-    word += 5 * VHQ_SHIFT_LONG;
+    word += 5 * VHQ_SHIFT_DOUBLED;
     pthread_mutex_lock(&w->set->lock);
     measure_scale(w->set, SCALE_MOST);
     pthread_mutex_unlock(&w->set->lock);
@@ -296,7 +296,7 @@ Test(shift, progress_of_others_keeps_guard_from_doubling)
     WAIT_FOR(in_device() == 2);
     for (uint32_t in = 3; in < 7; in++) {
         dispatcher_looks(w);
-        atomic_fetch_add(&word, VHQ_SHIFT_BEAT);
+        atomic_fetch_add(&word, VHQ_SHIFT_PROGRESS);
         clock_advance(110 * 1000000);
         WAIT_FOR(in_device() == in);
         dispatcher_looks(w);

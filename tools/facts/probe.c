@@ -220,7 +220,7 @@ static uint32_t long_kernel_gated_us(uint32_t alone_us)
 
 /* The gate is open again. If a kernel still takes as long, other processes have come, and the gate
  * is not the cause. */
-static void slices_check(uint32_t gated_us, uint32_t alone_us)
+static void gate_slices_check(uint32_t gated_us, uint32_t alone_us)
 {
     if (takes_turns(gated_us, alone_us) &&
         !takes_turns(long_kernels_us(LONG_ROUNDS, alone_us), alone_us))
@@ -254,7 +254,7 @@ static void streams_check(void)
         }
         ns = stop_and_resume(at);
         if (round == 0)
-            slices_check(gated_us, alone_us);
+            gate_slices_check(gated_us, alone_us);
         soonest_ns = ns < soonest_ns ? ns : soonest_ns;
         ns = 2 * mark_and_see(s, mark, at + 2);
         seen_ns = ns > seen_ns ? ns : seen_ns;

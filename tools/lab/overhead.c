@@ -249,7 +249,7 @@ static int worker(int mode, const struct plan *plan)
 
 /* ---- the parent ---------------------------------------------------------------------------- */
 
-static void exec_worker(const struct fact_run *run)
+static void worker_process(const struct fact_run *run)
 {
     const struct paths *paths = run->user;
     const char *mode = run->fact->name;
@@ -284,7 +284,7 @@ static int measure(int mode, struct plan *plan, const struct paths *paths, struc
 {
     const struct fact fact = {.name = mode_names[mode], .limit_s = LIMIT_S};
     struct fact_run run = {
-        .fact = &fact, .child_exec = exec_worker, .may_continue = show, .user = paths};
+        .fact = &fact, .child_exec = worker_process, .may_continue = show, .user = paths};
     double p50_us, p99_us;
     int rc;
 

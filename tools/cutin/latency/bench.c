@@ -305,7 +305,7 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
 
 /* If the last sample of the block ended it by being too slow, writes a trace while both processes
  * are still there. Returns 0, or -errno with b->why. */
-static int break_check(struct bench *b)
+static int break_trace_if_due(struct bench *b)
 {
     const pid_t pids[] = {b->rt[BENCH_CUTIN].pid, b->be[BENCH_CUTIN].pid};
     const struct bench_result *r = &b->mode[BENCH_CUTIN];
@@ -354,7 +354,7 @@ static int sample_block(struct bench *b, int mode, uint32_t count)
     if (rc == 0 && mode == BENCH_CUTIN && b->plan.stages)
         rc = bench_stages_take(b, result->sample + from, result->n - from);
     if (rc == 0 && mode == BENCH_CUTIN)
-        rc = break_check(b);
+        rc = break_trace_if_due(b);
     return rc;
 }
 

@@ -170,7 +170,7 @@ static int start_daemon(struct run *r)
     return rc;
 }
 
-_Noreturn static void exec_worker(struct run *r, uint32_t process)
+_Noreturn static void worker_process(struct run *r, uint32_t process)
 {
     char number[16];
     /* In one process the priorities of its streams are the levels. */
@@ -196,7 +196,7 @@ static int start_workers(struct run *r)
     for (uint32_t i = 0; i < r->processes; i++) {
         r->pid[i] = fork_in_group(SIGKILL);
         if (r->pid[i] == 0)
-            exec_worker(r, i);
+            worker_process(r, i);
         if (r->pid[i] < 0)
             return fail(r, -errno, "cannot start a process");
     }

@@ -347,7 +347,7 @@ SEAM int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restri
     struct seat *seat = b->seat;
     int rc = REAL(pthread_create)(thread, attr, thread_begins, b);
     if (rc) {
-        step_free_seat(seat);
+        step_cancel_seat(seat);
         free(b);
     } else { /* it cannot run before this thread passes the turn */
         step_set_key(seat, (uint64_t)*thread);
@@ -543,7 +543,7 @@ SEAM pid_t fork(void)
     pid_t pid = REAL(fork)();
     child_seat = NULL;
     if (pid < 0 && seat)
-        step_free_seat(seat);
+        step_cancel_seat(seat);
     if (pid > 0 && seat) {
         step_seat_child(seat, pid);
         step_spend(STEP_FORK);

@@ -710,7 +710,7 @@ struct seat *step_reserve(uint64_t cost_ns)
     return s;
 }
 
-void step_free_seat(struct seat *seat)
+void step_cancel_seat(struct seat *seat)
 {
     lock();
     seat_free(seat);

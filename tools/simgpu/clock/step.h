@@ -60,7 +60,7 @@ void step_wait_outside(bool waits_outside);
 /* A seat for a thread or a child that will be made now. NULL: none is free. */
 struct seat;
 struct seat *step_reserve(uint64_t cost_ns);
-void step_free_seat(struct seat *seat);
+void step_cancel_seat(struct seat *seat);
 /* The key by which others know the seat's thread. */
 void step_set_key(struct seat *seat, uint64_t key);
 /* The seat is a child's. The child may not have run yet when this process is gone. */

@@ -187,7 +187,7 @@ bool device_reap_dead(struct device *d)
     return found;
 }
 
-bool device_has_others(const struct device *d)
+bool device_has_other_clients(const struct device *d)
 {
     for (uint32_t i = 0; i < DEVICE_CLIENTS; i++)
         if (d->shared->clients[i].in_use && i != d->client)
@@ -238,7 +238,7 @@ static int shared_join(struct device *d, const struct device_params *params)
     d->client = DEVICE_CLIENTS;
     device_lock(d);
     device_reap_dead(d);
-    if (!device_has_others(d)) { /* all that dead clients left goes, with their parameters */
+    if (!device_has_other_clients(d)) { /* all that dead clients left goes, with their parameters */
         sh->params = *params;
         sh->clock = 0;
         memset(sh->gpus, 0, sizeof(sh->gpus));
@@ -354,7 +354,7 @@ void device_close(struct device *d, uint64_t patience_ns)
         lock_taken(d, rc);
         client_remove(sh, d->client);
         device_reap_dead(d);
-        if (alone && !device_has_others(d))
+        if (alone && !device_has_other_clients(d))
             shm_unlink(d->name);
         device_unlock(d);
     }

@@ -20,7 +20,7 @@ void device_unlock(struct device *d);
 /* Removes processes that have died. True if there was one. Locked. */
 bool device_reap_dead(struct device *d);
 /* Whether there is any other process. Locked. */
-bool device_has_others(const struct device *d);
+bool device_has_other_clients(const struct device *d);
 
 /* Device memory, counted over all clients: take bytes unless all would exceed `limit` (dead clients
  * do not count), give them back, ask how much is taken. They lock the device. */

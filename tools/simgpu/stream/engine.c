@@ -353,7 +353,7 @@ static uint64_t sleep_plan(uint64_t now, size_t waits_before)
     uint64_t due = device_due(&engine.device, engine.device.client);
     uint64_t poll = waits_due(now);
     due = poll < due ? poll : due;
-    if (device_has_others(&engine.device) && now + LIVENESS_NS < due)
+    if (device_has_other_clients(&engine.device) && now + LIVENESS_NS < due)
         due = now + LIVENESS_NS;
     return due > now ? due : 0;
 }

@@ -198,7 +198,7 @@ static void fails_with(const char *words)
 {
     struct process *p = process_run(
         (const char *[]){sandbox_path("bin/cutin-lab"), "report", sandbox_path("results"), NULL},
-        NULL, 60);
+        (const char *[]){"LC_ALL=C", NULL}, 60);
 
     failed_in_one_line(p, words);
     cr_expect_neq(access(sandbox_path("results/report.html"), F_OK), 0, "half a page is left");

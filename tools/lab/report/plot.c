@@ -247,6 +247,7 @@ static int run_gnuplot(int script, int out)
         dup2(script, STDIN_FILENO);
         dup2(out, STDOUT_FILENO);
         unsetenv("LD_PRELOAD");
+        setenv("LC_ALL", "C.UTF-8", 1); /* else it warns, in C, of a degree sign */
         /* The user's own settings would change the picture. */
         execlp("gnuplot", "gnuplot", "--default-settings", (char *)NULL);
         _exit(NOT_FOUND);

@@ -134,8 +134,13 @@ bool limit_refuses_peer(struct daemon *d, struct peer *new)
     /* Looks at up to 64 parents, so only for connections within the rate. */
     job_of_process(d->conf->jobs, d->conf->owner, new->who.pid, new->who.uid, &new->who.job);
     new->unlimited = permission_control(d->conf, &new->who);
-    if (d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0))
+    if (d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0)) {
+        log_about(user, LOG_WARN,
+                  "refused a connection of process %d: there are %u, for which the limit of "
+                  "descriptors has room",
+                  (int)new->who.pid, d->count);
         return true;
+    }
     if (!new->unlimited && user->connections >= d->conf->connections_per_user) {
         log_about(user, LOG_WARN,
                   "refused a connection of process %d: user %u has %u already "

@@ -62,6 +62,8 @@ static void share(const char *daemon_program, const char *above, const char *bel
     cr_expect_eq(control_order(daemon_path(), it, CONTROL_RESUME, 0), 0);
     training_stop(be);
     inference_stop(rt);
+    if (*process_err(be) || *process_err(rt))
+        fprintf(stderr, "the daemon said: %s\n", process_err(daemon));
     program_silent(be);
     program_silent(rt);
     process_free(be);

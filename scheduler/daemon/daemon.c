@@ -163,7 +163,8 @@ static bool peers_scan(struct daemon *d, uint64_t now_ns)
     DL_FOREACH (d->peers, p) {
         if (p->first && !(p->socket_watch.events & EPOLLOUT))
             flush(p);
-        if (!p->client && now_ns - p->since_ns > SILENT_S * 1000ull * NS_PER_MS)
+        /* The clock may read a little less here than at the accept, on another processor. */
+        if (!p->client && now_ns > p->since_ns + SILENT_S * 1000ull * NS_PER_MS)
             p->dead = true;
         if (p->muted)
             limit_mutes(p, now_ns);
@@ -331,7 +332,7 @@ static int housekeeping(struct daemon *d)
         wait_ms = sooner(wait_ms, IDLE_LOOK_MS);
         if (gone_lives(d)) /* a process that was connected may come again */
             d->idle_since_ns = now;
-        d->stop |= now - d->idle_since_ns >= d->idle_exit_s * 1000ull * NS_PER_MS;
+        d->stop |= now >= d->idle_since_ns + d->idle_exit_s * 1000ull * NS_PER_MS;
     }
     wait_ms = sooner(wait_ms, policy_tick(d->peers, d->policy, now));
     if (heartbeat_scan(d->peers, d->policy->decide, now)) {

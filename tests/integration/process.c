@@ -274,6 +274,7 @@ void sandbox_enter(void)
     setenv("SIMGPU_ID", id, 1);
     setenv("XDG_RUNTIME_DIR", folder, 1);
     setenv("XDG_CACHE_HOME", folder, 1);
+    setenv("XDG_CONFIG_HOME", folder, 1);
     setenv("TMPDIR", folder, 1);
 }
 

@@ -147,13 +147,13 @@ static uint64_t paused_ns(void)
     return 0;
 }
 
-/* Stops a kernel of 100 ms for at least 20 ms, if stopping has an effect. */
+/* Stops a kernel of a second for at least 20 ms, if stopping has an effect. */
 static uint64_t stopped_for(void (*stop)(void), void (*go)(void))
 {
     CUevent ahead;
     CHECK(cuEventCreate(&ahead, CU_EVENT_DISABLE_TIMING));
     CHECK(cuEventRecord(ahead, NULL));
-    launch_spin(NULL, 1, 100 * MS);
+    launch_spin(NULL, 1, 1000 * MS);
     CHECK(cuEventSynchronize(ahead)); /* the kernel runs now */
     stop();
     uint64_t until = now_ns() + 20 * MS;

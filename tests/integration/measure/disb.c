@@ -155,8 +155,8 @@ Test(disb, recorded_model_is_served)
     fclose(f);
     snprintf(model, sizeof(model), "net=%s", file);
     p = process_run((const char *[]){LAB, "disb", "--sim", "--file", workloads, "--model", model,
-                                     "--seconds", "1", "--json", "--mode", "rt-only", "--mode",
-                                     "cutin", NULL},
+                                     "--seconds", clock_steps() ? "1" : "5", "--json", "--mode",
+                                     "rt-only", "--mode", "cutin", NULL},
                     NULL, 60);
     cr_assert_eq(p->status, 0, "%s", process_err(p));
     root = parse(p);

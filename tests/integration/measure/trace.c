@@ -168,7 +168,7 @@ Test(trace, shows_two_processes_on_one_clock)
         cr_assert_neq(strlen(text(e, "name")), 0);
         if (is(e, "M", NULL))
             continue;
-        cr_assert(number(e, "ts") >= 0 && number(e, "ts") < 90e6, "%s at %f", text(e, "name"),
+        cr_assert(number(e, "ts") >= 0 && number(e, "ts") < 900e6, "%s at %f", text(e, "name"),
                   number(e, "ts"));
         if (is(e, "X", NULL))
             cr_assert(number(e, "dur") >= 0 && json_is_integer(json_object_get(e, "tid")));

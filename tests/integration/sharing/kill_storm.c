@@ -22,7 +22,7 @@
 #include "common/clock.h"
 #include "scheduler/wire/socket.h"
 
-enum { STEPS = 60, HUNG_MS = 5000 };
+enum { STEPS = 60, HUNG_MS = 60000, AIM_MS = 5000 };
 
 static struct {
     struct process *daemon, *rt, *be;
@@ -160,7 +160,7 @@ static void strike(void)
     bool aim = rand() % 8 != 0;
 
     /* Most strikes come while something is held, the others at any time. */
-    while (aim && !held_now() && ms_since(since) < 400)
+    while (aim && !held_now() && ms_since(since) < AIM_MS)
         usleep(500);
     usleep((useconds_t)(rand() % (aim ? 300 : 3000)));
     storm.holds_seen += held_now();

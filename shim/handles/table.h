@@ -57,15 +57,13 @@ struct table_node *table_find_where(struct table *t, const void *key, table_matc
 void table_insert(struct table *t, struct table_node *node, const void *key);
 /* The same unless a node of that key is there. Returns that one, else `node`. */
 struct table_node *table_insert_once(struct table *t, struct table_node *node, const void *key);
-/* Removes the node. Harmless when it is not in the table. Returns whether it was. */
-int table_remove(struct table *t, struct table_node *node);
-/* Removes every node for which `is` holds, in one walk, or all nodes of `key`, of which there may
- * be many. They are linked by next[0]. */
-struct table_node *table_take(struct table *t, table_match is, const void *user);
-struct table_node *table_take_key(struct table *t, const void *key);
-/* Calls `visit` for every node, or for every node of `key`, under the writers' lock. */
+/* Removes the node. False: it was not in the table. */
+bool table_remove(struct table *t, struct table_node *node);
+/* Removes the nodes of `key` (NULL: of all keys) for which `is` holds (NULL: for all). They are
+ * linked by next[0]. */
+struct table_node *table_take(struct table *t, const void *key, table_match is, const void *user);
+/* Calls `visit` for the nodes of `key` (NULL: of all keys), under the writers' lock. */
 typedef void (*table_visit)(struct table_node *node, void *user);
-void table_each(struct table *t, table_visit visit, void *user);
-void table_each_key(struct table *t, const void *key, table_visit visit, void *user);
+void table_each(struct table *t, const void *key, table_visit visit, void *user);
 
 #endif

@@ -272,11 +272,11 @@ void function_attributes_forget(CUfunction handle, struct shim_function *f)
     }
     uint64_t alike = !of_library ? 0 : f ? f->alike : name_hash(handle);
     if (!alike || MUTANT(attributes_forget_all)) {
-        table_each(&functions, forget_any, NULL);
+        table_each(&functions, NULL, forget_any, NULL);
         return;
     }
-    table_each_key(&functions_of_name, name_key(module, alike), forget_of_name, NULL);
-    table_each_key(&functions_of_name, &unknown, forget_of_name, NULL);
+    table_each(&functions_of_name, name_key(module, alike), forget_of_name, NULL);
+    table_each(&functions_of_name, &unknown, forget_of_name, NULL);
 }
 
 bool function_attribute_is(const struct shim_function *f, CUfunction_attribute which, int value)
@@ -339,9 +339,12 @@ static void functions_forget(struct table_node *n)
 void function_forget_module(const void *module)
 {
     pthread_mutex_lock(&lock);
-    functions_forget(table_take_key(&functions_of_module, module));
-    functions_forget(table_take_key(&functions_of_module, &unknown));
-    struct table_node *next, *n = table_take_key(&origins_of_library, module);
+    struct table_node *next, *n = NULL;
+    if (module) {
+        functions_forget(table_take(&functions_of_module, module, NULL, NULL));
+        n = table_take(&origins_of_library, module, NULL, NULL);
+    }
+    functions_forget(table_take(&functions_of_module, &unknown, NULL, NULL));
     for (; n; n = next) {
         struct origin *o = TABLE_OWNER(struct origin, of_library, n);
         next = n->next[0];
@@ -355,7 +358,7 @@ void function_forget_module(const void *module)
 static void functions_end(struct shim_context *ctx, bool alive)
 {
     pthread_mutex_lock(&lock);
-    functions_forget(table_take(&functions_of_module, function_of_context, ctx->handle));
+    functions_forget(table_take(&functions_of_module, NULL, function_of_context, ctx->handle));
     atomic_fetch_add_explicit(&function_generation, 1, memory_order_release);
     pthread_mutex_unlock(&lock);
 }

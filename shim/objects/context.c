@@ -244,6 +244,58 @@ void context_device_tell(CUcontext handle)
     errno = keep;
 }
 
+/* ---- life and death ----------------------------------------------------------------------- */
+
+struct visit {
+    struct shim_context **found;
+    uint32_t count, room;
+};
+
+static void collect(struct table_node *node, void *user)
+{
+    struct visit *v = user;
+    struct shim_context *ctx = (struct shim_context *)(void *)node;
+    if (v->count < v->room) {
+        context_get(ctx);
+        v->found[v->count++] = ctx;
+    }
+}
+
+/* The contexts with this base, unless it is NULL, but not the base itself. The table's lock is not
+ * held while visiting, because a visit may wait for the end of a hold. Contexts made meanwhile need
+ * not be visited. */
+static void visit_all(CUcontext base, void (*visit)(struct shim_context *, void *), void *user)
+{
+    uint32_t room = atomic_load_explicit(&context_count, memory_order_relaxed);
+    struct shim_context *found[room + 1];
+    struct visit v = {.found = found, .room = room};
+    if (!room)
+        return;
+    table_each(&contexts, NULL, collect, &v);
+    for (uint32_t i = 0; i < v.count; i++) {
+        if (!base || (found[i]->base == base && found[i]->handle != base))
+            visit(found[i], user);
+        context_put(found[i]);
+    }
+}
+
+void context_each(void (*visit)(struct shim_context *, void *), void *user)
+{
+    visit_all(NULL, visit, user);
+}
+
+void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_context *ctx, void *user),
+                      void *user)
+{
+    CUcontext base = ctx->handle;
+    context_get(ctx);
+    visit(ctx, user);
+    context_put(ctx);
+    if (atomic_load_explicit(&context_count, memory_order_relaxed) > 1 &&
+        !MUTANT(green_sync_left_out))
+        visit_all(base, visit, user);
+}
+
 struct of_device {
     CUdevice device;
     struct shim_context *found;
@@ -263,80 +315,16 @@ struct shim_context *context_of_device(CUdevice device)
     return d.found;
 }
 
-/* ---- life and death ----------------------------------------------------------------------- */
-
-struct visit {
-    struct shim_context **found;
-    uint32_t count, room;
-};
-
-static void collect(struct table_node *node, void *user)
-{
-    struct visit *v = user;
-    struct shim_context *ctx = (struct shim_context *)(void *)node;
-    if (v->count < v->room) {
-        context_get(ctx);
-        v->found[v->count++] = ctx;
-    }
-}
-
-/* The table's lock is not held while visiting, because a visit may wait for the end of a hold.
- * Contexts made meanwhile need not be visited. */
-void context_each(void (*visit)(struct shim_context *, void *), void *user)
-{
-    uint32_t room = atomic_load_explicit(&context_count, memory_order_relaxed);
-    struct shim_context *found[room + 1];
-    struct visit v = {.found = found, .room = room};
-    if (!room)
-        return;
-    table_each(&contexts, collect, &v);
-    for (uint32_t i = 0; i < v.count; i++) {
-        visit(found[i], user);
-        context_put(found[i]);
-    }
-}
-
-struct kin {
-    CUcontext base;
-    void (*visit)(struct shim_context *ctx, void *user);
-    void *user;
-};
-
-static void visit_green(struct shim_context *ctx, void *user)
-{
-    const struct kin *kin = user;
-    if (ctx->base == kin->base && ctx->handle != kin->base)
-        kin->visit(ctx, kin->user);
-}
-
-void context_each_kin(struct shim_context *ctx, void (*visit)(struct shim_context *ctx, void *user),
-                      void *user)
-{
-    struct kin kin = {.base = ctx->handle, .visit = visit, .user = user};
-    context_get(ctx);
-    visit(ctx, user);
-    context_put(ctx);
-    if (atomic_load_explicit(&context_count, memory_order_relaxed) > 1 &&
-        !MUTANT(green_sync_left_out))
-        context_each(visit_green, &kin);
-}
-
 void context_get(struct shim_context *ctx)
 {
     STOP(context_get);
     atomic_fetch_add(&ctx->users, 1);
 }
 
-static void found_enter(struct table_node *node, void *found)
-{
-    *(struct shim_context **)found = (struct shim_context *)(void *)node;
-    context_get(*(struct shim_context **)found);
-}
-
 struct shim_context *context_find_get(CUcontext handle)
 {
     struct shim_context *ctx = NULL;
-    table_each_key(&contexts, handle, found_enter, &ctx);
+    table_each(&contexts, handle, collect, &(struct visit){.found = &ctx, .room = 1});
     return ctx;
 }
 

@@ -148,7 +148,7 @@ static bool is_of(const struct table_node *node, const void *context)
 
 static void events_end(struct shim_context *ctx, bool alive)
 {
-    struct table_node *next, *n = table_take(&events, is_of, ctx->handle);
+    struct table_node *next, *n = table_take(&events, NULL, is_of, ctx->handle);
     for (; n; n = next) {
         next = n->next[0];
         event_end((struct shim_event *)(void *)n);

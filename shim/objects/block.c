@@ -3,8 +3,9 @@
  */
 #include "shim/objects/block.h"
 
-#include <stdlib.h>
 #include <utlist.h>
+
+#include "shim/handles/pool.h"
 
 enum { LOOK = 64 }; /* an allocation looks at so many of its stream's newest buffered frees */
 
@@ -18,13 +19,14 @@ struct block {
     CUmemoryPool pool;
     uint32_t pools; /* pools_changed when it was allocated */
     struct block *prev, *next;
+    void *free_next;
 };
 
 TABLE(blocks);
+POOL(block_pool, struct block, free_next);
 
 /* For the state of blocks. Whether there is one, or its free is buffered, is read without it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct block *spare; /* to be reused, by `next`; never freed, as table.h requires */
 static _Atomic uint64_t count;
 static uint32_t pools_changed = 1;
 static _Atomic uint64_t freed_bytes; /* bytes of blocks whose free is buffered */
@@ -51,25 +53,12 @@ static void block_changes(struct block *b)
     atomic_fetch_add_explicit(&b->serial, 1, memory_order_release);
 }
 
-static struct block *block_new(CUdeviceptr at)
-{
-    struct block *b = spare;
-    if (b)
-        spare = b->next;
-    else if (!(b = calloc(1, sizeof(*b))))
-        return NULL;
-    table_insert(&blocks, &b->node, (const void *)(uintptr_t)at);
-    atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
-    return b;
-}
-
 static void block_end(struct block *b)
 {
     table_remove(&blocks, &b->node);
     atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
     block_changes(b);
-    b->next = spare;
-    spare = b;
+    pool_put(&block_pool, b);
 }
 
 /* The block's free is no longer buffered. */
@@ -88,10 +77,12 @@ void block_add(CUdeviceptr at, size_t bytes, CUmemoryPool pool)
 {
     pthread_mutex_lock(&lock);
     struct block *b = block_find(at);
-    if (b)
+    if (b) {
         block_unlist(b);
-    else
-        b = block_new(at);
+    } else if ((b = pool_get(&block_pool))) {
+        table_insert(&blocks, &b->node, (const void *)(uintptr_t)at);
+        atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+    }
     if (b) {
         b->bytes = bytes;
         b->pool = pool;

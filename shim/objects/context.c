@@ -72,27 +72,18 @@ struct shim_context *context_current_known(void)
 /* ---- making one --------------------------------------------------------------------------- */
 
 /* Returns 0, or the error of the first module that could not begin. */
-static int begin(enum context_stage stage, struct shim_context *ctx)
+static int tell(enum context_moment moment, struct shim_context *ctx, bool alive)
 {
     /* The linker's names for where the section begins and ends. */
-    extern const struct context_begin *const __start_context_begin[], *const __stop_context_begin[];
+    extern const struct context_note *const __start_context_note[], *const __stop_context_note[];
     int rc = 0;
-    for (const struct context_begin *const *b = __start_context_begin;
-         b < __stop_context_begin && rc == 0; b++)
-        if ((*b)->stage == stage)
-            rc = (*b)->begin(ctx);
+    for (const struct context_note *const *n = __start_context_note;
+         n < __stop_context_note && rc == 0; n++)
+        if ((*n)->moment == moment && (*n)->begin)
+            rc = (*n)->begin(ctx);
+        else if ((*n)->moment == moment)
+            (*n)->end(ctx, alive);
     return rc;
-}
-
-/* A green context has fewer multiprocessors than the device. So has any context under MPS with
- * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Drivers before 12.4 do not tell. */
-static uint32_t processors_of(CUcontext handle, const struct gpu_device *gpu)
-{
-    CUdevResource own;
-    if (MUTANT(share_unseen) ||
-        REAL(cuCtxGetDevResource)(handle, &own, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS)
-        return gpu->processors;
-    return own.sm.smCount && own.sm.smCount < gpu->processors ? own.sm.smCount : gpu->processors;
 }
 
 /* `base` is the current context. */
@@ -111,11 +102,18 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
     ctx->generation = atomic_fetch_add(&generations, 1) + 1;
     pthread_mutex_init(&ctx->lock, NULL);
     ctx->gpu = gpu;
-    ctx->processors = processors_of(handle, gpu);
+    /* A green context has fewer multiprocessors than the device. So has any context under MPS with
+     * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE. Drivers before 12.4 do not tell. */
+    CUdevResource own;
+    ctx->processors = gpu->processors;
+    if (!MUTANT(share_unseen) &&
+        REAL(cuCtxGetDevResource)(handle, &own, CU_DEV_RESOURCE_TYPE_SM) == CUDA_SUCCESS &&
+        own.sm.smCount && own.sm.smCount < ctx->processors)
+        ctx->processors = own.sm.smCount;
     if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=
         CUDA_SUCCESS)
         ctx->priority_least = ctx->priority_greatest = 0;
-    if (begin(CONTEXT_EMPTY, ctx) == 0 && begin(CONTEXT_QUEUED, ctx) == 0)
+    if (tell(CONTEXT_EMPTY, ctx, true) == 0 && tell(CONTEXT_QUEUED, ctx, true) == 0)
         return ctx;
     log_line(LOG_ERROR, "scheduling off for a context: no memory or no thread");
     if (ctx->set)
@@ -138,7 +136,7 @@ static struct shim_context *context_make(CUcontext handle, CUcontext base)
     struct making own = {.handle = handle};
     struct quiet quiet;
     quiet_begin(&quiet);
-    if (begin(CONTEXT_WANTED, NULL) == 0) {
+    if (tell(CONTEXT_WANTED, NULL, false) == 0) {
         pthread_mutex_lock(&lock);
         while (!(ctx = context_find(handle)) && is_made(handle))
             pthread_cond_wait(&made, &lock);
@@ -239,7 +237,7 @@ void context_device_tell(CUcontext handle)
     if (!handle || likely(atomic_load_explicit(&entered, memory_order_relaxed) == handle))
         return;
     int keep = errno;
-    if (begin(CONTEXT_WANTED, NULL) == 0 && gpu_device_current())
+    if (tell(CONTEXT_WANTED, NULL, false) == 0 && gpu_device_current())
         atomic_store_explicit(&entered, handle, memory_order_relaxed);
     errno = keep;
 }
@@ -382,15 +380,6 @@ void context_finish(struct shim_context *ctx, void *unused)
     else
         vhq_set_finish(ctx->set);
     context_put(ctx);
-}
-
-static void tell(enum context_moment moment, struct shim_context *ctx, bool alive)
-{
-    /* The linker's names for where the section begins and ends. */
-    extern const struct context_end *const __start_context_end[], *const __stop_context_end[];
-    for (const struct context_end *const *e = __start_context_end; e < __stop_context_end; e++)
-        if ((*e)->moment == moment)
-            (*e)->end(ctx, alive);
 }
 
 void context_close(struct shim_context *ctx, bool alive)

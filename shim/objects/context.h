@@ -70,30 +70,23 @@ CUresult context_answer(struct shim_context *ctx, CUresult r);
 /*
  * What a module does when a context begins: before there is one (WANTED: `ctx` is NULL, and it may
  * be called again and again), with nothing in it yet (EMPTY), and when it has its vHQs (QUEUED).
- * CONTEXT_BEGIN in the module's file registers it. Returns 0 or -errno: then no context is made.
+ * It returns 0 or -errno: then no context is made. And when a context ends, before (ENDING) or after
+ * (ENDED) its vHQs are gone; `alive`: the driver still has the context. CONTEXT_BEGIN and
+ * CONTEXT_END in the module's file register it. Those of one moment are called in no particular
+ * order.
  */
-struct context_begin {
-    enum context_stage { CONTEXT_WANTED, CONTEXT_EMPTY, CONTEXT_QUEUED } stage;
+enum context_moment { CONTEXT_WANTED, CONTEXT_EMPTY, CONTEXT_QUEUED, CONTEXT_ENDING, CONTEXT_ENDED };
+struct context_note {
+    enum context_moment moment;
     int (*begin)(struct shim_context *ctx);
-};
-#define CONTEXT_BEGIN(stage, function)                                                             \
-    static const struct context_begin function##_begin = {stage, function};                        \
-    static const struct context_begin *const function##_begin_entry                                \
-        __attribute__((section("context_begin"), used)) = &function##_begin;
-
-/*
- * What a module does when a context ends, before (ENDING) or after (ENDED) its vHQs are gone.
- * CONTEXT_END in the module's file registers it. context_close calls each once; those of one moment
- * in no particular order. `alive`: the driver still has the context.
- */
-struct context_end {
-    enum context_moment { CONTEXT_ENDING, CONTEXT_ENDED } moment;
     void (*end)(struct shim_context *ctx, bool alive);
 };
-#define CONTEXT_END(moment, function)                                                              \
-    static const struct context_end function##_end = {moment, function};                           \
-    static const struct context_end *const function##_entry                                        \
-        __attribute__((section("context_end"), used)) = &function##_end;
+#define CONTEXT_NOTE(moment, member, function)                                                     \
+    static const struct context_note function##_note = {moment, .member = function};               \
+    static const struct context_note *const function##_entry                                       \
+        __attribute__((section("context_note"), used)) = &function##_note;
+#define CONTEXT_BEGIN(moment, function) CONTEXT_NOTE(moment, begin, function)
+#define CONTEXT_END(moment, function)   CONTEXT_NOTE(moment, end, function)
 
 /* Around a driver call that may end the context. Until the driver has answered, the thread that
  * ticks does not ask about the context, and no thread looks at its completion words. context_park

@@ -75,11 +75,11 @@ CUresult context_error_take(struct shim_context *ctx)
 
 CUresult context_answer(struct shim_context *ctx, CUresult r)
 {
-    if (unlikely(r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)) {
-        if (makes_unusable(r))
-            error_keep(ctx, (int)r, true);
-        return context_unusable(ctx) ? context_error(ctx) : r;
-    }
+    bool failed = unlikely(r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY);
+    if (failed && makes_unusable(r))
+        error_keep(ctx, (int)r, true);
+    if (failed && !context_unusable(ctx))
+        return r;
     CUresult error = context_error(ctx);
     return error ? error : r;
 }

@@ -26,18 +26,6 @@ static bool front_applies(CUstream stream)
 static const struct cutin_behind behind = {
     .driver = front_driver, .applies = front_applies, .log = log_line};
 
-static void front_say(const struct config *c)
-{
-    if (&cutin_front)
-        log_line(LOG_WARN,
-                 "ignoring the preloaded library in front of the driver: it has version %u, "
-                 "libcutin.so needs %u; install both from one release",
-                 (unsigned)cutin_front.version, (unsigned)CUTIN_FRONT_VERSION);
-    else if (c->distance_ns && !c->disabled)
-        log_line(LOG_WARN, "CUTIN_DISTANCE_US has no effect: libcutin_distance.so is not preloaded "
-                           "(cutin-lab distance does that)");
-}
-
 /* False: there is no such library. */
 static bool front_begin(void)
 {
@@ -53,9 +41,17 @@ static bool front_begin(void)
         atomic_store_explicit(&front_copy_ns, cost.copy_ns, memory_order_relaxed);
         atomic_store_explicit(&front_read_ps, cost.read_ps, memory_order_relaxed);
     }
-    if (atomic_compare_exchange_strong(&state, &unasked, is) && is == NONE)
-        front_say(c);
-    return is == THERE;
+    if (!atomic_compare_exchange_strong(&state, &unasked, is) || is == THERE)
+        return is == THERE;
+    if (&cutin_front)
+        log_line(LOG_WARN,
+                 "ignoring the preloaded library in front of the driver: it has version %u, "
+                 "libcutin.so needs %u; install both from one release",
+                 (unsigned)cutin_front.version, (unsigned)CUTIN_FRONT_VERSION);
+    else if (c->distance_ns && !c->disabled)
+        log_line(LOG_WARN, "CUTIN_DISTANCE_US has no effect: libcutin_distance.so is not preloaded "
+                           "(cutin-lab distance does that)");
+    return false;
 }
 
 void *shim_stand_in(int row)

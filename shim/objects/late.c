@@ -16,37 +16,35 @@ struct late_node {
     struct late_node *prev, *next;
 };
 
-static void late_end(struct late_node *node, bool alive)
+static void late_end(struct late_node *list, bool alive)
 {
-    node->what.end(&node->what, alive);
-    vhq_fence_put(node->what.fence);
-    free(node);
+    struct late_node *node, *next;
+    DL_FOREACH_SAFE(list, node, next)
+    {
+        node->what.end(&node->what, alive);
+        vhq_fence_put(node->what.fence);
+        free(node);
+    }
 }
 
-/* Takes one that is due from the first `looks` entries; those that are not due go to the end. */
-static struct late_node *late_take(struct shim_context *ctx, unsigned *looks)
+/* Ends those that are due of the first `looks` entries; the others of these go to the end. */
+static void late_reap_some(struct shim_context *ctx, uint32_t looks)
 {
-    struct late_node *found = NULL;
+    struct late_node *due = NULL;
     pthread_mutex_lock(&ctx->lock);
-    for (; ctx->late && *looks != 0 && !found; --*looks) {
+    for (looks = looks < ctx->lates ? looks : ctx->lates; looks; looks--) {
         struct late_node *first = ctx->late;
         struct vhq_fence *fence = first->what.fence;
         DL_DELETE(ctx->late, first);
-        if (first->what.waits ? vhq_fence_over(fence) : vhq_fence_submitted(fence))
-            found = first;
-        else
+        if (first->what.waits ? vhq_fence_over(fence) : vhq_fence_submitted(fence)) {
+            DL_APPEND(due, first);
+            ctx->lates--;
+        } else {
             DL_APPEND(ctx->late, first);
+        }
     }
-    ctx->lates -= !!found;
     pthread_mutex_unlock(&ctx->lock);
-    return found;
-}
-
-static void late_reap_some(struct shim_context *ctx, unsigned looks)
-{
-    struct late_node *node;
-    while ((node = late_take(ctx, &looks)))
-        late_end(node, true);
+    late_end(due, true);
 }
 
 bool late_add(struct shim_context *ctx, const struct late *what)
@@ -66,21 +64,14 @@ bool late_add(struct shim_context *ctx, const struct late *what)
 
 void late_reap(struct shim_context *ctx)
 {
-    pthread_mutex_lock(&ctx->lock);
-    unsigned all = ctx->lates;
-    pthread_mutex_unlock(&ctx->lock);
-    late_reap_some(ctx, all);
+    late_reap_some(ctx, UINT32_MAX);
 }
 
 /* The context's vHQs are gone with all that was buffered, so whatever is left is due. */
 static void late_close(struct shim_context *ctx, bool alive)
 {
-    struct late_node *node, *next;
-    DL_FOREACH_SAFE(ctx->late, node, next)
-    {
-        DL_DELETE(ctx->late, node);
-        late_end(node, alive);
-    }
+    late_end(ctx->late, alive);
+    ctx->late = NULL;
     ctx->lates = 0;
 }
 CONTEXT_END(CONTEXT_ENDED, late_close)

@@ -145,8 +145,7 @@ struct shim_stream {
     /* Captures that begin now, and threads whose call must come before (capture.h). */
     _Atomic uint32_t shut, inside;
 
-    uint32_t id;                     /* in traces; counts the streams of the process from 1 */
-    uint64_t serial;                 /* per-thread streams: tells two users of one struct apart */
+    uint32_t id; /* counts the streams of the process from 1; tells two users of a struct apart */
     struct shim_stream *prev, *next; /* in the context's list */
     void *free_next;
 };

@@ -97,29 +97,24 @@ void join_note(struct shim_stream *s, uint64_t at, struct shim_stream *source, u
     atomic_store(&s->joined, true);
 }
 
-/* False: `s` has not come so far. */
-static bool carry(struct join *j, uint64_t known)
-{
-    uint64_t seal = atomic_load_explicit(&j->seal, memory_order_acquire);
-    uint64_t epoch = atomic_load_explicit(&j->epoch, memory_order_acquire);
-    struct shim_stream *source = atomic_load_explicit(&j->source, memory_order_acquire);
-    uint64_t at = atomic_load_explicit(&j->at, memory_order_acquire);
-    if (!seal || seal != join_seal(at, source, epoch))
-        return true;
-    if ((int64_t)(known - at) < 0)
-        return false;
-    if (atomic_compare_exchange_strong(&j->seal, &seal, 0))
-        schedule_complete(source, epoch);
-    return true;
-}
-
-static __attribute__((noinline)) void join_carry(struct shim_stream *s, uint64_t epoch)
+/* `s` has come to `known`. */
+static __attribute__((noinline)) void join_carry(struct shim_stream *s, uint64_t known)
 {
     bool left = false;
     if (!atomic_exchange(&s->joined, false))
         return;
-    for (int i = 0; i < JOINS; i++)
-        left |= !carry(&s->join[i], epoch);
+    for (struct join *j = s->join; j < s->join + JOINS; j++) {
+        uint64_t seal = atomic_load_explicit(&j->seal, memory_order_acquire);
+        uint64_t epoch = atomic_load_explicit(&j->epoch, memory_order_acquire);
+        struct shim_stream *source = atomic_load_explicit(&j->source, memory_order_acquire);
+        uint64_t at = atomic_load_explicit(&j->at, memory_order_acquire);
+        if (!seal || seal != join_seal(at, source, epoch))
+            continue;
+        if ((int64_t)(known - at) < 0)
+            left = true;
+        else if (atomic_compare_exchange_strong(&j->seal, &seal, 0))
+            schedule_complete(source, epoch);
+    }
     if (left)
         atomic_store(&s->joined, true);
 }
@@ -165,10 +160,4 @@ bool schedule_detach(struct shim_stream *s)
     if (is_busy(busy))
         say_cut(TRACE_CUT_OUT, s, busy);
     return is_busy(busy);
-}
-
-void schedule_forget(struct shim_stream *s)
-{
-    if (schedule_detach(s))
-        client_work_end(s->ctx->gpu->index, s->level);
 }

@@ -54,8 +54,6 @@ static inline bool schedule_all_complete(const struct shim_stream *s)
 uint64_t schedule_progress(void);
 /* The stream goes away. True: it was busy, and the caller ends its activity (client_work_end). */
 bool schedule_detach(struct shim_stream *s);
-/* The same, and ends the activity. */
-void schedule_forget(struct shim_stream *s);
 
 /*
  * The records in other streams that a stream waited for are known complete along with it. A request

@@ -19,7 +19,7 @@
 TABLE(streams);
 POOL(stream_pool, struct shim_stream, free_next);
 
-_Atomic uint32_t stream_generation = 1;
+_Atomic uint32_t stream_generation = 1, levels_seen;
 _Thread_local struct stream_last stream_last __attribute__((tls_model("initial-exec")));
 
 static void tell(enum stream_moment moment, struct shim_stream *s)
@@ -99,7 +99,8 @@ static void stream_unlink(struct shim_stream *s)
         atomic_fetch_add(&s->ctx->gone, 1);
     atomic_store(&s->state, STREAM_GONE);
     tell(STREAM_UNLINKED, s);
-    schedule_forget(s);
+    if (schedule_detach(s))
+        client_work_end(s->ctx->gpu->index, s->level);
     capture_over(s);
     if (!stream_is_default(s->handle))
         table_remove(&streams, &s->node);
@@ -122,7 +123,7 @@ static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle,
     if (ctx->set && level_has_queues(s->level))
         stream_give_queue(s, priority);
     s->direct = !s->q;
-    level_note(s->level);
+    atomic_fetch_or(&levels_seen, 1u << s->level);
     tell(STREAM_BEGINS, s);
     client_note_stream(s->level, true);
     pthread_mutex_lock(&ctx->lock);
@@ -137,11 +138,15 @@ static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle,
 static struct shim_stream *stream_new_plain(struct shim_context *ctx, CUstream handle,
                                             unsigned flags, int priority)
 {
-    uint32_t level = (uint32_t)thread_level_wanted, most = level_highest();
-    if (thread_level_wanted < 0 || handle == CU_STREAM_LEGACY)
-        level = level_of_priority(ctx, priority);
-    else if (level > most)
-        level = most;
+    uint32_t most = level_highest(), level = most, wanted = (uint32_t)thread_level_wanted;
+    int steps = ctx->priority_least - ctx->priority_greatest, above = ctx->priority_least - priority;
+    if (thread_level_wanted >= 0 && handle != CU_STREAM_LEGACY) {
+        level = wanted < most ? wanted : most;
+    } else if (config_get()->stream_priority == STREAM_PRIORITY_INHERIT && steps != 0) {
+        /* CUDA: numerically lower is higher, 0 is the least; out-of-range values are clamped. */
+        above = above < 0 ? 0 : above > steps ? steps : above;
+        level = (most * (uint32_t)above * 2 + (uint32_t)steps) / ((uint32_t)steps * 2);
+    }
     return stream_new(ctx, handle, flags, priority, level);
 }
 
@@ -204,21 +209,20 @@ void stream_created(CUstream handle)
 enum { SLOTS = 8 };
 struct slot {
     struct shim_stream *stream;
-    uint64_t serial;  /* of the stream: the struct may have been freed with its context */
+    uint32_t id;      /* of the stream: the struct may have been freed with its context */
     uint64_t context; /* generation */
 };
 static _Thread_local struct slot slots[SLOTS] __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int key_failed;
-static _Atomic uint64_t serials;
 
 /* A stream whose context was closed has been freed. The context is gone with its lock, so only the
- * serial can tell. It may be read, since freed structs are only ever reused as streams. */
+ * id can tell. It may be read, since freed structs are only ever reused as streams. */
 static bool slot_empty(const struct slot *slot)
 {
     const struct shim_stream *s = slot->stream;
-    return !s || s->serial != slot->serial || atomic_load(&s->state) != STREAM_LIVE;
+    return !s || s->id != slot->id || atomic_load(&s->state) != STREAM_LIVE;
 }
 
 static void slot_end(struct slot *slot)
@@ -260,17 +264,6 @@ static struct slot *slot_find(const struct shim_context *ctx)
     return NULL;
 }
 
-static struct slot *slot_free(void)
-{
-    static _Thread_local unsigned turn __attribute__((tls_model("initial-exec")));
-    for (int i = 0; i < SLOTS; i++)
-        if (slot_empty(&slots[i]))
-            return &slots[i];
-    struct slot *slot = &slots[turn++ % SLOTS];
-    slot_end(slot);
-    return slot;
-}
-
 static __attribute__((noinline)) struct shim_stream *thread_stream_find(struct shim_context *ctx)
 {
     struct slot *slot = slot_find(ctx);
@@ -279,6 +272,7 @@ static __attribute__((noinline)) struct shim_stream *thread_stream_find(struct s
 
 static __attribute__((noinline)) struct shim_stream *thread_stream_get(struct shim_context *ctx)
 {
+    static _Thread_local unsigned turn __attribute__((tls_model("initial-exec")));
     struct slot *slot = slot_find(ctx);
     if (likely(slot))
         return slot->stream;
@@ -288,10 +282,11 @@ static __attribute__((noinline)) struct shim_stream *thread_stream_get(struct sh
     struct shim_stream *s = stream_new_plain(ctx, CU_STREAM_PER_THREAD, 0, 0);
     if (!s)
         return NULL;
-    slot = slot_free();
-    slot->stream = s;
-    slot->serial = s->serial = atomic_fetch_add(&serials, 1) + 1;
-    slot->context = ctx->generation;
+    for (slot = slots; slot < slots + SLOTS && !slot_empty(slot); slot++)
+        ;
+    if (slot == slots + SLOTS)
+        slot_end(slot = &slots[turn++ % SLOTS]);
+    *slot = (struct slot){s, s->id, ctx->generation};
     return s;
 }
 
@@ -409,15 +404,6 @@ static void streams_end(struct shim_context *ctx, bool alive)
 }
 CONTEXT_END(CONTEXT_ENDED, streams_end)
 
-static bool due(struct shim_context *ctx, const struct shim_stream *s, int state)
-{
-    if (state == STREAM_DESTROYED)
-        return vhq_empty(s->q);
-    if (vhq_leave_pending(s->q))
-        atomic_store(&ctx->reap, true);
-    return !vhq_leave_pending(s->q);
-}
-
 /* Takes a stream in that state that is due. */
 static struct shim_stream *next_due(struct shim_context *ctx, enum stream_state state)
 {
@@ -425,9 +411,13 @@ static struct shim_stream *next_due(struct shim_context *ctx, enum stream_state 
     pthread_mutex_lock(&ctx->lock);
     for (s = ctx->streams; s; s = s->next) {
         int seen = (int)state;
-        if (atomic_load(&s->state) == seen && due(ctx, s, seen) &&
-            atomic_compare_exchange_strong(&s->state, &seen, STREAM_FREE))
+        if (atomic_load(&s->state) != seen)
+            continue;
+        bool due = state == STREAM_DESTROYED ? vhq_empty(s->q) : !vhq_leave_pending(s->q);
+        if (due && atomic_compare_exchange_strong(&s->state, &seen, STREAM_FREE))
             break;
+        if (!due && state == STREAM_LEFT)
+            atomic_store(&ctx->reap, true);
     }
     pthread_mutex_unlock(&ctx->lock);
     return s;

@@ -53,14 +53,6 @@ static void block_changes(struct block *b)
     atomic_fetch_add_explicit(&b->serial, 1, memory_order_release);
 }
 
-static void block_end(struct block *b)
-{
-    table_remove(&blocks, &b->node);
-    atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
-    block_changes(b);
-    pool_put(&block_pool, b);
-}
-
 /* The block's free is no longer buffered. */
 static void block_unlist(struct block *b)
 {
@@ -110,14 +102,21 @@ static bool block_is(struct block_free f)
     return f.block && atomic_load_explicit(&f.block->serial, memory_order_relaxed) == f.serial;
 }
 
-void block_free_end(struct block_free f)
+bool block_free_end(struct block_free f)
 {
     if (!f.block)
-        return;
+        return true;
     pthread_mutex_lock(&lock);
-    if (block_is(f))
-        block_end(f.block);
+    bool due = block_is(f);
+    if (due) {
+        block_unlist(f.block);
+        table_remove(&blocks, &f.block->node);
+        atomic_fetch_sub_explicit(&count, 1, memory_order_relaxed);
+        block_changes(f.block);
+        pool_put(&block_pool, f.block);
+    }
     pthread_mutex_unlock(&lock);
+    return due;
 }
 
 void block_forget(CUdeviceptr at)
@@ -144,39 +143,19 @@ void block_free_buffered(struct block_free *f, struct shim_stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-bool block_free_due(struct block_free f)
-{
-    if (!f.block)
-        return true;
-    pthread_mutex_lock(&lock);
-    bool due = block_is(f);
-    if (due) {
-        block_unlist(f.block);
-        block_end(f.block);
-    }
-    pthread_mutex_unlock(&lock);
-    return due;
-}
-
 /* The size must be exactly the requested one: then the driver's answers about the address are those
  * for a new block. */
-static bool block_serves(const struct block *b, size_t bytes, CUmemoryPool pool)
-{
-    return b->bytes == bytes && b->pool == pool && b->pools == pools_changed;
-}
-
 CUdeviceptr block_take(struct shim_stream *s, size_t bytes, CUmemoryPool pool)
 {
     CUdeviceptr at = 0;
     pthread_mutex_lock(&lock);
     struct block *b = s->freed;
-    for (int i = 0; b && i < LOOK && !block_serves(b, bytes, pool); i++)
-        b = b->next;
-    if (b && block_serves(b, bytes, pool)) {
-        block_unlist(b);
-        block_changes(b);
-        at = block_at(b);
-    }
+    for (int i = 0; b && i <= LOOK && !at; i++, b = b->next)
+        if (b->bytes == bytes && b->pool == pool && b->pools == pools_changed) {
+            block_unlist(b);
+            block_changes(b);
+            at = block_at(b);
+        }
     pthread_mutex_unlock(&lock);
     return at;
 }

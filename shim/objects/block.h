@@ -29,12 +29,11 @@ struct block_free {
 };
 /* The program frees the block. False: it has done so before, and that free is still buffered. */
 bool block_free_begin(CUdeviceptr at, struct block_free *f);
-/* The driver has made the free at once. */
-void block_free_end(struct block_free f);
 /* The free is buffered in that stream. */
 void block_free_buffered(struct block_free *f, struct shim_stream *s);
-/* The free is due now. False: it is void, and the driver must not make it. */
-bool block_free_due(struct block_free f);
+/* The driver has made the free at once, or one that was buffered is due. False: it is void, and the
+ * driver must not make it. */
+bool block_free_end(struct block_free f);
 /* The address of a block of that pool and size whose free is buffered in the stream; 0: none. */
 CUdeviceptr block_take(struct shim_stream *s, size_t bytes, CUmemoryPool pool);
 

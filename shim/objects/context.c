@@ -176,9 +176,11 @@ struct shim_context *context_current(void)
     return ctx || !handle ? ctx : context_make(handle, base_of(CU_STREAM_LEGACY, handle));
 }
 
-struct shim_context *context_of_stream(CUstream stream, CUcontext owner)
+struct shim_context *context_of_stream(CUstream stream)
 {
-    CUcontext popped;
+    CUcontext popped, owner = NULL;
+    if (REAL(cuStreamGetCtx)(stream, &owner) != CUDA_SUCCESS || !owner)
+        return NULL;
     struct shim_context *ctx = context_find(owner);
     if (ctx)
         return ctx;

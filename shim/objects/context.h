@@ -26,9 +26,8 @@ void context_cache_clear(void);
  * meanwhile. Makes driver calls and takes a lock the first time. */
 void context_device_tell(CUcontext handle);
 struct shim_context *context_find(CUcontext handle);
-/* The context of a stream, made known if it is new. `owner`: the answer of cuStreamGetCtx. */
-struct shim_context *context_of_stream(CUstream stream, CUcontext owner);
-/* The context of a handle, made known if it is new. */
+/* The context of a stream or handle, made known if it is new. */
+struct shim_context *context_of_stream(CUstream stream);
 struct shim_context *context_adopt(CUcontext handle);
 /* A known primary context of this device; NULL: none. */
 struct shim_context *context_of_device(CUdevice device);
@@ -68,14 +67,17 @@ static inline CUresult context_error(struct shim_context *ctx)
 CUresult context_answer(struct shim_context *ctx, CUresult r);
 
 /*
- * What a module does when a context begins: before there is one (WANTED: `ctx` is NULL, and it may
- * be called again and again), with nothing in it yet (EMPTY), and when it has its vHQs (QUEUED).
- * It returns 0 or -errno: then no context is made. And when a context ends, before (ENDING) or after
- * (ENDED) its vHQs are gone; `alive`: the driver still has the context. CONTEXT_BEGIN and
- * CONTEXT_END in the module's file register it. Those of one moment are called in no particular
- * order.
+ * What a module does at a moment of a context's life; CONTEXT_BEGIN and CONTEXT_END in the module's
+ * file register it. What belongs to one moment is called in no particular order. `begin` returns 0
+ * or -errno: then no context is made. `alive`: the driver still has the context.
  */
-enum context_moment { CONTEXT_WANTED, CONTEXT_EMPTY, CONTEXT_QUEUED, CONTEXT_ENDING, CONTEXT_ENDED };
+enum context_moment {
+    CONTEXT_WANTED, /* there is none yet (`ctx` is NULL); may come again and again */
+    CONTEXT_EMPTY,
+    CONTEXT_QUEUED, /* it has its vHQs */
+    CONTEXT_ENDING, /* its vHQs are about to go */
+    CONTEXT_ENDED,  /* they are gone */
+};
 struct context_note {
     enum context_moment moment;
     int (*begin)(struct shim_context *ctx);

@@ -80,9 +80,8 @@ bool memory_registered(CUdeviceptr address)
     if (count == 0)
         return false;
     pthread_mutex_lock(&registered_lock);
-    for (int i = 0; i < REGISTERED && !found; i++)
-        found =
-            address >= registered[i].start && address - registered[i].start < registered[i].size;
+    for (struct registered *r = registered; r < registered + REGISTERED && !found; r++)
+        found = address >= r->start && address - r->start < r->size;
     pthread_mutex_unlock(&registered_lock);
     return found;
 }
@@ -207,8 +206,7 @@ bool memory_mapped(const void *address, size_t bytes)
 
 bool memory_copy_waits(CUdeviceptr dst, CUdeviceptr src)
 {
-    const struct range *to = range_of((uintptr_t)dst, 1);
-    if (!to || to->kinds == MEMORY_HOST)
+    if (memory_host(dst))
         return true;
     const struct range *from = range_of((uintptr_t)src, 1);
     return from && from->kinds == MEMORY_HOST;
@@ -217,10 +215,8 @@ bool memory_copy_waits(CUdeviceptr dst, CUdeviceptr src)
 uint32_t memory_managed_whole_flags(CUdeviceptr address, size_t bytes)
 {
     const struct range *r = range_of((uintptr_t)address, bytes);
-    return r && r->kinds == MEMORY_ANY && r->start == (uintptr_t)address &&
-                   (!bytes || bytes == r->size)
-               ? 0
-               : VHQ_MUST_INLINE;
+    bool whole = r && r->start == (uintptr_t)address && (!bytes || bytes == r->size);
+    return whole && r->kinds == MEMORY_ANY ? 0 : VHQ_MUST_INLINE;
 }
 
 /* A NUMA node is no target here: the calling thread's node is not the dispatcher's, and which nodes

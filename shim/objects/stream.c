@@ -61,11 +61,9 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed) + 1;
     s->handle = handle;
     s->ctx = ctx;
-    s->q = NULL;
     s->per_thread = handle == CU_STREAM_PER_THREAD;
     s->undeferred = s->per_thread || (handle == CU_STREAM_LEGACY && ctx->base != ctx->handle);
     s->freed = NULL;
-    s->direct = false;
     s->pad = NULL;
     s->ringless = false;
     s->tracked = false;
@@ -76,7 +74,6 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     join_forget(s);
     atomic_store(&s->captures, 0);
     s->word = NULL;
-    s->ring = NULL;
     atomic_store(&s->state, STREAM_LIVE);
     atomic_store(&s->cig, false);
     /* Epochs never go back, because events remember them. A thread's own stream may contain work
@@ -139,7 +136,8 @@ static struct shim_stream *stream_new_plain(struct shim_context *ctx, CUstream h
                                             unsigned flags, int priority)
 {
     uint32_t most = level_highest(), level = most, wanted = (uint32_t)thread_level_wanted;
-    int steps = ctx->priority_least - ctx->priority_greatest, above = ctx->priority_least - priority;
+    int steps = ctx->priority_least - ctx->priority_greatest,
+        above = ctx->priority_least - priority;
     if (thread_level_wanted >= 0 && handle != CU_STREAM_LEGACY) {
         level = wanted < most ? wanted : most;
     } else if (config_get()->stream_priority == STREAM_PRIORITY_INHERIT && steps != 0) {
@@ -173,10 +171,7 @@ CONTEXT_BEGIN(CONTEXT_QUEUED, legacy_begin)
  * so at a time the first one's struct counts, since it may have buffered something already. */
 static struct shim_stream *stream_adopt(CUstream handle)
 {
-    CUcontext owner = NULL;
-    if (REAL(cuStreamGetCtx)(handle, &owner) != CUDA_SUCCESS || !owner)
-        return NULL;
-    struct shim_context *ctx = context_of_stream(handle, owner);
+    struct shim_context *ctx = context_of_stream(handle);
     unsigned flags = 0;
     int priority = 0;
     if (!ctx || REAL(cuStreamGetFlags)(handle, &flags) != CUDA_SUCCESS)

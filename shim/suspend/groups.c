@@ -85,24 +85,21 @@ static bool live(const struct object *o, uint32_t class_id)
            o->class_id == class_id;
 }
 
-static bool subdevice_named(struct object *o)
-{
-    struct nvrm_gid gid = {.flags = NVRM_GID_BINARY};
-
-    if (!o->named && control(o, NVRM_SUBDEVICE_GID, &gid, sizeof(gid)) == 0) {
-        memcpy(o->uuid, gid.data, sizeof(o->uuid));
-        o->named = true;
-    }
-    return o->named;
-}
-
 /* A group is below a device, and so is the subdevice that knows which device that is. */
 static bool group_on(const struct object *group, const uint8_t uuid[16])
 {
-    for (struct object *o = objects; o < objects + OBJECTS; o++)
-        if (live(o, NVRM_CLASS_SUBDEVICE) && o->client == group->client &&
-            o->parent == group->parent && subdevice_named(o))
+    for (struct object *o = objects; o < objects + OBJECTS; o++) {
+        if (!live(o, NVRM_CLASS_SUBDEVICE) || o->client != group->client ||
+            o->parent != group->parent)
+            continue;
+        struct nvrm_gid gid = {.flags = NVRM_GID_BINARY};
+        if (!o->named && control(o, NVRM_SUBDEVICE_GID, &gid, sizeof(gid)) == 0) {
+            memcpy(o->uuid, gid.data, sizeof(o->uuid));
+            o->named = true;
+        }
+        if (o->named)
             return memcmp(o->uuid, uuid, sizeof(o->uuid)) == 0;
+    }
     return false;
 }
 

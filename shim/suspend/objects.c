@@ -38,38 +38,22 @@ int objects_ioctl(int fd, unsigned long request, void *arg)
     return likely(next) ? next(fd, request, arg) : (int)syscall(SYS_ioctl, fd, request, arg);
 }
 
-/* ---- what there is --------------------------------------------------------------------------- */
+/* ---- what calls say -------------------------------------------------------------------------- */
 
-static struct object *object_find(uint32_t client, uint32_t handle)
+static bool live(const struct object *o, uint32_t client)
 {
-    for (struct object *o = objects; o < objects + OBJECTS; o++)
-        if (atomic_load_explicit(&o->state, memory_order_acquire) == OBJECT_LIVE &&
-            o->client == client && o->handle == handle)
-            return o;
-    return NULL;
-}
-
-static struct object *object_claim(void)
-{
-    for (struct object *o = objects; o < objects + OBJECTS; o++) {
-        uint32_t none = OBJECT_NONE;
-        if (atomic_compare_exchange_strong(&o->state, &none, OBJECT_CLAIMED))
-            return o;
-    }
-    return NULL;
+    return atomic_load_explicit(&o->state, memory_order_acquire) == OBJECT_LIVE &&
+           o->client == client;
 }
 
 /* Freeing an object frees what is below it; freeing a client frees all of its objects. */
 static void object_remove(const struct nvrm_free *call)
 {
     for (struct object *o = objects; o < objects + OBJECTS; o++)
-        if (atomic_load_explicit(&o->state, memory_order_acquire) == OBJECT_LIVE &&
-            o->client == call->client &&
+        if (live(o, call->client) &&
             (o->handle == call->object || o->parent == call->object || o->client == call->object))
             atomic_store_explicit(&o->state, OBJECT_NONE, memory_order_release);
 }
-
-/* ---- what calls say -------------------------------------------------------------------------- */
 
 /* Never called twice at a time: the driver makes these calls in its initialisation. */
 static void version_learn(const struct nvrm_version *call)
@@ -90,25 +74,24 @@ static void version_learn(const struct nvrm_version *call)
 #undef BRANCH
 }
 
-static uint32_t alloc_status(const struct nvrm_alloc *call, uint32_t bytes)
-{
-    bool counted = atomic_load_explicit(&alloc_bytes, memory_order_relaxed) > 40;
-
-    if (bytes == NVRM_ALLOC_SHORT)
-        return counted ? call->status : call->bytes;
-    return ((const uint32_t *)(const void *)call)[counted ? 10 : 8];
-}
-
 static void alloc_learn(int fd, const struct nvrm_alloc *call, uint32_t bytes)
 {
-    uint32_t full = atomic_load_explicit(&alloc_bytes, memory_order_relaxed);
+    uint32_t full = atomic_load_explicit(&alloc_bytes, memory_order_relaxed), none = OBJECT_NONE;
+    struct object *o = objects;
     struct stat file;
 
     if ((call->class_id != NVRM_CLASS_GROUP && call->class_id != NVRM_CLASS_SUBDEVICE) || !full ||
-        (bytes != NVRM_ALLOC_SHORT && bytes != full) || alloc_status(call, bytes) != 0)
+        (bytes != NVRM_ALLOC_SHORT && bytes != full))
         return;
-    struct object *o = object_claim();
-    if (!o || fstat(fd, &file) != 0) {
+    const uint32_t *status = full > 40 ? &call->status : &call->bytes;
+    if (bytes == full)
+        status = (const uint32_t *)(const void *)call + (full > 40 ? 10 : 8);
+    if (*status != 0)
+        return;
+    for (; o < objects + OBJECTS; o++, none = OBJECT_NONE)
+        if (atomic_compare_exchange_strong(&o->state, &none, OBJECT_CLAIMED))
+            break;
+    if (o == objects + OBJECTS || fstat(fd, &file) != 0) {
         atomic_store(&objects_lost, true);
         return;
     }
@@ -134,9 +117,12 @@ static void control_learn(const struct nvrm_control *call)
     if (call->command == NVRM_BUILD_VERSION && call->object == call->client &&
         call->bytes == sizeof(struct nvrm_version))
         version_learn(p);
-    struct object *o =
-        call->command == NVRM_GROUP_SCHEDULE ? object_find(call->client, call->object) : NULL;
-    if (o)
+    if (call->command != NVRM_GROUP_SCHEDULE)
+        return;
+    struct object *o = objects;
+    while (o < objects + OBJECTS && !(live(o, call->client) && o->handle == call->object))
+        o++;
+    if (o < objects + OBJECTS)
         atomic_store_explicit(&o->scheduled, ((const struct nvrm_schedule *)p)->enable != 0,
                               memory_order_relaxed);
 }
@@ -175,20 +161,14 @@ static bool seen_call(struct seen *c, unsigned long request, void *arg)
     }
 }
 
-/* Calls to groups, and to channels, whose classes all end in 6f. */
-static bool changes_groups(const struct seen *c)
-{
-    uint32_t class_id =
-        c->number == NVRM_CONTROL ? ((const struct nvrm_control *)c->arg)->command >> 16 : 0;
-
-    return c->number == NVRM_FREE || c->number == NVRM_IDLE_CHANNELS ||
-           class_id == NVRM_CLASS_GROUP || (class_id & 0xff) == 0x6f;
-}
-
 static int ioctl_managed(int fd, unsigned long request, void *arg)
 {
     struct seen call = {0};
-    bool seen = seen_call(&call, request, arg), changes = seen && changes_groups(&call);
+    bool seen = seen_call(&call, request, arg);
+    const struct nvrm_control *control = seen && call.number == NVRM_CONTROL ? call.arg : NULL;
+    uint32_t class_id = control ? control->command >> 16 : 0; /* of channels: it ends in 6f */
+    bool changes = seen && (call.number == NVRM_FREE || call.number == NVRM_IDLE_CHANNELS ||
+                            class_id == NVRM_CLASS_GROUP || (class_id & 0xff) == 0x6f);
 
     if (changes) {
         atomic_fetch_add(&objects_changing, 1);
@@ -199,8 +179,8 @@ static int ioctl_managed(int fd, unsigned long request, void *arg)
     if (seen && rc == 0) {
         if (call.number == NVRM_ALLOC)
             alloc_learn(fd, call.arg, call.bytes);
-        else if (call.number == NVRM_CONTROL)
-            control_learn(call.arg);
+        else if (control)
+            control_learn(control);
         else if (call.number == NVRM_FREE && ((const struct nvrm_free *)call.arg)->status == 0)
             object_remove(call.arg);
     }

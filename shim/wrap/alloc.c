@@ -125,13 +125,13 @@ static int free_now(void *args)
 static int free_run(void *payload)
 {
     const struct freeing *f = payload;
-    bool due = block_free_due(f->block) || MUTANT(taken_up_and_freed);
+    bool due = block_free_end(f->block) || MUTANT(taken_up_and_freed);
     return due ? free_now(payload) : CUDA_SUCCESS;
 }
 
 static void free_drop(void *payload)
 {
-    block_free_due(((const struct freeing *)payload)->block);
+    block_free_end(((const struct freeing *)payload)->block);
 }
 
 static void free_pack(void *payload, const void *args)

@@ -8,17 +8,12 @@
 
 #define POOL_ALIGN 64
 
-static void **pool_link(struct pool *p, void *object)
-{
-    return (void **)((char *)object + p->link);
-}
-
 void *pool_get(struct pool *p)
 {
     pthread_mutex_lock(&p->lock);
     void *object = p->free;
     if (object)
-        p->free = *pool_link(p, object);
+        p->free = *(void **)((char *)object + p->link);
     pthread_mutex_unlock(&p->lock);
     if (object)
         return object;
@@ -30,7 +25,7 @@ void *pool_get(struct pool *p)
 void pool_put(struct pool *p, void *object)
 {
     pthread_mutex_lock(&p->lock);
-    *pool_link(p, object) = p->free;
+    *(void **)((char *)object + p->link) = p->free;
     p->free = object;
     pthread_mutex_unlock(&p->lock);
 }

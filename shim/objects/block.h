@@ -11,8 +11,6 @@
 
 #include "shim/objects/stream.h"
 
-struct block;
-
 /* An allocation waits while buffered frees keep more than so many bytes from the driver. */
 #define BLOCK_FREED_MOST (UINT64_C(64) << 20)
 uint64_t block_freed_bytes(void);

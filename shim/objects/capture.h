@@ -14,17 +14,13 @@ static inline bool capture_any(void)
 {
     return unlikely(atomic_load_explicit(&capture_count, memory_order_relaxed) != 0);
 }
+/* While anything captures: asks the driver whether calls on the stream must go to it unchanged. The
+ * stream captures, or the driver will refuse the calls because another stream captures. `s`: NULL
+ * where the stream of that handle is not known. */
 bool capture_ask(const struct shim_stream *s, CUstream handle);
-/* True when calls on the stream must go to the driver unchanged: the stream captures, or the driver
- * will refuse the calls because another stream captures. Asks the driver while anything captures.
- * `s`: NULL where the stream of that handle is not known. */
-static inline bool capture_active_at(const struct shim_stream *s, CUstream handle)
-{
-    return capture_any() && capture_ask(s, handle);
-}
 static inline bool capture_active(const struct shim_stream *s)
 {
-    return capture_active_at(s, s->handle);
+    return capture_any() && capture_ask(s, s->handle);
 }
 /* Called around what would spoil a capture in the stream, or in a blocking stream if this is the
  * legacy stream: a query, or a command of the shim's own. False: a capture has begun or begins, so

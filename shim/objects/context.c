@@ -4,7 +4,6 @@
 #include "shim/objects/context.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 

@@ -11,19 +11,14 @@
 #include "shim/handles/table.h"
 #include "vhq/vhq.h"
 
-struct block;
-struct departed;
-struct late_node;
-struct mark_ring;
-struct pad;
 struct shim_stream;
 
 struct shim_context {
     struct table_node node; /* by CUcontext */
     CUcontext handle;
-    CUcontext
-        base; /* the primary context of a green one, else `handle`. Threads of the shim make this
-               * one current, because a green context may be current in one thread at a time */
+    /* The primary context of a green one, else `handle`. Threads of the shim make this one current,
+     * because a green context may be current in one thread at a time. */
+    CUcontext base;
     uint64_t generation;
     const struct gpu_device *gpu;
     uint32_t processors; /* multiprocessors that it may use; 0: not known */
@@ -33,12 +28,10 @@ struct shim_context {
     struct shim_stream *shadow[CUTIN_LEVELS]; /* other_devices.h; NULL until needed */
     _Atomic int error; /* what every later call returns; negative: only the next one does */
     _Atomic bool reap; /* some stream waits for stream_reap */
-    /* Calls through thunks, which may have put work into any stream, and how many of them are known
+    /* Calls through thunks, which may have put work into any stream; blocking streams that ended
+     * with work in the driver, which the legacy stream follows; how many of both are known
      * complete. */
-    _Atomic uint32_t foreign, foreign_complete;
-    /* Blocking streams that ended with work in the driver, which the legacy stream follows, and how
-     * many of them are known complete. */
-    _Atomic uint32_t gone, gone_complete;
+    _Atomic uint32_t foreign, foreign_complete, gone, gone_complete;
     _Atomic uint32_t attached; /* times that cuCtxAttach has attached it */
     _Atomic uint32_t users;    /* threads that wait in `set` */
     _Atomic uint32_t parked;   /* calls under way that may end the context */
@@ -69,7 +62,6 @@ struct shim_context {
 #define EPOCH_CALLS(e)   ((uint32_t)(e))
 #define EPOCH_KERNELS(e) ((uint32_t)((e) >> 32))
 
-/* What counters.c has counted so far. */
 struct stream_counters {
     uint32_t kernels, calls; /* these wrap */
     uint64_t pending;
@@ -124,10 +116,10 @@ struct shim_stream {
     uint64_t looked_calls;
     uint32_t quiet;
     bool stuck;
-    uint64_t fed;             /* epoch at the last look of any kind; for the client's thread */
-    uint64_t sent_at_tick;    /* vhq_sent at the last tick, if something was in flight */
-    uint32_t sent_same_ticks; /* ticks without a change of that; for the client's thread */
-    struct stream_counters published; /* under the context's lock */
+    uint64_t fed;                     /* epoch at the last look of any kind */
+    uint64_t sent_at_tick;            /* vhq_sent at the last tick, if something was in flight */
+    uint32_t sent_same_ticks;         /* ticks without a change of that */
+    struct stream_counters published; /* by counters.c so far; under the context's lock */
 
     struct join join[JOINS]; /* by the id of the source */
 

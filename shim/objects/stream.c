@@ -4,13 +4,11 @@
 #include "shim/objects/stream.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <utlist.h>
 
 #include "common/clock.h"
 #include "scheduler/client/client.h"
 #include "shim/objects/level.h"
-#include "shim/objects/mark_ring.h"
 #include "shim/handles/pool.h"
 #include "shim/objects/thread.h"
 #include "shim/objects/word.h"
@@ -38,7 +36,7 @@ static void stream_give_queue(struct shim_stream *s, int priority)
     struct shim_context *ctx = s->ctx;
     const int dev = ctx->gpu->index;
     s->word = word_get(ctx, &s->word_device);
-    if (!s->word && mark_ring_new(s) != 0)
+    if (!s->word && !mark_ring_new(s))
         return;
     struct vhq_desc desc = {.kind = s->kind,
                             .level = s->level,
@@ -64,7 +62,6 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->per_thread = handle == CU_STREAM_PER_THREAD;
     s->undeferred = s->per_thread || (handle == CU_STREAM_LEGACY && ctx->base != ctx->handle);
     s->freed = NULL;
-    s->pad = NULL;
     s->ringless = false;
     s->tracked = false;
     s->asked = 0;
@@ -251,33 +248,27 @@ static void make_key(void)
     key_failed = pthread_key_create(&key, thread_ended);
 }
 
-static struct slot *slot_find(const struct shim_context *ctx)
+static struct shim_stream *thread_stream_find(const struct shim_context *ctx)
 {
     for (int i = 0; i < SLOTS; i++)
         if (slots[i].stream && slots[i].context == ctx->generation)
-            return &slots[i];
+            return slots[i].stream;
     return NULL;
-}
-
-static __attribute__((noinline)) struct shim_stream *thread_stream_find(struct shim_context *ctx)
-{
-    struct slot *slot = slot_find(ctx);
-    return slot ? slot->stream : NULL;
 }
 
 static __attribute__((noinline)) struct shim_stream *thread_stream_get(struct shim_context *ctx)
 {
     static _Thread_local unsigned turn __attribute__((tls_model("initial-exec")));
-    struct slot *slot = slot_find(ctx);
-    if (likely(slot))
-        return slot->stream;
+    struct shim_stream *s = thread_stream_find(ctx);
+    if (likely(s))
+        return s;
     pthread_once(&once, make_key);
     if (key_failed || pthread_setspecific(key, slots) != 0)
         return NULL;
-    struct shim_stream *s = stream_new_plain(ctx, CU_STREAM_PER_THREAD, 0, 0);
-    if (!s)
+    if (!(s = stream_new_plain(ctx, CU_STREAM_PER_THREAD, 0, 0)))
         return NULL;
-    for (slot = slots; slot < slots + SLOTS && !slot_empty(slot); slot++)
+    struct slot *slot = slots;
+    for (; slot < slots + SLOTS && !slot_empty(slot); slot++)
         ;
     if (slot == slots + SLOTS)
         slot_end(slot = &slots[turn++ % SLOTS]);
@@ -368,12 +359,12 @@ void stream_end(struct shim_stream *s, bool marks)
     pthread_mutex_lock(&ctx->lock);
     stream_await_answer(s);
     pthread_mutex_unlock(&ctx->lock);
-    if (!s->q || !vhq_leave(s->q, marks)) {
+    if (s->q && vhq_leave(s->q, marks)) {
+        atomic_store(&s->state, STREAM_LEFT);
+        atomic_store(&ctx->reap, true);
+    } else {
         stream_free(s);
-        return;
     }
-    atomic_store(&s->state, STREAM_LEFT);
-    atomic_store(&ctx->reap, true);
 }
 
 /* The vHQs are about to go with their set. */

@@ -1,8 +1,8 @@
 /*
  * word.h - completion words: pinned memory into which the GPU writes a stream's markers, and which
- * the host polls.
+ * the host polls. Where the device has no memops each stream has a ring of events instead.
  *
- * They belong to a context (`words`), under its lock, and end with it. Any thread.
+ * Words belong to a context (`words`), under its lock, and end with it. Any thread.
  */
 #ifndef CUTIN_SHIM_OBJECTS_WORD_H
 #define CUTIN_SHIM_OBJECTS_WORD_H
@@ -21,5 +21,14 @@ void word_put(struct shim_context *ctx, _Atomic uint32_t *word, uint32_t last);
 CUresult word_write(CUstream stream, CUdeviceptr word, uint32_t value);
 /* The same, and in the same batch waits until the word at `gate` is 0. */
 CUresult word_write_gate(CUstream stream, CUdeviceptr word, uint32_t value, CUdeviceptr gate);
+
+/* False: no memory. */
+bool mark_ring_new(struct shim_stream *s);
+void mark_ring_free(struct shim_stream *s);
+/* The events go, or went, with the context. */
+void mark_ring_forget(struct shim_stream *s);
+CUresult mark_ring_record(struct mark_ring *ring, CUstream stream, uint32_t value);
+/* The newest value that is complete; 0: the stream has no ring. */
+uint32_t mark_ring_poll(const struct shim_stream *s);
 
 #endif

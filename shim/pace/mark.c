@@ -3,7 +3,6 @@
  */
 #include "shim/pace/mark.h"
 
-#include "shim/objects/mark_ring.h"
 #include "shim/objects/word.h"
 
 /* The application's thread may have another context current, or none. */

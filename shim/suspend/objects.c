@@ -129,26 +129,15 @@ static void control_learn(const struct nvrm_control *call)
 
 /* ---- ioctl ----------------------------------------------------------------------------------- */
 
-struct seen {
-    uint32_t number, bytes;
-    void *arg;
-};
-
 /* True: a call of the manager that tells or changes something that is kept here. */
-static bool seen_call(struct seen *c, unsigned long request, void *arg)
+static bool seen_call(struct nvrm_transfer *c, unsigned long request, const void *arg)
 {
     if (_IOC_DIR(request) != (_IOC_READ | _IOC_WRITE) || !arg || shim_bypassed() ||
         config_get()->suspend == SUSPEND_OFF)
         return false;
-    c->number = _IOC_NR(request);
-    c->bytes = _IOC_SIZE(request);
-    c->arg = arg;
-    if (c->number == NVRM_TRANSFER && c->bytes == sizeof(struct nvrm_transfer)) {
-        const struct nvrm_transfer *t = arg;
-        c->number = t->number;
-        c->bytes = t->bytes;
-        c->arg = (void *)(uintptr_t)t->params;
-    }
+    *c = (struct nvrm_transfer){_IOC_NR(request), _IOC_SIZE(request), (uintptr_t)arg};
+    if (c->number == NVRM_TRANSFER && c->bytes == sizeof(*c))
+        *c = *(const struct nvrm_transfer *)arg;
     switch (c->number) {
     case NVRM_ALLOC:
         return c->bytes >= sizeof(struct nvrm_alloc);
@@ -163,9 +152,10 @@ static bool seen_call(struct seen *c, unsigned long request, void *arg)
 
 static int ioctl_managed(int fd, unsigned long request, void *arg)
 {
-    struct seen call = {0};
+    struct nvrm_transfer call = {0};
     bool seen = seen_call(&call, request, arg);
-    const struct nvrm_control *control = seen && call.number == NVRM_CONTROL ? call.arg : NULL;
+    const void *params = (const void *)(uintptr_t)call.params;
+    const struct nvrm_control *control = seen && call.number == NVRM_CONTROL ? params : NULL;
     uint32_t class_id = control ? control->command >> 16 : 0; /* of channels: it ends in 6f */
     bool changes = seen && (call.number == NVRM_FREE || call.number == NVRM_IDLE_CHANNELS ||
                             class_id == NVRM_CLASS_GROUP || (class_id & 0xff) == 0x6f);
@@ -178,11 +168,11 @@ static int ioctl_managed(int fd, unsigned long request, void *arg)
     int rc = objects_ioctl(fd, request, arg), saved = errno;
     if (seen && rc == 0) {
         if (call.number == NVRM_ALLOC)
-            alloc_learn(fd, call.arg, call.bytes);
+            alloc_learn(fd, params, call.bytes);
         else if (control)
             control_learn(control);
-        else if (call.number == NVRM_FREE && ((const struct nvrm_free *)call.arg)->status == 0)
-            object_remove(call.arg);
+        else if (call.number == NVRM_FREE && ((const struct nvrm_free *)params)->status == 0)
+            object_remove(params);
     }
     if (changes)
         atomic_fetch_sub(&objects_changing, 1);

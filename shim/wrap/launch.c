@@ -601,7 +601,7 @@ BOTH(cuLaunchKernelEx, (const CUlaunchConfig *, config), (CUfunction, f), (void 
         if (!MUTANT(launch_event_unseen))
             attributes_events(config, drain_before_record);
         CUresult r = launch_go(&l, s);
-        if (!capture_active_at(s, l.k.stream))
+        if (!capture_any() || !capture_ask(s, l.k.stream))
             attributes_events(config, event_clear_captured);
         return r;
     }

@@ -22,12 +22,12 @@ static inline bool capture_active(const struct shim_stream *s)
 {
     return capture_any() && capture_ask(s, s->handle);
 }
-/* Called around what would spoil a capture in the stream, or in a blocking stream if this is the
- * legacy stream: a query, or a command of the shim's own. False: a capture has begun or begins, so
- * it must not be done. Never waits. */
+/* Around what would spoil a capture in the stream, or in a blocking stream if this is the legacy
+ * stream: a query, or a command of the shim's own. False: a capture has begun or begins, so it must
+ * not be done. Never waits. */
 bool capture_enter(struct shim_stream *s);
 void capture_leave(struct shim_stream *s);
-/* Called around the begin of such a capture. Waits for threads that have entered, 100 ms at most,
+/* Around the begin of such a capture. Waits for threads that have entered, 100 ms at most,
  * because the driver may let a marker wait for room in the legacy stream. */
 void capture_begin_lock(struct shim_stream *s);
 void capture_begin_unlock(struct shim_stream *s);

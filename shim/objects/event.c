@@ -64,21 +64,24 @@ void event_forget(struct shim_event *ev)
     event_end(ev);
 }
 
-static struct shim_event *event_new(CUevent handle, CUcontext context)
+/* If several threads do so at a time, they get the first one's struct. */
+static struct shim_event *event_new(CUevent handle)
 {
     struct shim_event *ev = pool_get(&event_pool);
     if (!ev)
         return NULL;
     ev->handle = handle;
-    ev->context = context;
+    ev->context = context_current_handle();
     ev->waited = ev->interprocess = ev->untimed = false;
     atomic_store(&ev->fence, NULL);
     atomic_store(&ev->captured, false);
     atomic_store(&ev->recorded, false);
     atomic_store(&ev->stream, NULL);
     atomic_store(&ev->seal, 0);
-    table_insert(&events, &ev->node, handle);
-    return ev;
+    struct table_node *first = table_insert_once(&events, &ev->node, handle);
+    if (first != &ev->node)
+        pool_put(&event_pool, ev);
+    return (struct shim_event *)(void *)first;
 }
 
 struct shim_event *event_add(CUevent handle)
@@ -86,20 +89,14 @@ struct shim_event *event_add(CUevent handle)
     struct shim_event *ev = event_find(handle);
     if (ev) /* the old one was destroyed with its context, and the handle reused */
         event_forget(ev);
-    return event_new(handle, context_current_handle());
+    return event_new(handle);
 }
 
 struct shim_event *event_adopt(CUevent handle)
 {
-    static pthread_mutex_t adopting = PTHREAD_MUTEX_INITIALIZER;
     struct shim_event *ev = event_find(handle);
-    if (ev || !handle)
-        return ev;
-    CUcontext context = context_current_handle();
-    pthread_mutex_lock(&adopting);
-    if (!(ev = event_find(handle)) && (ev = event_new(handle, context)))
+    if (!ev && handle && (ev = event_new(handle)))
         atomic_store(&ev->recorded, true); /* maybe */
-    pthread_mutex_unlock(&adopting);
     return ev;
 }
 

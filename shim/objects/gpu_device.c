@@ -16,7 +16,7 @@ static _Atomic int known;
 _Atomic int gpu_device_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static int attribute(CUdevice device, CUdevice_attribute which, int otherwise)
+int gpu_device_attribute(CUdevice device, CUdevice_attribute which, int otherwise)
 {
     int value = otherwise;
     return REAL(cuDeviceGetAttribute)(&value, which, device) == CUDA_SUCCESS ? value : otherwise;
@@ -58,10 +58,14 @@ const struct gpu_device *gpu_device_current(void)
     memcpy(fresh.uuid, uuid.bytes, sizeof(fresh.uuid));
     if (REAL(cuDeviceGetName)(fresh.name, sizeof(fresh.name), device) != CUDA_SUCCESS)
         fresh.name[0] = '\0';
-    fresh.processors = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
-    fresh.max_grid[0] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff);
-    fresh.max_grid[1] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535);
-    fresh.max_grid[2] = (uint32_t)attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535);
+    fresh.processors =
+        (uint32_t)gpu_device_attribute(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+    fresh.max_grid[0] =
+        (uint32_t)gpu_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7fffffff);
+    fresh.max_grid[1] =
+        (uint32_t)gpu_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535);
+    fresh.max_grid[2] =
+        (uint32_t)gpu_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535);
     pthread_mutex_lock(&lock);
     d = device_find(device);
     count = atomic_load_explicit(&known, memory_order_relaxed);

@@ -17,6 +17,8 @@ struct gpu_device {
 
 /* The current context's device; NULL: the driver does not tell, or too many. Thread safe. */
 const struct gpu_device *gpu_device_current(void);
+/* `otherwise`: what is returned if the driver does not tell. */
+int gpu_device_attribute(CUdevice device, CUdevice_attribute which, int otherwise);
 /* Number of devices that the process sees; 0 until one of them is known. */
 extern _Atomic int gpu_device_count;
 

@@ -30,18 +30,17 @@ static void late_end(struct late_node *list, bool alive)
 /* Ends those that are due of the first `looks` entries; the others of these go to the end. */
 static void late_reap_some(struct shim_context *ctx, uint32_t looks)
 {
-    struct late_node *due = NULL;
+    struct late_node *due = NULL, *node = NULL;
     pthread_mutex_lock(&ctx->lock);
-    for (looks = looks < ctx->lates ? looks : ctx->lates; looks; looks--) {
-        struct late_node *first = ctx->late;
-        struct vhq_fence *fence = first->what.fence;
-        DL_DELETE(ctx->late, first);
-        if (first->what.waits ? vhq_fence_over(fence) : vhq_fence_submitted(fence)) {
-            DL_APPEND(due, first);
-            ctx->lates--;
-        } else {
-            DL_APPEND(ctx->late, first);
-        }
+    struct late_node *last = ctx->late ? ctx->late->prev : NULL;
+    for (; node != last && looks; looks--) {
+        node = ctx->late;
+        struct vhq_fence *fence = node->what.fence;
+        DL_DELETE(ctx->late, node);
+        if (node->what.waits ? vhq_fence_over(fence) : vhq_fence_submitted(fence))
+            DL_APPEND(due, node);
+        else
+            DL_APPEND(ctx->late, node);
     }
     pthread_mutex_unlock(&ctx->lock);
     late_end(due, true);
@@ -56,7 +55,6 @@ bool late_add(struct shim_context *ctx, const struct late *what)
     vhq_fence_get(what->fence);
     pthread_mutex_lock(&ctx->lock);
     DL_APPEND(ctx->late, node);
-    ctx->lates++;
     pthread_mutex_unlock(&ctx->lock);
     late_reap_some(ctx, LOOKS);
     return true;
@@ -72,6 +70,5 @@ static void late_close(struct shim_context *ctx, bool alive)
 {
     late_end(ctx->late, alive);
     ctx->late = NULL;
-    ctx->lates = 0;
 }
 CONTEXT_END(CONTEXT_ENDED, late_close)

@@ -227,17 +227,10 @@ CUdevice memory_target(CUmemLocation to)
     return of_device ? to.id : to.type == LOCATION_HOST ? CU_DEVICE_CPU : CU_DEVICE_INVALID;
 }
 
-static bool device_shares(CUdevice device)
-{
-    int shares = 0;
-    return REAL(cuDeviceGetAttribute)(&shares, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
-                                      device) == CUDA_SUCCESS &&
-           shares;
-}
-
 uint32_t memory_target_flags(CUdevice target)
 {
+    const CUdevice_attribute shares = CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS;
     const struct gpu_device *own = gpu_device_current();
-    bool there = target == CU_DEVICE_CPU || device_shares(target);
-    return there && own && device_shares(own->handle) ? 0 : VHQ_MUST_INLINE;
+    bool there = target == CU_DEVICE_CPU || gpu_device_attribute(target, shares, 0);
+    return there && own && gpu_device_attribute(own->handle, shares, 0) ? 0 : VHQ_MUST_INLINE;
 }

@@ -40,8 +40,7 @@ struct shim_context {
     struct shim_stream *streams;
     bool waits; /* the context was given a wait for an event, which is for new streams, too */
     struct departed *departed;
-    struct late_node *late; /* what is destroyed later, and its number (late.c) */
-    uint32_t lates;
+    struct late_node *late; /* what is destroyed later (late.c) */
     struct word_page *words;
     struct gates *_Atomic gates;
     _Atomic CUdeviceptr open_word; /* stays 0: gates made before there was a scheduler look at it */

@@ -119,13 +119,6 @@ static __attribute__((noinline)) void join_carry(struct shim_stream *s, uint64_t
         atomic_store(&s->joined, true);
 }
 
-void join_forget(struct shim_stream *s)
-{
-    for (int i = 0; i < JOINS; i++)
-        atomic_store_explicit(&s->join[i].seal, 0, memory_order_relaxed);
-    atomic_store(&s->joined, false);
-}
-
 void schedule_complete(struct shim_stream *s, uint64_t epoch)
 {
     uint64_t known = atomic_load_explicit(&s->complete, memory_order_relaxed);

@@ -64,6 +64,5 @@ bool schedule_detach(struct shim_stream *s);
  * Real-time path: no lock. Of many sources of one stream some may be forgotten.
  */
 void join_note(struct shim_stream *s, uint64_t at, struct shim_stream *source, uint64_t epoch);
-void join_forget(struct shim_stream *s);
 
 #endif

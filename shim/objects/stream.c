@@ -68,7 +68,9 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->sent_at_tick = 0;
     s->sent_same_ticks = 0;
     atomic_store(&s->overlaps, 0);
-    join_forget(s);
+    for (int i = 0; i < JOINS; i++)
+        atomic_store_explicit(&s->join[i].seal, 0, memory_order_relaxed);
+    atomic_store(&s->joined, false);
     atomic_store(&s->captures, 0);
     s->word = NULL;
     atomic_store(&s->state, STREAM_LIVE);

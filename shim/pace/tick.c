@@ -346,7 +346,7 @@ static void context_under_way(struct shim_context *ctx, void *most)
     pthread_mutex_lock(&ctx->lock);
     /* No completion is reported any more of what a failed context has in flight. */
     bool flies = stats.in_flight_now && (!context_unusable(ctx) || MUTANT(failed_in_flight));
-    if (ctx->departed || ctx->lates || atomic_load(&ctx->reap) || flies)
+    if (ctx->departed || ctx->late || atomic_load(&ctx->reap) || flies)
         found = UNKNOWN;
     for (struct shim_stream *s = ctx->streams; s && found != UNKNOWN; s = s->next) {
         if (schedule_busy(s) || s->stuck || atomic_load(&s->state) == STREAM_GONE ||

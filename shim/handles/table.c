@@ -118,8 +118,7 @@ static bool has_key(const struct table_node *n, const void *key)
     return !key || atomic_load_explicit(&n->key, memory_order_relaxed) == key;
 }
 
-/* A walk that follows the new next[0] off its chain sees the new `moves`, too, which was written
- * before. */
+/* A walk that the new next[0] leads astray sees the new `moves`, too, which was written before. */
 struct table_node *table_take(struct table *t, const void *key, table_match is, const void *user)
 {
     struct table_node *n, *taken = NULL;

@@ -29,14 +29,12 @@ struct block_free {
 bool block_free_begin(CUdeviceptr at, struct block_free *f);
 /* The free is buffered in that stream. */
 void block_free_buffered(struct block_free *f, struct shim_stream *s);
-/* The driver has made the free at once, or one that was buffered is due. False: it is void, and the
- * driver must not make it. */
+/* The driver has made the free, or will. False: it is void, and the driver must not make it. */
 bool block_free_end(struct block_free f);
 /* The address of a block of that pool and size whose free is buffered in the stream; 0: none. */
 CUdeviceptr block_take(struct shim_stream *s, size_t bytes, CUmemoryPool pool);
 
-/* The current pool has changed, or the meaning of a pool's handle: blocks from before are not taken
- * up any more. */
+/* What a pool's handle means has changed: blocks from before are not taken up any more. */
 void block_pools_changed(void);
 /* This block is not taken up either: it is known by more than its address. */
 void block_known_elsewhere(CUdeviceptr at);

@@ -20,8 +20,7 @@ bool capture_ask(const struct shim_stream *s, CUstream handle)
            status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* capture_enter and capture_begin_lock both count themselves before they look, so one sees the
- * other. */
+/* This and capture_begin_lock both count themselves before they look, so one sees the other. */
 bool capture_enter(struct shim_stream *s)
 {
     atomic_fetch_add(&s->inside, 1);

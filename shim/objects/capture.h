@@ -31,8 +31,7 @@ void capture_leave(struct shim_stream *s);
  * because the driver may let a marker wait for room in the legacy stream. */
 void capture_begin_lock(struct shim_stream *s);
 void capture_begin_unlock(struct shim_stream *s);
-/* cuStreamQuery, unless it would disturb a capture. Then `captures` is true, the driver is not
- * asked, and the answer is CUDA_SUCCESS. */
+/* cuStreamQuery, or if that would disturb a capture CUDA_SUCCESS, with `captures` set to true. */
 CUresult capture_query(struct shim_stream *s, bool *captures);
 
 /* While a call waits in the shim, another thread may begin a capture that forbids it. The call came

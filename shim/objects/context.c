@@ -260,9 +260,8 @@ static void collect(struct table_node *node, void *user)
     }
 }
 
-/* The contexts with this base, unless it is NULL, but not the base itself. The table's lock is not
- * held while visiting, because a visit may wait for the end of a hold. Contexts made meanwhile need
- * not be visited. */
+/* All contexts, or if `base` is not NULL its green ones. The table's lock is not held, because a
+ * visit may wait for the end of a hold. Contexts made meanwhile need not be visited. */
 static void visit_all(CUcontext base, void (*visit)(struct shim_context *, void *), void *user)
 {
     uint32_t room = atomic_load_explicit(&context_count, memory_order_relaxed);

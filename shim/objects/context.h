@@ -54,8 +54,7 @@ void context_put(struct shim_context *ctx);
 bool context_error_note(struct shim_context *ctx, int err);
 /* By what the shim knows, every later call in the context fails. */
 bool context_unusable(const struct shim_context *ctx);
-/* The error that a call in `ctx` returns instead of being made. An error that does not last is
- * forgotten by that. */
+/* The error that a call in `ctx` returns instead of being made. Forgets one that does not last. */
 CUresult context_error_take(struct shim_context *ctx);
 static inline CUresult context_error(struct shim_context *ctx)
 {
@@ -99,11 +98,9 @@ void context_unpark(struct shim_context *ctx);
 bool context_poll_begin(struct shim_context *ctx);
 void context_poll_end(struct shim_context *ctx);
 
-/* A context is about to end: submits what is buffered, and waits until it is complete. Fits
- * context_each as well. */
+/* A context is about to end: submits what is buffered, and waits for that. For context_each. */
 void context_finish(struct shim_context *ctx, void *unused);
-/* Forgets a context that was finished: its dispatcher, streams, words. `alive`: the driver still
- * has it. */
+/* Forgets a context that was finished. `alive`: the driver still has it. */
 void context_close(struct shim_context *ctx, bool alive);
 
 /* Makes `ctx` current for driver calls of the shim's own, even if the thread captures. */

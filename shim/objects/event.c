@@ -128,12 +128,12 @@ struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits)
 void event_share(CUevent handle)
 {
     struct shim_event *ev = event_adopt(handle);
-    struct vhq_fence *fence = ev ? event_fence_get(ev, false) : NULL;
-    if (ev) {
-        ev->interprocess = true;
-        atomic_store(&ev->recorded, true); /* by another process, perhaps */
-    }
-    if (fence) /* another process sees only what was submitted */
+    if (!ev)
+        return;
+    struct vhq_fence *fence = event_fence_get(ev, false);
+    ev->interprocess = true;
+    atomic_store(&ev->recorded, true); /* by another process, perhaps */
+    if (fence)                         /* another process sees only what was submitted */
         vhq_fence_drain(fence, false);
     vhq_fence_put(fence);
 }
@@ -214,9 +214,8 @@ struct shim_context *event_context(const struct shim_event *ev)
     return ctx && ctx->handle == ev->context ? ctx : context_find(ev->context);
 }
 
-/* Takes no lock: a signal handler may ask while its thread has it. No reference to the fence is
- * held, so the fence may serve another record by now. The answer counts only if the event still has
- * the same fence afterwards. */
+/* Takes no lock: a signal handler may ask while its thread has it. Without a reference the fence
+ * may serve another record by now, so the answer counts only if the event still has it afterwards. */
 bool event_buffered(struct shim_event *ev)
 {
     const struct vhq_fence *fence, *now = atomic_load_explicit(&ev->fence, memory_order_acquire);

@@ -29,15 +29,13 @@ struct shim_event {
 /* NULL: the event is not known. */
 struct shim_event *event_find(CUevent handle);
 struct shim_event *event_add(CUevent handle); /* new; NULL: no memory */
-/* Makes a handle of unknown origin known, once the driver has accepted it. Before that nothing is
- * kept of it: it may be no event at all. */
+/* Makes a handle of unknown origin known, once the driver has accepted it as an event. */
 struct shim_event *event_adopt(CUevent handle);
 void event_forget(struct shim_event *ev);
 
 /* Replaces the fence of the latest record, and returns the old one. */
 struct vhq_fence *event_fence_swap(struct shim_event *ev, struct vhq_fence *fence, bool *waited);
-/* A reference to the fence of the latest record; NULL if that was submitted. `waits`: marks it as
- * waited for. */
+/* A reference to the fence of the latest record; NULL: that was submitted. `waits`: for a wait. */
 struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits);
 /* For a record that goes to the driver at once and needs no fence. Without one a wait follows
  * nothing. That is right if the record before was submitted and no wait for it is buffered: another
@@ -45,8 +43,7 @@ struct vhq_fence *event_fence_get(struct shim_event *ev, bool waits);
 bool event_unfence(struct shim_event *ev);
 /* Is the latest record still buffered? */
 bool event_buffered(struct shim_event *ev);
-/* The context in which the latest record was made, or else the event's own; NULL: neither is
- * known. */
+/* The context of the latest record, or else the event's own; NULL: neither is known. */
 struct shim_context *event_context(const struct shim_event *ev);
 /* The event is shared with other processes: its records and waits are never deferred. */
 void event_share(CUevent handle);

@@ -19,11 +19,6 @@ static bool is_busy(uint64_t busy)
     return (busy & 1) && busy != FORGOTTEN;
 }
 
-static bool busy_change(struct shim_stream *s, uint64_t from, uint64_t to)
-{
-    return atomic_compare_exchange_strong(&s->busy, &from, to);
-}
-
 bool schedule_busy(const struct shim_stream *s)
 {
     return is_busy(atomic_load_explicit(&s->busy, memory_order_relaxed));
@@ -47,12 +42,12 @@ static void say_cut(enum trace_kind kind, const struct shim_stream *s, uint64_t 
 
 bool schedule_try_idle(struct shim_stream *s, uint64_t epoch)
 {
-    uint64_t busy = atomic_load(&s->busy);
+    uint64_t busy = atomic_load(&s->busy), idle = busy + 1;
     if (!s->tracked || atomic_load(&s->epoch) != epoch)
         return false;
-    if (!is_busy(busy) || !busy_change(s, busy, busy + 1))
+    if (!is_busy(busy) || !atomic_compare_exchange_strong(&s->busy, &busy, idle))
         return false;
-    if (atomic_load(&s->epoch) != epoch && busy_change(s, busy + 1, busy))
+    if (atomic_load(&s->epoch) != epoch && atomic_compare_exchange_strong(&s->busy, &idle, busy))
         return false; /* a call came in between, so the stream is busy as before */
     atomic_fetch_add_explicit(&progress, 1, memory_order_relaxed);
     client_work_end(s->ctx->gpu->index, s->level);

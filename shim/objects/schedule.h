@@ -31,8 +31,7 @@ bool schedule_busy(const struct shim_stream *s);
 static inline uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
 {
     uint64_t step = kernel ? EPOCH_CALL + EPOCH_KERNEL : EPOCH_CALL;
-    /* seq_cst with schedule_try_idle: either we see that the stream is idle, or it sees our
-     * epoch. */
+    /* seq_cst with schedule_try_idle: either we see the stream idle, or it sees our epoch. */
     uint64_t epoch = atomic_fetch_add(&s->epoch, step);
     if (s->tracked && unlikely(busy_is_idle(atomic_load(&s->busy))))
         schedule_activate(s);

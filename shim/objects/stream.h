@@ -52,8 +52,7 @@ void stream_leave(struct shim_stream *s);
  * Nothing more is submitted to it. Waits while a thread asks the driver about it. `marks`: the
  * calling thread may put a marker into it. */
 void stream_end(struct shim_stream *s, bool marks);
-/* Destroys streams whose deferred destroy is due, and frees those that have nothing in flight any
- * more. */
+/* Destroys streams whose deferred destroy is due, and frees those with nothing in flight. */
 void stream_reap(struct shim_context *ctx);
 
 /*

@@ -170,8 +170,7 @@ int groups_stop(const uint8_t uuid[16], enum groups_way way)
     for (struct object *o = NULL; !ended && (o = group_next(o, uuid));) {
         if (!atomic_load(&o->scheduled) || o->stopped)
             continue;
-        /* Counted as stopped before it is: from then on calls that change groups come to
-         * groups_yield first. */
+        /* Counted before it is stopped: from then on calls that change groups yield first. */
         atomic_fetch_add(&objects_stopped, 1);
         rc = -EBUSY;
         if (!atomic_load(&objects_changing))

@@ -30,8 +30,7 @@ extern const char *const groups_way_names[GROUPS_WAYS];
 const char *groups_version(void);
 /* Why no group can be stopped; NULL: no reason is known. */
 const char *groups_objection(void);
-/* Number of groups on the device that are on the run list. Asks the manager for each device's
- * identity once. */
+/* Number of groups on the device's run list. Asks the manager for each device's identity once. */
 uint32_t groups_count(const uint8_t uuid[16]);
 
 /* Stops all groups that are on the run list of the device. Returns 0; -ENOENT: there are none;

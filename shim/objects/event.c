@@ -215,7 +215,7 @@ struct shim_context *event_context(const struct shim_event *ev)
 }
 
 /* Takes no lock: a signal handler may ask while its thread has it. Without a reference the fence
- * may serve another record by now, so the answer counts only if the event still has it afterwards. */
+ * may serve another record by now: the answer counts only if the event still has it afterwards. */
 bool event_buffered(struct shim_event *ev)
 {
     const struct vhq_fence *fence, *now = atomic_load_explicit(&ev->fence, memory_order_acquire);

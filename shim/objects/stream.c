@@ -62,7 +62,6 @@ static void stream_reset(struct shim_stream *s, struct shim_context *ctx, CUstre
     s->per_thread = handle == CU_STREAM_PER_THREAD;
     s->undeferred = s->per_thread || (handle == CU_STREAM_LEGACY && ctx->base != ctx->handle);
     s->freed = NULL;
-    s->ringless = false;
     s->tracked = false;
     s->asked = 0;
     s->sent_at_tick = 0;

@@ -98,7 +98,7 @@ void context_unpark(struct shim_context *ctx);
 bool context_poll_begin(struct shim_context *ctx);
 void context_poll_end(struct shim_context *ctx);
 
-/* A context is about to end: submits what is buffered, and waits for that. For context_each. */
+/* Submits what a context that is about to end has buffered, and waits until it is complete. */
 void context_finish(struct shim_context *ctx, void *unused);
 /* Forgets a context that was finished. `alive`: the driver still has it. */
 void context_close(struct shim_context *ctx, bool alive);

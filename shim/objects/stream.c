@@ -279,10 +279,7 @@ static __attribute__((noinline)) struct shim_stream *thread_stream_get(struct sh
 
 bool stream_is_own(const struct shim_stream *s)
 {
-    for (int i = 0; i < SLOTS; i++)
-        if (slots[i].stream == s)
-            return true;
-    return false;
+    return thread_stream_find(s->ctx) == s;
 }
 
 /* ---- finding them ------------------------------------------------------------------------- */

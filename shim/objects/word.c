@@ -26,13 +26,15 @@ static _Atomic uint32_t *word_at(struct word_page *page, unsigned i)
     return (_Atomic uint32_t *)(void *)(page->host + i * WORD_BYTES);
 }
 
-static void words_reclaim(struct word_page *page)
+/* False: the page has no free word. */
+static bool words_reclaim(struct word_page *page)
 {
     for (unsigned i = 0; page->leaving && i < WORDS; i++)
         if ((page->leaving >> i & 1) && atomic_load(word_at(page, i)) == page->last[i]) {
             page->leaving &= ~(UINT64_C(1) << i);
             page->used &= ~(UINT64_C(1) << i);
         }
+    return page->used != UINT64_MAX;
 }
 
 static struct word_page *words_new(struct shim_context *ctx)
@@ -62,12 +64,8 @@ _Atomic uint32_t *word_get(struct shim_context *ctx, CUdeviceptr *device)
     pthread_mutex_lock(&ctx->lock);
     _Atomic uint32_t *word = NULL;
     struct word_page *page = ctx->words;
-    for (; page; page = page->next) {
-        if (page->used == UINT64_MAX)
-            words_reclaim(page);
-        if (page->used != UINT64_MAX)
-            break;
-    }
+    while (page && page->used == UINT64_MAX && !words_reclaim(page))
+        page = page->next;
     if (!page) {
         pthread_mutex_unlock(&ctx->lock);
         page = words_new(ctx);

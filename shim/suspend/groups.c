@@ -29,18 +29,18 @@ static int control(const struct object *o, uint32_t command, void *params, uint3
                                 .command = command,
                                 .params = (uintptr_t)params,
                                 .bytes = bytes};
-    int rc = -1;
 
     /* The driver may have closed its descriptor, and another file may have its number now. */
     struct stat file;
     if (fstat(o->fd, &file) != 0 || file.st_dev != o->dev || file.st_ino != o->ino)
         return -EBADF;
-    for (int i = 0; i < RETRIES && rc != 0; i++) {
-        rc = objects_ioctl(o->fd, NVRM_REQUEST(NVRM_CONTROL, sizeof(call)), &call);
-        if (rc != 0 && errno != EINTR && errno != EAGAIN)
+    for (int i = 0; i < RETRIES; i++) {
+        if (objects_ioctl(o->fd, NVRM_REQUEST(NVRM_CONTROL, sizeof(call)), &call) == 0)
+            return (int)call.status;
+        if (errno != EINTR && errno != EAGAIN)
             return -errno;
     }
-    return rc == 0 ? (int)call.status : -EINTR;
+    return -EINTR;
 }
 
 static int schedule(const struct object *o, bool on)

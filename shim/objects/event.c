@@ -132,8 +132,9 @@ void event_share(CUevent handle)
         return;
     struct vhq_fence *fence = event_fence_get(ev, false);
     ev->interprocess = true;
-    atomic_store(&ev->recorded, true); /* by another process, perhaps */
-    if (fence)                         /* another process sees only what was submitted */
+    /* Another process may have recorded it, and sees only what was submitted. */
+    atomic_store(&ev->recorded, true);
+    if (fence)
         vhq_fence_drain(fence, false);
     vhq_fence_put(fence);
 }

@@ -5,7 +5,7 @@
 
 #include "shim/graph/graph_copy.h"
 #include "shim/graph/other_devices.h"
-#include "shim/handles/pool.h"
+#include "shim/handles/table.h"
 
 TABLE(execs);
 POOL(exec_pool, struct exec, free_next);

@@ -4,6 +4,7 @@
 #include "shim/handles/table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/mutant.h"
 
@@ -168,4 +169,30 @@ void table_each(struct table *t, const void *key, table_visit visit, void *user)
                 visit(n, user);
     }
     pthread_mutex_unlock(&t->lock);
+}
+
+/* ---- memory of the nodes --------------------------------------------------------------------- */
+
+#define POOL_ALIGN 64
+
+void *pool_get(struct pool *p)
+{
+    pthread_mutex_lock(&p->lock);
+    void *object = p->free;
+    if (object)
+        p->free = *(void **)((char *)object + p->link);
+    pthread_mutex_unlock(&p->lock);
+    if (object)
+        return object;
+    size_t bytes = (p->size + POOL_ALIGN - 1) & ~(size_t)(POOL_ALIGN - 1);
+    object = aligned_alloc(POOL_ALIGN, bytes);
+    return object ? memset(object, 0, bytes) : NULL;
+}
+
+void pool_put(struct pool *p, void *object)
+{
+    pthread_mutex_lock(&p->lock);
+    *(void **)((char *)object + p->link) = p->free;
+    p->free = object;
+    pthread_mutex_unlock(&p->lock);
 }

@@ -2,7 +2,7 @@
  * table.h - handles of the driver to the shim's own structs.
  *
  * An intrusive chained hash that is read without a lock: a real-time thread finds a stream while a
- * best-effort thread inserts another. Nodes are in type-stable memory (pool.h): a node may be
+ * best-effort thread inserts another. Nodes are in type-stable memory, a POOL: a node may be
  * recycled during a walk over it, which leads that walk astray but never out of valid memory.
  * `moves` counts removals and growths, so a walk that found nothing knows whether to look again.
  *
@@ -65,5 +65,23 @@ struct table_node *table_take(struct table *t, const void *key, table_match is, 
 /* Calls `visit` for the nodes of `key` (NULL: of all keys), under the writers' lock. */
 typedef void (*table_visit)(struct table_node *node, void *user);
 void table_each(struct table *t, const void *key, table_visit visit, void *user);
+
+/* Type-stable memory: objects are recycled, never given back to malloc. The price is memory for the
+ * peak number of objects; creating and destroying does not add to it. */
+struct pool {
+    pthread_mutex_t lock;
+    size_t size; /* of one object; at least that of a pointer */
+    size_t link; /* offset of the free-list link; stale readers must not read there */
+    void *free;
+};
+
+#define POOL(name, type, link_field)                                                               \
+    static struct pool name = {.lock = PTHREAD_MUTEX_INITIALIZER,                                  \
+                               .size = sizeof(type),                                               \
+                               .link = offsetof(type, link_field)}
+
+/* A recycled object, with its old content, or a new one, which is all 0. NULL: no memory. */
+void *pool_get(struct pool *p);
+void pool_put(struct pool *p, void *object);
 
 #endif

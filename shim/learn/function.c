@@ -5,7 +5,6 @@
 
 #include "common/list.h"
 #include "shim/objects/context.h"
-#include "shim/handles/pool.h"
 #include "common/trace.h"
 
 TABLE(functions);

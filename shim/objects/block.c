@@ -5,8 +5,6 @@
 
 #include <utlist.h>
 
-#include "shim/handles/pool.h"
-
 enum { LOOK = 64 }; /* an allocation looks at so many of its stream's newest buffered frees */
 
 struct block {

@@ -10,7 +10,6 @@
 #include "shim/lookup/quiet.h"
 #include "common/clock.h"
 #include "shim/lookup/unknown.h"
-#include "shim/handles/pool.h"
 
 TABLE(contexts);
 POOL(context_pool, struct shim_context, free_next);

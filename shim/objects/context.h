@@ -2,7 +2,7 @@
  * context.h - a CUDA context as the shim sees it: its vHQs, its streams, its error.
  *
  * The struct is made at the first stream-ordered call in the context, by the thread that makes the
- * call. Structs are type-stable (pool.h), so a stale pointer never leads out of valid memory.
+ * call. Structs are type-stable (table.h), so a stale pointer never leads out of valid memory.
  * `generation` tells two contexts apart that had the same handle.
  */
 #ifndef CUTIN_SHIM_OBJECTS_CONTEXT_H

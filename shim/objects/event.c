@@ -6,8 +6,6 @@
  */
 #include "shim/objects/event.h"
 
-#include "shim/handles/pool.h"
-
 TABLE(events);
 POOL(event_pool, struct shim_event, free_next);
 _Atomic bool event_nodes_seen;

@@ -9,7 +9,6 @@
 #include "common/clock.h"
 #include "scheduler/client/client.h"
 #include "shim/objects/level.h"
-#include "shim/handles/pool.h"
 #include "shim/objects/thread.h"
 #include "shim/objects/word.h"
 #include "shim/objects/schedule.h"

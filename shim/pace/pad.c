@@ -14,7 +14,7 @@
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
 #include "shim/learn/function.h"
-#include "shim/handles/pool.h"
+#include "shim/handles/table.h"
 #include "shim/pace/pad_guard.h"
 #include "shim/objects/schedule.h"
 #include "common/clock.h"

@@ -6,7 +6,7 @@
 #include "shim/lookup/each.h"
 #include "shim/path/call.h"
 #include "shim/path/external_wait.h"
-#include "shim/handles/pool.h"
+#include "shim/handles/table.h"
 
 struct trampoline {
     CUhostFn function;

@@ -62,9 +62,8 @@ struct shim_context *context_find(CUcontext handle)
 
 struct shim_context *context_current_known(void)
 {
-    if (!atomic_load_explicit(&context_count, memory_order_relaxed))
-        return NULL;
-    return context_find(context_current_handle());
+    bool any = atomic_load_explicit(&context_count, memory_order_relaxed) != 0;
+    return any ? context_find(context_current_handle()) : NULL;
 }
 
 /* ---- making one --------------------------------------------------------------------------- */
@@ -370,7 +369,6 @@ void context_poll_end(struct shim_context *ctx)
 
 void context_finish(struct shim_context *ctx, void *unused)
 {
-    (void)unused;
     if (!ctx->set)
         return;
     context_get(ctx);

@@ -220,12 +220,9 @@ static bool slot_empty(const struct slot *slot)
 static void slot_end(struct slot *slot)
 {
     struct shim_stream *s = slot->stream;
-    bool empty = slot_empty(slot);
-    slot->stream = NULL;
-    if (empty)
-        return;
     /* Another thread may be about to destroy the context with the stream. */
-    struct shim_context *ctx = context_find_get(s->ctx->handle);
+    struct shim_context *ctx = slot_empty(slot) ? NULL : context_find_get(s->ctx->handle);
+    slot->stream = NULL;
     if (!ctx)
         return;
     if (ctx->generation == slot->context) {

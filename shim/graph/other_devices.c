@@ -80,8 +80,7 @@ static struct shim_stream *shadow_of(const struct reached *at, uint32_t level)
         struct context_scope scope = context_push(ctx);
         CUresult r = REAL(cuStreamCreate)(&handle, CU_STREAM_NON_BLOCKING);
         context_pop(scope);
-        ctx->shadow[level] =
-            r == CUDA_SUCCESS ? stream_add_at(ctx, handle, CU_STREAM_NON_BLOCKING, 0, level) : NULL;
+        ctx->shadow[level] = r == CUDA_SUCCESS ? stream_add_at(ctx, handle, level) : NULL;
     }
     pthread_mutex_unlock(&making);
     return ctx->shadow[level];

@@ -68,18 +68,22 @@ struct shim_context *context_current_known(void)
 
 /* ---- making one --------------------------------------------------------------------------- */
 
-/* Returns 0, or the error of the first module that could not begin. */
-static int tell(enum context_moment moment, struct shim_context *ctx, bool alive)
+int moment_tell(enum moment moment, struct shim_context *ctx, bool alive, struct shim_stream *s)
 {
     /* The linker's names for where the section begins and ends. */
-    extern const struct context_note *const __start_context_note[], *const __stop_context_note[];
+    extern const struct moment_note *const __start_moment_note[], *const __stop_moment_note[];
     int rc = 0;
-    for (const struct context_note *const *n = __start_context_note;
-         n < __stop_context_note && rc == 0; n++)
-        if ((*n)->moment == moment && (*n)->begin)
+    for (const struct moment_note *const *n = __start_moment_note;
+         n < __stop_moment_note && rc == 0; n++) {
+        if ((*n)->moment != moment)
+            continue;
+        if ((*n)->begin)
             rc = (*n)->begin(ctx);
-        else if ((*n)->moment == moment)
+        else if ((*n)->end)
             (*n)->end(ctx, alive);
+        else
+            (*n)->stream(s);
+    }
     return rc;
 }
 
@@ -110,7 +114,8 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
     if (REAL(cuCtxGetStreamPriorityRange)(&ctx->priority_least, &ctx->priority_greatest) !=
         CUDA_SUCCESS)
         ctx->priority_least = ctx->priority_greatest = 0;
-    if (tell(CONTEXT_EMPTY, ctx, true) == 0 && tell(CONTEXT_QUEUED, ctx, true) == 0)
+    if (moment_tell(CONTEXT_EMPTY, ctx, true, NULL) == 0 &&
+        moment_tell(CONTEXT_QUEUED, ctx, true, NULL) == 0)
         return ctx;
     log_line(LOG_ERROR, "scheduling off for a context: no memory or no thread");
     if (ctx->set)
@@ -133,7 +138,7 @@ static struct shim_context *context_make(CUcontext handle, CUcontext base)
     struct making own = {.handle = handle};
     struct quiet quiet;
     quiet_begin(&quiet);
-    if (tell(CONTEXT_WANTED, NULL, false) == 0) {
+    if (moment_tell(CONTEXT_WANTED, NULL, false, NULL) == 0) {
         pthread_mutex_lock(&lock);
         while (!(ctx = context_find(handle)) && is_made(handle))
             pthread_cond_wait(&made, &lock);
@@ -236,7 +241,7 @@ void context_device_tell(CUcontext handle)
     if (!handle || likely(atomic_load_explicit(&entered, memory_order_relaxed) == handle))
         return;
     int keep = errno;
-    if (tell(CONTEXT_WANTED, NULL, false) == 0 && gpu_device_current())
+    if (moment_tell(CONTEXT_WANTED, NULL, false, NULL) == 0 && gpu_device_current())
         atomic_store_explicit(&entered, handle, memory_order_relaxed);
     errno = keep;
 }
@@ -395,10 +400,10 @@ void context_close(struct shim_context *ctx, bool alive)
         log_line(LOG_WARN, "a context was destroyed while threads waited in it");
         return; /* nothing is freed: those threads still use it */
     }
-    tell(CONTEXT_ENDING, ctx, alive);
+    moment_tell(CONTEXT_ENDING, ctx, alive, NULL);
     if (ctx->set)
         vhq_set_destroy(ctx->set);
-    tell(CONTEXT_ENDED, ctx, alive);
+    moment_tell(CONTEXT_ENDED, ctx, alive, NULL);
     ctx->set = NULL;
     pool_put(&context_pool, ctx);
 }

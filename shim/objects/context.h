@@ -66,28 +66,37 @@ static inline CUresult context_error(struct shim_context *ctx)
 CUresult context_answer(struct shim_context *ctx, CUresult r);
 
 /*
- * What a module does at a moment of a context's life; CONTEXT_BEGIN and CONTEXT_END in the module's
- * file register it. What belongs to one moment is called in no particular order. `begin` returns 0
- * or -errno: then no context is made. `alive`: the driver still has the context.
+ * What a module does at a moment in the life of a context or a stream. CONTEXT_BEGIN, CONTEXT_END
+ * and STREAM_NOTE in the module's file register it. What belongs to one moment is called in no
+ * particular order. `begin` returns 0 or -errno: then no context is made. `alive`: the driver still
+ * has the context.
  */
-enum context_moment {
+enum moment {
     CONTEXT_WANTED, /* there is none yet (`ctx` is NULL); may come again and again */
     CONTEXT_EMPTY,
     CONTEXT_QUEUED, /* it has its vHQs */
     CONTEXT_ENDING, /* its vHQs are about to go */
     CONTEXT_ENDED,  /* they are gone */
+    STREAM_BEGINS,  /* it has its queue, and no other thread knows it yet */
+    STREAM_LEAVES,  /* stream_leave */
+    STREAM_UNLINKED,
+    STREAM_ENDS, /* it has nothing in flight any more; the context's lock is held */
 };
-struct context_note {
-    enum context_moment moment;
+struct moment_note {
+    enum moment moment;
     int (*begin)(struct shim_context *ctx);
     void (*end)(struct shim_context *ctx, bool alive);
+    void (*stream)(struct shim_stream *s);
 };
-#define CONTEXT_NOTE(moment, member, function)                                                     \
-    static const struct context_note function##_note = {moment, .member = function};               \
-    static const struct context_note *const function##_entry                                       \
-        __attribute__((section("context_note"), used)) = &function##_note;
-#define CONTEXT_BEGIN(moment, function) CONTEXT_NOTE(moment, begin, function)
-#define CONTEXT_END(moment, function)   CONTEXT_NOTE(moment, end, function)
+#define MOMENT_NOTE(moment, member, function)                                                      \
+    static const struct moment_note function##_note = {moment, .member = function};                \
+    static const struct moment_note *const function##_entry                                        \
+        __attribute__((section("moment_note"), used)) = &function##_note;
+#define CONTEXT_BEGIN(moment, function) MOMENT_NOTE(moment, begin, function)
+#define CONTEXT_END(moment, function)   MOMENT_NOTE(moment, end, function)
+#define STREAM_NOTE(moment, function)   MOMENT_NOTE(moment, stream, function)
+/* Calls what is registered. Returns 0, or the first error of a `begin`. */
+int moment_tell(enum moment moment, struct shim_context *ctx, bool alive, struct shim_stream *s);
 
 /* Around a driver call that may end the context. Until the driver has answered, the thread that
  * ticks does not ask about the context, and no thread looks at its completion words. context_park

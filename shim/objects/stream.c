@@ -19,15 +19,6 @@ POOL(stream_pool, struct shim_stream, free_next);
 _Atomic uint32_t stream_generation = 1, levels_seen;
 _Thread_local struct stream_last stream_last __attribute__((tls_model("initial-exec")));
 
-static void tell(enum stream_moment moment, struct shim_stream *s)
-{
-    /* The linker's names for where the section begins and ends. */
-    extern const struct stream_note *const __start_stream_note[], *const __stop_stream_note[];
-    for (const struct stream_note *const *n = __start_stream_note; n < __stop_stream_note; n++)
-        if ((*n)->moment == moment)
-            (*n)->note(s);
-}
-
 /* ---- making them known -------------------------------------------------------------------- */
 
 static void stream_give_queue(struct shim_stream *s, int priority)
@@ -92,7 +83,7 @@ static void stream_unlink(struct shim_stream *s)
     if (s->kind == VHQ_BLOCKING && !schedule_all_complete(s) && !forgotten)
         atomic_fetch_add(&s->ctx->gone, 1);
     atomic_store(&s->state, STREAM_GONE);
-    tell(STREAM_UNLINKED, s);
+    moment_tell(STREAM_UNLINKED, s->ctx, true, s);
     if (schedule_detach(s))
         client_work_end(s->ctx->gpu->index, s->level);
     capture_over(s);
@@ -118,7 +109,7 @@ static struct shim_stream *stream_new(struct shim_context *ctx, CUstream handle,
         stream_give_queue(s, priority);
     s->direct = !s->q;
     atomic_fetch_or(&levels_seen, 1u << s->level);
-    tell(STREAM_BEGINS, s);
+    moment_tell(STREAM_BEGINS, s->ctx, true, s);
     client_note_stream(s->level, true);
     pthread_mutex_lock(&ctx->lock);
     if (ctx->waits) /* counts as work until the driver says that it is complete */
@@ -145,10 +136,9 @@ static struct shim_stream *stream_new_plain(struct shim_context *ctx, CUstream h
     return stream_new(ctx, handle, flags, priority, level);
 }
 
-struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
-                                  int priority, uint32_t level)
+struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uint32_t level)
 {
-    struct shim_stream *s = stream_new(ctx, handle, flags, priority, level);
+    struct shim_stream *s = stream_new(ctx, handle, CU_STREAM_NON_BLOCKING, 0, level);
     struct shim_stream *stale = s ? stream_known(handle) : NULL;
     if (stale) /* its end was not seen: the handle now means this stream */
         stream_unlink(stale);
@@ -311,7 +301,7 @@ struct shim_stream *stream_find(CUstream handle, uint32_t now)
 
 void stream_leave(struct shim_stream *s)
 {
-    tell(STREAM_LEAVES, s);
+    moment_tell(STREAM_LEAVES, s->ctx, true, s);
     stream_unlink(s);
 }
 
@@ -336,7 +326,7 @@ static void stream_free(struct shim_stream *s)
     if (q)
         vhq_destroy(q);
     pthread_mutex_lock(&ctx->lock);
-    tell(STREAM_ENDS, s);
+    moment_tell(STREAM_ENDS, s->ctx, true, s);
     DL_DELETE(ctx->streams, s);
     pthread_mutex_unlock(&ctx->lock);
     if (s->word)

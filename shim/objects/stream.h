@@ -38,9 +38,8 @@ struct shim_stream *stream_known(CUstream handle);
 
 /* A stream was created (in the current context, or by a green context). */
 void stream_created(CUstream handle);
-/* Makes the stream of a handle known, at a given level. */
-struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, unsigned flags,
-                                  int priority, uint32_t level);
+/* Makes a non-blocking stream of CUDA priority 0 known, at a given level. */
+struct shim_stream *stream_add_at(struct shim_context *ctx, CUstream handle, uint32_t level);
 /* Each thread that uses CU_STREAM_PER_THREAD has a stream of its own per context, freed when the
  * thread ends. It is never buffered: in the dispatcher's thread the handle would mean another
  * stream. True: `s` is the calling thread's own. */
@@ -54,20 +53,5 @@ void stream_leave(struct shim_stream *s);
 void stream_end(struct shim_stream *s, bool marks);
 /* Destroys streams whose deferred destroy is due, and frees those with nothing in flight. */
 void stream_reap(struct shim_context *ctx);
-
-/*
- * What a module does when a stream begins (BEGINS: it has its queue, and no other thread knows it
- * yet), leaves (LEAVES: stream_leave), is unlinked (UNLINKED), or has nothing in flight any more
- * (ENDS: with the context's lock held). STREAM_NOTE in the module's file registers it; those of one
- * moment are called in no particular order.
- */
-struct stream_note {
-    enum stream_moment { STREAM_BEGINS, STREAM_LEAVES, STREAM_UNLINKED, STREAM_ENDS } moment;
-    void (*note)(struct shim_stream *s);
-};
-#define STREAM_NOTE(moment, function)                                                              \
-    static const struct stream_note function##_note = {moment, function};                          \
-    static const struct stream_note *const function##_entry                                        \
-        __attribute__((section("stream_note"), used)) = &function##_note;
 
 #endif

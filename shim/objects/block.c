@@ -141,8 +141,7 @@ void block_free_buffered(struct block_free *f, struct shim_stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* The size must be exactly the requested one: then the driver's answers about the address are those
- * for a new block. */
+/* Of exactly that size: then the driver's answers about the address are those for a new block. */
 CUdeviceptr block_take(struct shim_stream *s, size_t bytes, CUmemoryPool pool)
 {
     CUdeviceptr at = 0;

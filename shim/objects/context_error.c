@@ -9,8 +9,7 @@
  */
 #include "shim/objects/context.h"
 
-/* The errors that, by cuda.h, make the context or the process unusable. Some are numbers because
- * the oldest headers lack them. */
+/* By cuda.h these make the context or the process unusable. Old headers lack those with numbers. */
 static const int fatal[] = {
     CUDA_ERROR_ECC_UNCORRECTABLE,
     220, /* CUDA_ERROR_NVLINK_UNCORRECTABLE */

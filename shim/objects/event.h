@@ -68,8 +68,7 @@ bool event_same(const struct shim_event *ev, const struct event_seen *seen);
 /* The event was recorded in the driver by something other than a record into a stream. */
 void event_clear_captured(CUevent handle);
 
-/* Some graph of this process has or had nodes that record an event or wait for one. Reading it
- * costs one relaxed load. */
+/* Some graph of this process has or had nodes that record an event or wait for one. */
 extern _Atomic bool event_nodes_seen;
 /* Such a node is being made. From now on the launch of any graph goes after everything buffered
  * before it, and before anything later, because no fence stands for the records that it makes. */

@@ -96,8 +96,7 @@ static bool range_holds(const struct range *r, uintptr_t at, size_t bytes)
     return at >= r->start && at - r->start < r->size && bytes <= r->size - (at - r->start);
 }
 
-/* Devices get access to a host pool one by one. If this device has none, the driver must judge the
- * copy. */
+/* Devices get access to a host pool one by one. Without it the driver must judge the copy. */
 static bool host_pool_open(CUmemoryPool pool)
 {
     CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};

@@ -29,8 +29,7 @@ struct shim_context {
     _Atomic int error; /* what every later call returns; negative: only the next one does */
     _Atomic bool reap; /* some stream waits for stream_reap */
     /* Calls through thunks, which may have put work into any stream; blocking streams that ended
-     * with work in the driver, which the legacy stream follows; how many of both are known
-     * complete. */
+     * with work, which the legacy stream follows; how many of either are known complete. */
     _Atomic uint32_t foreign, foreign_complete, gone, gone_complete;
     _Atomic uint32_t attached; /* times that cuCtxAttach has attached it */
     _Atomic uint32_t users;    /* threads that wait in `set` */

@@ -26,8 +26,7 @@ static inline void schedule_begin(struct shim_stream *s)
         schedule_activate(s);
 }
 bool schedule_busy(const struct shim_stream *s);
-/* The call that began at the epoch `before` was made. Returns its own epoch, or 0 if other calls
- * overlapped with it. */
+/* The call that began at epoch `before` was made. Returns its epoch; 0: other calls overlapped. */
 static inline uint64_t schedule_end(struct shim_stream *s, uint64_t before, bool kernel)
 {
     uint64_t step = kernel ? EPOCH_CALL + EPOCH_KERNEL : EPOCH_CALL;

@@ -213,8 +213,7 @@ enum {
     BUSY_NS = 200000000,   /* by then the GPU has not come to this process */
 };
 
-/* Measures by an event how long the GPU takes: an event is queried, not read from memory. 0: not
- * known. */
+/* How long the GPU takes, by an event: that is queried, not read from memory. 0: not known. */
 static uint64_t event_round(CUstream stream, CUevent event)
 {
     uint64_t began_ns = clock_ns(), ns = 0;

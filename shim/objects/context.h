@@ -35,7 +35,7 @@ struct shim_context *context_of_device(CUdevice device);
 bool context_same_base(CUcontext handle, const struct shim_context *ctx);
 /* The driver's current context, NULL if none. */
 CUcontext context_current_handle(void);
-/* Number of known contexts (0: nothing can be buffered), and of those with queues (real time: 0). */
+/* Number of known contexts (0: nothing can be buffered); of those with queues (real time: 0). */
 extern _Atomic uint32_t context_count, context_queued;
 /* Calls `visit` for each known context, and keeps that context alive meanwhile. */
 void context_each(void (*visit)(struct shim_context *ctx, void *user), void *user);

@@ -41,35 +41,29 @@ static const struct row {
     [ARRIVALS_CLOSED] = {"closed"},
 };
 
-static int parse_parameter(struct arrivals *a, const struct row *r, const char *text, char *why,
-                           size_t why_bytes)
-{
-    char *end;
-
-    if (a->kind == ARRIVALS_TRACE) {
-        a->path = text;
-        return 0;
-    }
-    a->parameter = strtod(text, &end);
-    if (end != text && !*end && a->parameter >= r->least && a->parameter <= r->most)
-        return 0;
-    snprintf(why, why_bytes, "%s:%s is not %s: and a number from %g to %g", r->name, text, r->name,
-             r->least, r->most);
-    return -EINVAL;
-}
-
 int arrivals_parse(struct arrivals *a, const char *text, char *why, size_t why_bytes)
 {
     size_t length = strcspn(text, ":");
+    const char *parameter = text[length] ? text + length + 1 : NULL;
+    char *end;
 
     for (int kind = 0; kind < ARRIVALS_KINDS; kind++) {
         const struct row *r = &rows[kind];
         if (strlen(r->name) != length || strncmp(text, r->name, length) != 0)
             continue;
-        if (text[length] ? !r->has || !text[length + 1] : r->needs)
+        if (parameter ? !r->has || !*parameter : r->needs)
             break;
         *a = (struct arrivals){.kind = (enum arrivals_kind)kind, .parameter = r->usual};
-        return text[length] ? parse_parameter(a, r, text + length + 1, why, why_bytes) : 0;
+        if (kind == ARRIVALS_TRACE)
+            a->path = parameter;
+        if (!parameter || a->path)
+            return 0;
+        a->parameter = strtod(parameter, &end);
+        if (end != parameter && !*end && a->parameter >= r->least && a->parameter <= r->most)
+            return 0;
+        snprintf(why, why_bytes, "%s is not %s: and a number from %g to %g", text, r->name,
+                 r->least, r->most);
+        return -EINVAL;
     }
     snprintf(why, why_bytes,
              "%s is not poisson, uniform, uniform:SPREAD, gamma:SHAPE, trace:FILE or closed", text);

@@ -16,12 +16,15 @@ int figures_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of `n` samples, from 1 on. A rounding error may put the product just above a whole rank. */
+static size_t rank_of(double percent, size_t n)
+{
+    return (size_t)fmax(ceil((double)n * percent / 100 - 1e-9), 1);
+}
+
 double figures_percentile_us(const uint64_t *sorted_ns, size_t n, double percent)
 {
-    /* A rounding error may put the product just above a whole rank. */
-    size_t rank = (size_t)ceil((double)n * percent / 100.0 - 1e-9);
-
-    return (double)sorted_ns[rank < 1 ? 0 : rank - 1] / 1000.0;
+    return (double)sorted_ns[rank_of(percent, n) - 1] / 1000;
 }
 
 void figures_make(struct figures *f, uint64_t *ns, size_t n)
@@ -63,8 +66,9 @@ static uint64_t bucket_ns(int bucket)
     return ns;
 }
 
-static size_t count_between(const struct histogram_column *c, uint64_t from_ns, uint64_t to_ns)
+static size_t count_in(const struct histogram_column *c, int bucket)
 {
+    uint64_t from_ns = bucket_ns(bucket), to_ns = bucket_ns(bucket + 1);
     size_t count = 0;
 
     for (size_t i = 0; i < c->n; i++)
@@ -78,7 +82,7 @@ void histogram_print(FILE *out, const struct histogram_column *columns, size_t n
 
     for (int b = 0; b < MOST_BUCKETS; b++)
         for (size_t i = 0; i < n; i++)
-            if (count_between(&columns[i], bucket_ns(b), bucket_ns(b + 1)) > 0) {
+            if (count_in(&columns[i], b) > 0) {
                 first = first < b ? first : b;
                 last = b;
             }
@@ -89,8 +93,7 @@ void histogram_print(FILE *out, const struct histogram_column *columns, size_t n
     for (int b = first; b <= last; b++) {
         fprintf(out, "%7g - %7g", (double)bucket_ns(b) / 1000, (double)bucket_ns(b + 1) / 1000);
         for (size_t i = 0; i < n; i++) {
-            size_t count = count_between(&columns[i], bucket_ns(b), bucket_ns(b + 1)),
-                   of = columns[i].n;
+            size_t count = count_in(&columns[i], b), of = columns[i].n;
             int length = of ? (int)((count * BAR + of - 1) / of) : 0; /* so that one sample shows */
 
             /* Pads no column after the last. */
@@ -108,9 +111,9 @@ struct ranked {
     uint32_t at; /* its place among the samples */
 };
 
-/* Counts how often each rank is in a resample. Returns the resample's size. */
-static uint32_t resample(const struct bootstrap_set *s, const uint32_t *rank, uint64_t *rounds,
-                         uint64_t *inside, uint32_t *times)
+/* Counts how often each sample is in a resample. Returns the resample's size. */
+static uint32_t resample(const struct bootstrap_set *s, uint64_t *rounds, uint64_t *inside,
+                         uint32_t *times)
 {
     uint32_t n = 0;
 
@@ -119,7 +122,7 @@ static uint32_t resample(const struct bootstrap_set *s, const uint32_t *rank, ui
         uint32_t block = random_below(rounds, s->blocks);
         uint32_t from = block ? s->block_end[block - 1] : 0, size = s->block_end[block] - from;
         for (uint32_t k = 0; k < size; k++)
-            times[rank[from + random_below(inside, size)]]++;
+            times[from + random_below(inside, size)]++;
         n += size;
     }
     return n;
@@ -128,36 +131,29 @@ static uint32_t resample(const struct bootstrap_set *s, const uint32_t *rank, ui
 static double percentile_us(const struct ranked *sorted, const uint32_t *times, uint32_t n,
                             double percent)
 {
-    /* A rounding error may put the product just above a whole rank. */
-    double rank = fmax(ceil(n * percent / 100 - 1e-9), 1);
-    uint64_t sum = times[0];
-    uint32_t i = 0;
+    size_t rank = rank_of(percent, n), sum = times[sorted->at];
 
-    while ((double)sum < rank)
-        sum += times[++i];
-    return (double)sorted[i].ns / 1000;
+    while (sum < rank)
+        sum += times[(++sorted)->at];
+    return (double)sorted->ns / 1000;
 }
 
 int bootstrap_percentiles(const struct bootstrap_set *s, const double *percent, size_t percents,
                           uint64_t seed, uint64_t salt, double (*out)[BOOTSTRAP_RESAMPLES])
 {
-    uint32_t *rank = calloc(s->n, sizeof(*rank)), *times = calloc(s->n, sizeof(*times));
-    struct ranked *sorted = rank && times ? malloc(s->n * sizeof(*sorted)) : NULL;
+    uint32_t *times = calloc(s->n, sizeof(*times));
+    struct ranked *sorted = times ? malloc(s->n * sizeof(*sorted)) : NULL;
     uint64_t rounds = seed, inside = seed * 1000003 + salt;
 
-    /* The samples in order, with the place of each among the samples. */
     for (uint32_t i = 0; sorted && i < s->n; i++)
         sorted[i] = (struct ranked){s->ns[i], i};
     if (sorted)
         qsort(sorted, s->n, sizeof(*sorted), figures_compare);
-    for (uint32_t i = 0; sorted && i < s->n; i++)
-        rank[sorted[i].at] = i;
     for (uint32_t i = 0; sorted && i < bootstrap_resamples(s->n); i++) {
-        uint32_t n = resample(s, rank, &rounds, &inside, times);
+        uint32_t n = resample(s, &rounds, &inside, times);
         for (size_t k = 0; k < percents; k++)
             out[k][i] = n ? percentile_us(sorted, times, n, percent[k]) : 0;
     }
-    free(rank);
     free(times);
     free(sorted);
     return sorted ? 0 : -ENOMEM;

@@ -77,20 +77,15 @@ int worker_reply(struct worker *w, struct worker_reply *reply, uint32_t timeout_
                  const volatile sig_atomic_t *cancel)
 {
     struct pollfd pfd = {.fd = w->socket, .events = POLLIN};
-    ssize_t n;
 
-    for (uint32_t waited = 0;; waited += SLICE_MS) {
-        if (poll(&pfd, 1, SLICE_MS) > 0)
-            break;
+    for (uint32_t waited = 0; poll(&pfd, 1, SLICE_MS) <= 0; waited += SLICE_MS) {
         if (cancel && *cancel)
             return -ECANCELED;
         if (waited >= timeout_ms)
             return -ETIMEDOUT;
     }
-    n = recv(w->socket, reply, sizeof(*reply), MSG_DONTWAIT);
-    if (n != sizeof(*reply))
-        return -EPIPE;
-    return reply->error;
+    return recv(w->socket, reply, sizeof(*reply), MSG_DONTWAIT) == sizeof(*reply) ? reply->error
+                                                                                  : -EPIPE;
 }
 
 bool worker_gone(const struct worker *w)

@@ -135,28 +135,27 @@ struct update {
 
 static void update_make(struct gpu *g, uint32_t a, uint32_t b, struct update *u)
 {
-    *u = (struct update){
-        .a = a, .b = b, .n = WORKER_WORDS, .ns = (uint64_t)shared->be_kernel_us * 1000};
-    u->args[0] = &g->words;
-    u->args[1] = &u->a;
-    u->args[2] = &u->b;
-    u->args[3] = &u->n;
-    u->args[4] = &u->ns;
+    *u = (struct update){.a = a,
+                         .b = b,
+                         .n = WORKER_WORDS,
+                         .ns = (uint64_t)shared->be_kernel_us * 1000,
+                         .args = {&g->words, &u->a, &u->b, &u->n, &u->ns}};
 }
 
-static int update_launch(struct gpu *g, struct update *u)
-{
-    TRY(cuLaunchKernel, g->mix_spin, g->full, 1, 1, THREADS, 1, 1, 0, g->stream, u->args, NULL);
-    return 0;
-}
-
-static int launch_update(struct gpu *g)
+static int launch_update(struct gpu *g, uint32_t a, uint32_t b)
 {
     struct update u;
 
-    update_make(g, mix_a(g->updates), mix_b(g->updates), &u);
-    g->updates++;
-    return update_launch(g, &u);
+    update_make(g, a, b, &u);
+    TRY(cuLaunchKernel, g->mix_spin, g->full, 1, 1, THREADS, 1, 1, 0, g->stream, u.args, NULL);
+    return 0;
+}
+
+static int launch_next(struct gpu *g)
+{
+    uint64_t k = g->updates++;
+
+    return launch_update(g, mix_a(k), mix_b(k));
 }
 
 static int launch_graph(struct gpu *g)
@@ -170,18 +169,15 @@ static int launch_graph(struct gpu *g)
  * graph's time is that of its shortest launch. */
 static int graph_warm_up(struct gpu *g)
 {
-    struct update nothing;
+    CUgraphNode last = NULL;
     int rc;
 
-    update_make(g, 1, 0, &nothing);
     for (int i = 0; i < 2 * WARM_UP; i++) {
-        if ((rc = update_launch(g, &nothing)) != 0)
+        if ((rc = launch_update(g, 1, 0)) != 0) /* changes nothing */
             return rc;
         TRY(cuStreamSynchronize, g->stream);
     }
     /* A chain: each kernel follows the one before. */
-    CUgraphNode last = NULL;
-
     TRY(cuGraphCreate, &g->graph, 0);
     for (uint32_t k = 0; k < shared->be_graph; k++) {
         struct update u;
@@ -192,8 +188,7 @@ static int graph_warm_up(struct gpu *g)
         TRY(cuGraphAddKernelNode, &last, g->graph, k ? &after : NULL, k ? 1 : 0, &node);
     }
     TRY(cuGraphInstantiateWithFlags, &g->exec, g->graph, 0);
-    rc = 0;
-    for (int i = 0; i < GRAPHS && rc == 0; i++) {
+    for (int i = 0; i < GRAPHS; i++) {
         uint64_t start_ns = clock_ns(), took_ns;
         if ((rc = launch_graph(g)) != 0)
             return rc;
@@ -202,22 +197,23 @@ static int graph_warm_up(struct gpu *g)
         if (i == 0 || took_ns < shared->graph_ns)
             shared->graph_ns = took_ns;
     }
-    return rc;
+    return 0;
 }
 
 /* Queues enough to keep any GPU busy, and at most about 20 ms of it if kernels are that short. */
 static int launch_batch(struct gpu *g)
 {
-    uint32_t batch = BATCH_US / (shared->be_kernel_us ? shared->be_kernel_us : 1);
+    uint32_t batch = BATCH_US / shared->be_kernel_us;
     int rc = 0;
 
     if (g->exec)
         return launch_graph(g);
-    batch = batch < 1 ? 1 : batch > MOST_BATCH ? MOST_BATCH : batch;
-    if (shared->be_batch)
-        batch = shared->be_batch;
+    batch = shared->be_batch     ? shared->be_batch
+            : batch < 1          ? 1
+            : batch > MOST_BATCH ? MOST_BATCH
+                                 : batch;
     for (uint32_t k = 0; k < batch && rc == 0; k++)
-        rc = launch_update(g);
+        rc = launch_next(g);
     return rc;
 }
 
@@ -292,20 +288,18 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
     uint32_t have = atomic_load_explicit(&shared->samples, memory_order_relaxed);
     struct worker_sample ignored;
     uint64_t start_ns, last_ns;
-    int rc = 0;
+    int rc;
 
-    for (uint32_t i = 0; i < shared->warm_up && rc == 0; i++)
-        rc = launch_and_wait(g, &ignored);
-    if (rc != 0)
-        return rc;
+    for (uint32_t i = 0; i < shared->warm_up; i++)
+        if ((rc = launch_and_wait(g, &ignored)) != 0)
+            return rc;
     start_ns = last_ns = clock_ns();
     for (uint32_t i = 0; i < count && have < shared->capacity; i++) {
         struct worker_sample *s = &shared->sample[have];
         s->arrival_ns = last_ns + s->gap_ns;
         if (!await_arrival(s->arrival_ns))
             break;
-        rc = launch_and_wait(g, s);
-        if (rc != 0)
+        if ((rc = launch_and_wait(g, s)) != 0)
             return rc;
         last_ns = shared->closed ? s->end_ns : s->arrival_ns;
         /* Pairs with the parent's acquire: a sample that is counted has been written. */
@@ -322,18 +316,17 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
 static int noise_floor(struct gpu *g, uint32_t ms)
 {
     struct worker_sample s;
-    int rc = 0;
+    int rc;
 
     floor_spin(&shared->floor, (uint64_t)ms * NS_PER_MS);
     shared->floor_launches = 0;
-    for (uint32_t i = 0; i < ms && i < FLOOR_LAUNCHES && rc == 0; i++) {
-        if (!await_arrival(clock_ns() + NS_PER_MS))
-            break;
-        rc = launch_and_wait(g, &s);
-        if (rc == 0)
-            shared->floor_launch_ns[shared->floor_launches++] = s.end_ns - s.start_ns;
+    for (uint32_t i = 0; i < ms && i < FLOOR_LAUNCHES && await_arrival(clock_ns() + NS_PER_MS);
+         i++) {
+        if ((rc = launch_and_wait(g, &s)) != 0)
+            return rc;
+        shared->floor_launch_ns[shared->floor_launches++] = s.end_ns - s.start_ns;
     }
-    return rc;
+    return 0;
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -346,7 +339,7 @@ static int warm_up(struct gpu *g, bool rt)
     if (!rt && shared->be_graph)
         return graph_warm_up(g);
     for (int i = 0; i < WARM_UP && rc == 0; i++)
-        rc = rt ? launch_and_wait(g, &ignored) : launch_update(g);
+        rc = rt ? launch_and_wait(g, &ignored) : launch_next(g);
     if (rc == 0)
         TRY(cuStreamSynchronize, g->stream);
     return rc;
@@ -369,17 +362,16 @@ static int answer(struct gpu *g, const struct worker_request *request, struct wo
     }
 }
 
-static int serve(struct gpu *g)
+/* The first reply says that the worker is ready, or by `error` why not. */
+static int serve(struct gpu *g, int error)
 {
     struct worker_request request;
-    struct worker_reply reply = {0};
+    struct worker_reply reply = {.error = error};
     ssize_t n;
 
-    /* The first reply says that the worker is ready. */
     do {
-        if (send(WORKER_SOCKET_FD, &reply, sizeof(reply), MSG_NOSIGNAL) != sizeof(reply))
-            return reply.error;
-        if (reply.error)
+        if (send(WORKER_SOCKET_FD, &reply, sizeof(reply), MSG_NOSIGNAL) != sizeof(reply) ||
+            reply.error)
             return reply.error;
         do
             n = recv(WORKER_SOCKET_FD, &request, sizeof(request), 0);
@@ -407,8 +399,8 @@ int worker_main(const char *role)
 {
     static struct gpu gpu;
     bool rt = strcmp(role, "rt") == 0;
-    struct worker_reply bad = {0};
     size_t bytes = sizeof(*shared);
+    int rc;
 
     shared = worker_map(&bytes);
     if (!shared || bytes < sizeof(*shared) + shared->capacity * sizeof(struct worker_sample)) {
@@ -416,16 +408,10 @@ int worker_main(const char *role)
         return 2;
     }
     prctl(PR_SET_TIMERSLACK, 1000);
-    bad.error = gpu_open(&gpu);
-    if (bad.error == 0)
-        bad.error = warm_up(&gpu, rt);
-    if (bad.error == 0 && rt)
+    rc = gpu_open(&gpu);
+    if (rc == 0)
+        rc = warm_up(&gpu, rt);
+    if (rc == 0 && rt)
         claim_apply(&shared->claim);
-    if (bad.error != 0) {
-        (void)!send(WORKER_SOCKET_FD, &bad, sizeof(bad), MSG_NOSIGNAL);
-        return EXIT_FAILURE;
-    }
-    if (serve(&gpu) != 0)
-        return EXIT_FAILURE;
-    return gpu_close(&gpu) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return serve(&gpu, rc) == 0 && gpu_close(&gpu) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -70,7 +70,6 @@ struct worker_request {
 
 struct worker_reply {
     int32_t error; /* 0, or `why` in the shared memory says what */
-    uint32_t pad;
     uint64_t kernels, elapsed_ns, checksum;
 };
 

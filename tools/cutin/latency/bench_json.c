@@ -12,28 +12,22 @@ static void put(json_t *object, const char *key, json_t *value)
     json_object_set_new(object, key, value);
 }
 
-static json_t *interval_json(const struct interval *i)
+static json_t *interval_json(bool known, const struct interval *i)
 {
-    return json_pack("[o, o]", result_number(i->least), result_number(i->most));
+    return known ? json_pack("[o, o]", result_number(i->least), result_number(i->most)) : NULL;
 }
 
 static json_t *estimate_json(const struct bench_estimate *e, double percent)
 {
-    json_t *all = json_pack("{s:f}", "percent", percent);
-
-    if (!e->known) {
-        put(all, "needs_samples", json_integer((json_int_t)figures_least_samples(percent)));
-        return all;
-    }
-    put(all, "us", result_number(e->us));
-    put(all, "us_95", interval_json(&e->us_within));
-    if (!e->compared)
-        return all;
-    put(all, "vs_alone", result_number(e->ratio));
-    put(all, "vs_alone_95", interval_json(&e->ratio_within));
-    put(all, "added_us", result_number(e->added_us));
-    put(all, "added_us_95", interval_json(&e->added_within));
-    return all;
+    if (!e->known)
+        return json_pack("{s:f, s:I}", "percent", percent, "needs_samples",
+                         (json_int_t)figures_least_samples(percent));
+    return json_pack("{s:f, s:o, s:o, s:o*, s:o*, s:o*, s:o*}", "percent", percent, "us",
+                     result_number(e->us), "us_95", interval_json(true, &e->us_within), "vs_alone",
+                     e->compared ? result_number(e->ratio) : NULL, "vs_alone_95",
+                     interval_json(e->compared, &e->ratio_within), "added_us",
+                     e->compared ? result_number(e->added_us) : NULL, "added_us_95",
+                     interval_json(e->compared, &e->added_within));
 }
 
 static json_t *mode_json(const struct bench *b, const struct bench_result *r)
@@ -72,74 +66,11 @@ static json_t *floor_json(const struct bench *b)
                      result_figures(&b->floor.launch), "p99_us", result_number(bench_floor_us(b)));
 }
 
-static json_t *added_json(const struct bench *b)
-{
-    json_t *added = json_object();
-
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++) {
-        struct bench_added a = bench_added(b, m);
-        if (bench_has(b, m) && bench_has(b, BENCH_ALONE))
-            put(added, bench_mode_names[m],
-                json_pack("{s:o, s:o}", "p50", result_number(a.p50_us), "p99",
-                          bench_p99_known(b, m) ? result_number(a.p99_us) : json_null()));
-    }
-    return added;
-}
-
-/* The added p99 as a share of the time that one graph takes. */
-static json_t *graph_json(const struct bench *b)
-{
-    json_t *shares = json_object();
-    double graph_us = bench_graph_us(b);
-
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (bench_has(b, m) && bench_has(b, BENCH_ALONE) && graph_us > 0)
-            put(shares, bench_mode_names[m],
-                bench_p99_known(b, m) ? json_real(bench_added(b, m).p99_us / graph_us)
-                                      : json_null());
-    return json_pack("{s:i, s:o, s:o}", "kernels", (int)b->plan.be_graph, "length_us",
-                     result_number(graph_us), "added_p99_share", shares);
-}
-
 static json_t *work_json(const struct bench_work *work)
 {
     return json_pack("{s:o, s:I, s:o}", "kernels_per_s", result_number(bench_rate(work)), "kernels",
                      (json_int_t)work->kernels, "seconds",
                      result_number((double)work->elapsed_ns / 1e9));
-}
-
-static json_t *be_json(const struct bench *b)
-{
-    const struct bench_work *native = &b->mode[BENCH_NATIVE].solo,
-                            *cutin = &b->mode[BENCH_CUTIN].solo;
-    json_t *be = json_object();
-
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++) {
-        char key[32];
-        if (!bench_has(b, m))
-            continue;
-        put(be, bench_mode_names[m], work_json(&b->mode[m].shared));
-        snprintf(key, sizeof(key), "%s_solo", bench_mode_names[m]);
-        if (b->mode[m].solo.elapsed_ns)
-            put(be, key, work_json(&b->mode[m].solo));
-    }
-    if (native->kernels && cutin->elapsed_ns)
-        put(be, "cutin_ratio", result_number(bench_rate(cutin) / bench_rate(native)));
-    if (b->engagement.gates)
-        put(be, "gate_us", result_number(bench_gate_us(b)));
-    if (b->checked)
-        put(be, "checksum", json_string(b->identical ? "identical" : "DIFFERENT"));
-    return be;
-}
-
-static json_t *broke_json(const struct bench *b)
-{
-    char when[RESULT_TIME];
-
-    return json_pack("{s:o, s:i, s:o, s:s, s:s, s:I}", "bound_us", result_number(b->plan.break_us),
-                     "request", (int)b->broke.sample, "us", result_number(b->broke.us), "arrived",
-                     result_time(bench_since_1970_ns(b->broke.at_ns), when), "trace",
-                     b->plan.break_trace, "events", (json_int_t)b->broke.events);
 }
 
 static json_t *stages_json(const struct bench *b)
@@ -181,26 +112,82 @@ json_t *bench_config_json(const struct bench *b)
         result_machine(), "environment", result_environment());
 }
 
+/* What the modes measured, and what cutin and the plain driver add to alone. */
+static void put_modes(const struct bench *b, json_t *root)
+{
+    const struct bench_work *native = &b->mode[BENCH_NATIVE].solo,
+                            *cutin = &b->mode[BENCH_CUTIN].solo;
+    json_t *modes = json_object(), *added = json_object(), *be = json_object();
+    json_t *shares = json_object(); /* the added p99 as a share of the time that one graph takes */
+    double graph_us = bench_graph_us(b);
+
+    for (int m = 0; m < BENCH_MODES; m++) {
+        const struct bench_result *r = &b->mode[m];
+        const char *name = bench_mode_names[m];
+        struct bench_added a = bench_added(b, m);
+        char solo[32];
+
+        if (!bench_has(b, m))
+            continue;
+        put(modes, name, mode_json(b, r));
+        if (m == BENCH_ALONE)
+            continue;
+        put(be, name, work_json(&r->shared));
+        snprintf(solo, sizeof(solo), "%s_solo", name);
+        if (r->solo.elapsed_ns)
+            put(be, solo, work_json(&r->solo));
+        if (!bench_has(b, BENCH_ALONE))
+            continue;
+        put(added, name,
+            json_pack("{s:o, s:o}", "p50", result_number(a.p50_us), "p99",
+                      bench_p99_known(b, m) ? result_number(a.p99_us) : json_null()));
+        if (graph_us > 0)
+            put(shares, name, bench_p99_known(b, m) ? json_real(a.p99_us / graph_us) : json_null());
+    }
+    if (native->kernels && cutin->elapsed_ns)
+        put(be, "cutin_ratio", result_number(bench_rate(cutin) / bench_rate(native)));
+    if (b->engagement.gates)
+        put(be, "gate_us", result_number(bench_gate_us(b)));
+    if (b->checked)
+        put(be, "checksum", json_string(b->identical ? "identical" : "DIFFERENT"));
+    put(root, "modes", modes);
+    put(root, "added_us", added);
+    if (b->plan.be_graph)
+        put(root, "graph",
+            json_pack("{s:i, s:o, s:O}", "kernels", (int)b->plan.be_graph, "length_us",
+                      result_number(graph_us), "added_p99_share", shares));
+    json_decref(shares);
+    put(root, "be", be);
+}
+
 json_t *bench_json(const struct bench *b)
 {
     const struct bench_engagement *e = &b->engagement;
-    const struct claim *c = &b->claim;
-    json_t *modes = json_object(), *engagement = NULL;
+    json_t *root = json_object();
+    char when[RESULT_TIME];
 
-    for (int m = 0; m < BENCH_MODES; m++)
-        if (bench_has(b, m))
-            put(modes, bench_mode_names[m], mode_json(b, &b->mode[m]));
+    put_modes(b, root);
+    if (b->floor.measured)
+        put(root, "floor", floor_json(b));
+    put(root, "claim",
+        json_pack("{s:o, s:b, s:b}", "processor",
+                  b->claim.cpu < 0 ? json_null() : json_integer(b->claim.cpu), "locked",
+                  b->claim.locked, "realtime", b->claim.realtime));
     if (bench_has(b, BENCH_CUTIN))
-        engagement = json_pack("{s:b, s:I, s:I, s:I}", "engaged", bench_engaged(b), "cut_ins",
-                               (json_int_t)e->cut_ins, "holds", (json_int_t)e->holds, "gates",
-                               (json_int_t)e->gates);
-    return json_pack(
-        "{s:o, s:o, s:o*, s:o, s:o*, s:{s:o, s:b, s:b}, s:o*, s:o*, s:o*, s:b, s:o, "
-        "s:o}",
-        "modes", modes, "added_us", added_json(b), "graph", b->plan.be_graph ? graph_json(b) : NULL,
-        "be", be_json(b), "floor", b->floor.measured ? floor_json(b) : NULL, "claim", "processor",
-        c->cpu < 0 ? json_null() : json_integer(c->cpu), "locked", c->locked, "realtime",
-        c->realtime, "engagement", engagement, "stages", b->plan.stages ? stages_json(b) : NULL,
-        "broke", b->broke.broke ? broke_json(b) : NULL, "interrupted", b->cancelled, "seconds",
-        result_number(b->seconds), "config", bench_config_json(b));
+        put(root, "engagement",
+            json_pack("{s:b, s:I, s:I, s:I}", "engaged", bench_engaged(b), "cut_ins",
+                      (json_int_t)e->cut_ins, "holds", (json_int_t)e->holds, "gates",
+                      (json_int_t)e->gates));
+    if (b->plan.stages)
+        put(root, "stages", stages_json(b));
+    if (b->broke.broke)
+        put(root, "broke",
+            json_pack("{s:o, s:i, s:o, s:s, s:s, s:I}", "bound_us", result_number(b->plan.break_us),
+                      "request", (int)b->broke.sample, "us", result_number(b->broke.us), "arrived",
+                      result_time(bench_since_1970_ns(b->broke.at_ns), when), "trace",
+                      b->plan.break_trace, "events", (json_int_t)b->broke.events));
+    put(root, "interrupted", json_boolean(b->cancelled));
+    put(root, "seconds", result_number(b->seconds));
+    put(root, "config", bench_config_json(b));
+    return root;
 }

@@ -189,43 +189,32 @@ static int be_check(struct bench *b, struct worker *be)
 
 /* ---- real time ----------------------------------------------------------------------------- */
 
-/* `from`: how many samples the worker had before. */
-static int await_samples(struct bench *b, int mode, uint32_t count, uint32_t from,
-                         struct worker_reply *reply)
-{
-    struct worker *rt = &b->rt[workers_mode(mode)];
-    const struct bench_plan *p = &b->plan;
-    /* A bound for a block: at worst a kernel waits for many others. */
-    uint64_t us = 100ull * launch_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
-    uint64_t timeout_ms = PATIENCE_MS + (count + p->warm_up) * us / 1000;
-    double start_s = now_s();
-    uint32_t samples;
-    int rc;
-
-    for (uint32_t i = 0; i < count; i++)
-        timeout_ms += b->gap_ns[b->mode[mode].n + i] / 1000000;
-    do {
-        samples = atomic_load_explicit(&rt->shared->samples, memory_order_relaxed);
-        show(b, samples_s(p, samples - from), bench_mode_names[mode]);
-        rc = worker_reply(rt, reply, POLL_MS, &progress_cancel);
-    } while (rc == -ETIMEDOUT && (now_s() - start_s) * 1000 < (double)timeout_ms);
-    b->done_s += samples_s(p, count);
-    return rc;
-}
-
 static int rt_sample(struct bench *b, int mode, uint32_t count)
 {
     struct worker *rt = &b->rt[workers_mode(mode)];
     struct bench_result *result = &b->mode[mode];
-    uint32_t from = atomic_load_explicit(&rt->shared->samples, memory_order_acquire), to;
+    const struct bench_plan *p = &b->plan;
+    /* A bound for a block: at worst a kernel waits for many others. */
+    uint64_t us = 100ull * launch_us(p) + 10ull * p->rt_kernels * p->rt_kernel_us + 10000;
+    uint64_t timeout_ms = PATIENCE_MS + (count + p->warm_up) * us / 1000;
+    uint32_t from = atomic_load_explicit(&rt->shared->samples, memory_order_acquire), to = from;
+    double start_s = now_s();
     struct worker_reply reply;
     int rc;
 
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         rt->shared->sample[from + i].gap_ns = b->gap_ns[result->n + i];
+        timeout_ms += b->gap_ns[result->n + i] / 1000000;
+    }
     rc = worker_ask(rt, WORKER_SAMPLE, count);
-    if (rc == 0)
-        rc = await_samples(b, mode, count, from, &reply);
+    if (rc == 0) {
+        do {
+            to = atomic_load_explicit(&rt->shared->samples, memory_order_relaxed);
+            show(b, samples_s(p, to - from), bench_mode_names[mode]);
+            rc = worker_reply(rt, &reply, POLL_MS, &progress_cancel);
+        } while (rc == -ETIMEDOUT && (now_s() - start_s) * 1000 < (double)timeout_ms);
+        b->done_s += samples_s(p, count);
+    }
     if (rc == -ECANCELED) {
         atomic_store_explicit(&rt->shared->stop, 1, memory_order_relaxed);
         rc = worker_reply(rt, &reply, PATIENCE_MS, NULL);
@@ -284,8 +273,7 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
         trace_json_begin(&json, out, s->end_ns - LAST_NS, 2 + !!log);
         json.end_ns = s->end_ns + AFTER_NS;
         /* The request itself, on a track of its own. */
-        snprintf(name, sizeof(name), "request, %.1f us",
-                 (double)(s->end_ns - s->arrival_ns) / 1000);
+        snprintf(name, sizeof(name), "request, %.1f us", b->broke.us);
         trace_json_name(&json, REQUEST_PROCESS, 0, "the request that broke");
         trace_json_name(&json, REQUEST_PROCESS, 1, "arrival to answer");
         trace_json_slice(&json, REQUEST_PROCESS, 1, name, s->arrival_ns, s->end_ns);
@@ -483,49 +471,40 @@ static int rounds_run(struct bench *b)
 
 /* ---- set-up and end ------------------------------------------------------------------------ */
 
-static int prepare_worker(struct bench *b, struct worker *w, const char *role)
-{
-    int rc = worker_prepare(w, role, role[0] == 'r' ? 2 * b->plan.samples : 1);
-
-    if (rc != 0)
-        return fail(b, rc, "no memory for %u samples", b->plan.samples);
-    w->shared->closed = !arrivals_is_open(&b->plan.arrivals);
-    w->shared->rt_kernels = b->plan.rt_kernels;
-    w->shared->rt_kernel_us = b->plan.rt_kernel_us;
-    w->shared->be_kernel_us = b->plan.be_kernel_us;
-    w->shared->be_graph = b->plan.be_graph;
-    w->shared->be_batch = b->plan.be_batch;
-    w->shared->warm_up = (b->plan.warm_up + rounds_of(&b->plan) - 1) / rounds_of(&b->plan);
-    return 0;
-}
-
-static int prepare_memory(struct bench *b)
-{
-    int rc = 0;
-
-    b->gap_ns = calloc(b->plan.samples, sizeof(*b->gap_ns));
-    for (int m = 0; m < BENCH_MODES; m++) {
-        b->mode[m].latency_ns = calloc(b->plan.samples, sizeof(uint64_t));
-        b->mode[m].sample = calloc(b->plan.samples, sizeof(*b->mode[m].sample));
-        if (!b->gap_ns || !b->mode[m].latency_ns || !b->mode[m].sample)
-            return fail(b, -ENOMEM, "no memory for %u samples", b->plan.samples);
-    }
-    for (uint32_t side = BENCH_NATIVE; side <= BENCH_CUTIN && rc == 0; side++) {
-        rc = prepare_worker(b, &b->be[side], "be");
-        if (rc == 0)
-            rc = prepare_worker(b, &b->rt[side], "rt");
-    }
-    return rc;
-}
-
-/* Draws all arrivals before anything runs, so a slow request does not delay the next arrival. */
-static int draw_arrivals(struct bench *b)
+/* Makes the memory, and the workers' parameters. Draws all arrivals before anything runs, so a slow
+ * request does not delay the next arrival. */
+static int prepare(struct bench *b)
 {
     struct bench_plan *p = &b->plan;
     double sum_ns = 0;
-    int rc = arrivals_draw(&p->arrivals, p->gap_us * 1000, p->seed, b->gap_ns, p->samples, b->why,
-                           sizeof(b->why));
+    bool room;
+    int rc;
 
+    b->gap_ns = calloc(p->samples, sizeof(*b->gap_ns));
+    room = b->gap_ns != NULL;
+    for (int m = 0; m < BENCH_MODES; m++) {
+        b->mode[m].latency_ns = calloc(p->samples, sizeof(uint64_t));
+        b->mode[m].sample = calloc(p->samples, sizeof(*b->mode[m].sample));
+        room &= b->mode[m].latency_ns && b->mode[m].sample;
+    }
+    for (int i = 2 * BENCH_NATIVE; i < 2 * (BENCH_CUTIN + 1) && room; i++) {
+        struct worker *w = i % 2 ? &b->rt[i / 2] : &b->be[i / 2];
+
+        room = worker_prepare(w, i % 2 ? "rt" : "be", i % 2 ? 2 * p->samples : 1) == 0;
+        if (!room)
+            break;
+        w->shared->closed = !arrivals_is_open(&p->arrivals);
+        w->shared->rt_kernels = p->rt_kernels;
+        w->shared->rt_kernel_us = p->rt_kernel_us;
+        w->shared->be_kernel_us = p->be_kernel_us;
+        w->shared->be_graph = p->be_graph;
+        w->shared->be_batch = p->be_batch;
+        w->shared->warm_up = (p->warm_up + rounds_of(p) - 1) / rounds_of(p);
+    }
+    if (!room)
+        return fail(b, -ENOMEM, "no memory for %u samples", p->samples);
+    rc = arrivals_draw(&p->arrivals, p->gap_us * 1000, p->seed, b->gap_ns, p->samples, b->why,
+                       sizeof(b->why));
     for (uint32_t i = 0; i < p->samples && rc == 0; i++)
         sum_ns += (double)b->gap_ns[i];
     if (rc == 0 && p->arrivals.kind == ARRIVALS_TRACE)
@@ -586,9 +565,7 @@ int bench_run(struct bench *b)
     int rc;
 
     paths_find(&b->paths);
-    rc = prepare_memory(b);
-    if (rc == 0)
-        rc = draw_arrivals(b);
+    rc = prepare(b);
     if (rc == 0)
         rc = prepare_environment(b);
     if (rc == 0)

@@ -55,8 +55,22 @@ int bench_latencies_write(const struct bench *b, const char *path)
     return out ? atomic_file_close(&whole, 0) : -errno;
 }
 
-static void describe_mode(struct bench_result *r, bool open, double bound_us)
+/* ---- estimates ------------------------------------------------------------------------------ */
+
+double bench_percent(const struct bench *b, int estimate)
 {
+    return estimate == BENCH_P50 ? 50 : estimate == BENCH_P99 ? 99 : b->plan.percentile;
+}
+
+typedef double drawn[BENCH_ESTIMATES][BOOTSTRAP_RESAMPLES];
+
+/* Also draws from the samples for estimates. False: no memory for that. */
+static bool describe_mode(struct bench *b, int mode, drawn *out)
+{
+    bool open = arrivals_is_open(&b->plan.arrivals), known;
+    struct bench_result *r = &b->mode[mode];
+    struct bootstrap_set set = {r->latency_ns, r->n, r->block_end, r->blocks};
+    double percent[BENCH_ESTIMATES], bound_us = b->plan.bound_us;
     uint64_t most_ns = 0;
 
     for (uint32_t i = 0; i < r->n; i++) {
@@ -71,103 +85,57 @@ static void describe_mode(struct bench_result *r, bool open, double bound_us)
         backlog_add(&r->backlog, r->sample + from, r->block_end[block] - from);
     if (r->n)
         r->backlog.mean /= r->n;
-    figures_make(&r->figures, r->latency_ns, r->n);
-}
-
-/* ---- estimates ------------------------------------------------------------------------------ */
-
-double bench_percent(const struct bench *b, int estimate)
-{
-    return estimate == BENCH_P50 ? 50 : estimate == BENCH_P99 ? 99 : b->plan.percentile;
-}
-
-typedef double drawn[BENCH_ESTIMATES][BOOTSTRAP_RESAMPLES];
-
-static int draw(const struct bench *b, int mode, double (*out)[BOOTSTRAP_RESAMPLES])
-{
-    const struct bench_result *r = &b->mode[mode];
-    double percent[BENCH_ESTIMATES];
-    uint64_t *ns = calloc(r->n, sizeof(*ns));
-    struct bootstrap_set set = {ns, r->n, r->block_end, r->blocks};
-    int rc = -ENOMEM;
-
     for (int k = 0; k < BENCH_ESTIMATES; k++)
         percent[k] = bench_percent(b, k);
-    for (uint32_t i = 0; ns && i < r->n; i++)
-        ns[i] = latency_ns(&r->sample[i], arrivals_is_open(&b->plan.arrivals));
-    if (ns)
-        rc = bootstrap_percentiles(&set, percent, BENCH_ESTIMATES, b->plan.seed, (uint64_t)mode + 1,
-                                   out);
-    free(ns);
-    return rc;
+    known = r->n == 0 || (out && bootstrap_percentiles(&set, percent, BENCH_ESTIMATES, b->plan.seed,
+                                                       (uint64_t)mode + 1, *out) == 0);
+    figures_make(&r->figures, r->latency_ns, r->n); /* sorts them */
+    return known;
 }
 
 /* Compares with alone, resample by resample: both drew the same rounds. */
-static void compare(struct bench_estimate *e, double alone_us, double *mode, const double *alone,
-                    uint32_t n)
-{
-    double difference[BOOTSTRAP_RESAMPLES];
-
-    e->compared = alone_us > 0;
-    e->ratio = e->us / alone_us;
-    e->added_us = e->us - alone_us;
-    for (uint32_t i = 0; i < n; i++) {
-        difference[i] = mode[i] - alone[i];
-        mode[i] /= alone[i] > 0 ? alone[i] : 1;
-    }
-    e->ratio_within = bootstrap_interval(mode, n);
-    e->added_within = bootstrap_interval(difference, n);
-}
-
 static void estimate(struct bench *b, int mode, drawn *all)
 {
     const struct bench_result *alone = &b->mode[BENCH_ALONE];
     struct bench_result *r = &b->mode[mode];
     uint32_t n = bootstrap_resamples(r->n);
-    double own[BOOTSTRAP_RESAMPLES];
+    double values[BOOTSTRAP_RESAMPLES];
 
     for (int k = 0; k < BENCH_ESTIMATES; k++) {
-        double percent = bench_percent(b, k);
+        double percent = bench_percent(b, k), *own = all[mode][k], *base = all[BENCH_ALONE][k];
         struct bench_estimate *e = &r->estimate[k];
+        double alone_us;
+
         if (percent <= 0 || !bench_enough(b, mode, percent))
             continue;
         e->known = true;
-        e->us = figures_percentile_us(r->latency_ns, r->n, percent); /* sorted already */
-        memcpy(own, all[mode][k], n * sizeof(*own));
-        e->us_within = bootstrap_interval(own, n);
-        if (mode != BENCH_ALONE && bench_enough(b, BENCH_ALONE, percent) &&
-            bootstrap_resamples(alone->n) == n)
-            compare(e, figures_percentile_us(alone->latency_ns, alone->n, percent), all[mode][k],
-                    all[BENCH_ALONE][k], n);
+        e->us = figures_percentile_us(r->latency_ns, r->n, percent);
+        memcpy(values, own, n * sizeof(*values));
+        e->us_within = bootstrap_interval(values, n);
+        if (mode == BENCH_ALONE || !bench_enough(b, BENCH_ALONE, percent) ||
+            bootstrap_resamples(alone->n) != n)
+            continue;
+        alone_us = figures_percentile_us(alone->latency_ns, alone->n, percent);
+        e->compared = alone_us > 0;
+        e->ratio = e->us / alone_us;
+        e->added_us = e->us - alone_us;
+        for (uint32_t i = 0; i < n; i++) {
+            values[i] = own[i] - base[i];
+            own[i] /= base[i] > 0 ? base[i] : 1;
+        }
+        e->ratio_within = bootstrap_interval(own, n);
+        e->added_within = bootstrap_interval(values, n);
     }
-}
-
-bool bench_engaged(const struct bench *b)
-{
-    const struct bench_engagement *e = &b->engagement;
-
-    return e->cut_ins > 0 && (e->holds > 0 || e->gates > 0);
-}
-
-/* ---- the run -------------------------------------------------------------------------------- */
-
-double bench_floor_us(const struct bench *b)
-{
-    return b->floor.launch.p99_us + (double)b->floor.spin.most_ns / 1000;
-}
-
-bool bench_in_floor(const struct bench *b, int mode)
-{
-    return b->floor.measured && bench_has(b, mode) &&
-           b->mode[mode].figures.p99_us <= bench_floor_us(b);
 }
 
 void bench_describe(struct bench *b)
 {
     struct worker_shared *native = b->rt[BENCH_NATIVE].shared;
     const struct worker_shared *cutin = b->rt[BENCH_CUTIN].shared;
+    drawn *all = calloc(BENCH_MODES, sizeof(*all));
+    bool known = true;
 
-    if (native && native->floor_launches > 0) {
+    if (native->floor_launches > 0) {
         b->floor.measured = true;
         b->floor.spin = native->floor;
         figures_make(&b->floor.launch, native->floor_launch_ns, native->floor_launches);
@@ -186,20 +154,34 @@ void bench_describe(struct bench *b)
         }
     }
     for (int m = 0; m < BENCH_MODES; m++)
-        describe_mode(&b->mode[m], arrivals_is_open(&b->plan.arrivals), b->plan.bound_us);
-    /* Without memory there are no intervals. */
-    drawn *all = calloc(BENCH_MODES, sizeof(*all));
-    int rc = all ? 0 : -ENOMEM;
-
-    for (int m = 0; m < BENCH_MODES && rc == 0; m++)
-        if (bench_has(b, m))
-            rc = draw(b, m, all[m]);
-    /* Alone comes last, because the other modes are compared with what it drew. */
-    for (int m = BENCH_MODES - 1; m >= 0 && rc == 0; m--)
+        known &= describe_mode(b, m, all ? &all[m] : NULL);
+    /* Without memory there are no intervals. Alone comes last, because the other modes are compared
+     * with what it drew. */
+    for (int m = BENCH_MODES - 1; m >= 0 && known; m--)
         if (bench_has(b, m))
             estimate(b, m, all);
     free(all);
     bench_stages_describe(b);
+}
+
+/* ---- what they tell ------------------------------------------------------------------------- */
+
+bool bench_engaged(const struct bench *b)
+{
+    const struct bench_engagement *e = &b->engagement;
+
+    return e->cut_ins > 0 && (e->holds > 0 || e->gates > 0);
+}
+
+double bench_floor_us(const struct bench *b)
+{
+    return b->floor.launch.p99_us + (double)b->floor.spin.most_ns / 1000;
+}
+
+bool bench_in_floor(const struct bench *b, int mode)
+{
+    return b->floor.measured && bench_has(b, mode) &&
+           b->mode[mode].figures.p99_us <= bench_floor_us(b);
 }
 
 struct bench_added bench_added(const struct bench *b, int mode)

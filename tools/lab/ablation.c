@@ -18,7 +18,7 @@
 static struct bench_plan given = {.arrivals = {.kind = ARRIVALS_CLOSED},
                                   .samples = 300,
                                   .solo_ms = 1500,
-                                  .method = BENCH_TRACE_AUTO,
+                                  .method = BENCH_TRACE_UNASKED,
                                   .seed = 1};
 
 static const struct option_row options[] = {

@@ -146,11 +146,10 @@ static void fill(struct bench_plan *p, const struct preset *preset)
     FILL(be_batch);
     FILL(depth);
     FILL(budget_us);
+    FILL(rate);
 #undef FILL
     if (!p->arrivals_given)
         arrivals_parse(&p->arrivals, preset->arrivals, why, sizeof(why));
-    if (p->gap_us == 0)
-        p->gap_us = 1e6 / preset->rate;
     p->stages |= !p->modes || p->modes >> BENCH_CUTIN & 1;
 }
 

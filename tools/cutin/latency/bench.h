@@ -74,8 +74,14 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
 /* ---- the measurement ----------------------------------------------------------------------- */
 
 /* Where the device's times come from. Auto: from its log if there is one. */
-enum bench_trace_method { BENCH_TRACE_LOG, BENCH_TRACE_EVENTS, BENCH_TRACE_AUTO };
-extern const char *const bench_trace_methods[]; /* the first two in words */
+enum bench_trace_method {
+    BENCH_TRACE_LOG,
+    BENCH_TRACE_EVENTS,
+    BENCH_TRACE_AUTO,
+    BENCH_TRACE_UNASKED /* as auto, if there is a reason to trace */
+};
+extern const char *const bench_trace_words[];   /* the first three, as options; NULL-terminated */
+extern const char *const bench_trace_methods[]; /* the first two, for people */
 
 struct bench_plan {
     uint32_t samples, be_kernel_us, be_graph, rt_kernels, rt_kernel_us, solo_ms, floor_ms;
@@ -85,6 +91,7 @@ struct bench_plan {
     const struct variable *set;    /* for all workers, while bench_run runs; NULL: none */
     struct arrivals arrivals;
     bool arrivals_given;
+    double rate;       /* requests per second; 0: not given */
     double gap_us;     /* mean */
     double bound_us;   /* answers that take longer are late; 0: no bound */
     double break_us;   /* end at the first answer under cutin that takes longer; 0: never */
@@ -284,7 +291,7 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv);
         {"rate", "N",                                                                              \
          "mean requests per second (200); with closed arrivals the mean pause is 1/N s\n"          \
          "(500)",                                                                                  \
-         TAKE_BY(bench_take_rate, (p).gap_us)},                                                    \
+         TAKE_DECIMAL((p).rate, 0.001, 1000000)},                                                  \
         {"solo-ms", "N", "how long best effort also runs without real time, per mode (1500)",      \
          TAKE_NUMBER((p).solo_ms, 0, 600000)},                                                     \
         {"distance", "TIME",                                                                       \
@@ -296,7 +303,7 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv);
          "break down each cut-in's time; device times from the simulated device's\n"               \
          "log (log) or from timing events behind every kernel (events); auto: log\n"               \
          "with --sim, else events",                                                                \
-         TAKE_BY(bench_take_stages, p)},                                                           \
+         TAKE_WORD((p).method, bench_trace_words)},                                                \
         {"seed", "N", "random seed of arrivals (1)", TAKE_NUMBER((p).seed, 0, UINT64_MAX)},        \
     {                                                                                              \
         "json", NULL, "one JSON object on stdout, instead of tables", TAKE_FLAG((p).json)          \
@@ -339,12 +346,10 @@ int attach_run(const struct attach_plan *plan, int argc, char **argv);
     {.break_trace = "break.json",                                                                  \
      .solo_ms = 1500,                                                                              \
      .floor_ms = 300,                                                                              \
-     .method = BENCH_TRACE_AUTO,                                                                   \
+     .method = BENCH_TRACE_UNASKED,                                                                \
      .seed = 1}
 
 void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan);
-void bench_take_rate(const struct subcommand *cmd, int row, void *gap_us);
-void bench_take_stages(const struct subcommand *cmd, int row, void *plan);
 /* Fills in what was not given and follows from the rest. */
 void bench_options_fill(struct bench_plan *p);
 /* Checks the plan, runs one bench by it, and gives the figures. `more` adds what the command has in

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const bench_trace_words[] = {
+    [BENCH_TRACE_LOG] = "log", [BENCH_TRACE_EVENTS] = "events", [BENCH_TRACE_AUTO] = "auto", NULL};
+
 void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan)
 {
     struct bench_plan *p = plan;
@@ -20,32 +23,17 @@ void bench_take_arrivals(const struct subcommand *cmd, int row, void *plan)
     p->arrivals_given = true;
 }
 
-void bench_take_rate(const struct subcommand *cmd, int row, void *gap_us)
-{
-    *(double *)gap_us = 1e6 / options_decimal(cmd, row, optarg, 0.001, 1000000);
-}
-
-void bench_take_stages(const struct subcommand *cmd, int row, void *plan)
-{
-    static const char *const methods[] = {[BENCH_TRACE_LOG] = "log",
-                                          [BENCH_TRACE_EVENTS] = "events",
-                                          [BENCH_TRACE_AUTO] = "auto",
-                                          NULL};
-    struct bench_plan *p = plan;
-
-    p->stages = true;
-    p->method = (enum bench_trace_method)options_word(cmd, row, optarg, methods);
-}
-
 void bench_options_fill(struct bench_plan *p)
 {
     if (p->rt_kernels == 0)
         p->rt_kernels = 1;
     if (p->rt_kernel_us == 0)
         p->rt_kernel_us = 20;
-    if (p->gap_us == 0)
-        p->gap_us = arrivals_is_open(&p->arrivals) ? 5000 : 2000;
-    if (p->method == BENCH_TRACE_AUTO)
+    if (p->rate == 0)
+        p->rate = arrivals_is_open(&p->arrivals) ? 200 : 500;
+    p->gap_us = 1e6 / p->rate;
+    p->stages |= p->method != BENCH_TRACE_UNASKED;
+    if (p->method >= BENCH_TRACE_AUTO)
         p->method = p->sim ? BENCH_TRACE_LOG : BENCH_TRACE_EVENTS;
 }
 
@@ -73,20 +61,32 @@ static void check(const struct subcommand *cmd, struct bench_plan *p)
                    figures_least_samples(p->percentile), p->samples);
 }
 
-static int report(const struct subcommand *cmd, struct bench *b, int argc, char **argv,
+int bench_command(const struct subcommand *cmd, struct bench *b, int argc, char **argv,
                   void (*more)(const struct bench *b, json_t *root))
 {
-    json_t *root = bench_json(b);
+    const struct bench_plan *p = &b->plan;
+    json_t *root;
     int rc, wrote;
 
+    check(cmd, &b->plan);
+    if (output_check(cmd, p->latencies) != 0 ||
+        (p->break_us > 0 && output_check(cmd, p->break_trace) != 0))
+        return EXIT_FAILURE;
+    progress_begin();
+    if (bench_run(b) != 0) {
+        say(cmd, "%s", b->why);
+        bench_free(b);
+        return EXIT_FAILURE;
+    }
+    root = bench_json(b);
     json_object_set_new(json_object_get(root, "config"), "command", result_command(argc, argv));
-    if (!b->plan.json)
+    if (!p->json)
         bench_print(b);
     if (more)
         more(b, root);
-    rc = result_give(root, b->plan.json);
-    if (b->plan.latencies && (wrote = bench_latencies_write(b, b->plan.latencies)) != 0)
-        rc = say(cmd, "%s: %s", b->plan.latencies, strerror(-wrote));
+    rc = result_give(root, p->json);
+    if (p->latencies && (wrote = bench_latencies_write(b, p->latencies)) != 0)
+        rc = say(cmd, "%s: %s", p->latencies, strerror(-wrote));
     if (b->cancelled && rc == EXIT_SUCCESS)
         say(cmd, "interrupted; the figures cover what was measured");
     if (b->checked && !b->identical)
@@ -96,21 +96,6 @@ static int report(const struct subcommand *cmd, struct bench *b, int argc, char 
                  "cutin held nothing (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
                  " gates): the figures do not show its effect",
                  b->engagement.cut_ins, b->engagement.holds, b->engagement.gates);
-    return rc;
-}
-
-int bench_command(const struct subcommand *cmd, struct bench *b, int argc, char **argv,
-                  void (*more)(const struct bench *b, json_t *root))
-{
-    int rc;
-
-    check(cmd, &b->plan);
-    if (output_check(cmd, b->plan.latencies) != 0 ||
-        (b->plan.break_us > 0 && output_check(cmd, b->plan.break_trace) != 0))
-        return EXIT_FAILURE;
-    progress_begin();
-    rc = bench_run(b);
-    rc = rc == 0 ? report(cmd, b, argc, argv, more) : say(cmd, "%s", b->why);
     bench_free(b);
     return rc;
 }

@@ -28,9 +28,8 @@ enum {
     POLL_MS = 100,      /* how often samples are counted */
 };
 
-static int fail(struct bench *b, int rc, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static int fail(struct bench *b, int rc, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int fail(struct bench *b, int rc, const char *format,
+                                                      ...)
 {
     va_list args;
 
@@ -596,7 +595,9 @@ void bench_free(struct bench *b)
         free(b->mode[m].sample);
     }
     free(b->gap_ns);
-    bench_stages_free(b);
+    for (int i = 0; i < STAGE_COUNT; i++)
+        free(b->stages.ns[i]);
+    stage_sources_free(&b->stages.sources);
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
         worker_free(&b->be[side]);
         worker_free(&b->rt[side]);

@@ -251,11 +251,9 @@ static inline bool bench_traced(const struct bench *b)
     return b->plan.stages || b->plan.break_us > 0;
 }
 /* stages.c: _open makes a folder for the traces, and room for the stages. _take adds a block's
- * samples while its processes are there. _describe makes figures. 0, or -errno with b->why. */
+ * samples while its processes are there. 0, or -errno with b->why. */
 int bench_stages_open(struct bench *b);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
-void bench_stages_describe(struct bench *b);
-void bench_stages_free(struct bench *b);
 
 /* latency_print.c: table and histogram on stdout. */
 void bench_print(const struct bench *b);

@@ -148,7 +148,7 @@ void bench_describe(struct bench *b)
     }
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
         const struct worker_shared *from = b->rt[side].shared;
-        if (from && from->gpu[0]) {
+        if (from->gpu[0]) {
             snprintf(b->gpu, sizeof(b->gpu), "%.95s", from->gpu);
             b->driver_version = from->driver_version;
         }
@@ -161,7 +161,8 @@ void bench_describe(struct bench *b)
         if (bench_has(b, m))
             estimate(b, m, all);
     free(all);
-    bench_stages_describe(b);
+    for (int i = 0; i < STAGE_COUNT && b->plan.stages; i++)
+        figures_make(&b->stages.figures[i], b->stages.ns[i], b->stages.n[i]);
 }
 
 /* ---- what they tell ------------------------------------------------------------------------- */

@@ -55,36 +55,11 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
     return mode;
 }
 
-static json_t *floor_json(const struct bench *b)
-{
-    const struct floor_spin *f = &b->floor.spin;
-
-    return json_pack("{s:{s:o, s:i, s:I, s:o, s:o}, s:o, s:o}", "spin", "seconds",
-                     result_number((double)f->ns / 1e9), "gap_us", FLOOR_GAP_NS / 1000, "gaps",
-                     (json_int_t)f->gaps, "sum_us", result_number((double)f->gap_ns / 1e3),
-                     "max_us", result_number((double)f->most_ns / 1e3), "launch_us",
-                     result_figures(&b->floor.launch), "p99_us", result_number(bench_floor_us(b)));
-}
-
 static json_t *work_json(const struct bench_work *work)
 {
     return json_pack("{s:o, s:I, s:o}", "kernels_per_s", result_number(bench_rate(work)), "kernels",
                      (json_int_t)work->kernels, "seconds",
                      result_number((double)work->elapsed_ns / 1e9));
-}
-
-static json_t *stages_json(const struct bench *b)
-{
-    json_t *stages = json_object();
-
-    for (int i = 0; i < STAGE_COUNT; i++) {
-        json_t *one = result_brief(&b->stages.figures[i]);
-        put(one, "what", json_string(stage_rows[i].is));
-        put(stages, stage_rows[i].name, one);
-    }
-    return json_pack("{s:s, s:i, s:i, s:o}", "method", bench_trace_methods[b->plan.method],
-                     "cut_ins", (int)b->stages.cut_ins, "paused", (int)b->stages.paused, "us",
-                     stages);
 }
 
 json_t *bench_config_json(const struct bench *b)
@@ -162,13 +137,20 @@ static void put_modes(const struct bench *b, json_t *root)
 
 json_t *bench_json(const struct bench *b)
 {
+    const struct floor_spin *f = &b->floor.spin;
     const struct bench_engagement *e = &b->engagement;
-    json_t *root = json_object();
+    json_t *root = json_object(), *stages = json_object();
     char when[RESULT_TIME];
 
     put_modes(b, root);
     if (b->floor.measured)
-        put(root, "floor", floor_json(b));
+        put(root, "floor",
+            json_pack("{s:{s:o, s:i, s:I, s:o, s:o}, s:o, s:o}", "spin", "seconds",
+                      result_number((double)f->ns / 1e9), "gap_us", FLOOR_GAP_NS / 1000, "gaps",
+                      (json_int_t)f->gaps, "sum_us", result_number((double)f->gap_ns / 1e3),
+                      "max_us", result_number((double)f->most_ns / 1e3), "launch_us",
+                      result_figures(&b->floor.launch), "p99_us",
+                      result_number(bench_floor_us(b))));
     put(root, "claim",
         json_pack("{s:o, s:b, s:b}", "processor",
                   b->claim.cpu < 0 ? json_null() : json_integer(b->claim.cpu), "locked",
@@ -178,8 +160,17 @@ json_t *bench_json(const struct bench *b)
             json_pack("{s:b, s:I, s:I, s:I}", "engaged", bench_engaged(b), "cut_ins",
                       (json_int_t)e->cut_ins, "holds", (json_int_t)e->holds, "gates",
                       (json_int_t)e->gates));
+    for (int i = 0; i < STAGE_COUNT; i++) {
+        json_t *one = result_brief(&b->stages.figures[i]);
+        put(one, "what", json_string(stage_rows[i].is));
+        put(stages, stage_rows[i].name, one);
+    }
     if (b->plan.stages)
-        put(root, "stages", stages_json(b));
+        put(root, "stages",
+            json_pack("{s:s, s:i, s:i, s:O}", "method", bench_trace_methods[b->plan.method],
+                      "cut_ins", (int)b->stages.cut_ins, "paused", (int)b->stages.paused, "us",
+                      stages));
+    json_decref(stages);
     if (b->broke.broke)
         put(root, "broke",
             json_pack("{s:o, s:i, s:o, s:s, s:s, s:I}", "bound_us", result_number(b->plan.break_us),

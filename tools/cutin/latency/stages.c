@@ -142,35 +142,12 @@ int bench_stages_open(struct bench *b)
     return rc;
 }
 
-/* ---- reading -------------------------------------------------------------------------------- */
-
-/* A timing event before a kernel shows when its stream had come to it; one behind it shows when it
- * ended. The kernel took `kernel_ns` until then, as it does by itself. */
-static int add_record(struct stage_sources *out, bool rt, uint64_t kernel_ns,
-                      const struct trace_clocks *clocks, const struct trace_record *r)
-{
-    uint64_t start_ns, took_ns;
-
-    if (rt && r->kind == TRACE_CUT_IN)
-        return trace_spans_add(&out->of[SOURCE_CUT_IN], r->ns, r->ns);
-    if (rt && r->kind == TRACE_CUT_OUT)
-        return trace_spans_add(&out->of[SOURCE_CUT_OUT], r->ns, r->ns);
-    if (!rt && r->kind == TRACE_SUBMITTED)
-        return trace_spans_add(&out->of[SOURCE_SUBMIT], r->ns, r->ns);
-    if (r->kind != TRACE_SAMPLE || !kernel_ns ||
-        !trace_clocks_convert(clocks, r, &start_ns, &took_ns))
-        return 0;
-    if (took_ns > kernel_ns) {
-        start_ns += took_ns - kernel_ns;
-        took_ns = kernel_ns;
-    }
-    return trace_spans_add(&out->of[rt ? SOURCE_RT : SOURCE_BE], start_ns, start_ns + took_ns);
-}
-
 /* Reads what a process did from `from_ns` on. */
 static int read_trace(struct bench *b, bool rt, uint64_t from_ns)
 {
     uint64_t kernel_ns = (rt ? b->plan.rt_kernel_us : b->plan.be_kernel_us) * NS_PER_US;
+    struct trace_spans *of = b->stages.sources.of;
+    uint64_t start_ns, took_ns;
     struct trace_clocks clocks;
     struct trace_view v;
     struct trace_record r;
@@ -183,10 +160,25 @@ static int read_trace(struct bench *b, bool rt, uint64_t from_ns)
     if (rc != 0)
         return rc;
     trace_clocks_read(&clocks, &v);
-    for (uint64_t i = v.first; i < v.end && rc == 0; i++)
-        if (trace_view_get(&v, i, &r) && r.ns >= from_ns)
-            rc = add_record(&b->stages.sources, rt,
-                            b->plan.method == BENCH_TRACE_EVENTS ? kernel_ns : 0, &clocks, &r);
+    for (uint64_t i = v.first; i < v.end && rc == 0; i++) {
+        if (!trace_view_get(&v, i, &r) || r.ns < from_ns)
+            continue;
+        if (rt && (r.kind == TRACE_CUT_IN || r.kind == TRACE_CUT_OUT))
+            rc = trace_spans_add(&of[r.kind == TRACE_CUT_IN ? SOURCE_CUT_IN : SOURCE_CUT_OUT], r.ns,
+                                 r.ns);
+        if (!rt && r.kind == TRACE_SUBMITTED)
+            rc = trace_spans_add(&of[SOURCE_SUBMIT], r.ns, r.ns);
+        if (r.kind != TRACE_SAMPLE || b->plan.method != BENCH_TRACE_EVENTS ||
+            !trace_clocks_convert(&clocks, &r, &start_ns, &took_ns))
+            continue;
+        /* A timing event before a kernel shows when its stream had come to it; one behind it shows
+         * when it ended. The kernel took `kernel_ns` until then, as it does by itself. */
+        if (took_ns > kernel_ns) {
+            start_ns += took_ns - kernel_ns;
+            took_ns = kernel_ns;
+        }
+        rc = trace_spans_add(&of[rt ? SOURCE_RT : SOURCE_BE], start_ns, start_ns + took_ns);
+    }
     trace_view_close(&v);
     return rc;
 }
@@ -245,17 +237,4 @@ int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint3
     }
     s->cut_ins += n;
     return 0;
-}
-
-void bench_stages_describe(struct bench *b)
-{
-    for (int i = 0; i < STAGE_COUNT && b->plan.stages; i++)
-        figures_make(&b->stages.figures[i], b->stages.ns[i], b->stages.n[i]);
-}
-
-void bench_stages_free(struct bench *b)
-{
-    for (int i = 0; i < STAGE_COUNT; i++)
-        free(b->stages.ns[i]);
-    stage_sources_free(&b->stages.sources);
 }

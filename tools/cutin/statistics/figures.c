@@ -128,16 +128,6 @@ static uint32_t resample(const struct bootstrap_set *s, uint64_t *rounds, uint64
     return n;
 }
 
-static double percentile_us(const struct ranked *sorted, const uint32_t *times, uint32_t n,
-                            double percent)
-{
-    size_t rank = rank_of(percent, n), sum = times[sorted->at];
-
-    while (sum < rank)
-        sum += times[(++sorted)->at];
-    return (double)sorted->ns / 1000;
-}
-
 int bootstrap_percentiles(const struct bootstrap_set *s, const double *percent, size_t percents,
                           uint64_t seed, uint64_t salt, double (*out)[BOOTSTRAP_RESAMPLES])
 {
@@ -151,8 +141,12 @@ int bootstrap_percentiles(const struct bootstrap_set *s, const double *percent, 
         qsort(sorted, s->n, sizeof(*sorted), figures_compare);
     for (uint32_t i = 0; sorted && i < bootstrap_resamples(s->n); i++) {
         uint32_t n = resample(s, &rounds, &inside, times);
-        for (size_t k = 0; k < percents; k++)
-            out[k][i] = n ? percentile_us(sorted, times, n, percent[k]) : 0;
+        for (size_t k = 0; k < percents; k++) {
+            const struct ranked *at = sorted;
+            for (size_t sum = times[at->at]; n && sum < rank_of(percent[k], n);)
+                sum += times[(++at)->at];
+            out[k][i] = n ? (double)at->ns / 1000 : 0;
+        }
     }
     free(times);
     free(sorted);

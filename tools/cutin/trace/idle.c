@@ -23,12 +23,6 @@ struct moment {
     int64_t change;
 };
 
-struct moments {
-    struct moment *at;
-    size_t n, room;
-    int rc; /* once this is -ENOMEM nothing more is put */
-};
-
 struct process {
     uint32_t pid, level;
     uint64_t from_ns, to_ns;
@@ -38,17 +32,36 @@ struct process {
     uint64_t undecided_ns, undecided; /* above is active, before its work or after it */
 };
 
+struct walk {
+    struct process *p;
+    size_t n;
+    struct moment *at;
+    size_t moments, room;
+    int rc; /* once this is -ENOMEM nothing more is put */
+    bool logged;
+    int64_t running;
+    struct idle *idle;
+};
+
 /* ---- what happened -------------------------------------------------------------------------- */
 
-static void put(struct moments *m, uint64_t ns, size_t process, enum what what, int64_t change)
+static void put(struct walk *w, uint64_t ns, size_t process, enum what what, int64_t change)
 {
-    if (m->rc != 0 || !change)
+    if (w->rc != 0 || !change)
         return;
-    m->rc = list_grow(&m->at, &m->room, m->n, sizeof(*m->at));
-    if (m->rc != 0)
+    w->rc = list_grow(&w->at, &w->room, w->moments, sizeof(*w->at));
+    if (w->rc != 0)
         return;
-    m->at[m->n] = (struct moment){ns, (uint32_t)m->n, (uint16_t)process, (uint16_t)what, change};
-    m->n++;
+    w->at[w->moments] =
+        (struct moment){ns, (uint32_t)w->moments, (uint16_t)process, (uint16_t)what, change};
+    w->moments++;
+}
+
+static void put_span(struct walk *w, size_t process, enum what what, uint64_t from_ns,
+                     uint64_t to_ns)
+{
+    put(w, from_ns, process, what, 1);
+    put(w, to_ns, process, what, -1);
 }
 
 /* The state of a stream at its last record. */
@@ -57,86 +70,67 @@ struct stream {
     struct trace_times times;
 };
 
-static void put_span(struct moments *m, size_t process, enum what what, uint64_t from_ns,
-                     uint64_t to_ns)
-{
-    put(m, from_ns, process, what, 1);
-    put(m, to_ns, process, what, -1);
-}
-
-static void put_record(struct moments *m, size_t process, struct stream *s,
-                       const struct trace_record *r)
-{
-    uint64_t ns = r->ns + r->queue.took_ns;
-    enum trace_time time;
-    struct trace_span span;
-
-    switch ((enum trace_kind)r->kind) {
-    case TRACE_BUFFERED:
-    case TRACE_SUBMITTED:
-    case TRACE_DROPPED:
-    case TRACE_COMPLETED:
-        put(m, ns, process, BUFFERED, (int64_t)r->queue.buffered - s->buffered);
-        put(m, ns, process, IN_FLIGHT, (int64_t)r->queue.in_flight - s->in_flight);
-        s->buffered = r->queue.buffered;
-        s->in_flight = r->queue.in_flight;
-        break;
-    default:
-        time = trace_times_follow(&s->times, r, &span);
-        if (time != TRACE_TIMES)
-            put_span(m, process, HELD + (uint32_t)time, span.from_ns, span.to_ns);
-    }
-}
-
-static void put_trace(struct moments *m, size_t process, struct process *p,
-                      const struct trace_view *v)
+static void put_trace(struct walk *w, size_t process, const struct trace_view *v)
 {
     struct stream *streams = calloc(MOST_STREAMS, sizeof(*streams));
+    struct process *p = &w->p[process];
     struct trace_record r;
+    struct trace_span span;
 
     if (!streams)
-        m->rc = -ENOMEM;
+        w->rc = -ENOMEM;
     *p = (struct process){.pid = v->file->header.pid,
                           .level = v->file->header.level,
                           .from_ns = UINT64_MAX,
                           .why = IDLE_NONE};
-    for (uint64_t i = v->first; i < v->end && m->rc == 0; i++) {
+    for (uint64_t i = v->first; i < v->end && w->rc == 0; i++) {
         if (!trace_view_get(v, i, &r))
             continue;
+        struct stream *s = &streams[r.stream % MOST_STREAMS];
+        enum trace_time time = trace_times_follow(&s->times, &r, &span);
+
         p->from_ns = r.ns < p->from_ns ? r.ns : p->from_ns;
         p->to_ns = r.ns > p->to_ns ? r.ns : p->to_ns;
-        put_record(m, process, &streams[r.stream % MOST_STREAMS], &r);
+        if (time != TRACE_TIMES)
+            put_span(w, process, HELD + (uint32_t)time, span.from_ns, span.to_ns);
+        if (!trace_of_queue(&r))
+            continue;
+        put(w, r.ns + r.queue.took_ns, process, BUFFERED, (int64_t)r.queue.buffered - s->buffered);
+        put(w, r.ns + r.queue.took_ns, process, IN_FLIGHT,
+            (int64_t)r.queue.in_flight - s->in_flight);
+        s->buffered = r.queue.buffered;
+        s->in_flight = r.queue.in_flight;
     }
     if (p->to_ns && v->file->header.as_of_ns > p->to_ns) /* nothing happened in between */
         p->to_ns = v->file->header.as_of_ns;
-    for (uint32_t i = 0; i < MOST_STREAMS * TRACE_TIMES && m->rc == 0; i++) {
+    for (uint32_t i = 0; i < MOST_STREAMS * TRACE_TIMES && w->rc == 0; i++) {
         uint64_t from_ns = streams[i / TRACE_TIMES].times.open[i % TRACE_TIMES].from_ns;
         if (from_ns)
-            put_span(m, process, HELD + i % TRACE_TIMES, from_ns, p->to_ns);
+            put_span(w, process, HELD + i % TRACE_TIMES, from_ns, p->to_ns);
     }
     free(streams);
 }
 
 /* Waits of a stream and host functions do not occupy the GPU. Work of a process that is not traced
  * also makes the GPU busy. */
-static void put_log(struct moments *m, const struct process *p, size_t n, FILE *log)
+static void put_log(struct walk *w, FILE *log)
 {
-    struct device_work w;
+    struct device_work work;
     char *text = NULL;
     size_t room = 0;
 
     rewind(log);
-    while (m->rc == 0 && getline(&text, &room, log) > 0) {
+    while (w->rc == 0 && getline(&text, &room, log) > 0) {
         size_t of = 0;
 
-        if (!device_log_parse(text, &w) || strcmp(w.kind, "wait") == 0 ||
-            strcmp(w.kind, "host") == 0)
+        if (!device_log_parse(text, &work) || strcmp(work.kind, "wait") == 0 ||
+            strcmp(work.kind, "host") == 0)
             continue;
-        while (of < n && p[of].pid != (uint32_t)w.pid)
+        while (of < w->n && w->p[of].pid != (uint32_t)work.pid)
             of++;
-        if (of < n)
-            put_span(m, of, PENDING, w.submit_ns, w.start_ns);
-        put_span(m, of, RUNNING, w.start_ns, w.end_ns);
+        if (of < w->n)
+            put_span(w, of, PENDING, work.submit_ns, work.start_ns);
+        put_span(w, of, RUNNING, work.start_ns, work.end_ns);
     }
     free(text);
 }
@@ -151,22 +145,6 @@ static int compare(const void *a, const void *b)
 }
 
 /* ---- the walk ------------------------------------------------------------------------------- */
-
-struct walk {
-    struct process *p;
-    size_t n;
-    bool logged;
-    int64_t running;
-    struct idle *idle;
-};
-
-static bool busy(const struct walk *w)
-{
-    for (size_t i = 0; i < w->n && !w->logged; i++)
-        if (w->p[i].now[IN_FLIGHT] > 0 || w->p[i].now[ACTIVE] > 0)
-            return true;
-    return w->running > 0;
-}
 
 static bool above_active(const struct walk *w, const struct process *p)
 {
@@ -193,12 +171,14 @@ static enum idle_cause cause_of(const struct walk *w, const struct process *p)
 /* Counts what was lost from `from_ns` to `to_ns`, a time without any change. */
 static void lost_add(struct walk *w, uint64_t from_ns, uint64_t to_ns)
 {
-    bool idles = !busy(w);
+    bool busy = w->running > 0;
 
+    for (size_t i = 0; i < w->n && !w->logged; i++)
+        busy |= w->p[i].now[IN_FLIGHT] > 0 || w->p[i].now[ACTIVE] > 0;
     for (size_t i = 0; i < w->n; i++) {
         struct process *p = &w->p[i];
         p->by_above = p->now[HELD] > 0 && (p->by_above || above_active(w, p));
-        enum idle_cause why = idles ? cause_of(w, p) : IDLE_NONE;
+        enum idle_cause why = busy ? IDLE_NONE : cause_of(w, p);
 
         if (from_ns < p->from_ns || to_ns > p->to_ns)
             continue;
@@ -213,9 +193,20 @@ static void lost_add(struct walk *w, uint64_t from_ns, uint64_t to_ns)
     }
 }
 
-/* Work of `above` started, or it became inactive: this tells the cause of what its holds cost. */
-static void decide(struct walk *w, const struct process *above, enum idle_cause why)
+/* When work above starts or it becomes inactive, this tells the cause of what its holds cost. */
+static void change(struct walk *w, const struct moment *m)
 {
+    struct process *above = m->process < w->n ? &w->p[m->process] : NULL;
+    bool starts = m->what == RUNNING && m->change > 0;
+    enum idle_cause why = starts ? IDLE_ABOVE_STARTS : IDLE_ABOVE_ENDED;
+
+    if (m->what == RUNNING)
+        w->running += m->change;
+    if (!above)
+        return;
+    above->now[m->what] += m->change;
+    if (!starts && (m->what != ACTIVE || above->now[ACTIVE] > 0))
+        return;
     for (size_t i = 0; i < w->n; i++) {
         struct process *p = &w->p[i];
 
@@ -227,62 +218,41 @@ static void decide(struct walk *w, const struct process *above, enum idle_cause 
     }
 }
 
-static void change(struct walk *w, const struct moment *m)
+int idle_read(const struct trace_view *views, size_t n, FILE *const *logs, size_t logs_n,
+              struct idle *idle)
 {
-    struct process *p = m->process < w->n ? &w->p[m->process] : NULL;
+    struct process *p = calloc(n + 1, sizeof(*p));
+    struct walk w = {.p = p,
+                     .n = n,
+                     .rc = p && n < UINT16_MAX ? 0 : -ENOMEM,
+                     .logged = logs_n > 0,
+                     .idle = idle};
+    uint64_t from_ns = 0; /* what one trace lost is left out of all */
 
-    if (m->what == RUNNING)
-        w->running += m->change;
-    if (!p)
-        return;
-    p->now[m->what] += m->change;
-    if (m->what == RUNNING && m->change > 0)
-        decide(w, p, IDLE_ABOVE_STARTS);
-    if (m->what == ACTIVE && p->now[ACTIVE] <= 0)
-        decide(w, p, IDLE_ABOVE_ENDED);
-}
-
-/* If one trace lost its first part, leaves that time out of all traces. */
-static void trim_begin(struct process *p, const struct trace_view *views, size_t n,
-                       struct idle *idle)
-{
-    uint64_t from_ns = 0;
-
-    for (size_t i = 0; i < n; i++)
+    memset(idle, 0, n * sizeof(*idle));
+    for (size_t i = 0; i < n && w.rc == 0; i++) {
+        put_trace(&w, i, &views[i]);
         if (views[i].lost && !views[i].file->header.keep_first && p[i].from_ns > from_ns)
             from_ns = p[i].from_ns;
-    for (size_t i = 0; i < n; i++) {
+    }
+    for (size_t i = 0; i < logs_n && w.rc == 0; i++)
+        put_log(&w, logs[i]);
+    for (size_t i = 0; i < n && w.rc == 0; i++) {
         if (p[i].from_ns < from_ns)
             p[i].from_ns = from_ns;
         if (p[i].from_ns < p[i].to_ns)
             idle[i].traced_ns = p[i].to_ns - p[i].from_ns;
     }
-}
-
-int idle_read(const struct trace_view *views, size_t n, FILE *const *logs, size_t logs_n,
-              struct idle *idle)
-{
-    struct process *p = calloc(n + 1, sizeof(*p));
-    struct walk w = {.p = p, .n = n, .logged = logs_n > 0, .idle = idle};
-    struct moments m = {.rc = p && n < UINT16_MAX ? 0 : -ENOMEM};
-
-    memset(idle, 0, n * sizeof(*idle));
-    for (size_t i = 0; i < n && m.rc == 0; i++)
-        put_trace(&m, i, &p[i], &views[i]);
-    for (size_t i = 0; i < logs_n && m.rc == 0; i++)
-        put_log(&m, p, n, logs[i]);
-    if (m.rc == 0)
-        trim_begin(p, views, n, idle);
-    if (m.rc == 0 && m.n)
-        qsort(m.at, m.n, sizeof(*m.at), compare);
-    for (size_t i = 0; i < m.n && m.rc == 0; i++) {
-        if (i > 0 && m.at[i].ns > m.at[i - 1].ns)
-            lost_add(&w, m.at[i - 1].ns, m.at[i].ns);
-        change(&w, &m.at[i]);
+    if (w.rc == 0 && w.moments)
+        qsort(w.at, w.moments, sizeof(*w.at), compare);
+    for (size_t i = 0; i < w.moments && w.rc == 0; i++) {
+        if (i > 0 && w.at[i].ns > w.at[i - 1].ns)
+            lost_add(&w, w.at[i - 1].ns, w.at[i].ns);
+        change(&w, &w.at[i]);
     }
-    free(m.at);
+    free(w.at);
     free(p);
-    return m.rc;
+    return w.rc;
 }
 
 /* ---- for people ----------------------------------------------------------------------------- */

@@ -120,24 +120,12 @@ static int write_json(const struct sources *s, const char *path)
     return 0;
 }
 
-static int report(const struct sources *s)
-{
-    struct idle *idle = calloc(s->traces + 1, sizeof(*idle));
-    int rc = idle ? idle_read(s->trace, s->traces, s->log, s->logs, idle) : -ENOMEM;
-
-    if (rc == 0)
-        idle_print(stdout, s->trace, s->traces, s->logs > 0, idle);
-    else
-        say(&subcommand_trace, "%s", strerror(-rc));
-    free(idle);
-    return rc;
-}
-
 /* The child plan's `use_files`. */
 static int merge(void *user, char *const *paths, size_t n)
 {
     struct sources s = {.trace = calloc(n + 1, sizeof(*s.trace)),
                         .log = calloc(n + 1, sizeof(*s.log))};
+    struct idle *idle = calloc(n + 1, sizeof(*idle));
     int rc = s.trace && s.log ? 0 : -ENOMEM;
 
     for (size_t i = 0; i < n && rc == 0; i++)
@@ -149,14 +137,20 @@ static int merge(void *user, char *const *paths, size_t n)
     }
     if (rc == 0 && given.output)
         rc = write_json(&s, given.output);
-    if (rc == 0 && given.report)
-        rc = report(&s);
+    if (rc == 0 && given.report) {
+        rc = idle ? idle_read(s.trace, s.traces, s.log, s.logs, idle) : -ENOMEM;
+        if (rc == 0)
+            idle_print(stdout, s.trace, s.traces, s.logs > 0, idle);
+        else
+            say(&subcommand_trace, "%s", strerror(-rc));
+    }
     for (size_t i = 0; i < s.traces; i++)
         trace_view_close(&s.trace[i]);
     for (size_t i = 0; i < s.logs; i++)
         fclose(s.log[i]);
     free(s.trace);
     free(s.log);
+    free(idle);
     return rc;
 }
 

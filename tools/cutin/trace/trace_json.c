@@ -111,8 +111,7 @@ void trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char
     put_slice(j, pid, tid, name, "mark", from_ns, to_ns - from_ns, json_object());
 }
 
-static void put_flow(const struct walk *w, const struct trace_record *r, const char *ph,
-                     uint64_t ns)
+static void put_flow(const struct walk *w, const struct trace_record *r, const char *ph)
 {
     char id[64];
 
@@ -120,7 +119,7 @@ static void put_flow(const struct walk *w, const struct trace_record *r, const c
              r->queue.ticket);
     put(w->j, json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:f,s:s*}", "ph", ph, "name", "waits", "cat",
                         "queue", "id", id, "pid", w->pid, "tid", (json_int_t)r->tid, "ts",
-                        us(w->j, ns), "bp", ph[0] == 'f' ? "e" : NULL));
+                        us(w->j, r->ns), "bp", ph[0] == 'f' ? "e" : NULL));
 }
 
 static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
@@ -138,14 +137,14 @@ static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
 
 /* ---- one process ---------------------------------------------------------------------------- */
 
-static void walk_kernel(struct walk *w, const struct trace_record *r)
+static void put_kernel(struct walk *w, const struct trace_record *r)
 {
+    const uint32_t *g = r->kernel.grid;
+    const uint16_t *b = r->kernel.block;
     char grid[40], block[40];
 
-    snprintf(grid, sizeof(grid), "%u x %u x %u", r->kernel.grid[0], r->kernel.grid[1],
-             r->kernel.grid[2]);
-    snprintf(block, sizeof(block), "%u x %u x %u", r->kernel.block[0], r->kernel.block[1],
-             r->kernel.block[2]);
+    snprintf(grid, sizeof(grid), "%u x %u x %u", g[0], g[1], g[2]);
+    snprintf(block, sizeof(block), "%u x %u x %u", b[0], b[1], b[2]);
     put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->kernel.took_ns,
               json_pack("{s:i,s:i,s:s,s:s,s:i,s:s*}", "stream", (int)r->stream, "op",
                         (int)r->kernel.op, "grid", grid, "block", block, "shared",
@@ -153,17 +152,10 @@ static void walk_kernel(struct walk *w, const struct trace_record *r)
                         r->kernel.waits ? "I/O of its own" : NULL));
 }
 
-static void walk_counters(struct walk *w, const struct trace_record *r)
+static void put_mark(struct walk *w, const struct trace_record *r, enum track kind,
+                     const char *name)
 {
-    uint64_t ns = r->ns + r->queue.took_ns;
-    char name[64];
-
-    if (!within(w->j, ns))
-        return;
-    snprintf(name, sizeof(name), "stream %u", r->stream);
-    put(w->j, json_pack("{s:s,s:s,s:I,s:f,s:{s:i,s:i}}", "ph", "C", "name", name, "pid", w->pid,
-                        "ts", us(w->j, ns), "args", "buffered", (int)r->queue.buffered, "in flight",
-                        (int)r->queue.in_flight));
+    trace_json_mark(w->j, w->pid, track(w, r->stream, kind), name, r->ns);
 }
 
 /* Writes a time of being held, or active. */
@@ -178,9 +170,10 @@ static void put_time(struct walk *w, uint32_t stream, enum trace_time time, uint
 
 static void walk_record(struct walk *w, const struct trace_record *r)
 {
-    uint64_t start_ns, took_ns;
+    uint64_t start_ns, took_ns, done_ns = r->ns + r->queue.took_ns;
     enum trace_time time;
     struct trace_span span;
+    char name[64];
 
     if (r->stream >= MOST_STREAMS || !within(w->j, r->ns))
         return;
@@ -188,7 +181,7 @@ static void walk_record(struct walk *w, const struct trace_record *r)
         w->last_ns = r->ns;
     switch ((enum trace_kind)r->kind) {
     case TRACE_KERNEL:
-        walk_kernel(w, r);
+        put_kernel(w, r);
         break;
     case TRACE_COPY:
         put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->copy.took_ns,
@@ -200,32 +193,26 @@ static void walk_record(struct walk *w, const struct trace_record *r)
                   json_object());
         break;
     case TRACE_BUFFERED:
-        put_flow(w, r, "s", r->ns);
-        walk_counters(w, r);
+        put_flow(w, r, "s");
         break;
     case TRACE_SUBMITTED:
-        if (r->queue.ticket != UINT64_MAX) {
-            put_slice(w->j, w->pid, r->tid, "submit", "queue", r->ns, r->queue.took_ns,
-                      json_pack("{s:i}", "stream", (int)r->stream));
-            put_flow(w, r, "f", r->ns);
-        }
-        walk_counters(w, r);
+        if (r->queue.ticket == UINT64_MAX)
+            break;
+        put_slice(w->j, w->pid, r->tid, "submit", "queue", r->ns, r->queue.took_ns,
+                  json_pack("{s:i}", "stream", (int)r->stream));
+        put_flow(w, r, "f");
         break;
     case TRACE_DROPPED:
-        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "dropped", r->ns);
-        walk_counters(w, r);
-        break;
-    case TRACE_COMPLETED:
-        walk_counters(w, r);
+        put_mark(w, r, TRACK_QUEUE, "dropped");
         break;
     case TRACE_LIFTED:
         trace_json_mark(w->j, w->pid, r->tid, "cap lifted", r->ns);
         break;
     case TRACE_HELD:
-        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_QUEUE), "hold", r->ns);
+        put_mark(w, r, TRACK_QUEUE, "hold");
         break;
     case TRACE_CUT_IN:
-        trace_json_mark(w->j, w->pid, track(w, r->stream, TRACK_ACTIVE), "cut in", r->ns);
+        put_mark(w, r, TRACK_ACTIVE, "cut in");
         break;
     case TRACE_SAMPLE:
         if (trace_clocks_convert(&w->clocks, r, &start_ns, &took_ns) && within(w->j, start_ns))
@@ -235,6 +222,11 @@ static void walk_record(struct walk *w, const struct trace_record *r)
     default:
         break;
     }
+    snprintf(name, sizeof(name), "stream %u", r->stream);
+    if (trace_of_queue(r) && within(w->j, done_ns))
+        put(w->j, json_pack("{s:s,s:s,s:I,s:f,s:{s:i,s:i}}", "ph", "C", "name", name, "pid", w->pid,
+                            "ts", us(w->j, done_ns), "args", "buffered", (int)r->queue.buffered,
+                            "in flight", (int)r->queue.in_flight));
     time = trace_times_follow(&w->stream[r->stream].times, r, &span);
     if (time != TRACE_TIMES)
         put_time(w, r->stream, time, span.from_ns, span.to_ns);

@@ -24,6 +24,11 @@ int trace_view_await(struct trace_view *v, const char *path, uint64_t ns, char *
 void trace_view_close(struct trace_view *v);
 /* False: the record was being written, or overwritten. */
 bool trace_view_get(const struct trace_view *v, uint64_t position, struct trace_record *out);
+/* Whether it has what is in the queue afterwards (.queue). */
+static inline bool trace_of_queue(const struct trace_record *r)
+{
+    return r->kind >= TRACE_BUFFERED && r->kind <= TRACE_COMPLETED;
+}
 /* Returns "" for 0 and for an invalid name. */
 const char *trace_view_name(const struct trace_view *v, uint32_t name);
 

@@ -172,20 +172,6 @@ static int solo_block(struct bench *b, int mode, uint32_t ms)
     return rc != 0 && rc != -ECANCELED ? rc : be_stop(b, be, &b->mode[mode].solo);
 }
 
-static int be_check(struct bench *b, struct worker *be)
-{
-    struct worker_reply reply;
-    int rc = worker_ask(be, WORKER_RESULT, 0);
-
-    if (rc == 0)
-        rc = worker_reply(be, &reply, PATIENCE_MS, NULL);
-    if (rc != 0)
-        return fail_worker(b, be, rc);
-    b->identical &= reply.checksum == worker_expected_sum(reply.kernels, b->plan.be_graph);
-    b->checked = true;
-    return 0;
-}
-
 /* ---- real time ----------------------------------------------------------------------------- */
 
 static int rt_sample(struct bench *b, int mode, uint32_t count)
@@ -259,23 +245,42 @@ enum {
     REQUEST_PROCESS = 1600000000,
 };
 
-static int write_trace(struct bench *b, const struct worker_sample *s, struct trace_view views[2])
+/* If the last sample of the block ended it by being too slow, writes a trace while both processes
+ * are still there. Returns 0, or -errno with b->why. */
+static int break_trace_if_due(struct bench *b)
 {
-    FILE *log = fopen(b->trace.log, "re");
+    const pid_t pids[] = {b->rt[BENCH_CUTIN].pid, b->be[BENCH_CUTIN].pid};
+    const struct bench_result *r = &b->mode[BENCH_CUTIN];
+    const struct worker_sample *s = r->sample + r->n - 1;
+    double us = r->n ? (double)(s->end_ns - s->arrival_ns) / 1000 : 0;
+    struct trace_view views[2] = {0};
     struct atomic_file whole;
-    FILE *out = atomic_file_open(&whole, b->plan.break_trace);
     struct trace_json json;
-    char name[96];
-    int rc = -errno;
+    FILE *out = NULL, *log = NULL;
+    char text[300];
+    int rc = 0;
 
+    if (b->plan.break_us <= 0 || us <= b->plan.break_us)
+        return 0;
+    b->broke =
+        (struct bench_broke){.broke = true, .sample = r->n - 1, .us = us, .at_ns = s->arrival_ns};
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        snprintf(text, sizeof(text), "%s/%d.trace", b->trace.scratch.folder, (int)pids[i]);
+        rc = trace_view_await(&views[i], text, s->end_ns + AFTER_NS, b->why, sizeof(b->why));
+    }
+    if (rc != 0)
+        goto out;
+    log = fopen(b->trace.log, "re");
+    out = atomic_file_open(&whole, b->plan.break_trace);
+    rc = -errno;
     if (out) {
         trace_json_begin(&json, out, s->end_ns - LAST_NS, 2 + !!log);
         json.end_ns = s->end_ns + AFTER_NS;
         /* The request itself, on a track of its own. */
-        snprintf(name, sizeof(name), "request, %.1f us", b->broke.us);
+        snprintf(text, sizeof(text), "request, %.1f us", us);
         trace_json_name(&json, REQUEST_PROCESS, 0, "the request that broke");
         trace_json_name(&json, REQUEST_PROCESS, 1, "arrival to answer");
-        trace_json_slice(&json, REQUEST_PROCESS, 1, name, s->arrival_ns, s->end_ns);
+        trace_json_slice(&json, REQUEST_PROCESS, 1, text, s->arrival_ns, s->end_ns);
         trace_json_mark(&json, REQUEST_PROCESS, 1, "call entered", s->start_ns);
         for (int i = 0; i < 2; i++)
             trace_json_add(&json, &views[i]);
@@ -287,31 +292,7 @@ static int write_trace(struct bench *b, const struct worker_sample *s, struct tr
         fclose(log);
     if (rc != 0)
         snprintf(b->why, sizeof(b->why), "%s: %s", b->plan.break_trace, strerror(-rc));
-    return rc;
-}
-
-/* If the last sample of the block ended it by being too slow, writes a trace while both processes
- * are still there. Returns 0, or -errno with b->why. */
-static int break_trace_if_due(struct bench *b)
-{
-    const pid_t pids[] = {b->rt[BENCH_CUTIN].pid, b->be[BENCH_CUTIN].pid};
-    const struct bench_result *r = &b->mode[BENCH_CUTIN];
-    const struct worker_sample *s = r->sample + r->n - 1;
-    double us = r->n ? (double)(s->end_ns - s->arrival_ns) / 1000 : 0;
-    struct trace_view views[2] = {0};
-    char path[300];
-    int rc = 0;
-
-    if (b->plan.break_us <= 0 || us <= b->plan.break_us)
-        return 0;
-    b->broke =
-        (struct bench_broke){.broke = true, .sample = r->n - 1, .us = us, .at_ns = s->arrival_ns};
-    for (int i = 0; i < 2 && rc == 0; i++) {
-        snprintf(path, sizeof(path), "%s/%d.trace", b->trace.scratch.folder, (int)pids[i]);
-        rc = trace_view_await(&views[i], path, s->end_ns + AFTER_NS, b->why, sizeof(b->why));
-    }
-    if (rc == 0)
-        rc = write_trace(b, s, views);
+out:
     for (int i = 0; i < 2; i++)
         trace_view_close(&views[i]);
     return rc;
@@ -454,6 +435,7 @@ static int round_run(struct bench *b, uint32_t round, uint32_t rounds)
 static int rounds_run(struct bench *b)
 {
     uint32_t rounds = rounds_of(&b->plan);
+    struct worker_reply reply;
     int rc = 0;
 
     b->order_seed = b->plan.seed + 1;
@@ -462,9 +444,17 @@ static int rounds_run(struct bench *b)
         rc = round_run(b, round, rounds);
     progress_end();
     b->identical = true;
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if ((rc == 0 || rc == -ECANCELED) && b->be[m].pid > 0)
-            rc = be_check(b, &b->be[m]);
+    for (struct worker *be = b->be; be < b->be + BENCH_MODES; be++) {
+        if ((rc != 0 && rc != -ECANCELED) || be->pid <= 0)
+            continue;
+        rc = worker_ask(be, WORKER_RESULT, 0);
+        if (rc == 0)
+            rc = worker_reply(be, &reply, PATIENCE_MS, NULL);
+        if (rc != 0)
+            return fail_worker(b, be, rc);
+        b->identical &= reply.checksum == worker_expected_sum(reply.kernels, b->plan.be_graph);
+        b->checked = true;
+    }
     return rc == -ECANCELED ? 0 : rc;
 }
 

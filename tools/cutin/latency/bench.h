@@ -236,8 +236,6 @@ static inline bool bench_p99_known(const struct bench *b, int mode)
 {
     return bench_enough(b, mode, 99) && bench_enough(b, BENCH_ALONE, 99);
 }
-/* How long one graph of best effort takes by itself, in us; 0: it launches single kernels. */
-double bench_graph_us(const struct bench *b);
 /* If `late` of `n` requests were late, at most this percentage of all requests is late, with 99 %
  * confidence (the limit of Clopper and Pearson). */
 double bench_late_limit(uint32_t late, uint32_t n);
@@ -255,9 +253,8 @@ static inline bool bench_traced(const struct bench *b)
 int bench_stages_open(struct bench *b);
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n);
 
-/* latency_print.c: table and histogram on stdout. */
+/* bench_print.c: table and histogram on stdout. */
 void bench_print(const struct bench *b);
-
 /* All figures as one object. NULL: no memory. */
 json_t *bench_json(const struct bench *b);
 json_t *bench_config_json(const struct bench *b); /* its member `config` */

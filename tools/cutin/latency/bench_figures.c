@@ -199,18 +199,6 @@ double bench_gate_us(const struct bench *b)
     return e->gates ? (double)e->gpu_ns / 1e3 / (double)e->gates : 0;
 }
 
-double bench_graph_us(const struct bench *b)
-{
-    uint64_t least = 0;
-
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++) {
-        uint64_t ns = b->be[m].shared ? b->be[m].shared->graph_ns : 0;
-        if (ns && (!least || ns < least))
-            least = ns;
-    }
-    return (double)least / 1e3;
-}
-
 double bench_late_limit(uint32_t late, uint32_t n)
 {
     double low = (double)late / n, high = 1;

@@ -113,7 +113,7 @@ int worker_main(const char *role);
  * `be_graph` kernels the updates repeat with the graph. */
 uint64_t worker_expected_sum(uint64_t kernels, uint32_t be_graph);
 
-/* ---- crew.c: the parent's side ------------------------------------------------------------- */
+/* ---- the parent's side --------------------------------------------------------------------- */
 
 struct worker {
     const char *role; /* "be" or "rt" */

@@ -113,13 +113,12 @@ void trace_json_slice(struct trace_json *j, int64_t pid, int64_t tid, const char
 
 static void put_flow(const struct walk *w, const struct trace_record *r, const char *ph)
 {
-    char id[64];
-
-    snprintf(id, sizeof(id), "%" PRIdMAX ".%u.%" PRIu64, (intmax_t)w->pid, r->stream,
-             r->queue.ticket);
-    put(w->j, json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:f,s:s*}", "ph", ph, "name", "waits", "cat",
-                        "queue", "id", id, "pid", w->pid, "tid", (json_int_t)r->tid, "ts",
-                        us(w->j, r->ns), "bp", ph[0] == 'f' ? "e" : NULL));
+    put(w->j, json_pack("{s:s,s:s,s:s,s:o,s:I,s:I,s:f,s:s*}", "ph", ph, "name", "waits", "cat",
+                        "queue", "id",
+                        json_sprintf("%" JSON_INTEGER_FORMAT ".%u.%" PRIu64, w->pid, r->stream,
+                                     r->queue.ticket),
+                        "pid", w->pid, "tid", (json_int_t)r->tid, "ts", us(w->j, r->ns), "bp",
+                        ph[0] == 'f' ? "e" : NULL));
 }
 
 static json_int_t track(struct walk *w, uint32_t stream, enum track kind)
@@ -141,13 +140,11 @@ static void put_kernel(struct walk *w, const struct trace_record *r)
 {
     const uint32_t *g = r->kernel.grid;
     const uint16_t *b = r->kernel.block;
-    char grid[40], block[40];
 
-    snprintf(grid, sizeof(grid), "%u x %u x %u", g[0], g[1], g[2]);
-    snprintf(block, sizeof(block), "%u x %u x %u", b[0], b[1], b[2]);
     put_slice(w->j, w->pid, r->tid, record_name(w, r), "call", r->ns, r->kernel.took_ns,
-              json_pack("{s:i,s:i,s:s,s:s,s:i,s:s*}", "stream", (int)r->stream, "op",
-                        (int)r->kernel.op, "grid", grid, "block", block, "shared",
+              json_pack("{s:i,s:i,s:o,s:o,s:i,s:s*}", "stream", (int)r->stream, "op",
+                        (int)r->kernel.op, "grid", json_sprintf("%u x %u x %u", g[0], g[1], g[2]),
+                        "block", json_sprintf("%u x %u x %u", b[0], b[1], b[2]), "shared",
                         (int)r->kernel.shared, "waits for",
                         r->kernel.waits ? "I/O of its own" : NULL));
 }
@@ -173,7 +170,6 @@ static void walk_record(struct walk *w, const struct trace_record *r)
     uint64_t start_ns, took_ns, done_ns = r->ns + r->queue.took_ns;
     enum trace_time time;
     struct trace_span span;
-    char name[64];
 
     if (r->stream >= MOST_STREAMS || !within(w->j, r->ns))
         return;
@@ -222,10 +218,10 @@ static void walk_record(struct walk *w, const struct trace_record *r)
     default:
         break;
     }
-    snprintf(name, sizeof(name), "stream %u", r->stream);
     if (trace_of_queue(r) && within(w->j, done_ns))
-        put(w->j, json_pack("{s:s,s:s,s:I,s:f,s:{s:i,s:i}}", "ph", "C", "name", name, "pid", w->pid,
-                            "ts", us(w->j, done_ns), "args", "buffered", (int)r->queue.buffered,
+        put(w->j, json_pack("{s:s,s:o,s:I,s:f,s:{s:i,s:i}}", "ph", "C", "name",
+                            json_sprintf("stream %u", r->stream), "pid", w->pid, "ts",
+                            us(w->j, done_ns), "args", "buffered", (int)r->queue.buffered,
                             "in flight", (int)r->queue.in_flight));
     time = trace_times_follow(&w->stream[r->stream].times, r, &span);
     if (time != TRACE_TIMES)

@@ -51,7 +51,7 @@ enum { VARIANTS = sizeof(variants) / sizeof(variants[0]) };
 struct row {
     const char *variant;
     uint32_t be_kernel_us;
-    struct bench_added added;
+    double added_p50_us, added_p99_us;
     bool p99_known;
     double ratio;      /* best effort beside real time, to it alone on the plain driver */
     double solo_ratio; /* best effort with no client above, to the same */
@@ -94,8 +94,8 @@ static void print_heading(const struct bench_plan *plan)
 
 static void print_row(const struct row *r, bool stages)
 {
-    printf("%-12s %9u %9.1f %9.1f %9.3f %9.3f", r->variant, r->be_kernel_us, r->added.p50_us,
-           r->added.p99_us, r->ratio, r->solo_ratio);
+    printf("%-12s %9u %9.1f %9.1f %9.3f %9.3f", r->variant, r->be_kernel_us, r->added_p50_us,
+           r->added_p99_us, r->ratio, r->solo_ratio);
     if (stages)
         printf(" %9.1f %9.1f", r->wait.p50_us, r->wait.p99_us);
     putchar('\n');
@@ -106,8 +106,8 @@ static json_t *row_json(const struct row *r, bool stages)
 {
     json_t *row = json_pack(
         "{s:s, s:i, s:{s:o, s:o}, s:o, s:o}", "variant", r->variant, "be_kernel_us",
-        (int)r->be_kernel_us, "added_us", "p50", result_number(r->added.p50_us), "p99",
-        r->p99_known ? result_number(r->added.p99_us) : json_null(), "be_throughput_ratio",
+        (int)r->be_kernel_us, "added_us", "p50", result_number(r->added_p50_us), "p99",
+        r->p99_known ? result_number(r->added_p99_us) : json_null(), "be_throughput_ratio",
         result_number(r->ratio), "be_alone_ratio", result_number(r->solo_ratio));
 
     if (r->gate_us > 0)
@@ -141,11 +141,12 @@ static int kernel_rows(const struct bench_plan *plan, uint32_t us, double part, 
             say(&subcommand_ablation, "%s", b.why);
         if (rc == 0 && v == 0)
             native = bench_rate(&b.mode[BENCH_NATIVE].solo);
-        row.added = bench_added(&b, BENCH_CUTIN);
-        row.p99_known = bench_p99_known(&b, BENCH_CUTIN);
+        row.added_p50_us = b.mode[BENCH_CUTIN].added_p50_us;
+        row.added_p99_us = b.mode[BENCH_CUTIN].added_p99_us;
+        row.p99_known = b.mode[BENCH_CUTIN].p99_known;
         row.ratio = native > 0 ? bench_rate(&b.mode[BENCH_CUTIN].shared) / native : 0;
         row.solo_ratio = native > 0 ? bench_rate(&b.mode[BENCH_CUTIN].solo) / native : 0;
-        row.gate_us = bench_gate_us(&b);
+        row.gate_us = b.engagement.gate_us;
         row.wait = b.stages.figures[STAGE_begin];
         if (rc == 0 && b.checked && !b.identical) {
             say(&subcommand_ablation, "%s, %u us: best effort's result is wrong", row.variant, us);

@@ -164,11 +164,11 @@ static double ratio(const struct bench *b, int mode)
 
 static double stage_us(const struct bench *b, enum stage stage, double percent)
 {
-    const struct bench_stages *s = &b->stages;
+    const struct figures *f = &b->stages.figures[stage];
 
-    if (s->n[stage] < figures_least_samples(percent))
+    if (f->samples < figures_least_samples(percent))
         return NAN;
-    return percent > 50 ? s->figures[stage].p99_us : s->figures[stage].p50_us;
+    return percent > 50 ? f->p99_us : f->p50_us;
 }
 
 static double mean_us(const struct bench_result *r)

@@ -585,8 +585,7 @@ void bench_free(struct bench *b)
         free(b->mode[m].sample);
     }
     free(b->gap_ns);
-    for (int i = 0; i < STAGE_COUNT; i++)
-        free(b->stages.ns[i]);
+    free(b->stages.sample);
     stage_sources_free(&b->stages.sources);
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
         worker_free(&b->be[side]);

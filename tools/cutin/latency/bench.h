@@ -121,6 +121,7 @@ struct bench_backlog {
 /* Estimates of a percentile beyond these samples. */
 struct bench_estimate {
     bool known, compared; /* enough samples; and of alone, too */
+    double percent;       /* which one; 0: none is asked for */
     double us, ratio, added_us;
     struct interval us_within, ratio_within, added_within;
 };
@@ -131,12 +132,13 @@ struct bench_engagement {
     uint64_t cut_ins;      /* of real time */
     uint64_t holds, gates; /* of best effort */
     uint64_t gpu_ns;       /* of best effort, estimated */
+    double gate_us;        /* mean of that between two gates; 0: no gates */
+    bool engaged; /* false: no process was held, so the figures do not show what cutin does */
 };
 
 /* Of all requests under cutin. Each stage counts the requests of which it is known. */
 struct bench_stages {
-    uint64_t *ns[STAGE_COUNT];
-    uint32_t n[STAGE_COUNT];
+    struct stage_sample *sample;
     uint32_t cut_ins, paused; /* of these: a best-effort kernel was paused meanwhile */
     struct figures figures[STAGE_COUNT];
     struct stage_sources sources;
@@ -154,19 +156,24 @@ struct bench {
         struct figures figures;
         struct bench_backlog backlog;
         struct bench_estimate estimate[BENCH_ESTIMATES];
-        uint32_t late;                  /* over the bound */
-        uint64_t max_at_ns;             /* arrival of the slowest one, nanoseconds since 1970 */
-        struct bench_work shared, solo; /* best effort beside real time, and by itself */
+        double added_p50_us, added_p99_us; /* to those of alone */
+        bool p99_known;                    /* it and that of alone have enough samples */
+        bool in_floor;                     /* the p99 is at most that of the floor */
+        uint32_t late;                     /* over the bound */
+        uint64_t max_at_ns;                /* arrival of the slowest one, nanoseconds since 1970 */
+        struct bench_work shared, solo;    /* best effort beside real time, and by itself */
     } mode[BENCH_MODES];
     uint64_t *gap_ns; /* as drawn, the same for every mode */
     struct bench_floor {
         bool measured;
         struct floor_spin spin;
         struct figures launch; /* on the idle GPU with the plain driver */
+        double p99_us;         /* its p99 plus the processor's longest gap */
     } floor;
     struct claim claim; /* what all real-time processes had */
     char gpu[96];
     int32_t driver_version;
+    double graph_us; /* how long one graph of best effort takes by itself; 0: it launches none */
     struct bench_stages stages;
     struct bench_broke {
         bool broke;
@@ -216,32 +223,15 @@ static inline bool bench_has(const struct bench *b, int mode)
 {
     return b->mode[mode].n > 0;
 }
-/* False: cutin held no process, so the figures under cutin do not show what cutin does. */
-bool bench_engaged(const struct bench *b);
-double bench_percent(const struct bench *b, int estimate); /* 0: none */
 /* Whether a mode has enough samples for this percentile. */
 static inline bool bench_enough(const struct bench *b, int mode, double percent)
 {
     return b->mode[mode].n >= figures_least_samples(percent);
 }
-/* Whether the p99 of this mode is at most that of the idle GPU plus the processor's longest gap. */
-bool bench_in_floor(const struct bench *b, int mode);
-double bench_floor_us(const struct bench *b);
-/* What `mode` adds to each percentile of alone. */
-struct bench_added {
-    double p50_us, p99_us;
-};
-struct bench_added bench_added(const struct bench *b, int mode);
-static inline bool bench_p99_known(const struct bench *b, int mode)
-{
-    return bench_enough(b, mode, 99) && bench_enough(b, BENCH_ALONE, 99);
-}
 /* If `late` of `n` requests were late, at most this percentage of all requests is late, with 99 %
  * confidence (the limit of Clopper and Pearson). */
 double bench_late_limit(uint32_t late, uint32_t n);
 double bench_rate(const struct bench_work *work); /* kernels per second; 0: none ran */
-/* Best effort's mean estimated work between two gates beside real time, in us; 0: no gates. */
-double bench_gate_us(const struct bench *b);
 
 /* Whether the processes under cutin are traced. */
 static inline bool bench_traced(const struct bench *b)

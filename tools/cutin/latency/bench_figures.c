@@ -57,20 +57,16 @@ int bench_latencies_write(const struct bench *b, const char *path)
 
 /* ---- estimates ------------------------------------------------------------------------------ */
 
-double bench_percent(const struct bench *b, int estimate)
-{
-    return estimate == BENCH_P50 ? 50 : estimate == BENCH_P99 ? 99 : b->plan.percentile;
-}
-
 typedef double drawn[BENCH_ESTIMATES][BOOTSTRAP_RESAMPLES];
 
 /* Also draws from the samples for estimates. False: no memory for that. */
 static bool describe_mode(struct bench *b, int mode, drawn *out)
 {
     bool open = arrivals_is_open(&b->plan.arrivals), known;
+    const struct figures *alone = &b->mode[BENCH_ALONE].figures;
     struct bench_result *r = &b->mode[mode];
     struct bootstrap_set set = {r->latency_ns, r->n, r->block_end, r->blocks};
-    double percent[BENCH_ESTIMATES], bound_us = b->plan.bound_us;
+    double percent[BENCH_ESTIMATES] = {50, 99, b->plan.percentile}, bound_us = b->plan.bound_us;
     uint64_t most_ns = 0;
 
     for (uint32_t i = 0; i < r->n; i++) {
@@ -86,10 +82,14 @@ static bool describe_mode(struct bench *b, int mode, drawn *out)
     if (r->n)
         r->backlog.mean /= r->n;
     for (int k = 0; k < BENCH_ESTIMATES; k++)
-        percent[k] = bench_percent(b, k);
+        r->estimate[k].percent = percent[k];
     known = r->n == 0 || (out && bootstrap_percentiles(&set, percent, BENCH_ESTIMATES, b->plan.seed,
                                                        (uint64_t)mode + 1, *out) == 0);
     figures_make(&r->figures, r->latency_ns, r->n); /* sorts them */
+    r->in_floor = b->floor.measured && r->n && r->figures.p99_us <= b->floor.p99_us;
+    r->p99_known = bench_enough(b, mode, 99) && bench_enough(b, BENCH_ALONE, 99);
+    r->added_p50_us = r->figures.p50_us - alone->p50_us;
+    r->added_p99_us = r->figures.p99_us - alone->p99_us;
     return known;
 }
 
@@ -102,9 +102,8 @@ static void estimate(struct bench *b, int mode, drawn *all)
     double values[BOOTSTRAP_RESAMPLES];
 
     for (int k = 0; k < BENCH_ESTIMATES; k++) {
-        double percent = bench_percent(b, k), *own = all[mode][k], *base = all[BENCH_ALONE][k];
         struct bench_estimate *e = &r->estimate[k];
-        double alone_us;
+        double percent = e->percent, *own = all[mode][k], *base = all[BENCH_ALONE][k], alone_us;
 
         if (percent <= 0 || !bench_enough(b, mode, percent))
             continue;
@@ -132,13 +131,16 @@ void bench_describe(struct bench *b)
 {
     struct worker_shared *native = b->rt[BENCH_NATIVE].shared;
     const struct worker_shared *cutin = b->rt[BENCH_CUTIN].shared;
+    struct bench_engagement *e = &b->engagement;
     drawn *all = calloc(BENCH_MODES, sizeof(*all));
+    uint64_t *ns = calloc(b->stages.cut_ins + 1, sizeof(*ns));
     bool known = true;
 
     if (native->floor_launches > 0) {
         b->floor.measured = true;
         b->floor.spin = native->floor;
         figures_make(&b->floor.launch, native->floor_launch_ns, native->floor_launches);
+        b->floor.p99_us = b->floor.launch.p99_us + (double)native->floor.most_ns / 1000;
     }
     b->claim = native->claim;
     if (cutin->gpu[0]) { /* cutin ran */
@@ -148,6 +150,10 @@ void bench_describe(struct bench *b)
     }
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
         const struct worker_shared *from = b->rt[side].shared;
+        double graph_us = (double)b->be[side].shared->graph_ns / 1e3;
+
+        if (graph_us > 0 && (b->graph_us <= 0 || graph_us < b->graph_us))
+            b->graph_us = graph_us;
         if (from->gpu[0]) {
             snprintf(b->gpu, sizeof(b->gpu), "%.95s", from->gpu);
             b->driver_version = from->driver_version;
@@ -161,43 +167,20 @@ void bench_describe(struct bench *b)
         if (bench_has(b, m))
             estimate(b, m, all);
     free(all);
-    for (int i = 0; i < STAGE_COUNT && b->plan.stages; i++)
-        figures_make(&b->stages.figures[i], b->stages.ns[i], b->stages.n[i]);
+    for (int i = 0; i < STAGE_COUNT && ns; i++) {
+        size_t n = 0;
+
+        for (uint32_t k = 0; k < b->stages.cut_ins; k++)
+            if (b->stages.sample[k].ns[i] != STAGE_NONE)
+                ns[n++] = b->stages.sample[k].ns[i];
+        figures_make(&b->stages.figures[i], ns, n);
+    }
+    free(ns);
+    e->gate_us = e->gates ? (double)e->gpu_ns / 1e3 / (double)e->gates : 0;
+    e->engaged = e->cut_ins > 0 && (e->holds > 0 || e->gates > 0);
 }
 
 /* ---- what they tell ------------------------------------------------------------------------- */
-
-bool bench_engaged(const struct bench *b)
-{
-    const struct bench_engagement *e = &b->engagement;
-
-    return e->cut_ins > 0 && (e->holds > 0 || e->gates > 0);
-}
-
-double bench_floor_us(const struct bench *b)
-{
-    return b->floor.launch.p99_us + (double)b->floor.spin.most_ns / 1000;
-}
-
-bool bench_in_floor(const struct bench *b, int mode)
-{
-    return b->floor.measured && bench_has(b, mode) &&
-           b->mode[mode].figures.p99_us <= bench_floor_us(b);
-}
-
-struct bench_added bench_added(const struct bench *b, int mode)
-{
-    const struct figures *f = &b->mode[mode].figures, *alone = &b->mode[BENCH_ALONE].figures;
-
-    return (struct bench_added){f->p50_us - alone->p50_us, f->p99_us - alone->p99_us};
-}
-
-double bench_gate_us(const struct bench *b)
-{
-    const struct bench_engagement *e = &b->engagement;
-
-    return e->gates ? (double)e->gpu_ns / 1e3 / (double)e->gates : 0;
-}
 
 double bench_late_limit(uint32_t late, uint32_t n)
 {

@@ -91,7 +91,7 @@ int bench_command(const struct subcommand *cmd, struct bench *b, int argc, char 
         say(cmd, "interrupted; the figures cover what was measured");
     if (b->checked && !b->identical)
         rc = EXIT_FAILURE;
-    if (bench_has(b, BENCH_CUTIN) && !bench_engaged(b) && !b->cancelled && !b->broke.broke)
+    if (bench_has(b, BENCH_CUTIN) && !b->engagement.engaged && !b->cancelled && !b->broke.broke)
         rc = say(cmd,
                  "cutin held nothing (%" PRIu64 " cut-ins, %" PRIu64 " holds, %" PRIu64
                  " gates): the figures do not show its effect",

@@ -8,19 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long one graph of best effort takes by itself; 0: it launches single kernels. */
-static double graph_us(const struct bench *b)
-{
-    uint64_t least = 0;
-
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++) {
-        uint64_t ns = b->be[m].shared->graph_ns;
-        if (ns && (!least || ns < least))
-            least = ns;
-    }
-    return (double)least / 1e3;
-}
-
 static void print_arrivals(const struct bench *b)
 {
     const struct bench_plan *p = &b->plan;
@@ -75,10 +62,10 @@ static void print_floor(const struct bench *b)
            f->gaps, FLOOR_GAP_NS / 1000, (double)f->ns / 1e9, (double)f->most_ns / 1000,
            b->floor.launch.p50_us, b->floor.launch.p99_us, b->floor.launch.max_us);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (bench_in_floor(b, m))
+        if (b->mode[m].in_floor)
             printf("%s: its p99 lies within the noise floor of %.1f us and says nothing about the "
                    "GPU\n",
-                   bench_mode_names[m], bench_floor_us(b));
+                   bench_mode_names[m], b->floor.p99_us);
 }
 
 /* Prints no figure if there are too few samples for the percentile. */
@@ -90,13 +77,13 @@ static void print_figure(size_t samples, double us, double percent)
         printf(" %9s", "-");
 }
 
-static void print_estimate(const char *name, const struct bench_estimate *e, double percent)
+static void print_estimate(const char *name, const struct bench_estimate *e)
 {
-    if (percent <= 0)
+    if (e->percent <= 0)
         return;
-    printf("%-8s p%-5g", name, percent);
+    printf("%-8s p%-5g", name, e->percent);
     if (!e->known) {
-        printf(" refused: it needs %zu samples\n", figures_least_samples(percent));
+        printf(" refused: it needs %zu samples\n", figures_least_samples(e->percent));
         return;
     }
     printf(" %9.1f (%.1f to %.1f)", e->us, e->us_within.least, e->us_within.most);
@@ -115,9 +102,9 @@ static void print_verdict(const struct bench *b)
     if (!bench_has(b, BENCH_ALONE) || !bench_has(b, BENCH_CUTIN) || b->cancelled ||
         b->mode[BENCH_CUTIN].figures.samples < figures_least_samples(99) || alone <= 0)
         return;
-    if (bench_in_floor(b, BENCH_CUTIN)) {
+    if (b->mode[BENCH_CUTIN].in_floor) {
         printf("\nreal time's p99 under cutin lies within the noise floor of %.1f us: no verdict\n",
-               bench_floor_us(b));
+               b->floor.p99_us);
         return;
     }
     printf("\nreal time's p99 under cutin: %.2f times alone", cutin / alone);
@@ -125,13 +112,12 @@ static void print_verdict(const struct bench *b)
         printf("; natively %.2f times, so cutin makes it %.1f times better", native / alone,
                native / cutin);
     if (b->floor.measured)
-        printf("; noise floor %.1f us", bench_floor_us(b));
+        printf("; noise floor %.1f us", b->floor.p99_us);
     putchar('\n');
 }
 
 static void print_table(const struct bench *b)
 {
-    double whole_us = graph_us(b);
     char when[RESULT_TIME];
 
     printf("%s, best-effort ", b->gpu);
@@ -156,7 +142,7 @@ static void print_table(const struct bench *b)
            BOOTSTRAP_PERCENT);
     for (int m = 0; m < BENCH_MODES; m++)
         for (int k = 0; bench_has(b, m) && k < BENCH_ESTIMATES; k++)
-            print_estimate(bench_mode_names[m], &b->mode[m].estimate[k], bench_percent(b, k));
+            print_estimate(bench_mode_names[m], &b->mode[m].estimate[k]);
     putchar('\n');
     print_floor(b);
     print_arrivals(b);
@@ -173,22 +159,23 @@ static void print_table(const struct bench *b)
                    b->mode[m].figures.max_us, result_time(b->mode[m].max_at_ns, when));
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m) && bench_has(b, BENCH_ALONE)) {
-            printf("added by %-7s p50 %.1f us", bench_mode_names[m], bench_added(b, m).p50_us);
-            if (bench_p99_known(b, m))
-                printf(", p99 %.1f us", bench_added(b, m).p99_us);
+            printf("added by %-7s p50 %.1f us", bench_mode_names[m], b->mode[m].added_p50_us);
+            if (b->mode[m].p99_known)
+                printf(", p99 %.1f us", b->mode[m].added_p99_us);
             putchar('\n');
         }
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (whole_us > 0 && bench_has(b, m) && bench_p99_known(b, m))
+        if (b->graph_us > 0 && bench_has(b, m) && b->mode[m].p99_known)
             printf("added by %-7s p99 is %.2f %% of a graph's %.1f us\n", bench_mode_names[m],
-                   100 * bench_added(b, m).p99_us / whole_us, whole_us);
+                   100 * b->mode[m].added_p99_us / b->graph_us, b->graph_us);
     for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
         if (bench_has(b, m))
             printf("best effort, %-7s %.0f kernels/s beside real time, %.0f without real time\n",
                    bench_mode_names[m], bench_rate(&b->mode[m].shared),
                    bench_rate(&b->mode[m].solo));
     if (b->engagement.gates)
-        printf("a gate every %.1f us of best-effort work beside real time\n", bench_gate_us(b));
+        printf("a gate every %.1f us of best-effort work beside real time\n",
+               b->engagement.gate_us);
     if (bench_has(b, BENCH_CUTIN))
         printf("engaged: %" PRIu64 " cut-ins, %" PRIu64 " holds of buffered work, %" PRIu64
                " gates\n",
@@ -212,8 +199,8 @@ void bench_print(const struct bench *b)
         for (int i = 0; i < STAGE_COUNT; i++) {
             const struct figures *f = &s->figures[i];
             printf("%-52s %9.1f %9.1f", stage_rows[i].is, f->p50_us, f->p90_us);
-            print_figure(s->n[i], f->p99_us, 99);
-            printf(" %9.1f %8u\n", f->max_us, s->n[i]);
+            print_figure(f->samples, f->p99_us, 99);
+            printf(" %9.1f %8zu\n", f->max_us, f->samples);
         }
         if (s->paused)
             printf("in %u of them a best-effort kernel was paused for real time: nothing waited "
@@ -241,12 +228,12 @@ static json_t *interval_json(bool known, const struct interval *i)
     return known ? json_pack("[o, o]", result_number(i->least), result_number(i->most)) : NULL;
 }
 
-static json_t *estimate_json(const struct bench_estimate *e, double percent)
+static json_t *estimate_json(const struct bench_estimate *e)
 {
     if (!e->known)
-        return json_pack("{s:f, s:I}", "percent", percent, "needs_samples",
-                         (json_int_t)figures_least_samples(percent));
-    return json_pack("{s:f, s:o, s:o, s:o*, s:o*, s:o*, s:o*}", "percent", percent, "us",
+        return json_pack("{s:f, s:I}", "percent", e->percent, "needs_samples",
+                         (json_int_t)figures_least_samples(e->percent));
+    return json_pack("{s:f, s:o, s:o, s:o*, s:o*, s:o*, s:o*}", "percent", e->percent, "us",
                      result_number(e->us), "us_95", interval_json(true, &e->us_within), "vs_alone",
                      e->compared ? result_number(e->ratio) : NULL, "vs_alone_95",
                      interval_json(e->compared, &e->ratio_within), "added_us",
@@ -260,13 +247,13 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
     char when[RESULT_TIME];
 
     for (int k = 0; k < BENCH_ESTIMATES; k++)
-        if (bench_percent(b, k) > 0)
-            json_array_append_new(estimates, estimate_json(&r->estimate[k], bench_percent(b, k)));
+        if (r->estimate[k].percent > 0)
+            json_array_append_new(estimates, estimate_json(&r->estimate[k]));
     result_refuse(mode, r->n);
     put(mode, "estimates", estimates);
     put(mode, "max_at", json_string(result_time(r->max_at_ns, when)));
     if (b->floor.measured)
-        put(mode, "within_floor", json_boolean(bench_in_floor(b, (int)(r - b->mode))));
+        put(mode, "within_floor", json_boolean(r->in_floor));
     if (b->plan.bound_us > 0)
         put(mode, "bound",
             json_pack("{s:o, s:i, s:o}", "us", result_number(b->plan.bound_us), "late",
@@ -318,12 +305,10 @@ static void put_modes(const struct bench *b, json_t *root)
                             *cutin = &b->mode[BENCH_CUTIN].solo;
     json_t *modes = json_object(), *added = json_object(), *be = json_object();
     json_t *shares = json_object(); /* the added p99 as a share of the time that one graph takes */
-    double whole_us = graph_us(b);
 
     for (int m = 0; m < BENCH_MODES; m++) {
         const struct bench_result *r = &b->mode[m];
         const char *name = bench_mode_names[m];
-        struct bench_added a = bench_added(b, m);
         char solo[32];
 
         if (!bench_has(b, m))
@@ -338,15 +323,16 @@ static void put_modes(const struct bench *b, json_t *root)
         if (!bench_has(b, BENCH_ALONE))
             continue;
         put(added, name,
-            json_pack("{s:o, s:o}", "p50", result_number(a.p50_us), "p99",
-                      bench_p99_known(b, m) ? result_number(a.p99_us) : json_null()));
-        if (whole_us > 0)
-            put(shares, name, bench_p99_known(b, m) ? json_real(a.p99_us / whole_us) : json_null());
+            json_pack("{s:o, s:o}", "p50", result_number(r->added_p50_us), "p99",
+                      r->p99_known ? result_number(r->added_p99_us) : json_null()));
+        if (b->graph_us > 0)
+            put(shares, name,
+                r->p99_known ? json_real(r->added_p99_us / b->graph_us) : json_null());
     }
     if (native->kernels && cutin->elapsed_ns)
         put(be, "cutin_ratio", result_number(bench_rate(cutin) / bench_rate(native)));
     if (b->engagement.gates)
-        put(be, "gate_us", result_number(bench_gate_us(b)));
+        put(be, "gate_us", result_number(b->engagement.gate_us));
     if (b->checked)
         put(be, "checksum", json_string(b->identical ? "identical" : "DIFFERENT"));
     put(root, "modes", modes);
@@ -354,7 +340,7 @@ static void put_modes(const struct bench *b, json_t *root)
     if (b->plan.be_graph)
         put(root, "graph",
             json_pack("{s:i, s:o, s:O}", "kernels", (int)b->plan.be_graph, "length_us",
-                      result_number(whole_us), "added_p99_share", shares));
+                      result_number(b->graph_us), "added_p99_share", shares));
     json_decref(shares);
     put(root, "be", be);
 }
@@ -373,15 +359,14 @@ json_t *bench_json(const struct bench *b)
                       result_number((double)f->ns / 1e9), "gap_us", FLOOR_GAP_NS / 1000, "gaps",
                       (json_int_t)f->gaps, "sum_us", result_number((double)f->gap_ns / 1e3),
                       "max_us", result_number((double)f->most_ns / 1e3), "launch_us",
-                      result_figures(&b->floor.launch), "p99_us",
-                      result_number(bench_floor_us(b))));
+                      result_figures(&b->floor.launch), "p99_us", result_number(b->floor.p99_us)));
     put(root, "claim",
         json_pack("{s:o, s:b, s:b}", "processor",
                   b->claim.cpu < 0 ? json_null() : json_integer(b->claim.cpu), "locked",
                   b->claim.locked, "realtime", b->claim.realtime));
     if (bench_has(b, BENCH_CUTIN))
         put(root, "engagement",
-            json_pack("{s:b, s:I, s:I, s:I}", "engaged", bench_engaged(b), "cut_ins",
+            json_pack("{s:b, s:I, s:I, s:I}", "engaged", e->engaged, "cut_ins",
                       (json_int_t)e->cut_ins, "holds", (json_int_t)e->holds, "gates",
                       (json_int_t)e->gates));
     for (int i = 0; i < STAGE_COUNT; i++) {

@@ -135,11 +135,8 @@ int bench_stages_open(struct bench *b)
 
     snprintf(t->pattern, sizeof(t->pattern), "%s/%%p.trace", t->scratch.folder);
     snprintf(t->log, sizeof(t->log), "%s/device.log", t->scratch.folder);
-    for (int i = 0; i < STAGE_COUNT && rc == 0; i++) {
-        b->stages.ns[i] = calloc(b->plan.samples, sizeof(uint64_t));
-        rc = b->stages.ns[i] ? 0 : -ENOMEM;
-    }
-    return rc;
+    b->stages.sample = calloc(b->plan.samples, sizeof(*b->stages.sample));
+    return rc == 0 && !b->stages.sample ? -ENOMEM : rc;
 }
 
 /* Reads what a process did from `from_ns` on. */
@@ -213,7 +210,6 @@ static int read_log(struct bench *b)
 int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint32_t n)
 {
     struct bench_stages *s = &b->stages;
-    struct stage_sample one;
     int rc;
 
     if (n == 0)
@@ -229,12 +225,8 @@ int bench_stages_take(struct bench *b, const struct worker_sample *sample, uint3
         return rc;
     stage_sources_sort(&s->sources);
     for (uint32_t i = 0; i < n; i++) {
-        stages_of(&s->sources, &sample[i], &one);
-        for (int k = 0; k < STAGE_COUNT; k++)
-            if (one.ns[k] != STAGE_NONE)
-                s->ns[k][s->n[k]++] = one.ns[k];
-        s->paused += one.paused;
+        stages_of(&s->sources, &sample[i], &s->sample[s->cut_ins]);
+        s->paused += s->sample[s->cut_ins++].paused;
     }
-    s->cut_ins += n;
     return 0;
 }

@@ -249,15 +249,6 @@ void bench_print(const struct bench *b);
 json_t *bench_json(const struct bench *b);
 json_t *bench_config_json(const struct bench *b); /* its member `config` */
 
-/* attach.c: measures a running process instead. Returns the exit status. */
-struct attach_plan {
-    const char *who;    /* a process id, or a level: its busiest process */
-    const char *socket; /* NULL: the default one */
-    double seconds;
-    bool json;
-};
-int attach_run(const struct attach_plan *plan, int argc, char **argv);
-
 /* ---- bench_options.c ------------------------------------------------------------------------- */
 
 /* Options of every command that runs benches: the first rows of its table. They set the bench_plan

@@ -338,6 +338,9 @@ _Noreturn static void child_exec(const struct bench *b, const struct worker *w, 
     bool be = under && strcmp(w->role, "be") == 0;
     bool timed = p->stages && p->method == BENCH_TRACE_EVENTS;
     const char *library = under || p->distance_us[0] ? b->paths.library : NULL;
+    /* Room for the records of a block. A timed trace keeps only the first records, so it needs room
+     * for all blocks. */
+    const char *keep = timed ? "first" : "newest", *records = timed ? "1048576" : "262144";
     const struct variable rows[] = {
         {"SIMGPU_ID", p->sim ? b->sim_id : NULL},
         {"CUTIN_GRAPH_GATES", be && mode == BENCH_UNGATED ? "off" : NULL},
@@ -345,19 +348,11 @@ _Noreturn static void child_exec(const struct bench *b, const struct worker *w, 
         {"CUTIN_BUDGET_US", be && !getenv("CUTIN_BUDGET_US") ? p->budget_us : NULL},
         {"SIMGPU_LOG", traced && !timed ? b->trace.log : NULL},
         {"CUTIN_TRACE", traced ? b->trace.pattern : NULL},
-        /* Room for the records of a block. A timed trace keeps only the first records, so it needs
-         * room for all blocks. */
-        {"CUTIN_TRACE_KEEP", !traced ? NULL
-                             : timed ? "first"
-                                     : "newest"},
-        {"CUTIN_TRACE_RECORDS", !traced ? NULL
-                                : timed ? "1048576"
-                                        : "262144"},
+        {"CUTIN_TRACE_KEEP", traced ? keep : NULL},
+        {"CUTIN_TRACE_RECORDS", traced ? records : NULL},
         {"CUTIN_PRIORITY", library ? w->role : NULL},
         {"CUTIN_PROFILE", library ? "off" : NULL},
-        {"CUTIN_SOCKET", under     ? b->daemon.socket
-                         : library ? ""
-                                   : NULL},
+        {"CUTIN_SOCKET", library ? (under ? b->daemon.socket : "") : NULL},
         {0},
     };
 

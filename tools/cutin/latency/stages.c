@@ -55,13 +55,6 @@ static uint64_t time_between(const struct trace_spans *t, uint64_t from_ns, uint
     return i < t->n && t->at[i].from_ns <= to_ns ? t->at[i].from_ns : STAGE_NONE;
 }
 
-static const struct trace_span *work_from(const struct trace_spans *w, uint64_t ns)
-{
-    size_t i = first_from(w, ns);
-
-    return i < w->n ? &w->at[i] : NULL;
-}
-
 static uint64_t until(uint64_t from_ns, uint64_t to_ns)
 {
     return from_ns == STAGE_NONE || to_ns == STAGE_NONE ? STAGE_NONE
@@ -73,48 +66,45 @@ void stages_of(const struct stage_sources *s, const struct worker_sample *sample
                struct stage_sample *out)
 {
     const struct trace_spans *rt = &s->of[SOURCE_RT], *be = &s->of[SOURCE_BE];
-    const struct trace_span *first = work_from(rt, sample->start_ns), *next;
     uint64_t hold_ns = time_between(&s->of[SOURCE_CUT_IN], sample->start_ns, sample->end_ns),
-             open_ns, done_ns, be_end_ns = STAGE_NONE;
-    size_t submits, be_i;
+             begin_ns = time_between(rt, sample->start_ns, sample->end_ns), done_ns, open_ns,
+             next_ns, be_end_ns = STAGE_NONE;
+    size_t i = first_from(rt, sample->start_ns), submits;
 
     *out = (struct stage_sample){0};
-    for (int i = 0; i < STAGE_COUNT; i++)
-        out->ns[i] = STAGE_NONE;
+    for (int k = 0; k < STAGE_COUNT; k++)
+        out->ns[k] = STAGE_NONE;
     out->ns[STAGE_call] = until(sample->arrival_ns, sample->start_ns);
     out->ns[STAGE_hold] = until(sample->start_ns, hold_ns);
-    if (!first || first->from_ns > sample->end_ns)
+    if (begin_ns == STAGE_NONE)
         return;
     /* When this request's last kernel ended. They began before the request was known done. */
-    done_ns = first->to_ns;
-    for (const struct trace_span *w = first; w < rt->at + rt->n && w->from_ns < sample->end_ns; w++)
-        done_ns = w->to_ns > done_ns ? w->to_ns : done_ns;
-    out->ns[STAGE_begin] = until(sample->start_ns, first->from_ns);
-    out->ns[STAGE_run] = until(first->from_ns, done_ns);
+    for (done_ns = rt->at[i].to_ns; i < rt->n && rt->at[i].from_ns < sample->end_ns; i++)
+        done_ns = rt->at[i].to_ns > done_ns ? rt->at[i].to_ns : done_ns;
+    out->ns[STAGE_begin] = until(sample->start_ns, begin_ns);
+    out->ns[STAGE_run] = until(begin_ns, done_ns);
     out->ns[STAGE_known] = until(done_ns, sample->end_ns);
     /* The last end of best effort before real time began. A kernel that was on the device then and
      * went on afterwards was paused: real time did not wait for its end. */
-    be_i = first_from(be, first->from_ns);
-    for (int looked = 0; be_i-- > 0 && looked < 64; looked++) { /* few run at a time */
-        if (be->at[be_i].to_ns > first->from_ns)
+    i = first_from(be, begin_ns);
+    for (int looked = 0; i-- > 0 && looked < 64; looked++) { /* few run at a time */
+        if (be->at[i].to_ns > begin_ns)
             out->paused = true;
-        else if (be_end_ns == STAGE_NONE || be->at[be_i].to_ns > be_end_ns)
-            be_end_ns = be->at[be_i].to_ns;
+        else if (be_end_ns == STAGE_NONE || be->at[i].to_ns > be_end_ns)
+            be_end_ns = be->at[i].to_ns;
     }
     out->ns[STAGE_residue] = until(hold_ns, be_end_ns);
-    open_ns = hold_ns == STAGE_NONE ? STAGE_NONE
-                                    : time_between(&s->of[SOURCE_CUT_OUT], hold_ns, STAGE_NONE - 1);
+    open_ns = time_between(&s->of[SOURCE_CUT_OUT], hold_ns, STAGE_NONE - 1);
     if (open_ns == STAGE_NONE)
         return;
     submits = first_from(&s->of[SOURCE_SUBMIT], open_ns);
     if (submits)
         out->ns[STAGE_submit] = until(hold_ns, s->of[SOURCE_SUBMIT].at[submits - 1].from_ns);
     out->ns[STAGE_release] = until(done_ns, open_ns);
-    next = work_from(be, open_ns);
+    next_ns = time_between(be, open_ns, STAGE_NONE - 1);
     /* Not known if the next cut-in came first, or if it is the paused kernel that went on. */
-    if (next && !out->paused &&
-        time_between(&s->of[SOURCE_CUT_IN], open_ns, next->from_ns) == STAGE_NONE)
-        out->ns[STAGE_again] = until(open_ns, next->from_ns);
+    if (!out->paused && time_between(&s->of[SOURCE_CUT_IN], open_ns, next_ns) == STAGE_NONE)
+        out->ns[STAGE_again] = until(open_ns, next_ns);
 }
 
 /* ---- all cut-ins of a run, from the traces of the workers and the log ----------------------- */

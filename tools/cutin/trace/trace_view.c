@@ -171,11 +171,10 @@ void trace_clocks_read(struct trace_clocks *c, const struct trace_view *v)
 bool trace_clocks_convert(const struct trace_clocks *c, const struct trace_record *sample,
                           uint64_t *start_ns, uint64_t *duration_ns)
 {
-    uint64_t base, end_ns, asked_ns = sample->ns + sample->sample.lead_ns;
+    uint32_t context = sample->sample.context;
+    uint64_t base = context < TRACE_VIEW_CLOCKS ? c->base_ns[context] : 0;
+    uint64_t end_ns, asked_ns = sample->ns + sample->sample.lead_ns;
 
-    if (sample->sample.context >= TRACE_VIEW_CLOCKS)
-        return false;
-    base = c->base_ns[sample->sample.context];
     if (!base)
         return false;
     *start_ns = base + sample->sample.device_ns;

@@ -20,19 +20,6 @@ static uint64_t latency_ns(const struct worker_sample *s, bool open)
     return s->end_ns - (open ? s->arrival_ns : s->start_ns);
 }
 
-/* Adds a block: how many requests have come when one is begun, and wait behind it. */
-static void backlog_add(struct bench_backlog *b, const struct worker_sample *s, uint32_t n)
-{
-    for (uint32_t i = 0, come = 0; i < n; i++) {
-        while (come < n && s[come].arrival_ns <= s[i].start_ns)
-            come++;
-        if (come > i + 1 && come - i - 1 > b->most)
-            b->most = come - i - 1;
-        b->mean += come > i ? come - i - 1 : 0;
-        b->late += i > 0 && s[i].arrival_ns < s[i - 1].end_ns;
-    }
-}
-
 uint64_t bench_since_1970_ns(uint64_t monotonic_ns)
 {
     struct timespec now;
@@ -77,8 +64,20 @@ static bool describe_mode(struct bench *b, int mode, drawn *out)
             r->max_at_ns = bench_since_1970_ns(r->sample[i].arrival_ns);
         }
     }
-    for (uint32_t block = 0, from = 0; block < r->blocks; from = r->block_end[block++])
-        backlog_add(&r->backlog, r->sample + from, r->block_end[block] - from);
+    /* How many requests of its block have come when one is begun, and wait behind it. */
+    for (uint32_t block = 0, from = 0; block < r->blocks; from = r->block_end[block++]) {
+        const struct worker_sample *s = r->sample;
+        uint32_t to = r->block_end[block];
+
+        for (uint32_t i = from, come = from; i < to; i++) {
+            while (come < to && s[come].arrival_ns <= s[i].start_ns)
+                come++;
+            if (come > i + 1 && come - i - 1 > r->backlog.most)
+                r->backlog.most = come - i - 1;
+            r->backlog.mean += come > i ? come - i - 1 : 0;
+            r->backlog.late += i > from && s[i].arrival_ns < s[i - 1].end_ns;
+        }
+    }
     if (r->n)
         r->backlog.mean /= r->n;
     for (int k = 0; k < BENCH_ESTIMATES; k++)

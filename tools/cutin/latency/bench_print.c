@@ -8,64 +8,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_arrivals(const struct bench *b)
+/* How it was measured: the machine's noise, the arrivals, and what was asked for in addition. */
+static void print_conditions(const struct bench *b)
 {
     const struct bench_plan *p = &b->plan;
+    const struct floor_spin *f = &b->floor.spin;
     char text[256];
 
-    arrivals_text(&p->arrivals, text, sizeof(text));
-    if (!arrivals_is_open(&p->arrivals)) {
+    printf("real time is %s\n", claim_text(&b->claim, text, sizeof(text)));
+    if (b->floor.measured)
+        printf("noise floor: %" PRIu64
+               " gaps of %d us or more in %.1f s on that processor, the longest "
+               "%.1f us;\na launch on the idle GPU p50 %.1f us, p99 %.1f us, max %.1f us\n",
+               f->gaps, FLOOR_GAP_NS / 1000, (double)f->ns / 1e9, (double)f->most_ns / 1000,
+               b->floor.launch.p50_us, b->floor.launch.p99_us, b->floor.launch.max_us);
+    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
+        if (b->mode[m].in_floor)
+            printf("%s: its p99 lies within the noise floor of %.1f us and says nothing about the "
+                   "GPU\n",
+                   bench_mode_names[m], b->floor.p99_us);
+    if (arrivals_is_open(&p->arrivals))
+        printf("an open loop, arrivals %s, %.1f/s: latency counts from the arrival\n",
+               arrivals_text(&p->arrivals, text, sizeof(text)), 1e6 / p->gap_us);
+    else
         printf("a closed loop, a pause of %g us after each answer: latency counts from the launch, "
                "and\nrequests that would have arrived meanwhile are left out\n",
                p->gap_us);
-        return;
-    }
-    printf("an open loop, arrivals %s, %.1f/s: latency counts from the arrival\n", text,
-           1e6 / p->gap_us);
-    for (int m = 0; m < BENCH_MODES; m++)
+    for (int m = 0; m < BENCH_MODES && arrivals_is_open(&p->arrivals); m++)
         if (bench_has(b, m))
             printf(
                 "backlog, %-7s %u requests came while one was served; at most %u waited, %.2f on "
                 "average\n",
                 bench_mode_names[m], b->mode[m].backlog.late, b->mode[m].backlog.most,
                 b->mode[m].backlog.mean);
-}
-
-static void print_break(const struct bench *b)
-{
-    char when[RESULT_TIME];
-
+    for (int m = 0; m < BENCH_MODES && p->bound_us > 0; m++)
+        if (bench_has(b, m))
+            printf("bound, %-7s   %u of %u later than %g us; with 99 %% confidence at most %.2f %% "
+                   "of all\n",
+                   bench_mode_names[m], b->mode[m].late, b->mode[m].n, p->bound_us,
+                   bench_late_limit(b->mode[m].late, b->mode[m].n));
     if (b->broke.broke)
         printf("broke at request %u under cutin: %.1f us, arrived %s; the last 50 ms of all are "
                "in\n%s "
                "(%" PRIu64 " events, %" PRIu64 " on the simulated GPU): "
                "https://ui.perfetto.dev opens it\n",
                b->broke.sample + 1, b->broke.us,
-               result_time(bench_since_1970_ns(b->broke.at_ns), when), b->plan.break_trace,
+               result_time(bench_since_1970_ns(b->broke.at_ns), text), p->break_trace,
                b->broke.events, b->broke.works);
-    else if (b->plan.break_us > 0)
-        printf("no answer under cutin took longer than %g us: no trace was written\n",
-               b->plan.break_us);
-}
-
-static void print_floor(const struct bench *b)
-{
-    const struct floor_spin *f = &b->floor.spin;
-    char text[128];
-
-    printf("real time is %s\n", claim_text(&b->claim, text, sizeof(text)));
-    if (!b->floor.measured)
-        return;
-    printf("noise floor: %" PRIu64
-           " gaps of %d us or more in %.1f s on that processor, the longest "
-           "%.1f us;\na launch on the idle GPU p50 %.1f us, p99 %.1f us, max %.1f us\n",
-           f->gaps, FLOOR_GAP_NS / 1000, (double)f->ns / 1e9, (double)f->most_ns / 1000,
-           b->floor.launch.p50_us, b->floor.launch.p99_us, b->floor.launch.max_us);
-    for (int m = BENCH_NATIVE; m <= BENCH_CUTIN; m++)
-        if (b->mode[m].in_floor)
-            printf("%s: its p99 lies within the noise floor of %.1f us and says nothing about the "
-                   "GPU\n",
-                   bench_mode_names[m], b->floor.p99_us);
+    else if (p->break_us > 0)
+        printf("no answer under cutin took longer than %g us: no trace was written\n", p->break_us);
 }
 
 /* Prints no figure if there are too few samples for the percentile. */
@@ -144,15 +135,7 @@ static void print_table(const struct bench *b)
         for (int k = 0; bench_has(b, m) && k < BENCH_ESTIMATES; k++)
             print_estimate(bench_mode_names[m], &b->mode[m].estimate[k]);
     putchar('\n');
-    print_floor(b);
-    print_arrivals(b);
-    for (int m = 0; m < BENCH_MODES && b->plan.bound_us > 0; m++)
-        if (bench_has(b, m))
-            printf("bound, %-7s   %u of %u later than %g us; with 99 %% confidence at most %.2f %% "
-                   "of all\n",
-                   bench_mode_names[m], b->mode[m].late, b->mode[m].n, b->plan.bound_us,
-                   bench_late_limit(b->mode[m].late, b->mode[m].n));
-    print_break(b);
+    print_conditions(b);
     for (int m = 0; m < BENCH_MODES; m++)
         if (bench_has(b, m))
             printf("max, %-7s     %.1f us, arrived %s\n", bench_mode_names[m],

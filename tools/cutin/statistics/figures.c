@@ -111,23 +111,6 @@ struct ranked {
     uint32_t at; /* its place among the samples */
 };
 
-/* Counts how often each sample is in a resample. Returns the resample's size. */
-static uint32_t resample(const struct bootstrap_set *s, uint64_t *rounds, uint64_t *inside,
-                         uint32_t *times)
-{
-    uint32_t n = 0;
-
-    memset(times, 0, s->n * sizeof(*times));
-    for (uint32_t i = 0; i < s->blocks; i++) {
-        uint32_t block = random_below(rounds, s->blocks);
-        uint32_t from = block ? s->block_end[block - 1] : 0, size = s->block_end[block] - from;
-        for (uint32_t k = 0; k < size; k++)
-            times[from + random_below(inside, size)]++;
-        n += size;
-    }
-    return n;
-}
-
 int bootstrap_percentiles(const struct bootstrap_set *s, const double *percent, size_t percents,
                           uint64_t seed, uint64_t salt, double (*out)[BOOTSTRAP_RESAMPLES])
 {
@@ -140,7 +123,17 @@ int bootstrap_percentiles(const struct bootstrap_set *s, const double *percent, 
     if (sorted)
         qsort(sorted, s->n, sizeof(*sorted), figures_compare);
     for (uint32_t i = 0; sorted && i < bootstrap_resamples(s->n); i++) {
-        uint32_t n = resample(s, &rounds, &inside, times);
+        uint32_t n = 0;
+
+        memset(times, 0, s->n * sizeof(*times)); /* how often each sample is in the resample */
+        for (uint32_t b = 0; b < s->blocks; b++) {
+            uint32_t block = random_below(&rounds, s->blocks);
+            uint32_t from = block ? s->block_end[block - 1] : 0, size = s->block_end[block] - from;
+
+            for (uint32_t k = 0; k < size; k++)
+                times[from + random_below(&inside, size)]++;
+            n += size;
+        }
         for (size_t k = 0; k < percents; k++) {
             const struct ranked *at = sorted;
             for (size_t sum = times[at->at]; n && sum < rank_of(percent[k], n);)

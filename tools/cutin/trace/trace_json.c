@@ -265,31 +265,13 @@ void trace_json_add(struct trace_json *j, const struct trace_view *v)
 
 /* ---- the simulated device ------------------------------------------------------------------- */
 
-/* Streams of the device have numbers of their own. A track gets its name when it is first met. */
-static json_int_t gpu_track(struct trace_json *j, const struct device_work *l, uint64_t *seen,
-                            size_t *tracks)
-{
-    uint64_t key = (uint64_t)(uint32_t)l->pid << 32 | l->stream;
-    char name[64];
-    size_t i = 0;
-
-    while (i < *tracks && seen[i] != key)
-        i++;
-    if (i == *tracks && i < MOST_GPU_TRACKS) {
-        seen[(*tracks)++] = key;
-        snprintf(name, sizeof(name), "process %d, stream %u", l->pid, l->stream);
-        trace_json_name(j, GPU_PROCESS, (json_int_t)i + 1, name);
-    }
-    return (json_int_t)i + 1;
-}
-
 uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
 {
-    uint64_t *seen = calloc(MOST_GPU_TRACKS, sizeof(*seen)), works = 0, took_ns;
-    size_t tracks = 0, lines = 0, room = 0;
+    uint64_t *seen = calloc(MOST_GPU_TRACKS, sizeof(*seen)), works = 0, took_ns, key;
+    size_t tracks = 0, lines = 0, room = 0, i;
     struct device_work l;
     struct stat st = {0};
-    char *text = NULL;
+    char *text = NULL, name[64];
 
     fstat(fileno(log), &st);
     if (seen)
@@ -299,9 +281,18 @@ uint64_t trace_json_add_log(struct trace_json *j, FILE *log)
             break;
         if (!device_log_parse(text, &l) || !within(j, l.start_ns))
             continue;
+        /* Streams of the device have numbers of their own. A track is named when it is first met. */
+        key = (uint64_t)(uint32_t)l.pid << 32 | l.stream;
+        for (i = 0; i < tracks && seen[i] != key;)
+            i++;
+        if (i == tracks && i < MOST_GPU_TRACKS) {
+            seen[tracks++] = key;
+            snprintf(name, sizeof(name), "process %d, stream %u", l.pid, l.stream);
+            trace_json_name(j, GPU_PROCESS, (json_int_t)i + 1, name);
+        }
         took_ns = l.end_ns - l.start_ns;
-        put_slice(j, GPU_PROCESS, gpu_track(j, &l, seen, &tracks),
-                  l.name[0] == '-' ? l.kind : shown(j, l.name), l.kind, l.start_ns, took_ns,
+        put_slice(j, GPU_PROCESS, (json_int_t)i + 1, l.name[0] == '-' ? l.kind : shown(j, l.name),
+                  l.kind, l.start_ns, took_ns,
                   json_pack("{s:i,s:f,s:f}", "pid", l.pid, "alone us", (double)l.cost_ns / 1000.0,
                             "paused us", ((double)took_ns - (double)l.cost_ns) / 1000.0));
         works++;

@@ -235,17 +235,6 @@ static int best_effort(struct gpu *g, struct worker_reply *reply)
     return 0;
 }
 
-static int result(struct gpu *g, struct worker_reply *reply)
-{
-    uint32_t words[WORKER_WORDS];
-
-    TRY(cuMemcpyDtoHAsync, words, g->words, sizeof(words), g->stream);
-    TRY(cuStreamSynchronize, g->stream);
-    reply->checksum = checksum(words);
-    reply->kernels = g->updates;
-    return 0;
-}
-
 /* ---- real time ----------------------------------------------------------------------------- */
 
 /* Sleeps, then spins, so that a late timer does not count as the GPU's latency. False: stop. */
@@ -307,23 +296,6 @@ static int real_time(struct gpu *g, uint32_t count, struct worker_reply *reply)
     return 0;
 }
 
-/* Best effort does not run on the GPU yet. */
-static int noise_floor(struct gpu *g, uint32_t ms)
-{
-    struct worker_sample s;
-    int rc;
-
-    floor_spin(&shared->floor, (uint64_t)ms * NS_PER_MS);
-    shared->floor_launches = 0;
-    for (uint32_t i = 0; i < ms && i < FLOOR_LAUNCHES && await_arrival(clock_ns() + NS_PER_MS);
-         i++) {
-        if ((rc = launch_and_wait(g, &s)) != 0)
-            return rc;
-        shared->floor_launch_ns[shared->floor_launches++] = s.end_ns - s.start_ns;
-    }
-    return 0;
-}
-
 /* ---- requests ------------------------------------------------------------------------------ */
 
 static int warm_up(struct gpu *g, bool rt)
@@ -342,15 +314,30 @@ static int warm_up(struct gpu *g, bool rt)
 
 static int answer(struct gpu *g, const struct worker_request *request, struct worker_reply *reply)
 {
+    uint32_t words[WORKER_WORDS], *launches = &shared->floor_launches;
+    struct worker_sample s;
+    int rc;
+
     switch (request->op) {
     case WORKER_RUN:
         return best_effort(g, reply);
-    case WORKER_FLOOR:
-        return noise_floor(g, request->count);
+    case WORKER_FLOOR: /* best effort does not run on the GPU yet */
+        floor_spin(&shared->floor, request->count * NS_PER_MS);
+        for (*launches = 0; *launches < request->count && *launches < FLOOR_LAUNCHES &&
+                            await_arrival(clock_ns() + NS_PER_MS);) {
+            if ((rc = launch_and_wait(g, &s)) != 0)
+                return rc;
+            shared->floor_launch_ns[(*launches)++] = s.end_ns - s.start_ns;
+        }
+        return 0;
     case WORKER_SAMPLE:
         return real_time(g, request->count, reply);
     case WORKER_RESULT:
-        return result(g, reply);
+        TRY(cuMemcpyDtoHAsync, words, g->words, sizeof(words), g->stream);
+        TRY(cuStreamSynchronize, g->stream);
+        reply->checksum = checksum(words);
+        reply->kernels = g->updates;
+        return 0;
     default:
         snprintf(shared->why, sizeof(shared->why), "unknown request %u", request->op);
         return -EINVAL;

@@ -165,14 +165,12 @@ struct bench {
     } mode[BENCH_MODES];
     uint64_t *gap_ns; /* as drawn, the same for every mode */
     struct bench_floor {
-        bool measured;
-        struct floor_spin spin;
-        struct figures launch; /* on the idle GPU with the plain driver */
+        const struct floor_spin *spin;
+        struct figures launch; /* on the idle GPU with the plain driver; no samples: not measured */
         double p99_us;         /* its p99 plus the processor's longest gap */
     } floor;
-    struct claim claim; /* what all real-time processes had */
-    char gpu[96];
-    int32_t driver_version;
+    struct claim claim;             /* what all real-time processes had */
+    const struct worker_shared *on; /* says which GPU and driver it was */
     double graph_us; /* how long one graph of best effort takes by itself; 0: it launches none */
     struct bench_stages stages;
     struct bench_broke {

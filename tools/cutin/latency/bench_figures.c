@@ -85,7 +85,7 @@ static bool describe_mode(struct bench *b, int mode, drawn *out)
     known = r->n == 0 || (out && bootstrap_percentiles(&set, percent, BENCH_ESTIMATES, b->plan.seed,
                                                        (uint64_t)mode + 1, *out) == 0);
     figures_make(&r->figures, r->latency_ns, r->n); /* sorts them */
-    r->in_floor = b->floor.measured && r->n && r->figures.p99_us <= b->floor.p99_us;
+    r->in_floor = b->floor.launch.samples && r->n && r->figures.p99_us <= b->floor.p99_us;
     r->p99_known = bench_enough(b, mode, 99) && bench_enough(b, BENCH_ALONE, 99);
     r->added_p50_us = r->figures.p50_us - alone->p50_us;
     r->added_p99_us = r->figures.p99_us - alone->p99_us;
@@ -135,28 +135,22 @@ void bench_describe(struct bench *b)
     uint64_t *ns = calloc(b->stages.cut_ins + 1, sizeof(*ns));
     bool known = true;
 
-    if (native->floor_launches > 0) {
-        b->floor.measured = true;
-        b->floor.spin = native->floor;
-        figures_make(&b->floor.launch, native->floor_launch_ns, native->floor_launches);
-        b->floor.p99_us = b->floor.launch.p99_us + (double)native->floor.most_ns / 1000;
-    }
+    b->floor.spin = &native->floor;
+    figures_make(&b->floor.launch, native->floor_launch_ns, native->floor_launches);
+    b->floor.p99_us = b->floor.launch.p99_us + (double)native->floor.most_ns / 1000;
+    b->on = native;
     b->claim = native->claim;
     if (cutin->gpu[0]) { /* cutin ran */
+        b->on = cutin;
         b->claim.cpu = cutin->claim.cpu < 0 ? -1 : b->claim.cpu;
         b->claim.locked &= cutin->claim.locked;
         b->claim.realtime &= cutin->claim.realtime;
     }
     for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++) {
-        const struct worker_shared *from = b->rt[side].shared;
         double graph_us = (double)b->be[side].shared->graph_ns / 1e3;
 
         if (graph_us > 0 && (b->graph_us <= 0 || graph_us < b->graph_us))
             b->graph_us = graph_us;
-        if (from->gpu[0]) {
-            snprintf(b->gpu, sizeof(b->gpu), "%.95s", from->gpu);
-            b->driver_version = from->driver_version;
-        }
     }
     for (int m = 0; m < BENCH_MODES; m++)
         known &= describe_mode(b, m, all ? &all[m] : NULL);

@@ -12,11 +12,11 @@
 static void print_conditions(const struct bench *b)
 {
     const struct bench_plan *p = &b->plan;
-    const struct floor_spin *f = &b->floor.spin;
+    const struct floor_spin *f = b->floor.spin;
     char text[256];
 
     printf("real time is %s\n", claim_text(&b->claim, text, sizeof(text)));
-    if (b->floor.measured)
+    if (b->floor.launch.samples)
         printf("noise floor: %" PRIu64
                " gaps of %d us or more in %.1f s on that processor, the longest "
                "%.1f us;\na launch on the idle GPU p50 %.1f us, p99 %.1f us, max %.1f us\n",
@@ -102,7 +102,7 @@ static void print_verdict(const struct bench *b)
     if (bench_has(b, BENCH_NATIVE))
         printf("; natively %.2f times, so cutin makes it %.1f times better", native / alone,
                native / cutin);
-    if (b->floor.measured)
+    if (b->floor.launch.samples)
         printf("; noise floor %.1f us", b->floor.p99_us);
     putchar('\n');
 }
@@ -111,7 +111,7 @@ static void print_table(const struct bench *b)
 {
     char when[RESULT_TIME];
 
-    printf("%s, best-effort ", b->gpu);
+    printf("%s, best-effort ", b->on->gpu);
     if (b->plan.be_graph)
         printf("graphs of %u ", b->plan.be_graph);
     printf("kernels of %u us\n\n", b->plan.be_kernel_us);
@@ -235,7 +235,7 @@ static json_t *mode_json(const struct bench *b, const struct bench_result *r)
     result_refuse(mode, r->n);
     put(mode, "estimates", estimates);
     put(mode, "max_at", json_string(result_time(r->max_at_ns, when)));
-    if (b->floor.measured)
+    if (b->floor.launch.samples)
         put(mode, "within_floor", json_boolean(r->in_floor));
     if (b->plan.bound_us > 0)
         put(mode, "bound",
@@ -268,8 +268,8 @@ json_t *bench_config_json(const struct bench *b)
     return json_pack(
         "{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:o, s:s, s:s, s:o, s:i, s:i, s:I, "
         "s:o, s:o, s:o, s:o}",
-        "version", CUTIN_VERSION, "gpu", b->gpu, "driver_version", (int)b->driver_version,
-        "simulated", p->sim || strstr(b->gpu, "simulated"), "samples", (int)p->samples,
+        "version", CUTIN_VERSION, "gpu", b->on->gpu, "driver_version", (int)b->on->driver_version,
+        "simulated", p->sim || strstr(b->on->gpu, "simulated"), "samples", (int)p->samples,
         "be_kernel_us", (int)p->be_kernel_us, "be_graph", (int)p->be_graph, "rt_kernels",
         (int)p->rt_kernels, "rt_kernel_us", (int)p->rt_kernel_us, "gap_us",
         result_number(p->gap_us), "loop", arrivals_is_open(&p->arrivals) ? "open" : "closed",
@@ -330,13 +330,13 @@ static void put_modes(const struct bench *b, json_t *root)
 
 json_t *bench_json(const struct bench *b)
 {
-    const struct floor_spin *f = &b->floor.spin;
+    const struct floor_spin *f = b->floor.spin;
     const struct bench_engagement *e = &b->engagement;
     json_t *root = json_object(), *stages = json_object();
     char when[RESULT_TIME];
 
     put_modes(b, root);
-    if (b->floor.measured)
+    if (b->floor.launch.samples)
         put(root, "floor",
             json_pack("{s:{s:o, s:i, s:I, s:o, s:o}, s:o, s:o}", "spin", "seconds",
                       result_number((double)f->ns / 1e9), "gap_us", FLOOR_GAP_NS / 1000, "gaps",

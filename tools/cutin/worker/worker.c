@@ -159,15 +159,12 @@ static int launch_update(struct gpu *g, uint32_t a, uint32_t b)
 
 static int launch_next(struct gpu *g)
 {
-    uint64_t k = g->updates++;
+    uint64_t k = g->updates;
 
-    return launch_update(g, mix_a(k), mix_b(k));
-}
-
-static int launch_graph(struct gpu *g)
-{
+    g->updates += g->exec ? shared->be_graph : 1;
+    if (!g->exec)
+        return launch_update(g, mix_a(k), mix_b(k));
     TRY(cuGraphLaunch, g->exec, g->stream);
-    g->updates += shared->be_graph;
     return 0;
 }
 
@@ -196,7 +193,7 @@ static int graph_warm_up(struct gpu *g)
     TRY(cuGraphInstantiateWithFlags, &g->exec, g->graph, 0);
     for (int i = 0; i < GRAPHS; i++) {
         uint64_t start_ns = clock_ns(), took_ns;
-        if ((rc = launch_graph(g)) != 0)
+        if ((rc = launch_next(g)) != 0)
             return rc;
         TRY(cuStreamSynchronize, g->stream);
         took_ns = clock_ns() - start_ns;
@@ -225,7 +222,7 @@ static int best_effort(struct gpu *g, struct worker_reply *reply)
             reply->elapsed_ns = clock_ns() - start_ns;
         }
         for (uint32_t k = 0; k < batch; k++)
-            if ((rc = g->exec ? launch_graph(g) : launch_next(g)) != 0)
+            if ((rc = launch_next(g)) != 0)
                 return rc;
         TRY(cuEventRecord, g->done[i % batches], g->stream);
         launched[i % batches] = g->updates - first;

@@ -136,7 +136,9 @@ int bootstrap_percentiles(const struct bootstrap_set *s, const double *percent, 
         }
         for (size_t k = 0; k < percents; k++) {
             const struct ranked *at = sorted;
-            for (size_t sum = times[at->at]; n && sum < rank_of(percent[k], n);)
+            size_t rank = rank_of(percent[k], n), sum = times[at->at];
+
+            while (n && sum < rank)
                 sum += times[(++at)->at];
             out[k][i] = n ? (double)at->ns / 1000 : 0;
         }

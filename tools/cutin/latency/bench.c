@@ -471,20 +471,21 @@ static int prepare(struct bench *b)
         b->mode[m].sample = calloc(p->samples, sizeof(*b->mode[m].sample));
         room &= b->mode[m].latency_ns && b->mode[m].sample;
     }
-    for (int i = 2 * BENCH_NATIVE; i < 2 * (BENCH_CUTIN + 1) && room; i++) {
-        struct worker *w = i % 2 ? &b->rt[i / 2] : &b->be[i / 2];
+    for (int side = BENCH_NATIVE; side <= BENCH_CUTIN; side++)
+        for (int rt = 0; rt < 2 && room; rt++) {
+            struct worker *w = rt ? &b->rt[side] : &b->be[side];
 
-        room = worker_prepare(w, i % 2 ? "rt" : "be", i % 2 ? 2 * p->samples : 1) == 0;
-        if (!room)
-            break;
-        w->shared->closed = !arrivals_is_open(&p->arrivals);
-        w->shared->rt_kernels = p->rt_kernels;
-        w->shared->rt_kernel_us = p->rt_kernel_us;
-        w->shared->be_kernel_us = p->be_kernel_us;
-        w->shared->be_graph = p->be_graph;
-        w->shared->be_batch = p->be_batch;
-        w->shared->warm_up = (p->warm_up + rounds_of(p) - 1) / rounds_of(p);
-    }
+            room = worker_prepare(w, rt ? "rt" : "be", rt ? 2 * p->samples : 1) == 0;
+            if (!room)
+                break;
+            w->shared->closed = !arrivals_is_open(&p->arrivals);
+            w->shared->rt_kernels = p->rt_kernels;
+            w->shared->rt_kernel_us = p->rt_kernel_us;
+            w->shared->be_kernel_us = p->be_kernel_us;
+            w->shared->be_graph = p->be_graph;
+            w->shared->be_batch = p->be_batch;
+            w->shared->warm_up = (p->warm_up + rounds_of(p) - 1) / rounds_of(p);
+        }
     if (!room)
         return fail(b, -ENOMEM, "no memory for %u samples", p->samples);
     rc = arrivals_draw(&p->arrivals, p->gap_us * 1000, p->seed, b->gap_ns, p->samples, b->why,

@@ -72,14 +72,12 @@ static uint32_t level_outside(const struct activity *a, uint32_t dev)
 static void write_deadline(struct activity *a, struct page_device *own, uint32_t level,
                            uint64_t now)
 {
+    bool given = atomic_load(&own->deadline_ns);
     uint64_t due;
 
-    if (level == 0) {
-        if (atomic_load(&own->deadline_ns))
-            atomic_store(&own->deadline_ns, 0);
-        return;
-    }
-    if (atomic_load(&own->deadline_ns))
+    if (level == 0 && given)
+        atomic_store(&own->deadline_ns, 0);
+    if (level == 0 || given)
         return;
     due = atomic_load(&a->hint_due_ns) ? atomic_exchange(&a->hint_due_ns, 0) : 0;
     if (!due && a->deadline_ns)
@@ -136,7 +134,7 @@ void activity_refresh(struct activity *a, uint32_t dev)
         }
         atomic_store(&own->active, level > outside ? level : outside);
         write_deadline(a, own, level > outside ? level : outside, now);
-        preemptible_write(&a->preemptible, dev, &a->bit[dev], outside, now);
+        preemptible_write(&a->preemptible, dev, outside, now);
     } while (level != level_inside(a, dev) || outside != level_outside(a, dev) ||
              generation != atomic_load(&a->preemptible.generation));
 }
@@ -153,9 +151,10 @@ static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
         return;
     /* Without a bit it can hold only its own streams, and a flat process has none of another level.
      * If it gets a bit, here or in activity_set_bit, the cut-in counts. */
-    if (!atomic_load(&a->bit[dev]) && atomic_load(&a->flat)) {
+    if (!atomic_load(&a->preemptible.bit[dev]) && atomic_load(&a->flat)) {
         atomic_store(&a->device[dev].uncounted, true);
-        if (!atomic_load(&a->bit[dev]) || !atomic_exchange(&a->device[dev].uncounted, false))
+        if (!atomic_load(&a->preemptible.bit[dev]) ||
+            !atomic_exchange(&a->device[dev].uncounted, false))
             return;
     }
     PROBE2(cut_in, dev, level);
@@ -164,11 +163,12 @@ static void count_cut_in(struct activity *a, uint32_t dev, uint32_t level)
 
 void activity_set_bit(struct activity *a, uint32_t dev, uint32_t bit)
 {
-    atomic_store(&a->bit[dev], bit);
+    atomic_store(&a->preemptible.bit[dev], bit);
     atomic_fetch_add(&a->preemptible.generation, 1);
     if (bit && atomic_exchange(&a->device[dev].uncounted, false))
         count_cut_in(a, dev, level_inside(a, dev));
     activity_refresh(a, dev);
+    preemptible_rearm(&a->preemptible);
 }
 
 /* Something has begun or ended while an external wait is stalled. */
@@ -242,9 +242,7 @@ void activity_note_wait(struct activity *a, uint32_t dev, bool begins)
     uint64_t old = atomic_load(word), new;
 
     do {
-        if (!begins && !(old & WAITS_PENDING))
-            return;
-        if (begins && (old & WAITS_PENDING) == WAITS_PENDING)
+        if ((old & WAITS_PENDING) == (begins ? WAITS_PENDING : 0))
             return; /* 65,535 waits are pending: more are not counted */
         new = (old & ~WAITS_STALLED) + WAITS_STEP + (begins ? 1u : -1ull);
     } while (!atomic_compare_exchange_weak(word, &old, new));

@@ -59,8 +59,7 @@ struct activity {
     _Atomic uint64_t hint_due_ns; /* when the next request is to be done; 0 = no hint */
     _Atomic uint32_t ceiling;     /* work holds other processes as if of this level at most; */
     _Atomic bool flat;            /* as if of just this level: all streams have the process's */
-    _Atomic uint32_t bit[PAGE_DEVICES]; /* as a mask; 0 = the daemon has given none */
-    bool direct;                        /* see client_config */
+    bool direct;                  /* see client_config */
     struct activity_device device[PAGE_DEVICES];
 };
 

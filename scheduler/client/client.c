@@ -10,23 +10,27 @@
 #include "scheduler/client/client.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/futex.h"
 #include "common/mutant.h"
-#include "scheduler/client/link.h"
-#include "scheduler/client/state.h"
+#include "common/severity.h"
 #include "common/thread.h"
+#include "scheduler/client/state.h"
 
 #define TICK_NS       (CLIENT_TICK_MS * NS_PER_MS)
 #define FAST_NS       NS_PER_MS
+#define QUIET_NS      (1000 * NS_PER_MS)  /* without a call, after a second that is not watched */
+#define PROMISE_NS    (10000 * NS_PER_MS) /* it beats again by then, on the busiest machine */
+#define CALM_SLEEP_NS (2000 * NS_PER_MS)
 #define OPEN_WAIT_NS  (400 * NS_PER_MS) /* client_open, for WELCOME; the link waits longer */
 #define CLOSE_WAIT_NS (50 * NS_PER_MS)
 #define LATE_WAIT_NS  (5000 * NS_PER_MS)
 
-static struct client_state self = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection.fd = -1};
+struct client_state self = {.lock = PTHREAD_MUTEX_INITIALIZER, .connection.fd = -1};
 
 static bool usable(int dev, uint32_t level)
 {
@@ -35,26 +39,108 @@ static bool usable(int dev, uint32_t level)
            !atomic_load_explicit(&self.forked, memory_order_relaxed);
 }
 
+void state_notice(enum notice kind, const char *format, ...)
+{
+    va_list args;
+
+    if (self.said[kind] || self.texts == NOTICES)
+        return;
+    self.said[kind] = true;
+    va_start(args, format);
+    vsnprintf(self.text[self.texts++], sizeof(self.text[0]), format, args);
+    va_end(args);
+}
+
+/* Logs the warnings that were kept; from a thread with the program's descriptors. */
+static void log_notices(void)
+{
+    for (uint32_t i = 0; i < self.texts && self.cfg.log; i++)
+        self.cfg.log(LOG_WARN, self.text[i]);
+    self.texts = 0;
+}
+
+void state_wake(void)
+{
+    atomic_fetch_add(&self.news, 1);
+    futex_wake(&self.news);
+}
+
+/* ---- calm: a process that does nothing is left alone -----------------------------------------
+ *
+ * The client's thread looks every CLIENT_TICK_MS, because no call tells of most of what it looks
+ * for. If no call has come for a second and nothing of the process is under way, there is nothing
+ * to look for. Then the client's thread sleeps for CALM_SLEEP_NS at a time, until a call comes
+ * (client_note_call), and the link's thread for half as long.
+ *
+ * Meanwhile its beat lies in the future, so that no daemon of any release takes it for a stopped
+ * process. The thread that ends the calm writes the present time. The link's thread, which beats
+ * while the client's waits in the driver, may then still sleep for a while. So a process is calm
+ * only without a daemon, or under one that asks for late beats (MESSAGE_BEAT). */
+
+/* Most calls only look at the word: so it is WATCHED for only one second of two. */
+enum { UNWATCHED, WATCHED, CALM };
+
+_Atomic uint32_t client_calm_word;
+
+/* Of the client's thread: the word at its last look, and since when it has had that value. */
+static uint32_t calm_seen;
+static uint64_t calm_since_ns;
+
+bool calm_is_on(void)
+{
+    return atomic_load(&client_calm_word) == CALM;
+}
+
+/* One look, at every tick. True: no call has come for a second. */
+static bool calm_due(uint64_t now_ns)
+{
+    uint32_t now = atomic_load(&client_calm_word);
+
+    if (now != calm_seen || !calm_since_ns)
+        calm_since_ns = now_ns;
+    calm_seen = now;
+    if (now == UNWATCHED && now_ns - calm_since_ns >= QUIET_NS) {
+        atomic_store(&client_calm_word, WATCHED);
+        calm_seen = WATCHED;
+        calm_since_ns = now_ns;
+    }
+    return now == CALM || (now == WATCHED && now_ns - calm_since_ns >= QUIET_NS);
+}
+
+/* Makes the process calm, with its beat in the future. False, and no change: a call has come since
+ * calm_due. */
+static bool calm_begin(uint64_t now_ns)
+{
+    uint32_t watched = WATCHED;
+
+    atomic_store(&self.page->heartbeat_ns, now_ns + PROMISE_NS);
+    if (!atomic_compare_exchange_strong(&client_calm_word, &watched, CALM) && watched != CALM) {
+        atomic_store(&self.page->heartbeat_ns, now_ns);
+        return false;
+    }
+    calm_seen = CALM;
+    return true;
+}
+
+/* Any thread. True: the process was calm, so the caller must wake the client's thread. The beat is
+ * written first: from then on the process may hold others, and may be stopped. */
+static bool calm_end(void)
+{
+    bool stood = calm_is_on(), was_calm;
+
+    if (stood)
+        atomic_store(&self.page->heartbeat_ns, clock_ns());
+    was_calm = atomic_exchange(&client_calm_word, UNWATCHED) == CALM;
+    if (was_calm && !stood) /* the calm began just now */
+        atomic_store(&self.page->heartbeat_ns, clock_ns());
+    return was_calm;
+}
+
 void client_calm_end(void)
 {
     if (self.page && !MUTANT(calm_unended) &&
-        !atomic_load_explicit(&self.forked, memory_order_relaxed) && calm_end(self.page))
-        state_wake(&self);
-}
-
-/* ---- the thread ------------------------------------------------------------------------------ */
-
-/* For how long the thread may sleep. A daemon that takes a process with a late beat for a stopped
- * one must not find this one calm. */
-static uint64_t calm_for(void)
-{
-    bool may;
-
-    pthread_mutex_lock(&self.lock);
-    may = self.remote_count == 0 &&
-          (self.link == LINK_UP ? self.asks && self.own_table : self.link == LINK_NONE);
-    pthread_mutex_unlock(&self.lock);
-    return may && self.cfg.idle ? self.cfg.idle(self.cfg.user) : 0;
+        !atomic_load_explicit(&self.forked, memory_order_relaxed) && calm_end())
+        state_wake();
 }
 
 /* How long to sleep if nothing is under way, and nothing will be until a call comes; else 0. A
@@ -62,24 +148,34 @@ static uint64_t calm_for(void)
  * nothing waits for its end. */
 static uint64_t calm_try(uint64_t now, bool held, bool looks)
 {
-    uint64_t ns;
+    uint64_t ns = 0;
+    bool may;
 
-    if (!calm_due(&self.calm, now))
+    if (!calm_due(now))
         return 0;
     looks |= MUTANT(ticks_for_ever) || (held && MUTANT(held_looks));
-    ns = looks || activity_any(&self.activity) ? 0 : calm_for();
+    may = !looks && !activity_any(&self.activity);
+    /* A daemon that takes a process with a late beat for a stopped one must not find it calm. */
+    pthread_mutex_lock(&self.lock);
+    may = may && self.remote_count == 0 &&
+          (self.link == LINK_UP ? self.asks && self.own_table : self.link == LINK_NONE);
+    pthread_mutex_unlock(&self.lock);
+    if (may && self.cfg.idle)
+        ns = self.cfg.idle(self.cfg.user);
     pthread_mutex_lock(&self.lock);
     if (held && (ns != UINT64_MAX || hold_limit_is_open(&self.hold_limit)))
         ns = 0;
-    if (ns && !calm_begin(&self.calm, self.page, now))
+    if (ns && !calm_begin(now))
         ns = 0;
     if (ns)
         hold_limit_rebase(&self.hold_limit);
     pthread_mutex_unlock(&self.lock);
     if (!ns)
-        calm_end(self.page);
+        calm_end();
     return ns < CALM_SLEEP_NS ? ns : CALM_SLEEP_NS;
 }
+
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void *client_main(void *unused)
 {
@@ -99,7 +195,7 @@ static void *client_main(void *unused)
         news = atomic_load(&self.news);
         now = clock_ns();
         pthread_mutex_lock(&self.lock);
-        state_log_notices(&self);
+        log_notices();
         robust_reap(self.page);
         held = hold_limit_tick(&self.hold_limit, self.page, now);
         n = self.remote_count;
@@ -164,7 +260,7 @@ static void configure(const struct client_config *cfg)
         memcpy(self.socket, cfg->socket, strlen(cfg->socket) + 1);
     else if (cfg->socket)
         state_notice(
-            &self, NOTICE_NO_DAEMON, LOG_WARN,
+            NOTICE_NO_DAEMON,
             "the socket path %.40s... is too long: %zu bytes of at most %d; only streams of this "
             "process are ordered",
             cfg->socket, strlen(cfg->socket), SOCKET_PATH_MAX - 1);
@@ -172,12 +268,12 @@ static void configure(const struct client_config *cfg)
     self.activity.linger_ns = cfg->linger_us * 1000ull;
     self.activity.deadline_ns = cfg->deadline_ms * (uint64_t)NS_PER_MS;
     atomic_store(&self.activity.hint_due_ns, 0);
-    self.calm = (struct calm){0};
-    calm_end(self.page);
+    calm_seen = UNWATCHED;
+    calm_since_ns = 0;
+    calm_end();
     self.hold_limit.max_ns = cfg->max_hold_ms * (uint64_t)NS_PER_MS;
-    self.backoff_ns = LINK_BACKOFF_MIN_NS;
     atomic_store(&self.activity.flat, self.cfg.lowest == self.cfg.level);
-    state_grant(&self, self.cfg.level);
+    state_grant(self.cfg.level);
     self.remote_count = self.devices_due = 0;
     self.remote_level = self.remote_weight = 0;
     self.paused = false;
@@ -225,14 +321,14 @@ int client_open(const struct client_config *cfg)
     configure(cfg);
     if (!self.counted_since_ns)
         self.counted_since_ns = clock_ns();
-    state_identify(&self);
+    state_identify();
     self.activity.page = self.page;
     self.activity.waker = &self.waker;
     atomic_store(&self.stop, 0);
     atomic_store(&self.ended, 0);
-    if (self.socket[0] && (rc = link_start(&self)) == 0)
+    if (self.socket[0] && (rc = link_start()) == 0)
         wait_for_welcome();
-    state_log_notices(&self);
+    log_notices();
     if (rc == 0)
         rc = thread_new(&self.thread, client_main, NULL);
     if (rc == 0 && cfg->linger_us)
@@ -244,7 +340,7 @@ int client_open(const struct client_config *cfg)
 out:
     pthread_mutex_unlock(&self.lock);
     if (rc != 0 && rc != -EALREADY)
-        link_end(&self, clock_ns() + CLOSE_WAIT_NS);
+        link_end(clock_ns() + CLOSE_WAIT_NS);
     return rc;
 }
 
@@ -263,8 +359,8 @@ void client_close(void)
 
     atomic_store(&self.stop, 1);
     futex_wake(&self.stop);
-    state_wake(&self);
-    if (!link_end(&self, by)) /* the daemon repairs when the process ends */
+    state_wake();
+    if (!link_end(by)) /* the daemon repairs when the process ends */
         pthread_detach(self.link_thread);
     self.late = !futex_wait_change(&self.ended, 0, by);
     if (self.late)
@@ -272,7 +368,7 @@ void client_close(void)
     else
         thread_join(self.thread);
     pthread_mutex_lock(&self.lock);
-    state_log_notices(&self);
+    log_notices();
     pthread_mutex_unlock(&self.lock);
 }
 
@@ -317,29 +413,24 @@ bool client_is_connected(void)
 
 int client_device(const uint8_t uuid[16])
 {
+    uint32_t n = 0;
     int dev;
 
     if (!usable(0, 0))
         return -ECHILD;
     pthread_mutex_lock(&self.lock);
-    for (uint32_t n = 0; n < self.devices; n++)
-        if (memcmp(self.page->device[state_slot(&self, n)].uuid, uuid, 16) == 0) {
-            dev = (int)state_slot(&self, n);
-            goto out;
+    while (n < self.devices && memcmp(self.page->device[state_slot(n)].uuid, uuid, 16) != 0)
+        n++;
+    dev = n < PAGE_DEVICES ? (int)state_slot(n) : -ENOSPC;
+    if (dev >= 0 && n == self.devices) {
+        memcpy(self.page->device[dev].uuid, uuid, 16);
+        atomic_store_explicit(&self.page->device[dev].used, 1, memory_order_release);
+        self.devices++;
+        if (self.link == LINK_UP) {
+            self.devices_due |= 1u << dev;
+            link_flush();
         }
-    if (self.devices == PAGE_DEVICES) {
-        dev = -ENOSPC;
-        goto out;
     }
-    dev = (int)state_slot(&self, self.devices);
-    memcpy(self.page->device[dev].uuid, uuid, 16);
-    atomic_store_explicit(&self.page->device[dev].used, 1, memory_order_release);
-    self.devices++;
-    if (self.link == LINK_UP) {
-        self.devices_due |= 1u << dev;
-        link_flush(&self);
-    }
-out:
     pthread_mutex_unlock(&self.lock);
     client_note_call();
     return dev;
@@ -409,8 +500,7 @@ void client_note_wait(int dev, uint32_t level, bool begins)
 
 uint32_t client_share_open(int dev)
 {
-    return dev < 0 || dev >= (int)PAGE_DEVICES ? 0
-                                               : hold_limit_share(&self.hold_limit, (uint32_t)dev);
+    return dev < 0 || dev >= (int)PAGE_DEVICES ? 0 : self.hold_limit.share[dev].open;
 }
 
 bool client_has_share(void)
@@ -425,7 +515,7 @@ static bool has_place(int dev, uint32_t level)
 
 const _Atomic uint32_t *client_hold_word(int dev, uint32_t level)
 {
-    return has_place(dev, level) ? &self.page->device[dev].hold[state_word(&self, level)] : NULL;
+    return has_place(dev, level) ? &self.page->device[dev].hold[state_word(level)] : NULL;
 }
 
 struct client_lifted client_hold_lift(int dev, uint32_t level)
@@ -447,10 +537,10 @@ void client_hold_restore(const struct client_lifted *l)
     pthread_mutex_lock(&self.lock);
     self.hold_limit.lifted = false;
     if (l->generation == atomic_load(&self.generation) && atomic_load(&self.open)) {
-        hold_limit_restore(&self.page->device[l->dev], state_word(&self, l->level), l->bits);
+        hold_limit_restore(&self.page->device[l->dev], state_word(l->level), l->bits);
         if (self.link == LINK_UP) {
             self.lifted = true;
-            link_flush(&self);
+            link_flush();
         }
     }
     pthread_mutex_unlock(&self.lock);
@@ -458,8 +548,7 @@ void client_hold_restore(const struct client_lifted *l)
 
 const _Atomic uint64_t *client_hold_since(int dev, uint32_t level)
 {
-    return has_place(dev, level) ? &self.page->device[dev].hold_since_ns[state_word(&self, level)]
-                                 : NULL;
+    return has_place(dev, level) ? &self.page->device[dev].hold_since_ns[state_word(level)] : NULL;
 }
 
 const _Atomic uint32_t *client_shift_word(int dev)

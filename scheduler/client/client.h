@@ -136,7 +136,7 @@ void client_hint_deadline(uint32_t us);
 
 /* Notes a call of the program that may give the owner's ticks something to look for. Any thread,
  * launch path. Looks at one word; the first call after a pause of a second or more also wakes the
- * client's thread (calm.h). */
+ * client's thread. */
 extern _Atomic uint32_t client_calm_word;
 void client_calm_end(void);
 static inline void client_note_call(void)

@@ -41,7 +41,7 @@ void hold_limit_restore(struct page_device *device, uint32_t level, uint32_t bit
 /* Best effort as a whole has the share. It is owed a quarter more, as it may run dry in its time
  * slice and pay too much. What it is owed grows while it is held and something waits, and falls by
  * what ran. It is never more than a period's, so that it neither saves nor owes for long. */
-static bool share_update(struct hold_limit *b, struct cutin_page *page, uint32_t d, uint64_t now)
+static void share_update(struct hold_limit *b, struct cutin_page *page, uint32_t d, uint64_t now)
 {
     struct share *s = &b->share[d];
     const struct page_device *device = &page->device[d];
@@ -67,46 +67,40 @@ static bool share_update(struct hold_limit *b, struct cutin_page *page, uint32_t
         s->open = 0;
     else if (s->open || s->owed_ns >= most - most * part / 102400)
         s->open = holders + of;
-    return s->open;
-}
-
-static bool look(struct hold_limit *b, struct page_device *device, uint64_t *since, uint64_t *until,
-                 uint32_t level, uint64_t now, bool share)
-{
-    bool wanted = atomic_load(&device->want[level]) & ~UNBOUNDED;
-    uint64_t window = b->max_ns / 10 > HOLD_LIMIT_OPEN_NS ? b->max_ns / 10 : HOLD_LIMIT_OPEN_NS;
-
-    if (*until && now >= *until) {
-        *until = 0;
-        *since = 0;
-    }
-    if (!wanted || !b->max_ns)
-        *since = 0;
-    else if (*since == 0)
-        *since = now;
-    else if (!*until && now - *since >= b->max_ns)
-        *until = now + window;
-    if (*until || share)
-        atomic_fetch_and(&device->hold[level], UNBOUNDED);
-    else if (!b->lifted)
-        restore(device, level, ~UNBOUNDED, now);
-    return wanted;
 }
 
 bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now_ns)
 {
+    uint64_t window = b->max_ns / 10 > HOLD_LIMIT_OPEN_NS ? b->max_ns / 10 : HOLD_LIMIT_OPEN_NS;
     bool held = false;
 
     if (!b->max_ns && !b->share_percent && !b->shares)
         return false;
     b->shares = b->share_percent;
     for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
-        bool share = b->share_percent && share_update(b, page, d, now_ns);
+        if (b->share_percent)
+            share_update(b, page, d, now_ns);
+        else
+            b->share[d].open = 0;
+        for (uint32_t l = 0; l < PAGE_LEVELS && (b->max_ns || l == 0); l++) {
+            struct page_device *device = &page->device[d];
+            uint64_t *since = &b->since_ns[d][l], *until = &b->open_until_ns[d][l];
+            bool wanted = atomic_load(&device->want[l]) & ~UNBOUNDED;
 
-        b->share[d].open = share ? b->share[d].open : 0;
-        for (uint32_t l = 0; l < PAGE_LEVELS && (b->max_ns || l == 0); l++)
-            held |= look(b, &page->device[d], &b->since_ns[d][l], &b->open_until_ns[d][l], l,
-                         now_ns, share && l == 0);
+            held |= wanted;
+            if (*until && now_ns >= *until)
+                *until = *since = 0;
+            if (!wanted || !b->max_ns)
+                *since = 0;
+            else if (*since == 0)
+                *since = now_ns;
+            else if (!*until && now_ns - *since >= b->max_ns)
+                *until = now_ns + window;
+            if (*until || (l == 0 && b->share[d].open))
+                atomic_fetch_and(&device->hold[l], UNBOUNDED);
+            else if (!b->lifted)
+                restore(device, l, ~UNBOUNDED, now_ns);
+        }
     }
     return held;
 }

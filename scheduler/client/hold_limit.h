@@ -11,7 +11,7 @@
  * The daemon's minimum share for best effort counts what ran (page_counters.gpu_ns, less
  * unsure_ns). With a share of S percent, level 0 is owed S percent of the time while it has work.
  * Once it is owed (100 - S) percent of S ms, its hold opens until that is paid. Meanwhile the
- * client's own queues do not look at the word (hold_limit_share), because an owner that becomes
+ * client's own queues do not look at the word (share.open), because an owner that becomes
  * active anew would close it.
  *
  * Looks are a millisecond apart while something is held. A shorter break may go unseen, which opens
@@ -33,7 +33,9 @@
 struct share {
     uint64_t measured_at_ns, ran_ns; /* the last look, and what had run by then */
     int64_t owed_ns;
-    uint32_t open; /* clients that have the device now, with this one; 0: it is held */
+    /* How many clients take turns on it while the share has level 0's hold open there, this one
+     * included, as of the last look; 0: it is not open. */
+    uint32_t open;
 };
 
 struct hold_limit {
@@ -48,12 +50,6 @@ struct hold_limit {
 
 /* Looks once; only the thread that enforces the bound. True while something is held. */
 bool hold_limit_tick(struct hold_limit *b, struct cutin_page *page, uint64_t now_ns);
-/* How many clients take turns on this device while the share has level 0's hold open there, as of
- * the last look. 0: it is not open. */
-static inline uint32_t hold_limit_share(const struct hold_limit *b, uint32_t dev)
-{
-    return b->share[dev].open;
-}
 /* Puts back into `hold` the bits that were taken from it. The daemon's bits come from `want`, to
  * which the daemon always writes, too. */
 void hold_limit_restore(struct page_device *device, uint32_t level, uint32_t bits);

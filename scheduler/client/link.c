@@ -1,13 +1,16 @@
 /*
  * link.c - the client's link to the daemon, and its thread, which alone has its descriptors.
  *
+ * It registers, handles what the daemon sends, and starts again when the daemon has gone. Where the
+ * kernel allows it the thread has a descriptor table of its own: then nothing of it can be seen or
+ * closed among the program's descriptors.
+ *
  * The client's thread cannot do this: it asks the driver, whose files are the program's and which
  * may keep it for as long as a full ring takes to drain. This thread never enters the driver, so it
  * writes the heartbeat, too: a process that runs keeps its holds.
  */
-#include "scheduler/client/link.h"
-
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,31 +23,150 @@
 #include "common/mutant.h"
 #include "common/printable.h"
 #include "common/thread.h"
-#include "scheduler/wire/socket.h"
+#include "scheduler/client/state.h"
 
 #define WELCOME_NS     (2000ull * NS_PER_MS) /* a busy machine's daemon is late, not gone */
+#define BACKOFF_MIN_NS (50 * NS_PER_MS)
 #define BACKOFF_MAX_NS (1000 * NS_PER_MS)
 #define LOOK_NS        (50 * NS_PER_MS) /* the longest sleep while not calm, or without /proc */
 #define CALM_LOOK_NS   (1000 * NS_PER_MS)
 #define OFTEN_NS       (10 * NS_PER_MS) /* without a bell, or if no other thread beats */
 
-static void retry_later(struct client_state *self)
+/* ---- the bell --------------------------------------------------------------------------------
+ *
+ * Wakes this thread where it waits for descriptors in a table of its own, out of reach of others:
+ * a pipe, one end of which other threads find by its name in /proc. */
+
+static struct {
+    int fd; /* readable after a ring; -1: there is no bell */
+    int end;
+    char name[64];
+} bell = {.fd = -1, .end = -1};
+
+/* For a thread whose table is empty. Also takes the numbers 0 to 2, so that nothing written to
+ * standard error gets anywhere. Without pipes there is no bell. */
+static void bell_open(void)
 {
-    self->link = LINK_NONE;
-    self->retry_at_ns = clock_ns() + self->backoff_ns;
-    if ((self->backoff_ns *= 2) > BACKOFF_MAX_NS)
-        self->backoff_ns = BACKOFF_MAX_NS;
+    char thread[32] = "";
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
+        return;
+    bell.fd = fds[0];
+    bell.end = fds[1];
+    for (int fd = 0; fd >= 0 && fd < STDERR_FILENO;)
+        fd = fcntl(bell.fd, F_DUPFD_CLOEXEC, 0);
+    /* "PID/task/TID" by the numbers of this /proc, which may be of another namespace. */
+    if (readlink("/proc/thread-self", thread, sizeof(thread) - 1) > 0)
+        snprintf(bell.name, sizeof(bell.name), "/proc/%s/fd/%d", thread, bell.end);
+}
+
+/* From any thread. Its table has one descriptor more for a moment. Does nothing without /proc: so
+ * the thread that waits must also look now and then. Opens the pipe for reading as well: so it can
+ * be written to even if its thread has closed it. */
+static void bell_ring(void)
+{
+    int keep = errno, fd = bell.name[0] ? open(bell.name, O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
+
+    if (fd >= 0) {
+        ssize_t rung = write(fd, "", 1); /* a full pipe has been rung already */
+        (void)rung;
+        close(fd);
+    }
+    errno = keep;
+}
+
+/* ---- what the daemon grants, and its page ---------------------------------------------------- */
+
+/* Keeps an order for the owner, to be carried out once `lock` is given back. */
+static void defer_order(uint32_t kind, uint32_t value)
+{
+    if (self.remote_count < REMOTES)
+        self.remote[self.remote_count++] = (struct message_remote){.kind = kind, .value = value};
+}
+
+void state_grant(uint32_t level)
+{
+    /* Only best effort has a share. */
+    self.hold_limit.share_percent = state_word(level) == level ? self.share_percent : 0;
+    if (atomic_exchange(&self.level, level) != level)
+        defer_order(CONTROL_LEVEL, level);
+    atomic_store(&self.activity.ceiling, level);
+    atomic_fetch_add(&self.activity.preemptible.generation, 1);
+}
+
+void state_identify(void)
+{
+    struct cutin_page *page = self.page;
+
+    page->client = self.id;
+    page->pid = getpid();
+    page->uid = getuid();
+    atomic_store(&page->level, atomic_load(&self.level));
+    atomic_store(&page->lowest, self.cfg.lowest);
+    snprintf(page->name, sizeof(page->name), "%.15s", program_invocation_short_name);
+}
+
+/* The page's memory has just been replaced: writes what is this process's own again. Bits of others
+ * are gone, so their holds are open. */
+static void refill(const struct cutin_page *old)
+{
+    atomic_fetch_add(&self.generation, 1);
+    for (uint32_t n = 0; n < self.devices; n++) {
+        uint32_t d = state_slot(n);
+
+        memcpy(self.page->device[d].uuid, old->device[d].uuid, 16);
+        atomic_store_explicit(&self.page->device[d].used, 1, memory_order_release);
+    }
+    atomic_fetch_add(&self.page->above, self.above_own);
+    page_add_counters(self.page, old);
+    /* Release: a reader that sees it finds the counters. Partner: usage.c's past. */
+    atomic_store_explicit(&self.page->counted_since_ns, self.counted_since_ns,
+                          memory_order_release);
+    hold_limit_reset(&self.hold_limit);
+    activity_refresh_all(&self.activity);
+}
+
+/* Puts private memory in place of the page that the daemon shares. */
+static void leave_daemon(void)
+{
+    struct cutin_page old;
+
+    page_copy(&old, self.page);
+    self.id = 0;
+    if (page_make_private(self.page) != 0) {
+        /* The mapping failed for lack of memory: the old page stays, without the bits of others. */
+        for (uint32_t d = 0; d < PAGE_DEVICES; d++)
+            for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
+                atomic_fetch_and(&self.page->device[d].want[l], PAGE_BIT_SELF);
+                atomic_fetch_and(&self.page->device[d].hold[l], PAGE_BIT_SELF);
+            }
+        atomic_store(&self.page->above, self.above_own);
+        return;
+    }
+    state_identify();
+    refill(&old);
+}
+
+/* ---- the link -------------------------------------------------------------------------------- */
+
+static void retry_later(void)
+{
+    self.link = LINK_NONE;
+    self.retry_at_ns = clock_ns() + self.backoff_ns;
+    if ((self.backoff_ns *= 2) > BACKOFF_MAX_NS)
+        self.backoff_ns = BACKOFF_MAX_NS;
 }
 
 /* Clears bits and unmaps pages once no thread can write to them. Only then may this process
  * register again. */
-static void link_reap(struct client_state *self)
+static void link_reap(void)
 {
-    if (!preemptible_reap(&self->activity.preemptible, self->activity.bit))
+    if (!preemptible_reap(&self.activity.preemptible))
         return;
     for (uint32_t d = 0; d < PAGE_DEVICES; d++)
-        atomic_store(&self->activity.bit[d], 0);
-    retry_later(self);
+        atomic_store(&self.activity.preemptible.bit[d], 0);
+    retry_later();
 }
 
 /* What a process reads that the daemon does not take in: `why` is a negative errno. */
@@ -64,94 +186,90 @@ static const char *refusal(int why)
 }
 
 /* Ends the link, for the reason `why`. Its pages go back by link_reap. */
-static void link_down(struct client_state *self, int why)
+static void link_down(int why)
 {
-    bool was_up = self->link == LINK_UP;
-
-    connection_close(&self->connection);
-    if (!was_up)
-        state_notice(self, NOTICE_NO_DAEMON, LOG_WARN,
+    connection_close(&self.connection);
+    if (self.link == LINK_UP) {
+        state_notice(
+            NOTICE_LOST,
+            "lost the scheduler at %s (%s): until it is back, other processes hold nothing here",
+            self.socket, strerror(-why));
+        leave_daemon();
+        self.hold_limit.share_percent = self.share_percent = 0;
+    } else {
+        state_notice(NOTICE_NO_DAEMON,
                      "the scheduler at %s does not accept this process (%s): until it does, only "
                      "streams of this process are ordered",
-                     self->socket, refusal(why));
-    if (was_up) {
-        state_notice(
-            self, NOTICE_LOST, LOG_WARN,
-            "lost the scheduler at %s (%s): until it is back, other processes hold nothing here",
-            self->socket, strerror(-why));
-        state_leave_daemon(self);
-        self->hold_limit.share_percent = self->share_percent = 0;
+                     self.socket, refusal(why));
     }
-    preemptible_leave_all(&self->activity.preemptible);
-    preemptible_rearm(&self->activity.preemptible, self->activity.bit);
-    self->link = LINK_REAP;
-    link_reap(self);
+    preemptible_leave_all(&self.activity.preemptible);
+    self.link = LINK_REAP;
+    link_reap();
 }
 
 /* Connects and sends HELLO; WELCOME must come in time. */
-static void link_connect(struct client_state *self)
+static void link_connect(void)
 {
     union message m;
-    int rc = connection_open(&self->connection, self->socket, !self->own_table);
+    int rc = connection_open(&self.connection, self.socket, !self.own_table);
 
     if (rc == 0) {
         message_init(&m, MESSAGE_HELLO);
-        m.hello.level = self->cfg.level;
-        m.hello.flat = atomic_load(&self->activity.flat);
-        m.hello.lowest = m.hello.flat ? self->cfg.level : self->cfg.lowest;
-        m.hello.bounded = self->cfg.max_hold_ms > 0;
-        m.hello.weight = self->remote_weight ? self->remote_weight
-                         : self->cfg.weight  ? self->cfg.weight
-                                             : 1;
-        m.hello.remote_level = self->remote_level;
-        m.hello.paused = self->paused;
-        m.hello.deadline_ms = self->cfg.deadline_ms;
-        memcpy(m.hello.name, self->page->name, sizeof(m.hello.name) - 1);
-        rc = connection_send(&self->connection, &m);
+        m.hello.level = self.cfg.level;
+        m.hello.flat = atomic_load(&self.activity.flat);
+        m.hello.lowest = self.cfg.lowest;
+        m.hello.bounded = self.cfg.max_hold_ms > 0;
+        m.hello.weight = self.remote_weight ? self.remote_weight
+                         : self.cfg.weight  ? self.cfg.weight
+                                            : 1;
+        m.hello.remote_level = self.remote_level;
+        m.hello.paused = self.paused;
+        m.hello.deadline_ms = self.cfg.deadline_ms;
+        memcpy(m.hello.name, self.page->name, sizeof(m.hello.name) - 1);
+        rc = connection_send(&self.connection, &m);
     }
     if (rc != 0) {
         state_notice(
-            self, NOTICE_NO_DAEMON, LOG_WARN,
+            NOTICE_NO_DAEMON,
             "no scheduler at %s (%s): until one starts, only streams of this process are ordered",
-            self->socket, refusal(rc));
-        connection_close(&self->connection);
-        retry_later(self);
+            self.socket, refusal(rc));
+        connection_close(&self.connection);
+        retry_later();
         return;
     }
-    atomic_store(&self->broken, false);
-    self->link = LINK_HELLO;
-    self->welcome_by_ns = clock_ns() + WELCOME_NS;
+    atomic_store(&self.broken, false);
+    self.link = LINK_HELLO;
+    self.welcome_by_ns = clock_ns() + WELCOME_NS;
 }
 
 /* The daemon may be another user's, so only what is safe on a terminal is printed. */
-static void say_refused(struct client_state *self, uint32_t granted, const char *reason)
+static void say_refused(uint32_t granted, const char *reason)
 {
     char text[PROTOCOL_TEXT];
 
     snprintf(text, sizeof(text), "%s", reason);
-    state_notice(self, NOTICE_REFUSED, LOG_WARN,
-                 "CUTIN_PRIORITY=%s was not granted, running as %s: %s",
-                 level_name(self->cfg.level), level_name(granted), printable(text));
+    state_notice(NOTICE_REFUSED, "CUTIN_PRIORITY=%s was not granted, running as %s: %s",
+                 level_name(self.cfg.level), level_name(granted), printable(text));
 }
 
 /* Refused: this process, as another version or because its user has more clients than the daemon
  * allows; while the link is up, a device. */
-static int on_done(struct client_state *self, const union message *m, int fd)
+static int on_done(const union message *m, int fd)
 {
-    if (self->link == LINK_UP && m->done.error == -EUSERS) {
-        state_notice(self, NOTICE_FULL, LOG_WARN,
+    if (self.link == LINK_UP && m->done.error == -EUSERS) {
+        state_notice(NOTICE_FULL,
                      "no other process holds this one on a device: its user has too many clients "
                      "there already (clients_per_device in cutind.conf)");
         return 0;
     }
-    if (self->link == LINK_UP && m->done.error == -EOPNOTSUPP)
+    if (self.link == LINK_UP && m->done.error == -EOPNOTSUPP)
         return 0; /* an earlier release, which does not know the message */
-    if (self->link != LINK_HELLO || m->done.error == 0)
+    if (self.link != LINK_HELLO || m->done.error == 0)
         return -EPROTO;
-    state_notice(self, NOTICE_NO_DAEMON, LOG_WARN,
+    state_notice(NOTICE_NO_DAEMON,
                  "the scheduler at %s refuses this process (%s): only streams of this process are "
                  "ordered",
-                 self->socket,
+                 self.socket,
                  m->done.error == -EPROTO   ? "it is another version"
                  : m->done.error == -EUSERS ? "its user has too many clients already"
                                             : strerror(-m->done.error));
@@ -159,94 +277,87 @@ static int on_done(struct client_state *self, const union message *m, int fd)
 }
 
 /* Sends what other threads of this process have to tell the daemon. */
-static int send_due(struct client_state *self)
+static int send_due(void)
 {
+    union message m;
     int rc = 0;
 
-    while (self->devices_due && rc == 0) {
-        uint32_t slot = (uint32_t)__builtin_ctz(self->devices_due);
-
-        self->devices_due &= self->devices_due - 1;
-        union message m;
-
+    while (self.devices_due && rc == 0) {
         message_init(&m, MESSAGE_DEVICE);
-        m.device.slot = slot;
-        memcpy(m.device.uuid, self->page->device[slot].uuid, 16);
-        rc = connection_send(&self->connection, &m);
+        m.device.slot = (uint32_t)__builtin_ctz(self.devices_due);
+        memcpy(m.device.uuid, self.page->device[m.device.slot].uuid, 16);
+        self.devices_due &= self.devices_due - 1;
+        rc = connection_send(&self.connection, &m);
     }
-    if (self->lifted && rc == 0) {
-        union message m;
-
-        self->lifted = false;
+    if (self.lifted && rc == 0) {
+        self.lifted = false;
         message_init(&m, MESSAGE_LIFTED);
-        rc = connection_send(&self->connection, &m);
+        rc = connection_send(&self.connection, &m);
     }
     return rc;
 }
 
-void link_flush(struct client_state *self)
+void link_flush(void)
 {
-    if (self->own_table)
-        bell_ring(&self->bell);
-    else if (send_due(self) != 0)
-        atomic_store(&self->broken, true); /* the thread drops it and registers again */
+    if (self.own_table)
+        bell_ring();
+    else if (send_due() != 0)
+        atomic_store(&self.broken, true); /* the thread drops it and registers again */
 }
 
-static int on_welcome(struct client_state *self, const union message *m, int fd)
+static int on_welcome(const union message *m, int fd)
 {
     struct cutin_page old;
     int rc;
 
-    if (self->link != LINK_HELLO || fd < 0 || m->welcome.level > self->cfg.level)
+    if (self.link != LINK_HELLO || fd < 0 || m->welcome.level > self.cfg.level)
         return -EPROTO;
-    page_copy(&old, self->page);
-    rc = page_map(fd, self->page);
+    page_copy(&old, self.page);
+    rc = page_map(fd, self.page);
     if (rc == -EINVAL)
         return rc;
     if (rc != 0) { /* out of memory halfway: puts private memory here */
-        page_make_private(self->page);
-        state_identify(self);
-        state_refill(self, &old);
+        page_make_private(self.page);
+        state_identify();
+        refill(&old);
         return rc;
     }
-    self->id = m->welcome.client;
-    self->share_percent = m->welcome.share_percent;
-    self->asks = m->welcome.asks;
-    state_grant(self, m->welcome.level);
-    state_refill(self, &old);
-    self->link = LINK_UP;
-    self->backoff_ns = LINK_BACKOFF_MIN_NS;
+    self.id = m->welcome.client;
+    self.share_percent = m->welcome.share_percent;
+    self.asks = m->welcome.asks;
+    state_grant(m->welcome.level);
+    refill(&old);
+    self.link = LINK_UP;
+    self.backoff_ns = BACKOFF_MIN_NS;
     if (m->welcome.refused)
-        say_refused(self, m->welcome.level, m->welcome.reason);
-    if (self->said[NOTICE_NO_DAEMON] || self->said[NOTICE_LOST])
-        state_notice(self, NOTICE_BACK, LOG_WARN, "registered with the scheduler at %s",
-                     self->socket);
-    for (uint32_t n = 0; n < self->devices; n++)
-        self->devices_due |= 1u << state_slot(self, n);
-    return send_due(self);
+        say_refused(m->welcome.level, m->welcome.reason);
+    if (self.said[NOTICE_NO_DAEMON] || self.said[NOTICE_LOST])
+        state_notice(NOTICE_BACK, "registered with the scheduler at %s", self.socket);
+    for (uint32_t n = 0; n < self.devices; n++)
+        self.devices_due |= 1u << state_slot(n);
+    return send_due();
 }
 
-static int on_bit(struct client_state *self, const union message *m, int fd)
+static int on_bit(const union message *m, int fd)
 {
     bool none = m->bit.bit == PROTOCOL_NO_BIT;
-    uint32_t old = atomic_load(&self->activity.bit[m->bit.slot]);
+    uint32_t old = atomic_load(&self.activity.preemptible.bit[m->bit.slot]);
 
     if (none)
         state_notice(
-            self, NOTICE_NO_BIT, LOG_WARN,
+            NOTICE_NO_BIT,
             "this process cannot hold others on a device: others above best effort have all "
             "%u places there, or its user has half of them",
             PAGE_CLIENT_BITS);
-    activity_set_bit(&self->activity, m->bit.slot, none ? 0 : 1u << m->bit.bit);
-    preemptible_rearm(&self->activity.preemptible, self->activity.bit);
+    activity_set_bit(&self.activity, m->bit.slot, none ? 0 : 1u << m->bit.bit);
     if (!none || !old)
         return 0;
     /* A higher level gets the bit as soon as no thread of this process can write it any more. */
-    return preemptible_quiesce(&self->activity.preemptible) ? connection_send(&self->connection, m)
-                                                            : -EBUSY;
+    return preemptible_quiesce(&self.activity.preemptible) ? connection_send(&self.connection, m)
+                                                           : -EBUSY;
 }
 
-static int on_join(struct client_state *self, const union message *m, int fd)
+static int on_join(const union message *m, int fd)
 {
     struct cutin_page *page = NULL;
     union message reply;
@@ -256,80 +367,77 @@ static int on_join(struct client_state *self, const union message *m, int fd)
         return -EPROTO;
     if (fd >= 0 && (rc = page_map_other(fd, &page)) != 0)
         return rc;
-    rc = preemptible_join(&self->activity.preemptible, &m->join, page);
+    rc = preemptible_join(&self.activity.preemptible, &m->join, page);
     if (rc != 0)
         return rc;
-    preemptible_rearm(&self->activity.preemptible, self->activity.bit);
-    activity_refresh_all(&self->activity);
+    activity_refresh_all(&self.activity);
     message_init(&reply, MESSAGE_JOINED);
     reply.joined.client = m->join.client;
-    rc = connection_send(&self->connection, &reply);
+    rc = connection_send(&self.connection, &reply);
     return rc == -EAGAIN ? 0 : rc; /* the daemon waits 20 ms for it at most */
 }
 
-static int on_leave(struct client_state *self, const union message *m, int fd)
+static int on_leave(const union message *m, int fd)
 {
-    preemptible_leave(&self->activity.preemptible, m->leave.client);
-    preemptible_rearm(&self->activity.preemptible, self->activity.bit);
+    preemptible_leave(&self.activity.preemptible, m->leave.client);
     return 0;
 }
 
-static int on_level(struct client_state *self, const union message *m, int fd)
+static int on_level(const union message *m, int fd)
 {
     if (m->level.refused)
-        say_refused(self, m->level.level, m->level.reason);
-    state_grant(self, m->level.level);
-    activity_refresh_all(&self->activity);
+        say_refused(m->level.level, m->level.reason);
+    state_grant(m->level.level);
+    activity_refresh_all(&self.activity);
     return 0;
 }
 
 /* Remembers orders that the daemon carries out, for the next daemon; passes on the others. */
-static int on_remote(struct client_state *self, const union message *m, int fd)
+static int on_remote(const union message *m, int fd)
 {
     switch (m->remote.kind) {
     case CONTROL_LEVEL:
-        self->remote_level = m->remote.value + 1;
+        self.remote_level = m->remote.value + 1;
         break;
     case CONTROL_WEIGHT:
-        self->remote_weight = m->remote.value;
+        self.remote_weight = m->remote.value;
         break;
     case CONTROL_PAUSE:
     case CONTROL_RESUME:
-        self->paused = m->remote.kind == CONTROL_PAUSE;
+        self.paused = m->remote.kind == CONTROL_PAUSE;
         break;
     default:
-        state_defer_order(self, m->remote.kind, m->remote.value);
+        defer_order(m->remote.kind, m->remote.value);
     }
     return 0;
 }
 
 /* The late beat has been written already: this thread beats whenever it wakes. */
-static int on_beat(struct client_state *self, const union message *m, int fd)
+static int on_beat(const union message *m, int fd)
 {
     return 0;
 }
 
-static int (*const handlers[MESSAGE_TYPES])(struct client_state *self, const union message *m,
-                                            int fd) = {
+static int (*const handlers[MESSAGE_TYPES])(const union message *m, int fd) = {
     [MESSAGE_WELCOME] = on_welcome, [MESSAGE_BIT] = on_bit,     [MESSAGE_JOIN] = on_join,
     [MESSAGE_LEAVE] = on_leave,     [MESSAGE_LEVEL] = on_level, [MESSAGE_DONE] = on_done,
     [MESSAGE_REMOTE] = on_remote,   [MESSAGE_BEAT] = on_beat,
 };
 
 /* Handles every message that has arrived. Returns 0, or why the connection is of no more use. */
-static int link_receive(struct client_state *self)
+static int link_receive(void)
 {
     union message m;
     int fd, rc;
 
-    while ((rc = connection_receive(&self->connection, &m, &fd)) == 0 || rc == -EOPNOTSUPP) {
+    while ((rc = connection_receive(&self.connection, &m, &fd)) == 0 || rc == -EOPNOTSUPP) {
         if (rc != 0)
             continue; /* of a later release; this one does not know it */
         bool expected =
-            handlers[m.header.type] && (self->link == LINK_UP || m.header.type == MESSAGE_WELCOME ||
+            handlers[m.header.type] && (self.link == LINK_UP || m.header.type == MESSAGE_WELCOME ||
                                         m.header.type == MESSAGE_DONE);
 
-        rc = expected ? handlers[m.header.type](self, &m, fd) : -EPROTO;
+        rc = expected ? handlers[m.header.type](&m, fd) : -EPROTO;
         if (fd >= 0)
             close(fd);
         if (rc != 0)
@@ -337,166 +445,169 @@ static int link_receive(struct client_state *self)
     }
     if (rc == -EPROTO && m.header.version != PROTOCOL_VERSION)
         state_notice(
-            self, NOTICE_NO_DAEMON, LOG_WARN,
+            NOTICE_NO_DAEMON,
             "the scheduler at %s speaks version %u of the protocol and this library version "
             "%u: install the same cutin on both sides and start the daemon and this process "
             "again; only streams of this process are ordered",
-            self->socket, m.header.version, PROTOCOL_VERSION);
+            self.socket, m.header.version, PROTOCOL_VERSION);
     return rc == -EAGAIN ? 0 : rc;
 }
 
 /* Handles everything that has arrived and everything that is due. */
-static void link_service(struct client_state *self, uint64_t now)
+static void link_service(uint64_t now)
 {
     int rc = 0;
 
-    if (!self->socket[0])
-        return;
-    if (self->link == LINK_REAP)
-        link_reap(self);
-    if (self->link == LINK_NONE && now >= self->retry_at_ns)
-        link_connect(self);
-    if (self->link == LINK_HELLO || self->link == LINK_UP) {
-        rc = link_receive(self);
-        if (rc == 0 && self->link == LINK_UP)
-            rc = send_due(self);
-        if (rc == 0 && atomic_load(&self->broken))
+    if (self.link == LINK_REAP)
+        link_reap();
+    if (self.link == LINK_NONE && now >= self.retry_at_ns)
+        link_connect();
+    if (self.link == LINK_HELLO || self.link == LINK_UP) {
+        rc = link_receive();
+        if (rc == 0 && self.link == LINK_UP)
+            rc = send_due();
+        if (rc == 0 && atomic_load(&self.broken))
             rc = -ECONNRESET;
-        if (rc == 0 && self->link == LINK_HELLO && now >= self->welcome_by_ns)
+        if (rc == 0 && self.link == LINK_HELLO && now >= self.welcome_by_ns)
             rc = -ETIMEDOUT;
         if (rc != 0)
-            link_down(self, rc);
+            link_down(rc);
     }
     /* Unmaps what LEAVE messages took out of the list. */
-    if (self->link == LINK_UP && self->activity.preemptible.dead &&
-        preemptible_reap(&self->activity.preemptible, self->activity.bit))
-        activity_refresh_all(&self->activity);
+    if (self.link == LINK_UP && self.activity.preemptible.dead &&
+        preemptible_reap(&self.activity.preemptible))
+        activity_refresh_all(&self.activity);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+static bool beats_alone; /* only this thread has beaten since beat_ns, its last time */
+static uint64_t beat_ns;
+
 /* Beats with the client's thread or, while that one waits in the driver, alone: then this thread
  * ends holds of this process, too. */
-static void beat(struct client_state *self)
+static void beat(void)
 {
-    _Atomic uint64_t *at = &self->page->heartbeat_ns;
+    _Atomic uint64_t *at = &self.page->heartbeat_ns;
 
     if (calm_is_on()) {
-        self->beats_alone = false;
+        beats_alone = false;
         return;
     }
-    self->beats_alone = atomic_load_explicit(at, memory_order_relaxed) == self->beat_ns;
-    self->beat_ns = clock_ns();
-    atomic_store_explicit(at, self->beat_ns, memory_order_relaxed);
-    if (!self->beats_alone)
+    beats_alone = atomic_load_explicit(at, memory_order_relaxed) == beat_ns;
+    beat_ns = clock_ns();
+    atomic_store_explicit(at, beat_ns, memory_order_relaxed);
+    if (!beats_alone)
         return;
-    robust_reap(self->page);
-    hold_limit_tick(&self->hold_limit, self->page, self->beat_ns);
+    robust_reap(self.page);
+    hold_limit_tick(&self.hold_limit, self.page, beat_ns);
 }
 
-static uint64_t sleep_ns(const struct client_state *self)
+static uint64_t sleep_ns(void)
 {
-    uint64_t now = clock_ns(), by = self->link == LINK_NONE    ? self->retry_at_ns
-                                    : self->link == LINK_HELLO ? self->welcome_by_ns
-                                                               : now + CALM_LOOK_NS;
-    uint64_t most = calm_is_on() && self->bell.name[0] ? CALM_LOOK_NS : LOOK_NS;
+    uint64_t now = clock_ns(), by = self.link == LINK_NONE    ? self.retry_at_ns
+                                    : self.link == LINK_HELLO ? self.welcome_by_ns
+                                                              : now + CALM_LOOK_NS;
+    uint64_t most = calm_is_on() && bell.name[0] ? CALM_LOOK_NS : LOOK_NS;
 
-    if (!self->own_table || self->link == LINK_REAP || self->activity.preemptible.dead ||
-        self->beats_alone)
+    if (!self.own_table || self.link == LINK_REAP || self.activity.preemptible.dead || beats_alone)
         return OFTEN_NS;
     return by <= now ? 0 : by - now < most ? by - now : most;
 }
 
 /* Also wakes for the end, of which link_end tells. True: something has come. */
-static bool sleep_until_news(struct client_state *self, uint64_t ns)
+static bool sleep_until_news(uint64_t ns)
 {
     struct timespec limit = {.tv_sec = (time_t)(ns / 1000000000u),
                              .tv_nsec = (long)(ns % 1000000000u)};
-    struct pollfd p[] = {{.fd = -1, .events = POLLIN}, {.fd = self->bell.fd, .events = POLLIN}};
+    struct pollfd p[] = {{.fd = -1, .events = POLLIN}, {.fd = bell.fd, .events = POLLIN}};
+    char rings[64];
     bool came;
 
     /* A descriptor that the program closed answers POLLNVAL at once: do not spin on it. */
-    if (connection_ours(&self->connection))
-        p[0].fd = self->connection.fd;
+    if (connection_ours(&self.connection))
+        p[0].fd = self.connection.fd;
     if (p[0].fd < 0 && p[1].fd < 0) {
-        futex_wait_change(&self->stop, 0, clock_ns() + ns);
+        futex_wait_change(&self.stop, 0, clock_ns() + ns);
         return false;
     }
     came = ppoll(p, 2, &limit, NULL) > 0;
-    if (p[1].revents)
-        bell_clear(&self->bell);
+    while (p[1].revents && read(bell.fd, rings, sizeof(rings)) > 0)
+        ;
     return came;
 }
 
-static void *link_main(void *arg)
+static void *link_main(void *unused)
 {
-    struct client_state *self = arg;
-    uint64_t ns;
-
     thread_name("cutin-link");
-    pthread_mutex_lock(&self->lock);
-    robust_begin(&self->activity.preemptible.robust);
-    self->bell = (struct bell){.fd = -1};
-    self->own_table = !MUTANT(table_shared) && thread_unshare_fds();
-    if (self->own_table)
-        bell_open(&self->bell);
-    link_connect(self);
-    self->tried = true;
-    state_wake(self);
-    while (!atomic_load(&self->stop)) {
-        enum link_state before = self->link;
+    pthread_mutex_lock(&self.lock);
+    robust_begin(&self.activity.preemptible.robust);
+    self.own_table = !MUTANT(table_shared) && thread_unshare_fds();
+    if (self.own_table)
+        bell_open();
+    link_connect();
+    self.tried = true;
+    state_wake();
+    while (!atomic_load(&self.stop)) {
+        enum link_state before = self.link;
+        uint64_t ns = sleep_ns();
         bool came;
 
-        ns = sleep_ns(self);
-        pthread_mutex_unlock(&self->lock);
-        came = sleep_until_news(self, ns);
-        pthread_mutex_lock(&self->lock);
-        beat(self);
-        if (!atomic_load(&self->stop))
-            link_service(self, clock_ns());
-        if (came || self->link != before)
-            state_wake(self);
+        pthread_mutex_unlock(&self.lock);
+        came = sleep_until_news(ns);
+        pthread_mutex_lock(&self.lock);
+        beat();
+        if (!atomic_load(&self.stop))
+            link_service(clock_ns());
+        if (came || self.link != before)
+            state_wake();
     }
-    self->said[NOTICE_LOST] = self->said[NOTICE_NO_DAEMON] = true; /* no messages about leaving */
-    if (self->link == LINK_UP || self->link == LINK_HELLO)
-        link_down(self, -ECONNRESET);
-    for (int i = 0; i < 1000 && self->link == LINK_REAP; i++) {
+    self.said[NOTICE_LOST] = self.said[NOTICE_NO_DAEMON] = true; /* no messages about leaving */
+    if (self.link == LINK_UP || self.link == LINK_HELLO)
+        link_down(-ECONNRESET);
+    for (int i = 0; i < 1000 && self.link == LINK_REAP; i++) {
         sched_yield();
-        link_reap(self);
+        link_reap();
     }
-    self->link = LINK_NONE;
-    self->retry_at_ns = 0;
-    bell_close(&self->bell);
-    pthread_mutex_unlock(&self->lock);
-    atomic_store(&self->link_ended, 1);
-    futex_wake(&self->link_ended);
+    self.link = LINK_NONE;
+    self.retry_at_ns = 0;
+    if (bell.fd >= 0) {
+        close(bell.fd);
+        close(bell.end);
+    }
+    bell.fd = -1;
+    bell.name[0] = '\0';
+    pthread_mutex_unlock(&self.lock);
+    atomic_store(&self.link_ended, 1);
+    futex_wake(&self.link_ended);
     return NULL;
 }
 
-int link_start(struct client_state *self)
+int link_start(void)
 {
     int rc;
 
-    self->tried = false;
-    atomic_store(&self->link_ended, 0);
-    rc = thread_new(&self->link_thread, link_main, self);
-    self->linked = rc == 0;
+    self.tried = false;
+    self.backoff_ns = BACKOFF_MIN_NS;
+    atomic_store(&self.link_ended, 0);
+    rc = thread_new(&self.link_thread, link_main, NULL);
+    self.linked = rc == 0;
     return rc;
 }
 
-bool link_end(struct client_state *self, uint64_t by_ns)
+bool link_end(uint64_t by_ns)
 {
-    if (!self->linked)
+    if (!self.linked)
         return true;
-    pthread_mutex_lock(&self->lock);
-    if (self->own_table)
-        bell_ring(&self->bell);
+    pthread_mutex_lock(&self.lock);
+    if (self.own_table)
+        bell_ring();
     else
-        connection_shutdown(&self->connection);
-    pthread_mutex_unlock(&self->lock);
-    if (!futex_wait_change(&self->link_ended, 0, by_ns))
+        connection_shutdown(&self.connection);
+    pthread_mutex_unlock(&self.lock);
+    if (!futex_wait_change(&self.link_ended, 0, by_ns))
         return false;
-    thread_join(self->link_thread);
-    self->linked = false;
+    thread_join(self.link_thread);
+    self.linked = false;
     return true;
 }

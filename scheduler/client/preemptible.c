@@ -30,20 +30,19 @@ static void write_page(const struct preemptible_page *p, uint32_t dev, uint32_t 
         page_write_bit(p->device[dev], bit, words, same, now_ns);
 }
 
-void preemptible_write(struct preemptible *b, uint32_t dev, const _Atomic uint32_t *bit,
-                       uint32_t level, uint64_t now_ns)
+void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t level, uint64_t now_ns)
 {
     struct preemptible_page *p;
     uint32_t before, mine;
 
-    if (!atomic_load(bit) || !atomic_load(&b->head))
+    if (!atomic_load(&b->bit[dev]) || !atomic_load(&b->head))
         return;
     before = atomic_load_explicit(&b->written[dev], memory_order_relaxed);
     atomic_store_explicit(&b->written[dev], (uint8_t)level, memory_order_relaxed);
     /* Sequentially consistent. Partners: preemptible_reap and preemptible_quiesce. Either they see
      * this walker, or this walker sees neither a page that was removed nor a bit that was taken. */
     atomic_fetch_add(&b->walkers, 1);
-    mine = atomic_load(bit);
+    mine = atomic_load(&b->bit[dev]);
     for (p = atomic_load(&b->head); p; p = atomic_load(&p->next))
         if (p->device[dev])
             write_page(p, dev, mine, level, before, now_ns);
@@ -71,14 +70,14 @@ static void unlink_page(struct preemptible *b, struct preemptible_page *p)
     b->dead = p;
 }
 
-void preemptible_rearm(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES])
+void preemptible_rearm(struct preemptible *b)
 {
     robust_clear(&b->robust);
     for (struct preemptible_page *p = atomic_load(&b->head); p; p = atomic_load(&p->next))
         for (uint32_t d = 0; d < PAGE_DEVICES; d++)
-            if (p->device[d] && atomic_load(&bits[d]))
+            if (p->device[d] && atomic_load(&b->bit[d]))
                 robust_add(&b->robust, p->page, (uint32_t)(p->device[d] - p->page->device),
-                           atomic_load(&bits[d]));
+                           atomic_load(&b->bit[d]));
 }
 
 int preemptible_join(struct preemptible *b, const struct message_join *join,
@@ -107,6 +106,7 @@ int preemptible_join(struct preemptible *b, const struct message_join *join,
         unlink_page(b, old);
     }
     atomic_fetch_add(&b->generation, 1);
+    preemptible_rearm(b);
     return 0;
 }
 
@@ -118,6 +118,7 @@ void preemptible_leave(struct preemptible *b, uint64_t client)
         return;
     unlink_page(b, p);
     atomic_fetch_add(&b->generation, 1);
+    preemptible_rearm(b);
 }
 
 void preemptible_leave_all(struct preemptible *b)
@@ -127,6 +128,7 @@ void preemptible_leave_all(struct preemptible *b)
     while ((p = atomic_load(&b->head)))
         unlink_page(b, p);
     atomic_fetch_add(&b->generation, 1);
+    preemptible_rearm(b);
 }
 
 bool preemptible_quiesce(struct preemptible *b)
@@ -136,7 +138,7 @@ bool preemptible_quiesce(struct preemptible *b)
     return !atomic_load(&b->walkers);
 }
 
-bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES])
+bool preemptible_reap(struct preemptible *b)
 {
     struct preemptible_page *p;
 
@@ -148,8 +150,8 @@ bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DE
         b->dead = p->next_dead;
         if (!p->moved) {
             for (uint32_t d = 0; d < PAGE_DEVICES; d++)
-                if (p->device[d] && atomic_load(&bits[d]))
-                    page_write_bit(p->device[d], atomic_load(&bits[d]), 0, PAGE_WORDS, 0);
+                if (p->device[d] && atomic_load(&b->bit[d]))
+                    page_write_bit(p->device[d], atomic_load(&b->bit[d]), 0, PAGE_WORDS, 0);
             page_unmap_other(p->page);
         }
         free(p);

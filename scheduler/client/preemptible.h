@@ -33,6 +33,7 @@ struct preemptible {
     _Alignas(64) _Atomic uint32_t walkers;
     /* Changes with the list and with the bits: a walker that sees a change walks again. */
     _Alignas(64) _Atomic uint32_t generation;
+    _Atomic uint32_t bit[PAGE_DEVICES]; /* this client's, as a mask; 0 = the daemon gave none */
     struct preemptible_page *dead;
     struct robust robust;
     /* The level that was written last on a device: words that differ from it are written without a
@@ -40,17 +41,15 @@ struct preemptible {
     _Alignas(64) _Atomic uint8_t written[PAGE_DEVICES];
 };
 
-/* Real-time path, any thread. Sets *bit (0: this client has none) in the words of the pages below
- * that work of `level` on this client's device `dev` holds, and clears it in the others. Holds that
- * begin by this began at `now_ns`. */
-void preemptible_write(struct preemptible *b, uint32_t dev, const _Atomic uint32_t *bit,
-                       uint32_t level, uint64_t now_ns);
+/* Real-time path, any thread. Sets this client's bit on its device `dev` in the words of the pages
+ * below that work of `level` holds, and clears it in the others. Holds that begin by this began at
+ * `now_ns`. */
+void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t level, uint64_t now_ns);
 
 /* Only the link's thread calls the rest. Each change ends with a new generation. */
 
-/* This client's bits, or the pages that have them, have changed: the kernel is told, too, in which
- * pages the bits must end with this process. */
-void preemptible_rearm(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
+/* Bits have changed: the kernel is told in which pages they must end with this process. */
+void preemptible_rearm(struct preemptible *b);
 /* Adds a page of page_map_other, which then belongs to the list, even on error. With `page` NULL,
  * gives new slots or another level to a page that is in the list. Returns 0, -ENOMEM, or -ENOENT:
  * there is no such page. */
@@ -60,7 +59,7 @@ void preemptible_leave(struct preemptible *b, uint64_t client);
 void preemptible_leave_all(struct preemptible *b);
 /* Waits until every walker has seen the last change; false: one may still not have. */
 bool preemptible_quiesce(struct preemptible *b);
-/* Clears `bits[dev]` in what was removed and unmaps it; false while a thread is still walking. */
-bool preemptible_reap(struct preemptible *b, const _Atomic uint32_t bits[PAGE_DEVICES]);
+/* Clears the bits in what was removed and unmaps it; false while a thread is still walking. */
+bool preemptible_reap(struct preemptible *b);
 
 #endif

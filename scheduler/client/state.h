@@ -1,8 +1,9 @@
 /*
  * state.h - this process's own state as a client, which client.c (called by the rest of the
- * process) and link.c (which talks to the daemon) share.
+ * process) and link.c (which talks to the daemon) share, and what they offer each other.
  *
  * `lock` guards all of it except what is atomic and what the real-time path reads (activity.h).
+ * The functions are called with it, unless they say otherwise.
  */
 #ifndef CUTIN_SCHEDULER_CLIENT_STATE_H
 #define CUTIN_SCHEDULER_CLIENT_STATE_H
@@ -12,10 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/severity.h"
 #include "scheduler/client/activity.h"
-#include "scheduler/client/bell.h"
-#include "scheduler/client/calm.h"
 #include "scheduler/client/hold_limit.h"
 #include "scheduler/client/client.h"
 #include "scheduler/wire/connection.h"
@@ -41,7 +39,7 @@ enum notice {
     NOTICES
 };
 
-struct client_state {
+extern struct client_state {
     pthread_mutex_t lock;
     struct client_config cfg;
     char socket[SOCKET_PATH_MAX];
@@ -63,54 +61,61 @@ struct client_state {
     uint32_t devices;
     uint32_t streams[PAGE_LEVELS], above_own;
     bool said[NOTICES];
-    struct said_text {
-        int severity;
-        char text[640];
-    } text[NOTICES]; /* for the client's thread to print: the link's has no standard error */
+    char text[NOTICES]
+             [640]; /* for the client's thread to print: the link's has no standard error */
     uint32_t texts;
     uint32_t devices_due; /* slots of which the daemon must be told, as a mask */
     bool lifted;          /* the daemon must be told that bits were taken out and put back */
     bool own_table;       /* the link's thread has its own table, with `connection` in it */
     bool asks;            /* the daemon asks for late beats */
-    bool beats_alone;     /* only the link's thread has beaten since beat_ns, its last time */
-    uint64_t beat_ns;
-    bool tried;  /* the thread has tried to connect at least once */
-    bool linked; /* there is a link's thread */
-    bool late;   /* the client's thread had not ended at client_close */
-    struct bell bell;
+    bool tried;           /* the thread has tried to connect at least once */
+    bool linked;          /* there is a link's thread */
+    bool late;            /* the client's thread had not ended at client_close */
     pthread_t thread, link_thread;
     struct waker waker;
-    struct calm calm;       /* of the client's thread */
     _Atomic uint32_t level; /* granted */
     _Atomic bool open, forked, broken;
     _Atomic uint32_t news; /* for the client's thread, a futex */
     /* Futexes: the threads must end; the client's has ended; the link's has. */
     _Atomic uint32_t stop, ended, link_ended;
-};
-
-/* Keeps a text to tell the user, once per kind; `severity` as in CUTIN_LOG. */
-void __attribute__((format(printf, 4, 5))) state_notice(struct client_state *self, enum notice kind,
-                                                        int severity, const char *format, ...);
-/* Logs the notices that were kept; from a thread with the program's descriptors. */
-void state_log_notices(struct client_state *self);
-/* Wakes the client's thread. Any thread. */
-void state_wake(struct client_state *self);
-/* Keeps an order for the owner, to be carried out once `lock` is given back. */
-void state_defer_order(struct client_state *self, uint32_t kind, uint32_t value);
+} self;
 
 /* The level whose words streams of `level` look at. */
-uint32_t state_word(const struct client_state *self, uint32_t level);
-/* Notes the granted level: work never holds other processes as if above it. */
-void state_grant(struct client_state *self, uint32_t level);
+static inline uint32_t state_word(uint32_t level)
+{
+    return atomic_load_explicit(&self.activity.flat, memory_order_relaxed) ? 0 : level;
+}
 
 /* The slot of the nth device in the page. */
-uint32_t state_slot(const struct client_state *self, uint32_t nth);
+static inline uint32_t state_slot(uint32_t nth)
+{
+    return (self.cfg.first_slot + nth) % PAGE_DEVICES;
+}
+
+/* ---- client.c ------------------------------------------------------------------------------ */
+
+/* Keeps a warning for the user, once per kind. */
+void __attribute__((format(printf, 2, 3))) state_notice(enum notice kind, const char *format, ...);
+/* Wakes the client's thread. Any thread, without the lock too. */
+void state_wake(void);
+/* Whether the process is left alone. Any thread, without the lock too. */
+bool calm_is_on(void);
+
+/* ---- link.c -------------------------------------------------------------------------------- */
+
+/* Notes the granted level: work never holds other processes as if above it. */
+void state_grant(uint32_t level);
 /* Writes this process's identity into the page. */
-void state_identify(struct client_state *self);
-/* The page's memory has just been replaced: writes what is this process's own again. Bits of others
- * are gone, so their holds are open. */
-void state_refill(struct client_state *self, const struct cutin_page *old);
-/* Puts private memory in place of the page that the daemon shares. */
-void state_leave_daemon(struct client_state *self);
+void state_identify(void);
+
+#define LINK_BACKOFF_MIN_NS (50 * NS_PER_MS)
+
+/* Has the daemon told what is due. Any thread. */
+void link_flush(void);
+/* Starts the thread "cutin-link". Returns 0 or -errno. */
+int link_start(void);
+/* To be called with `stop` set, without the lock: makes the thread leave the daemon and end. False:
+ * it has not ended by that time. */
+bool link_end(uint64_t by_ns);
 
 #endif

@@ -29,7 +29,7 @@
 #include "scheduler/policy/proc.h"
 #include "common/mutant.h"
 
-/* For how long the client has not beaten. The beat of a calm client (scheduler/client/calm.h) lies
+/* For how long the client has not beaten. The beat of a calm client (scheduler/client/client.c) lies
  * in the future; the clock of one in a time namespace may be ahead. */
 static uint64_t silent_for(const struct peer *p, uint64_t now)
 {

@@ -36,7 +36,7 @@ static void past(struct peer *p, uint32_t slot)
     const struct page_counters *c = &p->page->page->device[slot].counters;
     struct peer_device *mine = &p->device[slot];
 
-    /* Partner: state_refill. */
+    /* Partner: refill in scheduler/client/link.c. */
     if (mine->past || !atomic_load_explicit(&p->page->page->counted_since_ns, memory_order_acquire))
         return;
     mine->past = true;

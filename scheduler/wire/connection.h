@@ -1,7 +1,7 @@
 /*
  * connection.h - a client's socket, in a process whose descriptors belong to the application.
  *
- * Where the socket's thread has no descriptor table of its own (scheduler/client/bell.h), the
+ * Where the socket's thread has no descriptor table of its own (scheduler/client/link.c), the
  * application may close descriptors that it does not know and use their numbers itself. So the
  * socket's inode is remembered and compared before each use. A number that means something else by
  * then counts as a lost connection, and is left alone.

@@ -21,7 +21,7 @@ static void set_up(void)
 {
     a.page = page_new();
     a.ceiling = PAGE_LEVELS - 1;
-    a.bit[DEV] = MY_BIT;
+    a.preemptible.bit[DEV] = MY_BIT;
     memset(slots, 0xff, sizeof(slots));
     slots[DEV] = 5; /* it is the other side's device 5 */
 }
@@ -29,7 +29,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     preemptible_leave_all(&a.preemptible);
-    cr_assert(preemptible_reap(&a.preemptible, a.bit));
+    cr_assert(preemptible_reap(&a.preemptible));
     page_unmap(a.page);
 }
 
@@ -218,10 +218,10 @@ Test(activity, joining_or_changed_page_gets_current_bits)
     cr_assert_eq(join_words(9, NULL, 1, slots), 0);
     activity_refresh(&a, DEV);
     cr_assert_eq(held(other, 3), MY_BIT);
-    cr_assert(preemptible_reap(&a.preemptible, a.bit));
+    cr_assert(preemptible_reap(&a.preemptible));
     cr_assert_eq(held(other, 0), MY_BIT, "the mapping lived on in its successor");
     preemptible_leave(&a.preemptible, 9);
-    cr_assert(preemptible_reap(&a.preemptible, a.bit));
+    cr_assert(preemptible_reap(&a.preemptible));
     assert_clear(other);
     memset(moved, 0xff, sizeof(moved));
     cr_assert_eq(join_words(9, NULL, 1, moved), -ENOENT);
@@ -405,7 +405,7 @@ static void *keeper(void *argument)
             activity_refresh_all(&a);
         } else {
             preemptible_leave(&a.preemptible, i);
-            while (!preemptible_reap(&a.preemptible, a.bit))
+            while (!preemptible_reap(&a.preemptible))
                 sched_yield();
             activity_refresh_all(&a);
             assert_clear(pages[i]);
@@ -490,7 +490,7 @@ static void *changer(void *argument)
 
         join_words(100, NULL, level, slots);
         activity_refresh_all(&a);
-        preemptible_reap(&a.preemptible, a.bit);
+        preemptible_reap(&a.preemptible);
         activity_refresh_all(&a);
         atomic_store(&last_level, level);
     }

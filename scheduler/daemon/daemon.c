@@ -446,8 +446,7 @@ void daemon_free(struct daemon *d)
         close(d->epoll);
     if (d->signals >= 0)
         close(d->signals);
-    if (d->topology)
-        topology_free(d->topology);
+    free(d->topology);
     limit_forget(d, UINT64_MAX);
     free(d);
 }

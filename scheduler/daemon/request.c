@@ -344,7 +344,7 @@ static int on_device(struct peer *p, const union message *m)
 /* The owner's bits are now in the page that joined. */
 static int on_joined(struct peer *p, const union message *m)
 {
-    return topology_joined(p->daemon->topology, p->daemon->peers, p, m->joined.client);
+    return topology_joined(p->daemon->topology, p, m->joined.client);
 }
 
 static int on_bit(struct peer *p, const union message *m)

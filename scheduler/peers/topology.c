@@ -15,14 +15,15 @@ enum {
     RETURN_MS = 100, /* nor a bit; an owner that has gone may write its bit for so long */
 };
 
-struct link_key {
-    uint64_t owner, other;
-};
-
 struct link {
-    struct link_key key;
-    uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES]; /* as told to the owner */
-    bool strange;                                   /* one of other's `strangers` */
+    struct link_key {
+        uint64_t owner, other;
+    } key;
+    struct peer *owner, *other;
+    struct link_told {
+        uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES];
+    } told;       /* to the owner */
+    bool strange; /* one of other's `strangers` */
     UT_hash_handle hh;
 };
 
@@ -34,20 +35,6 @@ struct topology {
 struct topology *topology_new(void)
 {
     return calloc(1, sizeof(struct topology));
-}
-
-void topology_free(struct topology *r)
-{
-    struct device *d, *next_device;
-    struct link *link, *next_link;
-
-    HASH_ITER (hh, r->links, link, next_link) {
-        HASH_DEL(r->links, link);
-        free(link);
-    }
-    LL_FOREACH_SAFE(r->devices, d, next_device)
-    free(d);
-    free(r);
 }
 
 /* ---- devices and bits ------------------------------------------------------------------------ */
@@ -195,7 +182,7 @@ int topology_bit_returned(struct topology *r, struct peer *peers, struct peer *p
 void topology_resend_bits(struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].device && p->device[slot].bit != PROTOCOL_NO_BIT)
+        if (p->device[slot].bit != PROTOCOL_NO_BIT)
             bit_tell(p, slot);
 }
 
@@ -224,39 +211,9 @@ int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uin
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static uint32_t slot_of(const struct peer *p, const struct device *device)
+static struct link *link_find(struct topology *r, uint64_t owner, uint64_t other)
 {
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].device == device)
-            return slot;
-    return PROTOCOL_NO_SLOT;
-}
-
-/* Fills in where `owner` may hold `other`, by the owner's slots; false: nowhere. */
-static bool match(const struct peer *owner, const struct peer *other, uint8_t slot[PAGE_DEVICES])
-{
-    bool any = false;
-
-    memset(slot, PROTOCOL_NO_SLOT, PAGE_DEVICES);
-    if (owner == other || owner->level <= other->lowest)
-        return false;
-    for (uint32_t s = 0; s < PAGE_DEVICES; s++) {
-        const struct peer_device *mine = &owner->device[s];
-
-        if (!mine->device || mine->bit == PROTOCOL_NO_BIT)
-            continue;
-        slot[s] = (uint8_t)slot_of(other, mine->device);
-        if (slot[s] != PROTOCOL_NO_SLOT && !other->device[slot[s]].told)
-            slot[s] = PROTOCOL_NO_SLOT;
-        any |= slot[s] != PROTOCOL_NO_SLOT;
-    }
-    return any;
-}
-
-static struct link *link_find(struct topology *r, const struct peer *owner,
-                              const struct peer *other)
-{
-    struct link_key key = {owner->id, other->id};
+    struct link_key key = {owner, other};
     struct link *link;
 
     HASH_FIND(hh, r->links, &key, sizeof(key), link);
@@ -266,9 +223,9 @@ static struct link *link_find(struct topology *r, const struct peer *owner,
 const uint8_t *topology_words(struct topology *r, const struct peer *owner,
                               const struct peer *other)
 {
-    const struct link *link = link_find(r, owner, other);
+    const struct link *link = link_find(r, owner->id, other->id);
 
-    return link ? link->words : NULL;
+    return link ? link->told.words : NULL;
 }
 
 /* Fills in which words of `other` work of each level holds. */
@@ -282,17 +239,38 @@ static void words_of(const struct peer *other, uint8_t words[PAGE_LEVELS])
     }
 }
 
-static void link_tell(struct peer *owner, struct peer *other, const struct link *link, bool page)
+/* Fills in what `owner` is to know of `other`; false: it may hold it nowhere. */
+static bool match(const struct peer *owner, const struct peer *other, struct link_told *told)
+{
+    bool any = false;
+
+    words_of(other, told->words);
+    memset(told->slot, PROTOCOL_NO_SLOT, PAGE_DEVICES);
+    if (owner->level <= other->lowest)
+        return false;
+    for (uint32_t mine = 0; mine < PAGE_DEVICES; mine++) {
+        const struct peer_device *at = &owner->device[mine];
+
+        for (uint32_t its = 0; at->bit != PROTOCOL_NO_BIT && its < PAGE_DEVICES; its++)
+            if (other->device[its].device == at->device && other->device[its].told) {
+                told->slot[mine] = (uint8_t)its;
+                any = true;
+            }
+    }
+    return any;
+}
+
+static void link_tell(const struct link *link, bool page)
 {
     union message m;
 
     message_init(&m, MESSAGE_JOIN);
-    m.join.client = other->id;
-    owner->joins++;
+    m.join.client = link->key.other;
+    link->owner->joins++;
     m.join.with_page = page;
-    memcpy(m.join.words, link->words, sizeof(m.join.words));
-    memcpy(m.join.slot, link->slot, sizeof(m.join.slot));
-    peer_send(owner, &m, page ? other->page : NULL);
+    memcpy(m.join.words, link->told.words, sizeof(m.join.words));
+    memcpy(m.join.slot, link->told.slot, sizeof(m.join.slot));
+    peer_send(link->owner, &m, page ? link->other->page : NULL);
 }
 
 /* ---- new clients ----------------------------------------------------------------------------- */
@@ -303,17 +281,13 @@ static void new_write(const struct peer *p, uint32_t words, uint64_t now)
         page_write_bit(&p->page->page->device[slot], PAGE_BIT_NEW, words, PAGE_WORDS, now);
 }
 
-static void new_end(struct peer *p)
+/* If it is held as new: ends that when it has met all above it, or is too `late`. */
+static void new_end(struct peer *p, bool late)
 {
-    if (p->new_till_ns)
-        new_write(p, 0, 0);
+    if (!p->new_till_ns || (!late && (p->expects || p->strangers)))
+        return;
+    new_write(p, 0, 0);
     p->new_till_ns = 0;
-}
-
-static void new_end_if_met(struct peer *p)
-{
-    if (!p->expects && !p->strangers)
-        new_end(p);
 }
 
 int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns)
@@ -338,88 +312,79 @@ int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns)
     if (more)
         due = now_ns + RETURN_MS * NS_PER_MS;
     DL_FOREACH (peers, p) {
-        if (p->new_till_ns && now_ns >= p->new_till_ns)
-            new_end(p);
+        new_end(p, now_ns >= p->new_till_ns);
         if (p->new_till_ns && (!due || p->new_till_ns < due))
             due = p->new_till_ns;
     }
     return due ? (int)((due - now_ns) / NS_PER_MS) + 1 : -1;
 }
 
-static void link_meet(struct peer *other, struct link *link)
+static void link_meet(struct link *link)
 {
-    other->strangers -= link->strange;
+    link->other->strangers -= link->strange;
     link->strange = false;
-    new_end_if_met(other);
+    new_end(link->other, false);
 }
 
-int topology_joined(struct topology *r, struct peer *peers, struct peer *p, uint64_t client)
+int topology_joined(struct topology *r, struct peer *p, uint64_t client)
 {
-    struct peer *other;
-    struct link *link;
+    struct link *link = link_find(r, p->id, client);
 
     if (!p->joins)
         return -EPROTO;
     p->joins--;
-    DL_FOREACH (peers, other)
-        if (other->client && other->id == client && (link = link_find(r, p, other)))
-            link_meet(other, link);
+    if (link)
+        link_meet(link);
     return 0;
 }
 
 static void link_add(struct topology *r, struct peer *owner, struct peer *other,
-                     const uint8_t slot[PAGE_DEVICES])
+                     const struct link_told *told)
 {
-    struct link *link = calloc(1, sizeof(*link));
+    struct link *link = malloc(sizeof(*link));
 
     if (!link) {
         owner->dead = true; /* better to register again later than to hold only some */
         return;
     }
-    link->key = (struct link_key){owner->id, other->id};
-    words_of(other, link->words);
-    memcpy(link->slot, slot, sizeof(link->slot));
+    *link = (struct link){.key = {owner->id, other->id}, owner, other, *told};
     HASH_ADD(hh, r->links, key, sizeof(link->key), link);
     link->strange = other->expects && !owner->stalled;
     other->strangers += link->strange;
     owner->below++;
     other->above++;
     atomic_fetch_add(&other->page->page->above, 1);
-    link_tell(owner, other, link, true);
+    link_tell(link, true);
 }
 
-static void link_remove(struct topology *r, struct peer *owner, struct peer *other,
-                        struct link *link)
+static void link_remove(struct topology *r, struct link *link)
 {
     union message m;
 
     HASH_DEL(r->links, link);
-    link_meet(other, link);
-    free(link);
-    owner->below--;
-    other->above--;
-    atomic_fetch_sub(&other->page->page->above, 1);
+    link_meet(link);
+    link->owner->below--;
+    link->other->above--;
+    atomic_fetch_sub(&link->other->page->page->above, 1);
     message_init(&m, MESSAGE_LEAVE);
-    m.leave.client = other->id;
-    peer_send(owner, &m, NULL);
+    m.leave.client = link->key.other;
+    peer_send(link->owner, &m, NULL);
+    free(link);
 }
 
 static void link_update(struct topology *r, struct peer *owner, struct peer *other)
 {
-    struct link *link = link_find(r, owner, other);
-    uint8_t words[PAGE_LEVELS], slot[PAGE_DEVICES];
-    bool any = match(owner, other, slot);
+    struct link *link = link_find(r, owner->id, other->id);
+    struct link_told told;
+    bool any = match(owner, other, &told);
 
-    words_of(other, words);
     if (!link && any) {
-        link_add(r, owner, other, slot);
+        link_add(r, owner, other, &told);
     } else if (link && !any) {
-        link_remove(r, owner, other, link);
-    } else if (link && (memcmp(link->words, words, sizeof(words)) ||
-                        memcmp(link->slot, slot, sizeof(slot)))) {
-        memcpy(link->words, words, sizeof(words));
-        memcpy(link->slot, slot, sizeof(slot));
-        link_tell(owner, other, link, false);
+        link_remove(r, link);
+    } else if (link && memcmp(&link->told, &told, sizeof(told)) != 0) {
+        link->told = told;
+        link_tell(link, false);
     }
 }
 
@@ -430,20 +395,17 @@ static void topology_write_beside(struct topology *r, struct peer *peers)
     struct peer *p;
 
     LL_FOREACH (r->devices, d)
-        memset(d->level, 0, sizeof(d->level));
+        memset(d->up_to, 0, sizeof(d->up_to));
     DL_FOREACH (peers, p)
         for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
-            if (p->device[slot].device)
-                p->device[slot].device->level[p->level]++;
+            for (uint32_t l = p->level; p->device[slot].device && l < PAGE_LEVELS; l++)
+                p->device[slot].device->up_to[l]++;
     DL_FOREACH (peers, p) {
         uint32_t most = 0;
 
         for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++) {
-            uint32_t n = 0;
-
-            for (uint32_t level = 0; p->device[slot].device && level <= p->level; level++)
-                n += p->device[slot].device->level[level];
-            most = n > most ? n : most;
+            d = p->device[slot].device;
+            most = d && d->up_to[p->level] > most ? d->up_to[p->level] : most;
         }
         if (most)
             atomic_store_explicit(&p->page->page->beside, most - 1, memory_order_relaxed);
@@ -477,7 +439,7 @@ void topology_settle(struct peer *p)
     if (p->expects)
         atomic_fetch_sub(&p->page->page->above, 1);
     p->expects = false;
-    new_end_if_met(p);
+    new_end(p, false);
 }
 
 void topology_update(struct topology *r, struct peer *peers, struct peer *p)
@@ -498,7 +460,7 @@ void topology_update(struct topology *r, struct peer *peers, struct peer *p)
 void topology_open_holds(struct peer *peers, const struct peer *p)
 {
     for (uint32_t s = 0; s < PAGE_DEVICES; s++)
-        if (p->device[s].device && p->device[s].bit != PROTOCOL_NO_BIT)
+        if (p->device[s].bit != PROTOCOL_NO_BIT)
             clear_bit(peers, p, p->device[s].device, p->device[s].bit);
 }
 
@@ -510,10 +472,10 @@ void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
     DL_FOREACH (peers, other) {
         if (!other->client || other == p)
             continue;
-        if ((link = link_find(r, p, other)))
-            link_remove(r, p, other, link);
-        if ((link = link_find(r, other, p)))
-            link_remove(r, other, p, link);
+        if ((link = link_find(r, p->id, other->id)))
+            link_remove(r, link);
+        if ((link = link_find(r, other->id, p->id)))
+            link_remove(r, link);
     }
     for (uint32_t s = 0; s < PAGE_DEVICES; s++) {
         struct peer_device *mine = &p->device[s];

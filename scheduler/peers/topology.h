@@ -22,7 +22,7 @@ struct device {
     uint32_t bits;        /* given out */
     uint64_t freed_at_ns; /* when a bit was last freed because its client had gone */
     uint32_t next_bit;
-    uint32_t level[PAGE_LEVELS]; /* users by level, by topology_write_beside */
+    uint32_t up_to[PAGE_LEVELS]; /* users of a level or below, by topology_write_beside */
     /* The owner of each bit and its slot; as of the last scan of mend.c. */
     struct device_owners {
         struct peer *peer[PAGE_CLIENT_BITS];
@@ -52,8 +52,7 @@ struct device {
     struct peer_device *last;
 };
 
-struct topology *topology_new(void);
-void topology_free(struct topology *r);
+struct topology *topology_new(void); /* to be freed when no client has a device any more */
 
 /* Adds a device of a client. Returns 0, -EINVAL (slot or device taken), or -ENOMEM. */
 int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uint8_t uuid[16]);
@@ -62,7 +61,7 @@ int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uin
 void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns);
 void topology_settle(struct peer *p);
 /* `p` now has the page of this client. Returns 0, or -EPROTO: it was not told of any. */
-int topology_joined(struct topology *r, struct peer *peers, struct peer *p, uint64_t client);
+int topology_joined(struct topology *r, struct peer *p, uint64_t client);
 /* `p` no longer writes the bit that was taken from it. Returns 0, or -EPROTO: none was. */
 int topology_bit_returned(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot);
 /* The words of `other` that work of each level of `owner` holds; NULL: `owner` is not above it. */

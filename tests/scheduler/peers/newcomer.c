@@ -67,7 +67,7 @@ static uint32_t held(uint32_t i, uint32_t slot)
 
 static void joined(uint32_t i)
 {
-    topology_joined(topology, peer, &peer[i], peer[NEW].id);
+    topology_joined(topology, &peer[i], peer[NEW].id);
 }
 
 Test(newcomer, is_held_on_every_device_until_clients_above_join)

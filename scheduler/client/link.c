@@ -120,7 +120,7 @@ static void refill(const struct cutin_page *old)
     }
     atomic_fetch_add(&self.page->above, self.above_own);
     page_add_counters(self.page, old);
-    /* Release: a reader that sees it finds the counters. Partner: usage.c's past. */
+    /* Release: a reader that sees it finds the counters. Partner: usage_scan. */
     atomic_store_explicit(&self.page->counted_since_ns, self.counted_since_ns,
                           memory_order_release);
     hold_limit_reset(&self.hold_limit);

@@ -29,30 +29,6 @@
 #include "scheduler/policy/proc.h"
 #include "common/mutant.h"
 
-/* For how long the client has not beaten. The beat of a calm client (scheduler/client/client.c) lies
- * in the future; the clock of one in a time namespace may be ahead. */
-static uint64_t silent_for(const struct peer *p, uint64_t now)
-{
-    uint64_t beat = figure_read(&p->page->page->heartbeat_ns);
-
-    /* Since it connected, at most: its thread may not have run yet. */
-    if (beat < p->since_ns)
-        beat = p->since_ns;
-    return beat < now ? now - beat : 0;
-}
-
-/* Asks for a beat, once for each silence. */
-static void ask(struct peer *p, uint64_t silent)
-{
-    union message m;
-
-    if (silent > HEARTBEAT_ASK_NS && !p->asked_for_beat) {
-        message_init(&m, MESSAGE_BEAT);
-        peer_send(p, &m, NULL);
-    }
-    p->asked_for_beat = silent > HEARTBEAT_ASK_NS;
-}
-
 /* Why the client is silent; NULL: it runs. A beat alone cannot tell a stopped process from one that
  * waits for a processor. */
 static const char *silence(const struct peer *p, uint64_t silent)
@@ -89,14 +65,24 @@ bool heartbeat_scan(struct peer *peers, bool turns, uint64_t now_ns)
     struct peer *p;
 
     DL_FOREACH (peers, p) {
+        uint64_t beat, silent;
         const char *why;
-        uint64_t silent;
+        union message m;
 
         if (!p->client || p->dead || (p->below == 0 && !p->stalled && !(turns && takes_turns(p))))
             continue;
         any = true;
-        silent = silent_for(p, now_ns);
-        ask(p, silent);
+        /* Silent since it connected, at most: its thread may not have run yet. The beat of a calm
+         * client (scheduler/client/client.c) lies in the future; the clock of one in a time
+         * namespace may be ahead. */
+        beat = figure_read(&p->page->page->heartbeat_ns);
+        beat = beat < p->since_ns ? p->since_ns : beat;
+        silent = beat < now_ns ? now_ns - beat : 0;
+        if (silent > HEARTBEAT_ASK_NS && !p->asked_for_beat) { /* once for each silence */
+            message_init(&m, MESSAGE_BEAT);
+            peer_send(p, &m, NULL);
+        }
+        p->asked_for_beat = silent > HEARTBEAT_ASK_NS;
         why = silence(p, silent);
         if (why && !p->stalled)
             log_about(p->user, LOG_INFO, "process %d %s: it no longer holds other processes",

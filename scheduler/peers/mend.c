@@ -63,19 +63,16 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
                 uint32_t bits)
 {
     const struct device_owners *o = &p->device[slot].device->owners;
+    const struct peer *owner = bits & (bits - 1) ? NULL : o->peer[__builtin_ctz(bits)];
     char who[256] = "";
     size_t used = 0;
     struct peer *other;
 
-    DL_FOREACH (peers, other) {
-        bool owns = false;
-
-        for (uint32_t bit = 0; bit < PAGE_CLIENT_BITS; bit++)
-            owns |= bits == 1u << bit && o->peer[bit] == other;
-        if (other->client && !owns && topology_words(r, other, p) && used < sizeof(who) - 64)
+    DL_FOREACH (peers, other)
+        if (other->client && other != owner && topology_words(r, other, p) &&
+            used < sizeof(who) - 64)
             used += (size_t)snprintf(who + used, sizeof(who) - used, "process %d of user %u, ",
                                      (int)other->who.pid, (unsigned)other->who.uid);
-    }
     log_about(p->user, LOG_WARN,
               "repaired hold bits 0x%x in the page of process %d, which did not match their "
               "owners: %sthe process itself or one that has ended wrote them",

@@ -10,7 +10,7 @@
 #include "common/clock.h"
 
 struct outgoing {
-    struct outgoing *next;
+    struct outgoing *prev, *next;
     struct shared_page *page;
     union message message; /* allocated only in its own length */
 };
@@ -68,7 +68,6 @@ struct peer *peer_new(struct daemon *daemon, int socket)
     p->daemon = daemon;
     p->socket = socket;
     p->since_ns = clock_ns();
-    p->last = &p->first;
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         p->device[slot].bit = p->device[slot].revoked = PROTOCOL_NO_BIT;
     return p;
@@ -83,9 +82,7 @@ static void pop(struct peer *p)
 {
     struct outgoing *o = p->first;
 
-    p->first = o->next;
-    if (!p->first)
-        p->last = &p->first;
+    DL_DELETE(p->first, o);
     p->queued -= outgoing_size(&o->message);
     p->user->queued -= outgoing_size(&o->message);
     p->answers -= is_answer(&o->message);
@@ -139,13 +136,11 @@ void peer_send(struct peer *p, const union message *m, struct shared_page *page)
         p->dead = true;
         return;
     }
-    o->next = NULL;
     o->page = page;
     if (page)
         page->references++;
     memcpy(&o->message, m, m->header.size);
-    *p->last = o;
-    p->last = &o->next;
+    DL_APPEND(p->first, o);
     p->queued += outgoing_size(m);
     p->user->queued += outgoing_size(m);
     p->answers += is_answer(m);

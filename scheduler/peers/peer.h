@@ -146,10 +146,10 @@ struct peer {
     bool dead;
     bool stalled, asked_for_beat; /* see heartbeat.c */
     uint64_t since_ns;
-    struct outgoing *first, **last; /* queue */
-    size_t queued;                  /* bytes */
-    uint32_t answers;               /* how many of these answer requests */
-    bool muted;                     /* its user sends too much: it is not read for now */
+    struct outgoing *first; /* queue */
+    size_t queued;          /* bytes */
+    uint32_t answers;       /* how many of these answer requests */
+    bool muted;             /* its user sends too much: it is not read for now */
     /* The answer to LIST that is under way, see request.c. */
     bool listing;
     struct peer *row; /* the next to send; NULL: all are sent */

@@ -21,34 +21,21 @@ struct members {
     uint32_t n;
 };
 
-/* A client whose work stands wants nothing, until its work makes progress. */
-static bool stands(const struct peer_device *mine)
-{
-    return mine->stand.ns >= STANDS_NS && !MUTANT(stander_has_turns);
-}
-
-/* No estimate knows of work that makes no progress for longer than figures lie apart (a kernel of a
- * second). It has had what the clock says; others' figures take back what they had. */
-static uint64_t uncounted(struct peer_device *mine)
-{
-    uint64_t stood_ns = mine->stood_ns, ns = mine->stand.ns;
-
-    mine->stood_ns = ns;
-    if (ns <= COUNTED_NS || MUTANT(long_uncounted))
-        return 0;
-    return ns > stood_ns ? ns - stood_ns : 0;
-}
-
 static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
 {
     struct peer_device *mine = &p->device[slot];
     struct page_device *page = &p->page->page->device[slot];
     uint64_t gpu_ns = figure_read(&page->counters.gpu_ns);
     uint64_t unsure_ns = figure_read(&page->counters.unsure_ns);
-    uint64_t more;
+    uint64_t stood_ns = stand_measure(p, slot, now), more = 0;
+    /* A client whose work stands wants nothing, until its work makes progress. */
+    bool stands = stood_ns >= STANDS_NS && !MUTANT(stander_has_turns);
 
-    stand_measure(p, slot, now);
-    more = uncounted(mine);
+    /* No estimate knows of work that makes no progress for longer than figures lie apart (a kernel
+     * of a second). It has had what the clock says; others' figures take back what they had. */
+    if (stood_ns > COUNTED_NS && stood_ns > mine->stood_ns && !MUTANT(long_uncounted))
+        more = stood_ns - mine->stood_ns;
+    mine->stood_ns = stood_ns;
     if (r->n == MEMBERS)
         return;
     /* What it used at another level does not count at its new level. */
@@ -61,7 +48,7 @@ static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
         .level = p->level,
         .weight = p->weight,
         .used_ns = mine->gpu_ns && gpu_ns > mine->gpu_ns ? gpu_ns - mine->gpu_ns : more,
-        .wants = !p->stalled && !p->paused && !stands(mine) &&
+        .wants = !p->stalled && !p->paused && !stands &&
                  (device_has_work(page) || gpu_ns != mine->gpu_ns),
         .gives_deadlines = p->deadline_ms > 0,
         .deadline_ns = p->stalled || p->paused ? 0 : figure_read(&page->deadline_ns),
@@ -117,12 +104,16 @@ static void chain(struct peer *peers)
     }
 }
 
-static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
+int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns)
 {
     static struct members r;
     struct peer *p;
     int next = -1;
 
+    if (!policy->decide || !peers)
+        return -1;
+    if (now_ns < due_ns)
+        return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
     chain(peers);
     PEER_DEVICES (peers, p, slot) {
         struct device *device = p->device[slot].device;
@@ -135,32 +126,20 @@ static int decide(struct peer *peers, const struct policy *policy, uint64_t now)
         for (struct peer *other = p; other;) {
             const struct peer_device *its = &other->device[at];
 
-            add(&r, other, at, now);
+            add(&r, other, at, now_ns);
             at = its->after_slot;
             other = its->after;
         }
-        take_back(&r, &device->excess, now);
+        take_back(&r, &device->excess, now_ns);
         after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
         for (uint32_t i = 0; i < r.n; i++)
             page_write_bit(r.pages[i], PAGE_BIT_POLICY, r.members[i].hold ? PAGE_WORDS : 0,
-                           PAGE_WORDS, now);
+                           PAGE_WORDS, now_ns);
         if (after >= 0 && (next < 0 || after < next))
             next = after;
     }
+    due_ns = next < 0 ? 0 : now_ns + (uint64_t)next * NS_PER_MS;
     return next;
-}
-
-int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns)
-{
-    int after;
-
-    if (!policy->decide || !peers)
-        return -1;
-    if (now_ns < due_ns)
-        return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-    after = decide(peers, policy, now_ns);
-    due_ns = after < 0 ? 0 : now_ns + (uint64_t)after * NS_PER_MS;
-    return after;
 }
 
 void policy_tick_reset(struct peer *peers)

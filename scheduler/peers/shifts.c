@@ -41,27 +41,21 @@ static uint32_t doubled(const struct device_work *work, uint32_t level)
     return n;
 }
 
-/* In two shifts of its own and some time its work has made no progress: it wastes shifts. */
-static bool stands(struct peer *p, uint32_t slot, uint64_t now)
-{
-    const struct device_work *work = &p->device[slot].device->work;
-    uint32_t level = p->lowest % PAGE_LEVELS;
-    uint64_t round_ns =
-        ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * work->clients[level];
-
-    return stand_measure(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
-}
-
 /* After two scans in a row that find no work, it has done all its work. */
 static void look(struct peer *p, uint32_t slot, uint64_t now)
 {
     struct peer_device *mine = &p->device[slot];
-    uint32_t of = mine->device->work.clients[p->lowest % PAGE_LEVELS], makes_up;
-    bool lacked = mine->lacks, standing = stands(p, slot, now);
+    const struct device_work *work = &mine->device->work;
+    uint32_t level = p->lowest % PAGE_LEVELS, of = work->clients[level], makes_up;
+    uint64_t round_ns = ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * of;
+    /* In two shifts of its own and some time its work has made no progress: it wastes shifts. */
+    bool stands =
+        stand_measure(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
+    bool lacked = mine->lacks;
 
     /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
     mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
-                  !device_has_work(&p->page->page->device[slot]) || standing;
+                  !device_has_work(&p->page->page->device[slot]) || stands;
     /* The work of a client that takes shifts can run out only in its own, one of `of`. So one scan
      * that found none stands for `of` scans. */
     makes_up = LACK / MADE_UP_BY / (of ? of : 1);
@@ -78,50 +72,42 @@ static void look(struct peer *p, uint32_t slot, uint64_t now)
         mine->busy_scans = 0;
 }
 
-static void place(struct peer *p, uint32_t slot)
-{
-    struct peer_device *mine = &p->device[slot];
-    struct device_work *work = &mine->device->work;
-
-    if (takes_shifts(mine)) {
-        uint32_t us = atomic_load_explicit(&p->page->page->long_us[slot], memory_order_relaxed);
-
-        mine->place = work->clients[p->lowest]++;
-        if (us > work->long_us[p->lowest])
-            work->long_us[p->lowest] = us;
-    }
-    work->done += stand_progress(p, slot);
-}
-
-static void tell(struct peer *p, uint32_t slot)
-{
-    struct peer_device *mine = &p->device[slot];
-    const struct device_work *work = &mine->device->work;
-    _Atomic uint32_t *shift = &p->page->page->shift[slot];
-    uint32_t old = atomic_load_explicit(shift, memory_order_relaxed),
-             word = old & PAGE_SHIFT_PROGRESS;
-    uint64_t others = work->done - stand_progress(p, slot);
-
-    if (others != mine->others)
-        word += PAGE_SHIFT_PROGRESS_ONE;
-    mine->others = others;
-    if (takes_shifts(mine) && work->clients[p->lowest] > 1 && work->clients[p->lowest] <= PLACES)
-        word |= PAGE_SHIFT_WORD(mine->place, work->clients[p->lowest]) |
-                doubled(work, p->lowest) * PAGE_SHIFT_DOUBLED;
-    if (word != old)
-        atomic_store_explicit(shift, word, memory_order_relaxed);
-}
-
+/* Finds how far all work is, gives each client that takes shifts its place, and tells it. */
 static void arrange(struct peer *peers)
 {
     struct peer *p;
 
     PEER_DEVICES (peers, p, slot)
         p->device[slot].device->work = (struct device_work){0};
-    PEER_DEVICES (peers, p, slot)
-        place(p, slot);
-    PEER_DEVICES (peers, p, slot)
-        tell(p, slot);
+    PEER_DEVICES (peers, p, slot) {
+        struct peer_device *mine = &p->device[slot];
+        struct device_work *work = &mine->device->work;
+        uint32_t us = atomic_load_explicit(&p->page->page->long_us[slot], memory_order_relaxed);
+
+        work->done += stand_progress(p, slot);
+        if (!takes_shifts(mine))
+            continue;
+        mine->place = work->clients[p->lowest]++;
+        if (us > work->long_us[p->lowest])
+            work->long_us[p->lowest] = us;
+    }
+    PEER_DEVICES (peers, p, slot) {
+        struct peer_device *mine = &p->device[slot];
+        const struct device_work *work = &mine->device->work;
+        _Atomic uint32_t *shift = &p->page->page->shift[slot];
+        uint32_t old = atomic_load_explicit(shift, memory_order_relaxed),
+                 word = old & PAGE_SHIFT_PROGRESS, of = work->clients[p->lowest % PAGE_LEVELS];
+        uint64_t others = work->done - stand_progress(p, slot);
+
+        if (others != mine->others)
+            word += PAGE_SHIFT_PROGRESS_ONE;
+        mine->others = others;
+        if (takes_shifts(mine) && of > 1 && of <= PLACES)
+            word |=
+                PAGE_SHIFT_WORD(mine->place, of) | doubled(work, p->lowest) * PAGE_SHIFT_DOUBLED;
+        if (word != old)
+            atomic_store_explicit(shift, word, memory_order_relaxed);
+    }
 }
 
 void shifts_scan(struct peer *peers, uint64_t now_ns)

@@ -7,19 +7,6 @@
 
 #include "common/mutant.h"
 
-static bool held(const struct page_device *page)
-{
-    uint32_t bits = 0;
-
-    /* Owners write one word of most clients; a client with a bound opens `hold` for a moment. */
-    for (uint32_t l = 0; l < PAGE_LEVELS; l++)
-        bits |= atomic_load_explicit(&page->want[l], memory_order_relaxed) |
-                (MUTANT(held_by_want_only)
-                     ? 0
-                     : atomic_load_explicit(&page->hold[l], memory_order_relaxed));
-    return bits;
-}
-
 uint64_t stand_progress(const struct peer *p, uint32_t slot)
 {
     const struct page_counters *c = &p->page->page->device[slot].counters;
@@ -34,10 +21,17 @@ uint64_t stand_measure(struct peer *p, uint32_t slot, uint64_t now_ns)
     const struct page_device *page = &p->page->page->device[slot];
     struct peer_stand *s = &p->device[slot].stand;
     uint64_t done = stand_progress(p, slot);
+    uint32_t held = 0;
 
+    /* Owners write one word of most clients; a client with a bound opens `hold` for a moment. */
+    for (uint32_t l = 0; l < PAGE_LEVELS; l++) {
+        held |= atomic_load_explicit(&page->want[l], memory_order_relaxed);
+        if (!MUTANT(held_by_want_only))
+            held |= atomic_load_explicit(&page->hold[l], memory_order_relaxed);
+    }
     if (!device_has_work(page) || done != s->done)
         s->ns = 0;
-    else if (s->measured_at_ns && !held(page))
+    else if (s->measured_at_ns && !held)
         s->ns += now_ns - s->measured_at_ns;
     s->done = done;
     s->measured_at_ns = now_ns;

@@ -30,20 +30,6 @@ static uint64_t unsure(const struct peer *p, uint32_t slot)
     return ns < told(p, slot) ? ns : told(p, slot);
 }
 
-/* What it had before this daemon, or any, is no part of the time since the last scan. */
-static void past(struct peer *p, uint32_t slot)
-{
-    const struct page_counters *c = &p->page->page->device[slot].counters;
-    struct peer_device *mine = &p->device[slot];
-
-    /* Partner: refill in scheduler/client/link.c. */
-    if (mine->past || !atomic_load_explicit(&p->page->page->counted_since_ns, memory_order_acquire))
-        return;
-    mine->past = true;
-    mine->used_ns = mine->told_ns = figure_read(&c->gpu_ns);
-    mine->told_unsure_ns = figure_read(&c->unsure_ns);
-}
-
 static void divide(struct peer *p, uint32_t slot, uint64_t now)
 {
     const struct device_usage *all = &p->device[slot].device->usage;
@@ -71,9 +57,18 @@ int usage_scan(struct peer *peers, uint64_t now_ns)
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
     PEER_DEVICES (peers, p, slot) {
-        struct device_usage *all = &p->device[slot].device->usage;
+        const struct page_counters *c = &p->page->page->device[slot].counters;
+        struct peer_device *mine = &p->device[slot];
+        struct device_usage *all = &mine->device->usage;
 
-        past(p, slot);
+        /* What it had before this daemon, or any, is no part of the time since the last scan.
+         * Partner: refill in scheduler/client/link.c. */
+        if (!mine->past &&
+            atomic_load_explicit(&p->page->page->counted_since_ns, memory_order_acquire)) {
+            mine->past = true;
+            mine->used_ns = mine->told_ns = figure_read(&c->gpu_ns);
+            mine->told_unsure_ns = figure_read(&c->unsure_ns);
+        }
         all->sum_ns += told(p, slot);
         all->unsure_ns += unsure(p, slot);
         several |= ++all->clients > 1;

@@ -259,7 +259,6 @@ bool limit_admits_device(struct peer *p, uint32_t slot, uint64_t now_ns)
 void limit_admit_waiting(struct daemon *d, uint64_t now_ns)
 {
     bool waiting = false;
-    struct peer *p;
 
     if (now_ns < d->admit_due_ns)
         return;

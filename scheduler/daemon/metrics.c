@@ -146,10 +146,9 @@ void metrics_print(FILE *out, const struct daemon *d)
 {
     struct peer *peers = d->peers;
     uint32_t count[PAGE_LEVELS] = {0};
-    struct peer *p;
 
-    DL_FOREACH (peers, p)
-        if (p->client && !p->dead)
+    PEER_CLIENTS (peers, p)
+        if (!p->dead)
             count[p->level]++;
     print_daemon(out, d);
     print_head(out, "clients", "gauge", "Processes registered.");

@@ -62,14 +62,13 @@ static bool takes_turns(const struct peer *p)
 bool heartbeat_scan(struct peer *peers, bool turns, uint64_t now_ns)
 {
     bool any = false;
-    struct peer *p;
 
-    DL_FOREACH (peers, p) {
+    PEER_CLIENTS (peers, p) {
         uint64_t beat, silent;
         const char *why;
         union message m;
 
-        if (!p->client || p->dead || (p->below == 0 && !p->stalled && !(turns && takes_turns(p))))
+        if (p->dead || (p->below == 0 && !p->stalled && !(turns && takes_turns(p))))
             continue;
         any = true;
         /* Silent since it connected, at most: its thread may not have run yet. The beat of a calm

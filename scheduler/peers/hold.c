@@ -100,10 +100,9 @@ int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns)
     static uint64_t due_ns;
     bool any = false;
     struct hold hold;
-    struct peer *p;
 
-    DL_FOREACH (peers, p)
-        any |= p->client && p->above > 0;
+    PEER_CLIENTS (peers, p)
+        any |= p->above > 0;
     if (!any || !conf->hold_warning_s)
         return -1;
     if (now_ns < due_ns)

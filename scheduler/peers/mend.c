@@ -29,32 +29,26 @@ static uint32_t words_with(const struct page_device *page, uint32_t bit)
     return words;
 }
 
-/* Whether the bit differs from what its owner's activity says. Words that a bound opens and closes
- * are left out, and so are words that no stream looks at. */
-static bool differs(struct topology *r, const struct peer *p, uint32_t slot, uint32_t bit)
+/* Whether the bit differs from what its owner's activity says, which holds `words` by level. Words
+ * that a bound opens and closes are left out, and so are words that no stream looks at. Reads
+ * several times, because an owner may be about to write the bit. */
+static bool is_wrong(const struct peer *p, uint32_t slot, uint32_t bit, const uint8_t *words)
 {
     const struct device_owners *o = &p->device[slot].device->owners;
     const struct peer *owner = o->peer[bit];
-    const uint8_t *words = topology_words(r, owner, p);
-    uint32_t is = words_with(&p->page->page->device[slot], 1u << bit), level;
+    bool wrong = !owner->stalled && /* else the daemon clears it */
+                 owner->device[o->slot[bit]].bit != PROTOCOL_NO_BIT;
 
-    if (!words)
-        return is;
-    level = atomic_load(&owner->page->page->device[o->slot[bit]].active);
-    level = level < owner->level ? level : owner->level;
-    return (is ^ words[level]) & (uint32_t)(words[0] | words[1] | words[2] | words[3]) &
-           (p->bounded ? PAGE_WORDS & ~LEVELS : LEVELS);
-}
+    for (int i = 0; wrong && i < 8; i++) {
+        uint32_t is = words_with(&p->page->page->device[slot], 1u << bit);
+        uint32_t level = atomic_load(&owner->page->page->device[o->slot[bit]].active);
 
-/* Reads several times, because an owner may be about to write the bit. */
-static bool is_wrong(struct topology *r, const struct peer *p, uint32_t slot, uint32_t bit)
-{
-    const struct device_owners *o = &p->device[slot].device->owners;
-    bool wrong = !o->peer[bit]->stalled && /* else the daemon clears it */
-                 o->peer[bit]->device[o->slot[bit]].bit != PROTOCOL_NO_BIT;
-
-    for (int i = 0; wrong && i < 8; i++)
-        wrong = differs(r, p, slot, bit);
+        level = level < owner->level ? level : owner->level;
+        if (words)
+            is = (is ^ words[level]) & (uint32_t)(words[0] | words[1] | words[2] | words[3]) &
+                 (p->bounded ? PAGE_WORDS & ~LEVELS : LEVELS);
+        wrong = is != 0;
+    }
     return wrong;
 }
 
@@ -66,11 +60,9 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
     const struct peer *owner = bits & (bits - 1) ? NULL : o->peer[__builtin_ctz(bits)];
     char who[256] = "";
     size_t used = 0;
-    struct peer *other;
 
-    DL_FOREACH (peers, other)
-        if (other->client && other != owner && topology_words(r, other, p) &&
-            used < sizeof(who) - 64)
+    PEER_CLIENTS (peers, other)
+        if (other != owner && topology_words(r, other, p) && used < sizeof(who) - 64)
             used += (size_t)snprintf(who + used, sizeof(who) - used, "process %d of user %u, ",
                                      (int)other->who.pid, (unsigned)other->who.uid);
     log_about(p->user, LOG_WARN,
@@ -83,35 +75,31 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
 static uint32_t mend(struct topology *r, struct peer *p, uint32_t slot, uint32_t seen)
 {
     struct peer_device *mine = &p->device[slot];
-    const struct device_owners *o = &mine->device->owners;
-    uint32_t wrong = 0, said = 0;
+    struct page_device *page = &p->page->page->device[slot];
+    uint32_t said = 0;
 
+    mine->wrong = 0;
     for (uint32_t bit = 0; bit < PAGE_CLIENT_BITS; bit++) {
-        struct page_device *page = &p->page->page->device[slot];
+        struct peer *owner = mine->device->owners.peer[bit];
+        const uint8_t *words = owner ? topology_words(r, owner, p) : NULL;
 
-        if (!o->peer[bit] && words_with(page, 1u << bit)) {
-            page_write_bit(page, 1u << bit, 0, PAGE_WORDS, 0);
-            said |= 1u << bit;
+        if (owner ? owner == p || !is_wrong(p, slot, bit, words) : !words_with(page, 1u << bit))
+            continue;
+        if (owner && !(seen >> bit & 1)) {
+            mine->wrong |= 1u << bit;
+            continue;
         }
-        if (!o->peer[bit] || o->peer[bit] == p || !is_wrong(r, p, slot, bit))
-            continue;
-        wrong |= 1u << bit;
-        if (!(seen >> bit & 1))
-            continue;
         said |= 1u << bit;
-        if (!topology_words(r, o->peer[bit], p)) /* it has no link to that page */
+        if (words)
+            topology_resend_bits(owner);
+        else /* it has no owner, or one without a link to that page */
             page_write_bit(page, 1u << bit, 0, PAGE_WORDS, 0);
-        else
-            topology_resend_bits(o->peer[bit]);
     }
-    mine->wrong = wrong & ~said;
     return said;
 }
 
 static void owners_find(struct peer *peers)
 {
-    struct peer *p;
-
     PEER_DEVICES (peers, p, slot)
         p->device[slot].device->owners = (struct device_owners){0};
     PEER_DEVICES (peers, p, slot) {
@@ -136,7 +124,6 @@ void mend_client(struct topology *r, struct peer *peers, struct peer *p)
 int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns)
 {
     bool any = false;
-    struct peer *p;
 
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;

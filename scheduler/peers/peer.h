@@ -177,10 +177,15 @@ struct peer {
     struct peer_device device[PAGE_DEVICES];
 };
 
-/* Walks all devices of all living clients among `peers`: `p` has one at `slot`. */
+/* Walks all clients among `peers`. */
+#define PEER_CLIENTS(peers, p)                                                                     \
+    for (__typeof__(*(peers)) *p = (peers); p; p = p->next)                                        \
+        if (p->client)
+
+/* Walks all devices of those that are not dead: `p` has one at `slot`. */
 #define PEER_DEVICES(peers, p, slot)                                                               \
-    DL_FOREACH (peers, p)                                                                          \
-        for (uint32_t slot = 0; p->client && !p->dead && slot < PAGE_DEVICES; slot++)              \
+    PEER_CLIENTS (peers, p)                                                                        \
+        for (uint32_t slot = 0; !p->dead && slot < PAGE_DEVICES; slot++)                           \
             if (p->device[slot].device)
 
 struct peer *peer_new(struct daemon *daemon, int socket);

@@ -85,8 +85,6 @@ static void take_back(struct members *r, struct device_excess *e, uint64_t now)
  * of 128 clients would keep the daemon busy. */
 static void chain(struct peer *peers)
 {
-    struct peer *p;
-
     PEER_DEVICES (peers, p, slot)
         p->device[slot].device->first = NULL;
     PEER_DEVICES (peers, p, slot) {
@@ -107,7 +105,6 @@ static void chain(struct peer *peers)
 int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns)
 {
     static struct members r;
-    struct peer *p;
     int next = -1;
 
     if (!policy->decide || !peers)
@@ -144,8 +141,6 @@ int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns
 
 void policy_tick_reset(struct peer *peers)
 {
-    struct peer *p;
-
     due_ns = 0;
     PEER_DEVICES (peers, p, slot) {
         page_write_bit(&p->page->page->device[slot], PAGE_BIT_POLICY, 0, PAGE_WORDS, 0);

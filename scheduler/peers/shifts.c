@@ -75,8 +75,6 @@ static void look(struct peer *p, uint32_t slot, uint64_t now)
 /* Finds how far all work is, gives each client that takes shifts its place, and tells it. */
 static void arrange(struct peer *peers)
 {
-    struct peer *p;
-
     PEER_DEVICES (peers, p, slot)
         p->device[slot].device->work = (struct device_work){0};
     PEER_DEVICES (peers, p, slot) {
@@ -112,8 +110,6 @@ static void arrange(struct peer *peers)
 
 void shifts_scan(struct peer *peers, uint64_t now_ns)
 {
-    struct peer *p;
-
     PEER_DEVICES (peers, p, slot)
         look(p, slot, now_ns);
     arrange(peers);

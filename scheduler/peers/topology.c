@@ -68,7 +68,6 @@ static void bit_tell(struct peer *p, uint32_t slot)
 /* Whether its user has more than half of the device's bits. */
 static bool has_many(const struct peer *peers, const struct peer *p, const struct device *device)
 {
-    const struct peer *other;
     uint32_t n = 0;
 
     PEER_DEVICES (peers, other, slot)
@@ -81,7 +80,7 @@ static bool has_many(const struct peer *peers, const struct peer *p, const struc
 static struct peer *lowest_with_bit(struct peer *peers, const struct peer *to,
                                     const struct device *device, uint32_t *at)
 {
-    struct peer *p, *lowest = NULL;
+    struct peer *lowest = NULL;
 
     PEER_DEVICES (peers, p, slot)
         if (p->device[slot].device == device && p->device[slot].bit != PROTOCOL_NO_BIT &&
@@ -99,8 +98,6 @@ static struct peer *lowest_with_bit(struct peer *peers, const struct peer *to,
 static void clear_bit(struct peer *peers, const struct peer *from, const struct device *device,
                       uint32_t bit)
 {
-    struct peer *p;
-
     PEER_DEVICES (peers, p, slot)
         if (p != from && p->device[slot].device == device) {
             page_write_bit(&p->page->page->device[slot], 1u << bit, 0, PAGE_WORDS, 0);
@@ -113,7 +110,7 @@ static void clear_bit(struct peer *peers, const struct peer *from, const struct 
 static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
 {
     struct peer_device *mine = &p->device[slot];
-    struct peer *lower, *other;
+    struct peer *lower;
     uint32_t at = 0;
     bool wanted = mine->wants, returning = false;
 
@@ -138,8 +135,8 @@ static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uin
         mine->bit = PROTOCOL_NO_BIT;
         mine->wants = true;
         bit_tell(lower, at);
-        DL_FOREACH (peers, other)
-            if (other->client && other != lower)
+        PEER_CLIENTS (peers, other)
+            if (other != lower)
                 link_update(r, lower, other);
     } else if (!wanted) {
         bit_tell(p, slot);
@@ -149,7 +146,7 @@ static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uin
 /* The client of the highest level that wants a bit there; NULL: none. */
 static struct peer *highest_wanting(struct peer *peers, const struct device *device)
 {
-    struct peer *p, *highest = NULL;
+    struct peer *highest = NULL;
 
     PEER_DEVICES (peers, p, slot)
         if (p->device[slot].device == device && p->device[slot].wants && p->level > 0 &&
@@ -295,7 +292,6 @@ int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns)
     uint64_t due = 0;
     bool more = false; /* is there more to come? */
     struct device *d;
-    struct peer *p;
 
     PEER_DEVICES (peers, p, slot)
         if (p->device[slot].revoked != PROTOCOL_NO_BIT) {
@@ -311,7 +307,7 @@ int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns)
         }
     if (more)
         due = now_ns + RETURN_MS * NS_PER_MS;
-    DL_FOREACH (peers, p) {
+    PEER_CLIENTS (peers, p) {
         new_end(p, now_ns >= p->new_till_ns);
         if (p->new_till_ns && (!due || p->new_till_ns < due))
             due = p->new_till_ns;
@@ -392,18 +388,17 @@ static void link_update(struct topology *r, struct peer *owner, struct peer *oth
 static void topology_write_beside(struct topology *r, struct peer *peers)
 {
     struct device *d;
-    struct peer *p;
 
     LL_FOREACH (r->devices, d)
         memset(d->up_to, 0, sizeof(d->up_to));
-    DL_FOREACH (peers, p)
-        for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
+    PEER_CLIENTS (peers, p)
+        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
             for (uint32_t l = p->level; p->device[slot].device && l < PAGE_LEVELS; l++)
                 p->device[slot].device->up_to[l]++;
-    DL_FOREACH (peers, p) {
+    PEER_CLIENTS (peers, p) {
         uint32_t most = 0;
 
-        for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++) {
+        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
             d = p->device[slot].device;
             most = d && d->up_to[p->level] > most ? d->up_to[p->level] : most;
         }
@@ -417,12 +412,11 @@ static void topology_write_beside(struct topology *r, struct peer *peers)
 void topology_expect(struct peer *peers, struct peer *p, uint64_t now_ns)
 {
     uint8_t words[PAGE_LEVELS];
-    const struct peer *other;
     uint32_t held = 0;
 
     words_of(p, words);
-    DL_FOREACH (peers, other) {
-        if (!other->client || other == p || other->level <= p->lowest)
+    PEER_CLIENTS (peers, other) {
+        if (other == p || other->level <= p->lowest)
             continue;
         p->expects = true;
         held |= other->stalled ? 0 : words[other->level];
@@ -444,12 +438,10 @@ void topology_settle(struct peer *p)
 
 void topology_update(struct topology *r, struct peer *peers, struct peer *p)
 {
-    struct peer *other;
-
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         bit_give(r, peers, p, slot);
-    DL_FOREACH (peers, other) {
-        if (!other->client || other == p)
+    PEER_CLIENTS (peers, other) {
+        if (other == p)
             continue;
         link_update(r, p, other);
         link_update(r, other, p);
@@ -466,11 +458,10 @@ void topology_open_holds(struct peer *peers, const struct peer *p)
 
 void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
 {
-    struct peer *other;
     struct link *link;
 
-    DL_FOREACH (peers, other) {
-        if (!other->client || other == p)
+    PEER_CLIENTS (peers, other) {
+        if (other == p)
             continue;
         if ((link = link_find(r, p->id, other->id)))
             link_remove(r, link);

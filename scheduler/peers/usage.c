@@ -52,7 +52,6 @@ int usage_scan(struct peer *peers, uint64_t now_ns)
 {
     static uint64_t due_ns;
     bool several = false; /* several clients are on one device */
-    struct peer *p;
 
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;

@@ -91,47 +91,13 @@ int slurm_spank_init(spank_t spank, int argc, char *argv[])
 
 /* ---- srun ------------------------------------------------------------------------------------ */
 
-/* What slurmctld knows of a job. srun asks once a step, the nodes never. */
-enum { CONTROLLER_NAME = 64, CONTROLLER_COMMENT = 1024 };
-
-struct controller_job {
-    char partition[CONTROLLER_NAME], qos[CONTROLLER_NAME]; /* qos: "" where there is none */
-    char comment[CONTROLLER_COMMENT];
-};
-
-static void copy(char *to, size_t size, const char *from)
-{
-    snprintf(to, size, "%s", from ? from : "");
-}
-
-/* Returns 0 or one of Slurm's error numbers. */
-static int controller_job_load(uint32_t id, struct controller_job *job)
-{
-    job_info_msg_t *answer = NULL;
-    int rc = ESLURM_INVALID_JOB_ID;
-
-    if (slurm_load_job(&answer, id, SHOW_ALL) != SLURM_SUCCESS)
-        return errno;
-    for (uint32_t i = 0; i < answer->record_count; i++) {
-        const slurm_job_info_t *row = &answer->job_array[i];
-
-        if (row->job_id != id)
-            continue;
-        copy(job->partition, sizeof(job->partition), row->partition);
-        copy(job->qos, sizeof(job->qos), row->qos);
-        copy(job->comment, sizeof(job->comment), row->comment);
-        rc = SLURM_SUCCESS;
-    }
-    slurm_free_job_info_msg(answer);
-    return rc;
-}
-
 /* Sets the comment of a job of the calling user or, for root, of any job. */
-static void comment_show(uint32_t id, const char *old)
+static void comment_show(uint32_t id, const char *comment)
 {
-    char new[CONTROLLER_COMMENT];
+    char old[1024], new[sizeof(old)];
     job_desc_msg_t change;
 
+    snprintf(old, sizeof(old), "%s", comment ? comment : "");
     request_comment(request.level, old, new, sizeof(new));
     if (strcmp(old, new) == 0)
         return;
@@ -142,22 +108,28 @@ static void comment_show(uint32_t id, const char *old)
         slurm_verbose("cutin: cannot set the job's comment: %s", slurm_strerror(errno));
 }
 
+/* What slurmctld knows of a job is asked once a step, by srun; the nodes never ask. */
 int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
 {
-    struct controller_job job = {.partition = ""};
+    job_info_msg_t *answer = NULL;
+    const slurm_job_info_t *job = NULL;
     uint32_t id;
-    int rc = ESLURM_INVALID_JOB_ID;
 
     unsetenv(RESOLVED); /* may be from a step around this one */
     if ((site.comment || (site.rules && request.level == REQUEST_NONE)) &&
-        spank_get_item(spank, S_JOB_ID, &id) == ESPANK_SUCCESS)
-        rc = controller_job_load(id, &job);
+        spank_get_item(spank, S_JOB_ID, &id) == ESPANK_SUCCESS &&
+        slurm_load_job(&answer, id, SHOW_ALL) == SLURM_SUCCESS)
+        for (uint32_t i = 0; i < answer->record_count; i++)
+            if (answer->job_array[i].job_id == id)
+                job = &answer->job_array[i];
     if (request.level == REQUEST_NONE) {
-        request.level = site_level(&site, job.partition, job.qos);
+        request.level = site_level(&site, job ? job->partition : NULL, job ? job->qos : NULL);
         setenv(RESOLVED, request_level_name(request.level), 1);
     }
-    if (site.comment && rc == SLURM_SUCCESS)
-        comment_show(id, job.comment);
+    if (site.comment && job)
+        comment_show(id, job->comment);
+    if (answer)
+        slurm_free_job_info_msg(answer);
     return ESPANK_SUCCESS;
 }
 

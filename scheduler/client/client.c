@@ -196,7 +196,7 @@ static void *client_main(void *unused)
         now = clock_ns();
         pthread_mutex_lock(&self.lock);
         log_notices();
-        robust_reap(self.page);
+        preemptible_clear_dead(self.page);
         held = hold_limit_tick(&self.hold_limit, self.page, now);
         n = self.remote_count;
         memcpy(remote, self.remote, n * sizeof(remote[0]));

@@ -153,7 +153,7 @@ static void leave_daemon(void)
 static void retry_later(void)
 {
     self.link = LINK_NONE;
-    self.retry_at_ns = clock_ns() + self.backoff_ns;
+    self.due_ns = clock_ns() + self.backoff_ns;
     if ((self.backoff_ns *= 2) > BACKOFF_MAX_NS)
         self.backoff_ns = BACKOFF_MAX_NS;
 }
@@ -239,7 +239,7 @@ static void link_connect(void)
     }
     atomic_store(&self.broken, false);
     self.link = LINK_HELLO;
-    self.welcome_by_ns = clock_ns() + WELCOME_NS;
+    self.due_ns = clock_ns() + WELCOME_NS;
 }
 
 /* The daemon may be another user's, so only what is safe on a terminal is printed. */
@@ -460,7 +460,7 @@ static void link_service(uint64_t now)
 
     if (self.link == LINK_REAP)
         link_reap();
-    if (self.link == LINK_NONE && now >= self.retry_at_ns)
+    if (self.link == LINK_NONE && now >= self.due_ns)
         link_connect();
     if (self.link == LINK_HELLO || self.link == LINK_UP) {
         rc = link_receive();
@@ -468,7 +468,7 @@ static void link_service(uint64_t now)
             rc = send_due();
         if (rc == 0 && atomic_load(&self.broken))
             rc = -ECONNRESET;
-        if (rc == 0 && self.link == LINK_HELLO && now >= self.welcome_by_ns)
+        if (rc == 0 && self.link == LINK_HELLO && now >= self.due_ns)
             rc = -ETIMEDOUT;
         if (rc != 0)
             link_down(rc);
@@ -497,17 +497,15 @@ static void beat(void)
     beats_alone = atomic_load_explicit(at, memory_order_relaxed) == beat_ns;
     beat_ns = clock_ns();
     atomic_store_explicit(at, beat_ns, memory_order_relaxed);
-    if (!beats_alone)
-        return;
-    robust_reap(self.page);
-    hold_limit_tick(&self.hold_limit, self.page, beat_ns);
+    if (beats_alone) {
+        preemptible_clear_dead(self.page);
+        hold_limit_tick(&self.hold_limit, self.page, beat_ns);
+    }
 }
 
 static uint64_t sleep_ns(void)
 {
-    uint64_t now = clock_ns(), by = self.link == LINK_NONE    ? self.retry_at_ns
-                                    : self.link == LINK_HELLO ? self.welcome_by_ns
-                                                              : now + CALM_LOOK_NS;
+    uint64_t now = clock_ns(), by = self.link == LINK_UP ? now + CALM_LOOK_NS : self.due_ns;
     uint64_t most = calm_is_on() && bell.name[0] ? CALM_LOOK_NS : LOOK_NS;
 
     if (!self.own_table || self.link == LINK_REAP || self.activity.preemptible.dead || beats_alone)
@@ -541,7 +539,7 @@ static void *link_main(void *unused)
 {
     thread_name("cutin-link");
     pthread_mutex_lock(&self.lock);
-    robust_begin(&self.activity.preemptible.robust);
+    preemptible_begin(&self.activity.preemptible);
     self.own_table = !MUTANT(table_shared) && thread_unshare_fds();
     if (self.own_table)
         bell_open();
@@ -570,7 +568,7 @@ static void *link_main(void *unused)
         link_reap();
     }
     self.link = LINK_NONE;
-    self.retry_at_ns = 0;
+    self.due_ns = 0;
     if (bell.fd >= 0) {
         close(bell.fd);
         close(bell.end);

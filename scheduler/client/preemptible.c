@@ -4,8 +4,11 @@
 #include "scheduler/client/preemptible.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Writes `want` before `hold`, like page_write_bit. */
 static void write_page(const struct preemptible_page *p, uint32_t dev, uint32_t bit, uint32_t level,
@@ -49,6 +52,89 @@ void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t level, uint
     atomic_fetch_sub(&b->walkers, 1);
 }
 
+/* ---- holds end with their holder, even if there is no daemon to see it -----------------------
+ *
+ * A process that holds another one writes a bit into that one's page and, beside it, the number of
+ * the thread that keeps its bits: `owner`. That thread registers these words with the kernel as
+ * robust futexes (set_robust_list(2)). The thread ends with its process, however that ends, and
+ * then the kernel marks each of the words FUTEX_OWNER_DIED. The held process looks at the words of
+ * its holders and clears the bits of the dead.
+ *
+ * The kernel walks a list of entries, each at the same distance from its word. They lie in private
+ * memory behind each mapping of a page (page_map_other), where the page's owner cannot break the
+ * list. The kernel begins with the latest entry and stops after 2,048. Holds of more devices end
+ * when the daemon looks. */
+
+static_assert(sizeof(struct robust_entry) == sizeof(struct robust_list) &&
+                  offsetof(struct robust, distance) ==
+                      offsetof(struct robust_list_head, futex_offset) &&
+                  offsetof(struct robust, pending) ==
+                      offsetof(struct robust_list_head, list_op_pending),
+              "robust_list_head");
+/* An entry is longer than a word, but the next device's bits begin behind it, and a client has one
+ * bit of each device. */
+static_assert(PAGE_DEVICES * PAGE_OWNERS * sizeof(uint32_t) + sizeof(struct robust_entry) <=
+                  PAGE_TAIL,
+              "entries");
+static_assert(PAGE_OWNERS - PAGE_CLIENT_BITS >= 2, "entries overlap");
+
+void preemptible_begin(struct preemptible *b)
+{
+    struct robust *r = &b->robust;
+
+    r->distance = (long)offsetof(struct cutin_page, owner) - (long)page_tail();
+    r->first.next = &r->first;
+    /* This replaces glibc's list for this thread, which holds no robust mutex. */
+    r->thread = syscall(SYS_set_robust_list, &r->first, sizeof(struct robust_list_head)) == 0
+                    ? (uint32_t)syscall(SYS_gettid)
+                    : 0;
+}
+
+void preemptible_rearm(struct preemptible *b)
+{
+    struct robust *r = &b->robust;
+
+    r->first.next = &r->first;
+    for (struct preemptible_page *p = atomic_load(&b->head); p && r->thread;
+         p = atomic_load(&p->next))
+        for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
+            uint32_t bit = atomic_load(&b->bit[d]);
+
+            if (!p->device[d] || !bit)
+                continue;
+            _Atomic uint32_t *owner =
+                &p->page->owner[p->device[d] - p->page->device][__builtin_ctz(bit)];
+            struct robust_entry *entry = (void *)((char *)owner - r->distance);
+
+            atomic_store(owner, r->thread);
+            entry->next = r->first.next;
+            r->first.next = entry;
+        }
+}
+
+void preemptible_clear_dead(struct cutin_page *own)
+{
+    for (uint32_t d = 0; d < PAGE_DEVICES; d++) {
+        struct page_device *device = &own->device[d];
+        uint32_t bits = 0;
+
+        if (!atomic_load_explicit(&device->used, memory_order_relaxed))
+            continue;
+        for (uint32_t level = 0; level < PAGE_LEVELS; level++)
+            bits |= atomic_load(&device->hold[level]) | atomic_load(&device->want[level]);
+        for (bits &= PAGE_BITS_CLIENTS; bits; bits &= bits - 1) {
+            uint32_t bit = (uint32_t)__builtin_ctz(bits), dead = FUTEX_OWNER_DIED;
+
+            /* Only if the bit has no new owner by now. An owner that comes between the two steps
+             * writes its bit again when the daemon finds it missing (scheduler/peers/mend.c). */
+            if (atomic_compare_exchange_strong(&own->owner[d][bit], &dead, 0))
+                page_write_bit(device, 1u << bit, 0, PAGE_WORDS, 0);
+        }
+    }
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
 static struct preemptible_page *find(struct preemptible *b, uint64_t client)
 {
     struct preemptible_page *p = atomic_load(&b->head);
@@ -68,16 +154,6 @@ static void unlink_page(struct preemptible *b, struct preemptible_page *p)
     atomic_store(at, atomic_load(&p->next));
     p->next_dead = b->dead;
     b->dead = p;
-}
-
-void preemptible_rearm(struct preemptible *b)
-{
-    robust_clear(&b->robust);
-    for (struct preemptible_page *p = atomic_load(&b->head); p; p = atomic_load(&p->next))
-        for (uint32_t d = 0; d < PAGE_DEVICES; d++)
-            if (p->device[d] && atomic_load(&b->bit[d]))
-                robust_add(&b->robust, p->page, (uint32_t)(p->device[d] - p->page->device),
-                           atomic_load(&b->bit[d]));
 }
 
 int preemptible_join(struct preemptible *b, const struct message_join *join,

@@ -13,9 +13,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "scheduler/client/robust.h"
 #include "scheduler/wire/page.h"
 #include "scheduler/wire/protocol.h"
+
+/* What set_robust_list(2) takes; its entries need not be aligned. */
+struct robust_entry {
+    struct robust_entry *next;
+} __attribute__((packed, aligned(4)));
+struct robust {
+    struct robust_entry first __attribute__((aligned(8))); /* the head of a ring */
+    long distance;
+    struct robust_entry *pending;
+    uint32_t thread; /* which keeps the bits; 0: the kernel has no such lists */
+};
 
 struct preemptible_page {
     _Atomic(struct preemptible_page *) next;
@@ -46,8 +56,13 @@ struct preemptible {
  * `now_ns`. */
 void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t level, uint64_t now_ns);
 
+/* Clears, in the process's own page, the bits of holders that have died. Any thread. */
+void preemptible_clear_dead(struct cutin_page *own);
+
 /* Only the link's thread calls the rest. Each change ends with a new generation. */
 
+/* From now on the calling thread keeps the bits: they end with it. */
+void preemptible_begin(struct preemptible *b);
 /* Bits have changed: the kernel is told in which pages they must end with this process. */
 void preemptible_rearm(struct preemptible *b);
 /* Adds a page of page_map_other, which then belongs to the list, even on error. With `page` NULL,

@@ -22,8 +22,8 @@
 enum { REMOTES = 32 }; /* orders that can wait; later ones are lost */
 
 enum link_state {
-    LINK_NONE,  /* no daemon, or not now: next attempt at retry_at_ns */
-    LINK_HELLO, /* connected, waiting for WELCOME */
+    LINK_NONE,  /* no daemon, or not now: next attempt at due_ns */
+    LINK_HELLO, /* connected, waiting for WELCOME until due_ns */
     LINK_UP,    /* registered */
     LINK_REAP,  /* disconnected, pages below not all given back yet */
 };
@@ -48,7 +48,7 @@ extern struct client_state {
     struct hold_limit hold_limit;
     struct connection connection;
     enum link_state link;
-    uint64_t retry_at_ns, backoff_ns, welcome_by_ns;
+    uint64_t due_ns, backoff_ns;
     uint64_t counted_since_ns; /* when the first page's counters began */
     uint64_t id;
     struct message_remote remote[REMOTES]; /* to be carried out once `lock` is given back */

@@ -53,7 +53,7 @@
 #define PAGE_BITS_CLIENTS 0x0fffffffu
 #define PAGE_CLIENT_BITS  28u
 
-#define PAGE_OWNERS 32u    /* words of a device: one per client bit, and a gap (robust.c) */
+#define PAGE_OWNERS 32u    /* words of a device: one per client bit, and a gap (preemptible.c) */
 #define PAGE_TAIL   4096u  /* bytes of private memory behind page_map_other's mapping */
 #define PAGE_LEAST  12288u /* bytes of a page of the first release of this version */
 
@@ -159,7 +159,7 @@ struct cutin_page {
     /* Written by this client. */
     _Alignas(4096) struct page_times times;
     /* For each client bit of a device, the thread that keeps it, or FUTEX_OWNER_DIED
-     * (scheduler/client/robust.h). */
+     * (scheduler/client/preemptible.c). */
     _Atomic uint32_t owner[PAGE_DEVICES][PAGE_OWNERS];
 #ifdef CUTIN_MUTANTS
     _Alignas(4096) char later[4096]; /* such a copy (common/mutant.h) stands for a later release */

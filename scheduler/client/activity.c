@@ -205,8 +205,8 @@ void activity_announce(struct activity *a, uint32_t dev, uint32_t level, uint64_
     if (atomic_exchange(&d->announced_until_ns[level], until_ns) == 0 && until_ns)
         count_cut_in(a, dev, level);
     activity_refresh(a, dev);
-    if (until_ns && a->waker)
-        waker_arm(a->waker, until_ns);
+    if (until_ns)
+        waker_arm(&a->waker, until_ns);
 }
 
 void activity_end(struct activity *a, uint32_t dev, uint32_t level)
@@ -232,8 +232,8 @@ void activity_end(struct activity *a, uint32_t dev, uint32_t level)
         atomic_store(&d->announced_until_ns[level], 0);
     if (announced || !until)
         activity_refresh(a, dev);
-    if (until && a->waker)
-        waker_arm(a->waker, until);
+    if (until)
+        waker_arm(&a->waker, until);
 }
 
 void activity_note_wait(struct activity *a, uint32_t dev, bool begins)
@@ -263,8 +263,9 @@ static bool end_due(_Atomic uint64_t *until, uint64_t now, uint64_t *next)
     return false;
 }
 
-uint64_t activity_expire(struct activity *a, uint64_t now_ns)
+uint64_t activity_expire(void *activity, uint64_t now_ns)
 {
+    struct activity *a = activity;
     uint64_t next = 0;
 
     for (uint32_t dev = 0; dev < PAGE_DEVICES; dev++) {

@@ -53,7 +53,6 @@ struct activity_device {
 struct activity {
     struct cutin_page *page; /* own */
     struct preemptible preemptible;
-    struct waker *waker; /* calls activity_expire in time; NULL: ticks do, late */
     uint64_t linger_ns;
     uint64_t deadline_ns;         /* of a request without a hint, from its begin; 0 = none */
     _Atomic uint64_t hint_due_ns; /* when the next request is to be done; 0 = no hint */
@@ -61,6 +60,7 @@ struct activity {
     _Atomic bool flat;            /* as if of just this level: all streams have the process's */
     bool direct;                  /* see client_config */
     struct activity_device device[PAGE_DEVICES];
+    struct waker waker; /* calls activity_expire in time; if it does not run ticks do, late */
 };
 
 /* Any thread, real-time path. */
@@ -82,7 +82,7 @@ void activity_refresh_all(struct activity *a);
 
 /* Ends lingers and announcements whose time is over. Returns when the next one ends; 0: there is
  * none. Any thread. */
-uint64_t activity_expire(struct activity *a, uint64_t now_ns);
+uint64_t activity_expire(void *activity, uint64_t now_ns);
 /* Does the same and finds stalled external waits. Only the client's thread. */
 void activity_tick(struct activity *a, uint64_t now_ns);
 bool activity_lingering(const struct activity *a);

@@ -279,19 +279,11 @@ static void configure(const struct client_config *cfg)
     self.paused = false;
 }
 
-static uint64_t expire(void *activity, uint64_t now_ns)
-{
-    return activity_expire(activity, now_ns);
-}
-
 /* False: threads that got no processor at client_close still run. There must be no second ones. */
 static bool late_have_ended(void)
 {
-    uint64_t by;
+    uint64_t by = clock_ns() + LATE_WAIT_NS;
 
-    if (!self.linked && !self.late)
-        return true;
-    by = clock_ns() + LATE_WAIT_NS;
     if ((self.linked && !futex_wait_change(&self.link_ended, 0, by)) ||
         (self.late && !futex_wait_change(&self.ended, 0, by)))
         return false;
@@ -323,7 +315,6 @@ int client_open(const struct client_config *cfg)
         self.counted_since_ns = clock_ns();
     state_identify();
     self.activity.page = self.page;
-    self.activity.waker = &self.waker;
     atomic_store(&self.stop, 0);
     atomic_store(&self.ended, 0);
     if (self.socket[0] && (rc = link_start()) == 0)
@@ -332,7 +323,7 @@ int client_open(const struct client_config *cfg)
     if (rc == 0)
         rc = thread_new(&self.thread, client_main, NULL);
     if (rc == 0 && cfg->linger_us)
-        waker_start(&self.waker, expire, &self.activity);
+        waker_start(&self.activity.waker, activity_expire, &self.activity);
     if (rc == 0)
         atomic_store_explicit(&self.open, true, memory_order_release);
     else
@@ -350,7 +341,7 @@ void client_close(void)
         return;
     pthread_mutex_lock(&self.lock);
     atomic_store(&self.open, false);
-    waker_stop(&self.waker);
+    waker_stop(&self.activity.waker);
     pthread_mutex_unlock(&self.lock);
     activity_clear(&self.activity);
     /* A process that lives for a few milliseconds should not end with a tick's sleep of a thread.
@@ -475,10 +466,10 @@ void client_announce(int dev, uint32_t level, uint32_t us)
 {
     if (!usable(dev, level))
         return;
-    if (us && !atomic_load(&self.waker.running)) {
+    if (us && !atomic_load(&self.activity.waker.running)) {
         pthread_mutex_lock(&self.lock);
         if (usable(dev, level)) /* without the waker, announcements end up to 10 ms late */
-            waker_start(&self.waker, expire, &self.activity);
+            waker_start(&self.activity.waker, activity_expire, &self.activity);
         pthread_mutex_unlock(&self.lock);
     }
     activity_announce(&self.activity, (uint32_t)dev, level, us ? clock_ns() + us * 1000ull : 0);

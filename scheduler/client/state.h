@@ -72,7 +72,6 @@ extern struct client_state {
     bool linked;          /* there is a link's thread */
     bool late;            /* the client's thread had not ended at client_close */
     pthread_t thread, link_thread;
-    struct waker waker;
     _Atomic uint32_t level; /* granted */
     _Atomic bool open, forked, broken;
     _Atomic uint32_t news; /* for the client's thread, a futex */

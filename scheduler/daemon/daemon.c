@@ -22,7 +22,6 @@
 
 #include "scheduler/daemon/listener.h"
 #include "scheduler/peers/scan.h"
-#include "scheduler/peers/log.h"
 #include "scheduler/peers/peer.h"
 
 enum {

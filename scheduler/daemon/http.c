@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "scheduler/peers/log.h"
 #include "scheduler/peers/peer.h"
 
 #define PATIENCE_NS (5000ull * NS_PER_MS)

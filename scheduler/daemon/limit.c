@@ -23,8 +23,6 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "scheduler/peers/log.h"
-
 enum {
     MAX_PEERS = 1024,
     RESERVED = 64, /* more, for users that a rule names: others must not keep them out */

@@ -9,7 +9,6 @@
 
 #include "common/level.h"
 #include "scheduler/peers/scan.h"
-#include "scheduler/peers/log.h"
 
 enum scale { PLAIN, SECONDS };
 

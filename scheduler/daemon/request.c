@@ -9,7 +9,6 @@
 
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/peers/scan.h"
-#include "scheduler/peers/log.h"
 #include "common/level.h"
 #include "common/printable.h"
 

@@ -23,9 +23,6 @@
  */
 #include "scheduler/peers/scan.h"
 
-#include <utlist.h>
-
-#include "scheduler/peers/log.h"
 #include "scheduler/policy/proc.h"
 #include "common/mutant.h"
 

@@ -12,10 +12,8 @@
 #include "scheduler/peers/scan.h"
 
 #include <stdio.h>
-#include <utlist.h>
 
 #include "common/printable.h"
-#include "scheduler/peers/log.h"
 
 enum { SCAN_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 

@@ -1,7 +1,7 @@
 /*
  * log.c - the daemon's log: one line per event on stderr, with a severity.
  */
-#include "scheduler/peers/log.h"
+#include "scheduler/peers/peer.h"
 
 #include <poll.h>
 #include <stdarg.h>
@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
-#include "scheduler/peers/peer.h"
 
 #define SAY_NS    1000000000ull
 #define SAY_BURST 32u

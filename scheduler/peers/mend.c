@@ -11,8 +11,6 @@
 
 #include <stdio.h>
 
-#include "scheduler/peers/log.h"
-
 enum { SCAN_MS = 500, SOON_MS = 50 };
 #define LEVELS PAGE_HOLD((1u << PAGE_LEVELS) - 1)
 

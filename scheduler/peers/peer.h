@@ -15,6 +15,7 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "common/severity.h"
 #include "scheduler/policy/rule.h"
 #include "scheduler/wire/protocol.h"
 
@@ -118,9 +119,9 @@ struct peer_device {
     uint64_t gpu_ns, unsure_ns, memory; /* of policy_tick.c; memory: of the policy */
     uint64_t stood_ns;                  /* of the same: stand.ns at the last decision */
     uint32_t policy_level;              /* at which `memory` was gathered */
-    struct peer *after;                 /* the next client of the device: of policy_tick.c */
-    uint32_t after_slot;
-    bool told, counted; /* to clients above; among its user's clients (limit.c) */
+    struct peer *peer;                  /* whose it is: of policy_tick.c */
+    struct peer_device *after;          /* the next one of the device: of the same */
+    bool told, counted;                 /* to clients above; among its user's clients (limit.c) */
     struct peer_stand stand;
     /* A hold that hold.c follows: its begin (0 = none), and how many holds had ended before. */
     uint64_t hold_began_ns, holds_before;
@@ -205,6 +206,20 @@ static inline bool peer_is_read(const struct peer *p)
 void peer_watch_output(struct peer *p, bool on);
 /* Gives the peer its page. Returns 0 or -errno. */
 int peer_make_page(struct peer *p);
+
+/* ---- log.c: one line per event on stderr, with a severity ------------------------------------
+ *
+ * If stderr is the journal, a line begins with its severity in the journal's own notation. A log
+ * that is not read delays nothing: lines are lost, and counted. */
+
+extern uint32_t log_most; /* the least severe lines that are logged */
+/* Logs an event that a user's processes caused (NULL: a user without limits, or no user): 32 lines
+ * at once, and then one a second. A line after that first says how many were left out. */
+void log_about(struct user *user, uint32_t severity, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define log_line(...) log_about(NULL, __VA_ARGS__)
+/* Lines that were lost or left out since the beginning. */
+extern uint64_t log_dropped;
 
 /* ---- witness.c ----------------------------------------------------------------------------- */
 

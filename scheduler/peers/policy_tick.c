@@ -21,9 +21,10 @@ struct members {
     uint32_t n;
 };
 
-static void add(struct members *r, struct peer *p, uint32_t slot, uint64_t now)
+static void add(struct members *r, struct peer_device *mine, uint64_t now)
 {
-    struct peer_device *mine = &p->device[slot];
+    struct peer *p = mine->peer;
+    uint32_t slot = (uint32_t)(mine - p->device);
     struct page_device *page = &p->page->page->device[slot];
     uint64_t gpu_ns = figure_read(&page->counters.gpu_ns);
     uint64_t unsure_ns = figure_read(&page->counters.unsure_ns);
@@ -91,13 +92,12 @@ static void chain(struct peer *peers)
         struct peer_device *mine = &p->device[slot];
         struct device *device = mine->device;
 
+        mine->peer = p;
         mine->after = NULL;
-        if (device->first) {
-            device->last->after = p;
-            device->last->after_slot = slot;
-        } else {
-            device->first = p;
-        }
+        if (device->first)
+            device->last->after = mine;
+        else
+            device->first = mine;
         device->last = mine;
     }
 }
@@ -114,19 +114,13 @@ int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns
     chain(peers);
     PEER_DEVICES (peers, p, slot) {
         struct device *device = p->device[slot].device;
-        uint32_t at = slot;
         int after;
 
-        if (device->first != p)
+        if (device->first != &p->device[slot])
             continue;
         r.n = 0;
-        for (struct peer *other = p; other;) {
-            const struct peer_device *its = &other->device[at];
-
-            add(&r, other, at, now_ns);
-            at = its->after_slot;
-            other = its->after;
-        }
+        for (struct peer_device *its = device->first; its; its = its->after)
+            add(&r, its, now_ns);
         take_back(&r, &device->excess, now_ns);
         after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
         for (uint32_t i = 0; i < r.n; i++)

@@ -48,8 +48,7 @@ struct device {
         int64_t ns;
     } excess;
     /* Its clients, for policy_tick.c. */
-    struct peer *first;
-    struct peer_device *last;
+    struct peer_device *first, *last;
 };
 
 struct topology *topology_new(void); /* to be freed when no client has a device any more */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "scheduler/peers/scan.h"
-#include "scheduler/peers/log.h"
 #include "scheduler/peers/topology.h"
 #include "common/clock.h"
 

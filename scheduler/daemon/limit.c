@@ -260,10 +260,10 @@ void limit_admit_waiting(struct daemon *d, uint64_t now_ns)
 
     if (now_ns < d->admit_due_ns)
         return;
-    PEER_DEVICES (d->peers, p, slot) {
-        if (p->device[slot].told)
+    PEER_DEVICES (d->peers, p, at) {
+        if (at->told)
             continue;
-        if (limit_admits_device(p, slot, now_ns)) {
+        if (limit_admits_device(p, device_slot(at), now_ns)) {
             topology_update(d->topology, d->peers, p);
             topology_settle(p);
         } else {

@@ -67,7 +67,7 @@ static void print_value(FILE *out, struct peer *p, uint32_t slot, const struct s
 {
     const char *counters = (const char *)&p->page->page->device[slot].counters;
     const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)(counters + s->at);
-    uint64_t n = s->at == offsetof(struct page_counters, gpu_ns) ? usage_ns(p, slot)
+    uint64_t n = s->at == offsetof(struct page_counters, gpu_ns) ? usage_ns(&p->device[slot])
                                                                  : figure_read_clamped(counter);
 
     fprintf(out, "cutin_%s", s->name);
@@ -84,7 +84,7 @@ static void print_held(FILE *out, const struct peer *peers, const struct peer *p
     const struct device *device = p->device[slot].device;
     struct hold hold;
 
-    if (!hold_read(p, slot, clock_ns(), &hold))
+    if (!hold_read(&p->device[slot], clock_ns(), &hold))
         return;
     for (const struct peer *h = NULL; (h = hold_next_holder(peers, device, &hold, h));) {
         fputs("cutin_held_seconds", out);
@@ -155,10 +155,10 @@ void metrics_print(FILE *out, const struct daemon *d)
         fprintf(out, "cutin_clients{level=\"%s\"} %u\n", level_name(level), count[level]);
     for (const struct series *s = series; s < series + sizeof(series) / sizeof(*s); s++) {
         print_head(out, s->name, s->type, s->help);
-        PEER_DEVICES (peers, p, slot)
-            print_value(out, p, slot, s);
+        PEER_DEVICES (peers, p, at)
+            print_value(out, p, device_slot(at), s);
     }
     print_head(out, "held_seconds", "gauge", "How long a holder held the process without a break.");
-    PEER_DEVICES (peers, p, slot)
-        print_held(out, peers, p, slot);
+    PEER_DEVICES (peers, p, at)
+        print_held(out, peers, p, device_slot(at));
 }

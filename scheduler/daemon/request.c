@@ -25,14 +25,14 @@ static void row_device(struct message_row_device *row, struct peer *p, uint32_t 
     memcpy(row->uuid, p->device[slot].device->uuid, sizeof(row->uuid));
     row->active = atomic_load_explicit(&device->active, memory_order_relaxed);
     row->bit = p->device[slot].bit;
-    row->held_for_ns = hold_read(p, slot, now, &hold) ? hold.ns : 0;
+    row->held_for_ns = hold_read(&p->device[slot], now, &hold) ? hold.ns : 0;
     memcpy(row->io_kernel, device->io_kernel, sizeof(row->io_kernel) - 1);
     for (uint32_t l = 0; l < PAGE_LEVELS; l++)
         row->held[l] = atomic_load_explicit(&device->hold[p->flat ? 0 : l], memory_order_relaxed);
 #define COPY(field, help) row->field = figure_read_clamped(&device->counters.field);
     PAGE_COUNTERS(COPY)
 #undef COPY
-    row->gpu_ns = usage_ns(p, slot);
+    row->gpu_ns = usage_ns(&p->device[slot]);
 }
 
 static void send_row(struct peer *to, struct peer *p, uint64_t now)

@@ -18,14 +18,15 @@
 enum { SCAN_MS = 500, SAY_AGAIN_S = 60, NAMES = 4 };
 
 /* The number of holds that found work buffered, as their client counts them. */
-static uint64_t ended(const struct peer *p, uint32_t slot)
+static uint64_t ended(const struct peer_device *at)
 {
-    return figure_read(&p->page->page->device[slot].counters.holds);
+    return figure_read(&device_page(at)->counters.holds);
 }
 
-bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold *hold)
+bool hold_read(const struct peer_device *at, uint64_t now_ns, struct hold *hold)
 {
-    const struct page_device *device = &p->page->page->device[slot];
+    const struct peer *p = at->peer;
+    const struct page_device *device = device_page(at);
     uint32_t word = p->flat ? 0 : p->lowest;
     uint64_t since = figure_read(&device->hold_since_ns[word]);
 
@@ -33,18 +34,17 @@ bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold
         atomic_load_explicit(&device->hold[word], memory_order_relaxed) & PAGE_BITS_CLIENTS;
     if (since < p->client_since_ns)
         since = p->client_since_ns;
-    if (p->device[slot].hold_began_ns && p->device[slot].hold_began_ns < since &&
-        p->device[slot].holds_before == ended(p, slot))
-        since = p->device[slot].hold_began_ns;
+    if (at->hold_began_ns && at->hold_began_ns < since && at->holds_before == ended(at))
+        since = at->hold_began_ns;
     hold->ns = now_ns > since ? now_ns - since : 0;
     return hold->bits != 0;
 }
 
 static bool holds(const struct peer *p, const struct device *device, const struct hold *hold)
 {
-    for (uint32_t slot = 0; p->client && slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].device == device && p->device[slot].bit < PAGE_CLIENT_BITS)
-            return hold->bits >> p->device[slot].bit & 1;
+    for (const struct peer_device *at = p->device; p->client && at < p->device + PAGE_DEVICES; at++)
+        if (at->device == device && at->bit < PAGE_CLIENT_BITS)
+            return hold->bits >> at->bit & 1;
     return false;
 }
 
@@ -71,23 +71,21 @@ static size_t name_print(char *out, size_t size, const struct peer *p)
     return n > 0 && (size_t)n < size ? (size_t)n : 0;
 }
 
-static void say(const struct peer *peers, const struct peer *p, uint32_t slot,
-                const struct hold *hold)
+static void say(const struct peer *peers, const struct peer_device *at, const struct hold *hold)
 {
-    const struct device *device = p->device[slot].device;
     char held[64], holders[NAMES * 64];
     size_t used = 0;
     uint32_t n = 0;
 
-    name_print(held, sizeof(held), p);
-    for (const struct peer *h = NULL; (h = hold_next_holder(peers, device, hold, h)) && n < NAMES;
-         n++) {
+    name_print(held, sizeof(held), at->peer);
+    for (const struct peer *h = NULL;
+         (h = hold_next_holder(peers, at->device, hold, h)) && n < NAMES; n++) {
         used += (size_t)snprintf(holders + used, sizeof(holders) - used, "%s", n ? ", " : "");
         used += name_print(holders + used, sizeof(holders) - used, h);
     }
     if (n)
         log_about(
-            p->user, LOG_WARN,
+            at->peer->user, LOG_WARN,
             "%s: work has waited for %llu s, held by %s; to bound holds, set CUTIN_MAX_HOLD_MS of "
             "the held process or min_share_percent in cutind.conf",
             held, (unsigned long long)(hold->ns / 1000 / NS_PER_MS), holders);
@@ -105,7 +103,7 @@ int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns)
         return -1;
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-    PEER_DEVICES (peers, p, slot) {
+    PEER_DEVICES (peers, p, at) {
         bool waits, held;
         uint64_t after;
 
@@ -113,16 +111,16 @@ int hold_scan(struct peer *peers, const struct conf *conf, uint64_t now_ns)
             continue;
         /* The page says only when the latest holder began. A hold is as long as the held process,
          * with work that waits, has seen no end of it, whichever clients hold it in turn. */
-        waits = figure_read(&p->page->page->device[slot].counters.waiting) > 0;
-        after = ended(p, slot);
-        held = waits && hold_read(p, slot, now_ns, &hold);
-        p->device[slot].hold_began_ns = held ? now_ns - hold.ns : 0;
-        p->device[slot].holds_before = after;
+        waits = figure_read(&device_page(at)->counters.waiting) > 0;
+        after = ended(at);
+        held = waits && hold_read(at, now_ns, &hold);
+        at->hold_began_ns = held ? now_ns - hold.ns : 0;
+        at->holds_before = after;
         /* Warns only of long holds, and not again too soon. */
         if (!held || now_ns < p->hold_warn_due_ns ||
             hold.ns < conf->hold_warning_s * 1000ull * NS_PER_MS)
             continue;
-        say(peers, p, slot, &hold);
+        say(peers, at, &hold);
         p->hold_warn_due_ns = now_ns + SAY_AGAIN_S * 1000ull * NS_PER_MS;
     }
     due_ns = now_ns + SCAN_MS * NS_PER_MS;

@@ -10,6 +10,7 @@
 #include "scheduler/peers/scan.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { SCAN_MS = 500, SOON_MS = 50 };
 #define LEVELS PAGE_HOLD((1u << PAGE_LEVELS) - 1)
@@ -30,37 +31,38 @@ static uint32_t words_with(const struct page_device *page, uint32_t bit)
 /* Whether the bit differs from what its owner's activity says, which holds `words` by level. Words
  * that a bound opens and closes are left out, and so are words that no stream looks at. Reads
  * several times, because an owner may be about to write the bit. */
-static bool is_wrong(const struct peer *p, uint32_t slot, uint32_t bit, const uint8_t *words)
+static bool is_wrong(const struct peer_device *mine, uint32_t bit, const uint8_t *words)
 {
-    const struct device_owners *o = &p->device[slot].device->owners;
-    const struct peer *owner = o->peer[bit];
+    const struct peer_device *its = mine->device->owner[bit];
+    const struct peer *owner = its->peer;
     bool wrong = !owner->stalled && /* else the daemon clears it */
-                 owner->device[o->slot[bit]].bit != PROTOCOL_NO_BIT;
+                 its->bit != PROTOCOL_NO_BIT;
 
     for (int i = 0; wrong && i < 8; i++) {
-        uint32_t is = words_with(&p->page->page->device[slot], 1u << bit);
-        uint32_t level = atomic_load(&owner->page->page->device[o->slot[bit]].active);
+        uint32_t is = words_with(device_page(mine), 1u << bit);
+        uint32_t level = atomic_load(&device_page(its)->active);
 
         level = level < owner->level ? level : owner->level;
         if (words)
             is = (is ^ words[level]) & (uint32_t)(words[0] | words[1] | words[2] | words[3]) &
-                 (p->bounded ? PAGE_WORDS & ~LEVELS : LEVELS);
+                 (mine->peer->bounded ? PAGE_WORDS & ~LEVELS : LEVELS);
         wrong = is != 0;
     }
     return wrong;
 }
 
 /* Logs it, with the processes that have the page and do not own the bits. */
-static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot,
+static void say(struct topology *r, struct peer *peers, const struct peer_device *mine,
                 uint32_t bits)
 {
-    const struct device_owners *o = &p->device[slot].device->owners;
-    const struct peer *owner = bits & (bits - 1) ? NULL : o->peer[__builtin_ctz(bits)];
+    const struct peer_device *its =
+        bits & (bits - 1) ? NULL : mine->device->owner[__builtin_ctz(bits)];
+    const struct peer *p = mine->peer;
     char who[256] = "";
     size_t used = 0;
 
     PEER_CLIENTS (peers, other)
-        if (other != owner && topology_words(r, other, p) && used < sizeof(who) - 64)
+        if (!(its && its->peer == other) && topology_words(r, other, p) && used < sizeof(who) - 64)
             used += (size_t)snprintf(who + used, sizeof(who) - used, "process %d of user %u, ",
                                      (int)other->who.pid, (unsigned)other->who.uid);
     log_about(p->user, LOG_WARN,
@@ -70,44 +72,40 @@ static void say(struct topology *r, struct peer *peers, struct peer *p, uint32_t
 }
 
 /* `seen`: the bits that were wrong at the scan before. Returns those that were put right. */
-static uint32_t mend(struct topology *r, struct peer *p, uint32_t slot, uint32_t seen)
+static uint32_t mend(struct topology *r, struct peer_device *mine, uint32_t seen)
 {
-    struct peer_device *mine = &p->device[slot];
-    struct page_device *page = &p->page->page->device[slot];
     uint32_t said = 0;
 
     mine->wrong = 0;
     for (uint32_t bit = 0; bit < PAGE_CLIENT_BITS; bit++) {
-        struct peer *owner = mine->device->owners.peer[bit];
-        const uint8_t *words = owner ? topology_words(r, owner, p) : NULL;
+        struct peer_device *its = mine->device->owner[bit];
+        const uint8_t *words = its ? topology_words(r, its->peer, mine->peer) : NULL;
 
-        if (owner ? owner == p || !is_wrong(p, slot, bit, words) : !words_with(page, 1u << bit))
+        if (its ? its->peer == mine->peer || !is_wrong(mine, bit, words)
+                : !words_with(device_page(mine), 1u << bit))
             continue;
-        if (owner && !(seen >> bit & 1)) {
+        if (its && !(seen >> bit & 1)) {
             mine->wrong |= 1u << bit;
             continue;
         }
         said |= 1u << bit;
         if (words)
-            topology_resend_bits(owner);
+            topology_resend_bits(its->peer);
         else /* it has no owner, or one without a link to that page */
-            page_write_bit(page, 1u << bit, 0, PAGE_WORDS, 0);
+            page_write_bit(device_page(mine), 1u << bit, 0, PAGE_WORDS, 0);
     }
     return said;
 }
 
 static void owners_find(struct peer *peers)
 {
-    PEER_DEVICES (peers, p, slot)
-        p->device[slot].device->owners = (struct device_owners){0};
-    PEER_DEVICES (peers, p, slot) {
-        struct peer_device *theirs = &p->device[slot];
-        uint32_t bit = theirs->bit != PROTOCOL_NO_BIT ? theirs->bit : theirs->revoked;
+    PEER_DEVICES (peers, p, mine)
+        memset(mine->device->owner, 0, sizeof(mine->device->owner));
+    PEER_DEVICES (peers, p, mine) {
+        uint32_t bit = mine->bit != PROTOCOL_NO_BIT ? mine->bit : mine->revoked;
 
-        if (bit == PROTOCOL_NO_BIT)
-            continue;
-        theirs->device->owners.peer[bit] = p;
-        theirs->device->owners.slot[bit] = slot;
+        if (bit != PROTOCOL_NO_BIT)
+            mine->device->owner[bit] = mine;
     }
 }
 
@@ -116,7 +114,7 @@ void mend_client(struct topology *r, struct peer *peers, struct peer *p)
     owners_find(peers);
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].device)
-            mend(r, p, slot, PAGE_BITS_CLIENTS);
+            mend(r, &p->device[slot], PAGE_BITS_CLIENTS);
 }
 
 int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now_ns)
@@ -126,17 +124,17 @@ int mend_scan(struct topology *r, struct peer *peers, bool policed, uint64_t now
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
     owners_find(peers);
-    PEER_DEVICES (peers, p, slot) {
-        struct page_device *page = &p->page->page->device[slot];
+    PEER_DEVICES (peers, p, mine) {
+        struct page_device *page = device_page(mine);
 
         page_write_bit(page, PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0, PAGE_WORDS, now_ns);
         if (!p->new_till_ns)
             page_write_bit(page, PAGE_BIT_NEW, 0, PAGE_WORDS, now_ns);
         if (!policed)
             page_write_bit(page, PAGE_BIT_POLICY, 0, PAGE_WORDS, now_ns);
-        uint32_t said = mend(r, p, slot, p->device[slot].wrong);
+        uint32_t said = mend(r, mine, mine->wrong);
         if (said)
-            say(r, peers, p, slot, said);
+            say(r, peers, mine, said);
         any |= p->above > 0;
     }
     due_ns = now_ns + SCAN_MS * NS_PER_MS;

@@ -110,8 +110,10 @@ struct peer_stand {
     uint64_t done, measured_at_ns, ns;
 };
 
+/* A slot of a client, where it may have a device. */
 struct peer_device {
-    struct device *device;              /* NULL: no such slot */
+    struct device *device;              /* NULL: none */
+    struct peer *peer;                  /* whose it is; only with a device */
     uint32_t bit, revoked;              /* 0..27 or PROTOCOL_NO_BIT; revoked: taken, not returned */
     uint64_t revoked_at_ns;             /* since when */
     bool wants;                         /* it wants a bit, and there was none */
@@ -119,7 +121,6 @@ struct peer_device {
     uint64_t gpu_ns, unsure_ns, memory; /* of policy_tick.c; memory: of the policy */
     uint64_t stood_ns;                  /* of the same: stand.ns at the last decision */
     uint32_t policy_level;              /* at which `memory` was gathered */
-    struct peer *peer;                  /* whose it is: of policy_tick.c */
     struct peer_device *after;          /* the next one of the device: of the same */
     bool told, counted;                 /* to clients above; among its user's clients (limit.c) */
     struct peer_stand stand;
@@ -183,11 +184,23 @@ struct peer {
     for (__typeof__(*(peers)) *p = (peers); p; p = p->next)                                        \
         if (p->client)
 
-/* Walks all devices of those that are not dead: `p` has one at `slot`. */
-#define PEER_DEVICES(peers, p, slot)                                                               \
+/* Walks all devices of those that are not dead: `p` has each `at` a slot. */
+#define PEER_DEVICES(peers, p, at)                                                                 \
     PEER_CLIENTS (peers, p)                                                                        \
-        for (uint32_t slot = 0; !p->dead && slot < PAGE_DEVICES; slot++)                           \
-            if (p->device[slot].device)
+        for (__typeof__(*p->device) *at = p->device; !p->dead && at < p->device + PAGE_DEVICES;    \
+             at++)                                                                                 \
+            if (at->device)
+
+static inline uint32_t device_slot(const struct peer_device *at)
+{
+    return (uint32_t)(at - at->peer->device);
+}
+
+/* Its part of its client's page. */
+static inline struct page_device *device_page(const struct peer_device *at)
+{
+    return &at->peer->page->page->device[device_slot(at)];
+}
 
 struct peer *peer_new(struct daemon *daemon, int socket);
 /* Closes and frees it; the daemon has removed it from everything else. */

@@ -24,11 +24,10 @@ struct members {
 static void add(struct members *r, struct peer_device *mine, uint64_t now)
 {
     struct peer *p = mine->peer;
-    uint32_t slot = (uint32_t)(mine - p->device);
-    struct page_device *page = &p->page->page->device[slot];
+    struct page_device *page = device_page(mine);
     uint64_t gpu_ns = figure_read(&page->counters.gpu_ns);
     uint64_t unsure_ns = figure_read(&page->counters.unsure_ns);
-    uint64_t stood_ns = stand_measure(p, slot, now), more = 0;
+    uint64_t stood_ns = stand_measure(mine, now), more = 0;
     /* A client whose work stands wants nothing, until its work makes progress. */
     bool stands = stood_ns >= STANDS_NS && !MUTANT(stander_has_turns);
 
@@ -86,13 +85,11 @@ static void take_back(struct members *r, struct device_excess *e, uint64_t now)
  * of 128 clients would keep the daemon busy. */
 static void chain(struct peer *peers)
 {
-    PEER_DEVICES (peers, p, slot)
-        p->device[slot].device->first = NULL;
-    PEER_DEVICES (peers, p, slot) {
-        struct peer_device *mine = &p->device[slot];
+    PEER_DEVICES (peers, p, mine)
+        mine->device->first = NULL;
+    PEER_DEVICES (peers, p, mine) {
         struct device *device = mine->device;
 
-        mine->peer = p;
         mine->after = NULL;
         if (device->first)
             device->last->after = mine;
@@ -112,16 +109,15 @@ int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
     chain(peers);
-    PEER_DEVICES (peers, p, slot) {
-        struct device *device = p->device[slot].device;
+    PEER_DEVICES (peers, p, first) {
         int after;
 
-        if (device->first != &p->device[slot])
+        if (first->device->first != first)
             continue;
         r.n = 0;
-        for (struct peer_device *its = device->first; its; its = its->after)
-            add(&r, its, now_ns);
-        take_back(&r, &device->excess, now_ns);
+        for (struct peer_device *mine = first; mine; mine = mine->after)
+            add(&r, mine, now_ns);
+        take_back(&r, &first->device->excess, now_ns);
         after = r.n >= 2 ? (int)policy->decide(r.members, r.n) : -1;
         for (uint32_t i = 0; i < r.n; i++)
             page_write_bit(r.pages[i], PAGE_BIT_POLICY, r.members[i].hold ? PAGE_WORDS : 0,
@@ -136,8 +132,8 @@ int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns
 void policy_tick_reset(struct peer *peers)
 {
     due_ns = 0;
-    PEER_DEVICES (peers, p, slot) {
-        page_write_bit(&p->page->page->device[slot], PAGE_BIT_POLICY, 0, PAGE_WORDS, 0);
-        p->device[slot].memory = 0;
+    PEER_DEVICES (peers, p, mine) {
+        page_write_bit(device_page(mine), PAGE_BIT_POLICY, 0, PAGE_WORDS, 0);
+        mine->memory = 0;
     }
 }

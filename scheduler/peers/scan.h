@@ -35,7 +35,7 @@ struct hold {
 };
 
 /* Reads the hold of the lowest streams of a client on a device; false: they are not held. */
-bool hold_read(const struct peer *p, uint32_t slot, uint64_t now_ns, struct hold *hold);
+bool hold_read(const struct peer_device *at, uint64_t now_ns, struct hold *hold);
 /* The next client after `from` that takes part in this hold, or the first; NULL: no more. */
 const struct peer *hold_next_holder(const struct peer *peers, const struct device *device,
                                     const struct hold *hold, const struct peer *from);
@@ -75,10 +75,10 @@ void shifts_leave(struct peer *peers, const struct peer *gone);
 
 /* Measures once. For how many ns all that the client has in flight there has made no progress,
  * without the times in which it was held; 0: it makes progress, or has nothing in flight. */
-uint64_t stand_measure(struct peer *p, uint32_t slot, uint64_t now_ns);
+uint64_t stand_measure(struct peer_device *at, uint64_t now_ns);
 /* Grows as long as the client's work makes progress. What it submits is no measure: the progress
  * guard (vhq/blocked.c) lets more in behind work that stands. */
-uint64_t stand_progress(const struct peer *p, uint32_t slot);
+uint64_t stand_progress(const struct peer_device *at);
 
 /* ---- usage.c ------------------------------------------------------------------------------- */
 
@@ -87,8 +87,8 @@ uint64_t stand_progress(const struct peer *p, uint32_t slot);
 /* Scans all clients once, if it is time. Returns when the next scan is due, in ms; -1: no two of
  * them are on one device. */
 int usage_scan(struct peer *peers, uint64_t now_ns);
-/* How much time of the device in that slot the client has had, ns: as of the last scan, plus what
+/* How much time of that device the client has had, ns: as of the last scan, plus what
  * it has told since. A scan may take some of that back, so this never returns less than before. */
-uint64_t usage_ns(struct peer *p, uint32_t slot);
+uint64_t usage_ns(struct peer_device *at);
 
 #endif

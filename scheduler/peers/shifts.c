@@ -42,20 +42,20 @@ static uint32_t doubled(const struct device_work *work, uint32_t level)
 }
 
 /* After two scans in a row that find no work, it has done all its work. */
-static void look(struct peer *p, uint32_t slot, uint64_t now)
+static void look(struct peer_device *mine, uint64_t now)
 {
-    struct peer_device *mine = &p->device[slot];
+    const struct peer *p = mine->peer;
     const struct device_work *work = &mine->device->work;
     uint32_t level = p->lowest % PAGE_LEVELS, of = work->clients[level], makes_up;
     uint64_t round_ns = ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * of;
     /* In two shifts of its own and some time its work has made no progress: it wastes shifts. */
     bool stands =
-        stand_measure(p, slot, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
+        stand_measure(mine, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
     bool lacked = mine->lacks;
 
     /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
     mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
-                  !device_has_work(&p->page->page->device[slot]) || stands;
+                  !device_has_work(device_page(mine)) || stands;
     /* The work of a client that takes shifts can run out only in its own, one of `of`. So one scan
      * that found none stands for `of` scans. */
     makes_up = LACK / MADE_UP_BY / (of ? of : 1);
@@ -75,27 +75,26 @@ static void look(struct peer *p, uint32_t slot, uint64_t now)
 /* Finds how far all work is, gives each client that takes shifts its place, and tells it. */
 static void arrange(struct peer *peers)
 {
-    PEER_DEVICES (peers, p, slot)
-        p->device[slot].device->work = (struct device_work){0};
-    PEER_DEVICES (peers, p, slot) {
-        struct peer_device *mine = &p->device[slot];
+    PEER_DEVICES (peers, p, mine)
+        mine->device->work = (struct device_work){0};
+    PEER_DEVICES (peers, p, mine) {
         struct device_work *work = &mine->device->work;
-        uint32_t us = atomic_load_explicit(&p->page->page->long_us[slot], memory_order_relaxed);
+        uint32_t us =
+            atomic_load_explicit(&p->page->page->long_us[device_slot(mine)], memory_order_relaxed);
 
-        work->done += stand_progress(p, slot);
+        work->done += stand_progress(mine);
         if (!takes_shifts(mine))
             continue;
         mine->place = work->clients[p->lowest]++;
         if (us > work->long_us[p->lowest])
             work->long_us[p->lowest] = us;
     }
-    PEER_DEVICES (peers, p, slot) {
-        struct peer_device *mine = &p->device[slot];
+    PEER_DEVICES (peers, p, mine) {
         const struct device_work *work = &mine->device->work;
-        _Atomic uint32_t *shift = &p->page->page->shift[slot];
+        _Atomic uint32_t *shift = &p->page->page->shift[device_slot(mine)];
         uint32_t old = atomic_load_explicit(shift, memory_order_relaxed),
                  word = old & PAGE_SHIFT_PROGRESS, of = work->clients[p->lowest % PAGE_LEVELS];
-        uint64_t others = work->done - stand_progress(p, slot);
+        uint64_t others = work->done - stand_progress(mine);
 
         if (others != mine->others)
             word += PAGE_SHIFT_PROGRESS_ONE;
@@ -110,8 +109,8 @@ static void arrange(struct peer *peers)
 
 void shifts_scan(struct peer *peers, uint64_t now_ns)
 {
-    PEER_DEVICES (peers, p, slot)
-        look(p, slot, now_ns);
+    PEER_DEVICES (peers, p, mine)
+        look(mine, now_ns);
     arrange(peers);
 }
 

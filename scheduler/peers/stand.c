@@ -7,20 +7,20 @@
 
 #include "common/mutant.h"
 
-uint64_t stand_progress(const struct peer *p, uint32_t slot)
+uint64_t stand_progress(const struct peer_device *at)
 {
-    const struct page_counters *c = &p->page->page->device[slot].counters;
+    const struct page_counters *c = &device_page(at)->counters;
     uint64_t in_flight = MUTANT(guarded_gets_on) ? 0 : figure_read(&c->in_flight);
 
     /* Without queues what is complete is not counted. */
-    return p->queues ? figure_read(&c->submitted) - in_flight : figure_read(&c->kernels);
+    return at->peer->queues ? figure_read(&c->submitted) - in_flight : figure_read(&c->kernels);
 }
 
-uint64_t stand_measure(struct peer *p, uint32_t slot, uint64_t now_ns)
+uint64_t stand_measure(struct peer_device *at, uint64_t now_ns)
 {
-    const struct page_device *page = &p->page->page->device[slot];
-    struct peer_stand *s = &p->device[slot].stand;
-    uint64_t done = stand_progress(p, slot);
+    const struct page_device *page = device_page(at);
+    struct peer_stand *s = &at->stand;
+    uint64_t done = stand_progress(at);
     uint32_t held = 0;
 
     /* Owners write one word of most clients; a client with a bound opens `hold` for a moment. */

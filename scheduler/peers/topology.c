@@ -55,92 +55,82 @@ static uint32_t bit_take(struct device *d)
     return PROTOCOL_NO_BIT;
 }
 
-static void bit_tell(struct peer *p, uint32_t slot)
+static void bit_tell(const struct peer_device *mine)
 {
     union message m;
 
     message_init(&m, MESSAGE_BIT);
-    m.bit.slot = slot;
-    m.bit.bit = p->device[slot].bit;
-    peer_send(p, &m, NULL);
+    m.bit.slot = device_slot(mine);
+    m.bit.bit = mine->bit;
+    peer_send(mine->peer, &m, NULL);
 }
 
 /* Whether its user has more than half of the device's bits. */
-static bool has_many(const struct peer *peers, const struct peer *p, const struct device *device)
+static bool has_many(const struct peer *peers, const struct peer_device *mine)
 {
     uint32_t n = 0;
 
-    PEER_DEVICES (peers, other, slot)
-        n += other->user == p->user && other->device[slot].device == device &&
-             other->device[slot].bit != PROTOCOL_NO_BIT;
+    PEER_DEVICES (peers, p, at)
+        n +=
+            p->user == mine->peer->user && at->device == mine->device && at->bit != PROTOCOL_NO_BIT;
     return n > PAGE_CLIENT_BITS / 2;
 }
 
-/* The client with a bit there that has the lowest level of those that give way; NULL: none. */
-static struct peer *lowest_with_bit(struct peer *peers, const struct peer *to,
-                                    const struct device *device, uint32_t *at)
+/* Of those with a bit there that give way to `to`, the one of the lowest level; NULL: none. */
+static struct peer_device *lowest_with_bit(struct peer *peers, const struct peer_device *to)
 {
-    struct peer *lowest = NULL;
+    struct peer_device *lowest = NULL;
+    uint32_t level = to->peer->level;
 
-    PEER_DEVICES (peers, p, slot)
-        if (p->device[slot].device == device && p->device[slot].bit != PROTOCOL_NO_BIT &&
-            (!lowest || p->level < lowest->level) &&
-            (p->level < to->level || (p->level == to->level && p->user != to->user &&
-                                      !p->unlimited && has_many(peers, p, device)))) {
-            lowest = p;
-            *at = slot;
-        }
+    PEER_DEVICES (peers, p, at)
+        if (at->device == to->device && at->bit != PROTOCOL_NO_BIT &&
+            (!lowest || p->level < lowest->peer->level) &&
+            (p->level < level || (p->level == level && p->user != to->peer->user && !p->unlimited &&
+                                  has_many(peers, at))))
+            lowest = at;
     return lowest;
 }
 
 /* Clears it in every page with the device, not only where there is a link now: links come and go,
  * and a client that died in between may have left a bit behind. */
-static void clear_bit(struct peer *peers, const struct peer *from, const struct device *device,
-                      uint32_t bit)
+static void clear_bit(struct peer *peers, const struct peer_device *from, uint32_t bit)
 {
-    PEER_DEVICES (peers, p, slot)
-        if (p != from && p->device[slot].device == device) {
-            page_write_bit(&p->page->page->device[slot], 1u << bit, 0, PAGE_WORDS, 0);
+    PEER_DEVICES (peers, p, at)
+        if (p != from->peer && at->device == from->device) {
+            page_write_bit(device_page(at), 1u << bit, 0, PAGE_WORDS, 0);
             /* The next client that gets the bit is not the one that died. */
-            atomic_store(&p->page->page->owner[slot][bit], 0);
+            atomic_store(&p->page->page->owner[device_slot(at)][bit], 0);
         }
 }
 
 /* Best effort holds no other and gets no bit. A client that rises gets one then, and keeps it. */
-static void bit_give(struct topology *r, struct peer *peers, struct peer *p, uint32_t slot)
+static void bit_give(struct topology *r, struct peer *peers, struct peer_device *mine)
 {
-    struct peer_device *mine = &p->device[slot];
-    struct peer *lower;
-    uint32_t at = 0;
-    bool wanted = mine->wants, returning = false;
+    struct peer_device *lower;
+    bool wanted = mine->wants;
 
     if (!mine->device || mine->bit != PROTOCOL_NO_BIT || mine->revoked != PROTOCOL_NO_BIT ||
-        p->level == 0)
+        mine->peer->level == 0)
         return;
     mine->bit = bit_take(mine->device);
     mine->wants = mine->bit == PROTOCOL_NO_BIT;
-    if (!mine->wants) {
-        bit_tell(p, slot);
+    lower = mine->wants ? lowest_with_bit(peers, mine) : NULL;
+    if (!lower) {
+        if (!mine->wants || !wanted)
+            bit_tell(mine);
         return;
     }
-    if ((lower = lowest_with_bit(peers, p, mine->device, &at))) {
-        PEER_DEVICES (peers, other, s)
-            returning |= other->device[s].device == mine->device &&
-                         other->device[s].revoked != PROTOCOL_NO_BIT;
-        if (returning)
-            return;
-        mine = &lower->device[at];
-        mine->revoked = mine->bit;
-        mine->revoked_at_ns = clock_ns();
-        mine->bit = PROTOCOL_NO_BIT;
-        mine->wants = true;
-        bit_tell(lower, at);
-        PEER_CLIENTS (peers, other)
-            if (other != lower)
-                link_update(r, lower, other);
-    } else if (!wanted) {
-        bit_tell(p, slot);
-    }
+    PEER_DEVICES (peers, p, at)
+        if (at->device == mine->device && at->revoked != PROTOCOL_NO_BIT)
+            return; /* one is about to be returned */
+    lower->revoked = lower->bit;
+    lower->revoked_at_ns = clock_ns();
+    lower->bit = PROTOCOL_NO_BIT;
+    lower->wants = true;
+    bit_tell(lower);
+    PEER_CLIENTS (peers, other)
+        if (other != lower->peer)
+            link_update(r, lower->peer, other);
 }
 
 /* The client of the highest level that wants a bit there; NULL: none. */
@@ -148,9 +138,9 @@ static struct peer *highest_wanting(struct peer *peers, const struct device *dev
 {
     struct peer *highest = NULL;
 
-    PEER_DEVICES (peers, p, slot)
-        if (p->device[slot].device == device && p->device[slot].wants && p->level > 0 &&
-            p->device[slot].revoked == PROTOCOL_NO_BIT && (!highest || p->level > highest->level))
+    PEER_DEVICES (peers, p, at)
+        if (at->device == device && at->wants && p->level > 0 && at->revoked == PROTOCOL_NO_BIT &&
+            (!highest || p->level > highest->level))
             highest = p;
     return highest;
 }
@@ -169,7 +159,7 @@ int topology_bit_returned(struct topology *r, struct peer *peers, struct peer *p
 
     if (!mine->device || mine->revoked == PROTOCOL_NO_BIT)
         return -EPROTO;
-    clear_bit(peers, p, mine->device, mine->revoked);
+    clear_bit(peers, mine, mine->revoked);
     mine->device->bits &= ~(1u << mine->revoked);
     mine->revoked = PROTOCOL_NO_BIT;
     bit_offer(r, peers, mine->device);
@@ -180,7 +170,7 @@ void topology_resend_bits(struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
         if (p->device[slot].bit != PROTOCOL_NO_BIT)
-            bit_tell(p, slot);
+            bit_tell(&p->device[slot]);
 }
 
 int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uint8_t uuid[16])
@@ -203,6 +193,7 @@ int topology_device(struct topology *r, struct peer *p, uint32_t slot, const uin
     }
     d->users++;
     p->device[slot].device = d;
+    p->device[slot].peer = p;
     return 0;
 }
 
@@ -293,9 +284,9 @@ int topology_expire(struct topology *r, struct peer *peers, uint64_t now_ns)
     bool more = false; /* is there more to come? */
     struct device *d;
 
-    PEER_DEVICES (peers, p, slot)
-        if (p->device[slot].revoked != PROTOCOL_NO_BIT) {
-            p->dead |= now_ns > p->device[slot].revoked_at_ns + RETURN_MS * NS_PER_MS;
+    PEER_DEVICES (peers, p, at)
+        if (at->revoked != PROTOCOL_NO_BIT) {
+            p->dead |= now_ns > at->revoked_at_ns + RETURN_MS * NS_PER_MS;
             more = true;
         }
     LL_FOREACH (r->devices, d)
@@ -439,7 +430,7 @@ void topology_settle(struct peer *p)
 void topology_update(struct topology *r, struct peer *peers, struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        bit_give(r, peers, p, slot);
+        bit_give(r, peers, &p->device[slot]);
     PEER_CLIENTS (peers, other) {
         if (other == p)
             continue;
@@ -453,7 +444,7 @@ void topology_open_holds(struct peer *peers, const struct peer *p)
 {
     for (uint32_t s = 0; s < PAGE_DEVICES; s++)
         if (p->device[s].bit != PROTOCOL_NO_BIT)
-            clear_bit(peers, p, p->device[s].device, p->device[s].bit);
+            clear_bit(peers, &p->device[s], p->device[s].bit);
 }
 
 void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
@@ -476,7 +467,7 @@ void topology_remove(struct topology *r, struct peer *peers, struct peer *p)
         if (mine->revoked != PROTOCOL_NO_BIT)
             mine->bit = mine->revoked;
         if (mine->bit != PROTOCOL_NO_BIT) {
-            clear_bit(peers, p, mine->device, mine->bit);
+            clear_bit(peers, mine, mine->bit);
             mine->device->bits &= ~(1u << mine->bit);
             if (highest_wanting(peers, mine->device))
                 mine->device->freed_at_ns = clock_ns();

@@ -23,11 +23,7 @@ struct device {
     uint64_t freed_at_ns; /* when a bit was last freed because its client had gone */
     uint32_t next_bit;
     uint32_t up_to[PAGE_LEVELS]; /* users of a level or below, by topology_write_beside */
-    /* The owner of each bit and its slot; as of the last scan of mend.c. */
-    struct device_owners {
-        struct peer *peer[PAGE_CLIENT_BITS];
-        uint32_t slot[PAGE_CLIENT_BITS];
-    } owners;
+    struct peer_device *owner[PAGE_CLIENT_BITS]; /* of each bit, as of the last scan of mend.c */
     /* What a scan of shifts.c finds: for each level the clients that take shifts; how far all work
      * is. */
     struct device_work {

@@ -16,33 +16,30 @@ static uint64_t since(uint64_t now, uint64_t before)
     return now > before ? now - before : 0;
 }
 
-static uint64_t told(const struct peer *p, uint32_t slot)
+static uint64_t told(const struct peer_device *mine)
 {
-    return since(figure_read(&p->page->page->device[slot].counters.gpu_ns),
-                 p->device[slot].told_ns);
+    return since(figure_read(&device_page(mine)->counters.gpu_ns), mine->told_ns);
 }
 
-static uint64_t unsure(const struct peer *p, uint32_t slot)
+static uint64_t unsure(const struct peer_device *mine)
 {
-    const struct page_counters *c = &p->page->page->device[slot].counters;
-    uint64_t ns = since(figure_read(&c->unsure_ns), p->device[slot].told_unsure_ns);
+    uint64_t ns = since(figure_read(&device_page(mine)->counters.unsure_ns), mine->told_unsure_ns);
 
-    return ns < told(p, slot) ? ns : told(p, slot);
+    return ns < told(mine) ? ns : told(mine);
 }
 
-static void divide(struct peer *p, uint32_t slot, uint64_t now)
+static void divide(struct peer_device *mine, uint64_t now)
 {
-    const struct device_usage *all = &p->device[slot].device->usage;
-    const struct page_counters *c = &p->page->page->device[slot].counters;
-    struct peer_device *mine = &p->device[slot];
+    const struct device_usage *all = &mine->device->usage;
+    const struct page_counters *c = &device_page(mine)->counters;
     uint64_t there_was = all->at_ns ? since(now, all->at_ns) : all->sum_ns;
     uint64_t excess = since(all->sum_ns, there_was), sure = all->sum_ns - all->unsure_ns;
-    uint64_t ns = told(p, slot);
+    uint64_t ns = told(mine);
 
     if (excess && excess <= all->unsure_ns)
-        ns -= (uint64_t)((double)excess * (double)unsure(p, slot) / (double)all->unsure_ns);
+        ns -= (uint64_t)((double)excess * (double)unsure(mine) / (double)all->unsure_ns);
     else if (excess)
-        ns = (uint64_t)((double)(ns - unsure(p, slot)) * (double)there_was / (double)sure);
+        ns = (uint64_t)((double)(ns - unsure(mine)) * (double)there_was / (double)sure);
     mine->used_ns += ns;
     mine->told_ns = figure_read(&c->gpu_ns);
     mine->told_unsure_ns = figure_read(&c->unsure_ns);
@@ -55,9 +52,8 @@ int usage_scan(struct peer *peers, uint64_t now_ns)
 
     if (now_ns < due_ns)
         return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-    PEER_DEVICES (peers, p, slot) {
-        const struct page_counters *c = &p->page->page->device[slot].counters;
-        struct peer_device *mine = &p->device[slot];
+    PEER_DEVICES (peers, p, mine) {
+        const struct page_counters *c = &device_page(mine)->counters;
         struct device_usage *all = &mine->device->usage;
 
         /* What it had before this daemon, or any, is no part of the time since the last scan.
@@ -68,16 +64,16 @@ int usage_scan(struct peer *peers, uint64_t now_ns)
             mine->used_ns = mine->told_ns = figure_read(&c->gpu_ns);
             mine->told_unsure_ns = figure_read(&c->unsure_ns);
         }
-        all->sum_ns += told(p, slot);
-        all->unsure_ns += unsure(p, slot);
+        all->sum_ns += told(mine);
+        all->unsure_ns += unsure(mine);
         several |= ++all->clients > 1;
     }
     /* A client that was alone has had what it tells. */
     if (several)
-        PEER_DEVICES (peers, p, slot)
-            divide(p, slot, now_ns);
-    PEER_DEVICES (peers, p, slot) {
-        struct device_usage *all = &p->device[slot].device->usage;
+        PEER_DEVICES (peers, p, mine)
+            divide(mine, now_ns);
+    PEER_DEVICES (peers, p, mine) {
+        struct device_usage *all = &mine->device->usage;
 
         *all = (struct device_usage){.at_ns = several ? now_ns : all->at_ns};
     }
@@ -87,10 +83,9 @@ int usage_scan(struct peer *peers, uint64_t now_ns)
     return USAGE_SCAN_MS;
 }
 
-uint64_t usage_ns(struct peer *p, uint32_t slot)
+uint64_t usage_ns(struct peer_device *mine)
 {
-    struct peer_device *mine = &p->device[slot];
-    uint64_t ns = mine->used_ns + told(p, slot);
+    uint64_t ns = mine->used_ns + told(mine);
 
     if (ns > mine->shown_ns || MUTANT(usage_goes_back))
         mine->shown_ns = ns;

@@ -38,6 +38,7 @@ static void set_up(void)
     rt = (struct peer){.client = true, .who.pid = 11, .name = "service", .next = &be};
     be = (struct peer){.client = true, .who.pid = 22, .name = "job", .above = 1, .page = &shared};
     rt.device[0].device = be.device[0].device = &gpu;
+    be.device[0].peer = &be;
     rt.device[0].bit = RT_BIT;
     rt.device[1].bit = be.device[0].bit = be.device[1].bit = PROTOCOL_NO_BIT;
 }

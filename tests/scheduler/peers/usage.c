@@ -30,8 +30,9 @@ static void look(void)
 
 static void had(uint32_t i, uint32_t ms)
 {
-    cr_expect_eq((usage_ns(&peer[i], SLOT) - before[i] + MS / 2) / MS, ms, "client %u: %.1f ms", i,
-                 (double)(usage_ns(&peer[i], SLOT) - before[i]) / MS);
+    cr_expect_eq((usage_ns(&peer[i].device[SLOT]) - before[i] + MS / 2) / MS, ms,
+                 "client %u: %.1f ms", i,
+                 (double)(usage_ns(&peer[i].device[SLOT]) - before[i]) / MS);
 }
 
 Test(usage, equals_reports_that_fit_the_time)
@@ -105,10 +106,10 @@ Test(usage, shown_value_never_decreases)
         tells(0, 90, 45);
         tells(1, 90, 45);
         for (uint32_t k = 0; k < PEERS; k++)
-            shown[k] = usage_ns(&peer[k], SLOT);
+            shown[k] = usage_ns(&peer[k].device[SLOT]);
         look();
         for (uint32_t k = 0; k < PEERS; k++)
-            cr_assert_geq(usage_ns(&peer[k], SLOT), shown[k], "client %u, look %u", k, i);
+            cr_assert_geq(usage_ns(&peer[k].device[SLOT]), shown[k], "client %u, look %u", k, i);
     }
-    cr_expect_leq(usage_ns(&peer[0], SLOT), 20 * 50ull * MS + 40 * MS);
+    cr_expect_leq(usage_ns(&peer[0].device[SLOT]), 20 * 50ull * MS + 40 * MS);
 }

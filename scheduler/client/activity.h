@@ -56,7 +56,7 @@ struct activity {
     uint64_t linger_ns;
     uint64_t deadline_ns;         /* of a request without a hint, from its begin; 0 = none */
     _Atomic uint64_t hint_due_ns; /* when the next request is to be done; 0 = no hint */
-    _Atomic uint32_t ceiling;     /* work holds other processes as if of this level at most; */
+    _Atomic uint32_t ceiling;     /* granted: work holds others as if of this level at most; */
     _Atomic bool flat;            /* as if of just this level: all streams have the process's */
     bool direct;                  /* see client_config */
     struct activity_device device[PAGE_DEVICES];

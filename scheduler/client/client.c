@@ -239,7 +239,7 @@ static void wait_for_welcome(void)
     uint64_t by = clock_ns() + OPEN_WAIT_NS;
     bool in_time = true;
 
-    while ((!self.tried || self.link == LINK_HELLO) && in_time) {
+    while ((self.link == LINK_NEW || self.link == LINK_HELLO) && in_time) {
         uint32_t seen = atomic_load(&self.news);
 
         pthread_mutex_unlock(&self.lock);
@@ -389,7 +389,7 @@ struct cutin_page *client_page_alias(uint32_t *generation)
 
 uint32_t client_level(void)
 {
-    return atomic_load_explicit(&self.level, memory_order_relaxed);
+    return atomic_load_explicit(&self.activity.ceiling, memory_order_relaxed);
 }
 
 bool client_is_connected(void)

@@ -89,9 +89,8 @@ void state_grant(uint32_t level)
 {
     /* Only best effort has a share. */
     self.hold_limit.share_percent = state_word(level) == level ? self.share_percent : 0;
-    if (atomic_exchange(&self.level, level) != level)
+    if (atomic_exchange(&self.activity.ceiling, level) != level)
         defer_order(CONTROL_LEVEL, level);
-    atomic_store(&self.activity.ceiling, level);
     atomic_fetch_add(&self.activity.preemptible.generation, 1);
 }
 
@@ -99,10 +98,10 @@ void state_identify(void)
 {
     struct cutin_page *page = self.page;
 
-    page->client = self.id;
+    page->client = 0;
     page->pid = getpid();
     page->uid = getuid();
-    atomic_store(&page->level, atomic_load(&self.level));
+    atomic_store(&page->level, atomic_load(&self.activity.ceiling));
     atomic_store(&page->lowest, self.cfg.lowest);
     snprintf(page->name, sizeof(page->name), "%.15s", program_invocation_short_name);
 }
@@ -133,7 +132,6 @@ static void leave_daemon(void)
     struct cutin_page old;
 
     page_copy(&old, self.page);
-    self.id = 0;
     if (page_make_private(self.page) != 0) {
         /* The mapping failed for lack of memory: the old page stays, without the bits of others. */
         for (uint32_t d = 0; d < PAGE_DEVICES; d++)
@@ -322,7 +320,6 @@ static int on_welcome(const union message *m, int fd)
         refill(&old);
         return rc;
     }
-    self.id = m->welcome.client;
     self.share_percent = m->welcome.share_percent;
     self.asks = m->welcome.asks;
     state_grant(m->welcome.level);
@@ -544,7 +541,6 @@ static void *link_main(void *unused)
     if (self.own_table)
         bell_open();
     link_connect();
-    self.tried = true;
     state_wake();
     while (!atomic_load(&self.stop)) {
         enum link_state before = self.link;
@@ -585,11 +581,11 @@ int link_start(void)
 {
     int rc;
 
-    self.tried = false;
     self.backoff_ns = BACKOFF_MIN_NS;
     atomic_store(&self.link_ended, 0);
     rc = thread_new(&self.link_thread, link_main, NULL);
     self.linked = rc == 0;
+    self.link = self.linked ? LINK_NEW : LINK_NONE;
     return rc;
 }
 

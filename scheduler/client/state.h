@@ -25,6 +25,7 @@ enum link_state {
     LINK_NONE,  /* no daemon, or not now: next attempt at due_ns */
     LINK_HELLO, /* connected, waiting for WELCOME until due_ns */
     LINK_UP,    /* registered */
+    LINK_NEW,   /* the thread has not tried to connect yet */
     LINK_REAP,  /* disconnected, pages below not all given back yet */
 };
 
@@ -49,8 +50,7 @@ extern struct client_state {
     struct connection connection;
     enum link_state link;
     uint64_t due_ns, backoff_ns;
-    uint64_t counted_since_ns; /* when the first page's counters began */
-    uint64_t id;
+    uint64_t counted_since_ns;             /* when the first page's counters began */
     struct message_remote remote[REMOTES]; /* to be carried out once `lock` is given back */
     uint32_t remote_count;
     /* The orders that are in force, to be told to a daemon that does not know them. */
@@ -68,11 +68,9 @@ extern struct client_state {
     bool lifted;          /* the daemon must be told that bits were taken out and put back */
     bool own_table;       /* the link's thread has its own table, with `connection` in it */
     bool asks;            /* the daemon asks for late beats */
-    bool tried;           /* the thread has tried to connect at least once */
     bool linked;          /* there is a link's thread */
     bool late;            /* the client's thread had not ended at client_close */
     pthread_t thread, link_thread;
-    _Atomic uint32_t level; /* granted */
     _Atomic bool open, forked, broken;
     _Atomic uint32_t news; /* for the client's thread, a futex */
     /* Futexes: the threads must end; the client's has ended; the link's has. */

@@ -93,21 +93,12 @@ static inline int watch_end(struct watch *w)
     return w->ready ? watch_control(w, EPOLL_CTL_DEL) : 0;
 }
 
-struct daemon;
-struct device;
-struct outgoing;
-
 /* A client's page, kept open until no queue has it to send. */
 struct shared_page {
     struct cutin_page *page;
     int fd;
     void *witness; /* witness.c */
     uint32_t references;
-};
-
-/* Of stand.c: how far the work had got when last measured, and for how long no further. */
-struct peer_stand {
-    uint64_t done, measured_at_ns, ns;
 };
 
 /* A slot of a client, where it may have a device. */
@@ -123,7 +114,9 @@ struct peer_device {
     uint32_t policy_level;              /* at which `memory` was gathered */
     struct peer_device *after;          /* the next one of the device: of the same */
     bool told, counted;                 /* to clients above; among its user's clients (limit.c) */
-    struct peer_stand stand;
+    struct { /* of stand.c: how far the work had got when last measured; for how long no further */
+        uint64_t done, measured_at_ns, ns;
+    } stand;
     /* A hold that hold.c follows: its begin (0 = none), and how many holds had ended before. */
     uint64_t hold_began_ns, holds_before;
     /* Of shifts.c: scans that found work, its debt for scans that found none, its place; whether

@@ -19,7 +19,6 @@ uint64_t stand_progress(const struct peer_device *at)
 uint64_t stand_measure(struct peer_device *at, uint64_t now_ns)
 {
     const struct page_device *page = device_page(at);
-    struct peer_stand *s = &at->stand;
     uint64_t done = stand_progress(at);
     uint32_t held = 0;
 
@@ -29,11 +28,11 @@ uint64_t stand_measure(struct peer_device *at, uint64_t now_ns)
         if (!MUTANT(held_by_want_only))
             held |= atomic_load_explicit(&page->hold[l], memory_order_relaxed);
     }
-    if (!device_has_work(page) || done != s->done)
-        s->ns = 0;
-    else if (s->measured_at_ns && !held)
-        s->ns += now_ns - s->measured_at_ns;
-    s->done = done;
-    s->measured_at_ns = now_ns;
-    return s->ns;
+    if (!device_has_work(page) || done != at->stand.done)
+        at->stand.ns = 0;
+    else if (at->stand.measured_at_ns && !held)
+        at->stand.ns += now_ns - at->stand.measured_at_ns;
+    at->stand.done = done;
+    at->stand.measured_at_ns = now_ns;
+    return at->stand.ns;
 }

@@ -69,23 +69,6 @@ static uint32_t level_outside(const struct activity *a, uint32_t dev)
     return level > ceiling || atomic_load(&a->flat) ? ceiling : level;
 }
 
-static void write_deadline(struct activity *a, struct page_device *own, uint32_t level,
-                           uint64_t now)
-{
-    bool given = atomic_load(&own->deadline_ns);
-    uint64_t due;
-
-    if (level == 0 && given)
-        atomic_store(&own->deadline_ns, 0);
-    if (level == 0 || given)
-        return;
-    due = atomic_load(&a->hint_due_ns) ? atomic_exchange(&a->hint_due_ns, 0) : 0;
-    if (!due && a->deadline_ns)
-        due = now + a->deadline_ns;
-    if (due)
-        atomic_store(&own->deadline_ns, due);
-}
-
 void activity_hint_due(struct activity *a, uint64_t due_ns)
 {
     bool under_way = false;
@@ -132,8 +115,21 @@ void activity_refresh(struct activity *a, uint32_t dev)
         } else if (seen && (seen = atomic_exchange(since, 0))) {
             add_direct(a, dev, seen, clock_ns());
         }
-        atomic_store(&own->active, level > outside ? level : outside);
-        write_deadline(a, own, level > outside ? level : outside, now);
+        uint32_t top = level > outside ? level : outside;
+
+        atomic_store(&own->active, top);
+        bool given = atomic_load(&own->deadline_ns);
+
+        if (top == 0 && given) {
+            atomic_store(&own->deadline_ns, 0);
+        } else if (top > 0 && !given) {
+            uint64_t due = atomic_load(&a->hint_due_ns) ? atomic_exchange(&a->hint_due_ns, 0) : 0;
+
+            if (!due && a->deadline_ns)
+                due = now + a->deadline_ns;
+            if (due)
+                atomic_store(&own->deadline_ns, due);
+        }
         preemptible_write(&a->preemptible, dev, outside, now);
     } while (level != level_inside(a, dev) || outside != level_outside(a, dev) ||
              generation != atomic_load(&a->preemptible.generation));
@@ -282,22 +278,6 @@ uint64_t activity_expire(void *activity, uint64_t now_ns)
     return next;
 }
 
-/* Work that began beside a stalled wait is stalled, too, if nothing begins or ends for as long. */
-static void beside_tick(struct activity *a, uint32_t dev, uint64_t now_ns)
-{
-    struct activity_device *d = &a->device[dev];
-    uint32_t changes = atomic_load(&d->changes), sum = counts(d);
-
-    if (changes != d->changes_seen || sum != d->sum_seen || sum <= atomic_load(&d->stood)) {
-        d->changes_seen = changes;
-        d->sum_seen = sum;
-        d->changes_since_ns = now_ns;
-    } else if (now_ns - d->changes_since_ns >= ACTIVITY_STALL_NS) {
-        atomic_store(&d->stood, sum);
-        activity_refresh(a, dev);
-    }
-}
-
 void activity_tick(struct activity *a, uint64_t now_ns)
 {
     activity_expire(a, now_ns);
@@ -313,7 +293,17 @@ void activity_tick(struct activity *a, uint64_t now_ns)
             d->external_seen = word;
             d->external_since_ns = now_ns;
         } else if (word & WAITS_STALLED) {
-            beside_tick(a, dev, now_ns);
+            /* Work that began beside it is stalled, too, if nothing begins or ends for as long. */
+            uint32_t changes = atomic_load(&d->changes), sum = counts(d);
+
+            if (changes != d->changes_seen || sum != d->sum_seen || sum <= atomic_load(&d->stood)) {
+                d->changes_seen = changes;
+                d->sum_seen = sum;
+                d->changes_since_ns = now_ns;
+            } else if (now_ns - d->changes_since_ns >= ACTIVITY_STALL_NS) {
+                atomic_store(&d->stood, sum);
+                activity_refresh(a, dev);
+            }
         } else if ((word & WAITS_PENDING) && now_ns - d->external_since_ns >= ACTIVITY_STALL_NS) {
             atomic_store(&d->stood, counts(d));
             if (atomic_compare_exchange_strong(&d->external, &word, word | WAITS_STALLED))

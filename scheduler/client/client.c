@@ -107,21 +107,6 @@ static bool calm_due(uint64_t now_ns)
     return now == CALM || (now == WATCHED && now_ns - calm_since_ns >= QUIET_NS);
 }
 
-/* Makes the process calm, with its beat in the future. False, and no change: a call has come since
- * calm_due. */
-static bool calm_begin(uint64_t now_ns)
-{
-    uint32_t watched = WATCHED;
-
-    atomic_store(&self.page->heartbeat_ns, now_ns + PROMISE_NS);
-    if (!atomic_compare_exchange_strong(&client_calm_word, &watched, CALM) && watched != CALM) {
-        atomic_store(&self.page->heartbeat_ns, now_ns);
-        return false;
-    }
-    calm_seen = CALM;
-    return true;
-}
-
 /* Any thread. True: the process was calm, so the caller must wake the client's thread. The beat is
  * written first: from then on the process may hold others, and may be stopped. */
 static bool calm_end(void)
@@ -144,7 +129,7 @@ void client_calm_end(void)
 }
 
 /* How long to sleep if nothing is under way, and nothing will be until a call comes; else 0. A
- * later call finds the word watched, and calm_begin fails. `held`: a hold needs no bound as long as
+ * later call finds the word watched, and changes it. `held`: a hold needs no bound as long as
  * nothing waits for its end. */
 static uint64_t calm_try(uint64_t now, bool held, bool looks)
 {
@@ -165,10 +150,18 @@ static uint64_t calm_try(uint64_t now, bool held, bool looks)
     pthread_mutex_lock(&self.lock);
     if (held && (ns != UINT64_MAX || hold_limit_is_open(&self.hold_limit)))
         ns = 0;
-    if (ns && !calm_begin(now))
-        ns = 0;
-    if (ns)
-        hold_limit_rebase(&self.hold_limit);
+    if (ns) {
+        uint32_t watched = WATCHED;
+
+        atomic_store(&self.page->heartbeat_ns, now + PROMISE_NS);
+        if (atomic_compare_exchange_strong(&client_calm_word, &watched, CALM) || watched == CALM) {
+            calm_seen = CALM;
+            hold_limit_rebase(&self.hold_limit);
+        } else { /* a call has come since calm_due */
+            atomic_store(&self.page->heartbeat_ns, now);
+            ns = 0;
+        }
+    }
     pthread_mutex_unlock(&self.lock);
     if (!ns)
         calm_end();

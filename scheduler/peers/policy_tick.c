@@ -81,10 +81,17 @@ static void take_back(struct members *r, struct device_excess *e, uint64_t now)
     e->ns -= (int64_t)back;
 }
 
-/* Chains the clients of each device. With a walk through all for each, one user's sixteen devices
- * of 128 clients would keep the daemon busy. */
-static void chain(struct peer *peers)
+int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns)
 {
+    static struct members r;
+    int next = -1;
+
+    if (!policy->decide || !peers)
+        return -1;
+    if (now_ns < due_ns)
+        return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
+    /* Chains the clients of each device. With a walk through all for each, one user's sixteen
+     * devices of 128 clients would keep the daemon busy. */
     PEER_DEVICES (peers, p, mine)
         mine->device->first = NULL;
     PEER_DEVICES (peers, p, mine) {
@@ -97,18 +104,6 @@ static void chain(struct peer *peers)
             device->first = mine;
         device->last = mine;
     }
-}
-
-int policy_tick(struct peer *peers, const struct policy *policy, uint64_t now_ns)
-{
-    static struct members r;
-    int next = -1;
-
-    if (!policy->decide || !peers)
-        return -1;
-    if (now_ns < due_ns)
-        return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-    chain(peers);
     PEER_DEVICES (peers, p, first) {
         int after;
 

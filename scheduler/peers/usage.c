@@ -28,23 +28,6 @@ static uint64_t unsure(const struct peer_device *mine)
     return ns < told(mine) ? ns : told(mine);
 }
 
-static void divide(struct peer_device *mine, uint64_t now)
-{
-    const struct device_usage *all = &mine->device->usage;
-    const struct page_counters *c = &device_page(mine)->counters;
-    uint64_t there_was = all->at_ns ? since(now, all->at_ns) : all->sum_ns;
-    uint64_t excess = since(all->sum_ns, there_was), sure = all->sum_ns - all->unsure_ns;
-    uint64_t ns = told(mine);
-
-    if (excess && excess <= all->unsure_ns)
-        ns -= (uint64_t)((double)excess * (double)unsure(mine) / (double)all->unsure_ns);
-    else if (excess)
-        ns = (uint64_t)((double)(ns - unsure(mine)) * (double)there_was / (double)sure);
-    mine->used_ns += ns;
-    mine->told_ns = figure_read(&c->gpu_ns);
-    mine->told_unsure_ns = figure_read(&c->unsure_ns);
-}
-
 int usage_scan(struct peer *peers, uint64_t now_ns)
 {
     static uint64_t due_ns;
@@ -68,10 +51,21 @@ int usage_scan(struct peer *peers, uint64_t now_ns)
         all->unsure_ns += unsure(mine);
         several |= ++all->clients > 1;
     }
-    /* A client that was alone has had what it tells. */
-    if (several)
-        PEER_DEVICES (peers, p, mine)
-            divide(mine, now_ns);
+    if (several) /* a client that was alone has had what it tells */
+        PEER_DEVICES (peers, p, mine) {
+            const struct device_usage *all = &mine->device->usage;
+            uint64_t there_was = all->at_ns ? since(now_ns, all->at_ns) : all->sum_ns;
+            uint64_t excess = since(all->sum_ns, there_was), sure = all->sum_ns - all->unsure_ns;
+            uint64_t ns = told(mine);
+
+            if (excess && excess <= all->unsure_ns)
+                ns -= (uint64_t)((double)excess * (double)unsure(mine) / (double)all->unsure_ns);
+            else if (excess)
+                ns = (uint64_t)((double)(ns - unsure(mine)) * (double)there_was / (double)sure);
+            mine->used_ns += ns;
+            mine->told_ns = figure_read(&device_page(mine)->counters.gpu_ns);
+            mine->told_unsure_ns = figure_read(&device_page(mine)->counters.unsure_ns);
+        }
     PEER_DEVICES (peers, p, mine) {
         struct device_usage *all = &mine->device->usage;
 

@@ -1,8 +1,7 @@
 /*
  * client.c - this process as the scheduler sees it.
  *
- * One thread, "cutin-link", owns the connection (link.c): it registers, maps the pages of clients
- * below, and puts private memory back when the daemon goes. Another thread, "cutin-client", keeps
+ * One thread, "cutin-link", owns the connection (link.c). Another one, "cutin-client", keeps
  * bounds, clears the bits of dead holders, and gives the owner its ticks. Both write the heartbeat.
  * A lock guards the connection, the device table and the stream counts against the few other
  * threads that use them; the real-time path (activity.c) takes no lock.

@@ -29,21 +29,18 @@
 #define HOLD_LIMIT_OPEN_NS 2000000u
 #define SHARE_PERIOD_NS    100000000u
 
-/* The account of one device. */
-struct share {
-    uint64_t measured_at_ns, ran_ns; /* the last look, and what had run by then */
-    int64_t owed_ns;
-    /* How many clients take turns on it while the share has level 0's hold open there, this one
-     * included, as of the last look; 0: it is not open. */
-    uint32_t open;
-};
-
 struct hold_limit {
     uint64_t max_ns;                /* 0 = no bound */
     _Atomic uint32_t share_percent; /* 0 = none; at most 90 */
     uint64_t since_ns[PAGE_DEVICES][PAGE_LEVELS];
     uint64_t open_until_ns[PAGE_DEVICES][PAGE_LEVELS];
-    struct share share[PAGE_DEVICES];
+    struct share {                       /* the account of a device */
+        uint64_t measured_at_ns, ran_ns; /* the last look, and what had run by then */
+        int64_t owed_ns;
+        /* How many clients take turns on it while the share has level 0's hold open there, this one
+         * included, as of the last look; 0: it is not open. */
+        uint32_t open;
+    } share[PAGE_DEVICES];
     bool shares; /* there was a share at the last look */
     bool lifted; /* bits were taken out of `hold` and must not be restored */
 };

@@ -2,15 +2,13 @@
  * heartbeat.c - clients that hold others and live, but have stopped running.
  *
  * A process that was stopped (SIGSTOP, a debugger, a frozen container) keeps its socket, so nothing
- * tells the daemon, and what it holds would stay held. Every client's thread writes the time into
- * its page at least every 10 ms. While it waits in the driver, for as long as a full ring takes to
- * drain, the link's thread does so, after 50 ms at most. If nothing is under way both sleep for
- * seconds, with a beat in the future. A client whose beat is older than HEARTBEAT_ASK_NS is asked
- * for one, which wakes the link's thread if it still sleeps. A client whose beat is older than
- * HEARTBEAT_STALE_NS and which the kernel calls stopped is stalled: the daemon clears its bits in
- * the pages below, as if it had died. It scans every HEARTBEAT_SCAN_MS, so such a hold opens within
- * 100 ms. When the client beats again it is told its bits once more, and writes them anew if it is
- * still active: no process sets a bit for another. Its next activity does so at once.
+ * tells the daemon, and what it holds would stay held. Every client writes the time into its page
+ * at least every 50 ms or, if nothing is under way, a time in the future. A client whose beat is
+ * older than HEARTBEAT_ASK_NS is asked for one, which wakes the link's thread if it still sleeps. A
+ * client whose beat is older than HEARTBEAT_STALE_NS and which the kernel calls stopped is stalled:
+ * the daemon clears its bits in the pages below, as if it had died. It scans every
+ * HEARTBEAT_SCAN_MS, so such a hold opens within 100 ms. When the client beats again it is told its
+ * bits once more, and writes them anew if it is still active: no process sets a bit for another.
  *
  * A process that is ending is stalled, too. A killed process gives its memory back before it closes
  * its socket, which takes 100 ms for each gigabyte on a small machine, and the driver takes its

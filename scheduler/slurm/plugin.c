@@ -44,17 +44,22 @@ static int take_level(int row, const char *text, int remote)
     return 0;
 }
 
-enum { WEIGHT, BUDGET };
+enum { WEIGHT, BUDGET, NUMBERS };
+
+static const struct {
+    const char *option, *variable;
+    uint32_t most, *at;
+} numbers[NUMBERS] = {
+    [WEIGHT] = {"weight", "CUTIN_WEIGHT", WEIGHT_MOST, &request.weight},
+    [BUDGET] = {"budget", "CUTIN_BUDGET_US", BUDGET_US_MOST, &request.budget_us},
+};
 
 static int take_number(int row, const char *text, int remote)
 {
-    uint32_t most = row == WEIGHT ? WEIGHT_MOST : BUDGET_US_MOST;
-
-    if (request_number(text ? text : "", most,
-                       row == WEIGHT ? &request.weight : &request.budget_us) == 0)
+    if (request_number(text ? text : "", numbers[row].most, numbers[row].at) == 0)
         return 0;
-    slurm_error("--cutin-%s=%s is not a number from 1 to %u", row == WEIGHT ? "weight" : "budget",
-                text, most);
+    slurm_error("--cutin-%s=%s is not a number from 1 to %u", numbers[row].option, text,
+                numbers[row].most);
     return -1;
 }
 
@@ -180,21 +185,11 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char *argv[])
 
 /* ---- slurmstepd ------------------------------------------------------------------------------ */
 
-static void number_set(spank_t spank, const char *name, uint32_t number)
-{
-    char text[16];
-
-    if (!number)
-        return;
-    snprintf(text, sizeof(text), "%u", number);
-    spank_setenv(spank, name, text, 1);
-}
-
 /* The user's own CUTIN_PRIORITY goes before the site's level, and an option before both. */
 static void tasks_set(spank_t spank)
 {
     bool given = request.level != REQUEST_NONE;
-    char resolved[16] = "";
+    char resolved[16] = "", number[16];
 
     if (!given && spank_getenv(spank, RESOLVED, resolved, sizeof(resolved)) == ESPANK_SUCCESS)
         request.level = request_level(resolved);
@@ -208,8 +203,11 @@ static void tasks_set(spank_t spank)
     spank_setenv(spank, "CUTIN_PRIORITY", request_level_name(request.level), given);
     /* A login node's XDG_RUNTIME_DIR may have come along, which names another daemon or none. */
     spank_setenv(spank, "CUTIN_SOCKET", site.socket, 1);
-    number_set(spank, "CUTIN_WEIGHT", request.weight);
-    number_set(spank, "CUTIN_BUDGET_US", request.budget_us);
+    for (size_t i = 0; i < NUMBERS; i++) {
+        snprintf(number, sizeof(number), "%u", *numbers[i].at);
+        if (*numbers[i].at)
+            spank_setenv(spank, numbers[i].variable, number, 1);
+    }
     char old[4096] = "", new[sizeof(old) + SITE_PATH + 1];
     spank_err_t rc = spank_getenv(spank, "LD_PRELOAD", old, sizeof(old));
 

@@ -12,12 +12,9 @@
 #include "common/level.h"
 #include "common/words.h"
 
-struct argument;
-typedef int take_function(struct site *site, const struct argument *a, const char *value);
-
 struct argument {
     const char *name;
-    take_function *take;
+    int (*take)(struct site *site, const struct argument *a, const char *value);
     size_t at; /* in struct site; the kind of a rule */
     const char *form;
 };

@@ -68,10 +68,9 @@ void activity_begin(struct activity *a, uint32_t dev, uint32_t level);
 void activity_end(struct activity *a, uint32_t dev, uint32_t level);
 void activity_note_wait(struct activity *a, uint32_t dev, bool begins);
 
-/* The request under way, or the next one, is to be done at `due_ns`; 0: no hint. Any thread. */
+/* As client_hint_deadline and client_announce (client.h), with a time of CLOCK_MONOTONIC; 0 takes it
+ * back. Any thread. */
 void activity_hint_due(struct activity *a, uint64_t due_ns);
-/* Announces work of `level`: counts as begun until the work that comes is done, until `until_ns` at
- * most. 0 takes that back. Any thread. */
 void activity_announce(struct activity *a, uint32_t dev, uint32_t level, uint64_t until_ns);
 
 /* Sets the bit by which the process holds others on a device; 0: none. Only the link's thread. */

@@ -67,9 +67,9 @@ void state_wake(void)
 /* ---- calm: a process that does nothing is left alone -----------------------------------------
  *
  * The client's thread looks every CLIENT_TICK_MS, because no call tells of most of what it looks
- * for. If no call has come for a second and nothing of the process is under way, there is nothing
- * to look for. Then the client's thread sleeps for CALM_SLEEP_NS at a time, until a call comes
- * (client_note_call), and the link's thread for half as long.
+ * for. If no call has come for a second and nothing of the process is under way, it sleeps for
+ * CALM_SLEEP_NS at a time, until a call comes (client_note_call), and the link's thread for half as
+ * long.
  *
  * Meanwhile its beat lies in the future, so that no daemon of any release takes it for a stopped
  * process. The thread that ends the calm writes the present time. The link's thread, which beats
@@ -208,11 +208,11 @@ static void *client_main(void *unused)
             next_tick =
                 now + (TICK_NS - ((TICK_NS / 4 * ((++ticks) * UINT32_C(0x9e3779b9))) >> 32));
         }
-        uint64_t until_tick = next_tick - now;
-        interval = held || activity_lingering(&self.activity) ? FAST_NS : until_tick;
+        interval = next_tick - now;
+        if (interval > FAST_NS && (held || activity_lingering(&self.activity)))
+            interval = FAST_NS;
         uint64_t look = self.cfg.look ? self.cfg.look(self.cfg.user) : 0;
 
-        interval = interval < until_tick ? interval : until_tick;
         interval = look && look < interval ? look : interval;
         uint64_t calm = calm_try(now, held, look != 0);
 

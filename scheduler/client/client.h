@@ -74,8 +74,7 @@ int client_device(const uint8_t uuid[16]);
 
 /* Whether this process may hold others: a client below, or a stream of its own. */
 bool client_may_hold(void);
-/* Whether the process is active on any device. */
-bool client_is_active(void);
+bool client_is_active(void); /* on any device */
 
 /* Work of `level` on device `dev` begins or ends; calls are counted. 0 -> 1 sets this client's bit
  * for every lower level in every page below; 1 -> 0 clears it after the linger. */

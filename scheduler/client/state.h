@@ -61,8 +61,7 @@ extern struct client_state {
     uint32_t devices;
     uint32_t streams[PAGE_LEVELS], above_own;
     bool said[NOTICES];
-    char text[NOTICES]
-             [640]; /* for the client's thread to print: the link's has no standard error */
+    char text[NOTICES][640]; /* to be printed: the link's thread has no standard error */
     uint32_t texts;
     uint32_t devices_due; /* slots of which the daemon must be told, as a mask */
     bool lifted;          /* the daemon must be told that bits were taken out and put back */
@@ -104,8 +103,6 @@ bool calm_is_on(void);
 void state_grant(uint32_t level);
 /* Writes this process's identity into the page. */
 void state_identify(void);
-
-#define LINK_BACKOFF_MIN_NS (50 * NS_PER_MS)
 
 /* Has the daemon told what is due. Any thread. */
 void link_flush(void);

@@ -40,24 +40,17 @@ bool hold_read(const struct peer_device *at, uint64_t now_ns, struct hold *hold)
     return hold->bits != 0;
 }
 
-static bool holds(const struct peer *p, const struct device *device, const struct hold *hold)
-{
-    for (const struct peer_device *at = p->device; p->client && at < p->device + PAGE_DEVICES; at++)
-        if (at->device == device && at->bit < PAGE_CLIENT_BITS)
-            return hold->bits >> at->bit & 1;
-    return false;
-}
-
 const struct peer *hold_next_holder(const struct peer *peers, const struct device *device,
                                     const struct hold *hold, const struct peer *from)
 {
-    const struct peer *p = from ? from->next : peers;
-
     if (!(hold->bits & device->bits)) /* these bits have no owner: the client wrote them */
         return NULL;
-    while (p && !holds(p, device, hold))
-        p = p->next;
-    return p;
+    PEER_CLIENTS (from ? from->next : peers, p)
+        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+            if (p->device[slot].device == device && p->device[slot].bit < PAGE_CLIENT_BITS &&
+                hold->bits >> p->device[slot].bit & 1)
+                return p;
+    return NULL;
 }
 
 /* Clients choose their names: they may have any bytes. */

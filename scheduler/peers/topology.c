@@ -41,18 +41,17 @@ struct topology *topology_new(void)
 
 static void link_update(struct topology *r, struct peer *owner, struct peer *other);
 
+/* The next free one behind the one that was taken last. */
 static uint32_t bit_take(struct device *d)
 {
-    for (uint32_t i = 0; i < PAGE_CLIENT_BITS; i++) {
-        uint32_t bit = (d->next_bit + i) % PAGE_CLIENT_BITS;
+    uint32_t free = ~d->bits & PAGE_BITS_CLIENTS, behind = free & ~0u << d->next_bit, bit;
 
-        if (d->bits >> bit & 1)
-            continue;
-        d->bits |= 1u << bit;
-        d->next_bit = bit + 1;
-        return bit;
-    }
-    return PROTOCOL_NO_BIT;
+    if (!free)
+        return PROTOCOL_NO_BIT;
+    bit = (uint32_t)__builtin_ctz(behind ? behind : free);
+    d->bits |= 1u << bit;
+    d->next_bit = bit + 1;
+    return bit;
 }
 
 static void bit_tell(const struct peer_device *mine)

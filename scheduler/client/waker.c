@@ -39,10 +39,9 @@ int waker_start(struct waker *w, uint64_t (*look)(void *, uint64_t), void *user)
     atomic_store(&w->stop, false);
     atomic_store(&w->until_ns, 0);
     rc = thread_new(&w->thread, waker_main, w);
-    if (rc != 0)
-        return rc;
-    atomic_store(&w->running, true);
-    return 0;
+    if (rc == 0)
+        atomic_store(&w->running, true);
+    return rc;
 }
 
 void waker_arm(struct waker *w, uint64_t ns)

@@ -44,14 +44,13 @@ static const char *silence(const struct peer *p, uint64_t silent)
 /* Whether the policy may hold others for its sake. */
 static bool takes_turns(const struct peer *p)
 {
-    bool works = false;
-
-    for (uint32_t i = 0; i < PAGE_DEVICES && !works; i++) {
+    for (uint32_t i = 0; i < PAGE_DEVICES; i++) {
         const struct page_device *device = &p->page->page->device[i];
 
-        works = device_has_work(device) || figure_read(&device->deadline_ns);
+        if (device_has_work(device) || figure_read(&device->deadline_ns))
+            return !MUTANT(stopped_has_turns);
     }
-    return works && !MUTANT(stopped_has_turns);
+    return false;
 }
 
 bool heartbeat_scan(struct peer *peers, bool turns, uint64_t now_ns)

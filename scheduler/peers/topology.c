@@ -44,11 +44,11 @@ static void link_update(struct topology *r, struct peer *owner, struct peer *oth
 /* The next free one behind the one that was taken last. */
 static uint32_t bit_take(struct device *d)
 {
-    uint32_t free = ~d->bits & PAGE_BITS_CLIENTS, behind = free & ~0u << d->next_bit, bit;
+    uint32_t left = ~d->bits & PAGE_BITS_CLIENTS, behind = left & ~0u << d->next_bit, bit;
 
-    if (!free)
+    if (!left)
         return PROTOCOL_NO_BIT;
-    bit = (uint32_t)__builtin_ctz(behind ? behind : free);
+    bit = (uint32_t)__builtin_ctz(behind ? behind : left);
     d->bits |= 1u << bit;
     d->next_bit = bit + 1;
     return bit;

@@ -65,36 +65,29 @@ static const struct argument arguments[] = {
     {"jobs", take_path, offsetof(struct site, jobs), "an absolute path"},
 };
 
-static int site_take(struct site *site, const char *text, char *why, size_t size)
-{
-    size_t length = strcspn(text, "=");
-
-    for (size_t i = 0; i < sizeof(arguments) / sizeof(*arguments); i++) {
-        const struct argument *a = &arguments[i];
-
-        if (strlen(a->name) != length || strncmp(a->name, text, length) != 0 || !text[length])
-            continue;
-        if (a->take(site, a, text + length + 1) == 0)
-            return 0;
-        snprintf(why, size, "%.100s: expected %s=%s", text, a->name, a->form);
-        return -EINVAL;
-    }
-    snprintf(why, size, "%.100s: unknown argument; see cutin-slurm(7)", text);
-    return -EINVAL;
-}
-
 int site_parse(struct site *site, int argc, char *const argv[], char *why, size_t size)
 {
-    int rc = 0;
-
     *site = (struct site){.library = CUTIN_LIBRARY,
                           .socket = MACHINE_SOCKET,
                           .jobs = JOB_FOLDER,
                           .comment = true,
                           .level = REQUEST_OFF};
-    for (int i = 0; i < argc && rc == 0; i++)
-        rc = site_take(site, argv[i], why, size);
-    return rc;
+    for (int i = 0; i < argc; i++) {
+        const struct argument *a = arguments, *end = a + sizeof(arguments) / sizeof(*a);
+        size_t length = strcspn(argv[i], "=");
+
+        while (a < end && (strlen(a->name) != length || strncmp(a->name, argv[i], length) != 0))
+            a++;
+        if (a == end || !argv[i][length]) {
+            snprintf(why, size, "%.100s: unknown argument; see cutin-slurm(7)", argv[i]);
+            return -EINVAL;
+        }
+        if (a->take(site, a, argv[i] + length + 1) != 0) {
+            snprintf(why, size, "%.100s: expected %s=%s", argv[i], a->name, a->form);
+            return -EINVAL;
+        }
+    }
+    return 0;
 }
 
 static int rule_level(const struct site *site, enum site_kind kind, const char *name)

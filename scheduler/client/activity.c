@@ -130,7 +130,8 @@ void activity_refresh(struct activity *a, uint32_t dev)
             if (due)
                 atomic_store(&own->deadline_ns, due);
         }
-        preemptible_write(&a->preemptible, dev, outside, now);
+        if (atomic_load(&a->preemptible.bit[dev]))
+            preemptible_write(&a->preemptible, dev, outside, now);
     } while (level != level_inside(a, dev) || outside != level_outside(a, dev) ||
              generation != atomic_load(&a->preemptible.generation));
 }

@@ -38,7 +38,7 @@ void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t level, uint
     struct preemptible_page *p;
     uint32_t before, mine;
 
-    if (!atomic_load(&b->bit[dev]) || !atomic_load(&b->head))
+    if (!atomic_load(&b->head))
         return;
     before = atomic_load_explicit(&b->written[dev], memory_order_relaxed);
     atomic_store_explicit(&b->written[dev], (uint8_t)level, memory_order_relaxed);

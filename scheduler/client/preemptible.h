@@ -51,9 +51,9 @@ struct preemptible {
     _Alignas(64) _Atomic uint8_t written[PAGE_DEVICES];
 };
 
-/* Real-time path, any thread. Sets this client's bit on its device `dev` in the words of the pages
- * below that work of `level` holds, and clears it in the others. Holds that begin by this began at
- * `now_ns`. */
+/* Real-time path, any thread, if this client has a bit on its device `dev`: sets it in the words of
+ * the pages below that work of `level` holds, and clears it in the others. Holds that begin by this
+ * began at `now_ns`. */
 void preemptible_write(struct preemptible *b, uint32_t dev, uint32_t level, uint64_t now_ns);
 
 /* Clears, in the process's own page, the bits of holders that have died. Any thread. */

@@ -50,8 +50,8 @@ static struct sample samples[SAMPLES];
 static struct {
     const struct estimate *of[MIX]; /* the estimates of the latest samples */
     uint32_t next;
-    _Atomic uint32_t least, mean, most; /* relative to the estimates, in 256ths; 0: not known */
-} mix;
+    _Atomic uint32_t least, mean, most; /* relative to the estimates, in 256ths */
+} mix = {.least = 256, .mean = 256, .most = 512};
 
 void estimate_reset(struct estimate *e, const struct profile_key *owner, uint32_t bucket)
 {
@@ -79,8 +79,7 @@ void estimate_reset(struct estimate *e, const struct profile_key *owner, uint32_
 static void estimate_read(struct estimate *e)
 {
     uint32_t mean_ns, upper_ns;
-    spread_read(&e->spread, &mean_ns, &upper_ns);
-    e->doubt_ns = spread_doubt(&e->spread);
+    spread_read(&e->spread, &mean_ns, &upper_ns, &e->doubt_ns);
     atomic_store_explicit(&e->learned.mean_ns, mean_ns, memory_order_relaxed);
     atomic_store_explicit(&e->learned.upper_ns, upper_ns ? upper_ns : 1, memory_order_relaxed);
     atomic_store_explicit(&e->settled, e->spread.times == SPREAD_TIMES, memory_order_relaxed);
@@ -147,18 +146,12 @@ static void mix_note(const struct estimate *e)
     mix_store(&mix.most, sum_ns + doubt_ns, est_ns);
 }
 
-static uint32_t mix_part(const _Atomic uint32_t *part, uint32_t unknown)
-{
-    uint32_t is = atomic_load_explicit(part, memory_order_relaxed);
-    return is ? is : unknown;
-}
-
 struct vhq_weights estimate_weights(void)
 {
     return (struct vhq_weights){
-        .least = mix_part(&mix.least, 256),
-        .mean = mix_part(&mix.mean, 256),
-        .most = processes_beside() ? mix_part(&mix.most, 512) : 512,
+        .least = atomic_load_explicit(&mix.least, memory_order_relaxed),
+        .mean = atomic_load_explicit(&mix.mean, memory_order_relaxed),
+        .most = processes_beside() ? atomic_load_explicit(&mix.most, memory_order_relaxed) : 512,
     };
 }
 
@@ -181,31 +174,6 @@ static bool sample_padded(const struct sample *s, uint32_t ns)
     if (s->waited && estimate_known(e))
         s->beside(ns, (uint32_t)estimate_ns(e));
     return true;
-}
-
-/* True: other streams were at work, or its own stream was though the kernel did not wait for it. */
-static bool sample_others(const struct sample *s)
-{
-    if (MUTANT(wait_taken_for_kernel))
-        return s->device.others + s->device.own > s->waited;
-    return s->device.others != 0 || s->device.own > s->waited;
-}
-
-/* It began and ended in its process's own shift. When a kernel that waited began is unknown. */
-static bool sample_in_shift(const struct sample *s, uint32_t ns)
-{
-    return s->device.others == 0 && !s->waited && !MUTANT(shift_untold) &&
-           s->began_ns + s->call_ns + ns <= s->device.shift_end_ns;
-}
-
-/* The pair of a kernel that did not wait contains the time until its launch, at most that of the
- * call. A kernel that took longer than all that another stream had may have shared the device. Its
- * own time is then between half of what it took and all of it: two thirds count. */
-static uint32_t sample_ns(const struct sample *s, uint32_t ns)
-{
-    if (!s->waited && !MUTANT(call_timed))
-        return ns - (uint32_t)(s->call_ns < ns / 3 ? s->call_ns : ns / 3);
-    return sample_others(s) && ns > s->device.others_ns ? ns - ns / 3 : ns;
 }
 
 /* Much of the pair's time may be the call's, or that of loading. */
@@ -239,25 +207,39 @@ static bool sample_again(struct sample *s)
 /* Lock held. */
 static void sample_learn(struct sample *s, uint32_t pair_ns)
 {
-    uint32_t ns = sample_ns(s, pair_ns);
+    struct estimate *e = s->estimate;
+    const struct vhq_device_work *device = &s->device;
+    uint32_t ns = pair_ns, third_ns = pair_ns / 3;
+    /* Other streams were at work, or its own was though the kernel did not wait for it. */
+    bool others = MUTANT(wait_taken_for_kernel) ? device->others + device->own > s->waited
+                                                : device->others || device->own > s->waited;
+    /* The pair of a kernel that did not wait contains the time until its launch, at most that of
+     * the call. A kernel that took longer than all that another stream had may have shared the
+     * device. Its own time is then between half of what it took and all of it: two thirds count. */
+    if (!s->waited && !MUTANT(call_timed))
+        ns -= (uint32_t)(s->call_ns < third_ns ? s->call_ns : third_ns);
+    else if (others && pair_ns > device->others_ns)
+        ns -= third_ns;
     if (sample_again(s) || sample_padded(s, ns))
         return;
     /* Exact: nothing else of the process was at work, and the kernel was behind another of its
      * stream (without a gate between, unless others wait for shifts) or no other process was there;
-     * or it ran in its process's own shift. Else it may have waited. */
+     * or it ran in its process's own shift. Else it may have waited. When a kernel that waited
+     * began is unknown. */
     bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);
-    bool behind = s->waited && !s->gated && (s->device.own || MUTANT(wait_taken_for_kernel));
-    bool exact = !turns && !sample_late(s) &&
-                 ((!sample_others(s) && (behind || !s->company)) || sample_in_shift(s, ns));
-    spread_add(&s->estimate->spread, ns,
-               !exact                   ? SPREAD_AT_MOST
-               : sample_in_shift(s, ns) ? SPREAD_IS_SURE
-                                        : SPREAD_IS_EXACT);
-    estimate_read(s->estimate);
-    mix_note(s->estimate);
+    bool behind = s->waited && !s->gated && (device->own || MUTANT(wait_taken_for_kernel));
+    bool in_shift = !device->others && !s->waited && !MUTANT(shift_untold) &&
+                    s->began_ns + s->call_ns + ns <= device->shift_end_ns;
+    bool exact = !turns && !sample_late(s) && ((!others && (behind || !s->company)) || in_shift);
+    spread_add(&e->spread, ns,
+               !exact     ? SPREAD_AT_MOST
+               : in_shift ? SPREAD_IS_SURE
+                          : SPREAD_IS_EXACT);
+    estimate_read(e);
+    mix_note(e);
     if (s->ctx->set) /* the set weighs what is in flight by them */
         vhq_set_weigh(s->ctx->set, estimate_weights());
-    sample_keep(s, exact || !s->estimate->spread.times ? ns : 0);
+    sample_keep(s, exact || !e->spread.times ? ns : 0);
 }
 
 /* Claims the next sample of `ctx` from `s` on that no thread has. NULL: there is none, or another
@@ -327,13 +309,6 @@ static struct sample *sample_take(const struct shim_context *ctx)
     return s;
 }
 
-/* The per-thread handle means another stream in each thread. NULL: the handle names one stream. */
-static const struct vhq *thread_queue(CUstream stream)
-{
-    const struct shim_stream *s = stream == CU_STREAM_PER_THREAD ? stream_known(stream) : NULL;
-    return s ? s->q : NULL;
-}
-
 static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx, CUstream stream)
 {
     struct sample *s = sample_take(ctx);
@@ -350,8 +325,11 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
         atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
         (!shift || !(atomic_load_explicit(shift, memory_order_relaxed) & ~PAGE_SHIFT_PROGRESS));
     s->device = (struct vhq_device_work){.own = false};
+    /* The per-thread handle means another stream in each thread. */
+    const struct shim_stream *own =
+        ctx->set && stream == CU_STREAM_PER_THREAD ? stream_known(stream) : NULL;
     if (ctx->set)
-        vhq_set_device_work(ctx->set, stream ? stream : CU_STREAM_LEGACY, thread_queue(stream),
+        vhq_set_device_work(ctx->set, stream ? stream : CU_STREAM_LEGACY, own ? own->q : NULL,
                             &s->device);
     if (REAL(cuEventRecord)(s->start, stream) == CUDA_SUCCESS) {
         s->began_ns = clock_ns();

@@ -48,74 +48,46 @@ void spread_add(struct spread *s, uint32_t ns, enum spread_is is)
     s->bound_time[newest] = pack(ns);
 }
 
-static uint32_t longest_sure(const struct spread *s)
+/* Sorts the times. Returns how many, from the least, another process's time slice did not
+ * lengthen. */
+static uint32_t undisturbed(const struct spread *s, uint32_t sorted[SPREAD_TIMES])
 {
-    uint32_t most = 0;
+    uint32_t n = s->times, left = n, sure = 0;
 
-    for (uint32_t i = 0; i < s->times; i++)
-        if (s->sure >> i & 1 && unpack(s->time[i]) > most)
-            most = unpack(s->time[i]);
-    return most;
-}
-
-static void sort(const struct spread *s, uint32_t sorted[SPREAD_TIMES])
-{
-    for (uint32_t i = 0; i < s->times; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t ns = unpack(s->time[i]), at = i;
 
+        if (s->sure >> i & 1 && ns > sure)
+            sure = ns;
         for (; at && sorted[at - 1] > ns; at--)
             sorted[at] = sorted[at - 1];
         sorted[at] = ns;
     }
-}
-
-/* Number of times, from the least, that another process's time slice did not lengthen. */
-static uint32_t undisturbed(const struct spread *s, const uint32_t sorted[SPREAD_TIMES])
-{
-    uint32_t n = s->times, base = sorted[(n - 1) / 4], left = n, sure = longest_sure(s);
-
+    uint32_t base = sorted[(n - 1) / 4];
     while (sorted[left - 1] / 3 > base / 2 && sorted[left - 1] > sure)
         left--;
     return (uint64_t)(n - left) * SLICE_NS <= (uint64_t)n * base ? left : n;
 }
 
-static uint32_t mean_of(const uint32_t sorted[SPREAD_TIMES], uint32_t n)
+void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns, uint32_t *doubt_ns)
 {
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < n; i++)
-        sum += sorted[i];
-    return (uint32_t)(sum / n);
-}
-
-void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns)
-{
-    uint32_t sorted[SPREAD_TIMES], n, least = s->bounds ? UINT32_MAX : 0;
+    uint32_t sorted[SPREAD_TIMES], n, mean, root = 1, least = s->bounds ? UINT32_MAX : 0;
+    uint64_t sum = 0, off = 0;
 
     for (uint32_t i = 0; i < s->bounds; i++)
         least = unpack(s->bound_time[i]) < least ? unpack(s->bound_time[i]) : least;
     *mean_ns = *upper_ns = least;
+    *doubt_ns = 0;
     if (!s->times)
         return;
-    sort(s, sorted);
     n = undisturbed(s, sorted);
-    *mean_ns = mean_of(sorted, n);
-    *upper_ns = sorted[n - 1 - n / ABOVE];
-}
-
-uint32_t spread_doubt(const struct spread *s)
-{
-    uint32_t sorted[SPREAD_TIMES], n, mean, root = 1;
-    uint64_t sum = 0;
-
-    if (!s->times)
-        return 0;
-    sort(s, sorted);
-    n = undisturbed(s, sorted);
-    mean = mean_of(sorted, n);
     for (uint32_t i = 0; i < n; i++)
-        sum += sorted[i] > mean ? sorted[i] - mean : mean - sorted[i];
+        sum += sorted[i];
+    *mean_ns = mean = (uint32_t)(sum / n);
+    *upper_ns = sorted[n - 1 - n / ABOVE];
+    for (uint32_t i = 0; i < n; i++)
+        off += sorted[i] > mean ? sorted[i] - mean : mean - sorted[i];
     while ((root + 1) * (root + 1) <= n)
         root++;
-    return (uint32_t)(sum * SURE / n / root);
+    *doubt_ns = (uint32_t)(off * SURE / n / root);
 }

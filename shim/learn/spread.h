@@ -29,9 +29,8 @@ enum spread_is {
     SPREAD_IS_SURE, /* exact, and no other process can have had a time slice in it */
 };
 void spread_add(struct spread *s, uint32_t ns, enum spread_is is);
-/* Both are 0 if nothing was added. */
-void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns);
-/* The likely error of the mean of exact times. 0 if none is exact. */
-uint32_t spread_doubt(const struct spread *s);
+/* All are 0 if nothing was added. `doubt_ns`: the likely error of the mean of exact times; 0 if none
+ * is exact. */
+void spread_read(const struct spread *s, uint32_t *mean_ns, uint32_t *upper_ns, uint32_t *doubt_ns);
 
 #endif

@@ -30,28 +30,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for adding and forge
 _Atomic uint32_t function_generation = 1;
 _Thread_local struct function_last function_last __attribute__((tls_model("initial-exec")));
 
-/* ---- layout ------------------------------------------------------------------------------- */
-
-/* From 12.4 on; cuFuncGetParamInfo and cuKernelGetParamInfo both have this shape. */
-typedef CUresult (*param_info_fn)(const void *handle, size_t index, size_t *offset, size_t *size);
-
-static void layout_ask(struct shim_function *f, const void *handle, param_info_fn info)
-{
-    size_t offset, size;
-    CUresult r;
-    f->params = f->bytes = 0;
-    f->copyable = false;
-    while ((r = info(handle, f->params, &offset, &size)) == CUDA_SUCCESS) {
-        if (list_grow(&f->param, &f->param_room, f->params, sizeof(*f->param)) != 0)
-            return;
-        f->param[f->params++] = (struct profile_param){(uint32_t)offset, (uint32_t)size};
-        if (offset + size > f->bytes)
-            f->bytes = (uint32_t)(offset + size);
-    }
-    /* INVALID_VALUE: one past the last parameter. Other errors: the driver cannot tell. */
-    f->copyable = r == CUDA_ERROR_INVALID_VALUE;
-}
-
 /* ---- table -------------------------------------------------------------------------------- */
 
 static struct origin *origin_of(const void *handle)
@@ -70,15 +48,20 @@ static const void *module_of(CUfunction handle, bool *of_library)
     return origin ? (const void *)origin->library : module;
 }
 
-/* From 12.3 on; cuFuncGetName and cuKernelGetName both have this shape. */
+/* From 12.3 and 12.4 on; what is asked of a CUfunction and of a CUkernel has one shape each. */
 typedef CUresult (*name_fn)(const char **name, const void *handle);
+typedef CUresult (*param_info_fn)(const void *handle, size_t index, size_t *offset, size_t *size);
+
+static bool is_kernel(CUfunction handle)
+{
+    const struct origin *origin = origin_of(handle);
+    return origin && origin->kernel;
+}
 
 /* NULL: the driver does not tell. */
 static const char *name_ask(CUfunction handle)
 {
-    const struct origin *origin = origin_of(handle);
-    bool kernel = origin && origin->kernel;
-    name_fn ask = (name_fn)api_get(kernel ? API_cuKernelGetName : API_cuFuncGetName);
+    name_fn ask = (name_fn)api_get(is_kernel(handle) ? API_cuKernelGetName : API_cuFuncGetName);
     const char *name = NULL;
     return ask(&name, handle) == CUDA_SUCCESS ? name : NULL;
 }
@@ -116,8 +99,11 @@ static void attributes_forget(struct shim_function *f)
 static void function_describe(struct shim_function *f, CUfunction handle,
                               const struct shim_context *ctx)
 {
-    const struct origin *origin = origin_of(handle);
-    bool kernel = origin && origin->kernel;
+    bool kernel = is_kernel(handle);
+    param_info_fn info =
+        (param_info_fn)api_get(kernel ? API_cuKernelGetParamInfo : API_cuFuncGetParamInfo);
+    size_t offset, size;
+    CUresult r;
     f->module = module_of(handle, &f->of_library);
     f->alike = f->of_library ? name_hash(handle) : 0;
     f->context = ctx->handle;
@@ -130,8 +116,16 @@ static void function_describe(struct shim_function *f, CUfunction handle,
     atomic_store(&f->seeded, false);
     atomic_store_explicit(&f->trace_name, 0, memory_order_relaxed);
     atomic_store_explicit(&f->waits, 0, memory_order_relaxed);
-    layout_ask(f, handle,
-               (param_info_fn)api_get(kernel ? API_cuKernelGetParamInfo : API_cuFuncGetParamInfo));
+    f->params = f->bytes = 0;
+    f->copyable = false;
+    while ((r = info(handle, f->params, &offset, &size)) == CUDA_SUCCESS &&
+           list_grow(&f->param, &f->param_room, f->params, sizeof(*f->param)) == 0) {
+        f->param[f->params++] = (struct profile_param){(uint32_t)offset, (uint32_t)size};
+        if (offset + size > f->bytes)
+            f->bytes = (uint32_t)(offset + size);
+    }
+    /* INVALID_VALUE: one past the last parameter. Other errors: the driver cannot tell. */
+    f->copyable = r == CUDA_ERROR_INVALID_VALUE;
 }
 
 static bool launched_in(const struct table_node *node, const void *context)
@@ -191,12 +185,12 @@ struct shim_function *function_find(CUfunction handle, const struct shim_context
 
 uint32_t function_trace_name(struct shim_function *f, CUfunction handle)
 {
-    uint32_t known = atomic_load_explicit(&f->trace_name, memory_order_relaxed);
-    if (known)
-        return known;
-    known = trace_name(function_name(handle));
-    atomic_store_explicit(&f->trace_name, known, memory_order_relaxed);
-    return known;
+    uint32_t name = atomic_load_explicit(&f->trace_name, memory_order_relaxed);
+    if (!name) {
+        name = trace_name(function_name(handle));
+        atomic_store_explicit(&f->trace_name, name, memory_order_relaxed);
+    }
+    return name;
 }
 
 void function_seed(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
@@ -235,13 +229,13 @@ void function_accepted(struct shim_function *f, CUcontext base)
 
 void function_cluster_ask(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
 {
-    const struct origin *origin = origin_of(handle);
+    bool kernel = is_kernel(handle);
     uint64_t cluster = 0;
     for (int i = 0; i < 3; i++) {
         CUfunction_attribute which =
             (CUfunction_attribute)(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + i);
         int value = 0; /* drivers before 11.8 do not know the attribute */
-        if (origin && origin->kernel)
+        if (kernel)
             REAL(cuKernelGetAttribute)(&value, which, (CUkernel)(void *)handle, gpu->handle);
         else
             REAL(cuFuncGetAttribute)(&value, which, handle);

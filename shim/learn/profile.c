@@ -180,24 +180,6 @@ void profile_open(const struct gpu_device *gpu)
 
 /* ---- functions ----------------------------------------------------------------------------- */
 
-/* For a function that has run, so asking loads nothing. What the driver does not answer counts as
- * 0. */
-static uint64_t resources_of(CUfunction handle, uint64_t hash)
-{
-    static const CUfunction_attribute asked[] = {
-        CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
-        CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,  CU_FUNC_ATTRIBUTE_NUM_REGS,
-        CU_FUNC_ATTRIBUTE_PTX_VERSION,       CU_FUNC_ATTRIBUTE_BINARY_VERSION,
-    };
-    for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
-        int value = 0;
-        if (REAL(cuFuncGetAttribute)(&value, asked[i], handle) != CUDA_SUCCESS)
-            value = 0;
-        hash = mix(hash, (uint64_t)(uint32_t)value);
-    }
-    return hash;
-}
-
 static uint32_t now_h(void)
 {
     return (uint32_t)(time(NULL) / 3600);
@@ -207,6 +189,13 @@ uint64_t profile_find(struct profile_key *key, CUfunction handle, const char *na
                       const struct profile_param *param, uint32_t params,
                       const struct gpu_device *gpu, struct profile_row *found, uint32_t buckets)
 {
+    /* What a kernel needs; what the driver does not answer counts as 0. The function has run, so
+     * asking loads nothing. */
+    static const CUfunction_attribute asked[] = {
+        CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+        CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,  CU_FUNC_ATTRIBUTE_NUM_REGS,
+        CU_FUNC_ATTRIBUTE_PTX_VERSION,       CU_FUNC_ATTRIBUTE_BINARY_VERSION,
+    };
     if (config_get()->profile != PROFILE_ON || !name)
         return 0;
     uint64_t hash = mix(0, params);
@@ -214,7 +203,13 @@ uint64_t profile_find(struct profile_key *key, CUfunction handle, const char *na
         hash = mix(hash, (unsigned char)*c);
     for (uint32_t i = 0; i < params; i++)
         hash = mix(hash, (uint64_t)param[i].offset << 32 | param[i].size);
-    hash = resources_of(handle, hash) | 1; /* 0 means none */
+    for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+        int value = 0;
+        if (REAL(cuFuncGetAttribute)(&value, asked[i], handle) != CUDA_SUCCESS)
+            value = 0;
+        hash = mix(hash, (uint64_t)(uint32_t)value);
+    }
+    hash |= 1; /* 0 means none */
     pthread_mutex_lock(&lock);
     int place = profile_place(gpu);
     struct profile *p = key->profile = place < GPUS ? profiles[place] : NULL;

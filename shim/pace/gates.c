@@ -5,12 +5,15 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/clock.h"
+#include "common/thread.h"
 #include "scheduler/client/client.h"
 #include "shim/pace/mark.h"
-#include "shim/pace/mirror.h"
 #include "shim/pace/remote.h"
 #include "common/record.h"
 #include "shim/objects/word.h"
@@ -18,6 +21,7 @@
 
 enum { PROVEN = 2, RUN_OUT_LOOKS = 200, FIRST_LOOKS = 2000, RUN_OUT_NAP_NS = 100000 };
 enum { SOON_PART = 20, MARK_PART = 10 };
+enum { BUSY_NAP_NS = 100 * 1000, IDLE_NAP_NS = 1000 * 1000 }; /* between looks at hold words */
 #define SOON_NS (50 * NS_PER_MS) /* at least, so that owners write their bits anew in between */
 /* A driver may end a context in which a wait has lasted too long (a channel's waits have a limit,
  * alloc_channel.h of NVIDIA's kernel modules). */
@@ -27,10 +31,14 @@ enum { SOON_PART = 20, MARK_PART = 10 };
 
 struct gates {
     uint32_t level, generation;
-    int device;               /* index in the page */
-    CUdeviceptr word;         /* what streams wait for; 0: this page gives none */
-    struct cutin_page *alias; /* registered with the driver; NULL: mirrored */
-    struct mirror *mirror;
+    int device;                /* index in the page */
+    CUdeviceptr word;          /* what streams wait for; 0: this page gives none */
+    struct cutin_page *alias;  /* registered with the driver; NULL: mirrored */
+    struct gates *prev, *next; /* in `mirrored`, with its lock: also the four below */
+    struct vhq_set *set;
+    const _Atomic uint32_t *hold;
+    _Atomic uint32_t *copy;   /* pinned; goes with the context. NULL: not mirrored */
+    bool paused;              /* the copy is 0, and is not touched: it may be about to go */
     _Atomic uint32_t *proof;  /* PROVEN: the GPU has passed a gate. NULL: that is known */
     uint64_t closed_since_ns; /* since when something may stand at a gate; 0: nothing does */
     bool marked;              /* since then, what had no marker was given one */
@@ -115,18 +123,6 @@ const char *gates_process_objection(void)
                : NULL;
 }
 
-/* NULL: nothing speaks against gates. */
-static const char *objection(const struct shim_context *ctx)
-{
-    const char *why = gates_process_objection();
-    if (why)
-        return why;
-    if (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2])
-        return "the driver lacks stream memory operations, version 2 (CUDA 11.7), or their writes "
-               "arrive late";
-    return config_get()->gates == GATES_ON ? NULL : unproven[recorded(ctx->gpu)];
-}
-
 /* Says why there are no gates: a warning for users who asked for them, else information. */
 static void say_off(const char *why)
 {
@@ -140,26 +136,15 @@ static bool gates_wanted(const struct shim_context *ctx)
 {
     if (config_get()->gates == GATES_OFF || !ctx->set || ctx->gpu->index < 0)
         return false;
-    const char *why = objection(ctx);
+    const char *why = gates_process_objection();
+    if (!why && (!ctx->memops || !api_real[API_cuStreamBatchMemOp_v2]))
+        why = "the driver lacks stream memory operations, version 2 (CUDA 11.7), or their writes "
+              "arrive late";
+    if (!why && config_get()->gates != GATES_ON)
+        why = unproven[recorded(ctx->gpu)];
     if (why)
         say_off(why);
     return !why;
-}
-
-/* Gates that would cost more than 2 % of the work between them are farther apart, as far as with no
- * client above at most; beyond that there are none. */
-static uint64_t spacing_ns(const struct gpu_device *gpu)
-{
-    static _Atomic bool said;
-    int cost_ns = atomic_load(&graph_gate_ns[gpu->index]);
-    uint64_t ns = (uint64_t)remote_budget_us() * 1000 / VHQ_GATE_PART;
-    uint64_t least_ns = MUTANT(graph_gates_dear) ? 0 : APART * (uint64_t)cost_ns;
-    if (least_ns <= ns)
-        return ns;
-    if (!atomic_exchange(&said, true))
-        log_line(LOG_INFO, "a gate in a graph costs %d ns here: %s", cost_ns,
-                 least_ns > FAR_NS ? "graphs get no gates" : "gates in graphs are farther apart");
-    return least_ns > FAR_NS ? 0 : least_ns;
 }
 
 uint32_t gates_marks_apart_ns(const struct gpu_device *gpu)
@@ -170,13 +155,88 @@ uint32_t gates_marks_apart_ns(const struct gpu_device *gpu)
     return APART * (uint32_t)atomic_load(&mark_ns[gpu->index]);
 }
 
+/* Gates that would cost more than 2 % of the work between them are farther apart, as far as with no
+ * client above at most; beyond that there are none. */
 uint64_t gates_graph_spacing_ns(const struct shim_context *ctx)
 {
+    static _Atomic bool said;
     enum graph_gates_mode mode = config_get()->graph_gates;
     if (mode == GRAPH_GATES_OFF || !gates_wanted(ctx))
         return 0;
     bool asked = mode == GRAPH_GATES_ON || config_get()->gates == GATES_ON;
-    return asked || recorded(ctx->gpu) == IN_GRAPHS ? spacing_ns(ctx->gpu) : 0;
+    if (!asked && recorded(ctx->gpu) != IN_GRAPHS)
+        return 0;
+    int cost_ns = atomic_load(&graph_gate_ns[ctx->gpu->index]);
+    uint64_t ns = (uint64_t)remote_budget_us() * 1000 / VHQ_GATE_PART;
+    uint64_t least_ns = MUTANT(graph_gates_dear) ? 0 : APART * (uint64_t)cost_ns;
+    if (least_ns <= ns)
+        return ns;
+    if (!atomic_exchange(&said, true))
+        log_line(LOG_INFO, "a gate in a graph costs %d ns here: %s", cost_ns,
+                 least_ns > FAR_NS ? "graphs get no gates" : "gates in graphs are farther apart");
+    return least_ns > FAR_NS ? 0 : least_ns;
+}
+
+/* ---- mirrors ------------------------------------------------------------------------------ */
+
+/* Copies of hold words where the GPU can see them, for drivers that do not register the page. */
+static pthread_mutex_t mirrored_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gates *mirrored;
+
+/* Never calls the driver, so it opens mirrors whatever else waits for a closed gate. */
+static void *mirror_main(void *unused)
+{
+    thread_name("cutin-mirror");
+    prctl(PR_SET_TIMERSLACK, 1ul);
+    for (;;) {
+        struct timespec nap = {.tv_nsec = IDLE_NAP_NS};
+        struct gates *g;
+        pthread_mutex_lock(&mirrored_lock);
+        DL_FOREACH (mirrored, g) {
+            uint32_t now = atomic_load(g->hold);
+            /* Write only what differs: the GPU may be looking at it. */
+            if (!g->paused && atomic_load_explicit(g->copy, memory_order_relaxed) != now)
+                atomic_store(g->copy, now);
+            if (vhq_set_in_flight(g->set))
+                nap.tv_nsec = BUSY_NAP_NS;
+        }
+        pthread_mutex_unlock(&mirrored_lock);
+        nanosleep(&nap, NULL);
+    }
+    return NULL;
+}
+
+/* Returns where the GPU reads the copy. 0: no memory, or no thread. */
+static CUdeviceptr mirror_begin(struct shim_context *ctx, struct gates *g)
+{
+    static bool running;
+    CUdeviceptr device = 0;
+    _Atomic uint32_t *copy = word_get(ctx, &device);
+    g->set = ctx->set;
+    g->hold = client_hold_word(g->device, g->level);
+    pthread_mutex_lock(&mirrored_lock);
+    if (copy && g->hold && thread_once(&running, mirror_main)) {
+        g->copy = copy;
+        DL_APPEND(mirrored, g);
+    }
+    pthread_mutex_unlock(&mirrored_lock);
+    return g->copy ? device : 0;
+}
+
+static void mirrors_pause(struct gates *g, bool pause)
+{
+    pthread_mutex_lock(&mirrored_lock);
+    for (; g; g = g->older) {
+        if (g->copy && pause)
+            atomic_store(g->copy, 0);
+        g->paused = pause;
+    }
+    pthread_mutex_unlock(&mirrored_lock);
+}
+
+void gates_pause_mirrors(struct shim_context *ctx, bool pause)
+{
+    mirrors_pause(atomic_load(&ctx->gates), pause);
 }
 
 /* ---- making them -------------------------------------------------------------------------- */
@@ -219,18 +279,6 @@ static bool gate_try(struct shim_context *ctx, struct gates *g, CUdeviceptr at)
     return tried;
 }
 
-static bool gate_register(struct shim_context *ctx, struct gates *g)
-{
-    CUdeviceptr device = page_register(g->alias);
-    if (!device)
-        return false;
-    if (gate_try(ctx, g,
-                 device + (size_t)g->device * sizeof(struct page_device) +
-                     offsetof(struct page_device, spare)))
-        g->word = device + page_offset(g);
-    return true;
-}
-
 /* Without a daemon no other process holds this one, and it has no gates. */
 static struct gates *gate_make(struct shim_context *ctx)
 {
@@ -246,12 +294,17 @@ static struct gates *gate_make(struct shim_context *ctx)
                         .device = ctx->gpu->index,
                         .alias = alias};
     struct context_scope scope = context_push(ctx);
-    if (!gate_register(ctx, g)) {
+    CUdeviceptr device = page_register(alias);
+    if (device) {
+        if (gate_try(ctx, g,
+                     device + (size_t)g->device * sizeof(struct page_device) +
+                         offsetof(struct page_device, spare)))
+            g->word = device + page_offset(g);
+    } else {
         page_unmap(alias);
         g->alias = NULL;
-        CUdeviceptr device = 0;
-        g->mirror = mirror_new(ctx, client_hold_word(g->device, g->level), &device);
-        if (g->mirror && gate_try(ctx, g, device)) {
+        device = mirror_begin(ctx, g);
+        if (device && gate_try(ctx, g, device)) {
             g->word = device;
             log_line(LOG_INFO, "gates read copies of hold words: the driver refuses to register "
                                "the scheduler's page");
@@ -266,18 +319,7 @@ static struct gates *gate_make(struct shim_context *ctx)
 /* A mirror is never stale: it follows the page's address, whatever memory is there. */
 static bool gate_stale(const struct gates *g)
 {
-    return !g->mirror && g->generation != client_page_generation();
-}
-
-static bool gate_proven(struct shim_context *ctx, struct gates *g)
-{
-    if (!g->proof)
-        return true;
-    if (atomic_load(g->proof) != PROVEN)
-        return false;
-    word_put(ctx, g->proof, PROVEN);
-    g->proof = NULL;
-    return true;
+    return !g->copy && g->generation != client_page_generation();
 }
 
 void gates_update(struct shim_context *ctx)
@@ -298,7 +340,13 @@ void gates_update(struct shim_context *ctx)
         atomic_store(&ctx->gates, fresh);
         g = fresh;
     }
-    if (g->word && !atomic_load(&ctx->gates_usable) && gate_proven(ctx, g))
+    if (!g->word || atomic_load(&ctx->gates_usable))
+        return;
+    if (g->proof && atomic_load(g->proof) == PROVEN) {
+        word_put(ctx, g->proof, PROVEN);
+        g->proof = NULL;
+    }
+    if (!g->proof)
         atomic_store(&ctx->gates_usable, 1);
 }
 
@@ -313,40 +361,25 @@ int gates_write(void *user, struct vhq *q, void *stream, uint32_t value)
     return mark_write_gate(s, value, g->word) == CUDA_SUCCESS ? 0 : VHQ_NO_GATE;
 }
 
-static CUdeviceptr gates_word(struct shim_context *ctx)
-{
-    struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
-    return g && !gate_stale(g) ? g->word : 0;
-}
-
-/* A thread that loses the race gives its word back. */
-static CUdeviceptr open_word(struct shim_context *ctx)
-{
-    CUdeviceptr none = 0, device = atomic_load(&ctx->open_word);
-    _Atomic uint32_t *word = device ? NULL : word_get(ctx, &device);
-    if (!word)
-        return device;
-    if (atomic_compare_exchange_strong(&ctx->open_word, &none, device))
-        return device;
-    word_put(ctx, word, 0);
-    return none;
-}
-
 CUdeviceptr gates_word_initial(struct shim_context *ctx)
 {
     const struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
-    if (g && !g->word)
-        return 0;
-    CUdeviceptr word = gates_word(ctx);
-    bool never = !config_get()->socket[0] || MUTANT(early_graphs_ungated);
-    return word || never ? word : open_word(ctx);
+    CUdeviceptr none = 0, device = g && !gate_stale(g) ? g->word : 0;
+    if (device || (g && !g->word) || !config_get()->socket[0] || MUTANT(early_graphs_ungated))
+        return device;
+    device = atomic_load(&ctx->open_word);
+    _Atomic uint32_t *word = device ? NULL : word_get(ctx, &device);
+    if (!word || atomic_compare_exchange_strong(&ctx->open_word, &none, device))
+        return device;
+    word_put(ctx, word, 0); /* another thread was quicker */
+    return none;
 }
 
 CUdeviceptr gates_word_if_usable(struct shim_context *ctx, uint32_t level)
 {
     struct gates *g = atomic_load_explicit(&ctx->gates, memory_order_acquire);
     bool open = g && atomic_load(&ctx->gates_usable) && level == g->level && !barred();
-    return open ? gates_word(ctx) : 0;
+    return open && !gate_stale(g) ? g->word : 0;
 }
 
 bool gates_closed(const struct shim_context *ctx)
@@ -358,31 +391,27 @@ bool gates_closed(const struct shim_context *ctx)
     return hold && atomic_load(hold) != 0;
 }
 
-static void close_for_good(struct shim_context *ctx, void *user)
+/* `stream`: it is of a second level; waits for work that may stand at a gate. */
+static void gates_close(struct shim_context *ctx, void *stream)
 {
-    if (atomic_exchange(&ctx->gates_usable, 0))
+    if (atomic_exchange(&ctx->gates_usable, 0) && stream)
         vhq_set_sync(ctx->set, false);
 }
 
-/* A second level ends gates for good. Waits for work that may stand at one. */
+/* A second level ends gates for good. */
 static void gates_note_level(struct shim_stream *s)
 {
     static _Atomic bool closed;
     if (levels_mixed() && !atomic_exchange(&closed, true))
-        context_each(close_for_good, NULL);
+        context_each(gates_close, s);
 }
 STREAM_NOTE(STREAM_BEGINS, gates_note_level)
-
-static void close_at_once(struct shim_context *ctx, void *user)
-{
-    atomic_store(&ctx->gates_usable, 0);
-}
 
 /* Gates that the driver already has may still close at a hold, and open at its end. */
 void gates_note_peer(void)
 {
     if (!gates_peer_noted() && !atomic_exchange(&peers, true))
-        context_each(close_at_once, NULL);
+        context_each(gates_close, NULL);
 }
 
 /* ---- opening them ------------------------------------------------------------------------- */
@@ -507,42 +536,31 @@ void gates_closed_tick(struct shim_context *ctx)
     g->closed_since_ns = let_out(g) || soon_ns < SOON_NS ? 0 : clock_ns() - limit_ns + soon_ns;
 }
 
-void gates_pause_mirrors(struct shim_context *ctx, bool pause)
-{
-    for (struct gates *g = atomic_load(&ctx->gates); g; g = g->older)
-        if (g->mirror)
-            mirror_pause(g->mirror, pause);
-}
-
-/* A command that the driver refused leaves the gate in front of it in the stream. The GPU must pass
- * that gate before its word goes: mirrors are opened, and the page opens with the hold. In a
- * context that faulted no gate is passed any more, and the driver may look at the page until the
- * context is gone: then the page stays mapped. */
-static void pass_last(struct shim_context *ctx, struct gates *gates)
-{
-    struct context_scope scope = context_push(ctx);
-    for (const struct gates *g = gates; g; g = g->older)
-        if (g->mirror)
-            mirror_pause(g->mirror, true);
-    REAL(cuCtxSynchronize)();
-    for (struct gates *g = gates; g; g = g->older)
-        if (g->alias && REAL(cuMemHostUnregister)((void *)g->alias->device) != CUDA_SUCCESS)
-            g->alias = NULL;
-    context_pop(scope);
-}
-
-/* All work of the context is complete. */
+/* All work of the context is complete. A command that the driver refused leaves the gate in front of
+ * it in the stream. The GPU must pass that gate before its word goes: mirrors are opened, and the
+ * page opens with the hold. In a context that faulted no gate is passed any more, and the driver may
+ * look at the page until the context is gone: then the page stays mapped. */
 static void gates_end(struct shim_context *ctx, bool alive)
 {
     atomic_store(&ctx->open_word, 0);
-    struct gates *g = atomic_exchange(&ctx->gates, NULL), *older;
+    struct gates *first = atomic_exchange(&ctx->gates, NULL), *g, *older;
     atomic_store(&ctx->gates_usable, 0);
-    if (g && alive)
-        pass_last(ctx, g);
-    for (; g; g = older) {
+    if (first && alive) {
+        struct context_scope scope = context_push(ctx);
+        mirrors_pause(first, true);
+        REAL(cuCtxSynchronize)();
+        for (g = first; g; g = g->older)
+            if (g->alias && REAL(cuMemHostUnregister)((void *)g->alias->device) != CUDA_SUCCESS)
+                g->alias = NULL;
+        context_pop(scope);
+    }
+    for (g = first; g; g = older) {
         older = g->older;
         page_unmap(g->alias);
-        mirror_free(g->mirror);
+        pthread_mutex_lock(&mirrored_lock);
+        if (g->copy)
+            DL_DELETE(mirrored, g);
+        pthread_mutex_unlock(&mirrored_lock);
         free(g);
     }
 }

@@ -42,17 +42,17 @@ static bool context_may_buffer(void *user)
     return context_same_base(context_current_handle(), user);
 }
 
-static const struct vhq_ops ops = {.thread_start = dispatcher_start,
-                                   .may_buffer = context_may_buffer,
-                                   .mark = mark_write,
-                                   .gate = gates_write,
-                                   .poll = mark_poll,
-                                   .complete = mark_complete,
-                                   .failed = command_failed};
-
 static int queues_open(struct shim_context *ctx)
 {
     const struct config *cfg = config_get();
+    const struct vhq_ops ops = {.thread_start = dispatcher_start,
+                                .may_buffer = context_may_buffer,
+                                .mark = mark_write,
+                                .gate = gates_write,
+                                .poll = mark_poll,
+                                .complete = mark_complete,
+                                .failed = command_failed,
+                                .room = cfg->pad == PAD_ON ? pad_room : NULL};
     struct vhq_config vhq = {.budget_us = remote_budget_us(),
                              .depth = remote_depth(),
                              .queue = cfg->queue,
@@ -72,13 +72,10 @@ static int queues_open(struct shim_context *ctx)
                              .expects = client_is_connected()};
     if (!level_has_queues(level_lowest()))
         return 0;
-    struct vhq_ops own = ops;
-    if (cfg->pad == PAD_ON)
-        own.room = pad_room;
     ctx->memops = words_probe(ctx);
     profile_open(ctx->gpu);
     waiting_open();
-    int r = vhq_set_create(&vhq, &own, ctx, &ctx->set);
+    int r = vhq_set_create(&vhq, &ops, ctx, &ctx->set);
     if (r == 0) {
         gates_update(ctx);
         suspend_open(ctx);

@@ -22,27 +22,18 @@ static bool always(void)
            config_get()->alone == ALONE_CAPPED;
 }
 
-static void rivals_set(bool any)
+static void rivals_note_level(struct shim_stream *unused)
 {
-    /* In this order, because a stream of another level may come in between. */
-    atomic_store(&rivals, any);
     if (always())
         atomic_store(&rivals, 1);
 }
+STREAM_NOTE(STREAM_BEGINS, rivals_note_level)
 
 const _Atomic uint32_t *rivals_word(void)
 {
-    if (always())
-        rivals_set(true);
+    rivals_note_level(NULL);
     return &rivals;
 }
-
-static void rivals_note_level(struct shim_stream *s)
-{
-    if (always())
-        rivals_set(true);
-}
-STREAM_NOTE(STREAM_BEGINS, rivals_note_level)
 
 static void held_there(struct shim_context *ctx, void *user)
 {
@@ -54,11 +45,11 @@ void rivals_update(void)
 {
     const _Atomic uint32_t *above = client_above_word();
     bool held = false;
-    if (always())
-        rivals_set(true);
+    rivals_note_level(NULL);
     if (always() || (above && atomic_load_explicit(above, memory_order_relaxed)))
         return;
     context_each(held_there, &held);
     unheld_looks = held ? 0 : unheld_looks < UNHELD_LOOKS ? unheld_looks + 1 : UNHELD_LOOKS;
-    rivals_set(unheld_looks < UNHELD_LOOKS);
+    atomic_store(&rivals, unheld_looks < UNHELD_LOOKS);
+    rivals_note_level(NULL); /* last, because a stream of another level may come in between */
 }

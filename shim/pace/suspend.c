@@ -34,12 +34,13 @@ struct device {
     bool off;  /* for good; the reason was logged */
     bool used; /* that it is used was logged */
     enum groups_way way;
-    bool shortened;            /* its slices are short, as was logged last */
-    uint64_t long_until_ns;    /* until then at least, something runs that a hold would stop */
-    uint64_t held_since_ns;    /* when the hold was first seen; 0: there is none */
-    uint64_t stopped_since_ns; /* since when the groups stand still; 0: they do not */
-    uint32_t yields_before;    /* groups_yield_count() before that */
-    bool settled;              /* EFFECT_NS have passed since; `markers` had been reached then */
+    bool shortened;             /* its slices are short, as was logged last */
+    uint64_t long_until_ns;     /* until then at least, something runs that a hold would stop */
+    uint64_t held_since_ns;     /* when the hold was first seen; 0: there is none */
+    uint64_t stopped_since_ns;  /* since when the groups stand still; 0: they do not */
+    uint32_t yields_before;     /* groups_yield_count() before that */
+    struct vhq_residue residue; /* as of the last look, of all contexts */
+    bool settled;               /* EFFECT_NS have passed since; `markers` had been reached then */
     uint32_t markers;
 };
 
@@ -47,11 +48,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device devices[DEVICES]; /* grows under `lock`; only the thread uses its content */
 static _Atomic uint32_t count;
 static _Atomic bool ending;
-
-static uint64_t after_ns(void)
-{
-    return config_get()->suspend_after_us * NS_PER_US;
-}
 
 /* ---- whether ------------------------------------------------------------------------------ */
 
@@ -66,11 +62,9 @@ static void turn_off(struct device *d, const char *why)
 static const char *objection(void)
 {
     const char *why = gates_process_objection();
-    if (why)
-        return why;
-    if (config_get()->suspend == SUSPEND_AUTO && gates_mps())
-        return "the GPU is shared through MPS";
-    return groups_objection();
+    if (!why && config_get()->suspend == SUSPEND_AUTO && gates_mps())
+        why = "the GPU is shared through MPS";
+    return why ? why : groups_objection();
 }
 
 static const char *record_take(struct device *d, struct record *r)
@@ -105,28 +99,23 @@ static void device_judge(struct device *d)
 
 /* ---- what runs ---------------------------------------------------------------------------- */
 
-struct residue {
-    const struct gpu_device *gpu;
-    struct vhq_residue sum;
-};
-
 static void residue_add(struct shim_context *ctx, void *user)
 {
-    struct residue *r = user;
+    struct device *d = user;
     struct vhq_residue one;
-    if (ctx->gpu != r->gpu || !ctx->set)
+    if (ctx->gpu != d->gpu || !ctx->set)
         return;
     vhq_set_residue(ctx->set, &one);
-    r->sum.running |= one.running;
-    r->sum.ns = one.ns > r->sum.ns ? one.ns : r->sum.ns;
-    r->sum.markers += one.markers;
+    d->residue.running |= one.running;
+    d->residue.ns = one.ns > d->residue.ns ? one.ns : d->residue.ns;
+    d->residue.markers += one.markers;
 }
 
-static struct vhq_residue device_residue(const struct device *d)
+static struct vhq_residue residue_read(struct device *d)
 {
-    struct residue r = {.gpu = d->gpu};
-    context_each(residue_add, &r);
-    return r.sum;
+    d->residue = (struct vhq_residue){0};
+    context_each(residue_add, d);
+    return d->residue;
 }
 
 /* ---- stopping and going on ---------------------------------------------------------------- */
@@ -188,7 +177,7 @@ static void effect_tick(struct device *d, uint64_t now)
 {
     if (d->way != GROUPS_SCHEDULE || now - d->stopped_since_ns < EFFECT_NS)
         return;
-    uint32_t markers = device_residue(d).markers;
+    uint32_t markers = residue_read(d).markers;
     if (!d->settled)
         d->markers = markers;
     d->settled = true;
@@ -203,33 +192,6 @@ static bool device_held(const struct device *d)
 {
     return (atomic_load_explicit(d->hold, memory_order_acquire) & PAGE_BITS_CLIENTS) != 0 &&
            !levels_mixed() && !gates_peer_noted() && !atomic_load(&ending);
-}
-
-static uint64_t held_tick(struct device *d, uint64_t now)
-{
-    if (!d->held_since_ns)
-        d->held_since_ns = now;
-    struct vhq_residue residue = device_residue(d);
-    bool late = residue.running && now - d->held_since_ns >= after_ns();
-    if (late || residue.ns > after_ns())
-        device_stop(d, now);
-    return LOOK_NS;
-}
-
-/* There is no hold. To ask for the residue takes locks, so not before what was long may be over. */
-static uint64_t free_tick(struct device *d, uint64_t now)
-{
-    d->held_since_ns = 0;
-    if (now < d->long_until_ns)
-        return LOOK_NS;
-    if (atomic_load_explicit(client_above_word(), memory_order_relaxed) == 0)
-        return ALONE_NS;
-    struct vhq_residue residue = device_residue(d);
-    if (residue.ns > after_ns()) {
-        d->long_until_ns = now + residue.ns - after_ns();
-        return LOOK_NS;
-    }
-    return after_ns() > LOOK_NS ? after_ns() : LOOK_NS;
 }
 
 /* Returns for how long no other look is needed. */
@@ -252,7 +214,27 @@ static uint64_t device_tick(struct device *d, uint64_t now)
     bool slices = d->way == GROUPS_TIMESLICE;
     if ((slices && (device_shortened(d) || config_get()->suspend == SUSPEND_AUTO)) || d->off)
         return ALONE_NS;
-    return device_held(d) ? held_tick(d, now) : free_tick(d, now);
+    struct vhq_residue residue;
+    uint64_t after = config_get()->suspend_after_us * NS_PER_US;
+    if (device_held(d)) {
+        if (!d->held_since_ns)
+            d->held_since_ns = now;
+        residue = residue_read(d);
+        if (residue.ns > after || (residue.running && now - d->held_since_ns >= after))
+            device_stop(d, now);
+        return LOOK_NS;
+    }
+    d->held_since_ns = 0;
+    /* To ask for the residue takes locks, so not before what was long may be over. */
+    if (now < d->long_until_ns)
+        return LOOK_NS;
+    if (atomic_load_explicit(client_above_word(), memory_order_relaxed) == 0)
+        return ALONE_NS;
+    residue = residue_read(d);
+    if (residue.ns <= after)
+        return after > LOOK_NS ? after : LOOK_NS;
+    d->long_until_ns = now + residue.ns - after;
+    return LOOK_NS;
 }
 
 static void *suspend_main(void *unused)

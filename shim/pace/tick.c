@@ -49,16 +49,6 @@ struct departed {
     struct departed *next;
 };
 
-static bool end_record(struct shim_stream *s, CUevent *end)
-{
-    struct context_scope scope = context_push(s->ctx);
-    CUresult r = REAL(cuEventCreate)(end, CU_EVENT_DISABLE_TIMING);
-    if (r == CUDA_SUCCESS && (r = REAL(cuEventRecord)(*end, s->handle)) != CUDA_SUCCESS)
-        REAL(cuEventDestroy_v2)(*end);
-    context_pop(scope);
-    return r == CUDA_SUCCESS;
-}
-
 /* Keeps the stream's holds until its work is complete. Allocates; where it cannot, the hold
  * ends. */
 static void departed_add(struct shim_stream *s)
@@ -67,7 +57,14 @@ static void departed_add(struct shim_stream *s)
         MUTANT(departed_forgotten))
         return;
     struct departed *d = calloc(1, sizeof(*d));
-    if (!d || (!s->per_thread && !end_record(s, &d->end)) || !schedule_detach(s)) {
+    bool known = s->per_thread;
+    if (d && !known) {
+        struct context_scope scope = context_push(s->ctx);
+        known = REAL(cuEventCreate)(&d->end, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+                REAL(cuEventRecord)(d->end, s->handle) == CUDA_SUCCESS;
+        context_pop(scope);
+    }
+    if (!d || !known || !schedule_detach(s)) {
         if (d && d->end)
             REAL(cuEventDestroy_v2)(d->end);
         free(d);
@@ -106,17 +103,6 @@ static void departed_close_all(const struct shim_context *ctx, struct departed *
     *all = NULL;
 }
 
-/* Counts a tick. True: the work is stuck. */
-static bool departed_tick(const struct shim_context *ctx, struct departed *d)
-{
-    if (departed_stuck(d))
-        return true;
-    d->ticks++;
-    if (departed_stuck(d))
-        client_work_end(ctx->gpu->index, d->level);
-    return departed_stuck(d);
-}
-
 /* Needs the context current. Returns how many are stuck, and so hold no process any more. No other
  * thread takes any away, so the driver is asked without the lock. */
 static uint32_t departed_poll(struct shim_context *ctx, bool tick)
@@ -131,11 +117,14 @@ static uint32_t departed_poll(struct shim_context *ctx, bool tick)
         bool over = r != CUDA_ERROR_NOT_READY && !captures;
         pthread_mutex_lock(&ctx->lock);
         next = d->next;
-        count += !over && (tick ? departed_tick(ctx, d) : departed_stuck(d));
         if (over) {
             LL_DELETE(ctx->departed, d);
             LL_PREPEND(ended, d);
+            continue;
         }
+        if (tick && !departed_stuck(d) && ++d->ticks >= stuck_ticks())
+            client_work_end(ctx->gpu->index, d->level);
+        count += departed_stuck(d);
     }
     pthread_mutex_unlock(&ctx->lock);
     departed_close_all(ctx, &ended, true);
@@ -231,15 +220,6 @@ static bool untold_quiet(struct shim_stream *s)
     return s->sent_same_ticks != 0 && s->sent_same_ticks % apart == 0;
 }
 
-/* A green context's default stream cannot be asked for, and counts as complete. */
-static void untold_ask(struct shim_stream *s)
-{
-    bool captures = false, own = s->undeferred && !s->per_thread;
-    CUresult r = own ? CUDA_SUCCESS : stream_ask(s, &captures);
-    if (r != CUDA_ERROR_NOT_READY && !captures)
-        vhq_note_complete(s->q, s->sent_at_tick);
-}
-
 /* The lock of the list is not held while the driver is asked, which may take long. Other threads
  * may create and destroy streams meanwhile, but not this one. */
 static void streams_poll(struct shim_context *ctx, bool tick)
@@ -262,8 +242,13 @@ static void streams_poll(struct shim_context *ctx, bool tick)
                 !schedule_busy(s) && stream_ask(s, &captures) == CUDA_ERROR_NOT_READY && !captures;
             stuck += s->stuck;
         }
-        if (untold)
-            untold_ask(s);
+        if (untold) {
+            /* A green context's default stream cannot be asked for, and counts as complete. */
+            bool captures = false, own = s->undeferred && !s->per_thread;
+            CUresult r = own ? CUDA_SUCCESS : stream_ask(s, &captures);
+            if (r != CUDA_ERROR_NOT_READY && !captures)
+                vhq_note_complete(s->q, s->sent_at_tick);
+        }
         pthread_mutex_lock(&ctx->lock);
         s->asked--;
     }
@@ -377,9 +362,7 @@ static uint64_t look_dense(void *user)
     uint64_t now = clock_ns(), next = DENSE_NS, cost;
     if (client_has_share() && !shim_bypassed())
         context_each(context_share, NULL);
-    if (now >= dense_until_ns || shim_bypassed())
-        return 0;
-    if (!client_may_hold())
+    if (now >= dense_until_ns || shim_bypassed() || !client_may_hold())
         return 0;
     if (!client_is_active() || schedule_progress() != progress)
         since_ns = now;
@@ -401,53 +384,48 @@ static void look_log(int severity, const char *text)
     log_line(severity, "%s", text);
 }
 
+static int look_state; /* what client_open returned */
+
+static void look_begin(void)
+{
+    const struct config *cfg = config_get();
+    /* Before the library starts its first thread. */
+    if (cfg->cpus[0] && thread_set_cpus(cfg->cpus) != 0)
+        log_line(LOG_WARN,
+                 "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using those "
+                 "of the process",
+                 cfg->cpus);
+    else if (cfg->cpus[0] && !thread_cpus_usable())
+        log_line(LOG_WARN,
+                 "CUTIN_CPUS=%.64s: this process may use none of these processors; using "
+                 "those of the process",
+                 cfg->cpus);
+    bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
+    struct client_config client = {.level = cfg->level,
+                                   .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,
+                                   .weight = cfg->weight,
+                                   .linger_us = MUTANT(hold_ends_late) ? 1000 : cfg->linger_us,
+                                   .max_hold_ms = cfg->max_hold_ms,
+                                   .deadline_ms = cfg->deadline_ms,
+                                   .first_slot = page_first_slot((uint32_t)clock_ns()),
+                                   .direct = !cfg->deadline_ms,
+                                   .socket = cfg->socket[0] ? cfg->socket : NULL,
+                                   .tick = look_tick,
+                                   .idle = look_idle,
+                                   .look = look_dense,
+                                   .remote = remote_take,
+                                   .log = look_log};
+    look_state = client_open(&client);
+    if (look_state < 0)
+        log_line(LOG_ERROR, "scheduling off: %s", strerror(-look_state));
+}
+
 /* Connects the process, for its first context. Returns 0, or -errno: then nothing is scheduled and
  * every stream goes straight to the driver. */
 static int look_open(struct shim_context *none)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static _Atomic int state = 1; /* 1: not opened; else what client_open returned */
-    int now = atomic_load_explicit(&state, memory_order_acquire);
-    if (now <= 0)
-        return now;
-    pthread_mutex_lock(&lock);
-    now = atomic_load_explicit(&state, memory_order_relaxed);
-    if (now > 0) {
-        const struct config *cfg = config_get();
-        /* Before the library starts its first thread. */
-        if (cfg->cpus[0]) {
-            if (thread_set_cpus(cfg->cpus) != 0)
-                log_line(LOG_WARN,
-                         "CUTIN_CPUS=%.64s is not a list of processors such as 0-3,8; using those "
-                         "of the process",
-                         cfg->cpus);
-            else if (!thread_cpus_usable())
-                log_line(LOG_WARN,
-                         "CUTIN_CPUS=%.64s: this process may use none of these processors; using "
-                         "those of the process",
-                         cfg->cpus);
-        }
-        bool flat = cfg->stream_priority == STREAM_PRIORITY_FLAT;
-        struct client_config client = {.level = cfg->level,
-                                       .lowest = flat ? cfg->level : CUTIN_LEVEL_BE,
-                                       .weight = cfg->weight,
-                                       .linger_us = MUTANT(hold_ends_late) ? 1000 : cfg->linger_us,
-                                       .max_hold_ms = cfg->max_hold_ms,
-                                       .deadline_ms = cfg->deadline_ms,
-                                       .first_slot = page_first_slot((uint32_t)clock_ns()),
-                                       .direct = !cfg->deadline_ms,
-                                       .socket = cfg->socket[0] ? cfg->socket : NULL,
-                                       .tick = look_tick,
-                                       .idle = look_idle,
-                                       .look = look_dense,
-                                       .remote = remote_take,
-                                       .log = look_log};
-        now = client_open(&client);
-        if (now < 0)
-            log_line(LOG_ERROR, "scheduling off: %s", strerror(-now));
-        atomic_store_explicit(&state, now < 0 ? now : 0, memory_order_release);
-    }
-    pthread_mutex_unlock(&lock);
-    return now < 0 ? now : 0;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, look_begin);
+    return look_state;
 }
 CONTEXT_BEGIN(CONTEXT_WANTED, look_open)

@@ -22,7 +22,7 @@ enum {
 
 struct pad_launch {
     _Atomic uint64_t kernel_id; /* the function, and below it 16 bits of the kernel's number */
-    _Atomic uint64_t shape;
+    _Atomic uint64_t shape;     /* 0: it does not fit */
 };
 
 struct pad {
@@ -45,16 +45,6 @@ struct shim_context;
 /* For vhq_ops.room; `user`: the context. */
 struct vhq_pad_room pad_room(void *user);
 
-/* Packs 17 bits of blocks, and what function_shape_plain takes. 0: the shape does not fit. */
-static inline uint64_t pad_shape(const unsigned grid[3], const unsigned block[3], unsigned shared)
-{
-    uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
-    if (blocks >> 17 || block[0] >> 11 || block[1] >> 11 || block[2] >> 7 || shared >> 18)
-        return 0;
-    return blocks << 47 | (uint64_t)block[0] << 36 | (uint64_t)block[1] << 25 |
-           (uint64_t)block[2] << 18 | shared;
-}
-
 /* Notes a kernel that is about to go into a stream with a ring. True: it is to be learned from. */
 static inline bool pad_note(struct shim_stream *s, CUfunction f, const unsigned grid[3],
                             const unsigned block[3], unsigned shared)
@@ -62,7 +52,13 @@ static inline bool pad_note(struct shim_stream *s, CUfunction f, const unsigned 
     struct pad *p = s->pad;
     uint32_t n = EPOCH_KERNELS(atomic_load_explicit(&s->epoch, memory_order_relaxed));
     struct pad_launch *at = &p->launch[n % PAD_LAUNCHES];
-    atomic_store_explicit(&at->shape, pad_shape(grid, block, shared), memory_order_relaxed);
+    /* 17 bits of blocks, and what function_shape_plain takes */
+    uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+    bool fits =
+        !(blocks >> 17 || block[0] >> 11 || block[1] >> 11 || block[2] >> 7 || shared >> 18);
+    uint64_t shape = blocks << 47 | (uint64_t)block[0] << 36 | (uint64_t)block[1] << 25 |
+                     (uint64_t)block[2] << 18 | shared;
+    atomic_store_explicit(&at->shape, fits ? shape : 0, memory_order_relaxed);
     atomic_store_explicit(&at->kernel_id, (uint64_t)(uintptr_t)f << 16 | (uint16_t)n,
                           memory_order_release); /* pairs with launch_read */
     return unlikely(n % PAD_EVERY == 0 ||

@@ -93,18 +93,6 @@ static int read_all(int fd, void *out, size_t bytes)
     return 0;
 }
 
-/* A checksum by a foreign writer does not vouch for this: every name has its place and its end. */
-static bool content_valid(const struct profile_header *h, const struct profile_row *rows,
-                          const struct profile_text *text)
-{
-    if (text->bytes && (text->text[0] || text->text[text->bytes - 1]))
-        return false;
-    for (uint32_t i = 0; i < h->rows; i++)
-        if (rows[i].at_most > 1 || (rows[i].name && rows[i].name >= text->bytes))
-            return false;
-    return true;
-}
-
 static int read_fd(int fd, struct profile_header *h, struct profile_row *rows,
                    struct profile_text *text)
 {
@@ -122,9 +110,13 @@ static int read_fd(int fd, struct profile_header *h, struct profile_row *rows,
     if (rc != 0)
         return rc;
     text->bytes = (uint32_t)h->text_bytes;
+    /* A checksum by a foreign writer does not vouch that every name has its place and its end. */
     if (read(fd, &more, 1) != 0 || checksum(h, rows, text->text) != h->checksum ||
-        !content_valid(h, rows, text))
+        (text->bytes && (text->text[0] || text->text[text->bytes - 1])))
         return -EBADMSG;
+    for (uint32_t i = 0; i < h->rows; i++)
+        if (rows[i].at_most > 1 || (rows[i].name && rows[i].name >= text->bytes))
+            return -EBADMSG;
     h->gpu[sizeof(h->gpu) - 1] = '\0';
     return (int)h->rows;
 }
@@ -249,20 +241,17 @@ struct merger {
 /* Where the file has the row; else an empty one, if need be in place of the oldest. */
 static uint32_t row_place(struct merger *m, uint64_t key, uint32_t bucket)
 {
-    uint32_t at = 0;
+    uint32_t at = 0, oldest = 0;
 
-    while (at < m->header.rows && (m->row[at].key != key || m->row[at].bucket != bucket))
-        at++;
-    if (at < m->header.rows)
-        return at;
+    for (; at < m->header.rows; at++)
+        if (m->row[at].key == key && m->row[at].bucket == bucket)
+            return at;
+        else if (m->row[at].used_h < m->row[oldest].used_h)
+            oldest = at;
     if (at < PROFILE_ROWS)
         m->header.rows++;
-    else {
-        at = 0;
-        for (uint32_t i = 1; i < PROFILE_ROWS; i++)
-            if (m->row[i].used_h < m->row[at].used_h)
-                at = i;
-    }
+    else
+        at = oldest;
     memset(&m->row[at], 0, sizeof(m->row[at]));
     return at;
 }

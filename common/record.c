@@ -15,12 +15,20 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE = 320 };
+enum { LINE = 320, NAME = 64 };
 
 enum whose { USERS, MACHINES };
 
-static int record_path(char out[PROFILE_PATH], enum whose whose, const char *what,
-                       const uint8_t key[16])
+/* Of a record's file, in either folder: the key has 32 digits. */
+static void name_make(char name[NAME], const char *what, const uint8_t key[16])
+{
+    int n = snprintf(name, NAME, "%s-", what);
+
+    for (int i = 0; i < 16 && n < NAME - 3; i++)
+        n += snprintf(name + n, NAME - (size_t)n, "%02x", key[i]);
+}
+
+static int path_make(char out[PROFILE_PATH], enum whose whose, const char *name)
 {
     char folder[PROFILE_PATH] = RECORD_MACHINE_FOLDER;
 
@@ -28,28 +36,13 @@ static int record_path(char out[PROFILE_PATH], enum whose whose, const char *wha
         profile_folder(folder);
     if (!folder[0])
         return -ENOENT;
-    int n = snprintf(out, PROFILE_PATH, "%s/%s-", folder, what);
-    for (int i = 0; i < 16 && n > 0 && n < PROFILE_PATH - 3; i++)
-        n += snprintf(out + n, PROFILE_PATH - (size_t)n, "%02x", key[i]);
-    return 0;
+    return snprintf(out, PROFILE_PATH, "%s/%s", folder, name) < PROFILE_PATH ? 0 : -ENAMETOOLONG;
 }
 
-/* The line's first word; NULL: there is none, or it is too long. */
-static char *word(char *line, char *out, size_t room)
+static int read_there(enum whose whose, const char *name, struct record *r)
 {
-    size_t length = strcspn(line, " \n");
-
-    if (length == 0 || length >= room)
-        return NULL;
-    memcpy(out, line, length);
-    out[length] = '\0';
-    return line + length + (line[length] == ' ');
-}
-
-static int read_there(enum whose whose, const char *what, const uint8_t key[16], struct record *r)
-{
-    char path[PROFILE_PATH], line[LINE], *rest;
-    int fd, rc = record_path(path, whose, what, key);
+    char path[PROFILE_PATH], line[LINE], *rest = line, *end;
+    int fd, rc = path_make(path, whose, name);
     struct stat st = {0};
 
     if (rc != 0)
@@ -63,19 +56,26 @@ static int read_there(enum whose whose, const char *what, const uint8_t key[16],
     time_t now = time(NULL);
     r->age_s = now > st.st_mtime ? (uint64_t)(now - st.st_mtime) : 0;
     line[n > 0 ? n : 0] = '\0';
-    if (!strchr(line, '\n'))
+    end = strchr(line, '\n');
+    if (!end)
         return -EINVAL; /* it was cut short */
-    line[strcspn(line, "\n")] = '\0';
-    rest = word(line, r->version, sizeof(r->version));
-    rest = rest ? word(rest, r->way, sizeof(r->way)) : NULL;
+    *end = '\0';
+    const char *version = strsep(&rest, " "), *way = strsep(&rest, " ");
+    if (!way || !*version || strlen(version) >= sizeof(r->version) || !*way ||
+        strlen(way) >= sizeof(r->way))
+        return -EINVAL;
+    strcpy(r->version, version);
+    strcpy(r->way, way);
     snprintf(r->why, sizeof(r->why), "%s", rest ? rest : "");
-    return rest ? 0 : -EINVAL;
+    return 0;
 }
 
 int record_read(const char *what, const uint8_t key[16], const char *version, struct record *r)
 {
     struct record own, shared;
-    int rc = read_there(USERS, what, key, &own), also = read_there(MACHINES, what, key, &shared);
+    char name[NAME];
+    name_make(name, what, key);
+    int rc = read_there(USERS, name, &own), also = read_there(MACHINES, name, &shared);
     bool both = rc == 0 && also == 0;
     bool fits = both && strcmp(own.version, version) == 0;
     bool shared_fits = both && strcmp(shared.version, version) == 0;
@@ -87,11 +87,10 @@ int record_read(const char *what, const uint8_t key[16], const char *version, st
     return also == 0 ? 0 : rc;
 }
 
-static int write_there(enum whose whose, const char *what, const uint8_t key[16],
-                       const struct record *r)
+static int write_there(enum whose whose, const char *name, const struct record *r)
 {
     char path[PROFILE_PATH], beside[PROFILE_PATH + 16], line[LINE];
-    int rc = record_path(path, whose, what, key), fd;
+    int rc = path_make(path, whose, name), fd;
 
     if (rc != 0)
         return rc;
@@ -114,54 +113,40 @@ static int write_there(enum whose whose, const char *what, const uint8_t key[16]
 int record_write(const char *what, const uint8_t key[16], const struct record *r)
 {
     int rc = profile_folder_make();
+    char name[NAME];
 
-    return rc ? rc : write_there(USERS, what, key, r);
+    name_make(name, what, key);
+    return rc ? rc : write_there(USERS, name, r);
 }
 
-static int share(const char *what, const uint8_t key[16], const char *version)
+static int share(const char *name, const char *version)
 {
     struct record r, there;
     mode_t mode;
 
-    if (read_there(USERS, what, key, &r) != 0 || strcmp(r.version, version) != 0 ||
-        (read_there(MACHINES, what, key, &there) == 0 && strcmp(there.version, version) == 0 &&
+    if (read_there(USERS, name, &r) != 0 || strcmp(r.version, version) != 0 ||
+        (read_there(MACHINES, name, &there) == 0 && strcmp(there.version, version) == 0 &&
          there.age_s <= r.age_s))
         return 0;
     /* All users may read it, and only its owner may write. */
     int rc = folder_own(RECORD_MACHINE_FOLDER, 0755, &mode);
     if (rc == 0 && chmod(RECORD_MACHINE_FOLDER, 0755) != 0)
         rc = -errno;
-    return rc ? rc : write_there(MACHINES, what, key, &r);
-}
-
-/* The key in the name of a record's file. False: it is no such file. */
-static bool key_of(uint8_t key[16], const char *file, const char *what)
-{
-    size_t n = strlen(what);
-
-    if (strncmp(file, what, n) != 0 || file[n] != '-' || strlen(file + n + 1) != 32)
-        return false;
-    for (int i = 0; i < 32; i++) {
-        const char digits[] = "0123456789abcdef", *at = strchr(digits, file[n + 1 + (size_t)i]);
-
-        if (!at)
-            return false;
-        key[i / 2] = (uint8_t)(i % 2 ? key[i / 2] << 4 | (at - digits) : at - digits);
-    }
-    return true;
+    return rc ? rc : write_there(MACHINES, name, &r);
 }
 
 int record_publish(const char *what, const char *version)
 {
     char path[PROFILE_PATH];
-    uint8_t key[16];
+    size_t n = strlen(what);
     int rc = 0;
 
     profile_folder(path);
     DIR *folder = path[0] ? opendir(path) : NULL;
     for (struct dirent *e; folder && rc == 0 && (e = readdir(folder));)
-        if (key_of(key, e->d_name, what))
-            rc = share(what, key, version);
+        if (strncmp(e->d_name, what, n) == 0 && e->d_name[n] == '-' &&
+            strspn(e->d_name + n + 1, "0123456789abcdef") == 32 && !e->d_name[n + 33])
+            rc = share(e->d_name, version);
     if (folder)
         closedir(folder);
     return rc;

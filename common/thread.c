@@ -22,8 +22,8 @@ struct cpus {
     uint64_t word[CPUS / WORD];
 };
 
-static struct cpus chosen, initial;
-static bool have_chosen;
+static const struct cpus none;
+static struct cpus chosen, initial; /* none: nothing was chosen, or it is not known */
 
 /* The whole process's: those of its first thread, before that can have pinned itself. */
 __attribute__((constructor)) static void remember(void)
@@ -33,12 +33,9 @@ __attribute__((constructor)) static void remember(void)
 
 /* ---- sets ------------------------------------------------------------------------------------ */
 
-static bool cpus_empty(const struct cpus *set)
+static bool cpus_equal(const struct cpus *a, const struct cpus *b)
 {
-    for (size_t i = 0; i < CPUS / WORD; i++)
-        if (set->word[i])
-            return false;
-    return true;
+    return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 static struct cpus cpus_without(const struct cpus *set, const struct cpus *others)
@@ -77,7 +74,6 @@ int thread_set_cpus(const char *list)
             set.word[cpu / WORD] |= 1ull << cpu % WORD;
     } while (*list++);
     chosen = set;
-    have_chosen = true;
     return 0;
 }
 
@@ -85,7 +81,8 @@ bool thread_cpus_usable(void)
 {
     struct cpus others = cpus_without(&chosen, &initial);
 
-    return !have_chosen || cpus_empty(&initial) || memcmp(&others, &chosen, sizeof(others)) != 0;
+    return cpus_equal(&chosen, &none) || cpus_equal(&initial, &none) ||
+           !cpus_equal(&others, &chosen);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -95,12 +92,12 @@ bool thread_cpus_usable(void)
 static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, void *(*run)(void *),
                   void *arg)
 {
-    const struct sched_param none = {0};
+    const struct sched_param priority = {0};
     pthread_attr_t attr;
     int rc;
     size_t bytes;
 
-    if (cpus && cpus_empty(cpus))
+    if (cpus && cpus_equal(cpus, &none))
         return EINVAL;
     /* A program may want small stacks for threads of its own. */
     rc = pthread_attr_init(&attr);
@@ -114,7 +111,7 @@ static int create(pthread_t *thread, const struct cpus *cpus, bool ordinary, voi
     if (ordinary) {
         pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
         pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
-        pthread_attr_setschedparam(&attr, &none);
+        pthread_attr_setschedparam(&attr, &priority);
     }
     if (rc == 0)
         rc = pthread_create(thread, &attr, run, arg);
@@ -136,8 +133,7 @@ int thread_new(pthread_t *thread, void *(*run)(void *), void *arg)
     if (rt)
         sched_getaffinity(0, sizeof(mine), (cpu_set_t *)(void *)&mine);
     memset(&all, 0xff, sizeof(all));
-    if (have_chosen)
-        places[0] = chosen;
+    places[0] = chosen;
     places[1] = cpus_without(&initial, &mine);
     if (rt)
         places[2] = cpus_without(&all, &mine);

@@ -266,30 +266,15 @@ uint32_t trace_name(const char *text)
     return found;
 }
 
-/* Word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile. If a writer
- * that is a whole ring behind is still at work, or one ahead by that much was quicker, the record
- * is lost: a mixture of two would look like one. */
-static void record_store(struct trace_record *to, const struct trace_record *from)
-{
-    static const uint64_t WRITING = UINT64_MAX;
-    _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)to;
-    uint64_t copy[sizeof(*from) / sizeof(uint64_t)];
-    uint64_t was = atomic_load_explicit(&words[0], memory_order_relaxed);
-
-    memcpy(copy, from, sizeof(copy));
-    if (was > copy[0] || !atomic_compare_exchange_strong_explicit(
-                             &words[0], &was, WRITING, memory_order_acquire, memory_order_relaxed))
-        return;
-    for (size_t i = 1; i < sizeof(copy) / sizeof(*copy); i++)
-        atomic_store_explicit(&words[i], copy[i], memory_order_release);
-    atomic_store_explicit(&words[0], copy[0], memory_order_release);
-}
-
+/* The record goes word by word and atomic: a reader may look at any time. `seq` is WRITING meanwhile.
+ * If a writer that is a whole ring behind is still at work, or one ahead by that much was quicker,
+ * the record is lost: a mixture of two would look like one. */
 void trace_put(const struct trace_record *record)
 {
     struct trace_file *file = atomic_load_explicit(&trace_buffer, memory_order_acquire);
     struct trace_record r = *record;
-    uint64_t at;
+    static const uint64_t WRITING = UINT64_MAX;
+    uint64_t at, was, copy[sizeof(r) / sizeof(uint64_t)];
 
     if (!file)
         return;
@@ -302,7 +287,15 @@ void trace_put(const struct trace_record *record)
     if (self.keep_first && at >= self.records)
         return;
     r.seq = at + 1;
-    record_store(&file->record[at % self.records], &r);
+    memcpy(copy, &r, sizeof(copy));
+    _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)&file->record[at % self.records];
+    was = atomic_load_explicit(&words[0], memory_order_relaxed);
+    if (was > copy[0] || !atomic_compare_exchange_strong_explicit(
+                             &words[0], &was, WRITING, memory_order_acquire, memory_order_relaxed))
+        return;
+    for (size_t i = 1; i < sizeof(copy) / sizeof(*copy); i++)
+        atomic_store_explicit(&words[i], copy[i], memory_order_release);
+    atomic_store_explicit(&words[0], copy[0], memory_order_release);
 }
 
 bool trace_get(const struct trace_record *ring, uint32_t records, uint64_t position,
@@ -312,7 +305,7 @@ bool trace_get(const struct trace_record *ring, uint32_t records, uint64_t posit
         (const _Atomic uint64_t *)(const void *)&ring[position % records];
     uint64_t copy[sizeof(*out) / sizeof(uint64_t)];
 
-    /* Reads the number first and last: what lies between is of that one. Partner: record_store. */
+    /* Reads the number first and last: what lies between is of that one. Partner: trace_put. */
     if (atomic_load_explicit(&words[0], memory_order_acquire) != position + 1)
         return false;
     for (size_t i = 0; i < sizeof(copy) / sizeof(*copy); i++)

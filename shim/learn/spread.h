@@ -11,7 +11,6 @@
 #ifndef CUTIN_SHIM_LEARN_SPREAD_H
 #define CUTIN_SHIM_LEARN_SPREAD_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 enum { SPREAD_TIMES = 24, SPREAD_BOUNDS = 8 };

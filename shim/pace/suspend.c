@@ -3,7 +3,6 @@
  */
 #include "shim/pace/suspend.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>

@@ -82,14 +82,11 @@
 #define MUTANTS_OF_GATES(X)                                                                        \
     X(graph_copy_stale, "a change of an executable graph does not reach its copy with gates")
 
-/* Found by tests/shim/wrap/query.c, which stops a thread where the oracle's would have to be by
- * chance. */
-#define MUTANTS_OF_STOPS(X)                                                                        \
-    X(stream_epoch_late, "work that is buffered during a stream query counts as complete")         \
-    X(event_epoch_late, "a record that is made during a query of its event counts as complete")
-
-/* Found by tests/hazards, whose programs call what the oracle's do not. */
+/* Found by tests/hazards, whose programs call what the oracle's do not; the first two by
+ * tests/shim/wrap/query.c, which stops a thread where the oracle's would have to be by chance. */
 #define MUTANTS_OF_HAZARDS(X)                                                                      \
+    X(stream_epoch_late, "work that is buffered during a stream query counts as complete")         \
+    X(event_epoch_late, "a record that is made during a query of its event counts as complete")    \
     X(pool_access_overtakes, "a call that takes away access to a pool overtakes buffered work")    \
     X(host_pool_taken_for_open,                                                                    \
       "a copy with memory of a host pool is deferred although the device has no access")           \
@@ -147,7 +144,9 @@
       "a graph that waits goes before earlier buffered calls of other streams")
 
 /* Programs see the right results, but late or at too high a cost: found by tools/bench
- * --instructions, tests/vhq, tests/shim/wrap/level.c and tests/scheduler/client/calm.c. */
+ * --instructions, tests/vhq, tests/shim/wrap/level.c and tests/scheduler/client/calm.c. From
+ * fixed_stride on, what is learned of kernels and markers, shifts, and what gates cost: found by
+ * tests/integration/sharing, learned.c, jobs.c, gates.c and defaults.c. */
 #define MUTANTS_OF_COST(X)                                                                         \
     X(cut_in_slow, "a cut-in takes 5 us longer")                                                   \
     X(launch_longer, "a launch executes about 40 more instructions")                               \
@@ -159,39 +158,7 @@
     X(hold_ends_late, "a hold ends 1 ms after the work that caused it")                            \
     X(ticks_for_ever, "a process that does nothing still wakes 100 times a second")                \
     X(held_looks, "a held process with nothing waiting still looks at its hold words")             \
-    X(calm_unended, "a call does not wake the thread that sleeps because no call came")
-
-/* Programs see the right results, but real time or best effort waits: found by cutin-purpose. */
-#define MUTANTS_OF_PURPOSE(X)                                                                      \
-    X(estimates_constant, "every kernel counts as an unknown one")                                 \
-    X(hold_ends_by_look, "a hold ends only when a tick finds its work complete")                   \
-    X(allocation_ahead, "an allocation overtakes buffered frees and takes none of their blocks")   \
-    X(feedback_ignored, "the cap trusts its estimates and ignores measured times")                 \
-    X(loose_unbounded, "work in flight has no bound while no client above is connected")           \
-    X(alone_untried, "a process counts as alone before any of its work was measured")              \
-    X(gate_not_opened, "one gate in 64 is closed while nobody holds the process")                  \
-    X(guard_of_old, "after 100 ms without progress the guard lets in a whole queue of commands")   \
-    X(glance_missing, "the dispatcher never looks earlier than the estimate tells it to")          \
-    X(guard_each_time,                                                                             \
-      "beside stalled work the guard lets in one stream's command only every 100 ms")              \
-    X(marker_lost, "one marker in eight is never written")                                         \
-    X(copy_whole, "a long copy goes as one command")                                               \
-    X(stream_uncounted, "the cap does not count launches")                                         \
-    X(pieces_uncounted,                                                                            \
-      "the cap lets several streams each have a long kernel in flight between gates")              \
-    X(long_forgotten, "the cap forgets an unexpectedly long kernel before the next one comes")     \
-    X(left_uncounted, "the cap does not count what an ended stream has in flight")                 \
-    X(priority_goes_round, "the stream that went last goes last of all, even if it is urgent")     \
-    X(fresh_uncounted,                                                                             \
-      "a stream with new work in flight does not count until the dispatcher's next look")          \
-    X(per_thread_untimed, "kernels in per-thread default streams are never timed")                 \
-    X(loose_in_line,                                                                               \
-      "in a lone process a stream waits for common room, however little it has in flight")         \
-    X(narrow_in_line, "commands that fill little of the device do not run side by side")
-
-/* The same for what is learned of kernels and markers, shifts, and what gates cost: found by
- * tests/integration/sharing, learned.c, jobs.c, gates.c and defaults.c. */
-#define MUTANTS_OF_LEARNING(X)                                                                     \
+    X(calm_unended, "a call does not wake the thread that sleeps because no call came")            \
     X(fixed_stride,                                                                                \
       "the library times launches at a fixed distance, so always one phase of a program")          \
     X(wait_taken_for_kernel, "the time that a kernel waits for another stream counts as its own")  \
@@ -232,12 +199,38 @@
     X(share_unseen, "a context with few multiprocessors counts as if it had all of the device's")  \
     X(shift_untold, "the time of a kernel that began at once in its process's shift is not exact")
 
+/* Programs see the right results, but real time or best effort waits: found by cutin-purpose. */
+#define MUTANTS_OF_PURPOSE(X)                                                                      \
+    X(estimates_constant, "every kernel counts as an unknown one")                                 \
+    X(hold_ends_by_look, "a hold ends only when a tick finds its work complete")                   \
+    X(allocation_ahead, "an allocation overtakes buffered frees and takes none of their blocks")   \
+    X(feedback_ignored, "the cap trusts its estimates and ignores measured times")                 \
+    X(loose_unbounded, "work in flight has no bound while no client above is connected")           \
+    X(alone_untried, "a process counts as alone before any of its work was measured")              \
+    X(gate_not_opened, "one gate in 64 is closed while nobody holds the process")                  \
+    X(guard_of_old, "after 100 ms without progress the guard lets in a whole queue of commands")   \
+    X(glance_missing, "the dispatcher never looks earlier than the estimate tells it to")          \
+    X(guard_each_time,                                                                             \
+      "beside stalled work the guard lets in one stream's command only every 100 ms")              \
+    X(marker_lost, "one marker in eight is never written")                                         \
+    X(copy_whole, "a long copy goes as one command")                                               \
+    X(stream_uncounted, "the cap does not count launches")                                         \
+    X(pieces_uncounted,                                                                            \
+      "the cap lets several streams each have a long kernel in flight between gates")              \
+    X(long_forgotten, "the cap forgets an unexpectedly long kernel before the next one comes")     \
+    X(left_uncounted, "the cap does not count what an ended stream has in flight")                 \
+    X(priority_goes_round, "the stream that went last goes last of all, even if it is urgent")     \
+    X(fresh_uncounted,                                                                             \
+      "a stream with new work in flight does not count until the dispatcher's next look")          \
+    X(per_thread_untimed, "kernels in per-thread default streams are never timed")                 \
+    X(loose_in_line,                                                                               \
+      "in a lone process a stream waits for common room, however little it has in flight")         \
+    X(narrow_in_line, "commands that fill little of the device do not run side by side")
+
 #define MUTANTS_ALL(X)                                                                             \
     MUTANTS(X)                                                                                     \
-    MUTANTS_OF_GREEN(X)                                                                            \
-    MUTANTS_OF_GATES(X)                                                                            \
-    MUTANTS_OF_STOPS(X)                                                                            \
-    MUTANTS_OF_HAZARDS(X) MUTANTS_OF_COST(X) MUTANTS_OF_PURPOSE(X) MUTANTS_OF_LEARNING(X)
+    MUTANTS_OF_GREEN(X) MUTANTS_OF_GATES(X) MUTANTS_OF_HAZARDS(X) MUTANTS_OF_COST(X)               \
+        MUTANTS_OF_PURPOSE(X)
 
 enum mutant {
 #define X(name, rule) MUTANT_##name,
@@ -297,9 +290,7 @@ static inline uint64_t mutant_ns(const char *name, uint64_t ns)
 #define SHORTENED(name, ns) (ns)
 #define MUTANT(name)        0
 #define VHQ_OVERTAKES       0u
-#define STOP(place)                                                                                \
-    do {                                                                                           \
-    } while (0)
+#define STOP(place)         ((void)0)
 #endif
 
 /* For the flags of a request. */

@@ -229,8 +229,8 @@
 
 #define MUTANTS_ALL(X)                                                                             \
     MUTANTS(X)                                                                                     \
-    MUTANTS_OF_GREEN(X) MUTANTS_OF_GATES(X) MUTANTS_OF_HAZARDS(X) MUTANTS_OF_COST(X)               \
-        MUTANTS_OF_PURPOSE(X)
+    MUTANTS_OF_GREEN(X)                                                                            \
+    MUTANTS_OF_GATES(X) MUTANTS_OF_HAZARDS(X) MUTANTS_OF_COST(X) MUTANTS_OF_PURPOSE(X)
 
 enum mutant {
 #define X(name, rule) MUTANT_##name,

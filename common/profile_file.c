@@ -77,18 +77,18 @@ static uint64_t checksum(const struct profile_header *h, const struct profile_ro
                    h->text_bytes);
 }
 
-static int read_all(int fd, void *out, size_t bytes)
+/* Moves all of it, whatever signals come. -EBADMSG: the file ends before. */
+static int move_all(int fd, bool writes, void *data, size_t bytes)
 {
-    for (size_t have = 0; have < bytes;) {
-        ssize_t n = read(fd, (char *)out + have, bytes - have);
+    for (size_t done = 0; done < bytes;) {
+        char *at = (char *)data + done;
+        ssize_t n = writes ? write(fd, at, bytes - done) : read(fd, at, bytes - done);
 
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            return -EBADMSG;
-        have += (size_t)n;
+        if (n <= 0)
+            return n < 0 ? -errno : -EBADMSG;
+        done += (size_t)n;
     }
     return 0;
 }
@@ -97,16 +97,16 @@ static int read_fd(int fd, struct profile_header *h, struct profile_row *rows,
                    struct profile_text *text)
 {
     char more;
-    int rc = read_all(fd, h, sizeof(*h));
+    int rc = move_all(fd, false, h, sizeof(*h));
 
     if (rc != 0)
         return rc;
     if (memcmp(h->magic, magic, sizeof(magic)) != 0 || h->version != VERSION ||
         h->rows > PROFILE_ROWS || h->text_bytes > PROFILE_TEXT || h->text_bytes % 8 != 0)
         return -EBADMSG;
-    rc = read_all(fd, rows, h->rows * sizeof(*rows));
+    rc = move_all(fd, false, rows, h->rows * sizeof(*rows));
     if (rc == 0)
-        rc = read_all(fd, text->text, h->text_bytes);
+        rc = move_all(fd, false, text->text, h->text_bytes);
     if (rc != 0)
         return rc;
     text->bytes = (uint32_t)h->text_bytes;
@@ -215,20 +215,6 @@ static int lock_temporary(const char *path)
     return rc;
 }
 
-static int write_all(int fd, const void *data, size_t bytes)
-{
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = write(fd, (const char *)data + done, bytes - done);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        done += (size_t)n;
-    }
-    return 0;
-}
-
 /* A file's content that is being changed. */
 struct merger {
     struct profile_header header;
@@ -289,11 +275,11 @@ static int merge_into(int fd, const char *path, const char *temporary, struct me
         m->row[i].name = names_add(&m->names, m->name[i]);
     h->text_bytes = (m->names.used + 7) / 8 * 8;
     h->checksum = checksum(h, m->row, m->text.text);
-    rc = write_all(fd, h, sizeof(*h));
+    rc = move_all(fd, true, h, sizeof(*h));
     if (rc == 0)
-        rc = write_all(fd, m->row, h->rows * sizeof(*m->row));
+        rc = move_all(fd, true, m->row, h->rows * sizeof(*m->row));
     if (rc == 0)
-        rc = write_all(fd, m->text.text, h->text_bytes);
+        rc = move_all(fd, true, m->text.text, h->text_bytes);
     if (rc == 0 && rename(temporary, path) != 0)
         rc = -errno;
     if (rc != 0)

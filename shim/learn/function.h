@@ -9,9 +9,6 @@
 #include "shim/learn/profile.h"
 #include "shim/handles/table.h"
 
-struct gpu_device;
-struct shim_context;
-
 enum { FUNCTION_SHAPES = 32, FUNCTION_ATTRIBUTES = 20 };
 
 struct shim_function {

@@ -33,27 +33,20 @@ void waiting_registered(void)
     atomic_store_explicit(&waiting_possible, true, memory_order_relaxed);
 }
 
-/* The list is patterns of fnmatch(3), separated by commas. */
-static bool name_listed(const char *list, const char *name)
+bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct estimate *e,
+                    const struct gpu_device *gpu)
 {
-    char pattern[sizeof(((struct config *)0)->waiting_kernels)];
-    while (*list) {
-        size_t n = strcspn(list, ",");
-        memcpy(pattern, list, n);
-        pattern[n] = '\0';
-        if (fnmatch(pattern, name, 0) == 0)
-            return true;
-        list += n + (list[n] == ',');
-    }
-    return false;
-}
-
-bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct estimate *e)
-{
+    static _Atomic(struct shim_function *) shown;
+    struct cutin_page *page = client_page();
     uint32_t waits = atomic_load_explicit(&f->waits, memory_order_relaxed);
     if (waits == NOT_ASKED) {
-        const char *list = config_get()->waiting_kernels;
-        waits = name_listed(list, function_name(handle)) ? WAITS : NOT_NAMED;
+        /* Patterns of fnmatch(3), separated by commas. */
+        char list[sizeof(((struct config *)0)->waiting_kernels)], *rest = list, *pattern;
+        const char *name = function_name(handle);
+        strcpy(list, config_get()->waiting_kernels);
+        for (waits = NOT_NAMED; (pattern = strsep(&rest, ","));)
+            if (fnmatch(pattern, name, 0) == 0)
+                waits = WAITS;
         atomic_store_explicit(&f->waits, waits, memory_order_relaxed);
     }
     if (waits == NOT_NAMED && atomic_load_explicit(&registered, memory_order_relaxed) &&
@@ -64,17 +57,11 @@ bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct est
                  "process has registered I/O memory",
                  function_name(handle));
     }
+    if (waits == WAITS && page && gpu->index >= 0 && atomic_exchange(&shown, f) != f) {
+        char *to = page->device[gpu->index].io_kernel;
+        pthread_mutex_lock(&lock);
+        snprintf(to, sizeof(page->device[gpu->index].io_kernel), "%s", function_name(handle));
+        pthread_mutex_unlock(&lock);
+    }
     return waits == WAITS;
-}
-
-void waiting_show(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu)
-{
-    static _Atomic(struct shim_function *) shown;
-    struct cutin_page *page = client_page();
-    if (!page || gpu->index < 0 || atomic_exchange(&shown, f) == f)
-        return;
-    pthread_mutex_lock(&lock);
-    char *to = page->device[gpu->index].io_kernel;
-    snprintf(to, sizeof(page->device[gpu->index].io_kernel), "%s", function_name(handle));
-    pthread_mutex_unlock(&lock);
 }

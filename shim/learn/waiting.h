@@ -26,9 +26,9 @@ static inline bool waiting_any(void)
 void waiting_open(void);
 /* I/O memory has been registered. */
 void waiting_registered(void);
-/* Does a launch of it wait, by its name or by the time that its grid takes? */
-bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct estimate *e);
-/* Such a kernel is launched: shows its name in the process's page. */
-void waiting_show(struct shim_function *f, CUfunction handle, const struct gpu_device *gpu);
+/* Does a launch of it wait, by its name or by the time that its grid takes? Then the process's page
+ * shows its name. */
+bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct estimate *e,
+                    const struct gpu_device *gpu);
 
 #endif

@@ -40,8 +40,6 @@ struct pad {
     void *free_next;
 };
 
-struct shim_context;
-
 /* For vhq_ops.room; `user`: the context. */
 struct vhq_pad_room pad_room(void *user);
 

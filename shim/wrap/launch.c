@@ -383,10 +383,9 @@ static bool launch_timed(bool close, struct shim_stream *s)
 
 static void launch_waits(struct launch *l, struct call *c, const struct estimate *e)
 {
-    l->waits = l->known && waiting_kernel(l->known, l->k.function, e);
+    l->waits = l->known && waiting_kernel(l->known, l->k.function, e, l->k.ctx->gpu);
     if (!l->waits)
         return;
-    waiting_show(l->known, l->k.function, l->k.ctx->gpu);
     c->req.est_ns = (uint64_t)config_get()->budget_us * 1000;
     c->req.flags |= VHQ_WAITS;
     if (c->record)

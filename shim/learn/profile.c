@@ -94,43 +94,34 @@ static void take_file(struct profile *p, struct profile_row *from)
 
 /* ---- the thread ---------------------------------------------------------------------------- */
 
-/* False: there is no profile at this place. */
-static bool write_one(int place, struct profile_row *copy)
-{
-    uint32_t n = 0;
-
-    pthread_mutex_lock(&lock);
-    struct profile *p = profiles[place];
-    for (uint32_t i = 0; p && i < p->rows; i++)
-        if (p->row[i].changed)
-            copy[n++] = p->row[i];
-    pthread_mutex_unlock(&lock);
-    int rc = n ? profile_merge(p->uuid, p->gpu, copy, n, p->text.text) : -EALREADY;
-    if (rc != 0) {
-        if (n && rc != -EAGAIN)
-            log_line(LOG_DEBUG, "cannot save the profile of kernels: %s", strerror(-rc));
-        return p;
-    }
-    pthread_mutex_lock(&lock);
-    for (uint32_t i = 0; i < n; i++) {
-        struct profile_row *row = row_find(p, copy[i].key, copy[i].bucket, false);
-
-        row->launches -= copy[i].launches;
-        row->samples -= copy[i].samples;
-        row->changed -= copy[i].changed;
-        for (int b = 0; b < PROFILE_BINS; b++)
-            row->bin[b] = (uint16_t)(row->bin[b] - copy[i].bin[b]);
-    }
-    pthread_mutex_unlock(&lock);
-    return true;
-}
-
 static void write_all(void)
 {
     struct profile_row *copy = calloc(PROFILE_ROWS, sizeof(*copy));
 
-    for (int i = 0; copy && i < GPUS && write_one(i, copy); i++)
-        ;
+    for (int place = 0; copy && place < GPUS; place++) {
+        uint32_t n = 0;
+
+        pthread_mutex_lock(&lock);
+        struct profile *p = profiles[place];
+        for (uint32_t i = 0; p && i < p->rows; i++)
+            if (p->row[i].changed)
+                copy[n++] = p->row[i];
+        pthread_mutex_unlock(&lock);
+        int rc = n ? profile_merge(p->uuid, p->gpu, copy, n, p->text.text) : 0;
+        if (rc != 0 && rc != -EAGAIN)
+            log_line(LOG_DEBUG, "cannot save the profile of kernels: %s", strerror(-rc));
+        pthread_mutex_lock(&lock);
+        for (uint32_t i = 0; rc == 0 && i < n; i++) {
+            struct profile_row *row = row_find(p, copy[i].key, copy[i].bucket, false);
+
+            row->launches -= copy[i].launches;
+            row->samples -= copy[i].samples;
+            row->changed -= copy[i].changed;
+            for (int b = 0; b < PROFILE_BINS; b++)
+                row->bin[b] = (uint16_t)(row->bin[b] - copy[i].bin[b]);
+        }
+        pthread_mutex_unlock(&lock);
+    }
     free(copy);
 }
 

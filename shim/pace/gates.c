@@ -68,47 +68,44 @@ bool gates_mps(void)
 enum { APART = 50 }; /* work between two, in times their cost: so they take 2 % of it */
 
 /* What was recorded of each device; it is read once. */
-enum judgement { UNREAD, SHARED, UNSEEN, OUTDATED, REFUSED, IN_STREAMS, IN_GRAPHS };
-static _Atomic int judgements[PAGE_DEVICES];
-static _Atomic int graph_gate_ns[PAGE_DEVICES]; /* what one gate costs a graph */
-static _Atomic int mark_ns[PAGE_DEVICES];       /* what a marker costs */
+static struct judgement {
+    _Atomic bool read;
+    const char *_Atomic why;            /* gates are not used; NULL: they hold */
+    _Atomic bool graphs;                /* in graphs, too */
+    _Atomic int graph_gate_ns, mark_ns; /* what a gate costs a graph, and what a marker costs */
+} judgements[PAGE_DEVICES];
 
-static enum judgement record_judge(const struct gpu_device *gpu)
+static const struct judgement *recorded(const struct gpu_device *gpu)
 {
+    struct judgement *j = &judgements[gpu->index];
     struct record r;
     char version[64];
     uint8_t key[16];
     int cuda = 0;
-    record_key(key, gpu->name);
-    REAL(cuDriverGetVersion)(&cuda);
-    record_version(version, cuda);
-    if (record_read("gates", key, version, &r) != 0)
-        return UNSEEN;
-    atomic_store(&graph_gate_ns[gpu->index], record_cost(&r, RECORD_GATE_COST));
-    atomic_store(&mark_ns[gpu->index], record_cost(&r, RECORD_MARK_COST));
-    return strcmp(version, r.version) != 0 ? OUTDATED
-           : strcmp(r.way, "graphs") == 0  ? IN_GRAPHS
-           : strcmp(r.way, "streams") == 0 ? IN_STREAMS
-                                           : REFUSED;
-}
-
-static enum judgement recorded(const struct gpu_device *gpu)
-{
-    int now = atomic_load_explicit(&judgements[gpu->index], memory_order_relaxed);
-    if (now == UNREAD) {
-        now = gates_mps() ? SHARED : (int)record_judge(gpu);
-        atomic_store_explicit(&judgements[gpu->index], now, memory_order_relaxed);
+    if (atomic_load_explicit(&j->read, memory_order_acquire))
+        return j;
+    const char *why = gates_mps() ? "the GPU is shared through MPS" : NULL;
+    if (!why) {
+        record_key(key, gpu->name);
+        REAL(cuDriverGetVersion)(&cuda);
+        record_version(version, cuda);
+        if (record_read("gates", key, version, &r) != 0)
+            why = "not tested here yet; cutin run and cutin doctor test them";
     }
-    return (enum judgement)now;
+    if (!why) {
+        bool graphs = strcmp(r.way, "graphs") == 0;
+        if (strcmp(version, r.version) != 0)
+            why = "tested with another driver; cutin run and cutin doctor test them again";
+        else if (!graphs && strcmp(r.way, "streams") != 0)
+            why = "they are of no use here; cutin doctor says why";
+        atomic_store(&j->graphs, graphs && !why);
+        atomic_store(&j->graph_gate_ns, record_cost(&r, RECORD_GATE_COST));
+        atomic_store(&j->mark_ns, record_cost(&r, RECORD_MARK_COST));
+    }
+    atomic_store(&j->why, why);
+    atomic_store_explicit(&j->read, true, memory_order_release); /* pairs with the load above */
+    return j;
 }
-
-static const char *const unproven[] = {
-    [SHARED] = "the GPU is shared through MPS",
-    [UNSEEN] = "not tested here yet; cutin run and cutin doctor test them",
-    [OUTDATED] = "tested with another driver; cutin run and cutin doctor test them again",
-    [REFUSED] = "they are of no use here; cutin doctor says why",
-    [IN_GRAPHS] = NULL,
-};
 
 const char *gates_process_objection(void)
 {
@@ -141,7 +138,7 @@ static bool gates_wanted(const struct shim_context *ctx)
         why = "the driver lacks stream memory operations, version 2 (CUDA 11.7), or their writes "
               "arrive late";
     if (!why && config_get()->gates != GATES_ON)
-        why = unproven[recorded(ctx->gpu)];
+        why = atomic_load(&recorded(ctx->gpu)->why);
     if (why)
         say_off(why);
     return !why;
@@ -151,8 +148,7 @@ uint32_t gates_marks_apart_ns(const struct gpu_device *gpu)
 {
     if (gpu->index < 0 || MUTANT(marks_dear))
         return 0;
-    recorded(gpu);
-    return APART * (uint32_t)atomic_load(&mark_ns[gpu->index]);
+    return APART * (uint32_t)atomic_load(&recorded(gpu)->mark_ns);
 }
 
 /* Gates that would cost more than 2 % of the work between them are farther apart, as far as with no
@@ -164,9 +160,9 @@ uint64_t gates_graph_spacing_ns(const struct shim_context *ctx)
     if (mode == GRAPH_GATES_OFF || !gates_wanted(ctx))
         return 0;
     bool asked = mode == GRAPH_GATES_ON || config_get()->gates == GATES_ON;
-    if (!asked && recorded(ctx->gpu) != IN_GRAPHS)
+    if (!asked && !atomic_load(&recorded(ctx->gpu)->graphs))
         return 0;
-    int cost_ns = atomic_load(&graph_gate_ns[ctx->gpu->index]);
+    int cost_ns = atomic_load(&judgements[ctx->gpu->index].graph_gate_ns);
     uint64_t ns = (uint64_t)remote_budget_us() * 1000 / VHQ_GATE_PART;
     uint64_t least_ns = MUTANT(graph_gates_dear) ? 0 : APART * (uint64_t)cost_ns;
     if (least_ns <= ns)

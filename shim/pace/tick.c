@@ -103,12 +103,11 @@ static void departed_close_all(const struct shim_context *ctx, struct departed *
     *all = NULL;
 }
 
-/* Needs the context current. Returns how many are stuck, and so hold no process any more. No other
+/* Needs the context current. Counts those that are stuck, and so hold no process any more. No other
  * thread takes any away, so the driver is asked without the lock. */
-static uint32_t departed_poll(struct shim_context *ctx, bool tick)
+static void departed_poll(struct shim_context *ctx, bool tick)
 {
     struct departed *ended = NULL;
-    uint32_t count = 0;
     pthread_mutex_lock(&ctx->lock);
     for (struct departed *d = ctx->departed, *next; d; d = next) {
         pthread_mutex_unlock(&ctx->lock);
@@ -124,11 +123,10 @@ static uint32_t departed_poll(struct shim_context *ctx, bool tick)
         }
         if (tick && !departed_stuck(d) && ++d->ticks >= stuck_ticks())
             client_work_end(ctx->gpu->index, d->level);
-        count += departed_stuck(d);
+        stuck += departed_stuck(d);
     }
     pthread_mutex_unlock(&ctx->lock);
     departed_close_all(ctx, &ended, true);
-    return count;
 }
 
 static void departed_end(struct shim_context *ctx, bool alive)
@@ -268,7 +266,7 @@ static void context_tick(struct shim_context *ctx, void *user)
         struct context_scope scope = context_push(ctx);
         gates_update(ctx);
         streams_poll(ctx, true);
-        stuck += departed_poll(ctx, true);
+        departed_poll(ctx, true);
         late_reap(ctx);
         estimate_collect(ctx);
         context_pop(scope);

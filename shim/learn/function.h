@@ -1,6 +1,6 @@
 /*
  * function.h - a kernel as the shim sees it: the layout of its parameters, the launches of it that
- * the driver has accepted, how long it runs.
+ * the driver has accepted, how long it runs, and whether it waits.
  */
 #ifndef CUTIN_SHIM_LEARN_FUNCTION_H
 #define CUTIN_SHIM_LEARN_FUNCTION_H
@@ -41,7 +41,7 @@ struct shim_function {
     _Atomic bool seeded; /* function_seed was called */
     struct profile_key key;
     _Atomic uint32_t trace_name; /* 0: not asked for yet */
-    _Atomic uint32_t waits;      /* for waiting.c */
+    _Atomic uint32_t waits;      /* for waiting_kernel */
 };
 
 /* The function that the thread asked for last. Void once any has been forgotten since. */
@@ -107,6 +107,28 @@ void function_attribute_set(struct shim_function *f, CUfunction_attribute which,
 const char *function_name(CUfunction handle);
 /* Its name in the trace that is being written. */
 uint32_t function_trace_name(struct shim_function *f, CUfunction handle);
+
+/*
+ * Kernels that wait for I/O which they began themselves, of storage or a network. How long one runs
+ * says nothing about what it computes. So it is not learned from, and for the cap it is as long as
+ * the budget, whatever that is: others of its process go beside it, and at most one more of its own
+ * stream. CUTIN_WAITING_KERNELS names such kernels. Others are recognised: those that take a
+ * millisecond in a process that has registered I/O memory with the driver.
+ */
+extern _Atomic bool waiting_possible;
+/* May this process have such kernels? Costs one load. */
+static inline bool waiting_any(void)
+{
+    return unlikely(atomic_load_explicit(&waiting_possible, memory_order_relaxed));
+}
+/* Called with each context: is there a list of names? */
+void waiting_open(void);
+/* I/O memory has been registered. */
+void waiting_registered(void);
+/* Does a launch of it wait, by its name or by the time that its grid takes? Then the process's page
+ * shows its name. */
+bool waiting_kernel(struct shim_function *f, CUfunction handle, const struct estimate *e,
+                    const struct gpu_device *gpu);
 
 /* Life cycle of what functions come from: a library's handle was made. */
 void function_origin_add(const void *handle, CUlibrary library,

@@ -265,12 +265,11 @@ static bool gate_try(struct shim_context *ctx, struct gates *g, CUdeviceptr at)
 {
     CUdeviceptr proof;
     CUstream stream;
-    bool tried = false;
     g->proof = word_get(ctx, &proof);
     if (!g->proof || REAL(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
         return false;
-    tried = word_write_gate(stream, proof, 1, at) == CUDA_SUCCESS &&
-            word_write(stream, proof, PROVEN) == CUDA_SUCCESS;
+    bool tried = word_write_gate(stream, proof, 1, at) == CUDA_SUCCESS &&
+                 word_write(stream, proof, PROVEN) == CUDA_SUCCESS;
     REAL(cuStreamDestroy_v2)(stream);
     return tried;
 }

@@ -1,6 +1,9 @@
 /*
- * queues.c - opens the vHQs of a context when it begins.
+ * queues.c - opens the vHQs of a context when it begins, and says whether others may hold them (see
+ * queues.h).
  */
+#include "shim/pace/queues.h"
+
 #include "scheduler/client/client.h"
 #include "scheduler/wire/page.h"
 #include "shim/objects/memory.h"
@@ -10,9 +13,8 @@
 #include "shim/pace/pad.h"
 #include "shim/learn/profile.h"
 #include "shim/pace/remote.h"
-#include "shim/pace/rivals.h"
 #include "shim/pace/suspend.h"
-#include "shim/learn/waiting.h"
+#include "shim/learn/function.h"
 #include "shim/path/call.h"
 #include "shim/path/counters.h"
 #include "shim/objects/level.h"
@@ -21,6 +23,50 @@ static_assert(PAGE_SHIFT_WORD(1, 2) == 1 + 2 * VHQ_SHIFT_OF &&
                   PAGE_SHIFT_DOUBLED == VHQ_SHIFT_DOUBLED &&
                   PAGE_SHIFT_PROGRESS_ONE == VHQ_SHIFT_PROGRESS,
               "the page's word is the vHQs'");
+
+/* ---- rivals ------------------------------------------------------------------------------- */
+
+/* The daemon does not tell which clients its policy may choose. But a process that was held once
+ * will be held again. So it has rivals from a hold on, until there was none for a second. */
+enum { UNHELD_LOOKS = 100 };
+
+static _Atomic uint32_t rivals;
+static unsigned unheld_looks = UNHELD_LOOKS;
+
+/* With deadlines, another process with an earlier one may hold this one from request to request. */
+static bool always(void)
+{
+    return levels_mixed() || config_get()->deadline_ms || client_has_share() ||
+           config_get()->alone == ALONE_CAPPED;
+}
+
+static void rivals_note_level(struct shim_stream *unused)
+{
+    if (always())
+        atomic_store(&rivals, 1);
+}
+STREAM_NOTE(STREAM_BEGINS, rivals_note_level)
+
+static void held_there(struct shim_context *ctx, void *user)
+{
+    if (client_held(ctx->gpu->index, level_lowest()))
+        *(bool *)user = true;
+}
+
+void rivals_update(void)
+{
+    const _Atomic uint32_t *above = client_above_word();
+    bool held = false;
+    rivals_note_level(NULL);
+    if (always() || (above && atomic_load_explicit(above, memory_order_relaxed)))
+        return;
+    context_each(held_there, &held);
+    unheld_looks = held ? 0 : unheld_looks < UNHELD_LOOKS ? unheld_looks + 1 : UNHELD_LOOKS;
+    atomic_store(&rivals, unheld_looks < UNHELD_LOOKS);
+    rivals_note_level(NULL); /* last, because a stream of another level may come in between */
+}
+
+/* ---- queues ------------------------------------------------------------------------------- */
 
 static void dispatcher_start(void *user)
 {
@@ -45,6 +91,7 @@ static bool context_may_buffer(void *user)
 static int queues_open(struct shim_context *ctx)
 {
     const struct config *cfg = config_get();
+    rivals_note_level(NULL);
     const struct vhq_ops ops = {.thread_start = dispatcher_start,
                                 .may_buffer = context_may_buffer,
                                 .mark = mark_write,
@@ -57,7 +104,7 @@ static int queues_open(struct shim_context *ctx)
                              .depth = remote_depth(),
                              .queue = cfg->queue,
                              .above = client_above_word(),
-                             .rivals = rivals_word(),
+                             .rivals = &rivals,
                              .times = counters_times(ctx),
                              .gates = &ctx->gates_usable,
                              .peer_us = cfg->peer_us,

@@ -17,7 +17,7 @@
 #include "shim/objects/late.h"
 #include "shim/pace/gates.h"
 #include "shim/pace/remote.h"
-#include "shim/pace/rivals.h"
+#include "shim/pace/queues.h"
 #include "shim/objects/schedule.h"
 #include "shim/path/counters.h"
 #include "shim/path/external_wait.h"
@@ -261,8 +261,7 @@ static void context_tick(struct shim_context *ctx, void *user)
         return;
     if (ctx->set)
         vhq_set_tick(ctx->set);
-    bool open = !gates_closed(ctx);
-    if (open) {
+    if (!gates_closed(ctx)) {
         struct context_scope scope = context_push(ctx);
         gates_update(ctx);
         streams_poll(ctx, true);

@@ -13,7 +13,6 @@
 #include "shim/learn/function.h"
 #include "shim/path/drain.h"
 #include "shim/pace/pad.h"
-#include "shim/learn/waiting.h"
 #include "shim/path/traced.h"
 #include "common/mutant.h"
 
@@ -47,7 +46,7 @@ struct launch {
     uint64_t shape;
     uint32_t room; /* see resident_blocks */
     bool accepted; /* the driver has accepted a launch of this shape */
-    bool waits;    /* see waiting.h */
+    bool waits;    /* see function.h */
 };
 
 /* The copy. Behind it lie the attributes, then the parameters. */

@@ -4,12 +4,12 @@
  * writes, and nothing tells which kernel writes it. So from the first such memory on, all kernels
  * count as kernels that ring (vhq/peer.c). A peer may also wait for a stream's write to memory that
  * the program registers. If that is I/O memory, kernels of the program may talk to devices
- * (waiting.h) and ring by themselves. This stays noted when the memory goes.
+ * (function.h) and ring by themselves. This stays noted when the memory goes.
  */
 #include "shim/lookup/each.h"
 #include "shim/objects/memory.h"
 #include "shim/pace/gates.h"
-#include "shim/learn/waiting.h"
+#include "shim/learn/function.h"
 #include "shim/path/call.h"
 
 static void shared(void)

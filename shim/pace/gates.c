@@ -33,6 +33,7 @@ struct gates {
     uint32_t level, generation;
     int device;                /* index in the page */
     CUdeviceptr word;          /* what streams wait for; 0: this page gives none */
+    size_t offset;             /* of the hold word in the device part of the page */
     struct cutin_page *alias;  /* registered with the driver; NULL: mirrored */
     struct gates *prev, *next; /* in `mirrored`, with its lock: also the four below */
     struct vhq_set *set;
@@ -252,13 +253,6 @@ static CUdeviceptr page_register(const struct cutin_page *alias)
     return 0;
 }
 
-/* Where the hold word lies in the device part of the page. */
-static size_t page_offset(const struct gates *g)
-{
-    return (size_t)((const char *)client_hold_word(g->device, g->level) -
-                    (const char *)client_page()->device);
-}
-
 /* Puts an open gate into a stream of its own, with a write behind it. When the host sees the write,
  * the GPU has looked at the word and gone on. No thread waits for that. */
 static bool gate_try(struct shim_context *ctx, struct gates *g, CUdeviceptr at)
@@ -288,13 +282,15 @@ static struct gates *gate_make(struct shim_context *ctx)
                         .generation = generation,
                         .device = ctx->gpu->index,
                         .alias = alias};
+    g->offset = (size_t)((const char *)client_hold_word(g->device, g->level) -
+                         (const char *)client_page()->device);
     struct context_scope scope = context_push(ctx);
     CUdeviceptr device = page_register(alias);
     if (device) {
         if (gate_try(ctx, g,
                      device + (size_t)g->device * sizeof(struct page_device) +
                          offsetof(struct page_device, spare)))
-            g->word = device + page_offset(g);
+            g->word = device + g->offset;
     } else {
         page_unmap(alias);
         g->alias = NULL;
@@ -414,7 +410,7 @@ void gates_note_peer(void)
 static void hold_word_clear(const struct gates *g)
 {
     if (g->alias)
-        atomic_store((_Atomic uint32_t *)(void *)((char *)g->alias->device + page_offset(g)), 0);
+        atomic_store((_Atomic uint32_t *)(void *)((char *)g->alias->device + g->offset), 0);
 }
 
 static void open_stale(struct shim_context *ctx, void *user)

@@ -324,7 +324,7 @@ int profile_merge(const uint8_t uuid[16], const char *gpu, const struct profile_
         rc = merge_into(fd, path, temporary, m);
         close(fd);
     } else {
-        rc = fd == -EWOULDBLOCK ? -EAGAIN : fd;
+        rc = fd; /* EAGAIN and EWOULDBLOCK are one */
     }
     free(m);
     return rc;

@@ -119,34 +119,33 @@ int record_write(const char *what, const uint8_t key[16], const struct record *r
     return rc ? rc : write_there(USERS, name, r);
 }
 
-static int share(const char *name, const char *version)
-{
-    struct record r, there;
-    mode_t mode;
-
-    if (read_there(USERS, name, &r) != 0 || strcmp(r.version, version) != 0 ||
-        (read_there(MACHINES, name, &there) == 0 && strcmp(there.version, version) == 0 &&
-         there.age_s <= r.age_s))
-        return 0;
-    /* All users may read it, and only its owner may write. */
-    int rc = folder_own(RECORD_MACHINE_FOLDER, 0755, &mode);
-    if (rc == 0 && chmod(RECORD_MACHINE_FOLDER, 0755) != 0)
-        rc = -errno;
-    return rc ? rc : write_there(MACHINES, name, &r);
-}
-
 int record_publish(const char *what, const char *version)
 {
     char path[PROFILE_PATH];
+    struct record r, there;
     size_t n = strlen(what);
+    mode_t mode;
     int rc = 0;
 
     profile_folder(path);
     DIR *folder = path[0] ? opendir(path) : NULL;
-    for (struct dirent *e; folder && rc == 0 && (e = readdir(folder));)
-        if (strncmp(e->d_name, what, n) == 0 && e->d_name[n] == '-' &&
-            strspn(e->d_name + n + 1, "0123456789abcdef") == 32 && !e->d_name[n + 33])
-            rc = share(e->d_name, version);
+    for (struct dirent *e; folder && rc == 0 && (e = readdir(folder));) {
+        const char *name = e->d_name;
+
+        if (strncmp(name, what, n) != 0 || name[n] != '-' ||
+            strspn(name + n + 1, "0123456789abcdef") != 32 || name[n + 33])
+            continue;
+        if (read_there(USERS, name, &r) != 0 || strcmp(r.version, version) != 0 ||
+            (read_there(MACHINES, name, &there) == 0 && strcmp(there.version, version) == 0 &&
+             there.age_s <= r.age_s))
+            continue;
+        /* All users may read it, and only its owner may write. */
+        rc = folder_own(RECORD_MACHINE_FOLDER, 0755, &mode);
+        if (rc == 0 && chmod(RECORD_MACHINE_FOLDER, 0755) != 0)
+            rc = -errno;
+        if (rc == 0)
+            rc = write_there(MACHINES, name, &r);
+    }
     if (folder)
         closedir(folder);
     return rc;

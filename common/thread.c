@@ -123,21 +123,18 @@ int thread_new(pthread_t *thread, void *(*run)(void *), void *arg)
 {
     int class = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
     bool rt = class == SCHED_FIFO || class == SCHED_RR || class == SCHED_DEADLINE;
-    struct cpus mine = {0}, all, places[4] = {0};
+    struct cpus mine = {0}, all;
     sigset_t signals, old;
     int rc = EINVAL;
 
     sigfillset(&signals);
     pthread_sigmask(SIG_SETMASK, &signals, &old); /* inherited: signals are for the application */
-    /* From the best place to the worst. The kernel leaves out what it does not give. */
     if (rt)
         sched_getaffinity(0, sizeof(mine), (cpu_set_t *)(void *)&mine);
     memset(&all, 0xff, sizeof(all));
-    places[0] = chosen;
-    places[1] = cpus_without(&initial, &mine);
-    if (rt)
-        places[2] = cpus_without(&all, &mine);
-    places[3] = initial;
+    /* From the best place to the worst. The kernel leaves out what it does not give. */
+    const struct cpus places[] = {chosen, cpus_without(&initial, &mine),
+                                  rt ? cpus_without(&all, &mine) : none, initial};
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && rc == EINVAL; i++)
         rc = create(thread, &places[i], rt, run, arg);
     /* A sandbox may forbid all of that. */

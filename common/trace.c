@@ -168,9 +168,18 @@ static void *writer_main(void *path)
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
-/* Shared, so that the children of a fork cost no copies. */
-static int memory_make(uint32_t records, bool keep_first, uint32_t level)
+int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t level)
 {
+    char name[4096];
+    pthread_t thread;
+    const char *mark = strstr(path, "%p");
+    int length = mark ? snprintf(name, sizeof(name), "%.*s%d%s", (int)(mark - path), path,
+                                 (int)getpid(), mark + 2)
+                      : snprintf(name, sizeof(name), "%s", path);
+
+    if (length < 0 || (size_t)length >= sizeof(name))
+        return -ENAMETOOLONG;
+    /* Shared, so that the children of a fork cost no copies. */
     self.bytes = sizeof(struct trace_file) + (size_t)records * sizeof(struct trace_record);
     self.memory = mmap(NULL, self.bytes, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -187,34 +196,16 @@ static int memory_make(uint32_t records, bool keep_first, uint32_t level)
     h->header_bytes = offsetof(struct trace_file, record);
     h->name_bytes = TRACE_NAME_BYTES;
     h->records = self.records = records;
-    h->pid = (uint32_t)getpid();
+    h->pid = (uint32_t)(self.pid = getpid());
     h->level = level;
     h->keep_first = self.keep_first = keep_first;
     h->start_ns = trace_clock();
     memcpy(h->magic, TRACE_MAGIC, sizeof(h->magic));
     names_open(&names, self.memory->name, 0, TRACE_NAME_BYTES);
     atomic_init(&h->names, names.used);
-    return 0;
-}
-
-int trace_open(const char *path, uint32_t records, bool keep_first, uint32_t level)
-{
-    char name[4096];
-    pthread_t thread;
-    const char *mark = strstr(path, "%p");
-    int length = mark ? snprintf(name, sizeof(name), "%.*s%d%s", (int)(mark - path), path,
-                                 (int)getpid(), mark + 2)
-                      : snprintf(name, sizeof(name), "%s", path);
-    int rc = -ENAMETOOLONG;
-
-    if (length >= 0 && (size_t)length < sizeof(name))
-        rc = memory_make(records, keep_first, level);
-    if (rc != 0)
-        return rc;
-    self.pid = getpid();
     atomic_store(&self.asked, 1);
     atomic_store(&self.done, 0);
-    rc = thread_new(&thread, writer_main, name);
+    int rc = thread_new(&thread, writer_main, name);
     if (rc == 0) {
         pthread_detach(thread);
         futex_wait_change(&self.done, 0, UINT64_MAX);

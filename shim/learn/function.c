@@ -155,35 +155,28 @@ static const void *name_key(const void *module, uint64_t alike)
     return alike ? (const void *)((uintptr_t)module ^ (uintptr_t)alike) : &unknown;
 }
 
-/* The driver is asked before taking the lock, because it may load a module. */
-static struct shim_function *function_add(CUfunction handle, const struct shim_context *ctx)
-{
-    struct shim_function *fresh = pool_get(&function_pool);
-    if (!fresh)
-        return NULL;
-    function_describe(fresh, handle, ctx);
-    pthread_mutex_lock(&lock);
-    struct shim_function *f = function_known(handle, ctx);
-    if (!f) {
-        f = fresh;
-        table_insert(&functions_of_module, &f->of_module, f->module ? f->module : &unknown);
-        if (f->of_library || !f->module)
-            table_insert(&functions_of_name, &f->of_name, name_key(f->module, f->alike));
-        table_insert(&functions, &f->node, handle);
-    }
-    pthread_mutex_unlock(&lock);
-    if (f != fresh)
-        pool_put(&function_pool, fresh);
-    return f;
-}
-
 struct shim_function *function_find(CUfunction handle, const struct shim_context *ctx, uint32_t now)
 {
     if (!handle)
         return NULL;
     struct shim_function *f = function_known(handle, ctx);
-    if (!f)
-        f = function_add(handle, ctx);
+    struct shim_function *fresh = f ? NULL : pool_get(&function_pool);
+    if (fresh) {
+        /* The driver is asked before taking the lock, because it may load a module. */
+        function_describe(fresh, handle, ctx);
+        pthread_mutex_lock(&lock);
+        f = function_known(handle, ctx);
+        if (!f) {
+            f = fresh;
+            table_insert(&functions_of_module, &f->of_module, f->module ? f->module : &unknown);
+            if (f->of_library || !f->module)
+                table_insert(&functions_of_name, &f->of_name, name_key(f->module, f->alike));
+            table_insert(&functions, &f->node, handle);
+        }
+        pthread_mutex_unlock(&lock);
+        if (f != fresh)
+            pool_put(&function_pool, fresh);
+    }
     function_last = (struct function_last){handle, ctx, f, f ? now : 0};
     return f;
 }

@@ -72,26 +72,6 @@ static struct profile_row *row_find(struct profile *p, uint64_t key, uint32_t bu
     return row;
 }
 
-static void take_file(struct profile *p, struct profile_row *from)
-{
-    char path[PROFILE_PATH];
-    int n = 0;
-
-    profile_path(path, p->uuid);
-    int rows = path[0] ? profile_read(path, NULL, from, &p->text) : 0;
-    names_open(&p->names, p->text.text, rows > 0 ? p->text.bytes : 0, PROFILE_TEXT);
-    for (; n < rows; n++) {
-        struct profile_row *row = row_find(p, from[n].key, from[n].bucket, true);
-
-        if (!row)
-            return;
-        *row = from[n];
-        row->launches = row->samples = row->changed = 0; /* the file counts those */
-        memset(row->bin, 0, sizeof(row->bin));
-    }
-    log_line(LOG_DEBUG, "read a profile of %d kernels on %s", n, p->gpu);
-}
-
 /* ---- the thread ---------------------------------------------------------------------------- */
 
 static void write_all(void)
@@ -149,6 +129,7 @@ void profile_open(const struct gpu_device *gpu)
 {
     struct profile_row *from = NULL;
     struct profile *p = NULL;
+    char path[PROFILE_PATH];
 
     if (config_get()->profile == PROFILE_OFF)
         return;
@@ -158,7 +139,17 @@ void profile_open(const struct gpu_device *gpu)
         (from = calloc(PROFILE_ROWS, sizeof(*from)))) {
         memcpy(p->uuid, gpu->uuid, sizeof(p->uuid));
         memcpy(p->gpu, gpu->name, sizeof(gpu->name));
-        take_file(p, from);
+        profile_path(path, p->uuid);
+        int rows = path[0] ? profile_read(path, NULL, from, &p->text) : 0;
+        names_open(&p->names, p->text.text, rows > 0 ? p->text.bytes : 0, PROFILE_TEXT);
+        for (int n = 0; n < rows; n++) {
+            struct profile_row *row = row_find(p, from[n].key, from[n].bucket, true);
+
+            *row = from[n];
+            row->launches = row->samples = row->changed = 0; /* the file counts those */
+            memset(row->bin, 0, sizeof(row->bin));
+        }
+        log_line(LOG_DEBUG, "read a profile of %d kernels on %s", rows > 0 ? rows : 0, p->gpu);
         profiles[i] = p;
         p = NULL;
         waker_start(&writer, write_in_time, NULL);

@@ -176,40 +176,29 @@ static bool sample_padded(const struct sample *s, uint32_t ns)
     return true;
 }
 
-/* Much of the pair's time may be the call's, or that of loading. */
-static bool sample_late(const struct sample *s)
-{
-    return !s->waited && s->call_ns >= LATE_NS && !MUTANT(loading_timed);
-}
-
-/* If calls took too long, the first launches are timed again; later ones only count. After
- * LATE_TIMES in a row the time is used: if no call is quicker, the least time is all there is. */
-static bool sample_again(struct sample *s)
-{
-    struct estimate *e = s->estimate;
-    if (!sample_late(s)) {
-        e->late = 0;
-        return false;
-    }
-    if (e->late >= LATE_TIMES && !MUTANT(late_never_timed))
-        return false;
-    e->late++;
-    if (estimate_known(e)) {
-        sample_keep(s, 0);
-    } else {
-        atomic_store_explicit(&e->launches, 0, memory_order_relaxed);
-        atomic_store_explicit(&e->next, 0, memory_order_relaxed);
-        e->counted = 0;
-    }
-    return true;
-}
-
 /* Lock held. */
 static void sample_learn(struct sample *s, uint32_t pair_ns)
 {
     struct estimate *e = s->estimate;
     const struct vhq_device_work *device = &s->device;
     uint32_t ns = pair_ns, third_ns = pair_ns / 3;
+    /* Much of the pair's time may be the call's, or that of loading. Then the first launches are
+     * timed again; later ones only count. After LATE_TIMES in a row the time is used: if no call is
+     * quicker, the least time is all there is. */
+    bool late = !s->waited && s->call_ns >= LATE_NS && !MUTANT(loading_timed);
+    if (!late) {
+        e->late = 0;
+    } else if (e->late < LATE_TIMES || MUTANT(late_never_timed)) {
+        e->late++;
+        if (estimate_known(e)) {
+            sample_keep(s, 0);
+        } else {
+            atomic_store_explicit(&e->launches, 0, memory_order_relaxed);
+            atomic_store_explicit(&e->next, 0, memory_order_relaxed);
+            e->counted = 0;
+        }
+        return;
+    }
     /* Other streams were at work, or its own was though the kernel did not wait for it. */
     bool others = MUTANT(wait_taken_for_kernel) ? device->others + device->own > s->waited
                                                 : device->others || device->own > s->waited;
@@ -220,7 +209,7 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
         ns -= (uint32_t)(s->call_ns < third_ns ? s->call_ns : third_ns);
     else if (others && pair_ns > device->others_ns)
         ns -= third_ns;
-    if (sample_again(s) || sample_padded(s, ns))
+    if (sample_padded(s, ns))
         return;
     /* Exact: nothing else of the process was at work, and the kernel was behind another of its
      * stream (without a gate between, unless others wait for shifts) or no other process was there;
@@ -230,7 +219,7 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
     bool behind = s->waited && !s->gated && (device->own || MUTANT(wait_taken_for_kernel));
     bool in_shift = !device->others && !s->waited && !MUTANT(shift_untold) &&
                     s->began_ns + s->call_ns + ns <= device->shift_end_ns;
-    bool exact = !turns && !sample_late(s) && ((!others && (behind || !s->company)) || in_shift);
+    bool exact = !turns && !late && ((!others && (behind || !s->company)) || in_shift);
     spread_add(&e->spread, ns,
                !exact     ? SPREAD_AT_MOST
                : in_shift ? SPREAD_IS_SURE

@@ -293,12 +293,6 @@ enum { NOT_ASKED, NOT_NAMED, WAITS };
 _Atomic bool waiting_possible;
 static _Atomic bool registered;
 
-void waiting_open(void)
-{
-    if (config_get()->waiting_kernels[0])
-        atomic_store_explicit(&waiting_possible, true, memory_order_relaxed);
-}
-
 void waiting_registered(void)
 {
     atomic_store_explicit(&registered, true, memory_order_relaxed);

@@ -115,14 +115,12 @@ uint32_t function_trace_name(struct shim_function *f, CUfunction handle);
  * stream. CUTIN_WAITING_KERNELS names such kernels. Others are recognised: those that take a
  * millisecond in a process that has registered I/O memory with the driver.
  */
-extern _Atomic bool waiting_possible;
+extern _Atomic bool waiting_possible; /* set with each context if there is a list of names, too */
 /* May this process have such kernels? Costs one load. */
 static inline bool waiting_any(void)
 {
     return unlikely(atomic_load_explicit(&waiting_possible, memory_order_relaxed));
 }
-/* Called with each context: is there a list of names? */
-void waiting_open(void);
 /* I/O memory has been registered. */
 void waiting_registered(void);
 /* Does a launch of it wait, by its name or by the time that its grid takes? Then the process's page

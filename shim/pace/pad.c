@@ -158,7 +158,7 @@ struct vhq_pad_room pad_room(void *user)
     uint64_t held_since_ns =
         atomic_load_explicit(client_hold_since(dev, lowest), memory_order_relaxed);
     pthread_mutex_lock(&lock);
-    bool leaves = pad_guard_open(&guard, now);
+    bool leaves = now >= guard.until_ns;
     for (struct pad *p = all; p && leaves; p = p->next)
         if (p->stream->ctx->gpu == ctx->gpu)
             leaves = p->stream->ctx == ctx ? pad_add(p, &room, held_since_ns, now)

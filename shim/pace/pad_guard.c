@@ -9,14 +9,9 @@ enum { SLACK_NS = 1000 }; /* each event of a pair is exact to half a microsecond
 #define PAUSE_LEAST_NS (1000ull * NS_PER_MS)
 #define PAUSE_MOST_NS  (64 * PAUSE_LEAST_NS)
 
-bool pad_guard_open(const struct pad_guard *g, uint64_t now_ns)
-{
-    return now_ns >= g->until_ns;
-}
-
 bool pad_guard_add(struct pad_guard *g, uint32_t ns, uint32_t learned_ns, uint64_t now_ns)
 {
-    if (!pad_guard_open(g, now_ns))
+    if (now_ns < g->until_ns)
         return false; /* the sample is from before the pause */
     g->slow += ns > (uint64_t)learned_ns + learned_ns / 50 + SLACK_NS;
     if (++g->samples < PAD_GUARD_SAMPLES)

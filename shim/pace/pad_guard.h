@@ -20,7 +20,6 @@ struct pad_guard {
     uint64_t until_ns; /* no padding until then */
 };
 
-bool pad_guard_open(const struct pad_guard *g, uint64_t now_ns);
 /* A kernel took `ns` beside best effort, and hardly more than `learned_ns` without. True: padding
  * stops now. */
 bool pad_guard_add(struct pad_guard *g, uint32_t ns, uint32_t learned_ns, uint64_t now_ns);

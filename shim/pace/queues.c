@@ -121,7 +121,8 @@ static int queues_open(struct shim_context *ctx)
         return 0;
     ctx->memops = words_probe(ctx);
     profile_open(ctx->gpu);
-    waiting_open();
+    if (cfg->waiting_kernels[0])
+        atomic_store_explicit(&waiting_possible, true, memory_order_relaxed);
     int r = vhq_set_create(&vhq, &ops, ctx, &ctx->set);
     if (r == 0) {
         gates_update(ctx);

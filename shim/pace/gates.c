@@ -425,20 +425,15 @@ void gates_open_stale(void)
     context_each(open_stale, NULL);
 }
 
-struct flight {
-    uint32_t commands;
-    uint64_t ns; /* how long they take, as far as is known */
-};
-
+/* Adds what is in flight, and how long that takes, as far as is known. */
 static void fly(struct shim_context *ctx, void *flight)
 {
-    struct flight *sum = flight;
-    struct vhq_stats stats;
+    struct vhq_stats *sum = flight, stats;
     if (!atomic_load(&ctx->gates))
         return;
     vhq_set_stats(ctx->set, &stats);
-    sum->commands += stats.in_flight_now;
-    sum->ns += stats.in_flight_ns;
+    sum->in_flight_now += stats.in_flight_now;
+    sum->in_flight_ns += stats.in_flight_ns;
 }
 
 static void open_any(struct shim_context *ctx, void *flight)
@@ -456,14 +451,14 @@ static void open_any(struct shim_context *ctx, void *flight)
  * Returns whether it came to that. */
 static bool run_out(void (*look)(struct shim_context *ctx, void *flight), uint32_t few, int looks)
 {
-    struct flight now = {few + 1, 0};
-    for (; looks > 0 && now.commands > few; looks--) {
-        now = (struct flight){0};
+    struct vhq_stats now = {.in_flight_now = few + 1};
+    for (; looks > 0 && now.in_flight_now > few; looks--) {
+        now = (struct vhq_stats){0};
         context_each(look, &now);
-        if (now.commands > few)
+        if (now.in_flight_now > few)
             clock_nap(RUN_OUT_NAP_NS);
     }
-    return now.commands <= few;
+    return now.in_flight_now <= few;
 }
 
 /* Opens them at each look: others write to the page until they hear that this process left. */
@@ -485,12 +480,12 @@ static bool let_out(const struct gates *g)
 {
     static _Atomic bool said;
     bool stands = true, begun;
-    struct flight before = {0};
+    struct vhq_stats before = {0};
     struct client_lifted lifted;
     context_each(stand, &stands);
     context_each(fly, &before);
     lifted = client_hold_lift(g->device, g->level);
-    begun = run_out(fly, before.commands ? before.commands - 1 : 0, FIRST_LOOKS);
+    begun = run_out(fly, before.in_flight_now ? before.in_flight_now - 1 : 0, FIRST_LOOKS);
     if (begun)
         run_out(fly, 0, RUN_OUT_LOOKS);
     client_hold_restore(&lifted);
@@ -499,7 +494,7 @@ static bool let_out(const struct gates *g)
     if (!atomic_exchange(&said, true))
         log_line(LOG_INFO,
                  "a hold lasted too long: opened the gates for the work that waited at them");
-    return begun || before.ns > RUN_OUT_LOOKS * (uint64_t)RUN_OUT_NAP_NS;
+    return begun || before.in_flight_ns > RUN_OUT_LOOKS * (uint64_t)RUN_OUT_NAP_NS;
 }
 
 void gates_closed_tick(struct shim_context *ctx)
@@ -507,21 +502,21 @@ void gates_closed_tick(struct shim_context *ctx)
     struct gates *g = atomic_load(&ctx->gates);
     uint64_t now_ns = clock_ns(), limit_ns = SHORTENED(LET_OUT_MS, CLOSED_MOST_NS);
     uint64_t soon_ns = limit_ns / SOON_PART;
-    struct flight now = {0};
+    struct vhq_stats now = {0};
     fly(ctx, &now);
-    if (!now.commands || !g->closed_since_ns) {
-        g->closed_since_ns = now.commands ? now_ns : 0;
+    if (!now.in_flight_now || !g->closed_since_ns) {
+        g->closed_since_ns = now.in_flight_now ? now_ns : 0;
         g->marked = false;
     }
     /* What went last may have been complete for long, but no marker tells, and the driver is not
      * asked while gates are closed. */
-    if (now.commands && !g->marked && ctx->set &&
+    if (now.in_flight_now && !g->marked && ctx->set &&
         now_ns - g->closed_since_ns >= limit_ns / MARK_PART) {
         g->marked = true;
         if (!MUTANT(gated_tail_unmarked))
             vhq_set_mark_last(ctx->set);
     }
-    if (!now.commands || now_ns - g->closed_since_ns < limit_ns || MUTANT(gates_stay_closed))
+    if (!now.in_flight_now || now_ns - g->closed_since_ns < limit_ns || MUTANT(gates_stay_closed))
         return;
     /* A device that did not look at its word meanwhile gets another chance soon. */
     g->closed_since_ns = let_out(g) || soon_ns < SOON_NS ? 0 : clock_ns() - limit_ns + soon_ns;

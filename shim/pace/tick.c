@@ -315,13 +315,11 @@ static void look_tick(void *user)
     external_wait_poll();
 }
 
-enum under_way { NOTHING, BUFFERED, UNKNOWN };
-
-/* The most that a tick would look for. If nothing is in flight, what is buffered waits for other
- * processes, and no call reports their end. */
-static void context_under_way(struct shim_context *ctx, void *most)
+/* For how long no tick would find anything. If nothing is in flight, what is buffered waits for
+ * other processes, and no call reports their end. */
+static void context_idle(struct shim_context *ctx, void *least_ns)
 {
-    enum under_way found = NOTHING;
+    uint64_t idle_ns = UINT64_MAX;
     struct vhq_stats stats = {0};
     if (ctx->set)
         vhq_set_stats(ctx->set, &stats);
@@ -329,28 +327,26 @@ static void context_under_way(struct shim_context *ctx, void *most)
     /* No completion is reported any more of what a failed context has in flight. */
     bool flies = stats.in_flight_now && (!context_unusable(ctx) || MUTANT(failed_in_flight));
     if (ctx->departed || ctx->late || atomic_load(&ctx->reap) || flies)
-        found = UNKNOWN;
-    for (struct shim_stream *s = ctx->streams; s && found != UNKNOWN; s = s->next) {
+        idle_ns = 0;
+    for (struct shim_stream *s = ctx->streams; s && idle_ns; s = s->next) {
         if (schedule_busy(s) || s->stuck || atomic_load(&s->state) == STREAM_GONE ||
             (s->q && vhq_loose(s->q)))
-            found = UNKNOWN;
+            idle_ns = 0;
         else if (s->q && vhq_pending(s->q))
-            found = BUFFERED;
+            idle_ns = BUFFERED_NS;
     }
     pthread_mutex_unlock(&ctx->lock);
-    if (found > *(enum under_way *)most)
-        *(enum under_way *)most = found;
+    if (idle_ns < *(uint64_t *)least_ns)
+        *(uint64_t *)least_ns = idle_ns;
 }
 
 static uint64_t look_idle(void *user)
 {
-    enum under_way most = NOTHING;
+    uint64_t least_ns = UINT64_MAX;
     if (shim_bypassed())
-        return UINT64_MAX;
-    context_each(context_under_way, &most);
-    if (most == UNKNOWN || external_wait_pending())
-        return 0;
-    return most == BUFFERED ? BUFFERED_NS : UINT64_MAX;
+        return least_ns;
+    context_each(context_idle, &least_ns);
+    return least_ns && external_wait_pending() ? 0 : least_ns;
 }
 
 static uint64_t look_dense(void *user)

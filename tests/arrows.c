@@ -29,9 +29,8 @@ static const struct room {
                    "scheduler/client/client.h scheduler/client/waker.h"},
     {"shim/path", "common shim/lookup shim/objects shim/learn vhq/vhq.h scheduler/client/client.h "
                   "scheduler/wire/page.h"},
-    {"shim/pace",
-     "common shim/lookup shim/handles shim/objects shim/path shim/learn shim/suspend/groups.h "
-     "scheduler/client/client.h scheduler/wire/page.h"},
+    {"shim/pace", "common shim/handles shim/objects shim/path shim/learn shim/suspend/groups.h "
+                  "scheduler/client/client.h scheduler/wire/page.h"},
     {"shim/graph",
      "common shim/handles shim/objects shim/path shim/learn shim/pace scheduler/client/client.h"},
     {"shim/wrap",

@@ -184,6 +184,10 @@
       "work that waits at gates with nothing buffered behind it does not count as held")           \
     X(stander_has_turns, "a policy gives turns to a client whose work makes no progress")          \
     X(stander_has_shifts, "a client whose work makes no progress keeps its shifts beside others")  \
+    X(stand_forgotten, "a client whose work stands again and again has shifts in between")         \
+    X(long_has_shifts, "a client takes shifts although one of its commands outlasts the longest")  \
+    X(overrun_untold,                                                                              \
+      "nobody is told that work runs on after a turn, with time slices of its own")                \
     X(guarded_gets_on, "work that the guard lets in behind stalled work counts as progress")       \
     X(stopped_has_turns, "a stopped process keeps its turn, or its deadline, under a policy")      \
     X(turns_of_other_level, "under fair a client's use at its old level counts at its new level")  \
@@ -225,7 +229,9 @@
     X(per_thread_untimed, "kernels in per-thread default streams are never timed")                 \
     X(loose_in_line,                                                                               \
       "in a lone process a stream waits for common room, however little it has in flight")         \
-    X(narrow_in_line, "commands that fill little of the device do not run side by side")
+    X(narrow_in_line, "commands that fill little of the device do not run side by side")           \
+    X(slices_measured, "the time slices of a process without shifts count as a job's own time")    \
+    X(slices_learned, "a kernel that waits for such slices is learned as that long")
 
 #define MUTANTS_ALL(X)                                                                             \
     MUTANTS(X)                                                                                     \

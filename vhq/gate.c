@@ -14,7 +14,8 @@
  * A gate that is due goes in front of the next command, not behind the last one. Only then is it
  * known that the next one does not overlap with its predecessor (VHQ_OVERLAPS), and a stream
  * without more work has no gate at its end. Where a gate cannot be had, the strict cap is the bound
- * again.
+ * again. So it is beside the time slices of another process: at a gate the device would switch to
+ * it for all of a slice.
  */
 #include "vhq/internal.h"
 
@@ -82,6 +83,6 @@ void gate_place_due(struct vhq *q, uint16_t flags)
 {
     if ((flags & VHQ_UNCOUNTED) || !gate_used(q->set))
         return;
-    bool placed = !(flags & VHQ_OVERLAPS) && gate_place(q);
+    bool placed = !(flags & VHQ_OVERLAPS) && !shift_sliced(q->set) && gate_place(q);
     atomic_store_explicit(&q->gate_state, placed ? GATE_NEAR : GATE_LOST, memory_order_relaxed);
 }

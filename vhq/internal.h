@@ -773,6 +773,8 @@ uint64_t shift_own_end_ns(struct vhq_set *s, uint64_t now);
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now);
 /* How much of `most` runs out by the end of the shift; at least the budget. Set's lock held. */
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now);
+/* Another process of the level has the device by its time slices, in anybody's shift. */
+bool shift_sliced(const struct vhq_set *s);
 /* Changes while work of other processes makes progress. */
 uint32_t shift_progress(const struct vhq_set *s);
 

@@ -20,6 +20,11 @@
  * While a least share is paid, though a client holds, so many processes take turns on the device,
  * and a unit took one part of its time: else a process with one kernel in a time slice would never
  * learn that it may have more.
+ *
+ * Beside a process whose commands outlast any shift nothing is measured: each unit takes as long as
+ * the other's time slice, and a process that learned from that would have one command in flight,
+ * run it in its own slice, and leave the rest of that slice to the other. Estimates count as they
+ * are.
  */
 #include "vhq/internal.h"
 #include "common/mutant.h"
@@ -142,6 +147,11 @@ static uint32_t measure_ratio(uint64_t ns, uint32_t ahead)
 void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
 {
     struct vhq_set *s = q->set;
+    if (unlikely(shift_sliced(s))) { /* a unit took the slices of others, too */
+        if (s->scale > SCALE_ONE)
+            measure_scale(s, SCALE_ONE);
+        return;
+    }
     uint32_t ahead = q->ahead[value % UNITS];
     uint64_t since = q->unit[value % UNITS].since_ns;
     /* Work that came later may go before a stream of lower priority. */

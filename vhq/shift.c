@@ -15,6 +15,7 @@
  * are so long that little is lost (scheduler/peers/shifts.c).
  */
 #include "vhq/internal.h"
+#include "common/mutant.h"
 
 enum { FEWEST = 32 /* commands of a shift: longer ones would lose too much at its end */ };
 
@@ -25,7 +26,12 @@ static uint32_t shift_word(const struct vhq_set *s)
 
 uint32_t shift_progress(const struct vhq_set *s)
 {
-    return shift_word(s) / VHQ_SHIFT_PROGRESS;
+    return shift_word(s) % VHQ_SHIFT_SLICED / VHQ_SHIFT_PROGRESS;
+}
+
+bool shift_sliced(const struct vhq_set *s)
+{
+    return shift_word(s) >= VHQ_SHIFT_SLICED && !MUTANT(slices_measured);
 }
 
 /* All processes draw the same order: it depends on the number of the round alone. */

@@ -127,7 +127,8 @@ struct vhq_config {
     const _Atomic uint32_t *stands;
     /* Shifts that processes take on the device while a client above exists: the place of this one,
      * + VHQ_SHIFT_OF * their number; + VHQ_SHIFT_DOUBLED * how often a shift's length is doubled;
-     * + VHQ_SHIFT_PROGRESS, again and again, while others' work gets on. NULL: there are none. */
+     * + VHQ_SHIFT_PROGRESS, again and again, while others' work gets on; + VHQ_SHIFT_SLICED while
+     * one of those has the device by its time slices. NULL: there are none. */
     const _Atomic uint32_t *shift;
     /* How many other processes of its level or below are on the device. NULL: not known. */
     const _Atomic uint32_t *beside;
@@ -142,6 +143,7 @@ struct vhq_config {
 #define VHQ_SHIFT_OF          256u
 #define VHQ_SHIFT_DOUBLED     0x10000u
 #define VHQ_SHIFT_PROGRESS    0x100000u
+#define VHQ_SHIFT_SLICED      0x80000000u
 #define VHQ_DEFAULT_BUDGET_US 200
 #define VHQ_DEFAULT_DEPTH     256
 #define VHQ_DEFAULT_QUEUE     4096

@@ -116,14 +116,17 @@ struct peer_device {
     bool told, counted;                 /* to clients above; among its user's clients (limit.c) */
     struct { /* of stand.c: how far the work had got when last measured; for how long no further */
         uint64_t done, measured_at_ns, ns;
+        uint64_t in_flight_ns; /* of `ns`, with something in flight all the time */
     } stand;
     /* A hold that hold.c follows: its begin (0 = none), and how many holds had ended before. */
     uint64_t hold_began_ns, holds_before;
     /* Of shifts.c: scans that found work, its debt for scans that found none, its place; whether
-     * the last scan found none; how far the work of others had got. */
+     * the last scan found none; whether it has work and takes no shifts, so that only time slices
+     * part it from others; how far its own work and that of others had got. */
     uint32_t busy_scans, debt, place;
-    bool lacks;
-    uint64_t others;
+    bool lacks, sliced;
+    uint32_t stood; /* it did of late (stand.c), and so many scans have to find progress */
+    uint64_t done, others;
     /* Of usage.c: the time that it has had, and what it had told by then. */
     uint64_t used_ns, told_ns, told_unsure_ns, shown_ns;
     bool past; /* they have what it used before it came */

@@ -23,6 +23,7 @@ enum {
     MADE_UP_BY = 4,
     DEBT_MOST = 8 * LACK,
     DEBT_OUT = 16 * LACK,
+    STOOD = 16, /* scans that have to find progress after a stand */
 };
 
 static bool takes_shifts(const struct peer_device *mine)
@@ -41,6 +42,44 @@ static uint32_t doubled(const struct device_work *work, uint32_t level)
     return n;
 }
 
+/* In two shifts of its own and some time its work has made no progress: it wastes shifts. What is
+ * in flight needs no shift of its own: it runs in those of others, too. A client whose work stands
+ * again after each command is one of these from its second command on. */
+static bool stands(struct peer_device *mine, uint64_t round_ns, uint64_t now)
+{
+    uint64_t stand_ns = stand_measure(mine, now);
+
+    if ((stand_ns > STANDS_NS + 2 * round_ns || mine->stand.in_flight_ns > STANDS_NS) &&
+        !MUTANT(stander_has_shifts))
+        mine->stood = STOOD;
+    else if (mine->stood != 0 && (stand_ns == 0 || MUTANT(stand_forgotten)))
+        mine->stood--;
+    return mine->stood != 0;
+}
+
+/* One of its commands outlasts the longest shift, and so runs in those of others, too. */
+static bool outlasts(const struct peer_device *mine)
+{
+    return atomic_load_explicit(&mine->peer->page->page->long_us[device_slot(mine)],
+                                memory_order_relaxed) > (uint32_t)SHIFT_BASE_US
+                                                            << SHIFTS_DOUBLED_MOST &&
+           !MUTANT(long_has_shifts);
+}
+
+/* It is held by the policy, and what it had in flight when its turn ended still runs. */
+static bool overruns(struct peer_device *mine)
+{
+    const struct page_device *page = device_page(mine);
+    uint64_t before = mine->done;
+
+    mine->done = stand_progress(mine);
+    return mine->done == before && !MUTANT(overrun_untold) &&
+           figure_read(&page->counters.in_flight) &&
+           (atomic_load_explicit(&page->want[mine->peer->lowest % PAGE_LEVELS],
+                                 memory_order_relaxed) &
+            PAGE_BIT_POLICY);
+}
+
 /* After two scans in a row that find no work, it has done all its work. */
 static void look(struct peer_device *mine, uint64_t now)
 {
@@ -48,14 +87,14 @@ static void look(struct peer_device *mine, uint64_t now)
     const struct device_work *work = &mine->device->work;
     uint32_t level = p->lowest % PAGE_LEVELS, of = work->clients[level], makes_up;
     uint64_t round_ns = ((uint64_t)SHIFT_BASE_US << doubled(work, level)) * NS_PER_US * of;
-    /* In two shifts of its own and some time its work has made no progress: it wastes shifts. */
-    bool stands =
-        stand_measure(mine, now) > STANDS_NS + 2 * round_ns && !MUTANT(stander_has_shifts);
-    bool lacked = mine->lacks;
-
+    bool lacked = mine->lacks, standing = stands(mine, round_ns, now) || outlasts(mine),
+         overrun = overruns(mine);
     /* Buffered or in flight: a client that launches a few commands and waits has none buffered. */
-    mine->lacks = !p->queues || p->above == 0 || p->paused || p->lowest >= PAGE_LEVELS ||
-                  !device_has_work(device_page(mine)) || stands;
+    bool works =
+        p->queues && !p->paused && p->lowest < PAGE_LEVELS && device_has_work(device_page(mine));
+
+    mine->sliced = works && (standing || overrun);
+    mine->lacks = !works || p->above == 0 || standing;
     /* The work of a client that takes shifts can run out only in its own, one of `of`. So one scan
      * that found none stands for `of` scans. */
     makes_up = LACK / MADE_UP_BY / (of ? of : 1);
@@ -83,6 +122,8 @@ static void arrange(struct peer *peers)
             atomic_load_explicit(&p->page->page->long_us[device_slot(mine)], memory_order_relaxed);
 
         work->done += stand_progress(mine);
+        if (mine->sliced)
+            work->sliced[p->lowest]++;
         if (!takes_shifts(mine))
             continue;
         mine->place = work->clients[p->lowest]++;
@@ -102,6 +143,8 @@ static void arrange(struct peer *peers)
         if (takes_shifts(mine) && of > 1 && of <= PLACES)
             word |=
                 PAGE_SHIFT_WORD(mine->place, of) | doubled(work, p->lowest) * PAGE_SHIFT_DOUBLED;
+        if (p->lowest < PAGE_LEVELS && work->sliced[p->lowest] > mine->sliced)
+            word |= PAGE_SHIFT_SLICED;
         if (word != old)
             atomic_store_explicit(shift, word, memory_order_relaxed);
     }

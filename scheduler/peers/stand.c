@@ -19,7 +19,8 @@ uint64_t stand_progress(const struct peer_device *at)
 uint64_t stand_measure(struct peer_device *at, uint64_t now_ns)
 {
     const struct page_device *page = device_page(at);
-    uint64_t done = stand_progress(at);
+    uint64_t done = stand_progress(at), more = 0;
+    bool stands = device_has_work(page) && done == at->stand.done;
     uint32_t held = 0;
 
     /* Owners write one word of most clients; a client with a bound opens `hold` for a moment. */
@@ -28,10 +29,11 @@ uint64_t stand_measure(struct peer_device *at, uint64_t now_ns)
         if (!MUTANT(held_by_want_only))
             held |= atomic_load_explicit(&page->hold[l], memory_order_relaxed);
     }
-    if (!device_has_work(page) || done != at->stand.done)
-        at->stand.ns = 0;
-    else if (at->stand.measured_at_ns && !held)
-        at->stand.ns += now_ns - at->stand.measured_at_ns;
+    if (at->stand.measured_at_ns && !held)
+        more = now_ns - at->stand.measured_at_ns;
+    at->stand.ns = stands ? at->stand.ns + more : 0;
+    at->stand.in_flight_ns =
+        stands && figure_read(&page->counters.in_flight) ? at->stand.in_flight_ns + more : 0;
     at->stand.done = done;
     at->stand.measured_at_ns = now_ns;
     return at->stand.ns;

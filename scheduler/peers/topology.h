@@ -29,6 +29,7 @@ struct device {
     struct device_work {
         uint32_t clients[PAGE_LEVELS];
         uint32_t long_us[PAGE_LEVELS]; /* the longest command of those clients */
+        uint32_t sliced[PAGE_LEVELS];  /* clients at work that take none */
         uint64_t done;
     } work;
     /* What usage.c adds up: what clients have told since then, at most, and how much of it they are

@@ -115,14 +115,17 @@ struct page_device {
 /*
  * Clients of one level that always have work take shifts (scheduler/peers/shifts.c, vhq/shift.c).
  * Bits 0..7 are the place of this client, bits 8..15 the number of clients; 0: it takes no shifts.
- * Bits 16..19 say how often a shift's length is doubled, because of long commands. The bits above
- * count up while work of the others on the device makes progress.
+ * Bits 16..19 say how often a shift's length is doubled, because of long commands. Bits 20..30
+ * count up while work of the others on the device makes progress. Bit 31: another client of its
+ * level is at work and takes no shifts, as a command of it outlasts any. It has the device by the
+ * device's own time slices.
  */
 #define PAGE_SHIFT_WORD(place, of) ((place) | (of) << 8)
 #define PAGE_SHIFT_CLIENTS(w)      ((w) >> 8 & 0xff)
 #define PAGE_SHIFT_DOUBLED         (1u << 16)
 #define PAGE_SHIFT_PROGRESS_ONE    (1u << 20)
-#define PAGE_SHIFT_PROGRESS        (0xfffu << 20)
+#define PAGE_SHIFT_PROGRESS        (0x7ffu << 20)
+#define PAGE_SHIFT_SLICED          (1u << 31)
 
 struct cutin_page {
     uint32_t magic;

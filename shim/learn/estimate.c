@@ -23,6 +23,9 @@ enum {
     LATE_NS = 100 * 1000, /* a call this long has loaded something or was interrupted */
     MOST_MS = 4000,       /* longer times count as this, to fit 32 bits */
     LATE_TIMES = 8,       /* late calls in a row: on a machine with little time all are late */
+    /* Beside time slices: two such fit the default budget. Longer times are hardly waits. */
+    PAIR_NS = VHQ_DEFAULT_BUDGET_US * 1000 / 2,
+    PAIR_MOST_NS = 16 * 1000 * 1000,
 };
 
 struct sample {
@@ -41,6 +44,7 @@ struct sample {
     struct vhq_device_work device; /* what the device had before the launch */
     bool company; /* other processes were there; at a gate the device may switch to one */
     bool gated;
+    bool sliced;     /* one of those has the device by its time slices */
     uint64_t padded; /* vhq_set_padded before the launch */
 };
 
@@ -70,19 +74,29 @@ void estimate_reset(struct estimate *e, const struct profile_key *owner, uint32_
     e->spread = (struct spread){0};
     e->counted = 0;
     e->late = 0;
+    e->paired = false;
     e->owner = owner;
     e->bucket = bucket;
     pthread_mutex_unlock(&lock);
 }
 
-/* Lock held. */
-static void estimate_read(struct estimate *e)
+/* Lock held. Beside others' time slices (`sliced`) a kernel that goes alone waits for them each
+ * time, and with such a time it would always go alone. So unless the latest time is exact two may
+ * go at once, and the next launch is sampled. What is buffered is estimated again when it goes. */
+static void estimate_read(struct estimate *e, bool sliced)
 {
     uint32_t mean_ns, upper_ns;
     spread_read(&e->spread, &mean_ns, &upper_ns, &e->doubt_ns);
+    if (sliced && !e->paired && upper_ns > PAIR_NS && upper_ns <= PAIR_MOST_NS &&
+        !MUTANT(slices_learned)) {
+        upper_ns = PAIR_NS;
+        atomic_store_explicit(&e->next, atomic_load_explicit(&e->launches, memory_order_relaxed),
+                              memory_order_relaxed);
+    }
     atomic_store_explicit(&e->learned.mean_ns, mean_ns, memory_order_relaxed);
     atomic_store_explicit(&e->learned.upper_ns, upper_ns ? upper_ns : 1, memory_order_relaxed);
-    atomic_store_explicit(&e->settled, e->spread.times == SPREAD_TIMES, memory_order_relaxed);
+    atomic_store_explicit(&e->settled, e->spread.times == SPREAD_TIMES && !sliced,
+                          memory_order_relaxed);
 }
 
 /* Counts as two times, which a dozen of this process's own outweigh. */
@@ -93,7 +107,7 @@ void estimate_seed(struct estimate *e, uint32_t mean_ns, uint32_t upper_ns, bool
         enum spread_is is = exact ? SPREAD_IS_EXACT : SPREAD_AT_MOST;
         spread_add(&e->spread, mean_ns, is);
         spread_add(&e->spread, upper_ns, is);
-        estimate_read(e);
+        estimate_read(e, false);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -217,14 +231,16 @@ static void sample_learn(struct sample *s, uint32_t pair_ns)
      * began is unknown. */
     bool turns = s->ctx->set && !vhq_set_undisturbed(s->ctx->set, s->began_ns);
     bool behind = s->waited && !s->gated && (device->own || MUTANT(wait_taken_for_kernel));
-    bool in_shift = !device->others && !s->waited && !MUTANT(shift_untold) &&
+    bool in_shift = !device->others && !s->waited && !s->sliced && !MUTANT(shift_untold) &&
                     s->began_ns + s->call_ns + ns <= device->shift_end_ns;
     bool exact = !turns && !late && ((!others && (behind || !s->company)) || in_shift);
+    e->paired = s->sliced && exact;
     spread_add(&e->spread, ns,
-               !exact     ? SPREAD_AT_MOST
-               : in_shift ? SPREAD_IS_SURE
-                          : SPREAD_IS_EXACT);
-    estimate_read(e);
+               !exact      ? SPREAD_AT_MOST
+               : in_shift  ? SPREAD_IS_SURE
+               : s->sliced ? SPREAD_BESIDE_SLICES
+                           : SPREAD_IS_EXACT);
+    estimate_read(e, s->sliced);
     mix_note(e);
     if (s->ctx->set) /* the set weighs what is in flight by them */
         vhq_set_weigh(s->ctx->set, estimate_weights());
@@ -309,10 +325,11 @@ static struct sample *sample_begin(struct estimate *e, struct shim_context *ctx,
     s->beside = NULL;
     s->row = e->owner ? profile_row_of(e->owner, e->bucket) : NULL;
     s->company = processes_beside();
-    const _Atomic uint32_t *shift = client_shift_word(ctx->gpu->index);
-    s->gated =
-        atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
-        (!shift || !(atomic_load_explicit(shift, memory_order_relaxed) & ~PAGE_SHIFT_PROGRESS));
+    const _Atomic uint32_t *word = client_shift_word(ctx->gpu->index);
+    uint32_t shift = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
+    s->gated = atomic_load_explicit(&ctx->gates_usable, memory_order_relaxed) != 0 &&
+               !(shift & ~PAGE_SHIFT_PROGRESS);
+    s->sliced = shift & PAGE_SHIFT_SLICED;
     s->device = (struct vhq_device_work){.own = false};
     /* The per-thread handle means another stream in each thread. */
     const struct shim_stream *own =

@@ -27,6 +27,7 @@ struct estimate {
     uint32_t counted;     /* launches that the profile has counted; for estimate.c */
     uint32_t late;        /* samples in a row whose calls took too long; for estimate.c */
     uint32_t bucket;
+    bool paired; /* its latest time is exact, and was taken beside time slices; for estimate.c */
     _Atomic bool settled;            /* `spread` is full: all the times that it keeps are there */
     const struct profile_key *owner; /* NULL: not kept */
 };

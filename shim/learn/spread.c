@@ -3,11 +3,15 @@
  */
 #include "shim/learn/spread.h"
 
+#include <stdbool.h>
+
 enum {
     BOUND_OF = 8,           /* inexact times: the least of so many is kept */
     SLICE_NS = 1300 * 1000, /* time slice of a process: 2 ms by default, less a margin for chance */
     DIGITS = 11,            /* bits of a time that is kept; its exponent is above them */
     ABOVE = 12,             /* one time in so many may exceed the upper time */
+    SLICE_COUNTS = 4,       /* as much as so many times without one */
+    SLICES_MOST = 3 * SLICE_COUNTS,
     SURE = 3, /* mean deviations over the root of the count: 2 standard errors or so */
 };
 
@@ -25,10 +29,29 @@ static uint32_t unpack(uint16_t time)
     return (uint32_t)(time & ((1u << DIGITS) - 1)) << (time >> DIGITS);
 }
 
+/* An exact time longer than the others by a slice contains one. If all before are longer by a
+ * slice, they did, and are forgotten. Where over a fifth of the times are so, kernels vary. */
+static bool contains_slice(struct spread *s, uint32_t ns)
+{
+    uint32_t mean_ns, upper_ns, doubt_ns, least = UINT32_MAX;
+    bool is;
+
+    spread_read(s, &mean_ns, &upper_ns, &doubt_ns);
+    for (uint32_t i = 0; i < s->times; i++)
+        least = unpack(s->time[i]) < least ? unpack(s->time[i]) : least;
+    if (least > SLICE_NS && least - SLICE_NS > ns)
+        s->times = s->next = 0;
+    is = s->times && ns > SLICE_NS && ns - SLICE_NS > upper_ns && s->slices < SLICES_MOST;
+    s->slices = (uint8_t)(is ? s->slices + SLICE_COUNTS : s->slices ? s->slices - 1 : 0);
+    return is;
+}
+
 void spread_add(struct spread *s, uint32_t ns, enum spread_is is)
 {
     uint8_t newest = (uint8_t)((s->bound_next + SPREAD_BOUNDS - 1) % SPREAD_BOUNDS);
 
+    if (is == SPREAD_BESIDE_SLICES && contains_slice(s, ns))
+        return;
     if (is != SPREAD_AT_MOST) {
         s->time[s->next] = pack(ns);
         s->sure = (s->sure & ~(1u << s->next)) | (uint32_t)(is == SPREAD_IS_SURE) << s->next;

@@ -17,6 +17,7 @@ enum { SPREAD_TIMES = 24, SPREAD_BOUNDS = 8 };
 
 struct spread {
     uint8_t times, next, bounds, bound_next;
+    uint8_t slices;   /* how often of late an exact time seemed to contain one, by SLICE_COUNTS */
     uint8_t bound_of; /* number of times of which the newest of `bound_time` is the least */
     uint32_t sure;    /* one bit for each of `time`: SPREAD_IS_SURE */
     uint16_t time[SPREAD_TIMES], bound_time[SPREAD_BOUNDS]; /* packed, see spread.c */
@@ -25,7 +26,8 @@ struct spread {
 enum spread_is {
     SPREAD_AT_MOST, /* the kernel takes at most that long; counts while none is exact */
     SPREAD_IS_EXACT,
-    SPREAD_IS_SURE, /* exact, and no other process can have had a time slice in it */
+    SPREAD_BESIDE_SLICES, /* exact, and another process has half of the device by time slices */
+    SPREAD_IS_SURE,       /* exact, and no other process can have had a time slice in it */
 };
 void spread_add(struct spread *s, uint32_t ns, enum spread_is is);
 /* All are 0 if nothing was added. `doubt_ns`: the likely error of the mean of exact times; 0 if none

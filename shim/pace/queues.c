@@ -21,7 +21,8 @@
 
 static_assert(PAGE_SHIFT_WORD(1, 2) == 1 + 2 * VHQ_SHIFT_OF &&
                   PAGE_SHIFT_DOUBLED == VHQ_SHIFT_DOUBLED &&
-                  PAGE_SHIFT_PROGRESS_ONE == VHQ_SHIFT_PROGRESS,
+                  PAGE_SHIFT_PROGRESS_ONE == VHQ_SHIFT_PROGRESS &&
+                  PAGE_SHIFT_SLICED == VHQ_SHIFT_SLICED,
               "the page's word is the vHQs'");
 
 /* ---- rivals ------------------------------------------------------------------------------- */

@@ -5,7 +5,14 @@
 
 #include <string.h>
 
-enum { MS = 1500, FAIR_MS = 2500, LATER_MS = 400, QUIET_MS = 5600 };
+enum {
+    MS = 1500,
+    FAIR_MS = 2500,
+    LATER_MS = 400,
+    QUIET_MS = 5600,
+    LONG_MS = 6000,
+    LONGER_MS = 12000
+};
 
 #define JOB(n, ...) {.us = {__VA_ARGS__}, .cycle = n, .blocks = FULL, .streams = 1, .weight = 1}
 #define JOB_BUT(n, list, ...)                                                                      \
@@ -338,6 +345,42 @@ static const struct named {
                   .kernel_us = 20,
                   .blocks = FULL,
                   .gap_us = 3000}}},
+    {"short_beside_kernels_of_a_second", /* of which each has half of the device natively */
+     {.ms = LONG_MS,
+      .open = "abscd",
+      .jobs = 2,
+      .first_least = 40,
+      .job = {JOB(1, 100), JOB(1, 1000000)},
+      .service = RESTS}},
+    {"short_beside_kernels_of_a_second_with_gates",
+     {.ms = LONG_MS,
+      .open = "abscd",
+      .jobs = 2,
+      .gates = true,
+      .first_least = 40,
+      .job = {JOB(1, 100), JOB(1, 1000000)},
+      .service = RESTS}},
+    {"short_beside_kernels_of_300_ms",
+     {.ms = LONG_MS,
+      .open = "abscd",
+      .jobs = 2,
+      .first_least = 40,
+      .job = {JOB(1, 100), JOB(1, 300000)},
+      .service = RESTS}},
+    {"fair_short_beside_kernels_of_100_ms", /* which run on in the turn of the other job */
+     {.ms = LONG_MS, .jobs = 2, .fair = true, .job = {FAIR(1, 100), FAIR(1, 100000)}}},
+    {"two_short_beside_kernels_of_a_second",
+     {.ms = LONG_MS,
+      .open = "abscd",
+      .jobs = 3,
+      .first_least = 25,
+      .job = {JOB(1, 100), JOB(1, 200), JOB(1, 1000000)},
+      .service = RESTS}},
+    {"fair_two_short_beside_kernels_of_300_ms",
+     {.ms = LONGER_MS,
+      .jobs = 3,
+      .fair = true,
+      .job = {FAIR(2, 100, 1000), FAIR(1, 300), FAIR(1, 300000)}}},
 };
 
 const char *workload_case_name(uint32_t i)

@@ -456,18 +456,20 @@ static void share_judge(const struct run *r, const struct ops *ops, struct verdi
         rule_judge(v, RULE_share, (struct figure){worst, 0}, 5);
 }
 
-/* Of all jobs together, from a second after the last one came: their kernels meet real time from
- * the beginning, so their times are learned slowly. A tenth of the share may be missing. */
-static void least_judge(const struct run *r, const struct ops *ops, struct verdict *v)
+/* The first `jobs` together get `due` percent, from a second after the last job came: their kernels
+ * meet real time from the beginning, so their times are learned slowly. A tenth of the share may be
+ * missing. */
+static void least_judge(const struct run *r, const struct ops *ops, uint32_t jobs, double due,
+                        struct verdict *v)
 {
     uint64_t ran = 0, from = r->record[SERVICE]->begun_ns;
     for (uint32_t who = 0; who < r->workload->jobs; who++)
         from = r->record[who]->begun_ns > from ? r->record[who]->begun_ns : from;
     from += LEARNT_NS;
     for (size_t i = 0; i < ops->n; i++)
-        if (ops->at[i].who < JOBS && ops->at[i].start >= from && ops->at[i].end <= r->end_ns)
+        if (ops->at[i].who < jobs && ops->at[i].start >= from && ops->at[i].end <= r->end_ns)
             ran += ops->at[i].cost;
-    double is = 100.0 * (double)ran / (double)(r->end_ns - from), due = r->workload->least;
+    double is = 100.0 * (double)ran / (double)(r->end_ns - from);
     rule_judge(v, RULE_share, (struct figure){is < due ? due - is : 0, 0}, due / 10);
 }
 
@@ -496,7 +498,9 @@ int judge(const struct run *r, struct verdict *v)
         idle_judge(r, &ops, v);
         memory_judge(r, v);
         if (r->workload->least)
-            least_judge(r, &ops, v);
+            least_judge(r, &ops, JOBS, r->workload->least, v);
+        if (r->workload->first_least)
+            least_judge(r, &ops, 1, r->workload->first_least, v);
         if (r->workload->fair)
             share_judge(r, &ops, v);
     }

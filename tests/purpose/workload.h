@@ -113,7 +113,8 @@ struct workload {
     uint32_t slack_us; /* the wait may be longer by this */
     bool fair;         /* the daemon's policy; shares are judged, and there is no service */
     const struct solo *solo; /* what the only job does; NULL: no solo. Only its time is judged */
-    uint32_t least; /* min_share_percent, which is judged beside a service that never rests */
+    uint32_t least;       /* min_share_percent, which is judged beside a service that never rests */
+    uint32_t first_least; /* percent of the device that the first job gets, at least; 0: any */
 };
 
 void workload_draw(struct workload *w, uint64_t seed);

@@ -119,6 +119,39 @@ Test(spread, sure_long_time_confirms_other_long_times)
     is_about(upper, 500);
 }
 
+static void add_beside_slices(const uint32_t us[], uint32_t turns, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        spread_add(&spread, us[i % turns] * 1000, SPREAD_BESIDE_SLICES);
+    spread_read(&spread, &mean, &upper, &doubt);
+}
+
+/* More often than by chance, as a turn of the other process ends each time. */
+Test(spread, times_with_slices_of_others_are_left_out)
+{
+    const uint32_t waited = 2100, turns[] = {100, 2140, 100, 100, 100, 100};
+
+    spread = (struct spread){0};
+    add(&waited, 1, 0, 24, true);
+    add_beside_slices(turns, 6, 1);
+    is_about(upper, 100);
+    add_beside_slices(turns, 6, 60);
+    is_about(upper, 100);
+    is_about(mean, 100);
+}
+
+Test(spread, slices_of_others_hide_no_varying_kernels)
+{
+    const uint32_t near[] = {100, 1000}, far[] = {100, 3000};
+
+    spread = (struct spread){0};
+    add_beside_slices(near, 2, 24);
+    is_about(upper, 1000);
+    spread = (struct spread){0};
+    add_beside_slices(far, 2, 48);
+    is_about(upper, 3000);
+}
+
 /* It is the shortest of sixty. */
 Test(spread, shortest_inexact_time_is_kept_then_forgotten)
 {

@@ -8,14 +8,18 @@
 #include "vhq/internal.h"
 
 /* A world with gates and a client above: 100 us between two gates, 16 x 200 us in flight. */
-static _Atomic uint32_t gates, above, rivals = 1;
+static _Atomic uint32_t gates, above, rivals = 1, shift;
 static struct world *gated(void)
 {
     clock_freeze();
     atomic_store(&gates, 1);
     atomic_store(&above, 1);
-    return world_new(&(struct vhq_config){
-        .budget_us = 200, .depth = 4, .above = &above, .rivals = &rivals, .gates = &gates});
+    return world_new(&(struct vhq_config){.budget_us = 200,
+                                          .depth = 4,
+                                          .above = &above,
+                                          .rivals = &rivals,
+                                          .gates = &gates,
+                                          .shift = &shift});
 }
 
 static void end(struct world *w)
@@ -68,6 +72,23 @@ Test(gate, goes_before_next_command_not_after_last)
     launch(w, a, 500);
     cr_assert_eq(w->gate_calls, 1);
     cr_assert_eq(between_gates(w, a, 0), 2); /* behind the free stream's command, too */
+    end(w);
+}
+
+/* At a gate the device would switch to the other process, for a slice. */
+Test(gate, gives_way_to_strict_cap_beside_time_slices_of_others)
+{
+    struct world *w = gated();
+    int a = world_stream(w, VHQ_NONBLOCKING);
+    atomic_store(&shift, VHQ_SHIFT_SLICED);
+    for (int i = 0; i < 100; i++)
+        launch(w, a, 50);
+    cr_expect_eq(w->gate_calls, 0, "%d", w->gate_calls);
+    cr_expect_leq(in_device(w, a), 4, "200 us: %u", in_device(w, a));
+    atomic_store(&shift, 0);
+    device_finish(w);
+    dispatcher_looks(w);
+    cr_expect_gt(w->gate_calls, 0);
     end(w);
 }
 

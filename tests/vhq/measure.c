@@ -16,10 +16,13 @@ enum {
 static struct world *w;
 static int a;
 
+static _Atomic uint32_t shift;
+
 static void setup(void)
 {
     clock_freeze();
-    w = world_new(&(struct vhq_config){.budget_us = BUDGET_US, .depth = 256});
+    shift = 0;
+    w = world_new(&(struct vhq_config){.budget_us = BUDGET_US, .depth = 256, .shift = &shift});
     a = world_stream(w, VHQ_NONBLOCKING);
 }
 
@@ -91,6 +94,18 @@ Test(measure, eightfold_overrun_divides_budget_by_eight)
     take(1, 8 * EST_US * PAIR);
     cr_expect(scale() > 7 * SCALE_ONE && scale() <= 8 * SCALE_ONE, "%u", scale());
     cr_expect_eq(goes(), 1, "%u", in_device());
+}
+
+/* Each unit takes what the other process's time slice takes, too. */
+Test(measure, time_slices_of_others_leave_full_budget)
+{
+    take(1, 8 * EST_US * PAIR);
+    cr_assert_gt(scale(), SCALE_ONE, "%u", scale());
+    atomic_store(&shift, VHQ_SHIFT_SLICED);
+    for (int i = 0; i < 4; i++)
+        take(1, 20 * EST_US * PAIR);
+    cr_expect_eq(scale(), SCALE_ONE, "%u", scale());
+    cr_expect_eq(goes(), BUDGET_US / EST_US, "%u", in_device());
 }
 
 Test(measure, long_commands_outweigh_alternating_short_ones)

@@ -6,7 +6,7 @@
 
 #include "scheduler/peers/scan.h"
 
-enum { PEERS = 4, SLOT = 2 /* of every peer */ };
+enum { PEERS = 4, SLOT = 2 /* of every peer */, ONCE_STOOD = 16 /* scans with progress */ };
 
 static struct topology *topology;
 static struct cutin_page page[PEERS];
@@ -45,7 +45,12 @@ static struct page_counters *counters(uint32_t i)
 
 static uint32_t shift(uint32_t i)
 {
-    return page[i].shift[SLOT] & ~PAGE_SHIFT_PROGRESS;
+    return page[i].shift[SLOT] & ~(PAGE_SHIFT_PROGRESS | PAGE_SHIFT_SLICED);
+}
+
+static bool beside_slices(uint32_t i)
+{
+    return page[i].shift[SLOT] & PAGE_SHIFT_SLICED;
 }
 
 static uint32_t stander; /* makes no progress; others with work do */
@@ -141,16 +146,69 @@ Test(shifts, are_withdrawn_from_client_without_progress)
         looks(1);
     }
     cr_expect_eq(shift(1), 0, "%x", shift(1));
-    cr_expect_eq(shift(2), 0, "it has the device to itself: %x", shift(2));
+    cr_expect_eq(shift(2), 0, "nobody else takes any: %x", shift(2));
+    cr_expect(beside_slices(2) && !beside_slices(1));
     stander = 0;
-    looks(SHIFTS_BUSY_SCANS);
+    looks(ONCE_STOOD + SHIFTS_BUSY_SCANS);
     cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "it gets on: %x", shift(1));
+    cr_expect(!beside_slices(2));
     counters(1)->in_flight = 0;
     counters(1)->waiting = 0;
     looks(1000);
     counters(1)->in_flight = 1;
     looks(SHIFTS_BUSY_SCANS);
     cr_expect_eq(shift(1), PAGE_SHIFT_WORD(0, 2), "idle is not standing: %x", shift(1));
+}
+
+/* Each of its commands takes a second. */
+Test(shifts, are_withdrawn_once_from_client_that_stands_again_and_again)
+{
+    uint32_t with = 0;
+    counters(1)->in_flight = counters(1)->waiting = counters(2)->waiting = 1;
+    stander = 1;
+    looks(50);
+    for (int i = 0; i < 5 * 50; i++) {
+        counters(1)->submitted += i % 50 == 0;
+        looks(1);
+        with += shift(1) != 0 || !beside_slices(2);
+    }
+    cr_expect_eq(with, 0, "at %u looks", with);
+}
+
+/* The estimate says so before the command has stood. */
+Test(shifts, are_not_for_clients_with_commands_longer_than_the_longest)
+{
+    for (uint32_t i = 1; i < PEERS; i++)
+        counters(i)->waiting = 1;
+    page[1].long_us[SLOT] = 126000;
+    looks(SHIFTS_BUSY_SCANS);
+    cr_expect_eq(shift(1), 0, "%x", shift(1));
+    cr_expect(!beside_slices(1));
+    cr_expect_eq(shift(2), PAGE_SHIFT_WORD(0, 2), "%x", shift(2));
+    cr_expect(beside_slices(2) && beside_slices(3));
+    page[1].long_us[SLOT] = 124000;
+    looks(SHIFTS_BUSY_SCANS);
+    cr_expect_eq(PAGE_SHIFT_CLIENTS(shift(1)), 3, "%x", shift(1));
+    cr_expect(!beside_slices(2));
+}
+
+/* Under a policy without shifts: the command that ran when its turn ended runs on. */
+Test(shifts, work_running_on_after_its_turn_is_told_to_others)
+{
+    for (uint32_t i = 1; i < PEERS; i++)
+        peer[i].above = 0;
+    counters(1)->waiting = counters(1)->in_flight = counters(2)->waiting = 1;
+    atomic_store(&page[1].device[SLOT].want[0], PAGE_BIT_POLICY);
+    stander = 1;
+    looks(2);
+    cr_expect(beside_slices(2) && !beside_slices(1));
+    stander = 0;
+    looks(1);
+    cr_expect(!beside_slices(2), "something is complete");
+    stander = 1;
+    counters(1)->in_flight = 0;
+    looks(2);
+    cr_expect(!beside_slices(2), "all of it");
 }
 
 /* Nothing would run in the shifts of a client that has ended. */

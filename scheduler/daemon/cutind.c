@@ -1,5 +1,5 @@
 /*
- * cutind.c - the daemon's command line.
+ * cutind.c - the daemon's command line, and its service manager.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/number.h"
@@ -18,10 +19,9 @@
 enum { EXIT_USAGE = 2, EXIT_OTHER_DAEMON = 3, FIRST_FD = 3 };
 
 struct command_line {
-    char socket[4096];
-    const char *config;
-    uint64_t idle_exit;
-    int ready_fd;
+    const char *socket, *config; /* NULL: the default */
+    uint32_t idle_exit_s;
+    int ready_fd; /* -1: none */
 };
 
 static const struct {
@@ -53,39 +53,36 @@ static void show_help(void)
         "cutind serves this socket.\n");
 }
 
-/* Returns 0, or -1 after a message. */
-static int take_number(uint64_t *out, int row, int most)
-{
-    if (number_read(optarg, 0, (uint64_t)most, out))
-        return 0;
-    fprintf(stderr, "cutind: --%s=%s is not a number from 0 to %d\n", options[row].name, optarg,
-            most);
-    return -1;
-}
-
 /* Returns 0, 1 to end with success, or -1 to end with EXIT_USAGE. */
 static int parse(struct command_line *line, int argc, char **argv)
 {
     struct option table[OPTIONS + 1] = {0};
-    uint64_t number;
-    int row, rc = 0;
+    uint64_t number = 0;
+    int row;
 
     for (int i = 0; i < OPTIONS; i++)
         table[i] = (struct option){options[i].name, !!options[i].argument, NULL, i};
     opterr = 0;
-    while (rc == 0 && (row = getopt_long(argc, argv, ":", table, NULL)) >= 0)
+    while ((row = getopt_long(argc, argv, ":", table, NULL)) >= 0) {
+        int most = row == IDLE_EXIT ? 1000000 : INT_MAX;
+
+        if ((row == IDLE_EXIT || row == READY_FD) &&
+            !number_read(optarg, 0, (uint64_t)most, &number)) {
+            fprintf(stderr, "cutind: --%s=%s is not a number from 0 to %d\n", options[row].name,
+                    optarg, most);
+            return -1;
+        }
         switch (row) {
         case SOCKET:
-            snprintf(line->socket, sizeof(line->socket), "%s", optarg);
+            line->socket = *optarg ? optarg : NULL;
             break;
         case CONFIG:
             line->config = optarg;
             break;
         case IDLE_EXIT:
-            rc = take_number(&line->idle_exit, row, 1000000);
+            line->idle_exit_s = (uint32_t)number;
             break;
         case READY_FD:
-            rc = take_number(&number, row, INT_MAX);
             line->ready_fd = (int)number;
             break;
         case VERSION:
@@ -97,17 +94,19 @@ static int parse(struct command_line *line, int argc, char **argv)
         default:
             fprintf(stderr, "cutind: %s %s; see cutind --help\n", argv[optind - 1],
                     row == ':' ? "needs a value" : "is not an option, or takes no value");
-            rc = -1;
+            return -1;
         }
-    if (rc != 0 || optind == argc)
-        return rc;
+    }
+    if (optind == argc)
+        return 0;
     fprintf(stderr, "cutind: unexpected argument %s; see cutind --help\n", argv[optind]);
     return -1;
 }
 
-/* ---- what a service manager hands over --------------------------------------------------------
+/* ---- what a service manager hands over, and is told -------------------------------------------
  *
- * sd_listen_fds(3): variables and descriptors, documented as stable, so no library is needed. */
+ * sd_listen_fds(3), sd_notify(3): variables, descriptors and a datagram, documented as stable, so
+ * no library is needed. */
 
 static bool has(int fd, int option, int value)
 {
@@ -117,15 +116,10 @@ static bool has(int fd, int option, int value)
     return getsockopt(fd, SOL_SOCKET, option, &is, &size) == 0 && is == value;
 }
 
-/* The listening sockets that cutind was started with, non-blocking; -1: none. To be asked once. */
-struct activation {
-    int clients, metrics;
-};
-
-static struct activation activation_sockets(void)
+/* Stores the listening sockets that cutind was started with, non-blocking. To be asked once. */
+static void take_sockets(int *clients, int *metrics)
 {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
-    struct activation given = {-1, -1};
     int end = pid && fds && atol(pid) == getpid() ? FIRST_FD + atoi(fds) : 0;
 
     unsetenv("LISTEN_PID"); /* not for a child of cutind */
@@ -137,63 +131,88 @@ static struct activation activation_sockets(void)
             continue;
         fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
         if (has(fd, SO_TYPE, SOCK_STREAM))
-            given.metrics = fd;
+            *metrics = fd;
         else if (has(fd, SO_DOMAIN, AF_UNIX) && has(fd, SO_TYPE, SOCK_SEQPACKET))
-            given.clients = fd;
+            *clients = fd;
     }
-    return given;
+}
+
+/* Sends "READY=1" and the like to the service manager, if it asked for that. */
+static void notify(const char *state)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    const char *path = getenv("NOTIFY_SOCKET");
+    size_t length = path ? strlen(path) : 0;
+    int fd;
+
+    if (length < 2 || length >= sizeof(to.sun_path) || !strchr("/@", path[0]))
+        return;
+    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    memcpy(to.sun_path, path, length);
+    if (path[0] == '@') /* an abstract name */
+        to.sun_path[0] = '\0';
+    /* If this fails there is nothing left that could be told. */
+    (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to,
+                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length));
+    close(fd);
+}
+
+int notify_alive(uint64_t now_ns)
+{
+    static uint64_t due_ns;
+    const char *us = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    uint64_t every_ns = us ? strtoull(us, NULL, 10) * 1000 / 2 : 0;
+
+    if (!every_ns || (pid && atol(pid) != getpid()))
+        return -1;
+    if (now_ns >= due_ns) {
+        notify("WATCHDOG=1");
+        due_ns = now_ns + every_ns;
+    }
+    return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
 }
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-static int open_listener(struct listener *l, struct command_line *line, const struct conf *conf,
-                         int given)
+static int open_listener(struct listener *l, const char *path, const struct conf *conf)
 {
-    char why[512];
+    char standard[SOCKET_PATH_MAX], why[512];
     int rc;
 
-    if (given >= 0) {
-        *l = (struct listener){.fd = given, .folder = -1, .lock = -1};
-        return 0;
-    }
-    if (!line->socket[0] && socket_default_path(line->socket, sizeof(line->socket)) != 0) {
+    if (!path && socket_default_path(standard, sizeof(standard)) != 0) {
         fprintf(stderr, "cutind: XDG_RUNTIME_DIR is too long for a socket; use --socket\n");
         return EXIT_FAILURE;
     }
-    rc = listener_open(l, line->socket, conf, why, sizeof(why));
+    rc = listener_open(l, path ? path : standard, conf, why, sizeof(why));
     if (rc == 0)
         return 0;
     fprintf(stderr, "cutind: %s\n", why);
     return rc == -EADDRINUSE ? EXIT_OTHER_DAEMON : EXIT_FAILURE;
 }
 
-static void tell_ready(const struct command_line *line)
-{
-    notify("READY=1");
-    if (line->ready_fd < 0)
-        return;
-    if (write(line->ready_fd, "", 1) != 1)
-        fprintf(stderr, "cutind: --ready-fd %d: %s\n", line->ready_fd, strerror(errno));
-    if (line->ready_fd > 2)
-        close(line->ready_fd);
-}
-
 static int serve(struct listener *l, const struct command_line *line, struct conf *conf,
                  int metrics)
 {
-    struct daemon *d = daemon_new(l, (uint32_t)line->idle_exit, conf, line->config);
+    struct daemon *d = daemon_new(l, line->idle_exit_s, conf, line->config, metrics);
     int rc;
 
-    if (!d || daemon_serve_metrics(d, metrics) != 0) {
+    if (!d) {
         fprintf(stderr, "cutind: cannot start: %s\n", strerror(errno));
-        if (d)
-            daemon_free(d);
+        listener_close(l);
         return EXIT_FAILURE;
     }
     log_line(LOG_INFO, "version " CUTIN_VERSION ", at %s, configuration: %s, policy %s",
-             line->socket[0] ? line->socket : "a socket from systemd",
+             l->path[0]     ? l->path
+             : line->socket ? line->socket
+                            : "a socket from systemd",
              conf->loaded ? conf->path : "defaults", conf->policy->name);
-    tell_ready(line);
+    notify("READY=1");
+    if (line->ready_fd >= 0 && write(line->ready_fd, "", 1) != 1)
+        fprintf(stderr, "cutind: --ready-fd %d: %s\n", line->ready_fd, strerror(errno));
+    if (line->ready_fd > 2)
+        close(line->ready_fd);
     rc = daemon_run(d);
     notify("STOPPING=1");
     /* First the path, then the clients: one that loses its daemon can start the next at once. */
@@ -209,11 +228,10 @@ static int serve(struct listener *l, const struct command_line *line, struct con
 int main(int argc, char **argv)
 {
     struct command_line line = {.ready_fd = -1};
-    struct activation given;
-    struct listener listener;
+    struct listener listener = {.fd = -1, .folder = -1, .lock = -1};
     struct conf conf;
     char why[512];
-    int rc = parse(&line, argc, argv);
+    int metrics = -1, rc = parse(&line, argc, argv);
 
     if (rc != 0)
         return rc > 0 ? EXIT_SUCCESS : EXIT_USAGE;
@@ -225,12 +243,10 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     log_most = conf.log;
-    given = activation_sockets();
-    rc = open_listener(&listener, &line, &conf, given.clients);
-    if (rc == 0) {
-        rc = serve(&listener, &line, &conf, given.metrics);
-        listener_close(&listener);
-    }
+    take_sockets(&listener.fd, &metrics);
+    rc = listener.fd >= 0 ? 0 : open_listener(&listener, line.socket, &conf);
+    if (rc == 0)
+        rc = serve(&listener, &line, &conf, metrics);
     conf_clear(&conf);
     return rc;
 }

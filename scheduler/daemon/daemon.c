@@ -57,12 +57,15 @@ static void socket_ready(void *peer, uint32_t events)
         if (limit_mutes(p, clock_ns()))
             break;
         rc = stray_next(p->socket) ? -EPERM : message_receive(p->socket, TO_DAEMON, &m, NULL);
-        if (rc == 0)
+        if (rc == 0) {
             rc = request_run(p, &m);
-        else if (rc == -EPROTO)
-            peer_send_done(p, -EPROTO, 0); /* so that a client of another version can say why */
-        else if (rc == -EOPNOTSUPP)
-            rc = request_unknown(p);
+        } else if (rc == -EPROTO) { /* so that a client of another version can say why */
+            peer_send_done(p, rc, 0);
+        } else if (rc == -EOPNOTSUPP) { /* only later releases know it */
+            limit_charge(p, 1);
+            peer_send_done(p, rc, 0);
+            rc = 0;
+        }
     }
     if (rc != 0 && rc != -EAGAIN)
         p->dead = true;
@@ -70,9 +73,7 @@ static void socket_ready(void *peer, uint32_t events)
 
 static void process_ready(void *peer, uint32_t events)
 {
-    struct peer *p = peer;
-
-    p->dead = true;
+    ((struct peer *)peer)->dead = true;
 }
 
 /* ---- coming ---------------------------------------------------------------------------------- */
@@ -81,14 +82,12 @@ static void add_peer(struct daemon *d, int fd)
 {
     struct peer *p = limit_rate_exceeded(d, fd) ? NULL : peer_new(d, fd);
 
-    if (!p) {
+    if (!p || limit_refuses_peer(d, p)) {
         d->refused[REFUSED_CONNECTION]++;
-        stray_close(fd);
-        return;
-    }
-    if (limit_refuses_peer(d, p)) {
-        d->refused[REFUSED_CONNECTION]++;
-        peer_free(p);
+        if (p)
+            peer_free(p);
+        else
+            stray_close(fd);
         return;
     }
     DL_APPEND(d->peers, p);
@@ -153,13 +152,26 @@ static int listener_check(struct daemon *d, uint64_t now_ns)
 
 /* ---- staying and going ----------------------------------------------------------------------- */
 
-/* Sends what no event announces room for, and gives up silent peers. True: look again soon. */
+/* Sends what no event announces room for. Gives up silent peers, and clients that have taken their
+ * page's memory from under those above them. True: look again soon. */
 static bool peers_scan(struct daemon *d, uint64_t now_ns)
 {
-    bool more = false;
+    bool witness_due = now_ns >= d->witness_due_ns, more = false;
     struct peer *p;
 
+    if (witness_due)
+        d->witness_due_ns = now_ns + WITNESS_LOOK_MS * NS_PER_MS;
     DL_FOREACH (d->peers, p) {
+        if (witness_due && p->client && !p->dead && p->above > 0 &&
+            !witness_intact(p->page->witness)) {
+            log_about(p->user, LOG_WARN,
+                      "scheduling off for process %d of user %u, and for a minute for all "
+                      "processes of that user: it discarded the memory of its page, which costs "
+                      "real-time work page faults",
+                      (int)p->who.pid, (unsigned)p->who.uid);
+            limit_ban(p, now_ns);
+            p->dead = true;
+        }
         if (p->first && !(p->socket_watch.events & EPOLLOUT))
             flush(p);
         /* The clock may read a little less here than at the accept, on another processor. */
@@ -234,7 +246,11 @@ static void gone_remember(struct daemon *d, struct peer *p)
 
 static void remove_peer(struct daemon *d, struct peer *p)
 {
-    list_skip(d->peers, p);
+    struct peer *other;
+
+    DL_FOREACH (d->peers, other)
+        if (other->row == p) /* its answer to LIST goes on behind the peer */
+            other->row = p->next;
     DL_DELETE(d->peers, p);
     d->count--;
     limit_leave(p);
@@ -254,14 +270,13 @@ static void remove_dead(struct daemon *d)
 {
     struct peer *p = d->peers;
 
-    while (p) {
-        bool dead = p->dead;
-        struct peer *next = p->next;
-
-        if (dead)
+    while (p)
+        if (p->dead) {
             remove_peer(d, p);
-        p = dead ? d->peers : next;
-    }
+            p = d->peers;
+        } else {
+            p = p->next;
+        }
 }
 
 /* ---- signals and figures --------------------------------------------------------------------- */
@@ -271,20 +286,12 @@ static void signal_ready(void *daemon, uint32_t events)
     struct daemon *d = daemon;
     struct signalfd_siginfo info;
 
-    while (read(d->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+    while (read(d->signal_watch.fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo == SIGHUP)
             settings_reload(d);
         else
             d->stop = true;
     }
-}
-
-int daemon_serve_metrics(struct daemon *d, int socket)
-{
-    if (socket < 0 && !d->conf->metrics[0])
-        return 0;
-    d->http = http_new(d->epoll, d->conf->metrics, socket, d);
-    return d->http ? 0 : -ENOMEM;
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -295,36 +302,13 @@ static int sooner(int a_ms, int b_ms)
     return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
-/* Disconnects clients that have taken their page's memory from under those above them. */
-static void put_out_spoilers(struct daemon *d, uint64_t now)
-{
-    struct peer *p;
-
-    if (now < d->witness_due_ns)
-        return;
-    d->witness_due_ns = now + WITNESS_LOOK_MS * NS_PER_MS;
-    DL_FOREACH (d->peers, p) {
-        if (!p->client || p->dead || p->above == 0 || witness_intact(p->page->witness))
-            continue;
-        log_about(
-            p->user, LOG_WARN,
-            "scheduling off for process %d of user %u, and for a minute for all processes of that "
-            "user: it discarded the memory of its page, which costs real-time work page faults",
-            (int)p->who.pid, (unsigned)p->who.uid);
-        limit_ban(p, now);
-        p->dead = true;
-    }
-}
-
 /* Does what no event announces. Returns when it is due again, in ms; -1: nothing is due. */
 static int housekeeping(struct daemon *d)
 {
     uint64_t now = clock_ns();
     int wait_ms = -1;
-    bool more;
+    bool more = peers_scan(d, now);
 
-    put_out_spoilers(d, now);
-    more = peers_scan(d, now);
     limit_admit_waiting(d, now);
     more |= d->waiting;
     if (d->idle_exit_s && !d->peers) {
@@ -351,29 +335,14 @@ static int housekeeping(struct daemon *d)
     return more ? sooner(wait_ms, 250) : wait_ms;
 }
 
-static void loop_note(struct daemon *d, uint64_t began_ns)
-{
-    uint64_t now = clock_ns(), minute = now / (60000 * NS_PER_MS);
-
-    if (minute != d->loop_minute) {
-        d->loop_max_last_ns = minute == d->loop_minute + 1 ? d->loop_max_ns : 0;
-        d->loop_minute = minute;
-        d->loop_max_ns = 0;
-    }
-    if (now - began_ns > d->loop_max_ns)
-        d->loop_max_ns = now - began_ns;
-}
-
 int daemon_run(struct daemon *d)
 {
     struct epoll_event events[EVENTS];
-    uint64_t began = clock_ns();
-    int rc;
+    uint64_t began = clock_ns(), now, minute;
+    int n, wait_ms, rc;
 
     d->idle_since_ns = began;
     for (;;) {
-        int n, wait_ms;
-
         remove_dead(d);
         stray_end();
         if ((rc = listener_check(d, began)) != 0)
@@ -381,7 +350,15 @@ int daemon_run(struct daemon *d)
         wait_ms = sooner(housekeeping(d), d->listener->path[0] ? NAME_LOOK_MS : -1);
         if (d->stop)
             return 0;
-        loop_note(d, began);
+        now = clock_ns();
+        minute = now / (60000 * NS_PER_MS);
+        if (minute != d->loop_minute) {
+            d->loop_max_last_ns = minute == d->loop_minute + 1 ? d->loop_max_ns : 0;
+            d->loop_minute = minute;
+            d->loop_max_ns = 0;
+        }
+        if (now - began > d->loop_max_ns)
+            d->loop_max_ns = now - began;
         n = epoll_wait(d->epoll, events, EVENTS, wait_ms);
         if (n < 0 && errno != EINTR)
             return -errno;
@@ -397,10 +374,11 @@ int daemon_run(struct daemon *d)
 /* ---- begin and end --------------------------------------------------------------------------- */
 
 struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struct conf *conf,
-                          const char *conf_path)
+                          const char *conf_path, int metrics)
 {
     struct daemon *d = calloc(1, sizeof(*d));
     sigset_t set;
+    int signals;
 
     if (!d)
         return NULL;
@@ -420,13 +398,14 @@ struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struc
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (!d->topology || d->epoll < 0 || d->signals < 0 || d->spare < 0 || listener_begin(d) != 0 ||
-        watch_begin(&d->signal_watch, d->epoll, d->signals, signal_ready, d) != 0) {
-        daemon_free(d);
-        return NULL;
-    }
-    return d;
+    signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (d->topology && d->epoll >= 0 && signals >= 0 && d->spare >= 0 && listener_begin(d) == 0 &&
+        watch_begin(&d->signal_watch, d->epoll, signals, signal_ready, d) == 0 &&
+        ((metrics < 0 && !conf->metrics[0]) ||
+         (d->http = http_new(d->epoll, conf->metrics, metrics, d))))
+        return d;
+    daemon_free(d);
+    return NULL;
 }
 
 void daemon_free(struct daemon *d)
@@ -436,15 +415,6 @@ void daemon_free(struct daemon *d)
     while (d->peers)
         remove_peer(d, d->peers);
     stray_end();
-    for (int i = 0; i < DAEMON_GONE; i++)
-        if (d->gone[i].process >= 0)
-            close(d->gone[i].process);
-    if (d->spare >= 0)
-        close(d->spare);
-    if (d->epoll >= 0)
-        close(d->epoll);
-    if (d->signals >= 0)
-        close(d->signals);
     free(d->topology);
     limit_forget(d, UINT64_MAX);
     free(d);

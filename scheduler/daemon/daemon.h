@@ -29,7 +29,7 @@ struct daemon {
     struct conf *conf;
     const char *conf_path; /* as on the command line; NULL: the default places */
     uint32_t idle_exit_s;  /* end after that long without use; 0 = never */
-    int epoll, signals;
+    int epoll;
     /* Connections. */
     struct listener *listener;
     struct watch listener_watch;
@@ -61,30 +61,23 @@ struct daemon {
 
 /* The daemon ends after `idle_exit_s` without a connection and without a process that had one; 0:
  * never. On SIGHUP it may replace the contents of `conf` from `conf_path`, which is as on the
- * command line (NULL: the default places). Blocks SIGTERM, SIGINT and SIGHUP. Returns NULL without
- * memory or descriptors (errno). */
+ * command line (NULL: the default places). Metrics are served at the socket `metrics`, which
+ * already listens, or, with -1, where the configuration says. Blocks SIGTERM, SIGINT and SIGHUP.
+ * Returns NULL without memory or descriptors (errno). */
 struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struct conf *conf,
-                          const char *conf_path);
-/* Serves the metrics at a socket that already listens or, with -1, where the configuration says.
- * Returns 0 or -ENOMEM. */
-int daemon_serve_metrics(struct daemon *d, int socket);
+                          const char *conf_path, int metrics);
 /* Runs until SIGTERM or SIGINT, a STOP message, or idleness. Returns 0 or -errno; -EADDRINUSE: this
  * daemon's socket was removed, and another daemon has taken its place. */
 int daemon_run(struct daemon *d);
-/* Disconnects all peers and frees the daemon. */
+/* Disconnects all peers and frees the daemon; its own descriptors end with the process. */
 void daemon_free(struct daemon *d);
 
 /* ---- request.c ----------------------------------------------------------------------------- */
 
 /* Does what a message asks for. Returns 0; anything else: the connection must be closed. */
 int request_run(struct peer *p, const union message *m);
-/* Answers a message that only later releases know: says so. */
-int request_unknown(struct peer *p);
 /* There is room in the socket: continues the answer to LIST. */
 void list_continue(struct peer *p);
-/* A peer is about to leave the list of peers: answers that would send its row next go on behind
- * it. */
-void list_skip(struct peer *peers, const struct peer *gone);
 
 /* Reads cutind.conf again. Levels follow the new rules at once; the socket keeps its mode. A file
  * with a mistake changes nothing. */
@@ -120,7 +113,7 @@ void limit_forget(struct daemon *d, uint64_t now);
 /* ---- http.c -------------------------------------------------------------------------------- */
 
 /* Serves at `address` as soon as it can be had or, with `socket` not -1, at that listening socket.
- * NULL: no memory. */
+ * NULL: no memory (errno). */
 struct http *http_new(int epoll, const char *address, int socket, const struct daemon *daemon);
 /* Does what no event announces. Returns when it is due again, in ms. */
 int http_maintain(struct http *h, uint64_t now_ns);
@@ -129,12 +122,8 @@ void http_free(struct http *h);
 /* metrics.c: figures of all clients and of the daemon as Prometheus text. */
 void metrics_print(FILE *out, const struct daemon *d);
 
-/* ---- notify.c ------------------------------------------------------------------------------ */
-
-/* Sends "READY=1" and the like to the service manager, if it asked for that. */
-void notify(const char *state);
-/* Says that the loop runs, if that is due. Returns when it is due again, in ms; -1: there is no
- * watchdog. */
+/* cutind.c: tells the service manager that the loop runs, if that is due. Returns when it is due
+ * again, in ms; -1: there is no watchdog. */
 int notify_alive(uint64_t now_ns);
 
 #endif

@@ -92,16 +92,15 @@ void list_continue(struct peer *p)
     peer_watch_output(p, p->first && (p->socket_watch.events & EPOLLOUT));
 }
 
-void list_skip(struct peer *peers, const struct peer *gone)
-{
-    struct peer *p;
-
-    DL_FOREACH (peers, p)
-        if (p->row == gone)
-            p->row = gone->next;
-}
-
 /* ---- what clients get of cutind.conf, and changes for all while the daemon runs ------------- */
+
+/* Whether it has less than it asked for, and then why. */
+static bool is_refused(const struct peer *p, char reason[PROTOCOL_TEXT])
+{
+    if (p->level < p->asked)
+        permission_explain(p->daemon->conf, &p->who, p->asked, reason, PROTOCOL_TEXT);
+    return p->level < p->asked;
+}
 
 /* Grants `asked` and `lowest`, or less if the client's user may not have that, unless a user who
  * controls all has ordered it. */
@@ -118,9 +117,8 @@ static void level_assign(struct peer *p, uint32_t asked, uint32_t lowest)
     struct user *user = p->unlimited ? NULL : p->user;
     char reason[PROTOCOL_TEXT];
 
-    if (p->level < p->asked) {
+    if (is_refused(p, reason)) {
         p->daemon->refused[REFUSED_LEVEL]++;
-        permission_explain(p->daemon->conf, &p->who, p->asked, reason, sizeof(reason));
         log_about(user, LOG_INFO, "process %d of user %u runs at level %s: %s", (int)p->who.pid,
                   (unsigned)p->who.uid, level_name(p->level), printable(reason));
     } else if (p->level > 0) {
@@ -138,10 +136,7 @@ static void level_change(struct peer *p, uint32_t asked)
     level_assign(p, asked, p->asked_lowest);
     message_init(&reply, MESSAGE_LEVEL);
     reply.level.level = p->level;
-    reply.level.refused = p->level < p->asked;
-    if (reply.level.refused)
-        permission_explain(p->daemon->conf, &p->who, p->asked, reply.level.reason,
-                           sizeof(reply.level.reason));
+    reply.level.refused = is_refused(p, reply.level.reason);
     peer_send(p, &reply, NULL);
     topology_update(p->daemon->topology, p->daemon->peers, p);
 }
@@ -246,53 +241,39 @@ static const char *const kind_names[] = {
 #undef NAME
 };
 
-/* Carries out the order of `from`. Returns 0 and how many clients it concerned, or -ESRCH (no such
- * process), -EPERM, -EOPNOTSUPP (its streams have no queues: nothing to hold or reset). */
-static int order_run(struct peer *from, const union message *m, uint32_t *count)
+/* Answers how many clients the order concerned, or -ESRCH (no such process), -EPERM, -EOPNOTSUPP
+ * (its streams have no queues: nothing to hold or reset). */
+static void on_control(struct peer *from, const struct message_control *order)
 {
-    const struct conf *conf = from->daemon->conf;
-    const struct message_control *order = &m->control;
+    const struct daemon *d = from->daemon;
+    uint32_t count = 0;
     struct peer *p;
-    int rc = 0;
+    int rc = -ESRCH;
 
-    *count = 0;
-    DL_FOREACH (from->daemon->peers, p) {
+    DL_FOREACH (d->peers, p) {
         if (!p->client || p->dead ||
             (order->client ? p->id != order->client : order->pid <= 0 || p->who.pid != order->pid))
             continue;
-        if (!permission_same(conf, &from->who, &p->who) && !permission_control(conf, &from->who))
-            return -EPERM;
+        rc = -EPERM;
+        if (!permission_same(d->conf, &from->who, &p->who) &&
+            !permission_control(d->conf, &from->who))
+            break;
         log_about(from->unlimited ? NULL : from->user, LOG_INFO, "user %u: %s %u for process %d",
                   (unsigned)from->who.uid, kind_names[order->kind], order->value, (int)p->who.pid);
         rc = carry_out(from, p, order->kind, order->value);
         if (rc != 0)
-            return rc;
-        ++*count;
+            break;
+        count++;
     }
-    return *count ? 0 : -ESRCH;
+    limit_charge(from, count * (1 + d->count / 16));
+    peer_send_done(from, rc, count);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-static void welcome(struct peer *p)
+static int on_hello(struct peer *p, const struct message_hello *m)
 {
-    const struct conf *conf = p->daemon->conf;
     union message reply;
-
-    message_init(&reply, MESSAGE_WELCOME);
-    reply.welcome.client = p->id;
-    reply.welcome.level = p->level;
-    reply.welcome.refused = p->level < p->asked;
-    reply.welcome.share_percent = conf->min_share_percent;
-    reply.welcome.asks = 1;
-    if (reply.welcome.refused)
-        permission_explain(conf, &p->who, p->asked, reply.welcome.reason,
-                           sizeof(reply.welcome.reason));
-    peer_send(p, &reply, p->page);
-}
-
-static int on_hello(struct peer *p, const union message *m)
-{
     int rc;
 
     if (p->client)
@@ -300,145 +281,115 @@ static int on_hello(struct peer *p, const union message *m)
     if (limit_refuses_client(p))
         return -EUSERS;
     p->id = ++p->daemon->next_id;
-    memcpy(p->name, m->hello.name, sizeof(p->name));
+    memcpy(p->name, m->name, sizeof(p->name));
     rc = peer_make_page(p);
     if (rc != 0)
         return rc;
     p->client = true;
     p->user->clients++;
     p->client_since_ns = clock_ns();
-    p->flat = m->hello.flat;
-    p->bounded = m->hello.bounded || p->daemon->conf->min_share_percent;
-    p->weight = m->hello.weight ? m->hello.weight : 1;
-    level_assign(p, m->hello.level, m->hello.lowest);
-    p->deadline_ms = m->hello.deadline_ms;
+    p->flat = m->flat;
+    p->bounded = m->bounded || p->daemon->conf->min_share_percent;
+    p->weight = m->weight ? m->weight : 1;
+    level_assign(p, m->level, m->lowest);
+    p->deadline_ms = m->deadline_ms;
     p->queues = p->lowest < PAGE_LEVELS - 1 || p->deadline_ms;
     topology_expect(p->daemon->peers, p, p->client_since_ns);
-    welcome(p);
+    message_init(&reply, MESSAGE_WELCOME);
+    reply.welcome.client = p->id;
+    reply.welcome.level = p->level;
+    reply.welcome.refused = is_refused(p, reply.welcome.reason);
+    reply.welcome.share_percent = p->daemon->conf->min_share_percent;
+    reply.welcome.asks = 1;
+    peer_send(p, &reply, p->page);
     /* A client that has just come tells of orders by a daemon that is gone. They are given again,
      * as if by the client's own user. What that user may not order is not restored. */
-    if (m->hello.remote_level && set_level(p, p, m->hello.remote_level - 1) != 0)
+    if (m->remote_level && set_level(p, p, m->remote_level - 1) != 0)
         log_about(p->user, LOG_INFO, "process %d loses level %u, which its user may not have",
-                  (int)p->who.pid, m->hello.remote_level - 1);
-    if (m->hello.paused)
+                  (int)p->who.pid, m->remote_level - 1);
+    if (m->paused)
         set_paused(p, true);
     return 0;
 }
 
-static int on_device(struct peer *p, const union message *m)
+static int on_device(struct peer *p, const struct message_device *m)
 {
-    int rc = topology_device(p->daemon->topology, p, m->device.slot, m->device.uuid);
+    int rc = topology_device(p->daemon->topology, p, m->slot, m->uuid);
 
     if (rc != 0)
         return rc;
     if (p->paused) /* a pause also holds on a new device */
-        write_pause(p, m->device.slot);
-    limit_admits_device(p, m->device.slot, clock_ns());
+        write_pause(p, m->slot);
+    limit_admits_device(p, m->slot, clock_ns());
     topology_update(p->daemon->topology, p->daemon->peers, p);
-    if (p->device[m->device.slot].told || p->turned_away)
+    if (p->device[m->slot].told || p->turned_away)
         topology_settle(p);
     return 0;
 }
 
-/* The owner's bits are now in the page that joined. */
-static int on_joined(struct peer *p, const union message *m)
+static void on_policy(struct peer *p, const char *name)
 {
-    return topology_joined(p->daemon->topology, p, m->joined.client);
-}
-
-static int on_bit(struct peer *p, const union message *m)
-{
-    return topology_bit_returned(p->daemon->topology, p->daemon->peers, p, m->bit.slot);
-}
-
-static int on_list(struct peer *p, const union message *m)
-{
-    p->listing = true;
-    p->row = p->daemon->peers;
-    p->rows = 0;
-    list_continue(p);
-    return 0;
-}
-
-/* It took bits out of its page for a moment: an owner that cleared its bit then found none. */
-static int on_lifted(struct peer *p, const union message *m)
-{
-    mend_client(p->daemon->topology, p->daemon->peers, p);
-    return 0;
-}
-
-static int on_control(struct peer *p, const union message *m)
-{
-    uint32_t count;
-    int rc = order_run(p, m, &count);
-
-    limit_charge(p, count * (1 + p->daemon->count / 16));
-    peer_send_done(p, rc, count);
-    return 0;
-}
-
-static int on_policy(struct peer *p, const union message *m)
-{
-    const struct policy *policy = policy_find(m->policy.name);
-    bool may = !m->policy.name[0] || permission_control(p->daemon->conf, &p->who);
+    const struct policy *policy = policy_find(name);
+    bool may = !name[0] || permission_control(p->daemon->conf, &p->who);
     union message reply;
 
-    if (!may || (m->policy.name[0] && !policy)) {
+    if (!may || (name[0] && !policy)) {
         peer_send_done(p, may ? -ENOENT : -EPERM, 0);
-        return 0;
+        return;
     }
     if (policy)
         settings_set_policy(p->daemon, policy);
     message_init(&reply, MESSAGE_POLICY);
     memcpy(reply.policy.name, p->daemon->policy->name, strlen(p->daemon->policy->name));
     peer_send(p, &reply, NULL);
-    return 0;
 }
-
-static int on_stop(struct peer *p, const union message *m)
-{
-    bool may = permission_control(p->daemon->conf, &p->who);
-
-    peer_send_done(p, may ? 0 : -EPERM, 0);
-    p->daemon->stop |= may;
-    return 0;
-}
-
-static int (*const handlers[MESSAGE_TYPES])(struct peer *p, const union message *m) = {
-    [MESSAGE_HELLO] = on_hello,   [MESSAGE_BIT] = on_bit,   [MESSAGE_DEVICE] = on_device,
-    [MESSAGE_JOINED] = on_joined, [MESSAGE_LIST] = on_list, [MESSAGE_CONTROL] = on_control,
-    [MESSAGE_POLICY] = on_policy, [MESSAGE_STOP] = on_stop, [MESSAGE_LIFTED] = on_lifted,
-};
 
 int request_run(struct peer *p, const union message *m)
 {
+    struct daemon *d = p->daemon;
     uint32_t type = m->header.type, cost = 1;
-    bool of_client = type == MESSAGE_DEVICE || type == MESSAGE_JOINED || type == MESSAGE_BIT ||
-                     type == MESSAGE_LIFTED;
+    bool may;
 
     /* The cost in messages: each of these walks all clients, or answers so many. */
-    switch (type) {
-    case MESSAGE_LIST:
-    case MESSAGE_LIFTED:
-        cost += p->daemon->count;
-        break;
-    case MESSAGE_HELLO:
-    case MESSAGE_DEVICE:
-        cost += p->daemon->count / 16;
-        break;
-    case MESSAGE_JOINED:
-    case MESSAGE_BIT: /* what the daemon asked for */
+    if (type == MESSAGE_LIST || type == MESSAGE_LIFTED)
+        cost += d->count;
+    else if (type == MESSAGE_HELLO || type == MESSAGE_DEVICE)
+        cost += d->count / 16;
+    else if (type == MESSAGE_JOINED || type == MESSAGE_BIT) /* what the daemon asked for */
         cost = 0;
-    }
     limit_charge(p, cost);
     if (!p->client) /* a peer that asks now and then is not silent */
         p->since_ns = clock_ns();
-    return of_client && !p->client ? -EPROTO : handlers[type](p, m);
-}
-
-int request_unknown(struct peer *p)
-{
-    limit_charge(p, 1);
-    peer_send_done(p, -EOPNOTSUPP, 0);
-    return 0;
+    switch (type) {
+    case MESSAGE_HELLO:
+        return on_hello(p, &m->hello);
+    case MESSAGE_DEVICE:
+        return p->client ? on_device(p, &m->device) : -EPROTO;
+    case MESSAGE_JOINED: /* the owner's bits are now in the page that joined */
+        return p->client ? topology_joined(d->topology, p, m->joined.client) : -EPROTO;
+    case MESSAGE_BIT:
+        return p->client ? topology_bit_returned(d->topology, d->peers, p, m->bit.slot) : -EPROTO;
+    case MESSAGE_LIFTED: /* an owner that cleared its bit while it was out of the page found none */
+        if (!p->client)
+            return -EPROTO;
+        mend_client(d->topology, d->peers, p);
+        return 0;
+    case MESSAGE_LIST:
+        p->listing = true;
+        p->row = d->peers;
+        p->rows = 0;
+        list_continue(p);
+        return 0;
+    case MESSAGE_CONTROL:
+        on_control(p, &m->control);
+        return 0;
+    case MESSAGE_POLICY:
+        on_policy(p, m->policy.name);
+        return 0;
+    default: /* STOP */
+        may = permission_control(d->conf, &p->who);
+        peer_send_done(p, may ? 0 : -EPERM, 0);
+        d->stop |= may;
+        return 0;
+    }
 }

@@ -45,7 +45,6 @@ struct daemon {
     struct topology *topology;
     const struct policy *policy;
     struct user *users;    /* those that are connected, or were not long ago: limit.c */
-    struct quota *quotas;  /* those of them that have clients on a device */
     bool waiting;          /* a client waits until those above may be told of it */
     uint64_t admit_due_ns; /* when to ask again for those that wait */
     /* The loop. */

@@ -50,9 +50,9 @@ void limit_descriptors(struct daemon *d)
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-    d->gone_room = limit.rlim_max / FOR_ONE_GONE < DAEMON_GONE
-                       ? (uint32_t)(limit.rlim_max / FOR_ONE_GONE)
-                       : DAEMON_GONE;
+    d->gone_room = DAEMON_GONE;
+    if (limit.rlim_max / FOR_ONE_GONE < DAEMON_GONE)
+        d->gone_room = (uint32_t)(limit.rlim_max / FOR_ONE_GONE);
     peers = limit.rlim_max > OWN + d->gone_room ? (limit.rlim_max - OWN - d->gone_room) / EACH : 0;
     peers = peers > 2 * RESERVED ? peers - RESERVED : peers / 2;
     d->room = peers < MAX_PEERS ? (uint32_t)peers : MAX_PEERS;
@@ -85,8 +85,7 @@ static struct user *user_of(struct daemon *d, uid_t uid, const char *cgroup)
         limit_forget(d, clock_ns());
         user = calloc(1, sizeof(*user));
         if (user) {
-            user->key = key;
-            user->uid = uid;
+            *user = (struct user){.key = key, .uid = uid};
             HASH_ADD_KEYPTR(hh, d->users, user->key, strlen(user->key), user);
             return user;
         }
@@ -180,54 +179,31 @@ bool limit_refuses_client(struct peer *p)
     return true;
 }
 
-/* The clients that a user has on a device. */
-struct quota_key {
-    const struct device *device;
-    const struct user *user;
-};
-
+/* How many clients of a user those above are told of on a device: kept from the first to the last
+ * of them. */
 struct quota {
-    struct quota_key key;
+    const struct device *device;
     uint32_t told;
     UT_hash_handle hh;
 };
 
-static struct quota *quota_find(struct daemon *d, const struct user *user,
-                                const struct device *device)
+static struct quota *quota_find(const struct peer *p, uint32_t slot)
 {
-    struct quota_key key = {device, user};
     struct quota *quota;
 
-    HASH_FIND(hh, d->quotas, &key, sizeof(key), quota);
+    HASH_FIND_PTR(p->user->quotas, &p->device[slot].device, quota);
     return quota;
-}
-
-/* Counts one more. */
-static bool quota_charge(struct daemon *d, const struct user *user, const struct device *device)
-{
-    struct quota *quota = quota_find(d, user, device);
-
-    if (!quota) {
-        if (!(quota = calloc(1, sizeof(*quota))))
-            return false;
-        quota->key = (struct quota_key){device, user};
-        HASH_ADD(hh, d->quotas, key, sizeof(quota->key), quota);
-    }
-    quota->told++;
-    return true;
 }
 
 static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
 {
-    struct daemon *d = p->daemon;
-    struct peer_device *mine = &p->device[slot];
-    const struct quota *device;
+    struct quota *quota = quota_find(p, slot);
+    uint32_t most = p->daemon->conf->clients_per_device;
     bool any_told = false;
 
     if (p->unlimited)
         return true;
-    device = quota_find(d, p->user, mine->device);
-    if (device && device->told >= d->conf->clients_per_device) {
+    if (quota && quota->told >= most) {
         if (p->turned_away) /* once for each client */
             return false;
         p->turned_away = true;
@@ -235,7 +211,7 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
         log_about(p->user, LOG_WARN,
                   "no other process holds process %d on a device: user %u has %u clients there "
                   "already (clients_per_device)",
-                  (int)p->who.pid, (unsigned)p->who.uid, d->conf->clients_per_device);
+                  (int)p->who.pid, (unsigned)p->who.uid, most);
         return false;
     }
     /* A page is mapped once, however many devices it is for. */
@@ -243,8 +219,12 @@ static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
         any_told |= p->device[s].told;
     if (!any_told && !rate_take(&p->user->told_ns, now, TOLD_NS, TOLD_BURST))
         return false;
-    mine->counted = quota_charge(d, p->user, mine->device);
-    return mine->counted;
+    if (!quota && (quota = calloc(1, sizeof(*quota)))) {
+        quota->device = p->device[slot].device;
+        HASH_ADD_PTR(p->user->quotas, device, quota);
+    }
+    p->device[slot].counted = quota && ++quota->told;
+    return quota;
 }
 
 bool limit_admits_device(struct peer *p, uint32_t slot, uint64_t now_ns)
@@ -256,21 +236,14 @@ bool limit_admits_device(struct peer *p, uint32_t slot, uint64_t now_ns)
 
 void limit_admit_waiting(struct daemon *d, uint64_t now_ns)
 {
-    bool waiting = false;
-
     if (now_ns < d->admit_due_ns)
         return;
-    PEER_DEVICES (d->peers, p, at) {
-        if (at->told)
-            continue;
-        if (limit_admits_device(p, device_slot(at), now_ns)) {
+    d->waiting = false;
+    PEER_DEVICES (d->peers, p, at)
+        if (!at->told && limit_admits_device(p, device_slot(at), now_ns)) {
             topology_update(d->topology, d->peers, p);
             topology_settle(p);
-        } else {
-            waiting = true;
         }
-    }
-    d->waiting = waiting;
     d->admit_due_ns = now_ns + TOLD_NS;
 }
 
@@ -283,10 +256,10 @@ void limit_leave(struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
         struct peer_device *mine = &p->device[slot];
-        struct quota *quota = mine->counted ? quota_find(p->daemon, p->user, mine->device) : NULL;
+        struct quota *quota = mine->counted ? quota_find(p, slot) : NULL;
 
         if (quota && --quota->told == 0) {
-            HASH_DEL(p->daemon->quotas, quota);
+            HASH_DEL(p->user->quotas, quota);
             free(quota);
         }
         mine->told = mine->counted = false;

@@ -34,7 +34,8 @@ struct user {
     /* When the next connection, message, client to tell those above of, and line of the log would
      * be due without bursts. */
     uint64_t connect_due_ns, message_due_ns, told_ns, log_due_ns;
-    uint32_t unsaid; /* lines left out since the last one */
+    uint32_t unsaid;      /* lines left out since the last one */
+    struct quota *quotas; /* of limit.c, by device */
     UT_hash_handle hh;
 };
 

@@ -401,8 +401,7 @@ struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struc
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (d->topology && d->epoll >= 0 && signals >= 0 && d->spare >= 0 && listener_begin(d) == 0 &&
         watch_begin(&d->signal_watch, d->epoll, signals, signal_ready, d) == 0 &&
-        ((metrics < 0 && !conf->metrics[0]) ||
-         (d->http = http_new(d->epoll, conf->metrics, metrics, d))))
+        ((metrics < 0 && !conf->metrics[0]) || (d->http = http_new(d, metrics))))
         return d;
     daemon_free(d);
     return NULL;

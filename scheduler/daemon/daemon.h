@@ -111,9 +111,9 @@ void limit_forget(struct daemon *d, uint64_t now);
 
 /* ---- http.c -------------------------------------------------------------------------------- */
 
-/* Serves at `address` as soon as it can be had or, with `socket` not -1, at that listening socket.
- * NULL: no memory (errno). */
-struct http *http_new(int epoll, const char *address, int socket, const struct daemon *daemon);
+/* Serves where the configuration says, as soon as that address can be had or, with `socket` not -1,
+ * at that listening socket. NULL: no memory (errno). */
+struct http *http_new(const struct daemon *daemon, int socket);
 /* Does what no event announces. Returns when it is due again, in ms. */
 int http_maintain(struct http *h, uint64_t now_ns);
 void http_free(struct http *h);

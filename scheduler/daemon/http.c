@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/list.h"
 #include "scheduler/peers/peer.h"
 
 #define PATIENCE_NS (5000ull * NS_PER_MS)
@@ -36,7 +37,7 @@ struct text {
 struct connection {
     struct watch watch; /* without `user`: no connection */
     struct http *http;
-    uint64_t since_ns;
+    uint64_t since_ns; /* 0: no connection */
     char request[4096];
     size_t got, sent;
     struct text *text; /* NULL: the request is not there yet */
@@ -44,9 +45,8 @@ struct connection {
 
 struct http {
     struct watch listener; /* without `user`: not listening */
-    int epoll;
     const struct daemon *daemon;
-    char address[128];
+    char address[sizeof(((struct conf *)0)->metrics)]; /* at the beginning */
     bool ours, said; /* made here; a message said that the address cannot be had */
     ino_t file;      /* of a socket made here: see metrics_inode */
     uint64_t maintain_due_ns;
@@ -67,24 +67,18 @@ static void text_put(struct text *text)
 /* Grows by realloc: open_memstream would keep the text twice meanwhile. */
 static ssize_t text_write(void *cookie, const char *bytes, size_t size)
 {
-    enum { GROWTH = 1 << 18 };
     struct text *text = cookie;
 
-    if (text->size + size > text->room) {
-        char *grown = realloc(text->bytes, text->room + GROWTH + size);
-
-        if (!grown)
+    while (text->size + size > text->room)
+        if (list_grow(&text->bytes, &text->room, text->room, 1) != 0)
             return 0;
-        text->bytes = grown;
-        text->room += GROWTH + size;
-    }
     memcpy(text->bytes + text->size, bytes, size);
     text->size += size;
     return (ssize_t)size;
 }
 
-/* Makes an answer of the daemon's figures or, without a daemon, of `body`. */
-static struct text *text_new(const char *status, const char *body, const struct daemon *daemon)
+/* Makes an answer: the daemon's figures or, without a daemon, that there is nothing else. */
+static struct text *text_new(const struct daemon *daemon)
 {
     struct text *text = calloc(1, sizeof(*text));
     FILE *out = text ? fopencookie(text, "w", (cookie_io_functions_t){.write = text_write}) : NULL;
@@ -101,11 +95,11 @@ static struct text *text_new(const char *status, const char *body, const struct 
     begin = fprintf(out,
                     "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4\r\n"
                     "Connection: close\r\nContent-Length: %10d\r\n\r\n",
-                    status, 0);
+                    daemon ? "200 OK" : "404 Not Found", 0);
     if (daemon)
         metrics_print(out, daemon);
     else
-        fputs(body, out);
+        fputs("The metrics are at /metrics.\n", out);
     ok = !ferror(out);
     if (fclose(out) != 0 || !ok) {
         text_put(text);
@@ -127,7 +121,7 @@ static struct text *figures(struct http *h)
         h->fresh = NULL;
     }
     if (!h->fresh)
-        h->fresh = text_new("200 OK", NULL, h->daemon);
+        h->fresh = text_new(h->daemon);
     if (h->fresh)
         h->fresh->references++;
     return h->fresh;
@@ -149,7 +143,7 @@ static void drop(struct connection *c)
 /* Returns false if the connection must be closed. */
 static bool read_request(struct connection *c)
 {
-    static const char none[] = "The metrics are at /metrics.\n", wanted[] = "GET /metrics ";
+    static const char wanted[] = "GET /metrics ";
     size_t room = sizeof(c->request) - 1 - c->got;
     ssize_t n = recv(c->watch.fd, c->request + c->got, room, MSG_DONTWAIT);
 
@@ -158,9 +152,8 @@ static bool read_request(struct connection *c)
     c->got += (size_t)n;
     if (!strstr(c->request, "\r\n\r\n"))
         return n > 0 && (size_t)n < room;
-    c->text = strncmp(c->request, wanted, sizeof(wanted) - 1) == 0
-                  ? figures(c->http)
-                  : text_new("404 Not Found", none, NULL);
+    c->text =
+        strncmp(c->request, wanted, sizeof(wanted) - 1) == 0 ? figures(c->http) : text_new(NULL);
     return c->text;
 }
 
@@ -187,37 +180,27 @@ static void connection_ready(void *connection, uint32_t events)
     drop(c);
 }
 
-static struct connection *place_for_one(struct http *h)
-{
-    struct connection *oldest = &h->connection[0];
-
-    for (struct connection *c = h->connection; c < h->connection + CONNECTIONS; c++) {
-        if (!c->watch.user)
-            return c;
-        if (c->since_ns < oldest->since_ns)
-            oldest = c;
-    }
-    drop(oldest);
-    return oldest;
-}
-
 static void listener_ready(void *http, uint32_t events)
 {
     struct http *h = http;
 
     for (int i = 0; i < CONNECTIONS; i++) {
         int fd = accept4(h->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        struct connection *c;
+        struct connection *c = h->connection;
 
         if (fd < 0) {
             if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
                 watch_change(&h->listener, 0); /* until there is a descriptor: http_maintain */
             return;
         }
-        c = place_for_one(h);
+        for (int n = 1; n < CONNECTIONS; n++) /* the first that is free, else the oldest */
+            if (h->connection[n].since_ns < c->since_ns)
+                c = &h->connection[n];
+        if (c->watch.user)
+            drop(c);
         c->http = h;
         c->since_ns = clock_ns();
-        if (watch_begin(&c->watch, h->epoll, fd, connection_ready, c) == 0)
+        if (watch_begin(&c->watch, h->daemon->epoll, fd, connection_ready, c) == 0)
             connection_ready(c, EPOLLIN);
         else
             drop(c);
@@ -229,18 +212,17 @@ static void listener_ready(void *http, uint32_t events)
 static int listen_begin(struct http *h, int socket)
 {
     stray_forbid(socket);
-    return watch_begin(&h->listener, h->epoll, socket, listener_ready, h);
+    return watch_begin(&h->listener, h->daemon->epoll, socket, listener_ready, h);
 }
 
-struct http *http_new(int epoll, const char *address, int socket, const struct daemon *daemon)
+struct http *http_new(const struct daemon *daemon, int socket)
 {
     struct http *h = calloc(1, sizeof(*h));
 
     if (!h)
         return NULL;
-    h->epoll = epoll;
-    snprintf(h->address, sizeof(h->address), "%s", address);
     h->daemon = daemon;
+    memcpy(h->address, daemon->conf->metrics, sizeof(h->address));
     if (socket >= 0 && listen_begin(h, socket) != 0) {
         free(h);
         return NULL;
@@ -298,8 +280,6 @@ void http_free(struct http *h)
         if (c->watch.user)
             drop(c);
     text_put(h->fresh);
-    if (h->listener.user)
-        close(h->listener.fd);
     if (h->ours && metrics_inode(h->address) == h->file)
         metrics_unlisten(h->address);
     free(h);

@@ -178,17 +178,17 @@ int notify_alive(uint64_t now_ns)
 
 static int open_listener(struct listener *l, const char *path, const struct conf *conf)
 {
-    char standard[SOCKET_PATH_MAX], why[512];
+    char standard[SOCKET_PATH_MAX];
     int rc;
 
     if (!path && socket_default_path(standard, sizeof(standard)) != 0) {
         fprintf(stderr, "cutind: XDG_RUNTIME_DIR is too long for a socket; use --socket\n");
         return EXIT_FAILURE;
     }
-    rc = listener_open(l, path ? path : standard, conf, why, sizeof(why));
+    rc = listener_open(l, path ? path : standard, conf);
     if (rc == 0)
         return 0;
-    fprintf(stderr, "cutind: %s\n", why);
+    fprintf(stderr, "cutind: %s\n", l->why);
     return rc == -EADDRINUSE ? EXIT_OTHER_DAEMON : EXIT_FAILURE;
 }
 

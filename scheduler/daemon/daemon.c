@@ -131,7 +131,6 @@ static int listener_begin(struct daemon *d)
 static int listener_check(struct daemon *d, uint64_t now_ns)
 {
     bool had = d->listener->fd >= 0;
-    char why[512];
     int rc;
 
     if (now_ns < d->listener_due_ns)
@@ -139,14 +138,14 @@ static int listener_check(struct daemon *d, uint64_t now_ns)
     d->listener_due_ns = now_ns + NAME_LOOK_MS * NS_PER_MS;
     if (listener_is_named(d->listener))
         return 0;
-    rc = listener_reopen(d->listener, d->conf, why, sizeof(why));
+    rc = listener_reopen(d->listener, d->conf);
     if (rc == 0)
         rc = listener_begin(d);
     if (rc == 0)
         log_line(LOG_WARN, "%s was removed and has been created again", d->listener->path);
     else if (had || rc == -EADDRINUSE)
         log_line(LOG_ERROR, "%s was removed and cannot be created again: %s", d->listener->path,
-                 why);
+                 d->listener->why);
     return rc == -EADDRINUSE ? rc : 0;
 }
 

@@ -20,9 +20,9 @@
  * microseconds, so that the backlog is soon empty. */
 enum { BACKLOG = 1024 };
 
-#define EXPLAIN(...) snprintf(why, why_size, __VA_ARGS__)
+#define EXPLAIN(...) snprintf(l->why, sizeof(l->why), __VA_ARGS__)
 
-static int check_mode(const struct stat *st, const char *folder, char *why, size_t why_size)
+static int check_mode(struct listener *l, const struct stat *st, const char *folder)
 {
     if (!(st->st_mode & (S_IWGRP | S_IWOTH)) || (st->st_mode & S_ISVTX))
         return 0;
@@ -33,7 +33,7 @@ static int check_mode(const struct stat *st, const char *folder, char *why, size
 
 /* Checks every part of the path: a user who could rename one, or change where a link leads, could
  * put another daemon in its place. `path` is absolute. */
-static int check_way(const char *path, char *why, size_t why_size)
+static int check_way(struct listener *l, const char *path)
 {
     char part[PATH_MAX];
     struct stat st;
@@ -50,14 +50,14 @@ static int check_way(const char *path, char *why, size_t why_size)
                 part, (unsigned)st.st_uid);
             return -EPERM;
         }
-        if (S_ISDIR(st.st_mode) && check_mode(&st, part, why, why_size) != 0)
+        if (S_ISDIR(st.st_mode) && check_mode(l, &st, part) != 0)
             return -EPERM;
     }
     return 0;
 }
 
 /* A folder for one user is private; through root's every user may connect. */
-static int open_folder(struct listener *l, const char *folder, char *why, size_t why_size)
+static int open_folder(struct listener *l, const char *folder)
 {
     mode_t old = umask(0);
     char real[PATH_MAX];
@@ -80,13 +80,13 @@ static int open_folder(struct listener *l, const char *folder, char *why, size_t
         EXPLAIN("folder %s belongs to user %u: use one of your own", folder, (unsigned)st.st_uid);
         return -EPERM;
     }
-    rc = check_mode(&st, folder, why, why_size);
+    rc = check_mode(l, &st, folder);
     /* Checks the path as written and, if links lead elsewhere, as it really is. */
     if (rc == 0 && folder[0] == '/')
-        rc = check_way(folder, why, why_size);
+        rc = check_way(l, folder);
     if (rc == 0 && !realpath(folder, real))
         rc = -errno;
-    return rc == 0 ? check_way(real, why, why_size) : rc;
+    return rc == 0 ? check_way(l, real) : rc;
 }
 
 /* The last daemon may remove the file between the open and the lock: then try again. */
@@ -110,7 +110,7 @@ static int take_lock(struct listener *l)
 }
 
 /* With the lock held, a file at the path is a dead daemon's, or not of a daemon of this kind. */
-static int remove_stale(const struct listener *l, const char *path, char *why, size_t why_size)
+static int remove_stale(struct listener *l)
 {
     struct stat st;
     int fd;
@@ -118,26 +118,25 @@ static int remove_stale(const struct listener *l, const char *path, char *why, s
     if (fstatat(l->folder, l->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 0 : -errno;
     if (!S_ISSOCK(st.st_mode)) {
-        EXPLAIN("%s exists and is not a socket: remove it or choose another path", path);
+        EXPLAIN("%s exists and is not a socket: remove it or choose another path", l->path);
         return -EEXIST;
     }
-    fd = socket_connect(path);
-    if (fd >= 0 || fd == -EAGAIN) {
-        if (fd >= 0)
-            close(fd);
+    fd = socket_connect(l->path);
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || fd == -EAGAIN)
         return -EADDRINUSE;
-    }
     return unlinkat(l->folder, l->name, 0) == 0 ? 0 : -errno;
 }
 
-static int bind_and_listen(struct listener *l, const char *path, const struct conf *conf)
+static int bind_and_listen(struct listener *l, const struct conf *conf)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
     mode_t old;
     int rc;
 
-    memcpy(address.sun_path, path, strlen(path) + 1);
+    memcpy(address.sun_path, l->path, strlen(l->path) + 1);
     l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->fd < 0)
         return -errno;
@@ -154,13 +153,6 @@ static int bind_and_listen(struct listener *l, const char *path, const struct co
     return listen(l->fd, BACKLOG) == 0 ? 0 : -errno;
 }
 
-static int open_locked(struct listener *l, const char *folder, char *why, size_t why_size)
-{
-    int rc = open_folder(l, folder, why, why_size);
-
-    return rc == 0 ? take_lock(l) : rc;
-}
-
 static void release(struct listener *l)
 {
     if (l->fd >= 0)
@@ -172,15 +164,13 @@ static void release(struct listener *l)
     l->fd = l->lock = l->folder = -1;
 }
 
-int listener_open(struct listener *l, const char *path, const struct conf *conf, char *why,
-                  size_t why_size)
+int listener_open(struct listener *l, const char *path, const struct conf *conf)
 {
     const char *slash = strrchr(path, '/');
     char folder[SOCKET_PATH_MAX];
-    int rc;
+    int rc = -ENOENT;
 
     *l = (struct listener){.fd = -1, .folder = -1, .lock = -1};
-    why[0] = '\0';
     if (strlen(path) >= SOCKET_PATH_MAX) {
         EXPLAIN("the socket path %.40s... is too long: %zu bytes of at most %d", path, strlen(path),
                 SOCKET_PATH_MAX - 1);
@@ -198,19 +188,21 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf,
         return -EINVAL;
     }
     snprintf(l->lock_name, sizeof(l->lock_name), "%s.lock", l->name);
-    rc = open_locked(l, folder, why, why_size);
-    if (rc == -ENOENT) { /* the last daemon removed the folder in between */
+    /* Twice, if the last daemon removed the folder in between. */
+    for (int i = 0; i < 2 && rc == -ENOENT; i++) {
         release(l);
-        why[0] = '\0';
-        rc = open_locked(l, folder, why, why_size);
+        l->why[0] = '\0';
+        rc = open_folder(l, folder);
+        if (rc == 0)
+            rc = take_lock(l);
     }
     if (rc == 0)
-        rc = remove_stale(l, path, why, why_size);
+        rc = remove_stale(l);
     if (rc == 0)
-        rc = bind_and_listen(l, path, conf);
+        rc = bind_and_listen(l, conf);
     if (rc == -EADDRINUSE)
         EXPLAIN("another cutind serves %s already", path);
-    else if (rc != 0 && !why[0])
+    else if (rc != 0 && !l->why[0])
         EXPLAIN("%s: %s", path, strerror(-rc));
     if (rc != 0)
         release(l);
@@ -224,13 +216,13 @@ bool listener_is_named(const struct listener *l)
     return !l->path[0] || (l->fd >= 0 && stat(l->path, &st) == 0 && st.st_ino == l->file);
 }
 
-int listener_reopen(struct listener *l, const struct conf *conf, char *why, size_t why_size)
+int listener_reopen(struct listener *l, const struct conf *conf)
 {
     const struct listener old = *l;
     int rc;
 
     release(l);
-    rc = listener_open(l, old.path, conf, why, why_size);
+    rc = listener_open(l, old.path, conf);
     if (!l->made[0])
         memcpy(l->made, old.made, sizeof(l->made));
     return rc;

@@ -18,17 +18,17 @@ struct listener {
     char name[SOCKET_PATH_MAX];
     char lock_name[SOCKET_PATH_MAX + 8];
     char made[SOCKET_PATH_MAX]; /* the folder, if cutind made it; "": it was there */
+    char why[512];              /* why it could not be opened: a line for the user */
 };
 
-/* Opens it with `conf`'s mode and group. Returns 0, or -errno and a line for the user in `why`;
- * -EADDRINUSE: another daemon is alive. Not while other threads run: it changes the umask. */
-int listener_open(struct listener *l, const char *path, const struct conf *conf, char *why,
-                  size_t why_size);
+/* Opens it with `conf`'s mode and group. Returns 0, or -errno and `why`; -EADDRINUSE: another
+ * daemon is alive. Not while other threads run: it changes the umask. */
+int listener_open(struct listener *l, const char *path, const struct conf *conf);
 /* Whether the path still leads to it: users who may write there can change that. */
 bool listener_is_named(const struct listener *l);
 /* Opens the socket anew, in place of one that is no longer named, which stops listening. Returns
  * like listener_open; -EADDRINUSE: another daemon has taken its place. */
-int listener_reopen(struct listener *l, const struct conf *conf, char *why, size_t why_size);
+int listener_reopen(struct listener *l, const struct conf *conf);
 /* Stops listening, removes socket and lock, and a folder that it made if nothing else is in it. */
 void listener_close(struct listener *l);
 

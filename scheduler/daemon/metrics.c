@@ -10,30 +10,28 @@
 #include "common/level.h"
 #include "scheduler/peers/scan.h"
 
-enum scale { PLAIN, SECONDS };
-
 static const struct series {
     const char *name, *type, *help;
-    size_t at; /* in struct page_counters */
-    enum scale scale;
+    size_t at;    /* in struct page_counters */
+    bool seconds; /* the counter has nanoseconds */
 } series[] = {
 #define AT(field) offsetof(struct page_counters, field)
-    {"submitted_total", "counter", "Commands given to the driver.", AT(submitted), PLAIN},
-    {"buffered_total", "counter", "Commands that had to wait in a queue.", AT(buffered), PLAIN},
-    {"kernels_total", "counter", "Kernels and graphs launched.", AT(kernels), PLAIN},
-    {"dropped_total", "counter", "Commands dropped by resets.", AT(dropped), PLAIN},
-    {"holds_total", "counter", "Times that buffered work was held.", AT(holds), PLAIN},
+    {"submitted_total", "counter", "Commands given to the driver.", AT(submitted), false},
+    {"buffered_total", "counter", "Commands that had to wait in a queue.", AT(buffered), false},
+    {"kernels_total", "counter", "Kernels and graphs launched.", AT(kernels), false},
+    {"dropped_total", "counter", "Commands dropped by resets.", AT(dropped), false},
+    {"holds_total", "counter", "Times that buffered work was held.", AT(holds), false},
     {"hold_seconds_total", "counter", "Time in which work waited because it was held.", AT(hold_ns),
-     SECONDS},
+     true},
     {"padded_total", "counter", "Commands submitted beside the work that held them.", AT(padded),
-     PLAIN},
+     false},
     {"peer_releases_total", "counter", "Times that a hold released work that others may wait for.",
-     AT(peer_releases), PLAIN},
+     AT(peer_releases), false},
     {"cut_ins_total", "counter", "Times that the process began to hold others.", AT(cut_ins),
-     PLAIN},
-    {"gpu_seconds_total", "counter", "GPU time of the work that ran.", AT(gpu_ns), SECONDS},
-    {"in_flight", "gauge", "Commands submitted and not known complete.", AT(in_flight), PLAIN},
-    {"waiting", "gauge", "Commands buffered and not submitted.", AT(waiting), PLAIN},
+     false},
+    {"gpu_seconds_total", "counter", "GPU time of the work that ran.", AT(gpu_ns), true},
+    {"in_flight", "gauge", "Commands submitted and not known complete.", AT(in_flight), false},
+    {"waiting", "gauge", "Commands buffered and not submitted.", AT(waiting), false},
 #undef AT
 };
 
@@ -72,7 +70,7 @@ static void print_value(FILE *out, struct peer *p, uint32_t slot, const struct s
 
     fprintf(out, "cutin_%s", s->name);
     print_labels(out, p, slot);
-    if (s->scale == SECONDS)
+    if (s->seconds)
         fprintf(out, "} %" PRIu64 ".%09" PRIu64 "\n", n / 1000000000, n % 1000000000);
     else
         fprintf(out, "} %" PRIu64 "\n", n);

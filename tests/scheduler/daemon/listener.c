@@ -61,8 +61,7 @@ static int open_and_close(void)
 {
     static const struct conf conf = {.socket_mode = 0600};
     struct listener l;
-    char why[256];
-    int rc = listener_open(&l, path, &conf, why, sizeof(why));
+    int rc = listener_open(&l, path, &conf);
 
     if (rc == 0) {
         cr_expect_eq(access(path, F_OK), 0);
@@ -94,10 +93,10 @@ Test(listener, nonempty_folder_is_kept)
 {
     static const struct conf conf = {.socket_mode = 0600};
     struct listener l;
-    char why[256], file[96];
+    char file[96];
 
     snprintf(file, sizeof(file), "%s/file", folder);
-    cr_assert_eq(listener_open(&l, path, &conf, why, sizeof(why)), 0, "%s", why);
+    cr_assert_eq(listener_open(&l, path, &conf), 0, "%s", l.why);
     fclose(fopen(file, "w"));
     listener_close(&l);
     cr_expect_eq(access(file, F_OK), 0);

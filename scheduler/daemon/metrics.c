@@ -4,34 +4,31 @@
 #include "scheduler/daemon/daemon.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "common/level.h"
 #include "scheduler/peers/scan.h"
 
+/* As is usual with Prometheus, a name in `_total` is a counter's, and one with `_seconds` a time's. */
 static const struct series {
-    const char *name, *type, *help;
-    size_t at;    /* in struct page_counters */
-    bool seconds; /* the counter has nanoseconds */
+    const char *name, *help;
+    size_t at; /* in struct page_counters, which has times in ns */
 } series[] = {
 #define AT(field) offsetof(struct page_counters, field)
-    {"submitted_total", "counter", "Commands given to the driver.", AT(submitted), false},
-    {"buffered_total", "counter", "Commands that had to wait in a queue.", AT(buffered), false},
-    {"kernels_total", "counter", "Kernels and graphs launched.", AT(kernels), false},
-    {"dropped_total", "counter", "Commands dropped by resets.", AT(dropped), false},
-    {"holds_total", "counter", "Times that buffered work was held.", AT(holds), false},
-    {"hold_seconds_total", "counter", "Time in which work waited because it was held.", AT(hold_ns),
-     true},
-    {"padded_total", "counter", "Commands submitted beside the work that held them.", AT(padded),
-     false},
-    {"peer_releases_total", "counter", "Times that a hold released work that others may wait for.",
-     AT(peer_releases), false},
-    {"cut_ins_total", "counter", "Times that the process began to hold others.", AT(cut_ins),
-     false},
-    {"gpu_seconds_total", "counter", "GPU time of the work that ran.", AT(gpu_ns), true},
-    {"in_flight", "gauge", "Commands submitted and not known complete.", AT(in_flight), false},
-    {"waiting", "gauge", "Commands buffered and not submitted.", AT(waiting), false},
+    {"submitted_total", "Commands given to the driver.", AT(submitted)},
+    {"buffered_total", "Commands that had to wait in a queue.", AT(buffered)},
+    {"kernels_total", "Kernels and graphs launched.", AT(kernels)},
+    {"dropped_total", "Commands dropped by resets.", AT(dropped)},
+    {"holds_total", "Times that buffered work was held.", AT(holds)},
+    {"hold_seconds_total", "Time in which work waited because it was held.", AT(hold_ns)},
+    {"padded_total", "Commands submitted beside the work that held them.", AT(padded)},
+    {"peer_releases_total", "Times that a hold released work that others may wait for.",
+     AT(peer_releases)},
+    {"cut_ins_total", "Times that the process began to hold others.", AT(cut_ins)},
+    {"gpu_seconds_total", "GPU time of the work that ran.", AT(gpu_ns)},
+    {"in_flight", "Commands submitted and not known complete.", AT(in_flight)},
+    {"waiting", "Commands buffered and not submitted.", AT(waiting)},
 #undef AT
 };
 
@@ -70,7 +67,7 @@ static void print_value(FILE *out, struct peer *p, uint32_t slot, const struct s
 
     fprintf(out, "cutin_%s", s->name);
     print_labels(out, p, slot);
-    if (s->seconds)
+    if (strstr(s->name, "_seconds"))
         fprintf(out, "} %" PRIu64 ".%09" PRIu64 "\n", n / 1000000000, n % 1000000000);
     else
         fprintf(out, "} %" PRIu64 "\n", n);
@@ -108,9 +105,10 @@ static uint32_t connections_of(const struct peer *peers, const struct peer *firs
     return n;
 }
 
-static void print_head(FILE *out, const char *name, const char *type, const char *help)
+static void print_head(FILE *out, const char *name, const char *help)
 {
-    fprintf(out, "# HELP cutin_%s %s\n# TYPE cutin_%s %s\n", name, help, name, type);
+    fprintf(out, "# HELP cutin_%s %s\n# TYPE cutin_%s %s\n", name, help, name,
+            strstr(name, "_total") ? "counter" : "gauge");
 }
 
 static void print_daemon(FILE *out, const struct daemon *d)
@@ -119,23 +117,23 @@ static void print_daemon(FILE *out, const struct daemon *d)
     uint64_t turn = d->loop_max_ns > d->loop_max_last_ns ? d->loop_max_ns : d->loop_max_last_ns;
     const struct peer *peers = d->peers, *p;
 
-    print_head(out, "build_info", "gauge", "The daemon's version.");
+    print_head(out, "build_info", "The daemon's version.");
     fputs("cutin_build_info{version=\"" CUTIN_VERSION "\"} 1\n", out);
-    print_head(out, "connections", "gauge", "Processes connected.");
+    print_head(out, "connections", "Processes connected.");
     DL_FOREACH (peers, p) {
         uint32_t n = connections_of(peers, p);
 
         if (n)
             fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)p->who.uid, n);
     }
-    print_head(out, "refused_total", "counter", "Connections, clients and levels refused.");
+    print_head(out, "refused_total", "Connections, clients and levels refused.");
     for (int i = 0; i < REFUSALS; i++)
         fprintf(out, "cutin_refused_total{what=\"%s\"} %" PRIu64 "\n", refused[i], d->refused[i]);
-    print_head(out, "loop_lag_seconds", "gauge",
+    print_head(out, "loop_lag_seconds",
                "Longest time that a message waited for others in this minute and the last.");
     fprintf(out, "cutin_loop_lag_seconds %" PRIu64 ".%06" PRIu64 "\n", turn / 1000000000,
             turn / 1000 % 1000000);
-    print_head(out, "log_dropped_total", "counter", "Log lines that were lost or left out.");
+    print_head(out, "log_dropped_total", "Log lines that were lost or left out.");
     fprintf(out, "cutin_log_dropped_total %" PRIu64 "\n", log_dropped);
 }
 
@@ -148,15 +146,15 @@ void metrics_print(FILE *out, const struct daemon *d)
         if (!p->dead)
             count[p->level]++;
     print_daemon(out, d);
-    print_head(out, "clients", "gauge", "Processes registered.");
+    print_head(out, "clients", "Processes registered.");
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         fprintf(out, "cutin_clients{level=\"%s\"} %u\n", level_name(level), count[level]);
     for (const struct series *s = series; s < series + sizeof(series) / sizeof(*s); s++) {
-        print_head(out, s->name, s->type, s->help);
+        print_head(out, s->name, s->help);
         PEER_DEVICES (peers, p, at)
             print_value(out, p, device_slot(at), s);
     }
-    print_head(out, "held_seconds", "gauge", "How long a holder held the process without a break.");
+    print_head(out, "held_seconds", "How long a holder held the process without a break.");
     PEER_DEVICES (peers, p, at)
         print_held(out, peers, p, device_slot(at));
 }

@@ -10,7 +10,7 @@
 #include "common/level.h"
 #include "scheduler/peers/scan.h"
 
-/* As is usual with Prometheus, a name in `_total` is a counter's, and one with `_seconds` a time's. */
+/* As Prometheus has it, a name in `_total` is a counter's, and one with `_seconds` is a time's. */
 static const struct series {
     const char *name, *help;
     size_t at; /* in struct page_counters, which has times in ns */

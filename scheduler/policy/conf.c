@@ -48,12 +48,9 @@ static int __attribute__((format(printf, 3, 4))) mistake(struct reading *r, int 
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-struct setting;
-typedef int take_function(struct reading *r, const struct setting *s, const char *value);
-
 struct setting {
     const char *section, *name;
-    take_function *take;
+    int (*take)(struct reading *r, const struct setting *s, const char *value);
     size_t at; /* in struct conf */
     unsigned long least, most;
     const char *values; /* of a word: words.h */
@@ -142,27 +139,25 @@ static int take_jobs(struct reading *r, const struct setting *s, const char *val
 
 static int take_rules(struct reading *r, const struct setting *s, const char *value)
 {
-    char copy[256], *save = NULL;
-    struct rule rule;
+    char copy[RULE_WORD], *save = NULL;
     int rc = 0;
 
     snprintf(copy, sizeof(copy), "%s", value);
     if (!*value)
         return mistake(r, -EINVAL, "%s = has no value; leave the line out", s->name);
     for (char *w = strtok_r(copy, ", \t", &save); w && rc == 0; w = strtok_r(NULL, ", \t", &save)) {
-        rc = rule_parse(&rule, w);
+        rc = rules_add(field(r, s), w);
         if (rc == -ENOENT)
-            return mistake(r, rc, "%s: there is no %.60s", s->name, w);
-        if (rc != 0)
-            return mistake(r, rc,
-                           "%s: %.60s is not user:NAME, uid:N, uid:N-M, group:NAME, gid:N, "
-                           "cgroup:/PATH, account:NAME or everybody",
-                           s->name, w);
-        rc = rules_add(field(r, s), &rule);
-        if (rc != 0)
-            free(rule.path);
+            mistake(r, rc, "%s: there is no %.60s", s->name, w);
+        else if (rc == -EINVAL)
+            mistake(r, rc,
+                    "%s: %.60s is not user:NAME, uid:N, uid:N-M, group:NAME, gid:N, "
+                    "cgroup:/PATH, account:NAME or everybody",
+                    s->name, w);
+        else if (rc != 0)
+            mistake(r, rc, "%s", strerror(-rc));
     }
-    return rc == 0 ? 0 : mistake(r, rc, "%s", strerror(-rc));
+    return rc;
 }
 
 static int take_cgroups(struct reading *r, const struct setting *s, const char *value)
@@ -195,7 +190,6 @@ static const struct setting settings[] = {
     {"jobs", "folder", take_jobs, 0, 0, 0, NULL},
     {"daemon", "log", take_word, AT(log), 0, 0, LOG_WORDS},
 };
-#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
 /* inih's handler: nonzero is success. */
 static int take(void *user, const char *section, const char *name, const char *value)
@@ -203,10 +197,12 @@ static int take(void *user, const char *section, const char *name, const char *v
     struct reading *r = user;
     bool known = false;
 
-    for (size_t i = 0; i < SETTINGS; i++) {
-        known |= strcmp(settings[i].section, section) == 0;
-        if (strcmp(settings[i].section, section) == 0 && strcmp(settings[i].name, name) == 0)
-            return settings[i].take(r, &settings[i], value) == 0;
+    for (const struct setting *s = settings; s < settings + sizeof(settings) / sizeof(*s); s++) {
+        if (strcmp(s->section, section) != 0)
+            continue;
+        known = true;
+        if (strcmp(s->name, name) == 0)
+            return s->take(r, s, value) == 0;
     }
     if (known)
         mistake(r, -EINVAL, "[%.40s] has no setting %.40s; see cutind.conf(5)", section, name);
@@ -265,43 +261,34 @@ void conf_clear(struct conf *conf)
     rules_clear(&conf->contained);
 }
 
-static int parse(struct conf *new, uid_t owner, FILE *in, const char *name, char *why,
-                 size_t why_size)
+int conf_parse(struct conf *conf, FILE *in, const char *name, bool check_cgroups, char *why,
+               size_t why_size)
 {
-    struct reading r = {.in = in, .name = name, .conf = new, .why = why, .why_size = why_size};
+    struct conf new;
+    struct reading r = {.in = in, .name = name, .conf = &new, .why = why, .why_size = why_size};
+    char reason[400];
+    bool cgroups;
     int line;
 
-    conf_default(new, owner);
+    conf_default(&new, conf->owner);
     line = ini_parse_stream(next_line, &r, take, &r);
+    if (line > 0 && (unsigned)line < r.line)
+        r.rc = 0; /* an earlier line made no sense to inih, which read on */
     if (line != 0 && r.rc == 0) {
         r.line = (unsigned)(line > 0 ? line : 0);
         mistake(&r, -EINVAL, "this is neither `setting = value` nor [section]");
-    } else if (line > 0 && (unsigned)line < r.line) {
-        /* An earlier line made no sense to inih, which read on. */
-        r = (struct reading){
-            .name = name, .line = (unsigned)line, .why = why, .why_size = why_size};
-        mistake(&r, -EINVAL, "this is neither `setting = value` nor [section]");
     }
-    snprintf(new->path, sizeof(new->path), "%s", name);
-    new->loaded = true;
+    snprintf(new.path, sizeof(new.path), "%s", name);
+    new.loaded = true;
+    cgroups = check_cgroups && (new.contained.count > 0 || rules_have_cgroups(&new.control));
+    for (uint32_t level = 0; check_cgroups && level < PAGE_LEVELS; level++)
+        cgroups |= rules_have_cgroups(&new.allow[level]);
+    if (r.rc == 0 && cgroups && (r.rc = cgroups_check(reason, sizeof(reason))) != 0)
+        snprintf(why, why_size, "%s: %s", name, reason);
+    conf_clear(r.rc == 0 ? conf : &new);
+    if (r.rc == 0)
+        *conf = new;
     return r.rc;
-}
-
-/* Replaces *conf by *new, unless there was a mistake. */
-static int take_over(struct conf *conf, struct conf *new, int rc)
-{
-    conf_clear(rc == 0 ? conf : new);
-    if (rc == 0)
-        *conf = *new;
-    return rc;
-}
-
-int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t why_size)
-{
-    struct conf new;
-    int rc = parse(&new, conf->owner, in, name, why, why_size);
-
-    return take_over(conf, &new, rc);
 }
 
 /* A user who can write this file decides which users may have real time. */
@@ -328,14 +315,20 @@ static int check_file(int fd, const char *path, uid_t owner, char *why, size_t w
     return 0;
 }
 
-static int load(struct conf *conf, const char *path, char *why, size_t why_size)
+int conf_load(struct conf *conf, const char *path, char *why, size_t why_size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
-    char reason[400];
-    struct conf new;
-    bool cgroups;
+    static const char *const system = "/etc/cutin/cutind.conf";
+    struct conf none;
     FILE *in;
+    int fd, rc;
 
+    why[0] = '\0';
+    conf_default(&none, conf->owner);
+    if (!path)
+        path = access(system, F_OK) == 0 ? system : access(none.path, F_OK) == 0 ? none.path : NULL;
+    if (!path)
+        return 0;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         rc = -errno;
         snprintf(why, why_size, "%s: %s", path, strerror(-rc));
@@ -347,29 +340,7 @@ static int load(struct conf *conf, const char *path, char *why, size_t why_size)
         close(fd);
         return rc == 0 ? -ENOMEM : rc;
     }
-    rc = parse(&new, conf->owner, in, path, why, why_size);
+    rc = conf_parse(conf, in, path, true, why, why_size);
     fclose(in);
-    /* If cgroups cannot be told, rules about them are refused, above all `contained`. */
-    cgroups = rc == 0 && (new.contained.count > 0 || rules_have_cgroups(&new.control));
-    for (uint32_t level = 0; rc == 0 && level < PAGE_LEVELS; level++)
-        cgroups |= rules_have_cgroups(&new.allow[level]);
-    if (cgroups && (rc = cgroups_check(reason, sizeof(reason))) != 0)
-        snprintf(why, why_size, "%s: %s", path, reason);
-    return take_over(conf, &new, rc);
-}
-
-int conf_load(struct conf *conf, const char *path, char *why, size_t why_size)
-{
-    static const char *const system = "/etc/cutin/cutind.conf";
-    struct conf none;
-
-    why[0] = '\0';
-    if (path)
-        return load(conf, path, why, why_size);
-    conf_default(&none, conf->owner);
-    if (access(system, F_OK) == 0)
-        return load(conf, system, why, why_size);
-    if (access(none.path, F_OK) == 0)
-        return load(conf, none.path, why, why_size);
-    return 0;
+    return rc;
 }

@@ -40,8 +40,10 @@ void conf_default(struct conf *conf, uid_t owner);
 /* Reads `path`, or with NULL the first file found at the default places (none is fine). On an error
  * *conf is as it was, and `why` is one line "FILE:LINE: ...". Returns 0 or -errno. */
 int conf_load(struct conf *conf, const char *path, char *why, size_t why_size);
-/* The same from an open stream called `name`; for conf_load and the fuzzer. */
-int conf_parse(struct conf *conf, FILE *in, const char *name, char *why, size_t why_size);
+/* The same from an open stream called `name`. With `check_cgroups` rules about cgroups, above all
+ * `contained`, are refused if this process cannot tell the cgroups of others. */
+int conf_parse(struct conf *conf, FILE *in, const char *name, bool check_cgroups, char *why,
+               size_t why_size);
 void conf_clear(struct conf *conf);
 
 /* ---- permission.c -----------------------------------------------------------------------------

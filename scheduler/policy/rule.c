@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/number.h"
 #include "scheduler/policy/proc.h"
 
 #ifndef SO_PEERGROUPS
@@ -179,30 +180,20 @@ void subject_clear(struct subject *who)
 {
     free(who->groups);
     free(who->cgroups);
-    who->groups = NULL;
-    who->group_count = 0;
-    who->cgroups = NULL;
     if (who->process >= 0)
         close(who->process);
-    who->process = -1;
 }
 
 /* ---- rules ---------------------------------------------------------------------------------- */
 
-static int parse_id(const char *text, char end, const char **rest, uint32_t *id)
+/* To the kernel the highest id means "no user". */
+static int parse_id(const char *text, uint32_t *id)
 {
-    unsigned long long n;
-    char *stop;
+    uint64_t n;
 
-    if (*text < '0' || *text > '9')
-        return -EINVAL;
-    errno = 0;
-    n = strtoull(text, &stop, 10);
-    /* To the kernel the highest id means "no user". */
-    if (errno || n >= UINT32_MAX || (*stop != '\0' && *stop != end))
+    if (!number_read(text, 0, UINT32_MAX - 1, &n))
         return -EINVAL;
     *id = (uint32_t)n;
-    *rest = stop;
     return 0;
 }
 
@@ -233,8 +224,9 @@ static const struct {
     [ACCOUNT] = {"account:", RULE_ACCOUNT},
 };
 
-int rule_parse(struct rule *rule, const char *text)
+static int rule_parse(struct rule *rule, const char *text)
 {
+    char range[RULE_WORD], *last;
     const struct passwd *user;
     const struct group *group;
     enum form form = 0;
@@ -254,17 +246,20 @@ int rule_parse(struct rule *rule, const char *text)
         rule->first = rule->last = user ? user->pw_uid : 0;
         return user ? 0 : -ENOENT;
     case UIDS:
-        rc = parse_id(text, '-', &text, &rule->first);
-        rule->last = rule->first;
-        if (rc == 0 && *text == '-')
-            rc = parse_id(text + 1, '\0', &text, &rule->last);
+        snprintf(range, sizeof(range), "%s", text);
+        last = strchr(range, '-');
+        if (last)
+            *last++ = '\0';
+        rc = parse_id(range, &rule->first);
+        if (rc == 0)
+            rc = parse_id(last ? last : range, &rule->last);
         return rc == 0 && rule->last < rule->first ? -EINVAL : rc;
     case GROUP:
         group = getgrnam(text);
         rule->first = group ? group->gr_gid : 0;
         return group ? 0 : -ENOENT;
     case GID:
-        return parse_id(text, '\0', &text, &rule->first);
+        return parse_id(text, &rule->first);
     case CGROUP:
         return parse_cgroup(rule, text);
     default:
@@ -273,15 +268,17 @@ int rule_parse(struct rule *rule, const char *text)
     }
 }
 
-int rules_add(struct rules *list, const struct rule *rule)
+int rules_add(struct rules *list, const char *text)
 {
     struct rule *grown = realloc(list->rule, (list->count + 1) * sizeof(*grown));
+    int rc;
 
     if (!grown)
         return -ENOMEM;
     list->rule = grown;
-    list->rule[list->count++] = *rule;
-    return 0;
+    rc = rule_parse(&grown[list->count], text);
+    list->count += rc == 0;
+    return rc;
 }
 
 void rules_clear(struct rules *list)

@@ -28,6 +28,7 @@ struct subject {
 /* Reads the subject from a connected socket, as it is now and without a job. Returns 0 or
  * -errno. */
 int subject_of_socket(struct subject *who, int socket);
+/* Frees what it has; it is not to be used again. */
 void subject_clear(struct subject *who);
 /* What /proc/PID/cgroup says; NULL if it cannot be read or compared with rules. */
 char *cgroups_read(const char *file);
@@ -54,12 +55,12 @@ struct rules {
     uint32_t count;
 };
 
-/* "user:NAME", "uid:N", "uid:N-M", "group:NAME", "gid:N", "cgroup:/PATH", "account:NAME" or
+#define RULE_WORD 256u /* most bytes of a rule's text, terminator included */
+
+/* Adds "user:NAME", "uid:N", "uid:N-M", "group:NAME", "gid:N", "cgroup:/PATH", "account:NAME" or
  * "everybody". Returns 0, -EINVAL (not of that form), -ENOENT (no such user or group) or
  * -ENOMEM. */
-int rule_parse(struct rule *rule, const char *text);
-/* Adds a rule to the list, which then owns what the rule has. Returns 0 or -ENOMEM. */
-int rules_add(struct rules *list, const struct rule *rule);
+int rules_add(struct rules *list, const char *text);
 void rules_clear(struct rules *list);
 bool rules_have_cgroups(const struct rules *list);
 /* With `cgroup_alone`, only the rules about cgroups count. */

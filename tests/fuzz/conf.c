@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!in)
         return 0;
     conf_default(&conf, 1000);
-    if (conf_parse(&conf, in, "FILE", why, sizeof(why)) == 0) {
+    if (conf_parse(&conf, in, "FILE", false, why, sizeof(why)) == 0) {
         require(conf.loaded && conf.min_share_percent <= 90 && conf.policy);
         require(conf.clients_per_user >= 1 && conf.socket_mode <= 0777);
         require(permission_level(&conf, &who, 3) <= 3);

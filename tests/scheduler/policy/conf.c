@@ -21,7 +21,7 @@ static int parse_bytes(const char *text, size_t size)
 
     cr_assert_not_null(in);
     why[0] = '\0';
-    rc = conf_parse(&conf, in, "FILE", why, sizeof(why));
+    rc = conf_parse(&conf, in, "FILE", false, why, sizeof(why));
     fclose(in);
     return rc;
 }

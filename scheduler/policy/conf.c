@@ -242,7 +242,7 @@ void conf_default(struct conf *conf, uid_t owner)
                           .clients_per_user = 128,
                           .clients_per_device = 8,
                           .hold_warning_s = 10,
-                          .policy = policy_at(0),
+                          .policy = policies[0],
                           .jobs = JOB_FOLDER,
                           .log = LOG_INFO};
     if (owner != 0 && home && home[0] == '/')

@@ -19,6 +19,7 @@ enum { MOST_PARENTS = 64, PATH_SIZE = 256, LINE_SIZE = 192 };
 
 static_assert(JOB_ACCOUNT == 64 && JOB_ID == 32, "the widths in formats below");
 
+#define JOB_FILE "%s/job.%s" /* its folder and id */
 static const char no_account[] = "-";
 
 /* Nothing in it has a meaning in a list of rules, a line, a path or a label of the metrics. */
@@ -76,11 +77,6 @@ static void line_make(char line[LINE_SIZE], unsigned long long started, uid_t ui
     snprintf(line, LINE_SIZE, "%llu %u %s %s\n", started, (unsigned)uid, account, id);
 }
 
-static void own_path(char path[PATH_SIZE], const char *folder)
-{
-    snprintf(path, PATH_SIZE, "%s/%d", folder, (int)getpid());
-}
-
 int job_begin(const char *folder, uid_t uid, const struct job *job)
 {
     char path[PATH_SIZE], line[LINE_SIZE];
@@ -92,7 +88,7 @@ int job_begin(const char *folder, uid_t uid, const struct job *job)
         return rc;
     if (!is_word(account, JOB_ACCOUNT) || !is_word(job->id, JOB_ID))
         return -EINVAL;
-    own_path(path, folder);
+    snprintf(path, sizeof(path), "%s/%d", folder, (int)getpid());
     line_make(line, self.started, uid, account, job->id);
     return line_write(folder, path, line);
 }
@@ -101,13 +97,8 @@ void job_end(const char *folder)
 {
     char path[PATH_SIZE];
 
-    own_path(path, folder);
+    snprintf(path, sizeof(path), "%s/%d", folder, (int)getpid());
     unlink(path);
-}
-
-static void job_path(char path[PATH_SIZE], const char *folder, const char *id)
-{
-    snprintf(path, PATH_SIZE, "%s/job.%s", folder, id);
 }
 
 int job_keep(const char *folder, uid_t uid, const struct job *job)
@@ -116,7 +107,7 @@ int job_keep(const char *folder, uid_t uid, const struct job *job)
 
     if (job_account_check(job->account) != 0 || !is_word(job->id, JOB_ID))
         return -EINVAL;
-    job_path(path, folder, job->id);
+    snprintf(path, sizeof(path), JOB_FILE, folder, job->id);
     snprintf(line, sizeof(line), "%u %s\n", (unsigned)uid, job->account);
     return line_write(folder, path, line);
 }
@@ -128,7 +119,7 @@ int job_recall(const char *folder, uid_t uid, struct job *job)
     int fd, rc;
 
     job->account[0] = '\0';
-    job_path(path, folder, job->id);
+    snprintf(path, sizeof(path), JOB_FILE, folder, job->id);
     fd = open_trusted(AT_FDCWD, path, geteuid(), S_IFREG);
     if (fd < 0)
         return fd == -ENOENT ? -ESRCH : fd;
@@ -144,7 +135,7 @@ void job_forget(const char *folder, const char *id)
 {
     char path[PATH_SIZE];
 
-    job_path(path, folder, id);
+    snprintf(path, sizeof(path), JOB_FILE, folder, id);
     unlink(path);
 }
 

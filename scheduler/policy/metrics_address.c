@@ -31,27 +31,19 @@ static int parse_inet(const char *text, union address *a, socklen_t *size)
     bool six = text[0] == '[';
     char host[64];
     uint64_t port;
-    size_t n;
 
-    if (!colon || (size_t)(colon - text) >= sizeof(host) || colon == text)
+    if (!colon || (size_t)(colon - text) >= sizeof(host) || (six && colon[-1] != ']') ||
+        !number_read(colon + 1, 1, 65535, &port))
         return -EINVAL;
-    if (!number_read(colon + 1, 1, 65535, &port))
-        return -EINVAL;
-    n = (size_t)(colon - text) - (six ? 2 : 0);
-    if (six && (colon - text < 3 || colon[-1] != ']'))
-        return -EINVAL;
-    memcpy(host, text + (six ? 1 : 0), n);
-    host[n] = '\0';
-    a->any.sa_family = six ? AF_INET6 : AF_INET;
-    *size = six ? sizeof(a->v6) : sizeof(a->v4);
-    if (six)
-        a->v6.sin6_port = htons((uint16_t)port);
-    else
-        a->v4.sin_port = htons((uint16_t)port);
-    return inet_pton(a->any.sa_family, host,
-                     six ? (void *)&a->v6.sin6_addr : (void *)&a->v4.sin_addr) == 1
-               ? 0
-               : -EINVAL;
+    snprintf(host, sizeof(host), "%.*s", (int)(colon - text) - 2 * six, text + six);
+    if (six) {
+        a->v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+        *size = sizeof(a->v6);
+        return inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1 ? 0 : -EINVAL;
+    }
+    a->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    *size = sizeof(a->v4);
+    return inet_pton(AF_INET, host, &a->v4.sin_addr) == 1 ? 0 : -EINVAL;
 }
 
 static int parse(const char *text, union address *a, socklen_t *size, char *why, size_t why_size)

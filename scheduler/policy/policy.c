@@ -12,12 +12,7 @@ const struct policy policy_fixed = {
     .help = "levels only",
 };
 
-static const struct policy *const policies[] = {&policy_fixed, &policy_fair, &policy_edf, NULL};
-
-const struct policy *policy_at(uint32_t index)
-{
-    return index < sizeof(policies) / sizeof(policies[0]) ? policies[index] : NULL;
-}
+const struct policy *const policies[] = {&policy_fixed, &policy_fair, &policy_edf, NULL};
 
 const struct policy *policy_find(const char *name)
 {

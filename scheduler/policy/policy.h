@@ -41,8 +41,8 @@ struct policy {
 
 extern const struct policy policy_fixed, policy_fair, policy_edf;
 
-/* The policy at `index` in the list; NULL past its end. The first is the default. */
-const struct policy *policy_at(uint32_t index);
+/* All, with NULL behind them. The first is the default. */
+extern const struct policy *const policies[];
 /* NULL: there is none of that name. */
 const struct policy *policy_find(const char *name);
 

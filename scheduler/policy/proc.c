@@ -53,7 +53,8 @@ int proc_stat(pid_t pid, struct proc_stat *stat)
     return stat_read(path, stat);
 }
 
-static bool any_thread(pid_t pid, bool (*is)(const struct proc_stat *thread))
+/* Whether any thread goes on or, with `runnable`, would run if it had a processor. */
+static bool any_thread(pid_t pid, bool runnable)
 {
     char path[64];
     struct dirent *entry;
@@ -66,26 +67,17 @@ static bool any_thread(pid_t pid, bool (*is)(const struct proc_stat *thread))
         struct proc_stat thread;
 
         snprintf(path, sizeof(path), "/proc/%d/task/%.16s/stat", (int)pid, entry->d_name);
-        any = entry->d_name[0] != '.' && stat_read(path, &thread) == 0 && is(&thread);
+        any = entry->d_name[0] != '.' && stat_read(path, &thread) == 0 &&
+              (runnable ? thread.state == 'R' : !(thread.flags & PROC_EXITING));
     }
     if (threads)
         closedir(threads);
     return any;
 }
 
-static bool goes_on(const struct proc_stat *thread)
-{
-    return !(thread->flags & PROC_EXITING);
-}
-
-static bool wants_processor(const struct proc_stat *thread)
-{
-    return thread->state == 'R';
-}
-
 bool proc_is_runnable(pid_t pid)
 {
-    return any_thread(pid, wants_processor);
+    return any_thread(pid, true);
 }
 
 enum proc proc_run_state(pid_t pid)
@@ -99,7 +91,7 @@ enum proc proc_run_state(pid_t pid)
      * ending, too: none of its threads runs again. */
     snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
     if (leader.flags & PROC_EXITING
-            ? !any_thread(pid, goes_on)
+            ? !any_thread(pid, false)
             : file_read(path, text, sizeof(text)) == 0 && strstr(text, "\nCoreDumping:\t1"))
         return PROC_ENDING;
     return leader.state == 'T' || leader.state == 't' ? PROC_STOPPED : PROC_RUNS;

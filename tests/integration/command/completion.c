@@ -123,8 +123,8 @@ Test(completion, values_and_operands_are_offered)
     cr_expect(offered(offers("cutin run --priority r"), "rt"));
     cr_expect_not(offered(offers("cutin run --priority r"), "be"));
     text = offers("cutin policy ");
-    for (uint32_t i = 0; policy_at(i); i++)
-        cr_expect(offered(text, policy_at(i)->name), "%s", policy_at(i)->name);
+    for (uint32_t i = 0; policies[i]; i++)
+        cr_expect(offered(text, policies[i]->name), "%s", policies[i]->name);
     cr_expect(offered(offers("cutin help do"), "doctor"));
     cr_expect(offered(offers("cutin run ba"), "bash"));
     cr_expect(offered(offers("cutin run --depth 3 -- ba"), "bash"));

@@ -86,7 +86,7 @@ Test(conf, every_setting_is_read)
                        "log = debug\n"),
                  0, "%s", why);
     cr_assert(conf.loaded && conf.socket_mode == 0660 && conf.socket_group_given);
-    cr_assert(conf.policy == policy_at(1) && conf.min_share_percent == 5);
+    cr_assert(conf.policy == policies[1] && conf.min_share_percent == 5);
     cr_assert_str_eq(conf.metrics, "127.0.0.1:9475");
     cr_assert_str_eq(conf.jobs, "/run/jobs");
     cr_assert(conf.connections_per_user == 7 && conf.clients_per_user == 3 &&

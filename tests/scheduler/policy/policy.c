@@ -235,7 +235,7 @@ Test(policy, names_are_found)
 {
     cr_assert_eq(policy_find("edf"), &policy_edf);
     cr_assert_eq(policy_find("fair"), &policy_fair);
-    cr_assert_eq(policy_at(0), &policy_fixed, "the default");
+    cr_assert_eq(policies[0], &policy_fixed, "the default");
     cr_assert_null(policy_find("nothing"));
     cr_assert_null(policy_find(""));
 }

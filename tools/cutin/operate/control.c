@@ -202,11 +202,11 @@ static int policy(int argc, char **argv)
     name = optind < argc ? argv[optind++] : NULL;
     options_no_operands(&subcommand_policy, argc, argv);
     all = policy_list && policy_as_json ? json_object() : NULL;
-    for (uint32_t i = 0; policy_list && policy_at(i); i++)
+    for (uint32_t i = 0; policy_list && policies[i]; i++)
         if (all)
-            json_object_set_new(all, policy_at(i)->name, json_string(policy_at(i)->help));
+            json_object_set_new(all, policies[i]->name, json_string(policies[i]->help));
         else
-            printf("%-8s %s\n", policy_at(i)->name, policy_at(i)->help);
+            printf("%-8s %s\n", policies[i]->name, policies[i]->help);
     if (policy_list)
         return all ? print_object(json_pack("{s:o}", "policies", all), 0) : EXIT_SUCCESS;
     rc = control_policy(socket_path, name, now);

@@ -16,7 +16,6 @@
 #include "scheduler/client/activity.h"
 #include "scheduler/client/hold_limit.h"
 #include "scheduler/client/client.h"
-#include "scheduler/wire/connection.h"
 #include "scheduler/wire/socket.h"
 
 enum { REMOTES = 32 }; /* orders that can wait; later ones are lost */

@@ -181,7 +181,7 @@ static int open_listener(struct listener *l, const char *path, const struct conf
     char standard[SOCKET_PATH_MAX];
     int rc;
 
-    if (!path && socket_default_path(standard, sizeof(standard)) != 0) {
+    if (!path && socket_default_path(standard) != 0) {
         fprintf(stderr, "cutind: XDG_RUNTIME_DIR is too long for a socket; use --socket\n");
         return EXIT_FAILURE;
     }

@@ -237,7 +237,7 @@ void listener_close(struct listener *l)
         unlinkat(l->folder, l->lock_name, 0);
         snprintf(mine, sizeof(mine), "%s/%s", l->made, l->name);
         /* The default folder stays: containers have it mounted. */
-        if (l->made[0] && (socket_default_path(path, sizeof(path)) != 0 || strcmp(path, mine) != 0))
+        if (l->made[0] && (socket_default_path(path) != 0 || strcmp(path, mine) != 0))
             rmdir(l->made);
     }
     release(l);

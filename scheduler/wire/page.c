@@ -65,23 +65,21 @@ int page_make_private(struct cutin_page *page)
 int page_new_shared(struct cutin_page **page, int *out)
 {
     int fd = memfd_create("cutin-page", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
-    struct cutin_page *new;
+    struct cutin_page *new = MAP_FAILED;
 
     if (fd < 0)
         return -errno;
-    if (ftruncate(fd, (off_t)SIZE) != 0 || fcntl(fd, F_ADD_SEALS, SEALS) != 0)
-        goto fail;
-    new = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (new == MAP_FAILED)
-        goto fail;
+    if (ftruncate(fd, (off_t)SIZE) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+        new = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (new == MAP_FAILED) {
+        rc = -errno;
+        close(fd);
+        return rc;
+    }
     write_header(new);
     *page = new;
     *out = fd;
     return 0;
-fail:
-    rc = -errno;
-    close(fd);
-    return rc;
 }
 
 /* How many bytes of the descriptor's memory this release maps. 0: it is no page, or it is not

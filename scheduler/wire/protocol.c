@@ -29,15 +29,8 @@ void message_init(union message *m, enum message_type type)
     m->header.version = PROTOCOL_VERSION;
 }
 
-static bool name_ok(const char name[PAGE_NAME])
-{
-    return memchr(name, '\0', PAGE_NAME);
-}
-
-static bool text_ok(const char text[PROTOCOL_TEXT])
-{
-    return memchr(text, '\0', PROTOCOL_TEXT);
-}
+/* Whether a text ends in its field. */
+#define ENDS(text) (memchr(text, '\0', sizeof(text)) != NULL)
 
 bool control_value_ok(uint32_t kind, uint32_t value)
 {
@@ -61,10 +54,10 @@ static bool fields_ok(const union message *m)
                m->hello.deadline_ms <= PROTOCOL_DEADLINE_MOST_MS && m->hello.paused <= 1 &&
                m->hello.flat <= 1 && m->hello.bounded <= 1 &&
                (!m->hello.flat || m->hello.lowest == m->hello.level) &&
-               m->hello.remote_level <= PAGE_LEVELS && name_ok(m->hello.name);
+               m->hello.remote_level <= PAGE_LEVELS && ENDS(m->hello.name);
     case MESSAGE_WELCOME:
         return m->welcome.level < PAGE_LEVELS && m->welcome.refused <= 1 && m->welcome.asks <= 1 &&
-               m->welcome.share_percent <= 90 && text_ok(m->welcome.reason);
+               m->welcome.share_percent <= 90 && ENDS(m->welcome.reason);
     case MESSAGE_DEVICE:
         return m->device.slot < PAGE_DEVICES;
     case MESSAGE_BIT:
@@ -76,13 +69,13 @@ static bool fields_ok(const union message *m)
                 return false;
         return m->join.with_page <= 1;
     case MESSAGE_LEVEL:
-        return m->level.level < PAGE_LEVELS && m->level.refused <= 1 && text_ok(m->level.reason);
+        return m->level.level < PAGE_LEVELS && m->level.refused <= 1 && ENDS(m->level.reason);
     case MESSAGE_ROW:
-        return m->row.devices <= PAGE_DEVICES && name_ok(m->row.name);
+        return m->row.devices <= PAGE_DEVICES && ENDS(m->row.name);
     case MESSAGE_CONTROL:
         return control_value_ok(m->control.kind, m->control.value);
     case MESSAGE_POLICY:
-        return name_ok(m->policy.name);
+        return ENDS(m->policy.name);
     case MESSAGE_REMOTE:
         return control_value_ok(m->remote.kind, m->remote.value);
     case MESSAGE_DONE:
@@ -170,9 +163,7 @@ int message_receive(int socket, enum message_direction direction, union message 
     if (rights && rights->cmsg_level == SOL_SOCKET && rights->cmsg_type == SCM_RIGHTS &&
         rights->cmsg_len >= CMSG_LEN(sizeof(int)))
         memcpy(fd, CMSG_DATA(rights), sizeof(int));
-    if (n == 0)
-        return -ECONNRESET;
-    rc = message_check(m, (size_t)n, direction);
+    rc = n > 0 ? message_check(m, (size_t)n, direction) : -ECONNRESET;
     if (rc != 0 && fd && *fd >= 0) {
         close(*fd);
         *fd = -1;

@@ -111,10 +111,6 @@ struct message_level {
     char reason[PROTOCOL_TEXT];
 };
 
-struct message_plain {
-    struct message_header header;
-};
-
 /* An order for running clients: for the one with this id or, if that is 0, for all with this
  * process id, as the daemon sees it. */
 struct message_control {
@@ -188,15 +184,15 @@ struct message_done {
     X(JOINED, 6, TO_DAEMON, message_client, joined, 16)                                            \
     X(LEAVE, 7, TO_CLIENT, message_client, leave, 16)                                              \
     X(LEVEL, 8, TO_CLIENT, message_level, level, 344)                                              \
-    X(LIST, 9, TO_DAEMON, message_plain, list, 8)                                                  \
+    X(LIST, 9, TO_DAEMON, message_header, list, 8)                                                 \
     X(ROW, 10, TO_CLIENT, message_row, row, 88 + 16 * 208 + 2 * 384)                               \
     X(DONE, 11, TO_CLIENT, message_done, done, 16)                                                 \
-    X(STOP, 12, TO_DAEMON, message_plain, stop, 8)                                                 \
+    X(STOP, 12, TO_DAEMON, message_header, stop, 8)                                                \
     X(CONTROL, 13, TO_DAEMON, message_control, control, 32)                                        \
     X(REMOTE, 14, TO_CLIENT, message_remote, remote, 16)                                           \
     X(POLICY, 15, TO_BOTH, message_policy, policy, 24)                                             \
-    X(LIFTED, 16, TO_DAEMON, message_plain, lifted, 8)                                             \
-    X(BEAT, 17, TO_CLIENT, message_plain, beat, 8)
+    X(LIFTED, 16, TO_DAEMON, message_header, lifted, 8)                                            \
+    X(BEAT, 17, TO_CLIENT, message_header, beat, 8)
 
 enum message_type {
 #define MESSAGE_TYPE(type, number, direction, layout, member, bytes) MESSAGE_##type = number,

@@ -1,10 +1,10 @@
 /*
- * socket.c - where the daemon listens, and how to reach it.
+ * socket.c - where the daemon listens, how to reach it, and a client's connection to it.
  */
 #include "scheduler/wire/socket.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +15,15 @@
 
 #include "common/machine_socket.h"
 
-int socket_default_path(char *out, size_t size)
+int socket_default_path(char out[SOCKET_PATH_MAX])
 {
     /* Secure: the caller of a set-user-id program must not choose its socket. */
     const char *run = secure_getenv("XDG_RUNTIME_DIR");
-    int n;
+    bool users = run && run[0] == '/';
 
-    if (size > SOCKET_PATH_MAX)
-        size = SOCKET_PATH_MAX;
-    n = run && run[0] == '/' ? snprintf(out, size, "%s" USER_SOCKET, run)
-                             : snprintf(out, size, MACHINE_SOCKET);
-    if (n >= 0 && (size_t)n < size)
+    if (snprintf(out, SOCKET_PATH_MAX, "%s" USER_SOCKET, users ? run : "/run") < SOCKET_PATH_MAX)
         return 0;
-    if (size)
-        out[0] = '\0';
+    out[0] = '\0';
     return -ENAMETOOLONG;
 }
 
@@ -70,14 +65,69 @@ int socket_connect(const char *path)
     fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0)
+        rc = -errno;
+    else
+        rc = is_foreign(fd, path) ? -SOCKET_FOREIGN : fd;
+    if (rc < 0)
+        close(fd);
+    return rc;
+}
+
+/* ---- a client's connection ------------------------------------------------------------------- */
+
+/* Programs choose low numbers on purpose (dup2, shells); few use the ones from here on. */
+enum { QUIET_FD = 700 };
+
+int connection_open(struct connection *c, const char *path, bool among_others)
+{
+    struct stat st;
+    int fd = socket_connect(path), high, rc;
+
+    c->fd = -1;
+    if (fd < 0)
+        return fd;
+    high = among_others ? fcntl(fd, F_DUPFD_CLOEXEC, QUIET_FD) : -1;
+    if (high >= 0) { /* the limit of descriptors allows it */
+        close(fd);
+        fd = high;
+    }
+    if (fstat(fd, &st) != 0) {
         rc = -errno;
         close(fd);
         return rc;
     }
-    if (is_foreign(fd, path)) {
-        close(fd);
-        return -SOCKET_FOREIGN;
-    }
-    return fd;
+    *c = (struct connection){.fd = fd, .dev = st.st_dev, .ino = st.st_ino};
+    return 0;
+}
+
+bool connection_ours(const struct connection *c)
+{
+    struct stat st;
+
+    return c->fd >= 0 && fstat(c->fd, &st) == 0 && st.st_dev == c->dev && st.st_ino == c->ino;
+}
+
+void connection_close(struct connection *c)
+{
+    if (connection_ours(c))
+        close(c->fd);
+    c->fd = -1;
+}
+
+void connection_shutdown(const struct connection *c)
+{
+    if (connection_ours(c))
+        shutdown(c->fd, SHUT_RDWR);
+}
+
+int connection_send(struct connection *c, const union message *m)
+{
+    return connection_ours(c) ? message_send(c->fd, m, -1) : -EBADF;
+}
+
+int connection_receive(struct connection *c, union message *m, int *fd)
+{
+    *fd = -1;
+    return connection_ours(c) ? message_receive(c->fd, TO_CLIENT, m, fd) : -EBADF;
 }

@@ -33,7 +33,7 @@ const char *daemon_socket(void)
     /* A socket that a killed daemon has left behind does not count. */
     if (!path[0] && run && machine_socket_first(run) && daemon_probe(MACHINE_SOCKET) == 0)
         snprintf(path, sizeof(path), MACHINE_SOCKET);
-    if (!path[0] && socket_default_path(path, sizeof(path)) != 0) {
+    if (!path[0] && socket_default_path(path) != 0) {
         /* The path is too long: the caller gets it all the same, to report it. */
         static char long_path[PATH_MAX];
         snprintf(long_path, sizeof(long_path), "%s" USER_SOCKET, run ? run : "/run");

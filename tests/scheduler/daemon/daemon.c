@@ -364,15 +364,15 @@ Test(daemon, default_socket_path_follows_xdg_runtime_dir)
     char path[SOCKET_PATH_MAX], longer[200];
 
     setenv("XDG_RUNTIME_DIR", "/run/user/5", 1);
-    cr_assert_eq(socket_default_path(path, sizeof(path)), 0);
+    cr_assert_eq(socket_default_path(path), 0);
     cr_assert_str_eq(path, "/run/user/5/cutin/cutin.sock");
     unsetenv("XDG_RUNTIME_DIR");
-    cr_assert_eq(socket_default_path(path, sizeof(path)), 0);
+    cr_assert_eq(socket_default_path(path), 0);
     cr_assert_str_eq(path, "/run/cutin/cutin.sock");
     memset(longer, '/', sizeof(longer) - 1);
     longer[sizeof(longer) - 1] = '\0';
     setenv("XDG_RUNTIME_DIR", longer, 1);
-    cr_assert_eq(socket_default_path(path, sizeof(path)), -ENAMETOOLONG);
+    cr_assert_eq(socket_default_path(path), -ENAMETOOLONG);
     cr_assert_str_eq(path, "");
 }
 

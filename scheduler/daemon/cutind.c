@@ -14,7 +14,6 @@
 
 #include "common/number.h"
 #include "scheduler/daemon/daemon.h"
-#include "scheduler/daemon/listener.h"
 
 enum { EXIT_USAGE = 2, EXIT_OTHER_DAEMON = 3, FIRST_FD = 3 };
 

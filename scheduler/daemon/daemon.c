@@ -20,9 +20,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "scheduler/daemon/listener.h"
 #include "scheduler/peers/scan.h"
-#include "scheduler/peers/peer.h"
 
 enum {
     EVENTS = 64,

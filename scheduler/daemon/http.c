@@ -34,7 +34,7 @@ struct text {
     uint32_t references;
 };
 
-struct connection {
+struct http_connection {
     struct watch watch; /* without `user`: no connection */
     struct http *http;
     uint64_t since_ns; /* 0: no connection */
@@ -51,7 +51,7 @@ struct http {
     ino_t file;      /* of a socket made here: see metrics_inode */
     uint64_t maintain_due_ns;
     struct text *fresh;
-    struct connection connection[CONNECTIONS];
+    struct http_connection connection[CONNECTIONS];
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static struct text *figures(struct http *h)
 
 static void connection_ready(void *connection, uint32_t events);
 
-static void drop(struct connection *c)
+static void drop(struct http_connection *c)
 {
     watch_end(&c->watch);
     close(c->watch.fd);
@@ -141,7 +141,7 @@ static void drop(struct connection *c)
 }
 
 /* Returns false if the connection must be closed. */
-static bool read_request(struct connection *c)
+static bool read_request(struct http_connection *c)
 {
     static const char wanted[] = "GET /metrics ";
     size_t room = sizeof(c->request) - 1 - c->got;
@@ -157,7 +157,7 @@ static bool read_request(struct connection *c)
     return c->text;
 }
 
-static bool write_answer(struct connection *c)
+static bool write_answer(struct http_connection *c)
 {
     ssize_t n = send(c->watch.fd, c->text->bytes + c->sent, c->text->size - c->sent,
                      MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -170,7 +170,7 @@ static bool write_answer(struct connection *c)
 
 static void connection_ready(void *connection, uint32_t events)
 {
-    struct connection *c = connection;
+    struct http_connection *c = connection;
 
     if (!c)
         return;
@@ -186,7 +186,7 @@ static void listener_ready(void *http, uint32_t events)
 
     for (int i = 0; i < CONNECTIONS; i++) {
         int fd = accept4(h->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        struct connection *c = h->connection;
+        struct http_connection *c = h->connection;
 
         if (fd < 0) {
             if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
@@ -268,7 +268,7 @@ int http_maintain(struct http *h, uint64_t now_ns)
         watch_change(&h->listener, EPOLLIN);
     else
         listen_again(h);
-    for (struct connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
+    for (struct http_connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
         if (c->watch.user && now_ns - c->since_ns > PATIENCE_NS)
             drop(c);
     return MAINTAIN_MS;
@@ -276,7 +276,7 @@ int http_maintain(struct http *h, uint64_t now_ns)
 
 void http_free(struct http *h)
 {
-    for (struct connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
+    for (struct http_connection *c = h->connection; c < h->connection + CONNECTIONS; c++)
         if (c->watch.user)
             drop(c);
     text_put(h->fresh);

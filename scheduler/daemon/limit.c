@@ -20,8 +20,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <uthash.h>
-#include <utlist.h>
 
 enum {
     MAX_PEERS = 1024,
@@ -123,6 +121,7 @@ bool limit_rate_exceeded(struct daemon *d, int socket)
 bool limit_refuses_peer(struct daemon *d, struct peer *new)
 {
     struct user *user = user_of(d, new->who.uid, permission_cgroup(d->conf, &new->who));
+    bool named; /* a rule gives it more than any user has without a rule */
 
     new->user = user;
     if (!user || (known_later(d, user->uid) && !permission_control(d->conf, &new->who) &&
@@ -131,7 +130,8 @@ bool limit_refuses_peer(struct daemon *d, struct peer *new)
     /* Looks at up to 64 parents, so only for connections within the rate. */
     job_of_process(d->conf->jobs, d->conf->owner, new->who.pid, new->who.uid, &new->who.job);
     new->unlimited = permission_control(d->conf, &new->who);
-    if (d->count >= d->room + (permission_named(d->conf, &new->who) ? RESERVED : 0)) {
+    named = new->unlimited || permission_level(d->conf, &new->who, PAGE_LEVELS - 1) > 0;
+    if (d->count >= d->room + (named ? RESERVED : 0)) {
         log_about(user, LOG_WARN,
                   "refused a connection of process %d: there are %u, for which the limit of "
                   "descriptors has room",

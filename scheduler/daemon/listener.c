@@ -1,7 +1,7 @@
 /*
  * listener.c - the daemon's listening socket: exactly one daemon per path.
  */
-#include "scheduler/daemon/listener.h"
+#include "scheduler/daemon/daemon.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "scheduler/peers/peer.h"
 
 /* No more than the daemon has room for. Connections that come too often are refused in
  * microseconds, so that the backlog is soon empty. */

@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "common/level.h"
 #include "scheduler/peers/scan.h"

@@ -4,8 +4,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <utlist.h>
 
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/peers/scan.h"

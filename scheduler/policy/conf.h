@@ -60,8 +60,6 @@ bool permission_control(const struct conf *conf, const struct subject *who);
 bool permission_same(const struct conf *conf, const struct subject *a, const struct subject *b);
 /* The highest level up to `asked` that this subject may have. */
 uint32_t permission_level(const struct conf *conf, const struct subject *who, uint32_t asked);
-/* Whether a rule gives this subject more than any user has without a rule. */
-bool permission_named(const struct conf *conf, const struct subject *who);
 /* Says why `asked` was not granted, and which line of which file would grant it. */
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size);

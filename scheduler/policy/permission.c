@@ -58,11 +58,6 @@ uint32_t permission_level(const struct conf *conf, const struct subject *who, ui
     return asked < highest ? asked : highest;
 }
 
-bool permission_named(const struct conf *conf, const struct subject *who)
-{
-    return permission_control(conf, who) || permission_level(conf, who, PAGE_LEVELS - 1) > 0;
-}
-
 void permission_explain(const struct conf *conf, const struct subject *who, uint32_t asked,
                         char *out, size_t size)
 {

@@ -4,7 +4,6 @@
  */
 #include "scheduler/policy/policy.h"
 
-#include <stddef.h>
 #include <string.h>
 
 const struct policy policy_fixed = {

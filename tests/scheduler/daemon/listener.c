@@ -2,7 +2,7 @@
  * listener.c - the folder of a daemon's socket: which daemon makes and removes it, and a daemon
  * that starts while another one ends.
  */
-#include "scheduler/daemon/listener.h"
+#include "scheduler/daemon/daemon.h"
 #include "tests/scheduler/place.h"
 
 #include <criterion/criterion.h>

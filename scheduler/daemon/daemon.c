@@ -34,13 +34,6 @@ enum {
 
 /* ---- one peer -------------------------------------------------------------------------------- */
 
-static void flush(struct peer *p)
-{
-    peer_flush(p);
-    if (p->listing)
-        list_continue(p);
-}
-
 static void socket_ready(void *peer, uint32_t events)
 {
     struct peer *p = peer;
@@ -50,7 +43,7 @@ static void socket_ready(void *peer, uint32_t events)
     if (!peer_is_read(p) && (events & (EPOLLHUP | EPOLLERR)))
         p->dead = true;
     if (events & EPOLLOUT)
-        flush(p);
+        list_continue(p);
     for (int i = 0; i < MESSAGES_PER_TURN && rc == 0 && !p->dead && peer_is_read(p); i++) {
         if (limit_mutes(p, clock_ns()))
             break;
@@ -170,7 +163,7 @@ static bool peers_scan(struct daemon *d, uint64_t now_ns)
             p->dead = true;
         }
         if (p->first && !(p->socket_watch.events & EPOLLOUT))
-            flush(p);
+            list_continue(p);
         /* The clock may read a little less here than at the accept, on another processor. */
         if (!p->client && now_ns > p->since_ns + SILENT_S * 1000ull * NS_PER_MS)
             p->dead = true;
@@ -180,8 +173,6 @@ static bool peers_scan(struct daemon *d, uint64_t now_ns)
     }
     return more;
 }
-
-/* ---- idle ------------------------------------------------------------------------------------ */
 
 /* Forgets processes that have ended. True: one still lives. */
 static bool gone_lives(struct daemon *d)
@@ -275,8 +266,6 @@ static void remove_dead(struct daemon *d)
             p = p->next;
         }
 }
-
-/* ---- signals and figures --------------------------------------------------------------------- */
 
 static void signal_ready(void *daemon, uint32_t events)
 {

@@ -102,7 +102,7 @@ void listener_close(struct listener *l);
 
 /* Does what a message asks for. Returns 0; anything else: the connection must be closed. */
 int request_run(struct peer *p, const union message *m);
-/* There is room in the socket: continues the answer to LIST. */
+/* There may be room in the socket: sends what is queued, and continues an answer to LIST. */
 void list_continue(struct peer *p);
 
 /* Reads cutind.conf again. Levels follow the new rules at once; the socket keeps its mode. A file

@@ -177,10 +177,8 @@ int listener_open(struct listener *l, const char *path, const struct conf *conf)
     snprintf(l->path, sizeof(l->path), "%s", path);
     /* The folder part is "." or ends without a slash. */
     snprintf(l->name, sizeof(l->name), "%s", slash ? slash + 1 : path);
-    if (slash)
-        snprintf(folder, sizeof(folder), "%.*s", slash > path ? (int)(slash - path) : 1, path);
-    else
-        snprintf(folder, sizeof(folder), ".");
+    snprintf(folder, sizeof(folder), "%.*s", slash && slash > path ? (int)(slash - path) : 1,
+             slash ? path : ".");
     if (!l->name[0]) {
         EXPLAIN("socket path '%s' names no file", path);
         return -EINVAL;

@@ -110,41 +110,33 @@ static void print_head(FILE *out, const char *name, const char *help)
             strstr(name, "_total") ? "counter" : "gauge");
 }
 
-static void print_daemon(FILE *out, const struct daemon *d)
+void metrics_print(FILE *out, const struct daemon *d)
 {
     static const char *const refused[REFUSALS] = {"connection", "client", "level"};
-    uint64_t turn = d->loop_max_ns > d->loop_max_last_ns ? d->loop_max_ns : d->loop_max_last_ns;
-    const struct peer *peers = d->peers, *p;
+    uint64_t lag = d->loop_max_ns > d->loop_max_last_ns ? d->loop_max_ns : d->loop_max_last_ns;
+    uint32_t count[PAGE_LEVELS] = {0};
+    struct peer *peers = d->peers, *connected;
 
     print_head(out, "build_info", "The daemon's version.");
     fputs("cutin_build_info{version=\"" CUTIN_VERSION "\"} 1\n", out);
     print_head(out, "connections", "Processes connected.");
-    DL_FOREACH (peers, p) {
-        uint32_t n = connections_of(peers, p);
+    DL_FOREACH (peers, connected) {
+        uint32_t n = connections_of(peers, connected);
 
         if (n)
-            fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)p->who.uid, n);
+            fprintf(out, "cutin_connections{uid=\"%u\"} %u\n", (unsigned)connected->who.uid, n);
+        if (connected->client && !connected->dead)
+            count[connected->level]++;
     }
     print_head(out, "refused_total", "Connections, clients and levels refused.");
     for (int i = 0; i < REFUSALS; i++)
         fprintf(out, "cutin_refused_total{what=\"%s\"} %" PRIu64 "\n", refused[i], d->refused[i]);
     print_head(out, "loop_lag_seconds",
                "Longest time that a message waited for others in this minute and the last.");
-    fprintf(out, "cutin_loop_lag_seconds %" PRIu64 ".%06" PRIu64 "\n", turn / 1000000000,
-            turn / 1000 % 1000000);
+    fprintf(out, "cutin_loop_lag_seconds %" PRIu64 ".%06" PRIu64 "\n", lag / 1000000000,
+            lag / 1000 % 1000000);
     print_head(out, "log_dropped_total", "Log lines that were lost or left out.");
     fprintf(out, "cutin_log_dropped_total %" PRIu64 "\n", log_dropped);
-}
-
-void metrics_print(FILE *out, const struct daemon *d)
-{
-    struct peer *peers = d->peers;
-    uint32_t count[PAGE_LEVELS] = {0};
-
-    PEER_CLIENTS (peers, p)
-        if (!p->dead)
-            count[p->level]++;
-    print_daemon(out, d);
     print_head(out, "clients", "Processes registered.");
     for (uint32_t level = 0; level < PAGE_LEVELS; level++)
         fprintf(out, "cutin_clients{level=\"%s\"} %u\n", level_name(level), count[level]);

@@ -73,6 +73,7 @@ void list_continue(struct peer *p)
 {
     uint64_t now = clock_ns();
 
+    peer_flush(p);
     while (p->listing && !p->first && !p->dead) {
         struct peer *other = p->row;
 

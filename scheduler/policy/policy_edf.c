@@ -14,31 +14,27 @@
 /* In decisions, of about a millisecond each. */
 #define LATELY 100u
 
-static void hold_later(struct policy_member *m, uint32_t n, uint32_t level)
-{
-    uint64_t first = UINT64_MAX;
-
-    for (uint32_t i = 0; i < n; i++)
-        if (m[i].level == level && m[i].deadline_ns && m[i].deadline_ns < first)
-            first = m[i].deadline_ns;
-    for (uint32_t i = 0; i < n; i++)
-        m[i].hold |= m[i].level == level && m[i].deadline_ns > first && m[i].can_be_held;
-}
-
-static uint32_t decide(struct policy_member *members, uint32_t n)
+static uint32_t decide(struct policy_member *m, uint32_t n)
 {
     uint32_t takers[4] = {0}; /* clients that give deadlines, by level */
     bool any = false, compete = false;
 
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t *lately = members[i].memory;
+        uint64_t *lately = m[i].memory;
 
-        *lately = members[i].deadline_ns ? LATELY : *lately ? *lately - 1 : 0;
+        *lately = m[i].deadline_ns ? LATELY : *lately ? *lately - 1 : 0;
         any |= *lately != 0;
-        compete |= (*lately || members[i].gives_deadlines) && ++takers[members[i].level] > 1;
+        compete |= (*lately || m[i].gives_deadlines) && ++takers[m[i].level] > 1;
     }
-    for (uint32_t level = 1; compete && level < 4; level++)
-        hold_later(members, n, level);
+    for (uint32_t level = 1; compete && level < 4; level++) {
+        uint64_t first = UINT64_MAX;
+
+        for (uint32_t i = 0; i < n; i++)
+            if (m[i].level == level && m[i].deadline_ns && m[i].deadline_ns < first)
+                first = m[i].deadline_ns;
+        for (uint32_t i = 0; i < n; i++)
+            m[i].hold |= m[i].level == level && m[i].deadline_ns > first && m[i].can_be_held;
+    }
     return !compete ? POLICY_LATER_MS : any ? POLICY_NOW_MS : POLICY_SOON_MS;
 }
 

@@ -29,18 +29,6 @@
 
 /* ---- subjects -------------------------------------------------------------------------------- */
 
-/* The process at the other end of the socket, even if another has its number now, or it has none
- * here, in another PID namespace. On an older kernel: the process that has the number now. */
-static int peer_process(int socket, pid_t pid)
-{
-    int fd;
-    socklen_t size = sizeof(fd);
-
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0)
-        return fd;
-    return errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-}
-
 /* Paths outside a cgroup namespace begin with "/..": from there it is unknown where that is. */
 static bool path_is_whole(const char *path, size_t length)
 {
@@ -157,14 +145,17 @@ int subject_of_socket(struct subject *who, int socket)
     who->uid = known_id(cred.uid, "/proc/self/uid_map");
     who->gid = known_id(cred.gid, "/proc/self/gid_map");
     who->pid = cred.pid;
-    who->process = peer_process(socket, who->pid);
+    /* The process at the other end, even if another has its number now, or it has none here, in
+     * another PID namespace. On an older kernel: the process that has the number now. */
+    size = sizeof(who->process);
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &who->process, &size) != 0)
+        who->process = errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, who->pid, 0) : -1;
     find_cgroups(who);
     /* The first call says how much room is needed; a kernel without groups of peers says
      * nothing. */
     size = 0;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) != 0 && errno != ERANGE)
-        return 0;
-    if (size == 0)
+    if ((getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) != 0 && errno != ERANGE) ||
+        size == 0)
         return 0;
     who->groups = malloc(size);
     if (!who->groups)

@@ -17,12 +17,6 @@
 
 enum { EXIT_USAGE = 2, EXIT_OTHER_DAEMON = 3, FIRST_FD = 3 };
 
-struct command_line {
-    const char *socket, *config; /* NULL: the default */
-    uint32_t idle_exit_s;
-    int ready_fd; /* -1: none */
-};
-
 static const struct {
     const char *name, *argument, *help;
 } options[] = {
@@ -53,7 +47,7 @@ static void show_help(void)
 }
 
 /* Returns 0, 1 to end with success, or -1 to end with EXIT_USAGE. */
-static int parse(struct command_line *line, int argc, char **argv)
+static int parse(struct daemon *d, const char **socket, int *ready_fd, int argc, char **argv)
 {
     struct option table[OPTIONS + 1] = {0};
     uint64_t number = 0;
@@ -73,16 +67,16 @@ static int parse(struct command_line *line, int argc, char **argv)
         }
         switch (row) {
         case SOCKET:
-            line->socket = *optarg ? optarg : NULL;
+            *socket = *optarg ? optarg : NULL;
             break;
         case CONFIG:
-            line->config = optarg;
+            d->conf_path = optarg;
             break;
         case IDLE_EXIT:
-            line->idle_exit_s = (uint32_t)number;
+            d->idle_exit_s = (uint32_t)number;
             break;
         case READY_FD:
-            line->ready_fd = (int)number;
+            *ready_fd = (int)number;
             break;
         case VERSION:
             printf("cutind %s\n", CUTIN_VERSION);
@@ -191,32 +185,30 @@ static int open_listener(struct listener *l, const char *path, const struct conf
     return rc == -EADDRINUSE ? EXIT_OTHER_DAEMON : EXIT_FAILURE;
 }
 
-static int serve(struct listener *l, const struct command_line *line, struct conf *conf,
-                 int metrics)
+static int serve(struct daemon *d, const char *socket, int ready_fd, int metrics)
 {
-    struct daemon *d = daemon_new(l, line->idle_exit_s, conf, line->config, metrics);
-    int rc;
+    int rc = daemon_open(d, metrics);
 
-    if (!d) {
-        fprintf(stderr, "cutind: cannot start: %s\n", strerror(errno));
-        listener_close(l);
+    if (rc != 0) {
+        fprintf(stderr, "cutind: cannot start: %s\n", strerror(-rc));
+        listener_close(d->listener);
         return EXIT_FAILURE;
     }
     log_line(LOG_INFO, "version " CUTIN_VERSION ", at %s, configuration: %s, policy %s",
-             l->path[0]     ? l->path
-             : line->socket ? line->socket
-                            : "a socket from systemd",
-             conf->loaded ? conf->path : "defaults", conf->policy->name);
+             d->listener->path[0] ? d->listener->path
+             : socket             ? socket
+                                  : "a socket from systemd",
+             d->conf->loaded ? d->conf->path : "defaults", d->conf->policy->name);
     notify("READY=1");
-    if (line->ready_fd >= 0 && write(line->ready_fd, "", 1) != 1)
-        fprintf(stderr, "cutind: --ready-fd %d: %s\n", line->ready_fd, strerror(errno));
-    if (line->ready_fd > 2)
-        close(line->ready_fd);
+    if (ready_fd >= 0 && write(ready_fd, "", 1) != 1)
+        fprintf(stderr, "cutind: --ready-fd %d: %s\n", ready_fd, strerror(errno));
+    if (ready_fd > 2)
+        close(ready_fd);
     rc = daemon_run(d);
     notify("STOPPING=1");
     /* First the path, then the clients: one that loses its daemon can start the next at once. */
-    listener_close(l);
-    daemon_free(d);
+    listener_close(d->listener);
+    daemon_close(d);
     if (rc == -EADDRINUSE)
         return EXIT_OTHER_DAEMON;
     if (rc != 0)
@@ -226,26 +218,27 @@ static int serve(struct listener *l, const struct command_line *line, struct con
 
 int main(int argc, char **argv)
 {
-    struct command_line line = {.ready_fd = -1};
     struct listener listener = {.fd = -1, .folder = -1, .lock = -1};
     struct conf conf;
+    struct daemon d = {.listener = &listener, .conf = &conf};
+    const char *socket = NULL;
     char why[512];
-    int metrics = -1, rc = parse(&line, argc, argv);
+    int ready_fd = -1, metrics = -1, rc = parse(&d, &socket, &ready_fd, argc, argv);
 
     if (rc != 0)
         return rc > 0 ? EXIT_SUCCESS : EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN); /* --ready-fd may be a pipe whose reader has gone */
     signal(SIGXFSZ, SIG_IGN); /* of a shell that limits file sizes: log and pages are files */
     conf_default(&conf, id_is_outside(geteuid(), "/proc/self/uid_map") ? ID_UNKNOWN : geteuid());
-    if (conf_load(&conf, line.config, why, sizeof(why)) != 0) {
+    if (conf_load(&conf, d.conf_path, why, sizeof(why)) != 0) {
         fprintf(stderr, "cutind: %s\n", why);
         return EXIT_USAGE;
     }
     log_most = conf.log;
     take_sockets(&listener.fd, &metrics);
-    rc = listener.fd >= 0 ? 0 : open_listener(&listener, line.socket, &conf);
+    rc = listener.fd >= 0 ? 0 : open_listener(&listener, socket, &conf);
     if (rc == 0)
-        rc = serve(&listener, &line, &conf, metrics);
+        rc = serve(&d, socket, ready_fd, metrics);
     conf_clear(&conf);
     return rc;
 }

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -359,19 +358,11 @@ int daemon_run(struct daemon *d)
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
-struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struct conf *conf,
-                          const char *conf_path, int metrics)
+int daemon_open(struct daemon *d, int metrics)
 {
-    struct daemon *d = calloc(1, sizeof(*d));
     sigset_t set;
-    int signals;
+    int signals, rc;
 
-    if (!d)
-        return NULL;
-    d->listener = listener;
-    d->conf = conf;
-    d->conf_path = conf_path;
-    d->idle_exit_s = idle_exit_s;
     for (int i = 0; i < DAEMON_GONE; i++)
         d->gone[i].process = -1;
     limit_descriptors(d);
@@ -387,13 +378,14 @@ struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struc
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (d->topology && d->epoll >= 0 && signals >= 0 && d->spare >= 0 && listener_begin(d) == 0 &&
         watch_begin(&d->signal_watch, d->epoll, signals, signal_ready, d) == 0 &&
-        ((metrics < 0 && !conf->metrics[0]) || (d->http = http_new(d, metrics))))
-        return d;
-    daemon_free(d);
-    return NULL;
+        ((metrics < 0 && !d->conf->metrics[0]) || (d->http = http_new(d, metrics))))
+        return 0;
+    rc = -errno;
+    daemon_close(d);
+    return rc;
 }
 
-void daemon_free(struct daemon *d)
+void daemon_close(struct daemon *d)
 {
     if (d->http)
         http_free(d->http);
@@ -402,5 +394,4 @@ void daemon_free(struct daemon *d)
     stray_end();
     free(d->topology);
     limit_forget(d, UINT64_MAX);
-    free(d);
 }

@@ -25,13 +25,14 @@ struct gone {
 enum refused { REFUSED_CONNECTION, REFUSED_CLIENT, REFUSED_LEVEL, REFUSALS };
 
 struct daemon {
-    /* Never changes. */
-    struct conf *conf;
-    const char *conf_path; /* as on the command line; NULL: the default places */
-    uint32_t idle_exit_s;  /* end after that long without use; 0 = never */
-    int epoll;
-    /* Connections. */
+    /* Before daemon_open; all else is 0 then. */
     struct listener *listener;
+    struct conf *conf;     /* its contents change on SIGHUP */
+    const char *conf_path; /* as on the command line; NULL: the default places */
+    uint32_t idle_exit_s;  /* ends after that long without a connection and without a process that
+                            * had one; 0: never */
+    /* Connections. */
+    int epoll;
     struct watch listener_watch;
     uint64_t listener_due_ns; /* when to look for the socket's name again */
     int spare;                /* a descriptor to close when there are no more */
@@ -58,18 +59,14 @@ struct daemon {
     bool stop;
 };
 
-/* The daemon ends after `idle_exit_s` without a connection and without a process that had one; 0:
- * never. On SIGHUP it may replace the contents of `conf` from `conf_path`, which is as on the
- * command line (NULL: the default places). Metrics are served at the socket `metrics`, which
- * already listens, or, with -1, where the configuration says. Blocks SIGTERM, SIGINT and SIGHUP.
- * Returns NULL without memory or descriptors (errno). */
-struct daemon *daemon_new(struct listener *listener, uint32_t idle_exit_s, struct conf *conf,
-                          const char *conf_path, int metrics);
+/* Metrics are served at the socket `metrics`, which already listens, or, with -1, where the
+ * configuration says. Blocks SIGTERM, SIGINT and SIGHUP. Returns 0 or -errno. */
+int daemon_open(struct daemon *d, int metrics);
 /* Runs until SIGTERM or SIGINT, a STOP message, or idleness. Returns 0 or -errno; -EADDRINUSE: this
  * daemon's socket was removed, and another daemon has taken its place. */
 int daemon_run(struct daemon *d);
-/* Disconnects all peers and frees the daemon; its own descriptors end with the process. */
-void daemon_free(struct daemon *d);
+/* Disconnects all peers and frees what it has; its own descriptors end with the process. */
+void daemon_close(struct daemon *d);
 
 /* ---- listener.c: the listening socket, exactly one daemon per path -----------------------------
  *

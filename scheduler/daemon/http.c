@@ -129,15 +129,13 @@ static struct text *figures(struct http *h)
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static void connection_ready(void *connection, uint32_t events);
-
 static void drop(struct http_connection *c)
 {
     watch_end(&c->watch);
     close(c->watch.fd);
     text_put(c->text);
-    memset(c, 0, sizeof(*c));
-    c->watch.ready = connection_ready; /* epoll may have reported it already */
+    /* Epoll may have reported it already. */
+    *c = (struct http_connection){.watch.ready = c->watch.ready};
 }
 
 /* Returns false if the connection must be closed. */

@@ -176,18 +176,16 @@ static bool peers_scan(struct daemon *d, uint64_t now_ns)
 /* Forgets processes that have ended. True: one still lives. */
 static bool gone_lives(struct daemon *d)
 {
-    struct pollfd ended[DAEMON_GONE];
     bool any = false;
 
-    for (uint32_t i = 0; i < d->gone_room; i++)
-        ended[i] = (struct pollfd){.fd = d->gone[i].process, .events = POLLIN};
-    poll(ended, d->gone_room, 0);
-    for (uint32_t i = 0; i < d->gone_room; i++) {
-        if (ended[i].revents) {
-            close(d->gone[i].process);
-            d->gone[i].process = -1;
+    for (struct gone *g = d->gone; g < d->gone + d->gone_room; g++) {
+        struct pollfd ended = {.fd = g->process, .events = POLLIN};
+
+        if (g->process >= 0 && poll(&ended, 1, 0) > 0) {
+            close(g->process);
+            g->process = -1;
         }
-        any |= d->gone[i].process >= 0;
+        any |= g->process >= 0;
     }
     return any;
 }

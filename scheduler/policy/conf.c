@@ -26,6 +26,7 @@ struct reading {
     struct conf *conf;
     char *why;
     size_t why_size;
+    bool cgroups; /* there are rules about cgroups */
     int rc;
 };
 
@@ -53,7 +54,6 @@ struct setting {
     int (*take)(struct reading *r, const struct setting *s, const char *value);
     size_t at; /* in struct conf */
     unsigned long least, most;
-    const char *values; /* of a word: words.h */
 };
 
 static void *field(struct reading *r, const struct setting *s)
@@ -96,9 +96,9 @@ static int take_socket_group(struct reading *r, const struct setting *s, const c
     return 0;
 }
 
-static int take_word(struct reading *r, const struct setting *s, const char *value)
+static int take_log(struct reading *r, const struct setting *s, const char *value)
 {
-    int n = word_index(s->values, value);
+    int n = word_index(LOG_WORDS, value);
 
     if (n < 0)
         return mistake(r, -EINVAL, "%s = %.40s is not one of the words in cutind.conf(5)", s->name,
@@ -139,6 +139,7 @@ static int take_jobs(struct reading *r, const struct setting *s, const char *val
 
 static int take_rules(struct reading *r, const struct setting *s, const char *value)
 {
+    struct rules *rules = field(r, s);
     char copy[RULE_WORD], *save = NULL;
     int rc = 0;
 
@@ -146,15 +147,17 @@ static int take_rules(struct reading *r, const struct setting *s, const char *va
     if (!*value)
         return mistake(r, -EINVAL, "%s = has no value; leave the line out", s->name);
     for (char *w = strtok_r(copy, ", \t", &save); w && rc == 0; w = strtok_r(NULL, ", \t", &save)) {
-        rc = rules_add(field(r, s), w);
-        if (rc == -ENOENT)
+        rc = rules_add(rules, w);
+        if (rc == 0)
+            r->cgroups |= rules->rule[rules->count - 1].kind == RULE_CGROUP;
+        else if (rc == -ENOENT)
             mistake(r, rc, "%s: there is no %.60s", s->name, w);
         else if (rc == -EINVAL)
             mistake(r, rc,
                     "%s: %.60s is not user:NAME, uid:N, uid:N-M, group:NAME, gid:N, "
                     "cgroup:/PATH, account:NAME or everybody",
                     s->name, w);
-        else if (rc != 0)
+        else
             mistake(r, rc, "%s", strerror(-rc));
     }
     return rc;
@@ -173,22 +176,22 @@ static int take_cgroups(struct reading *r, const struct setting *s, const char *
 
 #define AT(member) offsetof(struct conf, member)
 static const struct setting settings[] = {
-    {"allow", "1", take_rules, AT(allow[1]), 0, 0, NULL},
-    {"allow", "2", take_rules, AT(allow[2]), 0, 0, NULL},
-    {"allow", "rt", take_rules, AT(allow[3]), 0, 0, NULL},
-    {"allow", "control", take_rules, AT(control), 0, 0, NULL},
-    {"allow", "contained", take_cgroups, AT(contained), 0, 0, NULL},
-    {"socket", "mode", take_mode, AT(socket_mode), 0, 0, NULL},
-    {"socket", "group", take_socket_group, 0, 0, 0, NULL},
-    {"limits", "connections_per_user", take_number, AT(connections_per_user), 1, 1024, NULL},
-    {"limits", "clients_per_user", take_number, AT(clients_per_user), 1, 1024, NULL},
-    {"limits", "clients_per_device", take_number, AT(clients_per_device), 1, 1024, NULL},
-    {"policy", "min_share_percent", take_number, AT(min_share_percent), 0, 90, NULL},
-    {"policy", "hold_warning_s", take_number, AT(hold_warning_s), 0, 86400, NULL},
-    {"policy", "name", take_policy, 0, 0, 0, NULL},
-    {"metrics", "listen", take_metrics, AT(metrics), 0, 0, NULL},
-    {"jobs", "folder", take_jobs, 0, 0, 0, NULL},
-    {"daemon", "log", take_word, AT(log), 0, 0, LOG_WORDS},
+    {"allow", "1", take_rules, AT(allow[1]), 0, 0},
+    {"allow", "2", take_rules, AT(allow[2]), 0, 0},
+    {"allow", "rt", take_rules, AT(allow[3]), 0, 0},
+    {"allow", "control", take_rules, AT(control), 0, 0},
+    {"allow", "contained", take_cgroups, AT(contained), 0, 0},
+    {"socket", "mode", take_mode, AT(socket_mode), 0, 0},
+    {"socket", "group", take_socket_group, 0, 0, 0},
+    {"limits", "connections_per_user", take_number, AT(connections_per_user), 1, 1024},
+    {"limits", "clients_per_user", take_number, AT(clients_per_user), 1, 1024},
+    {"limits", "clients_per_device", take_number, AT(clients_per_device), 1, 1024},
+    {"policy", "min_share_percent", take_number, AT(min_share_percent), 0, 90},
+    {"policy", "hold_warning_s", take_number, AT(hold_warning_s), 0, 86400},
+    {"policy", "name", take_policy, 0, 0, 0},
+    {"metrics", "listen", take_metrics, AT(metrics), 0, 0},
+    {"jobs", "folder", take_jobs, 0, 0, 0},
+    {"daemon", "log", take_log, AT(log), 0, 0},
 };
 
 /* inih's handler: nonzero is success. */
@@ -267,7 +270,6 @@ int conf_parse(struct conf *conf, FILE *in, const char *name, bool check_cgroups
     struct conf new;
     struct reading r = {.in = in, .name = name, .conf = &new, .why = why, .why_size = why_size};
     char reason[400];
-    bool cgroups;
     int line;
 
     conf_default(&new, conf->owner);
@@ -280,10 +282,8 @@ int conf_parse(struct conf *conf, FILE *in, const char *name, bool check_cgroups
     }
     snprintf(new.path, sizeof(new.path), "%s", name);
     new.loaded = true;
-    cgroups = check_cgroups && (new.contained.count > 0 || rules_have_cgroups(&new.control));
-    for (uint32_t level = 0; check_cgroups && level < PAGE_LEVELS; level++)
-        cgroups |= rules_have_cgroups(&new.allow[level]);
-    if (r.rc == 0 && cgroups && (r.rc = cgroups_check(reason, sizeof(reason))) != 0)
+    if (r.rc == 0 && check_cgroups && r.cgroups &&
+        (r.rc = cgroups_check(reason, sizeof(reason))) != 0)
         snprintf(why, why_size, "%s: %s", name, reason);
     conf_clear(r.rc == 0 ? conf : &new);
     if (r.rc == 0)

@@ -45,14 +45,13 @@ static int parse_inet(const char *text, union address *a, socklen_t *size)
 
 static int parse(const char *text, union address *a, socklen_t *size, char *why, size_t why_size)
 {
-    memset(a, 0, sizeof(*a));
     if (strncmp(text, "unix:", 5) == 0) {
         if (text[5] != '/' || strlen(text + 5) >= sizeof(a->unix_path.sun_path)) {
             EXPLAIN("%.65s is not an absolute path of at most %zu bytes", text,
                     sizeof(a->unix_path.sun_path) - 1);
             return -EINVAL;
         }
-        a->unix_path.sun_family = AF_UNIX;
+        a->unix_path = (struct sockaddr_un){.sun_family = AF_UNIX};
         memcpy(a->unix_path.sun_path, text + 5, strlen(text + 5) + 1);
         *size = sizeof(a->unix_path);
         return 0;

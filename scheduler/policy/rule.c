@@ -280,14 +280,6 @@ void rules_clear(struct rules *list)
     *list = (struct rules){0};
 }
 
-bool rules_have_cgroups(const struct rules *list)
-{
-    for (uint32_t i = 0; i < list->count; i++)
-        if (list->rule[i].kind == RULE_CGROUP)
-            return true;
-    return false;
-}
-
 /* The pattern applies to as many parts of the path as it has itself; what is below belongs to it. A
  * backslash is an ordinary character: systemd writes "-" in names as "\x2d". */
 static bool path_matches(const char *pattern, const char *path, size_t length)
@@ -308,7 +300,9 @@ static bool path_matches(const char *pattern, const char *path, size_t length)
 
 static bool rule_matches(const struct rule *rule, const struct subject *who)
 {
+    const char *lines = who->cgroups, *path;
     bool in_group = who->gid == rule->first;
+    size_t length;
 
     switch (rule->kind) {
     case RULE_EVERYBODY:
@@ -321,15 +315,10 @@ static bool rule_matches(const struct rule *rule, const struct subject *who)
         return in_group;
     case RULE_ACCOUNT:
         return strcmp(who->job.account, rule->account) == 0;
-    case RULE_CGROUP: {
-        /* In any of the hierarchies; cgroup version 2 has only one. */
-        size_t length;
-
-        for (const char *line = who->cgroups, *path; (path = cgroups_next(&line, &length));)
+    case RULE_CGROUP: /* in any of the hierarchies; cgroup version 2 has only one */
+        while ((path = cgroups_next(&lines, &length)))
             if (path_matches(rule->path, path, length))
                 return true;
-        return false;
-    }
     }
     return false;
 }

@@ -62,7 +62,6 @@ struct rules {
  * -ENOMEM. */
 int rules_add(struct rules *list, const char *text);
 void rules_clear(struct rules *list);
-bool rules_have_cgroups(const struct rules *list);
 /* With `cgroup_alone`, only the rules about cgroups count. */
 bool rules_match(const struct rules *list, const struct subject *who, bool cgroup_alone);
 

@@ -43,11 +43,8 @@ static bool is_foreign(int fd, const char *path)
     if (length < sizeof(name) || strcmp(path + length + 1 - sizeof(name), name) != 0 ||
         strcmp(path, MACHINE_SOCKET) == 0)
         return false;
-    for (size_t n = 1; n < length; n++) {
-        if (path[n] != '/')
-            continue;
-        memcpy(folder, path, n);
-        folder[n] = '\0';
+    for (const char *end = path; (end = strchr(end + 1, '/'));) {
+        snprintf(folder, sizeof(folder), "%.*s", (int)(end - path), path);
         open |= stat(folder, &st) != 0 || (st.st_mode & (S_IWGRP | S_IWOTH));
     }
     return open && (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||

@@ -24,8 +24,8 @@ static const struct {
     {"config", "FILE", "read this configuration instead of the default"},
     {"idle-exit", "SECONDS", "exit after this long without clients (0: never)"},
     {"ready-fd", "N", "write a byte to this file descriptor when ready"},
-    {"version", NULL, "show the version"},
-    {"help", NULL, "show this text"},
+    {"version", "", "show the version"},
+    {"help", "", "show this text"},
 };
 enum { SOCKET, CONFIG, IDLE_EXIT, READY_FD, VERSION, HELP, OPTIONS };
 
@@ -34,13 +34,9 @@ static void show_help(void)
     printf(
         "Usage: cutind [OPTION]...\n"
         "The scheduler of cutin: lets real-time work hold best-effort work on a shared GPU.\n\n");
-    for (int i = 0; i < OPTIONS; i++) {
-        char left[40];
-
-        snprintf(left, sizeof(left), "--%s%s%s", options[i].name, options[i].argument ? " " : "",
-                 options[i].argument ? options[i].argument : "");
-        printf("  %-22s %s\n", left, options[i].help);
-    }
+    for (int i = 0; i < OPTIONS; i++)
+        printf("  --%s %-*s %s\n", options[i].name, 19 - (int)strlen(options[i].name),
+               options[i].argument, options[i].help);
     printf(
         "\nExit status: 0 stopped as asked, 1 failed, 2 wrong option or configuration, 3 another\n"
         "cutind serves this socket.\n");
@@ -54,7 +50,7 @@ static int parse(struct daemon *d, const char **socket, int *ready_fd, int argc,
     int row;
 
     for (int i = 0; i < OPTIONS; i++)
-        table[i] = (struct option){options[i].name, !!options[i].argument, NULL, i};
+        table[i] = (struct option){options[i].name, options[i].argument[0] != 0, NULL, i};
     opterr = 0;
     while ((row = getopt_long(argc, argv, ":", table, NULL)) >= 0) {
         int most = row == IDLE_EXIT ? 1000000 : INT_MAX;

@@ -1,6 +1,4 @@
-/*
- * listener.c - the daemon's listening socket: exactly one daemon per path.
- */
+/* listener.c - see daemon.h. */
 #include "scheduler/daemon/daemon.h"
 
 #include <fcntl.h>

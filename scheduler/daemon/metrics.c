@@ -1,6 +1,4 @@
-/*
- * metrics.c - figures of all clients and of the daemon as Prometheus text.
- */
+/* metrics.c - see daemon.h. */
 #include "scheduler/daemon/daemon.h"
 
 #include <inttypes.h>

@@ -186,11 +186,9 @@ static void tell(struct peer *p, uint32_t kind, uint32_t value)
  * could give its level to others of its user. */
 static int set_level(const struct peer *from, struct peer *p, uint32_t value)
 {
-    bool control = permission_control(from->daemon->conf, &from->who);
-
-    if (!control && permission_level(from->daemon->conf, &p->who, value) != value)
+    if (!from->unlimited && permission_level(p->daemon->conf, &p->who, value) != value)
         return -EPERM;
-    p->remote = control;
+    p->remote = from->unlimited;
     tell(p, CONTROL_LEVEL, value);
     level_change(p, value);
     return 0;
@@ -254,8 +252,7 @@ static void on_control(struct peer *from, const struct message_control *order)
             (order->client ? p->id != order->client : order->pid <= 0 || p->who.pid != order->pid))
             continue;
         rc = -EPERM;
-        if (!permission_same(d->conf, &from->who, &p->who) &&
-            !permission_control(d->conf, &from->who))
+        if (!permission_same(d->conf, &from->who, &p->who) && !from->unlimited)
             break;
         log_about(from->unlimited ? NULL : from->user, LOG_INFO, "user %u: %s %u for process %d",
                   (unsigned)from->who.uid, kind_names[order->kind], order->value, (int)p->who.pid);
@@ -329,7 +326,7 @@ static int on_device(struct peer *p, const struct message_device *m)
 static void on_policy(struct peer *p, const char *name)
 {
     const struct policy *policy = policy_find(name);
-    bool may = !name[0] || permission_control(p->daemon->conf, &p->who);
+    bool may = !name[0] || p->unlimited;
     union message reply;
 
     if (!may || (name[0] && !policy)) {
@@ -347,7 +344,6 @@ int request_run(struct peer *p, const union message *m)
 {
     struct daemon *d = p->daemon;
     uint32_t type = m->header.type, cost = 1;
-    bool may;
 
     /* The cost in messages: each of these walks all clients, or answers so many. */
     if (type == MESSAGE_LIST || type == MESSAGE_LIFTED)
@@ -386,9 +382,8 @@ int request_run(struct peer *p, const union message *m)
         on_policy(p, m->policy.name);
         return 0;
     default: /* STOP */
-        may = permission_control(d->conf, &p->who);
-        peer_send_done(p, may ? 0 : -EPERM, 0);
-        d->stop |= may;
+        peer_send_done(p, p->unlimited ? 0 : -EPERM, 0);
+        d->stop |= p->unlimited;
         return 0;
     }
 }

@@ -1,6 +1,4 @@
-/*
- * metrics_address.c - where metrics may be served: nowhere that another machine can reach.
- */
+/* metrics_address.c - see conf.h. */
 #include "scheduler/policy/conf.h"
 #include "common/number.h"
 

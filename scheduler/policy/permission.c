@@ -1,6 +1,4 @@
-/*
- * permission.c - what each subject may do at the daemon.
- */
+/* permission.c - see conf.h. */
 #include "scheduler/policy/conf.h"
 
 #include <limits.h>

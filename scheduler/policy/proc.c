@@ -1,6 +1,4 @@
-/*
- * proc.c - a process, as /proc tells (see proc.h).
- */
+/* proc.c - see proc.h. */
 #include "scheduler/policy/proc.h"
 
 #include <dirent.h>

@@ -1,6 +1,4 @@
-/*
- * histogram.c - how long something took, in a fixed number of buckets.
- */
+/* histogram.c - see histogram.h. */
 #include "scheduler/wire/histogram.h"
 
 #define UNIT_SHIFT 8u /* 256 ns */

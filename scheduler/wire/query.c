@@ -1,6 +1,4 @@
-/*
- * query.c - ask the daemon for its clients, and give it orders for running processes.
- */
+/* query.c - see query.h. */
 #include "scheduler/wire/query.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * socket.c - where the daemon listens, how to reach it, and a client's connection to it.
- */
+/* socket.c - see socket.h. */
 #include "scheduler/wire/socket.h"
 
 #include <errno.h>

@@ -170,12 +170,9 @@ static void connection_ready(void *connection, uint32_t events)
 {
     struct http_connection *c = connection;
 
-    if (!c)
-        return;
-    if ((c->text || read_request(c)) && (!c->text || write_answer(c)) &&
-        watch_change(&c->watch, c->text ? EPOLLOUT : EPOLLIN) == 0)
-        return;
-    drop(c);
+    if (c && !((c->text || read_request(c)) && (!c->text || write_answer(c)) &&
+               watch_change(&c->watch, c->text ? EPOLLOUT : EPOLLIN) == 0))
+        drop(c);
 }
 
 static void listener_ready(void *http, uint32_t events)

@@ -171,64 +171,40 @@ void settings_reload(struct daemon *d)
 
 /* ---- orders -------------------------------------------------------------------------------- */
 
-/* Tells the client what the daemon does with it, so that the next daemon can learn it. */
-static void tell(struct peer *p, uint32_t kind, uint32_t value)
-{
-    union message m;
-
-    message_init(&m, MESSAGE_REMOTE);
-    m.remote.kind = kind;
-    m.remote.value = value;
-    peer_send(p, &m, NULL);
-}
-
-/* Only users who control all may raise a process above what it may have: otherwise a job's process
- * could give its level to others of its user. */
-static int set_level(const struct peer *from, struct peer *p, uint32_t value)
-{
-    if (!from->unlimited && permission_level(p->daemon->conf, &p->who, value) != value)
-        return -EPERM;
-    p->remote = from->unlimited;
-    tell(p, CONTROL_LEVEL, value);
-    level_change(p, value);
-    return 0;
-}
-
 static void write_pause(const struct peer *p, uint32_t slot)
 {
     page_write_bit(&p->page->page->device[slot], PAGE_BIT_PAUSED, p->paused ? PAGE_WORDS : 0,
                    PAGE_WORDS, clock_ns());
 }
 
-static int set_paused(struct peer *p, bool paused)
-{
-    if (!p->queues)
-        return -EOPNOTSUPP;
-    p->paused = paused;
-    tell(p, paused ? CONTROL_PAUSE : CONTROL_RESUME, 0);
-    for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
-        if (p->device[slot].device)
-            write_pause(p, slot);
-    return 0;
-}
-
-/* Orders without a case here are carried out by the client itself. */
+/* Tells the client of the order, so that it carries it out or, if the daemon does that here, the
+ * next daemon can learn it. */
 static int carry_out(const struct peer *from, struct peer *p, uint32_t kind, uint32_t value)
 {
-    switch (kind) {
-    case CONTROL_LEVEL:
-        return set_level(from, p, value);
-    case CONTROL_WEIGHT:
+    union message m;
+
+    /* Only users who control all may raise a process above what it may have: otherwise a job's
+     * process could give its level to others of its user. */
+    if (kind == CONTROL_LEVEL && !from->unlimited &&
+        permission_level(p->daemon->conf, &p->who, value) != value)
+        return -EPERM;
+    if (kind != CONTROL_LEVEL && kind != CONTROL_WEIGHT && !p->queues)
+        return -EOPNOTSUPP;
+    message_init(&m, MESSAGE_REMOTE);
+    m.remote.kind = kind;
+    m.remote.value = value;
+    peer_send(p, &m, NULL);
+    if (kind == CONTROL_LEVEL) {
+        p->remote = from->unlimited;
+        level_change(p, value);
+    } else if (kind == CONTROL_WEIGHT) {
         p->weight = value;
-        break;
-    case CONTROL_PAUSE:
-    case CONTROL_RESUME:
-        return set_paused(p, kind == CONTROL_PAUSE);
-    default:
-        if (!p->queues)
-            return -EOPNOTSUPP;
+    } else if (kind == CONTROL_PAUSE || kind == CONTROL_RESUME) {
+        p->paused = kind == CONTROL_PAUSE;
+        for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++)
+            if (p->device[slot].device)
+                write_pause(p, slot);
     }
-    tell(p, kind, value);
     return 0;
 }
 
@@ -300,11 +276,11 @@ static int on_hello(struct peer *p, const struct message_hello *m)
     peer_send(p, &reply, p->page);
     /* A client that has just come tells of orders by a daemon that is gone. They are given again,
      * as if by the client's own user. What that user may not order is not restored. */
-    if (m->remote_level && set_level(p, p, m->remote_level - 1) != 0)
+    if (m->remote_level && carry_out(p, p, CONTROL_LEVEL, m->remote_level - 1) != 0)
         log_about(p->user, LOG_INFO, "process %d loses level %u, which its user may not have",
                   (int)p->who.pid, m->remote_level - 1);
     if (m->paused)
-        set_paused(p, true);
+        carry_out(p, p, CONTROL_PAUSE, 0);
     return 0;
 }
 

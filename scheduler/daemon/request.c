@@ -209,7 +209,7 @@ static int carry_out(const struct peer *from, struct peer *p, uint32_t kind, uin
 }
 
 static const char *const kind_names[] = {
-#define NAME(name, least, most, own) #name,
+#define NAME(name, least, most) #name,
     CONTROL_KINDS(NAME)
 #undef NAME
 };

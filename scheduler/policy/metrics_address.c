@@ -79,18 +79,17 @@ int metrics_check(const char *address, char *why, size_t why_size)
 /* Removes the socket that a dead daemon left. Anything else stays and makes bind fail. */
 static void remove_stale(const union address *a)
 {
-    int fd, rc;
+    const char *path = a->unix_path.sun_path;
     struct stat st;
+    int fd;
 
-    if (a->any.sa_family != AF_UNIX || lstat(a->unix_path.sun_path, &st) != 0 ||
-        !S_ISSOCK(st.st_mode))
+    if (a->any.sa_family != AF_UNIX || lstat(path, &st) != 0 || !S_ISSOCK(st.st_mode))
         return;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return;
-    rc = connect(fd, &a->any, sizeof(a->unix_path));
-    if (rc != 0 && errno == ECONNREFUSED)
-        unlink(a->unix_path.sun_path);
+    if (connect(fd, &a->any, sizeof(a->unix_path)) != 0 && errno == ECONNREFUSED)
+        unlink(path);
     close(fd);
 }
 

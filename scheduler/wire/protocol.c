@@ -37,7 +37,7 @@ bool control_value_ok(uint32_t kind, uint32_t value)
     static const struct {
         uint32_t least, most;
     } bounds[] = {
-#define BOUNDS(name, low, high, own) {low, high},
+#define BOUNDS(name, low, high) {low, high},
         CONTROL_KINDS(BOUNDS)
 #undef BOUNDS
     };

@@ -201,18 +201,18 @@ enum message_type {
         MESSAGE_TYPES
 };
 
-/* X(NAME, least, most, whether the client itself carries it out). Numbers never change. */
+/* X(NAME, least, most). Numbers never change. */
 #define CONTROL_KINDS(X)                                                                           \
-    X(LEVEL, 0, PAGE_LEVELS - 1, false)                                                            \
-    X(WEIGHT, 1, WEIGHT_MOST, false)                                                               \
-    X(BUDGET_US, 1, BUDGET_US_MOST, true)                                                          \
-    X(DEPTH, 1, DEPTH_MOST, true)                                                                  \
-    X(PAUSE, 0, 0, false)                                                                          \
-    X(RESUME, 0, 0, false)                                                                         \
-    X(RESET, 0, UINT32_MAX, true) /* a stream's number, or CONTROL_ALL_STREAMS */
+    X(LEVEL, 0, PAGE_LEVELS - 1)                                                                   \
+    X(WEIGHT, 1, WEIGHT_MOST)                                                                      \
+    X(BUDGET_US, 1, BUDGET_US_MOST)                                                                \
+    X(DEPTH, 1, DEPTH_MOST)                                                                        \
+    X(PAUSE, 0, 0)                                                                                 \
+    X(RESUME, 0, 0)                                                                                \
+    X(RESET, 0, UINT32_MAX) /* a stream's number, or CONTROL_ALL_STREAMS */
 
 enum control_kind {
-#define CONTROL_KIND(name, least, most, own) CONTROL_##name,
+#define CONTROL_KIND(name, least, most) CONTROL_##name,
     CONTROL_KINDS(CONTROL_KIND)
 #undef CONTROL_KIND
         CONTROL_KIND_COUNT

@@ -67,29 +67,11 @@ char *cgroups_read(const char *file)
     fclose(in);
     for (const char *line = text, *path; known && (path = cgroups_next(&line, &length));)
         known = path_is_whole(path, length);
-    if (known)
-        return text;
-    free(text);
-    return NULL;
-}
-
-/* What was read belongs to the right process if that one lives afterwards. The kernel puts a main
- * thread that has ended into the root of cgroups of version 1, whatever other threads do. A process
- * in a PID namespace that cutind does not see into has the number 0 here, and no cgroup. */
-static void find_cgroups(struct subject *who)
-{
-    struct pollfd p = {.fd = who->process, .events = POLLIN};
-    struct proc_stat leader;
-    char path[40];
-
-    if (who->process < 0 || who->pid <= 0)
-        return;
-    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)who->pid);
-    who->cgroups = cgroups_read(path);
-    if (poll(&p, 1, 0) != 0 || proc_stat(who->pid, &leader) != 0 || (leader.flags & PROC_EXITING)) {
-        free(who->cgroups);
-        who->cgroups = NULL;
+    if (!known) {
+        free(text);
+        text = NULL;
     }
+    return text;
 }
 
 int cgroups_check(char *why, size_t why_size)
@@ -136,8 +118,11 @@ static uint32_t known_id(uint32_t id, const char *map)
 
 int subject_of_socket(struct subject *who, int socket)
 {
+    struct pollfd p = {.events = POLLIN};
+    struct proc_stat leader;
     struct ucred cred;
     socklen_t size = sizeof(cred);
+    char path[40];
 
     *who = (struct subject){.process = -1};
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0)
@@ -150,7 +135,18 @@ int subject_of_socket(struct subject *who, int socket)
     size = sizeof(who->process);
     if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &who->process, &size) != 0)
         who->process = errno == ENOPROTOOPT ? (int)syscall(SYS_pidfd_open, who->pid, 0) : -1;
-    find_cgroups(who);
+    /* What is read belongs to the right process if that one lives afterwards. The kernel puts a
+     * main thread that has ended into the root of cgroups of version 1, whatever other threads do.
+     * A process in a PID namespace that cutind does not see into has the number 0 here, and no
+     * cgroup. */
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)who->pid);
+    p.fd = who->process;
+    if (p.fd >= 0 && who->pid > 0 && (who->cgroups = cgroups_read(path)) &&
+        (poll(&p, 1, 0) != 0 || proc_stat(who->pid, &leader) != 0 ||
+         (leader.flags & PROC_EXITING))) {
+        free(who->cgroups);
+        who->cgroups = NULL;
+    }
     /* The first call says how much room is needed; a kernel without groups of peers says
      * nothing. */
     size = 0;

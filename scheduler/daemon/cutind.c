@@ -163,8 +163,6 @@ int notify_alive(uint64_t now_ns)
     return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
 }
 
-/* ---- begin and end --------------------------------------------------------------------------- */
-
 static int open_listener(struct listener *l, const char *path, const struct conf *conf)
 {
     char standard[SOCKET_PATH_MAX];

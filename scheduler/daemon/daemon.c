@@ -2,10 +2,8 @@
  * daemon.c - the scheduler daemon: one thread, one epoll loop, connections that cannot hurt it.
  *
  * The daemon is on no launch path. It hands out pages and bits, tells clients above of clients
- * below, and clears the bits of a client whose connection ends, or that does not run.
- *
- * request.c carries out what connections ask. This file takes connections in, reads them and
- * removes them, and has the loop and what no event announces.
+ * below, and clears the bits of a client whose connection ends, or that does not run. This file
+ * takes connections in, reads and removes them, and has the loop and what no event announces.
  */
 #include "scheduler/daemon/daemon.h"
 
@@ -30,8 +28,6 @@ enum {
     SILENT_S = 10,          /* a connection that never says HELLO or asks anything */
     PID_FS = 0x50494446,    /* PID_FS_MAGIC of linux/magic.h */
 };
-
-/* ---- one peer -------------------------------------------------------------------------------- */
 
 static void socket_ready(void *peer, uint32_t events)
 {
@@ -353,8 +349,6 @@ int daemon_run(struct daemon *d)
         }
     }
 }
-
-/* ---- begin and end --------------------------------------------------------------------------- */
 
 int daemon_open(struct daemon *d, int metrics)
 {

@@ -202,8 +202,6 @@ static void listener_ready(void *http, uint32_t events)
     }
 }
 
-/* ---- begin, end and time --------------------------------------------------------------------- */
-
 static int listen_begin(struct http *h, int socket)
 {
     stray_forbid(socket);

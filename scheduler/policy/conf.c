@@ -232,8 +232,6 @@ static char *next_line(char *text, int size, void *stream)
     return text;
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
 void conf_default(struct conf *conf, uid_t owner)
 {
     const char *home = secure_getenv("XDG_CONFIG_HOME");

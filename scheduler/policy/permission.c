@@ -34,24 +34,20 @@ static bool trusted(const struct conf *conf, const struct subject *who)
     return (who->uid == conf->owner || who->uid == 0) && !is_contained(conf, who);
 }
 
-static bool named_by(const struct conf *conf, const struct rules *list, const struct subject *who)
-{
-    return rules_match(list, who, is_contained(conf, who));
-}
-
 bool permission_control(const struct conf *conf, const struct subject *who)
 {
-    return trusted(conf, who) || named_by(conf, &conf->control, who);
+    return trusted(conf, who) || rules_match(&conf->control, who, is_contained(conf, who));
 }
 
 uint32_t permission_level(const struct conf *conf, const struct subject *who, uint32_t asked)
 {
+    bool contained = is_contained(conf, who);
     uint32_t highest = PAGE_LEVELS - 1;
 
     if (trusted(conf, who))
         return asked;
     /* A rule for a level allows those below it, too. */
-    while (highest > 0 && !named_by(conf, &conf->allow[highest], who))
+    while (highest > 0 && !rules_match(&conf->allow[highest], who, contained))
         highest--;
     return asked < highest ? asked : highest;
 }

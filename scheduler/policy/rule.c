@@ -93,8 +93,6 @@ int cgroups_check(char *why, size_t why_size)
     return -ENOTSUP;
 }
 
-/* ---- users --------------------------------------------------------------------------------- */
-
 bool id_is_outside(uint32_t id, const char *map)
 {
     enum { OVERFLOW = 65534 }; /* user_namespaces(7) */

@@ -223,7 +223,7 @@ int main(int argc, char **argv)
         return rc > 0 ? EXIT_SUCCESS : EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN); /* --ready-fd may be a pipe whose reader has gone */
     signal(SIGXFSZ, SIG_IGN); /* of a shell that limits file sizes: log and pages are files */
-    conf_default(&conf, id_is_outside(geteuid(), "/proc/self/uid_map") ? ID_UNKNOWN : geteuid());
+    conf_default(&conf, id_known(geteuid(), "/proc/self/uid_map"));
     if (conf_load(&conf, d.conf_path, why, sizeof(why)) != 0) {
         fprintf(stderr, "cutind: %s\n", why);
         return EXIT_USAGE;

@@ -187,22 +187,15 @@ struct quota {
     UT_hash_handle hh;
 };
 
-static struct quota *quota_find(const struct peer *p, uint32_t slot)
-{
-    struct quota *quota;
-
-    HASH_FIND_PTR(p->user->quotas, &p->device[slot].device, quota);
-    return quota;
-}
-
 static bool may_tell(struct peer *p, uint32_t slot, uint64_t now)
 {
-    struct quota *quota = quota_find(p, slot);
     uint32_t most = p->daemon->conf->clients_per_device;
+    struct quota *quota;
     bool any_told = false;
 
     if (p->unlimited)
         return true;
+    HASH_FIND_PTR(p->user->quotas, &p->device[slot].device, quota);
     if (quota && quota->told >= most) {
         if (p->turned_away) /* once for each client */
             return false;
@@ -256,8 +249,10 @@ void limit_leave(struct peer *p)
 {
     for (uint32_t slot = 0; slot < PAGE_DEVICES; slot++) {
         struct peer_device *mine = &p->device[slot];
-        struct quota *quota = mine->counted ? quota_find(p, slot) : NULL;
+        struct quota *quota = NULL;
 
+        if (mine->counted)
+            HASH_FIND_PTR(p->user->quotas, &mine->device, quota);
         if (quota && --quota->told == 0) {
             HASH_DEL(p->user->quotas, quota);
             free(quota);

@@ -40,7 +40,7 @@ static int check_way(struct listener *l, const char *path)
         if (lstat(part, &st) != 0)
             return -errno;
         if (st.st_uid != geteuid() && st.st_uid != 0 &&
-            !id_is_outside(st.st_uid, "/proc/self/uid_map")) {
+            id_known(st.st_uid, "/proc/self/uid_map") != ID_UNKNOWN) {
             EXPLAIN(
                 "%s, part of the path to the socket, belongs to user %u: use a folder of your own",
                 part, (unsigned)st.st_uid);

@@ -27,6 +27,7 @@ struct reading {
     char *why;
     size_t why_size;
     bool cgroups; /* there are rules about cgroups */
+    void *at;     /* the setting's place in `conf` */
     int rc;
 };
 
@@ -56,11 +57,6 @@ struct setting {
     unsigned long least, most;
 };
 
-static void *field(struct reading *r, const struct setting *s)
-{
-    return (char *)r->conf + s->at;
-}
-
 static int take_number(struct reading *r, const struct setting *s, const char *value)
 {
     uint64_t n;
@@ -68,7 +64,7 @@ static int take_number(struct reading *r, const struct setting *s, const char *v
     if (!number_read(value, s->least, s->most, &n))
         return mistake(r, -EINVAL, "%s = %.40s is not a number from %lu to %lu", s->name, value,
                        s->least, s->most);
-    *(uint32_t *)field(r, s) = (uint32_t)n;
+    *(uint32_t *)r->at = (uint32_t)n;
     return 0;
 }
 
@@ -81,7 +77,7 @@ static int take_mode(struct reading *r, const struct setting *s, const char *val
         return mistake(r, -EINVAL,
                        "%s = %.40s is not a mode such as 0660 that lets the owner read and write",
                        s->name, value);
-    *(uint32_t *)field(r, s) = (uint32_t)n;
+    *(uint32_t *)r->at = (uint32_t)n;
     return 0;
 }
 
@@ -103,7 +99,7 @@ static int take_log(struct reading *r, const struct setting *s, const char *valu
     if (n < 0)
         return mistake(r, -EINVAL, "%s = %.40s is not one of the words in cutind.conf(5)", s->name,
                        value);
-    *(uint32_t *)field(r, s) = (uint32_t)n;
+    *(uint32_t *)r->at = (uint32_t)n;
     return 0;
 }
 
@@ -139,7 +135,7 @@ static int take_jobs(struct reading *r, const struct setting *s, const char *val
 
 static int take_rules(struct reading *r, const struct setting *s, const char *value)
 {
-    struct rules *rules = field(r, s);
+    struct rules *rules = r->at;
     char copy[RULE_WORD], *save = NULL;
     int rc = 0;
 
@@ -165,7 +161,7 @@ static int take_rules(struct reading *r, const struct setting *s, const char *va
 
 static int take_cgroups(struct reading *r, const struct setting *s, const char *value)
 {
-    const struct rules *rules = field(r, s);
+    const struct rules *rules = r->at;
     int rc = take_rules(r, s, value);
 
     for (uint32_t i = 0; i < rules->count && rc == 0; i++)
@@ -204,6 +200,7 @@ static int take(void *user, const char *section, const char *name, const char *v
         if (strcmp(s->section, section) != 0)
             continue;
         known = true;
+        r->at = (char *)r->conf + s->at;
         if (strcmp(s->name, name) == 0)
             return s->take(r, s, value) == 0;
     }

@@ -93,7 +93,7 @@ int cgroups_check(char *why, size_t why_size)
     return -ENOTSUP;
 }
 
-bool id_is_outside(uint32_t id, const char *map)
+uint32_t id_known(uint32_t id, const char *map)
 {
     enum { OVERFLOW = 65534 }; /* user_namespaces(7) */
     unsigned first, outside, count;
@@ -101,17 +101,12 @@ bool id_is_outside(uint32_t id, const char *map)
     FILE *f;
 
     if (id != OVERFLOW)
-        return false;
+        return id;
     f = fopen(map, "re");
     whole = f && fscanf(f, "%u %u %u", &first, &outside, &count) == 3 && count == UINT32_MAX;
     if (f)
         fclose(f);
-    return !whole;
-}
-
-static uint32_t known_id(uint32_t id, const char *map)
-{
-    return id_is_outside(id, map) ? ID_UNKNOWN : id;
+    return whole ? id : ID_UNKNOWN;
 }
 
 int subject_of_socket(struct subject *who, int socket)
@@ -125,8 +120,8 @@ int subject_of_socket(struct subject *who, int socket)
     *who = (struct subject){.process = -1};
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &cred, &size) != 0)
         return -errno;
-    who->uid = known_id(cred.uid, "/proc/self/uid_map");
-    who->gid = known_id(cred.gid, "/proc/self/gid_map");
+    who->uid = id_known(cred.uid, "/proc/self/uid_map");
+    who->gid = id_known(cred.gid, "/proc/self/gid_map");
     who->pid = cred.pid;
     /* The process at the other end, even if another has its number now, or it has none here, in
      * another PID namespace. On an older kernel: the process that has the number now. */
@@ -157,7 +152,7 @@ int subject_of_socket(struct subject *who, int socket)
     if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, who->groups, &size) == 0)
         who->group_count = (uint32_t)(size / sizeof(gid_t));
     for (uint32_t i = 0; i < who->group_count; i++)
-        who->groups[i] = known_id(who->groups[i], "/proc/self/gid_map");
+        who->groups[i] = id_known(who->groups[i], "/proc/self/gid_map");
     return 0;
 }
 

@@ -37,9 +37,9 @@ char *cgroups_read(const char *file);
 const char *cgroups_next(const char **lines, size_t *length);
 /* Whether this process can tell the cgroups of others. Returns 0, or -ENOTSUP and why not. */
 int cgroups_check(char *why, size_t why_size);
-/* Whether this id stands for all ids that a user namespace of this map (/proc/self/uid_map)
- * lacks. */
-bool id_is_outside(uint32_t id, const char *map);
+/* The id; ID_UNKNOWN if it stands for all ids that a user namespace of this map
+ * (/proc/self/uid_map) lacks. */
+uint32_t id_known(uint32_t id, const char *map);
 
 /* One rule: everybody, a range of user ids, a group, the processes of a cgroup, or the account of a
  * batch job. */

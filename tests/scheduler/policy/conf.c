@@ -306,9 +306,9 @@ Test(conf, user_from_outside_namespace_matches_no_rule)
     cr_assert_eq(parse("[allow]\nrt = uid:1-4294967294 gid:65534\n"), 0, "%s", why);
     cr_assert_eq(permission_level(&conf, &outside, 3), 0);
     cr_assert_not(permission_same(&conf, &outside, &outside), "both could be anybody");
-    cr_assert_not(id_is_outside(1000, "/dev/null"));
-    cr_assert(id_is_outside(65534, "/dev/null"), "a namespace that has no ids yet");
-    cr_assert(id_is_outside(65534, "/no/such/file"));
+    cr_assert_eq(id_known(1000, "/dev/null"), 1000);
+    cr_assert_eq(id_known(65534, "/dev/null"), ID_UNKNOWN, "a namespace that has no ids yet");
+    cr_assert_eq(id_known(65534, "/no/such/file"), ID_UNKNOWN);
 }
 
 Test(conf, lists_continue_on_further_lines)

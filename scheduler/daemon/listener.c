@@ -16,7 +16,12 @@
  * microseconds, so that the backlog is soon empty. */
 enum { BACKLOG = 1024 };
 
-#define EXPLAIN(...) snprintf(l->why, sizeof(l->why), __VA_ARGS__)
+/* Looks at the result because gcc warns of texts that may be cut short, as they may here. */
+#define EXPLAIN(...)                                                                               \
+    do {                                                                                           \
+        if (snprintf(l->why, sizeof(l->why), __VA_ARGS__) < 0)                                     \
+            l->why[0] = '\0';                                                                      \
+    } while (0)
 
 static int check_mode(struct listener *l, const struct stat *st, const char *folder)
 {

@@ -12,21 +12,8 @@
 #include "shim/lookup/elf.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 
 void *api_real[API_COUNT], *api_driver[API_COUNT];
-
-const struct api_row api_rows[API_COUNT] = {
-#define ROW(symbol, name, version, per_thread, intercepted, scope)                                 \
-    {#symbol, #name, version, per_thread, intercepted, scope},
-#define API_PASS(symbol, function, name, version, per_thread, ...)                                 \
-    ROW(symbol, name, version, per_thread, 0, DRAIN_CONTEXT)
-#define API_DRAIN(symbol, function, name, version, per_thread, class, action, scope)               \
-    ROW(symbol, name, version, per_thread, 1, scope)
-#define API_WRAP(symbol, function, name, version, per_thread, ...)                                 \
-    ROW(symbol, name, version, per_thread, 1, DRAIN_CONTEXT)
-#include "shim/lookup/api.def"
-};
 
 /* Our functions, by their exported names, since an older cuda.h lacks some prototypes. */
 #define API_PASS(symbol, ...)
@@ -34,10 +21,13 @@ const struct api_row api_rows[API_COUNT] = {
 #define API_WRAP(symbol, ...)  extern char ours_##symbol[] __asm__(#symbol);
 #include "shim/lookup/api.def"
 
-void *const api_ours[API_COUNT] = {
-#define API_PASS(symbol, ...)  NULL,
-#define API_DRAIN(symbol, ...) ours_##symbol,
-#define API_WRAP(symbol, ...)  ours_##symbol,
+const struct api_row api_rows[API_COUNT] = {
+#define API_PASS(symbol, function, name, version, per_thread, ...)                                 \
+    {#symbol, #name, NULL, version, per_thread, DRAIN_CONTEXT},
+#define API_DRAIN(symbol, function, name, version, per_thread, class, action, scope)               \
+    {#symbol, #name, ours_##symbol, version, per_thread, scope},
+#define API_WRAP(symbol, function, name, version, per_thread, ...)                                 \
+    {#symbol, #name, ours_##symbol, version, per_thread, DRAIN_CONTEXT},
 #include "shim/lookup/api.def"
 };
 
@@ -56,13 +46,6 @@ static const uint16_t by_name[] = {
 #undef API_BY_NAME
 };
 
-static int compare(const char *a, const char *b)
-{
-    while (*a && *a == *b)
-        a++, b++;
-    return (unsigned char)*a - (unsigned char)*b;
-}
-
 /* Finds a name or symbol in a sorted table with `step` numbers for each entry; NULL: not there. */
 static const uint16_t *find(const char *text, bool names, const uint16_t *table, size_t high,
                             size_t step)
@@ -72,7 +55,7 @@ static const uint16_t *find(const char *text, bool names, const uint16_t *table,
     while (low < high) {
         size_t middle = (low + high) / 2;
         const uint16_t *at = &table[middle * step];
-        int order = compare(text, names ? api_rows[*at].name : api_rows[*at].symbol);
+        int order = elf_strcmp(text, names ? api_rows[*at].name : api_rows[*at].symbol);
         if (order == 0)
             return at;
         if (order < 0)
@@ -107,6 +90,7 @@ int api_find_name(const char *name, int *count)
 
 static struct link_map *driver; /* atomic; set after api_real was filled */
 
+/* NULL: it is not bound yet. */
 static struct link_map *driver_get(void)
 {
     return __atomic_load_n(&driver, __ATOMIC_ACQUIRE);
@@ -137,24 +121,23 @@ void api_say(int row, const char *route)
         log_line(LOG_DEBUG, "%s -> cutin (%s)", api_rows[row].symbol, route);
 }
 
-static void say_direct_link(const char *name, void *user)
-{
-    int row = api_find(name);
-
-    (void)user;
-    if (row >= 0 && api_rows[row].intercepted)
-        api_say(row, "direct link");
-}
-
 /* Every loaded object with an undefined symbol that names a driver function is bound to our
  * exports. */
 static int say_object(struct dl_phdr_info *info, size_t size, void *user)
 {
     struct elf_object object;
+    const char *name;
+    uint32_t at = 0;
 
     (void)size;
-    if (elf_open(&object, info->dlpi_addr, elf_dynamic(info)))
-        elf_each_undefined(&object, say_direct_link, user);
+    (void)user;
+    if (!elf_open(&object, info->dlpi_addr, elf_dynamic(info)))
+        return 0;
+    while ((name = elf_undefined(&object, &at))) {
+        int row = api_find(name);
+        if (row >= 0 && api_rows[row].ours)
+            api_say(row, "direct link");
+    }
     return 0;
 }
 
@@ -166,7 +149,7 @@ static void driver_bind(struct link_map *map)
     if (!elf_open_map(&object, map))
         return;
     for (int row = 0; row < API_COUNT; row++)
-        if (api_rows[row].intercepted)
+        if (api_rows[row].ours)
             real_store(row, elf_find(&object, api_rows[row].symbol));
     if (!__atomic_compare_exchange_n(&driver, &none, map, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
@@ -177,43 +160,28 @@ static void driver_bind(struct link_map *map)
     process_cuda_seen();
 }
 
-/* The handle is never closed, so the addresses in api_real stay valid even when the program closes
- * its own handle. */
-static int driver_open(int flags)
+/* The driver as the loader finds it, bound; NULL: there is none. May be called any number of times,
+ * from any thread, also from constructors of other libraries. The handle is never closed, so the
+ * addresses in api_real stay valid even when the program closes its own handle. */
+static struct link_map *driver_open(int flags)
 {
-    struct link_map *map;
+    struct link_map *map = driver_get();
     void *handle;
 
-    if (driver_get())
-        return 0;
+    if (map)
+        return map;
     handle = dlopen(DRIVER, RTLD_LAZY | flags);
     if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
-        return -ENOENT;
+        return NULL;
     driver_bind(map);
-    return driver_get() ? 0 : -ENOENT;
-}
-
-/* Finds libcuda.so.1 as the loader does. May be called any number of times, from any thread, also
- * from constructors of other libraries. Returns 0, or -ENOENT without a driver (said once). */
-static int api_load(void)
-{
-    static bool said;
-
-    if (driver_open(RTLD_NOLOAD) == 0 || driver_open(0) == 0)
-        return 0;
-    if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-        log_line(LOG_ERROR, "the loader finds no " DRIVER ": %s", dlerror());
-    return -ENOENT;
+    return driver_get();
 }
 
 bool api_driver_holds(const void *address)
 {
-    struct link_map *map;
-    Dl_info info;
+    const struct link_map *map = elf_map_of(address);
 
-    if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP))
-        return false;
-    return driver_open(RTLD_NOLOAD) == 0 && map == driver_get();
+    return map && map == driver_open(RTLD_NOLOAD);
 }
 
 /* dladdr tells the symbol at an address. If there is none, the address came from cuGetProcAddress,
@@ -257,11 +225,15 @@ static CUresult no_function(void)
 
 void *api_get(enum api_index index)
 {
+    static bool said;
     struct elf_object object;
     void *real;
 
-    if (api_load() < 0)
+    if (!driver_open(RTLD_NOLOAD) && !driver_open(0)) {
+        if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+            log_line(LOG_ERROR, "the loader finds no " DRIVER ": %s", dlerror());
         return (void *)no_driver;
+    }
     real = __atomic_load_n(&api_real[index], __ATOMIC_ACQUIRE);
     if (!real && elf_open_map(&object, driver_get())) {
         real = elf_find(&object, api_rows[index].symbol); /* API_PASS rows are found on demand */

@@ -9,19 +9,16 @@
 /* What api.def says about one symbol. */
 struct api_row {
     const char *symbol;
-    const char *name;    /* for cuGetProcAddress */
-    int min_version;     /* for cuGetProcAddress */
-    uint8_t per_thread;  /* the per-thread default stream variant */
-    uint8_t intercepted; /* 0 = API_PASS */
-    uint8_t scope;       /* enum drain_scope */
+    const char *name;   /* for cuGetProcAddress */
+    void *ours;         /* our function; NULL: API_PASS */
+    int min_version;    /* for cuGetProcAddress */
+    uint8_t per_thread; /* the per-thread default stream variant */
+    uint8_t scope;      /* enum drain_scope */
 };
 extern const struct api_row api_rows[API_COUNT];
 
 /* Newest cuGetProcAddress version that the table covers. */
 #define API_TABLE_VERSION 13050
-
-/* Our function for a row; NULL for API_PASS. */
-extern void *const api_ours[API_COUNT];
 
 /* Row of a symbol by exact name, or -1. */
 int api_find(const char *symbol);

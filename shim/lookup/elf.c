@@ -8,18 +8,11 @@
 #include <pthread.h>
 
 /* libc's strcmp may be a sanitizer's interceptor, which calls dlsym before it works. */
-bool elf_streq(const char *a, const char *b)
+int elf_strcmp(const char *a, const char *b)
 {
     while (*a && *a == *b)
         a++, b++;
-    return *a == *b;
-}
-
-/* glibc relocates the addresses in a dynamic section, except where the section is read-only (vdso).
- */
-static const void *address(uintptr_t base, uintptr_t value)
-{
-    return (const void *)(value < base ? base + value : value);
+    return (unsigned char)*a - (unsigned char)*b;
 }
 
 bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynamic)
@@ -30,7 +23,9 @@ bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynam
     if (!dynamic)
         return false;
     for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++) {
-        const void *at = address(base, d->d_un.d_ptr);
+        /* glibc relocates these addresses, except where the section is read-only (vdso). */
+        uintptr_t value = d->d_un.d_ptr;
+        const void *at = (const void *)(value < base ? base + value : value);
         switch (d->d_tag) {
         case DT_SYMTAB:
             object->symbols = at;
@@ -48,7 +43,7 @@ bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynam
             object->versions = at;
             break;
         case DT_SONAME:
-            soname = d->d_un.d_val;
+            soname = value;
             break;
         }
     }
@@ -72,32 +67,22 @@ bool elf_open_map(struct elf_object *object, const struct link_map *map)
     return elf_open(object, map->l_addr, map->l_ld);
 }
 
-enum match { MATCH_NO, MATCH_HIDDEN, MATCH_DEFAULT };
-
-static enum match match(const struct elf_object *object, uint32_t index, const char *name)
+/* Notes a definition of this name as found; that of the default version counts most. True: it is
+ * that one. */
+static bool take(const struct elf_object *object, uint32_t index, const char *name, uint32_t *found)
 {
     const ElfW(Sym) *symbol = &object->symbols[index];
     unsigned type = symbol->st_info & 0xf, bind = symbol->st_info >> 4;
 
-    if (symbol->st_shndx == SHN_UNDEF || (bind != STB_GLOBAL && bind != STB_WEAK))
-        return MATCH_NO;
-    if (type != STT_NOTYPE && type != STT_FUNC && type != STT_OBJECT)
-        return MATCH_NO;
-    if (!elf_streq(object->strings + symbol->st_name, name))
-        return MATCH_NO;
-    if (object->versions && (object->versions[index] & 0x8000))
-        return MATCH_HIDDEN; /* an old version, kept for programs linked against it */
-    return MATCH_DEFAULT;
-}
-
-/* Keeps the better of two matches. True: it cannot get better. */
-static bool take(const struct elf_object *object, uint32_t index, const char *name, uint32_t *found)
-{
-    enum match m = match(object, index, name);
-
-    if (m == MATCH_DEFAULT || (m == MATCH_HIDDEN && !*found))
+    if (symbol->st_shndx == SHN_UNDEF || (bind != STB_GLOBAL && bind != STB_WEAK) ||
+        (type != STT_NOTYPE && type != STT_FUNC && type != STT_OBJECT) ||
+        elf_strcmp(object->strings + symbol->st_name, name) != 0)
+        return false;
+    /* An old version is kept for programs linked against it. */
+    bool old = object->versions && (object->versions[index] & 0x8000);
+    if (!old || !*found)
         *found = index;
-    return m == MATCH_DEFAULT;
+    return !old;
 }
 
 static uint32_t find_gnu(const struct elf_object *object, const char *name)
@@ -121,12 +106,9 @@ static uint32_t find_gnu(const struct elf_object *object, const char *name)
         return 0;
     for (;; index++) {
         uint32_t here = chain[index - first];
-        if ((here | 1) == (hash | 1) && take(object, index, name, &found))
-            break;
-        if (here & 1)
-            break;
+        if (((here | 1) == (hash | 1) && take(object, index, name, &found)) || here & 1)
+            return found;
     }
-    return found;
 }
 
 static uint32_t find_sysv(const struct elf_object *object, const char *name)
@@ -169,9 +151,13 @@ bool elf_has_function(const struct elf_object *object, const char *name)
     return index && (object->symbols[index].st_info & 0xf) == STT_FUNC;
 }
 
-/* The last symbol is the end of the chain that begins last. */
-static size_t count_gnu(const uint32_t *gnu)
+/* By a GNU hash table the last symbol is the end of the chain that begins last. */
+size_t elf_count(const struct elf_object *object)
 {
+    const uint32_t *gnu = object->gnu_hash;
+
+    if (object->sysv_hash || !gnu)
+        return object->sysv_hash ? object->sysv_hash[1] : 0;
     uint32_t buckets = gnu[0], first = gnu[1], words = gnu[2], last = 0;
     const uint32_t *bucket = gnu + 4 + words * (sizeof(ElfW(Addr)) / sizeof(*gnu));
     const uint32_t *chain = bucket + buckets;
@@ -185,25 +171,18 @@ static size_t count_gnu(const uint32_t *gnu)
     return last + 1;
 }
 
-size_t elf_count(const struct elf_object *object)
-{
-    return object->sysv_hash  ? object->sysv_hash[1]
-           : object->gnu_hash ? count_gnu(object->gnu_hash)
-                              : 0;
-}
-
 /* In a GNU hash table the symbols in front of the first are the undefined ones; a System V table
  * counts all symbols. */
-void elf_each_undefined(const struct elf_object *object,
-                        void (*visit)(const char *name, void *user), void *user)
+const char *elf_undefined(const struct elf_object *object, uint32_t *at)
 {
     uint32_t end = object->gnu_hash    ? object->gnu_hash[1]
                    : object->sysv_hash ? object->sysv_hash[1]
                                        : 0;
 
-    for (uint32_t i = 1; i < end; i++)
-        if (object->symbols[i].st_shndx == SHN_UNDEF)
-            visit(object->strings + object->symbols[i].st_name, user);
+    while (++*at < end)
+        if (object->symbols[*at].st_shndx == SHN_UNDEF)
+            return object->strings + object->symbols[*at].st_name;
+    return NULL;
 }
 
 /* ---- the loader's list ---------------------------------------------------------------------- */
@@ -237,13 +216,20 @@ void elf_after_fork(bool child)
         walking = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
+struct link_map *elf_map_of(const void *address)
+{
+    struct link_map *map;
+    Dl_info info;
+
+    return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
 struct link_map *elf_self(void)
 {
     static struct link_map *self; /* every thread would store the same */
     struct link_map *map = __atomic_load_n(&self, __ATOMIC_RELAXED);
-    Dl_info info;
 
-    if (!map && dladdr1((const void *)elf_self, &info, (void **)&map, RTLD_DL_LINKMAP))
+    if (!map && (map = elf_map_of((const void *)elf_self)))
         __atomic_store_n(&self, map, __ATOMIC_RELAXED);
     return map;
 }

@@ -39,11 +39,11 @@ bool elf_has_function(const struct elf_object *object, const char *name);
 /* Number of symbols. Only the hash tables tell it: the strings need not lie behind the symbols once
  * a tool has patched the file, as NixOS and Python's wheels do. */
 size_t elf_count(const struct elf_object *object);
-/* Calls visit with the name of every symbol the object expects from others. */
-void elf_each_undefined(const struct elf_object *object,
-                        void (*visit)(const char *name, void *user), void *user);
+/* The name of the next symbol behind `*at` (0 at first) that the object expects from others; NULL:
+ * none is left. */
+const char *elf_undefined(const struct elf_object *object, uint32_t *at);
 
-bool elf_streq(const char *a, const char *b);
+int elf_strcmp(const char *a, const char *b);
 
 /*
  * dl_iterate_phdr, for which a fork waits. It holds the lock of the loader's list, which glibc does
@@ -54,7 +54,9 @@ int elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *u
 void elf_before_fork(void);
 void elf_after_fork(bool child);
 
-/* The loader's entry for this library. */
+/* The loader's entry for the object that contains the address; NULL: there is none. */
+struct link_map *elf_map_of(const void *address);
+/* The same for this library. */
 struct link_map *elf_self(void);
 
 #endif

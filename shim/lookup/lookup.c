@@ -39,6 +39,18 @@ typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
 
 /* ---- the real dlsym and dlvsym -------------------------------------------------------------- */
 
+/* The first definition in the objects from `first` on and in front of `end`. */
+static void *find(const struct link_map *first, const struct link_map *end, const char *symbol)
+{
+    struct elf_object object;
+    void *found;
+
+    for (const struct link_map *m = first; m && m != end; m = m->l_next)
+        if (elf_open_map(&object, m) && (found = elf_find(&object, symbol)))
+            return found;
+    return NULL;
+}
+
 /*
  * The next definition behind us in load order, which our export displaced. It may be that of
  * another preload, which goes on to libc's. If we come last (linked behind libc), it is the first
@@ -47,19 +59,12 @@ typedef void *dlvsym_fn(void *handle, const char *name, const char *version);
  */
 void *lookup_behind(const char *symbol)
 {
-    struct link_map *self = elf_self(), *map;
-    struct elf_object object;
-    void *found;
+    const struct link_map *self = elf_self();
+    void *found = self ? find(self->l_next, NULL, symbol) : NULL;
 
-    if (!self)
-        return NULL;
-    for (map = self->l_next; map; map = map->l_next)
-        if (elf_open_map(&object, map) && (found = elf_find(&object, symbol)))
-            return found;
-    for (map = self->l_prev; map; map = map->l_prev)
-        if (elf_open_map(&object, map) && (found = elf_find(&object, symbol)))
-            return found;
-    return NULL;
+    for (const struct link_map *m = self; m && m->l_prev && !found; m = m->l_prev)
+        found = find(m->l_prev, m, symbol);
+    return found;
 }
 
 /* The loader's own function, even if other libraries interpose it. Before glibc 2.34 it was in
@@ -71,34 +76,25 @@ static void *loader_definition(const char *symbol)
 
     for (struct link_map *map = elf_self(); map; map = map->l_next)
         if (elf_open_map(&object, map) && object.soname &&
-            (elf_streq(object.soname, "libc.so.6") || elf_streq(object.soname, "libdl.so.2")) &&
+            (elf_strcmp(object.soname, "libc.so.6") == 0 ||
+             elf_strcmp(object.soname, "libdl.so.2") == 0) &&
             (found = elf_find(&object, symbol)))
             return found;
     return lookup_behind(symbol);
 }
 
-/* Looks once; every thread stores the same. */
-static void *cached(void **cache, void *(*look)(const char *symbol), const char *symbol)
+/* What is behind us, or the loader's own. Looks once; every thread stores the same. */
+static void *real(bool versioned, bool loaders)
 {
-    void *found = __atomic_load_n(cache, __ATOMIC_RELAXED);
+    static void *cache[2][2];
+    const char *symbol = versioned ? "dlvsym" : "dlsym";
+    void *found = __atomic_load_n(&cache[versioned][loaders], __ATOMIC_RELAXED);
 
     if (unlikely(!found)) {
-        found = look(symbol);
-        __atomic_store_n(cache, found, __ATOMIC_RELAXED);
+        found = loaders ? loader_definition(symbol) : lookup_behind(symbol);
+        __atomic_store_n(&cache[versioned][loaders], found, __ATOMIC_RELAXED);
     }
     return found;
-}
-
-static void *real(bool versioned)
-{
-    static void *cache[2];
-    return cached(&cache[versioned], lookup_behind, versioned ? "dlvsym" : "dlsym");
-}
-
-static void *loaders(bool versioned)
-{
-    static void *cache[2];
-    return cached(&cache[versioned], loader_definition, versioned ? "dlvsym" : "dlsym");
 }
 
 /* ---- the answer without us ------------------------------------------------------------------ */
@@ -110,37 +106,23 @@ struct query {
     void *ours;
 };
 
-/* Asks the real function from here, so for RTLD_NEXT and RTLD_DEFAULT the caller is this
- * library. */
+/* Asks the real function from here, so for RTLD_NEXT and RTLD_DEFAULT the caller is this library.
+ * For RTLD_NEXT, what is behind us, that is the loader's own: through another library's wrapper it
+ * would mean what is behind that library. */
 static void *ask(const struct query *q, void *handle, const char *name)
 {
+    void *function = real(q->version, handle == RTLD_NEXT);
+
     if (q->version)
-        return ((dlvsym_fn *)real(true))(handle, name, q->version);
-    return ((dlsym_fn *)real(false))(handle, name);
-}
-
-/* The next definition behind us, by the loader's own function: through another library's wrapper,
- * RTLD_NEXT would mean what is behind that library. */
-static void *ask_behind(const struct query *q, const char *name)
-{
-    if (q->version)
-        return ((dlvsym_fn *)loaders(true))(RTLD_NEXT, name, q->version);
-    return ((dlsym_fn *)loaders(false))(RTLD_NEXT, name);
-}
-
-static struct link_map *caller_map(const struct query *q)
-{
-    struct link_map *map;
-    Dl_info info;
-
-    return dladdr1(q->caller, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+        return ((dlvsym_fn *)function)(handle, name, q->version);
+    return ((dlsym_fn *)function)(handle, name);
 }
 
 /* What the object that contains the caller finds in itself and in what it was linked with. Not for
  * the main program. */
 static void *ask_caller_scope(const struct query *q, const char *name)
 {
-    struct link_map *map = caller_map(q);
+    struct link_map *map = elf_map_of(q->caller);
     void *handle = NULL, *found = NULL;
 
     if (map && map->l_name[0])
@@ -162,18 +144,6 @@ static bool in_front(const struct link_map *map)
     return false;
 }
 
-/* The first definition from `first` on and in front of us. */
-static void *find_in_front(const struct link_map *first, const char *name)
-{
-    struct elf_object object;
-    void *found;
-
-    for (const struct link_map *m = first; m && m != elf_self(); m = m->l_next)
-        if (elf_open_map(&object, m) && (found = elf_find(&object, name)))
-            return found;
-    return NULL;
-}
-
 /*
  * RTLD_DEFAULT searches the global order, then what the calling object was linked with. Asked from
  * here it finds our export even if an object in front of us has the name, because -Bsymbolic puts
@@ -188,10 +158,10 @@ static void *ask_default(const struct query *q)
 
         while (first && first->l_prev)
             first = first->l_prev;
-        found = find_in_front(first, q->name);
+        found = find(first, elf_self(), q->name);
     }
     if (!found)
-        found = ask_behind(q, q->name);
+        found = ask(q, RTLD_NEXT, q->name);
     if (!found)
         found = ask_caller_scope(q, q->name);
     return found;
@@ -225,7 +195,7 @@ static int walk_object(struct dl_phdr_info *info, size_t size, void *user)
 static bool driver_visible(const struct query *q)
 {
     struct query probe = {.name = PROBE, .caller = q->caller};
-    void *found = ask_behind(&probe, PROBE);
+    void *found = ask(&probe, RTLD_NEXT, PROBE);
 
     if (!found)
         found = ask_caller_scope(&probe, PROBE);
@@ -240,12 +210,12 @@ static bool driver_visible(const struct query *q)
  */
 static void *ask_next(const struct query *q, bool *jump)
 {
-    struct link_map *caller = caller_map(q);
+    struct link_map *caller = elf_map_of(q->caller);
     struct walk w = {.caller = caller, .name = q->name};
 
     if (caller && in_front(caller)) {
-        void *between = find_in_front(caller->l_next, q->name);
-        return between ? between : ask_behind(q, q->name);
+        void *between = find(caller->l_next, elf_self(), q->name);
+        return between ? between : ask(q, RTLD_NEXT, q->name);
     }
     if (caller)
         elf_each_object(walk_object, &w);
@@ -266,69 +236,40 @@ static void *ask_any(const struct query *q, bool *jump)
     void *found = ask(q, q->handle, q->name);
     if (found != q->ours || q->handle == elf_self())
         return found; /* the caller opened libcutin.so by name */
-    return ask_behind(q, q->name);
+    return ask(q, RTLD_NEXT, q->name);
 }
 
-static struct step answer(const struct query *q, int row, void *displaced)
-{
-    bool jump = false;
-    void *found = ask_any(q, &jump);
-
-    if (jump)
-        return (struct step){NULL, displaced};
-    if (!found)
-        return (struct step){NULL, NULL}; /* dlerror() tells of our last question */
-    if (api_driver_holds(found) && !atomic_load_explicit(&shim_off, memory_order_relaxed)) {
-        api_say(row, q->version ? "dlvsym" : "dlsym");
-        found = q->ours;
-    }
-    dlerror(); /* a question on the way may have failed, but the lookup has not */
-    return (struct step){found, NULL};
-}
-
-/* The driver's own lookups are not swapped. */
-static struct step answer_unknown(struct query *q, void *displaced)
+/* `row`: that of the name; -1: it is not in the table, or must not be. */
+static struct step answer(struct query *q, int row)
 {
     static const char not_exported;
-    bool jump = false;
-    void *found, *ours;
+    const struct step pass = {NULL, real(q->version, false)};
+    bool unknown = row < 0 && q->name && unknown_name(q->name), jump = false;
+    int call = row < 0 && !unknown && q->name ? profiler_find(q->name) : -1;
 
-    q->ours = (void *)&not_exported;
-    found = ask_any(q, &jump);
-    ours = found && !jump && !api_driver_holds(q->caller) ? unknown_thunk(q->name, found) : NULL;
-    dlerror(); /* the real function leaves its own message */
-    return ours ? (struct step){ours, NULL} : (struct step){NULL, displaced};
-}
-
-/*
- * Another preload in front of us that interposes dlsym, too, finds the displaced function by
- * dlvsym(RTLD_NEXT, "dlsym", "GLIBC_..."). The next one is ours, which has no version.
- */
-static void *own_export(const struct query *q)
-{
-    void *own = elf_streq(q->name, "dlsym")    ? (void *)dlsym
-                : elf_streq(q->name, "dlvsym") ? (void *)dlvsym
-                                               : NULL;
-
-    if (!own || q->handle != RTLD_NEXT || !in_front(caller_map(q)))
-        return NULL;
-    return ask_behind(q, q->name) ? own : NULL;
-}
-
-/* If CUPTI's own function is found, answers one of ours that calls it. */
-static struct step answer_profiler(struct query *q, enum profiler_call call, void *displaced)
-{
-    bool jump = false;
-    void *found, *ours;
-
-    q->ours = profiler_exports[call];
-    found = ask_any(q, &jump);
+    if (likely(!unknown && call < 0 && (row < 0 || !api_rows[row].ours)))
+        return pass;
+    q->ours = unknown     ? (void *)&not_exported
+              : call >= 0 ? profiler_exports[call]
+                          : api_rows[row].ours;
+    void *found = ask_any(q, &jump), *ours = NULL;
+    if (unknown) { /* the driver's own lookups are not swapped */
+        if (found && !jump && !api_driver_holds(q->caller))
+            ours = unknown_thunk(q->name, found);
+        dlerror(); /* the real function leaves its own message */
+        return ours ? (struct step){ours, NULL} : pass;
+    }
     if (jump)
-        return (struct step){NULL, displaced};
+        return pass;
     if (!found)
-        return (struct step){NULL, NULL};
-    ours = profiler_stand_in(call, found);
-    dlerror();
+        return (struct step){NULL, NULL}; /* dlerror() tells of our last question */
+    if (call >= 0)
+        ours = profiler_stand_in((enum profiler_call)call, found);
+    else if (api_driver_holds(found) && !atomic_load_explicit(&shim_off, memory_order_relaxed)) {
+        api_say(row, q->version ? "dlvsym" : "dlsym");
+        ours = q->ours;
+    }
+    dlerror(); /* a question on the way may have failed, but the lookup has not */
     return (struct step){ours ? ours : found, NULL};
 }
 
@@ -339,36 +280,26 @@ void *lookup_without(const void *ours, const char *name, const void *caller)
     return ask_default(&q);
 }
 
-static struct step answer_row(struct query *q, int row)
-{
-    void *displaced = real(q->version);
-
-    if (row < 0 && unlikely(q->name && unknown_name(q->name)))
-        return answer_unknown(q, displaced);
-    int call = row < 0 && q->name ? profiler_find(q->name) : -1;
-    if (unlikely(call >= 0))
-        return answer_profiler(q, (enum profiler_call)call, displaced);
-    if (likely(row < 0 || !api_ours[row]))
-        return (struct step){NULL, displaced};
-    q->ours = api_ours[row];
-    return answer(q, row, displaced);
-}
-
 struct step lookup_dlsym(void *handle, const char *name, const char *unused, const void *caller)
 {
-    int row = name ? api_find(name) : -1;
     struct query q = {.handle = handle, .name = name, .caller = caller};
 
     (void)unused;
-    return answer_row(&q, row);
+    return answer(&q, name ? api_find(name) : -1);
 }
 
 struct step lookup_dlvsym(void *handle, const char *name, const char *version, const void *caller)
 {
-    int row = name && version ? api_find(name) : -1;
     struct query q = {.handle = handle, .name = name, .version = version, .caller = caller};
+    void *own = NULL;
 
-    if (row < 0 && name && version && (q.ours = own_export(&q)))
-        return (struct step){q.ours, NULL};
-    return answer_row(&q, row);
+    /* Another preload in front of us that interposes dlsym, too, finds the displaced function by
+     * dlvsym(RTLD_NEXT, "dlsym", "GLIBC_..."). The next one is ours, which has no version. */
+    if (name && version && handle == RTLD_NEXT)
+        own = elf_strcmp(name, "dlsym") == 0    ? (void *)dlsym
+              : elf_strcmp(name, "dlvsym") == 0 ? (void *)dlvsym
+                                                : NULL;
+    if (own && in_front(elf_map_of(caller)) && ask(&q, RTLD_NEXT, name))
+        return (struct step){own, NULL};
+    return answer(&q, name && version ? api_find(name) : -1);
 }

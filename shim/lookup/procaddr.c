@@ -7,6 +7,7 @@
  * cuMemcpyBatchAsync in 13.0), so an answer that the table cannot name becomes a drain thunk.
  */
 #include "shim/lookup/api.h"
+#include "shim/lookup/each.h"
 #include "shim/lookup/unknown.h"
 
 #include <stdio.h>
@@ -52,17 +53,17 @@ static int row_choose(const char *name, int version, cuuint64_t flags, void *add
     if (first < 0)
         return ROW_UNKNOWN;
     row = row_by_table(first, count, version, per_thread);
-    if (row >= 0 && api_rows[row].intercepted && api_driver[row] == address)
+    if (row >= 0 && api_rows[row].ours && api_driver[row] == address)
         return row; /* several versions may share an address: the requested one */
     for (int i = first; i < first + count; i++)
-        if (api_rows[i].intercepted && api_driver[i] == address)
+        if (api_rows[i].ours && api_driver[i] == address)
             return i;
-    if (row >= 0 && !api_rows[row].intercepted)
+    if (row >= 0 && !api_rows[row].ours)
         return ROW_PASS;
     if (row < 0 || (version > API_TABLE_VERSION && !same_as_known(name, flags, address))) {
         /* If all known versions of a function pass, its next version is likely to pass, too. */
         for (int i = first; i < first + count; i++)
-            if (api_rows[i].intercepted)
+            if (api_rows[i].ours)
                 return ROW_UNKNOWN;
         return ROW_PASS;
     }
@@ -79,36 +80,18 @@ static void swap(const char *name, void **function, int version, cuuint64_t flag
     row = row_choose(name, version, flags, *function);
     if (row == ROW_UNKNOWN) {
         void *ours = unknown_thunk(name, *function);
-
-        if (ours)
-            *function = ours;
+        *function = ours ? ours : *function;
     }
     if (row < 0)
         return;
-    if (!api_real[row])
-        api_adopt(row, *function);
-    *function = api_ours[row];
+    api_adopt(row, *function);
+    *function = api_rows[row].ours;
     snprintf(route, sizeof(route), "cuGetProcAddress %d", version);
     api_say(row, route);
 }
 
-/* Up to CUDA 11.8: four arguments. */
-EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
-{
-    CUresult result = REAL(cuGetProcAddress)(symbol, pfn, cudaVersion, flags);
-
-    if (result == CUDA_SUCCESS)
-        swap(symbol, pfn, cudaVersion, flags);
-    return result;
-}
-
-/* From CUDA 12.0 on: five arguments. */
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
-                                    cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
-{
-    CUresult result = REAL(cuGetProcAddress_v2)(symbol, pfn, cudaVersion, flags, symbolStatus);
-
-    if (result == CUDA_SUCCESS)
-        swap(symbol, pfn, cudaVersion, flags);
-    return result;
-}
+#define SWAPPED(sym, ...)                                                                          \
+    WRAPPED(sym, , if (r == CUDA_SUCCESS) swap(symbol, pfn, cudaVersion, flags),                   \
+            (const char *, symbol), (void **, pfn), (int, cudaVersion), __VA_ARGS__)
+SWAPPED(cuGetProcAddress, (cuuint64_t, flags)) /* up to CUDA 11.8 */
+SWAPPED(cuGetProcAddress_v2, (cuuint64_t, flags), (CUdriverProcAddressQueryResult *, status))

@@ -10,7 +10,7 @@
 #include "shim/lookup/elf.h"
 #include "shim/lookup/shim.h"
 
-const char *const profiler_names[] = {
+static const char *const profiler_names[] = {
 #define X(function, effect, kind) #function,
     PROFILER_FUNCTIONS(X)
 #undef X
@@ -27,7 +27,7 @@ int profiler_find(const char *name)
     if (name[0] != 'c' || name[1] != 'u' || name[2] != 'p')
         return -1;
     for (int i = 0; i < PROFILER_CALLS; i++)
-        if (elf_streq(name, profiler_names[i]))
+        if (elf_strcmp(name, profiler_names[i]) == 0)
             return i;
     return -1;
 }
@@ -78,9 +78,4 @@ void *profiler_stand_in(enum profiler_call call, void *found)
 void *profiler_found(int copy, enum profiler_call call)
 {
     return atomic_load(&copies[copy].found[call]);
-}
-
-void *profiler_linked(enum profiler_call call, const void *caller)
-{
-    return lookup_without(profiler_exports[call], profiler_names[call], caller);
 }

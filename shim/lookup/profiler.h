@@ -33,8 +33,6 @@ enum profiler_call {
 };
 enum { PROFILER_COPIES = 8 }; /* copies that are looked up */
 
-extern const char *const profiler_names[PROFILER_CALLS];
-
 /* -1: not one of them. */
 int profiler_find(const char *name);
 /* The answer to a lookup that finds CUPTI's function at `found`. NULL: `found` itself, because
@@ -42,8 +40,6 @@ int profiler_find(const char *name);
 void *profiler_stand_in(enum profiler_call call, void *found);
 /* CUPTI's function, in the copy that was looked up. */
 void *profiler_found(int copy, enum profiler_call call);
-/* CUPTI's function that a direct link of `caller` means; NULL: there is none. */
-void *profiler_linked(enum profiler_call call, const void *caller);
 /* The base address of the copy that has the function. */
 const void *profiler_base(const void *found);
 

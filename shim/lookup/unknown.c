@@ -1,10 +1,13 @@
 /*
- * unknown.c - driver functions that the table does not have (see unknown.h).
+ * unknown.c - driver functions that the table does not have (see unknown.h), and what all thunks
+ * do: drain, then jump to the driver's function.
  *
  * No lock and no allocation, because a lookup may come from anywhere, even from a constructor.
  * Slots are taken by compare and swap and never given back.
  */
 #include "shim/lookup/unknown.h"
+
+#include <errno.h>
 
 #include "shim/lookup/api.h"
 #include "shim/lookup/elf.h"
@@ -46,18 +49,6 @@ static bool name_is_new(const char *name)
 static void *_Atomic real[UNKNOWN_THUNKS];
 static _Atomic bool begins[UNKNOWN_THUNKS]; /* it begins a capture */
 
-static int slot_take(void *address)
-{
-    for (int i = 0; i < UNKNOWN_THUNKS; i++) {
-        void *there = atomic_load_explicit(&real[i], memory_order_relaxed);
-        if (!there && atomic_compare_exchange_strong(&real[i], &there, address))
-            return i;
-        if (there == address)
-            return i;
-    }
-    return -1;
-}
-
 static bool starts_with(const char *text, const char *start)
 {
     while (*start && *text == *start)
@@ -69,8 +60,14 @@ void *unknown_thunk(const char *name, void *address)
 {
     if (atomic_load_explicit(&shim_off, memory_order_relaxed) || !api_driver_function(address))
         return NULL;
-    int slot = slot_take(address);
-    if (slot < 0) {
+    int slot = 0;
+    for (; slot < UNKNOWN_THUNKS; slot++) {
+        void *there = atomic_load_explicit(&real[slot], memory_order_relaxed);
+        if ((!there && atomic_compare_exchange_strong(&real[slot], &there, address)) ||
+            there == address)
+            break;
+    }
+    if (slot == UNKNOWN_THUNKS) {
         atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_UNKNOWN);
         static _Atomic bool said;
 
@@ -90,39 +87,46 @@ void *unknown_thunk(const char *name, void *address)
     return (void *)(unknown_thunks + (size_t)slot * UNKNOWN_THUNK_BYTES);
 }
 
-void *unknown_real(uint32_t thunk)
+/* ---- thunks ------------------------------------------------------------------------------- */
+
+void *thunk_enter(uint32_t index);
+
+/* Called by the thunks with the argument registers saved; returns where to jump. `index`: a row of
+ * the table, or behind them a place in the pool. */
+void *thunk_enter(uint32_t index)
 {
-    return atomic_load_explicit(&real[thunk], memory_order_relaxed);
+    const bool known = index < API_COUNT;
+    int saved = errno;
+    void *to = known ? __atomic_load_n(&api_real[index], __ATOMIC_ACQUIRE)
+                     : atomic_load_explicit(&real[index - API_COUNT], memory_order_relaxed);
+
+    if (unlikely(!to))
+        to = api_get((enum api_index)index);
+    if (!atomic_load_explicit(&shim_off, memory_order_relaxed))
+        shim_drain(known ? (enum drain_scope)api_rows[index].scope
+                   : atomic_load_explicit(&begins[index - API_COUNT], memory_order_relaxed)
+                       ? DRAIN_UNKNOWN_BEGIN
+                       : DRAIN_UNKNOWN);
+    errno = saved;
+    return to;
 }
 
-enum drain_scope unknown_scope(uint32_t thunk)
+/* Replaced by path/drain.c. Without that (a build of the lookup alone) nothing is buffered. */
+__attribute__((weak)) void shim_drain(enum drain_scope scope)
 {
-    return atomic_load_explicit(&begins[thunk], memory_order_relaxed) ? DRAIN_UNKNOWN_BEGIN
-                                                                      : DRAIN_UNKNOWN;
+    (void)scope;
 }
 
 /* ---- direct links ------------------------------------------------------------------------- */
 
 /* Called with the lock of the loader's list, so it must not ask the loader: dladdr takes the
  * loader's other lock, and dlopen takes the two in the opposite order. */
-static void link_look(const char *name, void *user)
-{
-    if (!unknown_name(name) || !api_driver_exports(name))
-        return;
-    atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_UNKNOWN);
-    if (log_enabled(LOG_INFO) && name_is_new(name))
-        log_line(
-            LOG_INFO,
-            "buffering off, calls wait in their thread: %s is linked with %s, which is unknown to "
-            "version %s",
-            (const char *)user, name, CUTIN_VERSION);
-}
-
 static int object_look(struct dl_phdr_info *info, size_t size, void *user)
 {
     static _Atomic unsigned long long looked; /* number of objects ever loaded, at the last look */
     unsigned long long *loaded = user;
     struct elf_object object;
+    uint32_t at = 0;
 
     (void)size;
     if (!*loaded) {
@@ -130,9 +134,19 @@ static int object_look(struct dl_phdr_info *info, size_t size, void *user)
         if (atomic_exchange(&looked, *loaded) == *loaded)
             return 1;
     }
-    const char *name = info->dlpi_name && info->dlpi_name[0] ? info->dlpi_name : "the program";
-    if (elf_open(&object, info->dlpi_addr, elf_dynamic(info)))
-        elf_each_undefined(&object, link_look, (void *)name);
+    if (!elf_open(&object, info->dlpi_addr, elf_dynamic(info)))
+        return 0;
+    for (const char *name; (name = elf_undefined(&object, &at));) {
+        if (!unknown_name(name) || !api_driver_exports(name))
+            continue;
+        atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_UNKNOWN);
+        if (log_enabled(LOG_INFO) && name_is_new(name))
+            log_line(LOG_INFO,
+                     "buffering off, calls wait in their thread: %s is linked with %s, which is "
+                     "unknown to version %s",
+                     info->dlpi_name && info->dlpi_name[0] ? info->dlpi_name : "the program", name,
+                     CUTIN_VERSION);
+    }
     return 0;
 }
 

@@ -20,9 +20,6 @@ bool unknown_name(const char *symbol);
 /* The thunk for `address`, the same every time. NULL: not a function of the driver, or the pool is
  * empty; from then on nothing is buffered (INLINE_UNKNOWN). */
 void *unknown_thunk(const char *name, void *address);
-/* The function behind a thunk of the pool, and what a call of it has to wait for. */
-void *unknown_real(uint32_t thunk);
-enum drain_scope unknown_scope(uint32_t thunk);
 
 /* Looks for direct links in objects loaded since the last look. If there is one, nothing may be
  * buffered (INLINE_UNKNOWN). Takes the loader's lock for its list. */

@@ -149,7 +149,7 @@ static int run(enum profiler_call call, void *found, uintptr_t a, uintptr_t b, u
     EXPORT int function(uintptr_t a, uintptr_t b, uintptr_t c);                                    \
     EXPORT int function(uintptr_t a, uintptr_t b, uintptr_t c)                                     \
     {                                                                                              \
-        void *found = profiler_linked(PROFILER_##function, __builtin_return_address(0));           \
+        void *found = lookup_without(function, #function, __builtin_return_address(0));            \
         return run(PROFILER_##function, found, a, b, c);                                           \
     }
 PROFILER_FUNCTIONS(X)

@@ -53,8 +53,7 @@ static const struct room {
     {"tools/cutin/worker", "tools/cutin tools/facts/driver.h examples/kernels_ptx.h"},
     {"tools/cutin/doctor",
      "common tools/cutin tools/cutin/run tools/cutin/statistics/figures.h tools/facts "
-     "scheduler/wire shim/lookup/api.def shim/lookup/conf.h "
-     "shim/lookup/elf.h shim/lookup/misspelt.h cuda.h"},
+     "scheduler/wire shim/lookup/api.def shim/lookup/conf.h shim/lookup/elf.h cuda.h"},
     {"tools/cutin/trace", "common tools/cutin tools/cutin/run/run.h"},
     {"tools/cutin/latency",
      "common tools/cutin tools/cutin/run/run.h tools/cutin/statistics tools/cutin/worker "

@@ -4,7 +4,6 @@
  * and the default. A setting's own variable counts more than its key in CUTIN_CONF.
  */
 #include "shim/lookup/conf.h"
-#include "shim/lookup/misspelt.h"
 #include "shim/lookup/shim.h"
 
 #include <sched.h>
@@ -15,116 +14,88 @@
 #include "common/machine_socket.h"
 #include "common/words.h"
 
-enum kind { KIND_WORD, KIND_NUMBER, KIND_MICROS, KIND_PATH };
-
+/* Words and numbers live in fields of four bytes (enums included). */
 struct variable {
     const char *name;
-    enum kind kind;
     size_t offset, size; /* of the field in struct config */
-    uint32_t fallback;   /* for words and numbers */
-    uint32_t least, most;
-    const char *words;
+    uint32_t unit;       /* the field gets the number times this; 0: a path */
+    uint32_t fallback, least, most;
+    const char *words; /* NULL: a number or a path */
 };
 
 #define FIELD(field) offsetof(struct config, field), sizeof(((struct config *)0)->field)
 static const struct variable variables[] = {
 #define CONFIG_WORD(name, field, fallback, words, help)                                            \
-    {#name, KIND_WORD, FIELD(field), fallback, 0, 0, words},
+    {#name, FIELD(field), 1, fallback, 0, 0, words},
 #define CONFIG_NUMBER(name, field, fallback, least, most, help)                                    \
-    {#name, KIND_NUMBER, FIELD(field), fallback, least, most, NULL},
+    {#name, FIELD(field), 1, fallback, least, most, NULL},
 #define CONFIG_MICROS(name, field, fallback, least, most, help)                                    \
-    {#name, KIND_MICROS, FIELD(field), fallback, least, most, NULL},
-#define CONFIG_PATH(name, field, fallback, help) {#name, KIND_PATH, FIELD(field), 0, 0, 0, NULL},
+    {#name, FIELD(field), 1000, fallback, least, most, NULL},
+#define CONFIG_PATH(name, field, fallback, help) {#name, FIELD(field), 0, 0, 0, 0, NULL},
 #include "shim/lookup/config.def"
 };
+enum { VARIABLES = sizeof(variables) / sizeof(*variables) };
 
 static bool loading; /* the first reading: warnings wait for the second */
 
-/* Words and numbers live in fields of four bytes (enums included), flags in one. */
-static void field_set(struct config *c, const struct variable *v, uint32_t value)
+static bool number_parse(const char *text, uint32_t least, uint32_t most, uint32_t *value)
 {
-    char *field = (char *)c + v->offset;
-
-    if (v->size == sizeof(bool))
-        *(bool *)(void *)field = value != 0;
-    else
-        memcpy(field, &value, sizeof(value));
-}
-
-static int number_parse(const char *text, uint32_t least, uint32_t most, uint32_t *value)
-{
+    const char *c = text;
     uint64_t sum = 0;
 
-    if (!*text)
-        return -1;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9')
-            return -1;
-        sum = sum * 10 + (uint64_t)(*text - '0');
-        if (sum > most)
-            return -1;
-    }
-    if (sum < least)
-        return -1;
+    for (; *c >= '0' && *c <= '9' && sum <= most; c++)
+        sum = sum * 10 + (uint64_t)(*c - '0');
+    if (c == text || *c || sum < least || sum > most)
+        return false;
     *value = (uint32_t)sum;
-    return 0;
+    return true;
 }
 
 /* Converts microseconds with up to three decimals to nanoseconds. */
-static int micros_parse(const char *text, uint32_t least, uint32_t most, uint32_t *ns)
+static bool micros_parse(const char *text, uint32_t least, uint32_t most, uint32_t *ns)
 {
     size_t whole = strcspn(text, "."), decimals = text[whole] ? strlen(text + whole + 1) : 0;
     char digits[16];
 
     if (whole + 3 >= sizeof(digits) || decimals > 3 || (text[whole] && !decimals))
-        return -1;
+        return false;
     memcpy(digits, text, whole);
     memcpy(digits + whole, "000", 4);
     memcpy(digits + whole, text + whole + (decimals != 0), decimals);
-    return whole ? number_parse(digits, least * 1000, most * 1000, ns) : -1;
+    return whole && number_parse(digits, least * 1000, most * 1000, ns);
 }
 
 /* `name`: how a message names the setting. */
 static void value_read(struct config *c, const struct variable *v, const char *name,
                        const char *text)
 {
-    bool micros = v->kind == KIND_MICROS;
-    char *field = (char *)c + v->offset, word[16];
-    uint32_t value;
-    int index;
+    char *field = (char *)c + v->offset;
+    uint32_t value = v->fallback * v->unit;
 
-    switch (v->kind) {
-    case KIND_WORD:
-        index = word_index(v->words, text);
-        field_set(c, v, index >= 0 ? (uint32_t)index : v->fallback);
-        if (index >= 0 || loading)
-            return;
-        /* Finds the word of the default, for the message. */
-        const char *words = v->words;
-        uint32_t n = v->fallback;
-        while (n--)
-            words += strcspn(words, " ") + 1;
-        snprintf(word, sizeof(word), "%.*s", (int)strcspn(words, " "), words);
-        log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %s", name, text, v->words, word);
-        return;
-    case KIND_PATH:
+    if (!v->unit) {
         if (strlen(text) < v->size)
             memcpy(field, text, strlen(text) + 1);
         else if (!loading)
             log_line(LOG_WARN, "%s=%.32s... is longer than %zu characters; using %s", name, text,
                      v->size - 1, field[0] ? field : "none");
         return;
-    case KIND_NUMBER:
-    case KIND_MICROS:
-        if ((micros ? micros_parse : number_parse)(text, v->least, v->most, &value) == 0) {
-            field_set(c, v, value);
-            return;
-        }
-        field_set(c, v, v->fallback * (micros ? 1000 : 1));
-        if (!loading)
-            log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", name, text,
-                     v->least, v->most, v->fallback);
     }
+    if (v->words) {
+        int index = word_index(v->words, text);
+        const char *word = v->words; /* then that of the default */
+
+        value = index >= 0 ? (uint32_t)index : value;
+        for (uint32_t i = 0; i < v->fallback; i++)
+            word += strcspn(word, " ") + 1;
+        if (index < 0 && !loading)
+            log_line(LOG_WARN, "%s=%.64s is not one of: %s; using %.*s", name, text, v->words,
+                     (int)strcspn(word, " "), word);
+    } else if (!(v->unit > 1 ? micros_parse : number_parse)(text, v->least, v->most, &value) &&
+               !loading) {
+        log_line(LOG_WARN, "%s=%.64s is not a number from %u to %u; using %u", name, text, v->least,
+                 v->most, v->fallback);
+    }
+    memcpy(field, &value, sizeof(value));
 }
 
 /* True if atoi would not return zero. atoi, strtol and sscanf have new names (of C23) in glibc
@@ -163,11 +134,11 @@ static void config_read(struct config *c)
 
         snprintf(name, sizeof(name), "CUTIN_CONF: %.*s", (int)part.key_length, part.key);
         snprintf(text, sizeof(text), "%.*s", (int)part.value_length, part.value ? part.value : "");
-        for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+        for (size_t i = 0; i < VARIABLES; i++)
             if (conf_sets(&part, variables[i].name))
                 value_read(c, &variables[i], name, text);
     }
-    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++) {
+    for (size_t i = 0; i < VARIABLES; i++) {
         const char *text = secure_getenv(variables[i].name);
 
         if (text)
@@ -189,10 +160,11 @@ static _Atomic int state;
 void config_load(void)
 {
     loading = true;
-    for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
-        if (variables[i].kind != KIND_PATH)
-            field_set(&config, &variables[i],
-                      variables[i].fallback * (variables[i].kind == KIND_MICROS ? 1000 : 1));
+    for (const struct variable *v = variables; v < variables + VARIABLES; v++) {
+        uint32_t value = v->fallback * v->unit;
+        if (v->unit)
+            memcpy((char *)&config + v->offset, &value, sizeof(value));
+    }
     config_read(&config);
     loading = false;
     atomic_store(&state, UNREAD);

@@ -17,20 +17,13 @@
 /* Standard error at the start. A program may have closed it and opened a file in its place. */
 static struct {
     bool known, open;
-    dev_t device;
-    ino_t inode;
+    struct stat is;
 } start;
 
 void log_start(void)
 {
-    struct stat is;
-
     start.known = true;
-    start.open = fstat(STDERR_FILENO, &is) == 0;
-    if (start.open) {
-        start.device = is.st_dev;
-        start.inode = is.st_ino;
-    }
+    start.open = fstat(STDERR_FILENO, &start.is) == 0;
 }
 
 /* Standard error is still that file, and takes a line without waiting for its reader. */
@@ -41,8 +34,8 @@ static bool takes_a_line(void)
 
     if (!start.known) /* a unit test */
         log_start();
-    return start.open && fstat(STDERR_FILENO, &is) == 0 && is.st_dev == start.device &&
-           is.st_ino == start.inode && poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
+    return start.open && fstat(STDERR_FILENO, &is) == 0 && is.st_dev == start.is.st_dev &&
+           is.st_ino == start.is.st_ino && poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
 }
 
 /* CUTIN_LOG is read here, because config_get has messages of its own, also about bad values of

@@ -82,8 +82,7 @@ enum suspend_mode { SUSPEND_OFF, SUSPEND_AUTO, SUSPEND_ON };
 enum trace_keep { TRACE_KEEP_NEWEST, TRACE_KEEP_FIRST };
 
 struct config {
-    bool disabled;
-    uint32_t level;
+    uint32_t disabled, level;
     enum stream_priority_mode stream_priority;
     uint32_t weight, budget_us, depth, queue;
     enum gates_mode gates;

@@ -22,7 +22,6 @@
 #include "common/printable.h"
 #include "scheduler/wire/query.h"
 #include "shim/lookup/conf.h"
-#include "shim/lookup/misspelt.h"
 
 /* ---- the driver's surroundings ------------------------------------------------------------- */
 

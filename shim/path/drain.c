@@ -8,7 +8,7 @@
 #include "shim/objects/memory.h"
 
 /* Drains one stream and, for the legacy stream and blocking ones, what CUDA orders before it. */
-static void drain_stream(struct shim_stream *s, bool boost, void (*drain)(struct vhq *, bool))
+static void drain_stream(struct shim_stream *s, bool boost)
 {
     struct vhq_set *set = s->ctx->set;
     if (!set || vhq_set_empty(set))
@@ -19,7 +19,7 @@ static void drain_stream(struct shim_stream *s, bool boost, void (*drain)(struct
     if (s->kind == VHQ_LEGACY)
         vhq_set_drain(set, VHQ_DRAIN_LEGACY, boost);
     else if (s->q)
-        drain(s->q, boost);
+        vhq_drain_for_end(s->q, boost);
     context_put(s->ctx);
 }
 
@@ -47,8 +47,7 @@ void drain_before_legacy(struct shim_stream *legacy)
 void drain_displaced(struct vhq_fence *fence)
 {
     vhq_fence_drain(fence, true);
-    if (!nothing_buffered())
-        drain_all(true);
+    drain_all(true);
 }
 
 void drain_event(struct shim_event *ev)
@@ -71,7 +70,7 @@ void drain_before_record(CUevent event)
 
 void drain_sync_stream(struct shim_stream *s, bool boost)
 {
-    drain_stream(s, boost, vhq_drain_for_end);
+    drain_stream(s, boost);
     if (!s->q || capture_any() || context_unusable(s->ctx))
         return;
     context_get(s->ctx);
@@ -79,27 +78,30 @@ void drain_sync_stream(struct shim_stream *s, bool boost)
     context_put(s->ctx);
 }
 
-static bool context_boost(const struct shim_context *ctx)
-{
-    return thread_level > ctx->legacy->level;
-}
+struct draining {
+    enum vhq_drain what;
+    bool boost;
+    const struct shim_context *siblings_of; /* only others with the same base; NULL: all contexts */
+};
 
 static void drain_each(struct shim_context *ctx, void *user)
 {
-    const bool *boost = user;
+    const struct draining *d = user;
+    if (d->siblings_of && (ctx == d->siblings_of || ctx->base != d->siblings_of->base))
+        return;
     if (ctx->set && !vhq_set_empty(ctx->set))
-        vhq_set_drain(ctx->set, VHQ_DRAIN_RETURNED, *boost || context_boost(ctx));
+        vhq_set_drain(ctx->set, d->what, d->boost || thread_boosts(ctx->legacy));
 }
 
 void drain_context(struct shim_context *ctx, bool boost)
 {
-    context_each_kin(ctx, drain_each, &boost);
+    context_each_kin(ctx, drain_each, &(struct draining){VHQ_DRAIN_RETURNED, boost, NULL});
 }
 
 static void sync_each(struct shim_context *ctx, void *user)
 {
     if (ctx->set && !context_unusable(ctx))
-        vhq_set_sync(ctx->set, context_boost(ctx));
+        vhq_set_sync(ctx->set, thread_boosts(ctx->legacy));
 }
 
 void drain_sync_context(struct shim_context *ctx)
@@ -109,31 +111,16 @@ void drain_sync_context(struct shim_context *ctx)
         context_each_kin(ctx, sync_each, NULL);
 }
 
-static void drain_sibling(struct shim_context *ctx, void *user)
-{
-    const struct shim_context *of = user;
-    bool boost = true;
-    if (ctx != of && ctx->base == of->base)
-        drain_each(ctx, &boost);
-}
-
 void drain_siblings(struct shim_context *ctx)
 {
     if (atomic_load_explicit(&context_queued, memory_order_relaxed) > 1)
-        context_each(drain_sibling, ctx);
-}
-
-static void drain_unblocked(struct shim_context *ctx, void *user)
-{
-    (void)user;
-    if (ctx->set && !vhq_set_empty(ctx->set))
-        vhq_set_drain(ctx->set, VHQ_DRAIN_UNBLOCKED, context_boost(ctx));
+        context_each(drain_each, &(struct draining){VHQ_DRAIN_RETURNED, true, ctx});
 }
 
 void drain_all_unblocked(void)
 {
     if (atomic_load(&context_queued))
-        context_each(drain_unblocked, NULL);
+        context_each(drain_each, &(struct draining){VHQ_DRAIN_UNBLOCKED, false, NULL});
 }
 
 void drain_stream_unblocked(struct shim_stream *s)
@@ -147,9 +134,8 @@ void drain_stream_unblocked(struct shim_stream *s)
 
 void drain_all(bool boost)
 {
-    if (!atomic_load(&context_queued))
-        return;
-    context_each(drain_each, &boost);
+    if (atomic_load(&context_queued))
+        context_each(drain_each, &(struct draining){VHQ_DRAIN_RETURNED, boost, NULL});
 }
 
 static void idle_each(struct shim_context *ctx, void *user)
@@ -206,7 +192,7 @@ void shim_drain(enum drain_scope scope)
         return;
     atomic_fetch_add(&ctx->foreign, 1);
     if (scope == DRAIN_LEGACY)
-        drain_stream(ctx->legacy, thread_boosts(ctx->legacy), vhq_drain);
+        drain_stream(ctx->legacy, thread_boosts(ctx->legacy));
     else
         drain_context(ctx, false);
 }

@@ -105,41 +105,33 @@ static bool record(const struct watch *w, CUevent *event)
 
 /* ---- around a wait --------------------------------------------------------------------------- */
 
-/* The watch of an earlier wait of the stream that may not be over, or else a free one. */
-static struct watch *watch_claim(struct shim_stream *s)
-{
-    struct watch *claimed = NULL;
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < WATCHES; i++) {
-        struct watch *w = &watches[i];
-        if (w->state == WATCH_CLOSED && w->stream == s && !w->thread) {
-            claimed = w;
-            break;
-        }
-        if (w->state == WATCH_FREE && !claimed)
-            claimed = w;
-    }
-    if (claimed && claimed->state == WATCH_FREE) {
-        *claimed = (struct watch){.stream = s, .ctx = s->ctx, .handle = s->handle};
-        atomic_fetch_add(&watched, 1);
-    }
-    if (claimed)
-        claimed->state = WATCH_OPEN;
-    pthread_mutex_unlock(&lock);
-    return claimed;
-}
-
 struct watch *external_wait_begin(CUstream handle)
 {
     struct shim_stream *s = stream_known(handle);
+    struct watch *w = NULL; /* of an earlier wait that may not be over, or else a free one */
     if (!s || level_highest() == CUTIN_LEVEL_BE || capture_active(s))
         return NULL;
-    struct watch *w = watch_claim(s);
+    pthread_mutex_lock(&lock);
+    for (struct watch *each = watches; each < watches + WATCHES; each++) {
+        if (each->state == WATCH_CLOSED && each->stream == s && !each->thread) {
+            w = each;
+            break;
+        }
+        if (each->state == WATCH_FREE && !w)
+            w = each;
+    }
+    if (w && w->state == WATCH_FREE) {
+        *w = (struct watch){.stream = s, .ctx = s->ctx, .handle = s->handle};
+        atomic_fetch_add(&watched, 1);
+    }
+    if (w)
+        w->state = WATCH_OPEN;
+    pthread_mutex_unlock(&lock);
     if (!w)
         return NULL;
     watch_stand(w, 0);
-    if (w->before ||
-        record(w, &w->before)) /* an earlier event stays: the watch then spans both waits */
+    /* An earlier event stays: the watch then spans both waits. */
+    if (w->before || record(w, &w->before))
         return w;
     watch_end(w);
     return NULL;
@@ -159,10 +151,10 @@ struct watch *external_wait_begin_context(struct shim_context *ctx)
     return found ? external_wait_begin(found) : NULL;
 }
 
-static void watch_close(struct watch *w)
+static void watch_close(struct watch *w, bool over)
 {
     pthread_mutex_lock(&lock);
-    bool over = w->over;
+    over |= w->over;
     if (!over)
         w->state = WATCH_CLOSED;
     pthread_mutex_unlock(&lock);
@@ -177,10 +169,7 @@ void external_wait_end(struct watch *w)
     pthread_mutex_lock(&lock);
     bool there = w->stream;
     pthread_mutex_unlock(&lock);
-    if (there && record(w, &w->after))
-        watch_close(w);
-    else
-        watch_end(w);
+    watch_close(w, !there || !record(w, &w->after));
 }
 
 /* ---- threads that wait ---------------------------------------------------------------------- */
@@ -244,17 +233,6 @@ static bool watch_look(struct watch *w, bool tracked)
     return false;
 }
 
-static bool watch_take(struct watch *w, bool *tracked)
-{
-    pthread_mutex_lock(&lock);
-    bool taken = w->state == WATCH_CLOSED;
-    if (taken)
-        w->state = WATCH_LOOKED_AT;
-    *tracked = w->stream && w->stream->tracked;
-    pthread_mutex_unlock(&lock);
-    return taken;
-}
-
 /* A thread that asks for another process's record counts as waiting for so many ticks more. */
 enum { ASKED_TICKS = 10 };
 static _Atomic uint32_t asked; /* bits of devices */
@@ -292,17 +270,17 @@ bool external_wait_pending(void)
 void external_wait_poll(void)
 {
     asked_look();
-    bool tracked;
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;
     struct capture_scope scope = capture_relax();
-    for (int i = 0; i < WATCHES; i++) {
-        if (!watch_take(&watches[i], &tracked))
-            continue;
-        if (watch_look(&watches[i], tracked))
-            watch_end(&watches[i]);
-        else
-            watch_close(&watches[i]);
+    for (struct watch *w = watches; w < watches + WATCHES; w++) {
+        pthread_mutex_lock(&lock);
+        bool taken = w->state == WATCH_CLOSED, tracked = w->stream && w->stream->tracked;
+        if (taken)
+            w->state = WATCH_LOOKED_AT;
+        pthread_mutex_unlock(&lock);
+        if (taken)
+            watch_close(w, watch_look(w, tracked));
     }
     capture_restore(scope);
 }
@@ -322,27 +300,23 @@ static void external_wait_forget(struct shim_stream *s)
 }
 STREAM_NOTE(STREAM_UNLINKED, external_wait_forget)
 
-static void watch_forget(struct watch *w, const struct shim_context *ctx)
-{
-    enum watch_state state;
-    do {
-        pthread_mutex_lock(&lock);
-        state = w->state != WATCH_FREE && w->ctx == ctx ? w->state : WATCH_FREE;
-        if (state == WATCH_CLOSED)
-            w->state = WATCH_OPEN;
-        pthread_mutex_unlock(&lock);
-        if (state == WATCH_LOOKED_AT)
-            sched_yield();
-    } while (state == WATCH_LOOKED_AT);
-    if (state == WATCH_CLOSED)
-        watch_end(w);
-}
-
 static void external_waits_end(struct shim_context *ctx, bool alive)
 {
     if (!atomic_load_explicit(&watched, memory_order_relaxed))
         return;
-    for (int i = 0; i < WATCHES; i++)
-        watch_forget(&watches[i], ctx);
+    for (struct watch *w = watches; w < watches + WATCHES; w++) {
+        enum watch_state state;
+        do {
+            pthread_mutex_lock(&lock);
+            state = w->state != WATCH_FREE && w->ctx == ctx ? w->state : WATCH_FREE;
+            if (state == WATCH_CLOSED)
+                w->state = WATCH_OPEN;
+            pthread_mutex_unlock(&lock);
+            if (state == WATCH_LOOKED_AT)
+                sched_yield();
+        } while (state == WATCH_LOOKED_AT);
+        if (state == WATCH_CLOSED)
+            watch_end(w);
+    }
 }
 CONTEXT_END(CONTEXT_ENDING, external_waits_end)

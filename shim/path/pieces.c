@@ -23,21 +23,16 @@ static size_t piece_bytes(const struct shim_stream *s, enum copy_way way)
     return cfg->copy_bytes ? cfg->copy_bytes : way == COPY_WITHIN ? PIECE_WITHIN : PIECE_LINK;
 }
 
-/* While alone, a calling thread copies all of it: it would have to wait for each turn. */
-static size_t piece_most(const struct pieces *p)
-{
-    if (!vhq_set_alone(p->ctx->set))
-        return p->each;
-    return vhq_in_dispatcher() ? p->most : p->total;
-}
-
 static int pieces_run(void *payload)
 {
     struct pieces *p = payload;
-    size_t left = p->total - p->done, most = piece_most(p), n = left < most ? left : most;
+    bool dispatched = vhq_in_dispatcher();
+    /* While alone, a calling thread copies all of it: it would have to wait for each turn. */
+    size_t most = !vhq_set_alone(p->ctx->set) ? p->each : dispatched ? p->most : p->total;
+    size_t left = p->total - p->done, n = left < most ? left : most;
     /* Timed in the dispatcher alone: it has the context current, and waits for nothing. */
-    bool whole = n == p->each && vhq_in_dispatcher();
-    struct sample *sample = whole ? estimate_begin(p->estimate, p->ctx, p->stream) : NULL;
+    struct sample *sample =
+        dispatched && n == p->each ? estimate_begin(p->estimate, p->ctx, p->stream) : NULL;
     CUresult r = p->copy(p, p->done, &n);
     estimate_end(sample, p->stream);
     p->done += n;
@@ -183,18 +178,13 @@ static bool side_cuts(const struct side *s, const CUDA_MEMCPY3D *op)
     return side_there(s->base + first * s->pitch + s->x, (rows - 1) * s->pitch + op->WidthInBytes);
 }
 
-static enum copy_way box_way(const struct side *dst, const struct side *src)
-{
-    if (src->type == CU_MEMORYTYPE_HOST)
-        return COPY_UP;
-    return dst->type == CU_MEMORYTYPE_HOST ? COPY_DOWN : copy_way(dst->base, src->base);
-}
-
 void box_cut(struct box *b, struct call *c, const struct shim_stream *s, box_copy *copy,
              CUDA_MEMCPY3D op)
 {
     struct side dst = SIDE(&op, dst), src = SIDE(&op, src);
-    enum copy_way way = box_way(&dst, &src);
+    enum copy_way way = src.type == CU_MEMORYTYPE_HOST   ? COPY_UP
+                        : dst.type == CU_MEMORYTYPE_HOST ? COPY_DOWN
+                                                         : copy_way(dst.base, src.base);
     size_t each = piece_bytes(s, way), rows = each / op.WidthInBytes, total = op.Height * op.Depth;
     rows = rows ? rows : 1;
     if (!each || rows >= total || !side_cuts(&dst, &op) || !side_cuts(&src, &op))

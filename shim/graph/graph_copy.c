@@ -10,8 +10,8 @@
 
 struct place {
     CUgraphNode app, own; /* the application's node, and that of the clone */
+    CUgraphNode gate;     /* the gate in front of it; NULL: none */
     uint32_t inside;      /* number of nodes of the graph in it, which follow */
-    bool gate;            /* a gate is in front of it */
 };
 
 struct graph_copy {
@@ -23,22 +23,12 @@ struct graph_copy {
     CUdeviceptr word;   /* for which the gates wait */
     CUevent last;       /* recorded behind the latest launch, of either graph */
     CUgraphExec latest; /* the graph of the latest launch */
-    CUgraphNode *gate;
     uint32_t gates, count;
     uint32_t found; /* where the next search begins: nodes are mostly changed in order */
     struct place place[];
 };
 
 /* ---- making one ------------------------------------------------------------------------------ */
-
-/* What is copied, and where to. */
-struct copying {
-    const struct graph_copy *c;
-    const struct graph_nodes *n;
-    const struct place *place; /* that of the first node */
-    CUgraphNode *own, *gate;   /* one for each node, one for each gate. NULL: not asked for */
-    uint32_t gates;
-};
 
 static CUDA_BATCH_MEM_OP_NODE_PARAMS gate_params(const struct graph_copy *c, CUdeviceptr word,
                                                  CUstreamBatchMemOpParams *wait)
@@ -51,12 +41,12 @@ static CUDA_BATCH_MEM_OP_NODE_PARAMS gate_params(const struct graph_copy *c, CUd
 }
 
 /* The gate depends on what the node depended on, and the node on the gate alone. */
-static CUresult gate_insert(struct copying *k, CUgraph graph, CUgraphNode node)
+static CUresult gate_insert(const struct graph_copy *c, CUgraph graph, CUgraphNode node,
+                            CUgraphNode *gate)
 {
     size_t count = 0;
-    CUgraphNode gate = NULL;
     CUstreamBatchMemOpParams wait;
-    CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(k->c, k->c->word, &wait);
+    CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(c, c->word, &wait);
     CUresult r = REAL(cuGraphNodeGetDependencies)(node, NULL, &count);
     CUgraphNode *before = calloc(count + 1, sizeof(CUgraphNode));
     if (r == CUDA_SUCCESS && !before)
@@ -64,61 +54,48 @@ static CUresult gate_insert(struct copying *k, CUgraph graph, CUgraphNode node)
     if (r == CUDA_SUCCESS && count)
         r = REAL(cuGraphNodeGetDependencies)(node, before, &count);
     if (r == CUDA_SUCCESS)
-        r = REAL(cuGraphAddBatchMemOpNode)(&gate, graph, before, count, &p);
+        r = REAL(cuGraphAddBatchMemOpNode)(gate, graph, before, count, &p);
     for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
         r = REAL(cuGraphRemoveDependencies)(graph, &before[i], &node, 1);
     if (r == CUDA_SUCCESS)
-        r = REAL(cuGraphAddDependencies)(graph, &gate, &node, 1);
+        r = REAL(cuGraphAddDependencies)(graph, gate, &node, 1);
     free(before);
-    if (k->gate)
-        k->gate[k->gates++] = gate;
     return r;
 }
 
-/* `graph` is a clone of the graph with the nodes [first, end). */
-static CUresult gates_insert(struct copying *k, CUgraph graph, uint32_t first, uint32_t end)
+/* `graph` is a clone of the graph with the nodes [first, end). `place`: where its nodes and gates
+ * are kept, or NULL. */
+static CUresult gates_insert(const struct graph_copy *c, const struct graph_nodes *n,
+                             struct place *place, CUgraph graph, uint32_t first, uint32_t end)
 {
     CUresult r = CUDA_SUCCESS;
-    for (uint32_t at = first; at < end && r == CUDA_SUCCESS; at += 1 + k->n->node[at].inside) {
+    for (uint32_t at = first; at < end && r == CUDA_SUCCESS; at += 1 + n->node[at].inside) {
+        const struct graph_node *node = &n->node[at];
+        struct place unkept, *to = place ? &place[at] : &unkept;
         CUgraph inner;
-        CUgraphNode own;
-        r = REAL(cuGraphNodeFindInClone)(&own, k->n->node[at].handle, graph);
-        if (r == CUDA_SUCCESS && k->own)
-            k->own[at] = own;
-        if (r == CUDA_SUCCESS && k->place[at].gate)
-            r = gate_insert(k, graph, own);
-        if (r != CUDA_SUCCESS || !k->n->node[at].child)
+        r = REAL(cuGraphNodeFindInClone)(&to->own, node->handle, graph);
+        if (r == CUDA_SUCCESS && node->gate)
+            r = gate_insert(c, graph, to->own, &to->gate);
+        if (r != CUDA_SUCCESS || !node->child)
             continue;
-        r = REAL(cuGraphChildGraphNodeGetGraph)(own, &inner);
+        r = REAL(cuGraphChildGraphNodeGetGraph)(to->own, &inner);
         if (r == CUDA_SUCCESS)
-            r = gates_insert(k, inner, at + 1, at + 1 + k->n->node[at].inside);
+            r = gates_insert(c, n, place, inner, at + 1, at + 1 + node->inside);
     }
     return r;
 }
 
 /* NULL: it cannot be made. */
-static CUgraph clone_with_gates(struct copying *k, CUgraph graph)
+static CUgraph clone_with_gates(const struct graph_copy *c, const struct graph_nodes *n,
+                                struct place *place, CUgraph graph)
 {
     CUgraph clone;
     if (REAL(cuGraphClone)(&clone, graph) != CUDA_SUCCESS)
         return NULL;
-    if (gates_insert(k, clone, 0, k->n->count) == CUDA_SUCCESS)
+    if (gates_insert(c, n, place, clone, 0, n->count) == CUDA_SUCCESS)
         return clone;
     REAL(cuGraphDestroy)(clone);
     return NULL;
-}
-
-static bool copy_make(struct graph_copy *c, CUgraph graph, const struct graph_nodes *n,
-                      unsigned long long flags)
-{
-    CUgraphNode *own = calloc(n->count + 1, sizeof(*own));
-    struct copying k = {.c = c, .n = n, .place = c->place, .own = own, .gate = c->gate};
-    c->graph = own && c->gate ? clone_with_gates(&k, graph) : NULL;
-    for (uint32_t i = 0; c->graph && i < n->count; i++)
-        c->place[i].own = own[i];
-    free(own);
-    return c->graph && REAL(cuEventCreate)(&c->last, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
-           REAL(cuGraphInstantiateWithFlags)(&c->exec, c->graph, flags) == CUDA_SUCCESS;
 }
 
 static struct graph_copy *copy_new(struct shim_context *ctx, CUgraph graph,
@@ -131,14 +108,15 @@ static struct graph_copy *copy_new(struct shim_context *ctx, CUgraph graph,
     c->handle = ctx->handle;
     c->generation = ctx->generation;
     c->word = gates_word_initial(ctx);
-    c->gate = calloc(n->gates, sizeof(*c->gate));
     c->gates = n->gates;
     c->count = n->count;
     for (uint32_t i = 0; i < n->count; i++)
-        c->place[i] = (struct place){
-            .app = n->node[i].handle, .inside = n->node[i].inside, .gate = n->node[i].gate};
+        c->place[i] = (struct place){.app = n->node[i].handle, .inside = n->node[i].inside};
     struct context_scope scope = context_push(ctx);
-    bool made = c->word && copy_make(c, graph, n, flags);
+    c->graph = c->word ? clone_with_gates(c, n, c->place, graph) : NULL;
+    bool made = c->graph &&
+                REAL(cuEventCreate)(&c->last, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+                REAL(cuGraphInstantiateWithFlags)(&c->exec, c->graph, flags) == CUDA_SUCCESS;
     context_pop(scope);
     if (made)
         return c;
@@ -187,7 +165,6 @@ void graph_copy_free(struct graph_copy *c)
     copy_destroy(c);
     if (c->last && context_lives(c))
         REAL(cuEventDestroy_v2)(c->last);
-    free(c->gate);
     free(c);
 }
 
@@ -205,8 +182,9 @@ static bool copy_aim(struct graph_copy *c, CUdeviceptr word)
     CUresult r = CUDA_SUCCESS;
     CUstreamBatchMemOpParams wait;
     CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(c, word, &wait);
-    for (uint32_t i = 0; i < c->gates && r == CUDA_SUCCESS; i++)
-        r = REAL(cuGraphExecBatchMemOpNodeSetParams)(c->exec, c->gate[i], &p);
+    for (uint32_t i = 0; i < c->count && r == CUDA_SUCCESS; i++)
+        if (c->place[i].gate)
+            r = REAL(cuGraphExecBatchMemOpNodeSetParams)(c->exec, c->place[i].gate, &p);
     if (r != CUDA_SUCCESS)
         copy_drop(c);
     c->word = word;
@@ -271,36 +249,6 @@ void graph_copy_changed(struct graph_copy *c, CUresult r)
         copy_drop(c);
 }
 
-static bool same_shape(const struct place *place, uint32_t count, const struct graph_nodes *n)
-{
-    if (n->count != count)
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (n->node[i].inside != place[i].inside)
-            return false;
-    return true;
-}
-
-/* `graph` replaces the `count` nodes from `place` on. Clones it, adds gates where the copy has
- * them, and applies the clone. */
-static void follow(struct graph_copy *c, const struct place *place, uint32_t count, CUgraph graph,
-                   bool (*apply)(struct graph_copy *c, const struct place *place, CUgraph clone))
-{
-    struct context_scope scope = context_push(c->ctx);
-    struct graph_nodes n;
-    CUgraph clone = NULL;
-    if (graph_nodes_read(&n, graph, c->ctx) == 0 && n.copyable && same_shape(place, count, &n)) {
-        struct copying k = {.c = c, .n = &n, .place = place};
-        clone = clone_with_gates(&k, graph);
-    }
-    graph_nodes_free(&n);
-    if (!clone || !apply(c, place, clone))
-        copy_drop(c);
-    if (clone)
-        REAL(cuGraphDestroy)(clone);
-    context_pop(scope);
-}
-
 static _Atomic bool objects_seen;
 
 void graph_copy_note_objects(void)
@@ -308,38 +256,43 @@ void graph_copy_note_objects(void)
     atomic_store(&objects_seen, true);
 }
 
-/* When the application updates its graph, the driver gives back the objects of the old one. The
- * clone would keep them, and it has to stay, because its nodes name those of the copy. */
-static bool keeps_objects(void)
+/* Clones `graph`, and adds gates where the copy has them in the `count` nodes from `place` on. NULL:
+ * it has another shape, or it cannot be cloned. */
+static CUgraph clone_alike(struct graph_copy *c, const struct place *place, uint32_t count,
+                           CUgraph graph)
 {
-    return atomic_load(&objects_seen) && !MUTANT(graph_objects_kept);
+    struct graph_nodes n;
+    bool alike = graph_nodes_read(&n, graph, c->ctx) == 0 && n.copyable && n.count == count;
+    for (uint32_t i = 0; alike && i < count; i++) {
+        alike = n.node[i].inside == place[i].inside;
+        n.node[i].gate = place[i].gate;
+    }
+    CUgraph clone = alike ? clone_with_gates(c, &n, NULL, graph) : NULL;
+    graph_nodes_free(&n);
+    return clone;
 }
 
-static bool child_apply(struct graph_copy *c, const struct place *place, CUgraph clone)
+void graph_copy_replace(struct graph_copy *c, CUgraphNode node, CUgraph graph)
 {
-    const struct place *node = place - 1;
-    return REAL(cuGraphExecChildGraphNodeSetParams)(c->exec, node->own, clone) == CUDA_SUCCESS;
-}
-
-void graph_copy_set_child(struct graph_copy *c, CUgraphNode node, CUgraph child)
-{
-    const struct place *p = c->exec && !keeps_objects() ? place_of(c, node) : NULL;
-    if (p)
-        follow(c, p + 1, p->inside, child, child_apply);
-    else if (c->exec)
+    if (!c->exec)
+        return;
+    /* The driver gives back the objects of the old graph. The clone would keep them, and it has to
+     * stay, because its nodes name those of the copy. */
+    bool keeps = atomic_load(&objects_seen) && !MUTANT(graph_objects_kept);
+    const struct place *p = node && !keeps ? place_of(c, node) : NULL;
+    if (keeps || (node && !p)) {
         copy_drop(c);
-}
-
-static bool update_apply(struct graph_copy *c, const struct place *place, CUgraph clone)
-{
+        return;
+    }
+    struct context_scope scope = context_push(c->ctx);
     CUgraphExecUpdateResultInfo info;
-    return REAL(cuGraphExecUpdate_v2)(c->exec, clone, &info) == CUDA_SUCCESS;
-}
-
-void graph_copy_update(struct graph_copy *c, CUgraph graph)
-{
-    if (c->exec && keeps_objects())
-        copy_drop(c);
-    else if (c->exec)
-        follow(c, c->place, c->count, graph, update_apply);
+    CUgraph clone =
+        p ? clone_alike(c, p + 1, p->inside, graph) : clone_alike(c, c->place, c->count, graph);
+    CUresult r = !clone ? CUDA_ERROR_NOT_SUPPORTED
+                 : p    ? REAL(cuGraphExecChildGraphNodeSetParams)(c->exec, p->own, clone)
+                        : REAL(cuGraphExecUpdate_v2)(c->exec, clone, &info);
+    graph_copy_changed(c, r);
+    if (clone)
+        REAL(cuGraphDestroy)(clone);
+    context_pop(scope);
 }

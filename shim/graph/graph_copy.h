@@ -39,8 +39,7 @@ bool graph_copy_find(struct graph_copy *c, CUgraphExec *exec, CUgraphNode *node)
 void graph_copy_changed(struct graph_copy *c, CUresult r);
 /* Some graph refers to an object of the application, and so does a clone of it. */
 void graph_copy_note_objects(void);
-/* set_child: another graph is inside of `node`. update: all nodes are as in `graph`. */
-void graph_copy_set_child(struct graph_copy *c, CUgraphNode node, CUgraph child);
-void graph_copy_update(struct graph_copy *c, CUgraph graph);
+/* What is inside of `node`, or all if that is NULL, is as in `graph` now. */
+void graph_copy_replace(struct graph_copy *c, CUgraphNode node, CUgraph graph);
 
 #endif

@@ -30,8 +30,6 @@ struct exec *exec_of(CUgraphExec handle)
         e->kernels_ns = 0;
         e->memory = false;
         e->waits = false;
-        e->copy = NULL;
-        e->other_devices = NULL;
         atomic_store(&e->launched, false);
         estimate_reset(&e->estimate, NULL, 0);
         table_insert(&execs, &e->node, handle);

@@ -18,28 +18,6 @@ enum { DEEPEST = 16, DEVICE_UPDATABLE = 13 /* CU_LAUNCH_ATTRIBUTE_..._KERNEL_NOD
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* Graphs with memory nodes cannot be copied, and conditional nodes run graphs that cannot be read.
- * Nodes of later CUDA versions are not known. */
-static bool type_copyable(CUgraphNodeType type)
-{
-    switch (type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-    case CU_GRAPH_NODE_TYPE_HOST:
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* True: kernels may change the node on the device, by a handle that no copy has. */
 static bool device_updatable(CUgraphNode node)
 {
@@ -154,8 +132,11 @@ static int read_node(struct graph_nodes *n, CUgraphNode handle, struct shim_cont
     *node = (struct graph_node){.handle = handle};
     if (REAL(cuGraphNodeGetType)(handle, &type) != CUDA_SUCCESS)
         return -EINVAL;
-    n->copyable &= type_copyable(type);
-    n->memory |= type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    bool memory = type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+    n->memory |= memory;
+    /* Graphs with memory nodes cannot be copied, and conditional nodes run graphs that cannot be
+     * read. Nodes of later CUDA versions, with higher numbers, are not known. */
+    n->copyable &= !memory && type <= CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
     if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
         read_kernel(n, node, ctx);
         n->copyable = n->copyable && !device_updatable(handle);
@@ -240,42 +221,42 @@ bool graph_nodes_may_wait(CUgraph graph)
 /* ---- one graph, without those inside --------------------------------------------------------- */
 
 struct spot {
+    CUgraphNode handle;
     uint32_t at;         /* index in graph_nodes */
     uint32_t waits_for;  /* edges into it that were not seen yet */
     uint32_t level;      /* number of edges of the longest path to it */
+    size_t first, edges; /* those out of it */
     uint64_t ungated_ns; /* work since the last gate on the longest path to it */
 };
 
-struct level {
-    struct spot *spot, **order;
-    uint32_t count;
-    uint32_t (*edge)[2]; /* from, to; sorted by `from` */
-    size_t edges;
-    uint32_t *width; /* number of nodes of each level */
-    struct by_handle {
-        CUgraphNode handle;
-        uint32_t spot;
-    } *by_handle;
+struct edge {
+    struct spot *from, *to;
 };
 
-static int compare_handles(const void *a, const void *b)
+struct level {
+    struct spot *spot, **order; /* `spot` is sorted by handle */
+    struct edge *edge;          /* sorted by `from` */
+    uint32_t *width;            /* number of nodes of each level */
+    uint32_t count;
+};
+
+static int compare_spots(const void *a, const void *b)
 {
-    const struct by_handle *x = a, *y = b;
+    const struct spot *x = a, *y = b;
     return (x->handle > y->handle) - (x->handle < y->handle);
 }
 
 static int compare_edges(const void *a, const void *b)
 {
-    const uint32_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    const struct edge *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
 }
 
-static uint32_t spot_of(const struct level *l, CUgraphNode handle)
+static struct spot *spot_of(const struct level *l, CUgraphNode handle)
 {
-    struct by_handle key = {.handle = handle};
-    const struct by_handle *found =
-        bsearch(&key, l->by_handle, l->count, sizeof(key), compare_handles);
-    return found ? found->spot : 0;
+    struct spot key = {.handle = handle}, *found;
+    found = bsearch(&key, l->spot, l->count, sizeof(key), compare_spots);
+    return found ? found : l->spot;
 }
 
 static int level_read(struct level *l, const struct graph_nodes *n, CUgraph graph, uint32_t first,
@@ -284,16 +265,12 @@ static int level_read(struct level *l, const struct graph_nodes *n, CUgraph grap
     uint32_t room = end - first + 1;
     *l = (struct level){.spot = calloc(room, sizeof(*l->spot)),
                         .order = calloc(room, sizeof(struct spot *)),
-                        .width = calloc(room, sizeof(*l->width)),
-                        .by_handle = calloc(room, sizeof(*l->by_handle))};
-    if (!l->spot || !l->order || !l->width || !l->by_handle)
+                        .width = calloc(room, sizeof(*l->width))};
+    if (!l->spot || !l->order || !l->width)
         return -ENOMEM;
-    for (uint32_t at = first; at < end; at += 1 + n->node[at].inside) {
-        l->spot[l->count].at = at;
-        l->by_handle[l->count] = (struct by_handle){n->node[at].handle, l->count};
-        l->count++;
-    }
-    qsort(l->by_handle, l->count, sizeof(*l->by_handle), compare_handles);
+    for (uint32_t at = first; at < end; at += 1 + n->node[at].inside)
+        l->spot[l->count++] = (struct spot){.handle = n->node[at].handle, .at = at};
+    qsort(l->spot, l->count, sizeof(*l->spot), compare_spots);
     size_t count = 0;
     if (REAL(cuGraphGetEdges)(graph, NULL, NULL, &count) != CUDA_SUCCESS)
         return -EINVAL;
@@ -304,59 +281,21 @@ static int level_read(struct level *l, const struct graph_nodes *n, CUgraph grap
     if (!r && count && REAL(cuGraphGetEdges)(graph, from, to, &count) != CUDA_SUCCESS)
         r = -EINVAL;
     for (size_t i = 0; i < count && !r; i++) {
-        l->edge[i][0] = spot_of(l, from[i]);
-        l->edge[i][1] = spot_of(l, to[i]);
-        l->spot[l->edge[i][1]].waits_for++;
+        l->edge[i] = (struct edge){spot_of(l, from[i]), spot_of(l, to[i])};
+        l->edge[i].to->waits_for++;
     }
-    l->edges = r ? 0 : count;
     free(from);
-    if (!r)
-        qsort(l->edge, count, sizeof(*l->edge), compare_edges);
-    return r;
-}
-
-/* Calls `visit` for every edge out of a spot. Returns the number of edges. */
-static size_t each_edge(const struct level *l, const struct spot *from,
-                        void (*visit)(const struct spot *from, struct spot *to, void *user),
-                        void *user)
-{
-    uint32_t number = (uint32_t)(from - l->spot);
-    size_t low = 0, high = l->edges;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (l->edge[middle][0] < number)
-            low = middle + 1;
-        else
-            high = middle;
+    if (r)
+        return r;
+    qsort(l->edge, count, sizeof(*l->edge), compare_edges);
+    for (size_t i = count; i-- > 0;) {
+        l->edge[i].from->first = i;
+        l->edge[i].from->edges++;
     }
-    size_t first = low;
-    for (; low < l->edges && l->edge[low][0] == number; low++)
-        visit(from, &l->spot[l->edge[low][1]], user);
-    return low - first;
-}
-
-struct sorting {
-    struct level *level;
-    uint32_t sorted;
-};
-
-static void follow(const struct spot *from, struct spot *to, void *user)
-{
-    struct sorting *s = user;
-    if (to->level <= from->level)
-        to->level = from->level + 1;
-    if (--to->waits_for == 0)
-        s->level->order[s->sorted++] = to;
+    return 0;
 }
 
 /* ---- placing --------------------------------------------------------------------------------- */
-
-static void pass_on(const struct spot *from, struct spot *to, void *user)
-{
-    uint64_t behind_ns = *(const uint64_t *)user;
-    if (to->ungated_ns < behind_ns)
-        to->ungated_ns = behind_ns;
-}
 
 struct placing {
     uint64_t spacing_ns;
@@ -395,32 +334,40 @@ static int place_graph(struct graph_nodes *n, CUgraph graph, uint32_t first, uin
 {
     struct level l;
     uint64_t end_ns = 0, behind_ns;
+    uint32_t sorted = 0;
     int r = level_read(&l, n, graph, first, end);
-    if (!r) {
-        /* Sorts the nodes: each after those that it depends on. */
-        struct sorting s = {.level = &l};
-        for (uint32_t i = 0; i < l.count; i++)
-            if (!l.spot[i].waits_for)
-                l.order[s.sorted++] = &l.spot[i];
-        for (uint32_t i = 0; i < s.sorted; i++) {
-            l.width[l.order[i]->level]++;
-            each_edge(&l, l.order[i], follow, &s);
+    /* Sorts the nodes: each after those that it depends on. */
+    for (uint32_t i = 0; i < l.count && !r; i++)
+        if (!l.spot[i].waits_for)
+            l.order[sorted++] = &l.spot[i];
+    for (uint32_t i = 0; i < sorted; i++) {
+        const struct spot *s = l.order[i];
+        l.width[s->level]++;
+        for (size_t e = s->first; e < s->first + s->edges; e++) {
+            struct spot *to = l.edge[e].to;
+            if (to->level <= s->level)
+                to->level = s->level + 1;
+            if (--to->waits_for == 0)
+                l.order[sorted++] = to;
         }
-        r = s.sorted == l.count ? 0 : -EINVAL;
     }
+    if (!r && sorted != l.count)
+        r = -EINVAL;
     for (uint32_t i = 0; i < l.count && !r; i++) {
         struct spot *s = l.order[i];
         if (s->level == 0)
             s->ungated_ns = p->ungated_ns;
         r = place_node(n, s, l.width[s->level], p, &behind_ns);
-        if (each_edge(&l, s, pass_on, &behind_ns) == 0 && behind_ns > end_ns)
+        for (size_t e = s->first; e < s->first + s->edges; e++)
+            if (l.edge[e].to->ungated_ns < behind_ns)
+                l.edge[e].to->ungated_ns = behind_ns;
+        if (!s->edges && behind_ns > end_ns)
             end_ns = behind_ns;
     }
     p->ungated_ns = l.count ? end_ns : p->ungated_ns;
     free(l.spot);
     free(l.order);
     free(l.width);
-    free(l.by_handle);
     free(l.edge);
     return r;
 }

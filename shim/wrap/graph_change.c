@@ -88,21 +88,21 @@ CHANGE(cuGraphExecBatchMemOpNodeSetParams, (const CUDA_BATCH_MEM_OP_NODE_PARAMS 
 CHANGE(cuGraphNodeSetEnabled, (unsigned int, isEnabled))
 
 /* The new child graph needs gates where the old one had them. */
-FOLLOWED(cuGraphExecChildGraphNodeSetParams, graph_copy_set_child(copy, node, childGraph),
+FOLLOWED(cuGraphExecChildGraphNodeSetParams, graph_copy_replace(copy, node, childGraph),
          (CUgraphNode, node), (CUgraph, childGraph))
 
 static void params_follow(struct graph_copy *copy, CUgraphExec exec, CUgraphNode node,
                           CUgraphNodeParams *params)
 {
     if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        graph_copy_set_child(copy, node, params->graph.graph);
+        graph_copy_replace(copy, node, params->graph.graph);
     else if (graph_copy_find(copy, &exec, &node))
         graph_copy_changed(copy, REAL(cuGraphExecNodeSetParams)(exec, node, params));
 }
 FOLLOWED(cuGraphExecNodeSetParams, params_follow(copy, exec, node, params), (CUgraphNode, node),
          (CUgraphNodeParams *, params))
 
-FOLLOWED(cuGraphExecUpdate, graph_copy_update(copy, graph), (CUgraph, graph),
+FOLLOWED(cuGraphExecUpdate, graph_copy_replace(copy, NULL, graph), (CUgraph, graph),
          (CUgraphNode *, errorNode), (CUgraphExecUpdateResult *, result))
-FOLLOWED(cuGraphExecUpdate_v2, graph_copy_update(copy, graph), (CUgraph, graph),
+FOLLOWED(cuGraphExecUpdate_v2, graph_copy_replace(copy, NULL, graph), (CUgraph, graph),
          (CUgraphExecUpdateResultInfo *, result))

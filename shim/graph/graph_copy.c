@@ -30,11 +30,11 @@ struct graph_copy {
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
-static CUDA_BATCH_MEM_OP_NODE_PARAMS gate_params(const struct graph_copy *c, CUdeviceptr word,
+static CUDA_BATCH_MEM_OP_NODE_PARAMS gate_params(const struct graph_copy *c,
                                                  CUstreamBatchMemOpParams *wait)
 {
     *wait = (CUstreamBatchMemOpParams){.waitValue = {.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
-                                                     .address = word,
+                                                     .address = c->word,
                                                      .value = 0,
                                                      .flags = CU_STREAM_WAIT_VALUE_EQ}};
     return (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = c->handle, .count = 1, .paramArray = wait};
@@ -46,7 +46,7 @@ static CUresult gate_insert(const struct graph_copy *c, CUgraph graph, CUgraphNo
 {
     size_t count = 0;
     CUstreamBatchMemOpParams wait;
-    CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(c, c->word, &wait);
+    CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(c, &wait);
     CUresult r = REAL(cuGraphNodeGetDependencies)(node, NULL, &count);
     CUgraphNode *before = calloc(count + 1, sizeof(CUgraphNode));
     if (r == CUDA_SUCCESS && !before)
@@ -176,19 +176,10 @@ static void copy_drop(struct graph_copy *c)
     counters_ungated_graph(c->ctx);
 }
 
-/* Another page has come with another hold word. Launches under way keep the old address. */
-static bool copy_aim(struct graph_copy *c, CUdeviceptr word)
+void graph_copy_changed(struct graph_copy *c, CUresult r)
 {
-    CUresult r = CUDA_SUCCESS;
-    CUstreamBatchMemOpParams wait;
-    CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(c, word, &wait);
-    for (uint32_t i = 0; i < c->count && r == CUDA_SUCCESS; i++)
-        if (c->place[i].gate)
-            r = REAL(cuGraphExecBatchMemOpNodeSetParams)(c->exec, c->place[i].gate, &p);
     if (r != CUDA_SUCCESS)
         copy_drop(c);
-    c->word = word;
-    return r == CUDA_SUCCESS;
 }
 
 CUgraphExec graph_copy_choose(struct graph_copy *c, CUgraphExec handle, struct shim_context *ctx,
@@ -197,7 +188,18 @@ CUgraphExec graph_copy_choose(struct graph_copy *c, CUgraphExec handle, struct s
     if (!c->exec || ctx != c->ctx || ctx->generation != c->generation)
         return handle;
     CUdeviceptr word = gates_word_if_usable(ctx, level);
-    return word && (word == c->word || copy_aim(c, word)) ? c->exec : handle;
+    if (word && word != c->word) {
+        /* Another page has come with another hold word. Launches under way keep the old address. */
+        CUresult r = CUDA_SUCCESS;
+        CUstreamBatchMemOpParams wait;
+        c->word = word;
+        CUDA_BATCH_MEM_OP_NODE_PARAMS p = gate_params(c, &wait);
+        for (uint32_t i = 0; i < c->count && r == CUDA_SUCCESS; i++)
+            if (c->place[i].gate)
+                r = REAL(cuGraphExecBatchMemOpNodeSetParams)(c->exec, c->place[i].gate, &p);
+        graph_copy_changed(c, r);
+    }
+    return word && c->exec ? c->exec : handle;
 }
 
 CUresult graph_copy_before(struct graph_copy *c, CUgraphExec chosen, CUstream stream)
@@ -241,12 +243,6 @@ bool graph_copy_find(struct graph_copy *c, CUgraphExec *exec, CUgraphNode *node)
     *exec = c->exec;
     *node = p->own;
     return true;
-}
-
-void graph_copy_changed(struct graph_copy *c, CUresult r)
-{
-    if (r != CUDA_SUCCESS)
-        copy_drop(c);
 }
 
 static _Atomic bool objects_seen;

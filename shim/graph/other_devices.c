@@ -111,16 +111,12 @@ bool other_devices_held(const struct other_devices *a, uint32_t level)
 /* ---- launching ------------------------------------------------------------------------------- */
 
 struct launching {
+    CUstream stream; /* of the command that waits for the launch */
     struct other_devices *other_devices;
-    struct shim_stream *stream; /* in which the application launches */
+    struct shim_stream *in; /* in which the application launches */
     int (*launch)(void *args);
     void *args;
-};
-
-struct beside {
-    CUstream stream;
-    const struct launching *launching;
-    uint32_t next;
+    uint32_t next; /* the device whose command comes next */
 };
 
 static void launched_forget(struct other_devices *a)
@@ -136,8 +132,7 @@ static CUevent launched_of(struct other_devices *a, struct shim_context *ctx)
 {
     making_lock();
     if (a->from != ctx || a->generation != ctx->generation) {
-        if (a->from)
-            launched_forget(a);
+        launched_forget(a);
         a->from = ctx;
         a->generation = ctx->generation;
         struct context_scope scope = context_push(ctx);
@@ -149,50 +144,45 @@ static CUevent launched_of(struct other_devices *a, struct shim_context *ctx)
     return a->launched;
 }
 
-static CUresult launch_from(const struct launching *l, uint32_t i);
-
-static int beside_now(void *args)
-{
-    const struct beside *b = args;
-    return (int)launch_from(b->launching, b->next);
-}
-
 /* The calls are nested: each device's command begins before the launch is made, and ends after
  * it. */
-static CUresult launch_from(const struct launching *l, uint32_t i)
+static int launch_next(void *args)
 {
+    const struct launching *l = args;
     struct other_devices *a = l->other_devices;
-    if (i == a->count) {
-        CUresult r = (CUresult)l->launch(l->args);
-        CUevent launched = r == CUDA_SUCCESS ? launched_of(a, l->stream->ctx) : NULL;
-        if (!launched || REAL(cuEventRecord)(launched, l->stream->handle) != CUDA_SUCCESS)
+    if (l->next == a->count) {
+        int r = l->launch(l->args);
+        CUevent launched = r == CUDA_SUCCESS ? launched_of(a, l->in->ctx) : NULL;
+        if (!launched || REAL(cuEventRecord)(launched, l->in->handle) != CUDA_SUCCESS)
             return r;
         /* So the next command in our streams, a marker first, comes when the launch is complete. */
         for (uint32_t k = 0; k < a->count; k++) {
-            const struct shim_stream *s = shadow_of(&a->at[k], l->stream->level);
+            const struct shim_stream *s = shadow_of(&a->at[k], l->in->level);
             if (s)
                 REAL(cuStreamWaitEvent)(s->handle, launched, 0);
         }
         return r;
     }
-    struct reached *at = &a->at[i];
-    struct shim_stream *s = shadow_of(at, l->stream->level);
-    struct beside b = {.stream = s ? s->handle : NULL, .launching = l, .next = i + 1};
-    struct call c = {.now = beside_now,
-                     .args = &b,
+    struct reached *at = &a->at[l->next];
+    struct shim_stream *s = shadow_of(at, l->in->level);
+    struct launching inner = *l;
+    inner.stream = s ? s->handle : NULL;
+    inner.next++;
+    struct call c = {.now = launch_next,
+                     .args = &inner,
                      .req = {.flags = at->est_ns ? 0 : VHQ_UNCOUNTED, .est_ns = at->est_ns},
                      .kernel = true,
                      .name = "cuGraphLaunch"};
     CUresult r = call_on(&c, s);
     at->epoch = s && s->tracked ? c.epoch : 0;
-    return r;
+    return (int)r;
 }
 
 CUresult other_devices_launch(struct other_devices *a, struct shim_stream *s,
                               int (*launch)(void *args), void *args)
 {
-    struct launching l = {.other_devices = a, .stream = s, .launch = launch, .args = args};
-    return launch_from(&l, 0);
+    struct launching l = {.other_devices = a, .in = s, .launch = launch, .args = args};
+    return (CUresult)launch_next(&l);
 }
 
 void other_devices_join(struct other_devices *a, struct shim_stream *s, uint64_t epoch)
@@ -206,7 +196,7 @@ void other_devices_join(struct other_devices *a, struct shim_stream *s, uint64_t
 
 void other_devices_free(struct other_devices *a)
 {
-    if (a && a->from)
+    if (a)
         launched_forget(a);
     free(a);
 }

@@ -19,7 +19,7 @@ bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynam
 {
     uintptr_t soname = 0;
 
-    *object = (struct elf_object){.base = base, .dynamic = dynamic};
+    *object = (struct elf_object){.base = base};
     if (!dynamic)
         return false;
     for (const ElfW(Dyn) *d = dynamic; d->d_tag != DT_NULL; d++) {

@@ -16,7 +16,6 @@
 
 struct elf_object {
     uintptr_t base;
-    const ElfW(Dyn) * dynamic;
     const ElfW(Sym) * symbols;
     const char *strings;
     const char *soname;        /* NULL = none */

@@ -12,23 +12,6 @@
 
 #include <stdio.h>
 
-/* The row whose function the driver answers for this request, by api.def alone; -1 = none. */
-static int row_by_table(int first, int count, int version, bool per_thread)
-{
-    int best = -1;
-
-    for (int row = first; row < first + count; row++) {
-        const struct api_row *r = &api_rows[row];
-        if (r->min_version > version || (r->per_thread && !per_thread))
-            continue;
-        if (best < 0 || r->per_thread > api_rows[best].per_thread ||
-            (r->per_thread == api_rows[best].per_thread &&
-             r->min_version > api_rows[best].min_version))
-            best = row;
-    }
-    return best;
-}
-
 /* Is the address the driver's answer for the newest version in the table? */
 static bool same_as_known(const char *name, cuuint64_t flags, const void *address)
 {
@@ -47,26 +30,32 @@ enum { ROW_PASS = -1, ROW_UNKNOWN = -2 };
  * are in it as well once the shim has called them. */
 static int row_choose(const char *name, int version, cuuint64_t flags, void *address)
 {
-    bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
-    int count, first = api_find_name(name, &count), row;
+    bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, any = false;
+    int count, first = api_find_name(name, &count), same = -1;
+    int row = -1; /* whose function the driver answers for this request, by api.def alone */
 
     if (first < 0)
         return ROW_UNKNOWN;
-    row = row_by_table(first, count, version, per_thread);
+    for (int i = first; i < first + count; i++) {
+        const struct api_row *r = &api_rows[i], *best = row < 0 ? NULL : &api_rows[row];
+        any |= r->ours != NULL;
+        if (same < 0 && r->ours && api_driver[i] == address)
+            same = i;
+        if (r->min_version > version || (r->per_thread && !per_thread))
+            continue;
+        if (!best || r->per_thread > best->per_thread ||
+            (r->per_thread == best->per_thread && r->min_version > best->min_version))
+            row = i;
+    }
     if (row >= 0 && api_rows[row].ours && api_driver[row] == address)
         return row; /* several versions may share an address: the requested one */
-    for (int i = first; i < first + count; i++)
-        if (api_rows[i].ours && api_driver[i] == address)
-            return i;
+    if (same >= 0)
+        return same;
     if (row >= 0 && !api_rows[row].ours)
         return ROW_PASS;
-    if (row < 0 || (version > API_TABLE_VERSION && !same_as_known(name, flags, address))) {
+    if (row < 0 || (version > API_TABLE_VERSION && !same_as_known(name, flags, address)))
         /* If all known versions of a function pass, its next version is likely to pass, too. */
-        for (int i = first; i < first + count; i++)
-            if (api_rows[i].ours)
-                return ROW_UNKNOWN;
-        return ROW_PASS;
-    }
+        return any ? ROW_UNKNOWN : ROW_PASS;
     return row;
 }
 

@@ -4,8 +4,6 @@
 #include "shim/lookup/profiler.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
-#include <stddef.h>
 
 #include "shim/lookup/elf.h"
 #include "shim/lookup/shim.h"

@@ -77,7 +77,6 @@ enum profile_mode { PROFILE_ON, PROFILE_OFF };
 enum gates_mode { GATES_AUTO, GATES_ON, GATES_OFF };
 enum pad_mode { PAD_OFF, PAD_ON };
 enum alone_mode { ALONE_FREE, ALONE_CAPPED };
-enum graph_gates_mode { GRAPH_GATES_AUTO, GRAPH_GATES_ON, GRAPH_GATES_OFF };
 enum suspend_mode { SUSPEND_OFF, SUSPEND_AUTO, SUSPEND_ON };
 enum trace_keep { TRACE_KEEP_NEWEST, TRACE_KEEP_FIRST };
 
@@ -85,8 +84,7 @@ struct config {
     uint32_t disabled, level;
     enum stream_priority_mode stream_priority;
     uint32_t weight, budget_us, depth, queue;
-    enum gates_mode gates;
-    enum graph_gates_mode graph_gates;
+    enum gates_mode gates, graph_gates;
     enum alone_mode alone;
     enum pad_mode pad;
     enum suspend_mode suspend;

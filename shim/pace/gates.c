@@ -157,10 +157,10 @@ uint32_t gates_marks_apart_ns(const struct gpu_device *gpu)
 uint64_t gates_graph_spacing_ns(const struct shim_context *ctx)
 {
     static _Atomic bool said;
-    enum graph_gates_mode mode = config_get()->graph_gates;
-    if (mode == GRAPH_GATES_OFF || !gates_wanted(ctx))
+    enum gates_mode mode = config_get()->graph_gates;
+    if (mode == GATES_OFF || !gates_wanted(ctx))
         return 0;
-    bool asked = mode == GRAPH_GATES_ON || config_get()->gates == GATES_ON;
+    bool asked = mode == GATES_ON || config_get()->gates == GATES_ON;
     if (!asked && !atomic_load(&recorded(ctx->gpu)->graphs))
         return 0;
     int cost_ns = atomic_load(&judgements[ctx->gpu->index].graph_gate_ns);

@@ -105,27 +105,32 @@ static bool record(const struct watch *w, CUevent *event)
 
 /* ---- around a wait --------------------------------------------------------------------------- */
 
+/* A free watch becomes `fresh`. NULL: there is none. Lock held. */
+static struct watch *watch_add(struct watch fresh)
+{
+    for (struct watch *w = watches; w < watches + WATCHES; w++)
+        if (w->state == WATCH_FREE) {
+            *w = fresh;
+            atomic_fetch_add(&watched, 1);
+            return w;
+        }
+    return NULL;
+}
+
 struct watch *external_wait_begin(CUstream handle)
 {
     struct shim_stream *s = stream_known(handle);
-    struct watch *w = NULL; /* of an earlier wait that may not be over, or else a free one */
+    struct watch *w = watches; /* then of an earlier wait that may not be over */
     if (!s || level_highest() == CUTIN_LEVEL_BE || capture_active(s))
         return NULL;
     pthread_mutex_lock(&lock);
-    for (struct watch *each = watches; each < watches + WATCHES; each++) {
-        if (each->state == WATCH_CLOSED && each->stream == s && !each->thread) {
-            w = each;
-            break;
-        }
-        if (each->state == WATCH_FREE && !w)
-            w = each;
-    }
-    if (w && w->state == WATCH_FREE) {
-        *w = (struct watch){.stream = s, .ctx = s->ctx, .handle = s->handle};
-        atomic_fetch_add(&watched, 1);
-    }
-    if (w)
+    while (w < watches + WATCHES && (w->state != WATCH_CLOSED || w->stream != s || w->thread))
+        w++;
+    if (w < watches + WATCHES)
         w->state = WATCH_OPEN;
+    else
+        w = watch_add(
+            (struct watch){.state = WATCH_OPEN, .stream = s, .ctx = s->ctx, .handle = s->handle});
     pthread_mutex_unlock(&lock);
     if (!w)
         return NULL;
@@ -179,13 +184,7 @@ void external_wait_thread_begins(struct shim_context *ctx, struct shim_stream *s
     if (level_highest() == CUTIN_LEVEL_BE)
         return;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < WATCHES; i++)
-        if (watches[i].state == WATCH_FREE) {
-            watches[i] =
-                (struct watch){.state = WATCH_CLOSED, .stream = s, .ctx = ctx, .thread = id};
-            atomic_fetch_add(&watched, 1);
-            break;
-        }
+    watch_add((struct watch){.state = WATCH_CLOSED, .stream = s, .ctx = ctx, .thread = id});
     pthread_mutex_unlock(&lock);
 }
 

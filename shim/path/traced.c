@@ -107,12 +107,6 @@ static struct clock *clock_of(const struct shim_context *ctx, CUstream stream)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-/* A call in another stream that began before the anchor has a negative time; trace_view.c knows. */
-static int64_t ns_of(float ms)
-{
-    return (int64_t)((double)ms * 1e6);
-}
-
 /* False: it is not complete yet. */
 static bool timing_read(struct timing *t)
 {
@@ -126,10 +120,13 @@ static bool timing_read(struct timing *t)
         return false;
     if (r != CUDA_SUCCESS)
         return true; /* the context failed */
-    t->record.sample.device_ns = k->base_ns + (uint64_t)ns_of(since);
-    t->record.sample.duration_ns = (uint64_t)ns_of(took);
+    /* A call in another stream that began before the anchor has a negative time; trace_view.c
+     * knows. */
+    int64_t since_ns = (int64_t)((double)since * 1e6);
+    t->record.sample.device_ns = k->base_ns + (uint64_t)since_ns;
+    t->record.sample.duration_ns = (uint64_t)(int64_t)((double)took * 1e6);
     trace_put(&t->record);
-    if (ns_of(since) > ANCHOR_NS) {
+    if (since_ns > ANCHOR_NS) {
         CUevent anchor = k->anchor;
         k->anchor = t->start;
         t->start = anchor;

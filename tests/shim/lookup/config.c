@@ -49,7 +49,7 @@ Test(shim_config, defaults_match_documentation)
     cr_expect_eq(c->depth, 256);
     cr_expect_eq(c->queue, 4096);
     cr_expect_eq(c->gates, GATES_AUTO);
-    cr_expect_eq(c->graph_gates, GRAPH_GATES_AUTO);
+    cr_expect_eq(c->graph_gates, GATES_AUTO);
     cr_expect_eq(c->linger_us, 0);
     cr_expect_eq(c->max_hold_ms, 0);
     cr_expect_eq(c->stuck_ms, 10000);

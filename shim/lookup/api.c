@@ -141,40 +141,31 @@ static int say_object(struct dl_phdr_info *info, size_t size, void *user)
     return 0;
 }
 
-static void driver_bind(struct link_map *map)
-{
-    struct elf_object object;
-    struct link_map *none = NULL;
-
-    if (!elf_open_map(&object, map))
-        return;
-    for (int row = 0; row < API_COUNT; row++)
-        if (api_rows[row].ours)
-            real_store(row, elf_find(&object, api_rows[row].symbol));
-    if (!__atomic_compare_exchange_n(&driver, &none, map, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE))
-        return;
-    log_line(LOG_INFO, "version %s in front of %s", CUTIN_VERSION, map->l_name);
-    if (log_enabled(LOG_DEBUG))
-        elf_each_object(say_object, NULL);
-    process_cuda_seen();
-}
-
 /* The driver as the loader finds it, bound; NULL: there is none. May be called any number of times,
  * from any thread, also from constructors of other libraries. The handle is never closed, so the
  * addresses in api_real stay valid even when the program closes its own handle. */
 static struct link_map *driver_open(int flags)
 {
-    struct link_map *map = driver_get();
+    struct link_map *map = driver_get(), *there = NULL;
+    struct elf_object object;
     void *handle;
 
     if (map)
         return map;
     handle = dlopen(DRIVER, RTLD_LAZY | flags);
-    if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+    if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !elf_open_map(&object, map))
         return NULL;
-    driver_bind(map);
-    return driver_get();
+    for (int row = 0; row < API_COUNT; row++)
+        if (api_rows[row].ours)
+            real_store(row, elf_find(&object, api_rows[row].symbol));
+    if (!__atomic_compare_exchange_n(&driver, &there, map, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return there;
+    log_line(LOG_INFO, "version %s in front of %s", CUTIN_VERSION, map->l_name);
+    if (log_enabled(LOG_DEBUG))
+        elf_each_object(say_object, NULL);
+    process_cuda_seen();
+    return map;
 }
 
 bool api_driver_holds(const void *address)

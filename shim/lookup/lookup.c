@@ -188,20 +188,6 @@ static int walk_object(struct dl_phdr_info *info, size_t size, void *user)
     return !!w->found;
 }
 
-/* Every driver since 6.0 exports it, we do not, and hardly any library interposes it. */
-#define PROBE "cuGetErrorName"
-
-/* Does a search that starts at the caller reach the driver? */
-static bool driver_visible(const struct query *q)
-{
-    struct query probe = {.name = PROBE, .caller = q->caller};
-    void *found = ask(&probe, RTLD_NEXT, PROBE);
-
-    if (!found)
-        found = ask_caller_scope(&probe, PROBE);
-    return found && api_driver_holds(found);
-}
-
 /*
  * RTLD_NEXT searches behind the caller. If we are behind the caller, the search would go on behind
  * us. If we are in front, nothing of ours is in the way, and the loader's own answer is right
@@ -219,8 +205,18 @@ static void *ask_next(const struct query *q, bool *jump)
     }
     if (caller)
         elf_each_object(walk_object, &w);
-    if (w.found && api_driver_holds(w.found) && driver_visible(q))
-        return w.found;
+    if (w.found && api_driver_holds(w.found)) {
+        /* Does a search that starts at the caller reach the driver? Every driver since 6.0 exports
+         * this name, we do not, and hardly any library interposes it. */
+        static const char probed[] = "cuGetErrorName";
+        const struct query probe = {.name = probed, .caller = q->caller};
+        const void *found = ask(&probe, RTLD_NEXT, probed);
+
+        if (!found)
+            found = ask_caller_scope(&probe, probed);
+        if (found && api_driver_holds(found))
+            return w.found;
+    }
     *jump = true;
     return NULL;
 }

@@ -28,16 +28,10 @@ __attribute__((weak)) const char *gnu_get_libc_version(void);
 
 static pid_t home; /* the process that has the shim's threads */
 
-void shim_end(void)
+void shim_engage(bool on)
 {
-    atomic_store(&shim_off, true);
-    atomic_store(&shim_life.engaged, false);
-}
-
-void shim_begin(void)
-{
-    atomic_store(&shim_off, false);
-    atomic_store(&shim_life.engaged, true);
+    atomic_store(&shim_off, !on);
+    atomic_store(&shim_life.engaged, on);
 }
 
 /* The program has asked the driver to initialise. */
@@ -61,7 +55,7 @@ static void fork_child(void)
         atomic_store(&shim_life.engaged, seen && !atomic_load(&shim_off));
         return;
     }
-    shim_end();
+    shim_engage(false);
     if (shim_fork_child)
         shim_fork_child();
 }
@@ -79,9 +73,9 @@ __attribute__((constructor)) static void process_start(void)
     log_start();
     config_load();
     if (disable && strcmp(disable, "1") == 0)
-        shim_end();
+        shim_engage(false);
     else if (!gnu_get_libc_version) {
-        shim_end();
+        shim_engage(false);
         log_line(LOG_WARN, "this program's C library is not glibc, and CUDA's driver needs glibc; "
                            "cutin does nothing here");
     } else {
@@ -101,7 +95,7 @@ static void exit_handler(void)
     quiet_begin(&quiet);
     if (!shim_bypassed() && shim_exit_drain)
         shim_exit_drain();
-    shim_end(); /* exit handlers and destructors may still call CUDA */
+    shim_engage(false); /* exit handlers and destructors may still call CUDA */
     quiet_end(&quiet);
 }
 
@@ -113,7 +107,7 @@ void process_cuda_seen(void)
     /* Before Linux 4.14 a child without fork handlers behaves as if it were its parent. */
     madvise(&shim_life, sizeof(shim_life), MADV_WIPEONFORK);
     seen = true;
-    shim_begin();
+    shim_engage(true);
     atexit(exit_handler);
     unknown_look_links();
 }

@@ -149,15 +149,15 @@ static inline bool shim_bypassed(void)
 {
     return !atomic_load_explicit(&shim_life.engaged, memory_order_relaxed);
 }
-void shim_begin(void);
-void shim_end(void);
+/* Sets both. */
+void shim_engage(bool on);
 
 /* The driver was found: warns about bad settings, watches exit. Called once, by api.c. */
 void process_cuda_seen(void);
 /* In pace/exit.c. At exit: submits what is buffered, and takes 2 s at most. */
 void shim_exit_drain(void);
-/* In pace/exit.c. In a forked child, after shim_end: forgets threads, queues and the connection
- * (vhq_after_fork, client_after_fork), and frees nothing. */
+/* In pace/exit.c. In a forked child, after shim_engage(false): forgets threads, queues and the
+ * connection (vhq_after_fork, client_after_fork), and frees nothing. */
 void shim_fork_child(void);
 
 #endif

@@ -34,7 +34,7 @@ void shim_exit_drain(void)
     if (e.late)
         log_line(LOG_WARN, "the program ended while its work was held; some of it did not run");
     traced_read();
-    shim_end(); /* before the client closes: no wrapper may count activity from now on */
+    shim_engage(false); /* before the client closes: no wrapper may count activity from now on */
     client_close();
     gates_open_all();
     profile_close();
@@ -45,7 +45,7 @@ void shim_exit_drain(void)
 void shim_fork_child(void)
 {
     if (MUTANT(fork_forgotten)) {
-        shim_begin();
+        shim_engage(true);
         return;
     }
     trace_stop();

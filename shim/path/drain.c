@@ -7,22 +7,6 @@
 #include "shim/objects/event.h"
 #include "shim/objects/memory.h"
 
-/* Drains one stream and, for the legacy stream and blocking ones, what CUDA orders before it. */
-static void drain_stream(struct shim_stream *s, bool boost)
-{
-    struct vhq_set *set = s->ctx->set;
-    if (!set || vhq_set_empty(set))
-        return;
-    context_get(s->ctx);
-    /* The legacy stream completes after the blocking ones. Those come and go under the list's lock,
-     * and no lock is held while waiting, so the set drains them. */
-    if (s->kind == VHQ_LEGACY)
-        vhq_set_drain(set, VHQ_DRAIN_LEGACY, boost);
-    else if (s->q)
-        vhq_drain_for_end(s->q, boost);
-    context_put(s->ctx);
-}
-
 void drain_legacy_order(struct shim_stream *s)
 {
     struct vhq *legacy = s->ctx->legacy->q;
@@ -70,7 +54,17 @@ void drain_before_record(CUevent event)
 
 void drain_sync_stream(struct shim_stream *s, bool boost)
 {
-    drain_stream(s, boost);
+    struct vhq_set *set = s->ctx->set;
+    if (set && !vhq_set_empty(set)) {
+        context_get(s->ctx);
+        /* The legacy stream completes after the blocking ones. Those come and go under the list's
+         * lock, and no lock is held while waiting, so the set drains them. */
+        if (s->kind == VHQ_LEGACY)
+            vhq_set_drain(set, VHQ_DRAIN_LEGACY, boost);
+        else if (s->q)
+            vhq_drain_for_end(s->q, boost);
+        context_put(s->ctx);
+    }
     if (!s->q || capture_any() || context_unusable(s->ctx))
         return;
     context_get(s->ctx);
@@ -191,8 +185,11 @@ void shim_drain(enum drain_scope scope)
     if (!(ctx = context_current_known()))
         return;
     atomic_fetch_add(&ctx->foreign, 1);
-    if (scope == DRAIN_LEGACY)
-        drain_stream(ctx->legacy, thread_boosts(ctx->legacy));
-    else
+    if (scope == DRAIN_CONTEXT)
         drain_context(ctx, false);
+    else if (ctx->set && !vhq_set_empty(ctx->set)) {
+        context_get(ctx);
+        drain_each(ctx, &(struct draining){VHQ_DRAIN_LEGACY, false, NULL});
+        context_put(ctx);
+    }
 }

@@ -183,13 +183,20 @@ CONTEXT_END(CONTEXT_ENDED, timings_end)
 
 /* ---- timing a call -------------------------------------------------------------------------- */
 
-/* Takes the next place of the ring, with events. Lock held. */
-static struct timing *timing_take(const struct shim_context *ctx, CUstream stream)
+struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
+                            const struct traced_label *who)
 {
+    if (capture_any() ||
+        (config_get()->trace_keep != TRACE_KEEP_FIRST &&
+         atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) % EVERY != 0) ||
+        pthread_mutex_trylock(&lock) != 0)
+        return NULL;
+    lock_across_driver(&lock, ACROSS);
+    read_some(READ);
+    /* Takes the next place of the ring, with events. */
     struct timing *t = &timings[(oldest + count) % TIMINGS];
     struct context_scope scope = context_push_other(ctx);
     struct clock *k = count < TIMINGS ? clock_of(ctx, stream) : NULL;
-
     if (k && t->clock && t->clock != k) { /* it has events of another context */
         REAL(cuEventDestroy_v2)(t->start);
         REAL(cuEventDestroy_v2)(t->end);
@@ -198,28 +205,13 @@ static struct timing *timing_take(const struct shim_context *ctx, CUstream strea
     if (k && !t->clock && event_pair(&t->start, &t->end))
         t->clock = k;
     context_pop(scope);
-    if (!k || !t->clock)
-        return NULL;
-    atomic_store_explicit(&t->state, TIMING_TAKEN, memory_order_relaxed);
-    count++;
-    return t;
-}
-
-struct timing *traced_begin(const struct shim_context *ctx, CUstream stream,
-                            const struct traced_label *who)
-{
-    struct timing *t;
-
-    if (capture_any() ||
-        (config_get()->trace_keep != TRACE_KEEP_FIRST &&
-         atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) % EVERY != 0) ||
-        pthread_mutex_trylock(&lock) != 0)
-        return NULL;
-    lock_across_driver(&lock, ACROSS);
-    read_some(READ);
-    t = timing_take(ctx, stream);
+    bool taken = k && t->clock;
+    if (taken) {
+        atomic_store_explicit(&t->state, TIMING_TAKEN, memory_order_relaxed);
+        count++;
+    }
     pthread_mutex_unlock(&lock);
-    if (!t)
+    if (!taken)
         return NULL;
     t->record = (struct trace_record){.kind = TRACE_SAMPLE,
                                       .ns = trace_clock(),

@@ -1,6 +1,4 @@
-/*
- * graph_copy.c - copies of graphs with gates in them (see graph_copy.h).
- */
+/* graph_copy.c - see graph_copy.h. */
 #include "shim/graph/graph_copy.h"
 
 #include <stdlib.h>
@@ -98,32 +96,6 @@ static CUgraph clone_with_gates(const struct graph_copy *c, const struct graph_n
     return NULL;
 }
 
-static struct graph_copy *copy_new(struct shim_context *ctx, CUgraph graph,
-                                   const struct graph_nodes *n, unsigned long long flags)
-{
-    struct graph_copy *c = calloc(1, sizeof(*c) + n->count * sizeof(*c->place));
-    if (!c)
-        return NULL;
-    c->ctx = ctx;
-    c->handle = ctx->handle;
-    c->generation = ctx->generation;
-    c->word = gates_word_initial(ctx);
-    c->gates = n->gates;
-    c->count = n->count;
-    for (uint32_t i = 0; i < n->count; i++)
-        c->place[i] = (struct place){.app = n->node[i].handle, .inside = n->node[i].inside};
-    struct context_scope scope = context_push(ctx);
-    c->graph = c->word ? clone_with_gates(c, n, c->place, graph) : NULL;
-    bool made = c->graph &&
-                REAL(cuEventCreate)(&c->last, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
-                REAL(cuGraphInstantiateWithFlags)(&c->exec, c->graph, flags) == CUDA_SUCCESS;
-    context_pop(scope);
-    if (made)
-        return c;
-    graph_copy_free(c);
-    return NULL;
-}
-
 struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struct graph_nodes *n,
                                   unsigned long long flags)
 {
@@ -136,10 +108,29 @@ struct graph_copy *graph_copy_new(struct shim_context *ctx, CUgraph graph, struc
                graph_nodes_place_gates(n, graph, spacing_ns) == 0;
     if (can && !n->gates)
         return NULL;
-    struct graph_copy *c = can ? copy_new(ctx, graph, n, flags & ~upload) : NULL;
-    if (!c)
-        counters_ungated_graph(ctx);
-    return c;
+    struct graph_copy *c = can ? calloc(1, sizeof(*c) + n->count * sizeof(*c->place)) : NULL;
+    bool made = false;
+    if (c) {
+        *c = (struct graph_copy){.ctx = ctx,
+                                 .handle = ctx->handle,
+                                 .generation = ctx->generation,
+                                 .word = gates_word_initial(ctx),
+                                 .gates = n->gates,
+                                 .count = n->count};
+        for (uint32_t i = 0; i < n->count; i++)
+            c->place[i] = (struct place){.app = n->node[i].handle, .inside = n->node[i].inside};
+        struct context_scope scope = context_push(ctx);
+        c->graph = c->word ? clone_with_gates(c, n, c->place, graph) : NULL;
+        made =
+            c->graph && REAL(cuEventCreate)(&c->last, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+            REAL(cuGraphInstantiateWithFlags)(&c->exec, c->graph, flags & ~upload) == CUDA_SUCCESS;
+        context_pop(scope);
+    }
+    if (made)
+        return c;
+    graph_copy_free(c);
+    counters_ungated_graph(ctx);
+    return NULL;
 }
 
 static bool context_lives(const struct graph_copy *c)
@@ -252,8 +243,8 @@ void graph_copy_note_objects(void)
     atomic_store(&objects_seen, true);
 }
 
-/* Clones `graph`, and adds gates where the copy has them in the `count` nodes from `place` on. NULL:
- * it has another shape, or it cannot be cloned. */
+/* Clones `graph`, and adds gates where the `count` nodes from `place` on have them. NULL: it has
+ * another shape, or it cannot be cloned. */
 static CUgraph clone_alike(struct graph_copy *c, const struct place *place, uint32_t count,
                            CUgraph graph)
 {

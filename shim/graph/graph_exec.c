@@ -1,6 +1,4 @@
-/*
- * graph_exec.c - executable graphs (see graph_exec.h).
- */
+/* graph_exec.c - see graph_exec.h. */
 #include "shim/graph/graph_exec.h"
 
 #include "shim/graph/graph_copy.h"

@@ -62,12 +62,10 @@ static void other_device_add(struct graph_nodes *n, struct shim_context *ctx, ui
 static struct shim_context *kernel_home(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
                                         struct shim_context *ctx)
 {
-    if (p->ctx && p->ctx != ctx->handle) {
-        struct shim_context *home = context_adopt(p->ctx);
-        return home ? home : ctx;
-    }
     const struct shim_function *f = p->ctx ? NULL : function_known(handle, ctx);
-    struct shim_context *home = f ? context_find((CUcontext)(uintptr_t)f->context) : NULL;
+    struct shim_context *home = f ? context_find((CUcontext)(uintptr_t)f->context)
+                                : p->ctx && p->ctx != ctx->handle ? context_adopt(p->ctx)
+                                                                  : NULL;
     return home ? home : ctx;
 }
 
@@ -186,7 +184,6 @@ int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *
 void graph_nodes_free(struct graph_nodes *n)
 {
     free(n->node);
-    n->node = NULL;
 }
 
 /* ---- waits ---------------------------------------------------------------------------------- */

@@ -1,7 +1,4 @@
-/*
- * other_devices.c - the shim's streams on other devices, for graphs that reach those devices (see
- * other_devices.h).
- */
+/* other_devices.c - see other_devices.h. */
 #include "shim/graph/other_devices.h"
 
 #include <stdlib.h>
@@ -101,10 +98,9 @@ void other_devices_wait(struct other_devices *a, uint32_t level)
 
 bool other_devices_held(const struct other_devices *a, uint32_t level)
 {
-    for (uint32_t i = 0; i < a->count; i++) {
+    for (uint32_t i = 0; i < a->count; i++)
         if (client_held(a->at[i].ctx->gpu->index, level))
             return true;
-    }
     return false;
 }
 

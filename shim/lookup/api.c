@@ -191,10 +191,11 @@ bool api_driver_function(const void *address)
 
 bool api_driver_exports(const char *symbol)
 {
-    struct link_map *map = driver_get();
+    const struct link_map *map = driver_get();
     struct elf_object object;
+    const ElfW(Sym) *found = map && elf_open_map(&object, map) ? elf_symbol(&object, symbol) : NULL;
 
-    return map && elf_open_map(&object, map) && elf_has_function(&object, symbol);
+    return found && (found->st_info & 0xf) == STT_FUNC;
 }
 
 void api_adopt(int row, void *address)

@@ -26,26 +26,18 @@ bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynam
         /* glibc relocates these addresses, except where the section is read-only (vdso). */
         uintptr_t value = d->d_un.d_ptr;
         const void *at = (const void *)(value < base ? base + value : value);
-        switch (d->d_tag) {
-        case DT_SYMTAB:
+        if (d->d_tag == DT_SYMTAB)
             object->symbols = at;
-            break;
-        case DT_STRTAB:
+        else if (d->d_tag == DT_STRTAB)
             object->strings = at;
-            break;
-        case DT_GNU_HASH:
+        else if (d->d_tag == DT_GNU_HASH)
             object->gnu_hash = at;
-            break;
-        case DT_HASH:
+        else if (d->d_tag == DT_HASH)
             object->sysv_hash = at;
-            break;
-        case DT_VERSYM:
+        else if (d->d_tag == DT_VERSYM)
             object->versions = at;
-            break;
-        case DT_SONAME:
+        else if (d->d_tag == DT_SONAME)
             soname = value;
-            break;
-        }
     }
     if (!object->symbols || !object->strings)
         return false;
@@ -130,25 +122,20 @@ static uint32_t find_sysv(const struct elf_object *object, const char *name)
     return found;
 }
 
-static uint32_t find(const struct elf_object *object, const char *name)
+const ElfW(Sym) * elf_symbol(const struct elf_object *object, const char *name)
 {
-    if (object->gnu_hash)
-        return find_gnu(object, name);
-    return object->sysv_hash ? find_sysv(object, name) : 0;
+    uint32_t index = object->gnu_hash    ? find_gnu(object, name)
+                     : object->sysv_hash ? find_sysv(object, name)
+                                         : 0;
+
+    return index ? &object->symbols[index] : NULL;
 }
 
 void *elf_find(const struct elf_object *object, const char *name)
 {
-    uint32_t index = find(object, name);
+    const ElfW(Sym) *symbol = elf_symbol(object, name);
 
-    return index ? (void *)(object->base + object->symbols[index].st_value) : NULL;
-}
-
-bool elf_has_function(const struct elf_object *object, const char *name)
-{
-    uint32_t index = find(object, name);
-
-    return index && (object->symbols[index].st_info & 0xf) == STT_FUNC;
+    return symbol ? (void *)(object->base + symbol->st_value) : NULL;
 }
 
 /* By a GNU hash table the last symbol is the end of the chain that begins last. */
@@ -190,14 +177,11 @@ const char *elf_undefined(const struct elf_object *object, uint32_t *at)
 /* Recursive, because a signal handler may fork in the middle of a walk. */
 static pthread_mutex_t walking = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-int elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *user), void *user)
+void elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *user), void *user)
 {
-    int rc;
-
     pthread_mutex_lock(&walking);
-    rc = dl_iterate_phdr(visit, user);
+    dl_iterate_phdr(visit, user);
     pthread_mutex_unlock(&walking);
-    return rc;
 }
 
 void elf_before_fork(void)

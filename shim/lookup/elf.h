@@ -30,10 +30,10 @@ bool elf_open(struct elf_object *object, uintptr_t base, const ElfW(Dyn) * dynam
 const ElfW(Dyn) * elf_dynamic(const struct dl_phdr_info *info);
 bool elf_open_map(struct elf_object *object, const struct link_map *map);
 
-/* Address of a defined function or variable by exact name, default version first; NULL = absent. */
+/* A defined function or variable by exact name, default version first; NULL = absent. */
+const ElfW(Sym) * elf_symbol(const struct elf_object *object, const char *name);
+/* The address of that. */
 void *elf_find(const struct elf_object *object, const char *name);
-
-bool elf_has_function(const struct elf_object *object, const char *name);
 
 /* Number of symbols. Only the hash tables tell it: the strings need not lie behind the symbols once
  * a tool has patched the file, as NixOS and Python's wheels do. */
@@ -49,7 +49,7 @@ int elf_strcmp(const char *a, const char *b);
  * not free in a child, so any dlopen there would hang. The fork waits a second at most, because the
  * thread that has the lock may wait for the thread that forks.
  */
-int elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *user), void *user);
+void elf_each_object(int (*visit)(struct dl_phdr_info *info, size_t size, void *user), void *user);
 void elf_before_fork(void);
 void elf_after_fork(bool child);
 

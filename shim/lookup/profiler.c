@@ -1,6 +1,4 @@
-/*
- * profiler.c - finds the CUPTI functions that a call means (see profiler.h).
- */
+/* profiler.c - see profiler.h. */
 #include "shim/lookup/profiler.h"
 
 #include <dlfcn.h>

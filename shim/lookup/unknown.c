@@ -21,8 +21,6 @@ bool unknown_name(const char *symbol)
            api_find(symbol) < 0;
 }
 
-/* ---- messages ----------------------------------------------------------------------------- */
-
 /* True the first time for each name. */
 static bool name_is_new(const char *name)
 {
@@ -86,8 +84,6 @@ void *unknown_thunk(const char *name, void *address)
                  CUTIN_VERSION);
     return (void *)(unknown_thunks + (size_t)slot * UNKNOWN_THUNK_BYTES);
 }
-
-/* ---- thunks ------------------------------------------------------------------------------- */
 
 void *thunk_enter(uint32_t index);
 

@@ -1,6 +1,4 @@
-/*
- * call.c - the one road of every stream-ordered call (see call.h).
- */
+/* call.c - see call.h. */
 #include "shim/path/call.h"
 
 #include <string.h>

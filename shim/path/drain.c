@@ -1,6 +1,4 @@
-/*
- * drain.c - draining, for the wrappers and for the thunks (see drain.h, shim.h).
- */
+/* drain.c - see drain.h. */
 #include "shim/path/drain.h"
 
 #include "shim/objects/thread.h"
@@ -150,8 +148,6 @@ static void count_foreign(struct shim_context *ctx, void *user)
     (void)user;
     atomic_fetch_add(&ctx->foreign, 1);
 }
-
-/* ---- thunks ---------------------------------------------------------------------------- */
 
 void shim_drain(enum drain_scope scope)
 {

@@ -1,6 +1,4 @@
-/*
- * pieces.c - copies in pieces (see pieces.h).
- */
+/* pieces.c - see pieces.h. */
 #include "shim/path/pieces.h"
 
 #include "shim/objects/memory.h"

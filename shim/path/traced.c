@@ -239,8 +239,6 @@ void traced_end(struct timing *t, CUstream stream, CUresult result)
                           memory_order_release);
 }
 
-/* ---- records -------------------------------------------------------------------------------- */
-
 void traced_wait(const char *name, uint64_t from_ns)
 {
     struct trace_record r = {.kind = TRACE_SYNC, .ns = from_ns, .name = trace_name(name)};

@@ -88,13 +88,8 @@ int api_find_name(const char *name, int *count)
 
 #define DRIVER "libcuda.so.1"
 
-static struct link_map *driver; /* atomic; set after api_real was filled */
-
-/* NULL: it is not bound yet. */
-static struct link_map *driver_get(void)
-{
-    return __atomic_load_n(&driver, __ATOMIC_ACQUIRE);
-}
+/* Atomic; set after api_real was filled. NULL: it is not bound yet. */
+static struct link_map *driver;
 
 /* Weak: a build of the lookup alone does not have it. */
 __attribute__((weak, visibility("hidden"))) void *shim_stand_in(int row);
@@ -146,7 +141,7 @@ static int say_object(struct dl_phdr_info *info, size_t size, void *user)
  * addresses in api_real stay valid even when the program closes its own handle. */
 static struct link_map *driver_open(int flags)
 {
-    struct link_map *map = driver_get(), *there = NULL;
+    struct link_map *map = __atomic_load_n(&driver, __ATOMIC_ACQUIRE), *there = NULL;
     struct elf_object object;
     void *handle;
 
@@ -191,7 +186,7 @@ bool api_driver_function(const void *address)
 
 bool api_driver_exports(const char *symbol)
 {
-    const struct link_map *map = driver_get();
+    const struct link_map *map = __atomic_load_n(&driver, __ATOMIC_ACQUIRE);
     struct elf_object object;
     const ElfW(Sym) *found = map && elf_open_map(&object, map) ? elf_symbol(&object, symbol) : NULL;
 
@@ -218,16 +213,17 @@ static CUresult no_function(void)
 void *api_get(enum api_index index)
 {
     static bool said;
+    const struct link_map *map = driver_open(RTLD_NOLOAD);
     struct elf_object object;
     void *real;
 
-    if (!driver_open(RTLD_NOLOAD) && !driver_open(0)) {
+    if (!map && !(map = driver_open(0))) {
         if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
             log_line(LOG_ERROR, "the loader finds no " DRIVER ": %s", dlerror());
         return (void *)no_driver;
     }
     real = __atomic_load_n(&api_real[index], __ATOMIC_ACQUIRE);
-    if (!real && elf_open_map(&object, driver_get())) {
+    if (!real && elf_open_map(&object, map)) {
         real = elf_find(&object, api_rows[index].symbol); /* API_PASS rows are found on demand */
         if (real)
             real_store((int)index, real);

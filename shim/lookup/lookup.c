@@ -109,26 +109,26 @@ struct query {
 /* Asks the real function from here, so for RTLD_NEXT and RTLD_DEFAULT the caller is this library.
  * For RTLD_NEXT, what is behind us, that is the loader's own: through another library's wrapper it
  * would mean what is behind that library. */
-static void *ask(const struct query *q, void *handle, const char *name)
+static void *ask(const struct query *q, void *handle)
 {
     void *function = real(q->version, handle == RTLD_NEXT);
 
     if (q->version)
-        return ((dlvsym_fn *)function)(handle, name, q->version);
-    return ((dlsym_fn *)function)(handle, name);
+        return ((dlvsym_fn *)function)(handle, q->name, q->version);
+    return ((dlsym_fn *)function)(handle, q->name);
 }
 
-/* What the object that contains the caller finds in itself and in what it was linked with. Not for
- * the main program. */
-static void *ask_caller_scope(const struct query *q, const char *name)
+/* What is behind us, or else what the object that contains the caller finds in itself and in what
+ * it was linked with; the latter not for the main program. */
+static void *ask_further(const struct query *q)
 {
-    struct link_map *map = elf_map_of(q->caller);
-    void *handle = NULL, *found = NULL;
+    void *handle = NULL, *found = ask(q, RTLD_NEXT);
+    const struct link_map *map = found ? NULL : elf_map_of(q->caller);
 
     if (map && map->l_name[0])
         handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
     if (handle) {
-        found = ask(q, handle, name);
+        found = ask(q, handle);
         if (found) /* on failure the loader's message must stay */
             dlclose(handle);
     }
@@ -151,7 +151,7 @@ static bool in_front(const struct link_map *map)
  */
 static void *ask_default(const struct query *q)
 {
-    void *found = ask(q, RTLD_DEFAULT, q->name);
+    void *found = ask(q, RTLD_DEFAULT);
 
     if (found == q->ours) {
         const struct link_map *first = elf_self();
@@ -160,11 +160,7 @@ static void *ask_default(const struct query *q)
             first = first->l_prev;
         found = find(first, elf_self(), q->name);
     }
-    if (!found)
-        found = ask(q, RTLD_NEXT, q->name);
-    if (!found)
-        found = ask_caller_scope(q, q->name);
-    return found;
+    return found ? found : ask_further(q);
 }
 
 /* A walk over the loaded objects in load order, under the loader's lock. */
@@ -201,19 +197,16 @@ static void *ask_next(const struct query *q, bool *jump)
 
     if (caller && in_front(caller)) {
         void *between = find(caller->l_next, elf_self(), q->name);
-        return between ? between : ask(q, RTLD_NEXT, q->name);
+        return between ? between : ask(q, RTLD_NEXT);
     }
     if (caller)
         elf_each_object(walk_object, &w);
     if (w.found && api_driver_holds(w.found)) {
         /* Does a search that starts at the caller reach the driver? Every driver since 6.0 exports
          * this name, we do not, and hardly any library interposes it. */
-        static const char probed[] = "cuGetErrorName";
-        const struct query probe = {.name = probed, .caller = q->caller};
-        const void *found = ask(&probe, RTLD_NEXT, probed);
+        const struct query probe = {.name = "cuGetErrorName", .caller = q->caller};
+        const void *found = ask_further(&probe);
 
-        if (!found)
-            found = ask_caller_scope(&probe, probed);
         if (found && api_driver_holds(found))
             return w.found;
     }
@@ -229,10 +222,10 @@ static void *ask_any(const struct query *q, bool *jump)
         return ask_next(q, jump);
     if (q->handle == RTLD_DEFAULT)
         return ask_default(q);
-    void *found = ask(q, q->handle, q->name);
+    void *found = ask(q, q->handle);
     if (found != q->ours || q->handle == elf_self())
         return found; /* the caller opened libcutin.so by name */
-    return ask(q, RTLD_NEXT, q->name);
+    return ask(q, RTLD_NEXT);
 }
 
 /* `row`: that of the name; -1: it is not in the table, or must not be. */
@@ -295,7 +288,7 @@ struct step lookup_dlvsym(void *handle, const char *name, const char *version, c
         own = elf_strcmp(name, "dlsym") == 0    ? (void *)dlsym
               : elf_strcmp(name, "dlvsym") == 0 ? (void *)dlvsym
                                                 : NULL;
-    if (own && in_front(elf_map_of(caller)) && ask(&q, RTLD_NEXT, name))
+    if (own && in_front(elf_map_of(caller)) && ask(&q, RTLD_NEXT))
         return (struct step){own, NULL};
     return answer(&q, name && version ? api_find(name) : -1);
 }

@@ -197,14 +197,13 @@ void external_wait_thread_ends(const void *id)
     for (int i = 0; i < WATCHES && !ended; i++)
         if (watches[i].thread == id)
             ended = &watches[i];
-    if (ended && ended->state == WATCH_CLOSED)
+    bool owned = ended && ended->state == WATCH_CLOSED;
+    if (owned)
         ended->state = WATCH_OPEN;
-    else if (ended) { /* its owner ends it */
-        ended->over = true;
-        ended = NULL;
-    }
+    else if (ended)
+        ended->over = true; /* its owner ends it */
     pthread_mutex_unlock(&lock);
-    if (ended)
+    if (owned)
         watch_end(ended);
 }
 

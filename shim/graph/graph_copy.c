@@ -6,6 +6,8 @@
 #include "shim/path/counters.h"
 #include "shim/pace/gates.h"
 
+_Atomic bool graph_objects_seen;
+
 struct place {
     CUgraphNode app, own; /* the application's node, and that of the clone */
     CUgraphNode gate;     /* the gate in front of it; NULL: none */
@@ -236,13 +238,6 @@ bool graph_copy_find(struct graph_copy *c, CUgraphExec *exec, CUgraphNode *node)
     return true;
 }
 
-static _Atomic bool objects_seen;
-
-void graph_copy_note_objects(void)
-{
-    atomic_store(&objects_seen, true);
-}
-
 /* Clones `graph`, and adds gates where the `count` nodes from `place` on have them. NULL: it has
  * another shape, or it cannot be cloned. */
 static CUgraph clone_alike(struct graph_copy *c, const struct place *place, uint32_t count,
@@ -255,7 +250,7 @@ static CUgraph clone_alike(struct graph_copy *c, const struct place *place, uint
         n.node[i].gate = place[i].gate;
     }
     CUgraph clone = alike ? clone_with_gates(c, &n, NULL, graph) : NULL;
-    graph_nodes_free(&n);
+    free(n.node);
     return clone;
 }
 
@@ -265,7 +260,7 @@ void graph_copy_replace(struct graph_copy *c, CUgraphNode node, CUgraph graph)
         return;
     /* The driver gives back the objects of the old graph. The clone would keep them, and it has to
      * stay, because its nodes name those of the copy. */
-    bool keeps = atomic_load(&objects_seen) && !MUTANT(graph_objects_kept);
+    bool keeps = atomic_load(&graph_objects_seen) && !MUTANT(graph_objects_kept);
     const struct place *p = node && !keeps ? place_of(c, node) : NULL;
     if (keeps || (node && !p)) {
         copy_drop(c);

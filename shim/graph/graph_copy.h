@@ -38,7 +38,7 @@ void graph_copy_after(struct graph_copy *c, CUgraphExec chosen, CUstream stream)
 bool graph_copy_find(struct graph_copy *c, CUgraphExec *exec, CUgraphNode *node);
 void graph_copy_changed(struct graph_copy *c, CUresult r);
 /* Some graph refers to an object of the application, and so does a clone of it. */
-void graph_copy_note_objects(void);
+extern _Atomic bool graph_objects_seen;
 /* What is inside of `node`, or all if that is NULL, is as in `graph` now. */
 void graph_copy_replace(struct graph_copy *c, CUgraphNode node, CUgraph graph);
 

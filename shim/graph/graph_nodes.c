@@ -181,11 +181,6 @@ int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *
     return read_graph(n, graph, ctx, 0);
 }
 
-void graph_nodes_free(struct graph_nodes *n)
-{
-    free(n->node);
-}
-
 /* ---- waits ---------------------------------------------------------------------------------- */
 
 static bool nodes_wait(CUgraph graph, int depth)

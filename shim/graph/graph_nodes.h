@@ -36,8 +36,8 @@ struct graph_nodes {
     bool copyable; /* a copy of the graph would do all that the graph does, and nothing twice */
 };
 
-/* Reads a graph and the graphs inside, as instantiated in `ctx`. Returns 0 or -errno. Call
- * graph_nodes_free afterwards in both cases. */
+/* Reads a graph and the graphs inside, as instantiated in `ctx`. Returns 0 or -errno. Free
+ * n->node afterwards, in both cases. */
 int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *ctx);
 /* Chooses the places of gates. On every path at most `spacing_ns` of estimated work, divided by the
  * number of branches beside it, is between two gates. A kernel of unknown time has a gate in front
@@ -45,6 +45,5 @@ int graph_nodes_read(struct graph_nodes *n, CUgraph graph, struct shim_context *
 int graph_nodes_place_gates(struct graph_nodes *n, CUgraph graph, uint64_t spacing_ns);
 /* True: some nodes may wait for something outside the process, or for its other streams. */
 bool graph_nodes_may_wait(CUgraph graph);
-void graph_nodes_free(struct graph_nodes *n);
 
 #endif

@@ -4,6 +4,8 @@
  * changed in the same way (graph_copy.h). The application gets the driver's answer for its own
  * graph.
  */
+#include <stdlib.h>
+
 #include "shim/graph/other_devices.h"
 #include "shim/graph/graph_exec.h"
 #include "shim/graph/graph_copy.h"
@@ -25,7 +27,7 @@ static void exec_made(CUresult r, const CUgraphExec *handle, CUgraph graph,
             e->copy = ctx->set ? graph_copy_new(ctx, graph, &n, flags) : NULL;
             e->other_devices = other_devices_new(&n);
         }
-        graph_nodes_free(&n);
+        free(n.node);
         context_pop(scope);
     }
     if (ctx && !MUTANT(graph_waits_unordered)) {
@@ -51,7 +53,7 @@ INSTANTIATE(cuGraphInstantiateWithParams, true, r == CUDA_SUCCESS ? params->flag
 INSTANTIATE(cuGraphInstantiateWithParams_ptsz, true, r == CUDA_SUCCESS ? params->flags : 0,
             (CUDA_GRAPH_INSTANTIATE_PARAMS *, params))
 
-WRAPPED(cuGraphRetainUserObject, graph_copy_note_objects(), , (CUgraph, graph),
+WRAPPED(cuGraphRetainUserObject, atomic_store(&graph_objects_seen, true), , (CUgraph, graph),
         (CUuserObject, object), (unsigned int, count), (unsigned int, flags))
 
 /* ---- changing them --------------------------------------------------------------------------- */

@@ -30,19 +30,6 @@ static bool device_updatable(CUgraphNode node)
     return updatable != 0;
 }
 
-/* 0: not known. */
-static uint32_t kernel_estimate(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
-                                const struct shim_context *ctx)
-{
-    struct shim_function *f = ctx->set ? function_of(handle, ctx) : NULL;
-    if (!f)
-        return 0;
-    function_seed(f, handle, ctx->gpu);
-    uint64_t blocks = (uint64_t)p->gridDimX * p->gridDimY * p->gridDimZ;
-    const struct estimate *e = &f->estimate[estimate_bucket(blocks)];
-    return estimate_known(e) ? (uint32_t)estimate_ns(e) : 0;
-}
-
 /* ---- other devices --------------------------------------------------------------------------- */
 
 static void other_device_add(struct graph_nodes *n, struct shim_context *ctx, uint64_t est_ns)
@@ -58,17 +45,6 @@ static void other_device_add(struct graph_nodes *n, struct shim_context *ctx, ui
     n->copyable = false; /* gates would look at one device's hold word for all */
 }
 
-/* Where a kernel runs: as the driver says, or else where the function was launched before. */
-static struct shim_context *kernel_home(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUfunction handle,
-                                        struct shim_context *ctx)
-{
-    const struct shim_function *f = p->ctx ? NULL : function_known(handle, ctx);
-    struct shim_context *home = f ? context_find((CUcontext)(uintptr_t)f->context)
-                                : p->ctx && p->ctx != ctx->handle ? context_adopt(p->ctx)
-                                                                  : NULL;
-    return home ? home : ctx;
-}
-
 static void read_kernel(struct graph_nodes *n, struct graph_node *node, struct shim_context *ctx)
 {
     CUDA_KERNEL_NODE_PARAMS_v2 p = {.func = NULL};
@@ -76,8 +52,22 @@ static void read_kernel(struct graph_nodes *n, struct graph_node *node, struct s
     uint32_t est_ns = 0;
     if (REAL(cuGraphKernelNodeGetParams_v2)(node->handle, &p) == CUDA_SUCCESS) {
         CUfunction handle = p.func ? p.func : (CUfunction)(void *)p.kern;
-        home = gpu_device_several() ? kernel_home(&p, handle, ctx) : ctx;
-        est_ns = kernel_estimate(&p, handle, home);
+        if (gpu_device_several()) {
+            /* It runs where the driver says, or else where the function was launched before. */
+            const struct shim_function *known = p.ctx ? NULL : function_known(handle, ctx);
+            if (known)
+                home = context_find((CUcontext)(uintptr_t)known->context);
+            else if (p.ctx && p.ctx != ctx->handle)
+                home = context_adopt(p.ctx);
+            home = home ? home : ctx;
+        }
+        uint64_t blocks = (uint64_t)p.gridDimX * p.gridDimY * p.gridDimZ;
+        struct shim_function *f = home->set ? function_of(handle, home) : NULL;
+        const struct estimate *e = f ? &f->estimate[estimate_bucket(blocks)] : NULL;
+        if (f)
+            function_seed(f, handle, home->gpu);
+        if (e && estimate_known(e))
+            est_ns = (uint32_t)estimate_ns(e);
     }
     bool unknown = est_ns == 0;
     est_ns = unknown ? VHQ_UNKNOWN_NS : est_ns;

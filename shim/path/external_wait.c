@@ -219,13 +219,9 @@ static bool watch_look(struct watch *w, bool tracked)
     if (w->progress != progress)
         watch_stand(w, tracked ? w->standing & own : 0);
     w->progress = progress;
-    if (w->thread) {
-        watch_stand(w, followers(own));
+    if (!w->thread && REAL(cuEventQuery)(w->before) == CUDA_ERROR_NOT_READY)
         return false;
-    }
-    if (REAL(cuEventQuery)(w->before) == CUDA_ERROR_NOT_READY)
-        return false;
-    if (REAL(cuEventQuery)(w->after) != CUDA_ERROR_NOT_READY)
+    if (!w->thread && REAL(cuEventQuery)(w->after) != CUDA_ERROR_NOT_READY)
         return true;
     watch_stand(w, followers(own));
     return false;

@@ -36,6 +36,7 @@ static const struct variable variables[] = {
 };
 enum { VARIABLES = sizeof(variables) / sizeof(*variables) };
 
+static struct config config;
 static bool loading; /* the first reading: warnings wait for the second */
 
 static bool number_parse(const char *text, uint32_t least, uint32_t most, uint32_t *value)
@@ -66,10 +67,9 @@ static bool micros_parse(const char *text, uint32_t least, uint32_t most, uint32
 }
 
 /* `name`: how a message names the setting. */
-static void value_read(struct config *c, const struct variable *v, const char *name,
-                       const char *text)
+static void value_read(const struct variable *v, const char *name, const char *text)
 {
-    char *field = (char *)c + v->offset;
+    char *field = (char *)&config + v->offset;
     uint32_t value = v->fallback * v->unit;
 
     if (!v->unit) {
@@ -109,7 +109,7 @@ static bool number_set(const char *text)
 }
 
 /* Reads what is set in the environment; the rest stays. */
-static void config_read(struct config *c)
+static void config_read(void)
 {
     static bool given; /* CUTIN_SOCKET was set when the library was loaded */
     const char *conf = secure_getenv("CUTIN_CONF");
@@ -118,43 +118,42 @@ static void config_read(struct config *c)
     if (!given) {
         /* Where the daemon listens: the machine's socket if there is one, else this user's. */
         const char *run = secure_getenv("XDG_RUNTIME_DIR");
-        size_t size = sizeof(c->socket);
+        size_t size = sizeof(config.socket);
         int length = -1;
 
         if (run && run[0] == '/' && !machine_socket_first(run))
-            length = snprintf(c->socket, size, "%s" USER_SOCKET, run);
+            length = snprintf(config.socket, size, "%s" USER_SOCKET, run);
         if (length < 0 || (size_t)length >= size)
-            snprintf(c->socket, size, MACHINE_SOCKET);
+            snprintf(config.socket, size, MACHINE_SOCKET);
     }
     given |= loading && !!secure_getenv("CUTIN_SOCKET");
     while (conf && conf_next(&conf, &part)) {
         /* Static: one thread reads, and programs may have small stacks. */
-        static char text[sizeof(c->cpus) + 1];
+        static char text[sizeof(config.cpus) + 1];
         char name[64];
 
         snprintf(name, sizeof(name), "CUTIN_CONF: %.*s", (int)part.key_length, part.key);
         snprintf(text, sizeof(text), "%.*s", (int)part.value_length, part.value ? part.value : "");
         for (size_t i = 0; i < VARIABLES; i++)
             if (conf_sets(&part, variables[i].name))
-                value_read(c, &variables[i], name, text);
+                value_read(&variables[i], name, text);
     }
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *text = secure_getenv(variables[i].name);
 
         if (text)
-            value_read(c, &variables[i], variables[i].name, text);
+            value_read(&variables[i], variables[i].name, text);
     }
     const char *injection = secure_getenv("CUDA_INJECTION64_PATH");
     const char *blocking = secure_getenv("CUDA_LAUNCH_BLOCKING");
-    if (c->distance_ns)
-        c->profile = PROFILE_OFF; /* times here do not fit other processes */
+    if (config.distance_ns)
+        config.profile = PROFILE_OFF; /* times here do not fit other processes */
     if ((injection && *injection) || (blocking && number_set(blocking)))
         atomic_fetch_or(&inline_reasons, (uint32_t)INLINE_SET);
 }
 
 enum { UNLOADED, UNREAD, READING, READY };
 _Atomic uint32_t inline_reasons;
-static struct config config;
 static _Atomic int state;
 
 void config_load(void)
@@ -165,7 +164,7 @@ void config_load(void)
         if (v->unit)
             memcpy((char *)&config + v->offset, &value, sizeof(value));
     }
-    config_read(&config);
+    config_read();
     loading = false;
     atomic_store(&state, UNREAD);
 }
@@ -180,7 +179,7 @@ const struct config *config_get(void)
     if (atomic_load(&state) == UNLOADED) /* called from a constructor ahead of ours */
         config_load();
     if (atomic_compare_exchange_strong(&state, &unread, READING)) {
-        config_read(&config);
+        config_read();
         const char *conf = secure_getenv("CUTIN_CONF");
         char text[160];
 

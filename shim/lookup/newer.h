@@ -7,9 +7,8 @@
 #ifndef CUTIN_SHIM_LOOKUP_NEWER_H
 #define CUTIN_SHIM_LOOKUP_NEWER_H
 
-/* The header's enumeration has these values from 12.2 on. */
-#define LOCATION_HOST              ((CUmemLocationType)2)
-#define LOCATION_HOST_NUMA_CURRENT ((CUmemLocationType)4)
+/* The header's enumeration has this value from 12.2 on. */
+#define LOCATION_HOST ((CUmemLocationType)2)
 
 #if CUDA_VERSION < 12020
 typedef struct {

@@ -91,12 +91,9 @@ int api_find_name(const char *name, int *count)
 /* Atomic; set after api_real was filled. NULL: it is not bound yet. */
 static struct link_map *driver;
 
-/* Weak: a build of the lookup alone does not have it. */
-__attribute__((weak, visibility("hidden"))) void *shim_stand_in(int row);
-
 static void real_store(int row, void *address)
 {
-    void *front = address && shim_stand_in ? shim_stand_in(row) : NULL;
+    void *front = address ? shim_stand_in(row) : NULL;
 
     __atomic_store_n(&api_driver[row], address, __ATOMIC_RELEASE);
     __atomic_store_n(&api_real[row], front ? front : address, __ATOMIC_RELEASE);

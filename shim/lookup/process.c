@@ -19,10 +19,6 @@
 _Atomic bool shim_off;
 struct shim_life shim_life;
 
-/* Weak: defined by pace/exit.c, for the whole library only. */
-__attribute__((weak, visibility("hidden"))) void shim_exit_drain(void);
-__attribute__((weak, visibility("hidden"))) void shim_fork_child(void);
-
 /* Only glibc has it. musl's loader accepts a preload, too, if it finds what is not weak. */
 __attribute__((weak)) const char *gnu_get_libc_version(void);
 
@@ -56,8 +52,7 @@ static void fork_child(void)
         return;
     }
     shim_engage(false);
-    if (shim_fork_child)
-        shim_fork_child();
+    shim_fork_child();
 }
 
 static void fork_parent(void)
@@ -93,7 +88,7 @@ static void exit_handler(void)
     if (getpid() != home)
         return;
     quiet_begin(&quiet);
-    if (!shim_bypassed() && shim_exit_drain)
+    if (!shim_bypassed())
         shim_exit_drain();
     shim_engage(false); /* exit handlers and destructors may still call CUDA */
     quiet_end(&quiet);

@@ -107,12 +107,6 @@ void *thunk_enter(uint32_t index)
     return to;
 }
 
-/* Replaced by path/drain.c. Without that (a build of the lookup alone) nothing is buffered. */
-__attribute__((weak)) void shim_drain(enum drain_scope scope)
-{
-    (void)scope;
-}
-
 /* ---- direct links ------------------------------------------------------------------------- */
 
 /* Called with the lock of the loader's list, so it must not ask the loader: dladdr takes the

@@ -75,13 +75,9 @@ int api_find(const char *symbol)
     return found ? *found : -1;
 }
 
-int api_find_name(const char *name, int *count)
+const uint16_t *api_find_name(const char *name)
 {
-    const uint16_t *found = find(name, true, by_name, sizeof(by_name) / sizeof(*by_name) / 2, 2);
-
-    if (found)
-        *count = found[1];
-    return found ? *found : -1;
+    return find(name, true, by_name, sizeof(by_name) / sizeof(*by_name) / 2, 2);
 }
 
 /* ---- the driver --------------------------------------------------------------------------- */

@@ -22,8 +22,8 @@ extern const struct api_row api_rows[API_COUNT];
 
 /* Row of a symbol by exact name, or -1. */
 int api_find(const char *symbol);
-/* First row and number of rows of a cuGetProcAddress name; -1 when the name is unknown. */
-int api_find_name(const char *name, int *count);
+/* First row and number of rows of a cuGetProcAddress name; NULL when the name is unknown. */
+const uint16_t *api_find_name(const char *name);
 
 /* Is this an address inside the driver that api_real points into? Binds the driver if it is loaded
  * by now, but never loads it. */

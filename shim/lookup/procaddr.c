@@ -31,12 +31,13 @@ enum { ROW_PASS = -1, ROW_UNKNOWN = -2 };
 static int row_choose(const char *name, int version, cuuint64_t flags, void *address)
 {
     bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, any = false;
-    int count, first = api_find_name(name, &count), same = -1;
+    const uint16_t *rows = api_find_name(name);
     int row = -1; /* whose function the driver answers for this request, by api.def alone */
+    int same = -1;
 
-    if (first < 0)
+    if (!rows)
         return ROW_UNKNOWN;
-    for (int i = first; i < first + count; i++) {
+    for (int i = rows[0]; i < rows[0] + rows[1]; i++) {
         const struct api_row *r = &api_rows[i], *best = row < 0 ? NULL : &api_rows[row];
         any |= r->ours != NULL;
         if (same < 0 && r->ours && api_driver[i] == address)

@@ -5,6 +5,7 @@
  * watches forks, because another thread may fork just when the first one finds the driver. It is
  * linked with -z nodelete: other objects' tables hold its addresses, so dlclose keeps it.
  */
+#include "shim/lookup/each.h"
 #include "shim/lookup/elf.h"
 #include "shim/lookup/quiet.h"
 #include "shim/lookup/shim.h"
@@ -34,11 +35,7 @@ void shim_engage(bool on)
 static _Atomic bool initialised;
 static bool seen; /* the driver was found */
 
-EXPORT CUresult cuInit(unsigned int Flags)
-{
-    atomic_store(&initialised, true);
-    return REAL(cuInit)(Flags);
-}
+WRAPPED(cuInit, atomic_store(&initialised, true), , (unsigned int, Flags))
 
 /* Neither the driver nor the shim's threads and connections survive a fork. If the driver was not
  * initialised there are none, and the child begins as its parent did, whatever was looked up. */

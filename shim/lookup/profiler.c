@@ -12,11 +12,8 @@ static const char *const profiler_names[] = {
 #undef X
 };
 
-struct copy {
-    const void *_Atomic base; /* NULL: free */
-    void *_Atomic found[PROFILER_CALLS];
-};
-static struct copy copies[PROFILER_COPIES];
+static const void *_Atomic bases[PROFILER_COPIES]; /* of the copies; NULL: free */
+void *_Atomic profiler_found[PROFILER_COPIES][PROFILER_CALLS];
 
 int profiler_find(const char *name)
 {
@@ -46,17 +43,17 @@ void *profiler_stand_in(enum profiler_call call, void *found)
         return NULL;
     /* Frees the places of copies that were closed: their functions cannot be called any more. */
     for (int i = 0; i < PROFILER_COPIES; i++) {
-        const void *there = atomic_load(&copies[i].base);
+        const void *there = atomic_load(&bases[i]);
 
         if (!there || profiler_base(there) == there)
             continue;
         profiler_gone(there);
-        atomic_compare_exchange_strong(&copies[i].base, &there, NULL);
+        atomic_compare_exchange_strong(&bases[i], &there, NULL);
     }
     for (; copy < PROFILER_COPIES; copy++) {
         const void *there = NULL;
 
-        if (atomic_compare_exchange_strong(&copies[copy].base, &there, base) || there == base)
+        if (atomic_compare_exchange_strong(&bases[copy], &there, base) || there == base)
             break;
     }
     if (copy == PROFILER_COPIES) {
@@ -67,11 +64,6 @@ void *profiler_stand_in(enum profiler_call call, void *found)
                      PROFILER_COPIES);
         return NULL;
     }
-    atomic_store(&copies[copy].found[call], found);
+    atomic_store(&profiler_found[copy][call], found);
     return profiler_stand_ins[call][copy];
-}
-
-void *profiler_found(int copy, enum profiler_call call)
-{
-    return atomic_load(&copies[copy].found[call]);
 }

@@ -38,8 +38,8 @@ int profiler_find(const char *name);
 /* The answer to a lookup that finds CUPTI's function at `found`. NULL: `found` itself, because
  * there are too many copies; then nothing is buffered any more. */
 void *profiler_stand_in(enum profiler_call call, void *found);
-/* CUPTI's function, in the copy that was looked up. */
-void *profiler_found(int copy, enum profiler_call call);
+/* CUPTI's functions, in the copies that were looked up. */
+extern void *_Atomic profiler_found[PROFILER_COPIES][PROFILER_CALLS];
 /* The base address of the copy that has the function. */
 const void *profiler_base(const void *found);
 

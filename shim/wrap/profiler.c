@@ -159,7 +159,8 @@ PROFILER_FUNCTIONS(X)
 #define FOUND(function, copy)                                                                      \
     static int function##_##copy(uintptr_t a, uintptr_t b, uintptr_t c)                            \
     {                                                                                              \
-        return run(PROFILER_##function, profiler_found(copy, PROFILER_##function), a, b, c);       \
+        void *found = atomic_load(&profiler_found[copy][PROFILER_##function]);                     \
+        return run(PROFILER_##function, found, a, b, c);                                           \
     }
 #define X(function, effect, kind)                                                                  \
     FOUND(function, 0)                                                                             \

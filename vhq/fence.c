@@ -99,11 +99,6 @@ bool vhq_fence_submitted(const struct vhq_fence *f)
 
 /* ---- begin and end of commands --------------------------------------------------------------- */
 
-void fence_displace(struct vhq_fence *f)
-{
-    atomic_fetch_or(&f->state, FENCE_DISPLACED);
-}
-
 bool fence_wait_begin(struct vhq_fence *f)
 {
     uint32_t old = fence_state(f);
@@ -121,7 +116,12 @@ static void fence_changed(struct vhq_fence *f, uint32_t old)
         futex_wake(&f->state);
     if (old & FENCE_WATCHED) {
         atomic_fetch_and(&f->state, ~(uint32_t)FENCE_WATCHED);
-        set_kick_all();
+        if (atomic_load(&vhq_forked))
+            return;
+        registry_lock();
+        for (struct vhq_set *s = registry; s; s = s->next)
+            dispatcher_kick(s);
+        registry_unlock();
     }
 }
 
@@ -172,14 +172,10 @@ void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket)
 
 /* ---- readiness ------------------------------------------------------------------------------- */
 
-static uint32_t fence_watch(struct vhq_fence *f, bool watch)
-{
-    return watch ? atomic_fetch_or(&f->state, FENCE_WATCHED) : fence_state(f);
-}
-
 bool fence_wait_ready(struct vhq_fence *f, bool watch)
 {
-    return vhq_fence_submitted(f) || (watch && (fence_watch(f, true) & FENCE_SUBMITTED));
+    return vhq_fence_submitted(f) ||
+           (watch && (atomic_fetch_or(&f->state, FENCE_WATCHED) & FENCE_SUBMITTED));
 }
 
 static bool state_displaceable(uint32_t state)
@@ -194,8 +190,8 @@ bool vhq_fence_over(const struct vhq_fence *f)
 
 bool fence_displaceable(struct vhq_fence *f, bool watch)
 {
-    return state_displaceable(fence_state(f)) ||
-           (watch && state_displaceable(fence_watch(f, true)));
+    return vhq_fence_over(f) ||
+           (watch && state_displaceable(atomic_fetch_or(&f->state, FENCE_WATCHED)));
 }
 
 /* ---- boost and drain ------------------------------------------------------------------------- */
@@ -219,14 +215,13 @@ void fence_boost_waits(struct vhq_fence *f)
 {
     atomic_fetch_or(&f->state, FENCE_BOOSTED_WAITS);
     registry_lock();
-    for (struct vhq_set *s = registry_first(); s; s = s->next) {
+    for (struct vhq_set *s = registry; s; s = s->next) {
         set_lock(s);
         for (struct vhq *q = s->all; q; q = q->next) {
             uint64_t n = atomic_load(&q->ring.tail_seq) - peek(q->ring.head_seq);
-            uint32_t offset = ring_front(&q->ring);
             struct slot *slot = NULL;
-            for (; n > 0; n--) {
-                slot = !slot ? ring_at(&q->ring, &offset) : ring_next(&q->ring, slot, &offset);
+            for (uint32_t offset; n > 0; n--) {
+                slot = ring_next(&q->ring, slot, &offset);
                 if (slot->after == f)
                     order_boost(&q->boost_below, slot->ticket + 1);
             }
@@ -239,14 +234,11 @@ void fence_boost_waits(struct vhq_fence *f)
 
 void vhq_fence_drain(struct vhq_fence *f, bool boost)
 {
-    uint32_t state = fence_state(f);
-    if ((state & FENCE_SUBMITTED) || passive())
+    uint32_t state;
+    if (vhq_fence_submitted(f) || passive())
         return;
     if (boost)
         fence_boost(f);
-    while (!(state & FENCE_SUBMITTED)) {
-        state = atomic_fetch_or(&f->state, FENCE_SLEEPERS) | FENCE_SLEEPERS;
-        if (!(state & FENCE_SUBMITTED))
-            futex_wait(&f->state, state, NEVER);
-    }
+    while (!((state = atomic_fetch_or(&f->state, FENCE_SLEEPERS)) & FENCE_SUBMITTED))
+        futex_wait(&f->state, state | FENCE_SLEEPERS, NEVER);
 }

@@ -107,7 +107,6 @@ struct vhq_fence {
     uint32_t home;               /* the free list it returns to */
 };
 
-void fence_displace(struct vhq_fence *f);
 bool fence_wait_begin(struct vhq_fence *f); /* true: counted, fence_wait_end is due */
 void fence_wait_end(struct vhq_fence *f);
 /* Acquire: what the submitting thread did before its driver call returned is visible. */
@@ -174,14 +173,13 @@ struct slot *ring_reserve(struct ring *r, uint32_t bytes);
 void ring_publish(struct ring *r);
 struct slot *ring_head(struct ring *r); /* NULL: empty */
 void ring_pop(struct ring *r);
-/* The offset of the head, where a walk by ring_at and ring_next begins. The ring is not empty. */
-uint32_t ring_front(const struct ring *r);
-uint64_t ring_walk(const struct ring *r, uint32_t *offset); /* returns the number of commands */
-/* The command behind the head; NULL: there is none. */
-struct slot *ring_second(struct ring *r);
+/* The command behind s, which is at that offset; NULL: the head. There is one. The offset follows. */
 struct slot *ring_next(struct ring *r, const struct slot *s, uint32_t *offset);
-struct slot *ring_at(struct ring *r, uint32_t *offset);
 
+static inline uint64_t ring_count(const struct ring *r)
+{
+    return atomic_load_explicit(&r->tail_seq, memory_order_acquire) - peek(r->head_seq);
+}
 static inline bool ring_empty(const struct ring *r)
 {
     return atomic_load_explicit(&r->head_seq, memory_order_acquire) ==
@@ -489,8 +487,7 @@ static inline bool passive(void)
 
 void registry_lock(void);
 void registry_unlock(void);
-struct vhq_set *registry_first(void); /* walk by ->next, under the lock */
-void set_kick_all(void);
+extern struct vhq_set *registry; /* walk by ->next, under the lock */
 void queue_free(struct vhq *q);
 /* Producer lock held. Takes the right from a call in the driver; one that returns is waited for. */
 void queue_revoke_turn(struct vhq *q);

@@ -242,7 +242,11 @@ static bool turn_in_driver(const struct slot *slot)
 /* The command of a vHQ with this head that others wait for; NULL: there is none. */
 static struct slot *head_returned(struct vhq *q, struct slot *slot)
 {
-    return likely(!turn_in_driver(slot)) ? slot : ring_second(&q->ring);
+    uint32_t at;
+    if (likely(!turn_in_driver(slot)))
+        return slot;
+    slot = ring_next(&q->ring, NULL, &at);
+    return ring_count(&q->ring) > 1 ? ring_next(&q->ring, slot, &at) : NULL;
 }
 
 /* q stands behind a call that is in the driver. */
@@ -823,13 +827,14 @@ struct job order_next(struct vhq_set *s, uint32_t kick)
 static struct slot *ring_returned(struct ring *r)
 {
     struct slot *slot = ring_head(r);
-    uint32_t offset;
     if (likely(!slot || !(slot->flags & SLOT_TURN)))
         return slot;
-    uint64_t left = ring_walk(r, &offset);
-    while ((slot->flags & SLOT_TURN) && --left != 0)
-        slot = ring_next(r, slot, &offset);
-    return left ? slot : NULL;
+    slot = NULL;
+    uint32_t at;
+    for (uint64_t left = ring_count(r); left; left--)
+        if (!((slot = ring_next(r, slot, &at))->flags & SLOT_TURN))
+            return slot;
+    return NULL;
 }
 
 bool order_drained(struct vhq_set *s, uint64_t below, bool turns, bool legacy)

@@ -17,31 +17,22 @@ bool peer_rings(const struct vhq_set *s)
     return s->cfg.rings && atomic_load_explicit(s->cfg.rings, memory_order_relaxed) != 0;
 }
 
-/* The application ends its own hold, and holders that are not bounded end theirs. */
-static bool peer_bounded(const struct vhq *q)
-{
-    uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
-    return (word & q->set->cfg.unbounded) == 0 && peek(q->own_hold) == 0;
-}
-
 /* Smaller tickets are to go: as far as the next write; else as many kernels as fit a budget. 0: the
  * write is on its way into the ring. */
 static uint64_t peer_line(struct vhq *q)
 {
-    uint32_t offset;
-    uint64_t left = ring_walk(&q->ring, &offset), line = 0, ns = 0;
-    uint64_t most_ns = peek(q->set->budget_ns);
+    uint64_t line = 0, ns = 0, most_ns = peek(q->set->budget_ns);
     bool kernels = peek(q->peers) == 0;
-    struct slot *slot = ring_at(&q->ring, &offset);
-    for (; left; left--) {
+    struct slot *slot = NULL;
+    uint32_t at;
+    for (uint64_t left = ring_count(&q->ring); left; left--) {
+        slot = ring_next(&q->ring, slot, &at);
         if (slot->flags & VHQ_PEER)
             return slot->ticket + 1;
         ns += slot->flags & VHQ_UNCOUNTED ? 0 : load_ns(slot->load);
         if (kernels && line && ns > most_ns)
             return line;
         line = kernels ? slot->ticket + 1 : 0;
-        if (left > 1)
-            slot = ring_next(&q->ring, slot, &offset);
     }
     return line;
 }
@@ -49,7 +40,11 @@ static uint64_t peer_line(struct vhq *q)
 bool peer_release(struct vhq *q, uint64_t ticket, uint64_t now, uint64_t *wake_ns)
 {
     struct vhq_set *s = q->set;
-    if (likely((peek(q->peers) == 0 && !peer_rings(s)) || s->cfg.peer_us == 0) || !peer_bounded(q))
+    if (likely((peek(q->peers) == 0 && !peer_rings(s)) || s->cfg.peer_us == 0))
+        return false;
+    /* The application ends its own hold, and holders that are not bounded end theirs. */
+    uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
+    if ((word & s->cfg.unbounded) != 0 || peek(q->own_hold) != 0)
         return false;
     if (ticket >= q->peer_below) { /* the one before has gone */
         q->peer_below = peek(q->peers) != 0 ? peer_line(q) : ticket + 1;

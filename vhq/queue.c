@@ -349,7 +349,7 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
     }
     queue_lock(q);
     if (req->displaces)
-        fence_displace(req->displaces);
+        atomic_fetch_or(&req->displaces->state, FENCE_DISPLACED);
     if (unlikely((req->flags & (VHQ_MUST_BUFFER | VHQ_IN_PIECES)) ||
                  !inline_allowed(q, req, false) || !inline_room(q, req, &flags)))
         return begin_slow(q, req, cmd);

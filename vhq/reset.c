@@ -30,39 +30,25 @@ bool vhq_held(const struct vhq *q)
     return atomic_load_explicit(&q->own_hold, memory_order_acquire) != 0;
 }
 
-/* Turns stay: a thread waits for each. */
-static uint32_t reset_turns(struct vhq *q, uint64_t first, uint64_t last)
-{
-    uint32_t turns = 0, offset = ring_front(&q->ring);
-    const struct slot *slot = ring_at(&q->ring, &offset);
-    for (uint64_t at = peek(q->ring.head_seq);; slot = ring_next(&q->ring, slot, &offset)) {
-        turns += at >= first && (slot->flags & SLOT_TURN);
-        if (++at == last)
-            return turns;
-    }
-}
-
-/* Set's lock held. */
-static uint32_t reset_line(struct vhq *q)
-{
-    bool head_goes = peek(q->running) == RUN_HEAD || q->begun;
-    uint64_t first = peek(q->ring.head_seq) + head_goes;
-    uint64_t last = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire);
-    if (first < q->reset_seq)
-        first = q->reset_seq;
-    if (last <= first)
-        return 0;
-    q->reset_seq = last;
-    return (uint32_t)(last - first) - reset_turns(q, first, last);
-}
-
 uint32_t vhq_reset(struct vhq *q)
 {
+    struct slot *slot = NULL;
+    uint32_t offset, dropped = 0;
     if (atomic_load(&vhq_forked))
         return 0;
     struct vhq_set *s = q->set;
     set_lock(s);
-    uint32_t dropped = reset_line(q);
+    bool head_goes = peek(q->running) == RUN_HEAD || q->begun;
+    uint64_t at = peek(q->ring.head_seq), first = at + head_goes,
+             last = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire);
+    if (first < q->reset_seq)
+        first = q->reset_seq;
+    if (last > first)
+        q->reset_seq = last;
+    for (; first < last && at < last; at++) {
+        slot = ring_next(&q->ring, slot, &offset);
+        dropped += at >= first && !(slot->flags & SLOT_TURN); /* a thread waits for its turn */
+    }
     s->short_looks = 0;
     set_unlock(s);
     if (dropped != 0)

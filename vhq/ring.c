@@ -102,7 +102,7 @@ void ring_publish(struct ring *r)
 }
 
 /* The record at an offset, past a wrap mark; the offset follows. */
-struct slot *ring_at(struct ring *r, uint32_t *offset)
+static struct slot *ring_at(struct ring *r, uint32_t *offset)
 {
     struct slot *slot = (struct slot *)(void *)(r->base + *offset);
     if (slot->flags & SLOT_WRAP) {
@@ -112,17 +112,17 @@ struct slot *ring_at(struct ring *r, uint32_t *offset)
     return slot;
 }
 
+static uint32_t ring_front(const struct ring *r)
+{
+    return peek(r->first_seq) == peek(r->head_seq) ? 0 : r->head;
+}
+
 struct slot *ring_next(struct ring *r, const struct slot *s, uint32_t *offset)
 {
-    *offset += (uint32_t)s->units * RECORD_ALIGN;
+    *offset = s ? *offset + (uint32_t)s->units * RECORD_ALIGN : ring_front(r);
     if (*offset == r->size)
         *offset = 0;
     return ring_at(r, offset);
-}
-
-uint32_t ring_front(const struct ring *r)
-{
-    return peek(r->first_seq) == peek(r->head_seq) ? 0 : r->head;
 }
 
 struct slot *ring_head(struct ring *r)
@@ -132,19 +132,6 @@ struct slot *ring_head(struct ring *r)
         return NULL;
     uint32_t offset = ring_front(r);
     return ring_at(r, &offset);
-}
-
-uint64_t ring_walk(const struct ring *r, uint32_t *offset)
-{
-    *offset = ring_front(r);
-    return atomic_load_explicit(&r->tail_seq, memory_order_acquire) - peek(r->head_seq);
-}
-
-struct slot *ring_second(struct ring *r)
-{
-    uint32_t offset;
-    bool more = ring_walk(r, &offset) > 1;
-    return more ? ring_next(r, ring_at(r, &offset), &offset) : NULL;
 }
 
 void ring_pop(struct ring *r)

@@ -26,7 +26,7 @@ void lock_word_await(_Atomic uint32_t *word)
 }
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct vhq_set *registry;
+struct vhq_set *registry;
 
 void registry_lock(void)
 {
@@ -36,21 +36,6 @@ void registry_lock(void)
 void registry_unlock(void)
 {
     lock_give(&registry_mutex, RANK_REGISTRY);
-}
-
-struct vhq_set *registry_first(void)
-{
-    return registry;
-}
-
-void set_kick_all(void)
-{
-    if (atomic_load(&vhq_forked))
-        return;
-    registry_lock();
-    for (struct vhq_set *s = registry; s; s = s->next)
-        dispatcher_kick(s);
-    registry_unlock();
 }
 
 int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void *user,

@@ -18,11 +18,6 @@ enum {
 
 /* ---- set's lock held, after a look ----------------------------------------------------------- */
 
-void blocked_end(struct vhq_set *s)
-{
-    s->blocked_since_ns = 0;
-}
-
 void blocked_cap_let_in(struct vhq_set *s, uint64_t now)
 {
     s->quiet_since_ns = now;
@@ -30,7 +25,7 @@ void blocked_cap_let_in(struct vhq_set *s, uint64_t now)
     for (const struct vhq *q = s->in_flight; q && !s->stands; q = q->in_flight_next)
         s->stands = q->stands != STANDS_NOT;
     if (!s->stands)
-        blocked_end(s);
+        s->blocked_since_ns = 0;
 }
 
 void blocked_stand_ends(struct vhq *q)
@@ -63,8 +58,7 @@ static void excuse(uint64_t *since, uint64_t from, uint64_t now)
         *since += now - from;
 }
 
-/* What was in flight could make no progress since `from`. Each moment is excused once. */
-static void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now)
+void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now)
 {
     if (s->blocked_since_ns == 0)
         return;
@@ -73,11 +67,6 @@ static void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now)
     excuse(&s->blocked_since_ns, from, now);
     excuse(&s->quiet_since_ns, from, now);
     s->excused_ns = now;
-}
-
-void blocked_excuse_hold(struct vhq_set *s, uint64_t held_ns, uint64_t now)
-{
-    blocked_excuse(s, now - held_ns, now);
 }
 
 /* A command could go in a stream whose work stands. */
@@ -140,7 +129,7 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
         s->admits_idle = false;
         s->stands = true;
         for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
-            if (q->stands == STANDS_NOT && cap_in_flight(q))
+            if (q->stands == STANDS_NOT && vhq_in_flight(q))
                 q->stands = STANDS_BLOCKED;
     }
     bool quiet = now - s->quiet_since_ns >= most;
@@ -166,7 +155,7 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     s->admits_idle = quiet;
     s->admits_beside = true;
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
-        if (q->stands != STANDS_NOT || (quiet && cap_in_flight(q))) {
+        if (q->stands != STANDS_NOT || (quiet && vhq_in_flight(q))) {
             q->stands = STANDS_GUARDED;
             q->beside = false;
         }
@@ -212,6 +201,11 @@ static struct due due_first(struct vhq_set *s, uint32_t load, uint64_t budget)
     return first;
 }
 
+static uint64_t look_bounded(uint64_t ns)
+{
+    return ns < LOOK_LEAST_NS ? LOOK_LEAST_NS : ns > LOOK_MOST_NS ? LOOK_MOST_NS : ns;
+}
+
 uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now)
 {
     if (cap_client_above(s) && shift_update(s, now) > now) {
@@ -229,11 +223,7 @@ uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now)
         return now;
     if (s->asking) {
         /* The driver is asked, less and less often. */
-        s->backoff_ns = s->backoff_ns * 2;
-        if (s->backoff_ns < LOOK_LEAST_NS)
-            s->backoff_ns = LOOK_LEAST_NS;
-        if (s->backoff_ns > LOOK_MOST_NS)
-            s->backoff_ns = LOOK_MOST_NS;
+        s->backoff_ns = (uint32_t)look_bounded(s->backoff_ns * UINT64_C(2));
         return now + s->backoff_ns;
     }
     uint32_t streams = peek(s->in_flight_count);
@@ -249,7 +239,7 @@ uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now)
         /* The work may complete at any time, or only after long: looks follow each other at a 32nd
          * of the time that it has taken. */
         uint64_t step = now > first.began_ns ? (now - first.began_ns) / LOOKS : 0, at = first.at_ns;
-        step = step < LOOK_LEAST_NS ? LOOK_LEAST_NS : step > LOOK_MOST_NS ? LOOK_MOST_NS : step;
+        step = look_bounded(step);
         return at > now + DUE_SLACK_NS && at < now + step ? at : now + step;
     }
     uint64_t at = first.soonest_ns < look ? first.soonest_ns : look;
@@ -268,24 +258,17 @@ void cap_poll(struct vhq *q)
     atomic_store_explicit(&q->polled, value, memory_order_release);
 }
 
-static struct vhq *cap_to_poll(struct vhq_set *s)
+/* The next vHQ of this pass: to be polled, or, with `asks`, whose submission right is taken. */
+static struct vhq *cap_to_poll(struct vhq_set *s, bool asks)
 {
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
-        if (q->desc.done || q->pass == s->pass || peek(q->newest) == peek(q->complete_mark))
+        bool due =
+            asks ? peek(q->asks) : !q->desc.done && peek(q->newest) != peek(q->complete_mark);
+        if (!due || q->pass == s->pass || (asks && !cap_claim_tail(q)))
             continue;
         q->pass = s->pass;
-        atomic_fetch_add(&q->calls, 1);
-        return q;
-    }
-    return NULL;
-}
-
-static struct vhq *cap_to_ask(struct vhq_set *s)
-{
-    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
-        if (!peek(q->asks) || q->pass == s->pass || !cap_claim_tail(q))
-            continue;
-        q->pass = s->pass;
+        if (!asks)
+            atomic_fetch_add(&q->calls, 1);
         return q;
     }
     return NULL;
@@ -296,14 +279,14 @@ void cap_poll_all(struct vhq_set *s)
     struct vhq *q;
     set_lock(s);
     s->pass++;
-    while (s->parked == 0 && (q = cap_to_ask(s))) {
+    while (s->parked == 0 && (q = cap_to_poll(s, true))) {
         set_unlock(s);
         tail_mark_or_ask(q);
         set_lock(s);
         atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
         futex_wake(&q->running);
     }
-    while (s->parked == 0 && (q = cap_to_poll(s))) {
+    while (s->parked == 0 && (q = cap_to_poll(s, false))) {
         set_unlock(s);
         cap_poll(q);
         set_lock(s);

@@ -106,38 +106,26 @@ uint64_t cap_stream_ns(const struct vhq *q)
     return sub_floor(peek(q->counted_ns), peek(q->complete_est_ns));
 }
 
+const struct unit *cap_oldest(const struct vhq *q)
+{
+    uint32_t complete = peek(q->complete_mark);
+    bool none = atomic_load_explicit(&q->newest, memory_order_acquire) == complete;
+    return none ? NULL : &q->unit[(complete + 1) % UNITS];
+}
+
 /* Without a unit it is run_since_ns: the next unit may be about to be written down. */
 uint64_t cap_stream_since(const struct vhq *q)
 {
-    uint32_t complete = peek(q->complete_mark);
-    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
-        return q->run_since_ns;
-    uint64_t since = q->unit[(complete + 1) % UNITS].since_ns;
-    return q->run_since_ns > since ? q->run_since_ns : since;
-}
-
-/* How much of the stream's work has certainly run by now. */
-static uint64_t cap_stream_credit(const struct vhq *q, uint64_t now)
-{
-    uint32_t complete = peek(q->complete_mark);
-    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
-        return 0;
-    uint64_t ran = measure_ran(q->set, sub_floor(now, cap_stream_since(q))),
-             est = q->unit[(complete + 1) % UNITS].est_ns;
-    return ran < est ? ran : est;
+    const struct unit *u = cap_oldest(q);
+    return u && u->since_ns > q->run_since_ns ? u->since_ns : q->run_since_ns;
 }
 
 uint64_t cap_stream_rest_ns(const struct vhq *q, uint64_t now)
 {
-    return sub_floor(cap_stream_ns(q), cap_stream_credit(q, now));
-}
-
-static uint64_t cap_stream_oldest_ns(const struct vhq *q)
-{
-    uint32_t complete = peek(q->complete_mark);
-    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
-        return 0;
-    return q->unit[(complete + 1) % UNITS].est_ns;
+    const struct unit *u = cap_oldest(q);
+    /* So much has certainly run by now. */
+    uint64_t ran = u ? measure_ran(q->set, sub_floor(now, cap_stream_since(q))) : 0;
+    return sub_floor(cap_stream_ns(q), u && ran > u->est_ns ? u->est_ns : ran);
 }
 
 /* Where long commands recur among short ones, mostly a short one runs, and a client above waits for
@@ -171,9 +159,10 @@ bool cap_stream_full(const struct vhq *q, uint32_t load, uint64_t now)
         return cap_over(q, load, &l);
     uint64_t budget = cap_budget_ns(q->set, cap_strict(q), now);
     uint64_t remaining = cap_stream_rest_ns(q, now);
+    const struct unit *oldest = cap_oldest(q);
     return remaining + load_ns(load) > budget &&
            remaining > cap_lead_ns(q->set, load_ns(load), budget) &&
-           !cap_behind_fits(q->set, cap_stream_ns(q), cap_stream_oldest_ns(q), load_ns(load),
+           !cap_behind_fits(q->set, cap_stream_ns(q), oldest ? oldest->est_ns : 0, load_ns(load),
                             budget);
 }
 
@@ -222,15 +211,6 @@ uint64_t cap_oldest_since(const struct vhq_set *s)
     return s->oldest_ns > s->progress_at_ns ? s->oldest_ns : s->progress_at_ns;
 }
 
-/* How much of what is in flight has certainly run by now. */
-static uint64_t cap_credit(const struct vhq_set *s, uint64_t now)
-{
-    uint64_t ran = measure_ran(s, sub_floor(now, cap_oldest_since(s)));
-    if (ran >= s->oldest_est_ns)
-        return s->oldest_area_ns;
-    return ran * s->oldest_area_ns / s->oldest_est_ns;
-}
-
 /* Does it fit beside all that other streams have in flight, which ends when the longest of them
  * does? While a client above comes and goes, half of the device is left to that client. */
 static bool cap_side_by_side(const struct vhq *q, uint32_t parts, uint64_t now)
@@ -247,10 +227,12 @@ bool cap_take_credited(struct vhq *q, uint32_t load, uint64_t now)
         (cap_client_above(s) && shift_update(s, now) > now))
         return false;
     bool strict = cap_strict(q) || gate_serial_over(q, load_parts(load));
-    uint64_t budget = cap_budget_ns(s, strict, now), credit = cap_credit(s, now);
-    uint64_t sum = peek(s->area_ns);
-    uint64_t lead = cap_lead_ns(s, load_area_ns(load), budget);
+    uint64_t budget = cap_budget_ns(s, strict, now), sum = peek(s->area_ns);
     uint32_t area_ns = load_area_ns(load);
+    uint64_t lead = cap_lead_ns(s, area_ns, budget);
+    /* How much of what is in flight has certainly run by now. */
+    uint64_t ran = measure_ran(s, sub_floor(now, cap_oldest_since(s))), area = s->oldest_area_ns,
+             credit = ran >= s->oldest_est_ns ? area : ran * area / s->oldest_est_ns;
     if (cap_client_above(s) && shift_outlasts(s, load_ns(load), sub_floor(sum, credit), now))
         return false;
     do {
@@ -269,15 +251,10 @@ void cap_force(struct vhq *q, uint32_t load)
     atomic_fetch_add_explicit(&q->set->area_ns, load_area_ns(load), memory_order_relaxed);
 }
 
-static void cap_area_back(struct vhq *q, uint64_t area_ns)
-{
-    atomic_fetch_sub_explicit(&q->set->area_ns, area_ns, memory_order_relaxed);
-}
-
 void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load)
 {
     if (!(flags & (VHQ_UNCOUNTED | SLOT_LOOSE)))
-        cap_area_back(q, load_area_ns(load));
+        atomic_fetch_sub_explicit(&q->set->area_ns, load_area_ns(load), memory_order_relaxed);
 }
 
 /* ---- submission: the caller has the submission right ----------------------------------------- */
@@ -417,11 +394,9 @@ enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uin
     if (err != 0) {
         /* A stream that refuses markers (it is being captured, its context is dead) must not keep
          * others waiting: its tail counts as complete. */
-        cap_area_back(q, q->tail_area_ns);
-        atomic_store_explicit(&q->counted_ns, peek(q->counted_ns) - peek(q->tail_est_ns),
-                              memory_order_relaxed);
-        atomic_store_explicit(&q->counted, peek(q->counted) - q->tail_counted,
-                              memory_order_relaxed);
+        atomic_fetch_sub_explicit(&s->area_ns, q->tail_area_ns, memory_order_relaxed);
+        bump(q->counted_ns, -(uint64_t)peek(q->tail_est_ns));
+        bump(q->counted, -q->tail_counted);
         cap_tail_done(q);
         return MARK_FAILED;
     }
@@ -439,11 +414,6 @@ enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uin
 enum mark cap_mark(struct vhq *q)
 {
     return cap_mark_by(q, q->set->ops.mark);
-}
-
-enum mark cap_mark_gate(struct vhq *q)
-{
-    return cap_mark_by(q, q->set->ops.gate);
 }
 
 /* ---- completion: set's lock held ------------------------------------------------------------- */
@@ -529,14 +499,14 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
     bump(q->complete_est_ns, est);
     atomic_store_explicit(&q->complete, last->counted, memory_order_relaxed);
     atomic_store_explicit(&q->complete_mark, word, memory_order_release);
-    cap_area_back(q, area);
+    atomic_fetch_sub_explicit(&q->set->area_ns, area, memory_order_relaxed);
     atomic_fetch_add_explicit(&q->set->done_est_ns, est, memory_order_relaxed);
     if (trace_on())
         traced_queue(TRACE_COMPLETED, q, NEVER, 0, 0);
     return est + 1;
 }
 
-bool cap_in_flight(const struct vhq *q)
+bool vhq_in_flight(const struct vhq *q)
 {
     return peek(q->counted) != peek(q->complete) || peek(q->newest) != peek(q->complete_mark) ||
            peek(q->loose_ns) != 0;
@@ -547,7 +517,7 @@ static bool cap_unlist_idle(struct vhq *q)
 {
     if (!queue_trylock(q))
         return false;
-    bool idle = peek(q->running) == RUN_NONE && !cap_in_flight(q);
+    bool idle = peek(q->running) == RUN_NONE && !vhq_in_flight(q);
     if (idle) {
         atomic_store_explicit(&q->in_flight, 0, memory_order_relaxed);
         atomic_fetch_sub_explicit(&q->set->in_flight_count, 1, memory_order_relaxed);
@@ -568,22 +538,6 @@ void cap_adopt(struct vhq_set *s)
         if (MUTANT(fresh_uncounted))
             atomic_fetch_add_explicit(&s->in_flight_count, 1, memory_order_relaxed);
         q = next;
-    }
-}
-
-static void cap_note_oldest(struct vhq_set *s, const struct vhq *q)
-{
-    s->asking |= peek(q->asks);
-    uint32_t complete = peek(q->complete_mark);
-    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
-        return;
-    const struct unit *u = &q->unit[(complete + 1) % UNITS];
-    if (u->est_ns > s->longest_est_ns)
-        s->longest_est_ns = u->est_ns;
-    if (s->oldest_est_ns == 0 || u->since_ns < s->oldest_ns) {
-        s->oldest_ns = u->since_ns;
-        s->oldest_est_ns = u->est_ns;
-        s->oldest_area_ns = u->area_ns;
     }
 }
 
@@ -613,14 +567,22 @@ void cap_poll_words(struct vhq_set *s, uint64_t now)
         struct vhq *next = q->in_flight_next; /* once idle, it may be put back at once */
         uint64_t done = cap_complete(q, now);
         est += done;
-        bool busy = cap_in_flight(q);
+        bool busy = vhq_in_flight(q);
         any |= busy;
         if (!busy && cap_unlist_idle(q)) {
             *p = next;
             continue;
         }
-        cap_note_oldest(s, q);
         p = &q->in_flight_next;
+        s->asking |= peek(q->asks);
+        const struct unit *u = cap_oldest(q);
+        if (u && u->est_ns > s->longest_est_ns)
+            s->longest_est_ns = u->est_ns;
+        if (u && (s->oldest_est_ns == 0 || u->since_ns < s->oldest_ns)) {
+            s->oldest_ns = u->since_ns;
+            s->oldest_est_ns = u->est_ns;
+            s->oldest_area_ns = u->area_ns;
+        }
     }
     if (est != 0)
         cap_progress(s, began, est, now);
@@ -649,19 +611,17 @@ bool cap_claim_tail(struct vhq *q)
 {
     if (peek(q->running) != RUN_NONE)
         return false;
-    if (ring_empty(&q->ring)) {
-        if (!queue_trylock(q)) {
-            atomic_store_explicit(&q->want_mark, 1, memory_order_relaxed);
-            return false; /* its submitter will place one */
-        }
-        bool free = peek(q->running) == RUN_NONE; /* still so */
-        if (free)
-            atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
-        queue_unlock(q);
-        return free;
+    bool empty = ring_empty(&q->ring);
+    if (empty && !queue_trylock(q)) {
+        atomic_store_explicit(&q->want_mark, 1, memory_order_relaxed);
+        return false; /* its submitter will place one */
     }
-    atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
-    return true;
+    bool free = peek(q->running) == RUN_NONE; /* still so */
+    if (free)
+        atomic_store_explicit(&q->running, RUN_MARK, memory_order_relaxed);
+    if (empty)
+        queue_unlock(q);
+    return free;
 }
 
 struct vhq *cap_claim_unmarked(struct vhq_set *s)
@@ -684,7 +644,7 @@ void cap_forget(struct vhq *q)
         est += q->unit[v % UNITS].est_ns;
         area += q->unit[v % UNITS].area_ns;
     }
-    cap_area_back(q, area);
+    atomic_fetch_sub_explicit(&q->set->area_ns, area, memory_order_relaxed);
     est += peek(q->loose_ns);
     if (peek(q->loose_ns) != 0)
         loose_end(q);

@@ -35,32 +35,27 @@ void gaps_of(struct vhq_set *s, const struct vhq_desc *desc)
     g->several |= g->hold != desc->hold || !desc->hold_since;
 }
 
-static void gaps_count(struct gaps *g, uint64_t ns)
-{
-    if (ns < g->least_ns || g->n == 0)
-        g->least_ns = ns;
-    if (++g->n < GAPS)
-        return;
-    g->before_ns = g->least_ns;
-    g->n = 0;
-}
-
 void gaps_note_hold(struct vhq_set *s, uint64_t now)
 {
     struct gaps *g = &s->gaps;
     if (!g->hold || g->several || now <= g->seen_ns)
         return; /* or another thread has looked since */
     uint32_t word = atomic_load_explicit(g->hold, memory_order_acquire);
-    bool held = word != 0;
     uint64_t came = atomic_load_explicit(g->since, memory_order_relaxed);
     uint64_t unseen = now - g->seen_ns;
     if (unseen > FORGET_NS)
         g->before_ns = g->n = 0;
-    if (came != g->came_ns) {
-        if (unseen <= WATCH_NS && g->over_ns != 0)
-            gaps_count(g, came > g->over_ns ? came - g->over_ns : 0);
-        g->over_ns = 0;
+    if (came != g->came_ns && unseen <= WATCH_NS && g->over_ns != 0) {
+        uint64_t gap = came > g->over_ns ? came - g->over_ns : 0;
+        if (gap < g->least_ns || g->n == 0)
+            g->least_ns = gap;
+        if (++g->n == GAPS) {
+            g->before_ns = g->least_ns;
+            g->n = 0;
+        }
     }
+    if (came != g->came_ns)
+        g->over_ns = 0;
     if (unlikely((word != 0 || peek(s->others_until_ns) == NEVER) && s->share_of == 0)) {
         /* Another process's turn is no lesson until its work has left the device. */
         if (word == 0)
@@ -70,7 +65,7 @@ void gaps_note_hold(struct vhq_set *s, uint64_t now)
     }
     g->came_ns = came;
     g->seen_ns = now;
-    g->over_ns = held ? 0 : g->over_ns ? g->over_ns : now;
+    g->over_ns = word ? 0 : g->over_ns ? g->over_ns : now;
 }
 
 void gaps_others_run(struct vhq_set *s, bool shared, uint64_t now)

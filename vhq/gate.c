@@ -26,22 +26,19 @@ enum {
     PIECE_BACK = 64,    /* gates after which a long command no longer counts */
 };
 
-static uint64_t gate_spacing(const struct vhq_set *s)
+void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns)
 {
+    struct vhq_set *s = q->set;
+    /* A graph with gates of its own is no piece. */
+    if (est_ns > peek(s->piece_ns) && !(flags & VHQ_GATED))
+        atomic_store_explicit(&s->piece_ns, est_ns, memory_order_relaxed);
+    q->gate_est_ns += est_ns;
     uint32_t streams = peek(s->in_flight_count);
     uint64_t budget = peek(s->budget_ns),
              ns = cap_client_above(s) ? cap_apart_ns(s, budget / VHQ_GATE_PART, budget) : ALONE_NS;
     ns /= streams > 1 ? streams : 1;
-    return ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS;
-}
-
-/* A graph with gates of its own is no piece. */
-void gate_count(struct vhq *q, uint16_t flags, uint32_t est_ns)
-{
-    if (est_ns > peek(q->set->piece_ns) && !(flags & VHQ_GATED))
-        atomic_store_explicit(&q->set->piece_ns, est_ns, memory_order_relaxed);
-    q->gate_est_ns += est_ns;
-    if (q->gate_est_ns >= gate_spacing(q->set) && peek(q->gate_state) == GATE_NEAR)
+    if (q->gate_est_ns >= (ns > VHQ_GATE_LEAST_NS ? ns : VHQ_GATE_LEAST_NS) &&
+        peek(q->gate_state) == GATE_NEAR)
         atomic_store_explicit(&q->gate_state, GATE_DUE, memory_order_relaxed);
 }
 
@@ -51,16 +48,12 @@ bool gate_sum_over(const struct vhq_set *s, uint32_t streams)
            !MUTANT(pieces_uncounted);
 }
 
-/* The count may be behind: if other streams have work in flight, there is one at least. */
-static uint32_t gate_others(const struct vhq *q)
-{
-    uint32_t listed = peek(q->set->in_flight_count), own = peek(q->in_flight);
-    return listed > own ? listed - own : peek(q->set->area_ns) > cap_stream_ns(q);
-}
-
 bool gate_others_over(const struct vhq *q)
 {
-    return gate_sum_over(q->set, gate_others(q));
+    uint32_t listed = peek(q->set->in_flight_count), own = peek(q->in_flight);
+    /* The count may be behind: if other streams have work in flight, there is one at least. */
+    return gate_sum_over(q->set,
+                         listed > own ? listed - own : peek(q->set->area_ns) > cap_stream_ns(q));
 }
 
 bool gate_serial_over(const struct vhq *q, uint32_t parts)
@@ -68,21 +61,18 @@ bool gate_serial_over(const struct vhq *q, uint32_t parts)
     return gate_others_over(q) && pad_parts(q, parts) > VHQ_PARTS;
 }
 
-static bool gate_place(struct vhq *q)
-{
-    if (cap_mark_gate(q) != MARK_OK)
-        return false;
-    bump(q->gates, 1u);
-    q->gate_est_ns = 0;
-    uint32_t piece = peek(q->set->piece_ns);
-    atomic_store_explicit(&q->set->piece_ns, piece - piece / PIECE_BACK, memory_order_relaxed);
-    return true;
-}
-
 void gate_place_due(struct vhq *q, uint16_t flags)
 {
-    if ((flags & VHQ_UNCOUNTED) || !gate_used(q->set))
+    struct vhq_set *s = q->set;
+    if ((flags & VHQ_UNCOUNTED) || !gate_used(s))
         return;
-    bool placed = !(flags & VHQ_OVERLAPS) && !shift_sliced(q->set) && gate_place(q);
+    bool placed = !(flags & VHQ_OVERLAPS) && !shift_sliced(s) &&
+                  cap_mark_by(q, s->ops.gate) == MARK_OK;
+    if (placed) {
+        bump(q->gates, 1u);
+        q->gate_est_ns = 0;
+        uint32_t piece = peek(s->piece_ns);
+        atomic_store_explicit(&s->piece_ns, piece - piece / PIECE_BACK, memory_order_relaxed);
+    }
     atomic_store_explicit(&q->gate_state, placed ? GATE_NEAR : GATE_LOST, memory_order_relaxed);
 }

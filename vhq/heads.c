@@ -7,8 +7,6 @@
  */
 #include "vhq/internal.h"
 
-#include <stdlib.h>
-
 static void sink(struct vhq_set *s, size_t i)
 {
     struct head *heap = s->head, moved = heap[i], *to = heap + i;
@@ -32,19 +30,6 @@ static void rise(struct vhq_set *s, uint32_t i)
     for (uint32_t above; i != 0 && s->head[above = (i - 1) / 2].ticket > moved.ticket; i = above)
         s->head[i] = s->head[above];
     s->head[i] = moved;
-}
-
-bool heads_reserve(struct vhq_set *s)
-{
-    if (s->vhqs < s->heads_room)
-        return true;
-    uint32_t room = s->heads_room ? 2 * s->heads_room : 16;
-    struct head *head = realloc(s->head, room * sizeof(*head));
-    if (!head)
-        return false;
-    s->head = head;
-    s->heads_room = room;
-    return true;
 }
 
 /* A vHQ has this head now; NULL: none. */

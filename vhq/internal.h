@@ -382,7 +382,8 @@ struct vhq_set {
     struct vhq *all, *in_flight;
     uint32_t vhqs;     /* in `all` and not gone */
     struct head *head; /* a heap, with room for all vHQs */
-    uint32_t heads, heads_room;
+    uint32_t heads;
+    size_t heads_room;
     uint32_t short_looks; /* short looks left until the next look at all heads: see order_short */
     bool plain;           /* at that look no head was uncounted, held or a turn, nor is one since */
     uint64_t all_ns;      /* when that look was; 0: it did not read the clock */
@@ -516,17 +517,10 @@ struct turn {
 
 /* Producer lock held. NULL: too many turns are taken. */
 struct turn *turn_new(struct vhq *q, const void *frame);
-/* The turn of q that the calling thread is in; NULL: none. */
-struct turn *turn_own(const struct vhq *q);
-static inline struct turn *turn_of(const struct vhq *q)
-{
-    return unlikely(peek(q->turns) != 0) ? turn_own(q) : NULL;
-}
 /* turn_inline: it goes at once, by q->cur. turn_take: when the place of `slot`, which is published,
  * has come. Gives up the producer lock. False: the place was lost, and the lock is held again. */
 void turn_inline(struct turn *t);
 bool turn_take(struct turn *t, struct slot *slot, bool in_pieces);
-void turn_await_piece(struct turn *t);
 void turn_end(struct turn *t, int err);
 /* When what is behind the turn may go, whether its call has returned or not. Set's lock held. */
 uint64_t turn_deadline_ns(struct turn *t, uint64_t now);
@@ -611,6 +605,8 @@ bool cap_client_above(const struct vhq_set *s); /* a client above is there */
 bool cap_long(const struct vhq_set *s, uint64_t ns);
 /* How much of what is in flight may be left when a command of `ns` goes that does not fit. */
 uint64_t cap_lead_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget);
+/* The oldest unit in flight; NULL: none is written down. */
+const struct unit *cap_oldest(const struct vhq *q);
 /* How long the stream still needs for what it has in flight, and the most parts of the device that
  * this takes. After a look, with the set's lock held. */
 uint64_t cap_stream_rest_ns(const struct vhq *q, uint64_t now);
@@ -661,13 +657,9 @@ static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int er
     if (likely(err == 0))
         cap_sent_loose(q, load_ns(load));
 }
-/* As cap_mark, with `op` in the place of ops->mark. */
+/* As cap_mark, with `op` in the place of ops->mark. MARK_NO_GATE: nothing was placed. */
 enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t));
-/* A marker with a gate behind it; MARK_NO_GATE: nothing was placed. */
-enum mark cap_mark_gate(struct vhq *q);
 bool cap_markers_full(const struct vhq *q); /* no room for another */
-/* Not known complete, as of the last look. */
-bool cap_in_flight(const struct vhq *q);
 /* By the last look the driver may have no room in this stream: a call may wait there. Set's lock
  * held. */
 static inline bool cap_may_lack_room(const struct vhq *q)
@@ -710,10 +702,6 @@ void tail_mark_or_ask(struct vhq *q);
 /* A vHQ to be closed off, with its submission right taken. Set's lock held. */
 struct vhq *loose_claim_next(struct vhq_set *s);
 
-/* ---- leave.c --------------------------------------------------------------------------------- */
-
-void leave_forget(struct vhq_set *s); /* set's lock held */
-
 /* ---- blocked.c ------------------------------------------------------------------------------- */
 
 /* The cap blocks the dispatcher: when to look again. The guard may let commands in. `load`: of a
@@ -721,14 +709,13 @@ void leave_forget(struct vhq_set *s); /* set's lock held */
  * Set's lock held. */
 uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now);
 void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now); /* the guard let one in */
-void blocked_end(struct vhq_set *s);                                   /* nothing is buffered */
 void blocked_cap_let_in(struct vhq_set *s, uint64_t now); /* the cap let a command in */
 void blocked_progress(struct vhq_set *s, uint64_t now);   /* something is complete */
 void blocked_stand_ends(
     struct vhq *q); /* q made progress, or is gone; only if the set's `stands` */
-/* A hold that stopped the device, too, has ended: nothing could make progress meanwhile. Holds of
- * several vHQs at a time count once. Set's lock held. */
-void blocked_excuse_hold(struct vhq_set *s, uint64_t held_ns, uint64_t now);
+/* What was in flight could make no progress since `from`, such as in a hold that stopped the
+ * device, too. Each moment is excused once, of holds of several vHQs at a time. Set's lock held. */
+void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now);
 void cap_poll(struct vhq *q);
 void cap_poll_all(struct vhq_set *s); /* no lock held */
 
@@ -871,8 +858,6 @@ struct job {
     struct vhq_fence *fence;
     uint64_t wake_ns;
 };
-/* Is there memory for one more vHQ among the heads? */
-bool heads_reserve(struct vhq_set *s);
 /* Takes in the vHQs that are newly not empty. */
 void heads_adopt(struct vhq_set *s);
 /* The vHQ has another head, or none; that may stand behind a call in the driver. */

@@ -54,23 +54,10 @@ bool vhq_leave(struct vhq *q, bool marks)
     if (leave_unmarked(q))
         cap_mark_by(q, leave_mark);
     set_lock(q->set);
-    bool left = q->left = cap_in_flight(q);
+    bool left = q->left = vhq_in_flight(q);
     set_unlock(q->set);
     queue_unlock(q);
     while ((seen = atomic_load(&q->calls)) != 0)
         futex_wait(&q->calls, seen, NEVER);
     return left;
-}
-
-bool vhq_leave_pending(const struct vhq *q)
-{
-    return cap_in_flight(q);
-}
-
-/* The words that their markers are written to will go. */
-void leave_forget(struct vhq_set *s)
-{
-    for (struct vhq *q = s->all; q; q = q->next)
-        if (q->left)
-            cap_forget(q);
 }

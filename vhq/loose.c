@@ -37,33 +37,24 @@ void loose_fold(struct vhq *q)
     loose_end(q);
 }
 
-static bool loose_complete(struct vhq *q)
-{
-    struct vhq_set *s = q->set;
-    lock_none_inside();
-    if (!s->ops.complete || !s->ops.complete(s->user, q, q->desc.stream))
-        return false;
-    set_lock(s);
-    cap_complete_all(q, clock_ns());
-    set_unlock(s);
-    return true;
-}
-
 /* Loose commands may long be complete. A marker in the legacy stream follows what the blocking
  * streams have been given since, and what they are given next follows it. In any stream a marker
  * may stand behind a wait of another stream. */
 void tail_mark_or_ask(struct vhq *q)
 {
-    bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = set_stream_waits(q->set);
-    bool asks = stands || (loose && q->desc.kind == VHQ_LEGACY);
-    if ((loose || stands) && loose_complete(q))
-        return;
-    if (!asks || !q->set->ops.complete) {
+    struct vhq_set *s = q->set;
+    bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = set_stream_waits(s);
+    lock_none_inside();
+    if ((loose || stands) && s->ops.complete && s->ops.complete(s->user, q, q->desc.stream)) {
+        set_lock(s);
+        cap_complete_all(q, clock_ns());
+        set_unlock(s);
+    } else if (s->ops.complete && (stands || (loose && q->desc.kind == VHQ_LEGACY))) {
+        loose_fold(q);
+        atomic_store_explicit(&q->asks, true, memory_order_relaxed);
+    } else {
         cap_mark(q);
-        return;
     }
-    loose_fold(q);
-    atomic_store_explicit(&q->asks, true, memory_order_relaxed);
 }
 
 struct vhq *loose_claim_next(struct vhq_set *s)

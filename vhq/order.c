@@ -198,7 +198,7 @@ void order_end_hold(struct vhq *q, uint64_t now)
         return;
     uint64_t held_ns = times_hold_ends(q, now);
     if (gate_used(q->set))
-        blocked_excuse_hold(q->set, held_ns, now);
+        blocked_excuse(q->set, now - held_ns, now);
     PROBE2(release, q->desc.stream, held_ns);
     if (trace_on())
         traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
@@ -384,7 +384,7 @@ static void slot_learn(struct slot *slot)
 /* A stream whose work makes progress needs no guard. */
 static __attribute__((noinline)) bool guard_admits(const struct vhq_set *s, const struct vhq *q)
 {
-    if (!cap_in_flight(q))
+    if (!vhq_in_flight(q))
         return s->admits_beside || (s->admits != 0 && s->admits_idle);
     return s->admits != 0 && q->stands == STANDS_GUARDED;
 }
@@ -505,7 +505,7 @@ static void order_go(struct scan *c, struct vhq *q, struct slot *slot)
 static __attribute__((noinline)) void order_admit(struct scan *c, struct vhq *q)
 {
     struct slot *slot = ring_head(&q->ring);
-    q->beside = c->s->admits_beside && !cap_in_flight(q);
+    q->beside = c->s->admits_beside && !vhq_in_flight(q);
     if (q->beside)
         c->s->admits_beside = false;
     else
@@ -576,7 +576,7 @@ static void order_choose(struct scan *c)
         scan_look(c);
         order_mark(c, cap_claim_unmarked(c->s)); /* or it would not be known when there is room */
     } else if (c->least.earliest == NEVER) {
-        blocked_end(c->s);
+        c->s->blocked_since_ns = 0;
     }
 }
 

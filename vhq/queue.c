@@ -8,6 +8,7 @@
  */
 #include "vhq/internal.h"
 
+#include "common/list.h"
 #include "common/mutant.h"
 
 #include <assert.h>
@@ -108,37 +109,25 @@ static inline bool inline_allowed(const struct vhq *q, const struct vhq_req *req
 
 /* The slow way to room: look at all completion words. If that does not help, what was submitted
  * last needs a marker, or it would not be known when there is room. A command that overlaps with it
- * can wait for a marker that is out. */
+ * can wait for a marker that is out. A loose command asks for none. */
 static __attribute__((noinline)) bool inline_room_looked(struct vhq *q, uint32_t flags)
 {
     struct vhq_set *s = q->set;
+    bool loose = (flags & SLOT_LOOSE) != 0;
+    if (loose && cap_loose_stream_room(q, 0))
+        return true;
     if (peek(q->loose_ns) != 0)
-        cap_mark(q);
-    if (!q->desc.done && peek(q->newest) != peek(q->complete_mark))
+        cap_mark(q); /* some of it may be complete */
+    if (!loose && !q->desc.done && peek(q->newest) != peek(q->complete_mark))
         cap_poll(q);
     uint64_t now = clock_ns();
     set_lock(s);
     cap_poll_words(s, now);
-    bool room = cap_take_credited(q, q->cur.load, now);
+    bool room = loose ? cap_loose_stream_room(q, now) : cap_take_credited(q, q->cur.load, now);
     set_unlock(s);
     bool out = peek(q->newest) != peek(q->complete_mark);
-    if (!room && peek(q->tail_est_ns) != 0 && !((flags & VHQ_OVERLAPS) && out))
+    if (!room && !loose && peek(q->tail_est_ns) != 0 && !((flags & VHQ_OVERLAPS) && out))
         cap_mark(q);
-    return room;
-}
-
-static __attribute__((noinline)) bool loose_room_looked(struct vhq *q)
-{
-    struct vhq_set *s = q->set;
-    if (cap_loose_stream_room(q, 0))
-        return true;
-    if (peek(q->loose_ns) != 0)
-        cap_mark(q); /* some of it may be complete */
-    uint64_t now = clock_ns();
-    set_lock(s);
-    cap_poll_words(s, now);
-    bool room = cap_loose_stream_room(q, now);
-    set_unlock(s);
     return room;
 }
 
@@ -148,10 +137,9 @@ static inline bool inline_room(struct vhq *q, const struct vhq_req *req, uint16_
     q->cur.load = cap_load(req);
     if (req->flags & VHQ_UNCOUNTED)
         return true;
-    if (!cap_alone(q->set))
-        return likely(cap_take(q, q->cur.load)) || inline_room_looked(q, req->flags);
-    *flags |= SLOT_LOOSE;
-    return likely(cap_loose_room(q->set)) || loose_room_looked(q);
+    *flags |= cap_alone(q->set) ? SLOT_LOOSE : 0;
+    return likely(*flags & SLOT_LOOSE ? cap_loose_room(q->set) : cap_take(q, q->cur.load)) ||
+           inline_room_looked(q, *flags);
 }
 
 /*
@@ -184,9 +172,9 @@ static int begin_direct(struct vhq *q, const struct vhq_req *req, struct vhq_cmd
 
 /* Waits until a quarter of what is buffered has gone: then waking this thread pays. It gives up the
  * lock, as a handler may leave the wait by a jump; so others change the ring meanwhile. */
-static __attribute__((noinline)) void await_room(struct vhq *q, uint32_t bytes)
+static inline void await_room(struct vhq *q, uint32_t bytes)
 {
-    do {
+    while (unlikely(!ring_fits(&q->ring, bytes))) {
         uint64_t head = atomic_load_explicit(&q->ring.head_seq, memory_order_acquire);
         uint64_t buffered = peek(q->ring.tail_seq) - head;
         const struct goal g = {
@@ -194,13 +182,7 @@ static __attribute__((noinline)) void await_room(struct vhq *q, uint32_t bytes)
         queue_give(q);
         goal_wait(q->set, &g, NEVER);
         queue_lock(q);
-    } while (!ring_fits(&q->ring, bytes));
-}
-
-static inline void wait_for_room(struct vhq *q, uint32_t bytes)
-{
-    if (unlikely(!ring_fits(&q->ring, bytes)))
-        await_room(q, bytes);
+    }
 }
 
 static struct slot *slot_fill(struct vhq *q, const struct vhq_req *req, uint32_t bytes)
@@ -259,7 +241,7 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req, struct turn *t)
 {
     struct slot *slot;
     do {
-        wait_for_room(q, 0);
+        await_room(q, 0);
         atomic_fetch_add_explicit(&q->turns, 1, memory_order_relaxed);
         slot = slot_fill(q, req, 0);
         slot->flags |= SLOT_TURN;
@@ -287,7 +269,7 @@ static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd *
         return begin_direct(q, req, cmd);
     if (turn)
         return (t = turn_new(q, req->frame)) ? begin_turn(q, req, t) : begin_direct(q, req, cmd);
-    wait_for_room(q, bytes);
+    await_room(q, bytes);
     begun(q, BEGUN_BUFFER);
     *cmd = &slot_fill(q, req, bytes)->cmd;
     return VHQ_BUFFER;
@@ -324,16 +306,6 @@ bool vhq_begin_fast(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blo
     return true;
 }
 
-/* The call may wait in the driver, so the lock is given up. */
-static void begin_own(struct vhq *q, const void *frame)
-{
-    struct turn *t = peek(q->running) == RUN_NONE ? turn_new(q, frame) : NULL;
-    if (unlikely(!t))
-        return;
-    atomic_fetch_add_explicit(&q->turns, 1, memory_order_relaxed);
-    turn_inline(t);
-}
-
 int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 {
     if (passive()) {
@@ -354,17 +326,14 @@ int vhq_begin(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
                  !inline_allowed(q, req, false) || !inline_room(q, req, &flags)))
         return begin_slow(q, req, cmd);
     begin_inline(q, req, flags);
-    if (req->flags & VHQ_MUST_INLINE)
-        begin_own(q, req->frame);
+    struct turn *t = NULL;
+    if ((req->flags & VHQ_MUST_INLINE) && peek(q->running) == RUN_NONE)
+        t = turn_new(q, req->frame);
+    if (t) { /* the call may wait in the driver, so the lock is given up */
+        atomic_fetch_add_explicit(&q->turns, 1, memory_order_relaxed);
+        turn_inline(t);
+    }
     return VHQ_INLINE;
-}
-
-/* Waits for its turn again, as for any command. Without a turn nothing waits. */
-void vhq_await_piece(struct vhq *q)
-{
-    struct turn *t = passive() ? NULL : turn_of(q);
-    if (t)
-        turn_await_piece(t);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
@@ -383,8 +352,8 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
         turn_end(t, driver_result);
         return;
     }
-    switch ((enum begun)peek(q->cur.how)) {
-    case BEGUN_INLINE:
+    uint32_t how = peek(q->cur.how);
+    if (how == BEGUN_INLINE) {
         cap_sent(q, q->cur.flags, q->cur.load, direct_run(driver_result));
         bump(q->inlined, 1u);
         if (trace_on())
@@ -393,16 +362,10 @@ void vhq_end(struct vhq *q, const void *frame, int driver_result)
             fence_wait_end(q->cur.after);
         if (q->cur.signals)
             fence_signal(q->cur.signals);
-        break;
-    case BEGUN_BUFFER: {
-        struct slot *slot = q->cur.slot;
+    } else if (how == BEGUN_BUFFER) {
         if (unlikely(driver_result != 0))
-            slot->cmd.run = NULL; /* given up; its place in the order remains */
-        slot_publish(q, slot);
-    } break;
-    case BEGUN_FAST: /* vhq_end_fast's */
-    case BEGUN_NONE:
-        break;
+            q->cur.slot->cmd.run = NULL; /* given up; its place in the order remains */
+        slot_publish(q, q->cur.slot);
     }
     begun(q, BEGUN_NONE);
     queue_give(q);
@@ -437,7 +400,7 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
     atomic_init(&q->complete_mark, word);
     if (!atomic_load(&vhq_forked)) {
         set_lock(set);
-        if (!heads_reserve(set)) {
+        if (list_grow(&set->head, &set->heads_room, set->vhqs, sizeof(*set->head)) != 0) {
             set_unlock(set);
             queue_free(q);
             return -ENOMEM;
@@ -510,11 +473,8 @@ void vhq_destroy(struct vhq *q)
     waiter_forget(s, q);
     cap_forget(q);
     cap_poll_words(s, clock_ns());
-    for (struct vhq **p = &s->in_flight; *p; p = &(*p)->in_flight_next)
-        if (*p == q) {
-            *p = q->in_flight_next;
-            break;
-        }
+    if (peek(q->in_flight))
+        LL_DELETE2(s->in_flight, q, in_flight_next);
     atomic_fetch_sub_explicit(&s->in_flight_count, peek(q->in_flight), memory_order_relaxed);
     stats_add(&s->past, q);
     s->wordless -= !q->desc.done;

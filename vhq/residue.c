@@ -10,10 +10,9 @@ static_assert(UNITS <= 32, "a bit for each");
 static uint64_t stream_residue(const struct vhq *q, uint64_t now)
 {
     uint64_t all = peek(q->counted_ns) - peek(q->complete_est_ns);
-    uint32_t complete = peek(q->complete_mark);
-    if (atomic_load_explicit(&q->newest, memory_order_acquire) == complete)
+    const struct unit *u = cap_oldest(q);
+    if (!u)
         return all;
-    const struct unit *u = &q->unit[(complete + 1) % UNITS];
     uint64_t since = q->completed_at_ns > u->since_ns ? q->completed_at_ns : u->since_ns;
     uint64_t ran = now > since ? now - since : 0, est = gate_used(q->set) ? u->est_ns : all;
     return ran < u->est_ns && ran < est ? est - ran : est;

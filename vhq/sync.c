@@ -192,17 +192,6 @@ static void sync_call_end(struct vhq *q)
     futex_wake(&q->calls);
 }
 
-static bool sync_complete(struct vhq *q)
-{
-    struct vhq_set *s = q->set;
-    if (!sync_call_begin(q, true))
-        return true;
-    lock_none_inside();
-    bool complete = s->ops.complete(s->user, q, q->desc.stream);
-    sync_call_end(q);
-    return complete;
-}
-
 static bool sync_failed(struct vhq *q)
 {
     struct vhq_set *s = q->set;
@@ -297,16 +286,25 @@ static void sync_look(struct vhq *q)
     set_unlock(q->set);
 }
 
-static void sync_settle(struct vhq *q, uint64_t target)
+/* Asks the driver. If it is complete, and nothing was sent since `target`, the cap learns that. */
+static bool sync_complete(struct vhq *q, uint64_t target)
 {
-    enum claim claim = claim_take(q);
+    struct vhq_set *s = q->set;
+    bool complete = true;
+    if (sync_call_begin(q, true)) {
+        lock_none_inside();
+        complete = s->ops.complete(s->user, q, q->desc.stream);
+        sync_call_end(q);
+    }
+    enum claim claim = complete ? claim_take(q) : CLAIM_NONE;
     if (claim == CLAIM_NONE)
-        return;
-    set_lock(q->set);
+        return complete;
+    set_lock(s);
     if (peek(q->sent) == target)
         cap_complete_all(q, clock_ns());
-    set_unlock(q->set);
+    set_unlock(s);
     claim_drop(q, claim);
+    return complete;
 }
 
 /*
@@ -324,8 +322,8 @@ static void sync_asked(struct vhq *q)
     while (!p.over && !over) {
         if (atomic_load_explicit(&q->mark_cover, memory_order_acquire) >= target)
             over = sync_over(q, atomic_load_explicit(&q->newest, memory_order_acquire));
-        else if ((over = sync_complete(q)))
-            sync_settle(q, target);
+        else
+            over = sync_complete(q, target);
         if (!over && !(over = sync_failed(q)))
             patience_wait(&p, q);
     }
@@ -390,15 +388,10 @@ bool vhq_loose(const struct vhq *q)
     return peek(q->loose_ns) != 0;
 }
 
-bool vhq_in_flight(const struct vhq *q)
-{
-    return vhq_loose(q) || (cap_in_flight(q) && !MUTANT(tail_unasked));
-}
-
 bool vhq_needs_query(const struct vhq *q)
 {
     bool marked = q->desc.done && peek(q->newest) != peek(q->complete_mark);
-    return vhq_loose(q) || (!marked && vhq_in_flight(q));
+    return vhq_loose(q) || (!marked && vhq_in_flight(q) && !MUTANT(tail_unasked));
 }
 
 uint64_t vhq_sent(const struct vhq *q)
@@ -409,7 +402,8 @@ uint64_t vhq_sent(const struct vhq *q)
 void vhq_note_complete(struct vhq *q, uint64_t sent)
 {
     struct vhq_set *s = q->set;
-    if (!vhq_in_flight(q) || passive() || !queue_trylock(q))
+    if (!vhq_in_flight(q) || (MUTANT(tail_unasked) && !vhq_loose(q)) || passive() ||
+        !queue_trylock(q))
         return;
     bool mine = claim_locked(q) && set_trylock(s);
     if (mine && peek(q->sent) == sent)
@@ -457,7 +451,9 @@ void vhq_set_finish(struct vhq_set *set)
     set_sync(set, finish_needed, sync_marked);
     /* What was found complete otherwise is still listed, and looks read words of listed vHQs. */
     set_lock(set);
-    leave_forget(set);
+    for (struct vhq *q = set->all; q; q = q->next)
+        if (q->left)
+            cap_forget(q); /* the words that their markers are written to will go */
     cap_poll_words(set, clock_ns());
     set_unlock(set);
 }

@@ -100,12 +100,6 @@ struct turn *turn_new(struct vhq *q, const void *frame)
     return t;
 }
 
-struct turn *turn_own(const struct vhq *q)
-{
-    struct turn *t = vhq_t_turns ? t_turns[vhq_t_turns - 1] : NULL;
-    return unlikely(t) && t->begun && t->q == q ? t : NULL;
-}
-
 static void turn_unlock(const struct turn *t)
 {
     if (!t->locked)
@@ -170,10 +164,14 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_pieces)
     return true;
 }
 
-void turn_await_piece(struct turn *t)
+/* Waits for its turn again, as for any command. Without a turn nothing waits. */
+void vhq_await_piece(struct vhq *q)
 {
+    if (passive() || vhq_t_turns == 0 || peek(q->turns) == 0)
+        return;
+    struct turn *t = t_turns[vhq_t_turns - 1];
     struct slot *slot = t->kept;
-    if (!slot || t->over)
+    if (!t->begun || t->q != q || !slot || t->over)
         return;
     atomic_store_explicit(&t->granted, TURN_WAITS, memory_order_relaxed);
     dispatcher_piece_sent(t->q, slot);

@@ -202,10 +202,9 @@ int vhq_create(struct vhq_set *set, const struct vhq_desc *desc, struct vhq **ou
 void *vhq_user(const struct vhq *q);
 /* The stream goes, or has another owner from now on: nothing is submitted through the vHQ any more,
  * and vhq_destroy is due. True: something is in flight. It stays counted in the cap until
- * vhq_destroy, which is to wait until vhq_leave_pending is false, as of the last look at the set.
+ * vhq_destroy, which is to wait until vhq_in_flight is false, as of the last look at the set.
  * `marks`: the calling thread may put a last marker into the stream. Waits as vhq_destroy does. */
 bool vhq_leave(struct vhq *q, bool marks);
-bool vhq_leave_pending(const struct vhq *q);
 /* The vHQ must be drained. Waits only for a call of ops that another thread makes for it. Forgets
  * what is in flight. Not to be called within one of the vHQ's own commands. */
 void vhq_destroy(struct vhq *q);

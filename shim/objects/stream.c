@@ -383,7 +383,7 @@ static struct shim_stream *next_due(struct shim_context *ctx, enum stream_state 
         int seen = (int)state;
         if (atomic_load(&s->state) != seen)
             continue;
-        bool due = state == STREAM_DESTROYED ? vhq_empty(s->q) : !vhq_leave_pending(s->q);
+        bool due = state == STREAM_DESTROYED ? vhq_empty(s->q) : !vhq_in_flight(s->q);
         if (due && atomic_compare_exchange_strong(&s->state, &seen, STREAM_FREE))
             break;
         if (!due && state == STREAM_LEFT)

@@ -50,7 +50,7 @@ Test(leave, work_of_ended_stream_counts_until_complete)
     cr_assert(waits(w, next), "the budget is used up");
     cr_assert(device_step(w, a));
     WAIT_FOR(submitted(w, next));
-    cr_assert_not(vhq_leave_pending(w->stream[a].q));
+    cr_assert_not(vhq_in_flight(w->stream[a].q));
     vhq_destroy(w->stream[a].q);
     world_free(w);
 }
@@ -159,7 +159,7 @@ Test(leave, last_marker_has_room_when_all_others_are_out)
     while (device_step(w, a))
         flying++;
     cr_assert_eq(in_flight(w), 0);
-    cr_assert_not(vhq_leave_pending(w->stream[a].q));
+    cr_assert_not(vhq_in_flight(w->stream[a].q));
     cr_assert_not(vhq_set_in_flight(w->set));
     cr_assert_eq(flying, (uint32_t)n);
     world_free(w);
@@ -174,7 +174,7 @@ Test(leave, finished_set_counts_nothing)
     cr_assert(stream_ends(w, a, true));
     device_start(w, 1);
     vhq_set_finish(w->set);
-    cr_assert_not(vhq_leave_pending(w->stream[a].q));
+    cr_assert_not(vhq_in_flight(w->stream[a].q));
     cr_assert_not(vhq_set_in_flight(w->set));
     world_free(w);
 }

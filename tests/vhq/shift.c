@@ -230,7 +230,8 @@ Test(shift, hold_in_time_of_another_process_counts_once)
     dispatcher_looks(w);
     clock_advance(HELD_NS);
     pthread_mutex_lock(&w->set->lock);
-    blocked_excuse_hold(w->set, HELD_NS, clock_ns());
+    uint64_t held_until = clock_ns();
+    blocked_excuse(w->set, held_until - HELD_NS, held_until);
     pthread_mutex_unlock(&w->set->lock);
     advance_to(true);
     dispatcher_looks(w);

@@ -54,9 +54,8 @@ void slot_submitted(struct vhq *q, const struct slot *slot)
         atomic_fetch_sub_explicit(&q->peers, 1, memory_order_relaxed);
 }
 
-void slot_release(struct vhq *q, const struct slot *slot)
+void slot_release(const struct slot *slot)
 {
-    slot_submitted(q, slot);
     if (slot->signals) {
         fence_signal(slot->signals);
         vhq_fence_put(slot->signals);
@@ -97,7 +96,8 @@ static void job_retire(const struct job *job, bool lost)
 {
     struct vhq *q = job->q;
     struct vhq_set *s = q->set;
-    slot_release(q, job->slot);
+    slot_submitted(q, job->slot);
+    slot_release(job->slot);
     set_lock(s);
     if (lost)
         cap_forget(q);
@@ -110,19 +110,18 @@ static void job_run(struct vhq_set *s, const struct job *job)
     struct slot *slot = job->slot;
     struct vhq *q = job->q;
     lock_none_inside();
-    if (MUTANT(repeated) && slot->cmd.run && !(slot->flags & VHQ_UNCOUNTED))
-        slot->cmd.run(slot->cmd.payload);
-    if (likely(slot->cmd.run)) {
+    int (*run)(void *payload) = slot->cmd.run; /* NULL: it was given up after vhq_begin */
+    if (MUTANT(repeated) && run && !(slot->flags & VHQ_UNCOUNTED))
+        run(slot->cmd.payload);
+    if (likely(run))
         submit_before(q, slot->flags);
-    }
     uint64_t from_ns = trace_on() ? clock_ns() : 0;
-    /* No run: the producer gave the command up after vhq_begin. */
-    int err = slot->cmd.run ? slot->cmd.run(slot->cmd.payload) : 0;
+    int err = run ? run(slot->cmd.payload) : 0;
     if (unlikely(err == VHQ_MORE)) {
         dispatcher_piece_sent(q, slot);
         return;
     }
-    if (likely(slot->cmd.run))
+    if (likely(run))
         cap_sent(q, slot->flags, slot->load, err);
     else
         cap_give_back(q, slot->flags, slot->load);

@@ -506,13 +506,11 @@ struct turn {
     bool begun;               /* its thread has taken it; under the set's lock */
     bool over;                /* it was given up, but its thread may still come back */
     _Atomic uint32_t granted; /* futex: TURN_* */
-    uint16_t flags;           /* VHQ_*, SLOT_* */
     bool locked;              /* a deliberate bug */
-    uint32_t load;
-    uint64_t ticket;  /* of its place; NEVER: it had none, and has no references to its fences */
-    uint64_t seen_ns; /* when the dispatcher found something behind it; 0: not yet */
-    struct vhq_fence *after, *displaces, *signals;
-    struct slot *kept; /* the slot that a command in pieces keeps; NULL: none */
+    uint64_t seen_ns;         /* when the dispatcher found something behind it; 0: not yet */
+    struct slot *kept;        /* the slot that a command in pieces keeps; NULL: none */
+    struct slot call;         /* the slot that another one gave up. A ticket of NEVER: it had no
+                               * place, and has no references to its fences */
 };
 
 /* Producer lock held. NULL: too many turns are taken. */
@@ -537,18 +535,6 @@ void turns_give_up(void);
 /* The turn of the command of q that began at `frame` and ends now; NULL: there is none. Ends the
  * turns within it, which were left by a jump. */
 struct turn *turns_unwind_to(const struct vhq *q, const void *frame);
-/* A waiting turn may submit. */
-static inline void turn_grant(const struct slot *slot)
-{
-    struct turn *t = slot->cmd.payload;
-    atomic_store_explicit(&t->granted, TURN_GRANTED, memory_order_release);
-    futex_wake(&t->granted);
-}
-static inline bool turn_granted(const struct slot *slot)
-{
-    const struct turn *t = slot->cmd.payload;
-    return peek(t->granted) != TURN_WAITS;
-}
 
 /* ---- cap.c ----------------------------------------------------------------------------------- */
 
@@ -871,8 +857,6 @@ void heads_order(struct vhq_set *s);
 void heads_forget(struct vhq *q);
 /* What to do next, as of this value of `kick`. Grants turns by itself. Set's lock held. */
 struct job order_next(struct vhq_set *s, uint32_t kick);
-/* The hold of a vHQ is over, or the vHQ goes. Does nothing if it is not held. Set's lock held. */
-void order_end_hold(struct vhq *q, uint64_t now);
 static inline bool word_held(const struct vhq *q)
 {
     const _Atomic uint32_t *hold = peek(q->hold);
@@ -902,10 +886,10 @@ void dispatcher_ready(struct vhq *q);
 void dispatcher_retire(struct vhq *q, enum running running);
 /* A piece of the ring's head went, and another follows. No lock held. */
 void dispatcher_piece_sent(struct vhq *q, struct slot *slot);
-/* The ring's head goes to the driver. */
+/* The ring's head went to the driver. Then its fences count as submitted, too, and are given back.
+ * No lock held. */
 void slot_submitted(struct vhq *q, const struct slot *slot);
-/* The same, and gives back what the slot holds: its fences count as submitted. No lock held. */
-void slot_release(struct vhq *q, const struct slot *slot);
+void slot_release(const struct slot *slot);
 
 /* ---- wait.c ---------------------------------------------------------------------------------- */
 
@@ -936,7 +920,8 @@ void stats_add(struct vhq_stats *sum, struct vhq *q);
 /* ---- times.c: set's lock held ---------------------------------------------------------------- */
 
 void times_hold_begins(struct vhq *q, uint64_t now);
-uint64_t times_hold_ends(struct vhq *q, uint64_t now); /* how long it lasted */
+/* The hold is over, or the vHQ goes. Does nothing if it is not held. */
+void times_hold_ends(struct vhq *q, uint64_t now);
 
 /* ---- traced.c: only where trace_on() --------------------------------------------------------- */
 

@@ -27,7 +27,6 @@
  */
 #include "vhq/internal.h"
 
-#include "common/probe.h"
 #include "common/mutant.h"
 
 /* The smallest tickets of some heads: of those of blocking streams, of legacy ones, of all. */
@@ -107,19 +106,12 @@ static bool fences_ready(const struct slot *slot)
             fence_displaceable(slot->displaces, true));
 }
 
-static bool legacy_ready(const struct scan *c, const struct vhq *q, uint64_t ticket)
+/* The earliest of those that the rule of the legacy stream may put ahead of q's. */
+static uint64_t legacy_ahead(const struct least *l, const struct vhq *q)
 {
-    if (MUTANT(legacy_rule_dropped))
-        return true;
-    switch (q->desc.kind) {
-    case VHQ_BLOCKING:
-        return c->least.legacy > ticket;
-    case VHQ_LEGACY:
-        return c->least.blocking > ticket;
-    case VHQ_NONBLOCKING:
-        break;
-    }
-    return true;
+    return q->desc.kind == VHQ_BLOCKING ? l->legacy
+           : q->desc.kind == VHQ_LEGACY ? l->blocking
+                                        : NEVER;
 }
 
 /* ---- boosts ---------------------------------------------------------------------------------- */
@@ -166,20 +158,15 @@ static void hold_wake_set(struct scan *c, uint64_t since, const _Atomic uint64_t
         look = HOLD_LOOK_US * NS_PER_US;
     if (look > most * NS_PER_US)
         look = most * NS_PER_US;
-    if (now + look < c->job.wake_ns)
-        c->job.wake_ns = now + look;
+    lower(&c->job.wake_ns, now + look);
 }
 
 static void scan_held(struct scan *c, struct vhq *q)
 {
     uint64_t now = scan_now(c);
     c->plain = false;
-    if (q->held_since_ns == 0) {
-        PROBE2(hold, q->desc.stream, ring_head(&q->ring)->ticket);
+    if (q->held_since_ns == 0)
         times_hold_begins(q, now);
-        if (trace_on())
-            traced_queue(TRACE_HELD, q, NEVER, 0, 0);
-    }
     if (!c->looked && c->s->cfg.times && peek(c->s->area_ns) != 0) {
         cap_poll_words(c->s, now);
         c->looked = true;
@@ -192,25 +179,13 @@ static void scan_held(struct scan *c, struct vhq *q)
     hold_wake_set(c, q->held_since_ns, q->desc.hold_since);
 }
 
-void order_end_hold(struct vhq *q, uint64_t now)
-{
-    if (q->held_since_ns == 0)
-        return;
-    uint64_t held_ns = times_hold_ends(q, now);
-    if (gate_used(q->set))
-        blocked_excuse(q->set, now - held_ns, now);
-    PROBE2(release, q->desc.stream, held_ns);
-    if (trace_on())
-        traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
-}
-
 static void scan_unheld(struct scan *c, struct vhq *q)
 {
     if (q->held_since_ns == 0)
         return;
     if (MUTANT(lost_on_release) && ring_head(&q->ring))
         ring_head(&q->ring)->cmd.run = NULL;
-    order_end_hold(q, scan_now(c));
+    times_hold_ends(q, scan_now(c));
 }
 
 /* NULL: it is empty, and leaves the heads. Partner: dispatcher_ready. */
@@ -232,11 +207,17 @@ static bool order_dropping(const struct scan *c, const struct vhq *q, const stru
            c->s->stage == SET_ABANDONED;
 }
 
+static bool turn_granted(const struct slot *slot)
+{
+    const struct turn *t = slot->cmd.payload;
+    return (slot->flags & SLOT_TURN) && peek(t->granted) != TURN_WAITS;
+}
+
 /* Its thread is inside the driver, or on its way there. It blocks no other call, as natively: no
  * call can know which of the two came first, and this one may wait for what is called next. */
 static bool turn_in_driver(const struct slot *slot)
 {
-    return (slot->flags & SLOT_TURN) && turn_granted(slot) && !MUTANT(calls_in_the_way);
+    return turn_granted(slot) && !MUTANT(calls_in_the_way);
 }
 
 /* The command of a vHQ with this head that others wait for; NULL: there is none. */
@@ -257,8 +238,8 @@ static void scan_turn(struct scan *c, struct vhq *q)
     uint64_t due = turn_deadline_ns(q->turn, scan_now(c));
     if (due <= scan_now(c))
         turn_revoke(q);
-    else if (due < c->job.wake_ns)
-        c->job.wake_ns = due;
+    else
+        lower(&c->job.wake_ns, due);
 }
 
 /* First pass: the smallest ticket of each kind. Also finds commands to drop. */
@@ -284,7 +265,7 @@ static void scan_tickets(struct scan *c)
             least_note(&c->least, q, returned->ticket);
         if (unlikely(atomic_load_explicit(&q->running, memory_order_acquire) == RUN_TURN))
             scan_turn(c, q);
-        else if (unlikely((slot->flags & SLOT_TURN) && turn_granted(slot)))
+        else if (unlikely(turn_granted(slot)))
             c->again |= turn_take_back(slot->cmd.payload, scan_now(c), &c->job.wake_ns);
         if (peek(q->running) == RUN_NONE && order_dropping(c, q, slot))
             c->job = (struct job){.kind = JOB_DROP, .q = q, .slot = slot};
@@ -312,9 +293,7 @@ static bool hold_late(struct scan *c, const struct vhq *q, bool held)
 /* If there is no room for it now, there may be at the next look. */
 static bool scan_pads(struct scan *c, struct vhq *q, const struct slot *slot)
 {
-    uint64_t again = scan_now(c) + PAD_LOOK_US * NS_PER_US;
-    if (again < c->job.wake_ns)
-        c->job.wake_ns = again;
+    lower(&c->job.wake_ns, scan_now(c) + PAD_LOOK_US * NS_PER_US);
     scan_look(c);
     bool fits = pad_fits(q, slot, scan_now(c));
     c->pads |= !fits;
@@ -341,7 +320,7 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
         scan_unheld(c, q);
     }
     exempt = exempt || (q->desc.level > c->s->lowest && !MUTANT(level_inverted));
-    if (!legacy_ready(c, q, slot->ticket)) {
+    if (legacy_ahead(&c->least, q) <= slot->ticket && !MUTANT(legacy_rule_dropped)) {
         if (exempt)
             boost_heads(c, q, slot->ticket, false);
         return false;
@@ -474,11 +453,13 @@ static void scan_heads(struct scan *c, struct vhq **next, struct vhq **first_fre
 }
 
 /* A turn needs no command: the thread that waits for it submits by itself. */
-static bool order_grant(struct vhq *q, struct slot *slot)
+static bool order_grant(const struct slot *slot)
 {
+    struct turn *t = slot->cmd.payload;
     if (!(slot->flags & SLOT_TURN))
         return false;
-    turn_grant(slot);
+    atomic_store_explicit(&t->granted, TURN_GRANTED, memory_order_release);
+    futex_wake(&t->granted);
     return true;
 }
 
@@ -494,11 +475,11 @@ static void order_go(struct scan *c, struct vhq *q, struct slot *slot)
         q->went_nth = ++c->s->went_count;
     }
     atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
-    c->job.kind = order_grant(q, slot) ? JOB_AGAIN : JOB_RUN;
-    if (c->job.kind == JOB_AGAIN) /* what stands behind the turn is no longer waited for */
+    c->job = (struct job){.kind = JOB_RUN, .q = q, .slot = slot};
+    if (order_grant(slot)) { /* what stands behind the turn is no longer waited for */
+        c->job.kind = JOB_AGAIN;
         waiter_check(c->s, q);
-    c->job.q = q;
-    c->job.slot = slot;
+    }
 }
 
 /* It has no room: the guard lets it in. */
@@ -548,9 +529,7 @@ static void order_capped(struct scan *c, const struct slot *first)
     s->poll_due = s->wordless != 0 || s->asking;
     if (!first && cap_alone(s))
         first = c->full; /* which waits for room in its stream, or in all */
-    uint64_t due = blocked_wake_ns(s, first ? first->load : 0, scan_now(c));
-    if (due < c->job.wake_ns)
-        c->job.wake_ns = due;
+    lower(&c->job.wake_ns, blocked_wake_ns(s, first ? first->load : 0, scan_now(c)));
 }
 
 static void order_choose(struct scan *c)
@@ -612,11 +591,6 @@ static bool earliest_ready(const struct scan *c, const struct vhq *q, const stru
 static uint64_t all_due(const struct vhq_set *s)
 {
     return s->all_ns + SHORT_LOOKS_US * NS_PER_US + s->heads * SHORT_LOOKS_EACH_NS;
-}
-
-static bool all_seen(struct scan *c)
-{
-    return scan_now(c) < all_due(c->s);
 }
 
 /* ---- near looks ------------------------------------------------------------------------------ */
@@ -707,9 +681,9 @@ static __attribute__((noinline)) bool order_near(struct scan *c)
     }
     if (c->job.kind != JOB_SLEEP)
         return true;
-    if (!full || near.n == 0 || c->again || !all_seen(c))
+    if (!full || near.n == 0 || c->again || scan_now(c) >= all_due(s))
         return false;
-    c->job.wake_ns = c->job.wake_ns < all_due(s) ? c->job.wake_ns : all_due(s);
+    lower(&c->job.wake_ns, all_due(s));
     order_capped(c, full);
     return true;
 }
@@ -730,7 +704,7 @@ static bool order_short(struct scan *c)
             return order_near(c);
         if (!order_room(c, q, slot)) {
             /* If the others are plain, none of them may go either. */
-            if (!c->s->plain || c->s->stands || !all_seen(c))
+            if (!c->s->plain || c->s->stands || scan_now(c) >= all_due(c->s))
                 return order_near(c);
             order_capped(c, slot);
             return true;
@@ -802,7 +776,7 @@ struct job order_next(struct vhq_set *s, uint32_t kick)
         bool is_free = (c.job.slot->flags & VHQ_UNCOUNTED) != 0;
         atomic_store_explicit(&q->running, RUN_HEAD, memory_order_relaxed);
         /* An abandoned set drops everything but turns: the threads that wait for those go on. */
-        if (order_grant(q, c.job.slot)) {
+        if (order_grant(c.job.slot)) {
             if (!is_free)
                 cap_force(q, load);
             c.job.kind = JOB_AGAIN;
@@ -854,20 +828,11 @@ bool order_drained(struct vhq_set *s, uint64_t below, bool turns, bool legacy)
 /* Is it a turn, or behind a call, or behind one of the commands that `b` is of? */
 static bool blocked_head(const struct least *b, const struct vhq *q, const struct slot *slot)
 {
-    uint64_t ahead = slot->flags & VHQ_AFTER_ALL    ? b->earliest
-                     : q->desc.kind == VHQ_BLOCKING ? b->legacy
-                     : q->desc.kind == VHQ_LEGACY   ? b->blocking
-                                                    : NEVER;
+    uint64_t ahead = slot->flags & VHQ_AFTER_ALL ? b->earliest : legacy_ahead(b, q);
     if ((slot->flags & SLOT_TURN) || peek(q->running) == RUN_TURN || ahead < slot->ticket)
         return true;
     /* It is not looked up where the record stands: it may be behind one of them. */
     return b->earliest != NEVER && slot->after && !fence_wait_ready(slot->after, false);
-}
-
-static bool may_go_ahead(const struct vhq *q, const struct vhq *of)
-{
-    bool legacy_rule = of && of->desc.kind != VHQ_NONBLOCKING && q->desc.kind != VHQ_NONBLOCKING;
-    return !of || q == of || legacy_rule;
 }
 
 bool order_drained_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of)
@@ -883,11 +848,13 @@ bool order_drained_unblocked(struct vhq_set *s, uint64_t below, const struct vhq
             struct vhq *q = s->head[i].q;
             struct slot *slot = ring_head(&q->ring);
             bool follows = slot && turn_in_driver(slot);
+            bool ahead = !of || q == of || /* may it go ahead of `of`? */
+                         (of->desc.kind != VHQ_NONBLOCKING && q->desc.kind != VHQ_NONBLOCKING);
             if (!slot || !(slot = head_returned(q, slot)))
                 continue;
             if (follows || blocked_head(&blocked, q, slot))
                 again |= least_note(&blocked, q, slot->ticket);
-            else if (slot->ticket >= below || !may_go_ahead(q, of))
+            else if (slot->ticket >= below || !ahead)
                 continue;
             else if (!blocked_head(&all, q, slot))
                 return false; /* no turn can block this one */

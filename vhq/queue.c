@@ -469,7 +469,7 @@ void vhq_destroy(struct vhq *q)
     registry_lock(); /* fence_boost may be looking at it */
     set_lock(s);
     heads_forget(q);
-    order_end_hold(q, clock_ns()); /* what the drain let go went during a hold */
+    times_hold_ends(q, clock_ns()); /* what the drain let go went during a hold */
     waiter_forget(s, q);
     cap_forget(q);
     cap_poll_words(s, clock_ns());

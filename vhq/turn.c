@@ -93,7 +93,6 @@ struct turn *turn_new(struct vhq *q, const void *frame)
     t->begun = false;
     t->slot = NULL;
     t->kept = NULL;
-    t->ticket = NEVER;
     t->seen_ns = 0;
     t->locked = MUTANT(call_locks);
     atomic_store_explicit(&t->granted, TURN_WAITS, memory_order_relaxed);
@@ -111,11 +110,13 @@ static void turn_unlock(const struct turn *t)
 void turn_inline(struct turn *t)
 {
     struct vhq *q = t->q;
-    t->flags = q->cur.flags;
-    t->load = q->cur.load;
-    t->after = q->cur.counted ? q->cur.after : NULL;
-    t->signals = q->cur.signals;
-    t->displaces = NULL;
+    t->call = (struct slot){
+        .flags = q->cur.flags,
+        .load = q->cur.load,
+        .ticket = NEVER,
+        .after = q->cur.counted ? q->cur.after : NULL,
+        .signals = q->cur.signals,
+    };
     t->begun = true;
     q->turn = t;
     atomic_store_explicit(&q->running, RUN_TURN, memory_order_release);
@@ -148,12 +149,7 @@ bool turn_take(struct turn *t, struct slot *slot, bool in_pieces)
         t->kept = slot;
         return true;
     }
-    t->flags = slot->flags;
-    t->load = slot->load;
-    t->ticket = slot->ticket;
-    t->after = slot->after;
-    t->displaces = slot->displaces;
-    t->signals = slot->signals;
+    t->call = *slot;
     t->seen_ns = 0;
     set_lock(s);
     slot_submitted(q, slot);
@@ -202,17 +198,16 @@ void turn_revoke(struct vhq *q)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-static void turn_fences(const struct turn *t)
+static void turn_fences(const struct slot *call)
 {
-    if (t->signals)
-        fence_signal(t->signals);
-    if (t->after && (t->ticket == NEVER || (t->flags & SLOT_WAIT_COUNTED)))
-        fence_wait_end(t->after);
-    if (t->ticket == NEVER)
-        return; /* the references are the caller's */
-    vhq_fence_put(t->signals);
-    vhq_fence_put(t->after);
-    vhq_fence_put(t->displaces);
+    if (call->ticket != NEVER) {
+        slot_release(call);
+        return;
+    }
+    if (call->signals)
+        fence_signal(call->signals);
+    if (call->after)
+        fence_wait_end(call->after);
 }
 
 /* True: the right is still the call's, and cannot be taken any more. */
@@ -233,7 +228,8 @@ static void pieces_end(struct turn *t, int err)
     struct vhq_set *s = q->set;
     struct slot *slot = t->kept;
     cap_sent(q, slot->flags, slot->load, err);
-    slot_release(q, slot);
+    slot_submitted(q, slot);
+    slot_release(slot);
     set_lock(s);
     dispatcher_retire(q, RUN_NONE);
     atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
@@ -244,39 +240,39 @@ static void pieces_end(struct turn *t, int err)
 void turn_end(struct turn *t, int err)
 {
     struct vhq *q = t->q;
-    struct vhq_set *s = q->set;
-    bool locked = t->locked;
+    struct vhq_set *s = t->set;
     if (unlikely(t->over)) {
         vhq_t_turns--;
         atomic_store_explicit(&t->taken, 0, memory_order_release);
         return;
     }
+    const struct slot *call = t->kept ? t->kept : &t->call;
+    bool locked = t->locked, buffered = call->ticket != NEVER;
     if (trace_on())
-        traced_queue(TRACE_SUBMITTED, q, t->kept ? t->kept->ticket : t->ticket,
-                     t->kept || t->ticket != NEVER ? -1 : 0, 0);
+        traced_queue(TRACE_SUBMITTED, q, call->ticket, buffered ? -1 : 0, 0);
     vhq_t_turns--;
     if (t->kept) {
         bump(q->inlined, 1u);
         pieces_end(t, err);
     } else if (turn_keep_right(t)) {
         bump(q->inlined, 1u);
-        cap_sent(q, t->flags, t->load, err);
-        turn_fences(t);
+        cap_sent(q, call->flags, call->load, err);
+        turn_fences(call);
         /* What came behind it may go. */
         set_lock(s);
         atomic_store_explicit(&q->running, RUN_NONE, memory_order_release);
         atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);
-        bool followed = t->ticket != NEVER || !ring_empty(&q->ring), awaited = q->awaited;
+        bool followed = buffered || !ring_empty(&q->ring), awaited = q->awaited;
         set_unlock(s);
         if (unlikely(awaited))
             futex_wake(&q->running);
         if (followed)
             dispatcher_kick(s);
     } else {
-        turn_fences(t);
+        turn_fences(call);
         /* The right was taken away: what it submitted counts no more, and since it has returned, it
          * hardly waits for anything. */
-        cap_give_back(q, t->flags, t->load);
+        cap_give_back(q, call->flags, call->load);
         registry_lock(); /* fence_boost may be looking at it */
         set_lock(s);
         atomic_fetch_sub_explicit(&q->turns, 1, memory_order_release);

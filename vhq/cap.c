@@ -12,7 +12,7 @@
  * While the process is alone no command is counted by itself. Its commands are *loose* until there
  * are so many that a marker pays, or until a client above comes. Then the thread with the
  * submission right of a vHQ folds them into the tail. When a client comes, nothing gets room until
- * all of them are folded (loose.c).
+ * all of them are folded.
  *
  * Time counts, too. The oldest unit has been running since it was submitted, or since the one
  * before completed, and so much less remains. This credit ends with the unit's estimate: estimates
@@ -32,6 +32,7 @@
 #include "common/mutant.h"
 
 enum {
+    LOOSE_COMMANDS_MOST = 1 << 20, /* in a unit, waits and records among them */
     PACE_LEAST = PACE_ONE / 64,
     PACE_BACK = 64,            /* completions until a short one no longer decides when to look */
     LONG_BACK = 64,            /* completions until a long one no longer decides on shifts */
@@ -339,6 +340,35 @@ void cap_sent_counted(struct vhq *q, uint16_t flags, uint32_t load, int err)
         cap_mark(q);
 }
 
+static void loose_end(struct vhq *q)
+{
+    atomic_store_explicit(&q->loose_ns, 0, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&q->set->loose, 1, memory_order_release);
+}
+
+/* All of them count as in flight until the marker that is placed now is complete, though the first
+ * may long be. */
+static void loose_fold(struct vhq *q)
+{
+    uint64_t commands = peek(q->sent) - peek(q->mark_cover) - q->tail_counted;
+    uint64_t sum = peek(q->loose_ns);
+    uint32_t n = commands < LOOSE_COMMANDS_MOST ? (uint32_t)commands : LOOSE_COMMANDS_MOST;
+    uint32_t ns = sum < MAX_EST_NS ? (uint32_t)sum : MAX_EST_NS;
+    if (sum == 0)
+        return;
+    /* First it counts as in flight, then no longer as loose: at no moment as neither. */
+    atomic_fetch_add_explicit(&q->set->area_ns, ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&q->set->done_est_ns, sum - ns, memory_order_relaxed);
+    bump(q->counted, n);
+    bump(q->counted_ns, ns);
+    bump(q->tail_est_ns, ns);
+    q->tail_area_ns += ns;
+    q->tail_counted += n;
+    atomic_store_explicit(&q->tail_wide, VHQ_PARTS, memory_order_relaxed);
+    gate_after(q, VHQ_GATED, ns); /* no piece: it had no gates */
+    loose_end(q);
+}
+
 static void cap_tail_done(struct vhq *q)
 {
     q->tail_counted = 0;
@@ -634,6 +664,17 @@ struct vhq *cap_claim_unmarked(struct vhq_set *s)
     return NULL;
 }
 
+struct vhq *loose_claim_next(struct vhq_set *s)
+{
+    if (likely(peek(s->loose) == 0) || cap_alone(s))
+        return NULL;
+    cap_adopt(s);
+    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
+        if (peek(q->loose_ns) != 0 && cap_claim_tail(q))
+            return q;
+    return NULL;
+}
+
 void cap_forget(struct vhq *q)
 {
     uint32_t newest = peek(q->newest);
@@ -655,4 +696,24 @@ void cap_forget(struct vhq *q)
     atomic_store_explicit(&q->complete, peek(q->counted), memory_order_relaxed);
     atomic_store_explicit(&q->complete_mark, newest, memory_order_release);
     cap_tail_done(q);
+}
+
+/* Loose commands may long be complete. A marker in the legacy stream follows what the blocking
+ * streams have been given since, and what they are given next follows it. In any stream a marker
+ * may stand behind a wait of another stream. */
+void tail_mark_or_ask(struct vhq *q)
+{
+    struct vhq_set *s = q->set;
+    bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = set_stream_waits(s);
+    lock_none_inside();
+    if ((loose || stands) && s->ops.complete && s->ops.complete(s->user, q, q->desc.stream)) {
+        set_lock(s);
+        cap_complete_all(q, clock_ns());
+        set_unlock(s);
+    } else if (s->ops.complete && (stands || (loose && q->desc.kind == VHQ_LEGACY))) {
+        loose_fold(q);
+        atomic_store_explicit(&q->asks, true, memory_order_relaxed);
+    } else {
+        cap_mark(q);
+    }
 }

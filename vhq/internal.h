@@ -622,7 +622,7 @@ static inline __attribute__((always_inline)) void cap_count_sent(struct vhq *q, 
         atomic_store_explicit(&q->failed, 0, memory_order_relaxed);
     atomic_store_explicit(&q->sent, peek(q->sent) + 1, memory_order_release);
 }
-/* A loose command took no room. It is counted with the next marker: see loose.c. */
+/* A loose command took no room. It is counted with the next marker: see loose_fold. */
 static inline __attribute__((always_inline)) void cap_sent_loose(struct vhq *q, uint32_t est_ns)
 {
     uint64_t ns = peek(q->loose_ns);
@@ -676,12 +676,6 @@ void cap_adopt(struct vhq_set *s);              /* lists what is newly in flight
 uint64_t
 cap_oldest_since(const struct vhq_set *s); /* since when the oldest unit has been running */
 
-/* ---- loose.c --------------------------------------------------------------------------------- */
-
-/* Submission right held: loose commands count as in flight from now on, in front of the marker that
- * is placed now. */
-void loose_fold(struct vhq *q);
-void loose_end(struct vhq *q);
 /* Closes a stream off: finds it complete, puts a marker behind it, or has the driver asked. The
  * caller is no thread that submits to it, and so maybe late. */
 void tail_mark_or_ask(struct vhq *q);

@@ -1,5 +1,6 @@
 /*
- * queue.c - a vHQ from the calling thread's side: begin and end of commands, birth and death.
+ * queue.c - a vHQ from the calling thread's side: begin and end of commands, birth and death, and
+ * what stops it.
  *
  * Most commands may go straight to the driver (inline): vhq_begin_fast says so. For the others
  * vhq_begin decides: inline; into the ring (buffer); or, for what cannot be copied, a *turn*, which
@@ -447,6 +448,67 @@ void queue_unpin(struct vhq *q)
     }
 }
 
+/*
+ * ---- what a stream that ends has in flight ----------------------------------------------------
+ *
+ * The driver runs it to its end. So the cap counts it until then, by a last marker behind it, and
+ * the vHQ stays for as long, though nothing is submitted through it any more. Some streams take no
+ * marker, such as that of a thread that ends. What has none there counts for as long as the device
+ * needs for all that is in flight, by the estimates.
+ */
+
+/* As ops.mark, but it never fails. */
+static int leave_mark(void *user, struct vhq *q, void *stream, uint32_t value)
+{
+    struct vhq_set *s = q->set;
+    if (q->marks && s->ops.mark(user, q, stream, value) == 0)
+        return 0;
+    uint64_t ns = peek(s->area_ns);
+    q->mark_expires_ns = clock_ns() + (s->scale > SCALE_ONE ? ns * s->scale / SCALE_ONE : ns);
+    q->ahead[value % UNITS] = 0;
+    return 0;
+}
+
+static bool leave_unmarked(const struct vhq *q)
+{
+    return peek(q->tail_est_ns) != 0 || peek(q->loose_ns) != 0;
+}
+
+bool vhq_leave(struct vhq *q, bool marks)
+{
+    uint32_t seen;
+    if (passive() || MUTANT(left_uncounted))
+        return false;
+    vhq_drain(q, true);
+    queue_lock(q);
+    queue_revoke_turn(q);
+    while ((seen = atomic_load_explicit(&q->running, memory_order_acquire)) != RUN_NONE)
+        futex_wait(&q->running, seen, NEVER);
+    q->marks = marks;
+    /* The submission right is held, and no thread can get it any more. */
+    struct vhq_set *s = q->set;
+    bool ask = q->marks && s->ops.complete && leave_unmarked(q);
+    lock_none_inside();
+    bool complete = ask && s->ops.complete(s->user, q, q->desc.stream);
+    set_lock(s);
+    if (complete)
+        cap_complete_all(q, clock_ns());
+    else
+        cap_poll_words(s, clock_ns());
+    if (cap_markers_full(q))
+        cap_join_oldest(q);
+    set_unlock(s);
+    if (leave_unmarked(q))
+        cap_mark_by(q, leave_mark);
+    set_lock(q->set);
+    bool left = q->left = vhq_in_flight(q);
+    set_unlock(q->set);
+    queue_unlock(q);
+    while ((seen = atomic_load(&q->calls)) != 0)
+        futex_wait(&q->calls, seen, NEVER);
+    return left;
+}
+
 void vhq_destroy(struct vhq *q)
 {
     uint32_t seen;
@@ -483,4 +545,61 @@ void vhq_destroy(struct vhq *q)
     queue_unpin(q);
     set_unlock(s);
     registry_unlock();
+}
+
+/*
+ * ---- hold, release, reset ----------------------------------------------------------------------
+ *
+ * A reset only draws a line. The dispatcher drops everything in front of the line, and so gives the
+ * memory and the fences back off the caller's path.
+ */
+
+void vhq_hold(struct vhq *q)
+{
+    if (atomic_load(&vhq_forked))
+        return;
+    /* Under the set's lock: a command is chosen before this or not at all. */
+    set_lock(q->set);
+    atomic_store_explicit(&q->own_hold, 1, memory_order_release);
+    q->set->short_looks = 0;
+    set_unlock(q->set);
+}
+
+void vhq_release(struct vhq *q)
+{
+    if (atomic_load(&vhq_forked))
+        return;
+    atomic_store_explicit(&q->own_hold, 0, memory_order_release);
+    dispatcher_kick(q->set);
+}
+
+bool vhq_held(const struct vhq *q)
+{
+    return atomic_load_explicit(&q->own_hold, memory_order_acquire) != 0;
+}
+
+uint32_t vhq_reset(struct vhq *q)
+{
+    struct slot *slot = NULL;
+    uint32_t offset, dropped = 0;
+    if (atomic_load(&vhq_forked))
+        return 0;
+    struct vhq_set *s = q->set;
+    set_lock(s);
+    bool head_goes = peek(q->running) == RUN_HEAD || q->begun;
+    uint64_t at = peek(q->ring.head_seq), first = at + head_goes,
+             last = atomic_load_explicit(&q->ring.tail_seq, memory_order_acquire);
+    if (first < q->reset_seq)
+        first = q->reset_seq;
+    if (last > first)
+        q->reset_seq = last;
+    for (; first < last && at < last; at++) {
+        slot = ring_next(&q->ring, slot, &offset);
+        dropped += at >= first && !(slot->flags & SLOT_TURN); /* a thread waits for its turn */
+    }
+    s->short_looks = 0;
+    set_unlock(s);
+    if (dropped != 0)
+        dispatcher_kick(s);
+    return dropped;
 }

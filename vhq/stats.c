@@ -1,6 +1,6 @@
 /*
- * stats.c - figures of vHQs and sets. Counters are written where things happen, without locks. So a
- * reading is as exact as it can be while other threads go on counting.
+ * stats.c - figures of vHQs and sets, and what traces tell of them. Counters are written where
+ * things happen, without locks. So a reading is as exact as it can be while other threads count.
  */
 #include "vhq/internal.h"
 
@@ -90,4 +90,124 @@ void vhq_set_device_work(struct vhq_set *set, const void *stream, const struct v
 uint64_t vhq_set_padded(const struct vhq_set *set)
 {
     return peek(set->padded);
+}
+
+/* ---- what the device still has to do --------------------------------------------------------- */
+
+static_assert(UNITS <= 32, "a bit for each");
+
+/* The oldest commands in flight run since they came, or since those before them completed. */
+static uint64_t stream_residue(const struct vhq *q, uint64_t now)
+{
+    uint64_t all = peek(q->counted_ns) - peek(q->complete_est_ns);
+    const struct unit *u = cap_oldest(q);
+    if (!u)
+        return all;
+    uint64_t since = q->completed_at_ns > u->since_ns ? q->completed_at_ns : u->since_ns;
+    uint64_t ran = now > since ? now - since : 0, est = gate_used(q->set) ? u->est_ns : all;
+    return ran < u->est_ns && ran < est ? est - ran : est;
+}
+
+void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
+{
+    *out = (struct vhq_residue){0};
+    if (atomic_load(&vhq_forked))
+        return;
+    uint64_t now = clock_ns();
+    set_lock(set);
+    cap_poll_words(set, now);
+    for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next) {
+        /* Its hold word stops it at the gate now, and nothing of it runs. A stream that came to the
+         * gate before the hold began has passed it. */
+        const _Atomic uint64_t *since = q->desc.hold_since;
+        uint32_t complete = peek(q->complete_mark);
+        if (gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1 &&
+            !(since && q->completed_at_ns < peek(*since)))
+            continue;
+        uint64_t ns = stream_residue(q, now);
+        out->running |= peek(q->counted) != peek(q->complete);
+        out->ns = ns > out->ns ? ns : out->ns;
+    }
+    for (const struct vhq *q = set->all; q; q = q->next)
+        out->markers += q->dead ? 0 : peek(q->complete_mark);
+    set_unlock(set);
+}
+
+/*
+ * ---- how long holds last, and how soon after a hold the device has stopped --------------------
+ *
+ * Everything is measured at the dispatcher's looks, which are 50 us apart while something buffered
+ * is held. A completion that was first seen long after it may have happened says nothing and is not
+ * counted. Nor is a hold that ended before anything completed.
+ */
+
+enum { FRESH_NS = 1000 * 1000 }; /* after a look so recent, a completion is not seen late */
+
+static void times_count(const struct vhq_times *t, _Atomic uint32_t *times, uint64_t ns)
+{
+    atomic_fetch_add_explicit(&times[t->bucket(ns)], 1, memory_order_relaxed);
+}
+
+void times_hold_begins(struct vhq *q, uint64_t now)
+{
+    struct vhq_set *s = q->set;
+    const _Atomic uint64_t *since = q->desc.hold_since;
+    bool by_word =
+        since && q->desc.hold && atomic_load_explicit(q->desc.hold, memory_order_acquire) != 0;
+    uint64_t began = by_word ? atomic_load_explicit(since, memory_order_relaxed) : now;
+    bool fresh = now - s->polled_at_ns < FRESH_NS;
+
+    PROBE2(hold, q->desc.stream, ring_head(&q->ring)->ticket);
+    if (s->held++ == 0)
+        s->any_held_since_ns = now;
+    q->held_since_ns = now;
+    q->padded = false;
+    q->stopping_since_ns = began != 0 && began < now ? began : now;
+    q->stopping_after_ns = fresh ? now - 1 : now;
+    if (trace_on())
+        traced_queue(TRACE_HELD, q, NEVER, 0, 0);
+}
+
+void times_hold_ends(struct vhq *q, uint64_t now)
+{
+    struct vhq_set *s = q->set;
+    const struct vhq_times *t = s->cfg.times;
+    uint64_t held = now - q->held_since_ns;
+
+    if (q->held_since_ns == 0)
+        return;
+    bump(q->holds, 1u);
+    if (--s->held == 0)
+        s->total_held_ns += now - s->any_held_since_ns;
+    if (t)
+        times_count(t, t->hold, held);
+    /* What has no marker yet runs behind the last command that has one. With padding the device
+     * does not stop. */
+    if (t && q->completed_at_ns > q->stopping_after_ns && !q->padded)
+        times_count(t, t->stop, q->completed_at_ns - q->stopping_since_ns + peek(q->tail_est_ns));
+    if (gate_used(s)) /* it stopped the device, too */
+        blocked_excuse(s, q->held_since_ns, now);
+    q->held_since_ns = 0;
+    PROBE2(release, q->desc.stream, held);
+    if (trace_on())
+        traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
+}
+
+/* ---- records of a trace ---------------------------------------------------------------------- */
+
+void traced_queue(enum trace_kind kind, struct vhq *q, uint64_t ticket, int change,
+                  uint64_t from_ns)
+{
+    uint64_t buffered = peek(q->ring.tail_seq) - peek(q->ring.head_seq) + (uint64_t)change;
+    struct trace_record r = {.kind = (uint16_t)kind,
+                             .ns = from_ns,
+                             .level = (uint16_t)q->desc.level,
+                             .stream = q->desc.id};
+
+    r.queue.ticket = ticket;
+    r.queue.op = trace_op;
+    r.queue.took_ns = from_ns ? trace_elapsed_ns(from_ns) : 0;
+    r.queue.buffered = (uint32_t)buffered;
+    r.queue.in_flight = peek(q->counted) - peek(q->complete);
+    trace_put(&r);
 }

@@ -201,11 +201,6 @@ static struct due due_first(struct vhq_set *s, uint32_t load, uint64_t budget)
     return first;
 }
 
-static uint64_t look_bounded(uint64_t ns)
-{
-    return ns < LOOK_LEAST_NS ? LOOK_LEAST_NS : ns > LOOK_MOST_NS ? LOOK_MOST_NS : ns;
-}
-
 uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now)
 {
     if (cap_client_above(s) && shift_update(s, now) > now) {
@@ -223,7 +218,7 @@ uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now)
         return now;
     if (s->asking) {
         /* The driver is asked, less and less often. */
-        s->backoff_ns = (uint32_t)look_bounded(s->backoff_ns * UINT64_C(2));
+        s->backoff_ns = (uint32_t)between(LOOK_LEAST_NS, s->backoff_ns * UINT64_C(2), LOOK_MOST_NS);
         return now + s->backoff_ns;
     }
     uint32_t streams = peek(s->in_flight_count);
@@ -239,7 +234,7 @@ uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now)
         /* The work may complete at any time, or only after long: looks follow each other at a 32nd
          * of the time that it has taken. */
         uint64_t step = now > first.began_ns ? (now - first.began_ns) / LOOKS : 0, at = first.at_ns;
-        step = look_bounded(step);
+        step = between(LOOK_LEAST_NS, step, LOOK_MOST_NS);
         return at > now + DUE_SLACK_NS && at < now + step ? at : now + step;
     }
     uint64_t at = first.soonest_ns < look ? first.soonest_ns : look;

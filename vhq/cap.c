@@ -28,7 +28,6 @@
  */
 #include "vhq/internal.h"
 
-#include "common/probe.h"
 #include "common/mutant.h"
 
 enum {
@@ -492,7 +491,7 @@ static uint64_t cap_complete(struct vhq *q, uint64_t now)
 {
     uint32_t newest = atomic_load_explicit(&q->newest, memory_order_acquire);
     uint32_t complete = peek(q->complete_mark), word = cap_word(q);
-    /* The number of its newest marker is never written: see leave.c. */
+    /* The number of its newest marker is never written: see leave_mark. */
     if (reached(word, newest) || unlikely(q->mark_expires_ns != 0 && now >= q->mark_expires_ns &&
                                           reached(word, newest - 1) && q->set->parked == 0))
         word = newest; /* the GPU may be ahead of the thread that placed the marker */
@@ -704,7 +703,7 @@ void cap_forget(struct vhq *q)
 void tail_mark_or_ask(struct vhq *q)
 {
     struct vhq_set *s = q->set;
-    bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = set_stream_waits(s);
+    bool loose = peek(q->loose_ns) != 0 || peek(q->asks), stands = word_read(s->cfg.stands) != 0;
     lock_none_inside();
     if ((loose || stands) && s->ops.complete && s->ops.complete(s->user, q, q->desc.stream)) {
         set_lock(s);

@@ -78,7 +78,7 @@ void dispatcher_retire(struct vhq *q, enum running running)
     /* Release: a thread that finds nothing buffered also finds it submitted, and may go inline. */
     atomic_fetch_add_explicit(&s->retired, 1, memory_order_release);
     if (s->waiters)
-        waiter_check(s, q);
+        waiter_check(s, q, false);
 }
 
 /* The head keeps its place, so all that follows it still does. */

@@ -21,7 +21,6 @@ enum {
     /* Budgets more. A thread wakes up some hundred microseconds late; more than that would be in
      * the way of a client that comes earlier than ever. */
     AHEAD = 1,
-    TURN_NS = 8 * 1000 * 1000, /* for so long, work of another's turn may be in flight after it */
 };
 
 /* Learns only if all vHQs have one hold word: else it is not known which client comes when. */
@@ -59,19 +58,13 @@ void gaps_note_hold(struct vhq_set *s, uint64_t now)
     if (unlikely((word != 0 || peek(s->others_until_ns) == NEVER) && s->share_of == 0)) {
         /* Another process's turn is no lesson until its work has left the device. */
         if (word == 0)
-            atomic_store_explicit(&s->others_until_ns, now + TURN_NS, memory_order_relaxed);
+            atomic_store_explicit(&s->others_until_ns, now + OTHERS_TURN_NS, memory_order_relaxed);
         else if ((word & ~s->cfg.unbounded) == 0)
             atomic_store_explicit(&s->others_until_ns, NEVER, memory_order_relaxed);
     }
     g->came_ns = came;
     g->seen_ns = now;
     g->over_ns = word ? 0 : g->over_ns ? g->over_ns : now;
-}
-
-void gaps_others_run(struct vhq_set *s, bool shared, uint64_t now)
-{
-    atomic_store_explicit(&s->others_until_ns, shared ? NEVER : now + TURN_NS,
-                          memory_order_relaxed);
 }
 
 bool gaps_held_since(const struct vhq_set *s, uint64_t since)

@@ -44,7 +44,9 @@ enum {
     LOOSE_MOST_NS = 12 * 1000 * 1000, /* loose work in flight, at most */
     /* The same where other processes share the device: each has it for some 2 ms at a time. */
     LOOSE_BESIDE_NS = 3 * 1000 * 1000,
-    LOOSE_PART = 4,   /* a stream gets a marker behind such a part of that bound */
+    LOOSE_PART = 4, /* a stream gets a marker behind such a part of that bound */
+    /* For so long, work of another process's turn may be in flight after the turn. */
+    OTHERS_TURN_NS = 8 * 1000 * 1000,
     PASSES_MOST = 64, /* times that higher priorities pass an earlier command */
     ROUND_MOST = 8,   /* streams among which room goes round */
     SHORT_LOOKS = 16, /* between looks at all heads, or more: so many per head */
@@ -72,6 +74,16 @@ static_assert(VHQ_PARTS <= 1 << (32 - LOAD_BITS), "... and for every part");
 /* A counter that one thread at a time writes and any thread reads. */
 #define peek(x)    atomic_load_explicit(&(x), memory_order_relaxed)
 #define bump(x, n) atomic_store_explicit(&(x), peek(x) + (n), memory_order_relaxed)
+
+/* A word that others write; NULL: there is none. */
+static inline uint32_t word_read(const _Atomic uint32_t *word)
+{
+    return word ? peek(*word) : 0;
+}
+static inline uint64_t between(uint64_t least, uint64_t x, uint64_t most)
+{
+    return x < least ? least : x > most ? most : x;
+}
 
 /* ---- fence.c --------------------------------------------------------------------------------- */
 
@@ -255,7 +267,7 @@ struct vhq {
     bool gone;               /* destroyed: the last pin frees it */
     bool padded;             /* a command went during this hold */
     bool begun;              /* a piece of the head went, and not all of it */
-    bool left;               /* its stream has ended, and something is in flight: see leave.c */
+    bool left;               /* its stream has ended, and something is in flight: see vhq_leave */
     _Atomic uint32_t calls;  /* calls of ops by other threads: vhq_destroy waits for them */
     uint32_t pass;           /* last pass of polls that saw it */
 
@@ -321,7 +333,7 @@ struct account {
     uint64_t ns;
 };
 struct used {
-    _Atomic uint32_t least, mean, most; /* vhq_set_weigh's, of SCALE_ONE */
+    struct vhq_weights weights; /* of SCALE_ONE */
     uint32_t of; /* vhq_set_pay_share's, until all has run out; 0: no other process works */
     bool busy;   /* at the look before */
     uint64_t busy_ns, est_ns; /* busy since the last sum; the estimates at that sum */
@@ -457,18 +469,32 @@ static inline void set_unlock(struct vhq_set *s)
 {
     lock_give(&s->lock, RANK_SET);
 }
-/* The producer lock. */
-static inline void queue_lock(struct vhq *q)
-{
-    lock_word_take(&q->lock);
-}
+/* The producer lock: see lock.h. */
+enum { WORD_FREE, WORD_TAKEN, WORD_AWAITED };
+void queue_lock_await(struct vhq *q);
 static inline bool queue_trylock(struct vhq *q)
 {
-    return lock_word_try(&q->lock);
+    uint32_t seen = WORD_FREE;
+    if (unlikely(!atomic_compare_exchange_strong_explicit(
+            &q->lock, &seen, WORD_TAKEN, memory_order_acquire, memory_order_relaxed)))
+        return false;
+    vhq_t_inside++;
+    lock_has(RANK_QUEUE, 1);
+    return true;
+}
+static inline void queue_lock(struct vhq *q)
+{
+    lock_may(RANK_QUEUE);
+    if (unlikely(!queue_trylock(q)))
+        queue_lock_await(q);
 }
 static inline void queue_give(struct vhq *q)
 {
-    lock_word_give(&q->lock);
+    vhq_t_inside--;
+    lock_has(RANK_QUEUE, -1);
+    uint32_t was = atomic_exchange_explicit(&q->lock, WORD_FREE, memory_order_release);
+    if (unlikely(was == WORD_AWAITED))
+        futex_wake_one(&q->lock);
 }
 void queue_unlock(struct vhq *q); /* queue_give as a call, at which tests may come in between */
 
@@ -599,8 +625,7 @@ uint64_t cap_stream_rest_ns(const struct vhq *q, uint64_t now);
 uint32_t cap_wide(const struct vhq *q);
 static inline bool cap_alone(const struct vhq_set *s)
 {
-    return peek(*peek(s->above)) == 0 &&
-           (!s->cfg.rivals || atomic_load_explicit(s->cfg.rivals, memory_order_relaxed) == 0);
+    return peek(*peek(s->above)) == 0 && word_read(s->cfg.rivals) == 0;
 }
 void cap_poll_words(struct vhq_set *s, uint64_t now);
 /* A vHQ whose tail has no marker; its submission right is taken. Set's lock held. */
@@ -721,7 +746,7 @@ static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
 enum { SHIFT_BASE_NS = SHIFT_BASE_US * 1000 };
 static inline bool shift_any(const struct vhq_set *s)
 {
-    return s->cfg.shift && peek(*s->cfg.shift) % VHQ_SHIFT_PROGRESS >= 2 * VHQ_SHIFT_OF;
+    return word_read(s->cfg.shift) % VHQ_SHIFT_PROGRESS >= 2 * VHQ_SHIFT_OF;
 }
 /* When the set's shift began, or when its next one begins; 0: the set needs none. Set's lock
  * held. */
@@ -730,8 +755,6 @@ uint64_t shift_update(struct vhq_set *s, uint64_t now);
 uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now);
 /* `at` is early in the shift: the device still has work of the one before. As of shift_update. */
 bool shift_shared(const struct vhq_set *s, uint64_t at);
-/* When the set's own shift ends; 0: it is another's, or shared still. Set's lock held. */
-uint64_t shift_own_end_ns(struct vhq_set *s, uint64_t now);
 /* A command of `ns` would not end in the shift, behind what is in flight, and may wait for the next
  * one. As of shift_update. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now);
@@ -757,8 +780,6 @@ void gaps_note_hold(struct vhq_set *s, uint64_t now);
 uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now);
 /* After a look: did a client hold since then? True also where that is not known. */
 bool gaps_held_since(const struct vhq_set *s, uint64_t since);
-/* Work of a client above runs beside the set's, or does no more. */
-void gaps_others_run(struct vhq_set *s, bool shared, uint64_t now);
 
 /* ---- gate.c ---------------------------------------------------------------------------------- */
 
@@ -769,7 +790,7 @@ enum gate_state {
 };
 static inline bool gate_used(const struct vhq_set *s)
 {
-    return s->cfg.gates && atomic_load_explicit(s->cfg.gates, memory_order_relaxed) != 0;
+    return word_read(s->cfg.gates) != 0;
 }
 /* This vHQ's work in flight can be stopped, so the cap need not be strict. */
 static inline bool gate_can_stop(const struct vhq *q)
@@ -790,12 +811,6 @@ static inline void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
 {
     if (unlikely(gate_used(q->set)))
         gate_count(q, flags, est_ns);
-}
-
-/* May a late marker stand behind another stream's wait? See vhq_config.stands. */
-static inline bool set_stream_waits(const struct vhq_set *s)
-{
-    return s->cfg.stands && peek(*s->cfg.stands) != 0;
 }
 
 /* Submission right held: a command is about to go. A gate or marker that it waits for goes
@@ -825,8 +840,6 @@ bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);
  * next write that another process may wait for. Else *wake_ns becomes no later than when that is
  * due. Set's lock held. */
 bool peer_release(struct vhq *q, uint64_t ticket, uint64_t now, uint64_t *wake_ns);
-/* Any command that counts may be such a write. */
-bool peer_rings(const struct vhq_set *s);
 
 /* ---- heads.c, order.c, dispatcher.c ---------------------------------------------------------- */
 
@@ -898,11 +911,10 @@ struct goal {
 int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns);
 /* Does a waiter wait for what natively no thread waits for? Set's lock held. */
 bool waiter_presses(const struct vhq_set *s);
-/* A command of q was retired. Set's lock held. */
-void waiter_check(struct vhq_set *s, struct vhq *q);
-/* q goes: its waiters end, though what the legacy stream's rule puts ahead of it may be buffered
- * still. A waiter may have left by a jump and then destroyed q. Set's lock held. */
-void waiter_forget(struct vhq_set *s, const struct vhq *q);
+/* A command of q was retired. Or q is gone: its waiters end, though what the legacy stream's rule
+ * puts ahead of it may be buffered still. A waiter may have left by a jump and then destroyed q.
+ * Set's lock held. */
+void waiter_check(struct vhq_set *s, const struct vhq *q, bool gone);
 /* A call was buffered: an earlier drain may now wait for nothing but what stands behind the call.
  * seq_cst on both sides: either that drain sees the call, or it is seen here. No lock is held. */
 void waiter_tell(struct vhq_set *s);

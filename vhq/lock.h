@@ -67,33 +67,5 @@ static inline void lock_give(pthread_mutex_t *mutex, enum rank rank)
  * for one stream reach the driver in order. Other callers for that stream wait, for as long as a
  * deferred command may take in the driver. A thread knows how many it holds: see vhq_inside.
  */
-enum { WORD_FREE, WORD_TAKEN, WORD_AWAITED };
-void lock_word_await(_Atomic uint32_t *word);
-
-static inline bool lock_word_try(_Atomic uint32_t *word)
-{
-    uint32_t seen = WORD_FREE;
-    if (unlikely(!atomic_compare_exchange_strong_explicit(
-            word, &seen, WORD_TAKEN, memory_order_acquire, memory_order_relaxed)))
-        return false;
-    vhq_t_inside++;
-    lock_has(RANK_QUEUE, 1);
-    return true;
-}
-
-static inline void lock_word_take(_Atomic uint32_t *word)
-{
-    lock_may(RANK_QUEUE);
-    if (unlikely(!lock_word_try(word)))
-        lock_word_await(word);
-}
-
-static inline void lock_word_give(_Atomic uint32_t *word)
-{
-    vhq_t_inside--;
-    lock_has(RANK_QUEUE, -1);
-    if (unlikely(atomic_exchange_explicit(word, WORD_FREE, memory_order_release) == WORD_AWAITED))
-        futex_wake_one(word);
-}
 
 #endif

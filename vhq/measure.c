@@ -45,8 +45,7 @@ void measure_scale(struct vhq_set *s, uint32_t scale)
     if (s->scale > SCALE_ONE)
         budget = budget * SCALE_ONE / s->scale;
     atomic_store_explicit(&s->budget_ns, budget, memory_order_relaxed);
-    uint32_t beside = s->cfg.beside ? peek(*s->cfg.beside) : 0;
-    atomic_store_explicit(&s->beside, beside, memory_order_relaxed);
+    atomic_store_explicit(&s->beside, word_read(s->cfg.beside), memory_order_relaxed);
     uint32_t most = (uint32_t)(loose_bound_ns(s) * SCALE_ONE / s->scale);
     if (MUTANT(loose_unbounded))
         most = UINT32_MAX;
@@ -59,7 +58,7 @@ void measure_scale(struct vhq_set *s, uint32_t scale)
  * commands that vary would go one at a time, by estimates that few exceed. */
 void measure_relax(struct vhq_set *s)
 {
-    uint32_t mean = peek(s->used.mean) ? peek(s->used.mean) : 1;
+    uint32_t mean = s->used.weights.mean ? s->used.weights.mean : 1;
     uint32_t relax = (RIVALS_FACTOR * SCALE_ONE + mean / 2) / mean;
     if (s->scale < SCALE_ONE)
         relax = relax * SCALE_ONE / (s->scale + 1);
@@ -110,11 +109,11 @@ void vhq_set_pay_share(struct vhq_set *set, uint32_t of)
     uint32_t word = 0;
     cap_poll_words(set, clock_ns()); /* counts until now */
     for (const struct vhq *q = set->all; q; q = q->next)
-        if (q->desc.hold)
-            word |= atomic_load_explicit(q->desc.hold, memory_order_relaxed);
+        word |= word_read(q->desc.hold);
     atomic_store_explicit(&set->share_word, word & set->cfg.unbounded, memory_order_relaxed);
     if (of || set->share_of)
-        gaps_others_run(set, of, clock_ns());
+        atomic_store_explicit(&set->others_until_ns, of ? NEVER : clock_ns() + OTHERS_TURN_NS,
+                              memory_order_relaxed);
     set->share_of = of;
     hold_all(set);
     set->had_share = true;

@@ -45,8 +45,8 @@ struct scan {
     const struct slot *full; /* the first command that waits for room in its own vHQ */
     bool looked;             /* all completion words were looked at */
     bool passes;             /* the command that may go next passes an earlier one */
-    bool pads;               /* a held command waits for room beside the work of its holders */
-    bool settles;            /* a head is held, and the end of what is in flight has to be known */
+    bool settles;            /* the end of what is in flight has to be known: a head is held, or
+                              * waits for room beside the work of its holders */
     bool plain;              /* no head is uncounted, held or a turn */
     uint32_t held;           /* heads that are held, ... */
     bool by_word;            /* ... by nothing but the set's word and the program, ... */
@@ -95,7 +95,7 @@ bool order_boost(_Atomic uint64_t *boost_below, uint64_t below)
  * beside it. A set with a least share has to know what ran, in any hold. */
 static bool held_measured(const struct vhq_set *s, const _Atomic uint32_t *hold)
 {
-    uint32_t word = hold ? atomic_load_explicit(hold, memory_order_relaxed) : 0;
+    uint32_t word = word_read(hold);
     return word != 0 && ((word & ~s->cfg.unbounded) == 0 || s->had_share);
 }
 
@@ -154,11 +154,7 @@ static void hold_wake_set(struct scan *c, uint64_t since, const _Atomic uint64_t
     uint64_t now = scan_now(c), held = now - since, look = held / 100;
     bool often = held < HOLD_LONG_MS * NS_PER_MS || (began && peek(*began) > since);
     uint64_t most = often || MUTANT(ticks_for_ever) ? HOLD_LOOK_MAX_US : HOLD_LOOK_LONG_US;
-    if (look < HOLD_LOOK_US * NS_PER_US)
-        look = HOLD_LOOK_US * NS_PER_US;
-    if (look > most * NS_PER_US)
-        look = most * NS_PER_US;
-    lower(&c->job.wake_ns, now + look);
+    lower(&c->job.wake_ns, now + between(HOLD_LOOK_US * NS_PER_US, look, most * NS_PER_US));
 }
 
 static void scan_held(struct scan *c, struct vhq *q)
@@ -296,7 +292,7 @@ static bool scan_pads(struct scan *c, struct vhq *q, const struct slot *slot)
     lower(&c->job.wake_ns, scan_now(c) + PAD_LOOK_US * NS_PER_US);
     scan_look(c);
     bool fits = pad_fits(q, slot, scan_now(c));
-    c->pads |= !fits;
+    c->settles |= !fits;
     return fits;
 }
 
@@ -320,14 +316,10 @@ static bool order_eligible(struct scan *c, struct vhq *q, struct slot *slot)
         scan_unheld(c, q);
     }
     exempt = exempt || (q->desc.level > c->s->lowest && !MUTANT(level_inverted));
-    if (legacy_ahead(&c->least, q) <= slot->ticket && !MUTANT(legacy_rule_dropped)) {
+    bool legacy = legacy_ahead(&c->least, q) <= slot->ticket && !MUTANT(legacy_rule_dropped);
+    if (legacy || ((slot->flags & VHQ_AFTER_ALL) && c->least.earliest < slot->ticket)) {
         if (exempt)
-            boost_heads(c, q, slot->ticket, false);
-        return false;
-    }
-    if ((slot->flags & VHQ_AFTER_ALL) && c->least.earliest < slot->ticket) {
-        if (exempt)
-            boost_heads(c, q, slot->ticket, true);
+            boost_heads(c, q, slot->ticket, !legacy);
         return false;
     }
     if (!fences_ready(slot)) {
@@ -478,7 +470,7 @@ static void order_go(struct scan *c, struct vhq *q, struct slot *slot)
     c->job = (struct job){.kind = JOB_RUN, .q = q, .slot = slot};
     if (order_grant(slot)) { /* what stands behind the turn is no longer waited for */
         c->job.kind = JOB_AGAIN;
-        waiter_check(c->s, q);
+        waiter_check(c->s, q, false);
     }
 }
 
@@ -551,7 +543,7 @@ static void order_choose(struct scan *c)
         order_admit(c, c->admitted);
     } else if (slot || c->full) {
         order_capped(c, slot);
-    } else if (c->pads || c->settles) {
+    } else if (c->settles) {
         scan_look(c);
         order_mark(c, cap_claim_unmarked(c->s)); /* or it would not be known when there is room */
     } else if (c->least.earliest == NEVER) {
@@ -719,7 +711,7 @@ static bool order_short(struct scan *c)
 static bool held_moves(const struct vhq_set *s)
 {
     return s->stage != SET_OPEN || peek(s->area_ns) != 0 || peek(s->loose) != 0 ||
-           s->room.parts != 0 || peer_rings(s);
+           s->room.parts != 0 || word_read(s->cfg.rings) != 0;
 }
 
 /* The last look at all heads found each of them held by the set's word, or by the program, which

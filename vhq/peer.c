@@ -12,11 +12,6 @@
  */
 #include "vhq/internal.h"
 
-bool peer_rings(const struct vhq_set *s)
-{
-    return s->cfg.rings && atomic_load_explicit(s->cfg.rings, memory_order_relaxed) != 0;
-}
-
 /* Smaller tickets are to go: as far as the next write; else as many kernels as fit a budget. 0: the
  * write is on its way into the ring. */
 static uint64_t peer_line(struct vhq *q)
@@ -40,11 +35,10 @@ static uint64_t peer_line(struct vhq *q)
 bool peer_release(struct vhq *q, uint64_t ticket, uint64_t now, uint64_t *wake_ns)
 {
     struct vhq_set *s = q->set;
-    if (likely((peek(q->peers) == 0 && !peer_rings(s)) || s->cfg.peer_us == 0))
+    if (likely((peek(q->peers) == 0 && word_read(s->cfg.rings) == 0) || s->cfg.peer_us == 0))
         return false;
     /* The application ends its own hold, and holders that are not bounded end theirs. */
-    uint32_t word = q->desc.hold ? atomic_load_explicit(q->desc.hold, memory_order_relaxed) : 0;
-    if ((word & s->cfg.unbounded) != 0 || peek(q->own_hold) != 0)
+    if ((word_read(q->desc.hold) & s->cfg.unbounded) != 0 || peek(q->own_hold) != 0)
         return false;
     if (ticket >= q->peer_below) { /* the one before has gone */
         q->peer_below = peek(q->peers) != 0 ? peer_line(q) : ticket + 1;

@@ -12,7 +12,6 @@
 #include "common/list.h"
 #include "common/mutant.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -532,7 +531,7 @@ void vhq_destroy(struct vhq *q)
     set_lock(s);
     heads_forget(q);
     times_hold_ends(q, clock_ns()); /* what the drain let go went during a hold */
-    waiter_forget(s, q);
+    waiter_check(s, q, true);
     cap_forget(q);
     cap_poll_words(s, clock_ns());
     if (peek(q->in_flight))

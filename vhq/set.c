@@ -17,10 +17,10 @@ _Atomic bool vhq_forked;
 _Thread_local int32_t vhq_t_locks[RANKS] __attribute__((tls_model("initial-exec")));
 #endif
 
-void lock_word_await(_Atomic uint32_t *word)
+void queue_lock_await(struct vhq *q)
 {
-    while (atomic_exchange_explicit(word, WORD_AWAITED, memory_order_acquire) != WORD_FREE)
-        futex_wait(word, WORD_AWAITED, NEVER);
+    while (atomic_exchange_explicit(&q->lock, WORD_AWAITED, memory_order_acquire) != WORD_FREE)
+        futex_wait(&q->lock, WORD_AWAITED, NEVER);
     vhq_t_inside++;
     lock_has(RANK_QUEUE, 1);
 }
@@ -104,7 +104,7 @@ void vhq_set_tick(struct vhq_set *set)
 {
     if (atomic_load(&vhq_forked))
         return;
-    if (set->cfg.beside && peek(*set->cfg.beside) != peek(set->beside)) {
+    if (word_read(set->cfg.beside) != peek(set->beside)) {
         set_lock(set);
         measure_scale(set, set->scale);
         set_unlock(set);
@@ -124,12 +124,12 @@ void vhq_set_mark_last(struct vhq_set *set)
         dispatcher_kick(set);
 }
 
-static void set_close(struct vhq_set *s, enum set_stage stage)
+void vhq_set_destroy(struct vhq_set *s, bool drop)
 {
     if (!s || atomic_load(&vhq_forked))
         return;
     set_lock(s);
-    s->stage = stage;
+    s->stage = drop ? SET_ABANDONED : SET_CLOSING;
     set_unlock(s);
     dispatcher_kick(s);
     dispatcher_join(s);
@@ -153,16 +153,6 @@ static void set_close(struct vhq_set *s, enum set_stage stage)
     pthread_mutex_destroy(&s->lock);
     free(s->head);
     free(s);
-}
-
-void vhq_set_destroy(struct vhq_set *set)
-{
-    set_close(set, SET_CLOSING);
-}
-
-void vhq_set_abandon(struct vhq_set *set)
-{
-    set_close(set, SET_ABANDONED);
 }
 
 void vhq_after_fork(void)

@@ -19,31 +19,22 @@
 
 enum { FEWEST = 32 /* commands of a shift: longer ones would lose too much at its end */ };
 
-static uint32_t shift_word(const struct vhq_set *s)
-{
-    return s->cfg.shift ? atomic_load_explicit(s->cfg.shift, memory_order_relaxed) : 0;
-}
-
 uint32_t shift_progress(const struct vhq_set *s)
 {
-    return shift_word(s) % VHQ_SHIFT_SLICED / VHQ_SHIFT_PROGRESS;
+    return word_read(s->cfg.shift) % VHQ_SHIFT_SLICED / VHQ_SHIFT_PROGRESS;
 }
 
 bool shift_sliced(const struct vhq_set *s)
 {
-    return shift_word(s) >= VHQ_SHIFT_SLICED && !MUTANT(slices_measured);
-}
-
-/* All processes draw the same order: it depends on the number of the round alone. */
-static uint64_t shift_turned(uint64_t round, uint32_t of)
-{
-    return (round * UINT64_C(0x9e3779b97f4a7c15) >> 32) % of;
+    return word_read(s->cfg.shift) >= VHQ_SHIFT_SLICED && !MUTANT(slices_measured);
 }
 
 uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now)
 {
     for (uint64_t round = now / length / of;; round++) {
-        uint64_t at = (place + shift_turned(round, of)) % of, from = (round * of + at) * length;
+        /* All processes draw the same order: it depends on the number of the round alone. */
+        uint64_t turned = (round * UINT64_C(0x9e3779b97f4a7c15) >> 32) % of,
+                 at = (place + turned) % of, from = (round * of + at) * length;
         if (from + length > now)
             return from;
     }
@@ -51,7 +42,7 @@ uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now)
 
 uint64_t shift_update(struct vhq_set *s, uint64_t now)
 {
-    uint32_t word = shift_word(s), place = word % VHQ_SHIFT_OF,
+    uint32_t word = word_read(s->cfg.shift), place = word % VHQ_SHIFT_OF,
              of = word / VHQ_SHIFT_OF % VHQ_SHIFT_OF,
              doubled = word / VHQ_SHIFT_DOUBLED % (VHQ_SHIFT_PROGRESS / VHQ_SHIFT_DOUBLED);
     uint64_t length = (uint64_t)SHIFT_BASE_NS << doubled;
@@ -63,12 +54,6 @@ uint64_t shift_update(struct vhq_set *s, uint64_t now)
 bool shift_shared(const struct vhq_set *s, uint64_t at)
 {
     return s->shift_begin_ns != 0 && at < s->shift_begin_ns + 2 * peek(s->budget_us) * NS_PER_US;
-}
-
-uint64_t shift_own_end_ns(struct vhq_set *s, uint64_t now)
-{
-    uint64_t from = shift_update(s, now);
-    return from != 0 && !shift_shared(s, now) ? s->shift_end_ns : 0;
 }
 
 static uint64_t shift_rest(const struct vhq_set *s, uint64_t now)
@@ -89,7 +74,5 @@ uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now)
     /* In estimated time: measure_ran divides by the scale. */
     uint64_t from = shift_update(s, now), least = peek(s->budget_ns),
              left = measure_ran(s, shift_rest(s, now));
-    if (from == 0 || !cap_client_above(s) || left >= most)
-        return most;
-    return left > least ? left : least;
+    return from == 0 || !cap_client_above(s) || left >= most ? most : left > least ? left : least;
 }

@@ -82,8 +82,11 @@ void vhq_set_device_work(struct vhq_set *set, const void *stream, const struct v
             out->others++;
             out->others_ns = ns > out->others_ns ? ns : out->others_ns;
         }
-    out->shift_end_ns =
-        cap_client_above(set) && shift_any(set) ? shift_own_end_ns(set, clock_ns()) : 0;
+    if (cap_client_above(set) && shift_any(set)) {
+        uint64_t now = clock_ns();
+        if (shift_update(set, now) != 0 && !shift_shared(set, now))
+            out->shift_end_ns = set->shift_end_ns;
+    }
     set_unlock(set);
 }
 
@@ -95,18 +98,6 @@ uint64_t vhq_set_padded(const struct vhq_set *set)
 /* ---- what the device still has to do --------------------------------------------------------- */
 
 static_assert(UNITS <= 32, "a bit for each");
-
-/* The oldest commands in flight run since they came, or since those before them completed. */
-static uint64_t stream_residue(const struct vhq *q, uint64_t now)
-{
-    uint64_t all = peek(q->counted_ns) - peek(q->complete_est_ns);
-    const struct unit *u = cap_oldest(q);
-    if (!u)
-        return all;
-    uint64_t since = q->completed_at_ns > u->since_ns ? q->completed_at_ns : u->since_ns;
-    uint64_t ran = now > since ? now - since : 0, est = gate_used(q->set) ? u->est_ns : all;
-    return ran < u->est_ns && ran < est ? est - ran : est;
-}
 
 void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
 {
@@ -124,7 +115,15 @@ void vhq_set_residue(struct vhq_set *set, struct vhq_residue *out)
         if (gate_used(q->set) && order_held(q) && peek(q->gate_units) >> complete % UNITS & 1 &&
             !(since && q->completed_at_ns < peek(*since)))
             continue;
-        uint64_t ns = stream_residue(q, now);
+        const struct unit *u = cap_oldest(q);
+        uint64_t ns = peek(q->counted_ns) - peek(q->complete_est_ns);
+        if (u) {
+            /* It runs since it came, or since what was before it completed. */
+            uint64_t began = q->completed_at_ns > u->since_ns ? q->completed_at_ns : u->since_ns,
+                     ran = now > began ? now - began : 0;
+            ns = gate_used(set) ? u->est_ns : ns;
+            ns -= ran < u->est_ns && ran < ns ? ran : 0;
+        }
         out->running |= peek(q->counted) != peek(q->complete);
         out->ns = ns > out->ns ? ns : out->ns;
     }

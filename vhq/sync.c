@@ -349,7 +349,8 @@ static void sync_marked(struct vhq *q)
 /* The vHQ is drained. */
 static void sync_queue(struct vhq *q)
 {
-    if ((q->desc.kind != VHQ_NONBLOCKING || set_stream_waits(q->set)) && q->set->ops.complete)
+    const struct vhq_set *s = q->set;
+    if ((q->desc.kind != VHQ_NONBLOCKING || word_read(s->cfg.stands) != 0) && s->ops.complete)
         sync_asked(q);
     else
         sync_marked(q);

@@ -14,9 +14,7 @@ enum { OWED_MOST_NS = 20 * 1000 * 1000 }; /* of estimated time that the clock ha
 void vhq_set_weigh(struct vhq_set *set, struct vhq_weights w)
 {
     set_lock(set);
-    atomic_store_explicit(&set->used.least, w.least, memory_order_relaxed);
-    atomic_store_explicit(&set->used.most, w.most, memory_order_relaxed);
-    atomic_store_explicit(&set->used.mean, w.mean, memory_order_relaxed);
+    set->used.weights = w;
     measure_relax(set);
     set_unlock(set);
 }
@@ -45,7 +43,7 @@ void used_sum(struct vhq_set *s, uint64_t est_ns, struct vhq_stats *out)
 {
     struct used *u = &s->used;
     int64_t done = (int64_t)(est_ns - u->est_ns), ahead = (int64_t)peek(s->area_ns);
-    int64_t least = peek(u->least), most = peek(u->most), ran = (int64_t)u->busy_ns;
+    int64_t least = u->weights.least, most = u->weights.most, ran = (int64_t)u->busy_ns;
     if (s->scale > most) /* estimates are too low, or others ran */
         most = s->scale;
     account_add(&u->high, ran, done * most / SCALE_ONE, ahead * most / SCALE_ONE, u->busy);

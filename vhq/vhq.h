@@ -155,10 +155,9 @@ struct vhq_config {
 
 int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void *user,
                    struct vhq_set **out);
-/* Stops the dispatcher after everything buffered was submitted (vhq_set_abandon: at once, dropping
- * it) and frees the set with its vHQs. The caller guarantees that no thread uses them any more. */
-void vhq_set_destroy(struct vhq_set *set);
-void vhq_set_abandon(struct vhq_set *set);
+/* Stops the dispatcher after everything buffered was submitted (with `drop`: at once, dropping it)
+ * and frees the set with its vHQs. The caller guarantees that no thread uses them any more. */
+void vhq_set_destroy(struct vhq_set *set, bool drop);
 
 /* Sets another cap, at once and for all vHQs of the set. */
 void vhq_set_configure(struct vhq_set *set, uint32_t budget_us, uint32_t depth);

@@ -27,19 +27,12 @@ static struct waiter waiters[WAITERS];
 
 static bool goal_reached(struct vhq_set *s, const struct goal *g)
 {
-    switch (g->what) {
-    case VHQ_DRAIN_QUEUE:
+    if (g->what == VHQ_DRAIN_QUEUE)
         return atomic_load_explicit(&g->q->ring.head_seq, memory_order_acquire) >= g->target;
-    case VHQ_DRAIN_ALL:
-        return order_drained(s, g->target, true, false);
-    case VHQ_DRAIN_RETURNED:
-        return order_drained(s, g->target, false, false);
-    case VHQ_DRAIN_LEGACY:
-        return order_drained(s, g->target, false, !MUTANT(legacy_drain_of_all));
-    case VHQ_DRAIN_UNBLOCKED:
+    if (g->what == VHQ_DRAIN_UNBLOCKED)
         return order_drained_unblocked(s, g->target, g->q);
-    }
-    return true;
+    return order_drained(s, g->target, g->what == VHQ_DRAIN_ALL,
+                         g->what == VHQ_DRAIN_LEGACY && !MUTANT(legacy_drain_of_all));
 }
 
 /* NULL: all are taken. */
@@ -107,12 +100,6 @@ int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns)
     return reached ? 0 : -ETIMEDOUT;
 }
 
-static void waiter_end(struct vhq_set *s, struct waiter *w)
-{
-    waiter_give(s, w);
-    futex_wake(&w->stay); /* a thread that has taken it since sleeps on */
-}
-
 bool waiter_presses(const struct vhq_set *s)
 {
     const struct waiter *w;
@@ -123,23 +110,16 @@ bool waiter_presses(const struct vhq_set *s)
     return false;
 }
 
-void waiter_check(struct vhq_set *s, struct vhq *q)
+void waiter_check(struct vhq_set *s, const struct vhq *q, bool gone)
 {
     struct waiter *w, *next;
     DL_FOREACH_SAFE(s->waiters, w, next)
     {
-        if ((w->goal.what >= VHQ_DRAIN_ALL || w->goal.q == q) && goal_reached(s, &w->goal))
-            waiter_end(s, w);
-    }
-}
-
-void waiter_forget(struct vhq_set *s, const struct vhq *q)
-{
-    struct waiter *w, *next;
-    DL_FOREACH_SAFE(s->waiters, w, next)
-    {
-        if (w->goal.q == q)
-            waiter_end(s, w);
+        bool own = w->goal.q == q;
+        if (gone ? own : (w->goal.what >= VHQ_DRAIN_ALL || own) && goal_reached(s, &w->goal)) {
+            waiter_give(s, w);
+            futex_wake(&w->stay); /* a thread that has taken it since sleeps on */
+        }
     }
 }
 
@@ -148,6 +128,6 @@ void waiter_tell(struct vhq_set *s)
     if (likely(atomic_load(&s->waiting) == 0))
         return;
     set_lock(s);
-    waiter_check(s, NULL);
+    waiter_check(s, NULL, false);
     set_unlock(s);
 }

@@ -119,7 +119,7 @@ static struct shim_context *context_new(CUcontext handle, CUcontext base)
         return ctx;
     log_line(LOG_ERROR, "scheduling off for a context: no memory or no thread");
     if (ctx->set)
-        vhq_set_abandon(ctx->set);
+        vhq_set_destroy(ctx->set, true);
     pool_put(&context_pool, ctx);
     return NULL;
 }
@@ -402,7 +402,7 @@ void context_close(struct shim_context *ctx, bool alive)
     }
     moment_tell(CONTEXT_ENDING, ctx, alive, NULL);
     if (ctx->set)
-        vhq_set_destroy(ctx->set);
+        vhq_set_destroy(ctx->set, false);
     moment_tell(CONTEXT_ENDED, ctx, alive, NULL);
     ctx->set = NULL;
     pool_put(&context_pool, ctx);

@@ -119,6 +119,6 @@ int main(int argc, char **argv)
         buf += streams[i].buffered_ns / threads;
     }
     printf("threads %d  inline %.1f ns  buffered %.1f ns\n", threads, in, buf);
-    vhq_set_destroy(set);
+    vhq_set_destroy(set, false);
     return 0;
 }

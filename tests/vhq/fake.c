@@ -242,7 +242,7 @@ void world_free(struct world *w)
     hold_all(w, false);
     device_stop(w);
     device_start(w, 1); /* with a frozen clock nothing else makes room */
-    vhq_set_destroy(w->set);
+    vhq_set_destroy(w->set, false);
     device_stop(w);
     world_forget(w);
 }

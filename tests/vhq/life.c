@@ -101,7 +101,7 @@ Test(life, destroying_set_submits_everything_first)
     for (int i = 0; i < 500; i++)
         launch(w, a, 1);
     hold_all(w, false);
-    vhq_set_destroy(w->set);
+    vhq_set_destroy(w->set, false);
     seen = w->stream[a].submitted;
     cr_assert_eq(seen, 500);
 }
@@ -229,7 +229,7 @@ static int child(struct world *w)
     vhq_fence_drain(f, true);
     vhq_fence_put(f);
     vhq_destroy(w->stream[0].q);
-    vhq_set_destroy(w->set);
+    vhq_set_destroy(w->set, false);
     for (int i = w->commands - 10; i < w->commands; i++) {
         if (!w->command[i].inlined)
             return 3;

@@ -6,13 +6,14 @@
 #include <sched.h>
 
 enum { WAITERS = 3 };
-static _Atomic uint32_t word, got;
+static struct vhq queue;
+static _Atomic uint32_t got;
 
 static void *take(void *unused)
 {
-    lock_word_take(&word);
+    queue_lock(&queue);
     atomic_fetch_add(&got, 1);
-    lock_word_give(&word);
+    queue_give(&queue);
     return unused;
 }
 
@@ -20,16 +21,16 @@ static void *take(void *unused)
 Test(vhq_lock, every_waiter_acquires_after_release)
 {
     pthread_t thread[WAITERS];
-    cr_assert(lock_word_try(&word));
-    cr_expect(!lock_word_try(&word));
+    cr_assert(queue_trylock(&queue));
+    cr_expect(!queue_trylock(&queue));
     for (int i = 0; i < WAITERS; i++)
         pthread_create(&thread[i], NULL, take, NULL);
-    while (atomic_load(&word) != WORD_AWAITED)
+    while (atomic_load(&queue.lock) != WORD_AWAITED)
         sched_yield();
     cr_expect_eq(atomic_load(&got), 0);
-    lock_word_give(&word);
+    queue_give(&queue);
     for (int i = 0; i < WAITERS; i++)
         pthread_join(thread[i], NULL);
     cr_expect_eq(atomic_load(&got), WAITERS);
-    cr_expect_eq(atomic_load(&word), WORD_FREE);
+    cr_expect_eq(atomic_load(&queue.lock), WORD_FREE);
 }

@@ -187,7 +187,7 @@ Test(reset, abandoning_a_set_drops_the_rest)
     hold_all(w, true);
     for (int i = 0; i < 100; i++)
         launch(w, a, 1);
-    vhq_set_abandon(w->set); /* it joins the thread although everything is held */
+    vhq_set_destroy(w->set, true); /* it joins the thread although everything is held */
     for (int i = 0; i < 100; i++)
         cr_assert_eq(w->command[i].drops, 1, "%d", i);
     cr_assert_eq(submitted_count(w), 0);

@@ -108,7 +108,7 @@ struct closer {
 static void *closes(void *arg)
 {
     struct closer *c = arg;
-    vhq_set_destroy(c->w->set);
+    vhq_set_destroy(c->w->set, false);
     c->submitted = submitted_count(c->w);
     atomic_store(&c->closed, true);
     return NULL;

@@ -190,7 +190,7 @@ Test(threads, racing_completions_leave_nothing_in_flight)
     vhq_set_stats(set, &st);
     cr_assert_eq(st.in_flight_now, 0);
     cr_assert_eq(st.guard_lifts, 0);
-    vhq_set_destroy(set);
+    vhq_set_destroy(set, false);
 }
 
 /* Commands of two contexts wait for each other's records: a pipeline across sets. */

@@ -22,11 +22,7 @@ enum {
 static struct {
     _Alignas(CACHE_LINE) pthread_mutex_t lock;
     struct vhq_fence *free;
-} lists[LISTS] = {
-#define L {.lock = PTHREAD_MUTEX_INITIALIZER}
-    L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
-#undef L
-};
+} lists[LISTS] = {[0 ... LISTS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static bool forked(void)
 {

@@ -224,8 +224,7 @@ struct vhq {
     _Atomic uint32_t lock; /* see lock.h */
     struct vhq_set *set;
     struct vhq_desc desc;
-    _Atomic(const _Atomic uint32_t *)
-        hold; /* desc.hold, or what measure_choose_hold chose instead */
+    _Atomic(const _Atomic uint32_t *) hold; /* desc.hold, or measure_choose_hold's choice */
     struct {
         _Atomic uint32_t how; /* enum begun; read without the lock (vhq_calling) */
         uint16_t flags;
@@ -241,22 +240,20 @@ struct vhq {
     bool awaited;             /* a thread waits for the end of RUN_TURN */
 
     struct ring ring;
-    _Atomic uint32_t
-        ready_listed; /* among the set's heads, or on its way there: see dispatcher_ready */
+    _Atomic uint32_t ready_listed; /* among the set's heads, or about to be: dispatcher_ready */
     struct vhq *ready_next;
     _Atomic uint32_t own_hold;    /* vhq_hold */
     _Atomic uint64_t boost_below; /* smaller tickets are exempt from holds */
     _Atomic uint32_t peers;       /* commands with VHQ_PEER that are buffered */
 
     /* Under the set's lock. */
-    _Atomic uint64_t
-        submitted_seq;        /* head_seq, or one more: the head is submitted but not popped yet */
-    _Atomic uint32_t running; /* enum running; cleared with release, read under `lock` too */
-    uint64_t reset_seq;       /* commands before this one are to be dropped */
-    uint64_t held_since_ns;   /* when the dispatcher saw the hold; 0: not held */
-    uint64_t stopping_since_ns; /* when it began, as its holder says */
-    uint64_t stopping_after_ns; /* completions seen after this belong to the hold */
-    uint64_t completed_at_ns;   /* when a completion was last seen */
+    _Atomic uint64_t submitted_seq; /* head_seq, or one more: the head went and is not popped yet */
+    _Atomic uint32_t running;       /* enum running; cleared with release, read under `lock` too */
+    uint64_t reset_seq;             /* commands before this one are to be dropped */
+    uint64_t held_since_ns;         /* when the dispatcher saw the hold; 0: not held */
+    uint64_t stopping_since_ns;     /* when it began, as its holder says */
+    uint64_t stopping_after_ns;     /* completions seen after this belong to the hold */
+    uint64_t completed_at_ns;       /* when a completion was last seen */
     uint64_t run_since_ns;   /* when that happened by the estimates: what follows runs since then */
     uint64_t went;           /* the next ticket of the set when its last command went ... */
     uint64_t went_nth;       /* ... and that command's number in went_count */
@@ -350,8 +347,7 @@ enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 
 struct vhq_set {
     struct vhq_config cfg;
-    /* cfg.above. Without one, and during trials, a word that is 1; while share_of is not 0, a word
-     * that is 0. */
+    /* cfg.above; without one, and in trials, a word that is 1; while share_of is not 0, one of 0 */
     _Atomic(const _Atomic uint32_t *) above;
     _Atomic uint32_t budget_us, depth; /* the cap now; see vhq_set_configure */
     _Atomic uint64_t budget_ns;        /* the budget divided by the scale: see measure.c */
@@ -383,8 +379,7 @@ struct vhq_set {
     _Atomic(struct vhq *) fresh_ready;     /* newly not empty; the dispatcher takes all */
     _Atomic(struct vhq *) fresh_in_flight; /* newly in flight */
     _Atomic uint64_t boost_below;
-    _Atomic uint32_t
-        loose; /* vHQs with loose commands; unless it is 0, what is in flight is not known */
+    _Atomic uint32_t loose; /* vHQs with loose commands; not 0: it is not known what is in flight */
 
     _Alignas(CACHE_LINE) pthread_mutex_t lock; /* everything below */
     pthread_t thread[DISPATCHERS];
@@ -403,9 +398,8 @@ struct vhq_set {
     uint64_t held_since_ns;
     uint32_t held_kick;
     uint32_t held; /* vHQs that are held, as far as the dispatcher saw */
-    uint64_t any_held_since_ns,
-        total_held_ns;                /* since when without a break; the sum of such times before */
-    _Atomic uint32_t in_flight_count; /* vHQs in flight, the fresh ones included */
+    uint64_t any_held_since_ns, total_held_ns; /* since when without a break; the sum before that */
+    _Atomic uint32_t in_flight_count;          /* vHQs in flight, the fresh ones included */
     struct waiter *waiters;
     uint32_t pass, wordless; /* wordless: vHQs that must be polled */
     uint32_t lowest;         /* the lowest level that any vHQ ever had */
@@ -421,9 +415,8 @@ struct vhq_set {
     _Atomic uint64_t others_until_ns; /* until then another process may be at work in its turn */
     struct vhq_pad_room room;         /* ops.room's answer at the dispatcher's look */
     _Atomic uint64_t padded, peer_releases;
-    _Atomic uint64_t done_est_ns; /* estimates of what completed, or was loose */
-    uint64_t progress_at_ns,
-        polled_at_ns;   /* when a completion was last seen, and last looked for */
+    _Atomic uint64_t done_est_ns;          /* estimates of what completed, or was loose */
+    uint64_t progress_at_ns, polled_at_ns; /* when a completion was last seen, and looked for */
     uint64_t oldest_ns; /* the oldest unit in flight: since when, and its estimates */
     uint32_t oldest_est_ns, oldest_area_ns;
     uint32_t longest_est_ns;   /* of the oldest unit of each stream */
@@ -443,7 +436,7 @@ struct vhq_set {
     uint64_t shift_end_ns;
     uint32_t long_ns; /* the longest recent command that was a unit by itself */
     uint64_t
-        excused_ns; /* blocked_since_ns and quiet_since_ns leave out holds and shifts until then */
+        excused_ns; /* blocked_since_ns, quiet_since_ns leave out holds and shifts until then */
     uint64_t elsewhere_ns; /* since when another process has the shift; 0: none seen */
     uint32_t scale;        /* in 256ths: how long work takes over what the estimates say */
     uint32_t since_long;   /* units since one took much longer than the estimates say */
@@ -460,10 +453,6 @@ struct vhq_set {
 static inline void set_lock(struct vhq_set *s)
 {
     lock_take(&s->lock, RANK_SET);
-}
-static inline bool set_trylock(struct vhq_set *s)
-{
-    return lock_try(&s->lock, RANK_SET);
 }
 static inline void set_unlock(struct vhq_set *s)
 {
@@ -604,8 +593,7 @@ static inline bool cap_loose_room(const struct vhq_set *s)
 bool cap_loose_stream_room(const struct vhq *q, uint64_t now);
 /* Takes room for a command without a lock, by what is known to be complete. */
 bool cap_take(struct vhq *q, uint32_t load);
-/* The same after a look, with credit for the time that the oldest unit has been running. Set's lock
- * held. */
+/* Set's lock held: after a look, with credit for the time that the oldest unit has been running. */
 bool cap_take_credited(struct vhq *q, uint32_t load, uint64_t now);
 void cap_force(struct vhq *q, uint32_t load); /* takes room that is not there */
 void cap_give_back(struct vhq *q, uint16_t flags, uint32_t load);
@@ -671,8 +659,7 @@ static inline void cap_sent(struct vhq *q, uint16_t flags, uint32_t load, int er
 /* As cap_mark, with `op` in the place of ops->mark. MARK_NO_GATE: nothing was placed. */
 enum mark cap_mark_by(struct vhq *q, int (*op)(void *, struct vhq *, void *, uint32_t));
 bool cap_markers_full(const struct vhq *q); /* no room for another */
-/* By the last look the driver may have no room in this stream: a call may wait there. Set's lock
- * held. */
+/* Set's lock held. By the last look the driver may lack room in this stream: a call may wait. */
 static inline bool cap_may_lack_room(const struct vhq *q)
 {
     return peek(q->sent) - q->complete_sent >= ROOM_SURE;
@@ -698,8 +685,7 @@ uint64_t cap_budget_ns(struct vhq_set *s, bool strict, uint64_t now);
 uint64_t cap_stream_ns(const struct vhq *q);
 uint64_t cap_stream_since(const struct vhq *q); /* since when its oldest unit has been running */
 void cap_adopt(struct vhq_set *s);              /* lists what is newly in flight; set's lock held */
-uint64_t
-cap_oldest_since(const struct vhq_set *s); /* since when the oldest unit has been running */
+uint64_t cap_oldest_since(const struct vhq_set *s); /* the same of all vHQs of the set */
 
 /* Closes a stream off: finds it complete, puts a marker behind it, or has the driver asked. The
  * caller is no thread that submits to it, and so maybe late. */
@@ -707,21 +693,19 @@ void tail_mark_or_ask(struct vhq *q);
 /* A vHQ to be closed off, with its submission right taken. Set's lock held. */
 struct vhq *loose_claim_next(struct vhq_set *s);
 
-/* ---- blocked.c ------------------------------------------------------------------------------- */
+/* ---- blocked.c: set's lock held -------------------------------------------------------------- */
 
 /* The cap blocks the dispatcher: when to look again. The guard may let commands in. `load`: of a
- * command that has room in its stream, but not beside what all have in flight; 0: there is none.
- * Set's lock held. */
+ * command that has room in its stream, but not beside what all have in flight; 0: there is none. */
 uint64_t blocked_wake_ns(struct vhq_set *s, uint32_t load, uint64_t now);
 void blocked_admitted(struct vhq_set *s, uint32_t load, uint64_t now); /* the guard let one in */
 void blocked_cap_let_in(struct vhq_set *s, uint64_t now); /* the cap let a command in */
 void blocked_progress(struct vhq_set *s, uint64_t now);   /* something is complete */
-void blocked_stand_ends(
-    struct vhq *q); /* q made progress, or is gone; only if the set's `stands` */
+void blocked_stand_ends(struct vhq *q); /* q made progress, or is gone; only if the set `stands` */
 /* What was in flight could make no progress since `from`, such as in a hold that stopped the
- * device, too. Each moment is excused once, of holds of several vHQs at a time. Set's lock held. */
+ * device, too. Each moment is excused once, of holds of several vHQs at a time. */
 void blocked_excuse(struct vhq_set *s, uint64_t from, uint64_t now);
-void cap_poll(struct vhq *q);
+void cap_poll(struct vhq *q);         /* no lock held */
 void cap_poll_all(struct vhq_set *s); /* no lock held */
 
 /* ---- measure.c: set's lock held ------------------------------------------------------------- */
@@ -741,15 +725,14 @@ static inline uint64_t measure_ran(const struct vhq_set *s, uint64_t ns)
     return s->scale > SCALE_ONE ? ns * SCALE_ONE / s->scale : ns;
 }
 
-/* ---- shift.c --------------------------------------------------------------------------------- */
+/* ---- shift.c: set's lock held ---------------------------------------------------------------- */
 
 enum { SHIFT_BASE_NS = SHIFT_BASE_US * 1000 };
 static inline bool shift_any(const struct vhq_set *s)
 {
     return word_read(s->cfg.shift) % VHQ_SHIFT_PROGRESS >= 2 * VHQ_SHIFT_OF;
 }
-/* When the set's shift began, or when its next one begins; 0: the set needs none. Set's lock
- * held. */
+/* When the set's shift began, or when its next one begins; 0: the set needs none. */
 uint64_t shift_update(struct vhq_set *s, uint64_t now);
 /* The same for the process at `place` of so many. */
 uint64_t shift_from(uint32_t place, uint32_t of, uint64_t length, uint64_t now);
@@ -758,7 +741,7 @@ bool shift_shared(const struct vhq_set *s, uint64_t at);
 /* A command of `ns` would not end in the shift, behind what is in flight, and may wait for the next
  * one. As of shift_update. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now);
-/* How much of `most` runs out by the end of the shift; at least the budget. Set's lock held. */
+/* How much of `most` runs out by the end of the shift; at least the budget. */
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now);
 /* Another process of the level has the device by its time slices, in anybody's shift. */
 bool shift_sliced(const struct vhq_set *s);
@@ -813,8 +796,7 @@ static inline void gate_after(struct vhq *q, uint16_t flags, uint32_t est_ns)
         gate_count(q, flags, est_ns);
 }
 
-/* Submission right held: a command is about to go. A gate or marker that it waits for goes
- * first. */
+/* Submission right held: a command is about to go. A gate or marker that it waits for goes first. */
 static inline void submit_before(struct vhq *q, uint16_t flags)
 {
     if (flags & SLOT_LOOSE)
@@ -825,23 +807,17 @@ static inline void submit_before(struct vhq *q, uint16_t flags)
         cap_mark(q);
 }
 
-/* ---- pad.c ----------------------------------------------------------------------------------- */
+/* ---- pad.c, peer.c: set's lock held ---------------------------------------------------------- */
 
-/* Parts of the device that the set takes once a command of `parts` is in that stream. Set's lock
- * held. */
+/* Parts of the device that the set takes once a command of `parts` is in that stream. */
 uint32_t pad_parts(const struct vhq *with, uint32_t parts);
-/* May this command, the head of a held vHQ, go beside the work of the clients that hold it? After a
- * look, with the set's lock held. */
+/* After a look: may this head of a held vHQ go beside the work of the clients that hold it? */
 bool pad_fits(const struct vhq *q, const struct slot *slot, uint64_t now);
-
-/* ---- peer.c ---------------------------------------------------------------------------------- */
-
 /* `ticket` heads a held vHQ. True: it was held so long that it is exempt now, with all up to the
- * next write that another process may wait for. Else *wake_ns becomes no later than when that is
- * due. Set's lock held. */
+ * next write that another process may wait for. Else *wake_ns is no later than when that is due. */
 bool peer_release(struct vhq *q, uint64_t ticket, uint64_t now, uint64_t *wake_ns);
 
-/* ---- heads.c, order.c, dispatcher.c ---------------------------------------------------------- */
+/* ---- heads.c, order.c: set's lock held ------------------------------------------------------- */
 
 enum job_kind { JOB_SLEEP, JOB_RUN, JOB_DROP, JOB_MARK, JOB_BOOST, JOB_BOOST_WAITS, JOB_AGAIN };
 struct job {
@@ -862,7 +838,7 @@ void heads_leaves(struct vhq_set *s, uint32_t place);
 void heads_order(struct vhq_set *s);
 /* The vHQ is about to be destroyed. */
 void heads_forget(struct vhq *q);
-/* What to do next, as of this value of `kick`. Grants turns by itself. Set's lock held. */
+/* What to do next, as of this value of `kick`. Grants turns by itself. */
 struct job order_next(struct vhq_set *s, uint32_t kick);
 static inline bool word_held(const struct vhq *q)
 {
@@ -874,14 +850,15 @@ static inline bool order_held(const struct vhq *q)
     return peek(q->own_hold) != 0 || word_held(q);
 }
 /* Is no smaller ticket buffered? Without `turns`, turns do not count; with `legacy`, only blocking
- * streams and the legacy one do. Stops at the first one found: the heap has early ones first. Set's
- * lock held. */
+ * streams and the legacy one do. Stops at the first one found: the heap has early ones first. */
 bool order_drained(struct vhq_set *s, uint64_t below, bool turns, bool legacy);
 /* The same without turns, and without what cannot go before one is granted. `of`: only this vHQ,
  * and what the legacy stream's rule may put ahead of it; NULL: all. */
 bool order_drained_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of);
-/* Raises the boost bound of a vHQ or a set. True: it was lower. */
+/* Raises the boost bound of a vHQ or a set, with any lock. True: it was lower. */
 bool order_boost(_Atomic uint64_t *boost_below, uint64_t below);
+
+/* ---- dispatcher.c ---------------------------------------------------------------------------- */
 
 bool dispatcher_start(struct vhq_set *s);
 void dispatcher_join(struct vhq_set *s); /* of a set that is closed */
@@ -911,9 +888,8 @@ struct goal {
 int goal_wait(struct vhq_set *s, const struct goal *g, uint64_t deadline_ns);
 /* Does a waiter wait for what natively no thread waits for? Set's lock held. */
 bool waiter_presses(const struct vhq_set *s);
-/* A command of q was retired. Or q is gone: its waiters end, though what the legacy stream's rule
- * puts ahead of it may be buffered still. A waiter may have left by a jump and then destroyed q.
- * Set's lock held. */
+/* Set's lock held. A command of q was retired. Or q is gone: its waiters end, though what the rule
+ * of the legacy stream puts ahead may be buffered: one may have left by a jump and destroyed q. */
 void waiter_check(struct vhq_set *s, const struct vhq *q, bool gone);
 /* A call was buffered: an earlier drain may now wait for nothing but what stands behind the call.
  * seq_cst on both sides: either that drain sees the call, or it is seen here. No lock is held. */

@@ -21,15 +21,10 @@ void stats_add(struct vhq_stats *sum, struct vhq *q)
     sum->in_flight_now += peek(q->counted) - peek(q->complete);
 }
 
-static bool stats_none(struct vhq_stats *out)
-{
-    *out = (struct vhq_stats){0};
-    return atomic_load(&vhq_forked);
-}
-
 void vhq_get_stats(struct vhq *q, struct vhq_stats *out)
 {
-    if (stats_none(out))
+    *out = (struct vhq_stats){0};
+    if (atomic_load(&vhq_forked))
         return;
     set_lock(q->set);
     cap_poll_words(q->set, clock_ns());
@@ -39,7 +34,8 @@ void vhq_get_stats(struct vhq *q, struct vhq_stats *out)
 
 void vhq_set_stats(struct vhq_set *set, struct vhq_stats *out)
 {
-    if (stats_none(out))
+    *out = (struct vhq_stats){0};
+    if (atomic_load(&vhq_forked))
         return;
     set_lock(set);
     uint64_t now = clock_ns();

@@ -406,7 +406,7 @@ void vhq_note_complete(struct vhq *q, uint64_t sent)
     if (!vhq_in_flight(q) || (MUTANT(tail_unasked) && !vhq_loose(q)) || passive() ||
         !queue_trylock(q))
         return;
-    bool mine = claim_locked(q) && set_trylock(s);
+    bool mine = claim_locked(q) && lock_try(&s->lock, RANK_SET);
     if (mine && peek(q->sent) == sent)
         cap_complete_all(q, clock_ns());
     if (mine)

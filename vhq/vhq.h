@@ -104,9 +104,8 @@ struct vhq_config {
     uint32_t budget_us; /* estimated GPU time in flight per set while a client above exists */
     uint32_t depth;     /* commands in flight per vHQ */
     uint32_t queue;     /* commands a vHQ can buffer */
-    /* Number of connected clients above this process. 0: no client waits for its work, and there is
-     * no cap. Commands go to the driver at once, and no marker follows them. NULL: always the
-     * strict cap. */
+    /* Number of connected clients above this process. 0: there is no cap. Commands go to the driver
+     * at once, and no marker follows them. NULL: always the strict cap. */
     const _Atomic uint32_t *above;
     /* Nonzero: another process may hold its vHQs. With no client above the cap is relaxed then: 8
      * budgets by what commands take on average, depth at least 256. NULL: no other process does. */
@@ -119,8 +118,7 @@ struct vhq_config {
      * does it. 0: for as long as the hold lasts. */
     uint32_t peer_us;
     uint32_t unbounded;            /* bits of hold words whose holds have no bound */
-    const _Atomic uint32_t *rings; /* nonzero: any command that counts may be one of VHQ_PEER.
-                                    * NULL: none */
+    const _Atomic uint32_t *rings; /* nonzero: any command that counts may have VHQ_PEER. Or NULL */
     /* Nonzero: a stream of the program may stand at a wait that the program ends later, and so may
      * what streams of the same hardware queue are given from then on. So no marker follows what was
      * submitted before: the driver is asked, if `complete` can. NULL: none stands. */
@@ -172,13 +170,11 @@ void vhq_set_park(struct vhq_set *set, bool park);
  * of the time that it is busy, one part in `of` counts. Repeat the call from time to time:
  * unbounded bits and new vHQs are seen then. 0: that is over. */
 void vhq_set_pay_share(struct vhq_set *set, uint32_t of);
-/* True: all its vHQs that others can hold are held, new ones too, whatever their words say. False:
- * no longer. */
+/* True: all its vHQs that others can hold are held, new ones too, whatever their words say. */
 void vhq_set_hold_all(struct vhq_set *set, bool stand);
 /* Has no other process had its turn on the device since then, as far as looks tell? */
 bool vhq_set_undisturbed(const struct vhq_set *set, uint64_t since_ns);
-/* To be called from time to time: closes quiet streams off, too, once the set is no longer
- * alone. */
+/* Call it from time to time: closes quiet streams off, too, once the set is no longer alone. */
 void vhq_set_tick(struct vhq_set *set);
 /* Puts a marker behind what went last in each stream: the driver cannot be asked. */
 void vhq_set_mark_last(struct vhq_set *set);
@@ -192,8 +188,7 @@ struct vhq_desc {
     void *user;     /* vhq_user() */
     uint32_t id;    /* its stream in traces */
     const _Atomic uint32_t *hold;       /* held while nonzero; NULL: never held by others */
-    const _Atomic uint64_t *hold_since; /* when `hold` last became nonzero (CLOCK_MONOTONIC); NULL:
-                                         * not known */
+    const _Atomic uint64_t *hold_since; /* when that last was so (CLOCK_MONOTONIC); NULL: unknown */
     const _Atomic uint32_t *done; /* completion word written by the GPU; NULL: ops->poll. Markers
                                    * count on from its value at vhq_create */
 };
@@ -222,13 +217,11 @@ static inline uint64_t vhq_learned_ns(const struct vhq_learned *l)
 enum {
     VHQ_UNCOUNTED = 1u << 0,   /* waits, host functions, records: do not consume the cap */
     VHQ_MUST_INLINE = 1u << 1, /* cannot be copied: vhq_begin waits until the caller may submit */
-    VHQ_MUST_BUFFER =
-        1u << 2, /* not to run in the calling thread (deferred destroys): always VHQ_BUFFER
-                          * for up to 256 bytes. Without another thread (within a command's run, in
-                          * a forked child, no memory) vhq_end runs it */
-    VHQ_OVERLAPS =
-        1u << 3, /* overlaps with the one before it: no gate between the two, and no marker
-                          * if that can wait */
+    /* Not to run in the calling thread (deferred destroys): always VHQ_BUFFER for up to 256 bytes.
+     * Without another thread (in a command's run, a forked child, no memory) vhq_end runs it. */
+    VHQ_MUST_BUFFER = 1u << 2,
+    /* Overlaps with the one before it: no gate between the two, and no marker if that can wait. */
+    VHQ_OVERLAPS = 1u << 3,
     VHQ_AFTER_ALL = 1u << 4, /* goes after all that was begun before it in the set: it may stop a
                               * hardware queue that streams share */
     VHQ_MAY_PAD = 1u << 5,   /* may go while its vHQ is held, where ops->room has room: its estimate
@@ -255,10 +248,9 @@ struct vhq_req {
     struct vhq_fence *signals;   /* event record: this fence counts as submitted with the command */
     bool boost;                  /* a caller of a higher level waits: if it has to submit by itself,
                                   * what is ahead is exempt from holds until then */
-    const void
-        *frame; /* of a function that returns after vhq_end. A command of the thread that begins no
-                 * deeper in the stack, or the end of one below, shows that this one was left by a
-                 * jump. NULL: none */
+    /* Of a function that returns after vhq_end. A command of the thread that begins no deeper in
+     * the stack, or the end of one below, shows that this one was left by a jump. NULL: none. */
+    const void *frame;
 };
 
 /*
@@ -294,9 +286,8 @@ static inline bool vhq_in_dispatcher(void)
 {
     return (vhq_t_inside & VHQ_DISPATCHER) != 0;
 }
-/* True also in a driver call for which the thread has a vHQ to itself. What it calls then is called
- * from within the driver, which tells a profiler of its calls: that must not ask vhq for
- * anything. */
+/* True also in a driver call for which the thread has a vHQ to itself. What it calls then comes
+ * from within the driver, which tells a profiler of its calls: that must not ask vhq anything. */
 static inline bool vhq_inside(void)
 {
     return vhq_t_inside != 0;
@@ -341,8 +332,7 @@ bool vhq_set_blocking_empty(struct vhq_set *set);
 bool vhq_set_in_flight(const struct vhq_set *set); /* something may be in flight: one atomic load */
 /* Waits until everything buffered at the time of the call was submitted. */
 void vhq_drain(struct vhq *q, bool boost);
-/* The same for a caller that will then wait for the end of that work, as natively: nothing needs to
- * go sooner for its sake. */
+/* The same for a caller that then waits for the end of that work: nothing has to go sooner for it. */
 void vhq_drain_for_end(struct vhq *q, bool boost);
 enum vhq_drain {
     VHQ_DRAIN_QUEUE, /* of one vHQ: vhq_drain's own */
@@ -352,8 +342,7 @@ enum vhq_drain {
     VHQ_DRAIN_RETURNED,
     VHQ_DRAIN_LEGACY, /* of those, what blocking streams and the legacy one have */
     /* As RETURNED, but without what cannot be submitted before such calls have their turn. For
-     * driver calls that natively wait for nothing, about an object whose use the application itself
-     * has seen end. */
+     * calls that natively wait for nothing, about an object whose use the program has seen end. */
     VHQ_DRAIN_UNBLOCKED,
 };
 void vhq_set_drain(struct vhq_set *set, enum vhq_drain what, bool boost);
@@ -384,8 +373,7 @@ bool vhq_pending(struct vhq *q);
 bool vhq_calling(const struct vhq *q);
 
 /* What a hold that began now would wait for, by the estimates. `ns` is for what is in flight and
- * does not stand at a gate; what should have been complete counts in full again. Not for the launch
- * path (takes a lock). */
+ * does not stand at a gate; what should have been complete counts in full again. Takes a lock. */
 struct vhq_residue {
     bool running; /* something that counts is not known complete */
     uint64_t ns;
@@ -429,8 +417,7 @@ void vhq_get_stats(struct vhq *q, struct vhq_stats *out);
 /* vhq_stats.padded: one atomic load. */
 uint64_t vhq_set_padded(const struct vhq_set *set);
 
-/* Call it in a forked child, where the dispatcher thread is gone: from now on nothing is queued,
- * locked or freed. */
+/* Call it in a forked child, which has no dispatcher: now nothing is queued, locked or freed. */
 void vhq_after_fork(void);
 
 #endif

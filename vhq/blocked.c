@@ -125,7 +125,7 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     uint64_t most = GUARD_MS * NS_PER_MS + longest;
     if (s->blocked_since_ns == 0) {
         s->blocked_since_ns = s->quiet_since_ns = now;
-        s->beat = shift_progress(s);
+        s->beat = word_read(s->cfg.shift) / VHQ_SHIFT_PROGRESS;
         s->admits_idle = false;
         s->stands = true;
         for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
@@ -144,8 +144,8 @@ static bool blocked_guard(struct vhq_set *s, uint64_t now)
     }
     s->blocked_since_ns = 0;
     s->admits_part = cap_client_above(s) && !blocked_presses(s) && !MUTANT(guard_unbounded);
-    if (s->admitted == 0 || s->admits != 0 || shift_progress(s) != s->beat ||
-        blocked_enough(s, now))
+    if (s->admitted == 0 || s->admits != 0 || blocked_enough(s, now) ||
+        word_read(s->cfg.shift) / VHQ_SHIFT_PROGRESS != s->beat)
         s->admitted = 1;
     else if (s->admitted < s->cfg.queue)
         s->admitted *= 2;

@@ -96,11 +96,6 @@ static inline bool cap_depth_full(const struct vhq *q, const struct limit *l)
            (unlikely(peek(q->gate_state) != GATE_NEAR) && gate_can_stop(q) && cap_markers_full(q));
 }
 
-static uint64_t sub_floor(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
 uint64_t cap_stream_ns(const struct vhq *q)
 {
     return sub_floor(peek(q->counted_ns), peek(q->complete_est_ns));
@@ -226,7 +221,9 @@ bool cap_take_credited(struct vhq *q, uint32_t load, uint64_t now)
     if (cap_loose_left(s) || cap_stream_full(q, load, now) ||
         (cap_client_above(s) && shift_update(s, now) > now))
         return false;
-    bool strict = cap_strict(q) || gate_serial_over(q, load_parts(load));
+    /* With long commands in front of gates, unless they fit side by side. */
+    bool serial = gate_others_over(q) && pad_parts(q, load_parts(load)) > VHQ_PARTS,
+         strict = cap_strict(q) || serial;
     uint64_t budget = cap_budget_ns(s, strict, now), sum = peek(s->area_ns);
     uint32_t area_ns = load_area_ns(load);
     uint64_t lead = cap_lead_ns(s, area_ns, budget);
@@ -560,13 +557,12 @@ void cap_adopt(struct vhq_set *s)
     if (likely(!atomic_load_explicit(&s->fresh_in_flight, memory_order_relaxed)))
         return;
     struct vhq *q = atomic_exchange_explicit(&s->fresh_in_flight, NULL, memory_order_acquire);
-    while (q) {
-        struct vhq *next = q->in_flight_next;
+    for (struct vhq *next; q; q = next) {
+        next = q->in_flight_next;
         q->in_flight_next = s->in_flight;
         s->in_flight = q;
         if (MUTANT(fresh_uncounted))
             atomic_fetch_add_explicit(&s->in_flight_count, 1, memory_order_relaxed);
-        q = next;
     }
 }
 

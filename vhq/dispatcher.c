@@ -210,26 +210,6 @@ static void role_take(struct vhq_set *s)
     atomic_fetch_sub_explicit(&s->spares, 1, memory_order_relaxed);
 }
 
-/* seq_cst on both sides: either the sleeper sees that the role is lent, or it is woken. */
-static uint32_t role_lend(struct vhq_set *s)
-{
-    uint32_t lent = ((peek(s->dispatching) | ROLE_STATE) + 1) | ROLE_LENT;
-    atomic_store(&s->dispatching, lent);
-    if (atomic_load(&s->asleep))
-        futex_wake(&s->dispatching);
-    return lent;
-}
-
-/* Another thread may have taken the role. */
-static void role_take_back(struct vhq_set *s, uint32_t lent)
-{
-    if (role_change(s, lent, ROLE_TAKEN))
-        return;
-    atomic_fetch_add_explicit(&s->spares, 1, memory_order_relaxed);
-    dispatcher_kick(s); /* what this thread's command kept back may go */
-    role_take(s);
-}
-
 static void *dispatcher_main(void *arg);
 
 /* Set's lock held. False: there can be no more threads. */
@@ -264,15 +244,24 @@ static bool dispatch(struct vhq_set *s)
     set_lock(s);
     struct job job = order_next(s, kick);
     bool stop = s->stage != SET_OPEN && set_empty(s);
-    if (unlikely(job_may_wait(s, &job)) && (peek(s->spares) != 0 || spare_start(s)))
-        lent = role_lend(s);
+    if (unlikely(job_may_wait(s, &job)) && (peek(s->spares) != 0 || spare_start(s))) {
+        lent = ((peek(s->dispatching) | ROLE_STATE) + 1) | ROLE_LENT;
+        /* seq_cst on both sides: either the sleeper sees that the role is lent, or it is woken. */
+        atomic_store(&s->dispatching, lent);
+        if (atomic_load(&s->asleep))
+            futex_wake(&s->dispatching);
+    }
     set_unlock(s);
     if (job.kind != JOB_SLEEP)
         job_do(s, &job);
     else if (!stop)
         dispatcher_sleep(s, kick, job.wake_ns);
-    if (unlikely(lent != 0))
-        role_take_back(s, lent);
+    if (unlikely(lent != 0) && !role_change(s, lent, ROLE_TAKEN)) {
+        /* Another thread has taken the role. What this thread's command kept back may go. */
+        atomic_fetch_add_explicit(&s->spares, 1, memory_order_relaxed);
+        dispatcher_kick(s);
+        role_take(s);
+    }
     return !stop;
 }
 

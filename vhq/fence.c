@@ -168,10 +168,10 @@ void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket)
 
 /* ---- readiness ------------------------------------------------------------------------------- */
 
-bool fence_wait_ready(struct vhq_fence *f, bool watch)
+bool fence_wait_ready(struct vhq_fence *f)
 {
     return vhq_fence_submitted(f) ||
-           (watch && (atomic_fetch_or(&f->state, FENCE_WATCHED) & FENCE_SUBMITTED));
+           (atomic_fetch_or(&f->state, FENCE_WATCHED) & FENCE_SUBMITTED) != 0;
 }
 
 static bool state_displaceable(uint32_t state)
@@ -184,10 +184,9 @@ bool vhq_fence_over(const struct vhq_fence *f)
     return state_displaceable(fence_state(f));
 }
 
-bool fence_displaceable(struct vhq_fence *f, bool watch)
+bool fence_displaceable(struct vhq_fence *f)
 {
-    return vhq_fence_over(f) ||
-           (watch && state_displaceable(atomic_fetch_or(&f->state, FENCE_WATCHED)));
+    return vhq_fence_over(f) || state_displaceable(atomic_fetch_or(&f->state, FENCE_WATCHED));
 }
 
 /* ---- boost and drain ------------------------------------------------------------------------- */

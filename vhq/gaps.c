@@ -45,7 +45,7 @@ void gaps_note_hold(struct vhq_set *s, uint64_t now)
     if (unseen > FORGET_NS)
         g->before_ns = g->n = 0;
     if (came != g->came_ns && unseen <= WATCH_NS && g->over_ns != 0) {
-        uint64_t gap = came > g->over_ns ? came - g->over_ns : 0;
+        uint64_t gap = sub_floor(came, g->over_ns);
         if (gap < g->least_ns || g->n == 0)
             g->least_ns = gap;
         if (++g->n == GAPS) {
@@ -84,6 +84,6 @@ uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
     uint64_t until = g->over_ns + least / PART;
     if (s->shift_begin_ns != 0 && s->shift_end_ns < until)
         until = s->shift_end_ns; /* then other processes come */
-    uint64_t ahead = until > now ? until - now : 0;
+    uint64_t ahead = sub_floor(until, now);
     return measure_ran(s, ahead < most ? ahead : most);
 }

@@ -56,11 +56,6 @@ bool gate_others_over(const struct vhq *q)
                          listed > own ? listed - own : peek(q->set->area_ns) > cap_stream_ns(q));
 }
 
-bool gate_serial_over(const struct vhq *q, uint32_t parts)
-{
-    return gate_others_over(q) && pad_parts(q, parts) > VHQ_PARTS;
-}
-
 void gate_place_due(struct vhq *q, uint16_t flags)
 {
     struct vhq_set *s = q->set;

@@ -84,6 +84,10 @@ static inline uint64_t between(uint64_t least, uint64_t x, uint64_t most)
 {
     return x < least ? least : x > most ? most : x;
 }
+static inline uint64_t sub_floor(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
 
 /* ---- fence.c --------------------------------------------------------------------------------- */
 
@@ -134,10 +138,10 @@ void fence_await(const struct vhq_fence *f); /* until the record begins, 10 ms a
 void fence_begin(struct vhq_fence *f);       /* its record begins: inline; _buffered: in q's ring */
 void fence_begin_buffered(struct vhq_fence *f, struct vhq *q, uint64_t ticket);
 void fence_signal(struct vhq_fence *f);
-/* May a wait (ready) or a re-record (displaceable) go? Only for a fence whose record has begun.
- * With `watch` the dispatchers are kicked when the answer changes. */
-bool fence_wait_ready(struct vhq_fence *f, bool watch);
-bool fence_displaceable(struct vhq_fence *f, bool watch);
+/* May a wait (vhq_fence_submitted) or a re-record (vhq_fence_over) go? Only for a fence whose
+ * record has begun. The dispatchers are kicked when the answer changes. */
+bool fence_wait_ready(struct vhq_fence *f);
+bool fence_displaceable(struct vhq_fence *f);
 void fence_boost(struct vhq_fence *f);
 void fence_boost_waits(struct vhq_fence *f);
 
@@ -324,7 +328,7 @@ struct gaps {
     uint64_t least_ns, before_ns; /* the shortest of this window, and of the one before (0: none) */
 };
 
-/* See used.c. */
+/* See stats.c. */
 struct account {
     int64_t owed_ns; /* completed, but not in `ns`; below 0: `ns` is ahead */
     uint64_t ns;
@@ -347,7 +351,7 @@ enum set_stage { SET_OPEN, SET_CLOSING, SET_ABANDONED };
 
 struct vhq_set {
     struct vhq_config cfg;
-    /* cfg.above; without one, and in trials, a word that is 1; while share_of is not 0, one of 0 */
+    /* cfg.above. None, or in trials: a word that is 1. While share_of is not 0: one that is 0. */
     _Atomic(const _Atomic uint32_t *) above;
     _Atomic uint32_t budget_us, depth; /* the cap now; see vhq_set_configure */
     _Atomic uint64_t budget_ns;        /* the budget divided by the scale: see measure.c */
@@ -424,7 +428,7 @@ struct vhq_set {
     bool stands;               /* the work of some vHQ stands: see enum stands */
     uint64_t blocked_since_ns; /* since when the cap blocks and some work stands; 0: it does not */
     uint64_t quiet_since_ns;   /* since when no work at all makes progress */
-    uint32_t beat;             /* shift_progress at the time of blocked_since_ns */
+    uint32_t beat;             /* cfg.shift / VHQ_SHIFT_PROGRESS at blocked_since_ns */
     uint32_t admits;           /* commands that the progress guard still lets in ... */
     uint32_t admitted;         /* ... and let in the last time, if what stood then still stands */
     uint64_t stood_ns;         /* since when that stands; estimates of all that was let in since */
@@ -671,9 +675,7 @@ void cap_forget(struct vhq *q);
 /* All that was submitted through it is known complete. Submission right and set's lock held. */
 void cap_complete_all(struct vhq *q, uint64_t now);
 bool cap_reached(struct vhq *q, uint32_t value);
-enum {
-    PACE_ONE = 256, /* the device is as fast as the estimates say */
-};
+enum { PACE_ONE = 256 /* the device is as fast as the estimates say */ };
 /* Work between two markers: `ns`, or more where they cost much (vhq_config.marks_apart_ns). */
 static inline uint64_t cap_apart_ns(const struct vhq_set *s, uint64_t ns, uint64_t budget)
 {
@@ -745,15 +747,6 @@ bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uin
 uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now);
 /* Another process of the level has the device by its time slices, in anybody's shift. */
 bool shift_sliced(const struct vhq_set *s);
-/* Changes while work of other processes makes progress. */
-uint32_t shift_progress(const struct vhq_set *s);
-
-/* ---- used.c: set's lock held ----------------------------------------------------------------- */
-
-/* A look is nearly over: did it find something in flight, or complete? */
-void used_look(struct vhq_set *s, bool busy, bool completed, uint64_t now);
-/* After a look: sums up until now. `est_ns`: estimates of what completed, or was loose. */
-void used_sum(struct vhq_set *s, uint64_t est_ns, struct vhq_stats *out);
 
 /* ---- gaps.c: set's lock held ----------------------------------------------------------------- */
 
@@ -784,8 +777,6 @@ static inline bool gate_can_stop(const struct vhq *q)
 bool gate_sum_over(const struct vhq_set *s, uint32_t streams);
 /* The same for the other streams in flight. */
 bool gate_others_over(const struct vhq *q);
-/* And do they not fit side by side with a command of so many parts? Set's lock held. */
-bool gate_serial_over(const struct vhq *q, uint32_t parts);
 /* Submission right held. gate_place_due: a command is about to go, and a gate may be due.
  * gate_count: one that counts went, with gates in use. */
 void gate_place_due(struct vhq *q, uint16_t flags);
@@ -895,20 +886,16 @@ void waiter_check(struct vhq_set *s, const struct vhq *q, bool gone);
  * seq_cst on both sides: either that drain sees the call, or it is seen here. No lock is held. */
 void waiter_tell(struct vhq_set *s);
 
-/* ---- stats.c --------------------------------------------------------------------------------- */
+/* ---- stats.c: set's lock held ---------------------------------------------------------------- */
 
 void stats_add(struct vhq_stats *sum, struct vhq *q);
-
-/* ---- times.c: set's lock held ---------------------------------------------------------------- */
-
+/* A look is nearly over: did it find something in flight, or complete? */
+void used_look(struct vhq_set *s, bool busy, bool completed, uint64_t now);
 void times_hold_begins(struct vhq *q, uint64_t now);
 /* The hold is over, or the vHQ goes. Does nothing if it is not held. */
 void times_hold_ends(struct vhq *q, uint64_t now);
-
-/* ---- traced.c: only where trace_on() --------------------------------------------------------- */
-
-/* `change`: what the event does to the number of buffered commands. `from_ns`: when it began; 0:
- * now. A ticket of NEVER: the command was not buffered. */
+/* Only where trace_on(), with any lock. `change`: what the event does to the number of buffered
+ * commands. `from_ns`: when it began; 0: now. A ticket of NEVER: the command was not buffered. */
 void traced_queue(enum trace_kind kind, struct vhq *q, uint64_t ticket, int change,
                   uint64_t from_ns);
 

@@ -157,8 +157,8 @@ void measure_unit(struct vhq *q, uint32_t value, uint64_t now)
     if (MUTANT(feedback_ignored) || ahead == 0 || q->desc.priority != s->first ||
         (!s->share_of && gaps_held_since(s, since)) || shift_shared(s, since))
         return;
-    uint64_t took = now > since ? now - since : 0;
-    uint32_t least = measure_ratio(s->polled_at_ns > since ? s->polled_at_ns - since : 0, ahead),
+    uint64_t took = sub_floor(now, since);
+    uint32_t least = measure_ratio(sub_floor(s->polled_at_ns, since), ahead),
              most = measure_ratio(s->share_of ? took / s->share_of : took, ahead);
     /* Do units that take much longer than estimated come again? Commands that count as long already
      * go one at a time, whatever the scale. */

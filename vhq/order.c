@@ -101,9 +101,8 @@ static bool held_measured(const struct vhq_set *s, const _Atomic uint32_t *hold)
 
 static bool fences_ready(const struct slot *slot)
 {
-    return (!slot->after || MUTANT(wait_unordered) || fence_wait_ready(slot->after, true)) &&
-           (!slot->displaces || MUTANT(rerecord_unordered) ||
-            fence_displaceable(slot->displaces, true));
+    return (!slot->after || MUTANT(wait_unordered) || fence_wait_ready(slot->after)) &&
+           (!slot->displaces || MUTANT(rerecord_unordered) || fence_displaceable(slot->displaces));
 }
 
 /* The earliest of those that the rule of the legacy stream may put ahead of q's. */
@@ -130,15 +129,15 @@ static void boost_heads(struct scan *c, const struct vhq *q, uint64_t ticket, bo
 static void boost_fences(struct scan *c, struct slot *slot)
 {
     struct vhq_fence *f = slot->after;
-    if (f && !fence_wait_ready(f, false) && !(peek(f->state) & FENCE_BOOSTED)) {
+    if (f && !vhq_fence_submitted(f) && !(peek(f->state) & FENCE_BOOSTED)) {
         c->job = (struct job){.kind = JOB_BOOST, .fence = f};
         return;
     }
     f = slot->displaces;
-    if (!f || fence_displaceable(f, false))
+    if (!f || vhq_fence_over(f))
         return;
     uint32_t state = peek(f->state);
-    if (!(state & FENCE_SUBMITTED) && !(state & FENCE_BOOSTED))
+    if (!(state & (FENCE_SUBMITTED | FENCE_BOOSTED)))
         c->job = (struct job){.kind = JOB_BOOST, .fence = f};
     else if ((state & FENCE_SUBMITTED) && !(state & FENCE_BOOSTED_WAITS))
         c->job = (struct job){.kind = JOB_BOOST_WAITS, .fence = f};
@@ -824,7 +823,7 @@ static bool blocked_head(const struct least *b, const struct vhq *q, const struc
     if ((slot->flags & SLOT_TURN) || peek(q->running) == RUN_TURN || ahead < slot->ticket)
         return true;
     /* It is not looked up where the record stands: it may be behind one of them. */
-    return b->earliest != NEVER && slot->after && !fence_wait_ready(slot->after, false);
+    return b->earliest != NEVER && slot->after && !vhq_fence_submitted(slot->after);
 }
 
 bool order_drained_unblocked(struct vhq_set *s, uint64_t below, const struct vhq *of)

@@ -103,8 +103,8 @@ static inline bool inline_allowed(const struct vhq *q, const struct vhq_req *req
     if (req->flags & VHQ_OVERTAKES)
         return true;
     return inline_first(q, held_ok) &&
-           (!fence_begun(req->after) || fence_wait_ready(req->after, false)) &&
-           (!fence_begun(req->displaces) || fence_displaceable(req->displaces, false));
+           (!fence_begun(req->after) || vhq_fence_submitted(req->after)) &&
+           (!fence_begun(req->displaces) || vhq_fence_over(req->displaces));
 }
 
 /* The slow way to room: look at all completion words. If that does not help, what was submitted

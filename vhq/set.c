@@ -45,16 +45,17 @@ int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void
     if (!s)
         return -ENOMEM;
     *s = (struct vhq_set){
-        .cfg = *cfg, .ops = *ops, .user = user, .pace = PACE_ONE, .lowest = UINT32_MAX};
-    if (s->cfg.budget_us == 0)
-        s->cfg.budget_us = VHQ_DEFAULT_BUDGET_US;
-    if (s->cfg.depth == 0)
-        s->cfg.depth = VHQ_DEFAULT_DEPTH;
+        .cfg = *cfg,
+        .ops = *ops,
+        .user = user,
+        .budget_us = cfg->budget_us ? cfg->budget_us : VHQ_DEFAULT_BUDGET_US,
+        .depth = cfg->depth ? cfg->depth : VHQ_DEFAULT_DEPTH,
+        .pace = PACE_ONE,
+        .lowest = UINT32_MAX,
+        .first = INT_MAX,
+    };
     if (s->cfg.queue == 0)
         s->cfg.queue = VHQ_DEFAULT_QUEUE;
-    s->budget_us = s->cfg.budget_us;
-    s->depth = s->cfg.depth;
-    s->first = INT_MAX;
     measure_begin(s);
     pthread_mutex_init(&s->lock, NULL);
     vhq_set_weigh(s, (struct vhq_weights){SCALE_ONE, SCALE_ONE, SCALE_ONE});

@@ -19,11 +19,6 @@
 
 enum { FEWEST = 32 /* commands of a shift: longer ones would lose too much at its end */ };
 
-uint32_t shift_progress(const struct vhq_set *s)
-{
-    return word_read(s->cfg.shift) % VHQ_SHIFT_SLICED / VHQ_SHIFT_PROGRESS;
-}
-
 bool shift_sliced(const struct vhq_set *s)
 {
     return word_read(s->cfg.shift) >= VHQ_SHIFT_SLICED && !MUTANT(slices_measured);
@@ -56,16 +51,12 @@ bool shift_shared(const struct vhq_set *s, uint64_t at)
     return s->shift_begin_ns != 0 && at < s->shift_begin_ns + 2 * peek(s->budget_us) * NS_PER_US;
 }
 
-static uint64_t shift_rest(const struct vhq_set *s, uint64_t now)
-{
-    return s->shift_end_ns > now ? s->shift_end_ns - now : 0;
-}
-
 /* By the estimates without the scale: where some commands turned out longer, others are short, and
  * all would wait for as long as the longest takes. */
 bool shift_outlasts(const struct vhq_set *s, uint64_t ns, uint64_t ahead_ns, uint64_t now)
 {
-    uint64_t most = (s->shift_end_ns - s->shift_begin_ns) / FEWEST, left = shift_rest(s, now);
+    uint64_t most = (s->shift_end_ns - s->shift_begin_ns) / FEWEST,
+             left = sub_floor(s->shift_end_ns, now);
     return s->shift_begin_ns != 0 && cap_long(s, ns) && ns <= most && ahead_ns + ns > left;
 }
 
@@ -73,6 +64,6 @@ uint64_t shift_most_ns(struct vhq_set *s, uint64_t most, uint64_t now)
 {
     /* In estimated time: measure_ran divides by the scale. */
     uint64_t from = shift_update(s, now), least = peek(s->budget_ns),
-             left = measure_ran(s, shift_rest(s, now));
+             left = measure_ran(s, sub_floor(s->shift_end_ns, now));
     return from == 0 || !cap_client_above(s) || left >= most ? most : left > least ? left : least;
 }

@@ -362,13 +362,6 @@ static inline bool finish_needed(const struct vhq *q)
     return peek(q->sent) != peek(q->mark_cover) || peek(q->newest) != peek(q->complete_mark);
 }
 
-/* Waits for what a stream that has ended left in flight: no marker can be put behind that. */
-static void sync_left(struct vhq *q)
-{
-    if (q->mark_expires_ns == 0)
-        sync_asked(q);
-}
-
 /* As finish_needed, but false while the caller has to ask the driver itself. */
 static inline bool sync_needed(const struct vhq *q)
 {
@@ -422,10 +415,13 @@ set_sync(struct vhq_set *set, bool (*needed)(const struct vhq *q), void (*sync)(
     for (struct vhq *q = set->all, *next; q; q = next) {
         bool wait = !q->dead && needed(q);
         if (wait) {
-            void (*sync_it)(struct vhq *q) = q->left ? sync_left : sync;
-            q->pins++; /* keeps it, and its place in the list */
+            bool left = q->left; /* no marker can be put behind what that left in flight */
+            q->pins++;           /* keeps it, and its place in the list */
             set_unlock(set);
-            sync_it(q);
+            if (!left)
+                sync(q);
+            else if (q->mark_expires_ns == 0)
+                sync_asked(q);
             set_lock(set);
         }
         next = q->next;

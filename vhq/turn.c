@@ -368,12 +368,8 @@ static bool turn_left(const struct turn *t, const void *frame)
 /* t is the newest turn of its thread. */
 static void turn_abandon(struct turn *t)
 {
-    if (!turn_stop_waiting(t)) {
-        turn_end(t, 0);
-        return;
-    }
-    vhq_t_turns--;
-    atomic_store_explicit(&t->taken, 0, memory_order_release);
+    t->over = turn_stop_waiting(t);
+    turn_end(t, 0);
 }
 
 void turns_unwind(const void *frame)

@@ -188,7 +188,7 @@ struct vhq_desc {
     void *user;     /* vhq_user() */
     uint32_t id;    /* its stream in traces */
     const _Atomic uint32_t *hold;       /* held while nonzero; NULL: never held by others */
-    const _Atomic uint64_t *hold_since; /* when that last was so (CLOCK_MONOTONIC); NULL: unknown */
+    const _Atomic uint64_t *hold_since; /* when that began last (CLOCK_MONOTONIC); NULL: unknown */
     const _Atomic uint32_t *done; /* completion word written by the GPU; NULL: ops->poll. Markers
                                    * count on from its value at vhq_create */
 };
@@ -400,7 +400,7 @@ struct vhq_stats {
     uint64_t guard_lifts;    /* times that the progress guard let commands in */
     uint64_t peer_releases;  /* times that held commands went by vhq_config.peer_us; of sets */
     uint64_t padded;         /* went beside what held them, by ops->room; of sets */
-    uint64_t gpu_ns;         /* for which the device worked for it, at most: see used.c; of sets */
+    uint64_t gpu_ns;         /* for which the device worked for it, at most: see stats.c; of sets */
     uint64_t sure_ns;        /* of these, what the estimates vouch for */
     uint32_t buffered_now, in_flight_now;
     uint64_t in_flight_ns; /* of the device, by the estimates; of sets */

@@ -221,9 +221,9 @@ bool cap_take_credited(struct vhq *q, uint32_t load, uint64_t now)
     if (cap_loose_left(s) || cap_stream_full(q, load, now) ||
         (cap_client_above(s) && shift_update(s, now) > now))
         return false;
-    /* With long commands in front of gates, unless they fit side by side. */
-    bool serial = gate_others_over(q) && pad_parts(q, load_parts(load)) > VHQ_PARTS,
-         strict = cap_strict(q) || serial;
+    /* Long commands in front of gates do not add up if they fit side by side. */
+    bool strict =
+        cap_strict(q) || (gate_others_over(q) && pad_parts(q, load_parts(load)) > VHQ_PARTS);
     uint64_t budget = cap_budget_ns(s, strict, now), sum = peek(s->area_ns);
     uint32_t area_ns = load_area_ns(load);
     uint64_t lead = cap_lead_ns(s, area_ns, budget);

@@ -505,9 +505,16 @@ static inline bool passive(void)
     return unlikely(vhq_in_dispatcher() || atomic_load_explicit(&vhq_forked, memory_order_relaxed));
 }
 
-void registry_lock(void);
-void registry_unlock(void);
+extern pthread_mutex_t registry_mutex;
 extern struct vhq_set *registry; /* walk by ->next, under the lock */
+static inline void registry_lock(void)
+{
+    lock_take(&registry_mutex, RANK_REGISTRY);
+}
+static inline void registry_unlock(void)
+{
+    lock_give(&registry_mutex, RANK_REGISTRY);
+}
 void queue_free(struct vhq *q);
 /* Producer lock held. Takes the right from a call in the driver; one that returns is waited for. */
 void queue_revoke_turn(struct vhq *q);

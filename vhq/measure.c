@@ -62,8 +62,8 @@ void measure_relax(struct vhq_set *s)
     uint32_t relax = (RIVALS_FACTOR * SCALE_ONE + mean / 2) / mean;
     if (s->scale < SCALE_ONE)
         relax = relax * SCALE_ONE / (s->scale + 1);
-    relax = relax > RIVALS_MOST ? RIVALS_MOST : relax;
-    atomic_store_explicit(&s->relax, relax ? relax : 1, memory_order_relaxed);
+    atomic_store_explicit(&s->relax, (uint32_t)between(1, relax, RIVALS_MOST),
+                          memory_order_relaxed);
 }
 
 static void measure_above(struct vhq_set *s)

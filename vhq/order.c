@@ -568,15 +568,6 @@ static struct slot *scan_earliest(struct scan *c)
     return NULL;
 }
 
-/* Only room may keep this head back: so it is the next one, whatever the others are. */
-static bool earliest_ready(const struct scan *c, const struct vhq *q, const struct slot *slot)
-{
-    return c->s->stage == SET_OPEN && slot->ticket < c->limit && peek(q->running) == RUN_NONE &&
-           !(slot->flags & SLOT_TURN) && !order_dropping(c, q, slot) && q->held_since_ns == 0 &&
-           !order_held(q) && fences_ready(slot) &&
-           ((slot->flags & VHQ_UNCOUNTED) || q->desc.priority == c->s->first);
-}
-
 /* When all heads are to be looked at while the cap blocks: since the last such look heads may have
  * been boosted, or held one by one. This costs little of the time. */
 static uint64_t all_due(const struct vhq_set *s)
@@ -686,7 +677,9 @@ static bool order_short(struct scan *c)
     struct vhq *q = slot ? c->s->head[0].q : NULL;
     if (!slot)
         return false;
-    if (!earliest_ready(c, q, slot))
+    /* If only room may keep this head back, it is the next one, whatever the others are. */
+    if (c->s->stage != SET_OPEN || !near_plain(c, q, slot) || peek(q->running) != RUN_NONE ||
+        q->held_since_ns != 0 || order_held(q) || !fences_ready(slot))
         return order_near(c);
     slot->flags &= (uint16_t)~SLOT_PADDED;
     if (!(slot->flags & VHQ_UNCOUNTED)) {

@@ -237,9 +237,24 @@ static void slot_publish(struct vhq *q, const struct slot *slot)
     }
 }
 
-static int begin_turn(struct vhq *q, const struct vhq_req *req, struct turn *t)
+/* Into the ring: a command; or, if the calling thread has to submit it by itself, a turn. */
+static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
 {
+    const struct vhq_set *s = q->set;
+    bool turn =
+        (req->flags & VHQ_MUST_INLINE) || req->bytes > VHQ_MAX_PAYLOAD ||
+        (s->ops.may_buffer && !(req->flags & VHQ_MUST_BUFFER) && !s->ops.may_buffer(s->user));
+    struct turn *t = NULL;
     struct slot *slot;
+    if (unlikely(!ring_alloc(&q->ring) || !dispatcher_start(q->set)) ||
+        (turn && !(t = turn_new(q, req->frame))))
+        return begin_direct(q, req, cmd);
+    if (!turn) {
+        await_room(q, req->bytes);
+        begun(q, BEGUN_BUFFER);
+        *cmd = &slot_fill(q, req, req->bytes)->cmd;
+        return VHQ_BUFFER;
+    }
     do {
         await_room(q, 0);
         atomic_fetch_add_explicit(&q->turns, 1, memory_order_relaxed);
@@ -255,24 +270,6 @@ static int begin_turn(struct vhq *q, const struct vhq_req *req, struct turn *t)
             dispatcher_kick(q->set);
     } while (!turn_take(t, slot, req->flags & VHQ_IN_PIECES));
     return VHQ_INLINE;
-}
-
-static int begin_slow(struct vhq *q, const struct vhq_req *req, struct vhq_cmd **cmd)
-{
-    const struct vhq_set *s = q->set;
-    bool turn =
-        (req->flags & VHQ_MUST_INLINE) || req->bytes > VHQ_MAX_PAYLOAD ||
-        (s->ops.may_buffer && !(req->flags & VHQ_MUST_BUFFER) && !s->ops.may_buffer(s->user));
-    uint32_t bytes = turn ? 0 : req->bytes;
-    struct turn *t;
-    if (unlikely(!ring_alloc(&q->ring) || !dispatcher_start(q->set)))
-        return begin_direct(q, req, cmd);
-    if (turn)
-        return (t = turn_new(q, req->frame)) ? begin_turn(q, req, t) : begin_direct(q, req, cmd);
-    await_room(q, bytes);
-    begun(q, BEGUN_BUFFER);
-    *cmd = &slot_fill(q, req, bytes)->cmd;
-    return VHQ_BUFFER;
 }
 
 static inline bool fast_take_room(struct vhq *q, uint32_t flags, uint64_t est_ns, uint64_t blocks,

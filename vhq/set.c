@@ -25,18 +25,8 @@ void queue_lock_await(struct vhq *q)
     lock_has(RANK_QUEUE, 1);
 }
 
-static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct vhq_set *registry;
-
-void registry_lock(void)
-{
-    lock_take(&registry_mutex, RANK_REGISTRY);
-}
-
-void registry_unlock(void)
-{
-    lock_give(&registry_mutex, RANK_REGISTRY);
-}
 
 int vhq_set_create(const struct vhq_config *cfg, const struct vhq_ops *ops, void *user,
                    struct vhq_set **out)

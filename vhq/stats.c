@@ -128,12 +128,10 @@ void vhq_set_device_work(struct vhq_set *set, const void *stream, const struct v
     else
         for (const struct vhq *q = set->in_flight; q; q = q->in_flight_next) {
             uint64_t ns = cap_stream_ns(q) + peek(q->loose_ns);
-            if (own ? q == own : q->desc.stream == stream) {
-                out->own = true;
-                continue;
-            }
-            out->others++;
-            out->others_ns = ns > out->others_ns ? ns : out->others_ns;
+            bool mine = own ? q == own : q->desc.stream == stream;
+            out->own |= mine;
+            out->others += !mine;
+            out->others_ns = !mine && ns > out->others_ns ? ns : out->others_ns;
         }
     if (cap_client_above(set) && shift_any(set)) {
         uint64_t now = clock_ns();

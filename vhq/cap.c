@@ -649,24 +649,14 @@ bool cap_claim_tail(struct vhq *q)
     return free;
 }
 
-struct vhq *cap_claim_unmarked(struct vhq_set *s)
+struct vhq *cap_claim_unmarked(struct vhq_set *s, bool loose)
 {
     for (struct vhq *q = s->in_flight; q; q = q->in_flight_next) {
-        bool markers_out = peek(q->newest) != peek(q->complete_mark);
-        if (!markers_out && peek(q->tail_est_ns) != 0 && !peek(q->asks) && cap_claim_tail(q))
+        bool unmarked = peek(q->newest) == peek(q->complete_mark) && peek(q->tail_est_ns) != 0 &&
+                        !peek(q->asks);
+        if ((loose ? peek(q->loose_ns) != 0 : unmarked) && cap_claim_tail(q))
             return q;
     }
-    return NULL;
-}
-
-struct vhq *loose_claim_next(struct vhq_set *s)
-{
-    if (likely(peek(s->loose) == 0) || cap_alone(s))
-        return NULL;
-    cap_adopt(s);
-    for (struct vhq *q = s->in_flight; q; q = q->in_flight_next)
-        if (peek(q->loose_ns) != 0 && cap_claim_tail(q))
-            return q;
     return NULL;
 }
 

@@ -166,8 +166,6 @@ static void job_do(struct vhq_set *s, const struct job *job)
     }
 }
 
-/* ---- asleep ---------------------------------------------------------------------------------- */
-
 static void dispatcher_sleep(struct vhq_set *s, uint32_t kick, uint64_t wake_ns)
 {
     atomic_store(&s->sleeping, 1);

@@ -18,9 +18,6 @@ enum {
     WATCH_NS = 1000 * 1000, /* between two looks at a gap that counts */
     FORGET_NS = 1000 * 1000 * 1000,
     PART = 2, /* of the shortest gap */
-    /* Budgets more. A thread wakes up some hundred microseconds late; more than that would be in
-     * the way of a client that comes earlier than ever. */
-    AHEAD = 1,
 };
 
 /* Learns only if all vHQs have one hold word: else it is not known which client comes when. */
@@ -78,12 +75,13 @@ uint64_t gaps_ahead_ns(const struct vhq_set *s, uint64_t now)
 {
     const struct gaps *g = &s->gaps;
     uint64_t least = g->n != 0 && g->least_ns < g->before_ns ? g->least_ns : g->before_ns;
-    uint64_t budget = peek(s->budget_us) * NS_PER_US, most = budget * AHEAD;
+    uint64_t budget = peek(s->budget_us) * NS_PER_US;
     if (likely(least / PART <= budget) || g->over_ns == 0 || g->several)
         return 0;
     uint64_t until = g->over_ns + least / PART;
     if (s->shift_begin_ns != 0 && s->shift_end_ns < until)
         until = s->shift_end_ns; /* then other processes come */
-    uint64_t ahead = sub_floor(until, now);
-    return measure_ran(s, ahead < most ? ahead : most);
+    /* One budget more at most. A thread wakes up some hundred microseconds late; more than that
+     * would be in the way of a client that comes earlier than ever. */
+    return measure_ran(s, between(0, sub_floor(until, now), budget));
 }

@@ -627,8 +627,9 @@ static inline bool cap_alone(const struct vhq_set *s)
     return peek(*peek(s->above)) == 0 && word_read(s->cfg.rivals) == 0;
 }
 void cap_poll_words(struct vhq_set *s, uint64_t now);
-/* A vHQ whose tail has no marker; its submission right is taken. Set's lock held. */
-struct vhq *cap_claim_unmarked(struct vhq_set *s);
+/* A vHQ that waits for a marker, or, with `loose`, that has loose commands: its submission right is
+ * taken. Set's lock held. */
+struct vhq *cap_claim_unmarked(struct vhq_set *s, bool loose);
 /* May the calling thread mark the tail? If so, this takes the submission right. */
 bool cap_claim_tail(struct vhq *q);
 /* Submission right held. Counts a command that went to the driver, and places a marker if one is
@@ -699,8 +700,6 @@ uint64_t cap_oldest_since(const struct vhq_set *s); /* the same of all vHQs of t
 /* Closes a stream off: finds it complete, puts a marker behind it, or has the driver asked. The
  * caller is no thread that submits to it, and so maybe late. */
 void tail_mark_or_ask(struct vhq *q);
-/* A vHQ to be closed off, with its submission right taken. Set's lock held. */
-struct vhq *loose_claim_next(struct vhq_set *s);
 
 /* ---- blocked.c: set's lock held -------------------------------------------------------------- */
 

@@ -113,8 +113,6 @@ static uint64_t legacy_ahead(const struct least *l, const struct vhq *q)
                                         : NEVER;
 }
 
-/* ---- boosts ---------------------------------------------------------------------------------- */
-
 /* Boosts all heads, or those that are ahead by the legacy rule. */
 static void boost_heads(struct scan *c, const struct vhq *q, uint64_t ticket, bool all)
 {
@@ -515,7 +513,7 @@ static bool order_mark(struct scan *c, struct vhq *q)
 static void order_capped(struct scan *c, const struct slot *first)
 {
     struct vhq_set *s = c->s;
-    if (order_mark(c, cap_claim_unmarked(s)))
+    if (order_mark(c, cap_claim_unmarked(s, false)))
         return;
     s->poll_due = s->wordless != 0 || s->asking;
     if (!first && cap_alone(s))
@@ -544,7 +542,7 @@ static void order_choose(struct scan *c)
         order_capped(c, slot);
     } else if (c->settles) {
         scan_look(c);
-        order_mark(c, cap_claim_unmarked(c->s)); /* or it would not be known when there is room */
+        order_mark(c, cap_claim_unmarked(c->s, false)); /* to know when there is room */
     } else if (c->least.earliest == NEVER) {
         c->s->blocked_since_ns = 0;
     }
@@ -738,11 +736,14 @@ struct job order_next(struct vhq_set *s, uint32_t kick)
     if (held_still(&c, kick))
         return c.job;
     heads_adopt(s);
-    if (order_mark(&c, loose_claim_next(s)))
-        return c.job;
+    if (unlikely(peek(s->loose) != 0) && !cap_alone(s)) {
+        cap_adopt(s);
+        if (order_mark(&c, cap_claim_unmarked(s, true)))
+            return c.job;
+    }
     if (unlikely(peek(s->mark_last) != 0)) {
         cap_adopt(s);
-        if (order_mark(&c, cap_claim_unmarked(s)))
+        if (order_mark(&c, cap_claim_unmarked(s, false)))
             return c.job;
         atomic_store(&s->mark_last, 0);
     }

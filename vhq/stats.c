@@ -243,8 +243,6 @@ void times_hold_ends(struct vhq *q, uint64_t now)
         traced_queue(TRACE_RELEASED, q, NEVER, 0, 0);
 }
 
-/* ---- records of a trace ---------------------------------------------------------------------- */
-
 void traced_queue(enum trace_kind kind, struct vhq *q, uint64_t ticket, int change,
                   uint64_t from_ns)
 {
